@@ -1,0 +1,37 @@
+//! The backtrace cache's slots, on both sides of the format.
+//!
+//! A code is in one of two slots that its value determines. Each slot also
+//! remembers which slot followed it last: its prediction. The arrays are kept
+//! apart because the decoder's critical path is the chain of predictions, and
+//! 32 KiB of those stay in the first-level data cache.
+
+use crate::event::Code;
+use crate::rules::SLOTS;
+
+/// A slot's number, below [`SLOTS`].
+pub(crate) type Slot = u16;
+
+/// A zeroed array of one value for each slot, made on the heap. The pages that
+/// are never touched cost nothing, which matters for domains with few events.
+pub(crate) fn per_slot<T: Clone + Default>() -> Box<[T; SLOTS]> {
+    let slots: Box<[T]> = vec![T::default(); SLOTS].into();
+    match slots.try_into() {
+        Ok(slots) => slots,
+        Err(_) => unreachable!("the vector has SLOTS elements"),
+    }
+}
+
+/// An index that cannot be out of range, so the compiler leaves out the check.
+#[inline(always)]
+pub(crate) fn index(slot: Slot) -> usize {
+    usize::from(slot) & (SLOTS - 1)
+}
+
+/// The two slots a code can be in. The products are those of 63-bit integers,
+/// whose upper bits do not reach the result.
+#[inline(always)]
+pub(crate) fn homes(code: Code) -> (Slot, Slot) {
+    let first = code.wrapping_mul(0x498_3723) >> 11;
+    let second = code.wrapping_mul(0xfde_a731) >> 21;
+    (first as u16 & (SLOTS as u16 - 1), second as u16 & (SLOTS as u16 - 1))
+}

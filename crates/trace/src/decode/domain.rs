@@ -1,0 +1,94 @@
+//! What the reader keeps of each domain, and the finding of it.
+
+use std::collections::HashMap;
+
+use crate::decode::names::RecentNames;
+use crate::decode::stack::Stack;
+
+/// One domain's decoding state.
+pub(crate) struct Domain {
+    pub(crate) number: u16,
+    pub(crate) names: RecentNames,
+    pub(crate) stack: Stack,
+    pub(crate) depth: CodedDepth,
+    /// Time of the last event, or of the trace's start.
+    pub(crate) last_time: u64,
+    /// The id after the last allocation that we know of.
+    pub(crate) next_id: u64,
+    /// Allocations were lost: the next packet's ids may leave some out.
+    pub(crate) gap_expected: bool,
+}
+
+/// How deep the last backtrace is by what the file says, which the next one's
+/// common prefix is checked against.
+#[derive(Clone, Copy)]
+pub(crate) struct CodedDepth {
+    pub(crate) frames: u64,
+    /// The writer may know of more frames: it ran out of room, or packets are
+    /// lost.
+    pub(crate) open: bool,
+}
+
+impl Domain {
+    fn new(number: u16, start_time: u64) -> Self {
+        Domain {
+            number,
+            names: RecentNames::new(),
+            stack: Stack::new(),
+            depth: CodedDepth { frames: 0, open: false },
+            last_time: start_time,
+            next_id: 0,
+            gap_expected: false,
+        }
+    }
+
+    /// Forgets what lost allocations may have changed.
+    pub(crate) fn lose_stack(&mut self) {
+        self.stack.lose();
+        self.depth = CodedDepth { frames: 0, open: true };
+        self.gap_expected = true;
+    }
+}
+
+/// The domains seen so far, most often one.
+pub(crate) struct Domains {
+    list: Vec<Domain>,
+    places: HashMap<u16, usize>,
+    limit: usize,
+    start_time: u64,
+}
+
+impl Domains {
+    pub(crate) fn new(limit: usize, start_time: u64) -> Self {
+        Domains { list: Vec::new(), places: HashMap::new(), limit, start_time }
+    }
+
+    /// The place of a domain, new or not; `None` when there are too many.
+    /// The flag says that it is new.
+    pub(crate) fn place(&mut self, number: u16) -> Option<(usize, bool)> {
+        if let Some(&place) = self.places.get(&number) {
+            return Some((place, false));
+        }
+        if self.list.len() >= self.limit {
+            return None;
+        }
+        let place = self.list.len();
+        self.list.push(Domain::new(number, self.start_time));
+        self.places.insert(number, place);
+        Some((place, true))
+    }
+
+    #[inline(always)]
+    pub(crate) fn get_mut(&mut self, place: usize) -> Option<&mut Domain> {
+        self.list.get_mut(place)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Domain numbers in the order of their appearance.
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = u16> + '_ {
+        self.list.iter().map(|domain| domain.number)
+    }
+}

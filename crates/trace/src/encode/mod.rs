@@ -1,0 +1,343 @@
+//! Writing traces, byte for byte as the original writer does.
+//!
+//! An [`Encoder`] holds one open packet for each domain and writes it, with the
+//! locations it needs before it, when the format's rules close it. Once warm it
+//! allocates nothing: packets, caches and names live in fixed room.
+
+mod domain;
+mod names;
+mod stack;
+
+use std::fmt;
+use std::io::{self, Write};
+
+use crate::encode::domain::{DomainWriter, Shared};
+use crate::encode::stack::common_prefix;
+use crate::event::{Code, Source, fits_63_bits};
+use crate::header::Version;
+use crate::info::TraceInfo;
+use crate::rules::{IDS_PER_BLOCK, MAX_NUMBER, MAX_PACKET, MAX_SHORT_LENGTH, SHORT_ALLOC, code};
+use crate::wire::Packet;
+
+pub use crate::encode::names::{Locate, LocationList};
+
+/// The versions that are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// One domain; every reader opens it.
+    V2,
+    /// Any number of domains; newer readers only.
+    V3,
+}
+
+impl Format {
+    fn version(self) -> Version {
+        match self {
+            Format::V2 => Version::V2,
+            Format::V3 => Version::V3,
+        }
+    }
+}
+
+/// A sampled block to write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// Words, without the header.
+    pub length: u64,
+    /// Samples in it, from 1 to `length + 1`.
+    pub samples: u64,
+    /// Where it was allocated.
+    pub source: Source,
+}
+
+/// A stack to write, from `main` to the allocation point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Frames<'a> {
+    /// All frames.
+    Whole(&'a [Code]),
+    /// Those that differ from the domain's previous allocation.
+    Suffix {
+        /// How many frames at the `main` end are the same.
+        common_prefix: u64,
+        /// The frames after those.
+        new: &'a [Code],
+    },
+}
+
+/// Why an event was not written. Nothing of it is in the file.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum WriteError {
+    /// The output failed. What was written so far is a valid trace up to its
+    /// last whole packet.
+    Io(io::Error),
+    /// The sampling rate is not above 0 and at most 1, the word size not 32 or
+    /// 64, or the start time beyond the year 294,000.
+    Info,
+    /// A length does not fit 62 bits.
+    Length(u64),
+    /// No block of this length has so many samples.
+    Samples(u64),
+    /// An object id that was not given out.
+    Id(u64),
+    /// A code of 0 or of more than 63 bits.
+    Code(Code),
+    /// A time before the domain's last, or more than 63 bits.
+    Time(u64),
+    /// A common prefix of more than 32 bits.
+    CommonPrefix(u64),
+    /// A second domain in version 2.
+    Domain(u16),
+}
+
+impl fmt::Display for WriteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            WriteError::Io(error) => write!(f, "{error}"),
+            WriteError::Info => write!(f, "impossible trace info"),
+            WriteError::Length(length) => write!(f, "block length {length} is over 62 bits"),
+            WriteError::Samples(samples) => {
+                write!(f, "impossible number of samples in one block: {samples}")
+            }
+            WriteError::Id(id) => write!(f, "object id {id} was not given out"),
+            WriteError::Code(code) => write!(f, "location code {code:#x} is 0 or over 63 bits"),
+            WriteError::Time(time) => write!(f, "time {time} µs is before the last event's"),
+            WriteError::CommonPrefix(prefix) => write!(f, "common prefix of {prefix} frames"),
+            WriteError::Domain(domain) => {
+                write!(f, "domain {domain} in a trace of version 2, which has one domain")
+            }
+        }
+    }
+}
+
+impl std::error::Error for WriteError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            WriteError::Io(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<io::Error> for WriteError {
+    fn from(error: io::Error) -> Self {
+        WriteError::Io(error)
+    }
+}
+
+/// Writes a trace: one call of the output's `write` for each packet.
+pub struct Encoder<W> {
+    shared: Shared<W>,
+    domains: Vec<DomainWriter>,
+    start_time: u64,
+}
+
+impl<W: Write> Encoder<W> {
+    /// Starts a trace: writes its first packet.
+    ///
+    /// Strings in `info` end at their first NUL and at 4,096 bytes.
+    pub fn new(out: W, format: Format, info: &TraceInfo) -> Result<Self, WriteError> {
+        const MAX_STRING: usize = MAX_PACKET / 8;
+        let info = info.with_strings_cut(MAX_STRING);
+        let fits = i64::try_from(info.start_time).is_ok();
+        if info.check().is_err() || !fits || format == Format::V2 && info.domain != 0 {
+            return Err(WriteError::Info);
+        }
+        let version = format.version();
+        let mut shared = Shared {
+            out,
+            version,
+            pid: info.pid,
+            free_id: 0,
+            ids_per_block: match format {
+                // One domain may use them all.
+                Format::V2 => MAX_NUMBER,
+                Format::V3 => IDS_PER_BLOCK,
+            },
+            locations: Packet::new(),
+            list: LocationList::default(),
+        };
+        info.put(&mut shared.locations, version);
+        shared.out.write_all(shared.locations.as_slice())?;
+        let first = DomainWriter::new(&mut shared, info.domain, info.start_time);
+        Ok(Encoder { shared, domains: vec![first], start_time: info.start_time })
+    }
+
+    /// The place of a domain, which begins at `time` if it is new.
+    #[inline(always)]
+    fn domain(&mut self, number: u16, time: u64) -> Result<usize, WriteError> {
+        match self.domains.iter().position(|domain| domain.number == number) {
+            Some(place) => Ok(place),
+            None => self.add_domain(number, time),
+        }
+    }
+
+    #[cold]
+    fn add_domain(&mut self, number: u16, time: u64) -> Result<usize, WriteError> {
+        if self.shared.version != Version::V3 {
+            return Err(WriteError::Domain(number));
+        }
+        check_time(time, self.start_time)?;
+        let domain = DomainWriter::new(&mut self.shared, number, time);
+        self.domains.push(domain);
+        Ok(self.domains.len() - 1)
+    }
+
+    /// Writes an allocation and returns its id.
+    #[inline]
+    pub fn alloc(
+        &mut self,
+        domain: u16,
+        time: u64,
+        block: Block,
+        frames: Frames<'_>,
+        locate: &mut impl Locate,
+    ) -> Result<u64, WriteError> {
+        check_block(&block)?;
+        let place = self.domain(domain, time)?;
+        let Encoder { shared, domains, .. } = self;
+        let domain = domains.get_mut(place).ok_or(WriteError::Domain(domain))?;
+        check_time(time, domain.end)?;
+        let (prefix, new) = match frames {
+            Frames::Whole(frames) => {
+                let prefix = common_prefix(&domain.last, frames);
+                (prefix as u64, frames.get(prefix..).unwrap_or(&[]))
+            }
+            Frames::Suffix { common_prefix, new } => (common_prefix, new),
+        };
+        if prefix > u64::from(u32::MAX) {
+            return Err(WriteError::CommonPrefix(prefix));
+        }
+        if let Some(&code) = new.iter().find(|&&code| code == 0 || !fits_63_bits(code)) {
+            return Err(WriteError::Code(code));
+        }
+        let short = (1..=MAX_SHORT_LENGTH).contains(&block.length)
+            && block.source == Source::Minor
+            && block.samples == 1
+            && new.len() < 256;
+        let code = if short { SHORT_ALLOC + block.length as u8 } else { code::ALLOC };
+        domain.begin_event(shared, code, time, locate)?;
+        let id = domain.ids.next;
+        domain.ids.next += 1;
+        let DomainWriter { packet, cache, missed, last, .. } = domain;
+        if !short {
+            packet.vint(block.length as i64);
+            packet.vint(block.samples as i64);
+            packet.u8(block.source as u8);
+        }
+        packet.vint(prefix as i64);
+        let count_at = packet.len();
+        if short {
+            packet.u8(0);
+            let entries = cache.put(packet, new, id, missed);
+            packet.patch(count_at, [entries as u8]);
+        } else {
+            packet.u16(0);
+            let entries = cache.put(packet, new, id, missed);
+            packet.patch(count_at, entries.to_le_bytes());
+        }
+        last.truncate(if matches!(frames, Frames::Whole(_)) { prefix as usize } else { 0 });
+        if matches!(frames, Frames::Whole(_)) {
+            last.extend_from_slice(new);
+        }
+        Ok(id)
+    }
+
+    /// Writes a promotion.
+    pub fn promote(
+        &mut self,
+        domain: u16,
+        time: u64,
+        id: u64,
+        locate: &mut impl Locate,
+    ) -> Result<(), WriteError> {
+        self.object(domain, time, id, code::PROMOTE, locate)
+    }
+
+    /// Writes a collection.
+    pub fn collect(
+        &mut self,
+        domain: u16,
+        time: u64,
+        id: u64,
+        locate: &mut impl Locate,
+    ) -> Result<(), WriteError> {
+        self.object(domain, time, id, code::COLLECT, locate)
+    }
+
+    fn object(
+        &mut self,
+        domain: u16,
+        time: u64,
+        id: u64,
+        code: u8,
+        locate: &mut impl Locate,
+    ) -> Result<(), WriteError> {
+        let place = self.domain(domain, time)?;
+        let Encoder { shared, domains, .. } = self;
+        let domain = domains.get_mut(place).ok_or(WriteError::Domain(domain))?;
+        check_time(time, domain.end)?;
+        let next = domain.renumber.unwrap_or(domain.ids.next);
+        if id > MAX_NUMBER || shared.version == Version::V2 && id >= next {
+            return Err(WriteError::Id(id));
+        }
+        domain.begin_event(shared, code, time, locate)?;
+        domain.packet.vint(domain.ids.next as i64 - 1 - id as i64);
+        Ok(())
+    }
+
+    /// The id that the domain's next allocation will get.
+    pub fn next_id(&self, domain: u16) -> Option<u64> {
+        let domain = self.domains.iter().find(|known| known.number == domain)?;
+        Some(domain.renumber.unwrap_or(domain.ids.next))
+    }
+
+    /// Lets the domain, which begins at `time` if it is new, number its next
+    /// allocations from `first` on: for copying a trace with its ids. Ids only
+    /// grow within a domain, and the caller sees to it that none is used twice.
+    pub fn renumber(&mut self, domain: u16, time: u64, first: u64) -> Result<(), WriteError> {
+        let place = self.domain(domain, time)?;
+        if let Some(domain) = self.domains.get_mut(place) {
+            let next = domain.renumber.unwrap_or(domain.ids.next);
+            if first < next && first < domain.ids.next || first > MAX_NUMBER {
+                return Err(WriteError::Id(first));
+            }
+            if first != next {
+                domain.renumber = Some(first);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes what is held back, as far as there are events in it.
+    pub fn flush(&mut self, locate: &mut impl Locate) -> Result<(), WriteError> {
+        for domain in &mut self.domains {
+            domain.flush(&mut self.shared, locate)?;
+        }
+        self.shared.out.flush()?;
+        Ok(())
+    }
+
+    /// Ends the trace and gives the output back.
+    pub fn finish(mut self, locate: &mut impl Locate) -> Result<W, WriteError> {
+        for domain in &mut self.domains {
+            domain.finish(&mut self.shared, locate)?;
+        }
+        self.shared.out.flush()?;
+        Ok(self.shared.out)
+    }
+}
+
+fn check_block(block: &Block) -> Result<(), WriteError> {
+    if block.length > MAX_NUMBER {
+        return Err(WriteError::Length(block.length));
+    }
+    if block.samples == 0 || block.samples > block.length + 1 {
+        return Err(WriteError::Samples(block.samples));
+    }
+    Ok(())
+}
+
+fn check_time(time: u64, last: u64) -> Result<(), WriteError> {
+    if time < last || time > i64::MAX as u64 { Err(WriteError::Time(time)) } else { Ok(()) }
+}

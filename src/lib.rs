@@ -1,0 +1,1 @@
+//! heaptap, the plugin.
