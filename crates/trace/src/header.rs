@@ -48,36 +48,36 @@ pub(crate) const MAX_HEADER: usize = HEADER_LEN + 2;
 /// One slot of the writer's backtrace cache as it was when the packet began,
 /// for the reader to compare with its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CacheCheck {
+pub(crate) struct CacheCheck {
     /// Which slot.
-    pub slot: u16,
+    pub(crate) slot: u16,
     /// The slot that last followed it.
-    pub prediction: u16,
+    pub(crate) prediction: u16,
     /// The code in it.
-    pub code: u64,
+    pub(crate) code: u64,
 }
 
 /// What a packet says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Header {
+pub(crate) struct Header {
     /// Size of the whole packet in bytes.
-    pub size: usize,
+    pub(crate) size: usize,
     /// Time of the first event, microseconds since the epoch.
-    pub begin: u64,
+    pub(crate) begin: u64,
     /// Time of the last event, inclusive.
-    pub end: u64,
+    pub(crate) end: u64,
     /// Version of the format.
-    pub version: Version,
+    pub(crate) version: Version,
     /// The process that wrote it.
-    pub pid: u64,
+    pub(crate) pid: u64,
     /// The domain that wrote it; 0 before version 3.
-    pub domain: u16,
+    pub(crate) domain: u16,
     /// The cache check, if it has one.
-    pub cache_check: Option<CacheCheck>,
+    pub(crate) cache_check: Option<CacheCheck>,
     /// Id of the packet's first allocation.
-    pub first_id: u64,
+    pub(crate) first_id: u64,
     /// The id after its last.
-    pub next_id: u64,
+    pub(crate) next_id: u64,
 }
 
 impl Header {

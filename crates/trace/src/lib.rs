@@ -24,7 +24,7 @@
 //! The map:
 //!
 //! - [`decode`]: [`Reader`], from any source in bounded memory; hostile input is
-//!   expected.
+//!   expected. [`Merged`] puts several domains in the order of time.
 //! - [`encode`]: [`Encoder`], to any output; the same events give the same bytes
 //!   as the original writer.
 //! - [`event`], [`info`], [`location`]: what a trace tells. [`defect`]: what can
@@ -50,9 +50,10 @@ mod info;
 mod location;
 mod mtf;
 mod rules;
+mod seeded;
 mod wire;
 
-pub use decode::{Input, Limits, Losses, Mode, Reader, Stream, Tally};
+pub use decode::{Input, Limits, Losses, Merged, Mode, Reader, Stream, Tally};
 pub use defect::{Defect, Located, ReadError};
 pub use encode::{Block, Encoder, Format, Frames, Locate, LocationList, WriteError};
 pub use event::{Allocation, Backtrace, Code, Event, Happening, LOST_FRAME, Source};

@@ -5,10 +5,10 @@
 //! stays small and tools can group by [`NameId`] without comparing strings.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use crate::event::Code;
+use crate::seeded::Seeded;
 
 /// A place in a source file, with its names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -70,9 +70,9 @@ struct Span {
 /// All names and locations read so far.
 #[derive(Default)]
 pub struct LocationTable {
-    spans: HashMap<Code, Span>,
+    spans: HashMap<Code, Span, Seeded>,
     locations: Vec<NamedLocation>,
-    numbers: HashMap<Arc<[u8]>, NameId>,
+    numbers: HashMap<Arc<[u8]>, NameId, Seeded>,
     names: Vec<Arc<[u8]>>,
 }
 
@@ -161,10 +161,7 @@ impl LocationTable {
         let start = u32::try_from(self.locations.len()).unwrap_or(u32::MAX);
         let span = Span { start, len: locations.len() as u32 };
         self.locations.extend_from_slice(locations);
-        match self.spans.entry(code) {
-            Entry::Occupied(mut entry) => *entry.get_mut() = span,
-            Entry::Vacant(entry) => _ = entry.insert(span),
-        }
+        self.spans.insert(code, span);
         outcome
     }
 

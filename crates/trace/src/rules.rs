@@ -3,16 +3,16 @@
 //! Encoder and decoder share them; `docs/format.md` explains what they are for.
 
 /// The first four bytes of every packet, as a little-endian number.
-pub const MAGIC: u32 = 0xc1fc_1fc1;
+pub(crate) const MAGIC: u32 = 0xc1fc_1fc1;
 
 /// No packet is larger, headers included: it is the original reader's buffer.
-pub const MAX_PACKET: usize = 32_768;
+pub(crate) const MAX_PACKET: usize = 32_768;
 
 /// No packet spans more microseconds, so that 25-bit event times wrap at most once.
-pub const MAX_PACKET_SPAN: u64 = 30_000_000;
+pub(crate) const MAX_PACKET_SPAN: u64 = 30_000_000;
 
 /// A code's locations never take more bytes than this, nor a backtrace's entries.
-pub const MAX_EVENT_BODY: usize = 4_096;
+pub(crate) const MAX_EVENT_BODY: usize = 4_096;
 
 /// A packet with less room than this takes no further event: the larger body
 /// plus a generous bound on what surrounds it.
@@ -25,7 +25,7 @@ pub(crate) const MAX_ENTRY: usize = 2 + 8;
 pub(crate) const MAX_PENDING_LOCATIONS: usize = 128;
 
 /// How many object ids a domain takes at a time from the shared counter (v3).
-pub const IDS_PER_BLOCK: u64 = 10_000;
+pub(crate) const IDS_PER_BLOCK: u64 = 10_000;
 
 /// The most frames one entry foretells.
 pub(crate) const MAX_PREDICTED: usize = 255;
@@ -37,7 +37,7 @@ pub(crate) const MAX_SHORT_LENGTH: u64 = 16;
 pub(crate) const SHORT_ALLOC: u8 = 100;
 
 /// Numbers are OCaml integers: 63 bits with sign.
-pub const MAX_NUMBER: u64 = (1 << 62) - 1;
+pub(crate) const MAX_NUMBER: u64 = (1 << 62) - 1;
 
 /// Slots in the backtrace cache.
 pub(crate) const SLOTS: usize = 1 << 14;
@@ -53,11 +53,11 @@ pub(crate) const TIME_BITS: u32 = 25;
 pub(crate) const TIME_MASK: u64 = (1 << TIME_BITS) - 1;
 
 /// Field limits of a source location; a larger number is stored as the limit.
-pub const MAX_LINE: u32 = 0xf_ffff;
+pub(crate) const MAX_LINE: u32 = 0xf_ffff;
 /// See [`MAX_LINE`].
-pub const MAX_START_CHAR: u32 = 0xff;
+pub(crate) const MAX_START_CHAR: u32 = 0xff;
 /// See [`MAX_LINE`].
-pub const MAX_END_CHAR: u32 = 0x3ff;
+pub(crate) const MAX_END_CHAR: u32 = 0x3ff;
 
 /// Event codes.
 pub(crate) mod code {

@@ -29,12 +29,6 @@ impl<'a> Bytes<'a> {
         Some(*head)
     }
 
-    /// All bytes up to the end.
-    #[inline(always)]
-    pub(crate) fn rest(&self) -> &'a [u8] {
-        self.rest
-    }
-
     #[inline(always)]
     pub(crate) fn u8(&mut self) -> Option<u8> {
         self.chunk::<1>().map(|[byte]| byte)

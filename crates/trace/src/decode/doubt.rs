@@ -8,12 +8,11 @@
 //! [`LOST_FRAME`]: a backtrace may be incomplete, never wrong.
 
 use crate::cache::{Slot, index};
-use crate::decode::entry::Entry;
+use crate::decode::entry::{Entry, miss_code};
 use crate::decode::stack::{Cache, EntryFault, NewFrames};
 use crate::event::{Code, LOST_FRAME};
 use crate::header::CacheCheck;
-use crate::rules::SLOTS;
-use crate::wire::Bytes;
+use crate::rules::{MAX_ENTRY, SLOTS};
 
 /// Which parts of the cache are known.
 pub(crate) struct Doubt {
@@ -42,27 +41,29 @@ impl Doubt {
 
     /// [`Stack::follow`](super::stack::Stack::follow), in doubt.
     #[cold]
-    pub(crate) fn follow<'a>(
+    #[inline(never)]
+    pub(crate) fn follow(
         &mut self,
         cache: &mut Cache,
-        input: Bytes<'a>,
+        bytes: &[u8],
+        at: &mut usize,
         entries: u16,
         new: &mut NewFrames,
-        stated: &mut Vec<Code>,
-    ) -> Result<Bytes<'a>, EntryFault> {
-        let mut bytes = input.rest();
+    ) -> Result<bool, EntryFault> {
+        let mut missed = false;
         let mut before: Option<Slot> = Some(0);
         for _ in 0..entries {
-            let entry = Entry::read(bytes).ok_or(EntryFault::Overrun)?;
-            bytes = bytes.get(entry.size()..).ok_or(EntryFault::Overrun)?;
+            let entry = Entry::read(bytes, *at).ok_or(EntryFault::Overrun)?;
             let slot = entry.slot();
             self.set_prediction(cache, before, slot);
             before = Some(slot);
             if entry.is_miss() {
-                stated.push(entry.code());
-                cache.codes[index(slot)] = entry.code();
+                let code = miss_code(bytes, *at).ok_or(EntryFault::Overrun)?;
+                cache.codes[index(slot)] = code;
                 self.codes.add(slot);
-                new.push(entry.code())?;
+                new.push(code)?;
+                missed = true;
+                *at += MAX_ENTRY;
                 continue;
             }
             new.push(self.frame(cache, before))?;
@@ -72,8 +73,9 @@ impl Doubt {
                     .map(|slot| cache.predictions[index(slot)]);
                 new.push(self.frame(cache, before))?;
             }
+            *at += entry.hit_size();
         }
-        Ok(Bytes::new(bytes))
+        Ok(missed)
     }
 
     /// A prediction of an unknown slot changes: any of them may be it.

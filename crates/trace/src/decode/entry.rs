@@ -8,77 +8,62 @@ use crate::rules::{MAX_ENTRY, MAX_PREDICTED};
 /// The most frames that one entry stands for.
 pub(crate) const ENTRY_FRAMES: usize = 1 + MAX_PREDICTED;
 
-/// An entry as it was read, with what happens to lie behind it.
+/// An entry's first four bytes: the entry itself, and what lies behind it.
 #[derive(Clone, Copy)]
-pub(crate) struct Entry {
-    /// The first four bytes.
-    head: u32,
-    /// The third byte and the seven after it.
-    body: u64,
-}
+pub(crate) struct Entry(u32);
 
 impl Entry {
-    /// An entry that is a hit, from its first four bytes.
+    /// The entry at `at`. `bytes` reach so far beyond the packet that where
+    /// they end need not be asked.
     #[inline(always)]
-    pub(crate) fn hit(head: [u8; 4]) -> Entry {
-        Entry { head: u32::from_le_bytes(head), body: 0 }
-    }
-
-    /// The entry at the start of `bytes`; `None` if it reaches beyond them.
-    pub(crate) fn read(bytes: &[u8]) -> Option<Entry> {
-        match bytes.first_chunk() {
-            Some(entry) => Entry::of(entry),
-            None => Entry::read_near_end(bytes),
-        }
-    }
-
-    #[inline(always)]
-    fn of(bytes: &[u8; MAX_ENTRY]) -> Option<Entry> {
-        let head = u32::from_le_bytes(*bytes.first_chunk()?);
-        let body = u64::from_le_bytes(*bytes.last_chunk()?);
-        Some(Entry { head, body })
-    }
-
-    /// The same with fewer bytes left than the longest entry has.
-    #[cold]
-    #[inline(never)]
-    fn read_near_end(bytes: &[u8]) -> Option<Entry> {
-        let mut padded = [0; MAX_ENTRY];
-        padded.get_mut(..bytes.len())?.copy_from_slice(bytes);
-        Entry::of(&padded).filter(|entry| entry.size() <= bytes.len())
+    pub(crate) fn read(bytes: &[u8], at: usize) -> Option<Entry> {
+        let head = bytes.get(at..)?.first_chunk()?;
+        Some(Entry(u32::from_le_bytes(*head)))
     }
 
     #[inline(always)]
     pub(crate) fn slot(self) -> Slot {
-        self.head as u16 >> 2
+        self.0 as u16 >> 2
     }
 
     /// Whether it fills the slot with a code.
     #[inline(always)]
     pub(crate) fn is_miss(self) -> bool {
-        self.head & 3 == 3
+        self.0 & 3 == 3
     }
 
-    /// The code of a miss.
-    #[inline(always)]
-    pub(crate) fn code(self) -> Code {
-        self.body
-    }
-
-    /// How many predictions to follow: none, one, or what the third byte says.
-    /// Without a branch among hits, for their tag cannot be foreseen.
+    /// How many predictions to follow after a hit: none, one, or what the third
+    /// byte says. Without a branch, for the tag cannot be foreseen.
     #[inline(always)]
     pub(crate) fn predicted(self) -> u8 {
-        if self.is_miss() {
-            return 0;
-        }
-        let many = self.head >> 1 & 1;
-        (self.head >> 16 & 0u32.wrapping_sub(many) | self.head & 1) as u8
+        let many = self.0 >> 1 & 1;
+        (self.0 >> 16 & 0u32.wrapping_sub(many) | self.0 & 1) as u8
     }
 
-    /// How many bytes it takes.
+    /// How many bytes a hit takes.
     #[inline(always)]
-    pub(crate) fn size(self) -> usize {
-        if self.is_miss() { MAX_ENTRY } else { 2 + (self.head >> 1 & 1) as usize }
+    pub(crate) fn hit_size(self) -> usize {
+        2 + (self.0 >> 1 & 1) as usize
+    }
+}
+
+/// The code of the miss at `at`.
+#[inline(always)]
+pub(crate) fn miss_code(bytes: &[u8], at: usize) -> Option<Code> {
+    let code = bytes.get(at..)?.first_chunk::<MAX_ENTRY>()?.last_chunk()?;
+    Some(u64::from_le_bytes(*code))
+}
+
+/// Adds the codes that the first `entries` entries state.
+pub(crate) fn stated_codes(bytes: &[u8], entries: u16, codes: &mut Vec<Code>) {
+    let mut at = 0;
+    for _ in 0..entries {
+        let Some(entry) = Entry::read(bytes, at) else { return };
+        if entry.is_miss() {
+            codes.extend(miss_code(bytes, at));
+            at += MAX_ENTRY;
+        } else {
+            at += entry.hit_size();
+        }
     }
 }

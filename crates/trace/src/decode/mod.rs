@@ -17,7 +17,9 @@ mod doubt;
 mod entry;
 mod ids;
 mod input;
+mod merge;
 mod names;
+mod packet;
 mod resync;
 mod stack;
 mod tally;
@@ -27,6 +29,7 @@ use std::io::Read;
 use crate::decode::batch::{Batch, Fault};
 use crate::decode::domain::{Domain, Domains};
 use crate::decode::ids::UsedIds;
+use crate::decode::packet::PADDING;
 use crate::decode::resync::Landmarks;
 use crate::decode::stack::FrameBudget;
 use crate::defect::{Defect, Located, ReadError};
@@ -37,6 +40,7 @@ use crate::location::LocationTable;
 use crate::rules::{MAX_PACKET, code};
 
 pub use crate::decode::input::{Input, Stream};
+pub use crate::decode::merge::Merged;
 pub use crate::decode::tally::{Losses, Tally};
 
 /// What to do about a defect.
@@ -76,6 +80,8 @@ pub struct Reader<I> {
     budget: FrameBudget,
     limits: Limits,
     batch: Batch,
+    /// Room for a packet with nothing behind it.
+    last_packet: Vec<u8>,
     /// The place of the batch's domain.
     current: usize,
     /// Byte offset and number of the next packet.
@@ -86,6 +92,10 @@ pub struct Reader<I> {
     lost_any: bool,
     /// A packet held locations and other events, which no known writer does.
     mixes: bool,
+    /// Read this domain's packets only.
+    only: Option<u16>,
+    /// Read no packet from this offset on.
+    until: u64,
     ended: bool,
     tally: Tally,
     losses: Losses,
@@ -134,11 +144,14 @@ impl<I: Input> Reader<I> {
             budget: FrameBudget::new(limits.frames),
             limits,
             batch: Batch::new(limits.frames),
+            last_packet: Vec::new(),
             current: 0,
             offset: header.size as u64,
             packet: 1,
             lost_any: false,
             mixes: false,
+            only: None,
+            until: u64::MAX,
             ended: false,
             tally: Tally {
                 packets: 1,
@@ -167,6 +180,11 @@ impl<I: Input> Reader<I> {
         &self.table
     }
 
+    /// The same, kept when the reader goes.
+    pub fn into_locations(self) -> LocationTable {
+        self.table
+    }
+
     /// Counts of the packets read so far.
     pub fn tally(&self) -> &Tally {
         &self.tally
@@ -188,27 +206,38 @@ impl<I: Input> Reader<I> {
     }
 
     /// The next event in the order of the file, or `None` at its end.
-    #[inline]
+    #[inline(always)]
     pub fn next_event(&mut self) -> Result<Option<Event<'_>>, ReadError> {
-        while self.batch.is_drained() {
-            if self.ended {
-                return Ok(None);
-            }
-            self.next_packet()?;
-        }
-        Ok(self.hand_out().map(|(event, _)| event))
+        Ok(self.next_located()?.map(|(event, _)| event))
     }
 
     /// The same with the locations read so far, for code that needs both.
-    #[inline]
+    #[inline(always)]
     pub fn next_located(&mut self) -> Result<Option<(Event<'_>, &LocationTable)>, ReadError> {
+        if self.batch.is_drained() && !self.next_batch()? {
+            return Ok(None);
+        }
+        Ok(self.hand_out())
+    }
+
+    /// Time of the next event, and whether it is an allocation.
+    fn peek(&mut self) -> Result<Option<(u64, bool)>, ReadError> {
+        if self.batch.is_drained() && !self.next_batch()? {
+            return Ok(None);
+        }
+        Ok(self.batch.peek())
+    }
+
+    /// Decodes packets until one has events; false at the end.
+    #[inline(never)]
+    fn next_batch(&mut self) -> Result<bool, ReadError> {
         while self.batch.is_drained() {
             if self.ended {
-                return Ok(None);
+                return Ok(false);
             }
             self.next_packet()?;
         }
-        Ok(self.hand_out())
+        Ok(true)
     }
 
     /// The id that the next allocation of the current packet has.
@@ -235,6 +264,10 @@ impl<I: Input> Reader<I> {
     fn next_packet(&mut self) -> Result<(), ReadError> {
         self.batch.clear();
         self.note_limits()?;
+        if self.offset >= self.until {
+            self.ended = true;
+            return Ok(());
+        }
         self.input.fill(MAX_HEADER)?;
         let have = self.input.visible().len();
         match Header::parse(self.input.visible()) {
@@ -254,7 +287,7 @@ impl<I: Input> Reader<I> {
 
     /// A packet with a readable header.
     fn whole_packet(&mut self, header: &Header) -> Result<(), ReadError> {
-        self.input.fill(header.size)?;
+        self.input.fill(header.size + PADDING)?;
         let have = self.input.visible().len();
         if have < header.size {
             let ids = header.stated_allocations().unwrap_or(0);
@@ -262,6 +295,10 @@ impl<I: Input> Reader<I> {
         }
         if header.pid != self.landmarks.pid {
             self.losses.foreign_packets += 1;
+            self.advance(header.size);
+            return Ok(());
+        }
+        if self.only.is_some_and(|number| number != header.domain) {
             self.advance(header.size);
             return Ok(());
         }
@@ -281,8 +318,9 @@ impl<I: Input> Reader<I> {
 
     fn decode_packet(&mut self, header: &Header, place: usize) -> Result<(), ReadError> {
         let Some(domain) = self.domains.get_mut(place) else { return Ok(()) };
-        let body = self.input.visible().get(header.version.header_len()..header.size);
-        let outcome = self.batch.decode(header, body.unwrap_or(&[]), domain, &mut self.table);
+        let packet = padded(self.input.visible(), header.size, &mut self.last_packet);
+        let bytes = packet.get(header.version.header_len()..).unwrap_or(&[]);
+        let outcome = self.batch.decode(header, bytes, domain, &mut self.table);
         let end = self.offset + header.size as u64;
         match outcome {
             Ok(tally) => {
@@ -498,6 +536,18 @@ impl<I: Input> Reader<I> {
             domain.names.lose(&mut self.table);
         }
     }
+}
+
+/// The bytes of a packet with enough others behind it. Only the last packet of
+/// an input needs to be copied for that.
+fn padded<'a>(visible: &'a [u8], size: usize, copy: &'a mut Vec<u8>) -> &'a [u8] {
+    if visible.len() >= size + PADDING {
+        return visible;
+    }
+    copy.clear();
+    copy.extend_from_slice(visible.get(..size).unwrap_or(visible));
+    copy.resize(size + PADDING, 0);
+    copy
 }
 
 /// What a lost packet leaves in doubt.

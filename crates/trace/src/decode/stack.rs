@@ -1,16 +1,15 @@
 //! One domain's backtraces: the cache of codes, and the last backtrace.
 //!
-//! [`Stack::follow`] is the decoder's hot loop. An entry names a slot and how
+//! [`Walk::follow`] is the decoder's innermost loop. An entry names a slot and how
 //! many predictions to follow from there; the chain `slot → prediction → …` is
 //! the only dependency between frames, and the codes are fetched beside it.
 
 use crate::cache::{Slot, index, per_slot};
 use crate::decode::doubt::Doubt;
-use crate::decode::entry::{ENTRY_FRAMES, Entry};
+use crate::decode::entry::{ENTRY_FRAMES, Entry, miss_code};
 use crate::event::{Backtrace, Code, LOST_FRAME};
 use crate::header::CacheCheck;
-use crate::rules::SLOTS;
-use crate::wire::Bytes;
+use crate::rules::{MAX_ENTRY, SLOTS};
 
 /// The slots as a reader needs them.
 pub(crate) struct Cache {
@@ -67,31 +66,32 @@ impl Stack {
         }
     }
 
-    /// Follows one backtrace's entries and appends its frames to `new`, and
-    /// each code that the file states in full to `stated`. Returns the input
-    /// behind the entries.
-    #[inline(never)]
-    pub(crate) fn follow<'a>(
+    /// Follows the entries at `at` and appends their frames to `new`. Says
+    /// whether codes were stated in full.
+    #[inline(always)]
+    pub(crate) fn follow(
         &mut self,
-        input: Bytes<'a>,
+        bytes: &[u8],
+        at: &mut usize,
         entries: u16,
         new: &mut NewFrames,
-        stated: &mut Vec<Code>,
-    ) -> Result<Bytes<'a>, EntryFault> {
+    ) -> Result<bool, EntryFault> {
         if let Some(doubt) = &mut self.doubt {
-            return doubt.follow(&mut self.cache, input, entries, new, stated);
+            return doubt.follow(&mut self.cache, bytes, at, entries, new);
         }
-        let mut walk = Walk { bytes: input.rest(), left: entries, slot: 0 };
+        let mut walk = Walk { at: *at, left: entries, slot: 0, missed: false };
         loop {
-            let room = new.reserve()?;
-            let before = room.len();
-            let after = walk.hits(&self.cache.codes, &mut self.cache.predictions, room);
-            new.len += before - after;
+            let room = new.room();
+            let (codes, predictions) = (&mut *self.cache.codes, &mut *self.cache.predictions);
+            let used = walk.follow(bytes, codes, predictions, room)?;
+            new.len += used;
             if walk.left == 0 {
-                return Ok(Bytes::new(walk.bytes));
+                break;
             }
-            walk.other(&mut self.cache, new, stated)?;
+            new.grow()?;
         }
+        *at = walk.at;
+        Ok(walk.missed)
     }
 
     /// Puts the next backtrace together: `prefix` frames of the last one and
@@ -134,68 +134,54 @@ impl Stack {
 }
 
 /// The way through one backtrace's entries.
-struct Walk<'a> {
-    bytes: &'a [u8],
+struct Walk {
+    at: usize,
     /// Entries left.
     left: u16,
     /// The slot of the last frame.
     slot: Slot,
+    /// Some entry was a miss.
+    missed: bool,
 }
 
-impl Walk<'_> {
-    /// Follows hits until something else comes, or the room may not suffice
-    /// for one more. Returns how much room is left.
-    ///
-    /// The loop holds no more than the registers do; what is rare happens in
-    /// [`Walk::other`].
+impl Walk {
+    /// Follows entries until none is left or the room may not suffice for one
+    /// more. Returns how many frames it wrote.
     #[inline(always)]
-    fn hits(
+    fn follow(
         &mut self,
-        codes: &[Code; SLOTS],
+        bytes: &[u8],
+        codes: &mut [Code; SLOTS],
         predictions: &mut [Slot; SLOTS],
-        mut room: &mut [Code],
-    ) -> usize {
-        let Walk { mut bytes, mut left, mut slot } = *self;
-        while left > 0 {
-            let Some(&head) = bytes.first_chunk() else { break };
-            let entry = Entry::hit(head);
-            let first = entry.slot();
-            if entry.is_miss() || codes[index(first)] == 0 || room.len() < ENTRY_FRAMES {
+        room: &mut [Code],
+    ) -> Result<usize, EntryFault> {
+        let mut used = 0;
+        while self.left > 0 {
+            let Some(frames) = room.get_mut(used..).and_then(|room| room.first_chunk_mut()) else {
                 break;
+            };
+            let entry = Entry::read(bytes, self.at).ok_or(EntryFault::Overrun)?;
+            let first = entry.slot();
+            predictions[index(self.slot)] = first;
+            if entry.is_miss() {
+                let code = miss_code(bytes, self.at).ok_or(EntryFault::Overrun)?;
+                codes[index(first)] = code;
+                frames[0] = code;
+                used += 1;
+                self.slot = first;
+                self.missed = true;
+                self.at += MAX_ENTRY;
+            } else {
+                if codes[index(first)] == 0 {
+                    return Err(EntryFault::EmptySlot);
+                }
+                self.slot = chain(codes, predictions, first, entry.predicted(), frames);
+                used += 1 + usize::from(entry.predicted());
+                self.at += entry.hit_size();
             }
-            predictions[index(slot)] = first;
-            slot = chain(codes, predictions, first, entry.predicted(), room);
-            room = room.get_mut(1 + usize::from(entry.predicted())..).unwrap_or(&mut []);
-            bytes = bytes.get(entry.size()..).unwrap_or(&[]);
-            left -= 1;
+            self.left -= 1;
         }
-        *self = Walk { bytes, left, slot };
-        room.len()
-    }
-
-    /// Takes one entry of any kind.
-    #[inline(never)]
-    fn other(
-        &mut self,
-        cache: &mut Cache,
-        new: &mut NewFrames,
-        stated: &mut Vec<Code>,
-    ) -> Result<(), EntryFault> {
-        let entry = Entry::read(self.bytes).ok_or(EntryFault::Overrun)?;
-        let first = entry.slot();
-        cache.predictions[index(self.slot)] = first;
-        if entry.is_miss() {
-            stated.push(entry.code());
-            cache.codes[index(first)] = entry.code();
-        } else if cache.codes[index(first)] == 0 {
-            return Err(EntryFault::EmptySlot);
-        }
-        let room = new.reserve()?;
-        self.slot = chain(&cache.codes, &cache.predictions, first, entry.predicted(), room);
-        new.len += 1 + usize::from(entry.predicted());
-        self.bytes = self.bytes.get(entry.size()..).ok_or(EntryFault::Overrun)?;
-        self.left -= 1;
-        Ok(())
+        Ok(used)
     }
 }
 
@@ -211,9 +197,8 @@ fn chain(
     predictions: &[Slot; SLOTS],
     slot: Slot,
     predicted: u8,
-    room: &mut [Code],
+    room: &mut [Code; ENTRY_FRAMES],
 ) -> Slot {
-    let Some(room) = room.first_chunk_mut::<ENTRY_FRAMES>() else { return slot };
     let first = slot;
     let second = predictions[index(first)];
     let third = predictions[index(second)];
@@ -263,17 +248,16 @@ impl NewFrames {
         Padded { codes, count: count.min(codes.len()) }
     }
 
-    /// Room behind the frames there are, enough for one entry at least.
+    /// The room behind the frames there are.
     #[inline(always)]
-    fn reserve(&mut self) -> Result<&mut [Code], EntryFault> {
-        if self.codes.len() - self.len < ENTRY_FRAMES + CHUNK {
-            self.grow()?;
-        }
-        let end = self.codes.len() - CHUNK;
-        self.codes.get_mut(self.len..end).ok_or(EntryFault::TooMany)
+    fn room(&mut self) -> &mut [Code] {
+        let end = self.codes.len().saturating_sub(CHUNK);
+        self.codes.get_mut(self.len..end).unwrap_or(&mut [])
     }
 
+    /// Makes room for one entry at least.
     #[cold]
+    #[inline(never)]
     fn grow(&mut self) -> Result<(), EntryFault> {
         if self.len >= self.limit {
             return Err(EntryFault::TooMany);
@@ -284,7 +268,10 @@ impl NewFrames {
     }
 
     pub(crate) fn push(&mut self, code: Code) -> Result<(), EntryFault> {
-        if let Some(frame) = self.reserve()?.first_mut() {
+        if self.room().is_empty() {
+            self.grow()?;
+        }
+        if let Some(frame) = self.room().first_mut() {
             *frame = code;
             self.len += 1;
         }

@@ -37,6 +37,11 @@ impl Tally {
         self.allocations + self.promotions + self.collections
     }
 
+    /// Bytes of a packet's body that are known not to be of backtraces.
+    pub(crate) fn bytes_but_backtraces(&self) -> u64 {
+        self.allocation_bytes + self.promotion_bytes + self.collection_bytes + self.location_bytes
+    }
+
     pub(crate) fn add(&mut self, other: &Tally) {
         let Tally {
             packets,

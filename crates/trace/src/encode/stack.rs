@@ -176,8 +176,13 @@ fn put_hit(packet: &mut Packet, slot: Slot, predicted: u8) {
 /// How many frames two backtraces have in common at the `main` end.
 pub(crate) fn common_prefix(a: &[Code], b: &[Code]) -> usize {
     const CHUNK: usize = 8;
-    let chunks = a.chunks_exact(CHUNK).zip(b.chunks_exact(CHUNK));
-    let whole = CHUNK * chunks.take_while(|(a, b)| a == b).count();
+    let chunks = a.as_chunks::<CHUNK>().0.iter().zip(b.as_chunks::<CHUNK>().0);
+    // All differences of a chunk in one word: no branch within it, and the
+    // compiler takes several frames at a time.
+    let same = |(a, b): &(&[Code; CHUNK], &[Code; CHUNK])| {
+        a.iter().zip(*b).fold(0, |differences, (a, b)| differences | (a ^ b)) == 0
+    };
+    let whole = CHUNK * chunks.take_while(same).count();
     let rest = a.iter().zip(b).skip(whole);
     whole + rest.take_while(|(a, b)| a == b).count()
 }

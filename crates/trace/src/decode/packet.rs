@@ -1,0 +1,344 @@
+//! The decoding of one packet: the decoder's hot loop.
+//!
+//! What the loop needs at every event is in local variables, so that it has
+//! registers; what is rare is in functions of its own ([`Rare`]). The bytes
+//! reach [`PADDING`] beyond the packet, so that any number can be read without
+//! asking where the packet ends: whether an event stayed within is checked once,
+//! behind it.
+
+use crate::decode::batch::{Batch, Fault, Long, Record};
+use crate::decode::domain::{CodedDepth, Domain};
+use crate::decode::entry::stated_codes;
+use crate::decode::names::RecentNames;
+use crate::decode::stack::{EntryFault, NewFrames, Stack};
+use crate::decode::tally::Tally;
+use crate::defect::Defect;
+use crate::event::{Code, Source, event_code, event_time, fits_63_bits};
+use crate::header::{Header, Version};
+use crate::location::{Definition, LocationTable, NamedLocation};
+use crate::rules::{MAX_ENTRY, MAX_EVENT_BODY, MAX_NUMBER, code};
+use crate::wire::Bytes;
+
+/// How many bytes there must be behind a packet's last.
+pub(crate) const PADDING: usize = 16;
+
+/// The fewest bytes an event takes: header and a small number.
+const SMALLEST_EVENT: usize = 5;
+
+impl Batch {
+    /// Decodes a packet's body, which `bytes` begin with. After a fault the
+    /// domain's names and stack are out of step with the writer; the table is
+    /// as it was.
+    pub(crate) fn decode(
+        &mut self,
+        header: &Header,
+        bytes: &[u8],
+        domain: &mut Domain,
+        table: &mut LocationTable,
+    ) -> Result<Tally, Fault> {
+        self.start(header);
+        let size = header.size - header.version.header_len();
+        let Batch { records, longs, new_frames, harmless, defined, stated, locations, .. } = self;
+        let mut rare = Rare {
+            header,
+            bytes,
+            size,
+            names: &mut domain.names,
+            table,
+            longs,
+            harmless,
+            defined,
+            stated,
+            locations,
+            tally: Tally::default(),
+        };
+        let most = size / SMALLEST_EVENT + 1;
+        if records.len() < most {
+            records.resize(most, Record::default());
+        }
+        let outcome = events(
+            bytes,
+            size,
+            &mut domain.stack,
+            &mut domain.depth,
+            records,
+            new_frames,
+            &mut rare,
+        );
+        let Rare { mut tally, .. } = rare;
+        match outcome {
+            Ok(count) => {
+                self.count = count;
+                tally.allocations = header.next_id - header.first_id;
+                tally.allocation_bytes += 4 * tally.allocations;
+                tally.backtrace_bytes = size as u64 - tally.bytes_but_backtraces();
+                Ok(tally)
+            }
+            Err(fault) => {
+                for &code in &self.defined {
+                    table.forget(code);
+                }
+                self.clear();
+                Err(fault)
+            }
+        }
+    }
+}
+
+/// Decodes events into `records` and `new_frames`; returns how many.
+fn events(
+    bytes: &[u8],
+    size: usize,
+    stack: &mut Stack,
+    coded_depth: &mut CodedDepth,
+    records: &mut [Record],
+    new_frames: &mut NewFrames,
+    rare: &mut Rare<'_>,
+) -> Result<usize, Fault> {
+    let Header { begin, end, first_id, next_id: stated, .. } = *rare.header;
+    let mut depth = *coded_depth;
+    let mut last_time = begin;
+    let mut next_id = first_id;
+    let mut records = records.iter_mut();
+    let room = records.len();
+    let mut at = 0;
+    let (mut promotions, mut promotion_bytes, mut collections, mut collection_bytes) = (0, 0, 0, 0);
+    while at < size {
+        let start = at;
+        let fault = |defect| Fault { remaining: size - start, defect };
+        let Some(word) = word_at(bytes, at) else { return Err(fault(Defect::EventOverrun)) };
+        let (event, fifth, sixth) = (word as u32, (word >> 32) as u8, (word >> 40) as u8);
+        let time = event_time(event, begin);
+        if time > end || time < last_time {
+            return Err(fault(time_defect(time, end, last_time)));
+        }
+        last_time = time;
+        let code = event_code(event);
+        let record = match code {
+            code::COLLECT | code::PROMOTE => {
+                let mut delta = i64::from(fifth);
+                at += 5;
+                if fifth > MAX_SMALL {
+                    (delta, at) = rare.vint(at - 1).map_err(fault)?;
+                }
+                let id = next_id.wrapping_sub(1).wrapping_sub(delta as u64);
+                if id >= next_id {
+                    rare.object_ahead(delta, id, code, start).map_err(fault)?;
+                }
+                if code == code::COLLECT {
+                    collections += 1;
+                    collection_bytes += at - start;
+                } else {
+                    promotions += 1;
+                    promotion_bytes += at - start;
+                }
+                Record { event, prefix: 0, value: id }
+            }
+            code::FIRST_SHORT..=code::LAST_SHORT | code::ALLOC => {
+                let mut prefix = u32::from(fifth);
+                let mut entries = u16::from(sixth);
+                at += 6;
+                if code == code::ALLOC || fifth > MAX_SMALL {
+                    (prefix, entries, at) = rare.allocation(code, start).map_err(fault)?;
+                }
+                if u64::from(prefix) > depth.frames && !depth.open {
+                    let (prefix, depth) = (i64::from(prefix), depth.frames);
+                    return Err(fault(Defect::CommonPrefix { prefix, depth }));
+                }
+                next_id += 1;
+                let entries_at = at;
+                let before = new_frames.len;
+                let missed = match stack.follow(bytes, &mut at, entries, new_frames) {
+                    Ok(missed) => missed,
+                    Err(defect) => return Err(fault(entry_defect(defect, new_frames.limit))),
+                };
+                if missed {
+                    rare.check_stated(entries_at, entries);
+                }
+                let new = (new_frames.len - before) as u64;
+                if u64::from(prefix) <= depth.frames || stack.in_doubt() {
+                    depth.frames = u64::from(prefix) + new;
+                    // The writer stops there, with frames left or not.
+                    depth.open = at - entries_at > MAX_EVENT_BODY - MAX_ENTRY;
+                }
+                if at - entries_at > MAX_EVENT_BODY {
+                    return Err(fault(Defect::BacktraceSize { bytes: at - entries_at }));
+                }
+                Record { event, prefix, value: new }
+            }
+            code::LOCATION => {
+                at = rare.location(at + 4).map_err(fault)?;
+                continue;
+            }
+            code::TRACE_INFO => return Err(fault(Defect::TraceInfoAgain)),
+            code => return Err(fault(Defect::EventCode { code })),
+        };
+        if at > size {
+            return Err(fault(Defect::EventOverrun));
+        }
+        if let Some(place) = records.next() {
+            *place = record;
+        }
+    }
+    if stated != next_id {
+        let defect = Defect::AllocationCount { stated, found: next_id };
+        return Err(Fault { remaining: 0, defect });
+    }
+    *coded_depth = depth;
+    rare.tally.promotions = promotions;
+    rare.tally.promotion_bytes = promotion_bytes as u64;
+    rare.tally.collections = collections;
+    rare.tally.collection_bytes = collection_bytes as u64;
+    Ok(room - records.len())
+}
+
+/// The largest number that a vint holds in its first byte.
+const MAX_SMALL: u8 = 252;
+
+#[inline(always)]
+fn word_at(bytes: &[u8], at: usize) -> Option<u64> {
+    bytes.get(at..)?.first_chunk().map(|&word| u64::from_le_bytes(word))
+}
+
+/// What happens to few events, with what only they need.
+struct Rare<'a> {
+    header: &'a Header,
+    bytes: &'a [u8],
+    size: usize,
+    names: &'a mut RecentNames,
+    table: &'a mut LocationTable,
+    longs: &'a mut Vec<Long>,
+    harmless: &'a mut Vec<Fault>,
+    defined: &'a mut Vec<Code>,
+    stated: &'a mut Vec<Code>,
+    locations: &'a mut Vec<NamedLocation>,
+    tally: Tally,
+}
+
+/// No packet is so bad that more than this many harmless defects matter.
+const MAX_HARMLESS: usize = 16;
+
+impl<'a> Rare<'a> {
+    fn input(&self, at: usize) -> Bytes<'a> {
+        Bytes::new(self.bytes.get(at..self.size).unwrap_or(&[]))
+    }
+
+    fn note(&mut self, at: usize, defect: Defect) {
+        if self.harmless.len() < MAX_HARMLESS {
+            self.harmless.push(Fault { remaining: self.size.saturating_sub(at), defect });
+        }
+    }
+
+    /// A number at `at`, and where it ends.
+    #[cold]
+    #[inline(never)]
+    fn vint(&self, at: usize) -> Result<(i64, usize), Defect> {
+        let mut input = self.input(at);
+        let value = input.vint().ok_or(Defect::EventOverrun)?;
+        Ok((value, self.size - input.remaining()))
+    }
+
+    /// A promotion or collection of an object not given out yet in this
+    /// domain: another domain's, adopted when that ended. Other readers take
+    /// it of collections only.
+    #[cold]
+    #[inline(never)]
+    fn object_ahead(&mut self, delta: i64, id: u64, code: u8, at: usize) -> Result<(), Defect> {
+        if self.header.version < Version::V3 || id > MAX_NUMBER {
+            return Err(Defect::ObjectId { delta });
+        }
+        if code == code::PROMOTE {
+            self.note(at, Defect::PromoteAhead { delta });
+        }
+        Ok(())
+    }
+
+    /// A long allocation, or a short one with a deep prefix, whose event begins
+    /// at `at`: its prefix, its number of entries, and where they begin.
+    #[inline(never)]
+    fn allocation(&mut self, code: u8, at: usize) -> Result<(u32, u16, usize), Defect> {
+        let mut input = self.input(at + 4);
+        if code == code::ALLOC {
+            let start = input.remaining();
+            let long = long_block(&mut input)?;
+            self.longs.push(long);
+            self.tally.allocation_bytes += (start - input.remaining()) as u64;
+        }
+        let prefix = input.vint().ok_or(Defect::EventOverrun)?;
+        let entries = if code == code::ALLOC { input.u16() } else { input.u8().map(u16::from) };
+        let entries = entries.ok_or(Defect::EventOverrun)?;
+        // No stack has four thousand million frames.
+        let too_deep = Defect::CommonPrefix { prefix, depth: u64::from(u32::MAX) };
+        let prefix = u32::try_from(prefix).map_err(|_| too_deep)?;
+        Ok((prefix, entries, self.size - input.remaining()))
+    }
+
+    /// The codes that these entries state must have been explained before.
+    #[inline(never)]
+    fn check_stated(&mut self, at: usize, entries: u16) {
+        self.stated.clear();
+        stated_codes(self.bytes.get(at..).unwrap_or(&[]), entries, self.stated);
+        while let Some(code) = self.stated.pop() {
+            if !self.table.contains(code) {
+                self.note(at, Defect::CodeUnknown { code });
+            }
+        }
+    }
+
+    /// A location event whose body begins at `at`; where it ends.
+    #[inline(never)]
+    fn location(&mut self, at: usize) -> Result<usize, Defect> {
+        let mut input = self.input(at);
+        let code = input.u64().ok_or(Defect::EventOverrun)?;
+        let count = input.u8().ok_or(Defect::EventOverrun)?;
+        if !fits_63_bits(code) {
+            return Err(Defect::CodeWidth { code });
+        }
+        self.locations.clear();
+        for _ in 0..count {
+            let location = self.names.location(&mut input, self.table)?;
+            self.locations.push(location);
+        }
+        match self.table.define(code, self.locations) {
+            Definition::New => self.defined.push(code),
+            Definition::Same => {}
+            Definition::Different => self.note(at, Defect::LocationChange { code }),
+        }
+        let end = self.size - input.remaining();
+        self.tally.locations += 1;
+        self.tally.location_bytes += (4 + end - at) as u64;
+        Ok(end)
+    }
+}
+
+fn long_block(input: &mut Bytes<'_>) -> Result<Long, Defect> {
+    let length = input.vint().ok_or(Defect::EventOverrun)?;
+    let samples = input.vint().ok_or(Defect::EventOverrun)?;
+    let source = input.u8().ok_or(Defect::EventOverrun)?;
+    if !(0..=MAX_NUMBER as i64).contains(&length) {
+        return Err(Defect::Length { length });
+    }
+    if !(1..=length + 1).contains(&samples) {
+        return Err(Defect::Samples { samples });
+    }
+    let source = Source::from_number(source).ok_or(Defect::Source { source })?;
+    Ok(Long { length: length as u64, samples: samples as u64, source })
+}
+
+#[cold]
+fn time_defect(time: u64, end: u64, last: u64) -> Defect {
+    if time > end {
+        Defect::EventTime { time }
+    } else {
+        Defect::TimeBackwards { time, after: last }
+    }
+}
+
+#[cold]
+fn entry_defect(fault: EntryFault, limit: usize) -> Defect {
+    match fault {
+        EntryFault::Overrun => Defect::EventOverrun,
+        EntryFault::EmptySlot => Defect::EmptySlot,
+        EntryFault::TooMany => Defect::TooDeep { limit },
+    }
+}
