@@ -120,7 +120,8 @@ impl DomainWriter {
             self.close(shared, time, locate)?;
         }
         if let Some(first) = self.renumber.take() {
-            let end = first.saturating_add(shared.ids_per_block);
+            // Up to where the block ends that this id lies in.
+            let end = (first - first % shared.ids_per_block).saturating_add(shared.ids_per_block);
             shared.free_id = shared.free_id.max(end);
             self.ids = IdBlock { next: first, end };
             self.first_id = first;
