@@ -11,8 +11,10 @@ pub type Code = u64;
 pub const LOST_FRAME: Code = 1 << 63;
 
 /// Whether other readers, which hold a code in 63 bits, get it back whole.
+#[inline(always)]
 pub(crate) fn fits_63_bits(code: Code) -> bool {
-    (code >> 62) == 0 || (code >> 62) == 0b11
+    // The two highest bits are equal.
+    (code ^ code << 1) >> 63 == 0
 }
 
 /// Where a block was allocated.

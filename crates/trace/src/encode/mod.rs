@@ -208,9 +208,7 @@ impl<W: Write> Encoder<W> {
         if prefix > u64::from(u32::MAX) {
             return Err(WriteError::CommonPrefix(prefix));
         }
-        if let Some(&code) = new.iter().find(|&&code| code == 0 || !fits_63_bits(code)) {
-            return Err(WriteError::Code(code));
-        }
+        check_codes(new)?;
         let short = (1..=MAX_SHORT_LENGTH).contains(&block.length)
             && block.source == Source::Minor
             && block.samples == 1
@@ -334,6 +332,17 @@ fn check_block(block: &Block) -> Result<(), WriteError> {
     }
     if block.samples == 0 || block.samples > block.length + 1 {
         return Err(WriteError::Samples(block.samples));
+    }
+    Ok(())
+}
+
+/// No code may be 0, which marks an empty slot, or wider than 63 bits.
+#[inline(always)]
+fn check_codes(codes: &[Code]) -> Result<(), WriteError> {
+    let bad = |code: Code| (code == 0) | !fits_63_bits(code);
+    if codes.iter().fold(false, |any, &code| any | bad(code)) {
+        let code = codes.iter().copied().find(|&code| bad(code));
+        return Err(WriteError::Code(code.unwrap_or(0)));
     }
     Ok(())
 }
