@@ -1,0 +1,253 @@
+//! The lives of objects: allocated once, promoted at most once, then collected
+//! at most once.
+//!
+//! Three bits for each id, in pages of 65,536 ids that are made when an id
+//! first falls in them. In a file, packets of several domains are not in the
+//! order of time, so that an object may be collected in a packet that precedes
+//! the one it is allocated in. Whether an object was allocated at all is
+//! therefore asked at the end, and whether it was promoted too late only while
+//! there is one domain.
+
+use std::collections::HashMap;
+use std::mem::size_of;
+
+use heaptap_trace::{Allocation, Event, Happening};
+
+/// A way in which a life can be wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Offence {
+    PromotedTwice,
+    CollectedTwice,
+    PromotedAfterCollection,
+    NeverAllocated,
+}
+
+impl Offence {
+    pub(crate) const ALL: [Offence; 4] = [
+        Offence::PromotedTwice,
+        Offence::CollectedTwice,
+        Offence::PromotedAfterCollection,
+        Offence::NeverAllocated,
+    ];
+
+    /// What is said of the object.
+    pub(crate) fn what(self) -> &'static str {
+        match self {
+            Offence::PromotedTwice => "promoted twice",
+            Offence::CollectedTwice => "collected twice",
+            Offence::PromotedAfterCollection => "promoted after collection",
+            Offence::NeverAllocated => "promoted or collected, but never allocated",
+        }
+    }
+}
+
+/// How often an offence was found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Cases {
+    pub(crate) count: u64,
+    /// The object of the first one.
+    pub(crate) first: u64,
+}
+
+const PAGE_BITS: u32 = 16;
+const WORDS: usize = (1 << PAGE_BITS) / 64;
+
+/// One bit for each id of a page.
+type Plane = [u64; WORDS];
+
+struct Page {
+    allocated: Plane,
+    promoted: Plane,
+    collected: Plane,
+}
+
+impl Page {
+    fn new() -> Box<Page> {
+        Box::new(Page { allocated: [0; WORDS], promoted: [0; WORDS], collected: [0; WORDS] })
+    }
+}
+
+/// What happened to each object so far.
+pub(crate) struct Lives {
+    pages: HashMap<u64, Box<Page>>,
+    most_pages: usize,
+    cases: [Cases; Offence::ALL.len()],
+    /// The first event that was not looked at, because memory is bounded.
+    unchecked: Option<u64>,
+    domain: Option<u16>,
+    several_domains: bool,
+}
+
+impl Lives {
+    /// The most memory that pages may take: enough for 700 million objects.
+    pub(crate) const MEMORY: usize = 256 << 20;
+
+    pub(crate) fn new() -> Self {
+        Lives {
+            pages: HashMap::new(),
+            most_pages: Self::MEMORY / size_of::<Page>(),
+            cases: Default::default(),
+            unchecked: None,
+            domain: None,
+            several_domains: false,
+        }
+    }
+
+    /// Takes note of an event; the answer is what is wrong with which object.
+    pub(crate) fn note(&mut self, event: &Event<'_>) -> Option<(Offence, u64)> {
+        self.several_domains |= *self.domain.get_or_insert(event.domain) != event.domain;
+        let (Happening::Alloc(Allocation { id, .. })
+        | Happening::Promote(id)
+        | Happening::Collect(id)) = event.what;
+        let one_domain = !self.several_domains;
+        let Some(page) = self.page(id) else {
+            self.unchecked.get_or_insert(id);
+            return None;
+        };
+        let offence = match event.what {
+            Happening::Alloc(_) => {
+                set(&mut page.allocated, id);
+                None
+            }
+            Happening::Promote(_) if set(&mut page.promoted, id) => Some(Offence::PromotedTwice),
+            Happening::Promote(_) => {
+                (one_domain && has(&page.collected, id)).then_some(Offence::PromotedAfterCollection)
+            }
+            Happening::Collect(_) => {
+                set(&mut page.collected, id).then_some(Offence::CollectedTwice)
+            }
+        };
+        if let Some(offence) = offence {
+            self.count(offence, id);
+        }
+        offence.map(|offence| (offence, id))
+    }
+
+    fn page(&mut self, id: u64) -> Option<&mut Page> {
+        let number = id >> PAGE_BITS;
+        if self.pages.len() >= self.most_pages && !self.pages.contains_key(&number) {
+            return None;
+        }
+        Some(self.pages.entry(number).or_insert_with(Page::new))
+    }
+
+    fn count(&mut self, offence: Offence, id: u64) {
+        let cases = &mut self.cases[offence as usize];
+        if cases.count == 0 {
+            cases.first = id;
+        }
+        cases.count += 1;
+    }
+
+    /// At the end of a trace that misses nothing: looks for objects that came
+    /// from nowhere.
+    pub(crate) fn find_never_allocated(&mut self) {
+        let mut numbers: Vec<u64> = self.pages.keys().copied().collect();
+        numbers.sort_unstable();
+        for number in numbers {
+            let Some(page) = self.pages.get(&number) else { continue };
+            let planes = page.allocated.iter().zip(&page.promoted).zip(&page.collected);
+            let orphans = planes
+                .map(|((allocated, promoted), collected)| (promoted | collected) & !allocated);
+            let mut found = Cases::default();
+            for (at, word) in orphans.enumerate().filter(|&(_, word)| word != 0) {
+                if found.count == 0 {
+                    let bit = at as u64 * 64 + u64::from(word.trailing_zeros());
+                    found.first = number << PAGE_BITS | bit;
+                }
+                found.count += u64::from(word.count_ones());
+            }
+            let cases = &mut self.cases[Offence::NeverAllocated as usize];
+            if cases.count == 0 {
+                cases.first = found.first;
+            }
+            cases.count += found.count;
+        }
+    }
+
+    /// What is wrong, and how often.
+    pub(crate) fn offences(&self) -> impl Iterator<Item = (Offence, Cases)> + '_ {
+        Offence::ALL.into_iter().zip(self.cases).filter(|(_, cases)| cases.count > 0)
+    }
+
+    /// The object from which on not all were checked.
+    pub(crate) fn unchecked(&self) -> Option<u64> {
+        self.unchecked
+    }
+}
+
+fn place(id: u64) -> (usize, u64) {
+    let bit = id & ((1 << PAGE_BITS) - 1);
+    ((bit / 64) as usize, 1 << (bit % 64))
+}
+
+fn has(plane: &Plane, id: u64) -> bool {
+    let (word, bit) = place(id);
+    plane[word] & bit != 0
+}
+
+/// Sets a bit; true if it was set.
+fn set(plane: &mut Plane, id: u64) -> bool {
+    let (word, bit) = place(id);
+    let was = plane[word] & bit != 0;
+    plane[word] |= bit;
+    was
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use heaptap_trace::{Backtrace, Source};
+
+    fn event(domain: u16, what: Happening<'_>) -> Event<'_> {
+        Event { time: 0, domain, what }
+    }
+
+    fn allocation(id: u64) -> Happening<'static> {
+        let backtrace = Backtrace { frames: &[], common_prefix: 0, new: &[] };
+        Happening::Alloc(Allocation { id, length: 1, samples: 1, source: Source::Minor, backtrace })
+    }
+
+    #[test]
+    fn every_offence_is_found_with_its_first_object_and_count() {
+        let mut lives = Lives::new();
+        for id in 0..200_000 {
+            assert_eq!(lives.note(&event(0, allocation(id))), None);
+        }
+        let promote = |lives: &mut Lives, id| lives.note(&event(0, Happening::Promote(id)));
+        let collect = |lives: &mut Lives, id| lives.note(&event(0, Happening::Collect(id)));
+        assert_eq!(promote(&mut lives, 70_000), None);
+        assert_eq!(promote(&mut lives, 70_000), Some((Offence::PromotedTwice, 70_000)));
+        assert_eq!(collect(&mut lives, 70_000), None);
+        assert_eq!(collect(&mut lives, 70_000), Some((Offence::CollectedTwice, 70_000)));
+        assert_eq!(collect(&mut lives, 5), None);
+        assert_eq!(promote(&mut lives, 5), Some((Offence::PromotedAfterCollection, 5)));
+        assert_eq!(collect(&mut lives, 1 << 50), None);
+        assert_eq!(collect(&mut lives, 250_000), None);
+        lives.find_never_allocated();
+        let found: Vec<_> = lives.offences().map(|(_, cases)| (cases.count, cases.first)).collect();
+        assert_eq!(found, [(1, 70_000), (1, 70_000), (1, 5), (2, 250_000)]);
+    }
+
+    #[test]
+    fn in_several_domains_the_order_in_the_file_proves_nothing() {
+        let mut lives = Lives::new();
+        lives.note(&event(0, allocation(1)));
+        lives.note(&event(1, Happening::Collect(20_000)));
+        lives.note(&event(0, Happening::Promote(20_000)));
+        lives.note(&event(0, allocation(20_000)));
+        lives.find_never_allocated();
+        assert_eq!(lives.offences().count(), 0);
+    }
+
+    #[test]
+    fn memory_is_bounded_and_what_is_not_checked_is_said() {
+        let mut lives = Lives::new();
+        lives.most_pages = 2;
+        for page in 0..5 {
+            lives.note(&event(0, Happening::Collect(page << PAGE_BITS)));
+        }
+        assert_eq!(lives.pages.len(), 2);
+        assert_eq!(lives.unchecked(), Some(2 << PAGE_BITS));
+    }
+}

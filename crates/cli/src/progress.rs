@@ -1,0 +1,73 @@
+//! The progress bar: on standard error, if that is a terminal, and only when
+//! the work turns out to take longer than a second.
+
+use std::cell::OnceCell;
+use std::io::{IsTerminal, stderr};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// How long to stay silent.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How far the reading is. Whoever reads reports to it.
+pub(crate) struct Progress {
+    /// The time to appear, if ever.
+    due: Option<Instant>,
+    total: Option<u64>,
+    bar: OnceCell<ProgressBar>,
+}
+
+impl Progress {
+    /// For an input of `total` bytes, if that is known.
+    pub(crate) fn new(total: Option<u64>) -> Self {
+        let due = stderr().is_terminal().then(|| Instant::now() + PATIENCE);
+        Progress { due, total, bar: OnceCell::new() }
+    }
+
+    /// Never shown.
+    pub(crate) fn silent() -> Self {
+        Progress { due: None, total: None, bar: OnceCell::new() }
+    }
+
+    /// Leaves the terminal as it was, before anything else is printed.
+    pub(crate) fn clear(&self) {
+        if let Some(bar) = self.bar.get() {
+            bar.finish_and_clear();
+        }
+    }
+
+    /// Reading has reached this offset.
+    pub(crate) fn reached(&self, offset: u64) {
+        if self.due.is_some_and(|due| Instant::now() >= due) {
+            self.bar.get_or_init(|| self.appear(offset)).set_position(offset);
+        }
+    }
+
+    fn appear(&self, offset: u64) -> ProgressBar {
+        let (bar, template) = match self.total {
+            Some(total) => (
+                ProgressBar::new(total),
+                "{wide_bar} {binary_bytes} of {binary_total_bytes}, {eta} left",
+            ),
+            None => (
+                ProgressBar::new_spinner(),
+                "{spinner} {binary_bytes} read, {binary_bytes_per_sec}",
+            ),
+        };
+        let bar = match ProgressStyle::with_template(template) {
+            Ok(style) => bar.with_style(style),
+            Err(_) => bar,
+        };
+        // The jump to here says nothing of the speed from here on.
+        bar.set_position(offset);
+        bar.reset_eta();
+        bar
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}

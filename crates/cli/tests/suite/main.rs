@@ -1,0 +1,18 @@
+//! The program as its users meet it: every test runs the real binary.
+//!
+//! [`program`] runs it, [`traces`] makes what it runs on. The real traces lie
+//! outside the repository; tests that need them say so loudly when they are
+//! not there.
+
+mod anonymise;
+mod check;
+mod damage;
+mod domains;
+mod dump;
+mod files;
+mod help;
+mod info;
+mod program;
+mod recode;
+mod thin;
+mod traces;
