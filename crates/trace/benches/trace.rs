@@ -137,11 +137,23 @@ fn decode(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// An event apart from any reader.
-enum Owned {
-    Alloc { time: u64, block: Block, prefix: usize, new: std::ops::Range<usize> },
-    Promote { time: u64, id: u64 },
-    Collect { time: u64, id: u64 },
+/// An event apart from any reader, in few bytes: what the bench itself fetches
+/// from memory counts too.
+struct Owned {
+    time: u64,
+    /// Of an allocation its length, else the object's id.
+    value: u64,
+    prefix: u32,
+    new: u32,
+    samples: u32,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Alloc(Source),
+    Promote,
+    Collect,
 }
 
 /// A trace's events in memory, as a tracer would have them: of each stack the
@@ -160,24 +172,26 @@ impl Events {
         let info = reader.info().clone();
         let (mut list, mut new_frames) = (Vec::new(), Vec::new());
         while let Some(event) = reader.next_event().expect("a sound trace") {
-            let time = event.time;
+            let other = |value, kind| Owned {
+                time: event.time,
+                value,
+                prefix: 0,
+                new: 0,
+                samples: 0,
+                kind,
+            };
             list.push(match event.what {
                 Happening::Alloc(allocation) => {
-                    let start = new_frames.len();
                     new_frames.extend_from_slice(allocation.backtrace.new);
-                    Owned::Alloc {
-                        time,
-                        block: Block {
-                            length: allocation.length,
-                            samples: allocation.samples,
-                            source: allocation.source,
-                        },
-                        prefix: allocation.backtrace.common_prefix as usize,
-                        new: start..new_frames.len(),
+                    Owned {
+                        prefix: allocation.backtrace.common_prefix as u32,
+                        new: allocation.backtrace.new.len() as u32,
+                        samples: allocation.samples as u32,
+                        ..other(allocation.length, Kind::Alloc(allocation.source))
                     }
                 }
-                Happening::Promote(id) => Owned::Promote { time, id },
-                Happening::Collect(id) => Owned::Collect { time, id },
+                Happening::Promote(id) => other(id, Kind::Promote),
+                Happening::Collect(id) => other(id, Kind::Collect),
             });
         }
         Events { info, list, new_frames, table: reader.into_locations() }
@@ -189,21 +203,24 @@ impl Events {
         let out = Vec::with_capacity(4 << 20);
         let mut encoder = Encoder::new(out, Format::V2, &self.info).expect("a valid info");
         let mut stack = Vec::new();
-        for event in &self.list {
-            let written = match event {
-                Owned::Alloc { time, block, prefix, new } => {
-                    let new = &self.new_frames[new.clone()];
+        let mut rest = &self.new_frames[..];
+        for &Owned { time, value, prefix, new, samples, kind } in &self.list {
+            let written = match kind {
+                Kind::Alloc(source) => {
+                    let (new, behind) = rest.split_at(new as usize);
+                    rest = behind;
                     let frames = if whole {
-                        stack.truncate(*prefix);
+                        stack.truncate(prefix as usize);
                         stack.extend_from_slice(new);
                         Frames::Whole(&stack)
                     } else {
-                        Frames::Suffix { common_prefix: *prefix as u64, new }
+                        Frames::Suffix { common_prefix: u64::from(prefix), new }
                     };
-                    encoder.alloc(0, *time, *block, frames, &mut locate).map(|_| ())
+                    let block = Block { length: value, samples: u64::from(samples), source };
+                    encoder.alloc(0, time, block, frames, &mut locate).map(|_| ())
                 }
-                Owned::Promote { time, id } => encoder.promote(0, *time, *id, &mut locate),
-                Owned::Collect { time, id } => encoder.collect(0, *time, *id, &mut locate),
+                Kind::Promote => encoder.promote(0, time, value, &mut locate),
+                Kind::Collect => encoder.collect(0, time, value, &mut locate),
             };
             written.expect("a valid event");
         }

@@ -117,8 +117,8 @@ pub enum Defect {
         /// Their size.
         bytes: usize,
     },
-    /// A code wider than 63 bits.
-    CodeWidth {
+    /// A code of 0 or of more than 63 bits.
+    CodeRange {
         /// The code.
         code: u64,
     },
@@ -239,7 +239,7 @@ impl fmt::Display for Defect {
             Defect::BacktraceSize { bytes } => {
                 write!(f, "a backtrace takes {bytes} bytes, more than 4096")
             }
-            Defect::CodeWidth { code } => write!(f, "location code {code:#x} is over 63 bits"),
+            Defect::CodeRange { code } => write!(f, "location code {code:#x} is 0 or over 63 bits"),
             Defect::CodeUnknown { code } => {
                 write!(f, "location code {code:#x} is used before it is explained")
             }

@@ -10,11 +10,12 @@ pub type Code = u64;
 /// written it: it does not fit 63 bits.
 pub const LOST_FRAME: Code = 1 << 63;
 
-/// Whether other readers, which hold a code in 63 bits, get it back whole.
+/// Whether a number can be a code: not 0, which marks an empty slot, and such
+/// that other readers, which hold codes in 63 bits, get it back whole.
 #[inline(always)]
-pub(crate) fn fits_63_bits(code: Code) -> bool {
-    // The two highest bits are equal.
-    (code ^ code << 1) >> 63 == 0
+pub(crate) fn is_code(number: u64) -> bool {
+    let two_highest_differ = (number ^ number << 1) >> 63 == 1;
+    (number != 0) & !two_highest_differ
 }
 
 /// Where a block was allocated.
@@ -133,12 +134,12 @@ mod tests {
     }
 
     #[test]
-    fn sixty_three_bits_have_a_sign() {
-        for code in [0, 1, (1 << 62) - 1, u64::MAX, !((1 << 62) - 1)] {
-            assert!(fits_63_bits(code), "{code:#x}");
+    fn codes_have_63_bits_and_a_sign() {
+        for code in [1, (1 << 62) - 1, u64::MAX, !((1 << 62) - 1)] {
+            assert!(is_code(code), "{code:#x}");
         }
-        for code in [1 << 62, 1 << 63, LOST_FRAME, (1 << 63) | 1] {
-            assert!(!fits_63_bits(code), "{code:#x}");
+        for code in [0, 1 << 62, 1 << 63, LOST_FRAME, (1 << 63) | 1] {
+            assert!(!is_code(code), "{code:#x}");
         }
     }
 }

@@ -74,6 +74,8 @@ pub struct LocationTable {
     locations: Vec<NamedLocation>,
     numbers: HashMap<Arc<[u8]>, NameId, Seeded>,
     names: Vec<Arc<[u8]>>,
+    /// The number of [`LOST_NAME`] since something was lost.
+    lost: Option<NameId>,
 }
 
 /// How a definition compares with what the table had.
@@ -151,10 +153,14 @@ impl LocationTable {
         id
     }
 
-    /// Explains a code. A different explanation replaces the earlier one.
+    /// Explains a code. A different explanation replaces the earlier one, unless
+    /// names of it are lost.
     pub(crate) fn define(&mut self, code: Code, locations: &[NamedLocation]) -> Definition {
         let outcome = match self.get(code) {
             Some(known) if known == locations => return Definition::Same,
+            Some(_) if locations.iter().any(|location| self.is_lost(location)) => {
+                return Definition::Same;
+            }
             Some(_) => Definition::Different,
             None => Definition::New,
         };
@@ -163,6 +169,17 @@ impl LocationTable {
         self.locations.extend_from_slice(locations);
         self.spans.insert(code, span);
         outcome
+    }
+
+    fn is_lost(&self, location: &NamedLocation) -> bool {
+        self.lost.is_some_and(|lost| location.file == lost || location.definition == lost)
+    }
+
+    /// The name of what damage made unknown.
+    pub(crate) fn lost_name(&mut self) -> NameId {
+        let lost = self.intern(LOST_NAME);
+        self.lost = Some(lost);
+        lost
     }
 
     /// Takes a definition back.

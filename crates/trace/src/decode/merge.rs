@@ -22,8 +22,9 @@ use crate::info::TraceInfo;
 use crate::location::LocationTable;
 
 /// What decides which event comes first. At the same microsecond an allocation
-/// precedes what may become of its block in another domain.
-type Key = Reverse<(u64, bool, usize)>;
+/// precedes what may become of its block in another domain; else the domain's
+/// number decides, and then the place of its reader.
+type Key = Reverse<(u64, bool, u16, usize)>;
 
 /// Reads the events of all domains in the order of time.
 pub struct Merged<I> {
@@ -104,7 +105,7 @@ impl<I: Input> Merged<I> {
         if let Some(place) = self.last_used.take() {
             self.queue(place)?;
         }
-        let Some(Reverse((_, _, place))) = self.next.pop() else { return Ok(None) };
+        let Some(Reverse((.., place))) = self.next.pop() else { return Ok(None) };
         self.last_used = Some(place);
         let Some(reader) = self.readers.get_mut(place) else { return Ok(None) };
         let event = reader.next_event()?;
@@ -116,7 +117,8 @@ impl<I: Input> Merged<I> {
         if let Some(reader) = self.readers.get_mut(place)
             && let Some((time, allocates)) = reader.peek()?
         {
-            self.next.push(Reverse((time, !allocates, place)));
+            let number = reader.only.unwrap_or(0);
+            self.next.push(Reverse((time, !allocates, number, place)));
         }
         Ok(())
     }

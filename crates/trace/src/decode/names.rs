@@ -1,7 +1,7 @@
 //! A domain's recent file and definition names, as the decoder follows them.
 
 use crate::defect::Defect;
-use crate::location::{LOST_NAME, LocationTable, NameId, NamedLocation};
+use crate::location::{LocationTable, NameId, NamedLocation};
 use crate::mtf::MoveToFront;
 use crate::rules::MTF_LEN;
 use crate::wire::Bytes;
@@ -65,7 +65,7 @@ impl RecentNames {
     /// After a loss nothing is known of the tables: every entry stands for a
     /// lost name until a new one pushes it out.
     pub(crate) fn lose(&mut self, table: &mut LocationTable) {
-        let lost = table.intern(LOST_NAME);
+        let lost = table.lost_name();
         self.files.clear();
         for _ in 0..MTF_LEN {
             let mut definitions = MoveToFront::new();

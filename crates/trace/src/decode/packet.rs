@@ -13,7 +13,7 @@ use crate::decode::names::RecentNames;
 use crate::decode::stack::{EntryFault, NewFrames, Stack};
 use crate::decode::tally::Tally;
 use crate::defect::Defect;
-use crate::event::{Code, Source, event_code, event_time, fits_63_bits};
+use crate::event::{Code, Source, event_code, event_time, is_code};
 use crate::header::{Header, Version};
 use crate::location::{Definition, LocationTable, NamedLocation};
 use crate::rules::{MAX_ENTRY, MAX_EVENT_BODY, MAX_NUMBER, code};
@@ -153,7 +153,7 @@ fn events(
                     Err(defect) => return Err(fault(entry_defect(defect, new_frames.limit))),
                 };
                 if missed {
-                    rare.check_stated(entries_at, entries);
+                    rare.check_stated(entries_at, entries).map_err(fault)?;
                 }
                 let new = (new_frames.len - before) as u64;
                 if u64::from(prefix) <= depth.frames || stack.in_doubt() {
@@ -275,14 +275,18 @@ impl<'a> Rare<'a> {
 
     /// The codes that these entries state must have been explained before.
     #[inline(never)]
-    fn check_stated(&mut self, at: usize, entries: u16) {
+    fn check_stated(&mut self, at: usize, entries: u16) -> Result<(), Defect> {
         self.stated.clear();
         stated_codes(self.bytes.get(at..).unwrap_or(&[]), entries, self.stated);
         while let Some(code) = self.stated.pop() {
+            if !is_code(code) {
+                return Err(Defect::CodeRange { code });
+            }
             if !self.table.contains(code) {
                 self.note(at, Defect::CodeUnknown { code });
             }
         }
+        Ok(())
     }
 
     /// A location event whose body begins at `at`; where it ends.
@@ -291,8 +295,8 @@ impl<'a> Rare<'a> {
         let mut input = self.input(at);
         let code = input.u64().ok_or(Defect::EventOverrun)?;
         let count = input.u8().ok_or(Defect::EventOverrun)?;
-        if !fits_63_bits(code) {
-            return Err(Defect::CodeWidth { code });
+        if !is_code(code) {
+            return Err(Defect::CodeRange { code });
         }
         self.locations.clear();
         for _ in 0..count {

@@ -83,6 +83,11 @@ impl DomainWriter {
         }
     }
 
+    /// Whether it has neither events nor packets yet.
+    pub(crate) fn is_unused(&self) -> bool {
+        self.empty && self.fresh
+    }
+
     /// Writes an event's first bytes, in a new packet if this one may not take
     /// another event.
     #[inline(always)]
@@ -115,7 +120,7 @@ impl DomainWriter {
         time: u64,
         locate: &mut impl Locate,
     ) -> io::Result<()> {
-        let unused = self.empty && self.fresh && time - self.begin <= MAX_PACKET_SPAN;
+        let unused = self.is_unused() && time - self.begin <= MAX_PACKET_SPAN;
         if !unused {
             self.close(shared, time, locate)?;
         }

@@ -1,0 +1,81 @@
+//! What can be read strictly can be written again, what was written can be read
+//! strictly, and it tells the same.
+
+#![no_main]
+
+mod told;
+
+use heaptap_trace::{
+    Block, Encoder, Format, Frames, Happening, Limits, Mode, Reader, Version, WriteError,
+};
+use libfuzzer_sys::fuzz_target;
+
+use crate::told::{Told, read};
+
+const LIMITS: Limits = Limits { frames: 1 << 16, domains: 8 };
+
+fuzz_target!(|bytes: &[u8]| {
+    let first = read(Reader::open(bytes, Mode::Strict, LIMITS));
+    if first.error.is_some() {
+        return;
+    }
+    let Some(written) = write(bytes) else { return };
+    let second = read(Reader::open(&written[..], Mode::Strict, LIMITS));
+    assert_eq!(second.error, None, "our own output");
+    assert_eq!(first.events.len(), second.events.len());
+    for number in domains(&first.events) {
+        // Domains may be interleaved differently, each is as it was.
+        let of = |events: &[Told]| {
+            events.iter().filter(|told| told.domain == number).cloned().collect::<Vec<_>>()
+        };
+        assert_eq!(of(&first.events), of(&second.events));
+    }
+    // Writing it once more changes nothing.
+    assert_eq!(write(&written).as_deref(), Some(&written[..]));
+});
+
+fn domains(events: &[Told]) -> std::collections::BTreeSet<u16> {
+    events.iter().map(|told| told.domain).collect()
+}
+
+/// The events of a sound trace, encoded again. `None` if they break a rule that
+/// binds writers only, or a backtrace does not fit when it is coded anew.
+fn write(bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut reader = Reader::open(bytes, Mode::Strict, LIMITS).expect("it was read before");
+    let format = if reader.version() == Version::V3 { Format::V3 } else { Format::V2 };
+    let mut encoder = Encoder::new(Vec::new(), format, reader.info()).ok()?;
+    while let Some((event, mut table)) = reader.next_located().expect("it was read before") {
+        let (domain, time) = (event.domain, event.time);
+        let done = match event.what {
+            Happening::Alloc(allocation) => {
+                let backtrace = allocation.backtrace;
+                if backtrace.new.len() > 400 {
+                    // Coded anew it may be cut elsewhere.
+                    return None;
+                }
+                if encoder.next_id(domain) != Some(allocation.id) {
+                    encoder.renumber(domain, time, allocation.id).ok()?;
+                }
+                let block = Block {
+                    length: allocation.length,
+                    samples: allocation.samples,
+                    source: allocation.source,
+                };
+                let frames =
+                    Frames::Suffix { common_prefix: backtrace.common_prefix, new: backtrace.new };
+                let id = encoder.alloc(domain, time, block, frames, &mut table);
+                id.map(|id| assert_eq!(id, allocation.id))
+            }
+            Happening::Promote(id) => encoder.promote(domain, time, id, &mut table),
+            Happening::Collect(id) => encoder.collect(domain, time, id, &mut table),
+        };
+        match done {
+            Ok(()) => {}
+            // Empty slots and the years beyond 294,000 are for readers only.
+            Err(WriteError::Code(_) | WriteError::Time(_) | WriteError::Id(_)) => return None,
+            Err(error) => panic!("refused what was read strictly: {error}"),
+        }
+    }
+    let mut table = reader.locations();
+    Some(encoder.finish(&mut table).expect("memory takes everything"))
+}

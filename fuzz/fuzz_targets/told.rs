@@ -1,0 +1,88 @@
+//! What a reader tells of some bytes, in a form that can be compared.
+
+use heaptap_trace::{Event, Happening, Input, Losses, ReadError, Reader, Tally};
+
+/// Frames compared at either end of a backtrace: hostile ones have millions.
+const FRAMES: usize = 64;
+
+/// One event.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Told {
+    pub time: u64,
+    pub domain: u16,
+    pub what: What,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq)]
+pub enum What {
+    Alloc {
+        id: u64,
+        length: u64,
+        samples: u64,
+        source: heaptap_trace::Source,
+        common_prefix: u64,
+        depth: usize,
+        newest: Vec<u64>,
+        new: Vec<u64>,
+    },
+    Promote(u64),
+    Collect(u64),
+}
+
+impl Told {
+    /// The event without what it borrows.
+    pub fn of(event: &Event<'_>) -> Told {
+        let what = match event.what {
+            Happening::Alloc(allocation) => What::Alloc {
+                id: allocation.id,
+                length: allocation.length,
+                samples: allocation.samples,
+                source: allocation.source,
+                common_prefix: allocation.backtrace.common_prefix,
+                depth: allocation.backtrace.frames.len(),
+                newest: allocation.backtrace.frames.iter().rev().take(FRAMES).copied().collect(),
+                new: allocation.backtrace.new.iter().take(FRAMES).copied().collect(),
+            },
+            Happening::Promote(id) => What::Promote(id),
+            Happening::Collect(id) => What::Collect(id),
+        };
+        Told { time: event.time, domain: event.domain, what }
+    }
+}
+
+/// All that a reader tells.
+pub struct Reading {
+    pub events: Vec<Told>,
+    /// The error that ended it, if one did.
+    pub error: Option<String>,
+    pub tally: Tally,
+    pub losses: Losses,
+}
+
+/// Reads to the end or to the first error.
+pub fn read<I: Input>(reader: Result<Reader<I>, ReadError>) -> Reading {
+    let mut reading = Reading {
+        events: Vec::new(),
+        error: None,
+        tally: Tally::default(),
+        losses: Losses::default(),
+    };
+    let mut reader = match reader {
+        Ok(reader) => reader,
+        Err(error) => return Reading { error: Some(error.to_string()), ..reading },
+    };
+    loop {
+        match reader.next_event() {
+            Ok(Some(event)) => reading.events.push(Told::of(&event)),
+            Ok(None) => break,
+            Err(error) => {
+                reading.error = Some(error.to_string());
+                break;
+            }
+        }
+    }
+    reading.tally = *reader.tally();
+    reading.losses = reader.losses().clone();
+    reading
+}
