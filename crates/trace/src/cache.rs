@@ -6,10 +6,30 @@
 //! 32 KiB of those stay in the first-level data cache.
 
 use crate::event::Code;
+use crate::header::CacheCheck;
 use crate::rules::SLOTS;
 
 /// A slot's number, below [`SLOTS`].
 pub(crate) type Slot = u16;
+
+/// What both sides keep of each slot.
+pub(crate) struct Cache {
+    pub(crate) codes: Box<[Code; SLOTS]>,
+    /// The slot that last followed.
+    pub(crate) predictions: Box<[Slot; SLOTS]>,
+}
+
+impl Cache {
+    pub(crate) fn new() -> Self {
+        Cache { codes: per_slot(), predictions: per_slot() }
+    }
+
+    /// A slot's content, as a packet header states it.
+    pub(crate) fn check(&self, slot: Slot) -> CacheCheck {
+        let at = index(slot);
+        CacheCheck { slot, prediction: self.predictions[at], code: self.codes[at] }
+    }
+}
 
 /// A zeroed array of one value for each slot, made on the heap. The pages that
 /// are never touched cost nothing, which matters for domains with few events.

@@ -4,7 +4,8 @@
 //! where a byte is wrong, the numbers before it in the same packet are not
 //! trusted either. [`super::packet`] fills a batch; this hands it out.
 
-use crate::decode::stack::{FrameBudget, NewFrames, Stack};
+use crate::decode::frames::{FrameBudget, NewFrames};
+use crate::decode::stack::Stack;
 use crate::defect::Defect;
 use crate::event::{Allocation, Code, Happening, Source, event_code, event_time};
 use crate::header::Header;

@@ -1,6 +1,7 @@
 //! What the reader does about defects: report, leave out, go on.
 
 use crate::decode::Mode;
+use crate::decode::domain::Lost;
 use crate::decode::input::Input;
 use crate::decode::reader::Reader;
 use crate::decode::resync::Landmarks;
@@ -8,17 +9,6 @@ use crate::defect::{Defect, Located, ReadError};
 use crate::event::event_code;
 use crate::header::{Header, MAX_HEADER, Version};
 use crate::rules::{MAX_PACKET, code};
-
-/// What a lost packet leaves in doubt.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Lost {
-    /// The recent names of a domain.
-    Names,
-    /// Its backtrace cache and last backtrace.
-    Stack,
-    /// Both.
-    Everything,
-}
 
 impl<I: Input> Reader<I> {
     /// Frames that the limits made us leave out are a defect of the trace as
@@ -166,12 +156,8 @@ impl<I: Input> Reader<I> {
     }
 
     pub(crate) fn lose(&mut self, place: usize, lost: Lost) {
-        let Some(domain) = self.domains.get_mut(place) else { return };
-        if lost != Lost::Names {
-            domain.lose_stack();
-        }
-        if lost != Lost::Stack {
-            domain.names.lose(&mut self.table);
+        if let Some(domain) = self.domains.get_mut(place) {
+            domain.lose(lost, &mut self.table);
         }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use crate::decode::names::RecentNames;
 use crate::decode::stack::Stack;
+use crate::location::LocationTable;
 
 /// One domain's decoding state.
 pub(crate) struct Domain {
@@ -42,12 +43,28 @@ impl Domain {
         }
     }
 
-    /// Forgets what lost allocations may have changed.
-    pub(crate) fn lose_stack(&mut self) {
-        self.stack.lose();
-        self.depth = CodedDepth { frames: 0, open: true };
-        self.gap_expected = true;
+    /// Forgets what a lost packet may have changed.
+    pub(crate) fn lose(&mut self, lost: Lost, table: &mut LocationTable) {
+        if lost != Lost::Names {
+            self.stack.lose();
+            self.depth = CodedDepth { frames: 0, open: true };
+            self.gap_expected = true;
+        }
+        if lost != Lost::Stack {
+            self.names.lose(table);
+        }
     }
+}
+
+/// What a lost packet leaves in doubt.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lost {
+    /// The recent names of a domain.
+    Names,
+    /// Its backtrace cache and last backtrace.
+    Stack,
+    /// Both.
+    Everything,
 }
 
 /// The domains seen so far, most often one.

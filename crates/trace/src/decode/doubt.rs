@@ -7,9 +7,9 @@
 //! frames that follow from such knowledge are handed out. The others become
 //! [`LOST_FRAME`]: a backtrace may be incomplete, never wrong.
 
-use crate::cache::{Slot, index};
-use crate::decode::entry::{Entry, miss_code};
-use crate::decode::stack::{Cache, EntryFault, NewFrames};
+use crate::cache::{Cache, Slot, index};
+use crate::decode::entry::{Entry, EntryFault, miss_code};
+use crate::decode::frames::NewFrames;
 use crate::event::{Code, LOST_FRAME};
 use crate::header::CacheCheck;
 use crate::rules::{MAX_ENTRY, SLOTS};

@@ -8,6 +8,17 @@ use crate::rules::{MAX_ENTRY, MAX_PREDICTED};
 /// The most frames that one entry stands for.
 pub(crate) const ENTRY_FRAMES: usize = 1 + MAX_PREDICTED;
 
+/// What went wrong with one backtrace's entries.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum EntryFault {
+    /// The bytes end.
+    Overrun,
+    /// A frame comes from a slot that was never filled.
+    EmptySlot,
+    /// The packet has more frames than the limit allows.
+    TooMany,
+}
+
 /// An entry's first four bytes: the entry itself, and what lies behind it.
 #[derive(Clone, Copy)]
 pub(crate) struct Entry(u32);

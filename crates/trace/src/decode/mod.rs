@@ -16,6 +16,7 @@ mod damage;
 mod domain;
 mod doubt;
 mod entry;
+mod frames;
 mod ids;
 mod input;
 mod merge;

@@ -8,9 +8,10 @@
 
 use crate::decode::batch::{Batch, Fault, Long, Record};
 use crate::decode::domain::{CodedDepth, Domain};
-use crate::decode::entry::stated_codes;
+use crate::decode::entry::{EntryFault, stated_codes};
+use crate::decode::frames::NewFrames;
 use crate::decode::names::RecentNames;
-use crate::decode::stack::{EntryFault, NewFrames, Stack};
+use crate::decode::stack::Stack;
 use crate::decode::tally::Tally;
 use crate::defect::Defect;
 use crate::event::{Code, Source, event_code, event_time, is_code};
@@ -56,19 +57,35 @@ impl Batch {
         if records.len() < most {
             records.resize(most, Record::default());
         }
-        let outcome = events(
+        let mut events = Loop {
             bytes,
             size,
-            &mut domain.stack,
-            &mut domain.depth,
-            records,
-            new_frames,
-            &mut rare,
-        );
+            at: 0,
+            start: 0,
+            begin: header.begin,
+            next_id: header.first_id,
+            depth: domain.depth,
+            counts: Default::default(),
+        };
+        let outcome = events.run(&mut domain.stack, records, new_frames, &mut rare);
+        let Loop { start, next_id, depth, counts: [collected, promoted], .. } = events;
+        let (stated, found) = (header.next_id, next_id);
+        let outcome = match outcome {
+            Ok(_) if stated != found => {
+                Err(Fault { remaining: 0, defect: Defect::AllocationCount { stated, found } })
+            }
+            Ok(count) => Ok(count),
+            Err(defect) => Err(Fault { remaining: size - start, defect }),
+        };
         let Rare { mut tally, .. } = rare;
         match outcome {
             Ok(count) => {
                 self.count = count;
+                domain.depth = depth;
+                tally.promotions = promoted.events;
+                tally.promotion_bytes = promoted.bytes as u64;
+                tally.collections = collected.events;
+                tally.collection_bytes = collected.bytes as u64;
                 tally.allocations = header.next_id - header.first_id;
                 tally.allocation_bytes += 4 * tally.allocations;
                 tally.backtrace_bytes = size as u64 - tally.bytes_but_backtraces();
@@ -85,111 +102,133 @@ impl Batch {
     }
 }
 
-/// Decodes events into `records` and `new_frames`; returns how many.
-fn events(
-    bytes: &[u8],
+/// The loop's state. It is copied to and fro by functions that are all inlined,
+/// so that its fields are registers.
+struct Loop<'a> {
+    bytes: &'a [u8],
+    /// Size of the packet's body, and the place in it.
     size: usize,
-    stack: &mut Stack,
-    coded_depth: &mut CodedDepth,
-    records: &mut [Record],
-    new_frames: &mut NewFrames,
-    rare: &mut Rare<'_>,
-) -> Result<usize, Fault> {
-    let Header { begin, end, first_id, next_id: stated, .. } = *rare.header;
-    let mut depth = *coded_depth;
-    let mut last_time = begin;
-    let mut next_id = first_id;
-    let mut records = records.iter_mut();
-    let room = records.len();
-    let mut at = 0;
-    let (mut promotions, mut promotion_bytes, mut collections, mut collection_bytes) = (0, 0, 0, 0);
-    while at < size {
-        let start = at;
-        let fault = |defect| Fault { remaining: size - start, defect };
-        let Some(word) = word_at(bytes, at) else { return Err(fault(Defect::EventOverrun)) };
+    at: usize,
+    /// Where the current event begins.
+    start: usize,
+    begin: u64,
+    next_id: u64,
+    depth: CodedDepth,
+    counts: [ObjectCount; 2],
+}
+
+/// How many promotions or collections, and their bytes.
+#[derive(Clone, Copy, Default)]
+struct ObjectCount {
+    events: u64,
+    bytes: usize,
+}
+
+impl Loop<'_> {
+    /// Decodes events into `records` and `new_frames`; returns how many.
+    #[inline(always)]
+    fn run(
+        &mut self,
+        stack: &mut Stack,
+        records: &mut [Record],
+        new_frames: &mut NewFrames,
+        rare: &mut Rare<'_>,
+    ) -> Result<usize, Defect> {
+        let end = rare.header.end;
+        let mut last_time = self.begin;
+        let room = records.len();
+        let mut records = records.iter_mut();
+        while self.at < self.size {
+            self.start = self.at;
+            let word = word_at(self.bytes, self.at).ok_or(Defect::EventOverrun)?;
+            let event = word as u32;
+            let time = event_time(event, self.begin);
+            if time > end || time < last_time {
+                return Err(time_defect(time, end, last_time));
+            }
+            last_time = time;
+            let record = match event_code(event) {
+                code::COLLECT | code::PROMOTE => self.object(word, rare)?,
+                code::FIRST_SHORT..=code::LAST_SHORT | code::ALLOC => {
+                    self.allocation(word, stack, new_frames, rare)?
+                }
+                code::LOCATION => {
+                    self.at = rare.location(self.at + 4)?;
+                    continue;
+                }
+                code::TRACE_INFO => return Err(Defect::TraceInfoAgain),
+                code => return Err(Defect::EventCode { code }),
+            };
+            if self.at > self.size {
+                return Err(Defect::EventOverrun);
+            }
+            if let Some(place) = records.next() {
+                *place = record;
+            }
+        }
+        Ok(room - records.len())
+    }
+
+    /// A promotion or collection.
+    #[inline(always)]
+    fn object(&mut self, word: u64, rare: &mut Rare<'_>) -> Result<Record, Defect> {
+        let (event, fifth) = (word as u32, (word >> 32) as u8);
+        let mut delta = i64::from(fifth);
+        self.at += 5;
+        if fifth > MAX_SMALL {
+            (delta, self.at) = rare.vint(self.at - 1)?;
+        }
+        let id = self.next_id.wrapping_sub(1).wrapping_sub(delta as u64);
+        let promotes = event_code(event) == code::PROMOTE;
+        if id >= self.next_id {
+            rare.object_ahead(delta, id, promotes, self.start)?;
+        }
+        let count = &mut self.counts[usize::from(promotes)];
+        count.events += 1;
+        count.bytes += self.at - self.start;
+        Ok(Record { event, prefix: 0, value: id })
+    }
+
+    /// An allocation.
+    #[inline(always)]
+    fn allocation(
+        &mut self,
+        word: u64,
+        stack: &mut Stack,
+        new_frames: &mut NewFrames,
+        rare: &mut Rare<'_>,
+    ) -> Result<Record, Defect> {
         let (event, fifth, sixth) = (word as u32, (word >> 32) as u8, (word >> 40) as u8);
-        let time = event_time(event, begin);
-        if time > end || time < last_time {
-            return Err(fault(time_defect(time, end, last_time)));
+        let (mut prefix, mut entries) = (u32::from(fifth), u16::from(sixth));
+        self.at += 6;
+        if event_code(event) == code::ALLOC || fifth > MAX_SMALL {
+            (prefix, entries, self.at) = rare.allocation(event_code(event), self.start)?;
         }
-        last_time = time;
-        let code = event_code(event);
-        let record = match code {
-            code::COLLECT | code::PROMOTE => {
-                let mut delta = i64::from(fifth);
-                at += 5;
-                if fifth > MAX_SMALL {
-                    (delta, at) = rare.vint(at - 1).map_err(fault)?;
-                }
-                let id = next_id.wrapping_sub(1).wrapping_sub(delta as u64);
-                if id >= next_id {
-                    rare.object_ahead(delta, id, code, start).map_err(fault)?;
-                }
-                if code == code::COLLECT {
-                    collections += 1;
-                    collection_bytes += at - start;
-                } else {
-                    promotions += 1;
-                    promotion_bytes += at - start;
-                }
-                Record { event, prefix: 0, value: id }
-            }
-            code::FIRST_SHORT..=code::LAST_SHORT | code::ALLOC => {
-                let mut prefix = u32::from(fifth);
-                let mut entries = u16::from(sixth);
-                at += 6;
-                if code == code::ALLOC || fifth > MAX_SMALL {
-                    (prefix, entries, at) = rare.allocation(code, start).map_err(fault)?;
-                }
-                if u64::from(prefix) > depth.frames && !depth.open {
-                    let (prefix, depth) = (i64::from(prefix), depth.frames);
-                    return Err(fault(Defect::CommonPrefix { prefix, depth }));
-                }
-                next_id += 1;
-                let entries_at = at;
-                let before = new_frames.len;
-                let missed = match stack.follow(bytes, &mut at, entries, new_frames) {
-                    Ok(missed) => missed,
-                    Err(defect) => return Err(fault(entry_defect(defect, new_frames.limit))),
-                };
-                if missed {
-                    rare.check_stated(entries_at, entries).map_err(fault)?;
-                }
-                let new = (new_frames.len - before) as u64;
-                if u64::from(prefix) <= depth.frames || stack.in_doubt() {
-                    depth.frames = u64::from(prefix) + new;
-                    // The writer stops there, with frames left or not.
-                    depth.open = at - entries_at > MAX_EVENT_BODY - MAX_ENTRY;
-                }
-                if at - entries_at > MAX_EVENT_BODY {
-                    return Err(fault(Defect::BacktraceSize { bytes: at - entries_at }));
-                }
-                Record { event, prefix, value: new }
-            }
-            code::LOCATION => {
-                at = rare.location(at + 4).map_err(fault)?;
-                continue;
-            }
-            code::TRACE_INFO => return Err(fault(Defect::TraceInfoAgain)),
-            code => return Err(fault(Defect::EventCode { code })),
+        let CodedDepth { frames: depth, open } = self.depth;
+        if u64::from(prefix) > depth && !open {
+            return Err(Defect::CommonPrefix { prefix: i64::from(prefix), depth });
+        }
+        self.next_id += 1;
+        let (entries_at, before) = (self.at, new_frames.len);
+        let missed = match stack.follow(self.bytes, &mut self.at, entries, new_frames) {
+            Ok(missed) => missed,
+            Err(fault) => return Err(entry_defect(fault, new_frames.limit)),
         };
-        if at > size {
-            return Err(fault(Defect::EventOverrun));
+        if missed {
+            rare.check_stated(entries_at, entries)?;
         }
-        if let Some(place) = records.next() {
-            *place = record;
+        let bytes = self.at - entries_at;
+        let new = (new_frames.len - before) as u64;
+        if u64::from(prefix) <= depth || stack.in_doubt() {
+            // The writer stops there, with frames left or not.
+            let open = bytes > MAX_EVENT_BODY - MAX_ENTRY;
+            self.depth = CodedDepth { frames: u64::from(prefix) + new, open };
         }
+        if bytes > MAX_EVENT_BODY {
+            return Err(Defect::BacktraceSize { bytes });
+        }
+        Ok(Record { event, prefix, value: new })
     }
-    if stated != next_id {
-        let defect = Defect::AllocationCount { stated, found: next_id };
-        return Err(Fault { remaining: 0, defect });
-    }
-    *coded_depth = depth;
-    rare.tally.promotions = promotions;
-    rare.tally.promotion_bytes = promotion_bytes as u64;
-    rare.tally.collections = collections;
-    rare.tally.collection_bytes = collection_bytes as u64;
-    Ok(room - records.len())
 }
 
 /// The largest number that a vint holds in its first byte.
@@ -243,11 +282,17 @@ impl<'a> Rare<'a> {
     /// it of collections only.
     #[cold]
     #[inline(never)]
-    fn object_ahead(&mut self, delta: i64, id: u64, code: u8, at: usize) -> Result<(), Defect> {
+    fn object_ahead(
+        &mut self,
+        delta: i64,
+        id: u64,
+        promotes: bool,
+        at: usize,
+    ) -> Result<(), Defect> {
         if self.header.version < Version::V3 || id > MAX_NUMBER {
             return Err(Defect::ObjectId { delta });
         }
-        if code == code::PROMOTE {
+        if promotes {
             self.note(at, Defect::PromoteAhead { delta });
         }
         Ok(())

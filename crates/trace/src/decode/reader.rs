@@ -3,13 +3,12 @@
 use std::io::Read;
 
 use crate::decode::batch::{Batch, Fault};
-use crate::decode::damage::Lost;
-use crate::decode::domain::{Domain, Domains};
+use crate::decode::domain::{Domain, Domains, Lost};
+use crate::decode::frames::FrameBudget;
 use crate::decode::ids::UsedIds;
 use crate::decode::input::{Input, Stream};
 use crate::decode::packet::PADDING;
 use crate::decode::resync::Landmarks;
-use crate::decode::stack::FrameBudget;
 use crate::decode::tally::{Losses, Tally};
 use crate::decode::{Limits, Mode};
 use crate::defect::{Defect, Located, ReadError};

@@ -4,18 +4,13 @@
 //! many predictions to follow from there; the chain `slot → prediction → …` is
 //! the only dependency between frames, and the codes are fetched beside it.
 
-use crate::cache::{Slot, index, per_slot};
+use crate::cache::{Cache, Slot, index};
 use crate::decode::doubt::Doubt;
-use crate::decode::entry::{ENTRY_FRAMES, Entry, miss_code};
+use crate::decode::entry::{ENTRY_FRAMES, Entry, EntryFault, miss_code};
+use crate::decode::frames::{FrameBudget, NewFrames, Padded};
 use crate::event::{Backtrace, Code, LOST_FRAME};
 use crate::header::CacheCheck;
 use crate::rules::{MAX_ENTRY, SLOTS};
-
-/// The slots as a reader needs them.
-pub(crate) struct Cache {
-    pub(crate) codes: Box<[Code; SLOTS]>,
-    pub(crate) predictions: Box<[Slot; SLOTS]>,
-}
 
 /// One domain's cache and last backtrace.
 pub(crate) struct Stack {
@@ -26,21 +21,9 @@ pub(crate) struct Stack {
     depth: usize,
 }
 
-/// What went wrong with one backtrace's entries.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum EntryFault {
-    /// The bytes end.
-    Overrun,
-    /// A frame comes from a slot that was never filled.
-    EmptySlot,
-    /// The packet has more frames than the limit allows.
-    TooMany,
-}
-
 impl Stack {
     pub(crate) fn new() -> Self {
-        let cache = Cache { codes: per_slot(), predictions: per_slot() };
-        Stack { cache, doubt: None, frames: Vec::new(), depth: 0 }
+        Stack { cache: Cache::new(), doubt: None, frames: Vec::new(), depth: 0 }
     }
 
     /// Whether a packet was lost and the cache is only partly known since.
@@ -57,12 +40,9 @@ impl Stack {
 
     /// Compares a packet's cache check with the cache.
     pub(crate) fn check(&mut self, check: CacheCheck) -> bool {
-        let at = index(check.slot);
         match &mut self.doubt {
             Some(doubt) => doubt.learn(&mut self.cache, check),
-            None => {
-                self.cache.codes[at] == check.code && self.cache.predictions[at] == check.prediction
-            }
+            None => self.cache.check(check.slot) == check,
         }
     }
 
@@ -218,119 +198,4 @@ fn chain(
         *frame = codes[slot];
     }
     slot as Slot
-}
-
-/// Frames are copied this many at a time: for nine backtraces in ten that is
-/// all, and the end of a loop for so few would be mispredicted.
-const CHUNK: usize = 16;
-
-/// The new frames of a whole packet's allocations, one after the other.
-pub(crate) struct NewFrames {
-    /// `codes[..len]` are frames, the rest is room: always a chunk at least,
-    /// so that a copy may take whole chunks.
-    codes: Vec<Code>,
-    pub(crate) len: usize,
-    /// Not many more frames than this: a packet can stand for 2.8 million.
-    pub(crate) limit: usize,
-}
-
-impl NewFrames {
-    pub(crate) fn new(limit: usize) -> Self {
-        NewFrames { codes: Vec::new(), len: 0, limit }
-    }
-
-    pub(crate) fn clear(&mut self) {
-        self.len = 0;
-    }
-
-    #[inline(always)]
-    pub(crate) fn get(&self, start: usize, count: usize) -> Padded<'_> {
-        let codes = self.codes.get(start..).unwrap_or(&[]);
-        Padded { codes, count: count.min(codes.len()) }
-    }
-
-    /// The room behind the frames there are.
-    #[inline(always)]
-    fn room(&mut self) -> &mut [Code] {
-        let end = self.codes.len().saturating_sub(CHUNK);
-        self.codes.get_mut(self.len..end).unwrap_or(&mut [])
-    }
-
-    /// Makes room for one entry at least.
-    #[cold]
-    #[inline(never)]
-    fn grow(&mut self) -> Result<(), EntryFault> {
-        if self.len >= self.limit {
-            return Err(EntryFault::TooMany);
-        }
-        let doubled = (2 * self.codes.len()).min(self.limit + ENTRY_FRAMES + CHUNK);
-        self.codes.resize(doubled.max(self.len + 4 * ENTRY_FRAMES), 0);
-        Ok(())
-    }
-
-    pub(crate) fn push(&mut self, code: Code) -> Result<(), EntryFault> {
-        if self.room().is_empty() {
-            self.grow()?;
-        }
-        if let Some(frame) = self.room().first_mut() {
-            *frame = code;
-            self.len += 1;
-        }
-        Ok(())
-    }
-}
-
-/// Frames, and what happens to lie behind them.
-#[derive(Clone, Copy)]
-pub(crate) struct Padded<'a> {
-    codes: &'a [Code],
-    count: usize,
-}
-
-impl<'a> Padded<'a> {
-    fn frames(&self) -> &'a [Code] {
-        self.codes.get(..self.count).unwrap_or(&[])
-    }
-
-    /// Copies the frames in whole chunks; false if there is no room.
-    #[inline(always)]
-    fn copy_to(&self, room: &mut [Code]) -> bool {
-        if room.len() < self.count + CHUNK {
-            return false;
-        }
-        let chunks = room.chunks_exact_mut(CHUNK).zip(self.codes.chunks_exact(CHUNK));
-        for (to, from) in chunks.take(self.count.div_ceil(CHUNK)) {
-            to.copy_from_slice(from);
-        }
-        true
-    }
-}
-
-/// How many frames the backtraces of all domains together may take.
-pub(crate) struct FrameBudget {
-    limit: usize,
-    used: usize,
-    /// Frames were left out because of the limit.
-    pub(crate) exceeded: bool,
-}
-
-impl FrameBudget {
-    pub(crate) fn new(limit: usize) -> Self {
-        FrameBudget { limit, used: 0, exceeded: false }
-    }
-
-    /// Makes room for `wanted` frames and a chunk, or for as many as the
-    /// budget has; returns how many.
-    fn grow(&mut self, frames: &mut Vec<Code>, wanted: usize) -> usize {
-        let have = frames.len();
-        let most = have.saturating_add(self.limit.saturating_sub(self.used));
-        self.exceeded |= wanted > most;
-        let target = wanted.saturating_add(CHUNK).max(2 * have).max(64).min(most);
-        if target > have {
-            self.used += target - have;
-            frames.reserve_exact(target - have);
-            frames.resize(target, 0);
-        }
-        wanted.min(frames.len())
-    }
 }

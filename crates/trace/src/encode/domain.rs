@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use crate::encode::names::{Locate, LocationList, RecentNames};
-use crate::encode::stack::Cache;
+use crate::encode::stack::Stack;
 use crate::event::{Code, event_header};
 use crate::header::{Header, Version};
 use crate::rules::{MAX_EVENT_BODY, MAX_PACKET_SPAN, MAX_PENDING_LOCATIONS, MIN_ROOM};
@@ -41,7 +41,7 @@ impl<W> Shared<W> {
 /// One domain.
 pub(crate) struct DomainWriter {
     pub(crate) number: u16,
-    pub(crate) cache: Cache,
+    pub(crate) stack: Stack,
     /// The frames of the last allocation, where they were given whole.
     pub(crate) last: Vec<Code>,
     /// Codes that entered the cache in this packet.
@@ -68,7 +68,7 @@ impl DomainWriter {
         Header::open(&mut packet, shared.version, shared.pid, number, None);
         DomainWriter {
             number,
-            cache: Cache::new(),
+            stack: Stack::new(),
             last: Vec::new(),
             missed: Vec::new(),
             packet,
@@ -155,7 +155,7 @@ impl DomainWriter {
             self.ids = shared.take_ids();
         }
         self.first_id = self.ids.next;
-        let check = Some(self.cache.check());
+        let check = Some(self.stack.check());
         Header::open(&mut self.packet, shared.version, shared.pid, self.number, check);
         Ok(())
     }

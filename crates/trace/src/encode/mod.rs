@@ -217,7 +217,7 @@ impl<W: Write> Encoder<W> {
         domain.begin_event(shared, code, time, locate)?;
         let id = domain.ids.next;
         domain.ids.next += 1;
-        let DomainWriter { packet, cache, missed, last, .. } = domain;
+        let DomainWriter { packet, stack, missed, last, .. } = domain;
         if !short {
             packet.vint(block.length as i64);
             packet.vint(block.samples as i64);
@@ -227,11 +227,11 @@ impl<W: Write> Encoder<W> {
         let count_at = packet.len();
         if short {
             packet.u8(0);
-            let entries = cache.put(packet, new, id, missed);
+            let entries = stack.put(packet, new, id, missed);
             packet.patch(count_at, [entries as u8]);
         } else {
             packet.u16(0);
-            let entries = cache.put(packet, new, id, missed);
+            let entries = stack.put(packet, new, id, missed);
             packet.patch(count_at, entries.to_le_bytes());
         }
         last.truncate(if matches!(frames, Frames::Whole(_)) { prefix as usize } else { 0 });

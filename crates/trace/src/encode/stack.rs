@@ -4,16 +4,15 @@
 //! hit the predictions are followed for as long as they are right, which costs
 //! nothing in the file but their number.
 
-use crate::cache::{Slot, homes, index, per_slot};
+use crate::cache::{Cache, Slot, homes, index, per_slot};
 use crate::event::Code;
 use crate::header::CacheCheck;
 use crate::rules::{MAX_ENTRY, MAX_EVENT_BODY, MAX_PREDICTED, SLOTS};
 use crate::wire::Packet;
 
-/// The cache as a writer needs it.
-pub(crate) struct Cache {
-    codes: Box<[Code; SLOTS]>,
-    predictions: Box<[Slot; SLOTS]>,
+/// The cache with what only a writer needs.
+pub(crate) struct Stack {
+    cache: Cache,
     /// Id of the allocation that last named the slot.
     dates: Box<[u64; SLOTS]>,
     next_check: Slot,
@@ -23,25 +22,16 @@ pub(crate) struct Cache {
 const FIRST_CHECK: Slot = 4242;
 const CHECK_STEP: Slot = 5413;
 
-impl Cache {
+impl Stack {
     pub(crate) fn new() -> Self {
-        Cache {
-            codes: per_slot(),
-            predictions: per_slot(),
-            dates: per_slot(),
-            next_check: FIRST_CHECK,
-        }
+        Stack { cache: Cache::new(), dates: per_slot(), next_check: FIRST_CHECK }
     }
 
     /// The cache check for the next packet.
     pub(crate) fn check(&mut self) -> CacheCheck {
         let slot = self.next_check;
         self.next_check = (slot + CHECK_STEP) & (SLOTS as Slot - 1);
-        CacheCheck {
-            slot,
-            prediction: self.predictions[index(slot)],
-            code: self.codes[index(slot)],
-        }
+        self.cache.check(slot)
     }
 
     /// Writes the entries for `frames`, as many as there is room for, and adds
@@ -88,9 +78,9 @@ impl Cache {
     #[inline(always)]
     fn find(&self, code: Code) -> Option<Slot> {
         let (first, second) = homes(code);
-        if self.codes[index(first)] == code {
+        if self.cache.codes[index(first)] == code {
             Some(first)
-        } else if self.codes[index(second)] == code {
+        } else if self.cache.codes[index(second)] == code {
             Some(second)
         } else {
             None
@@ -101,9 +91,9 @@ impl Cache {
         let (first, second) = homes(code);
         let older = self.dates[index(first)] < self.dates[index(second)];
         let slot = if older { first } else { second };
-        self.codes[index(slot)] = code;
+        self.cache.codes[index(slot)] = code;
         self.dates[index(slot)] = id;
-        self.predictions[index(predictor)] = slot;
+        self.cache.predictions[index(predictor)] = slot;
         packet.u16(slot << 2 | 3);
         packet.u64(code);
         slot
@@ -125,15 +115,15 @@ impl Cache {
         let mut rest = frames;
         loop {
             self.dates[index(slot)] = id;
-            self.predictions[index(predictor)] = slot;
+            self.cache.predictions[index(predictor)] = slot;
             let (right, last) = self.predicted(slot, rest);
             put_hit(packet, slot, right as u8);
             entries += 1;
             rest = rest.get(right..).unwrap_or(&[]);
-            let next = self.predictions[index(last)];
+            let next = self.cache.predictions[index(last)];
             match rest {
                 [code, behind @ ..]
-                    if right == MAX_PREDICTED && self.codes[index(next)] == *code =>
+                    if right == MAX_PREDICTED && self.cache.codes[index(next)] == *code =>
                 {
                     predictor = last;
                     slot = next;
@@ -151,8 +141,8 @@ impl Cache {
         let mut last = slot;
         let mut right = 0;
         for &code in frames.iter().take(MAX_PREDICTED) {
-            let next = self.predictions[index(last)];
-            if self.codes[index(next)] != code {
+            let next = self.cache.predictions[index(last)];
+            if self.cache.codes[index(next)] != code {
                 break;
             }
             last = next;
