@@ -79,11 +79,18 @@ pub struct LocationTable {
 }
 
 /// How a definition compares with what the table had.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Definition {
-    New,
     Same,
-    Different,
+    /// The code had no explanation, or one with lost names.
+    New(Undo),
+    Different(Undo),
+}
+
+/// Takes a definition back.
+#[derive(Clone, Copy)]
+pub(crate) struct Undo {
+    code: Code,
+    before: Option<Span>,
 }
 
 impl LocationTable {
@@ -156,19 +163,18 @@ impl LocationTable {
     /// Explains a code. A different explanation replaces the earlier one, unless
     /// names of it are lost.
     pub(crate) fn define(&mut self, code: Code, locations: &[NamedLocation]) -> Definition {
-        let outcome = match self.get(code) {
-            Some(known) if known == locations => return Definition::Same,
-            Some(_) if locations.iter().any(|location| self.is_lost(location)) => {
-                return Definition::Same;
-            }
-            Some(_) => Definition::Different,
-            None => Definition::New,
+        let known = self.get(code);
+        let lost = |list: &[NamedLocation]| list.iter().any(|location| self.is_lost(location));
+        let replaces = match known {
+            Some(known) if known == locations || lost(locations) => return Definition::Same,
+            Some(known) => !lost(known),
+            None => false,
         };
         let start = u32::try_from(self.locations.len()).unwrap_or(u32::MAX);
         let span = Span { start, len: locations.len() as u32 };
         self.locations.extend_from_slice(locations);
-        self.spans.insert(code, span);
-        outcome
+        let undo = Undo { code, before: self.spans.insert(code, span) };
+        if replaces { Definition::Different(undo) } else { Definition::New(undo) }
     }
 
     fn is_lost(&self, location: &NamedLocation) -> bool {
@@ -182,8 +188,12 @@ impl LocationTable {
         lost
     }
 
-    /// Takes a definition back.
-    pub(crate) fn forget(&mut self, code: Code) {
-        self.spans.remove(&code);
+    /// Takes back what [`LocationTable::define`] did. The locations themselves
+    /// stay, unused.
+    pub(crate) fn undo(&mut self, undo: Undo) {
+        match undo.before {
+            Some(span) => _ = self.spans.insert(undo.code, span),
+            None => _ = self.spans.remove(&undo.code),
+        }
     }
 }

@@ -9,7 +9,7 @@ use crate::decode::stack::Stack;
 use crate::defect::Defect;
 use crate::event::{Allocation, Code, Happening, Source, event_code, event_time};
 use crate::header::Header;
-use crate::location::NamedLocation;
+use crate::location::{NamedLocation, Undo};
 use crate::rules::{SHORT_ALLOC, code};
 
 /// A decoded event, in 16 bytes: a packet's records are written and read again
@@ -48,9 +48,8 @@ pub(crate) struct Batch {
     pub(crate) new_frames: NewFrames,
     /// Defects that do not make the packet unusable.
     pub(crate) harmless: Vec<Fault>,
-    /// Codes that this packet explained for the first time, taken back if it
-    /// turns out to be damaged.
-    pub(crate) defined: Vec<Code>,
+    /// What takes this packet's explanations back if it turns out to be damaged.
+    pub(crate) defined: Vec<Undo>,
     /// Codes that one backtrace states in full.
     pub(crate) stated: Vec<Code>,
     /// The locations of one code.

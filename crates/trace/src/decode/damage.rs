@@ -7,7 +7,7 @@ use crate::decode::reader::Reader;
 use crate::decode::resync::Landmarks;
 use crate::defect::{Defect, Located, ReadError};
 use crate::event::event_code;
-use crate::header::{Header, MAX_HEADER, Version};
+use crate::header::{Header, MAX_HEADER};
 use crate::rules::{MAX_PACKET, code};
 
 impl<I: Input> Reader<I> {
@@ -58,7 +58,7 @@ impl<I: Input> Reader<I> {
         let rest = self.input.visible().len();
         self.losses.bytes += rest as u64;
         self.advance(rest);
-        self.ended = true;
+        self.end();
         Ok(())
     }
 
@@ -90,16 +90,20 @@ impl<I: Input> Reader<I> {
         }
     }
 
-    /// Counts the allocations of a packet that was left out, if its ids go on
-    /// where the last packet's ended; else the next packet's ids will tell.
+    /// Notes how many allocations a packet that is left out says it holds.
     pub(crate) fn count_left_out(&mut self, header: &Header, place: usize) {
-        let Some(domain) = self.domains.get_mut(place) else { return };
-        if let Some(count) = header.stated_allocations()
-            && (header.first_id == domain.next_id
-                || header.version == Version::V3 && header.first_id > domain.next_id)
+        if let Some(domain) = self.domains.get_mut(place)
+            && header.first_id >= domain.next_id
         {
-            self.losses.allocations += count;
-            domain.next_id = header.next_id;
+            domain.left_out += header.stated_allocations().unwrap_or(0);
+        }
+    }
+
+    /// The end: no further packet will tell what those left out held.
+    pub(crate) fn end(&mut self) {
+        self.ended = true;
+        for domain in self.domains.iter_mut() {
+            self.losses.allocations += std::mem::take(&mut domain.left_out);
         }
     }
 
@@ -148,11 +152,18 @@ impl<I: Input> Reader<I> {
             first = false;
         }
         self.packet += 1;
-        self.lost_any = true;
-        for place in 0..self.domains.len() {
-            self.lose(place, Lost::Everything);
-        }
+        self.losses_of_all += 1;
         Ok(())
+    }
+
+    /// Lets a domain lose what it has to since it came last.
+    pub(crate) fn catch_up(&mut self, place: usize) {
+        if let Some(domain) = self.domains.get_mut(place)
+            && domain.losses_seen != self.losses_of_all
+        {
+            domain.losses_seen = self.losses_of_all;
+            domain.lose(Lost::Everything, &mut self.table);
+        }
     }
 
     pub(crate) fn lose(&mut self, place: usize, lost: Lost) {

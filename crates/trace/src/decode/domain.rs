@@ -18,6 +18,11 @@ pub(crate) struct Domain {
     pub(crate) next_id: u64,
     /// Allocations were lost: the next packet's ids may leave some out.
     pub(crate) gap_expected: bool,
+    /// The losses of all domains that this one has taken note of.
+    pub(crate) losses_seen: u64,
+    /// How many allocations the packets say they hold that were left out since
+    /// the last good one. Only the next good one's ids tell for sure.
+    pub(crate) left_out: u64,
 }
 
 /// How deep the last backtrace is by what the file says, which the next one's
@@ -40,6 +45,8 @@ impl Domain {
             last_time: start_time,
             next_id: 0,
             gap_expected: false,
+            losses_seen: 0,
+            left_out: 0,
         }
     }
 
@@ -81,10 +88,9 @@ impl Domains {
     }
 
     /// The place of a domain, new or not; `None` when there are too many.
-    /// The flag says that it is new.
-    pub(crate) fn place(&mut self, number: u16) -> Option<(usize, bool)> {
+    pub(crate) fn place(&mut self, number: u16) -> Option<usize> {
         if let Some(&place) = self.places.get(&number) {
-            return Some((place, false));
+            return Some(place);
         }
         if self.list.len() >= self.limit {
             return None;
@@ -92,7 +98,7 @@ impl Domains {
         let place = self.list.len();
         self.list.push(Domain::new(number, self.start_time));
         self.places.insert(number, place);
-        Some((place, true))
+        Some(place)
     }
 
     #[inline(always)]
@@ -100,8 +106,8 @@ impl Domains {
         self.list.get_mut(place)
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.list.len()
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Domain> {
+        self.list.iter_mut()
     }
 
     /// Domain numbers in the order of their appearance.

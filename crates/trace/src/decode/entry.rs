@@ -51,6 +51,11 @@ impl Entry {
         (self.0 >> 16 & 0u32.wrapping_sub(many) | self.0 & 1) as u8
     }
 
+    /// How many bytes it takes.
+    pub(crate) fn size(self) -> usize {
+        if self.is_miss() { MAX_ENTRY } else { self.hit_size() }
+    }
+
     /// How many bytes a hit takes.
     #[inline(always)]
     pub(crate) fn hit_size(self) -> usize {
@@ -65,16 +70,27 @@ pub(crate) fn miss_code(bytes: &[u8], at: usize) -> Option<Code> {
     Some(u64::from_le_bytes(*code))
 }
 
-/// Adds the codes that the first `entries` entries state.
-pub(crate) fn stated_codes(bytes: &[u8], entries: u16, codes: &mut Vec<Code>) {
+/// The entries at the start of `bytes`, each with its place.
+fn entries(bytes: &[u8]) -> impl Iterator<Item = (usize, Entry)> {
     let mut at = 0;
-    for _ in 0..entries {
-        let Some(entry) = Entry::read(bytes, at) else { return };
-        if entry.is_miss() {
-            codes.extend(miss_code(bytes, at));
-            at += MAX_ENTRY;
-        } else {
-            at += entry.hit_size();
-        }
+    std::iter::from_fn(move || {
+        let entry = Entry::read(bytes, at)?;
+        let place = at;
+        at += entry.size();
+        Some((place, entry))
+    })
+}
+
+/// How many bytes the first `count` entries take, if there are so many.
+pub(crate) fn entries_size(bytes: &[u8], count: u16) -> Option<usize> {
+    match count.checked_sub(1) {
+        None => Some(0),
+        Some(last) => entries(bytes).nth(last.into()).map(|(at, entry)| at + entry.size()),
     }
+}
+
+/// Adds the codes that the first `count` entries state.
+pub(crate) fn stated_codes(bytes: &[u8], count: u16, codes: &mut Vec<Code>) {
+    let misses = entries(bytes).take(count.into()).filter(|(_, entry)| entry.is_miss());
+    codes.extend(misses.filter_map(|(at, _)| miss_code(bytes, at)));
 }

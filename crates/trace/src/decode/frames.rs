@@ -32,6 +32,11 @@ impl NewFrames {
         Padded { codes, count: count.min(codes.len()) }
     }
 
+    /// The frames from the `start`th on.
+    pub(crate) fn since(&self, start: usize) -> &[Code] {
+        self.codes.get(start..self.len).unwrap_or(&[])
+    }
+
     /// The room behind the frames there are.
     #[inline(always)]
     pub(crate) fn room(&mut self) -> &mut [Code] {
@@ -46,7 +51,7 @@ impl NewFrames {
         if self.len >= self.limit {
             return Err(EntryFault::TooMany);
         }
-        let doubled = (2 * self.codes.len()).min(self.limit + ENTRY_FRAMES + CHUNK);
+        let doubled = (2 * self.codes.len()).min(self.limit.saturating_add(ENTRY_FRAMES + CHUNK));
         self.codes.resize(doubled.max(self.len + 4 * ENTRY_FRAMES), 0);
         Ok(())
     }

@@ -14,32 +14,34 @@ pub(crate) struct UsedIds {
 const MAX_RANGES: usize = 1 << 16;
 
 impl UsedIds {
-    /// Adds the ids from `first` to below `next`; false if some are there.
-    pub(crate) fn add(&mut self, first: u64, next: u64) -> bool {
+    /// The ranges before and after a place: that which begins at or below it,
+    /// and the next.
+    fn around(&self, id: u64) -> [Option<(u64, u64)>; 2] {
+        let before = self.ranges.range(..=id).next_back();
+        let after = self.ranges.range(id.saturating_add(1)..).next();
+        [before, after].map(|range| range.map(|(&start, &end)| (start, end)))
+    }
+
+    /// Whether some of the ids from `first` to below `next` were given out.
+    pub(crate) fn overlap(&self, first: u64, next: u64) -> bool {
+        let [before, after] = self.around(first);
+        first < next
+            && (before.is_some_and(|(_, end)| end > first)
+                || after.is_some_and(|(start, _)| start < next))
+    }
+
+    /// Adds the ids from `first` to below `next`, which do not overlap.
+    pub(crate) fn add(&mut self, first: u64, next: u64) {
         if first >= next || self.ranges.len() >= MAX_RANGES {
-            return true;
+            return;
         }
-        let before = self.ranges.range(..=first).next_back().map(|(&start, &end)| (start, end));
-        let after = self.ranges.range(first..).next().map(|(&start, &end)| (start, end));
-        if before.is_some_and(|(_, end)| end > first)
-            || after.is_some_and(|(start, _)| start < next)
-        {
-            return false;
-        }
-        let mut range = (first, next);
-        if let Some((start, end)) = before
-            && end == first
-        {
-            range.0 = start;
-        }
-        if let Some((start, end)) = after
-            && start == next
-        {
+        let [before, after] = self.around(first);
+        let start = before.filter(|&(_, end)| end == first).map_or(first, |(start, _)| start);
+        let end = after.filter(|&(start, _)| start == next).map_or(next, |(start, end)| {
             self.ranges.remove(&start);
-            range.1 = end;
-        }
-        self.ranges.insert(range.0, range.1);
-        true
+            end
+        });
+        self.ranges.insert(start, end);
     }
 }
 
@@ -50,15 +52,18 @@ mod tests {
     #[test]
     fn ids_are_given_out_once_and_ranges_grow_together() {
         let mut used = UsedIds::default();
-        assert!(used.add(10, 20));
-        assert!(used.add(30, 40));
-        assert!(!used.add(19, 21));
-        assert!(!used.add(25, 31));
-        assert!(!used.add(0, 100));
-        assert!(used.add(5, 5));
-        assert!(used.add(20, 30));
+        used.add(10, 20);
+        used.add(30, 40);
+        for (first, next) in [(19, 21), (25, 31), (0, 100), (10, 11), (10, 20), (39, 40)] {
+            assert!(used.overlap(first, next), "{first}..{next}");
+        }
+        for (first, next) in [(0, 10), (20, 30), (40, 50), (5, 5), (15, 15)] {
+            assert!(!used.overlap(first, next), "{first}..{next}");
+        }
+        used.add(20, 30);
         assert_eq!(used.ranges.len(), 1);
-        assert!(!used.add(10, 11));
-        assert!(used.add(0, 10));
+        assert!(used.overlap(25, 26));
+        used.add(0, 10);
+        assert_eq!(used.ranges.iter().collect::<Vec<_>>(), [(&0, &40)]);
     }
 }

@@ -8,7 +8,7 @@
 
 use crate::decode::batch::{Batch, Fault, Long, Record};
 use crate::decode::domain::{CodedDepth, Domain};
-use crate::decode::entry::{EntryFault, stated_codes};
+use crate::decode::entry::{EntryFault, entries_size, stated_codes};
 use crate::decode::frames::NewFrames;
 use crate::decode::names::RecentNames;
 use crate::decode::stack::Stack;
@@ -16,7 +16,7 @@ use crate::decode::tally::Tally;
 use crate::defect::Defect;
 use crate::event::{Code, Source, event_code, event_time, is_code};
 use crate::header::{Header, Version};
-use crate::location::{Definition, LocationTable, NamedLocation};
+use crate::location::{Definition, LocationTable, NamedLocation, Undo};
 use crate::rules::{MAX_ENTRY, MAX_EVENT_BODY, MAX_NUMBER, code};
 use crate::wire::Bytes;
 
@@ -92,8 +92,8 @@ impl Batch {
                 Ok(tally)
             }
             Err(fault) => {
-                for &code in &self.defined {
-                    table.forget(code);
+                for undo in self.defined.drain(..).rev() {
+                    table.undo(undo);
                 }
                 self.clear();
                 Err(fault)
@@ -140,6 +140,9 @@ impl Loop<'_> {
         let mut records = records.iter_mut();
         while self.at < self.size {
             self.start = self.at;
+            if self.size - self.at < SMALLEST_EVENT {
+                return Err(Defect::EventOverrun);
+            }
             let word = word_at(self.bytes, self.at).ok_or(Defect::EventOverrun)?;
             let event = word as u32;
             let time = event_time(event, self.begin);
@@ -212,10 +215,15 @@ impl Loop<'_> {
         let (entries_at, before) = (self.at, new_frames.len);
         let missed = match stack.follow(self.bytes, &mut self.at, entries, new_frames) {
             Ok(missed) => missed,
-            Err(fault) => return Err(entry_defect(fault, new_frames.limit)),
+            Err(fault) => {
+                return Err(rare.entry_defect(fault, new_frames.limit, entries_at, entries));
+            }
         };
+        if !stack.first_slot_filled() && new_frames.since(before).contains(&0) {
+            return Err(Defect::EmptySlot);
+        }
         if missed {
-            rare.check_stated(entries_at, entries)?;
+            rare.check_stated(self.start, entries_at, entries)?;
         }
         let bytes = self.at - entries_at;
         let new = (new_frames.len - before) as u64;
@@ -248,7 +256,7 @@ struct Rare<'a> {
     table: &'a mut LocationTable,
     longs: &'a mut Vec<Long>,
     harmless: &'a mut Vec<Fault>,
-    defined: &'a mut Vec<Code>,
+    defined: &'a mut Vec<Undo>,
     stated: &'a mut Vec<Code>,
     locations: &'a mut Vec<NamedLocation>,
     tally: Tally,
@@ -318,11 +326,25 @@ impl<'a> Rare<'a> {
         Ok((prefix, entries, self.size - input.remaining()))
     }
 
+    /// What is wrong with these entries, of which something is: if they reach
+    /// beyond the packet, that.
+    #[cold]
+    #[inline(never)]
+    fn entry_defect(&self, fault: EntryFault, limit: usize, at: usize, entries: u16) -> Defect {
+        let rest = self.bytes.get(at..).unwrap_or(&[]);
+        let inside = entries_size(rest, entries).is_some_and(|size| at + size <= self.size);
+        match fault {
+            EntryFault::EmptySlot if inside => Defect::EmptySlot,
+            EntryFault::TooMany if inside => Defect::TooDeep { limit },
+            _ => Defect::EventOverrun,
+        }
+    }
+
     /// The codes that these entries state must have been explained before.
     #[inline(never)]
-    fn check_stated(&mut self, at: usize, entries: u16) -> Result<(), Defect> {
+    fn check_stated(&mut self, at: usize, from: usize, entries: u16) -> Result<(), Defect> {
         self.stated.clear();
-        stated_codes(self.bytes.get(at..).unwrap_or(&[]), entries, self.stated);
+        stated_codes(self.bytes.get(from..).unwrap_or(&[]), entries, self.stated);
         while let Some(code) = self.stated.pop() {
             if !is_code(code) {
                 return Err(Defect::CodeRange { code });
@@ -349,9 +371,12 @@ impl<'a> Rare<'a> {
             self.locations.push(location);
         }
         match self.table.define(code, self.locations) {
-            Definition::New => self.defined.push(code),
             Definition::Same => {}
-            Definition::Different => self.note(at, Defect::LocationChange { code }),
+            Definition::New(undo) => self.defined.push(undo),
+            Definition::Different(undo) => {
+                self.defined.push(undo);
+                self.note(at - 4, Defect::LocationChange { code });
+            }
         }
         let end = self.size - input.remaining();
         self.tally.locations += 1;
@@ -380,14 +405,5 @@ fn time_defect(time: u64, end: u64, last: u64) -> Defect {
         Defect::EventTime { time }
     } else {
         Defect::TimeBackwards { time, after: last }
-    }
-}
-
-#[cold]
-fn entry_defect(fault: EntryFault, limit: usize) -> Defect {
-    match fault {
-        EntryFault::Overrun => Defect::EventOverrun,
-        EntryFault::EmptySlot => Defect::EmptySlot,
-        EntryFault::TooMany => Defect::TooDeep { limit },
     }
 }

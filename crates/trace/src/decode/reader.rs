@@ -37,9 +37,9 @@ pub struct Reader<I> {
     /// Byte offset and number of the next packet.
     pub(crate) offset: u64,
     pub(crate) packet: u64,
-    /// A packet of unknown domain was lost: a domain that appears later may
-    /// have begun in it.
-    pub(crate) lost_any: bool,
+    /// How often packets of unknown domains were lost. Each domain, those that
+    /// appear later included, loses what it knows when it comes next.
+    pub(crate) losses_of_all: u64,
     /// A packet held locations and other events, which no known writer does.
     pub(crate) mixes: bool,
     /// Read this domain's packets only.
@@ -98,7 +98,7 @@ impl<I: Input> Reader<I> {
             current: 0,
             offset: header.size as u64,
             packet: 1,
-            lost_any: false,
+            losses_of_all: 0,
             mixes: false,
             only: None,
             until: u64::MAX,
@@ -215,14 +215,14 @@ impl<I: Input> Reader<I> {
         self.batch.clear();
         self.note_limits()?;
         if self.offset >= self.until {
-            self.ended = true;
+            self.end();
             return Ok(());
         }
         self.input.fill(MAX_HEADER)?;
         let have = self.input.visible().len();
         match Header::parse(self.input.visible()) {
             None if have == 0 => {
-                self.ended = true;
+                self.end();
                 Ok(())
             }
             None => self.end_inside_packet(Defect::Truncated { have, need: 0 }, 0),
@@ -252,21 +252,25 @@ impl<I: Input> Reader<I> {
             self.advance(header.size);
             return Ok(());
         }
-        let Some((place, new)) = self.domains.place(header.domain) else {
+        let Some(place) = self.domains.place(header.domain) else {
             self.report(self.offset, Defect::TooManyDomains { limit: self.limits.domains })?;
             return self.leave_out(header, None);
         };
-        if new && self.lost_any {
-            self.lose(place, Lost::Everything);
-        }
+        self.catch_up(place);
         self.current = place;
-        if !self.check_in_sequence(header, place)? {
-            return self.leave_out(header, Some(place));
+        match self.check_in_sequence(header, place)? {
+            Some(missing) => self.decode_packet(header, place, missing),
+            None => self.leave_out(header, Some(place)),
         }
-        self.decode_packet(header, place)
     }
 
-    fn decode_packet(&mut self, header: &Header, place: usize) -> Result<(), ReadError> {
+    /// Decodes a packet before which `missing` allocations are missing.
+    fn decode_packet(
+        &mut self,
+        header: &Header,
+        place: usize,
+        missing: u64,
+    ) -> Result<(), ReadError> {
         let Some(domain) = self.domains.get_mut(place) else { return Ok(()) };
         let packet = padded(self.input.visible(), header.size, &mut self.last_packet);
         let bytes = packet.get(header.version.header_len()..).unwrap_or(&[]);
@@ -275,6 +279,10 @@ impl<I: Input> Reader<I> {
         match outcome {
             Ok(tally) => {
                 domain.next_id = header.next_id;
+                domain.gap_expected = false;
+                domain.left_out = 0;
+                self.losses.allocations += missing;
+                self.used_ids.add(header.first_id, header.next_id);
                 domain.last_time = domain.last_time.max(header.end);
                 self.count(header, &tally);
                 for at in 0..self.batch.harmless.len() {
@@ -298,33 +306,32 @@ impl<I: Input> Reader<I> {
         self.tally.header_bytes += header.version.header_len() as u64;
     }
 
-    /// Checks what a packet's header says against the packets before it.
-    /// False if the packet cannot be used.
-    fn check_in_sequence(&mut self, header: &Header, place: usize) -> Result<bool, ReadError> {
+    /// Checks what a packet's header says against the packets before it. Tells
+    /// how many allocations are missing between, or `None` if the packet cannot
+    /// be used.
+    fn check_in_sequence(
+        &mut self,
+        header: &Header,
+        place: usize,
+    ) -> Result<Option<u64>, ReadError> {
         let at = self.offset;
-        let Some(domain) = self.domains.get_mut(place) else { return Ok(false) };
+        let Some(domain) = self.domains.get_mut(place) else { return Ok(None) };
         let &mut Domain { last_time: after, next_id: expected, gap_expected, .. } = domain;
         if header.begin < after {
             self.report(at, Defect::TimeBackwards { time: header.begin, after })?;
         }
         let found = header.first_id;
-        if found < expected || !self.used_ids.add(found, header.next_id) {
+        if found < expected || self.used_ids.overlap(found, header.next_id) {
             self.report(at, Defect::IdAgain { first: found })?;
-            return Ok(false);
+            return Ok(None);
         }
         let missing = missing_ids(header.version, expected, found);
-        if missing > 0 {
-            if !gap_expected {
-                self.report(at, Defect::IdGap { expected, found })?;
-                self.lose(place, Lost::Everything);
-            }
-            self.losses.allocations += missing;
+        if missing > 0 && !gap_expected {
+            self.report(at, Defect::IdGap { expected, found })?;
+            self.lose(place, Lost::Everything);
         }
         self.check_cache(header, place)?;
-        if let Some(domain) = self.domains.get_mut(place) {
-            domain.gap_expected = false;
-        }
-        Ok(true)
+        Ok(Some(missing))
     }
 
     fn check_cache(&mut self, header: &Header, place: usize) -> Result<(), ReadError> {

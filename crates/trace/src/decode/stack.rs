@@ -32,6 +32,13 @@ impl Stack {
         self.doubt.is_some()
     }
 
+    /// Whether slot 0 holds a code, which every slot predicts that nothing has
+    /// followed yet. Other empty slots are found where an entry names them.
+    #[inline(always)]
+    pub(crate) fn first_slot_filled(&self) -> bool {
+        self.cache.codes[0] != 0
+    }
+
     /// Forgets what a lost packet may have changed.
     pub(crate) fn lose(&mut self) {
         self.doubt = Some(Doubt::new());
@@ -95,23 +102,38 @@ impl Stack {
 
     #[cold]
     fn advance_slowly(&mut self, shared: usize, new: &[Code], budget: &mut FrameBudget) {
-        if shared > self.depth && self.doubt.is_none() {
-            // The last backtrace was cut short, by its writer or by our
-            // limit: what we have of it is all there is of this one.
+        if shared > self.depth {
+            // The last backtrace was cut short, by its writer or by our limit:
+            // what we have of it is all there is of this one. Unless it is
+            // only unknown, and not so deep that a few bytes fill the memory.
+            let unknown = if self.doubt.is_some() { shared.min(MAX_UNKNOWN) } else { 0 };
+            self.lengthen(unknown, budget);
+        }
+        if shared > self.depth {
             return;
         }
         let granted = budget.grow(&mut self.frames, shared + new.len());
-        let (old, room) = self.frames.split_at_mut(shared.min(granted));
-        if let Some(unknown) = old.get_mut(self.depth..) {
-            unknown.fill(LOST_FRAME);
-        }
-        let kept = (granted - old.len()).min(new.len());
-        if let (Some(room), Some(new)) = (room.get_mut(..kept), new.get(..kept)) {
+        let kept = granted.saturating_sub(shared).min(new.len());
+        let room = self.frames.get_mut(shared..shared + kept);
+        if let (Some(room), Some(new)) = (room, new.get(..kept)) {
             room.copy_from_slice(new);
         }
-        self.depth = old.len() + kept;
+        self.depth = shared + kept;
+    }
+
+    /// Makes the last backtrace `depth` frames deep, with lost ones.
+    fn lengthen(&mut self, depth: usize, budget: &mut FrameBudget) {
+        let granted = budget.grow(&mut self.frames, depth);
+        if let Some(unknown) = self.frames.get_mut(self.depth..granted) {
+            unknown.fill(LOST_FRAME);
+            self.depth = granted;
+        }
     }
 }
+
+/// No more frames than this are taken for lost only because a common prefix
+/// claims them: a few bytes can claim any number.
+const MAX_UNKNOWN: usize = 1 << 15;
 
 /// The way through one backtrace's entries.
 struct Walk {

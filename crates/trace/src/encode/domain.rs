@@ -2,11 +2,15 @@
 
 use std::io::{self, Write};
 
+use crate::encode::Block;
 use crate::encode::names::{Locate, LocationList, RecentNames};
 use crate::encode::stack::Stack;
-use crate::event::{Code, event_header};
+use crate::event::{Code, Source, event_header};
 use crate::header::{Header, Version};
-use crate::rules::{MAX_EVENT_BODY, MAX_PACKET_SPAN, MAX_PENDING_LOCATIONS, MIN_ROOM};
+use crate::rules::{
+    MAX_EVENT_BODY, MAX_NUMBER, MAX_PACKET_SPAN, MAX_PENDING_LOCATIONS, MAX_SHORT_LENGTH, MIN_ROOM,
+    SHORT_ALLOC, code,
+};
 use crate::wire::Packet;
 
 /// Object ids taken from the shared counter.
@@ -31,9 +35,16 @@ pub(crate) struct Shared<W> {
 
 impl<W> Shared<W> {
     pub(crate) fn take_ids(&mut self) -> IdBlock {
-        let next = self.free_id;
-        let end = next.saturating_add(self.ids_per_block);
-        self.free_id = end;
+        self.take_ids_from(self.free_id)
+    }
+
+    /// The ids from `first` to the end of its block. The largest number is never
+    /// given out: a packet's header has the id after its last.
+    pub(crate) fn take_ids_from(&mut self, first: u64) -> IdBlock {
+        let next = first.min(MAX_NUMBER);
+        let end = (next - next % self.ids_per_block).saturating_add(self.ids_per_block);
+        let end = end.min(MAX_NUMBER);
+        self.free_id = self.free_id.max(end);
         IdBlock { next, end }
     }
 }
@@ -49,7 +60,7 @@ pub(crate) struct DomainWriter {
     pub(crate) packet: Packet,
     pub(crate) ids: IdBlock,
     /// Ids to go on with, if not those behind the last.
-    pub(crate) renumber: Option<u64>,
+    pub(crate) renumber: Option<IdBlock>,
     /// Id of the packet's first allocation.
     first_id: u64,
     begin: u64,
@@ -83,9 +94,56 @@ impl DomainWriter {
         }
     }
 
+    /// The id that the next allocation will get.
+    pub(crate) fn next_id<W>(&self, shared: &Shared<W>) -> u64 {
+        match self.renumber {
+            Some(ids) => ids.next,
+            None if self.ids.next >= self.ids.end => shared.free_id,
+            None => self.ids.next,
+        }
+    }
+
     /// Whether it has neither events nor packets yet.
     pub(crate) fn is_unused(&self) -> bool {
         self.empty && self.fresh
+    }
+
+    /// Writes an allocation whose new frames follow a prefix of the last one's.
+    #[inline(always)]
+    pub(crate) fn alloc<W: Write>(
+        &mut self,
+        shared: &mut Shared<W>,
+        time: u64,
+        block: &Block,
+        (prefix, new): (u64, &[Code]),
+        locate: &mut impl Locate,
+    ) -> io::Result<()> {
+        let short = (1..=MAX_SHORT_LENGTH).contains(&block.length)
+            && block.source == Source::Minor
+            && block.samples == 1
+            && new.len() < 256;
+        let code = if short { SHORT_ALLOC + block.length as u8 } else { code::ALLOC };
+        self.begin_event(shared, code, time, locate)?;
+        let id = self.ids.next;
+        self.ids.next += 1;
+        let packet = &mut self.packet;
+        if !short {
+            packet.vint(block.length as i64);
+            packet.vint(block.samples as i64);
+            packet.u8(block.source as u8);
+        }
+        packet.vint(prefix as i64);
+        let count_at = packet.len();
+        if short {
+            packet.u8(0);
+            let entries = self.stack.put(packet, new, id, &mut self.missed);
+            packet.patch(count_at, [entries as u8]);
+        } else {
+            packet.u16(0);
+            let entries = self.stack.put(packet, new, id, &mut self.missed);
+            packet.patch(count_at, entries.to_le_bytes());
+        }
+        Ok(())
     }
 
     /// Writes an event's first bytes, in a new packet if this one may not take
@@ -124,12 +182,9 @@ impl DomainWriter {
         if !unused {
             self.close(shared, time, locate)?;
         }
-        if let Some(first) = self.renumber.take() {
-            // Up to where the block ends that this id lies in.
-            let end = (first - first % shared.ids_per_block).saturating_add(shared.ids_per_block);
-            shared.free_id = shared.free_id.max(end);
-            self.ids = IdBlock { next: first, end };
-            self.first_id = first;
+        if let Some(ids) = self.renumber.take() {
+            self.ids = ids;
+            self.first_id = ids.next;
         }
         Ok(())
     }
@@ -166,16 +221,20 @@ impl DomainWriter {
         shared: &mut Shared<W>,
         locate: &mut impl Locate,
     ) -> io::Result<()> {
-        let mut missed = self.missed.iter();
-        while !missed.as_slice().is_empty() {
+        let mut missed = &self.missed[..];
+        while !missed.is_empty() {
             let packet = &mut shared.locations;
             Header::open(packet, shared.version, shared.pid, self.number, None);
             while packet.room() > MAX_EVENT_BODY
-                && let Some(&code) = missed.next()
+                && let [code, behind @ ..] = missed
             {
                 shared.list.clear();
-                locate.locate(code, &mut shared.list);
-                self.names.put(packet, self.begin, code, &shared.list);
+                locate.locate(*code, &mut shared.list);
+                if !shared.list.fits_room(packet.room()) {
+                    break;
+                }
+                self.names.put(packet, self.begin, *code, &shared.list);
+                missed = behind;
             }
             let (times, ids) = ((self.begin, self.begin), (self.first_id, self.first_id));
             Header::finish(packet, shared.version, times, ids);

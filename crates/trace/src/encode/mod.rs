@@ -16,7 +16,7 @@ use crate::encode::stack::common_prefix;
 use crate::event::{Code, Source, is_code};
 use crate::header::Version;
 use crate::info::TraceInfo;
-use crate::rules::{IDS_PER_BLOCK, MAX_NUMBER, MAX_PACKET, MAX_SHORT_LENGTH, SHORT_ALLOC, code};
+use crate::rules::{IDS_PER_BLOCK, MAX_NUMBER, MAX_PACKET, code};
 use crate::wire::Packet;
 
 pub use crate::encode::names::{Locate, LocationList};
@@ -163,24 +163,27 @@ impl<W: Write> Encoder<W> {
         Ok(Encoder { shared, domains: vec![first], start_time: info.start_time })
     }
 
-    /// The place of a domain, which begins at `time` if it is new.
+    /// The place of a domain, and its last time: the trace's start if it is new.
     #[inline(always)]
-    fn domain(&mut self, number: u16, time: u64) -> Result<usize, WriteError> {
-        match self.domains.iter().position(|domain| domain.number == number) {
-            Some(place) => Ok(place),
-            None => self.add_domain(number, time),
+    fn find(&self, number: u16) -> Result<(Option<usize>, u64), WriteError> {
+        for (place, domain) in self.domains.iter().enumerate() {
+            if domain.number == number {
+                return Ok((Some(place), domain.end));
+            }
+        }
+        match self.shared.version {
+            Version::V3 => Ok((None, self.start_time)),
+            _ => Err(WriteError::Domain(number)),
         }
     }
 
-    #[cold]
-    fn add_domain(&mut self, number: u16, time: u64) -> Result<usize, WriteError> {
-        if self.shared.version != Version::V3 {
-            return Err(WriteError::Domain(number));
-        }
-        check_time(time, self.start_time)?;
-        let domain = DomainWriter::new(&mut self.shared, number, time);
-        self.domains.push(domain);
-        Ok(self.domains.len() - 1)
+    /// A domain that was found, or a new one that begins at `time`.
+    #[inline(always)]
+    fn enter(&mut self, found: Option<usize>, number: u16, time: u64) -> usize {
+        found.unwrap_or_else(|| {
+            self.domains.push(DomainWriter::new(&mut self.shared, number, time));
+            self.domains.len() - 1
+        })
     }
 
     /// Writes an allocation and returns its id.
@@ -193,52 +196,40 @@ impl<W: Write> Encoder<W> {
         frames: Frames<'_>,
         locate: &mut impl Locate,
     ) -> Result<u64, WriteError> {
-        check_block(&block)?;
-        let place = self.domain(domain, time)?;
-        let Encoder { shared, domains, .. } = self;
-        let domain = domains.get_mut(place).ok_or(WriteError::Domain(domain))?;
-        check_time(time, domain.end)?;
+        let (found, last_time) = self.find(domain)?;
+        let last = found.and_then(|place| self.domains.get(place)).map(|domain| &domain.last);
         let (prefix, new) = match frames {
             Frames::Whole(frames) => {
-                let prefix = common_prefix(&domain.last, frames);
+                let prefix = last.map_or(0, |last| common_prefix(last, frames));
                 (prefix as u64, frames.get(prefix..).unwrap_or(&[]))
             }
             Frames::Suffix { common_prefix, new } => (common_prefix, new),
         };
+        // What is refused leaves no trace, so everything is checked before.
+        check_block(&block)?;
+        check_time(time, last_time)?;
+        check_codes(new)?;
         if prefix > u64::from(u32::MAX) {
             return Err(WriteError::CommonPrefix(prefix));
         }
-        check_codes(new)?;
-        let short = (1..=MAX_SHORT_LENGTH).contains(&block.length)
-            && block.source == Source::Minor
-            && block.samples == 1
-            && new.len() < 256;
-        let code = if short { SHORT_ALLOC + block.length as u8 } else { code::ALLOC };
-        domain.begin_event(shared, code, time, locate)?;
-        let id = domain.ids.next;
-        domain.ids.next += 1;
-        let DomainWriter { packet, stack, missed, last, .. } = domain;
-        if !short {
-            packet.vint(block.length as i64);
-            packet.vint(block.samples as i64);
-            packet.u8(block.source as u8);
+        let next_id = match found.and_then(|place| self.domains.get(place)) {
+            Some(domain) => domain.next_id(&self.shared),
+            None => self.shared.free_id,
+        };
+        if next_id >= MAX_NUMBER {
+            return Err(WriteError::Id(next_id));
         }
-        packet.vint(prefix as i64);
-        let count_at = packet.len();
-        if short {
-            packet.u8(0);
-            let entries = stack.put(packet, new, id, missed);
-            packet.patch(count_at, [entries as u8]);
-        } else {
-            packet.u16(0);
-            let entries = stack.put(packet, new, id, missed);
-            packet.patch(count_at, entries.to_le_bytes());
+        let place = self.enter(found, domain, time);
+        let Encoder { shared, domains, .. } = self;
+        let domain = domains.get_mut(place).ok_or(WriteError::Domain(domain))?;
+        domain.alloc(shared, time, &block, (prefix, new), locate)?;
+        domain.last.truncate(prefix as usize);
+        match frames {
+            Frames::Whole(_) => domain.last.extend_from_slice(new),
+            // Not kept up: the caller knows the prefixes.
+            Frames::Suffix { .. } => domain.last.clear(),
         }
-        last.truncate(if matches!(frames, Frames::Whole(_)) { prefix as usize } else { 0 });
-        if matches!(frames, Frames::Whole(_)) {
-            last.extend_from_slice(new);
-        }
-        Ok(id)
+        Ok(domain.ids.next - 1)
     }
 
     /// Writes a promotion.
@@ -271,14 +262,16 @@ impl<W: Write> Encoder<W> {
         code: u8,
         locate: &mut impl Locate,
     ) -> Result<(), WriteError> {
-        let place = self.domain(domain, time)?;
-        let Encoder { shared, domains, .. } = self;
-        let domain = domains.get_mut(place).ok_or(WriteError::Domain(domain))?;
-        check_time(time, domain.end)?;
-        let next = domain.renumber.unwrap_or(domain.ids.next);
-        if id > MAX_NUMBER || shared.version == Version::V2 && id >= next {
+        let (found, last_time) = self.find(domain)?;
+        check_time(time, last_time)?;
+        let next = found.and_then(|place| self.domains.get(place));
+        let next = next.map_or(self.shared.free_id, |domain| domain.next_id(&self.shared));
+        if id > MAX_NUMBER || self.shared.version == Version::V2 && id >= next {
             return Err(WriteError::Id(id));
         }
+        let place = self.enter(found, domain, time);
+        let Encoder { shared, domains, .. } = self;
+        let domain = domains.get_mut(place).ok_or(WriteError::Domain(domain))?;
         domain.begin_event(shared, code, time, locate)?;
         domain.packet.vint(domain.ids.next as i64 - 1 - id as i64);
         Ok(())
@@ -287,19 +280,26 @@ impl<W: Write> Encoder<W> {
     /// The id that the domain's next allocation will get.
     pub fn next_id(&self, domain: u16) -> Option<u64> {
         let domain = self.domains.iter().find(|known| known.number == domain)?;
-        Some(domain.renumber.unwrap_or(domain.ids.next))
+        Some(domain.next_id(&self.shared))
     }
 
     /// Lets the domain, which begins at `time` if it is new, number its next
     /// allocations from `first` on: for copying a trace with its ids. Ids only
     /// grow within a domain, and the caller sees to it that none is used twice.
     pub fn renumber(&mut self, domain: u16, time: u64, first: u64) -> Result<(), WriteError> {
-        let place = self.domain(domain, time)?;
-        let Some(domain) = self.domains.get_mut(place) else { return Ok(()) };
-        if first > MAX_NUMBER || first < domain.ids.next && !domain.is_unused() {
+        let (found, last_time) = self.find(domain)?;
+        check_time(time, last_time)?;
+        let known = found.and_then(|place| self.domains.get(place));
+        let grows = known.is_none_or(|known| first >= known.ids.next || known.is_unused());
+        if first >= MAX_NUMBER || !grows {
             return Err(WriteError::Id(first));
         }
-        domain.renumber = (first != domain.ids.next).then_some(first);
+        let place = self.enter(found, domain, time);
+        let Encoder { shared, domains, .. } = self;
+        if let Some(domain) = domains.get_mut(place) {
+            let same = first == domain.ids.next && domain.ids.next < domain.ids.end;
+            domain.renumber = (!same).then(|| shared.take_ids_from(first));
+        }
         Ok(())
     }
 

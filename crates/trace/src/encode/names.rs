@@ -73,10 +73,21 @@ impl LocationList {
         self.entries.clear();
     }
 
-    /// Whether one event can hold the list, should no name be a recent one.
+    /// The most bytes the list takes in an event, should no name be recent.
+    fn size(&self) -> usize {
+        8 + 1 + self.entries.len() * (6 + 1 + 1) + self.names.len()
+    }
+
+    /// Whether one event can hold the list.
     fn fits(&self) -> bool {
-        let size = 8 + 1 + self.entries.len() * (6 + 1 + 1) + self.names.len();
-        self.entries.len() <= 255 && size <= MAX_EVENT_BODY
+        self.entries.len() <= 255 && self.size() <= MAX_EVENT_BODY
+    }
+
+    /// Whether the event certainly fits a packet with this much room. The rule
+    /// that a packet with more than 4,096 bytes takes another location forgets
+    /// the event's header, which the longest of them leaves no room for.
+    pub(crate) fn fits_room(&self, room: usize) -> bool {
+        !self.fits() || 4 + self.size() <= room
     }
 
     fn iter(&self) -> impl Iterator<Item = Location<'_>> {

@@ -63,11 +63,7 @@ impl Stack {
                     continue;
                 }
             };
-            if packet.len() + 2 > limit {
-                // No room for what may follow: the entry is the last.
-                rest = &[];
-            }
-            let (count, last, behind) = self.put_hits(packet, slot, predictor, rest, id);
+            let (count, last, behind) = self.put_hits(packet, slot, predictor, rest, id, limit);
             entries += count;
             predictor = last;
             rest = behind;
@@ -110,10 +106,15 @@ impl Stack {
         mut predictor: Slot,
         frames: &'a [Code],
         id: u64,
+        limit: usize,
     ) -> (u16, Slot, &'a [Code]) {
         let mut entries = 0;
         let mut rest = frames;
         loop {
+            if packet.len() + 2 > limit {
+                // No room for what may follow: the entry is the last.
+                rest = &[];
+            }
             self.dates[index(slot)] = id;
             self.cache.predictions[index(predictor)] = slot;
             let (right, last) = self.predicted(slot, rest);

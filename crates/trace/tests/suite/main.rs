@@ -1,0 +1,36 @@
+//! What crosses the modules of the crate: whole traces, written, read, damaged.
+//!
+//! The map:
+//!
+//! - [`script`]: what a traced program did, as a list of steps, and the
+//!   performing of it with the encoder. [`book`]: the program's names.
+//!   [`generate`]: arbitrary scripts.
+//! - [`reading`]: a trace read to its end, from a slice or through a pipe.
+//! - [`oracle`]: a second, slow writer and reader that do nothing clever; what
+//!   the crate writes and reads is held equal to what they do.
+//! - [`forge`]: packets put together by hand, right or wrong.
+//! - [`traces`]: the traces to be damaged, real and generated.
+//!
+//! The rest are tests. `PROPTEST_CASES` raises the number of cases; each
+//! failure prints what reproduces it.
+
+mod book;
+mod forge;
+mod generate;
+mod oracle;
+mod reading;
+mod script;
+mod traces;
+
+mod corners;
+mod damage;
+mod defects;
+mod flips;
+mod limits;
+mod merged;
+mod names;
+mod real;
+mod refusals;
+mod round_trip;
+mod tiny;
+mod truncation;

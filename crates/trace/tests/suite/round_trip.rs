@@ -1,0 +1,129 @@
+//! Whatever a program does, its trace tells it.
+
+use heaptap_trace::{Code, Mode};
+use proptest::prelude::*;
+
+use crate::generate::{cases, scripts};
+use crate::oracle::{self, PlainTrace, PlainWriter};
+use crate::reading::{Reading, Told, read_places, read_strictly, read_through_pipe};
+use crate::script::{Script, Style};
+
+/// Reads of a pipe: single bytes, a header's worth, a signal, whole packets.
+const PIPE: &[usize] = &[1, 2, 3, 66, 0, 1000, 32_768, 7, 100_000];
+
+/// Writes the script's trace and holds the encoder and the decoder against the
+/// oracle and against the script itself.
+pub(crate) fn check(script: &Script) -> PlainTrace {
+    let whole = script.perform(Style::Whole);
+    let suffix = script.perform(Style::Suffix);
+    assert!(whole.bytes == suffix.bytes, "whole stacks and suffixes give the same bytes");
+    assert!(whole.told == suffix.told, "and the same ids");
+
+    let mut plain = PlainWriter::new(script.format, &script.info, &script.book);
+    assert!(script.perform_with(&mut plain) == whole.told, "the oracle gives the same ids");
+    assert_same_bytes(&whole.bytes, &plain.finish());
+
+    let reading = read_strictly(&whole.bytes);
+    let piped = read_through_pipe(&whole.bytes, Mode::Strict, PIPE).unwrap();
+    assert!(piped.error.is_none(), "{:?}", piped.error);
+    assert!(piped.told == reading.told, "a pipe gives the same events");
+    assert_eq!(piped.tally, reading.tally);
+    assert!(reading.losses.is_clean());
+
+    let trace = oracle::read(&whole.bytes);
+    assert!(trace.told().eq(&reading.told), "the oracle reads the same events");
+    assert_told(script, &whole.told, &reading, &trace);
+    assert_places(script, &whole.bytes);
+    assert_tally(&whole.bytes, &reading);
+    trace
+}
+
+fn assert_same_bytes(ours: &[u8], plain: &[u8]) {
+    let differs = ours.iter().zip(plain).position(|(a, b)| a != b);
+    assert_eq!(differs, None, "the first byte that the oracle writes differently");
+    assert_eq!(ours.len(), plain.len(), "the oracle's trace is of the same size");
+}
+
+/// Every domain's events are those of the script, in its order. A backtrace
+/// may lack frames at its end, but only where the format makes the writer cut.
+fn assert_told(script: &Script, told: &[Told], reading: &Reading, trace: &PlainTrace) {
+    assert_eq!(reading.told.len(), told.len());
+    for step in trace.events().filter_map(|event| Some((event, event.told.as_ref()?))) {
+        let (event, read) = step;
+        assert!(event.entries.len() <= 4096, "the entries of {read:?}");
+    }
+    let mut domains: Vec<u16> = told.iter().map(|told| told.domain).collect();
+    domains.sort_unstable();
+    domains.dedup();
+    for domain in domains {
+        let want = told.iter().filter(|told| told.domain == domain);
+        let entries = trace.packets.iter().filter(|packet| packet.domain == domain);
+        let entries = entries.flat_map(|packet| &packet.events).filter(|e| e.told.is_some());
+        let mut last: &[Code] = &[];
+        let mut last_cut = false;
+        for ((want, got), event) in want.zip(reading.of_domain(domain)).zip(entries) {
+            assert_eq!(*got, want.clone().with_frames(got.frames()), "in {:?}", script.format);
+            if want.frames() == got.frames() {
+                last_cut = false;
+            } else {
+                let full = event.entries.len() > 4096 - 10;
+                let shares_cut = last_cut && want.frames().starts_with(last);
+                assert!(want.frames().starts_with(got.frames()), "right as far as it goes");
+                assert!(full || shares_cut, "cut for want of room only");
+                last_cut = true;
+            }
+            if !got.frames().is_empty() {
+                last = got.frames();
+            }
+        }
+    }
+}
+
+fn assert_places(script: &Script, bytes: &[u8]) {
+    for (code, places) in read_places(bytes) {
+        assert_eq!(places, script.book.told(code), "locations of {code:#x}");
+    }
+}
+
+/// Every byte is accounted for once.
+fn assert_tally(bytes: &[u8], reading: &Reading) {
+    let tally = &reading.tally;
+    let sum = tally.header_bytes
+        + tally.info_bytes
+        + tally.location_bytes
+        + tally.allocation_bytes
+        + tally.backtrace_bytes
+        + tally.promotion_bytes
+        + tally.collection_bytes;
+    assert_eq!(sum, bytes.len() as u64);
+    assert_eq!(tally.events(), reading.told.len() as u64);
+}
+
+proptest! {
+    #![proptest_config(cases(64))]
+
+    #[test]
+    fn arbitrary_programs(script in scripts(60)) {
+        check(&script);
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(4))]
+
+    #[test]
+    fn long_arbitrary_programs(script in scripts(1500)) {
+        check(&script);
+    }
+
+    #[test]
+    fn a_pipe_may_give_any_number_of_bytes(
+        script in scripts(60),
+        mut sizes in proptest::collection::vec(0..70_usize, 1..20),
+    ) {
+        sizes.push(1);
+        let bytes = script.perform(Style::Whole).bytes;
+        let piped = read_through_pipe(&bytes, Mode::Strict, &sizes).unwrap();
+        prop_assert_eq!(piped.told, read_strictly(&bytes).told);
+    }
+}
