@@ -34,7 +34,9 @@ impl Doubt {
             !self.predictions.has(check.slot) || cache.predictions[at] == check.prediction;
         cache.codes[at] = check.code;
         cache.predictions[at] = check.prediction;
-        self.codes.add(check.slot);
+        if check.code != 0 {
+            self.codes.add(check.slot);
+        }
         self.predictions.add(check.slot);
         code_holds && prediction_holds
     }

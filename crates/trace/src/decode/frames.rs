@@ -32,9 +32,12 @@ impl NewFrames {
         Padded { codes, count: count.min(codes.len()) }
     }
 
-    /// The frames from the `start`th on.
-    pub(crate) fn since(&self, start: usize) -> &[Code] {
-        self.codes.get(start..self.len).unwrap_or(&[])
+    /// The first frame whose code is 0: it comes from an empty slot. Nearly
+    /// always there is none, which is found out without a branch for each.
+    pub(crate) fn first_zero(&self) -> Option<usize> {
+        let frames = self.codes.get(..self.len).unwrap_or(&[]);
+        let any = frames.iter().fold(false, |any, &code| any | (code == 0));
+        if any { frames.iter().position(|&code| code == 0) } else { None }
     }
 
     /// The room behind the frames there are.

@@ -70,7 +70,16 @@ impl Batch {
         let outcome = events.run(&mut domain.stack, records, new_frames, &mut rare);
         let Loop { start, next_id, depth, counts: [collected, promoted], .. } = events;
         let (stated, found) = (header.next_id, next_id);
+        let empty = match outcome {
+            Ok(_) if !domain.stack.first_slot_filled() => new_frames.first_zero(),
+            _ => None,
+        };
         let outcome = match outcome {
+            Ok(_) if empty.is_some() => {
+                let frame = empty.unwrap_or(0);
+                let remaining = size - rare.event_of_frame(records, frame);
+                Err(Fault { remaining, defect: Defect::EmptySlot })
+            }
             Ok(_) if stated != found => {
                 Err(Fault { remaining: 0, defect: Defect::AllocationCount { stated, found } })
             }
@@ -219,9 +228,6 @@ impl Loop<'_> {
                 return Err(rare.entry_defect(fault, new_frames.limit, entries_at, entries));
             }
         };
-        if !stack.first_slot_filled() && new_frames.since(before).contains(&0) {
-            return Err(Defect::EmptySlot);
-        }
         if missed {
             rare.check_stated(self.start, entries_at, entries)?;
         }
@@ -324,6 +330,31 @@ impl<'a> Rare<'a> {
         let too_deep = Defect::CommonPrefix { prefix, depth: u64::from(u32::MAX) };
         let prefix = u32::try_from(prefix).map_err(|_| too_deep)?;
         Ok((prefix, entries, self.size - input.remaining()))
+    }
+
+    /// Where the event begins that has the packet's `frame`th new frame.
+    #[cold]
+    #[inline(never)]
+    fn event_of_frame(&mut self, records: &[Record], frame: usize) -> usize {
+        let (mut at, mut frames) = (0, 0);
+        for record in records {
+            let code = event_code(record.event);
+            let end = match code {
+                code::COLLECT | code::PROMOTE => self.vint(at + 4).map(|(_, end)| end),
+                _ => {
+                    frames += record.value as usize;
+                    self.allocation(code, at).and_then(|(_, entries, from)| {
+                        let size = entries_size(self.bytes.get(from..).unwrap_or(&[]), entries);
+                        size.map(|size| from + size).ok_or(Defect::EventOverrun)
+                    })
+                }
+            };
+            match end {
+                Ok(end) if frames <= frame => at = end,
+                _ => break,
+            }
+        }
+        at
     }
 
     /// What is wrong with these entries, of which something is: if they reach
