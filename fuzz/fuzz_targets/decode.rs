@@ -4,12 +4,13 @@
 
 #![no_main]
 
+mod mutate;
 mod told;
 
 use std::io::Read;
 
 use heaptap_trace::{Limits, Merged, Mode, Reader, Stream};
-use libfuzzer_sys::fuzz_target;
+use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 
 use crate::told::{Reading, What, read};
 
@@ -30,6 +31,10 @@ impl Read for Dribble<'_> {
 /// Limits that ordinary inputs meet, and the usual ones.
 const LIMITS: [Limits; 2] =
     [Limits { frames: 3_000, domains: 3 }, Limits { frames: 1 << 18, domains: 64 }];
+
+fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
+    mutate::mutate(data, size, max_size, seed)
+});
 
 fuzz_target!(|bytes: &[u8]| {
     let limits = LIMITS[bytes.len() % 2];

@@ -1,6 +1,6 @@
 //! What a reader tells of some bytes, in a form that can be compared.
 
-use heaptap_trace::{Event, Happening, Input, Losses, ReadError, Reader, Tally};
+use heaptap_trace::{Event, Happening, Input, LocationTable, Losses, ReadError, Reader, Tally};
 
 /// Frames compared at either end of a backtrace: hostile ones have millions.
 const FRAMES: usize = 64;
@@ -60,6 +60,18 @@ pub struct Reading {
     pub losses: Losses,
 }
 
+/// Every frame can be looked up, and what is found is within its bounds.
+fn walk_locations(event: &Event<'_>, table: &LocationTable) {
+    let Happening::Alloc(allocation) = event.what else { return };
+    for &code in allocation.backtrace.new.iter().take(FRAMES) {
+        for location in table.resolve(code) {
+            assert!(location.line <= 0xf_ffff);
+            assert!(location.start_char <= 0xff && location.end_char <= 0x3ff);
+            assert!(!location.file.contains(&0) && !location.definition.contains(&0));
+        }
+    }
+}
+
 /// Reads to the end or to the first error.
 pub fn read<I: Input>(reader: Result<Reader<I>, ReadError>) -> Reading {
     let mut reading = Reading {
@@ -73,8 +85,11 @@ pub fn read<I: Input>(reader: Result<Reader<I>, ReadError>) -> Reading {
         Err(error) => return Reading { error: Some(error.to_string()), ..reading },
     };
     loop {
-        match reader.next_event() {
-            Ok(Some(event)) => reading.events.push(Told::of(&event)),
+        match reader.next_located() {
+            Ok(Some((event, table))) => {
+                walk_locations(&event, table);
+                reading.events.push(Told::of(&event));
+            }
             Ok(None) => break,
             Err(error) => {
                 reading.error = Some(error.to_string());
