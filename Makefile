@@ -88,7 +88,8 @@ unit:
 
 .PHONY: doc
 doc:
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps --document-private-items -p heaptap -p heaptap-trace
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps --document-private-items -p heaptap-cli
 
 # What a host would load, and what the format crate may use, is on a list.
 .PHONY: dependencies

@@ -4,7 +4,7 @@
 //!
 //! - One file for each verb: [`info`], [`dump`], [`check`], [`recode`], [`thin`],
 //!   [`anonymise`], [`man`], [`completions`]. A verb is a `clap` struct with its
-//!   help, and a `run` that ends in an [`Ending`](ending::Ending). A further
+//!   help, and a `run` that ends in an [`Ending`]. A further
 //!   verb is one more file and one more line in [`Verb`].
 //! - What they share: [`input`] opens traces, [`output`] writes files that appear
 //!   when they are whole, [`notices`] says what damage cost, [`ending`] is the

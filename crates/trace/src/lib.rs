@@ -23,14 +23,14 @@
 //!
 //! The map:
 //!
-//! - [`decode`]: [`Reader`], from any source in bounded memory; hostile input is
+//! - `decode`: [`Reader`], from any source in bounded memory; hostile input is
 //!   expected. [`Merged`] puts several domains in the order of time.
-//! - [`encode`]: [`Encoder`], to any output; the same events give the same bytes
+//! - `encode`: [`Encoder`], to any output; the same events give the same bytes
 //!   as the original writer.
-//! - [`event`], [`info`], [`location`]: what a trace tells. [`defect`]: what can
+//! - `event`, `info`, `location`: what a trace tells. `defect`: what can
 //!   be wrong with one.
-//! - [`header`], [`cache`], [`mtf`], [`wire`], [`rules`]: what both sides share,
-//!   from packet headers down to numbers.
+//! - `header`, `cache`, `mtf`, `wire`, `rules`, `seeded`: what both sides share,
+//!   from packet headers down to numbers and hashes.
 //!
 //! Nothing here is unsafe, and no input makes it panic: slices are taken with
 //! `get`, arithmetic on what a file says is checked or cannot overflow, and the

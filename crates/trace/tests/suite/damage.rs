@@ -3,12 +3,12 @@
 
 use std::ops::Range;
 
-use heaptap_trace::{Defect, LOST_FRAME};
+use heaptap_trace::{Defect, Format, LOST_FRAME, Mode};
 
 use crate::book::Place;
 use crate::oracle::PlainPacket;
 use crate::reading::{Reading, Told, read_leniently, read_places, read_through_pipe};
-use crate::traces::{Dice, Sound, generated, real};
+use crate::traces::{Dice, Sound, generated, program, real};
 
 /// The events of all packets but one.
 fn told_without(sound: &Sound, lost: usize) -> Vec<&Told> {
@@ -53,7 +53,7 @@ fn assert_lost(sound: &Sound, lost: usize, damaged: &[u8], context: &str) -> Rea
     assert!(reading.losses.defect_count > 0, "{context}: it is noticed");
     let partial = reading.told.iter().filter(|told| told.frames().contains(&LOST_FRAME));
     assert_eq!(reading.losses.partial_backtraces, partial.count() as u64, "{context}");
-    let pipe = read_through_pipe(damaged, heaptap_trace::Mode::Lenient, &[999, 70_000]).unwrap();
+    let pipe = read_through_pipe(damaged, Mode::Lenient, &[999, 70_000]).unwrap();
     assert_eq!(pipe.told, reading.told, "{context}: a pipe gives the same");
     assert_eq!(pipe.losses.defects, reading.losses.defects, "{context}: and the same defects");
     reading
@@ -192,11 +192,26 @@ fn garbage_between_packets() {
             let [first] = reading.losses.defects[..] else { panic!("{:?}", reading.losses) };
             assert!(matches!(first.defect, Defect::Magic { .. }), "{context}: {first}");
             assert_eq!((first.packet, first.offset), (number as u64, start as u64), "{context}");
-            let pipe = read_through_pipe(&damaged, heaptap_trace::Mode::Lenient, &[500]).unwrap();
+            let pipe = read_through_pipe(&damaged, Mode::Lenient, &[500]).unwrap();
             assert_eq!(pipe.told, reading.told, "{context}");
             assert_eq!(pipe.losses.defects, reading.losses.defects, "{context}");
             assert_places_right_or_lost(&sound, &damaged, &context);
         }
+    }
+}
+
+/// The search goes through a pipe's bytes piece by piece; a header may lie
+/// across two pieces.
+#[test]
+fn garbage_of_any_length() {
+    let sound = Sound::of("short", &program(Format::V2, 60, 20));
+    let start = sound.trace.packets[3].range.start;
+    let all: Vec<&Told> = sound.trace.told().collect();
+    for len in (32_768 - 100..32_768 + 20).chain(2 * 32_768 - 200..2 * 32_768) {
+        let damaged = [&sound.bytes[..start], &vec![0; len], &sound.bytes[start..]].concat();
+        let piped = read_through_pipe(&damaged, Mode::Lenient, &[16]).unwrap();
+        assert_right_or_lost(&all, &piped.told, &format!("{len} bytes"));
+        assert_eq!(piped.losses.bytes, len as u64);
     }
 }
 
