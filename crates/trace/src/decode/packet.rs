@@ -228,6 +228,9 @@ impl Loop<'_> {
                 return Err(rare.entry_defect(fault, new_frames.limit, entries_at, entries));
             }
         };
+        if self.at > self.size {
+            return Err(Defect::EventOverrun);
+        }
         if missed {
             rare.check_stated(self.start, entries_at, entries)?;
         }

@@ -154,7 +154,7 @@ fn event_codes_and_times() {
 /// An event that reaches beyond its packet does so whatever follows: nothing,
 /// a packet, or so many bytes that a backtrace could go on in them.
 #[track_caller]
-fn assert_overrun(event: Forged) {
+fn assert_overrun(event: &Forged) {
     let at = event.header_len();
     let empty = packet(event.version).ids(event.ids.1, event.ids.1);
     let mut long = empty.clone();
@@ -176,24 +176,24 @@ fn events_that_overrun_their_packet() {
         packet
     };
     for by in 1..4 {
-        assert_overrun(cut(one().event(101), by));
+        assert_overrun(&cut(one().event(101), by));
     }
     for by in 1..12 {
-        assert_overrun(cut(one().short(0, 1).miss(5, 77), by));
+        assert_overrun(&cut(one().short(0, 1).miss(5, 77), by));
     }
     for by in 1..18 {
-        assert_overrun(cut(one().long(0, 1).vint(0), by));
+        assert_overrun(&cut(one().long(0, 1).vint(0), by));
     }
     for by in 1..9 {
-        assert_overrun(cut(packet(2).event(4).vint(0), by));
-        assert_overrun(cut(packet(2).event(1).u64(7).u8(1).u32(0), by));
+        assert_overrun(&cut(packet(2).event(4).vint(0), by));
+        assert_overrun(&cut(packet(2).event(1).u64(7).u8(1).u32(0), by));
     }
-    assert_overrun(packet(2).event(1).u64(7).u8(1).u32(0).u16(0xffff).u8(b'a'));
+    assert_overrun(&packet(2).event(1).u64(7).u8(1).u32(0).u16(0xffff).u8(b'a'));
     // The second entry is missing, whatever it would be.
-    assert_overrun(one().short(0, 2).miss(5, 77));
-    assert_overrun(one().short(0, 255).miss(5, 77));
-    assert_overrun(one().long(0, 65_535).miss(5, 77));
-    assert_overrun(one().long(0, 5000).miss(5, 77).hit(5, 255));
+    assert_overrun(&one().short(0, 2).miss(5, 77));
+    assert_overrun(&one().short(0, 255).miss(5, 77));
+    assert_overrun(&one().long(0, 65_535).miss(5, 77));
+    assert_overrun(&one().long(0, 5000).miss(5, 77).hit(5, 255));
 }
 
 #[test]
