@@ -14,7 +14,7 @@ PREFIX ?= /usr/local
 CARGO ?= cargo
 # How long each fuzz target runs.
 FUZZ_SECONDS ?= 20
-FUZZ_TARGETS := $(notdir $(basename $(wildcard fuzz/fuzz_targets/*.rs)))
+FUZZ_TARGETS := $(notdir $(wildcard fuzz/corpus/*))
 # How many cases each property test tries.
 PROPTEST_CASES ?= 64
 export PROPTEST_CASES
