@@ -1,7 +1,7 @@
 # heaptap: what a person or a machine does with this checkout.
 #
 #   make demo        build the tools and look at a trace
-#   make test        everything that must hold, about 8 minutes from scratch
+#   make test        everything that must hold, about 4 minutes
 #   make test-long   the same with many more cases and longer fuzzing
 #   make bench       how fast traces are read and written
 #   make install     PREFIX=/usr/local by default
