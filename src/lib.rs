@@ -23,3 +23,12 @@
 
 /// This package's version, as `Cargo.toml` has it.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+mod abi;
+mod blocks;
+mod queue;
+mod sampling;
+mod stack;
+mod sys;
+mod tracer;
+mod writer;

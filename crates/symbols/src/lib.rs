@@ -1,0 +1,1 @@
+//! Return addresses to source locations.

@@ -1,0 +1,1 @@
+//! abi: every export of the C ABI.

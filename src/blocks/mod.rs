@@ -1,0 +1,1 @@
+//! blocks: tracked blocks: young, major and external.

@@ -1,0 +1,1 @@
+//! queue: lock-free hand-over of event buffers.

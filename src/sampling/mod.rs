@@ -1,0 +1,1 @@
+//! sampling: geometric gaps, and the split of a combined allocation.

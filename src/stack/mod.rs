@@ -1,0 +1,1 @@
+//! stack: frame tables and the stack walk.

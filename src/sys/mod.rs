@@ -1,0 +1,1 @@
+//! sys: clock, memory, threads and files.

@@ -1,0 +1,1 @@
+//! writer: the writer thread.
