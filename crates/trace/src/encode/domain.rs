@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use crate::encode::Block;
 use crate::encode::names::{Locate, LocationList, RecentNames};
-use crate::encode::stack::Stack;
+use crate::encode::stack::{LeftOut, Stack};
 use crate::event::{Code, Source, event_header};
 use crate::header::{Header, Version};
 use crate::rules::{
@@ -47,6 +47,15 @@ impl<W> Shared<W> {
         self.free_id = self.free_id.max(end);
         IdBlock { next, end }
     }
+}
+
+/// The frames of an allocation that follow a prefix of the last one's.
+pub(crate) struct NewFrames<'a> {
+    pub(crate) prefix: u64,
+    pub(crate) new: &'a [Code],
+    /// With both ends kept where there is no room for all: see
+    /// [`Stack::put_both_ends`].
+    pub(crate) left_out: Option<Code>,
 }
 
 /// One domain.
@@ -115,9 +124,10 @@ impl DomainWriter {
         shared: &mut Shared<W>,
         time: u64,
         block: &Block,
-        (prefix, new): (u64, &[Code]),
+        frames: &NewFrames<'_>,
         locate: &mut impl Locate,
-    ) -> io::Result<()> {
+    ) -> io::Result<Option<LeftOut>> {
+        let NewFrames { prefix, new, left_out } = *frames;
         let short = (1..=MAX_SHORT_LENGTH).contains(&block.length)
             && block.source == Source::Minor
             && block.samples == 1
@@ -140,10 +150,14 @@ impl DomainWriter {
             packet.patch(count_at, [entries as u8]);
         } else {
             packet.u16(0);
-            let entries = self.stack.put(packet, new, id, &mut self.missed);
+            let (entries, cut) = match left_out {
+                None => (self.stack.put(packet, new, id, &mut self.missed), None),
+                Some(base) => self.stack.put_both_ends(packet, new, base, id, &mut self.missed),
+            };
             packet.patch(count_at, entries.to_le_bytes());
+            return Ok(cut);
         }
-        Ok(())
+        Ok(None)
     }
 
     /// Writes an event's first bytes, in a new packet if this one may not take

@@ -11,7 +11,7 @@ mod stack;
 use std::fmt;
 use std::io::{self, Write};
 
-use crate::encode::domain::{DomainWriter, Shared};
+use crate::encode::domain::{DomainWriter, NewFrames, Shared};
 use crate::encode::stack::common_prefix;
 use crate::event::{Code, Source, is_code};
 use crate::header::Version;
@@ -20,6 +20,7 @@ use crate::rules::{IDS_PER_BLOCK, MAX_NUMBER, MAX_PACKET, code};
 use crate::wire::Packet;
 
 pub use crate::encode::names::{Locate, LocationList};
+pub use crate::encode::stack::LeftOut;
 
 /// The versions that are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -196,7 +197,7 @@ impl<W: Write> Encoder<W> {
         frames: Frames<'_>,
         locate: &mut impl Locate,
     ) -> Result<u64, WriteError> {
-        let (found, last_time) = self.find(domain)?;
+        let (found, _) = self.find(domain)?;
         let last = found.and_then(|place| self.domains.get(place)).map(|domain| &domain.last);
         let (prefix, new) = match frames {
             Frames::Whole(frames) => {
@@ -205,12 +206,58 @@ impl<W: Write> Encoder<W> {
             }
             Frames::Suffix { common_prefix, new } => (common_prefix, new),
         };
-        // What is refused leaves no trace, so everything is checked before.
+        let new_frames = NewFrames { prefix, new, left_out: None };
+        let (place, _) = self.put_alloc(domain, time, block, &new_frames, locate)?;
+        let domain = self.domains.get_mut(place).ok_or(WriteError::Domain(domain))?;
+        domain.last.truncate(prefix as usize);
+        match frames {
+            Frames::Whole(_) => domain.last.extend_from_slice(new),
+            // Not kept up: the caller knows the prefixes.
+            Frames::Suffix { .. } => domain.last.clear(),
+        }
+        Ok(domain.ids.next - 1)
+    }
+
+    /// Writes an allocation whose backtrace, should it not fit into 4,096 bytes,
+    /// keeps both its ends: one frame, whose code is `left_out` plus the number
+    /// of frames it stands for, takes the place of those in the middle.
+    ///
+    /// Returns the allocation's id and what of `new` was left out. Later common
+    /// prefixes count the frames as they are in the file.
+    pub fn alloc_both_ends(
+        &mut self,
+        domain: u16,
+        time: u64,
+        block: Block,
+        (common_prefix, new): (u64, &[Code]),
+        left_out: Code,
+        locate: &mut impl Locate,
+    ) -> Result<(u64, Option<LeftOut>), WriteError> {
+        // The largest code that might be written.
+        check_codes(&[left_out, left_out.saturating_add(new.len() as u64)])?;
+        let frames = NewFrames { prefix: common_prefix, new, left_out: Some(left_out) };
+        let (place, cut) = self.put_alloc(domain, time, block, &frames, locate)?;
+        let domain = self.domains.get_mut(place).ok_or(WriteError::Domain(domain))?;
+        domain.last.clear();
+        Ok((domain.ids.next - 1, cut))
+    }
+
+    /// What is refused leaves no trace, so everything is checked before.
+    #[inline(always)]
+    fn put_alloc(
+        &mut self,
+        domain: u16,
+        time: u64,
+        block: Block,
+        frames: &NewFrames<'_>,
+        locate: &mut impl Locate,
+    ) -> Result<(usize, Option<LeftOut>), WriteError> {
+        let (found, last_time) = self.find(domain)?;
         check_block(&block)?;
         check_time(time, last_time)?;
-        check_codes(new)?;
-        if prefix > u64::from(u32::MAX) {
-            return Err(WriteError::CommonPrefix(prefix));
+        check_codes(frames.new)?;
+        if frames.prefix > u64::from(u32::MAX) {
+            return Err(WriteError::CommonPrefix(frames.prefix));
         }
         let next_id = match found.and_then(|place| self.domains.get(place)) {
             Some(domain) => domain.next_id(&self.shared),
@@ -222,14 +269,8 @@ impl<W: Write> Encoder<W> {
         let place = self.enter(found, domain, time);
         let Encoder { shared, domains, .. } = self;
         let domain = domains.get_mut(place).ok_or(WriteError::Domain(domain))?;
-        domain.alloc(shared, time, &block, (prefix, new), locate)?;
-        domain.last.truncate(prefix as usize);
-        match frames {
-            Frames::Whole(_) => domain.last.extend_from_slice(new),
-            // Not kept up: the caller knows the prefixes.
-            Frames::Suffix { .. } => domain.last.clear(),
-        }
-        Ok(domain.ids.next - 1)
+        let cut = domain.alloc(shared, time, &block, frames, locate)?;
+        Ok((place, cut))
     }
 
     /// Writes a promotion.

@@ -22,6 +22,23 @@ pub(crate) struct Stack {
 const FIRST_CHECK: Slot = 4242;
 const CHECK_STEP: Slot = 5413;
 
+/// While a backtrace is not longer than this, even the largest entry fits.
+const ROOM: usize = MAX_EVENT_BODY - MAX_ENTRY;
+
+/// Frames at the allocation point for which room is kept when both ends of a
+/// backtrace are: enough to understand the allocation by, few enough for a
+/// recursion of 262,144 frames to stay whole before them.
+const TAIL: usize = 90;
+
+/// Frames that had no room in the middle of a backtrace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeftOut {
+    /// How many of the frames given were written before them.
+    pub kept: usize,
+    /// How many are left out.
+    pub count: u64,
+}
+
 impl Stack {
     pub(crate) fn new() -> Self {
         Stack { cache: Cache::new(), dates: per_slot(), next_check: FIRST_CHECK }
@@ -44,9 +61,51 @@ impl Stack {
         id: u64,
         missed: &mut Vec<Code>,
     ) -> u16 {
-        // Beyond this the largest entry might not fit.
-        let limit = packet.len() + MAX_EVENT_BODY - MAX_ENTRY;
-        let mut predictor: Slot = 0;
+        let limit = packet.len() + ROOM;
+        self.put_until(packet, frames, (id, 0, limit), missed).0
+    }
+
+    /// The same, but where there is no room for all, one frame stands for those
+    /// in the middle that are left out: its code is `left_out` plus their
+    /// number. Also returns what was left out.
+    pub(crate) fn put_both_ends(
+        &mut self,
+        packet: &mut Packet,
+        frames: &[Code],
+        left_out: Code,
+        id: u64,
+        missed: &mut Vec<Code>,
+    ) -> (u16, Option<LeftOut>) {
+        let limit = packet.len() + ROOM;
+        let head_limit = limit - (TAIL + 1) * MAX_ENTRY;
+        let (tail_start, may_be_cut) = match frames.len().checked_sub(TAIL) {
+            Some(start) if frames.len() * MAX_ENTRY > ROOM => (start, true),
+            _ => (frames.len(), false),
+        };
+        if !may_be_cut {
+            return (self.put_until(packet, frames, (id, 0, limit), missed).0, None);
+        }
+        let (head, tail) = frames.split_at(tail_start);
+        let (entries, predictor, rest) = self.put_until(packet, head, (id, 0, head_limit), missed);
+        let count = rest.len() as u64;
+        let marker = [left_out + count];
+        let marker = if count == 0 { &[] } else { marker.as_slice() };
+        let (one, predictor, _) = self.put_until(packet, marker, (id, predictor, limit), missed);
+        let (more, ..) = self.put_until(packet, tail, (id, predictor, limit), missed);
+        let cut = LeftOut { kept: head.len() - rest.len(), count };
+        (entries + one + more, (count != 0).then_some(cut))
+    }
+
+    /// Writes entries until the packet is longer than `limit`. Returns their
+    /// number, the slot of the last frame, and the frames left.
+    #[inline(always)]
+    fn put_until<'a>(
+        &mut self,
+        packet: &mut Packet,
+        frames: &'a [Code],
+        (id, mut predictor, limit): (u64, Slot, usize),
+        missed: &mut Vec<Code>,
+    ) -> (u16, Slot, &'a [Code]) {
         let mut entries = 0;
         let mut rest = frames;
         while let [code, behind @ ..] = rest {
@@ -68,7 +127,7 @@ impl Stack {
             predictor = last;
             rest = behind;
         }
-        entries
+        (entries, predictor, rest)
     }
 
     #[inline(always)]
@@ -111,13 +170,11 @@ impl Stack {
         let mut entries = 0;
         let mut rest = frames;
         loop {
-            if packet.len() + 2 > limit {
-                // No room for what may follow: the entry is the last.
-                rest = &[];
-            }
+            // Without room for what may follow, the entry is the last.
+            let foretold = if packet.len() + 2 > limit { &[] } else { rest };
             self.dates[index(slot)] = id;
             self.cache.predictions[index(predictor)] = slot;
-            let (right, last) = self.predicted(slot, rest);
+            let (right, last) = self.predicted(slot, foretold);
             put_hit(packet, slot, right as u8);
             entries += 1;
             rest = rest.get(right..).unwrap_or(&[]);

@@ -22,6 +22,7 @@ mod reading;
 mod script;
 mod traces;
 
+mod both_ends;
 mod corners;
 mod damage;
 mod defects;
