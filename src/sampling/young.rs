@@ -1,0 +1,186 @@
+//! Samples in the young heap, which is filled downwards.
+//!
+//! The next sample is a place in memory: the word below [`YoungSamples::limit`].
+//! An allocation that lowers the pointer below it has that word in one of its
+//! blocks, so the pointer's own comparison finds samples without one more
+//! instruction, and a combined allocation is split by addresses alone.
+
+use crate::sampling::{Gaps, WORD};
+
+/// The next sample in one young heap.
+pub(crate) struct YoungSamples {
+    /// The sampled word ends here. Below `start` there is none in this heap.
+    next_end: usize,
+    /// The heap's lowest address.
+    start: usize,
+}
+
+/// A part of a combined allocation that was sampled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SampledPart {
+    /// Its lowest address, header included.
+    pub(crate) address: usize,
+    /// Its size, header included.
+    pub(crate) words: usize,
+    /// Samples in it, at least 1.
+    pub(crate) samples: u64,
+}
+
+impl YoungSamples {
+    /// No heap yet.
+    pub(crate) const NONE: YoungSamples = YoungSamples { next_end: 0, start: 0 };
+
+    /// Where the runtime's limit belongs: an allocation that ends below it is
+    /// sampled, or does not fit.
+    pub(crate) fn limit(&self) -> usize {
+        self.next_end.max(self.start)
+    }
+
+    /// The heap's lowest address: the limit when nothing is to be sampled.
+    pub(crate) fn start(&self) -> usize {
+        self.start
+    }
+
+    /// The pointer was moved: the next sample is a fresh gap away.
+    ///
+    /// Gaps have no memory. That no sample fell on the words so far says
+    /// nothing about those to come, so drawing anew is as good as going on.
+    pub(crate) fn renew(&mut self, gaps: &mut Gaps, pointer: usize, start: usize) {
+        self.start = start;
+        self.next_end = below(pointer, gaps.next() - 1);
+    }
+
+    /// The parts, of `words` each in the order of their addresses from
+    /// `pointer` on, have been allocated: tells those that are sampled, from
+    /// the highest down, and moves on to the sample after them.
+    pub(crate) fn hit(
+        &mut self,
+        gaps: &mut Gaps,
+        pointer: usize,
+        words: &[usize],
+        mut sampled: impl FnMut(&mut Gaps, SampledPart),
+    ) {
+        let total = words.iter().fold(0usize, |sum, &words| sum.saturating_add(words));
+        let mut end = pointer.saturating_add(total.saturating_mul(WORD));
+        if self.next_end > end {
+            // Words went by that we were not told of.
+            self.next_end = below(end, gaps.next() - 1);
+        }
+        for &words in words.iter().rev() {
+            let address = end.saturating_sub(words.saturating_mul(WORD));
+            let samples = self.samples_above(gaps, address);
+            if samples != 0 {
+                sampled(gaps, SampledPart { address, words, samples });
+            }
+            end = address;
+        }
+    }
+
+    /// Takes the samples on words above `address`.
+    fn samples_above(&mut self, gaps: &mut Gaps, address: usize) -> u64 {
+        if gaps.rate().is_every_word() {
+            let words = self.next_end.saturating_sub(address) / WORD;
+            self.next_end = self.next_end.min(address);
+            return words as u64;
+        }
+        let mut samples = 0;
+        while self.next_end > address {
+            samples += 1;
+            self.next_end = below(self.next_end, gaps.next());
+        }
+        samples
+    }
+}
+
+/// So many words further down, or at the end of the address space.
+fn below(address: usize, words: usize) -> usize {
+    address.saturating_sub(words.saturating_mul(WORD))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sampling::Rate;
+
+    const HEAP: usize = 0x10_0000;
+    const HEAP_WORDS: usize = 1 << 15;
+
+    fn gaps(rate: f64, seed: u64) -> Gaps {
+        Gaps::new(Rate::new(rate).unwrap(), seed, 9)
+    }
+
+    /// Allocates as a runtime would, `rounds` heaps full of `parts`; returns
+    /// the samples of each part.
+    fn run(rate: f64, seed: u64, rounds: usize, parts: &[usize]) -> (Vec<u64>, usize) {
+        let mut gaps = gaps(rate, seed);
+        let mut young = YoungSamples::NONE;
+        let mut samples = vec![0; parts.len()];
+        let total: usize = parts.iter().sum();
+        let mut allocations = 0;
+        for _ in 0..rounds {
+            let mut pointer = HEAP + HEAP_WORDS * WORD;
+            young.renew(&mut gaps, pointer, HEAP);
+            while pointer - total * WORD >= HEAP {
+                pointer -= total * WORD;
+                allocations += 1;
+                if pointer >= young.limit() {
+                    continue;
+                }
+                young.hit(&mut gaps, pointer, parts, |_, part| {
+                    let mut at = pointer;
+                    for (samples, &words) in samples.iter_mut().zip(parts) {
+                        if at == part.address {
+                            assert_eq!(part.words, words);
+                            *samples += part.samples;
+                        }
+                        at += words * WORD;
+                    }
+                });
+                assert!(young.limit() <= pointer.max(HEAP));
+            }
+        }
+        (samples, allocations)
+    }
+
+    #[test]
+    fn at_rate_1_each_part_gets_all_its_words() {
+        let (samples, allocations) = run(1.0, 1, 3, &[2, 3, 7]);
+        assert_eq!(samples, [2, 3, 7].map(|words| words * allocations as u64));
+    }
+
+    /// Of n samples a part with share s of the words gets n s ± √(n s (1 − s)),
+    /// and n itself is N p ± √(N p (1 − p)): 4 sigma each.
+    #[test]
+    fn parts_of_2_and_3_words_get_two_and_three_samples_in_five() {
+        for (rate, rounds) in [(0.5, 20), (0.1, 60), (1e-3, 2_000)] {
+            let (samples, allocations) = run(rate, 7, rounds, &[2, 3]);
+            let words = (allocations * 5) as f64;
+            let total = (samples[0] + samples[1]) as f64;
+            let sigma = (words * rate * (1.0 - rate)).sqrt();
+            assert!((total - words * rate).abs() < 4.0 * sigma, "rate {rate}: {samples:?}");
+            let sigma = (total * 0.4 * 0.6).sqrt();
+            let off = (samples[0] as f64 - total * 0.4) / sigma;
+            assert!(off.abs() < 4.0, "rate {rate}: {samples:?}, {off:.2} sigma");
+        }
+    }
+
+    #[test]
+    fn a_skipped_hit_does_no_harm() {
+        let mut gaps = gaps(0.9, 2);
+        let mut young = YoungSamples::NONE;
+        young.renew(&mut gaps, HEAP + 800, HEAP);
+        let mut told = Vec::new();
+        young.hit(&mut gaps, HEAP + 80, &[2], |_, part| told.push(part));
+        assert!(told.iter().all(|part| part.address == HEAP + 80 && part.samples <= 2));
+        assert!(young.limit() <= HEAP + 80);
+    }
+
+    #[test]
+    fn absurd_sizes_end() {
+        let mut gaps = gaps(1.0, 2);
+        let mut young = YoungSamples::NONE;
+        young.renew(&mut gaps, HEAP + 800, HEAP);
+        young.hit(&mut gaps, HEAP, &[usize::MAX, usize::MAX, 3], |_, _| {});
+        assert!(young.limit() <= HEAP + 800);
+    }
+}
