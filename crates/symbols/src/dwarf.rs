@@ -4,6 +4,10 @@
 //! (`Arc`), so that the context can own what it points into without `unsafe`.
 //! `addr2line` parses a unit when an address in it is first asked for, and keeps
 //! the result: memory is bounded by a multiple of the sections' size.
+//!
+//! Not guarded against: a file made on purpose in which thousands of inlined
+//! calls are nested in each other. `addr2line` recurses over them. Whoever can
+//! place such a file in a process's modules runs code in it already.
 
 use std::sync::Arc;
 
@@ -93,6 +97,10 @@ impl Dwarf {
     /// information are not shown in part.
     fn frames(&self, address: u64) -> Vec<Frame<'_, Reader>> {
         let mut frames = Vec::new();
+        // No instruction ends here, and addr2line 0.27 adds 1 to it.
+        if address == u64::MAX {
+            return frames;
+        }
         let Ok(mut found) = self.context.find_frames(address).skip_all_loads() else {
             return frames;
         };

@@ -63,13 +63,25 @@ pub(crate) struct Section {
     compressed: bool,
     /// Holds instructions.
     pub(crate) executable: bool,
-    /// The address at which it is linked.
-    pub(crate) address: u64,
+    /// Where it is linked.
+    address: u64,
     offset: u64,
-    /// How many bytes, in memory and (unless compressed) in the file.
-    pub(crate) size: u64,
+    /// How many bytes, in memory and in the file.
+    size: u64,
     /// The index of the section that belongs to it: a symbol table's names.
     pub(crate) link: u32,
+}
+
+impl Section {
+    /// One past its last address.
+    pub(crate) fn end(&self) -> u64 {
+        self.address.saturating_add(self.size)
+    }
+
+    /// Is that one of its addresses?
+    pub(crate) fn holds(&self, address: u64) -> bool {
+        self.address <= address && address < self.end()
+    }
 }
 
 /// An opened ELF file.

@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use object::LittleEndian;
-use object::elf::{STB_GLOBAL, STB_WEAK, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE, Sym64};
+use object::elf::{SHN_UNDEF, STB_GLOBAL, STB_WEAK, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE, Sym64};
 use object::pod::slice_from_bytes;
 
 use crate::elf::{Elf, Section};
@@ -25,8 +25,8 @@ struct Symbol {
     /// The greatest `end` among this symbol and all before it: a search may stop
     /// where this does not reach the address.
     reach: u64,
-    /// Its index in the section table.
-    section: u16,
+    /// Where its section ends.
+    limit: u64,
     /// The smaller, the more telling.
     rank: u8,
     /// Where its name begins.
@@ -55,7 +55,7 @@ impl SymbolTable {
         let count = bytes.len() / size_of::<Sym64<LittleEndian>>();
         let symbols = slice_from_bytes::<Sym64<LittleEndian>>(&bytes, count).ok()?.0;
         let symbols = symbols.iter().filter_map(|symbol| function(symbol, &elf.sections, &names));
-        let symbols = with_ends(symbols.collect(), &elf.sections);
+        let symbols = with_ends(symbols.collect());
         let cost = before - budget.left();
         (!symbols.is_empty()).then_some(SymbolTable { symbols, names, cost })
     }
@@ -85,8 +85,12 @@ const LABEL: u8 = 8;
 
 /// The symbol without its end if it names code.
 fn function(symbol: &Sym64<LittleEndian>, sections: &[Section], names: &[u8]) -> Option<Symbol> {
-    let index = symbol.st_shndx.get(LE);
-    let section = sections.get(usize::from(index.0)).filter(|section| section.executable)?;
+    if symbol.st_shndx.get(LE) == SHN_UNDEF {
+        return None;
+    }
+    let start = symbol.st_value.get(LE);
+    // By address: tools that remove sections leave the indices in .dynsym stale.
+    let section = sections.iter().find(|section| section.executable && section.holds(start))?;
     let kind = symbol.st_type();
     let is_function = kind == STT_FUNC || kind == STT_GNU_IFUNC;
     if !is_function && kind != STT_NOTYPE {
@@ -98,8 +102,6 @@ fn function(symbol: &Sym64<LittleEndian>, sections: &[Section], names: &[u8]) ->
     if !is_function && (text.starts_with(b"$") || text.starts_with(b".L")) {
         return None;
     }
-    let start = symbol.st_value.get(LE);
-    start.checked_sub(section.address).filter(|&offset| offset < section.size)?;
     let size = symbol.st_size.get(LE);
     let binding = symbol.st_bind();
     let rank = if is_function { 0 } else { LABEL }
@@ -111,11 +113,18 @@ fn function(symbol: &Sym64<LittleEndian>, sections: &[Section], names: &[u8]) ->
         } else {
             2
         };
-    Some(Symbol { start, end: start.saturating_add(size), reach: 0, section: index.0, rank, name })
+    Some(Symbol {
+        start,
+        end: start.saturating_add(size),
+        reach: 0,
+        limit: section.end(),
+        rank,
+        name,
+    })
 }
 
 /// Orders the symbols and gives every one its end and its reach.
-fn with_ends(mut symbols: Vec<Symbol>, sections: &[Section]) -> Vec<Symbol> {
+fn with_ends(mut symbols: Vec<Symbol>) -> Vec<Symbol> {
     symbols
         .sort_unstable_by_key(|symbol| (symbol.start, std::cmp::Reverse(symbol.rank), symbol.name));
     symbols.dedup_by(|later, earlier| later.start == earlier.start && later.rank == earlier.rank);
@@ -126,10 +135,8 @@ fn with_ends(mut symbols: Vec<Symbol>, sections: &[Section]) -> Vec<Symbol> {
         if symbol.start != last {
             next = std::mem::replace(&mut last, symbol.start);
         }
-        let section = sections.get(usize::from(symbol.section));
-        let limit = section.map_or(0, |section| section.address.saturating_add(section.size));
         let end = if symbol.end == symbol.start { next } else { symbol.end };
-        symbol.end = end.min(limit);
+        symbol.end = end.min(symbol.limit);
     }
     let mut reach = 0;
     for symbol in &mut symbols {

@@ -123,3 +123,33 @@ impl Symbols {
         (address < known.end).then_some(known)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_module_that_is_gone_gives_its_room_back() {
+        let program = std::env::current_exe().unwrap();
+        let mut symbols = Symbols::of_self();
+        let mut module = Module::of_file(&program);
+        let mut places = 0;
+        module.locate(1, &mut symbols.budget, &mut |_| places += 1);
+        assert_eq!(places, 1);
+        let cost = module.cost();
+        assert!(cost > 0);
+        assert_eq!(symbols.budget.left(), DEFAULT_LIMIT - cost);
+
+        let gone = Mapped { path: program, inode: 0, image: None };
+        symbols.modules.push((gone, module));
+        symbols.refresh();
+        assert_eq!(symbols.budget.left(), DEFAULT_LIMIT);
+        assert!(!symbols.modules.is_empty());
+    }
+
+    #[test]
+    fn it_can_be_made_on_one_thread_and_used_on_another() {
+        fn is_send<T: Send>() {}
+        is_send::<Symbols>();
+    }
+}
