@@ -8,7 +8,8 @@
 //! digits (`string_of_symbol` in `asmcomp/x86_proc.ml`, 4.14.1 and 5.3.0).
 //!
 //! `__` is ambiguous, since identifiers may hold it: what follows the last part
-//! that begins with a capital letter is taken for the identifier.
+//! that begins with a capital letter is taken for the identifier. Operators are
+//! put in parentheses, as the runtime does in its own names: `Stdlib.(@)`.
 
 /// The readable form, or None if it is not such a name.
 pub(super) fn readable(name: &str) -> Option<String> {
@@ -18,11 +19,18 @@ pub(super) fn readable(name: &str) -> Option<String> {
         return None;
     }
     let rest = without_stamp(rest);
-    let dotted = match rest.rsplit_once('.') {
-        Some((unit, identifier)) => format!("{}.{identifier}", unit.replace("__", ".")),
+    let (modules, identifier) = match rest.rsplit_once('.') {
+        Some((unit, identifier)) => (unit.replace("__", "."), identifier),
         None => by_underscores(rest),
     };
-    unescape(&dotted)
+    let modules = unescape(&modules)?;
+    let identifier = unescape(identifier)?;
+    let first = identifier.chars().next();
+    Some(match first {
+        None => modules,
+        Some(first) if first.is_alphanumeric() || first == '_' => format!("{modules}.{identifier}"),
+        Some(_) => format!("{modules}.({identifier})"),
+    })
 }
 
 /// Drops `_` and the digits that end a name.
@@ -35,15 +43,21 @@ fn without_stamp(name: &str) -> &str {
     }
 }
 
-fn by_underscores(name: &str) -> String {
-    let capital = |part: &&str| part.starts_with(|first: char| first.is_ascii_uppercase());
-    let parts: Vec<&str> = name.split("__").collect();
-    let modules = parts.iter().rposition(capital).map_or(0, |last| last + 1);
-    let (modules, identifier) = parts.split_at(modules);
-    if identifier.is_empty() {
-        return modules.join(".");
+/// The modules, and the identifier, which may be empty.
+fn by_underscores(name: &str) -> (String, &str) {
+    let is_module = |part: &str| part.starts_with(|first: char| first.is_ascii_uppercase());
+    let mut start = 0;
+    let mut modules_end = name.len();
+    let mut identifier = "";
+    for part in name.split("__") {
+        let end = start + part.len();
+        if is_module(part) {
+            modules_end = end;
+            identifier = name.get(end + 2..).unwrap_or_default();
+        }
+        start = end + 2;
     }
-    format!("{}.{}", modules.join("."), identifier.join("__"))
+    (name.get(..modules_end).unwrap_or_default().replace("__", "."), identifier)
 }
 
 /// Replaces `$` and two hexadecimal digits by the byte; None if it is no text.
@@ -100,9 +114,10 @@ mod tests {
 
     #[test]
     fn escaped_bytes() {
-        is("camlStdlib__$40_198", "Stdlib.@");
-        is("camlStdlib.$5e$5e_12", "Stdlib.^^");
-        is("camlFoo__x$27_12", "Foo.x'");
+        is("camlStdlib__$40_197", "Stdlib.(@)");
+        is("camlStdlib.$5e$5e_12", "Stdlib.(^^)");
+        is("camlStdlib__Bytes__$2b$2b_127", "Stdlib.Bytes.(++)");
+        is("camlCamlinternalFormat__k$27_3451", "CamlinternalFormat.k'");
         is("camlFoo__odd$", "Foo.odd$");
         is("camlFoo__odd$4", "Foo.odd$4");
         is("camlFoo__odd$zz_1", "Foo.odd$zz");
