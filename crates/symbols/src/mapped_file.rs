@@ -14,6 +14,10 @@ pub(crate) fn origin(process: Process, mapped: &Mapped) -> Option<Origin> {
         // It has no file; all of it, sections too, is in memory.
         return mapped.image.clone();
     }
+    // Other names in brackets, and what never was a file.
+    if !mapped.path.is_absolute() {
+        return None;
+    }
     // The program itself can be read through this link even when it was deleted.
     let candidates = [mapped.path.clone(), process.path("exe")];
     candidates.into_iter().find(|path| is_what_was_mapped(path, mapped)).map(Origin::File)

@@ -111,7 +111,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(2000))]
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(2000) })]
 
         #[test]
         fn any_bytes_have_a_form_of_bounded_length(name in prop::collection::vec(any::<u8>(), 0..1500)) {

@@ -103,13 +103,18 @@ impl Change {
     }
 }
 
-/// How many files to try; `PROPTEST_CASES` for a longer search.
-fn cases() -> u32 {
-    std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(1000)
+/// A thousand files, unless `PROPTEST_CASES` says otherwise. Nothing is kept
+/// between runs: a failure prints the smallest change that it found.
+fn cases() -> ProptestConfig {
+    let usual = match std::env::var_os("PROPTEST_CASES") {
+        Some(_) => ProptestConfig::default(),
+        None => ProptestConfig::with_cases(1000),
+    };
+    ProptestConfig { failure_persistence: None, ..usual }
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(cases()))]
+    #![proptest_config(cases())]
 
     #[test]
     fn a_damaged_file_still_gets_an_answer(

@@ -4,6 +4,7 @@
 //! `HEAPTAP_TEST_ALL=1` it is a failure.
 
 mod hostile;
+mod names;
 mod native;
 mod ocaml;
 mod process;
