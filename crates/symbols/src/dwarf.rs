@@ -48,7 +48,13 @@ impl Dwarf {
     /// Reads it, if the file has it and the budget allows all of it.
     pub(crate) fn read(elf: &Elf<'_>, budget: &mut Budget) -> Option<Dwarf> {
         elf.section(SectionId::DebugInfo.name().as_bytes())?;
+        let sections = NEEDED.iter().filter_map(|id| elf.section(id.name().as_bytes()));
+        let size = sections.fold(0_u64, |sum, section| sum.saturating_add(section.size));
         let before = budget.left();
+        // Known before the first byte is read, unless they are compressed.
+        if size > before {
+            return None;
+        }
         let sections = gimli::Dwarf::load(|id| section(elf, id, budget).ok_or(()));
         let context = sections.ok().and_then(|sections| Context::from_dwarf(sections).ok());
         let cost = before - budget.left();

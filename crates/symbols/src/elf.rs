@@ -67,7 +67,7 @@ pub(crate) struct Section {
     address: u64,
     offset: u64,
     /// How many bytes, in memory and in the file.
-    size: u64,
+    pub(crate) size: u64,
     /// The index of the section that belongs to it: a symbol table's names.
     pub(crate) link: u32,
 }

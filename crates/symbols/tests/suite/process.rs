@@ -164,7 +164,7 @@ fn only(frames: Option<Vec<Frame>>) -> (String, String, u32) {
 
 #[test]
 fn programs_and_libraries_are_found_wherever_they_are_linked_and_loaded() {
-    if !have(&["gcc"]) {
+    if !have(&["gcc", "nm"]) {
         return;
     }
     // A library whose first segment is not linked at 0, and small pages in large files.
@@ -185,6 +185,10 @@ fn programs_and_libraries_are_found_wherever_they_are_linked_and_loaded() {
         let mut symbols = told.symbols();
         let here = only(located(&mut symbols, addresses["here"] + 1));
         assert_eq!(here, ("here".into(), "p.c".into(), 7));
+        // A call at a function's very end returns to what follows it.
+        let size = functions(&directory.join("p"), "")["here"].1;
+        let end = only(located(&mut symbols, addresses["here"] + size));
+        assert_eq!(end, ("here".into(), "p.c".into(), 7));
         let shared = only(located(&mut symbols, addresses["shared"] + 1));
         assert_eq!(shared, ("shared".into(), "shared.c".into(), 1));
         // Loaded after the list of modules was read.
