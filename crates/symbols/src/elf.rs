@@ -250,3 +250,26 @@ fn section(header: &SectionHeader64<LittleEndian>) -> Section {
         link: header.sh_link.get(LE),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn loaded(executable: bool, offset: u64, address: u64, file_size: u64) -> Segment {
+        Segment { loaded: true, notes: false, executable, offset, address, file_size }
+    }
+
+    #[test]
+    fn of_two_segments_that_load_a_byte_the_code_is_meant() {
+        let constants = loaded(false, 0, 0x40_0000, 0x1800);
+        let code = loaded(true, 0x1000, 0x41_1000, 0x1000);
+        for segments in [[constants, code], [code, constants]] {
+            assert_eq!(linked_address(&segments, 0xfff), Some(0x40_0fff));
+            assert_eq!(linked_address(&segments, 0x1000), Some(0x41_1000));
+            assert_eq!(linked_address(&segments, 0x1fff), Some(0x41_1fff));
+            assert_eq!(linked_address(&segments, 0x2000), None);
+        }
+        let not_loaded = Segment { loaded: false, ..code };
+        assert_eq!(linked_address(&[not_loaded], 0x1000), None);
+    }
+}
