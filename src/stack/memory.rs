@@ -7,6 +7,10 @@
 pub(crate) trait Memory {
     /// The word at `address`, which is a multiple of 8; `None` if there is none.
     fn word(&self, address: u64) -> Option<u64>;
+
+    /// The word at an address where [`Self::word`] found one before; the lowest
+    /// three bits are ignored.
+    fn again(&self, address: u64) -> u64;
 }
 
 /// The memory of this process.
@@ -32,6 +36,12 @@ impl Memory for Live {
         // `Live::new`. Volatile since its owner is the host, not Rust.
         Some(unsafe { core::ptr::read_volatile(address as *const u64) })
     }
+
+    #[inline(always)]
+    fn again(&self, address: u64) -> u64 {
+        // SAFETY: as above.
+        unsafe { core::ptr::read_volatile((address & !7) as *const u64) }
+    }
 }
 
 /// A made-up stack: words at addresses from a base up.
@@ -50,6 +60,10 @@ impl Memory for Words {
         }
         self.words.get(usize::try_from(offset / 8).ok()?).copied()
     }
+
+    fn again(&self, address: u64) -> u64 {
+        self.word(address & !7).expect("read before")
+    }
 }
 
 #[cfg(test)]
@@ -63,6 +77,7 @@ mod tests {
         let live = unsafe { Live::new() };
         let address = &raw const word as u64;
         assert_eq!(live.word(address), Some(0x1234));
+        assert_eq!(live.again(address + 1), 0x1234);
         assert_eq!(live.word(address + 4), None);
         assert_eq!(live.word(0), None);
     }

@@ -10,11 +10,13 @@
 //! Everything but adding tables and refreshing modules runs on mutators inside
 //! hooks: no malloc, no locks, no panics, no system calls, little stack.
 
-#![expect(dead_code, reason = "wired by the lead")]
+#![expect(dead_code, unused_imports, reason = "wired by the lead")]
 
 mod formats;
 mod memory;
 pub(crate) mod native;
+#[cfg(test)]
+mod paint;
 mod slots;
 pub(crate) mod table;
 pub(crate) mod walk;

@@ -81,7 +81,7 @@ impl Descriptor {
             return Ok(crossing);
         }
         let size = self.frame & !FLAGS;
-        if self.frame == RETURN_TO_C || size == 0 || size % 8 != 0 {
+        if self.frame == RETURN_TO_C || size == 0 || !size.is_multiple_of(8) {
             let (return_address, size) = (self.return_address, u32::from(self.frame));
             return Err(TableDefect::FrameSize { return_address, size });
         }

@@ -88,7 +88,7 @@ impl Rule {
 enum Saved {
     Unchanged,
     /// From the canonical frame address.
-    At(i64),
+    At(i32),
     /// In some way that is not followed.
     Elsewhere,
 }
@@ -97,7 +97,7 @@ enum Saved {
 #[derive(Clone, Copy, Debug)]
 struct State {
     /// `None`: an expression.
-    cfa: Option<(Register, i64)>,
+    cfa: Option<(Register, i32)>,
     bp: Saved,
     return_address: Saved,
 }
@@ -124,7 +124,7 @@ impl State {
         if self.return_address != Saved::At(-8) {
             return None;
         }
-        Some(Rule { cfa_from_bp, cfa_offset: i32::try_from(offset).ok()?, bp_offset })
+        Some(Rule { cfa_from_bp, cfa_offset: offset, bp_offset })
     }
 
     fn save(&mut self, register: Register, saved: Saved) {
@@ -163,7 +163,7 @@ impl Rows {
                     let bytes = u64::from(delta).checked_mul(self.code_factor)?;
                     self.location = self.location.checked_add(bytes)?;
                 }
-                other => self.apply(other)?,
+                ref other => self.apply(other)?,
             }
             if self.location > pc {
                 return Some(());
@@ -172,18 +172,18 @@ impl Rows {
         Some(())
     }
 
-    fn apply(&mut self, instruction: CallFrameInstruction<usize>) -> Option<()> {
+    fn apply(&mut self, instruction: &CallFrameInstruction<usize>) -> Option<()> {
         use CallFrameInstruction as I;
-        match instruction {
+        match *instruction {
             I::DefCfa { register, offset } => {
-                self.state.cfa = Some((register, i64::try_from(offset).ok()?));
+                self.state.cfa = Some((register, i32::try_from(offset).ok()?));
             }
             I::DefCfaSf { register, factored_offset } => {
                 self.state.cfa = Some((register, self.factored(factored_offset)?));
             }
             I::DefCfaRegister { register } => self.state.cfa.as_mut()?.0 = register,
             I::DefCfaOffset { offset } => {
-                self.state.cfa.as_mut()?.1 = i64::try_from(offset).ok()?;
+                self.state.cfa.as_mut()?.1 = i32::try_from(offset).ok()?;
             }
             I::DefCfaOffsetSf { factored_offset } => {
                 self.state.cfa.as_mut()?.1 = self.factored(factored_offset)?;
@@ -224,8 +224,8 @@ impl Rows {
         Some(())
     }
 
-    fn factored(&self, offset: i64) -> Option<i64> {
-        offset.checked_mul(self.data_factor)
+    fn factored(&self, offset: i64) -> Option<i32> {
+        i32::try_from(offset.checked_mul(self.data_factor)?).ok()
     }
 }
 
@@ -247,7 +247,7 @@ mod tests {
         assert_eq!(Rule::unpack(0), None);
     }
 
-    fn state(cfa: Option<(Register, i64)>, bp: Saved, return_address: Saved) -> State {
+    fn state(cfa: Option<(Register, i32)>, bp: Saved, return_address: Saved) -> State {
         State { cfa, bp, return_address }
     }
 

@@ -21,8 +21,9 @@ pub(super) const INDIRECT: u64 = 1;
 /// How many frames are compared before a difference is looked for.
 const BATCH: usize = 8;
 
-/// Entries of the cache from return address to step, each of two words.
+/// Sets of the cache from return address to step: two entries of two words.
 pub(super) const CACHE: usize = 1024;
+pub(super) const CACHE_SET: usize = 4;
 
 const PAGE_SHIFT: u32 = 12;
 
@@ -40,7 +41,7 @@ const fn link_room(max_frames: usize) -> usize {
 
 /// How many words of storage a walker of so many frames needs.
 pub(super) const fn words(max_frames: usize) -> usize {
-    2 * CACHE + 4 * max_frames + 1 + 2 * LINK * link_room(max_frames)
+    CACHE_SET * CACHE + 4 * max_frames + 1 + 2 * LINK * link_room(max_frames)
 }
 
 /// Why the held frames are not all as they were.
@@ -74,7 +75,7 @@ impl<'a> Held<'a> {
         frames: usize,
         link_count: usize,
     ) -> Option<Self> {
-        let (cache, rest) = storage.split_at_mut_checked(2 * CACHE)?;
+        let (cache, rest) = storage.split_at_mut_checked(CACHE_SET * CACHE)?;
         let (at, rest) = rest.split_at_mut_checked(2 * max_frames)?;
         let (codes, rest) = rest.split_at_mut_checked(2 * max_frames + 1)?;
         let links = rest.get_mut(..2 * LINK * link_room(max_frames))?;
@@ -185,7 +186,7 @@ impl<'a> Held<'a> {
             }
             while links > 0 && self.link(links - 1).frames == start {
                 let link = self.link(links - 1);
-                if memory.word(link.at) != Some(link.value) {
+                if memory.again(link.at) != link.value {
                     return Err(Changed { same: start });
                 }
                 links -= 1;
@@ -205,22 +206,28 @@ impl<'a> Held<'a> {
         part: core::ops::Range<usize>,
         mut page: u64,
     ) -> Option<usize> {
-        let at = self.at.get(part.clone())?;
+        let changed = |(at, code): (&u64, &u64)| memory.again(*at) != *code;
+        let (at_rest, at) = self.at.get(part.clone())?.as_rchunks::<BATCH>();
         let codes = self.codes.get(part.start + 1..part.end + 1)?;
+        let (codes_rest, codes) = codes.as_rchunks::<BATCH>();
         let mut end = part.end;
-        for (at, codes) in at.rchunks(BATCH).zip(codes.rchunks(BATCH)) {
-            let outermost = at.first()? >> PAGE_SHIFT;
-            let changed = |(at, code): (&u64, &u64)| memory.word(at & !INDIRECT) != Some(*code);
+        for (at, codes) in at.iter().zip(codes).rev() {
+            let outermost = at[0] >> PAGE_SHIFT;
             // Independent loads: none waits for another's outcome.
-            let all_same = outermost == page
-                && !at.iter().zip(codes).fold(false, |any, pair| any | changed(pair));
-            if !all_same && let Some(last) = at.iter().zip(codes).rposition(changed) {
-                return Some(end - at.len() + last);
+            let difference = |frame: usize| {
+                if outermost == page { memory.again(at[frame]) ^ codes[frame] } else { 1 }
+            };
+            let differences = (0..BATCH).fold(0, |any, frame| any | difference(frame));
+            if differences != 0
+                && let Some(last) = at.iter().zip(codes).rposition(changed)
+            {
+                return Some(end - BATCH + last);
             }
-            end -= at.len();
+            end -= BATCH;
             page = outermost;
         }
-        None
+        let last = at_rest.iter().zip(codes_rest).rposition(changed)?;
+        Some(part.start + last)
     }
 
     /// Drops all but the innermost `count` fresh frames, and the links outside.

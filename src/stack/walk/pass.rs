@@ -5,7 +5,7 @@ use super::super::memory::Memory;
 use super::super::slots::spread;
 use super::super::table::FrameTables;
 use super::crossing::{Crossing, Witnesses, cross};
-use super::held::{CACHE, Held, INDIRECT};
+use super::held::{CACHE, CACHE_SET, Held, INDIRECT};
 use super::{End, Start};
 
 /// How many chunks of the previous walk are looked at for one that a chunk may
@@ -45,6 +45,15 @@ pub(super) struct Pass<'a, 'b, M> {
     last: (u64, Step),
 }
 
+/// Why the plain way outwards ended.
+enum Stop {
+    /// At a held frame.
+    Met,
+    /// At a frame that has no plain caller, or is in no table.
+    Boundary(Step),
+    Done(End),
+}
+
 /// What to do next.
 enum Next {
     Frame(Frame),
@@ -78,8 +87,11 @@ impl<'a, 'b, M: Memory> Pass<'a, 'b, M> {
         let mut frame = Frame { sp, return_address, at: sp - 8 };
         self.enter_chunk(sp);
         loop {
-            let next =
-                if self.meets(frame) { self.follow_held() } else { self.step_outwards(frame) };
+            let next = match self.go_outwards(&mut frame) {
+                Stop::Met => self.follow_held(),
+                Stop::Boundary(step) => self.leave_chunk(frame, step),
+                Stop::Done(end) => done(end),
+            };
             match next {
                 Next::Frame(outer) => frame = outer,
                 Next::Done(found) => return self.trimmed(found),
@@ -87,37 +99,47 @@ impl<'a, 'b, M: Memory> Pass<'a, 'b, M> {
         }
     }
 
+    /// Goes from frame to frame by the tables until something else is to be done
+    /// with `frame`. The loop keeps all in registers: each frame's place depends
+    /// on the one before, so what it waits for is what it costs.
+    fn go_outwards(&mut self, frame: &mut Frame) -> Stop {
+        let Frame { mut sp, mut return_address, mut at } = *frame;
+        let stop = loop {
+            if self.meets(at, return_address) {
+                break Stop::Met;
+            }
+            let step = self.lookup(return_address);
+            if !is_distance(step) {
+                break Stop::Boundary(step);
+            }
+            if !self.held.push(at, return_address) {
+                break Stop::Done(End::Cut);
+            }
+            let outer = sp.wrapping_add(step);
+            if outer <= sp || outer > self.highest {
+                break Stop::Done(End::Broken);
+            }
+            let Some(word) = self.memory.word(outer - 8) else {
+                break Stop::Done(End::Broken);
+            };
+            (sp, return_address, at) = (outer, word, outer - 8);
+        };
+        *frame = Frame { sp, return_address, at };
+        stop
+    }
+
     /// Whether this frame is one of the previous walk, at its place.
     #[inline(always)]
-    fn meets(&mut self, frame: Frame) -> bool {
-        if frame.at & INDIRECT != 0 {
+    fn meets(&mut self, at: u64, return_address: u64) -> bool {
+        if at & INDIRECT != 0 {
             return false;
         }
-        while self.cursor > self.floor && self.held.at(self.cursor - 1) < frame.at {
+        while self.cursor > self.floor && self.held.at(self.cursor - 1) < at {
             self.cursor -= 1;
         }
         self.cursor > self.floor
-            && self.held.at(self.cursor - 1) == frame.at
-            && self.held.code(self.cursor - 1) == frame.return_address
-    }
-
-    #[inline(always)]
-    fn step_outwards(&mut self, frame: Frame) -> Next {
-        let step = self.lookup(frame.return_address);
-        if !is_distance(step) {
-            return self.leave_chunk(frame, step);
-        }
-        if !self.held.push(frame.at, frame.return_address) {
-            return done(End::Cut);
-        }
-        let sp = frame.sp.wrapping_add(step);
-        if sp <= frame.sp || sp > self.highest {
-            return done(End::Broken);
-        }
-        match self.memory.word(sp - 8) {
-            Some(return_address) => Next::Frame(Frame { sp, return_address, at: sp - 8 }),
-            None => done(End::Broken),
-        }
+            && self.held.at(self.cursor - 1) == at
+            && self.held.code(self.cursor - 1) == return_address
     }
 
     #[inline(always)]
@@ -131,18 +153,23 @@ impl<'a, 'b, M: Memory> Pass<'a, 'b, M> {
     #[inline(always)]
     fn lookup_cached(&mut self, return_address: u64) -> Step {
         let index = (spread(return_address) >> (64 - CACHE.trailing_zeros())) as usize;
-        let Some([key, step]) = self.held.cache.get_mut(2 * index..2 * index + 2) else {
+        let set = self.held.cache.get_mut(CACHE_SET * index..CACHE_SET * (index + 1));
+        let Some([key, step, older_key, older_step]) = set else {
             return self.tables.step(return_address);
         };
-        if *key != return_address {
-            let found = self.tables.step(return_address);
-            // What is in no table today may be in one tomorrow.
-            if found == 0 {
-                return 0;
-            }
+        if *key == return_address {
+            return *step;
+        }
+        if *older_key == return_address {
+            return *older_step;
+        }
+        let found = self.tables.step(return_address);
+        // What is in no table today may be in one tomorrow.
+        if found != 0 {
+            (*older_key, *older_step) = (*key, *step);
             (*key, *step) = (return_address, found);
         }
-        *step
+        found
     }
 
     /// At a frame that has no plain caller.

@@ -4,6 +4,7 @@ mod machine;
 
 use proptest::prelude::*;
 
+use super::super::paint::stack_used;
 use super::*;
 use machine::{CODES, Format, LATE, Machine};
 
@@ -111,9 +112,7 @@ proptest! {
             prop_assert_eq!(walk.depth(), expected.len());
             let shared = common(&receiver.stack, &expected);
             if receiver.in_step {
-                let same_label = label_code(label).is_some()
-                    || !receiver.stack.first().is_some_and(|code| *code >= 1 << 40);
-                prop_assert_eq!(walk.prefix, if same_label { shared } else { 0 });
+                prop_assert_eq!(walk.prefix, shared);
             }
             prop_assert!(walk.prefix <= shared);
             if weight == 1 {
@@ -248,6 +247,23 @@ fn a_crossing_that_leads_back_to_itself_ends() {
         let walk = walker.walk_in(&machine.memory, &machine.tables, start, None);
         assert_eq!((walk.depth(), walk.end), (0, End::Cut));
     }
+}
+
+#[test]
+fn a_walk_needs_little_stack() {
+    let mut machine = Machine::new(Format::Ocaml4);
+    (0..30).for_each(|_| machine.push(CODES[0]));
+    machine.callback(0, 2, None);
+    (0..30).for_each(|_| machine.push(CODES[3]));
+    let mut walker = walker(1000);
+    walker.walk_in(&machine.memory, &machine.tables, machine.start(), None);
+    machine.swap(40, CODES[4]);
+    let used = stack_used(&mut || {
+        walker.walk_in(&machine.memory, &machine.tables, machine.start(), None);
+    });
+    println!("stack used by a walk: {used} bytes");
+    let allowed = if cfg!(debug_assertions) { 8 << 10 } else { 1024 };
+    assert!(used <= allowed, "{used} bytes");
 }
 
 #[test]
