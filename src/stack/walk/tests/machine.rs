@@ -198,6 +198,28 @@ impl Machine {
         self.relink();
     }
 
+    /// Lets another frame be the one that called C, which called back to the same
+    /// place: as if the caller had returned, and its caller called again. All
+    /// return addresses stay where they were; only the link tells.
+    pub(super) fn recall(&mut self, depth: usize) {
+        if self.chunks.len() < 2 {
+            return;
+        }
+        let inner = 1 + depth % (self.chunks.len() - 1);
+        let same_region = self.chunks[inner].region == self.chunks[inner - 1].region;
+        if self.format == Format::Ocaml5 && same_region {
+            // There the link is no more than the return address.
+            return;
+        }
+        let frames = &mut self.chunks[inner - 1].frames;
+        if frames.len() > 1 {
+            frames.pop();
+            let caller = frames[frames.len() - 1];
+            self.set(caller.sp - 8, caller.code);
+            self.relink();
+        }
+    }
+
     /// Writes the words that lead from chunk to chunk.
     fn relink(&mut self) {
         for inner in 1..self.chunks.len() {

@@ -16,6 +16,7 @@ enum Action {
     Callback { boundary: usize, gap: u64, region: Option<u64> },
     Swap { depth: usize, code: usize },
     Dirty(usize),
+    Recall(usize),
     AddLate,
     Label(Option<u64>),
 }
@@ -30,6 +31,7 @@ fn action() -> impl Strategy<Value = Action> {
         2 => (any::<usize>(), 0..CODES.len())
             .prop_map(|(depth, code)| Action::Swap { depth, code }),
         1 => any::<usize>().prop_map(Action::Dirty),
+        2 => any::<usize>().prop_map(Action::Recall),
         1 => Just(Action::AddLate),
         1 => prop::option::of(1..3_u64).prop_map(Action::Label),
     ]
@@ -52,6 +54,7 @@ fn act(machine: &mut Machine, label: &mut Option<u64>, action: &Action) {
         Action::Callback { boundary, gap, region } => machine.callback(boundary, gap, region),
         Action::Swap { depth, code } => machine.swap(depth, CODES[code]),
         Action::Dirty(depth) => machine.dirty(depth),
+        Action::Recall(depth) => machine.recall(depth),
         Action::AddLate => machine.add_late(),
         Action::Label(new) => *label = new,
     }
@@ -202,6 +205,20 @@ fn unchanged_frames_are_met_in_every_format() {
             machine.push(CODES[4]);
             assert_eq!(kept(&mut walker, &machine), 30 + shown, "{format:?} {region:?}");
         }
+    }
+}
+
+#[test]
+fn frames_whose_address_is_in_the_link_alone_are_held_too() {
+    for format in [Format::Neutral, Format::Ocaml4] {
+        let mut machine = Machine::new(format);
+        let mut walker = walker(1000);
+        (0..30).for_each(|_| machine.push(CODES[0]));
+        machine.callback(0, 2, None);
+        machine.push(CODES[3]);
+        machine.dirty(0);
+        walker.walk_in(&machine.memory, &machine.tables, machine.start(), None);
+        assert_eq!(kept(&mut walker, &machine), machine.codes().len());
     }
 }
 
