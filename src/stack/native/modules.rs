@@ -79,7 +79,7 @@ impl Modules {
         let answer = unsafe { answer.assume_init() };
         let (start, end) = (answer.map_start as u64, answer.map_end as u64);
         let tables = answer.eh_frame as u64;
-        if status != 0 || !(start..end).contains(&tables) {
+        if status != 0 || answer.link_map.is_null() || !(start..end).contains(&tables) {
             return None;
         }
         // SAFETY: the C library's own record of a loaded module, which has code

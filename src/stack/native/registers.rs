@@ -18,8 +18,7 @@ impl Registers {
     #[inline(always)]
     pub(crate) fn capture() -> Self {
         let (pc, sp, bp): (u64, u64, u64);
-        // SAFETY: only reads registers. Not `nomem` nor `preserves_flags`-free
-        // tricks: the compiler may not move it out of the function's body.
+        // SAFETY: only reads registers into registers.
         unsafe {
             core::arch::asm!(
                 "lea {pc}, [rip + 2f]",

@@ -98,7 +98,7 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> Walker<S> {
         held::words(max_frames)
     }
 
-    /// `None` if the storage is too small, or not zeroed where it matters.
+    /// `None` if the storage is too small. What is in it does not matter.
     pub(crate) fn new(mut storage: S, max_frames: usize) -> Option<Self> {
         Held::divide(storage.as_mut(), max_frames, 0, 0)?.cache.fill(0);
         let (label, end) = (None, End::Complete);

@@ -27,7 +27,7 @@ const BOUNDARIES: [u64; 2] = [0x6001, 0x6002];
 pub(super) const LATE: (u64, u16) = (0x7001, 24);
 
 const BASE: u64 = 0x10_0000;
-const REGION: u64 = 0x4_0000;
+const REGION: u64 = 0x8000;
 const REGIONS: u64 = 5;
 
 #[derive(Clone, Copy, Debug)]
