@@ -1,1 +1,26 @@
-//! stack: frame tables and the stack walk.
+//! Where the program is: frame tables, the stack walk, native frames.
+//!
+//! - `table`: return address → frame size, read without locks by every mutator;
+//!   `formats` parses what hosts hand in.
+//! - `walk`: the managed frames of one sample, as what they share with the
+//!   previous sample's and what is new.
+//! - `native`: the frames of C code inside the innermost managed frame.
+//! - `memory`: the one place that reads a stack.
+//!
+//! Everything but adding tables and refreshing modules runs on mutators inside
+//! hooks: no malloc, no locks, no panics, no system calls, little stack.
+
+#![expect(dead_code, unused_imports, reason = "wired by the lead")]
+
+mod formats;
+mod memory;
+pub(crate) mod native;
+#[cfg(test)]
+mod paint;
+mod slots;
+pub(crate) mod table;
+pub(crate) mod walk;
+
+pub(crate) use formats::neutral::{NeutralFrame, Place};
+pub(crate) use table::{FrameTables, OcamlVersion, Source, TableDefect};
+pub(crate) use walk::{End, Start, Walk, Walker};

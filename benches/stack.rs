@@ -1,0 +1,144 @@
+//! The walk over managed frames, on stacks made up in memory: what a sample
+//! costs when nothing, the top, or everything has changed since the last one.
+//!
+//! The room is private to the plugin, so it is compiled in here.
+
+#![allow(unsafe_code, reason = "the walk reads raw stacks")]
+
+#[path = "../src/stack/mod.rs"]
+mod stack;
+
+use std::hint::black_box;
+use std::ptr::null;
+
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use stack::{End, FrameTables, NeutralFrame, Start, Walker};
+
+const NO_PLACE: u32 = u32::MAX;
+const BOUNDARY: u32 = u32::MAX;
+const CODE: u64 = 0x40_0000;
+const LAST: u64 = 0x3F_0000;
+/// Call sites that the stacks are made of; their frames are of 16 to 112 bytes.
+const SITES: u64 = 700;
+
+fn size(site: u64) -> u64 {
+    16 * (1 + site % 7)
+}
+
+fn tables() -> FrameTables {
+    let frame = |return_address: u64, size| NeutralFrame {
+        return_address: return_address as usize,
+        size,
+        place: NO_PLACE,
+    };
+    let mut frames: Vec<_> =
+        (0..SITES).map(|site| frame(CODE + 37 * site, size(site) as u32)).collect();
+    frames.push(frame(LAST, BOUNDARY));
+    let frames = frames.leak();
+    let tables = FrameTables::new();
+    // SAFETY: as many frames as said, never freed.
+    unsafe { tables.add_neutral(frames.as_ptr(), frames.len(), null(), 0) }.expect("sound");
+    tables
+}
+
+/// A stack that grows down from the end of its memory.
+struct Stack {
+    memory: Vec<u64>,
+    /// Stack pointer (an index) and return address of each frame.
+    frames: Vec<(usize, u64)>,
+}
+
+impl Stack {
+    fn new(depth: usize) -> Self {
+        let words = depth * 16 + 64;
+        let mut stack = Self { memory: vec![0; words], frames: Vec::new() };
+        let bottom = words - 2;
+        stack.memory[bottom - 1] = LAST;
+        stack.frames.push((bottom, LAST));
+        stack
+    }
+
+    fn push(&mut self, site: u64) {
+        let (sp, _) = self.frames[self.frames.len() - 1];
+        let sp = sp - size(site) as usize / 8;
+        let return_address = CODE + 37 * site;
+        self.memory[sp - 1] = return_address;
+        self.frames.push((sp, return_address));
+    }
+
+    fn start(&self) -> Start {
+        let (sp, return_address) = self.frames[self.frames.len() - 1];
+        let sp = &raw const self.memory[sp] as u64;
+        Start { return_address, sp, limit: 0 }
+    }
+}
+
+/// A site at random, the same ones in every run.
+fn site(seed: &mut u64) -> u64 {
+    *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+    (*seed >> 33) % SITES
+}
+
+fn walker() -> Walker<Vec<u64>> {
+    const MAX_FRAMES: usize = 262_144;
+    let storage = vec![0; Walker::<Vec<u64>>::words(MAX_FRAMES)];
+    Walker::new(storage, MAX_FRAMES).expect("as large as asked for")
+}
+
+fn walk(walker: &mut Walker<Vec<u64>>, tables: &FrameTables, stack: &Stack) -> (usize, usize) {
+    // SAFETY: a stack as the tables describe it.
+    let walk = unsafe { walker.walk(tables, stack.start(), None) };
+    assert!(walk.end == End::Complete);
+    (walk.prefix, walk.fresh.len())
+}
+
+fn walks(criterion: &mut Criterion) {
+    let tables = tables();
+    let mut group = criterion.benchmark_group("stack");
+    for depth in [190, 100_000] {
+        let mut seed = 1;
+        let mut stacks = [Stack::new(depth), Stack::new(depth)];
+        for _ in 0..depth {
+            let site = site(&mut seed);
+            stacks.iter_mut().for_each(|stack| stack.push(site));
+        }
+        group.throughput(Throughput::Elements(depth as u64));
+        group.bench_function(BenchmarkId::new("unchanged", depth), |bencher| {
+            let mut walker = walker();
+            walk(&mut walker, &tables, &stacks[0]);
+            bencher.iter(|| {
+                let (_, fresh) = black_box(walk(&mut walker, &tables, &stacks[0]));
+                assert_eq!(fresh, 0);
+            });
+        });
+        // The same codes at other addresses, so that nothing is met.
+        group.bench_function(BenchmarkId::new("moved", depth), |bencher| {
+            let mut walker = walker();
+            let mut turn = 0;
+            bencher.iter(|| {
+                turn ^= 1;
+                black_box(walk(&mut walker, &tables, &stacks[turn]))
+            });
+        });
+    }
+    group.throughput(Throughput::Elements(1));
+    group.bench_function("top 15 of 190", |bencher| {
+        let mut seed = 1;
+        let mut stack = Stack::new(190);
+        (0..175).for_each(|_| stack.push(site(&mut seed)));
+        let tops: Vec<[u64; 15]> =
+            (0..64).map(|_| std::array::from_fn(|_| site(&mut seed))).collect();
+        let mut walker = walker();
+        let mut tops = tops.iter().cycle();
+        bencher.iter(|| {
+            stack.frames.truncate(176);
+            tops.next().into_iter().flatten().for_each(|&site| stack.push(site));
+            let (prefix, fresh) = black_box(walk(&mut walker, &tables, &stack));
+            assert_eq!(prefix + fresh, 190);
+        });
+    });
+    group.finish();
+}
+
+criterion_group!(benches, walks);
+criterion_main!(benches);

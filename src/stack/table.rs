@@ -1,0 +1,348 @@
+//! Return address → frame, over all tables the host has added.
+//!
+//! Adding may happen on any thread at any time; adders take turns by a mutex
+//! that no reader takes. Readers follow one atomic pointer to an array that is
+//! only ever added to ([`Slots`]). An array without room is replaced by one
+//! twice as large; the old one stays until the tables are dropped, since a
+//! reader may still be in it, and as sizes double all old ones together are no
+//! larger than the newest. A table is added whole or not at all.
+
+#![allow(unsafe_code, reason = "follows the pointer to the current array")]
+
+use core::fmt;
+use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use super::formats::neutral::{self, NeutralFrame, Place, Places};
+use super::formats::{CROSS_OCAML4, CROSS_OCAML5_CALLBACK, CROSS_OCAML5_FIBER, Entry, Step, ocaml};
+use super::slots::Slots;
+
+/// Why a table was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TableDefect {
+    /// The table, or its places, is NULL or misaligned.
+    Address(u64),
+    /// No table has so many frames.
+    Count(u64),
+    /// No code can lie at this address.
+    ReturnAddress(u64),
+    /// Neither a boundary nor a positive multiple of 8.
+    FrameSize { return_address: u64, size: u32 },
+    /// The return address is twice in the table, or in an earlier one.
+    Duplicate(u64),
+    /// An index beyond the places.
+    Place(u32),
+    /// The place is inlined into itself, or too deeply.
+    InliningLoop(u32),
+}
+
+impl fmt::Display for TableDefect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Address(address) => write!(f, "a table at {address:#x}, NULL or misaligned"),
+            Self::Count(count) => write!(f, "a table of {count} frames, more than can be"),
+            Self::ReturnAddress(address) => write!(f, "a return address {address:#x}"),
+            Self::FrameSize { return_address, size } => {
+                write!(f, "a frame of {size} bytes, not a multiple of 8, at {return_address:#x}")
+            }
+            Self::Duplicate(address) => write!(f, "the return address {address:#x} twice"),
+            Self::Place(index) => write!(f, "place {index}, beyond the table's places"),
+            Self::InliningLoop(index) => write!(f, "place {index}, inlined without end"),
+        }
+    }
+}
+
+/// The line of OCaml runtimes that a table is from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OcamlVersion {
+    Four,
+    Five,
+}
+
+/// What the host's records say of a return address.
+#[derive(Debug)]
+pub(crate) enum Source {
+    /// Neutral: outermost function first; empty if the table has no place.
+    Places(Vec<Place>),
+    /// OCaml: where its debug info lies, if it has some.
+    Ocaml { version: OcamlVersion, debug_info: Option<u64> },
+}
+
+/// Whose records lie in a range of addresses.
+struct Origin {
+    /// Of the records, both inclusive.
+    first: u64,
+    last: u64,
+    kind: OriginKind,
+}
+
+#[derive(Clone, Copy)]
+enum OriginKind {
+    Neutral(Places),
+    Ocaml(OcamlVersion),
+}
+
+/// What only adders and the writer thread look at.
+struct Ledger {
+    /// Every array there ever was; the last is the current one. Boxed, since
+    /// readers hold pointers to them.
+    #[expect(clippy::vec_box, reason = "readers hold pointers to the boxes' insides")]
+    arrays: Vec<Box<Slots>>,
+    origins: Vec<Origin>,
+    count: usize,
+}
+
+/// All frame tables of a tracer.
+pub(crate) struct FrameTables {
+    /// Points into the last of the ledger's arrays.
+    current: AtomicPtr<Slots>,
+    /// How many tables were added.
+    generation: AtomicU64,
+    ledger: Mutex<Ledger>,
+}
+
+impl FrameTables {
+    pub(crate) fn new() -> Self {
+        let mut first = Box::new(Slots::with_room_for(0));
+        let current = AtomicPtr::new(&raw mut *first);
+        let ledger = Ledger { arrays: vec![first], origins: Vec::new(), count: 0 };
+        Self { current, generation: AtomicU64::new(0), ledger: Mutex::new(ledger) }
+    }
+
+    /// Adds a table of the neutral format. Any thread, not inside a hook.
+    ///
+    /// # Safety
+    /// The table is as the C header says, and stays so until `self` is dropped.
+    pub(crate) unsafe fn add_neutral(
+        &self,
+        frames: *const NeutralFrame,
+        count: usize,
+        places: *const Place,
+        place_count: u32,
+    ) -> Result<(), TableDefect> {
+        // SAFETY: the caller's promise.
+        let parsed = unsafe { neutral::parse(frames, count, places, place_count) };
+        let (entries, places) = parsed?;
+        self.add(entries, OriginKind::Neutral(places))
+    }
+
+    /// Adds one of OCaml's tables. Any thread, not inside a hook.
+    ///
+    /// # Safety
+    /// As for [`Self::add_neutral`].
+    pub(crate) unsafe fn add_ocaml(
+        &self,
+        table: *const u8,
+        version: OcamlVersion,
+    ) -> Result<(), TableDefect> {
+        let crossings = match version {
+            OcamlVersion::Four => [CROSS_OCAML4; 2],
+            OcamlVersion::Five => [CROSS_OCAML5_CALLBACK, CROSS_OCAML5_FIBER],
+        };
+        // SAFETY: the caller's promise.
+        let entries = unsafe { ocaml::parse(table, crossings) }?;
+        self.add(entries, OriginKind::Ocaml(version))
+    }
+
+    fn add(&self, mut entries: Vec<Entry>, kind: OriginKind) -> Result<(), TableDefect> {
+        let (Some(first), Some(last)) = (entries.first(), entries.last()) else {
+            return Ok(());
+        };
+        let origin = Origin { first: first.record, last: last.record, kind };
+        entries.sort_unstable_by_key(|entry| entry.return_address);
+        let twice =
+            entries.windows(2).find(|pair| pair[0].return_address == pair[1].return_address);
+        if let Some(pair) = twice {
+            return Err(TableDefect::Duplicate(pair[0].return_address));
+        }
+        let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = entries.iter().find(|entry| self.find(entry.return_address).is_some())
+        {
+            return Err(TableDefect::Duplicate(known.return_address));
+        }
+        self.publish(&mut ledger, &entries);
+        ledger.origins.push(origin);
+        // After the entries: whoever sees the new generation finds them.
+        self.generation.fetch_add(1, Ordering::Release);
+        Ok(())
+    }
+
+    fn publish(&self, ledger: &mut Ledger, entries: &[Entry]) {
+        let count = ledger.count + entries.len();
+        let current = self.slots();
+        if count <= current.room() {
+            entries.iter().for_each(|&entry| current.insert(entry));
+        } else {
+            let mut larger = Box::new(Slots::with_room_for(count));
+            current.iter().for_each(|entry| larger.insert(entry));
+            entries.iter().for_each(|&entry| larger.insert(entry));
+            self.current.store(&raw mut *larger, Ordering::Release);
+            ledger.arrays.push(larger);
+        }
+        ledger.count = count;
+    }
+
+    #[inline]
+    fn slots(&self) -> &Slots {
+        let current = self.current.load(Ordering::Acquire);
+        // SAFETY: points into one of the ledger's boxes, which live as long as
+        // `self` and are only changed through their atomics.
+        unsafe { &*current }
+    }
+
+    /// How to get from a frame to its caller; 0 if no table has the address.
+    /// Mutators, inside hooks.
+    #[inline]
+    pub(super) fn step(&self, return_address: u64) -> Step {
+        self.find(return_address).map_or(0, |entry| entry.step)
+    }
+
+    #[inline]
+    pub(super) fn find(&self, return_address: u64) -> Option<Entry> {
+        self.slots().find(return_address)
+    }
+
+    /// Changes whenever an address may have become known. Mutators.
+    #[inline]
+    pub(super) fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    /// What the host's records say of a return address; for OCaml's combined
+    /// allocations, of one allocated part. `None` if no table has the address.
+    /// The writer thread; waits while a table is being added.
+    pub(crate) fn source(&self, return_address: u64, part: Option<usize>) -> Option<Source> {
+        let record = self.find(return_address)?.record;
+        let ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
+        let owns = |origin: &&Origin| (origin.first..=origin.last).contains(&record);
+        let kind = ledger.origins.iter().find(owns)?.kind;
+        drop(ledger);
+        Some(match kind {
+            // SAFETY: the record's table was added with these places.
+            OriginKind::Neutral(places) => Source::Places(unsafe { places.of(record) }),
+            OriginKind::Ocaml(version) => {
+                // SAFETY: a record of a table in OCaml's format.
+                let debug_info = unsafe { ocaml::debug_info(record, part) };
+                Source::Ocaml { version, debug_info }
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::formats::neutral::NO_PLACE;
+    use super::super::formats::ocaml::tests::TableBuilder;
+    use super::*;
+    use std::ptr::null;
+
+    fn frames(addresses: impl Iterator<Item = usize>) -> Vec<NeutralFrame> {
+        addresses
+            .map(|return_address| NeutralFrame { return_address, size: 16, place: NO_PLACE })
+            .collect()
+    }
+
+    fn add(tables: &FrameTables, frames: &[NeutralFrame]) -> Result<(), TableDefect> {
+        // SAFETY: the slice is as long as said; the tests keep it alive.
+        unsafe { tables.add_neutral(frames.as_ptr(), frames.len(), null(), 0) }
+    }
+
+    #[test]
+    fn a_refused_table_leaves_no_trace() {
+        let tables = FrameTables::new();
+        let twice = frames([0x5000, 0x6000, 0x5000].into_iter());
+        assert_eq!(add(&tables, &twice), Err(TableDefect::Duplicate(0x5000)));
+        assert_eq!(tables.step(0x6000), 0);
+        assert_eq!(tables.generation(), 0);
+        add(&tables, &twice[..2]).expect("sound");
+        assert_eq!(tables.step(0x6000), 16);
+        let overlap = frames([0x7000, 0x6000].into_iter());
+        assert_eq!(add(&tables, &overlap), Err(TableDefect::Duplicate(0x6000)));
+        assert_eq!(tables.step(0x7000), 0);
+    }
+
+    #[test]
+    fn growth_keeps_everything() {
+        let tables = FrameTables::new();
+        let all: Vec<_> =
+            (0..40_usize).map(|t| frames((0..500).map(move |i| 0x10_000 + 500 * t + i))).collect();
+        for table in &all {
+            add(&tables, table).expect("sound");
+        }
+        assert!(all.iter().flatten().all(|f| tables.step(f.return_address as u64) == 16));
+        assert_eq!(tables.step(0x10_000 - 1), 0);
+        assert_eq!(tables.step(0x10_000 + 20_000), 0);
+        let ledger = tables.ledger.lock().expect("not poisoned");
+        let last = ledger.arrays.last().map_or(0, |slots| slots.room());
+        let all_rooms: usize = ledger.arrays.iter().map(|slots| slots.room()).sum();
+        assert!(ledger.arrays.len() > 1);
+        assert!(all_rooms < 2 * last);
+    }
+
+    #[test]
+    fn readers_see_whole_entries_while_tables_are_added() {
+        let tables = FrameTables::new();
+        let all: Vec<_> =
+            (0..60_usize).map(|t| frames((0..200).map(move |i| 0x10_000 + 200 * t + i))).collect();
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while tables.generation() < all.len() as u64 {
+                        let known = tables.generation() as usize;
+                        for (index, table) in all.iter().enumerate() {
+                            for frame in table {
+                                let step = tables.step(frame.return_address as u64);
+                                assert!(step == 16 || (step == 0 && index >= known));
+                            }
+                        }
+                    }
+                });
+            }
+            for table in &all {
+                add(&tables, table).expect("sound");
+            }
+        });
+    }
+
+    #[test]
+    fn sources_come_from_the_right_table() {
+        let tables = FrameTables::new();
+        let mut ocaml = TableBuilder::new();
+        ocaml.frame(0x5000, 16, &[], Some(&[1, 2]), &[100, 200]);
+        let ocaml = ocaml.build();
+        // SAFETY: built just above.
+        unsafe { tables.add_ocaml(ocaml.as_ptr().cast(), OcamlVersion::Five) }.expect("sound");
+        let place = |line, inlined_into| Place {
+            file: null(),
+            function: null(),
+            line,
+            start_char: 0,
+            end_char: 0,
+            inlined_into,
+        };
+        let places = [place(7, NO_PLACE), place(8, 0)];
+        let neutral = [NeutralFrame { return_address: 0x6000, size: 8, place: 1 }];
+        // SAFETY: both arrays are as long as said.
+        unsafe { tables.add_neutral(neutral.as_ptr(), 1, places.as_ptr(), 2) }.expect("sound");
+
+        let Some(Source::Ocaml { version, debug_info }) = tables.source(0x5000, Some(1)) else {
+            panic!("an OCaml frame");
+        };
+        assert_eq!(version, OcamlVersion::Five);
+        // Count and head: 8 + 12, then 3 bytes of lengths, aligned: offsets at
+        // 24 and 28.
+        assert_eq!(debug_info, Some(ocaml.as_ptr() as u64 + 28 + 200));
+        let Some(Source::Places(chain)) = tables.source(0x6000, None) else {
+            panic!("a neutral frame");
+        };
+        assert_eq!(chain.iter().map(|place| place.line).collect::<Vec<_>>(), [7, 8]);
+        assert!(tables.source(0x7000, None).is_none());
+    }
+
+    #[test]
+    fn defects_name_the_value() {
+        let text = TableDefect::FrameSize { return_address: 0x5000, size: 12 }.to_string();
+        assert!(text.contains("12") && text.contains("0x5000"));
+        assert!(TableDefect::Duplicate(0xabc).to_string().contains("0xabc"));
+    }
+}

@@ -1,0 +1,276 @@
+//! What a walk found, and what witnesses that it still is so.
+//!
+//! Frames are kept outermost first in two arrays: where the frame's return
+//! address was read, and that address (the frame's code). A frame that was not
+//! reached by the plain rule (its stack pointer is not the address + 8) has the
+//! address's low bit set. Between chunks there are links: other words that were
+//! read to get across, each with the number of frames outside of it.
+//!
+//! A walk in progress goes from the innermost frame outwards and so fills both
+//! arrays from their far end downwards, in the order they will have.
+
+use super::super::memory::Memory;
+
+/// Words of one link: frames outside of it, address, value. While fresh, the
+/// first word counts the frames inside of it.
+const LINK: usize = 3;
+
+/// Set in the address of a frame whose stack pointer is not that address + 8.
+pub(super) const INDIRECT: u64 = 1;
+
+/// How many frames are compared before a difference is looked for.
+const BATCH: usize = 8;
+
+/// Sets of the cache from return address to step: two entries of two words.
+pub(super) const CACHE: usize = 1024;
+pub(super) const CACHE_SET: usize = 4;
+
+const PAGE_SHIFT: u32 = 12;
+
+/// A link, read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Link {
+    pub(super) frames: usize,
+    pub(super) at: u64,
+    pub(super) value: u64,
+}
+
+const fn link_room(max_frames: usize) -> usize {
+    max_frames / 2 + 64
+}
+
+/// How many words of storage a walker of so many frames needs.
+pub(super) const fn words(max_frames: usize) -> usize {
+    CACHE_SET * CACHE + 4 * max_frames + 1 + 2 * LINK * link_room(max_frames)
+}
+
+/// Why the held frames are not all as they were.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Changed {
+    /// This frame and those inside of it are the same; what is outside is not.
+    pub(super) same: usize,
+}
+
+/// A walker's storage, divided.
+pub(super) struct Held<'a> {
+    pub(super) cache: &'a mut [u64],
+    at: &'a mut [u64],
+    /// `codes[0]` is for the label, frame `i` is at `i + 1`.
+    codes: &'a mut [u64],
+    links: &'a mut [u64],
+    max_frames: usize,
+    /// Witnessed frames and links of the previous walk.
+    pub(super) frames: usize,
+    pub(super) link_count: usize,
+    /// Frames and links of the walk in progress.
+    pub(super) fresh: usize,
+    pub(super) fresh_links: usize,
+}
+
+impl<'a> Held<'a> {
+    /// `None` if the storage is too small.
+    pub(super) fn divide(
+        storage: &'a mut [u64],
+        max_frames: usize,
+        frames: usize,
+        link_count: usize,
+    ) -> Option<Self> {
+        let (cache, rest) = storage.split_at_mut_checked(CACHE_SET * CACHE)?;
+        let (at, rest) = rest.split_at_mut_checked(2 * max_frames)?;
+        let (codes, rest) = rest.split_at_mut_checked(2 * max_frames + 1)?;
+        let links = rest.get_mut(..2 * LINK * link_room(max_frames))?;
+        let (fresh, fresh_links) = (0, 0);
+        Some(Self { cache, at, codes, links, max_frames, frames, link_count, fresh, fresh_links })
+    }
+
+    /// The label and the frames, for whoever reads the result.
+    pub(super) fn codes(self) -> &'a mut [u64] {
+        self.codes
+    }
+
+    #[inline(always)]
+    pub(super) fn at(&self, frame: usize) -> u64 {
+        self.at.get(frame).copied().unwrap_or(0)
+    }
+
+    #[inline(always)]
+    pub(super) fn code(&self, frame: usize) -> u64 {
+        self.codes.get(frame + 1).copied().unwrap_or(0)
+    }
+
+    pub(super) fn link(&self, index: usize) -> Link {
+        match self.links.get(index * LINK..index * LINK + LINK) {
+            Some(&[frames, at, value]) => Link { frames: frames as usize, at, value },
+            _ => Link { frames: 0, at: 0, value: 0 },
+        }
+    }
+
+    /// How many links have at most `frames` frames outside of them.
+    pub(super) fn links_up_to(&self, frames: usize) -> usize {
+        let mut count = self.link_count;
+        while count > 0 && self.link(count - 1).frames > frames {
+            count -= 1;
+        }
+        count
+    }
+
+    /// Of a chunk's frames, given by index, how many lie at or above `address`.
+    pub(super) fn at_or_above(&self, chunk: core::ops::Range<usize>, address: u64) -> usize {
+        self.at.get(chunk).map_or(0, |chunk| chunk.partition_point(|&at| at >= address))
+    }
+
+    /// Adds a frame outside the fresh ones; false if there is no room.
+    #[inline(always)]
+    pub(super) fn push(&mut self, at: u64, code: u64) -> bool {
+        if self.fresh >= self.max_frames {
+            return false;
+        }
+        let index = 2 * self.max_frames - 1 - self.fresh;
+        let (Some(a), Some(c)) = (self.at.get_mut(index), self.codes.get_mut(index + 1)) else {
+            return false;
+        };
+        *a = at;
+        *c = code;
+        self.fresh += 1;
+        true
+    }
+
+    /// Adds a link outside the fresh frames; false if there is no room.
+    pub(super) fn push_link(&mut self, at: u64, value: u64) -> bool {
+        let room = link_room(self.max_frames);
+        if self.fresh_links >= room {
+            return false;
+        }
+        let start = (2 * room - 1 - self.fresh_links) * LINK;
+        let Some(words) = self.links.get_mut(start..start + LINK) else {
+            return false;
+        };
+        words.copy_from_slice(&[self.fresh as u64, at, value]);
+        self.fresh_links += 1;
+        true
+    }
+
+    /// Adds held frames to the fresh ones, from `inner` to `outer`, both
+    /// included, with the links on each one's outside.
+    pub(super) fn spill(&mut self, inner: usize, outer: usize) -> bool {
+        let mut links = self.links_up_to(inner);
+        for frame in (outer..=inner).rev() {
+            if !self.push(self.at(frame), self.code(frame)) {
+                return false;
+            }
+            while links > 0 && self.link(links - 1).frames == frame {
+                links -= 1;
+                let link = self.link(links);
+                if !self.push_link(link.at, link.value) {
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    /// Looks whether the chain from the held frame `met` outwards, whose own
+    /// witness holds, is unchanged.
+    ///
+    /// Goes outwards chunk by chunk, and reads no word before those inside of it
+    /// were found unchanged, but for words in the same page as one of those:
+    /// outer memory may be gone if the way there has changed.
+    pub(super) fn verify<M: Memory>(&self, memory: &M, met: usize) -> Result<(), Changed> {
+        let mut links = self.links_up_to(met);
+        let mut end = met;
+        let mut page = self.at(met) >> PAGE_SHIFT;
+        loop {
+            let start = if links > 0 { self.link(links - 1).frames } else { 0 };
+            if let Some(changed) = self.first_changed(memory, start..end, page) {
+                return Err(Changed { same: changed + 1 });
+            }
+            while links > 0 && self.link(links - 1).frames == start {
+                let link = self.link(links - 1);
+                if memory.again(link.at) != link.value {
+                    return Err(Changed { same: start });
+                }
+                links -= 1;
+            }
+            if start == 0 {
+                return Ok(());
+            }
+            (end, page) = (start, 0);
+        }
+    }
+
+    /// The innermost frame of a chunk's part whose witness changed. `page` is one
+    /// that is known to be there.
+    fn first_changed<M: Memory>(
+        &self,
+        memory: &M,
+        part: core::ops::Range<usize>,
+        mut page: u64,
+    ) -> Option<usize> {
+        let changed = |(at, code): (&u64, &u64)| memory.again(*at) != *code;
+        let (at_rest, at) = self.at.get(part.clone())?.as_rchunks::<BATCH>();
+        let codes = self.codes.get(part.start + 1..part.end + 1)?;
+        let (codes_rest, codes) = codes.as_rchunks::<BATCH>();
+        let mut end = part.end;
+        for (at, codes) in at.iter().zip(codes).rev() {
+            let outermost = at[0] >> PAGE_SHIFT;
+            // Independent loads: none waits for another's outcome.
+            let difference = |frame: usize| {
+                if outermost == page { memory.again(at[frame]) ^ codes[frame] } else { 1 }
+            };
+            let differences = (0..BATCH).fold(0, |any, frame| any | difference(frame));
+            if differences != 0
+                && let Some(last) = at.iter().zip(codes).rposition(changed)
+            {
+                return Some(end - BATCH + last);
+            }
+            end -= BATCH;
+            page = outermost;
+        }
+        let last = at_rest.iter().zip(codes_rest).rposition(changed)?;
+        Some(part.start + last)
+    }
+
+    /// Drops all but the innermost `count` fresh frames, and the links outside.
+    pub(super) fn cut(&mut self, count: usize) {
+        self.fresh = self.fresh.min(count);
+        let room = link_room(self.max_frames);
+        while self.fresh_links > 0 && self.link(2 * room - self.fresh_links).frames >= self.fresh {
+            self.fresh_links -= 1;
+        }
+    }
+
+    /// How many codes the walk shares with the `codes` held before it, of which
+    /// it keeps the outermost `kept`.
+    pub(super) fn common(&self, kept: usize, codes: usize) -> usize {
+        let start = 2 * self.max_frames - self.fresh + 1;
+        let fresh = self.codes.get(start..).unwrap_or(&[]);
+        let held = self.codes.get(kept + 1..codes + 1).unwrap_or(&[]);
+        kept + fresh.iter().zip(held).take_while(|(new, old)| new == old).count()
+    }
+
+    /// Puts the fresh frames inside the `kept` outermost held ones.
+    pub(super) fn settle(&mut self, kept: usize) {
+        let kept_links = if kept == 0 { 0 } else { self.links_up_to(kept - 1) };
+        let total = kept + self.fresh;
+        let room = link_room(self.max_frames);
+        for index in 0..self.fresh_links {
+            let from = 2 * room - self.fresh_links + index;
+            let link = self.link(from);
+            let to = (kept_links + index) * LINK;
+            if let Some(words) = self.links.get_mut(to..to + LINK) {
+                let frames = total.saturating_sub(link.frames) as u64;
+                words.copy_from_slice(&[frames, link.at, link.value]);
+            }
+        }
+        // In range as `push` saw to it; an empty range is always so.
+        let start = 2 * self.max_frames - self.fresh;
+        self.at.copy_within(start.., kept);
+        self.codes.copy_within(start + 1.., kept + 1);
+        self.frames = total;
+        self.link_count = kept_links + self.fresh_links;
+        if self.link_count > room {
+            // The next walk's would run into them: nothing is witnessed then.
+            (self.frames, self.link_count) = (0, 0);
+        }
+    }
+}

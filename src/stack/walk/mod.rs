@@ -1,0 +1,197 @@
+//! The walk over managed frames.
+//!
+//! Consecutive samples share most of their stack, and the trace format wants to
+//! know how much. So a walker keeps the frames of its previous walk, outermost
+//! first, each with a *witness*: the address where its return address was read.
+//! A frame's size depends on its return address alone. Hence, if the witnesses
+//! of a frame and of all outside of it still hold the same words, the chain from
+//! there outwards is the same, and looking at them needs no table and no load
+//! that waits for another.
+//!
+//! A walk goes outwards by the tables from the innermost frame until it meets a
+//! held one, verifies those outside of it, and goes on by the tables where they
+//! have changed. What it says it shares with the previous walk is exact: the
+//! longest common run of codes from the outermost inwards.
+//!
+//! Runs on the mutator, inside hooks: no malloc, no locks, no panics. A walker's
+//! storage is given to it and never grows.
+//!
+//! A stack deeper than `max_frames` is cut at its outer end. To let such walks
+//! share frames too, the cut stays where it is in the stack while between half
+//! of `max_frames` and all of it are inside of it.
+
+#![allow(unsafe_code, reason = "hands out the reader of the live stack")]
+
+mod crossing;
+mod held;
+mod pass;
+#[cfg(test)]
+mod tests;
+
+use super::memory::{Live, Memory};
+use super::table::FrameTables;
+use held::Held;
+use pass::Pass;
+
+/// Where a walk begins.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Start {
+    /// Of the innermost managed frame; 0 if there is none.
+    pub(crate) return_address: u64,
+    /// That frame's stack pointer.
+    pub(crate) sp: u64,
+    /// No managed frame lies above; 0 if not known.
+    pub(crate) limit: u64,
+}
+
+/// How a walk ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// At the outermost frame.
+    Complete,
+    /// At the limit of frames (or of the room for crossings).
+    Cut,
+    /// At a return address that is in no table.
+    Unknown,
+    /// At a word that makes no sense.
+    Broken,
+}
+
+/// A stack, as what it shares with the previous one and what is new.
+#[derive(Debug)]
+pub(crate) struct Walk<'a> {
+    /// How many of the outermost frames are those of the previous walk.
+    pub(crate) prefix: usize,
+    /// The codes of the frames inside of those, outermost first.
+    pub(crate) fresh: &'a [u64],
+    pub(crate) end: End,
+}
+
+impl Walk<'_> {
+    /// All frames, those shared included.
+    pub(crate) fn depth(&self) -> usize {
+        self.prefix + self.fresh.len()
+    }
+}
+
+/// The walks of one mutator.
+pub(crate) struct Walker<S> {
+    storage: S,
+    max_frames: usize,
+    /// Codes held, without the label.
+    codes: usize,
+    /// Frames and links held with witnesses: all of the codes, or none.
+    frames: usize,
+    links: usize,
+    end: End,
+    /// The label that is the outermost frame, if there is one.
+    label: Option<u64>,
+    /// The receiver has no more than so many of the outermost frames.
+    received: usize,
+    /// Of the tables, at the previous walk.
+    generation: u64,
+}
+
+impl<S: AsMut<[u64]> + AsRef<[u64]>> Walker<S> {
+    /// How many words of storage a walker for so many frames needs.
+    pub(crate) const fn words(max_frames: usize) -> usize {
+        held::words(max_frames)
+    }
+
+    /// `None` if the storage is too small. What is in it does not matter.
+    pub(crate) fn new(mut storage: S, max_frames: usize) -> Option<Self> {
+        Held::divide(storage.as_mut(), max_frames, 0, 0)?.cache.fill(0);
+        let (label, end) = (None, End::Complete);
+        let (codes, frames, links, received, generation) = (0, 0, 0, 0, 0);
+        Some(Self { storage, max_frames, codes, frames, links, end, label, received, generation })
+    }
+
+    /// Walks the stack of the calling thread's mutator. With `label`, that code
+    /// is the outermost frame.
+    ///
+    /// # Safety
+    /// `start` is where the managed stack is, the tables describe the frames on
+    /// it, and it does not change during the call.
+    pub(crate) unsafe fn walk(
+        &mut self,
+        tables: &FrameTables,
+        start: Start,
+        label: Option<u64>,
+    ) -> Walk<'_> {
+        // SAFETY: the caller's promise.
+        let live = unsafe { Live::new() };
+        self.walk_in(&live, tables, start, label)
+    }
+
+    fn walk_in<M: Memory>(
+        &mut self,
+        memory: &M,
+        tables: &FrameTables,
+        start: Start,
+        label: Option<u64>,
+    ) -> Walk<'_> {
+        let generation = tables.generation();
+        if generation != self.generation {
+            // A walk that ended at an unknown address might go on now.
+            (self.frames, self.links) = (0, 0);
+            self.generation = generation;
+        }
+        let storage = self.storage.as_mut();
+        let Some(mut held) = Held::divide(storage, self.max_frames, self.frames, self.links) else {
+            return Walk { prefix: 0, fresh: &[], end: End::Broken };
+        };
+        let found = Pass::new(memory, tables, &mut held, self.max_frames, self.end).run(start);
+        let common = held.common(found.kept, self.codes);
+        self.codes = found.kept + held.fresh;
+        held.settle(found.kept);
+        (self.frames, self.links, self.end) = (held.frames, held.link_count, found.end);
+        self.report(common, label)
+    }
+
+    /// Takes over what the host's own walker found, and turns it around. At most
+    /// `max_frames` of the innermost codes are kept.
+    pub(crate) fn accept(&mut self, innermost_first: &mut [u64], label: Option<u64>) -> Walk<'_> {
+        let count = innermost_first.len().min(self.max_frames);
+        self.end = if count < innermost_first.len() { End::Cut } else { End::Complete };
+        let codes = innermost_first.get_mut(..count).unwrap_or(&mut []);
+        codes.reverse();
+        (self.frames, self.links) = (0, 0);
+        let storage = self.storage.as_mut();
+        let Some(held) = Held::divide(storage, self.max_frames, 0, 0) else {
+            return Walk { prefix: 0, fresh: &[], end: End::Broken };
+        };
+        let held = held.codes().get_mut(1..).unwrap_or(&mut []);
+        let old = held.get(..self.codes).unwrap_or(&[]);
+        let common = old.iter().zip(&*codes).take_while(|(old, new)| old == new).count();
+        held.iter_mut().zip(&*codes).skip(common).for_each(|(to, from)| *to = *from);
+        self.codes = count;
+        self.report(common, label)
+    }
+
+    /// The result, now that `codes` codes are held of which `common` are shared.
+    fn report(&mut self, common: usize, label: Option<u64>) -> Walk<'_> {
+        let same_label = self.label == label;
+        self.label = label;
+        let labels = usize::from(label.is_some());
+        let shared = if same_label { common + labels } else { 0 };
+        let prefix = shared.min(self.received);
+        self.received = usize::MAX;
+        let end = self.end;
+        let storage = self.storage.as_mut();
+        let codes = match Held::divide(storage, self.max_frames, 0, 0) {
+            Some(held) => held.codes(),
+            None => &mut [],
+        };
+        if let (Some(label), Some(first)) = (label, codes.first_mut()) {
+            *first = label;
+        }
+        let all = codes.get(1 - labels..=self.codes).unwrap_or(&[]);
+        Walk { prefix, fresh: all.get(prefix..).unwrap_or(&[]), end }
+    }
+
+    /// The receiver of the walks did not get the last one: of what is held, it
+    /// shares only the outermost `frames`, label included.
+    pub(crate) fn rewind(&mut self, frames: usize) {
+        self.received = self.received.min(frames);
+    }
+}

@@ -1,0 +1,308 @@
+//! One walk: from the innermost frame outwards until it meets the previous one.
+
+use super::super::formats::{CROSS_NEUTRAL, Step, is_distance};
+use super::super::memory::Memory;
+use super::super::slots::spread;
+use super::super::table::FrameTables;
+use super::crossing::{Crossing, Witnesses, cross};
+use super::held::{CACHE, CACHE_SET, Held, INDIRECT};
+use super::{End, Start};
+
+/// How many chunks of the previous walk are looked at for one that a chunk may
+/// meet. More would only matter to a walk that returned from so many callbacks.
+const CHUNKS: usize = 16;
+
+#[derive(Clone, Copy)]
+struct Frame {
+    sp: u64,
+    return_address: u64,
+    /// Where the return address was read, with [`INDIRECT`].
+    at: u64,
+}
+
+/// What a pass found besides the fresh frames.
+pub(super) struct Found {
+    /// How many of the outermost held frames are still there.
+    pub(super) kept: usize,
+    pub(super) end: End,
+}
+
+pub(super) struct Pass<'a, 'b, M> {
+    memory: &'a M,
+    tables: &'a FrameTables,
+    held: &'a mut Held<'b>,
+    max_frames: usize,
+    /// How the previous walk ended.
+    previous: End,
+    /// Managed stack pointers do not go above this.
+    highest: u64,
+    /// Of the held frames, those from here inwards cannot be met any more.
+    passed: usize,
+    /// The held frames that this chunk may meet: `floor..cursor`.
+    floor: usize,
+    cursor: usize,
+    /// The last step looked up.
+    last: (u64, Step),
+}
+
+/// Why the plain way outwards ended.
+enum Stop {
+    /// At a held frame.
+    Met,
+    /// At a frame that has no plain caller, or is in no table.
+    Boundary(Step),
+    Done(End),
+}
+
+/// What to do next.
+enum Next {
+    Frame(Frame),
+    Done(Found),
+}
+
+impl<'a, 'b, M: Memory> Pass<'a, 'b, M> {
+    pub(super) fn new(
+        memory: &'a M,
+        tables: &'a FrameTables,
+        held: &'a mut Held<'b>,
+        max_frames: usize,
+        previous: End,
+    ) -> Self {
+        let passed = held.frames;
+        let (floor, cursor, last, highest) = (0, 0, (0, 0), u64::MAX);
+        Self { memory, tables, held, max_frames, previous, highest, passed, floor, cursor, last }
+    }
+
+    pub(super) fn run(mut self, start: Start) -> Found {
+        if start.return_address == 0 {
+            return Found { kept: 0, end: End::Complete };
+        }
+        if !start.sp.is_multiple_of(8) || start.sp < 8 {
+            return Found { kept: 0, end: End::Broken };
+        }
+        if start.limit != 0 {
+            self.highest = start.limit;
+        }
+        let Start { sp, return_address, .. } = start;
+        let mut frame = Frame { sp, return_address, at: sp - 8 };
+        self.enter_chunk(sp);
+        loop {
+            let next = match self.go_outwards(&mut frame) {
+                Stop::Met => self.follow_held(),
+                Stop::Boundary(step) => self.leave_chunk(frame, step),
+                Stop::Done(end) => done(end),
+            };
+            match next {
+                Next::Frame(outer) => frame = outer,
+                Next::Done(found) => return self.trimmed(found),
+            }
+        }
+    }
+
+    /// Goes from frame to frame by the tables until something else is to be done
+    /// with `frame`. The loop keeps all in registers: each frame's place depends
+    /// on the one before, so what it waits for is what it costs.
+    fn go_outwards(&mut self, frame: &mut Frame) -> Stop {
+        let Frame { mut sp, mut return_address, mut at } = *frame;
+        let stop = loop {
+            if self.meets(at, return_address) {
+                break Stop::Met;
+            }
+            let step = self.lookup(return_address);
+            if !is_distance(step) {
+                break Stop::Boundary(step);
+            }
+            if !self.held.push(at, return_address) {
+                break Stop::Done(End::Cut);
+            }
+            let outer = sp.wrapping_add(step);
+            if outer <= sp || outer > self.highest {
+                break Stop::Done(End::Broken);
+            }
+            let Some(word) = self.memory.word(outer - 8) else {
+                break Stop::Done(End::Broken);
+            };
+            (sp, return_address, at) = (outer, word, outer - 8);
+        };
+        *frame = Frame { sp, return_address, at };
+        stop
+    }
+
+    /// Whether this frame is one of the previous walk, at its place.
+    #[inline(always)]
+    fn meets(&mut self, at: u64, return_address: u64) -> bool {
+        if at & INDIRECT != 0 {
+            return false;
+        }
+        while self.cursor > self.floor && self.held.at(self.cursor - 1) < at {
+            self.cursor -= 1;
+        }
+        self.cursor > self.floor
+            && self.held.at(self.cursor - 1) == at
+            && self.held.code(self.cursor - 1) == return_address
+    }
+
+    #[inline(always)]
+    fn lookup(&mut self, return_address: u64) -> Step {
+        if self.last.0 != return_address {
+            self.last = (return_address, self.lookup_cached(return_address));
+        }
+        self.last.1
+    }
+
+    #[inline(always)]
+    fn lookup_cached(&mut self, return_address: u64) -> Step {
+        let index = (spread(return_address) >> (64 - CACHE.trailing_zeros())) as usize;
+        let set = self.held.cache.get_mut(CACHE_SET * index..CACHE_SET * (index + 1));
+        let Some([key, step, older_key, older_step]) = set else {
+            return self.tables.step(return_address);
+        };
+        if *key == return_address {
+            return *step;
+        }
+        if *older_key == return_address {
+            return *older_step;
+        }
+        let found = self.tables.step(return_address);
+        // What is in no table today may be in one tomorrow.
+        if found != 0 {
+            (*older_key, *older_step) = (*key, *step);
+            (*key, *step) = (return_address, found);
+        }
+        found
+    }
+
+    /// At a frame that has no plain caller.
+    #[inline(never)]
+    fn leave_chunk(&mut self, frame: Frame, step: Step) -> Next {
+        if step == CROSS_NEUTRAL {
+            if !self.held.push(frame.at, frame.return_address) {
+                return done(End::Cut);
+            }
+        } else if !self.held.push_link(frame.at & !INDIRECT, frame.return_address) {
+            return done(End::Cut);
+        }
+        if step == 0 {
+            return done(End::Unknown);
+        }
+        let mut witnesses = Witnesses::default();
+        let crossing = cross(self.memory, step, frame.sp, &mut witnesses);
+        for (at, value) in witnesses.iter() {
+            if !self.held.push_link(at, value) {
+                return done(End::Cut);
+            }
+        }
+        match crossing {
+            Crossing::End => done(End::Complete),
+            Crossing::Broken => done(End::Broken),
+            Crossing::Frame { sp, return_address, read_at } => {
+                self.arrive(sp, return_address, read_at)
+            }
+        }
+    }
+
+    /// At the first frame of a chunk, told of by a word at `read_at`. If its
+    /// return address lies at `sp - 8` too, that place says all about what is
+    /// outside of it, as for any frame.
+    fn arrive(&mut self, sp: u64, return_address: u64, read_at: u64) -> Next {
+        if sp < 8 || !sp.is_multiple_of(8) || sp > self.highest {
+            return done(End::Broken);
+        }
+        self.enter_chunk(sp);
+        let direct = self.memory.word(sp - 8) == Some(return_address);
+        let at = if direct { sp - 8 } else { read_at | INDIRECT };
+        Next::Frame(Frame { sp, return_address, at })
+    }
+
+    /// Chooses the held chunk that a chunk beginning at `sp` may meet: the one
+    /// around it, or else the nearest above it.
+    fn enter_chunk(&mut self, sp: u64) {
+        let address = sp.wrapping_sub(8);
+        let mut best = u64::MAX;
+        (self.floor, self.cursor) = (0, 0);
+        let mut end = self.passed;
+        let mut links = self.held.link_count;
+        for _ in 0..CHUNKS {
+            while links > 0 && self.held.link(links - 1).frames >= end {
+                links -= 1;
+            }
+            if end == 0 {
+                break;
+            }
+            let start = if links > 0 { self.held.link(links - 1).frames } else { 0 };
+            let distance = self.held.at(end - 1).saturating_sub(address);
+            if self.held.at(start) >= address && distance < best {
+                best = distance;
+                (self.floor, self.cursor) = (start, end);
+            }
+            if best == 0 {
+                break;
+            }
+            end = start;
+        }
+        let inside = self.held.at_or_above(self.floor..self.cursor, address);
+        self.cursor = self.floor + inside;
+    }
+
+    /// At the held frame `cursor - 1`: takes over what is still so.
+    #[inline(never)]
+    fn follow_held(&mut self) -> Next {
+        let met = self.cursor - 1;
+        match self.held.verify(self.memory, met) {
+            Ok(()) if self.previous != End::Cut => {
+                Next::Done(Found { kept: met + 1, end: self.previous })
+            }
+            // Where the previous walk was cut this one may be, unless it has
+            // become much shorter: else each would be all new.
+            Ok(()) if self.held.fresh + met + 1 >= self.max_frames / 2 => {
+                Next::Done(Found { kept: met + 1, end: End::Cut })
+            }
+            Ok(()) => self.resume(met, 0),
+            Err(changed) => self.resume(met, changed.same),
+        }
+    }
+
+    /// Takes over the held frames from `met` out to `same`, and goes on from
+    /// there by the tables.
+    fn resume(&mut self, met: usize, same: usize) -> Next {
+        self.passed = same;
+        let mut from = same;
+        // An indirect frame's stack pointer is not known; `met` is none.
+        while from < met && self.held.at(from) & INDIRECT != 0 {
+            from += 1;
+        }
+        if from < met && !self.held.spill(met, from + 1) {
+            return done(End::Cut);
+        }
+        let at = self.held.at(from);
+        let return_address = self.held.code(from);
+        let sp = at.wrapping_add(8);
+        self.enter_chunk(sp);
+        Next::Frame(Frame { sp, return_address, at })
+    }
+
+    /// Sees to it that there are at most `max_frames`. When frames were added to
+    /// held ones, a quarter of the room is made, so that the next walks can share
+    /// what is left.
+    fn trimmed(self, found: Found) -> Found {
+        if self.held.fresh + found.kept <= self.max_frames {
+            if found.end == End::Cut && found.kept == 0 {
+                self.held.cut(self.held.fresh);
+            }
+            return found;
+        }
+        let room = self.max_frames - self.max_frames / 4;
+        if let Some(missing) = room.checked_sub(self.held.fresh)
+            && missing > 0
+        {
+            // There is room for it: `room` is less than `max_frames`.
+            self.held.spill(found.kept - 1, found.kept - missing);
+        }
+        self.held.cut(room);
+        Found { kept: 0, end: End::Cut }
+    }
+}
+
+const fn done(end: End) -> Next {
+    Next::Done(Found { kept: 0, end })
+}

@@ -1,0 +1,291 @@
+//! The walk against a machine that knows its own stack.
+
+mod machine;
+
+use proptest::prelude::*;
+
+use super::super::paint::stack_used;
+use super::*;
+use machine::{CODES, Format, LATE, Machine};
+
+#[derive(Clone, Debug)]
+enum Action {
+    Push { code: usize, times: usize },
+    PushLate,
+    Pop(usize),
+    Callback { boundary: usize, gap: u64, region: Option<u64> },
+    Swap { depth: usize, code: usize },
+    Dirty(usize),
+    Recall(usize),
+    AddLate,
+    Label(Option<u64>),
+}
+
+fn action() -> impl Strategy<Value = Action> {
+    prop_oneof![
+        6 => (0..CODES.len(), 1..5_usize).prop_map(|(code, times)| Action::Push { code, times }),
+        1 => Just(Action::PushLate),
+        4 => (1..9_usize).prop_map(Action::Pop),
+        3 => (0..2_usize, 0..4_u64, prop::option::of(0..5_u64))
+            .prop_map(|(boundary, gap, region)| Action::Callback { boundary, gap, region }),
+        2 => (any::<usize>(), 0..CODES.len())
+            .prop_map(|(depth, code)| Action::Swap { depth, code }),
+        1 => any::<usize>().prop_map(Action::Dirty),
+        2 => any::<usize>().prop_map(Action::Recall),
+        1 => Just(Action::AddLate),
+        1 => prop::option::of(1..3_u64).prop_map(Action::Label),
+    ]
+}
+
+fn format() -> impl Strategy<Value = Format> {
+    prop_oneof![
+        Just(Format::Neutral),
+        Just(Format::NeutralHidden),
+        Just(Format::Ocaml4),
+        Just(Format::Ocaml5)
+    ]
+}
+
+fn act(machine: &mut Machine, label: &mut Option<u64>, action: &Action) {
+    match *action {
+        Action::Push { code, times } => (0..times).for_each(|_| machine.push(CODES[code])),
+        Action::PushLate => machine.push(LATE),
+        Action::Pop(count) => machine.pop(count),
+        Action::Callback { boundary, gap, region } => machine.callback(boundary, gap, region),
+        Action::Swap { depth, code } => machine.swap(depth, CODES[code]),
+        Action::Dirty(depth) => machine.dirty(depth),
+        Action::Recall(depth) => machine.recall(depth),
+        Action::AddLate => machine.add_late(),
+        Action::Label(new) => *label = new,
+    }
+}
+
+fn walker(max_frames: usize) -> Walker<Vec<u64>> {
+    // Garbage, as the storage's state must not matter.
+    let storage = vec![0x5001; Walker::<Vec<u64>>::words(max_frames)];
+    Walker::new(storage, max_frames).expect("as large as asked for")
+}
+
+/// What the receiver of the walks has made of them.
+struct Receiver {
+    stack: Vec<u64>,
+    /// Whether the last walk reached it.
+    in_step: bool,
+}
+
+impl Receiver {
+    fn receive(&mut self, walk: &Walk<'_>) {
+        self.stack.truncate(walk.prefix);
+        assert_eq!(self.stack.len(), walk.prefix);
+        self.stack.extend(walk.fresh);
+    }
+}
+
+fn common(a: &[u64], b: &[u64]) -> usize {
+    a.iter().zip(b).take_while(|(a, b)| a == b).count()
+}
+
+/// A label's code; no frame has it.
+fn label_code(label: Option<u64>) -> Option<u64> {
+    label.map(|label| label << 40)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(600))]
+
+    #[test]
+    fn walks_find_what_the_machine_has(
+        format in format(),
+        actions in prop::collection::vec((action(), 0..4_u8), 1..80),
+    ) {
+        let mut machine = Machine::new(format);
+        let mut walker = walker(1000);
+        let mut receiver = Receiver { stack: Vec::new(), in_step: true };
+        let mut label = None;
+        for (action, weight) in actions {
+            act(&mut machine, &mut label, &action);
+            if weight == 0 {
+                continue;
+            }
+            let walk =
+                walker.walk_in(&machine.memory, &machine.tables, machine.start(), label_code(label));
+            let expected: Vec<_> = label_code(label).into_iter().chain(machine.codes()).collect();
+            let known = if machine.is_known() { End::Complete } else { End::Unknown };
+            prop_assert_eq!(walk.end, known);
+            prop_assert_eq!(walk.depth(), expected.len());
+            let shared = common(&receiver.stack, &expected);
+            if receiver.in_step {
+                prop_assert_eq!(walk.prefix, shared);
+            }
+            prop_assert!(walk.prefix <= shared);
+            if weight == 1 {
+                let prefix = walk.prefix;
+                walker.rewind(prefix);
+                receiver.in_step = false;
+            } else {
+                receiver.receive(&walk);
+                receiver.in_step = true;
+                prop_assert_eq!(&receiver.stack, &expected);
+            }
+        }
+    }
+
+    #[test]
+    fn cut_walks_find_the_innermost_frames(
+        format in format(),
+        max_frames in 4..20_usize,
+        actions in prop::collection::vec(action(), 1..80),
+    ) {
+        let mut machine = Machine::new(format);
+        let mut walker = walker(max_frames);
+        let mut receiver = Receiver { stack: Vec::new(), in_step: true };
+        let mut label = None;
+        for action in actions {
+            act(&mut machine, &mut label, &action);
+            let walk = walker.walk_in(&machine.memory, &machine.tables, machine.start(), None);
+            receiver.receive(&walk);
+            let all = machine.codes();
+            let depth = walk.depth();
+            prop_assert!(depth <= max_frames);
+            prop_assert_eq!(&receiver.stack[..], &all[all.len() - depth..]);
+            if walk.end == End::Cut {
+                prop_assert!(depth >= max_frames / 2);
+            } else {
+                prop_assert_eq!(depth, all.len());
+            }
+        }
+    }
+
+    #[test]
+    fn accepted_walks_are_compared_by_code(
+        stacks in prop::collection::vec(prop::collection::vec(1..4_u64, 0..12), 1..20),
+    ) {
+        let mut walker = walker(8);
+        let mut receiver = Receiver { stack: Vec::new(), in_step: true };
+        for stack in stacks {
+            let mut innermost_first: Vec<_> = stack.iter().rev().copied().collect();
+            let walk = walker.accept(&mut innermost_first, None);
+            let expected = &stack[stack.len().saturating_sub(8)..];
+            prop_assert_eq!(walk.end == End::Cut, stack.len() > 8);
+            prop_assert_eq!(walk.prefix, common(&receiver.stack, expected));
+            receiver.receive(&walk);
+            prop_assert_eq!(&receiver.stack[..], expected);
+        }
+    }
+}
+
+/// How many held frames the next walk keeps without looking them up.
+fn kept(walker: &mut Walker<Vec<u64>>, machine: &Machine) -> usize {
+    let (frames, links) = (walker.frames, walker.links);
+    let mut held =
+        Held::divide(&mut walker.storage, walker.max_frames, frames, links).expect("large enough");
+    Pass::new(&machine.memory, &machine.tables, &mut held, 1000, walker.end)
+        .run(machine.start())
+        .kept
+}
+
+#[test]
+fn unchanged_frames_are_met_in_every_format() {
+    for format in [Format::Neutral, Format::NeutralHidden, Format::Ocaml4, Format::Ocaml5] {
+        for region in [None, Some(3)] {
+            let mut machine = Machine::new(format);
+            let mut walker = walker(1000);
+            (0..30).for_each(|_| machine.push(CODES[0]));
+            machine.callback(0, 2, region);
+            (0..10).for_each(|_| machine.push(CODES[3]));
+            walker.walk_in(&machine.memory, &machine.tables, machine.start(), None);
+            let shown = usize::from(format == Format::Neutral);
+            assert_eq!(kept(&mut walker, &machine), 40 + 2 * shown, "{format:?} {region:?}");
+            machine.pop(5);
+            (0..5).for_each(|_| machine.push(CODES[4]));
+            assert_eq!(kept(&mut walker, &machine), 35 + 2 * shown, "{format:?} {region:?}");
+            // Another fiber, or callback, from the same caller.
+            machine.pop(11);
+            machine.callback(1, 3, region.map(|_| 1));
+            machine.push(CODES[4]);
+            assert_eq!(kept(&mut walker, &machine), 30 + shown, "{format:?} {region:?}");
+        }
+    }
+}
+
+#[test]
+fn frames_whose_address_is_in_the_link_alone_are_held_too() {
+    for format in [Format::Neutral, Format::Ocaml4] {
+        let mut machine = Machine::new(format);
+        let mut walker = walker(1000);
+        (0..30).for_each(|_| machine.push(CODES[0]));
+        machine.callback(0, 2, None);
+        machine.push(CODES[3]);
+        machine.dirty(0);
+        walker.walk_in(&machine.memory, &machine.tables, machine.start(), None);
+        assert_eq!(kept(&mut walker, &machine), machine.codes().len());
+    }
+}
+
+#[test]
+fn a_change_far_out_is_seen() {
+    let mut machine = Machine::new(Format::Ocaml4);
+    let mut walker = walker(1000);
+    (0..100).for_each(|_| machine.push(CODES[0]));
+    walker.walk_in(&machine.memory, &machine.tables, machine.start(), None);
+    machine.swap(50, CODES[1]);
+    let walk = walker.walk_in(&machine.memory, &machine.tables, machine.start(), None);
+    assert_eq!((walk.prefix, walk.fresh.len()), (50, 50));
+    assert_eq!(walk.fresh, &machine.codes()[50..]);
+}
+
+#[test]
+fn senseless_starts_end_at_once() {
+    let machine = Machine::new(Format::Neutral);
+    let mut walker = walker(1000);
+    let mut walk = |return_address, sp, limit| {
+        let start = Start { return_address, sp, limit };
+        let walk = walker.walk_in(&machine.memory, &machine.tables, start, None);
+        (walk.depth(), walk.end)
+    };
+    assert_eq!(walk(0, 0, 0), (0, End::Complete));
+    assert_eq!(walk(0x5001, 0, 0), (0, End::Broken));
+    assert_eq!(walk(0x5001, 0x10_0004, 0), (0, End::Broken));
+    assert_eq!(walk(0x9999, 0x10_0008, 0), (0, End::Unknown));
+    assert_eq!(walk(0x5001, u64::MAX - 7, 0), (1, End::Broken));
+    assert_eq!(walk(0x5001, 0x10_0008, 0x10_0010), (1, End::Broken));
+}
+
+#[test]
+fn a_crossing_that_leads_back_to_itself_ends() {
+    let mut machine = Machine::new(Format::NeutralHidden);
+    machine.callback(0, 0, None);
+    let start = machine.start();
+    let at = usize::try_from((start.sp - machine.memory.base) / 8).expect("in memory");
+    machine.memory.words[at] = start.sp;
+    machine.memory.words[at + 1] = start.return_address;
+    let mut walker = walker(100);
+    for _ in 0..3 {
+        let walk = walker.walk_in(&machine.memory, &machine.tables, start, None);
+        assert_eq!((walk.depth(), walk.end), (0, End::Cut));
+    }
+}
+
+#[test]
+fn a_walk_needs_little_stack() {
+    let mut machine = Machine::new(Format::Ocaml4);
+    (0..30).for_each(|_| machine.push(CODES[0]));
+    machine.callback(0, 2, None);
+    (0..30).for_each(|_| machine.push(CODES[3]));
+    let mut walker = walker(1000);
+    walker.walk_in(&machine.memory, &machine.tables, machine.start(), None);
+    machine.swap(40, CODES[4]);
+    let used = stack_used(&mut || {
+        walker.walk_in(&machine.memory, &machine.tables, machine.start(), None);
+    });
+    println!("stack used by a walk: {used} bytes");
+    let allowed = if cfg!(debug_assertions) { 8 << 10 } else { 1024 };
+    assert!(used <= allowed, "{used} bytes");
+}
+
+#[test]
+fn storage_that_is_too_small_is_refused() {
+    let words = Walker::<Vec<u64>>::words(100);
+    assert!(Walker::new(vec![0; words - 1], 100).is_none());
+    assert!(Walker::new(vec![0; words], 100).is_some());
+}
