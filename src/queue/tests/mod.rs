@@ -1,0 +1,9 @@
+//! Tests of the whole protocol. With `--cfg loom` those that try every meeting
+//! of threads, else those with real threads.
+
+#[cfg(loom)]
+mod interleavings;
+#[cfg(not(loom))]
+mod single;
+#[cfg(not(loom))]
+mod stress;
