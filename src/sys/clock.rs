@@ -59,7 +59,7 @@ impl Slope {
     }
 }
 
-/// A line that holds from its start to the next segment's.
+/// A line that holds from behind its start to the next segment's.
 #[derive(Clone, Copy, Debug)]
 struct Segment {
     start: Pair,
@@ -150,7 +150,9 @@ impl<S: Source> Clock<S> {
         if self.is_ahead(ticks) {
             self.observe();
         }
-        let ns = match self.segments.iter().rev().find(|segment| segment.start.ticks <= ticks) {
+        // A stamp of the very tick of an observation may have been converted
+        // before it, so it lies on the line before.
+        let ns = match self.segments.iter().rev().find(|segment| segment.start.ticks < ticks) {
             // Even now in the future: stamped before the counter was set back.
             Some(segment) if self.is_ahead(ticks) => segment.start.ns,
             Some(segment) => segment.ns(ticks),

@@ -41,7 +41,7 @@ impl Ticks {
     }
 }
 
-/// Bit 8 of edx of leaf 0x8000_0007 (AMD64 manual volume 3, Intel SDM volume 2).
+/// Bit 8 of edx of leaf `0x8000_0007` (AMD64 manual volume 3, Intel SDM volume 2).
 #[cfg(target_arch = "x86_64")]
 fn counter_is_invariant() -> bool {
     use core::arch::x86_64::__cpuid;

@@ -38,7 +38,7 @@ impl Source for Machine {
     fn ticks(&mut self) -> u64 {
         self.readings += 1;
         if let Some((every, ns)) = self.preempted
-            && self.readings % every == 0
+            && self.readings.is_multiple_of(every)
         {
             self.pass(ns);
         }

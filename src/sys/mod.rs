@@ -2,7 +2,7 @@
 //!
 //! | module | job | runs on |
 //! |---|---|---|
-//! | `clock` | time stamps for mutators, and their conversion to wall-clock time | both |
+//! | `clock`, `clock_source` | time stamps for mutators, and their conversion to wall-clock time | both |
 //! | `memory` | arrays in anonymous mappings, never from malloc | both |
 //! | `futex` | the doorbell that wakes a sleeping thread | both |
 //! | `errno` | keeps the host's `errno` as it was | mutators |
@@ -23,4 +23,6 @@ pub(crate) mod futex;
 pub(crate) mod memory;
 pub(crate) mod name;
 pub(crate) mod output;
+#[cfg(test)]
+pub(crate) mod testing;
 pub(crate) mod thread;

@@ -37,7 +37,7 @@ fn produce(mut producer: Producer) {
 /// Mostly short, now and then a long one.
 fn record_len(sizes: &mut Random) -> usize {
     let draw = sizes.next_u32() as usize;
-    2 + if draw % 64 == 0 { draw / 64 % 60 } else { draw / 64 % 8 }
+    2 + if draw.is_multiple_of(64) { draw / 64 % 60 } else { draw / 64 % 8 }
 }
 
 /// What the consumer expects of a lane.
