@@ -4,9 +4,11 @@
 //! What must grow under a hook lives here instead, and growing is one `mremap`.
 //! Pages that were never touched cost nothing, so capacities may be generous.
 //!
-//! Nothing here panics or unwinds; a refused mapping is `None` or `false`.
+//! Nothing here panics or unwinds; a refused mapping is `None` or `false`, and
+//! `errno` is kept.
 #![allow(unsafe_code, reason = "owns memory that it maps and unmaps itself")]
 
+use super::errno::KeepErrno;
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
@@ -130,6 +132,7 @@ impl<T: Copy> Mapped<T> {
         let (Some(old), Some(new)) = (bytes_of::<T>(self.capacity), bytes_of::<T>(capacity)) else {
             return false;
         };
+        let _keep = KeepErrno::new();
         // SAFETY: the mapping has `old` bytes, is ours, and nobody borrows it.
         let moved =
             unsafe { libc::mremap(self.start.as_ptr().cast(), old, new, libc::MREMAP_MAYMOVE) };
@@ -205,6 +208,7 @@ fn bytes_of<T>(len: usize) -> Option<usize> {
 }
 
 fn map(bytes: usize) -> Option<NonNull<u8>> {
+    let _keep = KeepErrno::new();
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
     let access = libc::PROT_READ | libc::PROT_WRITE;
     // SAFETY: a fresh anonymous mapping touches no memory in use.
