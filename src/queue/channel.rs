@@ -17,11 +17,14 @@ pub(super) struct Lane {
     /// A [`Current`](super::current::Current). Written by the producer, and by
     /// the consumer only to claim.
     pub(super) current: AtomicU64,
+    /// The number of the last buffer that is read and recycled. Written by the
+    /// consumer; decides about room only, so its order does not matter.
+    pub(super) finished: AtomicU64,
     /// Whether a producer exists.
     pub(super) taken: AtomicBool,
 }
 
-// SAFETY: an atomic zero and an atomic false, neither of which needs a drop.
+// SAFETY: atomic zeros and an atomic false, none of which needs a drop.
 unsafe impl Zeroable for Lane {}
 
 /// See the [module](super).

@@ -26,6 +26,9 @@
 //! has read and recycled that buffer already. A number above it means that the
 //! expected buffer is in `fulls`: it was pushed before the word was stored.
 //!
+//! The last eighth of the pool is for lanes of which nothing waits to be read, so
+//! a lane that the writer holds up cannot starve the one it waits for.
+//!
 //! Every buffer is in exactly one place: `empties`, a lane, `fulls`, or the
 //! consumer's hands. Both queues have room for all, so pushing never fails.
 //!

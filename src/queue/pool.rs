@@ -67,6 +67,11 @@ impl Pool {
         self.buffers.div_ceil(4)
     }
 
+    /// An eighth of the buffers: kept for lanes that have none waiting to be read.
+    pub(super) fn reserve(&self) -> usize {
+        self.buffers / 8
+    }
+
     /// The place of words `from..from + count` of a buffer, if it has them.
     fn place(&self, index: u16, from: usize, count: usize) -> Option<(usize, *mut u64)> {
         if from.checked_add(count)? > self.buffer_words {

@@ -189,14 +189,31 @@ impl Producer {
         }
     }
 
-    /// Takes an empty buffer, claimed; false if there is none.
+    /// Takes an empty buffer, claimed; false if there is none for this lane.
     fn take(&mut self) -> bool {
+        if self.must_leave_rest() {
+            return false;
+        }
         let Some(index) = self.channel.pool.empties.pop() else { return false };
         self.current = Current::fresh(self.current.number() + 1, index);
         self.reserved = 0;
         self.store();
         self.hold = Hold::Claimed;
         true
+    }
+
+    /// Whether the last empty buffers are for others.
+    ///
+    /// The writer may have to hold up a lane until it sees an event of another
+    /// one. If the lane held up could take the whole pool meanwhile, the other
+    /// could not write that event.
+    fn must_leave_rest(&self) -> bool {
+        let pool = &self.channel.pool;
+        let read = self.slot().map_or(0, |lane| lane.finished.load(Ordering::Relaxed));
+        read < self.current.number()
+            && self.channel.used.load(Ordering::Relaxed) > 1
+            && pool.reserve() > 0
+            && pool.empties.len() <= pool.reserve()
     }
 
     #[inline]

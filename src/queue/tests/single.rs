@@ -163,6 +163,24 @@ fn more_lanes_than_buffers_get_on_with_each_other() {
 }
 
 #[test]
+fn a_lane_that_is_held_up_leaves_room_for_others() {
+    let (channel, mut consumer) = Channel::with_buffer_words(16, 1).unwrap();
+    let mut alone = channel.producer().unwrap();
+    let fill = |producer: &mut Producer| (0..).take_while(|&i| put(producer, &[i]).is_ok()).count();
+    assert_eq!(fill(&mut alone), 16, "there are no others");
+    take_all(&mut consumer, 0);
+    let (mut held_up, mut other) = (alone, channel.producer().unwrap());
+    assert_eq!(fill(&mut held_up), 14);
+    put(&mut other, &[1]).unwrap();
+    assert_eq!(put(&mut other, &[2]), Err(Refusal::NoBuffer));
+    assert_eq!(take_all(&mut consumer, 1), [1]);
+    put(&mut other, &[2]).unwrap();
+    assert_eq!(put(&mut held_up, &[0]), Err(Refusal::NoBuffer));
+    assert_eq!(take_all(&mut consumer, 0).len(), 14);
+    put(&mut held_up, &[0]).unwrap();
+}
+
+#[test]
 fn nothing_is_taken_while_there_is_enough_or_something_unread() {
     let (channel, mut consumer) = Channel::with_buffer_words(2, 8).unwrap();
     let mut producer = channel.producer().unwrap();
