@@ -87,7 +87,7 @@ mod simulated {
     }
 
     #[derive(Clone, Copy, Debug)]
-    pub(in crate::queue) struct Ticket;
+    pub(crate) struct Ticket;
 
     /// Nobody sleeps here: the futex is not loom's.
     #[derive(Debug, Default)]
