@@ -12,7 +12,9 @@ use std::hint::black_box;
 use std::ptr::null;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use stack::{End, FrameTables, NeutralFrame, Start, Walker};
+use stack::formats::neutral::NeutralFrame;
+use stack::walk::End;
+use stack::{FrameTables, Outer, Start, Walker};
 
 const NO_PLACE: u32 = u32::MAX;
 const BOUNDARY: u32 = u32::MAX;
@@ -87,7 +89,7 @@ fn walker() -> Walker<Vec<u64>> {
 
 fn walk(walker: &mut Walker<Vec<u64>>, tables: &FrameTables, stack: &Stack) -> (usize, usize) {
     // SAFETY: a stack as the tables describe it.
-    let walk = unsafe { walker.walk(tables, stack.start(), None) };
+    let walk = unsafe { walker.walk(tables, stack.start(), Outer::default()) };
     assert!(walk.end == End::Complete);
     (walk.prefix, walk.fresh.len())
 }

@@ -24,7 +24,7 @@
 /// This package's version, as `Cargo.toml` has it.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-mod abi;
+pub mod abi;
 mod blocks;
 mod queue;
 mod sampling;

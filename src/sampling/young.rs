@@ -30,6 +30,17 @@ impl YoungSamples {
     /// No heap yet.
     pub(crate) const NONE: YoungSamples = YoungSamples { next_end: 0, start: 0 };
 
+    /// The same heap after what went by was not counted: the next hit finds out
+    /// where the pointer is.
+    pub(crate) fn lost_count(start: usize) -> YoungSamples {
+        YoungSamples { next_end: usize::MAX, start }
+    }
+
+    /// Whether there is a heap.
+    pub(crate) fn is_set(&self) -> bool {
+        self.start != 0
+    }
+
     /// Where the runtime's limit belongs: an allocation that ends below it is
     /// sampled, or does not fit.
     pub(crate) fn limit(&self) -> usize {

@@ -10,9 +10,7 @@
 //! Everything but adding tables and refreshing modules runs on mutators inside
 //! hooks: no malloc, no locks, no panics, no system calls, little stack.
 
-#![expect(dead_code, unused_imports, reason = "wired by the lead")]
-
-mod formats;
+pub(crate) mod formats;
 mod memory;
 pub(crate) mod native;
 #[cfg(test)]
@@ -21,6 +19,6 @@ mod slots;
 pub(crate) mod table;
 pub(crate) mod walk;
 
-pub(crate) use formats::neutral::{NeutralFrame, Place};
-pub(crate) use table::{FrameTables, OcamlVersion, Source, TableDefect};
-pub(crate) use walk::{End, Start, Walk, Walker};
+pub(crate) use formats::neutral::Place;
+pub(crate) use table::{FrameTables, OcamlVersion, Source};
+pub(crate) use walk::{Outer, Start, Walker};

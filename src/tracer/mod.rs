@@ -1,1 +1,40 @@
-//! tracer: the session.
+//! The session: one trace of this process, from start to stop.
+//!
+//! - `options`, `environment`: what is asked for.
+//! - `session`: the trace as a whole; `state`: whether it goes on; `book`: who
+//!   takes part; `counters`: what is counted.
+//! - `mutator`, `recorder`, `stacks`: what hooks do, from a sample to records in
+//!   the event buffer.
+//! - `locate`, `labels`, `info`: what the writer thread needs to know.
+//! - `process`: one session at a time; `exit` and `fork`.
+//!
+//! Hooks run in `mutator`, `recorder` and `stacks`; the writer thread in
+//! `locate`; everything else on the host's threads outside of hooks.
+
+#![allow(unsafe_code, reason = "walks the host's stack, registers handlers of exit and fork")]
+
+mod book;
+mod counted;
+mod counters;
+mod environment;
+mod failure;
+mod info;
+mod labels;
+mod locate;
+mod message;
+mod mutator;
+mod options;
+mod process;
+mod recorder;
+mod session;
+mod stacks;
+mod state;
+
+pub(crate) use environment::options_from_environment;
+pub(crate) use failure::Failure;
+pub(crate) use message::say;
+pub(crate) use mutator::Mutator;
+pub(crate) use options::{Follow, Locator, Options, WhenFull};
+pub(crate) use process::{start, turn_off_after_panic};
+pub(crate) use session::Session;
+pub(crate) use stacks::{Place, Way};

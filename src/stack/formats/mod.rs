@@ -4,7 +4,7 @@
 //! in the host's record what the debug information of a return address is.
 //! Parsing runs on whatever thread adds a table, never inside a hook.
 
-pub(super) mod neutral;
+pub(crate) mod neutral;
 pub(super) mod ocaml;
 
 /// How to get from a frame to its caller, packed in a word.
@@ -41,6 +41,9 @@ pub(super) struct Entry {
 /// No code lies below this address (`CAMLassert(d->retaddr >= 4096)`,
 /// `runtime/frame_descriptors.c`, OCaml 5.3.0).
 pub(super) const LOWEST_CODE: u64 = 4096;
+
+/// Codes from here on are not the host's.
+pub(super) const HIGHEST_CODE: u64 = 1 << 60;
 
 /// More return addresses than any table has: a greater count is garbage.
 pub(super) const MAX_COUNT: u64 = 1 << 26;

@@ -5,7 +5,9 @@
 use core::ffi::c_char;
 
 use super::super::table::TableDefect;
-use super::{CROSS_NEUTRAL, CROSS_NEUTRAL_HIDDEN, Entry, LOWEST_CODE, MAX_COUNT, Step};
+use super::{
+    CROSS_NEUTRAL, CROSS_NEUTRAL_HIDDEN, Entry, HIGHEST_CODE, LOWEST_CODE, MAX_COUNT, Step,
+};
 
 /// `HEAPTAP_FRAME_BOUNDARY`.
 pub(crate) const BOUNDARY: u32 = u32::MAX;
@@ -93,7 +95,7 @@ pub(in crate::stack) unsafe fn parse(
 
 fn step(frame: NeutralFrame, places: u32) -> Result<Step, TableDefect> {
     let return_address = frame.return_address as u64;
-    if return_address < LOWEST_CODE {
+    if !(LOWEST_CODE..HIGHEST_CODE).contains(&return_address) {
         return Err(TableDefect::ReturnAddress(return_address));
     }
     if frame.place != NO_PLACE && frame.place >= places {

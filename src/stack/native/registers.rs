@@ -14,6 +14,9 @@ pub(crate) struct Registers {
 }
 
 impl Registers {
+    /// Of no function: nothing is found from there.
+    pub(crate) const NONE: Registers = Registers { pc: 0, sp: 0, bp: 0 };
+
     /// Those of the function this is inlined into.
     #[inline(always)]
     pub(crate) fn capture() -> Self {

@@ -25,6 +25,9 @@ const BATCH: usize = 8;
 pub(super) const CACHE: usize = 1024;
 pub(super) const CACHE_SET: usize = 4;
 
+/// Codes in front of the frames: a label and a mark.
+pub(super) const OUTER: usize = 2;
+
 const PAGE_SHIFT: u32 = 12;
 
 /// A link, read.
@@ -41,7 +44,7 @@ const fn link_room(max_frames: usize) -> usize {
 
 /// How many words of storage a walker of so many frames needs.
 pub(super) const fn words(max_frames: usize) -> usize {
-    CACHE_SET * CACHE + 4 * max_frames + 1 + 2 * LINK * link_room(max_frames)
+    CACHE_SET * CACHE + 4 * max_frames + OUTER + 2 * LINK * link_room(max_frames)
 }
 
 /// Why the held frames are not all as they were.
@@ -55,7 +58,7 @@ pub(super) struct Changed {
 pub(super) struct Held<'a> {
     pub(super) cache: &'a mut [u64],
     at: &'a mut [u64],
-    /// `codes[0]` is for the label, frame `i` is at `i + 1`.
+    /// The first [`OUTER`] are for what is no frame; frame `i` is behind them.
     codes: &'a mut [u64],
     links: &'a mut [u64],
     max_frames: usize,
@@ -77,13 +80,13 @@ impl<'a> Held<'a> {
     ) -> Option<Self> {
         let (cache, rest) = storage.split_at_mut_checked(CACHE_SET * CACHE)?;
         let (at, rest) = rest.split_at_mut_checked(2 * max_frames)?;
-        let (codes, rest) = rest.split_at_mut_checked(2 * max_frames + 1)?;
+        let (codes, rest) = rest.split_at_mut_checked(2 * max_frames + OUTER)?;
         let links = rest.get_mut(..2 * LINK * link_room(max_frames))?;
         let (fresh, fresh_links) = (0, 0);
         Some(Self { cache, at, codes, links, max_frames, frames, link_count, fresh, fresh_links })
     }
 
-    /// The label and the frames, for whoever reads the result.
+    /// Room for [`OUTER`] codes, and the frames, for whoever reads the result.
     pub(super) fn codes(self) -> &'a mut [u64] {
         self.codes
     }
@@ -95,7 +98,7 @@ impl<'a> Held<'a> {
 
     #[inline(always)]
     pub(super) fn code(&self, frame: usize) -> u64 {
-        self.codes.get(frame + 1).copied().unwrap_or(0)
+        self.codes.get(frame + OUTER).copied().unwrap_or(0)
     }
 
     pub(super) fn link(&self, index: usize) -> Link {
@@ -126,7 +129,7 @@ impl<'a> Held<'a> {
             return false;
         }
         let index = 2 * self.max_frames - 1 - self.fresh;
-        let (Some(a), Some(c)) = (self.at.get_mut(index), self.codes.get_mut(index + 1)) else {
+        let (Some(a), Some(c)) = (self.at.get_mut(index), self.codes.get_mut(index + OUTER)) else {
             return false;
         };
         *a = at;
@@ -208,7 +211,7 @@ impl<'a> Held<'a> {
     ) -> Option<usize> {
         let changed = |(at, code): (&u64, &u64)| memory.again(*at) != *code;
         let (at_rest, at) = self.at.get(part.clone())?.as_rchunks::<BATCH>();
-        let codes = self.codes.get(part.start + 1..part.end + 1)?;
+        let codes = self.codes.get(part.start + OUTER..part.end + OUTER)?;
         let (codes_rest, codes) = codes.as_rchunks::<BATCH>();
         let mut end = part.end;
         for (at, codes) in at.iter().zip(codes).rev() {
@@ -242,9 +245,9 @@ impl<'a> Held<'a> {
     /// How many codes the walk shares with the `codes` held before it, of which
     /// it keeps the outermost `kept`.
     pub(super) fn common(&self, kept: usize, codes: usize) -> usize {
-        let start = 2 * self.max_frames - self.fresh + 1;
+        let start = 2 * self.max_frames - self.fresh + OUTER;
         let fresh = self.codes.get(start..).unwrap_or(&[]);
-        let held = self.codes.get(kept + 1..codes + 1).unwrap_or(&[]);
+        let held = self.codes.get(kept + OUTER..codes + OUTER).unwrap_or(&[]);
         kept + fresh.iter().zip(held).take_while(|(new, old)| new == old).count()
     }
 
@@ -265,7 +268,7 @@ impl<'a> Held<'a> {
         // In range as `push` saw to it; an empty range is always so.
         let start = 2 * self.max_frames - self.fresh;
         self.at.copy_within(start.., kept);
-        self.codes.copy_within(start + 1.., kept + 1);
+        self.codes.copy_within(start + OUTER.., kept + OUTER);
         self.frames = total;
         self.link_count = kept_links + self.fresh_links;
         if self.link_count > room {

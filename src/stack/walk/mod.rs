@@ -30,7 +30,7 @@ mod tests;
 
 use super::memory::{Live, Memory};
 use super::table::FrameTables;
-use held::Held;
+use held::{Held, OUTER};
 use pass::Pass;
 
 /// Where a walk begins.
@@ -55,6 +55,28 @@ pub(crate) enum End {
     Unknown,
     /// At a word that makes no sense.
     Broken,
+}
+
+/// Codes that go in front of the frames, as if they were frames; 0 for none.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Outer {
+    /// The outermost: what the mutator is doing.
+    pub(crate) label: u64,
+    /// In place of the frames beyond the limit.
+    pub(crate) cut: u64,
+    /// In place of frames that could not be found.
+    pub(crate) unknown: u64,
+}
+
+impl Outer {
+    fn codes(self, end: End) -> [u64; OUTER] {
+        let mark = match end {
+            End::Complete => 0,
+            End::Cut => self.cut,
+            End::Unknown | End::Broken => self.unknown,
+        };
+        [self.label, mark]
+    }
 }
 
 /// A stack, as what it shares with the previous one and what is new.
@@ -84,8 +106,8 @@ pub(crate) struct Walker<S> {
     frames: usize,
     links: usize,
     end: End,
-    /// The label that is the outermost frame, if there is one.
-    label: Option<u64>,
+    /// What was in front of the frames; 0 for nothing.
+    outer: [u64; OUTER],
     /// The receiver has no more than so many of the outermost frames.
     received: usize,
     /// Of the tables, at the previous walk.
@@ -101,13 +123,13 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> Walker<S> {
     /// `None` if the storage is too small. What is in it does not matter.
     pub(crate) fn new(mut storage: S, max_frames: usize) -> Option<Self> {
         Held::divide(storage.as_mut(), max_frames, 0, 0)?.cache.fill(0);
-        let (label, end) = (None, End::Complete);
+        let (outer, end) = ([0; OUTER], End::Complete);
         let (codes, frames, links, received, generation) = (0, 0, 0, 0, 0);
-        Some(Self { storage, max_frames, codes, frames, links, end, label, received, generation })
+        Some(Self { storage, max_frames, codes, frames, links, end, outer, received, generation })
     }
 
-    /// Walks the stack of the calling thread's mutator. With `label`, that code
-    /// is the outermost frame.
+    /// Walks the stack of the calling thread's mutator. What `outer` asks for is
+    /// in front of the frames.
     ///
     /// # Safety
     /// `start` is where the managed stack is, the tables describe the frames on
@@ -116,11 +138,11 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> Walker<S> {
         &mut self,
         tables: &FrameTables,
         start: Start,
-        label: Option<u64>,
+        outer: Outer,
     ) -> Walk<'_> {
         // SAFETY: the caller's promise.
         let live = unsafe { Live::new() };
-        self.walk_in(&live, tables, start, label)
+        self.walk_in(&live, tables, start, outer)
     }
 
     fn walk_in<M: Memory>(
@@ -128,7 +150,7 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> Walker<S> {
         memory: &M,
         tables: &FrameTables,
         start: Start,
-        label: Option<u64>,
+        outer: Outer,
     ) -> Walk<'_> {
         let generation = tables.generation();
         if generation != self.generation {
@@ -145,14 +167,19 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> Walker<S> {
         self.codes = found.kept + held.fresh;
         held.settle(found.kept);
         (self.frames, self.links, self.end) = (held.frames, held.link_count, found.end);
-        self.report(common, label)
+        self.report(common, outer)
     }
 
-    /// Takes over what the host's own walker found, and turns it around. At most
-    /// `max_frames` of the innermost codes are kept.
-    pub(crate) fn accept(&mut self, innermost_first: &mut [u64], label: Option<u64>) -> Walk<'_> {
+    /// Takes over what the host's own walker found of a stack of `depth` frames,
+    /// and turns it around. At most `max_frames` of the innermost codes are kept.
+    pub(crate) fn accept(
+        &mut self,
+        innermost_first: &mut [u64],
+        depth: usize,
+        outer: Outer,
+    ) -> Walk<'_> {
         let count = innermost_first.len().min(self.max_frames);
-        self.end = if count < innermost_first.len() { End::Cut } else { End::Complete };
+        self.end = if count < depth { End::Cut } else { End::Complete };
         let codes = innermost_first.get_mut(..count).unwrap_or(&mut []);
         codes.reverse();
         (self.frames, self.links) = (0, 0);
@@ -160,20 +187,23 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> Walker<S> {
         let Some(held) = Held::divide(storage, self.max_frames, 0, 0) else {
             return Walk { prefix: 0, fresh: &[], end: End::Broken };
         };
-        let held = held.codes().get_mut(1..).unwrap_or(&mut []);
+        let held = held.codes().get_mut(OUTER..).unwrap_or(&mut []);
         let old = held.get(..self.codes).unwrap_or(&[]);
         let common = old.iter().zip(&*codes).take_while(|(old, new)| old == new).count();
         held.iter_mut().zip(&*codes).skip(common).for_each(|(to, from)| *to = *from);
         self.codes = count;
-        self.report(common, label)
+        self.report(common, outer)
     }
 
     /// The result, now that `codes` codes are held of which `common` are shared.
-    fn report(&mut self, common: usize, label: Option<u64>) -> Walk<'_> {
-        let same_label = self.label == label;
-        self.label = label;
-        let labels = usize::from(label.is_some());
-        let shared = if same_label { common + labels } else { 0 };
+    fn report(&mut self, common: usize, outer: Outer) -> Walk<'_> {
+        let before = self.outer;
+        self.outer = outer.codes(self.end);
+        let is_code = |code: &&u64| **code != 0;
+        let outer = self.outer.iter().filter(is_code);
+        let same = before.iter().filter(is_code).eq(outer.clone());
+        let marks = outer.clone().count();
+        let shared = if same { common + marks } else { 0 };
         let prefix = shared.min(self.received);
         self.received = usize::MAX;
         let end = self.end;
@@ -182,15 +212,16 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> Walker<S> {
             Some(held) => held.codes(),
             None => &mut [],
         };
-        if let (Some(label), Some(first)) = (label, codes.first_mut()) {
-            *first = label;
+        let first = OUTER - marks;
+        for (place, code) in codes.iter_mut().skip(first).zip(outer) {
+            *place = *code;
         }
-        let all = codes.get(1 - labels..=self.codes).unwrap_or(&[]);
+        let all = codes.get(first..OUTER + self.codes).unwrap_or(&[]);
         Walk { prefix, fresh: all.get(prefix..).unwrap_or(&[]), end }
     }
 
     /// The receiver of the walks did not get the last one: of what is held, it
-    /// shares only the outermost `frames`, label included.
+    /// shares only the outermost `frames`, those of [`Outer`] included.
     pub(crate) fn rewind(&mut self, frames: usize) {
         self.received = self.received.min(frames);
     }

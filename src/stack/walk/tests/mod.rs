@@ -85,6 +85,13 @@ fn common(a: &[u64], b: &[u64]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
+fn labelled(label: Option<u64>) -> Outer {
+    Outer { label: label_code(label).unwrap_or(0), ..Outer::default() }
+}
+
+/// Stands for the frames beyond the limit; no frame has it.
+const CUT: u64 = 99 << 50;
+
 /// A label's code; no frame has it.
 fn label_code(label: Option<u64>) -> Option<u64> {
     label.map(|label| label << 40)
@@ -108,7 +115,7 @@ proptest! {
                 continue;
             }
             let walk =
-                walker.walk_in(&machine.memory, &machine.tables, machine.start(), label_code(label));
+                walker.walk_in(&machine.memory, &machine.tables, machine.start(), labelled(label));
             let expected: Vec<_> = label_code(label).into_iter().chain(machine.codes()).collect();
             let known = if machine.is_known() { End::Complete } else { End::Unknown };
             prop_assert_eq!(walk.end, known);
@@ -142,13 +149,19 @@ proptest! {
         let mut label = None;
         for action in actions {
             act(&mut machine, &mut label, &action);
-            let walk = walker.walk_in(&machine.memory, &machine.tables, machine.start(), None);
+            let marks = Outer { cut: CUT, ..labelled(label) };
+            let walk = walker.walk_in(&machine.memory, &machine.tables, machine.start(), marks);
+            let end = walk.end;
             receiver.receive(&walk);
             let all = machine.codes();
-            let depth = walk.depth();
+            let marks: Vec<_> =
+                label_code(label).into_iter().chain((end == End::Cut).then_some(CUT)).collect();
+            let (outer, frames) = receiver.stack.split_at(marks.len());
+            prop_assert_eq!(outer, marks);
+            let depth = frames.len();
             prop_assert!(depth <= max_frames);
-            prop_assert_eq!(&receiver.stack[..], &all[all.len() - depth..]);
-            if walk.end == End::Cut {
+            prop_assert_eq!(frames, &all[all.len() - depth..]);
+            if end == End::Cut {
                 prop_assert!(depth >= max_frames / 2);
             } else {
                 prop_assert_eq!(depth, all.len());
@@ -164,7 +177,7 @@ proptest! {
         let mut receiver = Receiver { stack: Vec::new(), in_step: true };
         for stack in stacks {
             let mut innermost_first: Vec<_> = stack.iter().rev().copied().collect();
-            let walk = walker.accept(&mut innermost_first, None);
+            let walk = walker.accept(&mut innermost_first, stack.len(), Outer::default());
             let expected = &stack[stack.len().saturating_sub(8)..];
             prop_assert_eq!(walk.end == End::Cut, stack.len() > 8);
             prop_assert_eq!(walk.prefix, common(&receiver.stack, expected));
@@ -193,7 +206,7 @@ fn unchanged_frames_are_met_in_every_format() {
             (0..30).for_each(|_| machine.push(CODES[0]));
             machine.callback(0, 2, region);
             (0..10).for_each(|_| machine.push(CODES[3]));
-            walker.walk_in(&machine.memory, &machine.tables, machine.start(), None);
+            walker.walk_in(&machine.memory, &machine.tables, machine.start(), Outer::default());
             let shown = usize::from(format == Format::Neutral);
             assert_eq!(kept(&mut walker, &machine), 40 + 2 * shown, "{format:?} {region:?}");
             machine.pop(5);
@@ -217,7 +230,7 @@ fn frames_whose_address_is_in_the_link_alone_are_held_too() {
         machine.callback(0, 2, None);
         machine.push(CODES[3]);
         machine.dirty(0);
-        walker.walk_in(&machine.memory, &machine.tables, machine.start(), None);
+        walker.walk_in(&machine.memory, &machine.tables, machine.start(), Outer::default());
         assert_eq!(kept(&mut walker, &machine), machine.codes().len());
     }
 }
@@ -227,9 +240,9 @@ fn a_change_far_out_is_seen() {
     let mut machine = Machine::new(Format::Ocaml4);
     let mut walker = walker(1000);
     (0..100).for_each(|_| machine.push(CODES[0]));
-    walker.walk_in(&machine.memory, &machine.tables, machine.start(), None);
+    walker.walk_in(&machine.memory, &machine.tables, machine.start(), Outer::default());
     machine.swap(50, CODES[1]);
-    let walk = walker.walk_in(&machine.memory, &machine.tables, machine.start(), None);
+    let walk = walker.walk_in(&machine.memory, &machine.tables, machine.start(), Outer::default());
     assert_eq!((walk.prefix, walk.fresh.len()), (50, 50));
     assert_eq!(walk.fresh, &machine.codes()[50..]);
 }
@@ -273,10 +286,10 @@ fn a_walk_needs_little_stack() {
     machine.callback(0, 2, None);
     (0..30).for_each(|_| machine.push(CODES[3]));
     let mut walker = walker(1000);
-    walker.walk_in(&machine.memory, &machine.tables, machine.start(), None);
+    walker.walk_in(&machine.memory, &machine.tables, machine.start(), Outer::default());
     machine.swap(40, CODES[4]);
     let used = stack_used(&mut || {
-        walker.walk_in(&machine.memory, &machine.tables, machine.start(), None);
+        walker.walk_in(&machine.memory, &machine.tables, machine.start(), Outer::default());
     });
     println!("stack used by a walk: {used} bytes");
     let allowed = if cfg!(debug_assertions) { 8 << 10 } else { 1024 };

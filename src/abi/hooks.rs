@@ -1,0 +1,150 @@
+//! Allocations: the hooks on a mutator's slow paths.
+//!
+//! None of them allocates with malloc, takes a lock, makes a system call (but
+//! for waiting when the writer has fallen behind) or needs more than 2 KiB of
+//! stack.
+
+use std::ffi::c_void;
+
+use heaptap_trace::Source;
+
+use crate::abi::guard::guard;
+use crate::abi::handle::{heaptap_mutator, with_mutator};
+use crate::abi::pointer::{check, write};
+use crate::abi::status::{HEAPTAP_STATUS_OPTION, Refused, heaptap_status};
+use crate::stack::native::Registers;
+
+/// The young pointer was set: at the start, and after each minor collection.
+///
+/// The young heap is filled from above: an allocation lowers the pointer, and
+/// takes its slow path if it is then below the limit. Install `*limit`, which
+/// is at least `young_start`, as that limit.
+///
+/// # Safety
+/// `mutator` is NULL or a handle that no other thread uses; `limit` is NULL or
+/// room for a pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn heaptap_young_renew(
+    mutator: *mut heaptap_mutator,
+    young_ptr: *mut c_void,
+    young_start: *mut c_void,
+    limit: *mut *mut c_void,
+) -> heaptap_status {
+    guard(|| {
+        check(limit)?;
+        let (pointer, start) = (young_ptr as usize, young_start as usize);
+        if start == 0 || start > pointer || !pointer.is_multiple_of(size_of::<usize>()) {
+            return Err(Refused(HEAPTAP_STATUS_OPTION));
+        }
+        // SAFETY: the host's promise.
+        let new = unsafe { with_mutator(mutator, |mutator, _| Ok(mutator.renew(pointer, start))) }?;
+        // SAFETY: the host's promise.
+        unsafe { write(limit, new as *mut c_void) }
+    })
+}
+
+/// What was just allocated went below the limit, but not below `young_start`.
+///
+/// `young_ptr` is where the pointer is now. `words` has the size in words,
+/// headers included, of each of the `count` blocks that were allocated together,
+/// in the order of their addresses from `young_ptr` on. Each word is sampled for
+/// itself, so each block gets the samples on its own words. Call it before the
+/// next allocation; headers and fields need not be written yet. Install
+/// `*limit`. With `HEAPTAP_STATUS_LOST` the limit is written too.
+///
+/// Costs some 150 ns for each sampled block, and a few ns for each frame.
+///
+/// # Safety
+/// The pointers are NULL or as described; no other thread uses the mutator.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn heaptap_young_hit(
+    mutator: *mut heaptap_mutator,
+    young_ptr: *mut c_void,
+    words: *const usize,
+    count: usize,
+    limit: *mut *mut c_void,
+) -> heaptap_status {
+    let registers = Registers::capture();
+    guard(|| {
+        check(limit)?;
+        check(words)?;
+        let pointer = young_ptr as usize;
+        if count > 1 << 16 || !pointer.is_multiple_of(size_of::<usize>()) {
+            return Err(Refused(HEAPTAP_STATUS_OPTION));
+        }
+        // SAFETY: checked, and by the host's promise so many numbers.
+        let words = unsafe { std::slice::from_raw_parts(words, count) };
+        // SAFETY: the host's promise.
+        let (new, outcome) = unsafe {
+            with_mutator(mutator, |mutator, _| Ok(mutator.young_hit(pointer, words, registers)?))
+        }?;
+        // SAFETY: the host's promise.
+        unsafe { write(limit, new as *mut c_void) }?;
+        Ok(outcome?)
+    })
+}
+
+/// The slow half of `heaptap_major_alloc`, which has just taken `words` off.
+///
+/// # Safety
+/// `mutator` is NULL or a handle that no other thread uses.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn heaptap_major_hit(
+    mutator: *mut heaptap_mutator,
+    block: *mut c_void,
+    words: usize,
+) -> heaptap_status {
+    let registers = Registers::capture();
+    // SAFETY: the host's promise.
+    guard(|| unsafe { hit(mutator, (Source::Major, block as usize, words), registers) })
+}
+
+/// The slow half of `heaptap_external_alloc`, which has just taken `words` off.
+///
+/// # Safety
+/// `mutator` is NULL or a handle that no other thread uses.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn heaptap_external_hit(
+    mutator: *mut heaptap_mutator,
+    memory: *mut c_void,
+    words: usize,
+) -> heaptap_status {
+    let registers = Registers::capture();
+    // SAFETY: the host's promise.
+    guard(|| unsafe { hit(mutator, (Source::External, memory as usize, words), registers) })
+}
+
+/// # Safety
+/// `mutator` is NULL or a handle that no other thread uses.
+unsafe fn hit(
+    mutator: *mut heaptap_mutator,
+    block: (Source, usize, usize),
+    registers: Registers,
+) -> Result<(), Refused> {
+    // SAFETY: the caller's promise.
+    unsafe { with_mutator(mutator, |mutator, left| Ok(mutator.hit(left, block, registers)?)) }
+}
+
+/// External memory is about to be released.
+///
+/// By any mutator, whichever allocated it, and before another allocation can
+/// get the same address. Memory that was not sampled costs a look at one place
+/// of a table.
+///
+/// # Safety
+/// `mutator` is NULL or a handle that no other thread uses.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn heaptap_external_free(
+    mutator: *mut heaptap_mutator,
+    memory: *mut c_void,
+) -> heaptap_status {
+    guard(|| {
+        // SAFETY: the host's promise.
+        unsafe {
+            with_mutator(mutator, |mutator, _| {
+                mutator.external_free(memory as usize);
+                Ok(())
+            })
+        }
+    })
+}

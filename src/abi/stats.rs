@@ -1,0 +1,84 @@
+//! What a trace has cost and brought so far.
+
+use crate::abi::guard::guard;
+use crate::abi::handle::{heaptap_tracer, session};
+use crate::abi::pointer::check;
+use crate::abi::status::{HEAPTAP_STATUS_SIZE, Refused, heaptap_status};
+
+/// Numbers of a trace.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub struct heaptap_stats {
+    /// `sizeof(heaptap_stats)`, set by the caller.
+    pub size: usize,
+    /// 0 while tracing, else why not.
+    pub state: heaptap_status,
+    /// Mutators there are now.
+    pub mutators: u32,
+    /// Samples that fell.
+    pub samples: u64,
+    /// Blocks in which they fell.
+    pub sampled_blocks: u64,
+    /// Events recorded.
+    pub allocations: u64,
+    /// Events recorded.
+    pub promotions: u64,
+    /// Events recorded.
+    pub collections: u64,
+    /// Sampled blocks that were not recorded.
+    pub dropped: u64,
+    /// Times that a hook waited for the writer.
+    pub waits: u64,
+    /// Bytes written to files.
+    pub bytes: u64,
+    /// Time spent in hooks, by all mutators, in nanoseconds.
+    pub hook_ns: u64,
+    /// Sampled blocks that are alive as far as is known.
+    pub live_blocks: u64,
+    /// Zero.
+    pub reserved: [u64; 4],
+}
+
+/// The numbers so far. Also after the tracer has stopped.
+///
+/// Any thread. Hooks that are under way may be missing.
+///
+/// # Safety
+/// The pointers are NULL or as described.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn heaptap_tracer_stats(
+    tracer: *const heaptap_tracer,
+    stats: *mut heaptap_stats,
+) -> heaptap_status {
+    guard(|| {
+        // SAFETY: the host's promise.
+        let session = unsafe { session(tracer) }?;
+        check(stats)?;
+        // SAFETY: checked, and it begins with its size.
+        let size = unsafe { (&raw const (*stats).size).read() };
+        if size != size_of::<heaptap_stats>() {
+            return Err(Refused(HEAPTAP_STATUS_SIZE));
+        }
+        let numbers = session.numbers();
+        let totals = numbers.totals;
+        let result = heaptap_stats {
+            size,
+            state: session.failure().map_or(0, |failure| failure as heaptap_status),
+            mutators: numbers.mutators as u32,
+            samples: totals.samples,
+            sampled_blocks: totals.sampled_blocks,
+            allocations: totals.allocations,
+            promotions: totals.promotions,
+            collections: totals.collections,
+            dropped: totals.dropped,
+            waits: totals.waits,
+            bytes: numbers.bytes,
+            hook_ns: numbers.hook_ns,
+            live_blocks: numbers.live_blocks,
+            reserved: [0; 4],
+        };
+        // SAFETY: checked, and by the host's promise of that size.
+        unsafe { stats.write(result) };
+        Ok(())
+    })
+}

@@ -1,0 +1,125 @@
+//! The buffers' memory, and the two queues that they travel through.
+#![allow(unsafe_code, reason = "gives out parts of shared memory that the protocol keeps apart")]
+
+use super::current::{Current, MAX_COMMITTED};
+use super::sync::{Queue, Watch};
+use crate::sys::memory::{Fixed, Zeroable};
+use core::cell::UnsafeCell;
+
+/// Words in a buffer: 64 KiB.
+pub(crate) const BUFFER_WORDS: usize = 8192;
+
+/// Buffers that a word of a lane can tell apart.
+pub(super) const MAX_BUFFERS: usize = 1 << 16;
+
+/// A word that the pool's users share by agreement.
+#[repr(transparent)]
+struct Word(UnsafeCell<u64>);
+
+// SAFETY: a u64 inside, for which zero is a number.
+unsafe impl Zeroable for Word {}
+// SAFETY: it is read and written through `Pool` only, whose contracts exclude
+// that both happen at once.
+unsafe impl Sync for Word {}
+
+/// A buffer on its way to the consumer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Handed {
+    pub(super) lane: u16,
+    /// The lane's word at that time: claimed, with its final length.
+    pub(super) current: Current,
+}
+
+pub(super) struct Pool {
+    words: Fixed<Word>,
+    watch: Watch,
+    pub(super) buffers: usize,
+    pub(super) buffer_words: usize,
+    /// Room for all buffers.
+    pub(super) empties: Queue<u16>,
+    /// Room for all buffers.
+    pub(super) fulls: Queue<Handed>,
+}
+
+impl Pool {
+    /// All buffers empty. `None` without memory, or for sizes that lane words
+    /// cannot hold.
+    pub(super) fn new(buffers: usize, buffer_words: usize) -> Option<Self> {
+        if buffers == 0 || buffers > MAX_BUFFERS || buffer_words > MAX_COMMITTED {
+            return None;
+        }
+        let empties = Queue::new(buffers);
+        for index in 0..buffers {
+            empties.push(u16::try_from(index).ok()?).ok()?;
+        }
+        Some(Self {
+            words: Fixed::new(buffers * buffer_words)?,
+            watch: Watch::new(buffers * buffer_words),
+            buffers,
+            buffer_words,
+            empties,
+            fulls: Queue::new(buffers),
+        })
+    }
+
+    /// A quarter of the buffers: what runs low, or what is worth a wake-up.
+    pub(super) fn quarter(&self) -> usize {
+        self.buffers.div_ceil(4)
+    }
+
+    /// An eighth of the buffers: kept for lanes that have none waiting to be read.
+    pub(super) fn reserve(&self) -> usize {
+        self.buffers / 8
+    }
+
+    /// The place of words `from..from + count` of a buffer, if it has them.
+    fn place(&self, index: u16, from: usize, count: usize) -> Option<(usize, *mut u64)> {
+        if from.checked_add(count)? > self.buffer_words {
+            return None;
+        }
+        let start = usize::from(index) * self.buffer_words + from;
+        let words = self.words.get(start..start + count)?;
+        Some((start, UnsafeCell::raw_get(words.as_ptr().cast())))
+    }
+
+    /// Words to write; empty if the buffer has not so many.
+    ///
+    /// # Safety
+    /// The caller has claimed the buffer, nobody may read these words before the
+    /// caller releases them, and the caller has no other slice of them.
+    #[allow(clippy::mut_from_ref, reason = "exclusive by the protocol, not by a borrow")]
+    pub(super) unsafe fn to_write(&self, index: u16, from: usize, count: usize) -> &mut [u64] {
+        let Some((start, words)) = self.place(index, from, count) else { return &mut [] };
+        self.watch.wrote(start, count);
+        // SAFETY: `place` found `count` words of the mapping there; the caller
+        // vouches that nobody else uses them.
+        unsafe { core::slice::from_raw_parts_mut(words, count) }
+    }
+
+    /// Says to a watching loom that the words are written until now.
+    pub(super) fn written(&self, index: u16, from: usize, count: usize) {
+        if let Some((start, _)) = self.place(index, from, count) {
+            self.watch.wrote(start, count);
+        }
+    }
+
+    /// Words to read; empty if the buffer has not so many.
+    ///
+    /// # Safety
+    /// The words were released by who wrote them, acquired by the caller, and
+    /// are not written again while the slice lives.
+    pub(super) unsafe fn to_read(&self, index: u16, from: usize, count: usize) -> &[u64] {
+        let Some((start, words)) = self.place(index, from, count) else { return &[] };
+        self.watch.read(start, count);
+        // SAFETY: `place` found `count` words of the mapping there; the caller
+        // vouches that nobody writes them.
+        unsafe { core::slice::from_raw_parts(words, count) }
+    }
+
+    /// Says to a watching loom that the words are read until now.
+    pub(super) fn have_read(&self, index: u16, from: usize, count: usize) {
+        if let Some((start, _)) = self.place(index, from, count) {
+            self.watch.read(start, count);
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! What a mutator tells the writer thread, in words of 64 bits.
+//!
+//! A record's first word has its kind in the low 8 bits. Times and stacks stay
+//! until they are changed: the blocks of one allocation share theirs, and of a
+//! backtrace only what differs from the last one is sent.
+//!
+//! | kind | rest of the first word | words behind it |
+//! |---|---|---|
+//! | time | ticks since the session's start | |
+//! | frames | frames to keep (32 bits), new ones (24 bits) | the new frames, towards the allocation |
+//! | alloc | source (8 bits), samples (48 bits) | length |
+//! | promote, collect | the block | |
+
+use heaptap_trace::Source;
+
+/// A block's name for as long as a session lasts: the lane that sampled it, and
+/// which of that lane's samples it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct BlockId(u64);
+
+impl BlockId {
+    const NUMBER_BITS: u32 = 40;
+
+    /// How many blocks one lane can name: a year at 30,000 a second.
+    pub(crate) const MAX_NUMBER: u64 = (1 << Self::NUMBER_BITS) - 1;
+
+    /// Numbers beyond the last share it.
+    pub(crate) fn new(lane: u16, number: u64) -> BlockId {
+        BlockId(u64::from(lane) << Self::NUMBER_BITS | number.min(Self::MAX_NUMBER))
+    }
+
+    /// The lane that sampled it.
+    pub(crate) fn lane(self) -> u16 {
+        (self.0 >> Self::NUMBER_BITS) as u16
+    }
+
+    /// Which of that lane's samples it was, from 0.
+    pub(crate) fn number(self) -> u64 {
+        self.0 & Self::MAX_NUMBER
+    }
+
+    /// At most 56 bits.
+    pub(crate) fn to_bits(self) -> u64 {
+        self.0
+    }
+
+    /// Of what [`BlockId::to_bits`] gave.
+    pub(crate) fn from_bits(bits: u64) -> BlockId {
+        BlockId(bits & PAYLOAD)
+    }
+}
+
+/// One thing told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Record<'a> {
+    /// What follows happened so many ticks after the session's start.
+    Time(u64),
+    /// The stack is now its outermost `keep` frames and the new ones.
+    Frames { keep: usize, new: &'a [u64] },
+    /// A block of `length` words was allocated under that stack.
+    Alloc { source: Source, samples: u64, length: u64 },
+    /// The block is a major one now.
+    Promote(BlockId),
+    /// The block is gone.
+    Collect(BlockId),
+}
+
+const TIME: u64 = 1;
+const FRAMES: u64 = 2;
+const ALLOC: u64 = 3;
+const PROMOTE: u64 = 4;
+const COLLECT: u64 = 5;
+
+/// What fits beside the kind.
+const PAYLOAD: u64 = u64::MAX >> 8;
+const MAX_SAMPLES: u64 = (1 << 48) - 1;
+
+/// The most new frames in one record.
+pub(crate) const MAX_NEW_FRAMES: usize = (1 << 24) - 1;
+
+impl<'a> Record<'a> {
+    /// How many words it takes.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Record::Frames { new, .. } => 1 + new.len(),
+            Record::Alloc { .. } => 2,
+            Record::Time(_) | Record::Promote(_) | Record::Collect(_) => 1,
+        }
+    }
+
+    /// Writes it and returns the room behind it; `None` if there is not enough.
+    #[inline]
+    pub(crate) fn put<'b>(&self, room: &'b mut [u64]) -> Option<&'b mut [u64]> {
+        let (first, rest) = room.split_first_mut()?;
+        match *self {
+            Record::Time(ticks) => *first = TIME | ticks << 8,
+            Record::Promote(block) => *first = PROMOTE | block.to_bits() << 8,
+            Record::Collect(block) => *first = COLLECT | block.to_bits() << 8,
+            Record::Alloc { source, samples, length } => {
+                *first = ALLOC | (source as u64) << 8 | samples.min(MAX_SAMPLES) << 16;
+                let (second, rest) = rest.split_first_mut()?;
+                *second = length;
+                return Some(rest);
+            }
+            Record::Frames { keep, new } => {
+                *first = FRAMES | (new.len() as u64) << 8 | (keep as u64) << 32;
+                let (frames, rest) = rest.split_at_mut_checked(new.len())?;
+                frames.copy_from_slice(new);
+                return Some(rest);
+            }
+        }
+        Some(rest)
+    }
+
+    /// The first record of `words`, and the words behind it. `None` at their
+    /// end, or if they are no record.
+    pub(crate) fn take(words: &'a [u64]) -> Option<(Record<'a>, &'a [u64])> {
+        let (&first, rest) = words.split_first()?;
+        let payload = first >> 8;
+        let record = match first & 0xff {
+            TIME => Record::Time(payload),
+            PROMOTE => Record::Promote(BlockId::from_bits(payload)),
+            COLLECT => Record::Collect(BlockId::from_bits(payload)),
+            ALLOC => {
+                let source = match payload & 0xff {
+                    0 => Source::Minor,
+                    1 => Source::Major,
+                    _ => Source::External,
+                };
+                let (&length, rest) = rest.split_first()?;
+                return Some((Record::Alloc { source, samples: first >> 16, length }, rest));
+            }
+            FRAMES => {
+                let count = payload as usize & MAX_NEW_FRAMES;
+                let (new, rest) = rest.split_at_checked(count)?;
+                return Some((Record::Frames { keep: (first >> 32) as usize, new }, rest));
+            }
+            _ => return None,
+        };
+        Some((record, rest))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn ids_keep_lane_and_number() {
+        let id = BlockId::new(65_535, BlockId::MAX_NUMBER);
+        assert_eq!((id.lane(), id.number()), (65_535, BlockId::MAX_NUMBER));
+        assert_eq!(BlockId::from_bits(id.to_bits()), id);
+        assert!(id.to_bits() <= PAYLOAD);
+    }
+
+    #[derive(Clone, Debug)]
+    enum Told {
+        Time(u64),
+        Frames(usize, Vec<u64>),
+        Alloc(Source, u64, u64),
+        End(bool, u16, u64),
+    }
+
+    fn told() -> impl Strategy<Value = Told> {
+        let source = prop_oneof![Just(Source::Minor), Just(Source::Major), Just(Source::External)];
+        prop_oneof![
+            (0..=PAYLOAD).prop_map(Told::Time),
+            (0..u32::MAX as usize, prop::collection::vec(any::<u64>(), 0..40))
+                .prop_map(|(keep, new)| Told::Frames(keep, new)),
+            (source, 1..=MAX_SAMPLES, any::<u64>()).prop_map(|(s, n, l)| Told::Alloc(s, n, l)),
+            (any::<bool>(), any::<u16>(), 0..=BlockId::MAX_NUMBER)
+                .prop_map(|(promote, lane, number)| Told::End(promote, lane, number)),
+        ]
+    }
+
+    fn record(told: &Told) -> Record<'_> {
+        match told {
+            Told::Time(ticks) => Record::Time(*ticks),
+            Told::Frames(keep, new) => Record::Frames { keep: *keep, new },
+            &Told::Alloc(source, samples, length) => Record::Alloc { source, samples, length },
+            &Told::End(true, lane, number) => Record::Promote(BlockId::new(lane, number)),
+            &Told::End(false, lane, number) => Record::Collect(BlockId::new(lane, number)),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_put_is_taken(told in prop::collection::vec(told(), 0..30)) {
+            let len = told.iter().map(|told| record(told).len()).sum();
+            let mut words = vec![0; len];
+            let mut room = &mut words[..];
+            for told in &told {
+                room = record(told).put(room).unwrap();
+            }
+            prop_assert!(room.is_empty());
+            let mut rest = &words[..];
+            for told in &told {
+                let (taken, behind) = Record::take(rest).unwrap();
+                prop_assert_eq!(taken, record(told));
+                rest = behind;
+            }
+            prop_assert!(rest.is_empty());
+        }
+
+        #[test]
+        fn any_words_are_read_without_harm(words in prop::collection::vec(any::<u64>(), 0..20)) {
+            let mut rest = &words[..];
+            while let Some((_, behind)) = Record::take(rest) {
+                rest = behind;
+            }
+        }
+
+        #[test]
+        fn too_little_room_is_no_room(told in told(), short in 1..50usize) {
+            let record = record(&told);
+            let len = record.len().saturating_sub(short);
+            prop_assert!(record.put(&mut vec![0; len]).is_none());
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! What threads share, from the standard library or, with `--cfg loom`, from
+//! loom, which tries the ways in which threads can meet.
+//!
+//! Loom cannot watch words inside a mapping, so under loom a [`Watch`] has a
+//! cell per word that is touched whenever the word may be.
+
+#[cfg(not(loom))]
+pub(super) use real::*;
+#[cfg(loom)]
+pub(super) use simulated::*;
+
+#[cfg(not(loom))]
+mod real {
+    pub(in crate::queue) use crate::sys::futex::{Doorbell, Ticket};
+    pub(in crate::queue) use crate::sys::memory::Zeroable;
+    pub(in crate::queue) use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+    pub(in crate::queue) use crossbeam_queue::ArrayQueue as Queue;
+
+    /// Fixed and shared; untouched parts cost no memory.
+    pub(in crate::queue) type Table<T> = crate::sys::memory::Fixed<T>;
+
+    pub(in crate::queue) fn table<T: Zeroable>(len: usize) -> Option<Table<T>> {
+        Table::new(len)
+    }
+
+    /// Nothing: the processor does not tell.
+    pub(in crate::queue) struct Watch;
+
+    impl Watch {
+        pub(in crate::queue) fn new(_words: usize) -> Self {
+            Self
+        }
+
+        #[inline(always)]
+        pub(in crate::queue) fn wrote(&self, _from: usize, _count: usize) {}
+
+        #[inline(always)]
+        pub(in crate::queue) fn read(&self, _from: usize, _count: usize) {}
+    }
+}
+
+#[cfg(loom)]
+mod simulated {
+    pub(in crate::queue) use crate::sys::memory::Zeroable;
+    use core::time::Duration;
+    use loom::cell::UnsafeCell;
+    use loom::sync::Mutex;
+    pub(in crate::queue) use loom::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+    use std::collections::VecDeque;
+
+    /// A bounded queue with crossbeam's interface.
+    pub(in crate::queue) struct Queue<T> {
+        items: Mutex<VecDeque<T>>,
+        capacity: usize,
+    }
+
+    impl<T> Queue<T> {
+        pub(in crate::queue) fn new(capacity: usize) -> Self {
+            Self { items: Mutex::new(VecDeque::new()), capacity }
+        }
+
+        pub(in crate::queue) fn push(&self, item: T) -> Result<(), T> {
+            let mut items = self.items.lock().unwrap();
+            if items.len() == self.capacity {
+                return Err(item);
+            }
+            items.push_back(item);
+            Ok(())
+        }
+
+        pub(in crate::queue) fn pop(&self) -> Option<T> {
+            self.items.lock().unwrap().pop_front()
+        }
+
+        /// Unlike crossbeam's, which looks without stopping anybody, it does not
+        /// look: what is decided by it changes only who is woken.
+        pub(in crate::queue) fn len(&self) -> usize {
+            0
+        }
+    }
+
+    /// Fixed and shared.
+    pub(in crate::queue) type Table<T> = Box<[T]>;
+
+    pub(in crate::queue) fn table<T: Default>(len: usize) -> Option<Table<T>> {
+        Some((0..len).map(|_| T::default()).collect())
+    }
+
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) struct Ticket;
+
+    /// Nobody sleeps here: the futex is not loom's.
+    #[derive(Debug, Default)]
+    pub(in crate::queue) struct Doorbell;
+
+    impl Doorbell {
+        pub(in crate::queue) const fn new() -> Self {
+            Self
+        }
+
+        pub(in crate::queue) fn ticket(&self) -> Ticket {
+            Ticket
+        }
+
+        pub(in crate::queue) fn ring(&self) -> bool {
+            false
+        }
+
+        pub(in crate::queue) fn wait(&self, _ticket: Ticket, _timeout: Duration) {
+            loom::thread::yield_now();
+        }
+    }
+
+    /// A cell per word of the pool.
+    pub(in crate::queue) struct Watch {
+        cells: Vec<UnsafeCell<()>>,
+    }
+
+    impl Watch {
+        pub(in crate::queue) fn new(words: usize) -> Self {
+            Self { cells: (0..words).map(|_| UnsafeCell::new(())).collect() }
+        }
+
+        pub(in crate::queue) fn wrote(&self, from: usize, count: usize) {
+            self.cells[from..from + count].iter().for_each(|cell| cell.with_mut(|_| ()));
+        }
+
+        pub(in crate::queue) fn read(&self, from: usize, count: usize) {
+            self.cells[from..from + count].iter().for_each(|cell| cell.with(|_| ()));
+        }
+    }
+}

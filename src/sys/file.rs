@@ -1,0 +1,308 @@
+//! Makes a trace file without harming anybody else's.
+//!
+//! - A file that another process traces into is locked, and is refused.
+//! - A file that is neither empty nor a trace is refused: a mistyped name must
+//!   not cost anybody their data.
+//! - A process keeps its number over `exec`. If the file is a trace that this
+//!   very process began, as an earlier program, the new one goes into
+//!   `FILE.1`, `FILE.2`, …
+//! - Pipes, terminals and other special files are written as they are.
+//!
+//! A new file is for its owner alone (mode 0600); one that exists keeps its
+//! mode. Symbolic links are followed, as `/dev/stdout` is one.
+#![allow(unsafe_code, reason = "locks files and duplicates descriptors")]
+
+use super::clock_source::clock_ns;
+use super::output::Output;
+use core::fmt;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// `FILE.999` is the last that is tried.
+const MAX_SUFFIX: u32 = 999;
+
+/// Why there is no trace file.
+#[derive(Debug)]
+pub(crate) enum FileError {
+    /// The system refuses.
+    Open(PathBuf, io::Error),
+    /// Somebody has it locked.
+    Locked(PathBuf),
+    /// There is something else in it.
+    NotATrace(PathBuf),
+    /// This process has begun a thousand traces of that name.
+    TooMany(PathBuf),
+}
+
+impl fmt::Display for FileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Open(path, error) if error.raw_os_error() == Some(libc::ENXIO) => {
+                write!(f, "nobody reads from {}: start its reader first", path.display())
+            }
+            Self::Open(path, error) => {
+                write!(f, "cannot make the trace file {}: {error}", path.display())
+            }
+            Self::Locked(path) => write!(
+                f,
+                "another process is tracing into {}: put %p into the name for a file per process",
+                path.display()
+            ),
+            Self::NotATrace(path) => write!(
+                f,
+                "{} exists and is not a trace: remove it or give another name",
+                path.display()
+            ),
+            Self::TooMany(path) => write!(
+                f,
+                "{} and {MAX_SUFFIX} more are traces of this process: put %t into the name",
+                path.display()
+            ),
+        }
+    }
+}
+
+impl std::error::Error for FileError {}
+
+/// Opens `path`, or the first `path.N` that does not hold an earlier trace of
+/// this process, and empties it.
+pub(crate) fn create(path: &Path) -> Result<Output, FileError> {
+    for suffix in 0..=MAX_SUFFIX {
+        let mut name = path.as_os_str().to_owned();
+        if suffix > 0 {
+            name.push(format!(".{suffix}"));
+        }
+        if let Some(output) = create_exactly(Path::new(&name))? {
+            return Ok(output);
+        }
+    }
+    Err(FileError::TooMany(path.into()))
+}
+
+/// `None` if it holds an earlier trace of this process.
+fn create_exactly(path: &Path) -> Result<Option<Output>, FileError> {
+    let refused = |error| FileError::Open(path.into(), error);
+    let file = open(path).map_err(refused)?;
+    let regular = file.metadata().map_err(refused)?.is_file();
+    if regular {
+        if !lock(&file).map_err(refused)? {
+            return Err(FileError::Locked(path.into()));
+        }
+        match contents(&file).map_err(refused)? {
+            Contents::Nothing | Contents::Trace => file.set_len(0).map_err(refused)?,
+            Contents::OwnTrace => return Ok(None),
+            Contents::Other => return Err(FileError::NotATrace(path.into())),
+        }
+    }
+    Output::new(file, path).map(Some).map_err(refused)
+}
+
+/// Opening must not wait for a pipe's reader, so it does not block; nor do
+/// writes then, see [`Output`].
+fn open(path: &Path) -> io::Result<File> {
+    let special = std::fs::metadata(path).is_ok_and(|found| !found.is_file());
+    OpenOptions::new()
+        .write(true)
+        // A pipe that we could read from ourselves would never be closed.
+        .read(!special)
+        .create(!special)
+        .truncate(false)
+        .mode(0o600)
+        .custom_flags(libc::O_NOCTTY | libc::O_NONBLOCK)
+        .open(path)
+}
+
+/// Locks the file for as long as the descriptor is open; false if another has
+/// it. A file system without locks is none to refuse.
+pub(super) fn lock(file: &File) -> io::Result<bool> {
+    // SAFETY: works on an open descriptor.
+    if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
+        return Ok(true);
+    }
+    let error = io::Error::last_os_error();
+    match error.raw_os_error() {
+        Some(libc::EWOULDBLOCK) => Ok(false),
+        Some(libc::ENOLCK | libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL) => Ok(true),
+        _ => Err(error),
+    }
+}
+
+/// The file under a high number: low ones are the host's, which may count on
+/// getting the lowest, or close those it expects to have.
+pub(super) fn raise(file: File) -> File {
+    for lowest in [200, 64, 3] {
+        // SAFETY: duplicates an open descriptor; the result is a new one.
+        let raised = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_DUPFD_CLOEXEC, lowest) };
+        if raised >= 0 {
+            // SAFETY: just made, and owned by nobody else.
+            return unsafe { File::from_raw_fd(raised) };
+        }
+    }
+    file
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Contents {
+    Nothing,
+    /// A trace of another process.
+    Trace,
+    /// A trace that this process began.
+    OwnTrace,
+    Other,
+}
+
+/// The first packet's header: magic, size, time of the first event, …
+const MAGIC: u32 = 0xc1fc_1fc1;
+const TIME_AT: usize = 8;
+const PID_AT: usize = 30;
+const HEADER: usize = PID_AT + 8;
+
+fn contents(file: &File) -> io::Result<Contents> {
+    let mut header = [0; HEADER];
+    let mut len = 0;
+    while len < HEADER {
+        match file.read_at(&mut header[len..], len as u64) {
+            Ok(0) => break,
+            Ok(read) => len += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    if len == 0 {
+        return Ok(Contents::Nothing);
+    }
+    let field = |at: usize| {
+        u64::from_le_bytes(core::array::from_fn(|i| header.get(at + i).copied().unwrap_or(0)))
+    };
+    if len < HEADER || field(0) as u32 != MAGIC {
+        return Ok(Contents::Other);
+    }
+    let own = field(PID_AT) == u64::from(std::process::id()) && field(TIME_AT) >= earliest_us();
+    Ok(if own { Contents::OwnTrace } else { Contents::Trace })
+}
+
+/// The earliest time at which this process can have begun a trace, microseconds
+/// since the epoch: an older one is of another process that had the same
+/// number, as in containers, where it is always the same. 0 if unknown.
+fn earliest_us() -> u64 {
+    /// The clocks may have been set against each other since.
+    const MARGIN_US: u64 = 2_000_000;
+    let age = process_age_us().unwrap_or(u64::MAX);
+    (clock_ns(libc::CLOCK_REALTIME) / 1000).saturating_sub(age).saturating_sub(MARGIN_US)
+}
+
+/// Field 22 of `/proc/self/stat` is the start in clock ticks since boot; the
+/// second field, in parentheses, may hold anything.
+fn process_age_us() -> Option<u64> {
+    let stat = std::fs::read("/proc/self/stat").ok()?;
+    let name_end = stat.iter().rposition(|&byte| byte == b')')?;
+    let fields = core::str::from_utf8(stat.get(name_end + 1..)?).ok()?;
+    let start: u64 = fields.split_whitespace().nth(22 - 3)?.parse().ok()?;
+    // SAFETY: asks for a number.
+    let per_second = u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).ok()?;
+    let start_us = start.checked_mul(1_000_000)?.checked_div(per_second)?;
+    (clock_ns(libc::CLOCK_BOOTTIME) / 1000).checked_sub(start_us)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::os::unix::fs::PermissionsExt;
+    use tempfile::TempDir;
+
+    fn header(pid: u32, time_us: u64) -> Vec<u8> {
+        let mut packet = vec![0; 64];
+        packet[..4].copy_from_slice(&MAGIC.to_le_bytes());
+        packet[TIME_AT..TIME_AT + 8].copy_from_slice(&time_us.to_le_bytes());
+        packet[PID_AT..PID_AT + 8].copy_from_slice(&u64::from(pid).to_le_bytes());
+        packet
+    }
+
+    fn now_us() -> u64 {
+        clock_ns(libc::CLOCK_REALTIME) / 1000
+    }
+
+    fn scratch() -> (TempDir, PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("trace.ctf");
+        (dir, path)
+    }
+
+    #[test]
+    fn a_new_file_is_its_owners_alone() {
+        let (_dir, path) = scratch();
+        create(&path).unwrap().write_all(b"packet").unwrap();
+        let found = std::fs::metadata(&path).unwrap();
+        assert_eq!((found.permissions().mode() & 0o777, found.len()), (0o600, 6));
+    }
+
+    #[test]
+    fn a_trace_of_another_process_is_overwritten() {
+        let (_dir, path) = scratch();
+        std::fs::write(&path, header(std::process::id() + 1, now_us())).unwrap();
+        let output = create(&path).unwrap();
+        assert_eq!(output.path(), std::fs::canonicalize(&path).unwrap());
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), 0);
+    }
+
+    #[test]
+    fn a_trace_of_an_older_process_of_our_number_is_overwritten() {
+        let (_dir, path) = scratch();
+        let before = now_us() - process_age_us().unwrap() - 3_000_000;
+        std::fs::write(&path, header(std::process::id(), before)).unwrap();
+        create(&path).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), 0);
+    }
+
+    #[test]
+    fn own_earlier_traces_are_kept() {
+        let (dir, path) = scratch();
+        for suffix in ["", ".1", ".2"] {
+            let expected = dir.path().join(format!("trace.ctf{suffix}"));
+            let mut output = create(&path).unwrap();
+            output.write_all(&header(std::process::id(), now_us())).unwrap();
+            assert_eq!(output.path(), std::fs::canonicalize(expected).unwrap());
+        }
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), 64);
+    }
+
+    #[test]
+    fn a_file_in_use_is_refused_unharmed() {
+        let (_dir, path) = scratch();
+        let mut first = create(&path).unwrap();
+        first.write_all(b"packet").unwrap();
+        let error = create(&path).unwrap_err();
+        assert!(error.to_string().starts_with("another process is tracing into "), "{error}");
+        assert_eq!(std::fs::read(&path).unwrap(), b"packet");
+    }
+
+    #[test]
+    fn what_is_not_a_trace_is_refused_unharmed() {
+        let (_dir, path) = scratch();
+        for text in [&b"x"[..], &[b'x'; 100], &MAGIC.to_le_bytes()] {
+            std::fs::write(&path, text).unwrap();
+            assert!(matches!(create(&path), Err(FileError::NotATrace(_))));
+            assert_eq!(std::fs::read(&path).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_opened_is_named() {
+        let (dir, _) = scratch();
+        for path in [dir.path().join("none/trace.ctf"), dir.path().to_owned()] {
+            let error = create(&path).unwrap_err().to_string();
+            assert!(error.contains(&*path.to_string_lossy()), "{error}");
+        }
+    }
+
+    #[test]
+    fn this_process_is_younger_than_the_machine() {
+        let age = process_age_us().unwrap();
+        assert!(age < clock_ns(libc::CLOCK_BOOTTIME) / 1000);
+        assert!(0 < earliest_us() && earliest_us() < now_us());
+    }
+}

@@ -1,0 +1,324 @@
+//! Arrays in anonymous mappings.
+//!
+//! Hooks may not call malloc: the host may be inside it, or have replaced it.
+//! What must grow under a hook lives here instead, and growing is one `mremap`.
+//! Pages that were never touched cost nothing, so capacities may be generous.
+//!
+//! Nothing here panics or unwinds; a refused mapping is `None` or `false`, and
+//! `errno` is kept.
+#![allow(unsafe_code, reason = "owns memory that it maps and unmaps itself")]
+
+use super::errno::KeepErrno;
+use core::marker::PhantomData;
+use core::ops::{Deref, DerefMut};
+use core::ptr::NonNull;
+
+/// Types for which all bits zero is a valid value, and which need no drop.
+///
+/// # Safety
+/// Both must hold.
+pub(crate) unsafe trait Zeroable {}
+
+// SAFETY: zero is a number.
+unsafe impl Zeroable for u64 {}
+
+/// A fixed array, zeroed at first, at an address that never changes.
+pub(crate) struct Fixed<T: Zeroable> {
+    start: NonNull<T>,
+    len: usize,
+    owns: PhantomData<T>,
+}
+
+/// A fixed block of words.
+pub(crate) type Region = Fixed<u64>;
+
+// SAFETY: it owns its elements as a Box<[T]> does.
+unsafe impl<T: Zeroable + Send> Send for Fixed<T> {}
+// SAFETY: a shared Fixed gives shared elements only.
+unsafe impl<T: Zeroable + Sync> Sync for Fixed<T> {}
+
+impl<T: Zeroable> Fixed<T> {
+    /// Maps `len` zeroed elements; `None` when the system refuses.
+    pub(crate) fn new(len: usize) -> Option<Self> {
+        let start = map(bytes_of::<T>(len)?)?.cast();
+        Some(Self { start, len, owns: PhantomData })
+    }
+
+    /// The elements, for [`Fixed::from_raw`] to take back.
+    pub(crate) fn into_raw(self) -> *mut T {
+        core::mem::ManuallyDrop::new(self).start.as_ptr()
+    }
+
+    /// Takes back what [`Fixed::into_raw`] gave; `None` for NULL.
+    ///
+    /// # Safety
+    /// It came from there, of an array of this length, and is used by nobody.
+    pub(crate) unsafe fn from_raw(start: *mut T, len: usize) -> Option<Self> {
+        Some(Self { start: NonNull::new(start)?, len, owns: PhantomData })
+    }
+}
+
+impl<T: Zeroable> Deref for Fixed<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        // SAFETY: `len` elements are mapped, zeroed or written since, and
+        // borrowed as `self` is.
+        unsafe { core::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl<T: Zeroable> DerefMut for Fixed<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        // SAFETY: as in `deref`, and `self` is borrowed exclusively.
+        unsafe { core::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl<T: Zeroable> AsRef<[T]> for Fixed<T> {
+    fn as_ref(&self) -> &[T] {
+        self
+    }
+}
+
+impl<T: Zeroable> AsMut<[T]> for Fixed<T> {
+    fn as_mut(&mut self) -> &mut [T] {
+        self
+    }
+}
+
+impl<T: Zeroable> Drop for Fixed<T> {
+    fn drop(&mut self) {
+        if let Some(bytes) = bytes_of::<T>(self.len) {
+            // SAFETY: mapped by `new` with this size; nobody can borrow it now.
+            unsafe { unmap(self.start.cast(), bytes) };
+        }
+    }
+}
+
+/// A growing array of plain values.
+pub(crate) struct Mapped<T: Copy> {
+    start: NonNull<T>,
+    /// The first `len` elements are initialised.
+    len: usize,
+    /// At least 1; as many elements fit the mapping.
+    capacity: usize,
+    owns: PhantomData<T>,
+}
+
+// SAFETY: it owns its elements as a Vec does.
+unsafe impl<T: Copy + Send> Send for Mapped<T> {}
+// SAFETY: a shared Mapped gives shared elements only.
+unsafe impl<T: Copy + Sync> Sync for Mapped<T> {}
+
+impl<T: Copy> Mapped<T> {
+    /// An empty array with room for at least `capacity` elements before it must grow.
+    pub(crate) fn new(capacity: usize) -> Option<Self> {
+        let bytes = bytes_of::<T>(capacity)?;
+        let start = map(bytes)?.cast();
+        Some(Self { start, len: 0, capacity: bytes / size_of::<T>(), owns: PhantomData })
+    }
+
+    /// Appends `value`; false, and nothing changed, when there is no memory.
+    #[must_use]
+    pub(crate) fn push(&mut self, value: T) -> bool {
+        if self.len == self.capacity && !self.reserve(1) {
+            return false;
+        }
+        // SAFETY: `len < capacity`, so it lies within the mapping.
+        let place = unsafe { self.start.add(self.len) };
+        // SAFETY: mapped, aligned (pages are), and ours alone through `&mut self`.
+        unsafe { place.write(value) };
+        self.len += 1;
+        true
+    }
+
+    /// Makes room for `additional` more elements; false when there is no memory.
+    #[must_use]
+    pub(crate) fn reserve(&mut self, additional: usize) -> bool {
+        let Some(wanted) = self.len.checked_add(additional) else { return false };
+        wanted <= self.capacity || self.grow(wanted.max(self.capacity.saturating_mul(2)))
+    }
+
+    #[cold]
+    fn grow(&mut self, capacity: usize) -> bool {
+        let (Some(old), Some(new)) = (bytes_of::<T>(self.capacity), bytes_of::<T>(capacity)) else {
+            return false;
+        };
+        let _keep = KeepErrno::new();
+        // SAFETY: the mapping has `old` bytes, is ours, and nobody borrows it.
+        let moved =
+            unsafe { libc::mremap(self.start.as_ptr().cast(), old, new, libc::MREMAP_MAYMOVE) };
+        if moved == libc::MAP_FAILED {
+            return false;
+        }
+        let Some(start) = NonNull::new(moved.cast()) else { return false };
+        self.start = start;
+        self.capacity = new / size_of::<T>();
+        true
+    }
+
+    /// Removes the last element.
+    pub(crate) fn pop(&mut self) -> Option<T> {
+        let last = self.last().copied()?;
+        self.len -= 1;
+        Some(last)
+    }
+
+    /// Removes the element at `index` and puts the last one in its place.
+    pub(crate) fn swap_remove(&mut self, index: usize) -> Option<T> {
+        let removed = self.get(index).copied()?;
+        let last = self.pop()?;
+        if let Some(place) = self.get_mut(index) {
+            *place = last;
+        }
+        Some(removed)
+    }
+
+    /// Keeps the first `len` elements, and the memory.
+    pub(crate) fn truncate(&mut self, len: usize) {
+        self.len = self.len.min(len);
+    }
+
+    /// How many elements fit without growing.
+    pub(crate) fn capacity(&self) -> usize {
+        self.capacity
+    }
+}
+
+impl<T: Copy> Deref for Mapped<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        // SAFETY: the first `len` elements are initialised; borrowed as `self` is.
+        unsafe { core::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl<T: Copy> DerefMut for Mapped<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        // SAFETY: as in `deref`, and `self` is borrowed exclusively.
+        unsafe { core::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl<T: Copy> Drop for Mapped<T> {
+    fn drop(&mut self) {
+        if let Some(bytes) = bytes_of::<T>(self.capacity) {
+            // SAFETY: the mapping has this size; nobody can borrow it now.
+            unsafe { unmap(self.start.cast(), bytes) };
+        }
+    }
+}
+
+const PAGE: usize = 4096;
+
+/// The size of the mapping for `len` elements: whole pages, at least one. It is
+/// the same for `len` and for as many elements as fit that mapping.
+fn bytes_of<T>(len: usize) -> Option<usize> {
+    const { assert!(size_of::<T>() > 0 && align_of::<T>() <= PAGE) };
+    len.max(1).checked_mul(size_of::<T>())?.checked_next_multiple_of(PAGE)
+}
+
+fn map(bytes: usize) -> Option<NonNull<u8>> {
+    let _keep = KeepErrno::new();
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: a fresh anonymous mapping touches no memory in use.
+    let start = unsafe { libc::mmap(core::ptr::null_mut(), bytes, access, flags, -1, 0) };
+    if start == libc::MAP_FAILED {
+        return None;
+    }
+    // A huge page would be zeroed whole inside the hook that first touches it.
+    // Whether the kernel takes the advice changes cost only.
+    // SAFETY: the range was just mapped; the advice does not alter its contents.
+    unsafe { libc::madvise(start, bytes, libc::MADV_NOHUGEPAGE) };
+    NonNull::new(start.cast())
+}
+
+/// # Safety
+/// `start` came from `map` or `mremap` with `bytes`, and nothing refers to it.
+unsafe fn unmap(start: NonNull<u8>, bytes: usize) {
+    // SAFETY: by the contract above.
+    unsafe { libc::munmap(start.as_ptr().cast(), bytes) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_region_is_zeroed_and_writable() {
+        let mut region = Region::new(10_000).unwrap();
+        assert_eq!(region.len(), 10_000);
+        assert!(region.iter().all(|&word| word == 0));
+        region.as_mut()[9_999] = 7;
+        assert_eq!(region.as_ref()[9_999], 7);
+    }
+
+    #[test]
+    fn impossible_sizes_are_refused() {
+        assert!(Region::new(usize::MAX).is_none());
+        assert!(Region::new(usize::MAX / 16).is_none());
+        assert!(Mapped::<u64>::new(usize::MAX / 8).is_none());
+        let mut array = Mapped::<u64>::new(1).unwrap();
+        assert!(array.push(3));
+        assert!(!array.reserve(usize::MAX));
+        assert!(!array.reserve(usize::MAX / 16));
+        assert_eq!(*array, [3]);
+    }
+
+    #[test]
+    fn an_odd_size_keeps_its_elements_over_growth() {
+        let mut array = Mapped::<[u8; 24]>::new(0).unwrap();
+        for i in 0..100_000_u32 {
+            assert!(array.push([(i % 251) as u8; 24]));
+        }
+        assert!(array.capacity() >= 100_000);
+        assert!((0..100_000).all(|i| array[i] == [(i % 251) as u8; 24]));
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Push(u32),
+        Pop,
+        SwapRemove(usize),
+        Truncate(usize),
+        Reserve(usize),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            4 => any::<u32>().prop_map(Step::Push),
+            1 => Just(Step::Pop),
+            1 => (0_usize..3000).prop_map(Step::SwapRemove),
+            1 => (0_usize..3000).prop_map(Step::Truncate),
+            1 => (0_usize..3000).prop_map(Step::Reserve),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn it_does_what_a_vec_does(steps in proptest::collection::vec(step(), 0..4000)) {
+            let mut mapped = Mapped::new(1).unwrap();
+            let mut vec = Vec::new();
+            for step in steps {
+                match step {
+                    Step::Push(value) => { prop_assert!(mapped.push(value)); vec.push(value) }
+                    Step::Pop => prop_assert_eq!(mapped.pop(), vec.pop()),
+                    Step::SwapRemove(at) => {
+                        let expected = (at < vec.len()).then(|| vec.swap_remove(at));
+                        prop_assert_eq!(mapped.swap_remove(at), expected);
+                    }
+                    Step::Truncate(len) => { mapped.truncate(len); vec.truncate(len) }
+                    Step::Reserve(more) => {
+                        prop_assert!(mapped.reserve(more));
+                        prop_assert!(mapped.capacity() >= vec.len() + more);
+                    }
+                }
+                prop_assert_eq!(&*mapped, &*vec);
+            }
+        }
+    }
+}

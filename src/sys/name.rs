@@ -1,0 +1,138 @@
+//! What `%` stands for in the name of a trace file.
+//!
+//! `%p` the process id, `%e` the executable's base name, `%t` the start time in
+//! seconds, `%%` a percent sign. Names are bytes, as the system has them.
+
+use core::fmt;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+
+/// What names may refer to.
+#[derive(Clone, Debug)]
+pub(crate) struct Facts {
+    pub(crate) pid: u32,
+    pub(crate) executable: OsString,
+    pub(crate) start_seconds: u64,
+}
+
+impl Facts {
+    /// Of this process, now.
+    pub(crate) fn gather() -> Self {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        Self {
+            pid: std::process::id(),
+            executable: executable_name(),
+            start_seconds: now.map_or(0, |now| now.as_secs()),
+        }
+    }
+}
+
+/// A `%` that stands for nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NameError {
+    /// `%` and this byte.
+    Unknown(u8),
+    /// `%` at the end.
+    Unfinished,
+}
+
+impl fmt::Display for NameError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown(byte) => write!(f, "`%{}`", byte.escape_ascii())?,
+            Self::Unfinished => f.write_str("a `%` at the end")?,
+        }
+        f.write_str(" in the file's name means nothing: use %p, %e, %t, or %% for a percent sign")
+    }
+}
+
+impl std::error::Error for NameError {}
+
+/// Whether the name has a `%p`, so that each process gets a file of its own.
+pub(crate) fn has_pid(pattern: &OsStr) -> bool {
+    let mut bytes = pattern.as_bytes().iter();
+    while let Some(byte) = bytes.next() {
+        if *byte == b'%' && bytes.next() == Some(&b'p') {
+            return true;
+        }
+    }
+    false
+}
+
+/// The name with every `%` replaced.
+pub(crate) fn expand(pattern: &OsStr, facts: &Facts) -> Result<PathBuf, NameError> {
+    let mut name = Vec::with_capacity(pattern.len());
+    let mut bytes = pattern.as_bytes().iter();
+    while let Some(&byte) = bytes.next() {
+        if byte != b'%' {
+            name.push(byte);
+            continue;
+        }
+        match bytes.next() {
+            Some(b'p') => name.extend_from_slice(facts.pid.to_string().as_bytes()),
+            Some(b't') => name.extend_from_slice(facts.start_seconds.to_string().as_bytes()),
+            Some(b'e') => name.extend_from_slice(facts.executable.as_bytes()),
+            Some(b'%') => name.push(b'%'),
+            Some(&other) => return Err(NameError::Unknown(other)),
+            None => return Err(NameError::Unfinished),
+        }
+    }
+    Ok(OsString::from_vec(name).into())
+}
+
+/// The base name of what runs, even if its file was replaced meanwhile.
+fn executable_name() -> OsString {
+    let path = std::fs::read_link("/proc/self/exe").unwrap_or_default();
+    let name = path.file_name().unwrap_or(OsStr::new("unknown")).as_bytes();
+    OsStr::from_bytes(name.strip_suffix(b" (deleted)").unwrap_or(name)).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn expanded(pattern: &str) -> Result<String, NameError> {
+        let facts = Facts { pid: 42, executable: "prog".into(), start_seconds: 1_700_000_000 };
+        expand(pattern.as_ref(), &facts).map(|path| path.into_os_string().into_string().unwrap())
+    }
+
+    #[test]
+    fn each_sign_stands_for_its_fact() {
+        assert_eq!(expanded("plain.ctf").unwrap(), "plain.ctf");
+        assert_eq!(expanded("/t/%e-%p@%t.ctf").unwrap(), "/t/prog-42@1700000000.ctf");
+        assert_eq!(expanded("%%p%p%%").unwrap(), "%p42%");
+        assert_eq!(expanded("").unwrap(), "");
+    }
+
+    #[test]
+    fn an_unknown_sign_is_named() {
+        assert_eq!(expanded("a%q"), Err(NameError::Unknown(b'q')));
+        assert_eq!(expanded("a%"), Err(NameError::Unfinished));
+        assert_eq!(expanded("a%%%"), Err(NameError::Unfinished));
+        assert!(NameError::Unknown(b'q').to_string().starts_with("`%q` in the file's name"));
+        assert!(NameError::Unknown(0xff).to_string().starts_with(r"`%\xff` in"));
+    }
+
+    #[test]
+    fn the_pid_is_found_where_it_is_one() {
+        for (pattern, has) in [("%p", true), ("a%tb%p", true), ("%%p", false), ("p%", false)] {
+            assert_eq!(has_pid(pattern.as_ref()), has, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn other_bytes_than_text_pass_through() {
+        let pattern = OsStr::from_bytes(b"\xff\xfe%p");
+        let name = expand(pattern, &Facts { pid: 7, ..Facts::gather() }).unwrap();
+        assert_eq!(name.as_os_str().as_bytes(), b"\xff\xfe7");
+    }
+
+    #[test]
+    fn this_process_is_known() {
+        let facts = Facts::gather();
+        assert_eq!(facts.pid, std::process::id());
+        let own = std::env::current_exe().unwrap();
+        assert_eq!(Some(&*facts.executable), own.file_name());
+    }
+}

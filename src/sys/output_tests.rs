@@ -1,0 +1,246 @@
+use super::*;
+use crate::sys::file::create;
+use crate::sys::testing::in_a_process;
+use crate::sys::thread::{self, Joined};
+use std::ffi::CString;
+use std::io::{Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use tempfile::TempDir;
+
+const LONG: Duration = Duration::from_secs(3600);
+
+fn scratch() -> (TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("trace.ctf");
+    (dir, path)
+}
+
+fn len(path: &Path) -> u64 {
+    std::fs::metadata(path).unwrap().len()
+}
+
+/// Runs `body` where signals are blocked, as on the writer thread.
+fn on_a_worker<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> T {
+    match thread::start("heaptap-writer", body).unwrap().join(LONG) {
+        Joined::Done(result) => result,
+        Joined::Panicked(message) => panic!("{message}"),
+        Joined::Running(_) => panic!("it takes an hour"),
+    }
+}
+
+fn fifo(path: &Path) {
+    let name = CString::new(path.as_os_str().as_bytes()).unwrap();
+    // SAFETY: reads a string that ends with a zero.
+    assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
+}
+
+/// A reader of a pipe, open before there is a writer.
+fn reader(path: &Path) -> File {
+    OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).unwrap()
+}
+
+fn errno(result: io::Result<usize>) -> Option<i32> {
+    result.unwrap_err().raw_os_error()
+}
+
+#[test]
+fn packets_are_counted_and_in_order() {
+    let (_dir, path) = scratch();
+    let mut output = create(&path).unwrap();
+    assert_eq!(output.write(b"one").unwrap(), 3);
+    assert_eq!(output.write(b"three").unwrap(), 5);
+    assert_eq!(output.written(), 8);
+    assert_eq!(std::fs::read(&path).unwrap(), b"onethree");
+    assert!(output.descriptor >= 3, "the first three have a meaning to the host");
+}
+
+#[test]
+fn a_full_device_is_an_error() {
+    let mut output = create(Path::new("/dev/full")).unwrap();
+    assert_eq!(errno(output.write(&[1; 100])), Some(libc::ENOSPC));
+    assert_eq!(output.written(), 0);
+}
+
+#[test]
+fn a_size_limit_cuts_to_the_last_whole_packet() {
+    in_a_process(module_path!(), "a_size_limit_cuts_to_the_last_whole_packet", || {
+        let (_dir, path) = scratch();
+        let mut output = create(&path).unwrap();
+        let limit = libc::rlimit { rlim_cur: 10_000, rlim_max: 10_000 };
+        // SAFETY: reads one limit.
+        assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit) }, 0);
+        on_a_worker(move || {
+            assert_eq!(output.write(&[1; 4096]).unwrap(), 4096);
+            assert_eq!(output.write(&[2; 4096]).unwrap(), 4096);
+            assert_eq!(errno(output.write(&[3; 4096])), Some(libc::EFBIG));
+            assert_eq!(len(output.path()), 8192);
+            assert_eq!(output.write(&[4; 1000]).unwrap(), 1000, "what fits still does");
+            assert_eq!(len(output.path()), 9192);
+        });
+    });
+}
+
+#[test]
+fn a_full_disk_cuts_to_the_last_whole_packet() {
+    in_a_process(module_path!(), "a_full_disk_cuts_to_the_last_whole_packet", || {
+        let (dir, path) = scratch();
+        if !mount_small(dir.path()) {
+            println!("skipped: only root may mount a file system of three pages");
+            return;
+        }
+        let mut output = create(&path).unwrap();
+        on_a_worker(move || {
+            assert_eq!(output.write(&[1; 5000]).unwrap(), 5000);
+            assert_eq!(output.write(&[2; 5000]).unwrap(), 5000);
+            assert_eq!(errno(output.write(&[3; 5000])), Some(libc::ENOSPC));
+            assert_eq!(len(output.path()), 10_000);
+        });
+    });
+}
+
+/// A file system of 12 KiB there, that only this process sees.
+fn mount_small(dir: &Path) -> bool {
+    let dir = CString::new(dir.as_os_str().as_bytes()).unwrap();
+    let null = core::ptr::null();
+    // SAFETY: this process alone leaves the common view.
+    if unsafe { libc::unshare(libc::CLONE_NEWNS) } != 0 {
+        return false;
+    }
+    let private = libc::MS_REC | libc::MS_PRIVATE;
+    // SAFETY: reads strings that end with a zero.
+    let alone = unsafe { libc::mount(null, c"/".as_ptr(), null, private, null.cast()) } == 0;
+    let (tmpfs, size) = (c"tmpfs".as_ptr(), c"size=12k".as_ptr());
+    // SAFETY: as above.
+    alone && unsafe { libc::mount(tmpfs, dir.as_ptr(), tmpfs, 0, size.cast()) } == 0
+}
+
+#[test]
+fn a_closed_descriptor_is_opened_again() {
+    in_a_process(module_path!(), "a_closed_descriptor_is_opened_again", || {
+        let (_dir, path) = scratch();
+        let mut output = create(&path).unwrap();
+        output.write_all(b"one").unwrap();
+        // SAFETY: what a host does that closes all it does not know.
+        unsafe { libc::close(output.descriptor) };
+        output.write_all(b"two").unwrap();
+        output.write_all(b"three").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"onetwothree");
+        assert!(create(&path).is_err(), "and locked again");
+    });
+}
+
+#[test]
+fn a_reused_descriptor_is_not_written_to_nor_closed() {
+    in_a_process(module_path!(), "a_reused_descriptor_is_not_written_to_nor_closed", || {
+        let (dir, path) = scratch();
+        let other = dir.path().join("host.log");
+        let host = File::create(&other).unwrap();
+        let mut output = create(&path).unwrap();
+        output.write_all(b"one").unwrap();
+        let number = output.descriptor;
+        // SAFETY: what a host does that closed all and opened a file of its own.
+        assert_eq!(unsafe { libc::dup2(host.as_raw_fd(), number) }, number);
+        output.write_all(b"two").unwrap();
+        assert_ne!(output.descriptor, number);
+        assert_eq!(std::fs::read(&path).unwrap(), b"onetwo");
+
+        // SAFETY: and again.
+        unsafe { libc::dup2(host.as_raw_fd(), output.descriptor) };
+        let second = output.descriptor;
+        drop(output);
+        assert_eq!(len(&other), 0);
+        assert!(identify(number).is_some() && identify(second).is_some());
+    });
+}
+
+#[test]
+fn a_lost_trace_that_changed_is_left_alone() {
+    in_a_process(module_path!(), "a_lost_trace_that_changed_is_left_alone", || {
+        type Change = fn(&Path);
+        let changes: [(Change, &str); 3] = [
+            (|path| std::fs::remove_file(path).unwrap(), "No such file"),
+            (|path| std::fs::write(path, b"longer").unwrap(), "somebody else has written"),
+            (
+                |path| {
+                    std::fs::rename(path, path.with_extension("old")).unwrap();
+                    std::fs::write(path, b"one").unwrap();
+                },
+                "another file has its name",
+            ),
+        ];
+        for (change, expected) in changes {
+            let (_dir, path) = scratch();
+            let mut output = create(&path).unwrap();
+            output.write_all(b"one").unwrap();
+            // SAFETY: what a host does that closes all it does not know.
+            unsafe { libc::close(output.descriptor) };
+            change(&path);
+            let error = output.write(b"two").unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+    });
+}
+
+#[test]
+fn a_pipe_needs_a_reader_first() {
+    let (_dir, path) = scratch();
+    fifo(&path);
+    let error = create(&path).unwrap_err().to_string();
+    assert!(error.starts_with("nobody reads from "), "{error}");
+}
+
+#[test]
+fn a_pipe_gets_every_byte_from_a_slow_reader() {
+    let (_dir, path) = scratch();
+    fifo(&path);
+    let mut reader = reader(&path);
+    let mut output = create(&path).unwrap();
+    let worker = thread::start("heaptap-writer", move || {
+        for i in 0..100_u8 {
+            output.write_all(&[i; 10_000]).unwrap();
+        }
+    })
+    .unwrap();
+    let mut read = Vec::new();
+    let mut part = [0; 7_777];
+    while read.len() < 1_000_000 {
+        match reader.read(&mut part) {
+            Ok(len) => read.extend_from_slice(&part[..len]),
+            Err(_) => std::thread::yield_now(),
+        }
+    }
+    assert!((0..1_000_000).all(|i| usize::from(read[i]) == i / 10_000));
+    assert!(matches!(worker.join(LONG), Joined::Done(())));
+}
+
+#[test]
+fn a_stuck_reader_is_not_waited_for_forever() {
+    let (_dir, path) = scratch();
+    fifo(&path);
+    let _reader = reader(&path);
+    let mut output = create(&path).unwrap();
+    output.patience = Duration::from_millis(50);
+    let packet = vec![0; 10 << 20];
+    assert_eq!(output.write(&packet).unwrap_err().kind(), io::ErrorKind::TimedOut);
+    assert!(output.write(b"more").unwrap_err().to_string().contains("middle of a packet"));
+    assert_eq!(output.written(), 0);
+}
+
+/// With the default action, which a C or OCaml host has: the signal kills.
+#[test]
+fn a_closed_pipe_is_an_error_and_not_the_hosts_end() {
+    in_a_process(module_path!(), "a_closed_pipe_is_an_error_and_not_the_hosts_end", || {
+        // SAFETY: takes back what Rust's start-up did.
+        unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+        let (_dir, path) = scratch();
+        fifo(&path);
+        let reader = reader(&path);
+        let mut output = create(&path).unwrap();
+        drop(reader);
+        on_a_worker(move || {
+            assert_eq!(errno(output.write(b"packet")), Some(libc::EPIPE));
+            assert_eq!(errno(output.write(b"packet")), Some(libc::EPIPE));
+        });
+    });
+}

@@ -1,0 +1,76 @@
+//! What a session counts.
+//!
+//! Each mutator has its own [`Counters`], which only its hooks write: a plain
+//! load and store each, no locked instruction. Whoever asks adds them up.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// One number.
+#[derive(Default)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    /// Counts. One thread at a time.
+    #[inline]
+    pub(crate) fn add(&self, more: u64) {
+        self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
+    }
+
+    /// Sets it to what is true now.
+    #[inline]
+    pub(crate) fn set(&self, value: u64) {
+        self.0.store(value, Ordering::Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Of one mutator.
+#[derive(Default)]
+pub(crate) struct Counters {
+    /// Samples that fell.
+    pub(crate) samples: Counter,
+    /// Blocks in which they fell.
+    pub(crate) sampled_blocks: Counter,
+    pub(crate) allocations: Counter,
+    pub(crate) promotions: Counter,
+    pub(crate) collections: Counter,
+    /// Sampled blocks that were not recorded.
+    pub(crate) dropped: Counter,
+    /// Times a hook waited for the writer.
+    pub(crate) waits: Counter,
+    /// Ticks spent in hooks.
+    pub(crate) hook_ticks: Counter,
+    /// Blocks followed by sweeps now.
+    pub(crate) live_blocks: Counter,
+}
+
+/// The sum of all mutators' counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Totals {
+    pub(crate) samples: u64,
+    pub(crate) sampled_blocks: u64,
+    pub(crate) allocations: u64,
+    pub(crate) promotions: u64,
+    pub(crate) collections: u64,
+    pub(crate) dropped: u64,
+    pub(crate) waits: u64,
+    pub(crate) hook_ticks: u64,
+    pub(crate) live_blocks: u64,
+}
+
+impl Totals {
+    pub(crate) fn add(&mut self, counters: &Counters) {
+        self.samples += counters.samples.get();
+        self.sampled_blocks += counters.sampled_blocks.get();
+        self.allocations += counters.allocations.get();
+        self.promotions += counters.promotions.get();
+        self.collections += counters.collections.get();
+        self.dropped += counters.dropped.get();
+        self.waits += counters.waits.get();
+        self.hook_ticks += counters.hook_ticks.get();
+        self.live_blocks += counters.live_blocks.get();
+    }
+}

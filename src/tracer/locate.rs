@@ -1,0 +1,184 @@
+//! What the writer thread knows of the session: the time, and what codes mean.
+
+use std::ffi::{CStr, c_char, c_void};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use heaptap_symbols::Symbols;
+use heaptap_symbols::ocaml_debuginfo::{self, Memory, Packing};
+use heaptap_trace::{Locate, Location, LocationList, WriteError};
+
+use crate::queue::Code;
+use crate::stack::{FrameTables, OcamlVersion, Place, Source};
+use crate::sys::clock::{Clock, Ticks};
+use crate::tracer::failure::Failure;
+use crate::tracer::labels::Labels;
+use crate::tracer::message::say;
+use crate::tracer::options::{Locator, Options};
+use crate::tracer::state::State;
+use crate::writer::Host;
+
+/// See the module. Lives on the writer thread.
+pub(crate) struct WriterHost {
+    tables: Arc<FrameTables>,
+    labels: Arc<Labels>,
+    /// The host's own explanations, if it has some.
+    locator: Option<Locator>,
+    /// Made when a code is first looked up in the program itself.
+    symbols: Option<Symbols>,
+    state: Arc<State>,
+    clock: Clock,
+    ticks: Ticks,
+    start_ticks: u64,
+    max_frames: usize,
+    file: String,
+}
+
+impl WriterHost {
+    pub(crate) fn new(
+        options: &Options,
+        tables: &Arc<FrameTables>,
+        labels: &Arc<Labels>,
+        state: &Arc<State>,
+        (clock, ticks, start_ticks): (Clock, Ticks, u64),
+    ) -> WriterHost {
+        WriterHost {
+            tables: Arc::clone(tables),
+            labels: Arc::clone(labels),
+            locator: options.locate.clone(),
+            symbols: None,
+            state: Arc::clone(state),
+            clock,
+            ticks,
+            start_ticks,
+            max_frames: options.max_frames,
+            file: String::from_utf8_lossy(&options.file).into_owned(),
+        }
+    }
+
+    /// A frame of the runtime or of C code.
+    fn locate_host(&mut self, code: u64, list: &mut LocationList) {
+        match self.tables.source(code, None) {
+            Some(Source::Places(places)) => {
+                for place in places {
+                    add_neutral(&place, list);
+                }
+                return;
+            }
+            Some(Source::Ocaml { version, debug_info: Some(address) }) => {
+                if add_ocaml(version, address, list) {
+                    return;
+                }
+            }
+            Some(Source::Ocaml { debug_info: None, .. }) | None => {}
+        }
+        if let Some(locator) = &self.locator {
+            locator(code, list);
+            return;
+        }
+        let symbols = self.symbols.get_or_insert_with(Symbols::of_self);
+        symbols.locate(code, &mut |place| add(&place, list));
+    }
+}
+
+/// What a neutral table says. A name that is not there is not known.
+fn add_neutral(place: &Place, list: &mut LocationList) {
+    let name = |name: *const c_char| {
+        if name.is_null() {
+            return &b"??"[..];
+        }
+        // SAFETY: the host promised strings that stay until the session ends.
+        unsafe { CStr::from_ptr(name) }.to_bytes()
+    };
+    list.add(Location {
+        file: name(place.file),
+        line: place.line,
+        start_char: place.start_char,
+        end_char: place.end_char,
+        definition: name(place.function),
+    });
+}
+
+/// What OCaml's own tables say. False: nothing that makes sense.
+fn add_ocaml(version: OcamlVersion, address: u64, list: &mut LocationList) -> bool {
+    let packing = match version {
+        OcamlVersion::Four => Packing::Until5_1,
+        OcamlVersion::Five => Packing::Since5_2,
+    };
+    ocaml_debuginfo::locate(&OwnMemory, address, packing, &mut |place| add(&place, list))
+}
+
+/// What the program itself says.
+fn add(place: &heaptap_symbols::Place<'_>, list: &mut LocationList) {
+    list.add(Location {
+        file: place.file,
+        line: place.line,
+        start_char: place.start_char,
+        end_char: place.end_char,
+        definition: place.function,
+    });
+}
+
+/// The memory of this process, read by the kernel: a wrong address is an error
+/// there, not a crash.
+struct OwnMemory;
+
+impl Memory for OwnMemory {
+    fn read(&self, address: u64, into: &mut [u8]) -> bool {
+        let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
+        let remote = libc::iovec { iov_base: address as *mut c_void, iov_len: into.len() };
+        // SAFETY: takes nothing.
+        let own = unsafe { libc::getpid() };
+        // SAFETY: writes into `into` only, as much as fits.
+        let read = unsafe { libc::process_vm_readv(own, &local, 1, &remote, 1, 0) };
+        usize::try_from(read) == Ok(into.len())
+    }
+}
+
+/// A frame that is ours: told by its name alone.
+fn add_own(definition: &[u8], list: &mut LocationList) {
+    list.add(Location { file: b"heaptap", line: 0, start_char: 0, end_char: 0, definition });
+}
+
+impl Locate for WriterHost {
+    fn locate(&mut self, code: u64, list: &mut LocationList) {
+        match Code::from_bits(code) {
+            Code::Host(code) => self.locate_host(code, list),
+            Code::Label(number) => {
+                let name = self.labels.name(number);
+                let definition = name.as_deref().unwrap_or(b"(unknown label)");
+                let file = b"label";
+                list.add(Location { file, line: 0, start_char: 0, end_char: 0, definition });
+            }
+            Code::LeftOut(count) => {
+                add_own(format!("({count} frames left out)").as_bytes(), list);
+            }
+            Code::BeyondLimit => {
+                add_own(format!("(beyond {} frames)", self.max_frames).as_bytes(), list);
+            }
+            Code::Unknown => add_own(b"(unknown frames)", list),
+        }
+    }
+}
+
+impl Host for WriterHost {
+    fn observe_time(&mut self) {
+        self.clock.observe();
+        self.state.tick_ns.store(self.clock.nanoseconds(1 << 20), Ordering::Relaxed);
+    }
+
+    fn micros(&mut self, ticks: u64) -> u64 {
+        self.clock.micros(self.start_ticks.wrapping_add(ticks))
+    }
+
+    fn now(&mut self) -> u64 {
+        let now = self.ticks.now();
+        self.clock.micros(now)
+    }
+
+    fn failed(&mut self, error: &WriteError) {
+        if self.state.end(Failure::File) {
+            say(format_args!("cannot write {}: {error}; tracing ends here", self.file));
+        }
+    }
+}

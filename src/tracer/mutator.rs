@@ -1,0 +1,264 @@
+//! A mutator: what the hooks of one thread or domain do.
+//!
+//! Used by one thread at a time: its own, or the collector's while it stands
+//! still. The host's fast paths look only at the young limit and at the number
+//! that [`Countdown`] counts; both are set so that nothing more is called once
+//! the session is over.
+
+use std::sync::Arc;
+
+use heaptap_trace::Source;
+
+use crate::blocks::{End, Fate};
+use crate::queue::BlockId;
+use crate::sampling::{Countdown, Gaps, WORD, YoungSamples};
+use crate::stack::native::Registers;
+use crate::tracer::failure::Failure;
+use crate::tracer::options::Follow;
+use crate::tracer::recorder::{Moment, Recorder, Sampled};
+use crate::tracer::session::Session;
+use crate::tracer::stacks::Way;
+
+/// The largest block, in words: half a tebibyte. A host that says more is
+/// mistaken.
+const MAX_WORDS: usize = 1 << 36;
+
+/// One mutator.
+pub(crate) struct Mutator {
+    gaps: Gaps,
+    young: YoungSamples,
+    suspended: u32,
+    pub(crate) recorder: Recorder,
+}
+
+impl Mutator {
+    pub(crate) fn new(gaps: Gaps, recorder: Recorder) -> Mutator {
+        Mutator { gaps, young: YoungSamples::NONE, suspended: 0, recorder }
+    }
+
+    /// The countdown to start with.
+    pub(crate) fn countdown(&mut self) -> isize {
+        Countdown::start(&mut self.gaps)
+    }
+
+    /// The young pointer was moved: returns the limit.
+    pub(crate) fn renew(&mut self, pointer: usize, start: usize) -> usize {
+        self.young.renew(&mut self.gaps, pointer, start);
+        self.limit()
+    }
+
+    fn limit(&self) -> usize {
+        if self.is_live() { self.young.limit() } else { self.young.start() }
+    }
+
+    fn is_live(&self) -> bool {
+        self.recorder.session.is_live()
+    }
+
+    /// The parts, in the order of their addresses from `pointer` on, went below
+    /// the limit: returns the new one, which is right even if a sample was lost.
+    pub(crate) fn young_hit(
+        &mut self,
+        pointer: usize,
+        parts: &[usize],
+        registers: Registers,
+    ) -> Result<(usize, Result<(), Failure>), Failure> {
+        if !self.young.is_set() {
+            return Err(Failure::Order);
+        }
+        if !self.is_live() {
+            return Ok((self.young.start(), Ok(())));
+        }
+        let mut moment = self.enter(registers);
+        let mut outcome = Ok(());
+        let Mutator { gaps, young, suspended, recorder } = self;
+        let header = recorder.session.options.header_words * WORD;
+        young.hit(gaps, pointer, parts, |_, part| {
+            if *suspended != 0 {
+                return;
+            }
+            let block = Sampled {
+                source: Source::Minor,
+                address: part.address.saturating_add(header),
+                words: part.words,
+                samples: part.samples,
+            };
+            outcome = outcome.and(recorder.alloc(&mut moment, &block));
+        });
+        self.leave(&moment);
+        Ok((self.limit(), outcome))
+    }
+
+    /// An allocation outside the young heap has made the countdown negative.
+    pub(crate) fn hit(
+        &mut self,
+        left: &mut isize,
+        (source, address, words): (Source, usize, usize),
+        registers: Registers,
+    ) -> Result<(), Failure> {
+        if !self.is_live() {
+            *left = Countdown::NEVER;
+            return Ok(());
+        }
+        if words > MAX_WORDS {
+            *left = Countdown::start(&mut self.gaps);
+            return Err(Failure::Option);
+        }
+        let Some(samples) = Countdown::hit(&mut self.gaps, left, words) else {
+            *left = Countdown::start(&mut self.gaps);
+            return Err(Failure::Order);
+        };
+        if self.suspended != 0 {
+            return Ok(());
+        }
+        let mut moment = self.enter(registers);
+        let block = Sampled { source, address, words, samples };
+        let outcome = self.recorder.alloc(&mut moment, &block);
+        self.leave(&moment);
+        outcome
+    }
+
+    /// After a minor collection.
+    pub(crate) fn sweep_young(&mut self, fate: impl FnMut(usize) -> Fate) -> Result<(), Failure> {
+        self.following(Follow::Sweeps)?;
+        let mut moment = self.enter(Registers::NONE);
+        self.recorder.sweep_young(&mut moment, fate);
+        self.leave(&moment);
+        Ok(())
+    }
+
+    /// After marking or compacting.
+    pub(crate) fn sweep_major(&mut self, fate: impl FnMut(usize) -> Fate) -> Result<(), Failure> {
+        self.following(Follow::Sweeps)?;
+        let mut moment = self.enter(Registers::NONE);
+        self.recorder.sweep_major(&mut moment, fate);
+        self.leave(&moment);
+        Ok(())
+    }
+
+    /// External memory is about to be released.
+    pub(crate) fn external_free(&mut self, address: usize) {
+        if let Some(id) = self.recorder.session.directory.take(address) {
+            self.report(End::Collected, id);
+        }
+    }
+
+    /// A block followed by its address was collected.
+    pub(crate) fn block_collect(&mut self, address: usize) -> Result<(), Failure> {
+        self.following(Follow::Addresses)?;
+        self.external_free(address);
+        Ok(())
+    }
+
+    /// A block followed by its address has moved, and perhaps was promoted.
+    pub(crate) fn block_move(
+        &mut self,
+        from: usize,
+        to: usize,
+        promoted: bool,
+    ) -> Result<(), Failure> {
+        self.following(Follow::Addresses)?;
+        let Some(id) = self.recorder.session.directory.take(from) else { return Ok(()) };
+        if promoted {
+            self.report(End::Promoted, id);
+        }
+        let kept = self.recorder.session.directory.add(to, id);
+        if kept { Ok(()) } else { Err(Failure::Memory) }
+    }
+
+    fn following(&self, follow: Follow) -> Result<(), Failure> {
+        if !self.is_live() {
+            return Err(Failure::Off);
+        }
+        if self.recorder.session.options.follow == follow { Ok(()) } else { Err(Failure::Order) }
+    }
+
+    fn report(&mut self, end: End, id: BlockId) {
+        if self.is_live() {
+            let mut moment = self.enter(Registers::NONE);
+            self.recorder.end(&mut moment, end, id);
+            self.leave(&moment);
+        }
+    }
+
+    /// Samples are not recorded until it is resumed as often.
+    pub(crate) fn suspend(&mut self) -> Result<(), Failure> {
+        self.suspended = self.suspended.checked_add(1).ok_or(Failure::Order)?;
+        Ok(())
+    }
+
+    pub(crate) fn resume(&mut self) -> Result<(), Failure> {
+        self.suspended = self.suspended.checked_sub(1).ok_or(Failure::Order)?;
+        Ok(())
+    }
+
+    /// What the mutator is doing from now on; 0 for nothing.
+    pub(crate) fn label(&mut self, label: u32) {
+        self.recorder.stacks.label = label;
+    }
+
+    pub(crate) fn session(&self) -> &Arc<Session> {
+        &self.recorder.session
+    }
+
+    /// Takes over what another mutator, which ends, leaves.
+    pub(crate) fn adopt(&mut self, other: &mut Mutator) {
+        // Without memory for them the blocks stay alive in the trace.
+        self.recorder.blocks.adopt(&mut other.recorder.blocks);
+        self.recorder.count_blocks();
+    }
+
+    /// Takes over what ended mutators have left.
+    pub(crate) fn adopt_orphans(&mut self) {
+        let session = Arc::clone(self.session());
+        let mut book = session.lock();
+        if !book.orphans.is_empty() {
+            self.recorder.blocks.adopt(&mut book.orphans);
+            self.recorder.count_blocks();
+        }
+    }
+
+    /// Leaves its blocks to whoever comes next.
+    pub(crate) fn leave_blocks_to_session(&mut self) {
+        let session = Arc::clone(self.session());
+        session.lock().orphans.adopt(&mut self.recorder.blocks);
+    }
+
+    /// Gives its lane back. Everything it told is on its way.
+    pub(crate) fn end(self) {
+        let Recorder { session, counters, producer, number, .. } = self.recorder;
+        if session.has_forked() {
+            producer.abandon();
+            return;
+        }
+        session.lock().end(producer.lane(), number, &counters);
+        producer.end();
+    }
+
+    // --- After a fork ---
+
+    pub(crate) fn has_forked(&self) -> bool {
+        self.recorder.session.has_forked()
+    }
+
+    /// In a child: goes on in the child's own session, if it has one, with
+    /// nothing of what the parent has sampled.
+    pub(crate) fn go_on_in_child(&mut self) {
+        let Some(session) = self.session().successor() else { return };
+        let way = std::mem::replace(&mut self.recorder.stacks.way, Way::None);
+        let Ok(mut fresh) = session.mutator(way) else { return };
+        fresh.suspended = self.suspended;
+        fresh.young = YoungSamples::lost_count(self.young.start());
+        fresh.recorder.stacks.label = self.recorder.stacks.label;
+        std::mem::replace(self, fresh).end();
+    }
+
+    fn enter(&self, registers: Registers) -> Moment {
+        Moment::at(self.recorder.session.ticks(), registers)
+    }
+
+    fn leave(&self, moment: &Moment) {
+        let spent = self.recorder.session.ticks().saturating_sub(moment.ticks());
+        self.recorder.counters.hook_ticks.add(spent);
+    }
+}

@@ -1,0 +1,268 @@
+//! From a sampled block to records in the mutator's event buffer.
+//!
+//! Runs on mutators, inside hooks: no malloc, no locks, and no system calls but
+//! those of waiting when the writer has fallen behind and the policy is to wait.
+//!
+//! Only samples can be dropped, and then before they have a number. What
+//! happens to a block that was recorded is never forgotten: if there is no room
+//! to say so it is held back, in order, and said later.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use heaptap_trace::Source;
+
+use crate::blocks::{End, Fate, Generations};
+use crate::queue::{BUFFER_WORDS, BlockId, Producer, Record, Wait};
+use crate::stack::native::Registers;
+use crate::tracer::counters::Counters;
+use crate::tracer::failure::Failure;
+use crate::tracer::options::{Follow, WhenFull};
+use crate::tracer::session::Session;
+use crate::tracer::stacks::{Backtrace, Stacks};
+
+/// A sampled block.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sampled {
+    pub(crate) source: Source,
+    /// Where the runtime sees it.
+    pub(crate) address: usize,
+    /// Header included.
+    pub(crate) words: usize,
+    pub(crate) samples: u64,
+}
+
+/// Words that an allocation takes besides its frames: those of the time, two
+/// stacks and the block.
+const MOST_BESIDE_FRAMES: usize = 5;
+
+/// One call into the tracer: what the writer has been told of it.
+pub(crate) struct Moment {
+    /// Since the session's start.
+    ticks: u64,
+    /// Of the hook's caller.
+    registers: Registers,
+    time_told: bool,
+    stack_told: bool,
+}
+
+impl Moment {
+    pub(crate) fn at(ticks: u64, registers: Registers) -> Moment {
+        Moment { ticks, registers, time_told: false, stack_told: false }
+    }
+
+    pub(crate) fn ticks(&self) -> u64 {
+        self.ticks
+    }
+}
+
+/// The recording half of a mutator.
+pub(crate) struct Recorder {
+    pub(crate) session: Arc<Session>,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) stacks: Stacks,
+    pub(crate) blocks: Generations,
+    pub(crate) producer: Producer,
+    /// Of the next sampled block.
+    pub(crate) number: u64,
+}
+
+impl Recorder {
+    /// Records a sampled block and follows it from now on.
+    pub(crate) fn alloc(&mut self, moment: &mut Moment, block: &Sampled) -> Result<(), Failure> {
+        self.counters.samples.add(block.samples);
+        self.counters.sampled_blocks.add(1);
+        if self.try_alloc(moment, block).is_none() {
+            self.counters.dropped.add(1);
+            return Err(Failure::Lost);
+        }
+        self.counters.allocations.add(1);
+        Ok(())
+    }
+
+    fn try_alloc(&mut self, moment: &mut Moment, block: &Sampled) -> Option<()> {
+        self.tell_held(moment);
+        if !self.blocks.reserve(1) || self.number >= BlockId::MAX_NUMBER {
+            return None;
+        }
+        // The format knows blocks with one word of header, or none.
+        let header = self.session.options.header_words.min(1);
+        let length = match block.source {
+            Source::Minor | Source::Major => block.words.saturating_sub(header),
+            Source::External => block.words,
+        };
+        let alloc =
+            Record::Alloc { source: block.source, samples: block.samples, length: length as u64 };
+        if moment.stack_told {
+            put(&self.session, &self.counters, &mut self.producer, &[alloc])?;
+        } else {
+            self.tell_with_stack(moment, alloc)?;
+        }
+        let id = BlockId::new(self.producer.lane(), self.number);
+        self.number += 1;
+        self.follow(block, id);
+        Some(())
+    }
+
+    fn follow(&mut self, block: &Sampled, id: BlockId) {
+        match (block.source, self.session.options.follow) {
+            (Source::External, _) | (_, Follow::Addresses) => {
+                // Without memory the block stays alive in the trace.
+                self.session.directory.add(block.address, id);
+            }
+            (Source::Minor, Follow::Sweeps) => self.blocks.add_young(block.address, id),
+            (Source::Major, Follow::Sweeps) => self.blocks.add_major(block.address, id),
+        }
+        self.count_blocks();
+    }
+
+    /// Tells the time, the stack as far as it is new, and the allocation: all at
+    /// once if they fit a buffer.
+    fn tell_with_stack(&mut self, moment: &mut Moment, alloc: Record<'_>) -> Option<()> {
+        let Recorder { session, counters, stacks, producer, .. } = self;
+        let Backtrace { keep, managed, native } = stacks.take(&session.tables, moment.registers);
+        let time = Record::Time(moment.ticks);
+        let outer = Record::Frames { keep, new: managed };
+        let inner = Record::Frames { keep: keep + managed.len(), new: native };
+        let mut put = |records: &[Record<'_>]| {
+            // The time comes first, and is told once.
+            let rest = records.get(usize::from(moment.time_told)..).unwrap_or(&[]);
+            put(session, counters, producer, rest).ok_or(keep)
+        };
+        let told = if managed.len() + native.len() + MOST_BESIDE_FRAMES > BUFFER_WORDS {
+            tell_in_pieces(session, counters, producer, (keep, managed), &[time, inner, alloc])
+        } else if native.is_empty() {
+            put(&[time, outer, alloc])
+        } else {
+            put(&[time, outer, inner, alloc])
+        };
+        if let Err(has) = told {
+            // The writer does not have this stack: the next walk must not
+            // count on more than it has.
+            self.stacks.rewind(has);
+            return None;
+        }
+        moment.time_told = true;
+        moment.stack_told = true;
+        Some(())
+    }
+
+    /// Tells what was held back, as far as there is room.
+    fn tell_held(&mut self, moment: &mut Moment) {
+        if self.blocks.holds_reports() {
+            let Recorder { session, counters, blocks, producer, .. } = self;
+            blocks.report_held(|end, id| tell_end(session, counters, producer, moment, end, id));
+        }
+    }
+
+    /// After a minor collection: asks for the fate of the young blocks.
+    pub(crate) fn sweep_young(&mut self, moment: &mut Moment, fate: impl FnMut(usize) -> Fate) {
+        self.tell_held(moment);
+        let Recorder { session, counters, blocks, producer, .. } = self;
+        blocks.sweep_young(fate, |end, id| tell_end(session, counters, producer, moment, end, id));
+        self.count_blocks();
+    }
+
+    /// After marking or compacting: asks for the fate of the major blocks.
+    pub(crate) fn sweep_major(&mut self, moment: &mut Moment, fate: impl FnMut(usize) -> Fate) {
+        self.tell_held(moment);
+        let Recorder { session, counters, blocks, producer, .. } = self;
+        blocks.sweep_major(fate, |end, id| tell_end(session, counters, producer, moment, end, id));
+        self.count_blocks();
+    }
+
+    /// Tells of a block that is followed by its address.
+    pub(crate) fn end(&mut self, moment: &mut Moment, end: End, id: BlockId) {
+        self.tell_held(moment);
+        let Recorder { session, counters, blocks, producer, .. } = self;
+        let mut report = |end, id| tell_end(session, counters, producer, moment, end, id);
+        blocks.tell(end, id, &mut report);
+    }
+
+    pub(crate) fn count_blocks(&self) {
+        self.counters.live_blocks.set(self.blocks.len() as u64);
+    }
+}
+
+fn tell_end(
+    session: &Session,
+    counters: &Counters,
+    producer: &mut Producer,
+    moment: &mut Moment,
+    end: End,
+    id: BlockId,
+) -> bool {
+    let record = match end {
+        End::Promoted => Record::Promote(id),
+        End::Collected => Record::Collect(id),
+    };
+    let both = [Record::Time(moment.ticks), record];
+    let skip = usize::from(moment.time_told);
+    if put(session, counters, producer, both.get(skip..).unwrap_or(&[])).is_none() {
+        return false;
+    }
+    moment.time_told = true;
+    match end {
+        End::Promoted => counters.promotions.add(1),
+        End::Collected => counters.collections.add(1),
+    }
+    true
+}
+
+/// A stack too long for one buffer, piece by piece, and then the rest. If there
+/// is no room in between, says how many frames the writer has got.
+fn tell_in_pieces(
+    session: &Session,
+    counters: &Counters,
+    producer: &mut Producer,
+    (keep, managed): (usize, &[u64]),
+    [time, inner, alloc]: &[Record<'_>; 3],
+) -> Result<(), usize> {
+    const PIECE: usize = BUFFER_WORDS / 2;
+    put(session, counters, producer, &[*time]).ok_or(keep)?;
+    let mut told = keep;
+    // At least one, so that what is not kept is forgotten.
+    for new in managed.chunks(PIECE) {
+        let piece = Record::Frames { keep: told, new };
+        put(session, counters, producer, &[piece]).ok_or(told)?;
+        told += new.len();
+    }
+    put(session, counters, producer, &[*inner, *alloc]).ok_or(told)
+}
+
+/// Puts records into the buffer together, waiting for room if that is the
+/// policy. `None`: there is none, and nothing was put.
+#[inline]
+fn put(
+    session: &Session,
+    counters: &Counters,
+    producer: &mut Producer,
+    records: &[Record<'_>],
+) -> Option<()> {
+    let words = records.iter().map(Record::len).sum();
+    if producer.reserve(words).is_err() {
+        wait(session, counters, producer)?;
+    }
+    let mut room = producer.reserve(words).ok()?;
+    for record in records {
+        room = record.put(room)?;
+    }
+    producer.commit(words);
+    Some(())
+}
+
+#[cold]
+#[inline(never)]
+fn wait(session: &Session, counters: &Counters, producer: &mut Producer) -> Option<()> {
+    let WhenFull::Wait(most) = session.options.when_full else { return None };
+    // In steps, to notice that the session ended.
+    const STEP: Duration = Duration::from_millis(20);
+    counters.waits.add(1);
+    let start = Instant::now();
+    while session.is_live() && start.elapsed() < most {
+        if producer.wait_for_room(STEP.min(most)) != Wait::TimedOut {
+            return Some(());
+        }
+    }
+    None
+}

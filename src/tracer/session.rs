@@ -1,0 +1,293 @@
+//! A trace being taken, from its start to its end.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use crate::blocks::{Directory, Generations};
+use crate::queue::Channel;
+use crate::sampling::Gaps;
+use crate::stack::FrameTables;
+use crate::sys::clock::{Clock, Ticks};
+use crate::sys::{file, name, thread};
+use crate::tracer::book::{Book, Numbers};
+use crate::tracer::counted::Counted;
+use crate::tracer::failure::Failure;
+use crate::tracer::info::{entropy, trace_info};
+use crate::tracer::labels::Labels;
+use crate::tracer::locate::WriterHost;
+use crate::tracer::message::say;
+use crate::tracer::mutator::Mutator;
+use crate::tracer::options::Options;
+use crate::tracer::process::replace_active;
+use crate::tracer::recorder::Recorder;
+use crate::tracer::stacks::{Stacks, Way};
+use crate::tracer::state::State;
+use crate::writer::{Mailbox, NextFile, Request, Writer};
+
+/// One trace. Mutators keep it alive, so that a hook which is under way when it
+/// ends still has everything it needs.
+pub(crate) struct Session {
+    pub(crate) options: Options,
+    pub(crate) tables: Arc<FrameTables>,
+    pub(crate) labels: Arc<Labels>,
+    /// External blocks, and all others if they are followed by address.
+    pub(crate) directory: Directory,
+    state: Arc<State>,
+    channel: Arc<Channel>,
+    mailbox: Arc<Mailbox<Counted>>,
+    ticks: Ticks,
+    start_ticks: u64,
+    worker: Mutex<Option<thread::Worker<()>>>,
+    book: Mutex<Book>,
+    /// What goes on in a forked child; `None` if nothing could.
+    successor: OnceLock<Option<Arc<Session>>>,
+}
+
+/// How long the end of a process may take us: longer than the writer ever needs
+/// for what fits the buffers, short enough for a file system that hangs.
+const LONGEST_STOP: Duration = Duration::from_secs(20);
+
+impl Session {
+    /// Opens the file and starts the writer. What goes wrong is said.
+    pub(crate) fn start(
+        mut options: Options,
+        tables: Arc<FrameTables>,
+        labels: Arc<Labels>,
+    ) -> Result<Arc<Session>, Failure> {
+        if options.seed == 0 {
+            options.seed = entropy();
+        }
+        let (channel, consumer) = Channel::new(options.buffers).ok_or(Failure::Memory)?;
+        let ticks = Ticks::detect();
+        let start_ticks = ticks.now();
+        let clock = Clock::start(ticks);
+        let state = Arc::new(State::new());
+        let out = open(&options.file, &state)?;
+        let mailbox = Arc::new(Mailbox::new());
+        let host = WriterHost::new(&options, &tables, &labels, &state, (clock, ticks, start_ticks));
+        let info = trace_info(&options);
+        let lanes = (consumer, Arc::clone(&mailbox));
+        let writer = Writer::new(lanes, host, (out, options.format()), &info).map_err(|error| {
+            say(format_args!("cannot write {}: {error}", shown(&options.file)));
+            Failure::File
+        })?;
+        let worker = thread::start("heaptap-writer", move || writer.run()).map_err(|error| {
+            say(format_args!("cannot start the writer thread: {error}; not tracing"));
+            Failure::Thread
+        })?;
+        let orphans = Generations::new().ok_or(Failure::Memory)?;
+        Ok(Arc::new(Session {
+            options,
+            tables,
+            labels,
+            directory: Directory::new(),
+            state,
+            channel,
+            mailbox,
+            ticks,
+            start_ticks,
+            worker: Mutex::new(Some(worker)),
+            book: Mutex::new(Book::new(orphans)),
+            successor: OnceLock::new(),
+        }))
+    }
+
+    #[inline]
+    pub(crate) fn is_live(&self) -> bool {
+        self.state.is_live()
+    }
+
+    /// Ticks since the session's start.
+    #[inline]
+    pub(crate) fn ticks(&self) -> u64 {
+        self.ticks.now().saturating_sub(self.start_ticks)
+    }
+
+    /// Why it is not live.
+    pub(crate) fn failure(&self) -> Option<Failure> {
+        self.state.failure()
+    }
+
+    /// A new mutator, with the blocks that ended ones have left.
+    pub(crate) fn mutator(self: &Arc<Self>, way: Way) -> Result<Mutator, Failure> {
+        if !self.is_live() {
+            return Err(Failure::Off);
+        }
+        let stacks = Stacks::new(way, self.options.max_frames, self.options.native_frames)
+            .ok_or(Failure::Memory)?;
+        let blocks = Generations::new().ok_or(Failure::Memory)?;
+        let producer = self.channel.producer().ok_or(Failure::Mutators)?;
+        let lane = producer.lane();
+        if self.options.one_mutator && lane != 0 {
+            return Err(Failure::Mutators);
+        }
+        let (number, stream, counters) = self.lock().begin(lane);
+        let gaps = Gaps::new(self.options.rate, self.options.seed, stream);
+        let session = Arc::clone(self);
+        let recorder = Recorder { session, counters, stacks, blocks, producer, number };
+        let mut mutator = Mutator::new(gaps, recorder);
+        mutator.adopt_orphans();
+        Ok(mutator)
+    }
+
+    /// Notes the handle of a mutator, for sweeps over all of them.
+    pub(crate) fn enter(&self, handle: usize) {
+        self.lock().handles.push(handle);
+    }
+
+    /// Forgets a handle.
+    pub(crate) fn leave(&self, handle: usize) {
+        self.lock().handles.retain(|&known| known != handle);
+    }
+
+    /// The handle with this index, in the order in which they were entered.
+    pub(crate) fn mutator_handle(&self, index: usize) -> Option<usize> {
+        self.lock().handles.get(index).copied()
+    }
+
+    /// Everything recorded so far is in the file afterwards.
+    pub(crate) fn flush(&self) -> Result<(), Failure> {
+        self.ask(Request::Flush)
+    }
+
+    /// Goes on in another file.
+    pub(crate) fn rotate(&self, file: &[u8]) -> Result<(), Failure> {
+        if !self.is_live() {
+            return Err(Failure::Off);
+        }
+        let out = open(file, &self.state)?;
+        let info = trace_info(&self.options);
+        self.ask(|done| Request::Rotate(Box::new(NextFile { out, info }), done))
+    }
+
+    fn ask(
+        &self,
+        request: impl FnOnce(std::sync::mpsc::Sender<()>) -> Request<Counted>,
+    ) -> Result<(), Failure> {
+        if !self.is_live() {
+            return Err(Failure::Off);
+        }
+        let answered = self.mailbox.ask(request, || self.channel.wake_writer());
+        if answered { Ok(()) } else { Err(self.failure().unwrap_or(Failure::Off)) }
+    }
+
+    /// Ends the trace: hooks do nothing from now on, and what they told is in
+    /// the file afterwards.
+    pub(crate) fn stop(&self) -> Result<(), Failure> {
+        let ended = self.state.end(Failure::Off);
+        self.mailbox.leave(Request::Stop);
+        self.channel.wake_writer();
+        let worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(worker) = worker {
+            match worker.join(LONGEST_STOP) {
+                thread::Joined::Done(()) => {}
+                thread::Joined::Panicked(message) => {
+                    say(format_args!(
+                        "a defect in the writer thread ({message}); the trace ends early"
+                    ));
+                }
+                thread::Joined::Running(worker) => {
+                    say(format_args!(
+                        "writing took over {} s; the end of the trace is missing",
+                        LONGEST_STOP.as_secs()
+                    ));
+                    worker.forget();
+                }
+            }
+        }
+        if !ended {
+            return Err(Failure::Off);
+        }
+        self.tell_losses();
+        Ok(())
+    }
+
+    fn tell_losses(&self) {
+        let totals = self.numbers().totals;
+        if totals.dropped != 0 {
+            say(format_args!(
+                "{} of {} sampled blocks were dropped, since the writer fell behind; a lower rate \
+                 or a larger buffer_kib helps",
+                totals.dropped, totals.sampled_blocks
+            ));
+        }
+    }
+
+    /// Turns it off at once, without waiting for anything.
+    pub(crate) fn turn_off(&self, why: Failure) -> bool {
+        let ended = self.state.end(why);
+        self.mailbox.leave(Request::Stop);
+        self.channel.wake_writer();
+        ended
+    }
+
+    /// All that is counted.
+    pub(crate) fn numbers(&self) -> Numbers {
+        let mut numbers = self.lock().numbers();
+        let tick_ns = self.state.tick_ns.load(Ordering::Relaxed);
+        let hook_ns = (u128::from(numbers.totals.hook_ticks) * u128::from(tick_ns)) >> 20;
+        numbers.hook_ns = u64::try_from(hook_ns).unwrap_or(u64::MAX);
+        numbers.bytes = self.state.bytes.load(Ordering::Relaxed);
+        numbers.live_blocks += self.directory.len() as u64;
+        numbers
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    // --- After a fork ---
+
+    /// This process is a child now: the thread and the file are the parent's.
+    pub(crate) fn forked(&self) {
+        self.state.forked();
+    }
+
+    pub(crate) fn has_forked(&self) -> bool {
+        self.state.has_forked()
+    }
+
+    /// The session that goes on where this one ended by a fork; else this.
+    pub(crate) fn current(self: &Arc<Self>) -> Arc<Session> {
+        match self.successor.get() {
+            Some(Some(session)) => session.current(),
+            _ => Arc::clone(self),
+        }
+    }
+
+    /// In a child: the session of its own, if its file has a name of its own.
+    pub(crate) fn successor(self: &Arc<Self>) -> Option<Arc<Session>> {
+        let begin = || {
+            if !name::has_pid(OsStr::from_bytes(&self.options.file)) {
+                self.state.end(Failure::Off);
+                return None;
+            }
+            let (tables, labels) = (Arc::clone(&self.tables), Arc::clone(&self.labels));
+            let session = Session::start(self.options.clone(), tables, labels).ok()?;
+            replace_active(&session);
+            Some(session)
+        };
+        self.successor.get_or_init(begin).clone()
+    }
+}
+
+fn open(pattern: &[u8], state: &Arc<State>) -> Result<Counted, Failure> {
+    let pattern = OsStr::from_bytes(pattern);
+    let opened = name::expand(pattern, &name::Facts::gather())
+        .map_err(std::io::Error::other)
+        .and_then(|path| file::create(&path).map_err(std::io::Error::other));
+    match opened {
+        Ok(out) => Ok(Counted { out, state: Arc::clone(state) }),
+        Err(error) => {
+            say(format_args!("cannot trace into {}: {error}", pattern.display()));
+            Err(Failure::File)
+        }
+    }
+}
+
+fn shown(file: &[u8]) -> String {
+    String::from_utf8_lossy(file).into_owned()
+}

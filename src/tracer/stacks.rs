@@ -1,0 +1,136 @@
+//! A mutator's backtraces, by whichever way its host gave.
+
+use crate::queue::{Code, HOST_CODES};
+use crate::stack::native::{Modules, Registers, Unwinder};
+use crate::stack::{FrameTables, Outer, Start, Walker};
+use crate::sys::memory::Region;
+
+/// How the stack is found when a sample is taken.
+pub(crate) enum Way {
+    /// Not at all: backtraces are empty.
+    None,
+    /// By the frame tables, from where this says.
+    Tables(Box<dyn Fn() -> Place + Send>),
+    /// The host's own walker, which fills the room with codes, innermost first,
+    /// and tells how many frames there are.
+    Own(Box<dyn Fn(&mut [u64]) -> usize + Send>),
+}
+
+/// Where the managed stack is when a sample is taken.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Place {
+    /// Of the innermost managed frame; 0 if there is none.
+    pub(crate) return_address: u64,
+    /// That frame's stack pointer.
+    pub(crate) sp: u64,
+    /// Where C frames end; 0: they are not looked at.
+    pub(crate) native_limit: u64,
+}
+
+/// A stack as it is told: what stays of the last one, and what is new.
+pub(crate) struct Backtrace<'a> {
+    /// Outermost frames that stay.
+    pub(crate) keep: usize,
+    /// New frames behind those, towards the allocation.
+    pub(crate) managed: &'a [u64],
+    /// Frames of C code behind those.
+    pub(crate) native: &'a [u64],
+}
+
+/// The stacks of one mutator.
+pub(crate) struct Stacks {
+    pub(crate) way: Way,
+    walker: Walker<Region>,
+    /// Room for what the host's own walker finds.
+    own: Region,
+    native: Option<Native>,
+    /// What the mutator is doing; 0 for nothing.
+    pub(crate) label: u32,
+}
+
+/// What C frames are found with.
+struct Native {
+    modules: Modules,
+    unwinder: Unwinder<Region>,
+    found: Region,
+}
+
+/// The most C frames of a backtrace.
+const MAX_NATIVE: usize = 256;
+
+impl Stacks {
+    /// None when there is no memory.
+    pub(crate) fn new(way: Way, max_frames: usize, native: bool) -> Option<Stacks> {
+        let room = match way {
+            Way::Own(_) => max_frames,
+            Way::None | Way::Tables(_) => 0,
+        };
+        let storage = Region::new(Walker::<Region>::words(max_frames))?;
+        let walker = Walker::new(storage, max_frames)?;
+        let native = if native { Native::new() } else { None };
+        Some(Stacks { way, walker, own: Region::new(room)?, native, label: 0 })
+    }
+
+    /// The stack as it is now. The registers are those of the hook's caller, or
+    /// near it.
+    pub(crate) fn take(&mut self, tables: &FrameTables, registers: Registers) -> Backtrace<'_> {
+        let Stacks { way, walker, own, native, label } = self;
+        let label = if *label == 0 { 0 } else { Code::Label(*label).to_bits() };
+        let (cut, unknown) = (Code::BeyondLimit.to_bits(), Code::Unknown.to_bits());
+        let outer = Outer { label, cut, unknown };
+        let mut found: &[u64] = &[];
+        let walk = match way {
+            Way::None => walker.accept(&mut [], 0, outer),
+            Way::Tables(place) => {
+                let Place { return_address, sp, native_limit } = place();
+                if let Some(native) = native {
+                    found = native.take(registers, native_limit);
+                }
+                let start = Start { return_address, sp, limit: 0 };
+                // SAFETY: the host says where its stack is, and is inside a
+                // hook, so that the stack stands still.
+                unsafe { walker.walk(tables, start, outer) }
+            }
+            Way::Own(walk) => {
+                let depth = walk(own);
+                let found = depth.min(own.len());
+                let codes = own.get_mut(..found).unwrap_or(&mut []);
+                for code in codes.iter_mut().filter(|code| !(1..HOST_CODES).contains(*code)) {
+                    *code = unknown;
+                }
+                walker.accept(codes, depth, outer)
+            }
+        };
+        Backtrace { keep: walk.prefix, managed: walk.fresh, native: found }
+    }
+
+    /// The writer has no more than so many frames of what was last taken.
+    pub(crate) fn rewind(&mut self, has: usize) {
+        self.walker.rewind(has);
+    }
+}
+
+impl Native {
+    /// None where there is nothing to find them with.
+    fn new() -> Option<Native> {
+        Some(Native {
+            modules: Modules::new()?,
+            unwinder: Unwinder::new(Region::new(Unwinder::<Region>::WORDS)?)?,
+            found: Region::new(MAX_NATIVE)?,
+        })
+    }
+
+    /// The C frames up to the limit, outermost first.
+    fn take(&mut self, registers: Registers, limit: u64) -> &[u64] {
+        if limit == 0 {
+            return &[];
+        }
+        let Native { modules, unwinder, found } = self;
+        // SAFETY: captured in the hook that called us, and the host says where
+        // its managed code called C on the same stack.
+        let count = unsafe { unwinder.unwind(modules, registers, limit, found) };
+        let frames = found.get_mut(..count).unwrap_or(&mut []);
+        frames.reverse();
+        frames
+    }
+}

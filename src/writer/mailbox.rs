@@ -1,0 +1,107 @@
+//! What other threads ask of the writer thread. Never on a hook's path.
+
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use heaptap_trace::TraceInfo;
+
+/// A file to go on in.
+pub(crate) struct NextFile<W> {
+    pub(crate) out: W,
+    pub(crate) info: TraceInfo,
+}
+
+/// Something to do, and whom to tell when it is done.
+pub(crate) enum Request<W> {
+    /// Everything committed so far belongs in the file.
+    Flush(Sender<()>),
+    /// The same, and then a new file begins.
+    Rotate(Box<NextFile<W>>, Sender<()>),
+    /// The same, and then the thread ends.
+    Stop,
+}
+
+/// Requests that wait for the writer thread.
+pub(crate) struct Mailbox<W> {
+    letters: Mutex<Letters<W>>,
+}
+
+struct Letters<W> {
+    waiting: Vec<Request<W>>,
+    /// Nobody reads any more.
+    closed: bool,
+}
+
+impl<W> Mailbox<W> {
+    pub(crate) fn new() -> Mailbox<W> {
+        Mailbox { letters: Mutex::new(Letters { waiting: Vec::new(), closed: false }) }
+    }
+
+    /// Leaves a request, wakes the thread and waits for its answer. False: the
+    /// thread is gone, or ended before it could do it.
+    pub(crate) fn ask(
+        &self,
+        request: impl FnOnce(Sender<()>) -> Request<W>,
+        wake: impl FnOnce(),
+    ) -> bool {
+        let (done, answer) = channel();
+        if !self.leave(request(done)) {
+            return false;
+        }
+        wake();
+        answer.recv().is_ok()
+    }
+
+    /// Leaves a request; false when nobody will read it.
+    pub(crate) fn leave(&self, request: Request<W>) -> bool {
+        let mut letters = self.lock();
+        if !letters.closed {
+            letters.waiting.push(request);
+        }
+        !letters.closed
+    }
+
+    /// What is waiting, in order.
+    pub(crate) fn take(&self) -> Vec<Request<W>> {
+        std::mem::take(&mut self.lock().waiting)
+    }
+
+    /// Refuses all that comes, and lets those who wait know.
+    pub(crate) fn close(&self) {
+        let mut letters = self.lock();
+        letters.closed = true;
+        letters.waiting.clear();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Letters<W>> {
+        self.letters.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_asks_a_closed_mailbox_is_told() {
+        let mailbox = Mailbox::<()>::new();
+        assert!(mailbox.leave(Request::Stop));
+        assert_eq!(mailbox.take().len(), 1);
+        mailbox.close();
+        assert!(!mailbox.leave(Request::Stop));
+        assert!(!mailbox.ask(Request::Flush, || panic!("nobody to wake")));
+    }
+
+    #[test]
+    fn who_waits_is_told_when_it_closes() {
+        let mailbox = Mailbox::<()>::new();
+        std::thread::scope(|scope| {
+            let asked = scope.spawn(|| mailbox.ask(Request::Flush, || ()));
+            while mailbox.lock().waiting.is_empty() {
+                std::thread::yield_now();
+            }
+            mailbox.close();
+            assert!(!asked.join().unwrap());
+        });
+    }
+}

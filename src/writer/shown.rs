@@ -1,0 +1,164 @@
+//! A lane's stack, and how much of it the file shows.
+//!
+//! The mutator sends the frames that changed; the encoder wants a common prefix
+//! in frames of the file and the rest. The two differ where a backtrace was too
+//! long for the format: there one frame of the file stands for several of the
+//! stack, a [`Cut`].
+
+use heaptap_trace::LeftOut;
+
+/// Frames of the stack that the file's last backtrace shows as one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Cut {
+    /// The first of them.
+    from: usize,
+    /// How many.
+    count: usize,
+}
+
+/// The stack of one lane, outermost frame first.
+#[derive(Default)]
+pub(crate) struct ShownStack {
+    frames: Vec<u64>,
+    /// How many outermost frames are as in the file's last backtrace.
+    same: usize,
+    /// In the order of the stack, all within the first `same` frames at the
+    /// time of the last backtrace.
+    cuts: Vec<Cut>,
+}
+
+impl ShownStack {
+    /// Keeps the outermost frames and calls the new ones from there.
+    pub(crate) fn change(&mut self, keep: usize, new: &[u64]) {
+        self.frames.truncate(keep);
+        self.same = self.same.min(self.frames.len());
+        self.frames.extend_from_slice(new);
+    }
+
+    /// What to write for an allocation under this stack: how many frames of the
+    /// file's last backtrace stay, and those to write behind them.
+    pub(crate) fn backtrace(&mut self) -> (u64, &[u64]) {
+        let start = self.start();
+        let hidden: usize = self.cuts.iter().map(|cut| cut.count - 1).sum();
+        ((start - hidden) as u64, self.frames.get(start..).unwrap_or(&[]))
+    }
+
+    /// Where new frames begin: what changed within a cut is shown from the
+    /// cut's beginning on.
+    fn start(&mut self) -> usize {
+        let mut start = self.same;
+        while let Some(cut) = self.cuts.last()
+            && cut.from + cut.count > start
+        {
+            start = start.min(cut.from);
+            self.cuts.pop();
+        }
+        self.same = start;
+        start
+    }
+
+    /// The backtrace was written, with so much left out of the frames that
+    /// [`ShownStack::backtrace`] told.
+    pub(crate) fn written(&mut self, left_out: Option<LeftOut>) {
+        let start = self.start();
+        if let Some(LeftOut { kept, count }) = left_out {
+            self.cuts.push(Cut { from: start + kept, count: count as usize });
+        }
+        self.same = self.frames.len();
+    }
+
+    /// A new file knows nothing of what was shown before.
+    pub(crate) fn forget_shown(&mut self) {
+        self.same = 0;
+        self.cuts.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const MARK: u64 = 1 << 61;
+
+    /// A file that takes few frames at a time.
+    #[derive(Default)]
+    struct File {
+        shown: Vec<u64>,
+    }
+
+    impl File {
+        /// Writes a backtrace, of whose new frames it takes `head` and the last
+        /// `tail` if there are more.
+        fn write(
+            &mut self,
+            prefix: usize,
+            new: &[u64],
+            head: usize,
+            tail: usize,
+        ) -> Option<LeftOut> {
+            assert!(prefix <= self.shown.len());
+            self.shown.truncate(prefix);
+            if new.len() <= head + tail {
+                self.shown.extend(new);
+                return None;
+            }
+            let count = new.len() - head - tail;
+            self.shown.extend(&new[..head]);
+            self.shown.push(MARK + count as u64);
+            self.shown.extend(&new[new.len() - tail..]);
+            Some(LeftOut { kept: head, count: count as u64 })
+        }
+    }
+
+    /// Every frame of the stack is shown, or is among those a mark counts.
+    fn assert_shows(shown: &[u64], stack: &[u64]) {
+        let mut at = 0;
+        for &frame in shown {
+            if frame >= MARK {
+                at += (frame - MARK) as usize;
+            } else {
+                assert_eq!(stack.get(at), Some(&frame), "at {at} of {stack:?}, shown {shown:?}");
+                at += 1;
+            }
+        }
+        assert_eq!(at, stack.len());
+    }
+
+    proptest! {
+        #[test]
+        fn the_file_shows_the_stack(
+            changes in prop::collection::vec(
+                (any::<usize>(), prop::collection::vec(1..9u64, 0..30), 0..6usize, 1..6usize, any::<bool>()),
+                1..30,
+            ),
+        ) {
+            let mut lane = ShownStack::default();
+            let mut stack: Vec<u64> = Vec::new();
+            let mut file = File::default();
+            for (keep, new, head, tail, written) in changes {
+                let keep = keep % (stack.len() + 1);
+                stack.truncate(keep);
+                stack.extend(&new);
+                lane.change(keep, &new);
+                if written {
+                    let (prefix, new) = lane.backtrace();
+                    let left_out = file.write(prefix as usize, new, head, tail);
+                    lane.written(left_out);
+                    assert_shows(&file.shown, &stack);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_new_file_gets_the_whole_stack() {
+        let mut lane = ShownStack::default();
+        lane.change(0, &[1, 2, 3]);
+        lane.written(None);
+        assert_eq!(lane.backtrace(), (3, &[][..]));
+        lane.forget_shown();
+        assert_eq!(lane.backtrace(), (0, &[1, 2, 3][..]));
+    }
+}
