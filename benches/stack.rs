@@ -5,6 +5,7 @@
 
 #![allow(unsafe_code, reason = "the walk reads raw stacks")]
 
+#[allow(dead_code, unused_imports, reason = "a bench uses part of a room")]
 #[path = "../src/stack/mod.rs"]
 mod stack;
 

@@ -45,10 +45,11 @@ fn sweep(
             _ => Fate::Alive(block as usize),
         }
     };
-    Ok(match generation {
+    match generation {
         Generation::Young => mutator.sweep_young(fate)?,
         Generation::Major => mutator.sweep_major(fate)?,
-    })
+    }
+    Ok(())
 }
 
 /// After a minor collection, while it can still be told which young blocks were

@@ -188,10 +188,13 @@ pub unsafe extern "C" fn heaptap_places_add(
         let place = unsafe { place.read() };
         // SAFETY: checked, and by the host's promise what its function was
         // given, which lives until that returns.
-        let list = unsafe { &mut *(*places).list };
-        // SAFETY: strings or NULL, by the host's promise.
-        let (file, function) =
-            unsafe { (optional_bytes(place.file), optional_bytes(place.function)) };
+        let places = unsafe { &mut *places };
+        // SAFETY: the list outlives the host's function.
+        let list = unsafe { &mut *places.list };
+        // SAFETY: a string or NULL, by the host's promise.
+        let file = unsafe { optional_bytes(place.file) };
+        // SAFETY: as above.
+        let function = unsafe { optional_bytes(place.function) };
         list.add(Location {
             file: &file,
             line: place.line,

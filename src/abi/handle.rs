@@ -123,8 +123,10 @@ unsafe fn with_slot<R>(
 ) -> Result<R, Refused> {
     check(mutator)?;
     // SAFETY: not NULL and aligned, and by the caller's promise a handle, which
-    // is never freed; the fields read through it are atomic.
-    let (magic, busy) = unsafe { (&(*mutator).magic, &(*mutator).busy) };
+    // is never freed.
+    let magic = unsafe { &(*mutator).magic };
+    // SAFETY: as above.
+    let busy = unsafe { &(*mutator).busy };
     if magic.load(Ordering::Relaxed) != MUTATOR {
         return Err(Refused(HEAPTAP_STATUS_HANDLE));
     }
@@ -133,9 +135,11 @@ unsafe fn with_slot<R>(
     }
     busy.store(true, Ordering::Relaxed);
     compiler_fence(Ordering::SeqCst);
+    // SAFETY: a handle, as above.
+    let slot = unsafe { &(*mutator).mutator };
     // SAFETY: `busy` was clear, so no other call on this thread has a reference;
     // other threads do not use the mutator, as the caller promises.
-    let slot = unsafe { &mut *(*mutator).mutator.get() };
+    let slot = unsafe { &mut *slot.get() };
     // SAFETY: as above; a field of its own.
     let left = unsafe { &mut (*mutator).until_sample };
     let result = with(slot, left);

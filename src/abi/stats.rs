@@ -55,7 +55,7 @@ pub unsafe extern "C" fn heaptap_tracer_stats(
         let session = unsafe { session(tracer) }?;
         check(stats)?;
         // SAFETY: checked, and it begins with its size.
-        let size = unsafe { (&raw const (*stats).size).read() };
+        let size = unsafe { stats.cast::<usize>().read() };
         if size != size_of::<heaptap_stats>() {
             return Err(Refused(HEAPTAP_STATUS_SIZE));
         }

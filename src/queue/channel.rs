@@ -96,6 +96,7 @@ impl Channel {
     }
 
     /// How many buffers are empty now.
+    #[cfg(test)]
     pub(crate) fn free_buffers(&self) -> usize {
         self.pool.empties.len()
     }

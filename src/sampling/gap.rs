@@ -93,7 +93,7 @@ impl Gaps {
     }
 }
 
-/// The finisher of SplitMix64 (Steele, Lea, Flood, *Fast Splittable
+/// The finisher of `SplitMix64` (Steele, Lea, Flood, *Fast Splittable
 /// Pseudorandom Number Generators*, 2014): a bijection that spreads each bit.
 fn mix(value: u64) -> u64 {
     let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);

@@ -158,30 +158,14 @@ impl<T: Copy> Mapped<T> {
         true
     }
 
-    /// Removes the last element.
-    pub(crate) fn pop(&mut self) -> Option<T> {
-        let last = self.last().copied()?;
-        self.len -= 1;
-        Some(last)
-    }
-
-    /// Removes the element at `index` and puts the last one in its place.
-    pub(crate) fn swap_remove(&mut self, index: usize) -> Option<T> {
-        let removed = self.get(index).copied()?;
-        let last = self.pop()?;
-        if let Some(place) = self.get_mut(index) {
-            *place = last;
-        }
-        Some(removed)
-    }
-
     /// Keeps the first `len` elements, and the memory.
     pub(crate) fn truncate(&mut self, len: usize) {
         self.len = self.len.min(len);
     }
 
     /// How many elements fit without growing.
-    pub(crate) fn capacity(&self) -> usize {
+    #[cfg(test)]
+    fn capacity(&self) -> usize {
         self.capacity
     }
 }
@@ -282,8 +266,6 @@ mod tests {
     #[derive(Clone, Debug)]
     enum Step {
         Push(u32),
-        Pop,
-        SwapRemove(usize),
         Truncate(usize),
         Reserve(usize),
     }
@@ -291,8 +273,6 @@ mod tests {
     fn step() -> impl Strategy<Value = Step> {
         prop_oneof![
             4 => any::<u32>().prop_map(Step::Push),
-            1 => Just(Step::Pop),
-            1 => (0_usize..3000).prop_map(Step::SwapRemove),
             1 => (0_usize..3000).prop_map(Step::Truncate),
             1 => (0_usize..3000).prop_map(Step::Reserve),
         ]
@@ -306,11 +286,6 @@ mod tests {
             for step in steps {
                 match step {
                     Step::Push(value) => { prop_assert!(mapped.push(value)); vec.push(value) }
-                    Step::Pop => prop_assert_eq!(mapped.pop(), vec.pop()),
-                    Step::SwapRemove(at) => {
-                        let expected = (at < vec.len()).then(|| vec.swap_remove(at));
-                        prop_assert_eq!(mapped.swap_remove(at), expected);
-                    }
                     Step::Truncate(len) => { mapped.truncate(len); vec.truncate(len) }
                     Step::Reserve(more) => {
                         prop_assert!(mapped.reserve(more));

@@ -72,6 +72,7 @@ impl Output {
     }
 
     /// Bytes of whole packets so far.
+    #[cfg(test)]
     pub(crate) fn written(&self) -> u64 {
         self.written
     }

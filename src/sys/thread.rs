@@ -81,6 +81,7 @@ pub(crate) fn start<T: Send + 'static>(
 
 impl<T> Worker<T> {
     /// The kernel's number for the thread; `None` if it has not begun, or ended.
+    #[cfg(test)]
     pub(crate) fn id(&self) -> Option<i32> {
         Some(self.shared.id.load(Ordering::Acquire)).filter(|&id| id > 0)
     }

@@ -4,8 +4,8 @@ use std::ffi::{CStr, c_char, c_void};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use heaptap_symbols::Symbols;
 use heaptap_symbols::ocaml_debuginfo::{self, Memory, Packing};
+use heaptap_symbols::{Process, Symbols};
 use heaptap_trace::{Locate, Location, LocationList, WriteError};
 
 use crate::queue::Code;
@@ -37,9 +37,8 @@ pub(crate) struct WriterHost {
 impl WriterHost {
     pub(crate) fn new(
         options: &Options,
-        tables: &Arc<FrameTables>,
-        labels: &Arc<Labels>,
-        state: &Arc<State>,
+        file: &str,
+        (tables, labels, state): (&Arc<FrameTables>, &Arc<Labels>, &Arc<State>),
         (clock, ticks, start_ticks): (Clock, Ticks, u64),
     ) -> WriterHost {
         WriterHost {
@@ -52,7 +51,7 @@ impl WriterHost {
             ticks,
             start_ticks,
             max_frames: options.max_frames,
-            file: String::from_utf8_lossy(&options.file).into_owned(),
+            file: file.to_owned(),
         }
     }
 
@@ -76,7 +75,7 @@ impl WriterHost {
             locator(code, list);
             return;
         }
-        let symbols = self.symbols.get_or_insert_with(Symbols::of_self);
+        let symbols = self.symbols.get_or_insert_with(own_symbols);
         symbols.locate(code, &mut |place| add(&place, list));
     }
 }
@@ -133,6 +132,13 @@ impl Memory for OwnMemory {
         let read = unsafe { libc::process_vm_readv(own, &local, 1, &remote, 1, 0) };
         usize::try_from(read) == Ok(into.len())
     }
+}
+
+/// The program's own debug information, of which no more than this is kept in
+/// the memory of somebody's process.
+fn own_symbols() -> Symbols {
+    const LIMIT: u64 = 128 << 20;
+    Symbols::of_process(Process::This, LIMIT)
 }
 
 /// A frame that is ours: told by its name alone.

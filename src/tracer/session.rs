@@ -67,11 +67,13 @@ impl Session {
         let state = Arc::new(State::new());
         let out = open(&options.file, &state)?;
         let mailbox = Arc::new(Mailbox::new());
-        let host = WriterHost::new(&options, &tables, &labels, &state, (clock, ticks, start_ticks));
+        let path = out.out.path().display().to_string();
+        let time = (clock, ticks, start_ticks);
+        let host = WriterHost::new(&options, &path, (&tables, &labels, &state), time);
         let info = trace_info(&options);
         let lanes = (consumer, Arc::clone(&mailbox));
         let writer = Writer::new(lanes, host, (out, options.format()), &info).map_err(|error| {
-            say(format_args!("cannot write {}: {error}", shown(&options.file)));
+            say(format_args!("cannot write {path}: {error}; not tracing"));
             Failure::File
         })?;
         let worker = thread::start("heaptap-writer", move || writer.run()).map_err(|error| {
@@ -286,8 +288,4 @@ fn open(pattern: &[u8], state: &Arc<State>) -> Result<Counted, Failure> {
             Err(Failure::File)
         }
     }
-}
-
-fn shown(file: &[u8]) -> String {
-    String::from_utf8_lossy(file).into_owned()
 }

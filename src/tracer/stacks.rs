@@ -13,8 +13,11 @@ pub(crate) enum Way {
     Tables(Box<dyn Fn() -> Place + Send>),
     /// The host's own walker, which fills the room with codes, innermost first,
     /// and tells how many frames there are.
-    Own(Box<dyn Fn(&mut [u64]) -> usize + Send>),
+    Own(Box<OwnWalker>),
 }
+
+/// A host's own walker.
+pub(crate) type OwnWalker = dyn Fn(&mut [u64]) -> usize + Send;
 
 /// Where the managed stack is when a sample is taken.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,6 +1,8 @@
 //! What one thread, playing both ends, can see.
 
-use crate::queue::{BUFFER_WORDS, Channel, Consumer, MAX_LANES, Producer, Refusal, Wait};
+use crate::queue::channel::MAX_LANES;
+use crate::queue::producer::Refusal;
+use crate::queue::{BUFFER_WORDS, Channel, Consumer, Producer, Wait};
 use core::time::Duration;
 use proptest::prelude::*;
 use std::collections::VecDeque;

@@ -86,9 +86,11 @@ pub(crate) struct Walk<'a> {
     pub(crate) prefix: usize,
     /// The codes of the frames inside of those, outermost first.
     pub(crate) fresh: &'a [u64],
+    #[allow(dead_code, reason = "the mark among the codes tells it too; tests and benches ask")]
     pub(crate) end: End,
 }
 
+#[cfg(test)]
 impl Walk<'_> {
     /// All frames, those shared included.
     pub(crate) fn depth(&self) -> usize {

@@ -253,7 +253,7 @@ fn senseless_starts_end_at_once() {
     let mut walker = walker(1000);
     let mut walk = |return_address, sp, limit| {
         let start = Start { return_address, sp, limit };
-        let walk = walker.walk_in(&machine.memory, &machine.tables, start, None);
+        let walk = walker.walk_in(&machine.memory, &machine.tables, start, Outer::default());
         (walk.depth(), walk.end)
     };
     assert_eq!(walk(0, 0, 0), (0, End::Complete));
@@ -274,7 +274,7 @@ fn a_crossing_that_leads_back_to_itself_ends() {
     machine.memory.words[at + 1] = start.return_address;
     let mut walker = walker(100);
     for _ in 0..3 {
-        let walk = walker.walk_in(&machine.memory, &machine.tables, start, None);
+        let walk = walker.walk_in(&machine.memory, &machine.tables, start, Outer::default());
         assert_eq!((walk.depth(), walk.end), (0, End::Cut));
     }
 }
