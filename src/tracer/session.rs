@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -76,7 +77,7 @@ impl Session {
             say(format_args!("cannot write {path}: {error}; not tracing"));
             Failure::File
         })?;
-        let worker = thread::start("heaptap-writer", move || writer.run()).map_err(|error| {
+        let worker = run(writer, Arc::clone(&state)).map_err(|error| {
             say(format_args!("cannot start the writer thread: {error}; not tracing"));
             Failure::Thread
         })?;
@@ -187,9 +188,7 @@ impl Session {
             match worker.join(LONGEST_STOP) {
                 thread::Joined::Done(()) => {}
                 thread::Joined::Panicked(message) => {
-                    say(format_args!(
-                        "a defect in the writer thread ({message}); the trace ends early"
-                    ));
+                    say(format_args!("the defect in the writer thread was: {message}"));
                 }
                 thread::Joined::Running(worker) => {
                     say(format_args!(
@@ -274,6 +273,22 @@ impl Session {
         };
         self.successor.get_or_init(begin).clone()
     }
+}
+
+/// Starts the writer thread. Should it panic, the session ends, and no mutator
+/// waits for it.
+fn run(
+    writer: Writer<WriterHost, Counted>,
+    state: Arc<State>,
+) -> std::io::Result<thread::Worker<()>> {
+    thread::start("heaptap-writer", move || {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| writer.run())) {
+            if state.end(Failure::Panic) {
+                say(format_args!("a defect in the writer thread; tracing ends here"));
+            }
+            resume_unwind(panic);
+        }
+    })
 }
 
 fn open(pattern: &[u8], state: &Arc<State>) -> Result<Counted, Failure> {

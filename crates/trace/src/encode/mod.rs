@@ -130,6 +130,8 @@ impl From<io::Error> for WriteError {
 pub struct Encoder<W> {
     shared: Shared<W>,
     domains: Vec<DomainWriter>,
+    /// Where in `domains` each number is.
+    places: Vec<Option<u16>>,
     start_time: u64,
 }
 
@@ -161,20 +163,39 @@ impl<W: Write> Encoder<W> {
         info.put(&mut shared.locations, version);
         shared.out.write_all(shared.locations.as_slice())?;
         let first = DomainWriter::new(&mut shared, info.domain, info.start_time);
-        Ok(Encoder { shared, domains: vec![first], start_time: info.start_time })
+        let mut encoder = Encoder {
+            shared,
+            domains: vec![first],
+            places: Vec::new(),
+            start_time: info.start_time,
+        };
+        encoder.note_place(info.domain, 0);
+        Ok(encoder)
     }
 
     /// The place of a domain, and its last time: the trace's start if it is new.
     #[inline(always)]
     fn find(&self, number: u16) -> Result<(Option<usize>, u64), WriteError> {
-        for (place, domain) in self.domains.iter().enumerate() {
-            if domain.number == number {
-                return Ok((Some(place), domain.end));
-            }
+        let place = self.places.get(usize::from(number)).copied().flatten();
+        if let Some(place) = place
+            && let Some(domain) = self.domains.get(usize::from(place))
+        {
+            return Ok((Some(usize::from(place)), domain.end));
         }
         match self.shared.version {
             Version::V3 => Ok((None, self.start_time)),
             _ => Err(WriteError::Domain(number)),
+        }
+    }
+
+    fn note_place(&mut self, number: u16, place: usize) {
+        let number = usize::from(number);
+        if self.places.len() <= number {
+            self.places.resize(number + 1, None);
+        }
+        if let Some(known) = self.places.get_mut(number) {
+            // As many domains as numbers: a place is a number too.
+            *known = u16::try_from(place).ok();
         }
     }
 
@@ -183,7 +204,9 @@ impl<W: Write> Encoder<W> {
     fn enter(&mut self, found: Option<usize>, number: u16, time: u64) -> usize {
         found.unwrap_or_else(|| {
             self.domains.push(DomainWriter::new(&mut self.shared, number, time));
-            self.domains.len() - 1
+            let place = self.domains.len() - 1;
+            self.note_place(number, place);
+            place
         })
     }
 
@@ -320,7 +343,8 @@ impl<W: Write> Encoder<W> {
 
     /// The id that the domain's next allocation will get.
     pub fn next_id(&self, domain: u16) -> Option<u64> {
-        let domain = self.domains.iter().find(|known| known.number == domain)?;
+        let place = self.places.get(usize::from(domain)).copied().flatten()?;
+        let domain = self.domains.get(usize::from(place))?;
         Some(domain.next_id(&self.shared))
     }
 
