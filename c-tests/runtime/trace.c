@@ -58,11 +58,14 @@ bool rt_trace_start(const rt_trace_options *options) {
   return true;
 }
 
-/* Ends the mutators first, so that their handles are not used afterwards. */
+/* Ends the mutators first, so that their handles are not used afterwards, and takes back their limits. */
 void rt_trace_stop(void) {
   if (tracer == NULL) return;
-  for (size_t i = 0; i < RT_MAX_MUTATORS; i++)
-    if (rt.mutators[i] != NULL) rt_trace_mutator_end(rt.mutators[i], NULL);
+  for (size_t i = 0; i < RT_MAX_MUTATORS; i++) {
+    if (rt.mutators[i] == NULL) continue;
+    rt_trace_mutator_end(rt.mutators[i], NULL);
+    rt_trace_young_renew(rt.mutators[i]);
+  }
   heaptap_tracer_stop(tracer);
   tracer = NULL;
   while (all_tables != NULL) {

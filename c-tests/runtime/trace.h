@@ -16,7 +16,7 @@ typedef struct rt_trace_options {
 
 /* Before the first mutator, or with the world stopped. False if nothing is being traced. */
 bool rt_trace_start(const rt_trace_options *options);
-void rt_trace_stop(void);
+void rt_trace_stop(void); /* with the world stopped, or after the last mutator */
 void rt_trace_add_sites(rt_sites sites);
 /* For flush, rotate and statistics; NULL if nothing is being traced. */
 struct heaptap_tracer *rt_trace_tracer(void);

@@ -81,8 +81,6 @@ static bool switch_trace(rt_mutator *m, const char *file) {
   rt_world_stop(m);
   if (file == NULL) {
     rt_trace_stop();
-    for (size_t i = 0; i < RT_MAX_MUTATORS; i++)
-      if (rt.mutators[i] != NULL) rt_trace_young_renew(rt.mutators[i]);
   } else {
     rt_trace_options options = {.file = file, .rate = 1, .seed = 1, .one_mutator = true};
     if (!rt_trace_start(&options)) exit(1);

@@ -36,7 +36,7 @@ int main(int argc, char **argv) {
   setitimer(ITIMER_REAL, &often, NULL);
 
   size_t made = 0, count = 0, rounds = strtoull(argv[3], NULL, 10);
-  for (size_t round = 0; round < rounds || signals < 200; round++) {
+  for (size_t round = 0; round < rounds || signals < 2000; round++) {
     for (size_t i = 0; i < 100; i++, made++) bare_alloc(&host, 1 + i % 7);
     heaptap_major_alloc(host.mutator, major + 1, 4);
     heaptap_external_alloc(host.mutator, major, 64);

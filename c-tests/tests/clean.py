@@ -1,0 +1,48 @@
+"""Programs and misuse under sanitizers and memcheck: clean, without suppressions."""
+
+import shutil
+
+from bench import Skip, expect, family, scenario
+from misuse import GROUPS
+
+PROGRAMS = (
+    ("trees", 9),
+    ("deep", 5000),
+    ("maps", 2000, "--young", 2048, "--compact-every", 2),
+    ("parser", 5, "--young", 1024, "--compact-every", 2),
+    ("pairs", 1000),
+    ("server", 300, "--threads", 4, "--young", 1024, "--compact-every", 2),
+    ("endings", 300, "--end", "fork"),
+    ("control", 300, "--do", "rotate", "--next", "next.ctf"),
+)
+# AddressSanitizer puts its own stack under the hooks, ThreadSanitizer its own signals.
+BARE = (("direct", "addresses", "direct.ctf"), ("direct", "own-sweeps", "direct.ctf"))
+
+
+def all_clean(bench, variant, under=(), env=None, rate=0.1, small=False):
+    for program, *arguments in PROGRAMS:
+        if small and program == "deep":
+            arguments = [500]
+        plain = bench.run(program, *arguments)
+        _, result = bench.trace(program, *arguments, "--final-gc", "--c-stack-mib", 64, variant=variant,
+                                under=under, env=env, rate=rate)
+        expect(result.checksum() == plain.checksum(), f"{program}: another checksum")
+    for group in GROUPS:
+        bench.run("misuse", group, bench.directory, variant=variant, under=under, env=env)
+    for command in BARE:
+        bench.run(*command, variant=variant, under=under, env=env)
+
+
+@family({"address_and_undefined": ("address,undefined",), "thread": ("thread",)})
+def sanitized(bench, sanitize):
+    bench.make(f"SANITIZE={sanitize}")
+    env = {"ASAN_OPTIONS": "detect_leaks=0", "TSAN_OPTIONS": "halt_on_error=1"}
+    all_clean(bench, sanitize.replace(",", "-"), env=env)
+
+
+@scenario
+def memcheck(bench):
+    if shutil.which("valgrind") is None:
+        raise Skip("valgrind is not installed")
+    under = ["valgrind", "-q", "--error-exitcode=99", "--fair-sched=yes"]
+    all_clean(bench, "plain", under=under, small=not bench.long)
