@@ -42,7 +42,7 @@ uintptr_t *rt_alloc_slow(rt_mutator *m, const rt_site *site, const size_t *parts
   if (m->young_ptr < m->trace_limit) {
     rt_trace_young_hit(m, parts, count);
     rt_limit_install(m);
-    for (size_t i = 0; i < count; i++) rt_stacks_note(m, "minor", parts[i] - 1);
+    for (size_t i = count; i-- > 0;) rt_stacks_note(m, "minor", parts[i] - 1); /* as the pointer moved */
   }
   return m->young_ptr;
 }

@@ -1,6 +1,10 @@
 """What a host does while it is traced: control.c in all its ways."""
 
-from bench import Tally, equal, expect, scenario
+import json
+import re
+import subprocess
+
+from bench import HERE, Failure, Tally, equal, expect, scenario
 
 N = 1000
 
@@ -75,3 +79,27 @@ def plugin(bench):
             equal(functions, ["run", "plugin", "plugged_in"], "frames")
             count += 1
     equal(count, N, "allocations")
+
+
+@scenario
+def the_example(bench):
+    """examples/minimal.c says what it does, with the lines it has."""
+    source = HERE.parent / "examples" / "minimal.c"
+    program = bench.path("minimal")
+    command = ["gcc", "-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-I", str(HERE.parent / "include"),
+               str(source), "-L", str(bench.libdir), "-lheaptap", f"-Wl,-rpath,{bench.libdir}", "-o", program]
+    built = subprocess.run(command, capture_output=True)
+    expect(built.returncode == 0, built.stderr.decode()[-800:])
+    file = bench.path("minimal.ctf")
+    ran = subprocess.run([program], env={"HEAPTAP": file, "HEAPTAP_RATE": "1"}, capture_output=True, check=False)
+    equal((ran.returncode, ran.stdout, ran.stderr), (0, b"100000 cells\n", b""), "how it ended")
+    bench.check(file)
+    events = json.loads(bench.tool("info", "--json", file).out)["events"]
+    equal((events["allocations"], events["samples"]), (1000000, 3000000), "allocations and samples")
+    equal((events["promotions"], events["collections"]), (100000, 1000000), "promotions and collections")
+    lines = source.read_text().splitlines()
+    frames = next(iter(bench.dump(file))).frames()
+    for frame, text in zip(frames, ("fill(1000000)", "cons(i)", "young_ptr -= CELL_WORDS"), strict=True):
+        place = re.fullmatch(r"(\w+)@minimal.c:(\d+):(\d+)-(\d+)", frame)
+        if place is None or text not in lines[int(place[2]) - 1]:
+            raise Failure(f"{frame} is not where {text} is")

@@ -158,7 +158,7 @@ def unwritable(bench, name):
 @scenario
 def losses_are_said(bench):
     """With tiny buffers and the policy to drop, what is lost is counted, and said at the end."""
-    file, result = bench.trace("trees", 15, "--drop", "--buffer-kib", 64, "--stats", "--final-gc")
+    file, result = bench.trace("trees", 15, "--drop", "--buffer-kib", 256, "--stats", "--final-gc")
     bench.check(file)
     stats = result.numbers("stats")
     equal(stats["allocations"] + stats["dropped"], stats["sampled_blocks"], "recorded and dropped")
