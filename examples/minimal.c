@@ -20,7 +20,7 @@ static uintptr_t *list;                        /* the only root; a cell's addres
 static int is_young(const uintptr_t *cell) { return cell > young && cell < young + YOUNG_WORDS; }
 
 /* --- The managed stack: return addresses only, so every frame has 8 bytes --------------- */
-enum { IN_C = 1, IN_MAIN, IN_FILL, IN_CONS };  /* "return addresses": any numbers but 0 */
+enum { IN_C = 0x1000, IN_MAIN, IN_FILL, IN_CONS }; /* "return addresses": from 4,096 up */
 static uintptr_t stack[64] = {[61] = IN_C};    /* the words behind it say: nothing further out */
 static uintptr_t *sp = stack + 61;             /* the innermost return address */
 
