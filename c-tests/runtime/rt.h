@@ -84,7 +84,7 @@ rt_value rt_callback(rt_mutator *m, rt_function function, rt_value argument);
 /* --- Allocation ------------------------------------------------------------------------ */
 
 #ifdef RT_ALLOC_OUT_OF_LINE /* so that callgrind shows it by its name */
-#define RT_FAST __attribute__((noinline, unused))
+#define RT_FAST __attribute__((noinline, noclone, unused))
 #else
 #define RT_FAST inline
 #endif

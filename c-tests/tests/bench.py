@@ -84,6 +84,7 @@ class Bench:
         self.long = options.long
         self.heaptap = Path(options.heaptap).resolve()
         self.libdir = Path(options.libdir).resolve()
+        self.include = Path(options.include).resolve()
         self.build = Path(options.build).resolve()
 
     def path(self, name):
@@ -91,7 +92,8 @@ class Bench:
 
     def make(self, *assignments):
         """Builds a variant; the plain one is there already."""
-        command = ["make", "-s", "-C", str(HERE), "build", f"BUILD={self.build}", f"HEAPTAP_LIBDIR={self.libdir}"]
+        command = ["make", "-s", "-C", str(HERE), "build", f"BUILD={self.build}",
+                   f"HEAPTAP_LIBDIR={self.libdir}", f"INCLUDE={self.include}"]
         process = subprocess.run(command + list(assignments), capture_output=True)
         expect(process.returncode == 0, f"make {' '.join(assignments)}: {process.stderr.decode()[-2000:]}")
 

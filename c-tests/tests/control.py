@@ -86,7 +86,7 @@ def the_example(bench):
     """examples/minimal.c says what it does, with the lines it has."""
     source = HERE.parent / "examples" / "minimal.c"
     program = bench.path("minimal")
-    command = ["gcc", "-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-I", str(HERE.parent / "include"),
+    command = ["gcc", "-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-I", str(bench.include),
                str(source), "-L", str(bench.libdir), "-lheaptap", f"-Wl,-rpath,{bench.libdir}", "-o", program]
     built = subprocess.run(command, capture_output=True)
     expect(built.returncode == 0, built.stderr.decode()[-800:])

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the scenarios, one line each; the last line says how many passed and failed.
 
-    run.py --build DIR --libdir DIR --heaptap PROGRAM [--long] [PATTERN ...]
+    run.py --build DIR --libdir DIR --include DIR --heaptap PROGRAM [--long] [PATTERN ...]
 """
 
 import argparse
@@ -21,6 +21,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", required=True)
     parser.add_argument("--libdir", required=True)
+    parser.add_argument("--include", required=True)
     parser.add_argument("--heaptap", required=True)
     parser.add_argument("--long", action="store_true")
     parser.add_argument("--list", action="store_true")
