@@ -1,12 +1,14 @@
-/* Hooks in a storm of signals. A timer interrupts the mutator thousands of times a second; the handler
- * does nothing, or calls malloc and free, which would hang or break if it came in the middle of a malloc
- * of the hook's. The thread calls nothing that allocates but the handler. `storm nothing|malloc FILE N` */
+/* Hooks in a storm of signals. A thread sends the mutator one SIGPROF or SIGALRM after the other; the
+ * handler does nothing, or calls malloc and free, which would hang or break if it came in the middle of a
+ * malloc of the hook's. The mutator calls nothing that allocates but the handler.
+ * `storm nothing|malloc FILE SIGNALS` */
+#include <pthread.h>
 #include <signal.h>
-#include <sys/time.h>
+#include <unistd.h>
 
 #include "bare.h"
 
-static volatile sig_atomic_t signals, with_malloc;
+static volatile sig_atomic_t signals, with_malloc, wanted;
 static bare host;
 static uintptr_t major[8];
 
@@ -16,6 +18,14 @@ static void handler(int signal) {
   if (!with_malloc) return;
   void *volatile memory = malloc(64 + (size_t)signals % 4096);
   free(memory);
+}
+
+static void *sender(void *mutator) {
+  for (int i = 0; signals < wanted; i++) {
+    pthread_kill(*(pthread_t *)mutator, i % 2 == 0 ? SIGPROF : SIGALRM);
+    usleep(20);
+  }
+  return NULL;
 }
 
 static heaptap_fate every_other(void *count, void **block) {
@@ -31,12 +41,12 @@ int main(int argc, char **argv) {
   struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
   sigaction(SIGPROF, &action, NULL);
   sigaction(SIGALRM, &action, NULL);
-  struct itimerval often = {{0, 100}, {0, 100}};
-  setitimer(ITIMER_PROF, &often, NULL);
-  setitimer(ITIMER_REAL, &often, NULL);
+  wanted = atoi(argv[3]);
+  pthread_t self = pthread_self(), thread;
+  CHECK(pthread_create(&thread, NULL, sender, &self) == 0);
 
-  size_t made = 0, count = 0, rounds = strtoull(argv[3], NULL, 10);
-  for (size_t round = 0; round < rounds || signals < 2000; round++) {
+  size_t made = 0, count = 0;
+  while (signals < wanted) {
     for (size_t i = 0; i < 100; i++, made++) bare_alloc(&host, 1 + i % 7);
     heaptap_major_alloc(host.mutator, major + 1, 4);
     heaptap_external_alloc(host.mutator, major, 64);
@@ -46,9 +56,7 @@ int main(int argc, char **argv) {
     GIVES_OK(heaptap_tracer_major_sweep(host.tracer, bare_all_die, NULL));
     bare_renew(&host);
   }
-  struct itimerval never = {{0, 0}, {0, 0}};
-  setitimer(ITIMER_PROF, &never, NULL);
-  setitimer(ITIMER_REAL, &never, NULL);
+  pthread_join(thread, NULL);
 
   heaptap_stats stats = {.size = sizeof stats};
   GIVES_OK(heaptap_tracer_stats(host.tracer, &stats));
