@@ -43,6 +43,7 @@ def all_clean(bench, variant, under=(), env=None, few=False):
 @family({"address_and_undefined": ("address,undefined",), "thread": ("thread",)})
 def sanitized(bench, sanitize):
     bench.make(f"SANITIZE={sanitize}")
+    # Handles are never freed, by design: that is no leak to look for.
     # heaptap itself is not instrumented: ThreadSanitizer sees its memcpy but not its atomics.
     env = {"ASAN_OPTIONS": "detect_leaks=0",
            "TSAN_OPTIONS": "halt_on_error=1 ignore_noninstrumented_modules=1"}

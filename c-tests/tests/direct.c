@@ -5,7 +5,11 @@
  *   deep-walker the same with more frames than the limit
  *   no-stacks   neither tables nor walker
  *   own-sweeps  two mutators, each swept by itself, one ending with the other as heir
+ *   drops       a writer that falls behind, since the host explains codes slowly; samples are dropped
+ *   waits       the same, but mutators wait
  */
+#include <unistd.h>
+
 #include "bare.h"
 
 static bare host, other;
@@ -89,10 +93,62 @@ static void own_sweeps(void) {
   bare_stop(&host);
 }
 
+/* A stack that is another each time, and names that take a while. */
+static size_t walk_anew(void *unused, uint64_t *codes, size_t capacity) {
+  static uint64_t next = 0x10000;
+  (void)unused;
+  if (capacity > 0) codes[0] = next++;
+  return 1;
+}
+
+static void locate(void *unused, uint64_t code, heaptap_places *places) {
+  char name[32];
+  (void)unused;
+  snprintf(name, sizeof name, "slow%llx", (unsigned long long)code);
+  heaptap_place place = {"slow.c", name, 1, 2, 3, HEAPTAP_NO_PLACE};
+  heaptap_places_add(places, &place);
+  usleep(100);
+}
+
+static void slow_writer(uint32_t when_full, size_t rounds) {
+  heaptap_options options = bare_options(file, 1);
+  options.when_full = when_full;
+  options.wait_ms = 60000;
+  options.buffer_kib = 256;
+  options.locate = locate;
+  memset(&host, 0, sizeof host);
+  GIVES_OK(heaptap_tracer_start(&options, &host.tracer));
+  heaptap_mutator_options mutator = {.size = sizeof mutator, .walk = walk_anew};
+  GIVES_OK(heaptap_mutator_start(host.tracer, &mutator, &host.mutator));
+  static const size_t parts[] = {2};
+  size_t lost = 0;
+  for (size_t round = 0; round < rounds; round++) {
+    for (bare_renew(&host); host.young_ptr > host.young;) {
+      host.young_ptr -= 2;
+      CHECK((void *)host.young_ptr < host.limit); /* rate 1, also after a loss */
+      heaptap_status status = heaptap_young_hit(host.mutator, host.young_ptr, parts, 1, &host.limit);
+      lost += status == HEAPTAP_STATUS_LOST;
+      CHECK(status == HEAPTAP_STATUS_OK || status == HEAPTAP_STATUS_LOST);
+    }
+    GIVES_OK(heaptap_young_sweep(host.mutator, bare_all_die, NULL));
+  }
+  heaptap_stats stats = {.size = sizeof stats};
+  GIVES_OK(heaptap_tracer_stats(host.tracer, &stats));
+  CHECK(stats.sampled_blocks == rounds * YOUNG_WORDS / 2);
+  CHECK(stats.allocations + stats.dropped == stats.sampled_blocks && stats.dropped == lost);
+  CHECK(when_full == HEAPTAP_FULL_DROP ? lost > 0 : lost == 0 && stats.waits > 0);
+  printf("recorded %llu\nlost %zu\n", (unsigned long long)stats.allocations, lost);
+  bare_stop(&host);
+}
+
+static void drops(void) { slow_writer(HEAPTAP_FULL_DROP, 10); }
+static void waits(void) { slow_writer(HEAPTAP_FULL_WAIT, 4); }
+
 int main(int argc, char **argv) {
   static const struct { const char *name; void (*run)(void); } ways[] = {
     {"addresses", addresses}, {"walker", walker},         {"deep-walker", deep_walker},
     {"no-stacks", no_stacks}, {"own-sweeps", own_sweeps},
+    {"drops", drops},         {"waits", waits},
   };
   if (argc != 3) return 2;
   file = argv[2];

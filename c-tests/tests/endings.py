@@ -155,20 +155,19 @@ def unwritable(bench, name):
     expect(lines[0].startswith("heaptap: "), f"a line that does not say who speaks: {lines[0]!r}")
 
 
-@scenario
-def losses_are_said(bench):
-    """With tiny buffers and the policy to drop, what is lost is counted, and said at the end."""
-    for size in (13, 14, 15, 16):
-        file, result = bench.trace("trees", size, "--drop", "--buffer-kib", 256, "--stats", "--final-gc")
-        stats = result.numbers("stats")
-        if stats["dropped"] > 0:
-            break
-    else:
-        raise Skip("the writer keeps up with everything on this machine")
+@family({"dropping": ("drops",), "waiting": ("waits",)})
+def writer_falls_behind(bench, way):
+    """What is lost is counted, and said at the end; what is not lost is whole. Waiting loses nothing."""
+    file = bench.path("slow.ctf")
+    result = bench.run("direct", way, file, code=None)
+    expect(result.code == 0, f"{result.out.strip()[-800:]} {result.err.strip()[-300:]}")
     bench.check(file)
-    equal(stats["allocations"] + stats["dropped"], stats["sampled_blocks"], "recorded and dropped")
-    events = json.loads(bench.tool("info", "--json", file).out)["events"]
-    equal(events["allocations"], stats["allocations"], "allocations")
-    equal(events["collections"], stats["allocations"], "collections after everything died")
-    equal(len(result.err.splitlines()), 1, f"lines on standard error ({result.err!r})")
-    expect(str(stats["dropped"]) in result.err, f"the message does not say how many: {result.err!r}")
+    tally = Tally(bench.dump(file))
+    equal(tally.allocations, int(result.line("recorded")), "allocations")
+    equal(tally.collections, tally.allocations, "collections")
+    expect(all(event.site().startswith("slow") for event in bench.dump(file) if event.kind == "alloc"), "names")
+    if way == "drops":
+        equal(len(result.err.splitlines()), 1, f"lines on standard error ({result.err!r})")
+        expect(result.line("lost") in result.err, f"the message does not say how many: {result.err!r}")
+    else:
+        equal(result.err, "", "standard error")

@@ -2,8 +2,8 @@
  *
  * Memory functions are replaced by ones that count the calls of this thread. Stack use is measured on a
  * stack of our own that was painted before: how far down it changed, less what the same call of a
- * function that does nothing takes. `hooks FILE`; linked with -z now, as binding at the first call would
- * use the stack too. */
+ * function that does nothing takes. `hooks FILE [native]`, with C frames unwound too; linked with -z now,
+ * as binding at the first call would use the stack too. */
 #include <ucontext.h>
 
 #include "bare.h"
@@ -92,14 +92,33 @@ static size_t stack_of(void (*call)(void)) {
   return STACK - untouched;
 }
 
+/* Where the C frames of a hook end: on either stack. */
+static uintptr_t native_limit;
+
+static void where_native(void *b, heaptap_stack *at) {
+  bare_where(b, at);
+  at->native_limit = native_limit;
+}
+
+static void start(const char *file, int native) {
+  heaptap_options options = bare_options(file, 1);
+  options.native_frames = native ? HEAPTAP_NATIVE_ON : HEAPTAP_NATIVE_OFF;
+  bare_start(&host, &options);
+  if (!native) return;
+  heaptap_mutator_options mutator = {.size = sizeof mutator, .host = &host, .where = where_native};
+  GIVES_OK(heaptap_mutator_end(host.mutator, NULL));
+  GIVES_OK(heaptap_mutator_start(host.tracer, &mutator, &host.mutator));
+}
+
 static void start_over(void) {
   host.young_ptr = host.young + YOUNG_WORDS;
   heaptap_young_renew(host.mutator, host.young_ptr, host.young, &limit);
 }
 
 int main(int argc, char **argv) {
-  heaptap_options options = bare_options(argc > 1 ? argv[1] : "hooks.ctf", 1);
-  bare_start(&host, &options);
+  if (argc < 2) return 2;
+  start(argv[1], argc > 2);
+  native_limit = (uintptr_t)__builtin_frame_address(0);
   for (int round = 0; round < 3; round++) { /* warm up */
     start_over();
     for (size_t i = 0; i < HOOKS; i++) hooks[i].call();
@@ -115,6 +134,7 @@ int main(int argc, char **argv) {
     }
   }
 
+  native_limit = (uintptr_t)(stack + sizeof stack);
   size_t base = stack_of(nothing), most[HOOKS] = {0};
   for (int round = 0; round < ROUNDS; round++) {
     start_over();

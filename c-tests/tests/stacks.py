@@ -9,12 +9,16 @@ def allocations(bench, file):
     return [event for event in bench.dump(file) if event.kind == "alloc"]
 
 
-@scenario
-def hooks_take_little(bench):
+@family({"managed": (), "native": ("native",)})
+def hooks_take_little(bench, *native):
     """No malloc once warm, 2 KiB of stack at most."""
-    result = bench.run("hooks", bench.path("hooks.ctf"), code=None)
+    file = bench.path("hooks.ctf")
+    result = bench.run("hooks", file, *native, code=None)
     expect(result.code == 0, f"{result.out.strip()[-1500:]} {result.err.strip()[-300:]}")
-    bench.check(bench.path("hooks.ctf"))
+    bench.check(file)
+    if native:
+        depths = {len(event.frames()) for event in allocations(bench, file)}
+        expect(min(depths) > 16, f"no C frames were unwound: {depths} frames")
     print("# " + "; ".join(line for line in result.out.splitlines() if "bytes of stack" in line))
 
 
