@@ -1,9 +1,9 @@
 # heaptap: what a person or a machine does with this checkout.
 #
-#   make demo        build the tools and look at a trace
-#   make test        everything that must hold, about 4 minutes
-#   make test-long   the same with many more cases and longer fuzzing
-#   make bench       how fast traces are read and written
+#   make demo        trace a program and see where its memory went
+#   make test        everything that must hold, about 8 minutes
+#   make test-long   the same with many more cases, longer fuzzing, a minute of 64 threads
+#   make bench       what a sample costs, what tracing costs, how fast traces are read and written
 #   make install     PREFIX=/usr/local by default
 
 SHELL := /usr/bin/env bash
@@ -18,6 +18,8 @@ FUZZ_TARGETS := $(notdir $(wildcard fuzz/corpus/*))
 # How many cases each property test tries.
 PROPTEST_CASES ?= 64
 export PROPTEST_CASES
+# quick or long: how far the tests of the C side go.
+C_TESTS ?= quick
 
 .PHONY: help
 help:
@@ -26,38 +28,42 @@ help:
 # --- Looking -------------------------------------------------------------------
 
 HEAPTAP := target/release/heaptap
+LIBRARY := target/release/libheaptap
 
+# What is shipped is built by package: a build of the whole workspace may unify features.
 .PHONY: build
 build:
+	$(CARGO) build --release -p heaptap
 	$(CARGO) build --release -p heaptap-cli
 
 DEMO := target/demo.ctf
 
-# Until the tracer is built, of a trace that an example makes.
 .PHONY: demo
 demo: build
-	$(CARGO) run --quiet --release -p heaptap-cli --example large_trace -- $(DEMO) 8 2
-	$(HEAPTAP) info $(DEMO)
-	$(HEAPTAP) check $(DEMO)
-	$(HEAPTAP) dump $(DEMO) | head -n 3 | cut -c 1-160
+	@$(MAKE) --no-print-directory -s -C c-tests build
+	@rm -f $(DEMO)
+	HEAPTAP=$(DEMO) HEAPTAP_RATE=1e-3 target/c-tests/plain/server 60000
+	$(HEAPTAP) report $(DEMO)
 	@echo
-	@echo "The trace is $(DEMO). Try next:"
+	@echo "That was c-tests/programs/server.c, on the runtime in c-tests/runtime. The trace is $(DEMO)."
+	@echo "Try next:"
 	@echo "  $(HEAPTAP) dump $(DEMO) | less -S      every event, one line each"
-	@echo "  $(HEAPTAP) thin $(DEMO) small.ctf --rate 1e-6"
 	@echo "  $(HEAPTAP) help                              all it can do"
+	@echo "  docs/embedding.md                           how a runtime is wired to it"
 
 # --- Testing -------------------------------------------------------------------
 
 .PHONY: test
-test: tools fmt clippy unit doc dependencies fuzz
+test: tools fmt clippy unit loom build exports c-tests doc dependencies fuzz
 	@echo "make test: all passed"
 
 .PHONY: test-long
 test-long:
-	$(MAKE) test PROPTEST_CASES=2048 FUZZ_SECONDS=600
+	$(MAKE) test PROPTEST_CASES=2048 FUZZ_SECONDS=600 C_TESTS=long
 
 # Programs that the tests run. Absent, they are installed when we are root.
-TOOLS := babeltrace2:babeltrace2 g++:g++ man:man-db
+TOOLS := babeltrace2:babeltrace2 g++:g++ man:man-db python3:python3 valgrind:valgrind \
+	ocamlfind:ocaml-findlib ocamlopt:ocaml-nox
 
 .PHONY: tools
 tools:
@@ -86,9 +92,27 @@ clippy:
 unit:
 	HEAPTAP_TEST_ALL=1 $(CARGO) test --workspace
 
+# Every order in which the threads of the hand-over can meet, within bounds. A build of its own.
+.PHONY: loom
+loom:
+	CARGO_TARGET_DIR=target/loom RUSTFLAGS="--cfg loom" $(CARGO) test --release --lib -p heaptap queue::tests
+
+# What the library exports is what include/exports lists.
+.PHONY: exports
+exports:
+	@nm -D --defined-only $(LIBRARY).so | awk '{ print $$3 }' | sort | diff -u include/exports - \
+		|| { echo "exports changed: nm -D --defined-only, see include/exports" >&2; exit 1; }
+	@echo "exports: as listed"
+
+# What a C host sees: the reference runtime, its programs, misuse, endings; under ASan, TSan, valgrind.
+.PHONY: c-tests
+c-tests:
+	$(MAKE) --no-print-directory -C c-tests header
+	$(MAKE) --no-print-directory -C c-tests $(C_TESTS)
+
 .PHONY: doc
 doc:
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps --document-private-items -p heaptap -p heaptap-trace
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps --document-private-items -p heaptap -p heaptap-trace -p heaptap-symbols
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps --document-private-items -p heaptap-cli
 
 # What a host would load, and what the format crate may use, is on a list.
@@ -115,6 +139,9 @@ bench:
 .PHONY: install
 install: build
 	install -D -m 755 $(HEAPTAP) "$(DESTDIR)$(PREFIX)/bin/heaptap"
+	install -D -m 644 include/heaptap.h "$(DESTDIR)$(PREFIX)/include/heaptap.h"
+	install -D -m 755 $(LIBRARY).so "$(DESTDIR)$(PREFIX)/lib/libheaptap.so"
+	install -D -m 644 $(LIBRARY).a "$(DESTDIR)$(PREFIX)/lib/libheaptap.a"
 	install -d "$(DESTDIR)$(PREFIX)/share/man/man1"
 	$(HEAPTAP) man "$(DESTDIR)$(PREFIX)/share/man/man1"
 	install -d "$(DESTDIR)$(PREFIX)/share/bash-completion/completions"

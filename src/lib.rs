@@ -1,28 +1,39 @@
 //! heaptap: a sampling allocation tracer that plugs into a language runtime.
 //!
-//! This package will be what a runtime loads: `libheaptap.so` and
-//! `libheaptap.a` behind a C ABI. **None of it is built yet.** What stands today
-//! is the ground it will write on and the tools that read it:
+//! This package is what a runtime loads: `libheaptap.so` and `libheaptap.a`
+//! behind the C ABI of `include/heaptap.h`. `docs/embedding.md` tells how a
+//! runtime uses it, `docs/design.md` why it is built as it is.
 //!
-//! - `crates/trace` (`heaptap-trace`): the memtrace format, encoder and decoder.
-//! - `crates/cli` (`heaptap-cli`): the program `heaptap`.
+//! # The way of a sample
 //!
-//! The rooms to come, each with one job, and the way dependencies point:
-//! `abi → runtimes → tracer → {writer, sampling, blocks, stack} → {queue, sys}`.
+//! The runtime allocates by lowering a pointer and comparing it with a limit,
+//! which [`sampling`] has put where the next sample falls. Below it, the runtime
+//! calls a hook of [`abi`]; [`tracer`] finds out which blocks are sampled, has
+//! [`stack`] walk the stack, puts the block among those that [`blocks`] follows,
+//! and appends records to the mutator's event buffer. [`queue`] hands buffers to
+//! the writer thread, where [`writer`] turns records into the packets of a trace
+//! (`crates/trace`), with locations from the frame tables and `crates/symbols`.
+//! Collections report through [`abi`] what became of the blocks.
+//!
+//! # The rooms
 //!
 //! | room | job | runs on |
 //! |---|---|---|
-//! | `abi` | every `extern "C"` function: check, guard against panics, call in | mutators |
-//! | `runtimes/ocaml` | OCaml's layouts and hooks | mutators |
-//! | `tracer` | the session: options, per-mutator state, start, stop, fork, exit | both |
-//! | `writer` | drain the queue, find locations, encode, write | writer thread |
-//! | `sampling` | geometric gaps; the split of a combined allocation | mutators |
-//! | `blocks` | tracked blocks: young, major, external | mutators |
-//! | `stack` | frame-descriptor tables and the walk | mutators |
-//! | `queue`, `sys` | hand-over of event buffers; clock, threads, files | both |
-
-/// This package's version, as `Cargo.toml` has it.
-pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+//! | [`abi`] | every `extern "C"` function: check, guard against panics, call in | mutators |
+//! | [`tracer`] | the session: options, mutators, start, stop, fork, exit | both |
+//! | [`writer`] | drain the queue, find locations, encode, write | writer thread |
+//! | [`sampling`] | geometric gaps; the split of a combined allocation | mutators |
+//! | [`blocks`] | tracked blocks: young, major, external | mutators |
+//! | [`stack`] | frame-descriptor tables, the walk, native frames | mutators |
+//! | [`queue`], [`sys`] | records and their hand-over; clock, memory, threads, files | both |
+//!
+//! Dependencies point one way:
+//! `abi → tracer → {writer, sampling, blocks, stack} → {queue, sys}`; siblings do
+//! not know each other, and only `abi` names the types of the public header.
+//!
+//! What runs on a mutator, inside a hook, does not call malloc, takes no lock,
+//! does not unwind into the host, needs less than 2 KiB of stack and makes no
+//! system call, except to wait for the writer when that has fallen behind.
 
 pub mod abi;
 mod blocks;
@@ -32,3 +43,6 @@ mod stack;
 mod sys;
 mod tracer;
 mod writer;
+
+/// This package's version, as `Cargo.toml` has it.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
