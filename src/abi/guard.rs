@@ -8,8 +8,7 @@ use crate::tracer;
 /// Runs an export. A panic turns the tracer off and becomes a status.
 #[inline]
 pub(crate) fn guard(run: impl FnOnce() -> Result<(), Refused>) -> heaptap_status {
-    // What a panic leaves behind is not used again: the session is off, and a
-    // mutator that was in use stays so.
+    // What a panic leaves behind is hardly used again: the session is off.
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(Ok(())) => HEAPTAP_STATUS_OK,
         Ok(Err(Refused(status))) => status,

@@ -133,8 +133,7 @@ unsafe fn with_slot<R>(
     if busy.load(Ordering::Relaxed) {
         return Err(Refused(HEAPTAP_STATUS_ORDER));
     }
-    busy.store(true, Ordering::Relaxed);
-    compiler_fence(Ordering::SeqCst);
+    let _in_use = InUse::new(busy);
     // SAFETY: a handle, as above.
     let slot = unsafe { &(*mutator).mutator };
     // SAFETY: `busy` was clear, so no other call on this thread has a reference;
@@ -142,8 +141,24 @@ unsafe fn with_slot<R>(
     let slot = unsafe { &mut *slot.get() };
     // SAFETY: as above; a field of its own.
     let left = unsafe { &mut (*mutator).until_sample };
-    let result = with(slot, left);
-    compiler_fence(Ordering::SeqCst);
-    busy.store(false, Ordering::Relaxed);
-    result
+    with(slot, left)
+}
+
+/// A call under way. After a panic too the mutator is free again: the session is
+/// over then, and its hooks must still say so.
+struct InUse<'a>(&'a AtomicBool);
+
+impl<'a> InUse<'a> {
+    fn new(busy: &'a AtomicBool) -> InUse<'a> {
+        busy.store(true, Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
+        InUse(busy)
+    }
+}
+
+impl Drop for InUse<'_> {
+    fn drop(&mut self) {
+        compiler_fence(Ordering::SeqCst);
+        self.0.store(false, Ordering::Relaxed);
+    }
 }
