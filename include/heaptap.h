@@ -22,7 +22,8 @@ typedef struct heaptap_mutator {
 } heaptap_mutator;
 
 
-/* `size` of a frame that C code has called: see `heaptap_frame_link`. */
+/* `size` of a frame that C code has called: see `heaptap_frame_link`. With a
+ * place it is a frame like others; without one it is not shown. */
 #define HEAPTAP_FRAME_BOUNDARY 4294967295
 
 /* No place. */
@@ -217,7 +218,8 @@ typedef struct heaptap_stats {
   uint64_t waits;
   /* Bytes written to files. */
   uint64_t bytes;
-  /* Time spent in hooks, by all mutators, in nanoseconds. */
+  /* Time spent in hooks, by all mutators, in nanoseconds: an estimate, since
+   * of allocations only one hook in eight is timed. */
   uint64_t hook_ns;
   /* Sampled blocks that are alive as far as is known. */
   uint64_t live_blocks;
@@ -231,7 +233,7 @@ typedef struct heaptap_stats {
  * address by which the frame is known. Its caller's stack pointer is sp + size,
  * and so the caller's return address is at sp + size - 8. */
 typedef struct heaptap_frame {
-  /* Not 0, below 2^60, and in no other frame. */
+  /* From 4,096 to 2^60 - 1, and in no other frame of any table. */
   size_t return_address;
   /* In bytes, a multiple of 8; or `HEAPTAP_FRAME_BOUNDARY`. */
   uint32_t size;

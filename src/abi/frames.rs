@@ -13,7 +13,8 @@ use crate::abi::status::{
 use crate::stack::OcamlVersion;
 use crate::tracer::say;
 
-/// `size` of a frame that C code has called: see `heaptap_frame_link`.
+/// `size` of a frame that C code has called: see `heaptap_frame_link`. With a
+/// place it is a frame like others; without one it is not shown.
 pub const HEAPTAP_FRAME_BOUNDARY: u32 = 0xFFFF_FFFF;
 /// No place.
 pub const HEAPTAP_NO_PLACE: u32 = 0xFFFF_FFFF;
@@ -26,7 +27,7 @@ pub const HEAPTAP_NO_PLACE: u32 = 0xFFFF_FFFF;
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct heaptap_frame {
-    /// Not 0, below 2^60, and in no other frame.
+    /// From 4,096 to 2^60 - 1, and in no other frame of any table.
     pub return_address: usize,
     /// In bytes, a multiple of 8; or `HEAPTAP_FRAME_BOUNDARY`.
     pub size: u32,

@@ -31,7 +31,8 @@ pub struct heaptap_stats {
     pub waits: u64,
     /// Bytes written to files.
     pub bytes: u64,
-    /// Time spent in hooks, by all mutators, in nanoseconds.
+    /// Time spent in hooks, by all mutators, in nanoseconds: an estimate, since
+    /// of allocations only one hook in eight is timed.
     pub hook_ns: u64,
     /// Sampled blocks that are alive as far as is known.
     pub live_blocks: u64,
