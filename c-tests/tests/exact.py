@@ -5,7 +5,7 @@ import itertools
 from bench import Tally, equal, expect, family, scenario
 
 PROGRAMS = {
-    "trees": ("trees", 9),
+    "trees": ("trees", 9, "--young", 2048),
     "trees_compacting": ("trees", 12, "--young", 1024, "--compact-every", 2),
     "deep": ("deep", 1500, "--young", 512),
     "maps": ("maps", 3000, "--young", 4096, "--compact-every", 3),

@@ -115,7 +115,7 @@ def native_frames(bench):
 @family({"malloc": ("malloc",), "nothing": ("nothing",)})
 def storm_of_signals(bench, handler):
     file = bench.path("storm.ctf")
-    result = bench.run("storm", handler, file, 20000 if bench.long else 1000, code=None, timeout=120)
+    result = bench.run("storm", handler, file, 5000 if bench.long else 1000, code=None, timeout=120)
     expect(result.code == 0, f"{result.out.strip()[-800:]} {result.err.strip()[-300:]}")
     bench.check(file)
     equal(Tally(bench.dump(file)).allocations, int(result.line("made").split()[0]), "allocations")
