@@ -56,6 +56,19 @@ static inline uintptr_t *rt_frame_push(rt_mutator *m, size_t words) {
   return m->sp = sp;
 }
 
+/* The C stack's pointer: below the caller's frame, above those of what it calls. */
+static inline __attribute__((always_inline)) void *rt_stack_pointer(void) {
+  void *sp;
+#if defined(__x86_64__)
+  __asm__ volatile("mov %%rsp, %0" : "=r"(sp));
+#elif defined(__aarch64__)
+  __asm__ volatile("mov %0, sp" : "=r"(sp));
+#else
+  sp = NULL; /* C frames are not unwound */
+#endif
+  return sp;
+}
+
 /* Opens a managed function with `roots` roots R[0], R[1], ...; RT_RETURN closes it. */
 #define RT_FRAME(m, roots) \
   enum { rt_frame_words_ = (roots) + 1 }; \
@@ -73,7 +86,7 @@ static inline uintptr_t *rt_frame_push(rt_mutator *m, size_t words) {
 #define RT_CALL_C(m, call) __extension__({ \
   (m)->sp[-1] = (uintptr_t)RT_SITE(#call); \
   void *outer_limit_ = (m)->native_limit; \
-  (m)->native_limit = __builtin_frame_address(0); \
+  (m)->native_limit = rt_stack_pointer(); \
   __typeof__(call) result_ = (call); \
   (m)->native_limit = outer_limit_; \
   result_; })

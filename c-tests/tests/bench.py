@@ -92,7 +92,7 @@ class Bench:
 
     def make(self, *assignments):
         """Builds a variant; the plain one is there already."""
-        command = ["make", "-s", "-C", str(HERE), "build", f"BUILD={self.build}",
+        command = ["make", "-s", "-j2", "-C", str(HERE), "build", f"BUILD={self.build}",
                    f"HEAPTAP_LIBDIR={self.libdir}", f"INCLUDE={self.include}"]
         process = subprocess.run(command + list(assignments), capture_output=True)
         expect(process.returncode == 0, f"make {' '.join(assignments)}: {process.stderr.decode()[-2000:]}")

@@ -39,7 +39,11 @@ def main():
         print("no scenario has such a name", file=sys.stderr)
         return 2
 
-    Bench(options, ".").make()
+    try:
+        Bench(options, ".").make()
+    except Failure as failure:
+        print(f"FAIL build: {failure}")
+        return 1
     passed, failed, skipped = 0, 0, 0
     start = time.monotonic()
     for name, function in chosen:

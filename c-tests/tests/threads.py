@@ -22,7 +22,7 @@ def holds(bench, file, result):
 @scenario
 def sixty_four(bench):
     """64 threads at 1e-2; their estimate of all words is within 5 sigma."""
-    size = 100000 if bench.long else 8000
+    size = 350000 if bench.long else 8000
     arguments = ("server", size, "--threads", 64, "--counters", "--stats", "--final-gc")
     file, result = bench.trace(*arguments, rate=0.01, timeout=600)
     tally = holds(bench, file, result)
@@ -41,14 +41,17 @@ def labels_by_request(bench):
     """Every sample of a worker carries the label of its request."""
     file, result = bench.trace("server", 500, "--threads", 4, "--final-gc", "--stats")
     bench.check(file)
+    seen = dict.fromkeys(LABELS, 0)
     for event in bench.dump(file):
         if event.kind != "alloc":
             continue
         frames = event.frames()
-        wanted = next((label for label in LABELS if any(f.startswith(label + "@server") or
-                       f.startswith(label + "@programs/server") for f in frames)), None)
-        if wanted is not None:
-            expect(wanted in frames[0], f"the outermost frame in {wanted} is {frames[0]}")
+        for label in LABELS:
+            if any(frame.startswith(f"{label}@programs/server.c") for frame in frames):
+                seen[label] += 1
+                expect(frames[0].startswith(label), f"the outermost frame in {label} is {frames[0]}")
+                expect("programs/server.c" not in frames[0], f"no label outside of {frames[0]}")
+    expect(min(seen.values()) > 10, f"samples by label: {seen}")
 
 
 @scenario
