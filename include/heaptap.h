@@ -356,7 +356,8 @@ heaptap_status heaptap_tracer_start_from_env(const struct heaptap_options *optio
 
 /* Writes everything and ends the trace.
  *
- * Any thread, not inside a hook. Hooks of other threads that are under way
+ * Any thread, not inside a hook; end your mutators before, so that nothing they
+ * still have to tell is missing. Hooks of other threads that are under way
  * finish; later ones do nothing. Also happens at `exit`. */
 heaptap_status heaptap_tracer_stop(struct heaptap_tracer *tracer);
 
@@ -396,7 +397,8 @@ heaptap_status heaptap_mutator_start(struct heaptap_tracer *tracer,
  * thread may use; with NULL they stay with the tracer until a mutator starts or
  * `heaptap_tracer_major_sweep` finds one.
  *
- * Its own thread, or another that has stopped it; not inside a hook. */
+ * Its own thread, or another that has stopped it; not inside a hook. May wait
+ * for the writer, if ends of blocks could not be told before. */
 heaptap_status heaptap_mutator_end(heaptap_mutator *mutator, heaptap_mutator *heir);
 
 /* Samples are not recorded until the mutator was resumed as often. */

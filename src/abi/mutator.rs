@@ -124,7 +124,8 @@ pub unsafe extern "C" fn heaptap_mutator_start(
 /// thread may use; with NULL they stay with the tracer until a mutator starts or
 /// `heaptap_tracer_major_sweep` finds one.
 ///
-/// Its own thread, or another that has stopped it; not inside a hook.
+/// Its own thread, or another that has stopped it; not inside a hook. May wait
+/// for the writer, if ends of blocks could not be told before.
 ///
 /// # Safety
 /// The pointers are NULL or handles that no other thread uses.
@@ -145,6 +146,7 @@ pub unsafe extern "C" fn heaptap_mutator_end(
         // SAFETY: the host's promise.
         let mut ended = unsafe { take_mutator(mutator) }?;
         ended.session().leave(mutator as usize);
+        ended.settle();
         if heir.is_null() {
             ended.leave_blocks_to_session();
         } else {

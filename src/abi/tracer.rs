@@ -72,7 +72,8 @@ unsafe fn start(options: Options, tracer: *mut *mut heaptap_tracer) -> Result<()
 
 /// Writes everything and ends the trace.
 ///
-/// Any thread, not inside a hook. Hooks of other threads that are under way
+/// Any thread, not inside a hook; end your mutators before, so that nothing they
+/// still have to tell is missing. Hooks of other threads that are under way
 /// finish; later ones do nothing. Also happens at `exit`.
 ///
 /// # Safety

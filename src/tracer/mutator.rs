@@ -223,6 +223,12 @@ impl Mutator {
         }
     }
 
+    /// Before it ends: tells what it has not yet told.
+    pub(crate) fn settle(&mut self) {
+        let mut moment = self.enter(Registers::NONE);
+        self.recorder.settle(&mut moment);
+    }
+
     /// Leaves its blocks to whoever comes next.
     pub(crate) fn leave_blocks_to_session(&mut self) {
         let session = Arc::clone(self.session());

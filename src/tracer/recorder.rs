@@ -155,6 +155,18 @@ impl Recorder {
         }
     }
 
+    /// Tells what is held back even if that means to wait for the writer: nobody
+    /// may come back to tell it. Not inside a hook.
+    pub(crate) fn settle(&mut self, moment: &mut Moment) {
+        const LONGEST: Duration = Duration::from_secs(10);
+        let start = Instant::now();
+        self.tell_held(moment);
+        while self.blocks.holds_reports() && self.session.is_live() && start.elapsed() < LONGEST {
+            self.producer.wait_for_room(STEP);
+            self.tell_held(moment);
+        }
+    }
+
     /// After a minor collection: asks for the fate of the young blocks.
     pub(crate) fn sweep_young(&mut self, moment: &mut Moment, fate: impl FnMut(usize) -> Fate) {
         self.tell_held(moment);
@@ -251,12 +263,13 @@ fn put(
     Some(())
 }
 
+/// Waiting goes in steps, to notice that the session ended.
+const STEP: Duration = Duration::from_millis(20);
+
 #[cold]
 #[inline(never)]
 fn wait(session: &Session, counters: &Counters, producer: &mut Producer) -> Option<()> {
     let WhenFull::Wait(most) = session.options.when_full else { return None };
-    // In steps, to notice that the session ended.
-    const STEP: Duration = Duration::from_millis(20);
     counters.waits.add(1);
     let start = Instant::now();
     while session.is_live() && start.elapsed() < most {
