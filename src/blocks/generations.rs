@@ -74,6 +74,19 @@ impl Generations {
             && self.held.reserve(all.saturating_mul(2))
     }
 
+    /// What must hold whenever a collection may come: it never asks for memory.
+    #[cfg(debug_assertions)]
+    fn check(&self) {
+        let blocks = self.len();
+        assert!(self.major.capacity() >= blocks, "major has no room for all young");
+        assert!(self.held.capacity() >= self.held.len(), "held reports");
+        let mut tracked = self.young.iter().chain(self.major.iter());
+        assert!(tracked.all(|block| block.address != 0), "a block at no address");
+    }
+
+    #[cfg(not(debug_assertions))]
+    fn check(&self) {}
+
     /// Follows a block. Room for it has been reserved.
     pub(crate) fn add_young(&mut self, address: usize, id: BlockId) {
         let added = self.young.push(Tracked { address, id });
@@ -94,6 +107,7 @@ impl Generations {
         mut fate: impl FnMut(usize) -> Fate,
         mut report: impl FnMut(End, BlockId) -> bool,
     ) {
+        self.check();
         let mut kept = 0;
         for at in 0..self.young.len() {
             let Some(&block) = self.young.get(at) else { break };
@@ -134,6 +148,7 @@ impl Generations {
             }
         }
         self.major.truncate(kept);
+        self.check();
     }
 
     /// Reports, or keeps it. In order: as long as something is held back, all

@@ -164,8 +164,8 @@ impl<T: Copy> Mapped<T> {
     }
 
     /// How many elements fit without growing.
-    #[cfg(test)]
-    fn capacity(&self) -> usize {
+    #[cfg(any(test, debug_assertions))]
+    pub(crate) fn capacity(&self) -> usize {
         self.capacity
     }
 }
