@@ -25,6 +25,7 @@ mod copy;
 mod dump;
 mod ending;
 mod escape;
+mod gathering;
 mod info;
 mod input;
 mod json;
@@ -32,10 +33,13 @@ mod life;
 mod man;
 mod notices;
 mod output;
+mod page;
 mod progress;
 mod recode;
 mod renumber;
+mod report;
 mod rewrite;
+mod selecting;
 mod thin;
 mod units;
 
@@ -62,6 +66,7 @@ struct Program {
 /// What the program can do.
 #[derive(Subcommand)]
 enum Verb {
+    Report(report::Report),
     Info(info::Info),
     Dump(dump::Dump),
     Check(check::Check),
@@ -76,6 +81,7 @@ enum Verb {
 impl Verb {
     fn run(&self) -> Ending {
         match self {
+            Verb::Report(verb) => verb.run(),
             Verb::Info(verb) => verb.run(),
             Verb::Dump(verb) => verb.run(),
             Verb::Check(verb) => verb.run(),

@@ -36,6 +36,19 @@ pub(crate) fn duration(micros: u64) -> String {
     }
 }
 
+/// The same to three digits or so, of an estimate in microseconds.
+pub(crate) fn short_duration(micros: f64) -> String {
+    let (value, unit) = match micros {
+        ..1e3 => (micros, "µs"),
+        ..1e6 => (micros / 1e3, "ms"),
+        ..6e7 => (micros / 1e6, "s"),
+        ..3.6e9 => (micros / 6e7, "min"),
+        _ => (micros / 3.6e9, "h"),
+    };
+    let digits = if value >= 99.95 || unit == "µs" { 0 } else { 1 };
+    format!("{value:.digits$} {unit}")
+}
+
 /// A number of bytes in binary units.
 pub(crate) fn bytes(count: f64) -> String {
     const UNITS: [&str; 7] = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
@@ -47,6 +60,16 @@ pub(crate) fn bytes(count: f64) -> String {
     }
     let digits = if unit == 0 { 0 } else { 1 };
     format!("{value:.digits$} {}", UNITS[unit])
+}
+
+/// A share as a percentage, with as many digits as its size needs.
+pub(crate) fn percent(share: f64) -> String {
+    let percent = 100.0 * share;
+    match percent.abs() {
+        0.0 => "0 %".to_owned(),
+        size if size < 0.995 => format!("{percent:.2} %"),
+        _ => format!("{percent:.1} %"),
+    }
 }
 
 /// A count and what is counted.
@@ -74,10 +97,17 @@ mod tests {
         assert_eq!(duration(7), "7 µs");
         assert_eq!(duration(851_795), "851.795 ms");
         assert_eq!(duration(90_000_000), "1.5 min");
+        assert_eq!(short_duration(1227.4), "1.2 ms");
+        assert_eq!(short_duration(934_703.0), "935 ms");
+        assert_eq!(short_duration(0.4), "0 µs");
+        assert_eq!(short_duration(5.4e9), "1.5 h");
         assert_eq!(bytes(0.0), "0 bytes");
         assert_eq!(bytes(1023.0), "1023 bytes");
         assert_eq!(bytes(1536.0), "1.5 KiB");
         assert_eq!(bytes(f64::from(1u32 << 31)), "2.0 GiB");
+        assert_eq!(percent(0.1234), "12.3 %");
+        assert_eq!(percent(0.00123), "0.12 %");
+        assert_eq!(percent(0.0), "0 %");
         assert_eq!(count(1, "packet", "packets"), "1 packet");
         assert_eq!(count(0, "packet", "packets"), "0 packets");
     }

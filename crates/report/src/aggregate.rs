@@ -1,0 +1,195 @@
+//! What a reading found.
+
+use heaptap_trace::Code;
+
+use crate::estimate::{Estimate, Scale, Share};
+use crate::growth::Growth;
+use crate::lifetimes::Lifetimes;
+use crate::paths::{Counts, LIGHT, NOWHERE, Node, Paths, ROOT};
+use crate::peak::Peak;
+use crate::timeline::Timeline;
+
+/// A figure that can be asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Metric {
+    /// All that was allocated.
+    #[default]
+    Allocated,
+    /// What moved to the old generation.
+    Promoted,
+    /// What was alive when the most was alive.
+    Peak,
+    /// What was alive at the time that was asked for.
+    At,
+    /// What was alive at the end.
+    Live,
+}
+
+impl Metric {
+    /// Its samples among these counts.
+    pub fn samples(self, counts: &Counts) -> u64 {
+        match self {
+            Metric::Allocated => counts.allocated,
+            Metric::Promoted => counts.promoted,
+            Metric::Peak => counts.peak,
+            Metric::At => counts.at,
+            Metric::Live => counts.live,
+        }
+    }
+}
+
+/// A frame of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Frame {
+    /// A frame of the trace.
+    Code(Code),
+    /// There was no backtrace.
+    Nowhere,
+    /// In place of frames of paths that were too light to keep.
+    Light,
+}
+
+/// Everything that is reported follows from this and the trace's locations.
+pub struct Aggregate {
+    pub(crate) scale: Scale,
+    pub(crate) events: u64,
+    pub(crate) end: u64,
+    pub(crate) allocated: u64,
+    pub(crate) young: u64,
+    pub(crate) promoted: u64,
+    pub(crate) level: u32,
+    pub(crate) at_level: u32,
+    pub(crate) peak: Peak,
+    pub(crate) timeline: Timeline,
+    pub(crate) lifetimes: Lifetimes,
+    pub(crate) growth: Growth,
+    /// Path, time of birth and samples of what is alive at the end.
+    pub(crate) survivors: Vec<(u32, u64, u64)>,
+    pub(crate) codes: Vec<Code>,
+    pub(crate) paths: Paths,
+}
+
+impl Aggregate {
+    /// What a sample stands for.
+    pub fn scale(&self) -> Scale {
+        self.scale
+    }
+
+    /// Events read, selected or not.
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// Microseconds from the start of the trace to its last event.
+    pub fn duration(&self) -> u64 {
+        self.end
+    }
+
+    /// Samples of the selected blocks.
+    pub fn samples(&self) -> u64 {
+        self.allocated
+    }
+
+    /// The bytes that samples of this metric stand for.
+    pub fn estimate(&self, metric: Metric, samples: u64) -> Estimate {
+        let level = match metric {
+            Metric::Allocated => 0,
+            Metric::Promoted | Metric::Live => self.level,
+            Metric::Peak => self.peak.level(),
+            Metric::At => self.at_level,
+        };
+        self.scale.thinned(samples, level)
+    }
+
+    /// The samples of a metric over all paths.
+    pub fn total(&self, metric: Metric) -> u64 {
+        self.paths
+            .counts
+            .iter()
+            .fold(0, |sum: u64, counts| sum.saturating_add(metric.samples(counts)))
+    }
+
+    /// The peak live size, without the bias of having been chosen for its size.
+    pub fn peak(&self) -> Estimate {
+        self.peak.estimate(&self.scale)
+    }
+
+    /// When the sampled live size was largest: the moment that
+    /// [`Metric::Peak`] is about.
+    pub fn peak_time(&self) -> u64 {
+        self.peak.time()
+    }
+
+    /// The largest number of live samples, biased as it is.
+    pub fn peak_samples(&self) -> u64 {
+        self.peak.largest()
+    }
+
+    /// Which share of what was allocated young got old.
+    pub fn promotion_rate(&self) -> Share {
+        Share::of(self.promoted, self.young, self.scale.rate)
+    }
+
+    /// How long things lived.
+    pub fn lifetimes(&self) -> &Lifetimes {
+        &self.lifetimes
+    }
+
+    /// Live and allocated over time.
+    pub fn timeline(&self) -> &Timeline {
+        &self.timeline
+    }
+
+    /// One in 2^level objects was followed.
+    pub fn thinning(&self) -> u32 {
+        self.level
+    }
+
+    /// The most samples that can be missing from the sum of any call path.
+    pub fn missing_from_paths(&self) -> u64 {
+        self.paths.missing()
+    }
+
+    /// How many nodes the tree of call paths has.
+    pub fn nodes(&self) -> usize {
+        self.paths.len()
+    }
+
+    /// Every path with its counts, by number.
+    pub fn paths(&self) -> impl Iterator<Item = (PathRef<'_>, &Counts)> {
+        self.paths.counts.iter().enumerate().map(|(path, counts)| {
+            (PathRef { aggregate: self, node: self.paths.node(path as u32) }, counts)
+        })
+    }
+
+    pub(crate) fn frame(&self, node: Node) -> Frame {
+        match self.paths.frame(node) {
+            LIGHT => Frame::Light,
+            NOWHERE => Frame::Nowhere,
+            number => Frame::Code(self.codes[number as usize]),
+        }
+    }
+}
+
+/// A call path.
+#[derive(Clone, Copy)]
+pub struct PathRef<'a> {
+    aggregate: &'a Aggregate,
+    node: Node,
+}
+
+impl<'a> PathRef<'a> {
+    /// Its frames from the allocation outwards.
+    pub fn frames(self) -> impl Iterator<Item = Frame> + 'a {
+        let aggregate = self.aggregate;
+        let up = move |&node: &Node| Some(aggregate.paths.parent(node));
+        std::iter::successors(Some(self.node), up)
+            .take_while(|&node| node != ROOT)
+            .map(move |node| aggregate.frame(node))
+    }
+
+    /// The frame that allocates.
+    pub fn innermost(self) -> Frame {
+        self.aggregate.frame(self.node)
+    }
+}

@@ -1,0 +1,122 @@
+//! From samples to bytes, with the error.
+//!
+//! Every word, headers included, is a sample with probability λ, independently.
+//! So of `w` words `s ~ Binomial(w, λ)` are samples, `s/λ` estimates `w` without
+//! bias, and `s(1−λ)/λ²` its variance. `docs/statistics.md` has the derivation,
+//! what it assumes, and the test that holds it to the truth.
+
+/// Two-sided 95 % of the normal law.
+const Z95: f64 = 1.959_963_984_540_054;
+
+/// What a sample stands for in one trace.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scale {
+    /// The probability with which a word was sampled.
+    pub rate: f64,
+    /// Bytes in a word.
+    pub word_bytes: f64,
+}
+
+/// An estimated number of bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Estimate {
+    /// The estimate.
+    pub bytes: f64,
+    /// Its standard error, in bytes.
+    pub error: f64,
+    /// The interval that holds the truth 95 times of 100.
+    pub low: f64,
+    /// See `low`.
+    pub high: f64,
+}
+
+impl Scale {
+    /// The bytes that so many samples stand for.
+    pub fn bytes(&self, samples: u64) -> Estimate {
+        self.of(samples as f64, self.rate)
+    }
+
+    /// The same for samples of which only one in 2^`level` objects was followed,
+    /// and counted 2^`level` times.
+    pub fn thinned(&self, samples: u64, level: u32) -> Estimate {
+        let kept = 0.5_f64.powi(level as i32);
+        self.of(samples as f64 * kept, self.rate * kept)
+    }
+
+    /// From a count at a rate. The interval is the score interval, which holds
+    /// what it promises from a few samples on.
+    fn of(&self, count: f64, rate: f64) -> Estimate {
+        self.with_variance(count, rate, 1.0 - rate)
+    }
+
+    /// The same where a sample's variance is `spread`, not `1 − rate`.
+    pub(crate) fn with_variance(&self, count: f64, rate: f64, spread: f64) -> Estimate {
+        let unit = self.word_bytes / rate;
+        let middle = count + Z95 * Z95 * spread / 2.0;
+        let half = Z95 * (count * spread + Z95 * Z95 * spread * spread / 4.0).sqrt();
+        Estimate {
+            bytes: count * unit,
+            error: (count * spread).sqrt() * unit,
+            low: (middle - half).max(0.0) * unit,
+            high: (middle + half) * unit,
+        }
+    }
+}
+
+impl Estimate {
+    /// The standard error as a share of the estimate.
+    pub fn relative_error(&self) -> f64 {
+        if self.bytes > 0.0 { self.error / self.bytes } else { 0.0 }
+    }
+}
+
+/// An estimated share of something, between 0 and 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Share {
+    /// The estimate.
+    pub share: f64,
+    /// Its standard error.
+    pub error: f64,
+}
+
+impl Share {
+    /// Of `all` samples, `part` have the property.
+    pub fn of(part: u64, all: u64, rate: f64) -> Share {
+        if all == 0 {
+            return Share::default();
+        }
+        let share = (part as f64 / all as f64).min(1.0);
+        Share { share, error: (share * (1.0 - share) / all as f64 * (1.0 - rate)).sqrt() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn at_rate_one_everything_is_exact() {
+        let exact = Scale { rate: 1.0, word_bytes: 8.0 }.bytes(1000);
+        assert_eq!(exact, Estimate { bytes: 8000.0, error: 0.0, low: 8000.0, high: 8000.0 });
+    }
+
+    #[test]
+    fn the_error_falls_with_the_root_of_the_samples() {
+        let scale = Scale { rate: 1e-4, word_bytes: 8.0 };
+        let (few, many) = (scale.bytes(100), scale.bytes(10_000));
+        assert!((few.relative_error() - 0.1).abs() < 1e-4);
+        assert!((many.relative_error() - 0.01).abs() < 1e-5);
+        assert!(few.low < few.bytes && few.bytes < few.high);
+        assert_eq!(scale.bytes(0).low, 0.0);
+        // With no sample seen, up to 3.8 can be behind it.
+        assert!((scale.bytes(0).high / 8e4 - 3.84).abs() < 0.01);
+    }
+
+    #[test]
+    fn thinning_keeps_the_estimate_and_widens_the_error() {
+        let scale = Scale { rate: 1e-4, word_bytes: 8.0 };
+        let (whole, thin) = (scale.bytes(4096), scale.thinned(4096, 2));
+        assert_eq!(whole.bytes, thin.bytes);
+        assert!((thin.error / whole.error - 2.0).abs() < 1e-3);
+    }
+}

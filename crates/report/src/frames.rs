@@ -1,0 +1,42 @@
+//! The frames that occur in backtraces, numbered.
+
+use hashbrown::HashMap;
+use heaptap_trace::{Code, LocationTable};
+
+use crate::select::{Marks, Selection};
+
+/// Codes and what the selection says of each, by number.
+#[derive(Default)]
+pub(crate) struct Frames {
+    numbers: HashMap<Code, u32>,
+    codes: Vec<Code>,
+    marks: Vec<Marks>,
+}
+
+impl Frames {
+    /// The number of a code, new or not.
+    pub(crate) fn number(
+        &mut self,
+        code: Code,
+        table: &LocationTable,
+        selection: &Selection,
+    ) -> u32 {
+        if let Some(&number) = self.numbers.get(&code) {
+            return number;
+        }
+        let number = self.codes.len() as u32;
+        self.numbers.insert(code, number);
+        self.codes.push(code);
+        let looks = selection.looks_at_frames();
+        self.marks.push(if looks { selection.marks(code, table) } else { 0 });
+        number
+    }
+
+    pub(crate) fn marks(&self, number: u32) -> Marks {
+        self.marks[number as usize]
+    }
+
+    pub(crate) fn into_codes(self) -> Vec<Code> {
+        self.codes
+    }
+}

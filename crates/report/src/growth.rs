@@ -1,0 +1,94 @@
+//! How the live size of each path went over time.
+//!
+//! At each of at most [`POINTS`] evenly spaced times the live samples of all
+//! paths are copied. When time outgrows the points, every second one goes.
+
+/// How many points there are at most.
+pub(crate) const POINTS: usize = 64;
+
+/// Live samples of all paths at evenly spaced times.
+#[derive(Default)]
+pub(crate) struct Growth {
+    width: u64,
+    /// A path that is not in a point did not exist yet.
+    points: Vec<Vec<u32>>,
+}
+
+impl Growth {
+    pub(crate) fn new() -> Self {
+        Growth { width: 1024, points: Vec::new() }
+    }
+
+    /// Microseconds between points. The first point is that far from the start.
+    pub(crate) fn width(&self) -> u64 {
+        self.width
+    }
+
+    /// Points whose time has come by now, before anything happens at `time`.
+    pub(crate) fn is_due(&self, time: u64) -> bool {
+        time / self.width > self.points.len() as u64
+    }
+
+    /// Takes all points up to `time`.
+    pub(crate) fn take(&mut self, time: u64, live: impl Fn() -> Vec<u32>) {
+        while time / self.width > POINTS as u64 {
+            self.width *= 2;
+            let mut odd = false;
+            self.points.retain(|_| {
+                odd = !odd;
+                !odd
+            });
+        }
+        let due = (time / self.width) as usize;
+        if due > self.points.len() {
+            let now = live();
+            self.points.resize(due, now);
+        }
+    }
+
+    /// Paths have new numbers.
+    pub(crate) fn move_paths(&mut self, moved: &[u32], count: usize) {
+        for point in &mut self.points {
+            let mut new = vec![0_u32; count];
+            for (&samples, &to) in point.iter().zip(moved) {
+                let into = &mut new[to as usize];
+                *into = into.saturating_add(samples);
+            }
+            *point = new;
+        }
+    }
+
+    /// The live samples of a path at each point.
+    pub(crate) fn series(&self, path: u32) -> impl Iterator<Item = u64> {
+        self.points
+            .iter()
+            .map(move |point| u64::from(point.get(path as usize).copied().unwrap_or(0)))
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.points.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn points_are_even_whatever_the_length() {
+        let mut growth = Growth::new();
+        for step in 0..10_000_u64 {
+            let time = step * 1000;
+            if growth.is_due(time) {
+                // What was alive just before this time.
+                growth.take(time, || vec![time as u32]);
+            }
+        }
+        assert!(growth.len() > POINTS / 2 && growth.len() <= POINTS);
+        for (place, at) in growth.series(0).enumerate() {
+            let due = (place as u64 + 1) * growth.width();
+            assert!(at >= due && at < due + 1000, "point {place} was taken at {at}");
+        }
+        assert_eq!(growth.series(1).sum::<u64>(), 0);
+    }
+}

@@ -1,0 +1,45 @@
+//! What an allocation trace says: sites, call paths, live sizes, lifetimes, growth.
+//!
+//! ```text
+//! Gather::new(info, options) → event(…) for each, in the order of time → Aggregate
+//! ```
+//!
+//! The map:
+//!
+//! - [`Gather`] is the one reading that everything shares, in bounded memory. It
+//!   uses `live` (living objects), `paths` and `frames` (call paths), `peak`,
+//!   `timeline`, `lifetimes` and `growth`; `select` says which blocks count.
+//! - [`Aggregate`] is what it found; `estimate` turns samples into bytes with
+//!   their error.
+//! - [`rows`] groups by function, location, file or module; `callers` says who
+//!   calls them.
+//!
+//! Nothing here prints: the program `heaptap`, its exporters and viewers do.
+
+#![forbid(unsafe_code)]
+
+mod aggregate;
+mod callers;
+mod estimate;
+mod frames;
+mod gather;
+mod growth;
+mod lifespans;
+mod lifetimes;
+mod live;
+mod paths;
+mod peak;
+pub mod rows;
+mod select;
+mod timeline;
+
+pub use aggregate::{Aggregate, Frame, Metric, PathRef};
+pub use callers::Caller;
+pub use estimate::{Estimate, Scale, Share};
+pub use gather::{Depth, Gather, Options};
+pub use lifespans::Lifespans;
+pub use lifetimes::{Lifetimes, Quantile};
+pub use paths::Counts;
+pub use regex::bytes::Regex;
+pub use select::{Selection, Span};
+pub use timeline::{Bucket, Timeline};

@@ -1,0 +1,167 @@
+//! The objects that are alive, in bounded memory.
+//!
+//! An object takes 24 bytes. When there are [`MOST`], every second object, by a
+//! hash of its id, is no longer followed, and those that are count twice: the
+//! estimates stay unbiased, and with millions of objects left their error grows
+//! by less than anybody can see. So a heap of any size can be followed in about
+//! 170 MB, the growing of the table included.
+
+use hashbrown::HashMap;
+
+/// The most objects that are followed: what fits a table of 2²² places.
+pub(crate) const MOST: usize = (1 << 22) / 8 * 7;
+
+/// No block has more samples: 512 GiB at rate 1. Sums of any number of such
+/// blocks that can be followed fit 64 bits.
+pub(crate) const MOST_SAMPLES: u64 = 1 << 36;
+
+const FIELD: u64 = (1 << 48) - 1;
+
+/// What is known of a living object.
+#[derive(Clone, Copy)]
+pub(crate) struct Object {
+    /// Microseconds since the trace began: 48 bits; the path's high 16 bits.
+    time_path: u64,
+    /// Samples: 47 bits, whether it was promoted, the path's low 16 bits.
+    samples_path: u64,
+}
+
+const PROMOTED: u64 = 1 << 47;
+
+impl Object {
+    pub(crate) fn new(time: u64, path: u32, samples: u64) -> Object {
+        let mut object =
+            Object { time_path: time.min(FIELD), samples_path: samples.min(PROMOTED - 1) };
+        object.set_path(path);
+        object
+    }
+
+    pub(crate) fn time(&self) -> u64 {
+        self.time_path & FIELD
+    }
+
+    pub(crate) fn samples(&self) -> u64 {
+        self.samples_path & (PROMOTED - 1)
+    }
+
+    pub(crate) fn path(&self) -> u32 {
+        ((self.time_path >> 48 << 16) | (self.samples_path >> 48)) as u32
+    }
+
+    fn set_path(&mut self, path: u32) {
+        let path = u64::from(path);
+        self.time_path = self.time_path & FIELD | path >> 16 << 48;
+        self.samples_path = self.samples_path & FIELD | (path & 0xffff) << 48;
+    }
+
+    /// Notes the promotion; false if it was promoted before.
+    pub(crate) fn promote(&mut self) -> bool {
+        let first = self.samples_path & PROMOTED == 0;
+        self.samples_path |= PROMOTED;
+        first
+    }
+}
+
+/// The living objects by id.
+pub(crate) struct Live {
+    objects: HashMap<u64, Object>,
+    most: usize,
+    level: u32,
+}
+
+impl Live {
+    pub(crate) fn new(most: usize) -> Self {
+        Live { objects: HashMap::new(), most, level: 0 }
+    }
+
+    /// One in 2^level objects is followed.
+    pub(crate) fn level(&self) -> u32 {
+        self.level
+    }
+
+    /// Whether the object is one of those that are followed.
+    pub(crate) fn follows(&self, id: u64) -> bool {
+        follows(id, self.level)
+    }
+
+    /// Takes an object that is followed.
+    pub(crate) fn insert(&mut self, id: u64, object: Object) {
+        self.objects.insert(id, object);
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.objects.len() >= self.most
+    }
+
+    /// Follows half of the objects from now on.
+    pub(crate) fn thin(&mut self) {
+        self.level += 1;
+        let level = self.level;
+        self.objects.retain(|&id, _| follows(id, level));
+    }
+
+    pub(crate) fn get_mut(&mut self, id: u64) -> Option<&mut Object> {
+        self.objects.get_mut(&id)
+    }
+
+    pub(crate) fn remove(&mut self, id: u64) -> Option<Object> {
+        self.objects.remove(&id)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &Object)> {
+        self.objects.iter().map(|(&id, object)| (id, object))
+    }
+
+    /// Paths have new numbers.
+    pub(crate) fn move_paths(&mut self, moved: &[u32]) {
+        for object in self.objects.values_mut() {
+            object.set_path(moved[object.path() as usize]);
+        }
+    }
+}
+
+fn follows(id: u64, level: u32) -> bool {
+    level == 0 || scramble(id ^ 0x0bad_5eed) >> (64 - level.min(63)) == 0
+}
+
+/// A number that looks random: the output function of `SplitMix64`.
+pub(crate) fn scramble(number: u64) -> u64 {
+    let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_do_not_disturb_each_other() {
+        assert_eq!(size_of::<(u64, Object)>(), 24);
+        for path in [0, 1, 0xffff, 0x1_0000, u32::MAX] {
+            let mut object = Object::new(FIELD - 1, 7, PROMOTED - 2);
+            assert!(object.promote() && !object.promote());
+            object.set_path(path);
+            let found = (object.time(), object.samples(), object.path());
+            assert_eq!(found, (FIELD - 1, PROMOTED - 2, path));
+            assert!(!object.promote());
+        }
+    }
+
+    #[test]
+    fn each_thinning_keeps_about_half() {
+        let mut live = Live::new(10_000);
+        for id in 0..10_000 {
+            live.insert(id, Object::new(0, 0, 1));
+        }
+        assert!(live.is_full());
+        for level in 1..5 {
+            live.thin();
+            let (kept, expected) = (live.objects.len() as f64, 10_000.0 / f64::from(1 << level));
+            // Five standard deviations.
+            assert!((kept - expected).abs() < 5.0 * expected.sqrt(), "{kept} at level {level}");
+            assert!(live.iter().all(|(id, _)| live.follows(id)));
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! What was allocated and what was alive over time.
+//!
+//! There are at most [`BUCKETS`] buckets. When time outgrows them, two become
+//! one, so that a trace of any length fits and nothing needs to be known of it
+//! beforehand.
+
+/// How finely time is divided at most.
+pub(crate) const BUCKETS: usize = 1024;
+
+/// A stretch of time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bucket {
+    /// Samples allocated in it.
+    pub allocated: u64,
+    /// The largest number of live samples in it.
+    pub most_live: u64,
+    /// The number of live samples at its end.
+    pub live: u64,
+}
+
+/// Buckets of equal width, from the start of the trace.
+#[derive(Clone, Debug)]
+pub struct Timeline {
+    width: u64,
+    buckets: Vec<Bucket>,
+}
+
+impl Timeline {
+    pub(crate) fn new() -> Self {
+        Timeline { width: 1, buckets: vec![Bucket::default()] }
+    }
+
+    /// Microseconds in a bucket.
+    pub fn width(&self) -> u64 {
+        self.width
+    }
+
+    /// The buckets; the last one may not be over.
+    pub fn buckets(&self) -> &[Bucket] {
+        &self.buckets
+    }
+
+    /// The bucket of this time, which is not before that of the last call.
+    pub(crate) fn at(&mut self, time: u64) -> &mut Bucket {
+        while time / self.width >= BUCKETS as u64 {
+            self.halve();
+        }
+        let place = (time / self.width) as usize;
+        let live = self.buckets.last().map_or(0, |bucket| bucket.live);
+        let quiet = Bucket { allocated: 0, most_live: live, live };
+        if place >= self.buckets.len() {
+            self.buckets.resize(place + 1, quiet);
+        }
+        let last = self.buckets.len() - 1;
+        &mut self.buckets[place.min(last)]
+    }
+
+    fn halve(&mut self) {
+        self.width *= 2;
+        let pairs = self.buckets.chunks(2).map(|pair| Bucket {
+            allocated: pair.iter().map(|bucket| bucket.allocated).sum(),
+            most_live: pair.iter().map(|bucket| bucket.most_live).max().unwrap_or(0),
+            live: pair.last().map_or(0, |bucket| bucket.live),
+        });
+        self.buckets = pairs.collect();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_lost_when_buckets_are_joined() {
+        let mut line = Timeline::new();
+        for step in 0..5000_u64 {
+            let bucket = line.at(step * step);
+            bucket.allocated += 1;
+            bucket.live = step;
+            bucket.most_live = bucket.most_live.max(step);
+        }
+        assert!(line.buckets().len() <= BUCKETS);
+        let allocated: u64 = line.buckets().iter().map(|bucket| bucket.allocated).sum();
+        assert_eq!(allocated, 5000);
+        for (place, bucket) in line.buckets().iter().enumerate() {
+            let end = (place as u64 + 1) * line.width();
+            let last = (0..5000_u64).rev().find(|step| step * step < end).unwrap();
+            assert_eq!((bucket.live, bucket.most_live), (last, last), "bucket {place}");
+        }
+    }
+}
