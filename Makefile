@@ -42,7 +42,7 @@ DEMO := target/demo.ctf
 demo: build
 	@$(MAKE) --no-print-directory -s -C c-tests build
 	@rm -f $(DEMO)
-	HEAPTAP=$(DEMO) HEAPTAP_RATE=1e-3 target/c-tests/plain/server 60000
+	HEAPTAP=$(DEMO) HEAPTAP_RATE=1e-3 target/c-tests/plain/server 300000
 	$(HEAPTAP) report $(DEMO)
 	@echo
 	@echo "That was c-tests/programs/server.c, on the runtime in c-tests/runtime. The trace is $(DEMO)."
