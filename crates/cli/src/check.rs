@@ -78,7 +78,7 @@ impl Check {
 fn summary(name: &str, reader: &InFileOrder, lives: &Lives, verdict: Verdict) -> String {
     let losses = reader.losses();
     let state = match verdict {
-        Verdict::Defective => "defective",
+        Verdict::Defective | Verdict::OverLimit => "defective",
         Verdict::Sound if losses.truncated.is_some() => "sound, but cut off at its end",
         Verdict::Sound => "sound",
     };

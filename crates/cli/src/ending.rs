@@ -5,6 +5,7 @@
 //! | 0 | the trace is sound; at most its tail was cut off |
 //! | 1 | the trace is defective; what could be read of it was used |
 //! | 2 | a wrong call, or a file that could not be read or written |
+//! | 3 | `diff --fail-over` alone: it grew by more than the limit |
 
 use std::io;
 use std::process::ExitCode;
@@ -26,11 +27,24 @@ macro_rules! help_end {
 }
 pub(crate) use help_end;
 
+/// The same for a verb that can fail a build.
+macro_rules! gate_help_end {
+    ($examples:literal) => {
+        concat!(
+            $crate::ending::help_end!($examples),
+            "\n  3  with --fail-over: it grew by more than the limit"
+        )
+    };
+}
+pub(crate) use gate_help_end;
+
 /// What is to be said of the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Sound,
     Defective,
+    /// It grew by more than was allowed.
+    OverLimit,
 }
 
 /// Why a verb could not do its work.
@@ -65,6 +79,7 @@ pub(crate) fn conclude(ending: Ending) -> ExitCode {
     match ending {
         Ok(Verdict::Sound) | Err(Failure::PipeClosed) => ExitCode::SUCCESS,
         Ok(Verdict::Defective) => ExitCode::from(1),
+        Ok(Verdict::OverLimit) => ExitCode::from(3),
         Err(Failure::Defective(message)) => {
             say(&message);
             ExitCode::from(1)

@@ -56,10 +56,6 @@ impl Gathered {
         self.reader.info()
     }
 
-    pub(crate) fn losses(&self) -> &heaptap_trace::Losses {
-        self.reader.losses()
-    }
-
     /// Says on standard error what is missing.
     pub(crate) fn verdict(&self) -> Verdict {
         self.input.report(self.reader.losses())

@@ -2,13 +2,15 @@
 //!
 //! The map:
 //!
-//! - One file for each verb: [`info`], [`dump`], [`check`], [`recode`], [`thin`],
+//! - One file for each verb: [`report`], [`leaks`], [`hot`], [`diff`], [`info`], [`dump`], [`check`], [`recode`], [`thin`],
 //!   [`anonymise`], [`man`], [`completions`]. A verb is a `clap` struct with its
 //!   help, and a `run` that ends in an [`Ending`]. A further
 //!   verb is one more file and one more line in [`Verb`].
 //! - What they share: [`input`] opens traces, [`output`] writes files that appear
 //!   when they are whole, [`notices`] says what damage cost, [`ending`] is the
 //!   exit status, [`progress`] the bar on a terminal.
+//! - What a trace says: [`gathering`] reads it for `heaptap-report`, [`selecting`]
+//!   has the options that say which blocks count, [`page`] lays text out.
 //! - From trace to trace: [`copy`] in the order of the file with its ids,
 //!   [`renumber`] in the order of time with new ones, both through [`rewrite`],
 //!   which knows what an encoder takes. [`life`] follows objects for `check`.
@@ -22,13 +24,16 @@ mod anonymise;
 mod check;
 mod completions;
 mod copy;
+mod diff;
 mod dump;
 mod ending;
 mod escape;
 mod gathering;
+mod hot;
 mod info;
 mod input;
 mod json;
+mod leaks;
 mod life;
 mod man;
 mod notices;
@@ -53,7 +58,8 @@ use crate::ending::{Ending, conclude, help_end};
 #[derive(Parser)]
 #[command(name = "heaptap", version, subcommand_required = true, arg_required_else_help = true)]
 #[command(after_help = help_end!(
-    "  heaptap info trace.ctf
+    "  heaptap report trace.ctf
+  heaptap info trace.ctf
   heaptap dump trace.ctf | less -S
   heaptap check trace.ctf
   heaptap help dump"
@@ -67,6 +73,9 @@ struct Program {
 #[derive(Subcommand)]
 enum Verb {
     Report(report::Report),
+    Leaks(leaks::Leaks),
+    Hot(hot::Hot),
+    Diff(diff::Diff),
     Info(info::Info),
     Dump(dump::Dump),
     Check(check::Check),
@@ -82,6 +91,9 @@ impl Verb {
     fn run(&self) -> Ending {
         match self {
             Verb::Report(verb) => verb.run(),
+            Verb::Leaks(verb) => verb.run(),
+            Verb::Hot(verb) => verb.run(),
+            Verb::Diff(verb) => verb.run(),
             Verb::Info(verb) => verb.run(),
             Verb::Dump(verb) => verb.run(),
             Verb::Check(verb) => verb.run(),

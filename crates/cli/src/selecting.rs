@@ -140,6 +140,13 @@ pub(crate) fn parse_time(text: &str) -> Result<u64, String> {
     Ok((number * micros).round() as u64)
 }
 
+/// A share, written as a percentage.
+pub(crate) fn parse_share(text: &str) -> Result<f64, String> {
+    let wrong = || "give a percentage: 5%, 0.5%".to_owned();
+    let (number, unit) = split(text).ok_or_else(wrong)?;
+    if unit == "%" { Ok(number / 100.0) } else { Err(wrong()) }
+}
+
 /// A size in bytes.
 pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     let wrong = || "give a number of bytes, or one with a unit: 4096, 64KiB, 1.5MiB".to_owned();
@@ -170,6 +177,8 @@ mod tests {
         assert_eq!(parse_size("64KiB"), Ok(65_536));
         assert_eq!(parse_size("1k"), Ok(1024));
         assert_eq!(parse_size("3"), Ok(3));
+        assert_eq!(parse_share("5%"), Ok(0.05));
+        assert!(parse_share("0.05").is_err());
         for wrong in ["", "s", "-1s", "1..2s", "3 parsecs"] {
             assert!(parse_time(wrong).is_err(), "{wrong}");
             assert!(parse_size(wrong).is_err(), "{wrong}");

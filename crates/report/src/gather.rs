@@ -186,7 +186,7 @@ impl Gather {
             self.thin();
         }
         if self.live.follows(allocation.id) {
-            self.born(time, path, allocation.id, samples);
+            self.born(time, path, allocation, samples);
         }
     }
 
@@ -233,8 +233,9 @@ impl Gather {
         (node, marks)
     }
 
-    fn born(&mut self, time: u64, path: u32, id: u64, samples: u64) {
-        let object = Object::new(time, path, samples);
+    fn born(&mut self, time: u64, path: u32, allocation: &Allocation<'_>, samples: u64) {
+        let (id, old) = (allocation.id, allocation.source != Source::Minor);
+        let object = Object::new(time, path, samples, old);
         let (samples, level) = (object.samples(), self.live.level());
         self.live.insert(id, object);
         let counts = &mut self.paths.counts[path as usize];
@@ -268,6 +269,9 @@ impl Gather {
         counts.lifetime += (samples << level) as f64 * lifetime as f64;
         self.peak.remove(samples << level, first_half(id, samples) << level);
         self.lifetimes.died(lifetime, samples << level);
+        if self.options.growth && object.is_old() {
+            self.growth.old_died(time);
+        }
         self.note_time(time);
     }
 

@@ -12,11 +12,13 @@ pub(crate) struct Growth {
     width: u64,
     /// A path that is not in a point did not exist yet.
     points: Vec<Vec<u32>>,
+    /// Whether something old was collected, up to each point and after the last.
+    swept: Vec<bool>,
 }
 
 impl Growth {
     pub(crate) fn new() -> Self {
-        Growth { width: 1024, points: Vec::new() }
+        Growth { width: 1024, points: Vec::new(), swept: Vec::new() }
     }
 
     /// Microseconds between points. The first point is that far from the start.
@@ -38,12 +40,35 @@ impl Growth {
                 odd = !odd;
                 !odd
             });
+            self.swept = self.swept.chunks(2).map(|pair| pair.contains(&true)).collect();
         }
         let due = (time / self.width) as usize;
         if due > self.points.len() {
             let now = live();
             self.points.resize(due, now);
         }
+    }
+
+    /// Something old was collected at `time`, up to which points were taken.
+    pub(crate) fn old_died(&mut self, time: u64) {
+        let place = (time / self.width) as usize;
+        if place >= self.swept.len() {
+            self.swept.resize(place + 1, false);
+        }
+        self.swept[place] = true;
+    }
+
+    /// The longest time in which nothing old was collected, from the first
+    /// sixteenth of the trace on; `None` if nothing old ever was.
+    pub(crate) fn longest_wait(&self, end: u64) -> Option<u64> {
+        let all = (end / self.width) as usize + 1;
+        let (mut wait, mut longest) = (0, 0);
+        for place in all / 16..all {
+            let swept = self.swept.get(place).copied().unwrap_or(false);
+            wait = if swept { 0 } else { wait + 1 };
+            longest = longest.max(wait);
+        }
+        self.swept.contains(&true).then_some(longest * self.width)
     }
 
     /// Paths have new numbers.

@@ -12,7 +12,8 @@
 //! - [`Aggregate`] is what it found; `estimate` turns samples into bytes with
 //!   their error.
 //! - [`rows`] groups by function, location, file or module; `callers` says who
-//!   calls them.
+//!   calls them; `leaks` finds sites that keep growing;
+//!   `hot` finds hot fragments in the tree of `functions`; `diff` compares.
 //!
 //! Nothing here prints: the program `heaptap`, its exporters and viewers do.
 
@@ -20,10 +21,14 @@
 
 mod aggregate;
 mod callers;
+mod diff;
 mod estimate;
 mod frames;
+mod functions;
 mod gather;
 mod growth;
+mod hot;
+mod leaks;
 mod lifespans;
 mod lifetimes;
 mod live;
@@ -35,8 +40,11 @@ mod timeline;
 
 pub use aggregate::{Aggregate, Frame, Metric, PathRef};
 pub use callers::Caller;
+pub use diff::{Change, changes, distance};
 pub use estimate::{Estimate, Scale, Share};
 pub use gather::{Depth, Gather, Options};
+pub use hot::Hot;
+pub use leaks::{Leak, Leaks, Outlook};
 pub use lifespans::Lifespans;
 pub use lifetimes::{Lifetimes, Quantile};
 pub use paths::Counts;

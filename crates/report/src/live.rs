@@ -22,17 +22,20 @@ const FIELD: u64 = (1 << 48) - 1;
 pub(crate) struct Object {
     /// Microseconds since the trace began: 48 bits; the path's high 16 bits.
     time_path: u64,
-    /// Samples: 47 bits, whether it was promoted, the path's low 16 bits.
+    /// Samples: 47 bits, whether it is old, the path's low 16 bits.
     samples_path: u64,
 }
 
-const PROMOTED: u64 = 1 << 47;
+const OLD: u64 = 1 << 47;
 
 impl Object {
-    pub(crate) fn new(time: u64, path: u32, samples: u64) -> Object {
-        let mut object =
-            Object { time_path: time.min(FIELD), samples_path: samples.min(PROMOTED - 1) };
+    /// `old`: it was not allocated in the young generation.
+    pub(crate) fn new(time: u64, path: u32, samples: u64, old: bool) -> Object {
+        let mut object = Object { time_path: time.min(FIELD), samples_path: samples.min(OLD - 1) };
         object.set_path(path);
+        if old {
+            object.samples_path |= OLD;
+        }
         object
     }
 
@@ -41,7 +44,7 @@ impl Object {
     }
 
     pub(crate) fn samples(&self) -> u64 {
-        self.samples_path & (PROMOTED - 1)
+        self.samples_path & (OLD - 1)
     }
 
     pub(crate) fn path(&self) -> u32 {
@@ -54,10 +57,14 @@ impl Object {
         self.samples_path = self.samples_path & FIELD | (path & 0xffff) << 48;
     }
 
-    /// Notes the promotion; false if it was promoted before.
+    pub(crate) fn is_old(&self) -> bool {
+        self.samples_path & OLD != 0
+    }
+
+    /// Notes the promotion; false if it was old before.
     pub(crate) fn promote(&mut self) -> bool {
-        let first = self.samples_path & PROMOTED == 0;
-        self.samples_path |= PROMOTED;
+        let first = !self.is_old();
+        self.samples_path |= OLD;
         first
     }
 }
@@ -140,11 +147,11 @@ mod tests {
     fn fields_do_not_disturb_each_other() {
         assert_eq!(size_of::<(u64, Object)>(), 24);
         for path in [0, 1, 0xffff, 0x1_0000, u32::MAX] {
-            let mut object = Object::new(FIELD - 1, 7, PROMOTED - 2);
+            let mut object = Object::new(FIELD - 1, 7, OLD - 2, false);
             assert!(object.promote() && !object.promote());
             object.set_path(path);
             let found = (object.time(), object.samples(), object.path());
-            assert_eq!(found, (FIELD - 1, PROMOTED - 2, path));
+            assert_eq!(found, (FIELD - 1, OLD - 2, path));
             assert!(!object.promote());
         }
     }
@@ -153,7 +160,7 @@ mod tests {
     fn each_thinning_keeps_about_half() {
         let mut live = Live::new(10_000);
         for id in 0..10_000 {
-            live.insert(id, Object::new(0, 0, 1));
+            live.insert(id, Object::new(0, 0, 1, false));
         }
         assert!(live.is_full());
         for level in 1..5 {

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::Place;
 use super::figures::{Figures, Line, Sum};
 
 /// A heading, the rows, and if some are not shown, one for them.
@@ -9,12 +10,12 @@ pub(crate) fn table(figures: &Figures) -> String {
     let mut text =
         String::from("name,file,line,start_char,end_char,samples,bytes,error,low,high,share\n");
     for line in &figures.table.rows {
-        let Line { name, file, line, chars, sum, share, .. } = line;
+        let Line { place, sum, share, .. } = line;
+        let Place { name, file, line, chars } = place;
         let (name, file) = (quoted(name), quoted(file));
-        let place =
-            if *line == 0 { ",,".into() } else { format!("{line},{},{}", chars.0, chars.1) };
+        let spot = if *line == 0 { ",,".into() } else { format!("{line},{},{}", chars.0, chars.1) };
         // Writing to a string does not fail.
-        let _ = writeln!(text, "{name},{file},{place},{},{share}", numbers(sum));
+        let _ = writeln!(text, "{name},{file},{spot},{},{share}", numbers(sum));
     }
     let others = &figures.table.others;
     if others.rows > 0 {

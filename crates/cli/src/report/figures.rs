@@ -4,7 +4,7 @@ use heaptap_report::rows::{Row, Site};
 use heaptap_report::{Aggregate, Caller, Estimate, Metric};
 use serde::Serialize;
 
-use super::Report;
+use super::{Place, Report};
 use crate::gathering::Gathered;
 
 /// Everything that is shown. The field names are those of the JSON.
@@ -94,12 +94,8 @@ pub(crate) struct Table {
 /// A row of the table.
 #[derive(Serialize)]
 pub(crate) struct Line {
-    pub(crate) name: String,
-    pub(crate) file: String,
-    #[serde(skip_serializing_if = "is_zero")]
-    pub(crate) line: u32,
-    #[serde(skip_serializing_if = "is_nowhere")]
-    pub(crate) chars: (u32, u32),
+    #[serde(flatten)]
+    pub(crate) place: Place,
     #[serde(flatten)]
     pub(crate) sum: Sum,
     /// Of the table's total.
@@ -132,15 +128,6 @@ pub(crate) struct Limits {
     pub(crate) objects_followed_one_in: u64,
     /// What can be missing from the callers.
     pub(crate) samples_missing_from_callers: u64,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
-fn is_zero(line: &u32) -> bool {
-    *line == 0
-}
-
-fn is_nowhere(chars: &(u32, u32)) -> bool {
-    *chars == (0, 0)
 }
 
 impl Figures {
@@ -219,10 +206,7 @@ fn table(gathered: &Gathered, report: &Report) -> Table {
         None => Vec::new(),
     };
     let line = |site: &Site, samples, callers| Line {
-        name: site.name.clone(),
-        file: site.file.clone(),
-        line: site.line,
-        chars: site.chars,
+        place: Place::from(site),
         sum: sum(samples),
         share: share(samples, all),
         callers,

@@ -2,6 +2,7 @@
 
 mod csv;
 mod figures;
+mod place;
 mod text;
 
 use std::path::PathBuf;
@@ -17,6 +18,10 @@ use crate::output::print;
 use crate::page::Page;
 use crate::selecting::{Selecting, parse_time};
 use crate::units::{duration, short_duration};
+
+pub(crate) use figures::Size;
+pub(crate) use place::Place;
+pub(crate) use text::{sized, sparkline};
 
 /// Show where the memory goes: totals, then a table by function, line, file or module
 ///

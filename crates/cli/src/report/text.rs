@@ -134,13 +134,9 @@ fn numbers(sum: &Sum, share: f64) -> String {
 
 /// What to call a row, and where it is.
 fn label(line: &Line) -> (String, String) {
+    let (name, place) = line.place.parts();
     let escaped = |text: &str| Escaped(text.as_bytes()).to_string();
-    let (name, file) = (escaped(&line.name), escaped(&line.file));
-    if line.line > 0 {
-        let place = format!("{file}:{}:{}-{}", line.line, line.chars.0, line.chars.1);
-        return (place, name);
-    }
-    if name.is_empty() { (file, String::new()) } else { (name, file) }
+    (escaped(&name), escaped(&place))
 }
 
 /// The callers that matter: a twentieth of the row, five of each at most.

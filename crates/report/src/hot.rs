@@ -1,0 +1,179 @@
+//! Hot fragments: runs of calls that much is allocated under.
+//!
+//! A fragment is a run of functions, each called by the one before, anywhere in
+//! a stack. Those are hierarchical heavy hitters over all fragments: the longest
+//! come first, and a fragment is hot if what is allocated under it, and not
+//! under a longer hot one, is at least the threshold. So of a hundred callers
+//! that all lead to the same place one fragment is told, and a short fragment
+//! only for what no longer one explains. There are at most 1/threshold of them.
+//!
+//! The stream is summed up in the bounded call tree ([`crate::paths`]); a
+//! fragment's weight is short by at most what that tree is.
+
+use hashbrown::HashMap;
+use heaptap_trace::LocationTable;
+
+use crate::aggregate::{Aggregate, Metric};
+use crate::functions::FunctionTree;
+use crate::rows::{By, Site};
+
+/// Longer fragments are not looked for.
+const LONGEST: usize = 48;
+
+/// How many steps the search may take; then it goes no deeper.
+const MOST_STEPS: u64 = 100_000_000;
+
+/// A run of calls under which much is allocated.
+#[derive(Clone, Debug)]
+pub struct Hot {
+    /// The functions, the innermost first.
+    pub sites: Vec<Site>,
+    /// Samples allocated under it.
+    pub samples: u64,
+    /// Those that no longer hot fragment has.
+    pub own: u64,
+}
+
+/// A fragment that is heavy enough.
+struct Candidate {
+    sites: Vec<u32>,
+    /// The nodes of its innermost function, none below another.
+    tops: Vec<u32>,
+    weight: u64,
+}
+
+/// An occurrence: the nodes of the outermost and the innermost function.
+type Occurrence = (u32, u32);
+
+struct Search<'a> {
+    tree: &'a FunctionTree,
+    least: u64,
+    found: Vec<Candidate>,
+    steps: u64,
+}
+
+impl Aggregate {
+    /// The hot fragments, the largest first. Needs whole stacks. `threshold` is
+    /// a share of all that the metric counts.
+    pub fn hot(&self, table: &LocationTable, by: By, metric: Metric, threshold: f64) -> Vec<Hot> {
+        let tree = FunctionTree::new(self, table, by, metric);
+        let least = ((tree.weights[0] as f64 * threshold).ceil() as u64).max(1);
+        let mut search = Search { tree: &tree, least, found: Vec::new(), steps: 0 };
+        search.run();
+        let mut hot = select(&tree, search.found, least);
+        hot.sort_by(|one, other| {
+            (other.own, other.samples)
+                .cmp(&(one.own, one.samples))
+                .then_with(|| one.sites.cmp(&other.sites))
+        });
+        hot
+    }
+}
+
+impl Search<'_> {
+    fn run(&mut self) {
+        let mut starts: HashMap<u32, Vec<Occurrence>> = HashMap::new();
+        for node in 1..self.tree.sites.len() as u32 {
+            starts.entry(self.tree.sites[node as usize]).or_default().push((node, node));
+        }
+        for (site, occurrences) in starts {
+            let (tops, weight) = self.tops(&occurrences);
+            if weight >= self.least {
+                self.grow(&mut vec![site], &occurrences, (tops, weight));
+            }
+        }
+    }
+
+    /// Takes a heavy fragment, and the heavy ones that go on from it.
+    fn grow(
+        &mut self,
+        sites: &mut Vec<u32>,
+        occurrences: &[Occurrence],
+        (tops, weight): (Vec<u32>, u64),
+    ) {
+        // Always called by the same: the fragment with that caller says more.
+        if sites.len() >= LONGEST || self.has_one_caller(occurrences) {
+            return;
+        }
+        let mut longer: HashMap<u32, Vec<Occurrence>> = HashMap::new();
+        for &(first, last) in occurrences {
+            for child in self.tree.children(last) {
+                self.steps += 1;
+                longer.entry(self.tree.sites[child as usize]).or_default().push((first, child));
+            }
+        }
+        let mut says_more = false;
+        for (site, mut occurrences) in longer {
+            occurrences.sort_unstable_by_key(|&(_, last)| last);
+            let (tops, longer_weight) = self.tops(&occurrences);
+            if longer_weight >= self.least && self.steps < MOST_STEPS {
+                says_more |= longer_weight == weight;
+                sites.push(site);
+                self.grow(sites, &occurrences, (tops, longer_weight));
+                sites.pop();
+            }
+        }
+        if !says_more {
+            self.found.push(Candidate { sites: sites.clone(), tops, weight });
+        }
+    }
+
+    /// The nodes that no other occurrence is above, and what they weigh.
+    fn tops(&self, occurrences: &[Occurrence]) -> (Vec<u32>, u64) {
+        let (mut tops, mut weight, mut end) = (Vec::new(), 0_u64, 0);
+        for &(_, last) in occurrences {
+            if last >= end {
+                end = self.tree.ends[last as usize];
+                weight = weight.saturating_add(self.tree.weights[last as usize]);
+                tops.push(last);
+            }
+        }
+        (tops, weight)
+    }
+
+    fn has_one_caller(&self, occurrences: &[Occurrence]) -> bool {
+        let caller = |&(first, _): &Occurrence| {
+            let parent = self.tree.parents[first as usize];
+            (parent != 0).then(|| self.tree.sites[parent as usize])
+        };
+        let mut callers = occurrences.iter().map(caller);
+        match callers.next() {
+            Some(Some(one)) => callers.all(|caller| caller == Some(one)),
+            _ => false,
+        }
+    }
+}
+
+/// From the longest to the shortest: those that are heavy by themselves.
+fn select(tree: &FunctionTree, mut candidates: Vec<Candidate>, least: u64) -> Vec<Hot> {
+    candidates.sort_by(|one, other| {
+        (other.sites.len(), other.weight, &one.sites).cmp(&(
+            one.sites.len(),
+            one.weight,
+            &other.sites,
+        ))
+    });
+    let mut open = tree.weights.clone();
+    let mut hot = Vec::new();
+    for Candidate { sites, tops, weight } in candidates {
+        let own = tops.iter().fold(0_u64, |sum, &top| sum.saturating_add(open[top as usize]));
+        if own < least {
+            continue;
+        }
+        for &top in &tops {
+            let taken = open[top as usize];
+            let mut above = tree.parents[top as usize];
+            loop {
+                open[above as usize] = open[above as usize].saturating_sub(taken);
+                if above == 0 {
+                    break;
+                }
+                above = tree.parents[above as usize];
+            }
+            open[top as usize..tree.ends[top as usize] as usize].fill(0);
+        }
+        let sites = sites.iter().rev().map(|&site| tree.names[site as usize].clone());
+        hot.push(Hot { sites: sites.collect(), samples: weight, own });
+    }
+    hot
+}

@@ -1,0 +1,222 @@
+//! Sites whose live size keeps growing.
+//!
+//! What leaks has two marks. Of what the site allocated at any time, about the
+//! same share is still alive: the survivors' ages are spread over the whole run,
+//! where a steady site has young ones only and a filled cache old ones only. And
+//! the live size of the site grows by more than sampling can explain.
+//!
+//! Garbage that waits for the collector looks like a leak. So only survivors
+//! that are old enough to have met it twice count as evidence.
+
+use hashbrown::HashMap;
+use heaptap_trace::LocationTable;
+
+use crate::aggregate::{Aggregate, Metric};
+use crate::callers::{Caller, SiteNumbers};
+use crate::estimate::Estimate;
+use crate::rows::{By, Site};
+
+/// Fewer survivors than this prove nothing: three windows of a dozen.
+const FEWEST: u64 = 36;
+const PER_WINDOW: u64 = 12;
+const MOST_WINDOWS: u64 = 8;
+
+/// How certain the growth must be, in standard errors. A program has thousands
+/// of sites, so two would not do.
+const CERTAIN: f64 = 5.0;
+
+/// Whether the trace can show leaks at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outlook {
+    /// Yes.
+    Clear,
+    /// It is too short, or nearly nothing was sampled.
+    TooShort,
+    /// Old blocks are collected too rarely, or never, to tell what leaks from
+    /// what waits to be collected.
+    RarelyCollected,
+}
+
+/// A site that keeps growing.
+#[derive(Clone, Debug)]
+pub struct Leak {
+    /// Where it allocates.
+    pub site: Site,
+    /// What is alive of it at the end.
+    pub live: Estimate,
+    /// How fast that grows: bytes for each second.
+    pub growth: Estimate,
+    /// What it allocated in all.
+    pub allocated: Estimate,
+    /// Bytes still alive of what it allocated in each of several windows of
+    /// equal length, the oldest first.
+    pub survivors: Vec<f64>,
+    /// Microseconds at which the first window begins and the last one ends.
+    pub window: (u64, u64),
+    /// It grows less and less, as a cache does that fills.
+    pub slowing: bool,
+    /// Who calls, by what is alive.
+    pub callers: Vec<Caller>,
+}
+
+/// What a search for leaks found.
+#[derive(Clone, Debug)]
+pub struct Leaks {
+    /// Whether it could find any.
+    pub outlook: Outlook,
+    /// The sites, the fastest first.
+    pub found: Vec<Leak>,
+}
+
+/// What is known of one site.
+#[derive(Default)]
+struct Evidence {
+    paths: Vec<u32>,
+    /// Birth and samples of what is alive at the end.
+    survivors: Vec<(u64, u64)>,
+    allocated: u64,
+}
+
+impl Aggregate {
+    /// Looks for leaks. Needs growth and whole stacks.
+    pub fn leaks(&self, table: &LocationTable, levels: usize) -> Leaks {
+        const FEWEST_POINTS: usize = 16;
+        let none = |outlook| Leaks { outlook, found: Vec::new() };
+        if self.growth.len() < FEWEST_POINTS || self.allocated < FEWEST {
+            return none(Outlook::TooShort);
+        }
+        // Twice the longest wait, and the point at which it is not yet over.
+        let wait = self.growth.longest_wait(self.end);
+        let met = wait.map(|wait| self.end.saturating_sub(2 * (wait + self.growth.width())));
+        let from = self.end / 10;
+        let to = match met {
+            Some(met) if met > self.end / 2 => met.min(self.end / 10 * 9),
+            _ => return none(Outlook::RarelyCollected),
+        };
+        let mut numbers = SiteNumbers::new(table, By::Location);
+        let sites = self.evidence(&mut numbers);
+        let mut found: Vec<Leak> = sites
+            .iter()
+            .filter_map(|(&number, evidence)| {
+                self.judge(evidence, &numbers.sites[number as usize], (from, to))
+            })
+            .collect();
+        found.sort_by(|one, other| {
+            other.growth.bytes.total_cmp(&one.growth.bytes).then_with(|| one.site.cmp(&other.site))
+        });
+        let sites: Vec<Site> = found.iter().map(|leak| leak.site.clone()).collect();
+        let callers = self.callers(table, By::Location, Metric::Live, &sites, levels);
+        for (leak, callers) in found.iter_mut().zip(callers) {
+            leak.callers = callers;
+        }
+        Leaks { outlook: Outlook::Clear, found }
+    }
+
+    fn evidence(&self, numbers: &mut SiteNumbers<'_>) -> HashMap<u32, Evidence> {
+        let mut sites: HashMap<u32, Evidence> = HashMap::new();
+        let mut site_of = Vec::new();
+        for (path, (frames, counts)) in self.paths().enumerate() {
+            let site = numbers.of(frames.innermost()).first().copied().unwrap_or(0);
+            site_of.push(site);
+            let evidence = sites.entry(site).or_default();
+            evidence.paths.push(path as u32);
+            evidence.allocated = evidence.allocated.saturating_add(counts.allocated);
+        }
+        for &(path, birth, samples) in &self.survivors {
+            if let Some(evidence) = sites.get_mut(&site_of[path as usize]) {
+                evidence.survivors.push((birth, samples));
+            }
+        }
+        sites
+    }
+
+    fn judge(&self, evidence: &Evidence, site: &Site, window: (u64, u64)) -> Option<Leak> {
+        let survivors = even_survivors(&evidence.survivors, window)?;
+        let growth = self.growth_of(evidence, window.0)?;
+        let weight = self.scale.word_bytes / self.scale.rate;
+        Some(Leak {
+            site: site.clone(),
+            live: self.estimate(Metric::Live, sum(&evidence.survivors, 0)),
+            growth: growth.rate,
+            allocated: self.estimate(Metric::Allocated, evidence.allocated),
+            survivors: survivors.iter().map(|&samples| samples as f64 * weight).collect(),
+            window,
+            slowing: growth.slowing,
+            callers: Vec::new(),
+        })
+    }
+
+    /// How a site grew from `from` on; `None` if that is not certain.
+    fn growth_of(&self, evidence: &Evidence, from: u64) -> Option<Growing> {
+        let mut series = vec![0_u64; self.growth.len()];
+        for &path in &evidence.paths {
+            for (sum, live) in series.iter_mut().zip(self.growth.series(path)) {
+                *sum = sum.saturating_add(live);
+            }
+        }
+        let first = (from / self.growth.width()).saturating_sub(1) as usize;
+        let since = (first as u64 + 1) * self.growth.width();
+        // What came since then and stays, and what was there then and went: the
+        // two are counts of different words, so their variances add.
+        let all = sum(&evidence.survivors, 0);
+        let came = sum(&evidence.survivors, since);
+        let went = series.get(first)?.saturating_sub(all - came);
+        let (gained, noise) = (came as f64 - went as f64, (came as f64 + went as f64).sqrt());
+        // What happens to be alive in a third at least is less of a coincidence
+        // than what is alive at its end.
+        let rest = series.get(first..)?;
+        let third = rest.len() / 3;
+        let floors: Vec<f64> = rest
+            .chunks(third.max(1))
+            .take(3)
+            .map(|third| third.iter().min().copied().unwrap_or(0) as f64)
+            .collect();
+        let &[early, middle, late] = floors.as_slice() else { return None };
+        if gained < CERTAIN * noise || late - early < CERTAIN / 2.0 * (late + early).sqrt() {
+            return None;
+        }
+        let seconds = (self.end - since) as f64 / 1e6;
+        let kept = 0.5_f64.powi(self.level as i32);
+        let unit = self.scale.word_bytes / self.scale.rate / seconds;
+        let error = noise * ((1.0 - self.scale.rate * kept) / kept).sqrt();
+        let rate = Estimate {
+            bytes: gained * unit,
+            error: error * unit,
+            low: (gained - 1.96 * error).max(0.0) * unit,
+            high: (gained + 1.96 * error) * unit,
+        };
+        Some(Growing { rate, slowing: (late - middle) * 2.0 < middle - early })
+    }
+}
+
+struct Growing {
+    rate: Estimate,
+    slowing: bool,
+}
+
+/// Samples of what was born from `since` on.
+fn sum(survivors: &[(u64, u64)], since: u64) -> u64 {
+    let born_since = survivors.iter().filter(|&&(birth, _)| birth >= since);
+    born_since.fold(0, |sum: u64, &(_, samples)| sum.saturating_add(samples))
+}
+
+/// The survivors of each window, if they are spread evenly enough: no window
+/// has less than a quarter of the average. Twelve in each make that certain.
+fn even_survivors(survivors: &[(u64, u64)], (from, to): (u64, u64)) -> Option<Vec<u64>> {
+    let within = |&&(birth, _): &&(u64, u64)| (from..to).contains(&birth);
+    // Blocks, not samples: one large block is one event.
+    let blocks = survivors.iter().filter(within).count() as u64;
+    if blocks < FEWEST {
+        return None;
+    }
+    let windows = (blocks / PER_WINDOW).min(MOST_WINDOWS);
+    let width = ((to - from) / windows).max(1);
+    let mut counts = vec![0_u64; windows as usize];
+    let mut samples = counts.clone();
+    for &(birth, size) in survivors.iter().filter(within) {
+        let at = ((birth - from) / width).min(windows - 1) as usize;
+        counts[at] += 1;
+        samples[at] = samples[at].saturating_add(size);
+    }
+    counts.iter().all(|&count| count * windows * 4 >= blocks).then_some(samples)
+}
