@@ -27,6 +27,7 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 pub mod abi;
 mod blocks;
 mod queue;
+mod runtimes;
 mod sampling;
 mod stack;
 mod sys;
