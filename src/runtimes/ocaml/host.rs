@@ -9,13 +9,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use super::layout::{
-    ALLOC_START, BOTTOM_OF_STACK, LAST_RETURN_ADDRESS, Layout, YOUNG_END, YOUNG_START,
-};
+use super::layout::{ALLOC_START, Layout, YOUNG_END, YOUNG_START};
 use super::own_stack::OwnStack;
 use super::symbols::Runtime;
+use super::walkers;
 use crate::sampling::Countdown;
-use crate::tracer::{self, Failure, Mutator, Place, Session, Way};
+use crate::tracer::{self, Failure, Mutator, Session};
 
 /// The program's runtime, being traced.
 pub(super) struct Host {
@@ -60,9 +59,7 @@ pub(super) fn start(
     session: &Arc<Session>,
 ) -> Result<(), Failure> {
     let state = runtime.state;
-    let way =
-        if layout.native { Way::Tables(Box::new(move || native_place(state))) } else { Way::None };
-    let mut mutator = session.mutator(way)?;
+    let mut mutator = session.mutator(walkers::way(runtime, layout))?;
     let left = mutator.countdown();
     // SAFETY: `void caml_update_young_limit (void)`, `runtime/signals.c`.
     let update_young_limit =
@@ -88,21 +85,6 @@ pub(super) fn start(
     // SAFETY: before the first hook, and called once.
     unsafe { *HOST.0.get() = Some(host) };
     Ok(())
-}
-
-/// Where the innermost OCaml frame is (`runtime/backtrace_nat.c`:
-/// `caml_collect_current_callstack` begins there too).
-fn native_place(state: usize) -> Place {
-    let word = |index: usize| {
-        // SAFETY: `Caml_state`, which is set before anything is allocated.
-        let state = unsafe { (state as *const *const u64).read() };
-        // SAFETY: a word of the state.
-        unsafe { state.add(index).read() }
-    };
-    let sp = word(BOTTOM_OF_STACK);
-    // The stack pointer is NULL until OCaml code first calls C.
-    let return_address = if sp == 0 { 0 } else { word(LAST_RETURN_ADDRESS) };
-    Place { return_address, sp, native_limit: 0 }
 }
 
 /// The host. `None` only before it was made.

@@ -36,6 +36,12 @@ pub(super) const ALLOC_START: usize = 6;
 pub(super) const ALLOC_END: usize = 7;
 /// `young_trigger`
 pub(super) const TRIGGER: usize = 9;
+/// `stack_high`, of bytecode's stack
+pub(super) const STACK_HIGH: usize = 18;
+/// `extern_sp`, of bytecode's stack
+pub(super) const EXTERN_SP: usize = 20;
+/// `trapsp`, of bytecode's stack
+pub(super) const TRAP_SP: usize = 21;
 /// `bottom_of_stack`
 pub(super) const BOTTOM_OF_STACK: usize = 26;
 /// `last_return_address`

@@ -13,6 +13,7 @@
 //! - `patch`: the jumps.
 //! - `hooks`: what is jumped to; `host`: the state behind them; `own_stack`: the
 //!   stack they run on, since OCaml's may be nearly used up.
+//! - `walkers`: how the stack is walked.
 //! - `frames`: the frame tables, also those of plugins loaded later.
 //! - `environment`: what the program's children are to inherit; `report`: what
 //!   the program that started us wants to know at the end.
@@ -33,6 +34,7 @@ mod patch;
 mod probe;
 mod report;
 mod symbols;
+mod walkers;
 
 use std::fmt;
 
