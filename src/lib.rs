@@ -20,6 +20,7 @@
 //! | room | job | runs on |
 //! |---|---|---|
 //! | [`abi`] | every `extern "C"` function: check, guard against panics, call in | mutators |
+//! | [`runtimes`] | OCaml: layouts, hooks, attachment to programs as they are | mutators |
 //! | [`tracer`] | the session: options, mutators, start, stop, fork, exit | both |
 //! | [`writer`] | drain the queue, find locations, encode, write | writer thread |
 //! | [`sampling`] | geometric gaps; the split of a combined allocation | mutators |
@@ -28,8 +29,9 @@
 //! | [`queue`], [`sys`] | records and their hand-over; clock, memory, threads, files | both |
 //!
 //! Dependencies point one way:
-//! `abi → tracer → {writer, sampling, blocks, stack} → {queue, sys}`; siblings do
-//! not know each other, and only `abi` names the types of the public header.
+//! `{abi, runtimes} → tracer → {writer, sampling, blocks, stack} → {queue, sys}`; siblings do
+//! not know each other, only `abi` names the types of the public header, and only
+//! `runtimes` knows how a certain runtime lays out its memory.
 //!
 //! What runs on a mutator, inside a hook, does not call malloc, takes no lock,
 //! does not unwind into the host, needs less than 2 KiB of stack and makes no
@@ -44,6 +46,8 @@ pub mod abi;
 #[cfg(not(loom))]
 mod blocks;
 mod queue;
+#[cfg(not(loom))]
+mod runtimes;
 #[cfg(not(loom))]
 mod sampling;
 #[cfg(not(loom))]

@@ -151,6 +151,11 @@ impl Generations {
         self.check();
     }
 
+    /// Where the addresses of the major blocks are kept.
+    pub(crate) fn major_addresses(&mut self) -> impl Iterator<Item = &mut usize> {
+        self.major.iter_mut().map(|block| &mut block.address)
+    }
+
     /// Reports, or keeps it. In order: as long as something is held back, all
     /// that follows is.
     pub(crate) fn tell(
@@ -257,6 +262,21 @@ mod tests {
         );
         assert_eq!(seen, [10, 20]);
         assert_eq!(blocks.len(), 3);
+    }
+
+    #[test]
+    fn major_addresses_can_be_changed() {
+        let mut blocks = with(&[1], &[10, 11]);
+        blocks.major_addresses().for_each(|address| *address += 100);
+        let mut seen = Vec::new();
+        blocks.sweep_major(
+            |address| {
+                seen.push(address);
+                Fate::Dead
+            },
+            |_, _| true,
+        );
+        assert_eq!(seen, [110, 111]);
     }
 
     #[test]

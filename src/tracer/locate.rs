@@ -15,6 +15,7 @@ use crate::tracer::failure::Failure;
 use crate::tracer::labels::Labels;
 use crate::tracer::message::say;
 use crate::tracer::options::{Locator, Options};
+use crate::tracer::recorder::part_of_code;
 use crate::tracer::state::State;
 use crate::writer::Host;
 
@@ -31,6 +32,7 @@ pub(crate) struct WriterHost {
     ticks: Ticks,
     start_ticks: u64,
     max_frames: usize,
+    parts_have_places: bool,
     file: String,
 }
 
@@ -51,13 +53,15 @@ impl WriterHost {
             ticks,
             start_ticks,
             max_frames: options.max_frames,
+            parts_have_places: options.parts_have_places,
             file: file.to_owned(),
         }
     }
 
     /// A frame of the runtime or of C code.
     fn locate_host(&mut self, code: u64, list: &mut LocationList) {
-        match self.tables.source(code, None) {
+        let (code, part) = if self.parts_have_places { part_of_code(code) } else { (code, None) };
+        match self.tables.source(code, part) {
             Some(Source::Places(places)) => {
                 for place in places {
                     add_neutral(&place, list);

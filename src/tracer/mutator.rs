@@ -15,7 +15,7 @@ use crate::sampling::{Countdown, Gaps, WORD, YoungSamples};
 use crate::stack::native::Registers;
 use crate::tracer::failure::Failure;
 use crate::tracer::options::Follow;
-use crate::tracer::recorder::{Moment, Recorder, Sampled};
+use crate::tracer::recorder::{Followed, Moment, Recorder, Sampled};
 use crate::tracer::session::Session;
 use crate::tracer::stacks::Way;
 
@@ -77,8 +77,19 @@ impl Mutator {
         let mut moment = self.enter(registers);
         let mut outcome = Ok(());
         let Mutator { gaps, young, suspended, recorder, .. } = self;
-        let header = recorder.session.options.header_words * WORD;
+        let options = &recorder.session.options;
+        let header = options.header_words * WORD;
+        let followed = Followed::usually(Source::Minor, options.follow);
+        // Told from the highest down.
+        let mut above = parts.len();
+        let tell_part = options.parts_have_places && above > 1;
+        let mut end = pointer.saturating_add(parts.iter().sum::<usize>().saturating_mul(WORD));
         young.hit(gaps, pointer, parts, |_, part| {
+            while end > part.address && above > 0 {
+                above -= 1;
+                let words = parts.get(above).copied().unwrap_or(0);
+                end = end.saturating_sub(words.saturating_mul(WORD));
+            }
             if *suspended != 0 {
                 return;
             }
@@ -87,6 +98,8 @@ impl Mutator {
                 address: part.address.saturating_add(header),
                 words: part.words,
                 samples: part.samples,
+                followed,
+                part: tell_part.then_some(above),
             };
             outcome = outcome.and(recorder.alloc(&mut moment, &block));
         });
@@ -99,6 +112,18 @@ impl Mutator {
         &mut self,
         left: &mut isize,
         (source, address, words): (Source, usize, usize),
+        registers: Registers,
+    ) -> Result<(), Failure> {
+        let followed = Followed::usually(source, self.recorder.session.options.follow);
+        self.hit_followed(left, (source, address, words), followed, registers)
+    }
+
+    /// The same, of a block that is followed in this way.
+    pub(crate) fn hit_followed(
+        &mut self,
+        left: &mut isize,
+        (source, address, words): (Source, usize, usize),
+        followed: Followed,
         registers: Registers,
     ) -> Result<(), Failure> {
         if !self.is_live() {
@@ -117,7 +142,7 @@ impl Mutator {
             return Ok(());
         }
         let mut moment = self.enter(registers);
-        let block = Sampled { source, address, words, samples };
+        let block = Sampled { source, address, words, samples, followed, part: None };
         let outcome = self.recorder.alloc(&mut moment, &block);
         self.leave_alloc(&moment);
         outcome
@@ -139,6 +164,13 @@ impl Mutator {
         self.recorder.sweep_major(&mut moment, fate);
         self.leave(&moment);
         Ok(())
+    }
+
+    /// Where the addresses of the major blocks are kept, for a collector that
+    /// changes them itself. They stay where they are until the mutator is used
+    /// again.
+    pub(crate) fn major_addresses(&mut self) -> impl Iterator<Item = &mut usize> {
+        self.recorder.major_addresses()
     }
 
     /// External memory is about to be released.

@@ -41,6 +41,9 @@ pub(crate) struct Options {
     pub(crate) header_words: usize,
     /// Whether there is one mutator at a time: the file is then of version 2.
     pub(crate) one_mutator: bool,
+    /// Whether the parts of a combined allocation have places of their own in
+    /// the frame tables.
+    pub(crate) parts_have_places: bool,
     /// The most frames of a backtrace.
     pub(crate) max_frames: usize,
     pub(crate) when_full: WhenFull,
@@ -74,6 +77,7 @@ impl Options {
             seed: 0,
             header_words: 0,
             one_mutator: false,
+            parts_have_places: false,
             max_frames: Self::MAX_FRAMES,
             when_full: WhenFull::Wait(Self::WAIT),
             follow: Follow::Sweeps,

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use heaptap_trace::Source;
 
 use crate::blocks::{End, Fate, Generations};
-use crate::queue::{BUFFER_WORDS, BlockId, Producer, Record, Wait};
+use crate::queue::{BUFFER_WORDS, BlockId, HOST_CODES, Producer, Record, Wait};
 use crate::stack::native::Registers;
 use crate::tracer::counters::Counters;
 use crate::tracer::failure::Failure;
@@ -30,11 +30,53 @@ pub(crate) struct Sampled {
     /// Header included.
     pub(crate) words: usize,
     pub(crate) samples: u64,
+    pub(crate) followed: Followed,
+    /// Which part of a combined allocation it is, if that is to be told.
+    pub(crate) part: Option<usize>,
+}
+
+/// How a block is followed after its allocation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Followed {
+    /// Until somebody tells its fate by its address.
+    ByAddress,
+    /// By sweeps of the young blocks.
+    Young,
+    /// By sweeps of the major blocks.
+    Major,
+}
+
+impl Followed {
+    /// As blocks from this source usually are.
+    pub(crate) fn usually(source: Source, follow: Follow) -> Followed {
+        match (source, follow) {
+            (Source::External, _) | (_, Follow::Addresses) => Followed::ByAddress,
+            (Source::Minor, Follow::Sweeps) => Followed::Young,
+            (Source::Major, Follow::Sweeps) => Followed::Major,
+        }
+    }
 }
 
 /// Words that an allocation takes besides its frames: those of the time, two
-/// stacks and the block.
-const MOST_BESIDE_FRAMES: usize = 5;
+/// stacks, an allocation's part and the block.
+const MOST_BESIDE_FRAMES: usize = 7;
+
+/// In the code of an innermost frame, where the number of the allocated part
+/// begins, counted from 1. Addresses of code are below.
+const PART_SHIFT: u32 = 48;
+
+/// An innermost frame's return address, with the part of the combined allocation
+/// it returns to.
+pub(crate) fn code_of_part(return_address: u64, part: usize) -> u64 {
+    let part = (part as u64 + 1).min((HOST_CODES >> PART_SHIFT) - 1);
+    return_address | part << PART_SHIFT
+}
+
+/// The return address in a code, and the part if it has one.
+pub(crate) fn part_of_code(code: u64) -> (u64, Option<usize>) {
+    let part = (code >> PART_SHIFT) as usize;
+    (code & ((1 << PART_SHIFT) - 1), part.checked_sub(1))
+}
 
 /// One call into the tracer: what the writer has been told of it.
 pub(crate) struct Moment {
@@ -96,7 +138,7 @@ impl Recorder {
         if moment.stack_told {
             put(&self.session, &self.counters, &mut self.producer, &[alloc])?;
         } else {
-            self.tell_with_stack(moment, alloc)?;
+            self.tell_with_stack(moment, alloc, block.part)?;
         }
         let id = BlockId::new(self.producer.lane(), self.number);
         self.number += 1;
@@ -105,25 +147,39 @@ impl Recorder {
     }
 
     fn follow(&mut self, block: &Sampled, id: BlockId) {
-        match (block.source, self.session.options.follow) {
-            (Source::External, _) | (_, Follow::Addresses) => {
+        match block.followed {
+            Followed::ByAddress => {
                 // Without memory the block stays alive in the trace.
                 self.session.directory.add(block.address, id);
             }
-            (Source::Minor, Follow::Sweeps) => self.blocks.add_young(block.address, id),
-            (Source::Major, Follow::Sweeps) => self.blocks.add_major(block.address, id),
+            Followed::Young => self.blocks.add_young(block.address, id),
+            Followed::Major => self.blocks.add_major(block.address, id),
         }
         self.count_blocks();
     }
 
     /// Tells the time, the stack as far as it is new, and the allocation: all at
     /// once if they fit a buffer.
-    fn tell_with_stack(&mut self, moment: &mut Moment, alloc: Record<'_>) -> Option<()> {
+    fn tell_with_stack(
+        &mut self,
+        moment: &mut Moment,
+        alloc: Record<'_>,
+        part: Option<usize>,
+    ) -> Option<()> {
         let Recorder { session, counters, stacks, producer, .. } = self;
         let Backtrace { keep, managed, native } = stacks.take(&session.tables, moment.registers);
         let time = Record::Time(moment.ticks);
         let outer = Record::Frames { keep, new: managed };
-        let inner = Record::Frames { keep: keep + managed.len(), new: native };
+        let depth = keep + managed.len();
+        let innermost = [managed.last().map_or(0, |&code| code_of_part(code, part.unwrap_or(0)))];
+        // What is told of a part differs from what was found in the innermost
+        // frame, which is why that is always found anew.
+        let of_part = part.is_some() && innermost[0] < HOST_CODES && !managed.is_empty();
+        let inner = if of_part {
+            Record::Frames { keep: depth - 1, new: &innermost }
+        } else {
+            Record::Frames { keep: depth, new: native }
+        };
         let mut put = |records: &[Record<'_>]| {
             // The time comes first, and is told once.
             let rest = records.get(usize::from(moment.time_told)..).unwrap_or(&[]);
@@ -131,7 +187,7 @@ impl Recorder {
         };
         let told = if managed.len() + native.len() + MOST_BESIDE_FRAMES > BUFFER_WORDS {
             tell_in_pieces(session, counters, producer, (keep, managed), &[time, inner, alloc])
-        } else if native.is_empty() {
+        } else if native.is_empty() && !of_part {
             put(&[time, outer, alloc])
         } else {
             put(&[time, outer, inner, alloc])
@@ -143,7 +199,10 @@ impl Recorder {
             return None;
         }
         moment.time_told = true;
-        moment.stack_told = true;
+        moment.stack_told = part.is_none();
+        if part.is_some() {
+            self.stacks.rewind(depth.saturating_sub(1));
+        }
         Some(())
     }
 
@@ -189,6 +248,12 @@ impl Recorder {
         let Recorder { session, counters, blocks, producer, .. } = self;
         let mut report = |end, id| tell_end(session, counters, producer, moment, end, id);
         blocks.tell(end, id, &mut report);
+    }
+
+    /// Where the addresses of the major blocks are kept. They stay where they
+    /// are until the mutator is used again.
+    pub(crate) fn major_addresses(&mut self) -> impl Iterator<Item = &mut usize> {
+        self.blocks.major_addresses()
     }
 
     pub(crate) fn count_blocks(&self) {

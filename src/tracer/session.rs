@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -32,6 +33,8 @@ use crate::writer::{Mailbox, NextFile, Request, Writer};
 /// ends still has everything it needs.
 pub(crate) struct Session {
     pub(crate) options: Options,
+    /// The file it began in.
+    pub(crate) path: PathBuf,
     pub(crate) tables: Arc<FrameTables>,
     pub(crate) labels: Arc<Labels>,
     /// External blocks, and all others if they are followed by address.
@@ -68,7 +71,8 @@ impl Session {
         let state = Arc::new(State::new());
         let out = open(&options.file, &state)?;
         let mailbox = Arc::new(Mailbox::new());
-        let path = out.out.path().display().to_string();
+        let file = out.out.path().to_owned();
+        let path = file.display().to_string();
         let time = (clock, ticks, start_ticks);
         let host = WriterHost::new(&options, &path, (&tables, &labels, &state), time);
         let info = trace_info(&options);
@@ -84,6 +88,7 @@ impl Session {
         let orphans = Generations::new().ok_or(Failure::Memory)?;
         Ok(Arc::new(Session {
             options,
+            path: file,
             tables,
             labels,
             directory: Directory::new(),

@@ -1,0 +1,158 @@
+"""What scenarios share: running programs traced and untraced, reading traces."""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent.parent
+
+
+class Failure(Exception):
+    """A scenario found something that should not be; the message says what."""
+
+
+class Skip(Exception):
+    """A scenario cannot run here; the message says why."""
+
+
+SCENARIOS = []
+
+
+def scenario(function):
+    """Registers `function(bench)` under its module's and its own name."""
+    SCENARIOS.append((f"{function.__module__}.{function.__name__}", function))
+    return function
+
+
+def family(parameters):
+    """Registers `function(bench, *values)` once for each entry {name: values}."""
+
+    def register(function):
+        for name, values in parameters.items():
+
+            def one(bench, values=values):
+                function(bench, *values)
+
+            SCENARIOS.append((f"{function.__module__}.{function.__name__}.{name}", one))
+        return function
+
+    return register
+
+
+def expect(holds, message):
+    if not holds:
+        raise Failure(message)
+
+
+def equal(got, wanted, what):
+    expect(got == wanted, f"{what}: {got!r}, should be {wanted!r}")
+
+
+class Result:
+    """How a program ended, and what it said."""
+
+    def __init__(self, process):
+        self.code = process.returncode
+        self.out = process.stdout.decode(errors="replace")
+        self.err = process.stderr.decode(errors="replace")
+
+
+class Alloc:
+    """One allocation of a trace."""
+
+    LINE = re.compile(r"(\d+) (\d+) (\d+) alloc length=(\d+) samples=(\d+) source=(\w+) depth=\d+ common=\d+ ?(.*)")
+
+    def __init__(self, match):
+        self.id = match.group(3)
+        self.length = int(match.group(4))
+        self.samples = int(match.group(5))
+        self.source = match.group(6)
+        self.frames = match.group(7)
+
+
+class Bench:
+    """A directory of its own, and the programs, for one scenario."""
+
+    def __init__(self, options, directory):
+        self.directory = Path(directory)
+        self.heaptap = str(Path(options.heaptap).resolve())
+        self.library = str(Path(options.libdir).resolve() / "libheaptap.so")
+        self.build = Path(options.build).resolve()
+
+    def path(self, name):
+        return str(self.directory / name)
+
+    def program(self, name):
+        built = self.build / name
+        return str(built) if built.exists() else name
+
+    def environment(self, extra=()):
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("HEAPTAP", "MEMTRACE", "LD_PRELOAD"))}
+        kept.update({k: str(v) for k, v in dict(extra).items()})
+        return kept
+
+    def run(self, program, *arguments, env=(), code=0, under=(), timeout=300):
+        """Runs a program, and expects it to end with a code."""
+        command = [*under, self.program(program), *map(str, arguments)]
+        process = subprocess.run(command, capture_output=True, timeout=timeout,
+                                 env=self.environment(env), cwd=self.directory)
+        result = Result(process)
+        if code is not None:
+            said = (result.err.strip() or result.out.strip())[-800:]
+            expect(result.code == code, f"{program} ended with {result.code}: {said}")
+        return result
+
+    def preload(self, name="trace.ctf", rate=1, **more):
+        """The variables that ask for a trace. Of deep stacks the innermost part will do."""
+        variables = {"HEAPTAP": self.path(name), "HEAPTAP_RATE": rate, "HEAPTAP_SEED": 1, "HEAPTAP_FRAMES": 20,
+                     "LD_PRELOAD": self.library}
+        variables.update(more)
+        return variables
+
+    def trace(self, program, *arguments, name="trace.ctf", rate=1, env=(), **how):
+        """The same, traced; what it says and how it ends is as when it is not."""
+        result = self.run(program, *arguments, env={**self.preload(name, rate), **dict(env)}, **how)
+        self.sound(name)
+        return result
+
+    def same(self, program, *arguments, rate=1, code=0, **how):
+        """Runs it untraced and traced: no difference is to be seen."""
+        untraced = self.run(program, *arguments, code=code, **how)
+        traced = self.trace(program, *arguments, rate=rate, code=code, **how)
+        equal(traced.out, untraced.out, "what it printed when traced")
+        equal(traced.err, untraced.err, "what it said when traced")
+        return traced
+
+    def sound(self, name="trace.ctf"):
+        """The trace is as it should be, to ourselves and to others."""
+        check = subprocess.run([self.heaptap, "check", "--strict", self.path(name)], capture_output=True)
+        expect(check.returncode == 0, f"check --strict: {(check.stdout + check.stderr).decode()[-500:]}")
+
+    def babeltrace(self, name="trace.ctf"):
+        """babeltrace2 reads as many allocations as we do."""
+        if not shutil.which("babeltrace2"):
+            raise Skip("babeltrace2 is not installed")
+        folder = self.directory / "babeltrace"
+        folder.mkdir()
+        shutil.copy(HERE.parent / "docs/format/metadata.tsdl", folder / "metadata")
+        shutil.copy(self.path(name), folder / "trace")
+        read = subprocess.run(["babeltrace2", str(folder)], capture_output=True)
+        expect(read.returncode == 0 and not read.stderr, f"babeltrace2: {read.stderr.decode()[-300:]}")
+        count = len(re.findall(rb" (?:alloc|short_alloc)\w*:", read.stdout))
+        equal(count, sum(1 for _ in self.allocs(name)), "allocations that babeltrace2 reads")
+
+    def dump(self, name="trace.ctf"):
+        """The lines of a trace, one after another: all of them may be too many to hold."""
+        with subprocess.Popen([self.heaptap, "dump", self.path(name)], stdout=subprocess.PIPE) as read:
+            for line in read.stdout:
+                yield line.decode(errors="replace").rstrip("\n")
+        expect(read.returncode == 0, f"dump ended with {read.returncode}")
+
+    def allocs(self, name="trace.ctf"):
+        return (Alloc(found) for found in map(Alloc.LINE.fullmatch, self.dump(name)) if found)
+
+    def frames(self, name="trace.ctf"):
+        """All frames in all backtraces, each once."""
+        return {frame for alloc in self.allocs(name) for frame in re.split("[ ;]", alloc.frames)}

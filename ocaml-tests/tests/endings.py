@@ -1,0 +1,141 @@
+"""However a program ends or multiplies, its trace is sound and it does not notice."""
+
+import os
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+from bench import equal, expect, scenario
+
+
+@scenario
+def exit_code(bench):
+    bench.same("endings", "exit", code=3)
+
+
+@scenario
+def uncaught_exception(bench):
+    bench.same("endings", "exception", code=2)
+
+
+@scenario
+def kill(bench):
+    """All but the last moments are in the file."""
+    bench.run("endings", "kill", env=bench.preload(), code=-signal.SIGKILL)
+    bench.sound()
+    expect(sum(1 for _ in bench.allocs()) > 3_000, "what it allocated half a second before is missing")
+
+
+@scenario
+def fork(bench):
+    """The child of a file without %p is not traced; the parent goes on."""
+    bench.same("endings", "fork")
+    equal([p.name for p in bench.directory.glob("*.ctf*")], ["trace.ctf"], "files")
+
+
+@scenario
+def fork_with_a_file_each(bench):
+    bench.run("endings", "fork", env=bench.preload("t-%p.ctf"))
+    files = sorted(p.name for p in bench.directory.glob("t-*.ctf"))
+    equal(len(files), 2, "files")
+    for file in files:
+        bench.sound(file)
+    # The child alone allocates the 2,000 pairs after the fork, 14 words each at most.
+    counts = sorted(sum(1 for _ in bench.allocs(file)) for file in files)
+    expect(counts[0] > 3_000 and counts[1] > 3_000, f"allocations: {counts}")
+
+
+@scenario
+def daemon(bench):
+    bench.run("endings", "daemon", env=bench.preload("d-%p.ctf"))
+    time.sleep(1)
+    files = sorted(p.name for p in bench.directory.glob("d-*.ctf"))
+    equal(len(files), 2, "files")
+    for file in files:
+        bench.sound(file)
+
+
+@scenario
+def exec_leaves_the_first_trace(bench):
+    bench.run("endings", "exec", env=bench.preload(), code=3)
+    equal([p.name for p in bench.directory.glob("trace*")], ["trace.ctf"], "files")
+
+
+@scenario
+def exec_followed(bench):
+    bench.run("endings", "exec", env=bench.preload(HEAPTAP_FOLLOW=1), code=3)
+    files = sorted(p.name for p in bench.directory.glob("trace*"))
+    equal(files, ["trace.ctf", "trace.ctf.1"], "files")
+    bench.sound("trace.ctf.1")
+
+
+@scenario
+def children(bench):
+    bench.run("endings", "spawn", env=bench.preload("c-%p.ctf"), code=3)
+    equal(len(list(bench.directory.glob("c-*.ctf"))), 1, "files")
+
+
+@scenario
+def children_followed(bench):
+    variables = bench.preload("c-%p.ctf", HEAPTAP_FOLLOW=1)
+    variables["MEMTRACE"] = variables.pop("HEAPTAP")
+    bench.run("endings", "spawn", env=variables, code=3)
+    files = list(bench.directory.glob("c-*.ctf"))
+    equal(len(files), 2, "files")
+    for file in files:
+        bench.sound(file.name)
+
+
+@scenario
+def own_profile(bench):
+    """While we trace, the program's own profile is refused; else it works."""
+    untraced = bench.run("own_profile", env={"LD_PRELOAD": bench.library, "MEMTRACE": ""})
+    expect(untraced.out.startswith("started\n"), f"without a trace: {untraced.out!r}")
+    traced = bench.run("own_profile", env={"LD_PRELOAD": bench.library, "MEMTRACE": bench.path("trace.ctf")})
+    lines = traced.out.splitlines()
+    equal(lines[0], "Gc.Memprof.start: heaptap is tracing this program", "Gc.Memprof.start")
+    equal(lines[1], "Gc.Memprof.stop: not started.", "Gc.Memprof.stop")
+    equal(lines[2], "MEMTRACE= LD_PRELOAD= HEAPTAP=", "what it sees of us")
+    bench.sound()
+
+
+@scenario
+def an_unwritable_file(bench):
+    untraced = bench.run("young")
+    result = bench.run("young", env=bench.preload("nowhere/trace.ctf"))
+    equal(result.out, untraced.out, "what it printed")
+    expect(result.err.count("\n") == 1 and "nowhere/trace.ctf" in result.err, f"said {result.err!r}")
+
+
+@scenario
+def a_full_disk(bench):
+    result = bench.run("young", env={**bench.preload(), "HEAPTAP": "/dev/full"})
+    equal(result.out, bench.run("young").out, "what it printed")
+    expect("/dev/full" in result.err, f"said {result.err!r}")
+
+
+@scenario
+def a_wrong_rate(bench):
+    result = bench.run("young", env=bench.preload(rate="often"))
+    equal(result.out, bench.run("young").out, "what it printed")
+    expect("HEAPTAP_RATE=often" in result.err, f"said {result.err!r}")
+
+
+@scenario
+def not_ocaml(bench):
+    """The library does nothing at all in other programs."""
+    result = bench.run("bash", "-c", "echo $HEAPTAP", env=bench.preload("x.ctf"))
+    equal((result.out, result.err), (bench.path("x.ctf") + "\n", ""), "bash")
+
+
+@scenario
+def no_trace_asked_for(bench):
+    """Loaded without a reason, it opens nothing and starts no thread."""
+    if not Path("/usr/bin/strace").exists():
+        maps = bench.run("bash", "-c", 'LD_PRELOAD=$0 "$1"; ls', bench.library, bench.program("young"))
+        expect("ctf" not in maps.out, "a file was made")
+        return
+    traced = bench.run("/usr/bin/strace", "-f", bench.program("young"), env={"LD_PRELOAD": bench.library})
+    expect("clone" not in re.sub(r"clone3?\(.*SIGCHLD.*", "", traced.err), "a thread was started")

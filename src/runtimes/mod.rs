@@ -1,0 +1,33 @@
+//! Language runtimes that are traced as they are, without their knowing the C
+//! ABI.
+//!
+//! Each runtime has a folder that knows its layouts, and nobody else does. What
+//! is common is this: when the library is loaded into a program whose
+//! environment asks for a trace, its constructor looks whether the program holds
+//! a runtime it knows. If not, nothing happens at all.
+
+#![allow(unsafe_code, reason = "attaches to programs that were not made for it")]
+
+#[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
+mod ocaml;
+
+/// Runs when the library is loaded, before the program's `main`.
+#[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
+#[used]
+// SAFETY: glibc calls what this section holds, with the arguments of `main`.
+#[unsafe(link_section = ".init_array")]
+static CONSTRUCTOR: extern "C" fn() = at_load;
+
+#[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
+extern "C" fn at_load() {
+    let is_set = |name: &std::ffi::CStr| {
+        // SAFETY: a C string. Nobody changes the environment before `main`.
+        let value = unsafe { libc::getenv(name.as_ptr()) };
+        // SAFETY: NULL or a C string.
+        !value.is_null() && unsafe { value.read() } != 0
+    };
+    if is_set(c"HEAPTAP") || is_set(c"MEMTRACE") {
+        // A defect here must not keep the program from running.
+        drop(std::panic::catch_unwind(ocaml::attach));
+    }
+}

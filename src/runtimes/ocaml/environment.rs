@@ -1,0 +1,111 @@
+//! What the program and its children see of us in the environment.
+//!
+//! A traced program's children are not traced unless that was asked for
+//! (`HEAPTAP_FOLLOW=1`). And whatever it was that asked for the trace, `MEMTRACE`
+//! is not left behind: a program that links the original library would start a
+//! second profiler.
+//!
+//! Before `main`, while there is one thread.
+
+use std::ffi::{CStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+
+/// What is said of the runtime's settings in a trace: the environment variables
+/// that OCaml reads them from (`runtime/startup_aux.c`).
+pub(super) fn runtime_params() -> Vec<u8> {
+    let params = ["OCAMLRUNPARAM", "CAMLRUNPARAM"].into_iter().find_map(std::env::var_os);
+    params.map(OsString::into_vec).unwrap_or_default()
+}
+
+/// Takes our variables out of the environment, or makes them fit for children.
+/// Returns where the program that started us wants to read how it went.
+pub(super) fn adjust() -> Option<PathBuf> {
+    let report = std::env::var_os("HEAPTAP_REPORT").map(PathBuf::from);
+    let follow = std::env::var_os("HEAPTAP_FOLLOW").is_some_and(|value| value == "1");
+    if follow {
+        rename("MEMTRACE", "HEAPTAP");
+        rename("MEMTRACE_RATE", "HEAPTAP_RATE");
+    } else {
+        for name in ["HEAPTAP", "HEAPTAP_RATE", "HEAPTAP_SEED", "HEAPTAP_REPORT", "HEAPTAP_FRAMES"]
+        {
+            remove(name);
+        }
+        remove_from_preload();
+    }
+    remove("MEMTRACE");
+    remove("MEMTRACE_RATE");
+    report
+}
+
+/// Gives a variable's value to another that has none.
+fn rename(from: &str, to: &str) {
+    let has = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+    if let (Some(value), None) = (has(from), has(to)) {
+        set(to, value);
+    }
+}
+
+fn set(name: &str, value: OsString) {
+    // SAFETY: before `main`, with one thread.
+    unsafe { std::env::set_var(name, value) };
+}
+
+fn remove(name: &str) {
+    // SAFETY: before `main`, with one thread.
+    unsafe { std::env::remove_var(name) };
+}
+
+/// Takes this library out of `LD_PRELOAD`, and leaves the others in.
+fn remove_from_preload() {
+    let (Some(preload), Some(own)) = (std::env::var_os("LD_PRELOAD"), own_path()) else { return };
+    let own = PathBuf::from(OsString::from_vec(own));
+    let is_own = |entry: &[u8]| {
+        let entry = PathBuf::from(OsString::from_vec(entry.to_vec()));
+        entry == own || entry.canonicalize().is_ok_and(|path| Some(path) == own.canonicalize().ok())
+    };
+    match without(preload.as_bytes(), is_own) {
+        rest if rest.is_empty() => remove("LD_PRELOAD"),
+        rest => set("LD_PRELOAD", OsString::from_vec(rest)),
+    }
+}
+
+/// A list without some of its entries, which colons or spaces divide.
+fn without(list: &[u8], drop: impl Fn(&[u8]) -> bool) -> Vec<u8> {
+    let entries = list.split(|byte| matches!(byte, b':' | b' '));
+    let kept: Vec<&[u8]> = entries.filter(|entry| !entry.is_empty() && !drop(entry)).collect();
+    kept.join(&b':')
+}
+
+/// The file this library was loaded from.
+fn own_path() -> Option<Vec<u8>> {
+    let mut info = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
+    let here = own_path as *const ();
+    // SAFETY: an address in this library, and room for the answer.
+    let found = unsafe { libc::dladdr(here.cast(), info.as_mut_ptr()) };
+    // SAFETY: zeroed, and pointers may be NULL.
+    let info = unsafe { info.assume_init() };
+    if found == 0 || info.dli_fname.is_null() {
+        return None;
+    }
+    // SAFETY: the loader's string, which stays.
+    Some(unsafe { CStr::from_ptr(info.dli_fname) }.to_bytes().to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_our_own_library_is_taken_out() {
+        let own = |entry: &[u8]| entry == b"/x/libheaptap.so";
+        assert_eq!(without(b"/x/libheaptap.so", own), b"");
+        assert_eq!(without(b"/a.so:/x/libheaptap.so /b.so", own), b"/a.so:/b.so");
+        assert_eq!(without(b"/a.so", own), b"/a.so");
+    }
+
+    #[test]
+    fn it_knows_where_it_was_loaded_from() {
+        assert!(own_path().is_some_and(|path| !path.is_empty()));
+    }
+}

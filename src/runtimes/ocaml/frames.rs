@@ -1,0 +1,78 @@
+//! The frame tables of the program's modules and of its plugins.
+
+use std::ffi::{CStr, CString, c_char, c_void};
+use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use super::symbols::{self, Runtime};
+use crate::stack::OcamlVersion;
+use crate::tracer::{Session, say};
+
+/// The session that plugins' tables belong to.
+static SESSION: OnceLock<Arc<Session>> = OnceLock::new();
+
+/// What `caml_natdynlink_hook` was before.
+static NEXT_HOOK: AtomicUsize = AtomicUsize::new(0);
+
+type PluginHook = unsafe extern "C" fn(library: *mut c_void, unit: *const c_char);
+
+/// Adds the tables of all modules: `caml_frametable` is a list of them that ends
+/// with NULL (`runtime/roots_nat.c`, written by the linker step of `ocamlopt`).
+pub(super) fn add_all(runtime: &Runtime, session: &Arc<Session>) {
+    let Some(tables) = runtime.frame_tables else { return };
+    let mut at = tables as *const *const u8;
+    loop {
+        // SAFETY: the list goes on until its NULL.
+        let table = unsafe { at.read() };
+        if table.is_null() {
+            break;
+        }
+        add(session, table);
+        // SAFETY: as above.
+        at = unsafe { at.add(1) };
+    }
+    let _ = SESSION.set(Arc::clone(session));
+}
+
+fn add(session: &Session, table: *const u8) {
+    // SAFETY: one of the runtime's tables, which stay. Plugins are never
+    // unloaded once they run.
+    if let Err(defect) = unsafe { session.tables.add_ocaml(table, OcamlVersion::Four) } {
+        say(format_args!("a frame table was refused, backtraces may end early: {defect}"));
+    }
+}
+
+/// From now on the tables of plugins are added when they are loaded: the runtime
+/// calls a hook between registering a plugin and running it
+/// (`caml_natdynlink_run`, `runtime/dynlink_nat.c`).
+pub(super) fn follow_plugins(runtime: &Runtime) {
+    let Some(hook) = runtime.plugin_hook else { return };
+    let hook = hook as *mut usize;
+    // SAFETY: a pointer of the runtime; OCaml does not run yet.
+    let before = unsafe { ptr::replace(hook, plugin_loaded as *const () as usize) };
+    NEXT_HOOK.store(before, Ordering::Relaxed);
+}
+
+/// A plugin is loaded. Not inside a hook of the profiler.
+extern "C" fn plugin_loaded(library: *mut c_void, unit: *const c_char) {
+    let added = std::panic::catch_unwind(|| {
+        let Some(session) = SESSION.get() else { return };
+        // SAFETY: the runtime's string.
+        let unit = unsafe { CStr::from_ptr(unit) };
+        let name = [b"caml", unit.to_bytes(), b"__frametable"].concat();
+        let Ok(name) = CString::new(name) else { return };
+        // SAFETY: a handle from `dlopen`, by the runtime's promise.
+        if let Some(table) = unsafe { symbols::lookup_in(library, &name) } {
+            add(session, table.address as *const u8);
+        }
+    });
+    drop(added);
+    let next = NEXT_HOOK.load(Ordering::Relaxed);
+    if next != 0 {
+        // SAFETY: a hook of this type, by the runtime's declaration.
+        let next: PluginHook = unsafe { std::mem::transmute(next) };
+        // SAFETY: what the runtime gave us.
+        unsafe { next(library, unit) };
+    }
+}

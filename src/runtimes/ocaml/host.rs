@@ -1,0 +1,185 @@
+//! The state behind the hooks: one mutator, and what there is to know of the
+//! runtime.
+//!
+//! Everything here is used under the runtime's master lock. What is not is said.
+
+use std::cell::UnsafeCell;
+use std::ffi::c_void;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use super::layout::{ALLOC_START, Layout, YOUNG_END, YOUNG_START};
+use super::own_stack::OwnStack;
+use super::symbols::Runtime;
+use super::walkers;
+use crate::sampling::Countdown;
+use crate::tracer::{self, Failure, Mutator, Session};
+
+/// The program's runtime, being traced.
+pub(super) struct Host {
+    pub(super) mutator: Mutator,
+    stack: OwnStack,
+    /// `Caml_state`: where the pointer to the state is.
+    state: *const *mut usize,
+    layout: Layout,
+    /// `caml_memprof_young_trigger`
+    trigger: *mut usize,
+    update_young_limit: extern "C" fn(),
+    pub(super) invert_root: extern "C" fn(usize, *mut usize),
+    /// Words until the next sample outside the young heap.
+    pub(super) left: isize,
+    /// Of the running thread: what its context says.
+    pub(super) suspended: bool,
+    /// That context; NULL while no thread runs OCaml.
+    pub(super) context: *mut libc::c_int,
+}
+
+/// Holds the one host, once there is one.
+struct Hold(UnsafeCell<Option<Host>>);
+
+// SAFETY: used under the runtime's master lock, as this module says.
+unsafe impl Sync for Hold {}
+
+static HOST: Hold = Hold(UnsafeCell::new(None));
+
+/// A hook is under way on our stack.
+static BUSY: AtomicBool = AtomicBool::new(false);
+
+/// `caml_failwith`, which the hooks that raise need.
+pub(super) static FAILWITH: AtomicUsize = AtomicUsize::new(0);
+
+/// `caml_memprof_main_ctx`, which is never freed.
+pub(super) static MAIN_CONTEXT: AtomicUsize = AtomicUsize::new(0);
+
+/// Makes everything ready for the first hook. Before `main`.
+pub(super) fn start(
+    runtime: &Runtime,
+    layout: Layout,
+    session: &Arc<Session>,
+) -> Result<(), Failure> {
+    let state = runtime.state;
+    let mut mutator = session.mutator(walkers::way(runtime, layout))?;
+    let left = mutator.countdown();
+    // SAFETY: `void caml_update_young_limit (void)`, `runtime/signals.c`.
+    let update_young_limit =
+        unsafe { std::mem::transmute::<usize, extern "C" fn()>(runtime.update_young_limit) };
+    // SAFETY: `void caml_invert_root (value, value *)`, `runtime/compact.c`.
+    let invert_root = unsafe {
+        std::mem::transmute::<usize, extern "C" fn(usize, *mut usize)>(runtime.invert_root)
+    };
+    let host = Host {
+        mutator,
+        stack: OwnStack::new().ok_or(Failure::Memory)?,
+        state: state as *const *mut usize,
+        layout,
+        trigger: runtime.young_trigger as *mut usize,
+        update_young_limit,
+        invert_root,
+        left,
+        suspended: false,
+        context: runtime.main_context as *mut libc::c_int,
+    };
+    FAILWITH.store(runtime.failwith, Ordering::Relaxed);
+    MAIN_CONTEXT.store(runtime.main_context, Ordering::Relaxed);
+    // SAFETY: before the first hook, and called once.
+    unsafe { *HOST.0.get() = Some(host) };
+    Ok(())
+}
+
+/// The host. `None` only before it was made.
+///
+/// # Safety
+/// The caller is a hook, under the master lock, and keeps the reference no
+/// longer than itself and not while [`on_own_stack`] runs.
+#[inline]
+pub(super) unsafe fn host() -> Option<&'static mut Host> {
+    // SAFETY: the caller's promise.
+    let hold = unsafe { &mut *HOST.0.get() };
+    hold.as_mut()
+}
+
+/// Runs `work` on the host, on our own stack. A defect turns tracing off.
+///
+/// # Safety
+/// As for [`host`].
+pub(super) unsafe fn on_own_stack(work: impl FnOnce(&mut Host)) {
+    if BUSY.swap(true, Ordering::Relaxed) {
+        // Something we called, or a handler that interrupted us, allocates.
+        return;
+    }
+    // SAFETY: the caller's promise.
+    if let Some(host) = unsafe { host() } {
+        let stack = host.stack;
+        let mut call = Some((work, &raw mut *host));
+        // SAFETY: was not busy.
+        unsafe { stack.run(trampoline_of(&call), (&raw mut call).cast()) };
+    }
+    BUSY.store(false, Ordering::Relaxed);
+}
+
+/// The function that runs such a call.
+fn trampoline_of<W: FnOnce(&mut Host)>(_: &Option<(W, *mut Host)>) -> extern "C" fn(*mut c_void) {
+    extern "C" fn run<W: FnOnce(&mut Host)>(call: *mut c_void) {
+        // SAFETY: what `on_own_stack` has passed.
+        let call = unsafe { &mut *call.cast::<Option<(W, *mut Host)>>() };
+        let Some((work, host)) = call.take() else { return };
+        // SAFETY: the host, which only this call uses.
+        let host = unsafe { &mut *host };
+        if catch_unwind(AssertUnwindSafe(|| host.enter_and(work))).is_err() {
+            tracer::turn_off_after_panic();
+        }
+    }
+    run::<W>
+}
+
+impl Host {
+    fn enter_and(&mut self, work: impl FnOnce(&mut Host)) {
+        if self.mutator.has_forked() {
+            self.mutator.go_on_in_child();
+            self.left = self.mutator.countdown();
+        }
+        work(self);
+    }
+
+    /// A word of the runtime's state.
+    #[inline]
+    pub(super) fn word(&self, index: usize) -> usize {
+        // SAFETY: `Caml_state`, which is set before any hook is called.
+        let state = unsafe { self.state.read() };
+        // SAFETY: a word of the state.
+        unsafe { state.add(index).read() }
+    }
+
+    /// `young_ptr`
+    pub(super) fn young_pointer(&self) -> usize {
+        self.word(self.layout.pointer)
+    }
+
+    /// `Is_young` (`runtime/caml/address_class.h`).
+    pub(super) fn is_young(&self, block: usize) -> bool {
+        block > self.word(YOUNG_START) && block < self.word(YOUNG_END)
+    }
+
+    /// Draws the next sample in the young heap.
+    pub(super) fn renew(&mut self) {
+        let start = self.word(ALLOC_START);
+        let limit = if self.suspended {
+            start
+        } else {
+            let pointer = self.young_pointer();
+            self.mutator.renew(pointer, start)
+        };
+        self.set_trigger(limit);
+    }
+
+    /// The next sample in the young heap is below this.
+    pub(super) fn set_trigger(&mut self, trigger: usize) {
+        // SAFETY: `caml_memprof_young_trigger`.
+        unsafe { self.trigger.write(trigger) };
+        (self.update_young_limit)();
+        if !self.mutator.session().is_live() {
+            self.left = Countdown::NEVER;
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! How the stack is walked.
+//!
+//! Native code by the frame tables, from where OCaml last called C. With
+//! `HEAPTAP_UNWINDER=runtime` the runtime's own unwinder is asked instead, which
+//! is slower: two traces of one seed, one by each, must be the same.
+//!
+//! In bytecode the stack is an array of words in which return addresses are
+//! recognised by where they point, and codes are offsets into the bytecode.
+
+use super::layout::{BOTTOM_OF_STACK, EXTERN_SP, LAST_RETURN_ADDRESS, Layout, STACK_HIGH, TRAP_SP};
+use super::symbols::{self, Runtime};
+use crate::tracer::{Place, Way};
+
+/// The way for this runtime.
+pub(super) fn way(runtime: &Runtime, layout: Layout) -> Way {
+    let state = runtime.state;
+    if !layout.native {
+        let Some(code) = Bytecode::find() else { return Way::None };
+        return Way::Own(Box::new(move |room| code.walk(state, room)));
+    }
+    let asked = std::env::var_os("HEAPTAP_UNWINDER").is_some_and(|value| value == "runtime");
+    if asked && let Some(next) = symbols::lookup(c"caml_next_frame_descriptor") {
+        return Way::Own(Box::new(move |room| by_runtime(state, next.address, room)));
+    }
+    Way::Tables(Box::new(move || innermost(state)))
+}
+
+/// A word of the runtime's state, whose pointer is at `state`.
+fn word(state: usize, index: usize) -> usize {
+    // SAFETY: `Caml_state`, which is set before anything is allocated.
+    let state = unsafe { (state as *const *const usize).read() };
+    // SAFETY: a word of the state.
+    unsafe { state.add(index).read() }
+}
+
+/// Where the innermost OCaml frame is: `caml_collect_current_callstack` in
+/// `runtime/backtrace_nat.c` begins there too.
+fn innermost(state: usize) -> Place {
+    let sp = word(state, BOTTOM_OF_STACK) as u64;
+    // The stack pointer is NULL until OCaml code first calls C.
+    let return_address = if sp == 0 { 0 } else { word(state, LAST_RETURN_ADDRESS) as u64 };
+    Place { return_address, sp, native_limit: 0 }
+}
+
+/// Walks with `caml_next_frame_descriptor` (`runtime/backtrace_nat.c`).
+fn by_runtime(state: usize, next: usize, room: &mut [u64]) -> usize {
+    // SAFETY: `frame_descr * caml_next_frame_descriptor(uintnat *, char **)`.
+    let next: extern "C" fn(*mut u64, *mut u64) -> *const u64 =
+        unsafe { std::mem::transmute(next) };
+    let Place { mut return_address, mut sp, .. } = innermost(state);
+    let mut depth = 0;
+    while sp != 0 {
+        let descriptor = next(&raw mut return_address, &raw mut sp);
+        if descriptor.is_null() {
+            break;
+        }
+        if let Some(place) = room.get_mut(depth) {
+            // SAFETY: a descriptor begins with its return address.
+            *place = unsafe { descriptor.read() };
+        }
+        depth += 1;
+    }
+    depth
+}
+
+/// The program's bytecode.
+#[derive(Clone, Copy)]
+pub(super) struct Bytecode {
+    /// Where the runtime keeps the address of its first byte.
+    start: usize,
+    /// Where the runtime keeps its length.
+    size: usize,
+}
+
+impl Bytecode {
+    fn find() -> Option<Bytecode> {
+        let start = symbols::lookup(c"caml_start_code")?.address;
+        let size = symbols::lookup(c"caml_code_size")?.address;
+        Some(Bytecode { start, size })
+    }
+
+    /// As `caml_next_frame_pointer` in `runtime/backtrace_byt.c`: all words from
+    /// the stack pointer up that point into the code, but for those of exception
+    /// handlers. The codes are one more than the offset.
+    fn walk(self, state: usize, room: &mut [u64]) -> usize {
+        // SAFETY: `code_t caml_start_code`.
+        let start = unsafe { (self.start as *const usize).read() };
+        // SAFETY: `asize_t caml_code_size`.
+        let size = unsafe { (self.size as *const usize).read() };
+        let mut sp = word(state, EXTERN_SP) as *const usize;
+        let high = word(state, STACK_HIGH) as *const usize;
+        let mut trap = word(state, TRAP_SP) as *const usize;
+        let mut depth = 0;
+        while !sp.is_null() && sp < high {
+            // SAFETY: between the stack pointer and the stack's end.
+            let value = unsafe { sp.read() };
+            if sp == trap && value & 1 == 0 {
+                // SAFETY: the word behind a handler's address is the distance
+                // to the next, as an OCaml integer of words.
+                let next = unsafe { trap.add(1).read() };
+                trap = trap.wrapping_offset(next as isize >> 1);
+            } else if value & 1 == 0 && value.wrapping_sub(start) < size {
+                if let Some(place) = room.get_mut(depth) {
+                    *place = (value - start) as u64 + 1;
+                }
+                depth += 1;
+            }
+            sp = sp.wrapping_add(1);
+        }
+        depth
+    }
+}
