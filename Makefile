@@ -54,7 +54,7 @@ demo: build
 # --- Testing -------------------------------------------------------------------
 
 .PHONY: test
-test: tools fmt clippy unit loom build exports c-tests doc dependencies fuzz
+test: tools fmt clippy unit loom build exports c-tests ocaml-tests doc dependencies fuzz
 	@echo "make test: all passed"
 
 .PHONY: test-long
@@ -63,7 +63,7 @@ test-long:
 
 # Programs that the tests run. Absent, they are installed when we are root.
 TOOLS := babeltrace2:babeltrace2 g++:g++ man:man-db python3:python3 valgrind:valgrind \
-	ocamlfind:ocaml-findlib ocamlopt:ocaml-nox
+	ocamlfind:ocaml-findlib ocamlopt:ocaml-nox menhir:menhir ocamlbuild:ocamlbuild
 
 .PHONY: tools
 tools:
@@ -110,9 +110,15 @@ c-tests:
 	$(MAKE) --no-print-directory -C c-tests header
 	$(MAKE) --no-print-directory -C c-tests $(C_TESTS)
 
+# OCaml programs from the distribution's compiler, traced as they are.
+.PHONY: ocaml-tests
+ocaml-tests:
+	$(MAKE) --no-print-directory -C ocaml-tests test
+
 .PHONY: doc
 doc:
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps --document-private-items -p heaptap -p heaptap-trace -p heaptap-symbols
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps --document-private-items -p heaptap -p heaptap-trace -p heaptap-symbols \
+		-p heaptap-report
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps --document-private-items -p heaptap-cli
 
 # What a host would load, and what the format crate may use, is on a list.
@@ -133,6 +139,8 @@ fuzz:
 .PHONY: bench
 bench:
 	$(CARGO) bench -p heaptap-trace --bench trace
+	$(CARGO) bench -p heaptap
+	benches/overhead
 
 # --- Installing ----------------------------------------------------------------
 
