@@ -58,14 +58,20 @@ typedef struct stack {
   uintptr_t other[TOP]; /* what belongs there next time */
 } stack;
 
+/* What a call site's function calls: mostly the same, as the frames of a program are no random ones. */
+static size_t callee_of(size_t site) {
+  return random_below(4) != 0 ? (site * 241 + 97) % SITES : random_below(SITES);
+}
+
 static stack make_stack(size_t depth, int recursion) {
   size_t words = depth * 14 + 8;
   uintptr_t *memory = calloc(words, sizeof *memory);
   if (memory == NULL) fail("no memory");
   stack made = {.sp = memory + words - 4}; /* two words of zero there: no managed code outside */
   made.sp[-1] = last;
+  size_t site = 3;
   for (size_t i = 0; i < depth; i++) {
-    size_t site = recursion ? 3 : random_below(SITES);
+    if (!recursion) site = callee_of(site);
     made.sp -= words_of(site);
     made.sp[-1] = addresses[site];
     if (depth - i > TOP) continue;
