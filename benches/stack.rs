@@ -24,6 +24,12 @@ const LAST: u64 = 0x3F_0000;
 /// Call sites that the stacks are made of; their frames are of 16 to 112 bytes.
 const SITES: u64 = 700;
 
+/// At irregular distances, as calls are in code: evenly spaced ones would
+/// collide in the walk's cache.
+fn return_address(site: u64) -> u64 {
+    CODE + 97 * site + site * site % 89
+}
+
 fn size(site: u64) -> u64 {
     16 * (1 + site % 7)
 }
@@ -35,7 +41,7 @@ fn tables() -> FrameTables {
         place: NO_PLACE,
     };
     let mut frames: Vec<_> =
-        (0..SITES).map(|site| frame(CODE + 37 * site, size(site) as u32)).collect();
+        (0..SITES).map(|site| frame(return_address(site), size(site) as u32)).collect();
     frames.push(frame(LAST, BOUNDARY));
     let frames = frames.leak();
     let tables = FrameTables::new();
@@ -64,7 +70,7 @@ impl Stack {
     fn push(&mut self, site: u64) {
         let (sp, _) = self.frames[self.frames.len() - 1];
         let sp = sp - size(site) as usize / 8;
-        let return_address = CODE + 37 * site;
+        let return_address = return_address(site);
         self.memory[sp - 1] = return_address;
         self.frames.push((sp, return_address));
     }

@@ -54,6 +54,22 @@ pub(super) struct Changed {
     pub(super) same: usize,
 }
 
+/// An entry of the cache: a return address, and its step with what followed it.
+pub(super) type CacheEntry = [u64; 2];
+/// How many entries the cache has.
+pub(super) const CACHE_ENTRIES: usize = CACHE * CACHE_SET / 2;
+
+/// What the loop over frames uses, each by itself so that it stays in registers.
+pub(super) struct Parts<'a> {
+    pub(super) cache: &'a mut [CacheEntry; CACHE_ENTRIES],
+    /// Of the previous walk.
+    pub(super) at: &'a [u64],
+    pub(super) codes: &'a [u64],
+    /// Room for fresh frames: the next one goes to the end.
+    pub(super) fresh_at: &'a mut [u64],
+    pub(super) fresh_codes: &'a mut [u64],
+}
+
 /// A walker's storage, divided.
 pub(super) struct Held<'a> {
     pub(super) cache: &'a mut [u64],
@@ -89,6 +105,22 @@ impl<'a> Held<'a> {
     /// Room for [`OUTER`] codes, and the frames, for whoever reads the result.
     pub(super) fn codes(self) -> &'a mut [u64] {
         self.codes
+    }
+
+    /// Both rooms for fresh frames are of the same length.
+    pub(super) fn parts(&mut self) -> Option<Parts<'_>> {
+        let (entries, _) = self.cache.as_chunks_mut::<2>();
+        let (at, fresh_at) = self.at.split_at_mut_checked(self.max_frames)?;
+        let (codes, fresh_codes) =
+            self.codes.get_mut(OUTER..)?.split_at_mut_checked(self.max_frames)?;
+        let room = self.max_frames.checked_sub(self.fresh)?;
+        Some(Parts {
+            cache: entries.try_into().ok()?,
+            at,
+            codes,
+            fresh_at: fresh_at.get_mut(..room)?,
+            fresh_codes: fresh_codes.get_mut(..room)?,
+        })
     }
 
     #[inline(always)]

@@ -5,7 +5,7 @@ use super::super::memory::Memory;
 use super::super::slots::spread;
 use super::super::table::FrameTables;
 use super::crossing::{Crossing, Witnesses, cross};
-use super::held::{CACHE, CACHE_SET, Held, INDIRECT};
+use super::held::{CACHE, CACHE_ENTRIES, CacheEntry, Held, INDIRECT, Parts};
 use super::{End, Start};
 
 /// How many chunks of the previous walk are looked at for one that a chunk may
@@ -41,8 +41,6 @@ pub(super) struct Pass<'a, 'b, M> {
     /// The held frames that this chunk may meet: `floor..cursor`.
     floor: usize,
     cursor: usize,
-    /// The last step looked up.
-    last: (u64, Step),
 }
 
 /// Why the plain way outwards ended.
@@ -69,8 +67,8 @@ impl<'a, 'b, M: Memory> Pass<'a, 'b, M> {
         previous: End,
     ) -> Self {
         let passed = held.frames;
-        let (floor, cursor, last, highest) = (0, 0, (0, 0), u64::MAX);
-        Self { memory, tables, held, max_frames, previous, highest, passed, floor, cursor, last }
+        let (floor, cursor, highest) = (0, 0, u64::MAX);
+        Self { memory, tables, held, max_frames, previous, highest, passed, floor, cursor }
     }
 
     pub(super) fn run(mut self, start: Start) -> Found {
@@ -104,72 +102,67 @@ impl<'a, 'b, M: Memory> Pass<'a, 'b, M> {
     /// on the one before, so what it waits for is what it costs.
     fn go_outwards(&mut self, frame: &mut Frame) -> Stop {
         let Frame { mut sp, mut return_address, mut at } = *frame;
+        let (memory, tables, highest) = (self.memory, self.tables, self.highest);
+        let Some(Parts { cache, at: held_at, codes, fresh_at, fresh_codes }) = self.held.parts()
+        else {
+            return Stop::Done(End::Broken);
+        };
+        // The held frames that may be met, of which the last is the next.
+        let mut ahead = held_at.get(self.floor..self.cursor).unwrap_or(&[]);
+        let mut room = fresh_at.len();
+        let (mut before, mut guess) = (0, 0);
         let stop = loop {
-            if self.meets(at, return_address) {
-                break Stop::Met;
+            if at & INDIRECT == 0 {
+                while let [outer @ .., witness] = ahead
+                    && *witness < at
+                {
+                    ahead = outer;
+                }
+                if let [outer @ .., witness] = ahead
+                    && *witness == at
+                    && codes.get(self.floor + outer.len()) == Some(&return_address)
+                {
+                    break Stop::Met;
+                }
             }
-            let step = self.lookup(return_address);
+            // Where the last walk went from here. A right guess is known to be
+            // right only later, and is gone on with until then: so no frame
+            // waits for the look-up of the one before.
+            if cache[guess % CACHE_ENTRIES][0] != return_address {
+                let Some(found) = find(return_address, cache, tables) else {
+                    break Stop::Boundary(0);
+                };
+                cache[before][1] = cache[before][1] & STEP | (found as u64) << 32;
+                guess = found;
+            }
+            before = guess % CACHE_ENTRIES;
+            let hop = cache[before][1];
+            let step = hop & STEP;
+            guess = (hop >> 32) as usize;
             if !is_distance(step) {
                 break Stop::Boundary(step);
             }
-            if !self.held.push(at, return_address) {
+            let free = room.wrapping_sub(1);
+            let (Some(fresh_at), Some(fresh_code)) =
+                (fresh_at.get_mut(free), fresh_codes.get_mut(free))
+            else {
                 break Stop::Done(End::Cut);
-            }
+            };
+            (*fresh_at, *fresh_code) = (at, return_address);
+            room = free;
             let outer = sp.wrapping_add(step);
-            if outer <= sp || outer > self.highest {
+            if outer <= sp || outer > highest {
                 break Stop::Done(End::Broken);
             }
-            let Some(word) = self.memory.word(outer - 8) else {
+            let Some(word) = memory.word(outer - 8) else {
                 break Stop::Done(End::Broken);
             };
             (sp, return_address, at) = (outer, word, outer - 8);
         };
         *frame = Frame { sp, return_address, at };
+        self.cursor = self.floor + ahead.len();
+        self.held.fresh = self.max_frames - room;
         stop
-    }
-
-    /// Whether this frame is one of the previous walk, at its place.
-    #[inline(always)]
-    fn meets(&mut self, at: u64, return_address: u64) -> bool {
-        if at & INDIRECT != 0 {
-            return false;
-        }
-        while self.cursor > self.floor && self.held.at(self.cursor - 1) < at {
-            self.cursor -= 1;
-        }
-        self.cursor > self.floor
-            && self.held.at(self.cursor - 1) == at
-            && self.held.code(self.cursor - 1) == return_address
-    }
-
-    #[inline(always)]
-    fn lookup(&mut self, return_address: u64) -> Step {
-        if self.last.0 != return_address {
-            self.last = (return_address, self.lookup_cached(return_address));
-        }
-        self.last.1
-    }
-
-    #[inline(always)]
-    fn lookup_cached(&mut self, return_address: u64) -> Step {
-        let index = (spread(return_address) >> (64 - CACHE.trailing_zeros())) as usize;
-        let set = self.held.cache.get_mut(CACHE_SET * index..CACHE_SET * (index + 1));
-        let Some([key, step, older_key, older_step]) = set else {
-            return self.tables.step(return_address);
-        };
-        if *key == return_address {
-            return *step;
-        }
-        if *older_key == return_address {
-            return *older_step;
-        }
-        let found = self.tables.step(return_address);
-        // What is in no table today may be in one tomorrow.
-        if found != 0 {
-            (*older_key, *older_step) = (*key, *step);
-            (*key, *step) = (return_address, found);
-        }
-        found
     }
 
     /// At a frame that has no plain caller.
@@ -301,6 +294,36 @@ impl<'a, 'b, M: Memory> Pass<'a, 'b, M> {
         self.held.cut(room);
         Found { kept: 0, end: End::Cut }
     }
+}
+
+/// Of an entry's second word: the step. Above it is the entry that followed.
+const STEP: u64 = u32::MAX as u64;
+
+/// The cache's entry for a return address, which is fetched from the tables if
+/// need be; `None` if it is not there either.
+#[inline]
+fn find(
+    return_address: u64,
+    cache: &mut [CacheEntry; CACHE_ENTRIES],
+    tables: &FrameTables,
+) -> Option<usize> {
+    let newest =
+        2 * (spread(return_address) >> (64 - CACHE.trailing_zeros())) as usize % CACHE_ENTRIES;
+    if cache[newest][0] == return_address {
+        return Some(newest);
+    }
+    let older = newest | 1;
+    if cache[older % CACHE_ENTRIES][0] == return_address {
+        return Some(older);
+    }
+    let step = tables.step(return_address);
+    // What is in no table today may be in one tomorrow.
+    if step == 0 || step > STEP {
+        return None;
+    }
+    cache[older % CACHE_ENTRIES] = cache[newest];
+    cache[newest] = [return_address, step];
+    Some(newest)
 }
 
 const fn done(end: End) -> Next {

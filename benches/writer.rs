@@ -1,0 +1,232 @@
+//! What the writer thread takes for the records of a program: reading the
+//! lanes, keeping the stack, encoding, and packets into memory.
+//!
+//! A trace of a program that moves through its stack like a parser is made and
+//! decoded; its events become records as a mutator puts them. What the writer
+//! makes of them must be the same events again.
+//!
+//! The rooms are private to the package, so their files are built in here.
+
+use core::time::Duration;
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use heaptap_trace::{
+    Block, Code, Encoder, Format, Frames, Happening, Locate, Location, LocationList, Mode, Reader,
+    Source, TraceInfo, WriteError,
+};
+use queue::{BUFFER_WORDS, BlockId, Channel, Record};
+use writer::{Host, Mailbox, Request, Writer};
+
+#[allow(dead_code, unused_imports, reason = "the package uses more of it")]
+#[path = "../src/queue/mod.rs"]
+mod queue;
+#[allow(dead_code, unused_imports, reason = "the package uses more of it")]
+#[path = "../src/sys/mod.rs"]
+mod sys;
+#[allow(dead_code, unused_imports, reason = "the package uses more of it")]
+#[path = "../src/writer/mod.rs"]
+mod writer;
+
+const ALLOCATIONS: u64 = 20_000;
+const START: u64 = 1_700_000_000_000_000;
+
+fn info() -> TraceInfo {
+    TraceInfo {
+        sample_rate: 1e-4,
+        word_size: 64,
+        executable: b"made".to_vec(),
+        host: b"bench".to_vec(),
+        runtime_params: Vec::new(),
+        pid: 1,
+        context: Vec::new(),
+        start_time: START,
+        domain: 0,
+    }
+}
+
+/// A session's part: a tick is a microsecond, and a code is explained by its
+/// number.
+struct Numbered;
+
+impl Locate for Numbered {
+    fn locate(&mut self, code: Code, list: &mut LocationList) {
+        let name = format!("Module{}.function_{code}", code % 97);
+        list.add(Location {
+            file: name.as_bytes(),
+            line: code as u32,
+            start_char: 2,
+            end_char: 30,
+            definition: name.as_bytes(),
+        });
+    }
+}
+
+impl Host for Numbered {
+    fn observe_time(&mut self) {}
+
+    fn micros(&mut self, ticks: u64) -> u64 {
+        START + ticks
+    }
+
+    fn now(&mut self) -> u64 {
+        START
+    }
+
+    fn failed(&mut self, error: &WriteError) {
+        panic!("{error}");
+    }
+}
+
+/// The trace of a program around 60 frames deep, of which a few change from one
+/// sample to the next; blocks live for 1,000 others, some are promoted.
+fn made() -> Vec<u8> {
+    let mut encoder = Encoder::new(Vec::new(), Format::V2, &info()).expect("a valid info");
+    let mut state = 1u64;
+    let mut random = |below: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 33) % below
+    };
+    let mut stack: Vec<Code> = Vec::new();
+    for at in 0..ALLOCATIONS {
+        stack.truncate(stack.len().saturating_sub(random(9) as usize));
+        let depth = 50 + random(20) as usize;
+        while stack.len() < depth {
+            let caller = stack.last().map_or(1, |code| code >> 4);
+            let callee = if random(4) > 0 { caller * 7 % 601 } else { random(601) };
+            stack.push((callee + 1) << 4);
+        }
+        let block = Block { length: 1 + random(8), samples: 1, source: Source::Minor };
+        let time = START + 10 * at;
+        let id = encoder.alloc(0, time, block, Frames::Whole(&stack), &mut Numbered);
+        if at % 16 == 0 {
+            encoder.promote(0, time, id.expect("valid"), &mut Numbered).expect("valid");
+        }
+        if let Some(old) = at.checked_sub(1_000) {
+            encoder.collect(0, time, old, &mut Numbered).expect("valid");
+        }
+    }
+    encoder.finish(&mut Numbered).expect("memory takes everything")
+}
+
+/// Buffers with what a mutator would have told of a trace's events.
+struct Told {
+    buffers: Vec<Vec<u64>>,
+    events: u64,
+}
+
+fn told(trace: &[u8]) -> Told {
+    let mut told = Told { buffers: vec![Vec::new()], events: 0 };
+    let mut reader = Reader::from_slice(trace, Mode::Strict).expect("a trace");
+    while let Some(event) = reader.next_event().expect("a sound trace") {
+        told.events += 1;
+        let time = Record::Time(event.time - START);
+        match event.what {
+            Happening::Alloc(block) => {
+                let (source, samples, length) = (block.source, block.samples, block.length);
+                let keep = block.backtrace.common_prefix as usize;
+                let stack = Record::Frames { keep, new: block.backtrace.new };
+                put(&mut told.buffers, &[time, stack, Record::Alloc { source, samples, length }]);
+            }
+            Happening::Promote(id) => {
+                put(&mut told.buffers, &[time, Record::Promote(BlockId::new(0, id))]);
+            }
+            Happening::Collect(id) => {
+                put(&mut told.buffers, &[time, Record::Collect(BlockId::new(0, id))]);
+            }
+        }
+    }
+    told
+}
+
+fn put(buffers: &mut Vec<Vec<u64>>, records: &[Record<'_>]) {
+    let words: usize = records.iter().map(Record::len).sum();
+    if buffers.last().is_none_or(|last| last.len() + words > BUFFER_WORDS) {
+        buffers.push(Vec::new());
+    }
+    let Some(last) = buffers.last_mut() else { return };
+    let from = last.len();
+    last.resize(from + words, 0);
+    let mut room = &mut last[from..];
+    for record in records {
+        room = record.put(room).expect("room was made");
+    }
+}
+
+/// A file in memory that outlives its writer.
+#[derive(Clone, Default)]
+struct Memory(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Memory {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().expect("one thread").extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A writer that has all the records before it, and is asked to stop.
+fn writer(told: &Told, out: &Memory) -> Writer<Numbered, Memory> {
+    let (channel, consumer) = Channel::new(told.buffers.len() + 1).expect("memory");
+    let mut producer = channel.producer().expect("a lane");
+    for buffer in &told.buffers {
+        producer.reserve(buffer.len()).expect("enough buffers").copy_from_slice(buffer);
+        producer.commit(buffer.len());
+    }
+    producer.end();
+    let mailbox = Arc::new(Mailbox::new());
+    assert!(mailbox.leave(Request::Stop));
+    let file = (out.clone(), Format::V2);
+    Writer::new((consumer, mailbox), Numbered, file, &info()).expect("memory takes everything")
+}
+
+/// Every event of a trace, as text.
+fn events(trace: &[u8]) -> Vec<String> {
+    let mut reader = Reader::from_slice(trace, Mode::Strict).expect("a trace");
+    let mut events = Vec::new();
+    while let Some(event) = reader.next_event().expect("a sound trace") {
+        events.push(match event.what {
+            Happening::Alloc(block) => {
+                format!("{} {} {:?}", event.time, block.length, block.backtrace.frames)
+            }
+            other => format!("{} {other:?}", event.time),
+        });
+    }
+    events
+}
+
+fn encode(criterion: &mut Criterion) {
+    let trace = made();
+    let told = told(&trace);
+    let out = Memory::default();
+    let mut group = criterion.benchmark_group("writer");
+    group.throughput(Throughput::Elements(told.events));
+    group.bench_function("records to packets", |bencher| {
+        bencher.iter_batched(
+            || {
+                out.0.lock().expect("one thread").clear();
+                writer(&told, &out)
+            },
+            Writer::run,
+            BatchSize::PerIteration,
+        );
+    });
+    group.finish();
+    let written = events(&out.0.lock().expect("one thread"));
+    assert_eq!(written.len() as u64, told.events);
+    assert!(written == events(&trace), "the writer changed the events");
+}
+
+criterion_group! {
+    name = benches;
+    config = Criterion::default()
+        .warm_up_time(Duration::from_millis(500))
+        .measurement_time(Duration::from_secs(2))
+        .sample_size(30);
+    targets = encode
+}
+criterion_main!(benches);
