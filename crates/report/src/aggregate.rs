@@ -109,9 +109,12 @@ impl Aggregate {
             .fold(0, |sum: u64, counts| sum.saturating_add(metric.samples(counts)))
     }
 
-    /// The peak live size, without the bias of having been chosen for its size.
+    /// The peak live size, corrected for having been chosen for its size, and not
+    /// below what is alive at the end.
     pub fn peak(&self) -> Estimate {
-        self.peak.estimate(&self.scale)
+        let peak = self.peak.estimate(&self.scale);
+        let end = self.estimate(Metric::Live, self.peak.live());
+        if end.bytes > peak.bytes { end } else { peak }
     }
 
     /// When the sampled live size was largest: the moment that

@@ -6,7 +6,7 @@
 //! what it assumes, and the test that holds it to the truth.
 
 /// Two-sided 95 % of the normal law.
-const Z95: f64 = 1.959_963_984_540_054;
+pub(crate) const Z95: f64 = 1.959_963_984_540_054;
 
 /// What a sample stands for in one trace.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -132,22 +132,22 @@ impl Aggregate {
 
     fn judge(&self, evidence: &Evidence, site: &Site, window: (u64, u64)) -> Option<Leak> {
         let survivors = even_survivors(&evidence.survivors, window)?;
-        let growth = self.growth_of(evidence, window.0)?;
+        self.grows(evidence, window.0)?;
         let weight = self.scale.word_bytes / self.scale.rate;
         Some(Leak {
             site: site.clone(),
             live: self.estimate(Metric::Live, sum(&evidence.survivors, 0)),
-            growth: growth.rate,
+            growth: self.kept_each_second(&survivors, window),
             allocated: self.estimate(Metric::Allocated, evidence.allocated),
             survivors: survivors.iter().map(|&samples| samples as f64 * weight).collect(),
             window,
-            slowing: growth.slowing,
+            slowing: is_slowing(&survivors),
             callers: Vec::new(),
         })
     }
 
-    /// How a site grew from `from` on; `None` if that is not certain.
-    fn growth_of(&self, evidence: &Evidence, from: u64) -> Option<Growing> {
+    /// Whether a site grew from `from` on; `None` if that is not certain.
+    fn grows(&self, evidence: &Evidence, from: u64) -> Option<()> {
         let mut series = vec![0_u64; self.growth.len()];
         for &path in &evidence.paths {
             for (sum, live) in series.iter_mut().zip(self.growth.series(path)) {
@@ -171,33 +171,40 @@ impl Aggregate {
             .take(3)
             .map(|third| third.iter().min().copied().unwrap_or(0) as f64)
             .collect();
-        let &[early, middle, late] = floors.as_slice() else { return None };
+        let (early, late) = (floors.first()?, floors.get(2)?);
         if gained < CERTAIN * noise || late - early < CERTAIN / 2.0 * (late + early).sqrt() {
             return None;
         }
-        let seconds = (self.end - since) as f64 / 1e6;
-        let kept = 0.5_f64.powi(self.level as i32);
-        let unit = self.scale.word_bytes / self.scale.rate / seconds;
-        let error = noise * ((1.0 - self.scale.rate * kept) / kept).sqrt();
-        let rate = Estimate {
-            bytes: gained * unit,
-            error: error * unit,
-            low: (gained - 1.96 * error).max(0.0) * unit,
-            high: (gained + 1.96 * error) * unit,
-        };
-        Some(Growing { rate, slowing: (late - middle) * 2.0 < middle - early })
+        Some(())
     }
-}
 
-struct Growing {
-    rate: Estimate,
-    slowing: bool,
+    /// What is kept of each second's allocations. The median of the windows,
+    /// since the youngest may still hold what is about to go; it has 1.25 times
+    /// the error of the mean.
+    fn kept_each_second(&self, survivors: &[u64], (from, to): (u64, u64)) -> Estimate {
+        let windows = survivors.len() as f64;
+        let mut ordered = survivors.to_vec();
+        ordered.sort_unstable();
+        let median = ordered.get(ordered.len() / 2).copied().unwrap_or(0) as f64;
+        let all = self.estimate(Metric::Live, (median * windows) as u64);
+        let seconds = (to - from) as f64 / 1e6;
+        let (bytes, error) = (all.bytes / seconds, 1.25 * all.error / seconds);
+        let reach = 1.96 * error;
+        Estimate { bytes, error, low: (bytes - reach).max(0.0), high: bytes + reach }
+    }
 }
 
 /// Samples of what was born from `since` on.
 fn sum(survivors: &[(u64, u64)], since: u64) -> u64 {
     let born_since = survivors.iter().filter(|&&(birth, _)| birth >= since);
     born_since.fold(0, |sum: u64, &(_, samples)| sum.saturating_add(samples))
+}
+
+/// Whether more of what is old is kept than of what is new.
+fn is_slowing(survivors: &[u64]) -> bool {
+    let (old, new) = survivors.split_at(survivors.len() / 2);
+    let mean = |part: &[u64]| part.iter().sum::<u64>() as f64 / part.len().max(1) as f64;
+    2.0 * mean(new) < mean(old)
 }
 
 /// The survivors of each window, if they are spread evenly enough: no window

@@ -4,9 +4,13 @@
 //! chosen for its noise has a bias. So every sample falls, by the toss of a
 //! coin, into one of two halves. Each half chooses a moment by its own noise and
 //! the other half, which knows nothing of that noise, says how large it was
-//! then. The sum of both answers is the estimate.
+//! then. The sum of both answers has no such bias, but half of the samples find
+//! a worse moment than all of them do, so it is too low where the live size
+//! wavers by as much as its noise. The estimate is the middle of the two, and
+//! its interval has room for both: with a clear peak they are the same, and
+//! `docs/statistics.md` shows what the interval is worth without one.
 
-use crate::estimate::{Estimate, Scale};
+use crate::estimate::{Estimate, Scale, Z95};
 use crate::live::scramble;
 
 /// One half's choice.
@@ -91,8 +95,8 @@ impl Peak {
         self.largest
     }
 
-    /// The estimate without the bias. Where nothing was left to chance there
-    /// is none.
+    /// The estimate: see the module. Where nothing was left to chance it is what
+    /// was found.
     pub(crate) fn estimate(&self, scale: &Scale) -> Estimate {
         let kept = 0.5_f64.powi(self.level as i32);
         let rate = scale.rate * kept;
@@ -100,10 +104,14 @@ impl Peak {
             return scale.thinned(self.largest, self.level);
         }
         let [first, second] = self.choices;
-        let count = (first.other + second.other) as f64 * kept;
+        let honest = (first.other as f64 + second.other as f64) * kept;
+        let middle = (honest + self.largest as f64 * kept) / 2.0;
         // Two halves of different moments do not share the words they saw.
         let shared = if first.time == second.time { rate } else { rate / 2.0 };
-        scale.with_variance(count, rate, 1.0 - shared)
+        let from = scale.with_variance(honest.min(middle), rate, 1.0 - shared);
+        let estimate = scale.with_variance(middle, rate, 1.0 - shared);
+        let error = estimate.error + (estimate.low - from.low) / 2.0 / Z95;
+        Estimate { low: from.low, error, ..estimate }
     }
 }
 

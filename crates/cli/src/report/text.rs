@@ -12,6 +12,7 @@ pub(crate) fn report(figures: &Figures, page: Page) -> String {
     let mut text = String::new();
     for (label, value) in totals(figures) {
         // Writing to a string does not fail.
+        let value = fit(&value, page.width.saturating_sub(13));
         let _ = writeln!(text, "{} {value}", page.strong(&format!("{label:<12}")));
     }
     let line = sparkline(&figures.timeline.most_live_bytes, page.width.min(100) - 13);
@@ -41,7 +42,7 @@ fn totals(figures: &Figures) -> Vec<(&'static str, String)> {
             format!("{} ± {}", short_duration(time.us), short_duration(time.error))
         }
         Some(time) => short_duration(time.us),
-        None => "more than the trace tells".to_owned(),
+        None => "(longer than the trace)".to_owned(),
     };
     let promotion = &totals.promotion;
     vec![

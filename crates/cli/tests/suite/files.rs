@@ -10,7 +10,8 @@ use heaptap_trace::Format;
 use crate::program::{Place, command, dump, heaptap, heaptap_reading};
 use crate::traces::workload;
 
-const READING: [&str; 5] = ["info", "dump", "dump --merge", "check", "check --strict"];
+const READING: [&str; 8] =
+    ["report", "leaks", "hot", "info", "dump", "dump --merge", "check", "check --strict"];
 const REWRITING: [&str; 4] =
     ["recode", "recode --format 2", "thin --rate 0.001 --seed 1", "anonymise"];
 

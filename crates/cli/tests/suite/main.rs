@@ -14,5 +14,6 @@ mod help;
 mod info;
 mod program;
 mod recode;
+mod report;
 mod thin;
 mod traces;

@@ -1,0 +1,101 @@
+//! Hot fragments, against a plain count over all stacks.
+
+use std::collections::HashSet;
+
+use heaptap_report::rows::By;
+use heaptap_report::{Depth, Hot, Metric, Options};
+use heaptap_trace::Code;
+use proptest::prelude::*;
+
+use crate::made::{CALLERS, Writer, gathered};
+
+fn hot(stacks: &[Vec<Code>], threshold: f64) -> Vec<Hot> {
+    let mut writer = Writer::new(1.0);
+    for (at, stack) in stacks.iter().enumerate() {
+        writer.alloc(at as u64, 0, 1, stack);
+    }
+    let options = Options { depth: Depth::Whole, ..Options::default() };
+    let (aggregate, table) = gathered(&writer.finish(), options);
+    aggregate.hot(&table, By::Function, Metric::Allocated, threshold)
+}
+
+/// The names of a stack's functions, the innermost first, recursion folded.
+fn names(stack: &[Code]) -> Vec<String> {
+    let mut names: Vec<String> =
+        stack.iter().rev().map(|code| format!("Caller.f{}", code - CALLERS)).collect();
+    names.dedup();
+    names
+}
+
+fn told(hot: &Hot) -> Vec<String> {
+    hot.sites.iter().map(|site| site.name.clone()).collect()
+}
+
+#[test]
+fn a_shared_middle_is_found_though_no_leaf_and_no_caller_is_hot() {
+    // Many callers lead through 1 → 2 → 3 to many leaves.
+    let stacks: Vec<Vec<Code>> = (0..1000)
+        .map(|turn| [100 + turn % 97, 1, 2, 3, 300 + turn % 89].map(|f| CALLERS + f).to_vec())
+        .collect();
+    let found = hot(&stacks, 0.05);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(told(&found[0]), ["Caller.f3", "Caller.f2", "Caller.f1"]);
+    assert_eq!((found[0].samples, found[0].own), (1000, 1000));
+}
+
+#[test]
+fn a_short_fragment_is_told_for_what_longer_ones_do_not_explain() {
+    let long = [1, 2, 3].map(|f| CALLERS + f).to_vec();
+    let stacks: Vec<Vec<Code>> = (0..1000)
+        .map(|turn| match turn % 10 {
+            0..5 => long.clone(),
+            _ => [500 + turn % 400, 2, 3].map(|f| CALLERS + f).to_vec(),
+        })
+        .collect();
+    let found: Vec<(Vec<String>, u64, u64)> =
+        hot(&stacks, 0.1).iter().map(|hot| (told(hot), hot.samples, hot.own)).collect();
+    let name = |numbers: &[u64]| numbers.iter().map(|n| format!("Caller.f{n}")).collect::<Vec<_>>();
+    assert_eq!(found, [(name(&[3, 2]), 1000, 500), (name(&[3, 2, 1]), 500, 500)]);
+}
+
+#[test]
+fn deep_recursion_is_one_function() {
+    let deep: Vec<Code> = [CALLERS + 1].into_iter().chain([CALLERS + 2; 5000]).collect();
+    let found = hot(&vec![deep; 20], 0.5);
+    assert_eq!(told(&found[0]), ["Caller.f2", "Caller.f1"]);
+}
+
+proptest! {
+    #[test]
+    fn weights_are_those_of_a_plain_count(
+        stacks in prop::collection::vec(prop::collection::vec(0..6_u64, 1..7), 1..120),
+        percent in 5..40_u64,
+    ) {
+        let stacks: Vec<Vec<Code>> =
+            stacks.into_iter().map(|stack| stack.into_iter().map(|f| CALLERS + f).collect()).collect();
+        let threshold = percent as f64 / 100.0;
+        let found = hot(&stacks, threshold);
+        let least = (stacks.len() as f64 * threshold).ceil() as u64;
+        let contains = |stack: &Vec<Code>, fragment: &[String]| {
+            names(stack).windows(fragment.len()).any(|run| run == fragment)
+        };
+        let mut seen = HashSet::new();
+        for hot in &found {
+            let fragment = told(hot);
+            let count = stacks.iter().filter(|stack| contains(stack, &fragment)).count();
+            prop_assert_eq!(hot.samples, count as u64, "{:?}", fragment);
+            prop_assert!(hot.own >= least && hot.own <= hot.samples);
+            prop_assert!(seen.insert(fragment), "told twice");
+        }
+        let own: u64 = found.iter().map(|hot| hot.own).sum();
+        prop_assert!(own <= stacks.len() as u64);
+        // What is in no fragment has no function that is hot by itself.
+        for function in 0..6_u64 {
+            let name = vec![format!("Caller.f{function}")];
+            let left = stacks.iter().filter(|stack| {
+                contains(stack, &name) && !found.iter().any(|hot| contains(stack, &told(hot)))
+            });
+            prop_assert!((left.count() as u64) < least, "{:?} is missing", name);
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Planted leaks are found, steady programs are left in peace.
+
+use heaptap_report::{Depth, Leaks, Options, Outlook};
+
+use crate::made::{Dice, Writer, gathered, stack};
+
+/// A minute, in microseconds.
+const MINUTE: u64 = 60_000_000;
+const SITES: u64 = 24;
+/// Sampled blocks in the minute: 500 a second.
+const BLOCKS: u64 = 30_000;
+const LEAKY: u64 = 17;
+
+/// What a site does with its blocks.
+#[derive(Clone, Copy, Debug)]
+enum Habit {
+    /// Most die young.
+    Scratch,
+    /// They live for a while.
+    Session,
+    /// They live until their phase ends.
+    Phase,
+    /// Filled in the first seconds, then kept.
+    Cache,
+    /// A new one replaces the oldest: lives as long as it takes.
+    Ring,
+}
+
+const HABITS: [Habit; 5] =
+    [Habit::Scratch, Habit::Session, Habit::Phase, Habit::Cache, Habit::Ring];
+
+/// A program of a minute; a site may keep all of the little it allocates.
+fn program(seed: u64, leak: Option<f64>) -> Vec<u8> {
+    println!("program of seed {seed}");
+    let mut dice = Dice::new(seed);
+    let habits: Vec<Habit> =
+        (0..SITES).map(|_| HABITS[dice.below(HABITS.len() as u64) as usize]).collect();
+    // The collector comes round every half second to every five.
+    let round = 500_000 + dice.below(4_500_000);
+    let phase = 3_000_000 + dice.below(9_000_000);
+    let mut writer = Writer::new(1e-4);
+    let mut due: std::collections::BTreeMap<u64, Vec<(u64, bool)>> = Default::default();
+    let mut now = 0;
+    for _ in 0..BLOCKS {
+        now += dice.wait(MINUTE as f64 / BLOCKS as f64);
+        while let Some(entry) = due.first_entry()
+            && *entry.key() <= now
+        {
+            let at = *entry.key();
+            for (id, dies) in entry.remove() {
+                if dies { writer.collect(at, id) } else { writer.promote(at, id) }
+            }
+        }
+        let leaks = leak.is_some_and(|share| dice.unit() < share);
+        let site = if leaks { LEAKY } else { dice.below(SITES) };
+        let id = writer.alloc(now, 1 + dice.below(30), 1, &stack(site));
+        if leaks {
+            due.entry(now + 5000).or_default().push((id, false));
+            continue;
+        }
+        let unreachable = match habits[site as usize] {
+            Habit::Scratch => Some(now + dice.wait(3000.0)),
+            Habit::Session => Some(now + dice.wait(2_000_000.0)),
+            Habit::Phase => Some((now / phase + 1) * phase),
+            Habit::Cache if now < MINUTE / 12 => None,
+            Habit::Cache => Some(now + 100),
+            Habit::Ring => Some(now + 1_500_000),
+        };
+        let minor = (now / 10_000 + 1) * 10_000;
+        match unreachable {
+            Some(at) if at < minor => due.entry(minor).or_default().push((id, true)),
+            _ => {
+                due.entry(minor).or_default().push((id, false));
+                if let Some(at) = unreachable {
+                    // What is found dead is swept at the end of that round.
+                    let swept = (at / round + 2) * round;
+                    due.entry(swept).or_default().push((id, true));
+                }
+            }
+        }
+    }
+    writer.finish()
+}
+
+fn leaks(trace: &[u8]) -> Leaks {
+    let options = Options { depth: Depth::Whole, growth: true, ..Options::default() };
+    let (aggregate, table) = gathered(trace, options);
+    aggregate.leaks(&table, 4)
+}
+
+#[test]
+fn a_leak_of_one_percent_is_found_in_its_first_minute_and_its_line_named() {
+    for seed in 0..30 {
+        let found = leaks(&program(seed, Some(0.01)));
+        assert_eq!(found.outlook, Outlook::Clear, "seed {seed}");
+        let lines: Vec<(&str, u32)> =
+            found.found.iter().map(|leak| (leak.site.file.as_str(), leak.site.line)).collect();
+        assert_eq!(lines, [("bin/site.ml", LEAKY as u32)], "seed {seed}");
+        let leak = &found.found[0];
+        assert!(!leak.slowing, "seed {seed}: {leak:?}");
+        assert_eq!(leak.callers[0].site.name, format!("Caller.f{}", LEAKY / 4));
+        // 1 % of 500 blocks a second, of a sample each: 5 × 8 bytes / 1e-4.
+        let (truth, growth) = (5.0 * 8.0 / 1e-4, leak.growth);
+        assert!((growth.bytes - truth).abs() < 5.0 * growth.error, "seed {seed}: {growth:?}");
+    }
+}
+
+#[test]
+fn steady_programs_have_no_leaks() {
+    for seed in 100..140 {
+        let found = leaks(&program(seed, None));
+        assert_eq!(found.outlook, Outlook::Clear, "seed {seed}");
+        assert!(found.found.is_empty(), "seed {seed}: {:?}", found.found);
+    }
+}
+
+#[test]
+fn where_nothing_old_is_collected_nothing_is_claimed() {
+    let mut writer = Writer::new(1e-4);
+    for turn in 0..5000_u64 {
+        let id = writer.alloc(turn * 10_000, 3, 1, &stack(turn % 5));
+        writer.promote(turn * 10_000, id);
+    }
+    assert_eq!(leaks(&writer.finish()).outlook, Outlook::RarelyCollected);
+    assert_eq!(leaks(&Writer::new(1e-4).finish()).outlook, Outlook::TooShort);
+}

@@ -1,0 +1,168 @@
+//! Made programs, and traces of them.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use heaptap_report::{Aggregate, Gather, Options};
+use heaptap_trace::{
+    Block, Code, Encoder, Format, Frames, Locate, Location, LocationList, LocationTable, Mode,
+    Reader, Source, TraceInfo,
+};
+use rand::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+pub(crate) const START: u64 = 1_600_000_000_000_000;
+
+/// A block of a made program.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Life {
+    /// Words, without the header.
+    pub(crate) length: u64,
+    pub(crate) site: u64,
+    /// Microseconds since the start.
+    pub(crate) born: u64,
+    pub(crate) promoted: Option<u64>,
+    pub(crate) dies: Option<u64>,
+}
+
+pub(crate) struct Dice(Xoshiro256PlusPlus);
+
+impl Dice {
+    pub(crate) fn new(seed: u64) -> Dice {
+        Dice(Xoshiro256PlusPlus::seed_from_u64(seed))
+    }
+
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
+        self.0.next_u64() % limit
+    }
+
+    pub(crate) fn unit(&mut self) -> f64 {
+        (self.0.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// Exponential, with this mean.
+    pub(crate) fn wait(&mut self, mean: f64) -> u64 {
+        (-(1.0 - self.unit()).ln() * mean) as u64
+    }
+
+    /// Words from one sample to the next: geometric.
+    fn gap(&mut self, rate: f64) -> u64 {
+        if rate >= 1.0 {
+            return 1;
+        }
+        1 + ((1.0 - self.unit()).ln() / (1.0 - rate).ln()) as u64
+    }
+}
+
+/// Codes of sites are their numbers from here on; their line is the number.
+pub(crate) const SITES: Code = 0x1000;
+pub(crate) const CALLERS: Code = 0x100_0000;
+const MAIN: Code = 0x10;
+
+struct Sources;
+
+impl Locate for Sources {
+    fn locate(&mut self, code: Code, list: &mut LocationList) {
+        let (file, name, line) = match code {
+            CALLERS.. => ("lib/caller.ml", format!("Caller.f{}", code - CALLERS), 7),
+            SITES.. => ("bin/site.ml", format!("Site.f{}", code - SITES), (code - SITES) as u32),
+            _ => ("bin/main.ml", "Main.main".to_owned(), 1),
+        };
+        let location = Location {
+            file: file.as_bytes(),
+            line: line.max(1),
+            start_char: 2,
+            end_char: 9,
+            definition: name.as_bytes(),
+        };
+        list.add(location);
+    }
+}
+
+/// The usual stack of a site.
+pub(crate) fn stack(site: u64) -> Vec<Code> {
+    vec![MAIN, CALLERS + site / 4, SITES + site]
+}
+
+pub(crate) fn info(rate: f64) -> TraceInfo {
+    TraceInfo {
+        sample_rate: rate,
+        word_size: 64,
+        executable: b"made".to_vec(),
+        host: Vec::new(),
+        runtime_params: Vec::new(),
+        pid: 1,
+        context: Vec::new(),
+        start_time: START,
+        domain: 0,
+    }
+}
+
+/// A trace being written.
+pub(crate) struct Writer(Encoder<Vec<u8>>);
+
+impl Writer {
+    pub(crate) fn new(rate: f64) -> Writer {
+        Writer(Encoder::new(Vec::new(), Format::V2, &info(rate)).unwrap())
+    }
+
+    pub(crate) fn alloc(&mut self, at: u64, length: u64, samples: u64, stack: &[Code]) -> u64 {
+        let block = Block { length, samples, source: Source::Minor };
+        self.0.alloc(0, START + at, block, Frames::Whole(stack), &mut Sources).unwrap()
+    }
+
+    pub(crate) fn promote(&mut self, at: u64, id: u64) {
+        self.0.promote(0, START + at, id, &mut Sources).unwrap();
+    }
+
+    pub(crate) fn collect(&mut self, at: u64, id: u64) {
+        self.0.collect(0, START + at, id, &mut Sources).unwrap();
+    }
+
+    pub(crate) fn finish(self) -> Vec<u8> {
+        self.0.finish(&mut Sources).unwrap()
+    }
+}
+
+/// The trace of a program, in the order of birth, at this rate.
+pub(crate) fn traced(program: &[Life], rate: f64, seed: u64) -> Vec<u8> {
+    let mut dice = Dice::new(seed);
+    let mut writer = Writer::new(rate);
+    let mut due: BinaryHeap<Reverse<(u64, bool, u64)>> = BinaryHeap::new();
+    let (mut words, mut next) = (0, dice.gap(rate));
+    let happen = |writer: &mut Writer, due: &mut BinaryHeap<_>, until: u64| {
+        while let Some(&Reverse((at, dies, id))) = due.peek()
+            && at <= until
+        {
+            due.pop();
+            if dies { writer.collect(at, id) } else { writer.promote(at, id) }
+        }
+    };
+    for life in program {
+        words += life.length + 1;
+        let mut samples = 0;
+        while next <= words {
+            samples += 1;
+            next += dice.gap(rate);
+        }
+        if samples == 0 {
+            continue;
+        }
+        happen(&mut writer, &mut due, life.born);
+        let id = writer.alloc(life.born, life.length, samples, &stack(life.site));
+        due.extend(life.promoted.map(|at| Reverse((at, false, id))));
+        due.extend(life.dies.map(|at| Reverse((at, true, id))));
+    }
+    happen(&mut writer, &mut due, u64::MAX);
+    writer.finish()
+}
+
+/// What is gathered from a trace, and its locations.
+pub(crate) fn gathered(trace: &[u8], options: Options) -> (Aggregate, LocationTable) {
+    let mut reader = Reader::from_slice(trace, Mode::Strict).unwrap();
+    let mut gather = Gather::new(reader.info(), options);
+    while let Some((event, table)) = reader.next_located().unwrap() {
+        gather.event(&event, table);
+    }
+    (gather.finish(), reader.into_locations())
+}

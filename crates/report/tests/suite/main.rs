@@ -1,0 +1,9 @@
+//! What the aggregation says of programs whose truth is known.
+//!
+//! [`made`] makes programs and samples them; every test prints its seeds.
+
+mod calibration;
+mod conservation;
+mod fragments;
+mod leaks;
+mod made;
