@@ -2,7 +2,7 @@
 //!
 //! The map:
 //!
-//! - One file for each verb: [`info`], [`dump`], [`check`], [`recode`], [`thin`],
+//! - One file for each verb: [`run`], [`info`], [`dump`], [`check`], [`recode`], [`thin`],
 //!   [`anonymise`], [`man`], [`completions`]. A verb is a `clap` struct with its
 //!   help, and a `run` that ends in an [`Ending`]. A further
 //!   verb is one more file and one more line in [`Verb`].
@@ -36,6 +36,7 @@ mod progress;
 mod recode;
 mod renumber;
 mod rewrite;
+mod run;
 mod thin;
 mod units;
 
@@ -45,11 +46,12 @@ use clap::{Parser, Subcommand};
 
 use crate::ending::{Ending, conclude, help_end};
 
-/// Look at, check and rewrite allocation traces in the memtrace format
+/// Take, look at, check and rewrite allocation traces in the memtrace format
 #[derive(Parser)]
 #[command(name = "heaptap", version, subcommand_required = true, arg_required_else_help = true)]
 #[command(after_help = help_end!(
-    "  heaptap info trace.ctf
+    "  heaptap run -o trace.ctf -- ocamlopt.opt -c large.ml
+  heaptap info trace.ctf
   heaptap dump trace.ctf | less -S
   heaptap check trace.ctf
   heaptap help dump"
@@ -62,6 +64,7 @@ struct Program {
 /// What the program can do.
 #[derive(Subcommand)]
 enum Verb {
+    Run(run::Run),
     Info(info::Info),
     Dump(dump::Dump),
     Check(check::Check),
@@ -76,6 +79,7 @@ enum Verb {
 impl Verb {
     fn run(&self) -> Ending {
         match self {
+            Verb::Run(verb) => verb.run(),
             Verb::Info(verb) => verb.run(),
             Verb::Dump(verb) => verb.run(),
             Verb::Check(verb) => verb.run(),

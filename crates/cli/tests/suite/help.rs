@@ -2,8 +2,8 @@
 
 use crate::program::{Place, heaptap};
 
-const VERBS: [&str; 8] =
-    ["info", "dump", "check", "recode", "thin", "anonymise", "man", "completions"];
+const VERBS: [&str; 9] =
+    ["run", "info", "dump", "check", "recode", "thin", "anonymise", "man", "completions"];
 
 #[test]
 fn every_verb_has_help_with_examples_and_exit_status() {
