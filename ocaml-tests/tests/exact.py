@@ -3,12 +3,15 @@
 from bench import equal, expect, family, scenario
 
 PROGRAMS = "young major marshalled bigarrays threads exceptions weak callbacks".split()
-# What these print depends on the time, or on the depth of the stack.
-BY_CHANCE = "signals overflow".split()
+# What these print depends on the time, or on the depth of the stack. Where the stack ends within an allocation, the
+# collector counts its words (6 at most, in 20 overflows), though the exception comes before there is a block.
+BY_CHANCE = {"signals": 0, "overflow": 20 * 6}
 
 
-def counted(bench, result, name="trace.ctf"):
-    """Compares the trace up to the marker of 777 words with the count printed."""
+def counted(bench, result, name="trace.ctf", never_made=0):
+    """Compares the trace up to the marker of 777 words with the count printed.
+
+    `never_made`: at most so many words were counted for blocks that were never made."""
     words = 0
     for alloc in bench.allocs(name):
         if alloc.source != "external":
@@ -16,7 +19,7 @@ def counted(bench, result, name="trace.ctf"):
         if alloc.length == 777:
             break
     wanted = int(next(line for line in result.out.splitlines() if line.startswith("counted ")).split()[1])
-    equal(words, wanted, "sampled words")
+    expect(wanted - never_made <= words <= wanted, f"sampled words: {words}, should be {wanted}")
 
 
 @family({name: (name,) for name in PROGRAMS})
@@ -24,10 +27,10 @@ def native(bench, program):
     counted(bench, bench.same(program))
 
 
-@family({name: (name,) for name in BY_CHANCE})
-def by_chance(bench, program):
+@family({name: (name, words) for name, words in BY_CHANCE.items()})
+def by_chance(bench, program, never_made):
     under = ["bash", "-c", 'ulimit -s 1024; exec "$@"', "-"]
-    counted(bench, bench.trace(program, under=under))
+    counted(bench, bench.trace(program, under=under), never_made=never_made)
 
 
 @family({name: (f"{name}.debug",) for name in PROGRAMS})

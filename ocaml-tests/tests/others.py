@@ -32,7 +32,8 @@ def ocamlopt_opt(bench, rate):
     expect(before == after, "it compiled something else when traced")
     if rate != 1:
         bench.babeltrace()
-    expect(rate < 1e-3 or any("Optmain" in frame for frame in bench.frames()), "no frames of the compiler")
+    if rate == 1e-3:
+        expect(any("Optmain" in frame for frame in bench.frames()), "no frames of the compiler")
 
 
 @scenario
@@ -42,7 +43,7 @@ def ocamlopt_opt_with_an_error(bench):
     bench.same(compiler, "-c", "wrong.ml", code=2, rate=1e-2)
 
 
-GRAMMAR = "%token <int> INT\n%token PLUS TIMES OPEN CLOSE EOF\n%left PLUS\n%left TIMES\n%start <int> main\n%%\n" \
+GRAMMAR = "%token <int> INT\n%token PLUS TIMES OPEN CLOSE EOF\n%left PLUS\n%left TIMES\n%start <int> main\n%type <int> expr\n%%\n" \
     "main: e = expr EOF { e }\nexpr: i = INT { i } | OPEN e = expr CLOSE { e }\n" \
     "| a = expr PLUS b = expr { a + b } | a = expr TIMES b = expr { a * b }\n"
 

@@ -1,1 +1,114 @@
-"""heaptap run."""
+"""`heaptap run`: one command, and the program does not notice."""
+
+import re
+import signal
+import subprocess
+
+from bench import equal, expect, family, scenario
+
+
+def run(bench, *arguments, **how):
+    env = {"HEAPTAP_LIBRARY": bench.library, **dict(how.pop("env", {}))}
+    return bench.run(bench.heaptap, "run", *arguments, env=env, **how)
+
+
+LINE = r"heaptap: \S*trace\.ctf: (\d+) samples, about (\d+) words ± [\d.]+% allocated, 0 dropped, [\d.]+ \w+\n"
+
+
+@scenario
+def traces(bench):
+    result = run(bench, "-o", "trace.ctf", "-r", "1", "--", bench.program("young"))
+    equal(result.out, bench.run("young").out, "what it printed")
+    found = re.fullmatch(LINE, result.err)
+    expect(found, f"said {result.err!r}")
+    bench.sound()
+    equal(int(found.group(1)), sum(alloc.samples for alloc in bench.allocs()), "samples")
+    equal(found.group(1), found.group(2), "words at rate 1")
+
+
+@scenario
+def the_same_seed_gives_the_same_samples(bench):
+    def samples(name, seed):
+        run(bench, "-o", name, "-r", "0.01", "--seed", seed, "--", bench.program("young"))
+        return [(alloc.id, alloc.length, alloc.samples, alloc.source) for alloc in bench.allocs(name)]
+
+    first = samples("a.ctf", 7)
+    expect(len(first) > 100, f"only {len(first)} samples")
+    equal(samples("b.ctf", 7) == first, True, "the same seed")
+    equal(samples("c.ctf", 8) == first, False, "another seed")
+
+
+@family({"exit": ("exit", 3), "exception": ("exception", 2), "kill": ("kill", -signal.SIGKILL)})
+def ends_as_the_program_does(bench, how, code):
+    result = run(bench, "-o", "trace.ctf", "-r", "1", "--", bench.program("endings"), how, code=code)
+    expect(("ended abruptly" in result.err) == (how == "kill"), f"said {result.err!r}")
+    bench.sound()
+
+
+@scenario
+def signals_pass_through(bench):
+    command = [bench.heaptap, "run", "-o", bench.path("trace.ctf"), "--", bench.program("endings"), "term"]
+    env = bench.environment({"HEAPTAP_LIBRARY": bench.library})
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env) as process:
+        equal(process.stdout.readline(), b"ready\n", "the program's first line")
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=20)
+    equal(process.returncode, -signal.SIGTERM, "how it ended")
+
+
+@scenario
+def follows_children(bench):
+    result = run(bench, "--follow", "-o", "f-%p.ctf", "-r", "1", "--", bench.program("endings"), "spawn", code=3)
+    equal(result.err.count(" samples, about "), 2, "lines")
+    equal(len(list(bench.directory.glob("f-*.ctf"))), 2, "files")
+    result = run(bench, "--follow", "-o", "f.ctf", "--", bench.program("endings"), "spawn", code=2)
+    expect("%p" in result.err, f"said {result.err!r}")
+
+
+@scenario
+def through_a_script(bench):
+    result = run(bench, "-o", "trace.ctf", "--", "sh", "-c", f"{bench.program('young')}; exit 4", code=4)
+    expect(re.fullmatch(LINE, result.err), f"said {result.err!r}")
+
+
+@scenario
+def not_ocaml(bench):
+    result = run(bench, "-o", "trace.ctf", "--", "sh", "-c", "echo hello; exit 6", code=6)
+    equal(result.out, "hello\n", "what it printed")
+    expect("not an OCaml program" in result.err, f"said {result.err!r}")
+
+
+@scenario
+def static(bench):
+    (bench.directory / "static.c").write_text("int main(void) { return 9; }\n")
+    bench.run("gcc", "-static", "static.c", "-o", "static")
+    result = run(bench, "--", "./static", code=9)
+    expect("statically linked" in result.err, f"said {result.err!r}")
+
+
+@scenario
+def an_unknown_runtime(bench):
+    """Looks like OCaml, and is not: it runs untouched."""
+    (bench.directory / "fake.c").write_text(
+        "void *Caml_state; int caml_memprof_main_ctx; void caml_alloc_shr(void) {}\nint main(void) { return 8; }\n")
+    bench.run("gcc", "-rdynamic", "fake.c", "-o", "fake")
+    result = run(bench, "-o", "trace.ctf", "--", "./fake", code=8)
+    expect("its runtime has no usable caml_memprof_track_young" in result.err, f"said {result.err!r}")
+
+
+@family({"5_3": ("caml_memprof_set_trigger", "OCaml 5.3"), "5_1": ("caml_domain_spawn", "5.0 to 5.2"),
+         "4_11": ("caml_memprof_track_young", "4.10 or 4.11"), "4_08": ("caml_main", "older than")})
+def another_version(bench, symbol, says):
+    (bench.directory / "other.c").write_text(
+        f"void caml_alloc_shr(void) {{}}\nvoid {symbol}(void) {{}}\nint main(void) {{ return 0; }}\n")
+    bench.run("gcc", "-rdynamic", "other.c", "-o", "other")
+    result = run(bench, "-o", "trace.ctf", "--", "./other")
+    expect(says in result.err, f"said {result.err!r}")
+
+
+@scenario
+def nothing_to_run(bench):
+    result = run(bench, "--", "/no/such/program", code=2)
+    expect("/no/such/program" in result.err, f"said {result.err!r}")
+    result = bench.run(bench.heaptap, "run", "--", "true", env={"HEAPTAP_LIBRARY": "/no/such/library.so"}, code=2)
+    expect("HEAPTAP_LIBRARY" in result.err, f"said {result.err!r}")

@@ -2,7 +2,7 @@
 //!
 //! The map:
 //!
-//! - One file for each verb: [`report`], [`leaks`], [`hot`], [`diff`], [`info`], [`dump`], [`check`], [`recode`], [`thin`],
+//! - One file for each verb: [`run`], [`report`], [`leaks`], [`hot`], [`diff`], [`info`], [`dump`], [`check`], [`recode`], [`thin`],
 //!   [`anonymise`], [`man`], [`completions`]. A verb is a `clap` struct with its
 //!   help, and a `run` that ends in an [`Ending`]. A further
 //!   verb is one more file and one more line in [`Verb`].
@@ -44,6 +44,7 @@ mod recode;
 mod renumber;
 mod report;
 mod rewrite;
+mod run;
 mod selecting;
 mod thin;
 mod units;
@@ -54,11 +55,12 @@ use clap::{Parser, Subcommand};
 
 use crate::ending::{Ending, conclude, help_end};
 
-/// Look at, check and rewrite allocation traces in the memtrace format
+/// Take, look at, check and rewrite allocation traces in the memtrace format
 #[derive(Parser)]
 #[command(name = "heaptap", version, subcommand_required = true, arg_required_else_help = true)]
 #[command(after_help = help_end!(
-    "  heaptap report trace.ctf
+    "  heaptap run -o trace.ctf -- ocamlopt.opt -c large.ml
+  heaptap report trace.ctf
   heaptap info trace.ctf
   heaptap dump trace.ctf | less -S
   heaptap check trace.ctf
@@ -72,6 +74,7 @@ struct Program {
 /// What the program can do.
 #[derive(Subcommand)]
 enum Verb {
+    Run(run::Run),
     Report(report::Report),
     Leaks(leaks::Leaks),
     Hot(hot::Hot),
@@ -90,6 +93,7 @@ enum Verb {
 impl Verb {
     fn run(&self) -> Ending {
         match self {
+            Verb::Run(verb) => verb.run(),
             Verb::Report(verb) => verb.run(),
             Verb::Leaks(verb) => verb.run(),
             Verb::Hot(verb) => verb.run(),

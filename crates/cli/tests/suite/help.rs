@@ -2,7 +2,8 @@
 
 use crate::program::{Place, heaptap};
 
-const VERBS: [&str; 12] = [
+const VERBS: [&str; 13] = [
+    "run",
     "report",
     "leaks",
     "hot",
