@@ -37,6 +37,7 @@
 //! does not unwind into the host, needs less than 2 KiB of stack and makes no
 //! system call, except to wait for the writer when that has fallen behind.
 
+#![allow(rustdoc::private_intra_doc_links, reason = "this is the map of the private rooms")]
 #![cfg_attr(loom, allow(dead_code, unused_imports, reason = "most of what uses them is not built"))]
 
 // With `--cfg loom` the queue is built of loom's types, for tests of its own;
