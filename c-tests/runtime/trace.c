@@ -151,11 +151,23 @@ void rt_trace_mutator_end(rt_mutator *m, rt_mutator *heir) {
   m->tap = NULL;
 }
 
+/* Interning takes a lock. Names are literals, so an address stands for one; each is interned once. */
+static uint32_t label_of(const char *name) {
+  enum { KNOWN = 8 };
+  static _Thread_local struct { heaptap_tracer *tracer; const char *name; uint32_t label; } known[KNOWN];
+  size_t i = 0;
+  while (i < KNOWN && known[i].tracer == tracer && known[i].name != name) i++;
+  if (i == KNOWN) i = 0;
+  if (known[i].tracer != tracer || known[i].name != name) {
+    uint32_t label = 0; /* no label */
+    heaptap_label_intern(tracer, name, &label);
+    known[i].tracer = tracer, known[i].name = name, known[i].label = label;
+  }
+  return known[i].label;
+}
+
 void rt_trace_label(rt_mutator *m, const char *name) {
-  if (m->tap == NULL) return;
-  uint32_t label = 0; /* no label */
-  if (name != NULL) heaptap_label_intern(tracer, name, &label);
-  heaptap_mutator_label(m->tap, label);
+  if (m->tap != NULL) heaptap_mutator_label(m->tap, name == NULL ? 0 : label_of(name));
 }
 
 /* --- Allocation ------------------------------------------------------------------------ */
