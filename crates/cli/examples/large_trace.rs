@@ -1,12 +1,13 @@
 //! Writes a trace of any size, to measure the tools with:
 //!
 //! ```text
-//! cargo run --release -p heaptap-cli --example large_trace -- OUT MEBIBYTES [DOMAINS]
+//! cargo run --release -p heaptap-cli --example large_trace -- OUT MEBIBYTES [DOMAINS [LIVE]]
 //! /usr/bin/time -v heaptap info OUT
 //! ```
 //!
 //! The workload looks like a real one: stacks of 20 to 150 frames that mostly
-//! stay the same, short blocks, half of which are promoted, all of which die.
+//! stay the same, short blocks, half of which are promoted, all of which die
+//! when so many (50,000 if not said) younger ones are alive in their domain.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -68,11 +69,14 @@ struct Mutator {
     stack: Vec<Code>,
     young: VecDeque<u64>,
     old: VecDeque<u64>,
+    /// How many are old at most.
+    live: usize,
 }
 
 impl Mutator {
-    fn new(number: u16) -> Self {
-        Mutator { number, stack: Vec::new(), young: VecDeque::new(), old: VecDeque::new() }
+    fn new(number: u16, live: usize) -> Self {
+        let (young, old) = (VecDeque::new(), VecDeque::new());
+        Mutator { number, stack: Vec::new(), young, old, live }
     }
 
     /// Returns from some functions and calls others.
@@ -104,7 +108,7 @@ impl Mutator {
                 }
             }
         }
-        while self.old.len() > 50_000 {
+        while self.old.len() > self.live {
             if let Some(id) = self.old.pop_front() {
                 encoder.collect(self.number, time, id, &mut Sources)?;
             }
@@ -116,10 +120,11 @@ impl Mutator {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [path, mebibytes, rest @ ..] = arguments.as_slice() else {
-        return Err("usage: large_trace OUT MEBIBYTES [DOMAINS]".into());
+        return Err("usage: large_trace OUT MEBIBYTES [DOMAINS [LIVE]]".into());
     };
     let goal = mebibytes.parse::<u64>()? << 20;
     let domains = rest.first().map_or(Ok(1), |count| count.parse::<u16>())?;
+    let live = rest.get(1).map_or(Ok(50_000), |count| count.parse::<usize>())?;
     let info = TraceInfo {
         sample_rate: 1e-4,
         word_size: 64,
@@ -134,7 +139,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let format = if domains > 1 { Format::V3 } else { Format::V2 };
     let mut bytes = Counted { out: BufWriter::new(File::create(path)?), bytes: 0 };
     let mut encoder = Encoder::new(&mut bytes, format, &info)?;
-    let mut mutators: Vec<Mutator> = (0..domains).map(Mutator::new).collect();
+    let mut mutators: Vec<Mutator> =
+        (0..domains).map(|number| Mutator::new(number, live)).collect();
     let mut dice = Dice(1);
     let mut time = info.start_time;
     // An event takes about this much; the size need not be exact.

@@ -2,7 +2,8 @@
 //!
 //! The map:
 //!
-//! - One file for each verb: [`run`], [`report`], [`leaks`], [`hot`], [`diff`], [`info`], [`dump`], [`check`], [`recode`], [`thin`],
+//! - One file for each verb: [`run`], [`report`], [`leaks`], [`hot`], [`diff`],
+//!   [`export`], [`info`], [`dump`], [`check`], [`recode`], [`thin`],
 //!   [`anonymise`], [`man`], [`completions`]. A verb is a `clap` struct with its
 //!   help, and a `run` that ends in an [`Ending`]. A further
 //!   verb is one more file and one more line in [`Verb`].
@@ -28,6 +29,7 @@ mod diff;
 mod dump;
 mod ending;
 mod escape;
+mod export;
 mod gathering;
 mod hot;
 mod info;
@@ -79,6 +81,7 @@ enum Verb {
     Leaks(leaks::Leaks),
     Hot(hot::Hot),
     Diff(diff::Diff),
+    Export(export::Export),
     Info(info::Info),
     Dump(dump::Dump),
     Check(check::Check),
@@ -98,6 +101,7 @@ impl Verb {
             Verb::Leaks(verb) => verb.run(),
             Verb::Hot(verb) => verb.run(),
             Verb::Diff(verb) => verb.run(),
+            Verb::Export(verb) => verb.run(),
             Verb::Info(verb) => verb.run(),
             Verb::Dump(verb) => verb.run(),
             Verb::Check(verb) => verb.run(),

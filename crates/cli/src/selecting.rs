@@ -26,11 +26,11 @@ pub(crate) struct Selecting {
 
     /// Only blocks allocated from this time on, counted from the start: 90s, 1.5min
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
-    from: Option<u64>,
+    since: Option<u64>,
 
     /// Only blocks allocated up to this time
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
-    to: Option<u64>,
+    until: Option<u64>,
 
     /// Only blocks of at least this size, headers not counted: 4096, 64KiB, 1MiB
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
@@ -65,7 +65,7 @@ impl Selecting {
             include: patterns("--filter", &self.filter)?,
             exclude: patterns("--exclude", &self.exclude)?,
             labels: patterns("--label", &self.label)?,
-            time: span(self.from, self.to, "--from", "--to")?,
+            time: span(self.since, self.until, "--since", "--until")?,
             size: span(self.min_size, self.max_size, "--min-size", "--max-size")?,
             lifetime: span(
                 self.min_lifetime,
@@ -81,8 +81,8 @@ impl Selecting {
     pub(crate) fn is_all(&self) -> bool {
         let patterns = self.filter.len() + self.exclude.len() + self.label.len();
         let spans = [
-            self.from,
-            self.to,
+            self.since,
+            self.until,
             self.min_size,
             self.max_size,
             self.min_lifetime,

@@ -59,6 +59,7 @@ pub struct Aggregate {
     pub(crate) promoted: u64,
     pub(crate) level: u32,
     pub(crate) at_level: u32,
+    pub(crate) cluster: f64,
     pub(crate) peak: Peak,
     pub(crate) timeline: Timeline,
     pub(crate) lifetimes: Lifetimes,
@@ -98,7 +99,7 @@ impl Aggregate {
             Metric::Peak => self.peak.level(),
             Metric::At => self.at_level,
         };
-        self.scale.thinned(samples, level)
+        self.scale.thinned(samples, level, self.cluster)
     }
 
     /// The samples of a metric over all paths.
@@ -112,7 +113,7 @@ impl Aggregate {
     /// The peak live size, corrected for having been chosen for its size, and not
     /// below what is alive at the end.
     pub fn peak(&self) -> Estimate {
-        let peak = self.peak.estimate(&self.scale);
+        let peak = self.peak.estimate(&self.scale, self.cluster);
         let end = self.estimate(Metric::Live, self.peak.live());
         if end.bytes > peak.bytes { end } else { peak }
     }
@@ -143,7 +144,7 @@ impl Aggregate {
         &self.timeline
     }
 
-    /// One in 2^level objects was followed.
+    /// One in 2^level objects was followed, large ones apart.
     pub fn thinning(&self) -> u32 {
         self.level
     }

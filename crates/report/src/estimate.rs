@@ -33,25 +33,21 @@ pub struct Estimate {
 impl Scale {
     /// The bytes that so many samples stand for.
     pub fn bytes(&self, samples: u64) -> Estimate {
-        self.of(samples as f64, self.rate)
+        self.with_variance(samples as f64, 1.0 - self.rate)
     }
 
     /// The same for samples of which only one in 2^`level` objects was followed,
-    /// and counted 2^`level` times.
-    pub fn thinned(&self, samples: u64, level: u32) -> Estimate {
-        let kept = 0.5_f64.powi(level as i32);
-        self.of(samples as f64 * kept, self.rate * kept)
+    /// and counted 2^`level` times. `cluster` is how many samples the object of a
+    /// sample has, on average: they come and go together.
+    pub fn thinned(&self, samples: u64, level: u32, cluster: f64) -> Estimate {
+        let spread = 1.0 - self.rate + thinning_spread(level, cluster);
+        self.with_variance(samples as f64, spread)
     }
 
-    /// From a count at a rate. The interval is the score interval, which holds
-    /// what it promises from a few samples on.
-    fn of(&self, count: f64, rate: f64) -> Estimate {
-        self.with_variance(count, rate, 1.0 - rate)
-    }
-
-    /// The same where a sample's variance is `spread`, not `1 − rate`.
-    pub(crate) fn with_variance(&self, count: f64, rate: f64, spread: f64) -> Estimate {
-        let unit = self.word_bytes / rate;
+    /// From a count in which each sample has the variance `spread`. The interval
+    /// is the score interval, which holds what it promises from a few samples on.
+    pub(crate) fn with_variance(&self, count: f64, spread: f64) -> Estimate {
+        let unit = self.word_bytes / self.rate;
         let middle = count + Z95 * Z95 * spread / 2.0;
         let half = Z95 * (count * spread + Z95 * Z95 * spread * spread / 4.0).sqrt();
         Estimate {
@@ -61,6 +57,11 @@ impl Scale {
             high: (middle + half) * unit,
         }
     }
+}
+
+/// What thinning adds to a sample's variance.
+pub(crate) fn thinning_spread(level: u32, cluster: f64) -> f64 {
+    cluster * (2_f64.powi(level as i32) - 1.0)
 }
 
 impl Estimate {
@@ -115,8 +116,11 @@ mod tests {
     #[test]
     fn thinning_keeps_the_estimate_and_widens_the_error() {
         let scale = Scale { rate: 1e-4, word_bytes: 8.0 };
-        let (whole, thin) = (scale.bytes(4096), scale.thinned(4096, 2));
+        let (whole, thin) = (scale.bytes(4096), scale.thinned(4096, 2, 1.0));
         assert_eq!(whole.bytes, thin.bytes);
         assert!((thin.error / whole.error - 2.0).abs() < 1e-3);
+        // Objects of three samples: as if there were a third of them.
+        let clustered = scale.thinned(4096, 2, 3.0);
+        assert!((clustered.error / whole.error - 10_f64.sqrt()).abs() < 1e-3);
     }
 }

@@ -72,6 +72,9 @@ pub struct Gather {
     growth: Growth,
     at_is_due: bool,
     at_level: u32,
+    /// How many samples a sample's object has, on average over samples: objects
+    /// that are dropped together make more noise than samples alone.
+    cluster: f64,
     allocated: u64,
     young: u64,
     promoted: u64,
@@ -107,6 +110,7 @@ impl Gather {
             lifetimes: Lifetimes::new(),
             growth: Growth::new(),
             at_level: 0,
+            cluster: 1.0,
             allocated: 0,
             young: 0,
             promoted: 0,
@@ -185,7 +189,7 @@ impl Gather {
         if self.live.is_full() {
             self.thin();
         }
-        if self.live.follows(allocation.id) {
+        if self.live.follows(allocation.id, samples) {
             self.born(time, path, allocation, samples);
         }
     }
@@ -236,31 +240,32 @@ impl Gather {
     fn born(&mut self, time: u64, path: u32, allocation: &Allocation<'_>, samples: u64) {
         let (id, old) = (allocation.id, allocation.source != Source::Minor);
         let object = Object::new(time, path, samples, old);
-        let (samples, level) = (object.samples(), self.live.level());
+        let samples = object.samples();
+        let level = self.live.level_of(samples);
         self.live.insert(id, object);
         let counts = &mut self.paths.counts[path as usize];
         counts.settle(self.peak.number());
         counts.live = counts.live.wrapping_add(samples << level);
         let half = first_half(id, samples);
-        self.peak.add(samples << level, half << level, time, level);
+        self.peak.add(samples << level, half << level, time, self.live.level());
         self.note_time(time);
     }
 
     fn promote(&mut self, id: u64) {
-        let level = self.live.level();
         if let Some(object) = self.live.get_mut(id)
             && object.promote()
         {
-            let samples = object.samples() << level;
-            let counts = &mut self.paths.counts[object.path() as usize];
+            let (samples, path) = (object.samples(), object.path());
+            let samples = samples << self.live.level_of(samples);
+            let counts = &mut self.paths.counts[path as usize];
             counts.promoted = counts.promoted.saturating_add(samples);
             self.promoted = self.promoted.saturating_add(samples);
         }
     }
 
     fn collect(&mut self, time: u64, id: u64) {
-        let level = self.live.level();
         let Some(object) = self.live.remove(id) else { return };
+        let level = self.live.level_of(object.samples());
         let (samples, lifetime) = (object.samples(), time.saturating_sub(object.time()));
         let counts = &mut self.paths.counts[object.path() as usize];
         counts.settle(self.peak.number());
@@ -290,8 +295,13 @@ impl Gather {
             counts.live = 0;
         }
         let (mut all, mut halves) = (0_u64, 0_u64);
-        let level = self.live.level();
+        let (mut thinned, mut squares) = (0.0, 0.0);
         for (id, object) in self.live.iter() {
+            let level = self.live.level_of(object.samples());
+            if level > 0 {
+                thinned += object.samples() as f64;
+                squares += (object.samples() as f64).powi(2);
+            }
             let samples = object.samples() << level;
             let counts = &mut self.paths.counts[object.path() as usize];
             counts.live = counts.live.wrapping_add(samples);
@@ -299,6 +309,7 @@ impl Gather {
             halves = (first_half(id, object.samples()) << level).wrapping_add(halves);
         }
         self.peak.recount(all, halves);
+        self.cluster = if thinned > 0.0 { squares / thinned } else { 1.0 };
     }
 
     /// Too many paths.
@@ -316,9 +327,9 @@ impl Gather {
             self.note_live();
         }
         self.paths.settle(self.peak.number());
-        let level = self.live.level();
         let mut survivors = Vec::new();
         for (_, object) in self.live.iter() {
+            let level = self.live.level_of(object.samples());
             self.lifetimes.survived(object.samples() << level);
             if self.options.growth {
                 survivors.push((object.path(), object.time(), object.samples() << level));
@@ -331,7 +342,8 @@ impl Gather {
             allocated: self.allocated,
             young: self.young,
             promoted: self.promoted,
-            level,
+            level: self.live.level(),
+            cluster: self.cluster,
             at_level: self.at_level,
             peak: self.peak,
             timeline: self.timeline,
@@ -353,3 +365,6 @@ fn common_prefix(last: &[Code], codes: &[Code], stated: usize) -> usize {
     }
     last.iter().zip(codes).take_while(|(last, code)| last == code).count()
 }
+
+#[cfg(test)]
+mod tests;

@@ -39,7 +39,7 @@ mod select;
 mod timeline;
 
 pub use aggregate::{Aggregate, Frame, Metric, PathRef};
-pub use callers::Caller;
+pub use callers::{Caller, Stacks};
 pub use diff::{Change, changes, distance};
 pub use estimate::{Estimate, Scale, Share};
 pub use gather::{Depth, Gather, Options};

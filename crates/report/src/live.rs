@@ -3,8 +3,9 @@
 //! An object takes 24 bytes. When there are [`MOST`], every second object, by a
 //! hash of its id, is no longer followed, and those that are count twice: the
 //! estimates stay unbiased, and with millions of objects left their error grows
-//! by less than anybody can see. So a heap of any size can be followed in about
-//! 170 MB, the growing of the table included.
+//! by less than anybody can see. Objects of thousands of samples, each of which
+//! matters, are followed all the same. So a heap of any size can be followed in
+//! about 170 MB, the growing of the table included.
 
 use hashbrown::HashMap;
 
@@ -14,6 +15,10 @@ pub(crate) const MOST: usize = (1 << 22) / 8 * 7;
 /// No block has more samples: 512 GiB at rate 1. Sums of any number of such
 /// blocks that can be followed fit 64 bits.
 pub(crate) const MOST_SAMPLES: u64 = 1 << 36;
+
+/// From so many samples on an object is large, at level 0; twice as many at each
+/// further level.
+const LARGE: u64 = 4096;
 
 const FIELD: u64 = (1 << 48) - 1;
 
@@ -81,14 +86,19 @@ impl Live {
         Live { objects: HashMap::new(), most, level: 0 }
     }
 
-    /// One in 2^level objects is followed.
+    /// One in 2^level objects is followed, unless they are large.
     pub(crate) fn level(&self) -> u32 {
         self.level
     }
 
+    /// What the samples of an object of this size stand for: 2 to this power.
+    pub(crate) fn level_of(&self, samples: u64) -> u32 {
+        if is_large(samples, self.level) { 0 } else { self.level }
+    }
+
     /// Whether the object is one of those that are followed.
-    pub(crate) fn follows(&self, id: u64) -> bool {
-        follows(id, self.level)
+    pub(crate) fn follows(&self, id: u64, samples: u64) -> bool {
+        is_large(samples, self.level) || follows(id, self.level)
     }
 
     /// Takes an object that is followed.
@@ -104,7 +114,7 @@ impl Live {
     pub(crate) fn thin(&mut self) {
         self.level += 1;
         let level = self.level;
-        self.objects.retain(|&id, _| follows(id, level));
+        self.objects.retain(|&id, object| is_large(object.samples(), level) || follows(id, level));
     }
 
     pub(crate) fn get_mut(&mut self, id: u64) -> Option<&mut Object> {
@@ -125,6 +135,10 @@ impl Live {
             object.set_path(moved[object.path() as usize]);
         }
     }
+}
+
+fn is_large(samples: u64, level: u32) -> bool {
+    samples >> level.min(63) >= LARGE
 }
 
 fn follows(id: u64, level: u32) -> bool {
@@ -168,7 +182,8 @@ mod tests {
             let (kept, expected) = (live.objects.len() as f64, 10_000.0 / f64::from(1 << level));
             // Five standard deviations.
             assert!((kept - expected).abs() < 5.0 * expected.sqrt(), "{kept} at level {level}");
-            assert!(live.iter().all(|(id, _)| live.follows(id)));
+            assert!(live.iter().all(|(id, _)| live.follows(id, 1)));
+            assert!(live.follows(u64::MAX, LARGE << level));
         }
     }
 }

@@ -10,7 +10,7 @@
 //! its interval has room for both: with a clear peak they are the same, and
 //! `docs/statistics.md` shows what the interval is worth without one.
 
-use crate::estimate::{Estimate, Scale, Z95};
+use crate::estimate::{Estimate, Scale, Z95, thinning_spread};
 use crate::live::scramble;
 
 /// One half's choice.
@@ -97,19 +97,18 @@ impl Peak {
 
     /// The estimate: see the module. Where nothing was left to chance it is what
     /// was found.
-    pub(crate) fn estimate(&self, scale: &Scale) -> Estimate {
-        let kept = 0.5_f64.powi(self.level as i32);
-        let rate = scale.rate * kept;
-        if rate >= 1.0 {
-            return scale.thinned(self.largest, self.level);
+    pub(crate) fn estimate(&self, scale: &Scale, cluster: f64) -> Estimate {
+        if scale.rate >= 1.0 {
+            return scale.thinned(self.largest, self.level, cluster);
         }
         let [first, second] = self.choices;
-        let honest = (first.other as f64 + second.other as f64) * kept;
-        let middle = (honest + self.largest as f64 * kept) / 2.0;
+        let honest = first.other as f64 + second.other as f64;
+        let middle = f64::midpoint(honest, self.largest as f64);
         // Two halves of different moments do not share the words they saw.
-        let shared = if first.time == second.time { rate } else { rate / 2.0 };
-        let from = scale.with_variance(honest.min(middle), rate, 1.0 - shared);
-        let estimate = scale.with_variance(middle, rate, 1.0 - shared);
+        let shared = if first.time == second.time { scale.rate } else { scale.rate / 2.0 };
+        let spread = 1.0 - shared + thinning_spread(self.level, cluster);
+        let from = scale.with_variance(honest.min(middle), spread);
+        let estimate = scale.with_variance(middle, spread);
         let error = estimate.error + (estimate.low - from.low) / 2.0 / Z95;
         Estimate { low: from.low, error, ..estimate }
     }
@@ -173,9 +172,9 @@ mod tests {
         peak.remove(25, 12);
         peak.add(3, 1, 4, 0);
         assert_eq!((peak.largest(), peak.time(), peak.live()), (30, 2, 8));
-        let exact = peak.estimate(&Scale { rate: 1.0, word_bytes: 8.0 });
+        let exact = peak.estimate(&Scale { rate: 1.0, word_bytes: 8.0 }, 1.0);
         assert_eq!((exact.bytes, exact.error), (240.0, 0.0));
-        let sampled = peak.estimate(&Scale { rate: 0.1, word_bytes: 8.0 });
+        let sampled = peak.estimate(&Scale { rate: 0.1, word_bytes: 8.0 }, 1.0);
         assert!((sampled.bytes - 2400.0).abs() < 1e-9);
     }
 }

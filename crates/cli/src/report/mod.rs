@@ -49,7 +49,7 @@ pub(crate) struct Report {
     selecting: Selecting,
 
     /// Show who calls, so many levels up
-    #[arg(long, value_name = "LEVELS", num_args = 0..=1, default_missing_value = "3")]
+    #[arg(long, value_name = "LEVELS")]
     callers: Option<usize>,
 
     /// How many rows; 0 for all

@@ -2,12 +2,13 @@
 
 use crate::program::{Place, heaptap};
 
-const VERBS: [&str; 13] = [
+const VERBS: [&str; 14] = [
     "run",
     "report",
     "leaks",
     "hot",
     "diff",
+    "export",
     "info",
     "dump",
     "check",

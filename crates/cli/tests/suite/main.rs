@@ -9,6 +9,7 @@ mod check;
 mod damage;
 mod domains;
 mod dump;
+mod export;
 mod files;
 mod help;
 mod info;

@@ -168,7 +168,7 @@ fn options_select_blocks() {
     let long = samples("--min-lifetime 1ms");
     assert!(long > large / 2 && long < large);
     assert_eq!(long + samples("--max-lifetime 999us"), all);
-    assert_eq!(samples("--from 50ms") + samples("--to 49999us"), all);
+    assert_eq!(samples("--since 50ms") + samples("--until 49999us"), all);
     assert_eq!(samples("--domain 0"), all);
     assert_eq!(samples("--domain 1"), 0);
     assert_eq!(samples("--label anything"), 0);
@@ -201,8 +201,9 @@ fn wrong_uses_are_answered_with_what_is_right() {
         let run = heaptap(&format!("report {option} list(map"), &[&path]);
         run.says(2, &[option, "list(map", "not a regular expression", "backslash"]);
     }
-    heaptap("report --from 2s --to 1s", &[&path]).says(2, &["--from is beyond --to", "exchange"]);
-    heaptap("report --from yesterday", &[&path]).says(2, &["give a number and a unit", "10ms"]);
+    heaptap("report --since 2s --until 1s", &[&path])
+        .says(2, &["--since is beyond --until", "exchange"]);
+    heaptap("report --since yesterday", &[&path]).says(2, &["give a number and a unit", "10ms"]);
     heaptap("report --min-size big", &[&path]).says(2, &["give a number of bytes", "64KiB"]);
     heaptap("report --by colour", &[&path]).says(2, &["function", "module"]);
     heaptap("report --json --csv", &[&path]).says(2, &["cannot be used with"]);

@@ -1,0 +1,142 @@
+//! `heaptap export`: the call paths of a trace, for other tools.
+//!
+//! One file for each format. They all write what is in [`Exported`], so a further
+//! format is one more file and one more line in [`Format`].
+
+mod dhat;
+mod firefox;
+mod folded;
+mod pprof;
+mod speedscope;
+
+use std::io::{IsTerminal as _, Write, stdout};
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum, ValueHint};
+use heaptap_report::rows::By;
+use heaptap_report::{Aggregate, Counts, Depth, Metric, Options, Stacks};
+use heaptap_trace::TraceInfo;
+
+use crate::ending::{Ending, Failure, help_end};
+use crate::gathering::Gathered;
+use crate::output::{Output, print};
+use crate::selecting::Selecting;
+
+/// Write what a trace says in the format of another tool
+///
+/// Sizes are estimates in bytes, headers of blocks included.
+#[derive(Args)]
+#[command(after_help = help_end!(
+    "  heaptap export trace.ctf --to folded | flamegraph.pl > flames.svg
+  heaptap export trace.ctf --to pprof -o trace.pb && go tool pprof -http : trace.pb
+  heaptap export trace.ctf --to speedscope -o trace.speedscope.json"
+))]
+pub(crate) struct Export {
+    /// The trace, or `-` for standard input
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    file: PathBuf,
+
+    /// The format
+    #[arg(long, value_enum)]
+    to: Format,
+
+    /// Where to write it; standard output if not given
+    #[arg(short, long, value_name = "OUT", value_hint = ValueHint::FilePath)]
+    output: Option<PathBuf>,
+
+    /// What `folded`, which has one number for each stack, measures
+    #[arg(long, value_enum, default_value_t = Measure::Allocated)]
+    metric: Measure,
+
+    #[command(flatten)]
+    selecting: Selecting,
+}
+
+/// What a further tool reads.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// One line for each stack, for flamegraph.pl, inferno and others
+    Folded,
+    /// For `go tool pprof`
+    Pprof,
+    /// For profiler.firefox.com
+    Firefox,
+    /// For valgrind's `dh_view.html`
+    Dhat,
+    /// For speedscope.app
+    Speedscope,
+}
+
+/// What is measured.
+#[derive(Clone, Copy, ValueEnum)]
+enum Measure {
+    /// All that was allocated
+    Allocated,
+    /// What survived a minor collection
+    Promoted,
+    /// What was alive when the most was
+    Peak,
+    /// What was alive at the end
+    Live,
+}
+
+/// What all formats are made from.
+struct Exported<'a> {
+    aggregate: &'a Aggregate,
+    info: &'a TraceInfo,
+    stacks: Stacks,
+    metric: Metric,
+}
+
+impl Exported<'_> {
+    /// Bytes of a metric.
+    fn bytes(&self, metric: Metric, counts: &Counts) -> f64 {
+        self.aggregate.estimate(metric, metric.samples(counts)).bytes
+    }
+
+    fn program(&self) -> String {
+        String::from_utf8_lossy(&self.info.executable).into_owned()
+    }
+}
+
+impl Export {
+    pub(crate) fn run(&self) -> Ending {
+        let options = Options {
+            selection: self.selecting.selection()?,
+            depth: Depth::Whole,
+            ..Options::default()
+        };
+        if self.to == Format::Pprof && self.output.is_none() && stdout().is_terminal() {
+            let message = "standard output is a terminal, and pprof is binary; name a file with -o";
+            return Err(Failure::Trouble(message.into()));
+        }
+        let out = self.output.as_deref().map(Output::create).transpose()?;
+        let gathered = Gathered::read(&self.file, options)?;
+        let exported = Exported {
+            aggregate: &gathered.aggregate,
+            info: gathered.info(),
+            stacks: gathered.aggregate.stacks(gathered.locations(), By::Location),
+            metric: match self.metric {
+                Measure::Allocated => Metric::Allocated,
+                Measure::Promoted => Metric::Promoted,
+                Measure::Peak => Metric::Peak,
+                Measure::Live => Metric::Live,
+            },
+        };
+        let bytes = match self.to {
+            Format::Folded => folded::write(&exported),
+            Format::Pprof => pprof::write(&exported),
+            Format::Firefox => firefox::write(&exported),
+            Format::Dhat => dhat::write(&exported),
+            Format::Speedscope => speedscope::write(&exported),
+        };
+        match out {
+            Some(mut out) => {
+                out.write_all(&bytes).map_err(|error| Failure::writing(out.name(), &error))?;
+                out.complete()?;
+            }
+            None => print(&bytes)?,
+        }
+        Ok(gathered.verdict())
+    }
+}

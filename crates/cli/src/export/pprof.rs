@@ -1,0 +1,167 @@
+//! The format of pprof: a `Profile` message of its `profile.proto`, not
+//! compressed, which pprof reads as well.
+
+use std::collections::HashMap;
+
+use heaptap_report::Metric;
+use prost::Message;
+
+use super::Exported;
+
+/// The messages of `profile.proto`, as far as they are used here.
+mod proto {
+    use prost::Message;
+
+    #[derive(Clone, PartialEq, Message)]
+    pub(super) struct Profile {
+        #[prost(message, repeated, tag = "1")]
+        pub(super) sample_type: Vec<ValueType>,
+        #[prost(message, repeated, tag = "2")]
+        pub(super) sample: Vec<Sample>,
+        #[prost(message, repeated, tag = "4")]
+        pub(super) location: Vec<Location>,
+        #[prost(message, repeated, tag = "5")]
+        pub(super) function: Vec<Function>,
+        #[prost(string, repeated, tag = "6")]
+        pub(super) string_table: Vec<String>,
+        #[prost(int64, tag = "9")]
+        pub(super) time_nanos: i64,
+        #[prost(int64, tag = "10")]
+        pub(super) duration_nanos: i64,
+        #[prost(message, optional, tag = "11")]
+        pub(super) period_type: Option<ValueType>,
+        #[prost(int64, tag = "12")]
+        pub(super) period: i64,
+        #[prost(int64, tag = "14")]
+        pub(super) default_sample_type: i64,
+    }
+
+    #[derive(Clone, PartialEq, Message)]
+    pub(super) struct ValueType {
+        #[prost(int64, tag = "1")]
+        pub(super) r#type: i64,
+        #[prost(int64, tag = "2")]
+        pub(super) unit: i64,
+    }
+
+    #[derive(Clone, PartialEq, Message)]
+    pub(super) struct Sample {
+        #[prost(uint64, repeated, tag = "1")]
+        pub(super) location_id: Vec<u64>,
+        #[prost(int64, repeated, tag = "2")]
+        pub(super) value: Vec<i64>,
+    }
+
+    #[derive(Clone, PartialEq, Message)]
+    pub(super) struct Location {
+        #[prost(uint64, tag = "1")]
+        pub(super) id: u64,
+        #[prost(message, repeated, tag = "4")]
+        pub(super) line: Vec<Line>,
+    }
+
+    #[derive(Clone, PartialEq, Message)]
+    pub(super) struct Line {
+        #[prost(uint64, tag = "1")]
+        pub(super) function_id: u64,
+        #[prost(int64, tag = "2")]
+        pub(super) line: i64,
+    }
+
+    #[derive(Clone, PartialEq, Message)]
+    pub(super) struct Function {
+        #[prost(uint64, tag = "1")]
+        pub(super) id: u64,
+        #[prost(int64, tag = "2")]
+        pub(super) name: i64,
+        #[prost(int64, tag = "3")]
+        pub(super) system_name: i64,
+        #[prost(int64, tag = "4")]
+        pub(super) filename: i64,
+    }
+}
+
+use proto::{Function, Line, Location, Profile, Sample, ValueType};
+
+/// Strings, each once. The first is empty.
+#[derive(Default)]
+struct Strings {
+    list: Vec<String>,
+    numbers: HashMap<String, i64>,
+}
+
+impl Strings {
+    fn number(&mut self, text: &str) -> i64 {
+        if let Some(&number) = self.numbers.get(text) {
+            return number;
+        }
+        let number = self.list.len() as i64;
+        self.list.push(text.to_owned());
+        self.numbers.insert(text.to_owned(), number);
+        number
+    }
+}
+
+/// What each stack has a value of; the last is shown first.
+const SPACES: [(&str, Metric); 4] = [
+    ("promoted_space", Metric::Promoted),
+    ("peak_space", Metric::Peak),
+    ("inuse_space", Metric::Live),
+    ("alloc_space", Metric::Allocated),
+];
+
+pub(super) fn write(exported: &Exported<'_>) -> Vec<u8> {
+    let mut strings = Strings::default();
+    strings.number("");
+    let mut value_type = |name: &str, unit: &str| ValueType {
+        r#type: strings.number(name),
+        unit: strings.number(unit),
+    };
+    let mut sample_type = vec![value_type("alloc_objects", "count")];
+    sample_type.extend(SPACES.map(|(name, _)| value_type(name, "bytes")));
+    let period_type = Some(value_type("space", "bytes"));
+    let mut functions: HashMap<(&str, &str), u64> = HashMap::new();
+    let (mut location, mut function) = (Vec::new(), Vec::new());
+    for (place, site) in exported.stacks.sites.iter().enumerate() {
+        let function_id = *functions.entry((&site.name, &site.file)).or_insert_with(|| {
+            let id = function.len() as u64 + 1;
+            let name = strings.number(&site.name);
+            let filename = strings.number(&site.file);
+            function.push(Function { id, name, system_name: name, filename });
+            id
+        });
+        let line = vec![Line { function_id, line: i64::from(site.line) }];
+        location.push(Location { id: place as u64 + 1, line });
+    }
+    let sample = exported.stacks.stacks.iter().map(|(sites, counts)| {
+        let mut value = vec![counts.blocks.round() as i64];
+        value.extend(SPACES.map(|(_, metric)| exported.bytes(metric, counts).round() as i64));
+        Sample { location_id: sites.iter().map(|&site| u64::from(site) + 1).collect(), value }
+    });
+    let scale = exported.aggregate.scale();
+    let profile = Profile {
+        sample_type,
+        sample: sample.collect(),
+        location,
+        function,
+        time_nanos: exported.info.start_time.saturating_mul(1000) as i64,
+        duration_nanos: exported.aggregate.duration().saturating_mul(1000) as i64,
+        period_type,
+        period: (scale.word_bytes / scale.rate).round() as i64,
+        default_sample_type: strings.number("alloc_space"),
+        string_table: strings.list,
+    };
+    profile.encode_to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_are_numbered_once() {
+        let mut strings = Strings::default();
+        assert_eq!([strings.number(""), strings.number("a"), strings.number("")], [0, 1, 0]);
+        assert_eq!(strings.list, ["", "a"]);
+    }
+}

@@ -1,0 +1,210 @@
+//! `heaptap export`: every format by its own rules, with the trace's totals.
+
+use std::fs;
+use std::path::Path;
+
+use heaptap_trace::Format;
+use prost::Message;
+use serde_json::Value;
+
+use crate::program::{Place, heaptap};
+use crate::traces::{real, workload};
+
+const FORMATS: [&str; 5] = ["folded", "pprof", "firefox", "dhat", "speedscope"];
+
+fn exported(path: &Path, format: &str) -> Vec<u8> {
+    let run = heaptap(&format!("export --to {format}"), &[path]);
+    assert_eq!(run.status, 0, "{}", run.err);
+    run.out
+}
+
+fn json(path: &Path, format: &str) -> Value {
+    serde_json::from_slice(&exported(path, format)).unwrap()
+}
+
+/// Bytes that `report` has for a metric.
+fn reported(path: &Path, metric: &str) -> f64 {
+    let text = heaptap(&format!("report --json --metric {metric}"), &[path]).text(0);
+    let report: Value = serde_json::from_str(&text).unwrap();
+    report["table"]["total"]["bytes"].as_f64().unwrap()
+}
+
+fn sum(values: &Value, field: &str) -> f64 {
+    values.as_array().unwrap().iter().map(|value| value[field].as_f64().unwrap()).sum()
+}
+
+/// Each path is rounded to a byte.
+#[track_caller]
+fn assert_close(found: f64, expected: f64) {
+    assert!((found - expected).abs() <= 1e-3 * expected + 100.0, "{found} for {expected}");
+}
+
+fn each_trace(check: impl Fn(&Path)) {
+    let place = Place::new();
+    check(&place.file("trace.ctf", &workload(Format::V3, 2, 3000, 80)));
+    if let Some(path) = real("ocamlopt.v2.ctf") {
+        check(&path);
+    }
+}
+
+#[test]
+fn folded_stacks_have_the_bytes_of_each_metric() {
+    each_trace(|path| {
+        for metric in ["allocated", "promoted", "peak", "live"] {
+            let text = heaptap(&format!("export --to folded --metric {metric}"), &[path]).text(0);
+            let bytes = text.lines().map(|line| {
+                let (frames, bytes) = line.rsplit_once(' ').unwrap();
+                assert!(frames.split(';').all(|frame| !frame.is_empty()), "{line}");
+                bytes.parse::<f64>().unwrap()
+            });
+            assert_close(bytes.sum(), reported(path, metric));
+        }
+    });
+}
+
+#[test]
+fn speedscope_has_a_profile_for_each_metric() {
+    each_trace(|path| {
+        let file = json(path, "speedscope");
+        assert_eq!(file["$schema"], "https://www.speedscope.app/file-format-schema.json");
+        let frames = file["shared"]["frames"].as_array().unwrap().len() as u64;
+        let metrics = ["allocated", "peak", "live", "promoted"];
+        for (profile, metric) in file["profiles"].as_array().unwrap().iter().zip(metrics) {
+            assert_eq!((&profile["type"], &profile["unit"]), (&"sampled".into(), &"bytes".into()));
+            let samples = profile["samples"].as_array().unwrap();
+            let weights = profile["weights"].as_array().unwrap();
+            assert_eq!(samples.len(), weights.len());
+            let numbers = samples.iter().flat_map(|stack| stack.as_array().unwrap());
+            assert!(numbers.into_iter().all(|number| number.as_u64().unwrap() < frames));
+            let bytes: f64 = weights.iter().map(|weight| weight.as_f64().unwrap()).sum();
+            assert_close(bytes, reported(path, metric));
+            assert_close(profile["endValue"].as_f64().unwrap(), bytes);
+        }
+    });
+}
+
+#[test]
+fn dhat_has_what_its_viewer_asks_for() {
+    each_trace(|path| {
+        let file = json(path, "dhat");
+        assert_eq!((&file["dhatFileVersion"], &file["bklt"]), (&2.into(), &true.into()));
+        for field in ["mode", "verb", "tu", "Mtu", "cmd"] {
+            assert!(file[field].is_string(), "{field}");
+        }
+        for field in ["pid", "te", "tg", "tuth"] {
+            assert!(file[field].is_u64(), "{field}");
+        }
+        let (points, frames) = (&file["pps"], file["ftbl"].as_array().unwrap());
+        assert_eq!(frames[0], "[root]");
+        for point in points.as_array().unwrap() {
+            for field in ["tb", "tbk", "tl", "mb", "mbk", "gb", "gbk", "eb", "ebk"] {
+                assert!(point[field].is_u64(), "{field}: {point}");
+            }
+            let stack = point["fs"].as_array().unwrap();
+            let known = |frame: &Value| (1..frames.len() as u64).contains(&frame.as_u64().unwrap());
+            assert!(!stack.is_empty() && stack.iter().all(known), "{point}");
+        }
+        assert_close(sum(points, "tb"), reported(path, "allocated"));
+        assert_close(sum(points, "gb"), reported(path, "peak"));
+        assert_close(sum(points, "eb"), reported(path, "live"));
+    });
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Profile {
+    #[prost(message, repeated, tag = "1")]
+    sample_type: Vec<ValueType>,
+    #[prost(message, repeated, tag = "2")]
+    sample: Vec<Sample>,
+    #[prost(message, repeated, tag = "4")]
+    location: Vec<Numbered>,
+    #[prost(string, repeated, tag = "6")]
+    string_table: Vec<String>,
+    #[prost(int64, tag = "12")]
+    period: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct ValueType {
+    #[prost(int64, tag = "1")]
+    name: i64,
+    #[prost(int64, tag = "2")]
+    unit: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Sample {
+    #[prost(uint64, repeated, tag = "1")]
+    location_id: Vec<u64>,
+    #[prost(int64, repeated, tag = "2")]
+    value: Vec<i64>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Numbered {
+    #[prost(uint64, tag = "1")]
+    id: u64,
+}
+
+#[test]
+fn pprof_has_objects_and_spaces() {
+    each_trace(|path| {
+        let profile = Profile::decode(exported(path, "pprof").as_slice()).unwrap();
+        let text = |number: i64| profile.string_table[usize::try_from(number).unwrap()].as_str();
+        assert_eq!(text(0), "");
+        let names: Vec<&str> = profile.sample_type.iter().map(|kind| text(kind.name)).collect();
+        let known = ["alloc_objects", "promoted_space", "peak_space", "inuse_space", "alloc_space"];
+        assert_eq!(names, known);
+        assert_eq!(text(profile.sample_type[4].unit), "bytes");
+        let ids: std::collections::HashSet<u64> = profile.location.iter().map(|l| l.id).collect();
+        assert!(!ids.contains(&0) && ids.len() == profile.location.len());
+        let stacks = profile.sample.iter().flat_map(|sample| &sample.location_id);
+        assert!(stacks.into_iter().all(|id| ids.contains(id)));
+        for (place, metric) in [(1, "promoted"), (2, "peak"), (3, "live"), (4, "allocated")] {
+            let bytes: i64 = profile.sample.iter().map(|sample| sample.value[place]).sum();
+            assert_close(bytes as f64, reported(path, metric));
+        }
+        assert!(profile.period > 0);
+    });
+}
+
+#[test]
+fn firefox_has_allocations_and_the_live_size_over_time() {
+    each_trace(|path| {
+        let file = json(path, "firefox");
+        assert!(file["meta"]["preprocessedProfileVersion"].as_u64().unwrap() > 40);
+        let allocations = &file["threads"][0]["nativeAllocations"];
+        let weights = allocations["weight"].as_array().unwrap();
+        let (mut allocated, mut balance) = (0.0, 0.0);
+        for weight in weights {
+            let bytes = weight.as_f64().unwrap();
+            allocated += bytes.max(0.0);
+            balance += bytes;
+        }
+        assert_close(allocated, reported(path, "allocated"));
+        assert_close(balance, reported(path, "live"));
+        let counter = &file["counters"][0]["samples"];
+        let live: f64 =
+            counter["count"].as_array().unwrap().iter().map(|step| step.as_f64().unwrap()).sum();
+        assert_close(live, reported(path, "live"));
+    });
+}
+
+#[test]
+fn exports_go_to_files_and_wrong_uses_are_answered() {
+    let place = Place::new();
+    let path = place.file("trace.ctf", &workload(Format::V2, 1, 500, 81));
+    let out = place.path("out");
+    for format in FORMATS {
+        let call = format!("export --to {format} -o {}", out.display());
+        assert_eq!(heaptap(&call, &[&path]).text(0), "");
+        assert_eq!(fs::read(&out).unwrap(), exported(&path, format), "{format}");
+        let nowhere = format!("export --to {format} -o {}/no/where", place.path("").display());
+        heaptap(&nowhere, &[&path]).says(2, &["no such directory", "make it first"]);
+        heaptap(&format!("export --to {format}"), &[&place.path("none")])
+            .says(2, &["no such file", "check the path"]);
+    }
+    heaptap("export --to xml", &[&path]).says(2, &["folded", "pprof", "speedscope"]);
+    heaptap("export", &[&path]).says(2, &["--to"]);
+    heaptap("export --to folded --filter (", &[&path]).says(2, &["not a regular expression"]);
+}

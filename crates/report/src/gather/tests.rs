@@ -1,0 +1,91 @@
+//! Bounds on memory cost precision, not truth.
+
+use heaptap_trace::{Backtrace, Event};
+
+use super::*;
+use crate::aggregate::Metric;
+use crate::live::scramble;
+use crate::rows::By;
+
+const RATE: f64 = 0.01;
+
+fn info() -> TraceInfo {
+    TraceInfo {
+        sample_rate: RATE,
+        word_size: 64,
+        executable: Vec::new(),
+        host: Vec::new(),
+        runtime_params: Vec::new(),
+        pid: 1,
+        context: Vec::new(),
+        start_time: 0,
+        domain: 0,
+    }
+}
+
+/// A program of many stacks, of whose blocks half stay.
+fn run(mut gather: Gather) -> Aggregate {
+    let table = LocationTable::default();
+    for id in 0..40_000_u64 {
+        let dice = scramble(id);
+        let frames = [1, 10 + dice % 3000, 5000 + id % 7];
+        let backtrace = Backtrace { frames: &frames, common_prefix: 0, new: &frames };
+        let samples = 1 + id % 3;
+        let allocation = Allocation { id, length: 9, samples, source: Source::Minor, backtrace };
+        let mut happen = |what| gather.event(&Event { time: id, domain: 0, what }, &table);
+        happen(Happening::Alloc(allocation));
+        if id % 2 == 0 {
+            happen(Happening::Promote(id));
+        } else {
+            happen(Happening::Collect(id));
+        }
+    }
+    gather.finish()
+}
+
+fn options() -> Options {
+    Options { depth: Depth::Whole, growth: true, ..Options::default() }
+}
+
+#[test]
+fn a_thinned_heap_has_the_same_size_within_its_error() {
+    let whole = run(Gather::new(&info(), options()));
+    let thin = run(Gather::bounded(&info(), options(), 1000, usize::MAX));
+    assert_eq!(whole.thinning(), 0);
+    assert!(thin.thinning() >= 4, "thinned {} times", thin.thinning());
+    assert_eq!(thin.total(Metric::Allocated), whole.total(Metric::Allocated));
+    for metric in [Metric::Live, Metric::Peak, Metric::Promoted] {
+        let (exact, rough) = (whole.total(metric), thin.total(metric));
+        let (exact, rough) = (whole.estimate(metric, exact), thin.estimate(metric, rough));
+        assert!(rough.error > 2.0 * exact.error, "{metric:?}");
+        // Four standard errors.
+        let apart = (rough.bytes - exact.bytes).abs();
+        assert!(apart < 4.0 * rough.error, "{metric:?}: {rough:?} for {exact:?}");
+    }
+}
+
+#[test]
+fn a_pruned_tree_has_the_same_sites_and_totals() {
+    let whole = run(Gather::new(&info(), options()));
+    let pruned = run(Gather::bounded(&info(), options(), live::MOST, 2000));
+    assert!(pruned.nodes() <= 2010 && pruned.missing_from_paths() > 0);
+    let table = LocationTable::default();
+    let rows = |aggregate: &Aggregate, metric| -> Vec<u64> {
+        let rows = aggregate.rows(&table, By::Location, metric);
+        rows.iter().map(|row| metric.samples(&row.counts)).collect()
+    };
+    for metric in [Metric::Allocated, Metric::Live, Metric::Peak, Metric::Promoted] {
+        assert_eq!(rows(&pruned, metric), rows(&whole, metric), "{metric:?}");
+        assert_eq!(pruned.total(metric), whole.total(metric));
+    }
+    assert_eq!(pruned.peak_samples(), pruned.total(Metric::Peak));
+}
+
+#[test]
+fn what_the_file_states_of_a_prefix_is_checked() {
+    assert_eq!(common_prefix(&[1, 2, 3], &[1, 2, 4], 2), 2);
+    // Something was lost in between.
+    assert_eq!(common_prefix(&[1, 5, 3], &[1, 2, 3], 3), 1);
+    assert_eq!(common_prefix(&[1], &[1, 2, 3], 9), 1);
+    assert_eq!(common_prefix(&[], &[1], 1), 0);
+}
