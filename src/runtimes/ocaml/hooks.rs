@@ -53,6 +53,15 @@ pub(super) fn replacements(runtime: &Runtime) -> [Replacement; FUNCTIONS.len()] 
     })
 }
 
+/// The word in front of a block.
+///
+/// # Safety
+/// A block of the runtime's is there.
+unsafe fn header(block: usize) -> usize {
+    // SAFETY: the caller's promise.
+    unsafe { ((block - WORD) as *const usize).read() }
+}
+
 // --- Allocations ---
 
 /// A sample falls on what has just been allocated in the young heap: one block,
@@ -88,8 +97,8 @@ extern "C" fn track_young(wosize: usize, _from_ocaml: c_int, count: c_int, lengt
 
 /// A block was allocated in the major heap (`runtime/memory.c`).
 extern "C" fn track_major(block: usize) {
-    // SAFETY: the header in front of a block.
-    let header = unsafe { (block as *const usize).sub(1).read() };
+    // SAFETY: a block.
+    let header = unsafe { header(block) };
     count(Source::Major, block, words(header), Some(Followed::Major));
 }
 
@@ -171,13 +180,12 @@ extern "C" fn renew_young_sample() {
 /// address.
 extern "C" fn after_minor_collection() {
     let fate = |block: usize| {
-        let block = block as *const usize;
         // SAFETY: a young block, whose memory is not used again yet.
-        if unsafe { block.sub(1).read() } != 0 {
+        if unsafe { header(block) } != 0 {
             return Fate::Dead;
         }
         // SAFETY: as above; every block has a field.
-        Fate::Promoted(unsafe { block.read() })
+        Fate::Promoted(unsafe { (block as *const usize).read() })
     };
     // SAFETY: a hook. If tracing is over there is nothing to follow.
     unsafe { on_own_stack(|host| _ = host.mutator.sweep_young(fate)) };
@@ -187,7 +195,7 @@ extern "C" fn after_minor_collection() {
 extern "C" fn after_marking() {
     let fate = |block: usize| {
         // SAFETY: a major block that was alive before this cycle, not swept yet.
-        let header = unsafe { (block as *const usize).sub(1).read() };
+        let header = unsafe { header(block) };
         if is_white(header) { Fate::Dead } else { Fate::Alive(block) }
     };
     // SAFETY: a hook.

@@ -148,7 +148,7 @@ impl Host {
         // SAFETY: `Caml_state`, which is set before any hook is called.
         let state = unsafe { self.state.read() };
         // SAFETY: a word of the state.
-        unsafe { state.add(index).read() }
+        unsafe { state.wrapping_add(index).read() }
     }
 
     /// `young_ptr`

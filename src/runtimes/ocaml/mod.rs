@@ -13,6 +13,7 @@
 //! - `patch`: the jumps.
 //! - `hooks`: what is jumped to; `host`: the state behind them; `own_stack`: the
 //!   stack they run on, since OCaml's may be nearly used up.
+//! - `bytecode`: what offsets in bytecode mean.
 //! - `walkers`: how the stack is walked.
 //! - `frames`: the frame tables, also those of plugins loaded later.
 //! - `environment`: what the program's children are to inherit; `report`: what
@@ -24,6 +25,7 @@
 //! Hooks run under the runtime's master lock, one at a time, whatever thread
 //! they are on, so that one mutator is enough.
 
+mod bytecode;
 mod environment;
 mod frames;
 mod hooks;
@@ -84,7 +86,8 @@ pub(super) fn attach() {
     let options = Options {
         header_words: 1,
         one_mutator: true,
-        parts_have_places: true,
+        parts_have_places: layout.native,
+        locate: if layout.native { None } else { bytecode::locator() },
         runtime_params: environment::runtime_params(),
         ..Options::new(Vec::new(), Rate::DEFAULT)
     };

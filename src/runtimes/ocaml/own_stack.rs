@@ -73,10 +73,9 @@ mod tests {
         extern "C" fn deep(result: *mut c_void) {
             let large = std::hint::black_box([1u8; 100_000]);
             let here = &raw const large as usize;
+            let sum = large.iter().map(|&byte| usize::from(byte)).sum();
             // SAFETY: two words of the test.
-            unsafe {
-                result.cast::<[usize; 2]>().write([here, large.iter().map(|&b| b as usize).sum()])
-            };
+            unsafe { result.cast::<[usize; 2]>().write([here, sum]) };
         }
         let stack = OwnStack::new().unwrap();
         for _ in 0..2 {

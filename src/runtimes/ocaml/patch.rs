@@ -214,7 +214,7 @@ mod tests {
         for (offset, code) in [(0, &body[..]), (64, &LANDING), (68, &body[..])] {
             // SAFETY: within the page.
             unsafe {
-                ptr::copy_nonoverlapping(code.as_ptr(), (page + offset) as *mut u8, code.len())
+                ptr::copy_nonoverlapping(code.as_ptr(), (page + offset) as *mut u8, code.len());
             };
         }
         protect(page, PAGE, libc::PROT_READ | libc::PROT_EXEC).unwrap();

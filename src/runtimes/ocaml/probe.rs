@@ -36,8 +36,10 @@ pub(super) fn layout(runtime: &Runtime) -> Result<Layout, Refusal> {
     }
     let trigger = runtime.young_trigger as *mut usize;
     let something_to_do = runtime.something_to_do as *mut libc::c_int;
-    // SAFETY: variables of the runtime, of at least these sizes.
-    let before = unsafe { (trigger.read(), something_to_do.read()) };
+    // SAFETY: a variable of the runtime, of at least this size.
+    let trigger_before = unsafe { trigger.read() };
+    // SAFETY: as above.
+    let something_before = unsafe { something_to_do.read() };
     let lent: Vec<AtomicUsize> = (0..LENT_WORDS).map(mark).map(AtomicUsize::new).collect();
     // SAFETY: as above. No other thread runs OCaml before `main`.
     unsafe { state.write(lent.as_ptr().cast::<usize>().cast_mut()) };
@@ -45,9 +47,9 @@ pub(super) fn layout(runtime: &Runtime) -> Result<Layout, Refusal> {
     // SAFETY: as above, here and below.
     unsafe { state.write(std::ptr::null_mut()) };
     // SAFETY: as above.
-    unsafe { trigger.write(before.0) };
+    unsafe { trigger.write(trigger_before) };
     // SAFETY: as above.
-    unsafe { something_to_do.write(before.1) };
+    unsafe { something_to_do.write(something_before) };
     let mut layout = seen?;
     match (runtime.frame_tables, &runtime.c_call) {
         (Some(_), Some(call)) => check_entry_to_c(call, layout)?,

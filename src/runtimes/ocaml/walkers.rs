@@ -30,7 +30,7 @@ fn word(state: usize, index: usize) -> usize {
     // SAFETY: `Caml_state`, which is set before anything is allocated.
     let state = unsafe { (state as *const *const usize).read() };
     // SAFETY: a word of the state.
-    unsafe { state.add(index).read() }
+    unsafe { state.wrapping_add(index).read() }
 }
 
 /// Where the innermost OCaml frame is: `caml_collect_current_callstack` in
@@ -97,7 +97,7 @@ impl Bytecode {
             if sp == trap && value & 1 == 0 {
                 // SAFETY: the word behind a handler's address is the distance
                 // to the next, as an OCaml integer of words.
-                let next = unsafe { trap.add(1).read() };
+                let next = unsafe { trap.wrapping_add(1).read() };
                 trap = trap.wrapping_offset(next as isize >> 1);
             } else if value & 1 == 0 && value.wrapping_sub(start) < size {
                 if let Some(place) = room.get_mut(depth) {

@@ -1,0 +1,117 @@
+//! Where places in bytecode come from: the executable's debug section.
+//!
+//! The runtime's own decoder allocates in the heap, so we read the file
+//! ourselves. On the writer thread, when the first place is asked for; nothing
+//! in the file is trusted.
+
+mod events;
+mod marshal;
+
+use std::ffi::{CStr, OsStr, c_char};
+use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use heaptap_trace::{Location, LocationList};
+
+use super::symbols;
+use crate::tracer::Locator;
+use events::Events;
+
+/// More than any program's debug section.
+const LARGEST: u64 = 1 << 30;
+
+/// Explains the codes of bytecode frames: one more than the offset.
+pub(super) fn locator() -> Option<Locator> {
+    // `char_os * caml_exe_name`, `runtime/startup_aux.c`: set before any code
+    // runs.
+    let name = symbols::lookup(c"caml_exe_name")?.address;
+    let events: OnceLock<Option<Events>> = OnceLock::new();
+    Some(Arc::new(move |code, list: &mut LocationList| {
+        let Some(events) = events.get_or_init(|| read(name)) else { return };
+        let Some(event) = code.checked_sub(1).and_then(|offset| events.find(offset)) else {
+            return;
+        };
+        list.add(Location {
+            file: &event.file,
+            line: event.line,
+            start_char: event.start_char,
+            end_char: event.end_char,
+            definition: &event.definition,
+        });
+    }))
+}
+
+fn read(name: usize) -> Option<Events> {
+    // SAFETY: the runtime's variable.
+    let name = unsafe { (name as *const *const c_char).read() };
+    if name.is_null() {
+        return None;
+    }
+    // SAFETY: the runtime's string, which stays.
+    let name = unsafe { CStr::from_ptr(name) };
+    let file = File::open(Path::new(OsStr::from_bytes(name.to_bytes()))).ok()?;
+    Events::parse(&debug_section(&file)?)
+}
+
+/// The section `DBUG` of a bytecode executable (`runtime/caml/exec.h`): at the
+/// file's end the number of sections and a magic number, before it the sections'
+/// names and lengths, before those the sections.
+fn debug_section(file: &File) -> Option<Vec<u8>> {
+    const TRAILER: u64 = 16;
+    let length = file.metadata().ok()?.len();
+    let mut trailer = [0; TRAILER as usize];
+    file.read_exact_at(&mut trailer, length.checked_sub(TRAILER)?).ok()?;
+    if !trailer.get(4..)?.starts_with(b"Caml1999X") {
+        return None;
+    }
+    let count = u64::from(u32::from_be_bytes(trailer.get(..4)?.try_into().ok()?)).min(1_000);
+    let table_at = length.checked_sub(TRAILER + count * 8)?;
+    let mut table = vec![0; (count * 8) as usize];
+    file.read_exact_at(&mut table, table_at).ok()?;
+    let mut end = table_at;
+    for entry in table.chunks_exact(8).rev() {
+        let (name, size) = entry.split_at(4);
+        let size = u64::from(u32::from_be_bytes(size.try_into().ok()?));
+        let start = end.checked_sub(size)?;
+        if name == b"DBUG" && size < LARGEST {
+            let mut section = vec![0; size as usize];
+            file.read_exact_at(&mut section, start).ok()?;
+            return Some(section);
+        }
+        end = start;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn the_section_is_found_from_the_end() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(b"#!/usr/bin/ocamlrun\ncodedebugcrc").unwrap();
+        for (name, size) in [(b"CODE", 4u32), (b"DBUG", 5), (b"CRCS", 3)] {
+            file.write_all(name).unwrap();
+            file.write_all(&size.to_be_bytes()).unwrap();
+        }
+        file.write_all(&3u32.to_be_bytes()).unwrap();
+        file.write_all(b"Caml1999X030").unwrap();
+        assert_eq!(debug_section(&file).unwrap(), b"debug");
+    }
+
+    #[test]
+    fn other_files_have_none() {
+        let mut file = tempfile::tempfile().unwrap();
+        assert_eq!(debug_section(&file), None);
+        file.write_all(&[0xff; 100]).unwrap();
+        assert_eq!(debug_section(&file), None);
+        file.write_all(b"\xff\xff\xff\xffCaml1999X030").unwrap();
+        assert_eq!(debug_section(&file), None);
+    }
+}
