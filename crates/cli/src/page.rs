@@ -93,7 +93,9 @@ pub(crate) fn fit_path(text: &str, columns: usize) -> String {
     }
     let tail = take(text.chars().rev(), columns.saturating_sub(1));
     let tail: String = tail.chars().rev().collect();
-    format!("…{tail}")
+    // Whole names of directories, if one is left.
+    let from = tail.find('/').unwrap_or(0);
+    format!("…{}", &tail[from..])
 }
 
 /// As many characters as fit.
@@ -125,6 +127,7 @@ mod tests {
         assert_eq!(pad("日本", 6), "日本  ");
         assert_eq!(fit("anything", 0), "…");
         assert_eq!(fit_path("typing/typecore.ml", 12), "…typecore.ml");
+        assert_eq!(fit_path("src/typing/typecore.ml", 16), "…/typecore.ml");
     }
 
     #[test]

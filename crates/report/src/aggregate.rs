@@ -64,8 +64,8 @@ pub struct Aggregate {
     pub(crate) timeline: Timeline,
     pub(crate) lifetimes: Lifetimes,
     pub(crate) growth: Growth,
-    /// Path, time of birth and samples of what is alive at the end.
-    pub(crate) survivors: Vec<(u32, u64, u64)>,
+    /// Time of birth, path and samples of what is alive at the end.
+    pub(crate) survivors: Vec<(u64, u32, u32)>,
     pub(crate) codes: Vec<Code>,
     pub(crate) paths: Paths,
 }

@@ -84,7 +84,9 @@ pub struct Gather {
 impl Gather {
     /// Begins with what the trace says of itself.
     pub fn new(info: &TraceInfo, options: Options) -> Self {
-        Gather::bounded(info, options, live::MOST, paths::MOST_NODES)
+        let most_nodes =
+            if options.growth { paths::MOST_NODES_WITH_GROWTH } else { paths::MOST_NODES };
+        Gather::bounded(info, options, live::MOST, most_nodes)
     }
 
     /// The same with bounds of one's own on objects and nodes.
@@ -242,7 +244,9 @@ impl Gather {
         let object = Object::new(time, path, samples, old);
         let samples = object.samples();
         let level = self.live.level_of(samples);
-        self.live.insert(id, object);
+        if let Some(other) = self.live.insert(id, object) {
+            self.remove(id, &other);
+        }
         let counts = &mut self.paths.counts[path as usize];
         counts.settle(self.peak.number());
         counts.live = counts.live.wrapping_add(samples << level);
@@ -265,19 +269,27 @@ impl Gather {
 
     fn collect(&mut self, time: u64, id: u64) {
         let Some(object) = self.live.remove(id) else { return };
-        let level = self.live.level_of(object.samples());
-        let (samples, lifetime) = (object.samples(), time.saturating_sub(object.time()));
+        let samples = self.remove(id, &object);
+        let lifetime = time.saturating_sub(object.time());
         let counts = &mut self.paths.counts[object.path() as usize];
-        counts.settle(self.peak.number());
-        counts.live = counts.live.wrapping_sub(samples << level);
-        counts.died = counts.died.saturating_add(samples << level);
-        counts.lifetime += (samples << level) as f64 * lifetime as f64;
-        self.peak.remove(samples << level, first_half(id, samples) << level);
-        self.lifetimes.died(lifetime, samples << level);
+        counts.died = counts.died.saturating_add(samples);
+        counts.lifetime += samples as f64 * lifetime as f64;
+        self.lifetimes.died(lifetime, samples);
         if self.options.growth && object.is_old() {
             self.growth.old_died(time);
         }
         self.note_time(time);
+    }
+
+    /// Takes an object from what is alive; the answer is what it counted for.
+    fn remove(&mut self, id: u64, object: &Object) -> u64 {
+        let level = self.live.level_of(object.samples());
+        let samples = object.samples() << level;
+        let counts = &mut self.paths.counts[object.path() as usize];
+        counts.settle(self.peak.number());
+        counts.live = counts.live.wrapping_sub(samples);
+        self.peak.remove(samples, first_half(id, object.samples()) << level);
+        samples
     }
 
     fn note_time(&mut self, time: u64) {
@@ -332,7 +344,8 @@ impl Gather {
             let level = self.live.level_of(object.samples());
             self.lifetimes.survived(object.samples() << level);
             if self.options.growth {
-                survivors.push((object.path(), object.time(), object.samples() << level));
+                let samples = u32::try_from(object.samples() << level).unwrap_or(u32::MAX);
+                survivors.push((object.time(), object.path(), samples));
             }
         }
         Aggregate {

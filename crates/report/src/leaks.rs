@@ -122,9 +122,9 @@ impl Aggregate {
             evidence.paths.push(path as u32);
             evidence.allocated = evidence.allocated.saturating_add(counts.allocated);
         }
-        for &(path, birth, samples) in &self.survivors {
+        for &(birth, path, samples) in &self.survivors {
             if let Some(evidence) = sites.get_mut(&site_of[path as usize]) {
-                evidence.survivors.push((birth, samples));
+                evidence.survivors.push((birth, u64::from(samples)));
             }
         }
         sites

@@ -88,6 +88,10 @@ pub(crate) struct Paths {
 /// The most nodes a tree has: about 100 MB, and 60 more while it is pruned.
 pub(crate) const MOST_NODES: usize = 3_500_000;
 
+/// The same where each path's live size is followed over time, which takes up to
+/// 256 bytes more.
+pub(crate) const MOST_NODES_WITH_GROWTH: usize = 500_000;
+
 impl Paths {
     pub(crate) fn new(most_nodes: usize) -> Self {
         Paths {

@@ -41,7 +41,7 @@ pub(crate) fn damage_and_repair(trace: &[u8], seeds: std::ops::Range<u64>) {
         println!("damage of seed {seed}");
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         let input = place.file("damaged.ctf", &damage(trace, &mut random));
-        for call in ["info", "dump", "dump --merge"] {
+        for call in ["info", "dump", "dump --merge", "report --callers 2", "hot", "leaks"] {
             let run = heaptap(call, &[&input]);
             assert!(run.status <= 1, "{call} ended with {}: {}", run.status, run.err);
         }
