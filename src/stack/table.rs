@@ -92,6 +92,9 @@ struct Ledger {
     count: usize,
 }
 
+/// More is not reserved at once, whoever asks.
+const MAX_RESERVED: usize = 1 << 24;
+
 /// All frame tables of a tracer.
 pub(crate) struct FrameTables {
     /// Points into the last of the ledger's arrays.
@@ -167,18 +170,30 @@ impl FrameTables {
         Ok(())
     }
 
+    /// Makes room for so many more frames at once. Any thread, not inside a hook.
+    pub(crate) fn reserve(&self, frames: usize) {
+        let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = ledger.count.saturating_add(frames.min(MAX_RESERVED));
+        if count > self.slots().room() {
+            self.grow(&mut ledger, count);
+        }
+    }
+
+    /// Replaces the current array by one with room for `count` entries.
+    fn grow(&self, ledger: &mut Ledger, count: usize) {
+        let mut larger = Box::new(Slots::with_room_for(count));
+        self.slots().iter().for_each(|entry| larger.insert(entry));
+        self.current.store(&raw mut *larger, Ordering::Release);
+        ledger.arrays.push(larger);
+    }
+
     fn publish(&self, ledger: &mut Ledger, entries: &[Entry]) {
         let count = ledger.count + entries.len();
-        let current = self.slots();
-        if count <= current.room() {
-            entries.iter().for_each(|&entry| current.insert(entry));
-        } else {
-            let mut larger = Box::new(Slots::with_room_for(count));
-            current.iter().for_each(|entry| larger.insert(entry));
-            entries.iter().for_each(|&entry| larger.insert(entry));
-            self.current.store(&raw mut *larger, Ordering::Release);
-            ledger.arrays.push(larger);
+        if count > self.slots().room() {
+            self.grow(ledger, count);
         }
+        let current = self.slots();
+        entries.iter().for_each(|&entry| current.insert(entry));
         ledger.count = count;
     }
 

@@ -21,18 +21,19 @@ type PluginHook = unsafe extern "C" fn(library: *mut c_void, unit: *const c_char
 /// with NULL (`runtime/roots_nat.c`, written by the linker step of `ocamlopt`).
 pub(super) fn add_all(runtime: &Runtime, session: &Arc<Session>) {
     let Some(tables) = runtime.frame_tables else { return };
-    let mut at = tables as *const *const u8;
-    loop {
-        // SAFETY: the list goes on until its NULL.
-        let table = unsafe { at.read() };
-        if table.is_null() {
-            break;
-        }
-        add(session, table);
-        // SAFETY: as above.
-        at = unsafe { at.add(1) };
-    }
+    // SAFETY: a table begins with the number of its frames.
+    let frames = |table: *const u8| unsafe { table.cast::<u64>().read() };
+    let count = list(tables).map(frames).sum::<u64>();
+    session.tables.reserve(usize::try_from(count).unwrap_or(0));
+    list(tables).for_each(|table| add(session, table));
     let _ = SESSION.set(Arc::clone(session));
+}
+
+/// The pointers from there to the NULL.
+fn list(tables: usize) -> impl Iterator<Item = *const u8> {
+    let places = (0..).map(move |index| (tables as *const *const u8).wrapping_add(index));
+    // SAFETY: the list goes on until its NULL.
+    places.map(|place| unsafe { place.read() }).take_while(|table| !table.is_null())
 }
 
 fn add(session: &Session, table: *const u8) {
@@ -64,7 +65,7 @@ extern "C" fn plugin_loaded(library: *mut c_void, unit: *const c_char) {
         let Ok(name) = CString::new(name) else { return };
         // SAFETY: a handle from `dlopen`, by the runtime's promise.
         if let Some(table) = unsafe { symbols::lookup_in(library, &name) } {
-            add(session, table.address as *const u8);
+            add(session, table as *const u8);
         }
     });
     drop(added);

@@ -7,7 +7,8 @@
 //! functions by a jump to ours. All of them or none: they share state that ours
 //! do not keep.
 //!
-//! - `symbols`: where the runtime's functions and variables are, and how large.
+//! - `symbols`, `sizes`: where the runtime's functions and variables are, and how
+//!   large.
 //! - `layout`: where things are in the runtime's state; `probe`: the proof, live,
 //!   before anything is changed.
 //! - `patch`: the jumps.
@@ -35,6 +36,7 @@ mod own_stack;
 mod patch;
 mod probe;
 mod report;
+mod sizes;
 mod symbols;
 mod walkers;
 

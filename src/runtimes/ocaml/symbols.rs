@@ -1,23 +1,20 @@
 //! The runtime's functions and variables, by their names.
 //!
-//! Everything is found and measured before anything is used: a symbol's size in
-//! the program's symbol table tells a function that can take a jump from one
-//! that cannot, and a variable of ours to read from something else of that name.
+//! Everything is found and measured before anything is used: a function's size
+//! in the program's symbol table tells one that can take a jump from one that
+//! cannot.
 
 use std::ffi::{CStr, c_void};
-use std::mem::MaybeUninit;
-use std::ptr;
 
 use super::Refusal;
+use super::sizes::File;
 
-/// A function or variable of the program.
+/// A function of the program.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Symbol {
     pub(super) address: usize,
     /// In bytes; 0 where the symbol table does not say.
     pub(super) size: usize,
-    /// Where the file it is in was loaded.
-    pub(super) base: usize,
 }
 
 /// All that is used of a runtime.
@@ -72,37 +69,33 @@ pub(super) fn find() -> Result<Option<Runtime>, Refusal> {
         return Ok(None);
     }
     check_version()?;
-    let variable = |name: &'static str, c_name: &CStr, size: usize| {
-        let symbol = lookup(c_name).ok_or(Refusal::Symbol(name))?;
-        if symbol.size != 0 && symbol.size < size {
-            return Err(Refusal::Symbol(name));
-        }
-        Ok(symbol.address)
-    };
-    let function = |name: &'static str, c_name: &CStr| {
-        lookup(c_name).map(|symbol| symbol.address).ok_or(Refusal::Symbol(name))
-    };
-    let mut functions = [Symbol { address: 0, size: 0, base: 0 }; FUNCTIONS.len()];
-    for (place, (c_name, name)) in functions.iter_mut().zip(FUNCTIONS) {
-        *place = lookup(c_name).filter(|found| found.size != 0).ok_or(Refusal::Symbol(name))?;
+    let needed = |name: &'static str, c_name: &CStr| lookup(c_name).ok_or(Refusal::Symbol(name));
+    let c_call = lookup(c"caml_c_call");
+    // All of one file: those of another runtime in the same process would not do,
+    // and have no size here.
+    let mut addresses = [0; FUNCTIONS.len() + 1];
+    for (address, (c_name, name)) in addresses.iter_mut().zip(FUNCTIONS) {
+        *address = needed(name, c_name)?;
     }
-    // Those of another runtime in the same process would not do.
-    let base = functions.first().map(|first| first.base);
-    if functions.iter().any(|function| Some(function.base) != base) {
-        return Err(Refusal::Layout("its profiler is spread over several files"));
+    addresses[FUNCTIONS.len()] = c_call.unwrap_or(0);
+    let file = File::of(addresses[0]).ok_or(Refusal::Symbol(FUNCTIONS[0].1))?;
+    let sizes = file.sizes(addresses);
+    let symbol = |index: usize| Symbol { address: addresses[index], size: sizes[index] };
+    if let Some(missing) = (0..FUNCTIONS.len()).find(|&index| sizes[index] == 0) {
+        return Err(Refusal::Symbol(FUNCTIONS[missing].1));
     }
     Ok(Some(Runtime {
-        functions,
-        state: variable("Caml_state", c"Caml_state", 8)?,
-        young_trigger: variable("caml_memprof_young_trigger", c"caml_memprof_young_trigger", 8)?,
-        something_to_do: variable("caml_something_to_do", c"caml_something_to_do", 4)?,
-        main_context: variable("caml_memprof_main_ctx", c"caml_memprof_main_ctx", 4)?,
-        update_young_limit: function("caml_update_young_limit", c"caml_update_young_limit")?,
-        invert_root: function("caml_invert_root", c"caml_invert_root")?,
-        failwith: function("caml_failwith", c"caml_failwith")?,
-        c_call: lookup(c"caml_c_call"),
-        frame_tables: lookup(c"caml_frametable").map(|symbol| symbol.address),
-        plugin_hook: lookup(c"caml_natdynlink_hook").map(|symbol| symbol.address),
+        functions: std::array::from_fn(symbol),
+        state: needed("Caml_state", c"Caml_state")?,
+        young_trigger: needed("caml_memprof_young_trigger", c"caml_memprof_young_trigger")?,
+        something_to_do: needed("caml_something_to_do", c"caml_something_to_do")?,
+        main_context: needed("caml_memprof_main_ctx", c"caml_memprof_main_ctx")?,
+        update_young_limit: needed("caml_update_young_limit", c"caml_update_young_limit")?,
+        invert_root: needed("caml_invert_root", c"caml_invert_root")?,
+        failwith: needed("caml_failwith", c"caml_failwith")?,
+        c_call: c_call.map(|_| symbol(FUNCTIONS.len())),
+        frame_tables: lookup(c"caml_frametable"),
+        plugin_hook: lookup(c"caml_natdynlink_hook"),
     }))
 }
 
@@ -123,43 +116,20 @@ fn check_version() -> Result<(), Refusal> {
     }))
 }
 
-/// `RTLD_DL_SYMENT` (`dlfcn.h`, glibc).
-const WITH_SYMBOL: libc::c_int = 1;
-
-/// A symbol that the program or one of its libraries exports.
-pub(super) fn lookup(name: &CStr) -> Option<Symbol> {
-    // SAFETY: a C string.
-    let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
-    measure(address)
+/// The address of what the program or one of its libraries exports.
+pub(super) fn lookup(name: &CStr) -> Option<usize> {
+    // SAFETY: a C string, and the search takes no handle.
+    unsafe { lookup_in(libc::RTLD_DEFAULT, name) }
 }
 
-/// A symbol of a library that was loaded by hand.
+/// The same of a library that was loaded by hand.
 ///
 /// # Safety
 /// `library` is a handle from `dlopen`.
-pub(super) unsafe fn lookup_in(library: *mut c_void, name: &CStr) -> Option<Symbol> {
+pub(super) unsafe fn lookup_in(library: *mut c_void, name: &CStr) -> Option<usize> {
     // SAFETY: the caller's promise, and a C string.
-    let address = unsafe { libc::dlsym(library, name.as_ptr()) };
-    measure(address)
-}
-
-fn measure(address: *mut c_void) -> Option<Symbol> {
-    if address.is_null() {
-        return None;
-    }
-    let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
-    let mut entry: *mut c_void = ptr::null_mut();
-    // SAFETY: room for both answers.
-    let found = unsafe { libc::dladdr1(address, info.as_mut_ptr(), &raw mut entry, WITH_SYMBOL) };
-    // SAFETY: zeroed, and pointers may be NULL.
-    let info = unsafe { info.assume_init() };
-    let mut size = 0;
-    if found != 0 && info.dli_saddr == address && !entry.is_null() {
-        // SAFETY: the symbol's entry in the table of its file, which stays.
-        let entry = unsafe { entry.cast::<libc::Elf64_Sym>().read() };
-        size = entry.st_size as usize;
-    }
-    Some(Symbol { address: address as usize, size, base: info.dli_fbase as usize })
+    let address = unsafe { libc::dlsym(library, name.as_ptr()) } as usize;
+    (address != 0).then_some(address)
 }
 
 #[cfg(test)]
@@ -172,9 +142,8 @@ mod tests {
     }
 
     #[test]
-    fn symbols_are_measured() {
-        let getpid = lookup(c"getpid").unwrap();
-        assert!(getpid.size > 0 && getpid.base != 0);
+    fn symbols_are_found() {
+        assert!(lookup(c"getpid").is_some());
         assert!(lookup(c"heaptap_has_no_such_thing").is_none());
     }
 

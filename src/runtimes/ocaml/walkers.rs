@@ -20,7 +20,7 @@ pub(super) fn way(runtime: &Runtime, layout: Layout) -> Way {
     }
     let asked = std::env::var_os("HEAPTAP_UNWINDER").is_some_and(|value| value == "runtime");
     if asked && let Some(next) = symbols::lookup(c"caml_next_frame_descriptor") {
-        return Way::Own(Box::new(move |room| by_runtime(state, next.address, room)));
+        return Way::Own(Box::new(move |room| by_runtime(state, next, room)));
     }
     Way::Tables(Box::new(move || innermost(state)))
 }
@@ -74,8 +74,8 @@ pub(super) struct Bytecode {
 
 impl Bytecode {
     fn find() -> Option<Bytecode> {
-        let start = symbols::lookup(c"caml_start_code")?.address;
-        let size = symbols::lookup(c"caml_code_size")?.address;
+        let start = symbols::lookup(c"caml_start_code")?;
+        let size = symbols::lookup(c"caml_code_size")?;
         Some(Bytecode { start, size })
     }
 

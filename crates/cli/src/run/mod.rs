@@ -48,6 +48,11 @@ pub(crate) struct Run {
     #[arg(short, long, value_name = "RATE", default_value = "1e-5", value_parser = rate)]
     rate: f64,
 
+    /// The most frames of a backtrace, the innermost ones. With `-r 1 --frames 1` each
+    /// place has its exact number of words, and deep stacks cost nothing
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=262_144))]
+    frames: Option<u32>,
+
     /// Trace the program's children too, each into its own file
     #[arg(long)]
     follow: bool,
@@ -115,6 +120,9 @@ impl Run {
         command.env_remove("HEAPTAP_FOLLOW");
         if self.follow {
             command.env("HEAPTAP_FOLLOW", "1");
+        }
+        if let Some(frames) = self.frames {
+            command.env("HEAPTAP_FRAMES", frames.to_string());
         }
         if let Some(seed) = self.seed {
             command.env("HEAPTAP_SEED", seed.to_string());

@@ -27,7 +27,7 @@ const LARGEST: u64 = 1 << 30;
 pub(super) fn locator() -> Option<Locator> {
     // `char_os * caml_exe_name`, `runtime/startup_aux.c`: set before any code
     // runs.
-    let name = symbols::lookup(c"caml_exe_name")?.address;
+    let name = symbols::lookup(c"caml_exe_name")?;
     let events: OnceLock<Option<Events>> = OnceLock::new();
     Some(Arc::new(move |code, list: &mut LocationList| {
         let Some(events) = events.get_or_init(|| read(name)) else { return };
