@@ -7,7 +7,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from bench import equal, expect, scenario
+from bench import equal, expect, family, scenario
 
 
 @scenario
@@ -139,3 +139,10 @@ def no_trace_asked_for(bench):
         return
     traced = bench.run("/usr/bin/strace", "-f", bench.program("young"), env={"LD_PRELOAD": bench.library})
     expect("clone" not in re.sub(r"clone3?\(.*SIGCHLD.*", "", traced.err), "a thread was started")
+
+
+@family({name: (name, rounds) for name, rounds in [("storm", 4_000), ("storm.debug", 1_000), ("storm.byte", 1_500)]})
+def everything_at_once(bench, program, rounds):
+    result = bench.trace(program, rounds, rate=0.02)
+    equal(result.out, "survived\n", "what it printed")
+    expect(sum(1 for _ in bench.allocs()) > 1_000, "hardly anything was sampled")

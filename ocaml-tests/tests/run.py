@@ -14,7 +14,7 @@ import time
 sys.dont_write_bytecode = True
 
 from bench import SCENARIOS, Bench, Failure, Skip  # noqa: E402
-import exact, stacks, endings, others, tool, variants  # noqa: E402, E401, F401
+import exact, estimates, stacks, endings, others, tool, variants  # noqa: E402, E401, F401
 
 
 def main():
