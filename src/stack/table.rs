@@ -263,6 +263,24 @@ mod tests {
     }
 
     #[test]
+    fn reserved_room_changes_nothing_but_the_room() {
+        let tables = FrameTables::new();
+        let few = frames((1..50).map(|n| 0x1000 + n * 16));
+        // SAFETY: the frames outlive the tables, here and below.
+        unsafe { tables.add_neutral(few.as_ptr(), few.len(), null(), 0) }.expect("sound");
+        tables.reserve(10_000);
+        assert!(tables.slots().room() >= 10_049);
+        let more = frames((1..10_000).map(|n| 0x10_0000 + n * 16));
+        let before = tables.slots() as *const Slots;
+        // SAFETY: as above.
+        unsafe { tables.add_neutral(more.as_ptr(), more.len(), null(), 0) }.expect("sound");
+        assert!(std::ptr::eq(before, tables.slots()), "it grew again");
+        for frame in few.iter().chain(&more) {
+            assert!(tables.find(frame.return_address as u64).is_some());
+        }
+    }
+
+    #[test]
     fn a_refused_table_leaves_no_trace() {
         let tables = FrameTables::new();
         let twice = frames([0x5000, 0x6000, 0x5000].into_iter());

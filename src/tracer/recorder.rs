@@ -344,3 +344,18 @@ fn wait(session: &Session, counters: &Counters, producer: &mut Producer) -> Opti
     }
     None
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_is_told_with_its_return_address() {
+        for part in [0, 1, 254] {
+            let code = code_of_part(0x7fff_1234_5678, part);
+            assert!(code < HOST_CODES);
+            assert_eq!(part_of_code(code), (0x7fff_1234_5678, Some(part)));
+        }
+        assert_eq!(part_of_code(0x7fff_1234_5678), (0x7fff_1234_5678, None));
+    }
+}
