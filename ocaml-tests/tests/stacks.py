@@ -33,18 +33,18 @@ def as_the_runtime_decodes_them(bench, program):
     equal(sorted(told), [], "stacks whose blocks are not in the trace")
 
 
-PROGRAMS = "young major marshalled exceptions weak callbacks overflow".split()
+# Not overflow: how deep it gets differs a little from run to run.
+PROGRAMS = "young major marshalled exceptions weak callbacks".split()
 
 
-@family({name: (name, rate) for name in PROGRAMS for rate in [0.02 if name == "overflow" else 1]})
-def as_the_runtime_walks_them(bench, program, rate):
+@family({name: (name,) for name in PROGRAMS})
+def as_the_runtime_walks_them(bench, program):
     """The same seed, by our walk and by the runtime's: the same trace."""
 
     def walk(unwinder):
-        # A small stack, so that an overflow is not too deep to walk by the runtime each time.
-        under = ["bash", "-c", 'ulimit -s 160; exec setarch -R "$@"', "-"]
+        under = ["setarch", "-R"]
         env = {"HEAPTAP_UNWINDER": unwinder, "HEAPTAP_FRAMES": 20_000}
-        bench.trace(program, name=unwinder + ".ctf", rate=rate, under=under, env=env)
+        bench.trace(program, name=unwinder + ".ctf", rate=1, under=under, env=env)
         return (re.sub(r" common=\d+", "", line).split(" ", 1)[1] for line in bench.dump(unwinder + ".ctf"))
 
     events = 0

@@ -12,7 +12,7 @@ def run(bench, *arguments, **how):
     return bench.run(bench.heaptap, "run", *arguments, env=env, **how)
 
 
-LINE = r"heaptap: \S*trace\.ctf: (\d+) samples, about (\d+) words ± [\d.]+% allocated, 0 dropped, [\d.]+ \w+\n"
+LINE = r"heaptap: \S*trace\.ctf: (\d+) samples?, about (\d+) words ± [\d.]+% allocated, 0 dropped, [\d.]+ \w+\n"
 
 
 @scenario
