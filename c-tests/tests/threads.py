@@ -22,7 +22,7 @@ def holds(bench, file, result):
 @scenario
 def sixty_four(bench):
     """64 threads at 1e-2; their estimate of all words is within 5 sigma."""
-    size = 350000 if bench.long else 8000
+    size = 1000000 if bench.long else 8000
     arguments = ("server", size, "--threads", 64, "--counters", "--stats", "--final-gc")
     file, result = bench.trace(*arguments, rate=0.01, timeout=600)
     tally = holds(bench, file, result)
