@@ -78,6 +78,19 @@ def killed(bench):
 
 
 @scenario
+def killed_at_a_low_rate(bench):
+    """At 1e-6 a packet takes minutes to fill; its events are in the file all the same."""
+    file = bench.path("trace.ctf")
+    process = subprocess.Popen(bench.command("maps", 1000000000, "--trace", file, "--rate", 1e-6, "--seed", 1),
+                               stdout=subprocess.DEVNULL)
+    time.sleep(2)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    bench.check(file, strict=False)
+    expect(allocations(bench, file) > 5, f"{allocations(bench, file)} allocations")
+
+
+@scenario
 def fork_child_stops(bench):
     """One file: the parent's trace is whole, and nothing in it is the child's."""
     file, result = bench.trace("endings", N, "--end", "fork")
