@@ -18,6 +18,8 @@ pub(crate) struct YoungSamples {
 /// A part of a combined allocation that was sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SampledPart {
+    /// Which part it is, in the order of addresses.
+    pub(crate) index: usize,
     /// Its lowest address, header included.
     pub(crate) address: usize,
     /// Its size, header included.
@@ -77,11 +79,11 @@ impl YoungSamples {
             // Words went by that we were not told of.
             self.next_end = below(end, gaps.next() - 1);
         }
-        for &words in words.iter().rev() {
+        for (index, &words) in words.iter().enumerate().rev() {
             let address = end.saturating_sub(words.saturating_mul(WORD));
             let samples = self.samples_above(gaps, address);
             if samples != 0 {
-                sampled(gaps, SampledPart { address, words, samples });
+                sampled(gaps, SampledPart { index, address, words, samples });
             }
             end = address;
         }
@@ -138,14 +140,10 @@ mod tests {
                     continue;
                 }
                 young.hit(&mut gaps, pointer, parts, |_, part| {
-                    let mut at = pointer;
-                    for (samples, &words) in samples.iter_mut().zip(parts) {
-                        if at == part.address {
-                            assert_eq!(part.words, words);
-                            *samples += part.samples;
-                        }
-                        at += words * WORD;
-                    }
+                    let before: usize = parts[..part.index].iter().sum();
+                    assert_eq!(part.address, pointer + before * WORD);
+                    assert_eq!(part.words, parts[part.index]);
+                    samples[part.index] += part.samples;
                 });
                 assert!(young.limit() <= pointer.max(HEAP));
             }

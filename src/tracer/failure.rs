@@ -1,7 +1,5 @@
 //! Why something was not done.
 
-use std::fmt;
-
 /// One variant for each reason; the C ABI has a status for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
@@ -46,25 +44,5 @@ impl Failure {
             Panic, Lost,
         ];
         all.into_iter().find(|&failure| failure as i32 == number)
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Failure::Rate => "the sampling rate must be from 1e-7 to 1",
-            Failure::Option => "an option is out of its range",
-            Failure::File => "the trace file cannot be made or written",
-            Failure::Memory => "not enough memory",
-            Failure::Thread => "the writer thread cannot be started",
-            Failure::Already => "this process is being traced already",
-            Failure::Off => "not tracing: stopped, or turned off after a failure",
-            Failure::Mutators => "too many mutators",
-            Failure::Frames => "the frame table makes no sense",
-            Failure::NotAsked => "the environment asks for no trace",
-            Failure::Order => "called at a moment when it may not be",
-            Failure::Panic => "a defect in heaptap; tracing is off",
-            Failure::Lost => "a sampled block was not recorded",
-        })
     }
 }

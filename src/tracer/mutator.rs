@@ -80,16 +80,8 @@ impl Mutator {
         let options = &recorder.session.options;
         let header = options.header_words * WORD;
         let followed = Followed::usually(Source::Minor, options.follow);
-        // Told from the highest down.
-        let mut above = parts.len();
-        let tell_part = options.parts_have_places && above > 1;
-        let mut end = pointer.saturating_add(parts.iter().sum::<usize>().saturating_mul(WORD));
+        let tell_part = options.parts_have_places && parts.len() > 1;
         young.hit(gaps, pointer, parts, |_, part| {
-            while end > part.address && above > 0 {
-                above -= 1;
-                let words = parts.get(above).copied().unwrap_or(0);
-                end = end.saturating_sub(words.saturating_mul(WORD));
-            }
             if *suspended != 0 {
                 return;
             }
@@ -99,7 +91,7 @@ impl Mutator {
                 words: part.words,
                 samples: part.samples,
                 followed,
-                part: tell_part.then_some(above),
+                part: tell_part.then_some(part.index),
             };
             outcome = outcome.and(recorder.alloc(&mut moment, &block));
         });

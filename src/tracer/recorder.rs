@@ -298,7 +298,6 @@ fn tell_in_pieces(
     const PIECE: usize = BUFFER_WORDS / 2;
     put(session, counters, producer, &[*time]).ok_or(keep)?;
     let mut told = keep;
-    // At least one, so that what is not kept is forgotten.
     for new in managed.chunks(PIECE) {
         let piece = Record::Frames { keep: told, new };
         put(session, counters, producer, &[piece]).ok_or(told)?;
