@@ -5,59 +5,14 @@ import re
 import subprocess
 from pathlib import Path
 
+from scenarios import Failure, Skip, equal, expect, family, scenario  # noqa: F401
+from scenarios import Result as Ended
+
 HERE = Path(__file__).resolve().parent.parent
 
 
-class Failure(Exception):
-    """A scenario found something that should not be; the message says what."""
-
-
-class Skip(Exception):
-    """A scenario cannot run here; the message says why."""
-
-
-SCENARIOS = []
-
-
-def scenario(function):
-    """Registers `function(bench)` under its module's and its own name."""
-    module = function.__module__.rsplit(".", 1)[-1]
-    SCENARIOS.append((f"{module}.{function.__name__}", function))
-    return function
-
-
-def family(parameters):
-    """Registers `function(bench, *values)` once for each entry {name: values}."""
-
-    def register(function):
-        module = function.__module__.rsplit(".", 1)[-1]
-        for name, values in parameters.items():
-
-            def one(bench, values=values):
-                function(bench, *values)
-
-            SCENARIOS.append((f"{module}.{function.__name__}.{name}", one))
-        return function
-
-    return register
-
-
-def expect(holds, message):
-    if not holds:
-        raise Failure(message)
-
-
-def equal(got, wanted, what):
-    expect(got == wanted, f"{what}: {got}, should be {wanted}")
-
-
-class Result:
-    """How a program ended, and what it said."""
-
-    def __init__(self, process):
-        self.code = process.returncode
-        self.out = process.stdout.decode(errors="replace")
-        self.err = process.stderr.decode(errors="replace")
+class Result(Ended):
+    """What a program on the runtime said."""
 
     def line(self, word):
         """The rest of the output's line that begins with a word."""

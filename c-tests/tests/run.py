@@ -4,66 +4,23 @@
     run.py --build DIR --libdir DIR --include DIR --heaptap PROGRAM [--long] [PATTERN ...]
 """
 
-import argparse
-import fnmatch
-import subprocess
 import sys
-import tempfile
-import time
+from pathlib import Path
 
 sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 
-from bench import SCENARIOS, Bench, Failure, Skip  # noqa: E402
+import scenarios  # noqa: E402
+from bench import Bench  # noqa: E402
 import exact, estimates, cost, misuse, stacks, control, endings, threads, clean  # noqa: E402, E401, F401
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--build", required=True)
-    parser.add_argument("--libdir", required=True)
+    parser = scenarios.parser(__doc__)
     parser.add_argument("--include", required=True)
-    parser.add_argument("--heaptap", required=True)
     parser.add_argument("--long", action="store_true")
-    parser.add_argument("--list", action="store_true")
-    parser.add_argument("patterns", nargs="*")
     options = parser.parse_args()
-    chosen = [
-        (name, function)
-        for name, function in SCENARIOS
-        if not options.patterns or any(fnmatch.fnmatch(name, pattern) for pattern in options.patterns)
-    ]
-    if options.list:
-        print("\n".join(name for name, _ in chosen))
-        return 0
-    if not chosen:
-        print("no scenario has such a name", file=sys.stderr)
-        return 2
-
-    try:
-        Bench(options, ".").make()
-    except Failure as failure:
-        print(f"FAIL build: {failure}")
-        return 1
-    passed, failed, skipped = 0, 0, 0
-    start = time.monotonic()
-    for name, function in chosen:
-        with tempfile.TemporaryDirectory(prefix="heaptap-c-tests-") as directory:
-            began = time.monotonic()
-            try:
-                function(Bench(options, directory))
-            except Skip as skip:
-                skipped += 1
-                print(f"SKIPPED {name}: {skip}", flush=True)
-            except (Failure, subprocess.TimeoutExpired, OSError) as failure:
-                failed += 1
-                print(f"FAIL {name}: {failure}", flush=True)
-            else:
-                passed += 1
-                print(f"ok {name} ({time.monotonic() - began:.1f} s)", flush=True)
-    seconds = time.monotonic() - start
-    also = f", {skipped} skipped" if skipped else ""
-    print(f"c-tests: {passed} passed, {failed} failed{also}, {seconds:.0f} s")
-    return 1 if failed else 0
+    return scenarios.run("c-tests", options, Bench, prepare=Bench(options, ".").make)
 
 
 if __name__ == "__main__":

@@ -6,57 +6,9 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from scenarios import Failure, Result, Skip, equal, expect, family, scenario  # noqa: F401
+
 HERE = Path(__file__).resolve().parent.parent
-
-
-class Failure(Exception):
-    """A scenario found something that should not be; the message says what."""
-
-
-class Skip(Exception):
-    """A scenario cannot run here; the message says why."""
-
-
-SCENARIOS = []
-
-
-def scenario(function):
-    """Registers `function(bench)` under its module's and its own name."""
-    SCENARIOS.append((f"{function.__module__}.{function.__name__}", function))
-    return function
-
-
-def family(parameters):
-    """Registers `function(bench, *values)` once for each entry {name: values}."""
-
-    def register(function):
-        for name, values in parameters.items():
-
-            def one(bench, values=values):
-                function(bench, *values)
-
-            SCENARIOS.append((f"{function.__module__}.{function.__name__}.{name}", one))
-        return function
-
-    return register
-
-
-def expect(holds, message):
-    if not holds:
-        raise Failure(message)
-
-
-def equal(got, wanted, what):
-    expect(got == wanted, f"{what}: {got!r}, should be {wanted!r}")
-
-
-class Result:
-    """How a program ended, and what it said."""
-
-    def __init__(self, process):
-        self.code = process.returncode
-        self.out = process.stdout.decode(errors="replace")
-        self.err = process.stderr.decode(errors="replace")
 
 
 class Alloc:
