@@ -72,6 +72,13 @@ def through_a_script(bench):
 
 
 @scenario
+def a_file_that_cannot_be_made(bench):
+    """One line says so, and the program runs as if it were not traced."""
+    result = run(bench, "-o", "none/trace.ctf", "--", bench.program("young"))
+    expect(re.fullmatch(r"heaptap: cannot trace into none/trace\.ctf: .*\n", result.err), f"said {result.err!r}")
+
+
+@scenario
 def not_ocaml(bench):
     result = run(bench, "-o", "trace.ctf", "--", "sh", "-c", "echo hello; exit 6", code=6)
     equal(result.out, "hello\n", "what it printed")

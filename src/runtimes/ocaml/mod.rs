@@ -107,8 +107,11 @@ fn begin(runtime: &Runtime, layout: layout::Layout, options: Options) -> Result<
     let mut jumps = patch::Jumps::prepare(&hooks::replacements(runtime))?;
     // Before there are other threads.
     let report = environment::adjust();
-    // What is wrong was said.
-    let Ok(session) = tracer::start(options) else { return Ok(()) };
+    let Ok(session) = tracer::start(options) else {
+        // What is wrong was said.
+        report::refused(report);
+        return Ok(());
+    };
     report::begin(&session, report);
     frames::add_all(runtime, &session);
     let started = host::start(runtime, layout, &session).and_then(|()| {

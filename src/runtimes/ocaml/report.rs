@@ -1,7 +1,8 @@
 //! How it went, for the program that started this one.
 //!
 //! `HEAPTAP_REPORT=FILE` asks for lines of a word and a value in that file: at
-//! the start `pid` and `file`, at the end what was counted. Each process of a
+//! the start `pid` and `file`, at the end what was counted; or only `refused`,
+//! when there is no trace for a reason that was said. Each process of a
 //! family appends its own, a few bytes in one write.
 
 use std::fmt::Write as _;
@@ -26,6 +27,13 @@ pub(super) fn begin(session: &Arc<Session>, report: Option<PathBuf>) {
         // Runs before the session's own handler, which was registered earlier.
         // SAFETY: the function is ours and stays.
         unsafe { libc::atexit(at_exit) };
+    }
+}
+
+/// Says that there is no trace: why, a person was told.
+pub(super) fn refused(report: Option<PathBuf>) {
+    if let Some(report) = report {
+        append(&report, b"refused\n");
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! The library appends lines to a file of ours: `pid N` and `file PATH` when it
 //! begins, `end …` with what only it knows when the program ends in an orderly
-//! way. The rest is in the trace itself, however the program ended.
+//! way; only `refused` if there is no trace for a reason that it has said itself.
+//! The rest is in the trace, however the program ended.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -40,7 +41,8 @@ impl Report {
     pub(super) fn tell(&self, program: &str) {
         let lines = fs::read(self.path()).unwrap_or_default();
         let traced = processes(&lines);
-        if traced.is_empty() {
+        // Refused: the library has said why.
+        if traced.is_empty() && !lines.starts_with(b"refused") {
             say(&format!(
                 "{program} was not traced: it is not an OCaml program that heaptap knows (4.12 to \
                  4.14, dynamically linked)"
