@@ -5,12 +5,12 @@ use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use super::symbols::{self, Runtime};
+use super::symbols;
 use crate::stack::OcamlVersion;
 use crate::tracer::{Session, say};
 
 /// The session that plugins' tables belong to.
-static SESSION: OnceLock<Arc<Session>> = OnceLock::new();
+static SESSION: OnceLock<(Arc<Session>, OcamlVersion)> = OnceLock::new();
 
 /// What `caml_natdynlink_hook` was before.
 static NEXT_HOOK: AtomicUsize = AtomicUsize::new(0);
@@ -19,14 +19,14 @@ type PluginHook = unsafe extern "C" fn(library: *mut c_void, unit: *const c_char
 
 /// Adds the tables of all modules: `caml_frametable` is a list of them that ends
 /// with NULL (`runtime/roots_nat.c`, written by the linker step of `ocamlopt`).
-pub(super) fn add_all(runtime: &Runtime, session: &Arc<Session>) {
-    let Some(tables) = runtime.frame_tables else { return };
+pub(super) fn add_all(session: &Arc<Session>, version: OcamlVersion) {
+    let Some(tables) = symbols::lookup(c"caml_frametable") else { return };
     // SAFETY: a table begins with the number of its frames.
     let frames = |table: *const u8| unsafe { table.cast::<u64>().read() };
     let count = list(tables).map(frames).sum::<u64>();
     session.tables.reserve(usize::try_from(count).unwrap_or(0));
-    list(tables).for_each(|table| add(session, table));
-    let _ = SESSION.set(Arc::clone(session));
+    list(tables).for_each(|table| add(session, version, table));
+    let _ = SESSION.set((Arc::clone(session), version));
 }
 
 /// The pointers from there to the NULL.
@@ -36,10 +36,10 @@ fn list(tables: usize) -> impl Iterator<Item = *const u8> {
     places.map(|place| unsafe { place.read() }).take_while(|table| !table.is_null())
 }
 
-fn add(session: &Session, table: *const u8) {
+fn add(session: &Session, version: OcamlVersion, table: *const u8) {
     // SAFETY: one of the runtime's tables, which stay. Plugins are never
     // unloaded once they run.
-    if let Err(defect) = unsafe { session.tables.add_ocaml(table, OcamlVersion::Four) } {
+    if let Err(defect) = unsafe { session.tables.add_ocaml(table, version) } {
         say(format_args!("a frame table was refused, backtraces may end early: {defect}"));
     }
 }
@@ -47,8 +47,8 @@ fn add(session: &Session, table: *const u8) {
 /// From now on the tables of plugins are added when they are loaded: the runtime
 /// calls a hook between registering a plugin and running it
 /// (`caml_natdynlink_run`, `runtime/dynlink_nat.c`).
-pub(super) fn follow_plugins(runtime: &Runtime) {
-    let Some(hook) = runtime.plugin_hook else { return };
+pub(super) fn follow_plugins() {
+    let Some(hook) = symbols::lookup(c"caml_natdynlink_hook") else { return };
     let hook = hook as *mut usize;
     // SAFETY: a pointer of the runtime; OCaml does not run yet.
     let before = unsafe { ptr::replace(hook, plugin_loaded as *const () as usize) };
@@ -58,14 +58,14 @@ pub(super) fn follow_plugins(runtime: &Runtime) {
 /// A plugin is loaded. Not inside a hook of the profiler.
 extern "C" fn plugin_loaded(library: *mut c_void, unit: *const c_char) {
     let added = std::panic::catch_unwind(|| {
-        let Some(session) = SESSION.get() else { return };
+        let Some((session, version)) = SESSION.get() else { return };
         // SAFETY: the runtime's string.
         let unit = unsafe { CStr::from_ptr(unit) };
         let name = [b"caml", unit.to_bytes(), b"__frametable"].concat();
         let Ok(name) = CString::new(name) else { return };
         // SAFETY: a handle from `dlopen`, by the runtime's promise.
         if let Some(table) = unsafe { symbols::lookup_in(library, &name) } {
-            add(session, table as *const u8);
+            add(session, *version, table as *const u8);
         }
     });
     drop(added);

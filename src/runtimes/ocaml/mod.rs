@@ -1,4 +1,4 @@
-//! OCaml 4.12 to 4.14 on amd64: programs are traced as they are.
+//! OCaml on amd64: programs are traced as they are.
 //!
 //! OCaml links its executables so that the runtime's functions can be found in
 //! them by name, stripped or not. The runtime has a statistical profiler of its
@@ -7,44 +7,35 @@
 //! functions by a jump to ours. All of them or none: they share state that ours
 //! do not keep.
 //!
-//! - `symbols`, `sizes`: where the runtime's functions and variables are, and how
-//!   large.
-//! - `layout`: where things are in the runtime's state; `probe`: the proof, live,
-//!   before anything is changed.
-//! - `patch`: the jumps.
-//! - `hooks`: what is jumped to; `host`: the state behind them; `own_stack`: the
-//!   stack they run on, since OCaml's may be nearly used up.
-//! - `bytecode`: what offsets in bytecode mean.
-//! - `walkers`: how the stack is walked.
+//! - `four`: OCaml 4.12 to 4.14, whose threads share one heap.
+//! - `symbols`, `sizes`: which runtime it is, where its functions and variables
+//!   are, and how large.
+//! - `patch`: the jumps; `own_stack`: a stack for hooks to run on, where OCaml's
+//!   may be nearly used up.
+//! - `values`: headers and lengths; `bytecode`: what offsets in bytecode mean.
 //! - `frames`: the frame tables, also those of plugins loaded later.
 //! - `environment`: what the program's children are to inherit; `report`: what
 //!   the program that started us wants to know at the end.
-//!
-//! Facts about the runtime are from the source of OCaml 4.14.1 and hold in
-//! 4.13.1 and 4.12.1 too unless said otherwise.
-//!
-//! Hooks run under the runtime's master lock, one at a time, whatever thread
-//! they are on, so that one mutator is enough.
 
 mod bytecode;
 mod environment;
+mod four;
 mod frames;
-mod hooks;
-mod host;
-mod layout;
 mod own_stack;
 mod patch;
-mod probe;
 mod report;
 mod sizes;
 mod symbols;
-mod walkers;
+mod values;
 
+use std::ffi::CStr;
 use std::fmt;
+use std::sync::Arc;
 
-use crate::sampling::Rate;
-use crate::tracer::{self, Failure, Options, say};
-use symbols::Runtime;
+use crate::stack::OcamlVersion;
+use crate::tracer::{self, Failure, Options, Session, say};
+use patch::Replacement;
+use symbols::Line;
 
 /// Why an OCaml program is not traced.
 #[derive(Debug, PartialEq, Eq)]
@@ -52,7 +43,7 @@ enum Refusal {
     /// OCaml, but not one of the versions whose profiler is known.
     Version(&'static str),
     /// The runtime has no such symbol, or it is not what it should be.
-    Symbol(&'static str),
+    Symbol(&'static CStr),
     /// The runtime does not behave as its version should.
     Layout(&'static str),
     /// The text cannot be written.
@@ -63,7 +54,9 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Refusal::Version(which) => write!(f, "its runtime is {which}"),
-            Refusal::Symbol(name) => write!(f, "its runtime has no usable {name}"),
+            Refusal::Symbol(name) => {
+                write!(f, "its runtime has no usable {}", name.to_string_lossy())
+            }
             Refusal::Layout(what) => write!(f, "its runtime is not laid out as known: {what}"),
             Refusal::Patch(errno) => {
                 let error = std::io::Error::from_raw_os_error(*errno);
@@ -76,35 +69,34 @@ impl fmt::Display for Refusal {
 /// Attaches to the program if it is OCaml. Before `main`, and only if the
 /// environment asks for a trace.
 pub(super) fn attach() {
-    let runtime = match symbols::find() {
-        Ok(Some(runtime)) => runtime,
+    let attached = match symbols::line() {
         Ok(None) => return,
-        Err(refusal) => return refuse(&refusal),
+        Ok(Some(Line::Four)) => four::attach(),
+        Ok(Some(Line::Five)) => {
+            Err(Refusal::Version("OCaml 5.3 or later, which heaptap cannot trace yet"))
+        }
+        Err(refusal) => Err(refusal),
     };
-    let layout = match probe::layout(&runtime) {
-        Ok(layout) => layout,
-        Err(refusal) => return refuse(&refusal),
-    };
-    let options = Options {
-        header_words: 1,
-        one_mutator: true,
-        parts_have_places: layout.native,
-        locate: if layout.native { None } else { bytecode::locator() },
-        runtime_params: environment::runtime_params(),
-        ..Options::new(Vec::new(), Rate::DEFAULT)
-    };
-    let options = match tracer::options_from_environment(options) {
-        Ok(options) => options,
-        // What is wrong was said.
-        Err(_) => return,
-    };
-    if let Err(refusal) = begin(&runtime, layout, options) {
+    if let Err(refusal) = attached {
         refuse(&refusal);
     }
 }
 
-fn begin(runtime: &Runtime, layout: layout::Layout, options: Options) -> Result<(), Refusal> {
-    let mut jumps = patch::Jumps::prepare(&hooks::replacements(runtime))?;
+/// Starts a trace of a runtime that is known: `start` makes everything ready for
+/// the first hook, then the jumps are written.
+fn begin(
+    options: Options,
+    replacements: &[Replacement],
+    version: OcamlVersion,
+    start: impl FnOnce(&Arc<Session>) -> Result<(), Failure>,
+) -> Result<(), Refusal> {
+    let params = environment::runtime_params();
+    let options = Options { header_words: 1, runtime_params: params, ..options };
+    let Ok(options) = tracer::options_from_environment(options) else {
+        // What is wrong was said.
+        return Ok(());
+    };
+    let mut jumps = patch::Jumps::prepare(replacements)?;
     // Before there are other threads.
     let report = environment::adjust();
     let Ok(session) = tracer::start(options) else {
@@ -113,8 +105,8 @@ fn begin(runtime: &Runtime, layout: layout::Layout, options: Options) -> Result<
         return Ok(());
     };
     report::begin(&session, report);
-    frames::add_all(runtime, &session);
-    let started = host::start(runtime, layout, &session).and_then(|()| {
+    frames::add_all(&session, version);
+    let started = start(&session).and_then(|()| {
         jumps.write().map_err(|refusal| {
             refuse(&refusal);
             Failure::Off
@@ -125,7 +117,7 @@ fn begin(runtime: &Runtime, layout: layout::Layout, options: Options) -> Result<
         let _ = session.stop();
         return Ok(());
     }
-    frames::follow_plugins(runtime);
+    frames::follow_plugins();
     Ok(())
 }
 

@@ -6,7 +6,7 @@
 //!
 //! Before `main`, while no other thread runs the runtime's code.
 
-use std::ffi::c_void;
+use std::ffi::{CStr, c_void};
 use std::io::Error;
 use std::os::unix::fs::FileExt;
 use std::ptr;
@@ -16,7 +16,7 @@ use super::Refusal;
 /// What is to be replaced by what.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Replacement {
-    pub(super) name: &'static str,
+    pub(super) name: &'static CStr,
     /// The runtime's function, and how many bytes it has.
     pub(super) address: usize,
     pub(super) size: usize,
@@ -230,8 +230,8 @@ mod tests {
     fn both(page: usize) -> [Replacement; 2] {
         let with = ours as *const () as usize;
         [
-            Replacement { name: "a", address: page, size: 12, with },
-            Replacement { name: "b", address: page + 64, size: 16, with },
+            Replacement { name: c"a", address: page, size: 12, with },
+            Replacement { name: c"b", address: page + 64, size: 16, with },
         ]
     }
 
@@ -256,7 +256,9 @@ mod tests {
         let page = theirs();
         let mut replacements = both(page);
         replacements[1].size = 6;
-        assert!(matches!(Jumps::prepare(&replacements), Err(Refusal::Symbol("b"))));
+        assert!(
+            matches!(Jumps::prepare(&replacements), Err(Refusal::Symbol(name)) if name == c"b")
+        );
         assert_eq!(call(page), 7);
     }
 }

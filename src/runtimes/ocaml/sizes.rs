@@ -7,6 +7,8 @@ use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::ptr;
 
+use super::symbols::Symbol;
+
 /// `RTLD_DL_LINKMAP` (`dlfcn.h`, glibc).
 const WITH_MAP: libc::c_int = 2;
 
@@ -56,23 +58,22 @@ impl File {
         Some(File { base: map.base, symbols, count })
     }
 
-    /// The sizes of the symbols at these addresses; 0 if there is none.
-    pub(super) fn sizes<const N: usize>(&self, addresses: [usize; N]) -> [usize; N] {
-        let mut sizes = [0; N];
-        let first = addresses.iter().copied().min().unwrap_or(0);
-        let last = addresses.iter().copied().max().unwrap_or(0);
+    /// Fills in the sizes of the symbols at these addresses; 0 if there is none.
+    pub(super) fn measure(&self, symbols: &mut [Symbol]) {
+        let addresses = || symbols.iter().map(|symbol| symbol.address);
+        let first = addresses().min().unwrap_or(0);
+        let last = addresses().max().unwrap_or(0);
         for index in 0..self.count {
             // SAFETY: within the table.
-            let symbol = unsafe { self.symbols.wrapping_add(index).read() };
-            let address = self.base.wrapping_add(symbol.st_value as usize);
+            let entry = unsafe { self.symbols.wrapping_add(index).read() };
+            let address = self.base.wrapping_add(entry.st_value as usize);
             if !(first..=last).contains(&address) {
                 continue;
             }
-            for (size, _) in sizes.iter_mut().zip(addresses).filter(|(_, at)| *at == address) {
-                *size = symbol.st_size as usize;
+            for symbol in symbols.iter_mut().filter(|symbol| symbol.address == address) {
+                symbol.size = entry.st_size as usize;
             }
         }
-        sizes
     }
 }
 
@@ -132,8 +133,9 @@ mod tests {
             unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) as usize }
         });
         let file = File::of(addresses[0]).unwrap();
-        let sizes = file.sizes(addresses);
-        for (address, size) in addresses.into_iter().zip(sizes) {
+        let mut symbols = addresses.map(|address| Symbol { address, size: 0 });
+        file.measure(&mut symbols);
+        for Symbol { address, size } in symbols {
             let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
             let mut entry: *mut c_void = ptr::null_mut();
             // SAFETY: room for both answers; 1 asks for the symbol.
@@ -144,7 +146,9 @@ mod tests {
                 assert_eq!(size, symbol.st_size as usize);
             }
         }
-        assert!(sizes[0] > 0 && sizes[1] > 0);
-        assert_eq!(file.sizes([1]), [0]);
+        assert!(symbols[0].size > 0 && symbols[1].size > 0);
+        let mut nothing = [Symbol { address: 1, size: 0 }];
+        file.measure(&mut nothing);
+        assert_eq!(nothing[0].size, 0);
     }
 }

@@ -8,7 +8,8 @@
 //! recognised by where they point, and codes are offsets into the bytecode.
 
 use super::layout::{BOTTOM_OF_STACK, EXTERN_SP, LAST_RETURN_ADDRESS, Layout, STACK_HIGH, TRAP_SP};
-use super::symbols::{self, Runtime};
+use super::symbols::Runtime;
+use crate::runtimes::ocaml::symbols;
 use crate::tracer::{Place, Way};
 
 /// The way for this runtime.

@@ -15,10 +15,11 @@ use std::sync::atomic::Ordering;
 use heaptap_trace::Source;
 
 use super::host::{FAILWITH, Host, MAIN_CONTEXT, host, on_own_stack};
-use super::layout::{UNIT, is_white, part_words, words};
-use super::patch::Replacement;
+use super::layout::is_white;
 use super::symbols::{FUNCTIONS, Runtime};
 use crate::blocks::Fate;
+use crate::runtimes::ocaml::patch::Replacement;
+use crate::runtimes::ocaml::values::{UNIT, header, part_words, words};
 use crate::sampling::WORD;
 use crate::stack::native::Registers;
 use crate::tracer::Followed;
@@ -46,20 +47,11 @@ pub(super) fn replacements(runtime: &Runtime) -> [Replacement; FUNCTIONS.len()] 
         refuse_stop as *const (),
     ];
     std::array::from_fn(|index| Replacement {
-        name: FUNCTIONS[index].1,
+        name: FUNCTIONS[index],
         address: runtime.functions[index].address,
         size: runtime.functions[index].size,
         with: ours[index] as usize,
     })
-}
-
-/// The word in front of a block.
-///
-/// # Safety
-/// A block of the runtime's is there.
-unsafe fn header(block: usize) -> usize {
-    // SAFETY: the caller's promise.
-    unsafe { ((block - WORD) as *const usize).read() }
 }
 
 // --- Allocations ---

@@ -47,24 +47,9 @@ pub(super) const BOTTOM_OF_STACK: usize = 26;
 /// `last_return_address`
 pub(super) const LAST_RETURN_ADDRESS: usize = 27;
 
-/// `Val_unit` (`runtime/caml/mlvalues.h`).
-pub(super) const UNIT: usize = 1;
-
-/// The words of a block with this header, header included (`Whsize_hd`,
-/// `runtime/caml/mlvalues.h`): the size is above tag and colour.
-pub(super) fn words(header: usize) -> usize {
-    (header >> 10) + 1
-}
-
 /// Whether a header is white (`Caml_white`, `runtime/caml/gc.h`).
 pub(super) fn is_white(header: usize) -> bool {
     header & (3 << 8) == 0
-}
-
-/// The words of a part of a combined allocation, header included
-/// (`Wosize_encoded_alloc_len`, `runtime/caml/stack.h`).
-pub(super) fn part_words(encoded: u8) -> usize {
-    usize::from(encoded) + 2
 }
 
 #[cfg(test)]
@@ -72,11 +57,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers_are_read() {
-        // A pair, white and black.
-        assert_eq!(words(2 << 10), 3);
+    fn white_is_no_colour() {
         assert!(is_white(2 << 10 | 245));
         assert!(!is_white(2 << 10 | 3 << 8));
-        assert_eq!(part_words(0), 2);
     }
 }

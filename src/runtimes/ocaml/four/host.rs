@@ -10,9 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::layout::{ALLOC_START, Layout, YOUNG_END, YOUNG_START};
-use super::own_stack::OwnStack;
 use super::symbols::Runtime;
 use super::walkers;
+use crate::runtimes::ocaml::own_stack::OwnStack;
 use crate::sampling::Countdown;
 use crate::tracer::{self, Failure, Mutator, Session};
 

@@ -6,11 +6,12 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::Refusal;
 use super::layout::{
     ALLOC_END, ALLOC_START, BOTTOM_OF_STACK, LAST_RETURN_ADDRESS, Layout, STATE_WORDS, TRIGGER,
 };
-use super::symbols::{Runtime, Symbol};
+use super::symbols::Runtime;
+use crate::runtimes::ocaml::Refusal;
+use crate::runtimes::ocaml::symbols::Symbol;
 
 /// Room for the state and what may follow it in a runtime we do not know.
 const LENT_WORDS: usize = STATE_WORDS + 74;

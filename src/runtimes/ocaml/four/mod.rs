@@ -1,0 +1,41 @@
+//! OCaml 4.12 to 4.14.
+//!
+//! - `symbols`: what is used of the runtime; `layout`: where things are in its
+//!   state; `probe`: the proof, live, before anything is changed.
+//! - `hooks`: what its profiler's functions are replaced by; `host`: the state
+//!   behind them.
+//! - `walkers`: how the stack is walked.
+//!
+//! Facts about the runtime are from the source of OCaml 4.14.1 and hold in
+//! 4.13.1 and 4.12.1 too unless said otherwise.
+//!
+//! Hooks run under the runtime's master lock, one at a time, whatever thread
+//! they are on, so that one mutator is enough.
+
+mod hooks;
+mod host;
+mod layout;
+mod probe;
+mod symbols;
+mod walkers;
+
+use super::{Refusal, begin, bytecode};
+use crate::sampling::Rate;
+use crate::stack::OcamlVersion;
+use crate::tracer::Options;
+
+/// Attaches to such a runtime.
+pub(super) fn attach() -> Result<(), Refusal> {
+    let runtime = symbols::find()?;
+    let layout = probe::layout(&runtime)?;
+    let options = Options {
+        one_mutator: true,
+        parts_have_places: layout.native,
+        locate: if layout.native { None } else { bytecode::locator() },
+        ..Options::new(Vec::new(), Rate::DEFAULT)
+    };
+    let replacements = hooks::replacements(&runtime);
+    begin(options, &replacements, OcamlVersion::Four, |session| {
+        host::start(&runtime, layout, session)
+    })
+}
