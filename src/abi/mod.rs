@@ -11,11 +11,14 @@
 //! - Every pointer may be NULL or misaligned: that is a status, not a crash.
 //! - Structs begin with their size and end with zeroed reserved bytes, so that
 //!   an old host works with a new library.
+//! - The functions for programs that were attached to return a label: such a
+//!   program does not know whether it is traced, and there is nothing to refuse.
 //! - A handle may be used after its tracer was stopped: nothing happens then.
 
 #![allow(unsafe_code, reason = "exports C functions and follows the host's pointers")]
 #![allow(non_camel_case_types, reason = "the names of the C header")]
 
+mod attached;
 mod collector;
 mod frames;
 mod guard;
@@ -28,6 +31,7 @@ mod stats;
 mod status;
 mod tracer;
 
+pub use attached::*;
 pub use collector::*;
 pub use frames::*;
 pub use handle::{heaptap_mutator, heaptap_tracer};

@@ -11,6 +11,18 @@
 #[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
 mod ocaml;
 
+/// Elsewhere nothing is attached to.
+#[cfg(not(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64")))]
+mod ocaml {
+    pub(super) fn label(_: &[u8]) -> u32 {
+        0
+    }
+
+    pub(super) fn set_label(_: u32) -> u32 {
+        0
+    }
+}
+
 /// Runs when the library is loaded, before the program's `main`.
 #[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
 #[used]
@@ -30,4 +42,15 @@ extern "C" fn at_load() {
         // A defect here must not keep the program from running.
         drop(std::panic::catch_unwind(ocaml::attach));
     }
+}
+
+/// The label of this name, for the runtime we are attached to; 0 if there is none.
+pub(crate) fn label(name: &[u8]) -> u32 {
+    ocaml::label(name)
+}
+
+/// What the calling thread of that runtime is doing from now on; returns what it
+/// was doing.
+pub(crate) fn set_label(label: u32) -> u32 {
+    ocaml::set_label(label)
 }

@@ -6,6 +6,7 @@
 //! the session is over.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use heaptap_trace::Source;
 
@@ -240,9 +241,12 @@ impl Mutator {
     /// Takes over what ended mutators have left.
     pub(crate) fn adopt_orphans(&mut self) {
         let session = Arc::clone(self.session());
+        if !session.has_orphans() {
+            return;
+        }
         let mut book = session.lock();
-        if !book.orphans.is_empty() {
-            self.recorder.blocks.adopt(&mut book.orphans);
+        if self.recorder.blocks.adopt(&mut book.orphans) {
+            session.has_orphans.store(false, Ordering::Release);
             self.recorder.count_blocks();
         }
     }
@@ -255,8 +259,15 @@ impl Mutator {
 
     /// Leaves its blocks to whoever comes next.
     pub(crate) fn leave_blocks_to_session(&mut self) {
+        if self.recorder.blocks.is_empty() {
+            return;
+        }
         let session = Arc::clone(self.session());
-        session.lock().orphans.adopt(&mut self.recorder.blocks);
+        let mut book = session.lock();
+        if book.orphans.adopt(&mut self.recorder.blocks) {
+            session.has_orphans.store(true, Ordering::Release);
+        }
+        self.recorder.count_blocks();
     }
 
     /// Gives its lane back. Everything it told is on its way.

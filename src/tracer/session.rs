@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -46,6 +46,8 @@ pub(crate) struct Session {
     start_ticks: u64,
     worker: Mutex<Option<thread::Worker<()>>>,
     book: Mutex<Book>,
+    /// Says without a lock what the book has.
+    pub(crate) has_orphans: AtomicBool,
     /// What goes on in a forked child; `None` if nothing could.
     successor: OnceLock<Option<Arc<Session>>>,
 }
@@ -99,6 +101,7 @@ impl Session {
             start_ticks,
             worker: Mutex::new(Some(worker)),
             book: Mutex::new(Book::new(orphans)),
+            has_orphans: AtomicBool::new(false),
             successor: OnceLock::new(),
         }))
     }
@@ -139,6 +142,12 @@ impl Session {
         let mut mutator = Mutator::new(gaps, recorder);
         mutator.adopt_orphans();
         Ok(mutator)
+    }
+
+    /// Whether ended mutators have left blocks that nobody has taken over.
+    #[inline]
+    pub(crate) fn has_orphans(&self) -> bool {
+        self.has_orphans.load(Ordering::Acquire)
     }
 
     /// Notes the handle of a mutator, for sweeps over all of them.

@@ -7,7 +7,8 @@
 //! functions by a jump to ours. All of them or none: they share state that ours
 //! do not keep.
 //!
-//! - `four`: OCaml 4.12 to 4.14, whose threads share one heap.
+//! - `four`: OCaml 4.12 to 4.14, whose threads share one heap; `five`: OCaml 5.3
+//!   and later, whose domains each have a young heap.
 //! - `symbols`, `sizes`: which runtime it is, where its functions and variables
 //!   are, and how large.
 //! - `patch`: the jumps; `own_stack`: a stack for hooks to run on, where OCaml's
@@ -19,6 +20,7 @@
 
 mod bytecode;
 mod environment;
+mod five;
 mod four;
 mod frames;
 mod own_stack;
@@ -30,7 +32,7 @@ mod values;
 
 use std::ffi::CStr;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::stack::OcamlVersion;
 use crate::tracer::{self, Failure, Options, Session, say};
@@ -72,9 +74,7 @@ pub(super) fn attach() {
     let attached = match symbols::line() {
         Ok(None) => return,
         Ok(Some(Line::Four)) => four::attach(),
-        Ok(Some(Line::Five)) => {
-            Err(Refusal::Version("OCaml 5.3 or later, which heaptap cannot trace yet"))
-        }
+        Ok(Some(Line::Five)) => five::attach(),
         Err(refusal) => Err(refusal),
     };
     if let Err(refusal) = attached {
@@ -118,7 +118,25 @@ fn begin(
         return Ok(());
     }
     frames::follow_plugins();
+    let _ = ATTACHED.set((version, session));
     Ok(())
+}
+
+/// The runtime we are attached to, and the trace.
+static ATTACHED: OnceLock<(OcamlVersion, Arc<Session>)> = OnceLock::new();
+
+/// The label of this name; 0 if nothing is traced.
+pub(super) fn label(name: &[u8]) -> u32 {
+    ATTACHED.get().map_or(0, |(_, session)| session.labels.intern(name))
+}
+
+/// What the calling thread is doing from now on; returns what it was doing.
+pub(super) fn set_label(label: u32) -> u32 {
+    match ATTACHED.get() {
+        Some((OcamlVersion::Four, _)) => four::set_label(label),
+        Some((OcamlVersion::Five, _)) => five::set_label(label),
+        None => 0,
+    }
 }
 
 fn refuse(refusal: &Refusal) {

@@ -23,6 +23,35 @@ use events::Events;
 /// More than any program's debug section.
 const LARGEST: u64 = 1 << 30;
 
+/// The program's bytecode.
+#[derive(Clone, Copy)]
+pub(super) struct Code {
+    /// Where the runtime keeps the address of its first byte.
+    start: usize,
+    /// Where the runtime keeps its length.
+    size: usize,
+}
+
+impl Code {
+    pub(super) fn find() -> Option<Code> {
+        let start = symbols::lookup(c"caml_start_code")?;
+        let size = symbols::lookup(c"caml_code_size")?;
+        Some(Code { start, size })
+    }
+
+    /// The code of a frame with this return address, if it is one: one more than
+    /// the offset.
+    #[inline]
+    pub(super) fn of_frame(self, address: usize) -> Option<u64> {
+        // SAFETY: `code_t caml_start_code`.
+        let start = unsafe { (self.start as *const usize).read() };
+        // SAFETY: `asize_t caml_code_size`.
+        let size = unsafe { (self.size as *const usize).read() };
+        let offset = address.wrapping_sub(start);
+        (offset < size).then_some(offset as u64 + 1)
+    }
+}
+
 /// Explains the codes of bytecode frames: one more than the offset.
 pub(super) fn locator() -> Option<Locator> {
     // `char_os * caml_exe_name`, `runtime/startup_aux.c`: set before any code

@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 
 use heaptap_trace::Source;
 
-use super::host::{FAILWITH, Host, MAIN_CONTEXT, host, on_own_stack};
+use super::host::{Context, FAILWITH, Host, MAIN_CONTEXT, host, on_own_stack};
 use super::layout::is_white;
 use super::symbols::{FUNCTIONS, Runtime};
 use crate::blocks::Fate;
@@ -224,9 +224,9 @@ extern "C" fn nothing_pending() -> usize {
 extern "C" fn set_suspended(suspended: c_int) {
     let work = |host: &mut Host| {
         host.suspended = suspended != 0;
-        if !host.context.is_null() {
-            // SAFETY: the context of the running thread.
-            unsafe { host.context.write(suspended) };
+        // SAFETY: NULL or the context of the running thread.
+        if let Some(place) = unsafe { host.context.cast::<c_int>().as_mut() } {
+            *place = suspended;
         }
         host.renew();
     };
@@ -234,13 +234,13 @@ extern "C" fn set_suspended(suspended: c_int) {
     unsafe { on_own_stack(work) };
 }
 
-/// A context for a thread: whether it is suspended. Any thread.
-extern "C" fn new_context() -> *mut c_int {
-    // SAFETY: an int of zero.
-    unsafe { libc::calloc(1, size_of::<c_int>()) }.cast()
+/// A context for a thread. Any thread.
+extern "C" fn new_context() -> *mut Context {
+    // SAFETY: a context of zeros.
+    unsafe { libc::calloc(1, size_of::<Context>()) }.cast()
 }
 
-extern "C" fn delete_context(context: *mut c_int) {
+extern "C" fn delete_context(context: *mut Context) {
     // SAFETY: a hook.
     if let Some(host) = unsafe { host() }
         && host.context == context
@@ -254,11 +254,12 @@ extern "C" fn delete_context(context: *mut c_int) {
 }
 
 /// Another thread goes on.
-extern "C" fn enter_thread(context: *mut c_int) {
+extern "C" fn enter_thread(context: *mut Context) {
     let work = |host: &mut Host| {
         host.context = context;
+        host.take_label();
         // SAFETY: NULL where there was no memory, else a context.
-        let suspended = !context.is_null() && unsafe { context.read() } != 0;
+        let suspended = unsafe { context.cast::<c_int>().as_ref() }.is_some_and(|&flag| flag != 0);
         if suspended != host.suspended {
             host.suspended = suspended;
             host.renew();

@@ -32,7 +32,20 @@ pub(super) struct Host {
     /// Of the running thread: what its context says.
     pub(super) suspended: bool,
     /// That context; NULL while no thread runs OCaml.
-    pub(super) context: *mut libc::c_int,
+    pub(super) context: *mut Context,
+    /// What the first thread is doing, whose context is the runtime's.
+    first_label: u32,
+}
+
+/// A thread's context: ours, but for that of the first thread, which is the
+/// runtime's and begins with the same number (`caml_memprof_th_ctx`,
+/// `runtime/memprof.c`).
+#[repr(C)]
+pub(super) struct Context {
+    /// Nothing is sampled.
+    suspended: libc::c_int,
+    /// What the thread is doing; 0 for nothing. Not in the first thread's.
+    label: u32,
 }
 
 /// Holds the one host, once there is one.
@@ -78,7 +91,8 @@ pub(super) fn start(
         invert_root,
         left,
         suspended: false,
-        context: runtime.main_context as *mut libc::c_int,
+        context: runtime.main_context as *mut Context,
+        first_label: 0,
     };
     FAILWITH.store(runtime.failwith, Ordering::Relaxed);
     MAIN_CONTEXT.store(runtime.main_context, Ordering::Relaxed);
@@ -118,6 +132,22 @@ pub(super) unsafe fn on_own_stack(work: impl FnOnce(&mut Host)) {
     BUSY.store(false, Ordering::Relaxed);
 }
 
+/// What the calling thread is doing from now on; returns what it was doing. It
+/// holds the master lock, as all code of the program does.
+pub(in crate::runtimes::ocaml) fn set_label(label: u32) -> u32 {
+    let mut before = 0;
+    let work = |host: &mut Host| {
+        // SAFETY: NULL or a label.
+        if let Some(place) = unsafe { host.label_place().as_mut() } {
+            before = std::mem::replace(place, label);
+            host.take_label();
+        }
+    };
+    // SAFETY: under the master lock.
+    unsafe { on_own_stack(work) };
+    before
+}
+
 /// The function that runs such a call.
 fn trampoline_of<W: FnOnce(&mut Host)>(_: &Option<(W, *mut Host)>) -> extern "C" fn(*mut c_void) {
     extern "C" fn run<W: FnOnce(&mut Host)>(call: *mut c_void) {
@@ -140,6 +170,24 @@ impl Host {
             self.left = self.mutator.countdown();
         }
         work(self);
+    }
+
+    /// Where the running thread's label is.
+    fn label_place(&mut self) -> *mut u32 {
+        if self.context as usize == MAIN_CONTEXT.load(Ordering::Relaxed) {
+            return &raw mut self.first_label;
+        }
+        // SAFETY: NULL or a context of ours.
+        unsafe { self.context.as_mut() }
+            .map_or(std::ptr::null_mut(), |context| &raw mut context.label)
+    }
+
+    /// The running thread is another, or was told what it is doing.
+    pub(super) fn take_label(&mut self) {
+        let place = self.label_place();
+        // SAFETY: NULL or a label.
+        let label = unsafe { place.as_ref() }.copied().unwrap_or(0);
+        self.mutator.label(label);
     }
 
     /// A word of the runtime's state.

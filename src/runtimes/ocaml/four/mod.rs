@@ -24,6 +24,8 @@ use crate::sampling::Rate;
 use crate::stack::OcamlVersion;
 use crate::tracer::Options;
 
+pub(super) use host::set_label;
+
 /// Attaches to such a runtime.
 pub(super) fn attach() -> Result<(), Refusal> {
     let runtime = symbols::find()?;

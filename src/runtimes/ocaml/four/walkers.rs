@@ -9,6 +9,7 @@
 
 use super::layout::{BOTTOM_OF_STACK, EXTERN_SP, LAST_RETURN_ADDRESS, Layout, STACK_HIGH, TRAP_SP};
 use super::symbols::Runtime;
+use crate::runtimes::ocaml::bytecode::Code;
 use crate::runtimes::ocaml::symbols;
 use crate::tracer::{Place, Way};
 
@@ -16,8 +17,8 @@ use crate::tracer::{Place, Way};
 pub(super) fn way(runtime: &Runtime, layout: Layout) -> Way {
     let state = runtime.state;
     if !layout.native {
-        let Some(code) = Bytecode::find() else { return Way::None };
-        return Way::Own(Box::new(move |room| code.walk(state, room)));
+        let Some(code) = Code::find() else { return Way::None };
+        return Way::Own(Box::new(move |room| bytecode(code, state, room)));
     }
     let asked = std::env::var_os("HEAPTAP_UNWINDER").is_some_and(|value| value == "runtime");
     if asked && let Some(next) = symbols::lookup(c"caml_next_frame_descriptor") {
@@ -64,50 +65,31 @@ fn by_runtime(state: usize, next: usize, room: &mut [u64]) -> usize {
     depth
 }
 
-/// The program's bytecode.
-#[derive(Clone, Copy)]
-pub(super) struct Bytecode {
-    /// Where the runtime keeps the address of its first byte.
-    start: usize,
-    /// Where the runtime keeps its length.
-    size: usize,
-}
-
-impl Bytecode {
-    fn find() -> Option<Bytecode> {
-        let start = symbols::lookup(c"caml_start_code")?;
-        let size = symbols::lookup(c"caml_code_size")?;
-        Some(Bytecode { start, size })
-    }
-
-    /// As `caml_next_frame_pointer` in `runtime/backtrace_byt.c`: all words from
-    /// the stack pointer up that point into the code, but for those of exception
-    /// handlers. The codes are one more than the offset.
-    fn walk(self, state: usize, room: &mut [u64]) -> usize {
-        // SAFETY: `code_t caml_start_code`.
-        let start = unsafe { (self.start as *const usize).read() };
-        // SAFETY: `asize_t caml_code_size`.
-        let size = unsafe { (self.size as *const usize).read() };
-        let mut sp = word(state, EXTERN_SP) as *const usize;
-        let high = word(state, STACK_HIGH) as *const usize;
-        let mut trap = word(state, TRAP_SP) as *const usize;
-        let mut depth = 0;
-        while !sp.is_null() && sp < high {
-            // SAFETY: between the stack pointer and the stack's end.
-            let value = unsafe { sp.read() };
-            if sp == trap && value & 1 == 0 {
-                // SAFETY: the word behind a handler's address is the distance
-                // to the next, as an OCaml integer of words.
-                let next = unsafe { trap.wrapping_add(1).read() };
-                trap = trap.wrapping_offset(next as isize >> 1);
-            } else if value & 1 == 0 && value.wrapping_sub(start) < size {
-                if let Some(place) = room.get_mut(depth) {
-                    *place = (value - start) as u64 + 1;
-                }
-                depth += 1;
+/// As `caml_next_frame_pointer` in `runtime/backtrace_byt.c`: all words from the
+/// stack pointer up that point into the code, but for those of exception
+/// handlers.
+fn bytecode(code: Code, state: usize, room: &mut [u64]) -> usize {
+    let mut sp = word(state, EXTERN_SP) as *const usize;
+    let high = word(state, STACK_HIGH) as *const usize;
+    let mut trap = word(state, TRAP_SP) as *const usize;
+    let mut depth = 0;
+    while !sp.is_null() && sp < high {
+        // SAFETY: between the stack pointer and the stack's end.
+        let value = unsafe { sp.read() };
+        if sp == trap && value & 1 == 0 {
+            // SAFETY: the word behind a handler's address is the distance to the
+            // next, as an OCaml integer of words.
+            let next = unsafe { trap.wrapping_add(1).read() };
+            trap = trap.wrapping_offset(next as isize >> 1);
+        } else if value & 1 == 0
+            && let Some(frame) = code.of_frame(value)
+        {
+            if let Some(place) = room.get_mut(depth) {
+                *place = frame;
             }
-            sp = sp.wrapping_add(1);
+            depth += 1;
         }
-        depth
+        sp = sp.wrapping_add(1);
     }
+    depth
 }

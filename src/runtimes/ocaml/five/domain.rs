@@ -1,0 +1,289 @@
+//! What we keep for each domain and each of its threads.
+//!
+//! A domain's part is used by whoever holds that domain's lock: the thread of its
+//! that runs, or the one that takes part in collections for it while all its
+//! threads are blocked. Nobody looks at another domain's.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use super::layout::{
+    END, INTERRUPT, LIMIT, POINTER, PROFILER, SAMPLE_TRIGGER, START, TRIGGER, YOUNG_WORDS,
+    set_word, word,
+};
+use super::symbols::{Runtime, thread_pointer};
+use super::walkers;
+use crate::sampling::{Countdown, WORD};
+use crate::tracer::{self, Mutator, Session, say};
+
+/// One of the program's threads.
+pub(super) struct Thread {
+    pub(super) domain: *mut Domain,
+    /// Nothing is sampled.
+    pub(super) suspended: bool,
+    /// What it is doing; 0 for nothing.
+    pub(super) label: u32,
+}
+
+/// A domain, being traced.
+pub(super) struct Domain {
+    /// `None`: it could not be made, and the domain is not traced.
+    pub(super) mutator: Option<Mutator>,
+    /// The runtime's part, where `caml_state` points to.
+    state: usize,
+    /// Words until the next sample outside the young heap.
+    pub(super) left: isize,
+    /// The one that runs.
+    pub(super) current: *mut Thread,
+    /// Its first thread, which lives as long as the domain.
+    initial: Thread,
+    /// A minor collection was reported whose young blocks are not settled yet.
+    pub(super) unsettled: bool,
+}
+
+/// What every domain needs.
+struct Facts {
+    runtime: Runtime,
+    session: Arc<Session>,
+}
+
+static FACTS: OnceLock<Facts> = OnceLock::new();
+
+/// Makes everything ready for the first domain. Before `main`.
+pub(super) fn start(runtime: Runtime, session: &Arc<Session>) {
+    let _ = FACTS.set(Facts { runtime, session: Arc::clone(session) });
+}
+
+/// The runtime we are attached to.
+#[inline]
+pub(super) fn runtime() -> Option<&'static Runtime> {
+    FACTS.get().map(|facts| &facts.runtime)
+}
+
+/// The running domain's state: `caml_state`.
+#[inline]
+pub(super) fn current_state() -> usize {
+    let Some(runtime) = runtime() else { return 0 };
+    let place = thread_pointer().wrapping_add(runtime.state_offset) as *const usize;
+    // SAFETY: this thread's `caml_state`.
+    unsafe { place.read() }
+}
+
+/// The domain whose state this is.
+///
+/// # Safety
+/// A state of the runtime's or 0; the caller is a hook that holds this domain's
+/// lock, and keeps the reference no longer than itself.
+#[inline]
+pub(super) unsafe fn domain(state: usize) -> Option<&'static mut Domain> {
+    if state == 0 {
+        return None;
+    }
+    // SAFETY: a state.
+    let domain = unsafe { word(state, PROFILER) } as *mut Domain;
+    // SAFETY: NULL or what `create` has made; the caller's promise.
+    unsafe { domain.as_mut() }
+}
+
+/// Runs `work` on the domain whose state this is. A defect turns tracing off.
+///
+/// # Safety
+/// As for [`domain`].
+pub(super) unsafe fn with(state: usize, work: impl FnOnce(&mut Domain)) {
+    // SAFETY: the caller's promise.
+    let Some(domain) = (unsafe { domain(state) }) else { return };
+    let guarded = catch_unwind(AssertUnwindSafe(|| {
+        domain.go_on_in_child();
+        work(domain);
+    }));
+    if guarded.is_err() {
+        tracer::turn_off_after_panic();
+    }
+}
+
+/// A new domain's part; NULL if there is no memory. It does not sample before its
+/// trigger is first set.
+pub(super) fn create(state: usize) -> *mut Domain {
+    // SAFETY: asks for memory, which may be refused.
+    let place = unsafe { libc::malloc(size_of::<Domain>()) }.cast::<Domain>();
+    if place.is_null() {
+        return place;
+    }
+    let mut mutator = FACTS.get().and_then(|facts| {
+        let way = walkers::way(&facts.runtime, state);
+        facts.session.current().mutator(way).ok()
+    });
+    let left = mutator.as_mut().map_or(Countdown::NEVER, Mutator::countdown);
+    let initial = Thread { domain: place, suspended: false, label: 0 };
+    let current = ptr::null_mut();
+    let domain = Domain { mutator, state, left, current, initial, unsettled: false };
+    // SAFETY: room for it.
+    unsafe { place.write(domain) };
+    // SAFETY: just made.
+    let domain = unsafe { &mut *place };
+    domain.current = &raw mut domain.initial;
+    place
+}
+
+/// The domain is over.
+///
+/// # Safety
+/// From [`create`], and not used again.
+pub(super) unsafe fn destroy(place: *mut Domain) {
+    if place.is_null() {
+        return;
+    }
+    // SAFETY: the caller's promise.
+    let Domain { mutator, .. } = unsafe { place.read() };
+    let ended = catch_unwind(AssertUnwindSafe(|| {
+        let Some(mut mutator) = mutator else { return };
+        mutator.settle();
+        mutator.leave_blocks_to_session();
+        mutator.end();
+    }));
+    if ended.is_err() {
+        tracer::turn_off_after_panic();
+    }
+    // SAFETY: from `malloc`; what was in it has been moved out.
+    unsafe { libc::free(place.cast()) };
+}
+
+/// What the calling thread is doing from now on; returns what it was doing.
+pub(in crate::runtimes::ocaml) fn set_label(label: u32) -> u32 {
+    let mut before = 0;
+    // SAFETY: called by the program's code, which holds its domain's lock.
+    unsafe {
+        with(current_state(), |domain| before = domain.set_label(label));
+    }
+    before
+}
+
+impl Domain {
+    /// A thread that was made for this domain, or its first.
+    pub(super) fn first_thread(&mut self) -> *mut Thread {
+        &raw mut self.initial
+    }
+
+    fn go_on_in_child(&mut self) {
+        if let Some(mutator) = &mut self.mutator
+            && mutator.has_forked()
+        {
+            mutator.go_on_in_child();
+            self.left = mutator.countdown();
+        }
+    }
+
+    #[inline]
+    pub(super) fn word(&self, index: usize) -> usize {
+        // SAFETY: the domain's state, of which we know all these words.
+        unsafe { word(self.state, index) }
+    }
+
+    /// Whether a block that this domain has just allocated is in its young heap.
+    pub(super) fn is_young(&self, block: usize) -> bool {
+        block > self.word(START) && block < self.word(END)
+    }
+
+    /// Whether nothing is to be sampled.
+    pub(super) fn is_suspended(&self) -> bool {
+        // SAFETY: the thread that runs, which exists.
+        unsafe { self.current.as_ref() }.is_none_or(|thread| thread.suspended)
+    }
+
+    /// Draws the next sample in the young heap. The caller sees to the limit.
+    pub(super) fn renew(&mut self) {
+        let (pointer, start) = (self.word(POINTER), self.word(START));
+        let suspended = self.is_suspended();
+        if start != 0 && self.word(END) - start != self.word(YOUNG_WORDS) * WORD {
+            self.give_up("its young heap is not laid out as known");
+        }
+        let trigger = match &mut self.mutator {
+            Some(mutator) if !suspended && start != 0 => mutator.renew(pointer, start),
+            _ => start,
+        };
+        self.set_trigger(trigger);
+    }
+
+    /// The next sample in the young heap is below this.
+    pub(super) fn set_trigger(&mut self, trigger: usize) {
+        // SAFETY: `memprof_young_trigger`, which is the profiler's.
+        unsafe { set_word(self.state, SAMPLE_TRIGGER, trigger) };
+        if self.mutator.as_ref().is_none_or(|mutator| !mutator.session().is_live()) {
+            self.left = Countdown::NEVER;
+        }
+    }
+
+    /// Makes the limit follow the trigger, as `caml_reset_young_limit`
+    /// (`runtime/domain.c`) does, but leaves an interrupt where it is: whoever
+    /// sees to that resets the limit too.
+    pub(super) fn reset_limit(&self) {
+        let limit = self.word(TRIGGER).max(self.word(SAMPLE_TRIGGER));
+        let place = (self.state as *mut usize).wrapping_add(LIMIT);
+        // SAFETY: `young_limit`, which is atomic.
+        let place = unsafe { AtomicUsize::from_ptr(place) };
+        let mut seen = place.load(Ordering::Relaxed);
+        while seen != INTERRUPT {
+            match place.compare_exchange_weak(seen, limit, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => return,
+                Err(now) => seen = now,
+            }
+        }
+    }
+
+    /// Another thread runs, or the same in another way.
+    pub(super) fn enter(&mut self, thread: *mut Thread) {
+        let before = self.is_suspended();
+        self.current = thread;
+        // SAFETY: a thread of this domain.
+        let label = unsafe { thread.as_ref() }.map_or(0, |thread| thread.label);
+        if let Some(mutator) = &mut self.mutator {
+            mutator.label(label);
+        }
+        if self.is_suspended() != before {
+            self.renew();
+            self.reset_limit();
+        }
+    }
+
+    fn set_label(&mut self, label: u32) -> u32 {
+        // SAFETY: the thread that runs.
+        let Some(thread) = (unsafe { self.current.as_mut() }) else { return 0 };
+        if let Some(mutator) = &mut self.mutator {
+            mutator.label(label);
+        }
+        std::mem::replace(&mut thread.label, label)
+    }
+
+    /// Whether it is about to end and takes no part in collections any more.
+    pub(super) fn is_terminating(&self) -> bool {
+        let Some(runtime) = runtime() else { return false };
+        // SAFETY: `int caml_domain_terminating (caml_domain_state *)`,
+        // `runtime/domain.c`: reads a flag.
+        let terminating: extern "C" fn(usize) -> libc::c_int =
+            unsafe { std::mem::transmute(runtime.domain_terminating) };
+        terminating(self.state) != 0
+    }
+
+    /// Takes over what ended domains have left. All domains stand still.
+    pub(super) fn adopt_orphans(&mut self) {
+        if let Some(mutator) = &mut self.mutator
+            && mutator.session().has_orphans()
+            && !self.is_terminating()
+            && let Some(mutator) = &mut self.mutator
+        {
+            mutator.adopt_orphans();
+        }
+    }
+
+    /// The runtime is not what it seemed to be.
+    pub(super) fn give_up(&mut self, why: &str) {
+        if let Some(mutator) = self.mutator.take() {
+            if mutator.session().turn_off(tracer::Failure::Off) {
+                say(format_args!("tracing ends here: {why}"));
+            }
+            mutator.end();
+        }
+    }
+}

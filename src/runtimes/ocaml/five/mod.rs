@@ -1,0 +1,60 @@
+//! OCaml 5.3 and later: domains, each with a young heap of its own.
+//!
+//! - `symbols`: what is used of the runtime; `layout`: where things are in a
+//!   domain's state; `probe`: the proof, live, before anything is changed.
+//! - `domain`: what we keep for each domain and each of its threads.
+//! - `hooks`: what the profiler's functions are replaced by.
+//! - `walkers`: how the stack is walked, through all fibers.
+//!
+//! Facts about the runtime are from the source of OCaml 5.3.0. A later one is
+//! traced if it has all the symbols, passes the probe, and goes on to behave as
+//! 5.3 does; each domain has a mutator, so that no domain waits for another.
+//!
+//! # When a young block is dead
+//!
+//! In 5.3.0 `caml_memprof_after_minor_gc` is called before the barrier at the end
+//! of a minor collection (`caml_empty_minor_heap_promote`,
+//! `runtime/minor_gc.c`): other domains may still be promoting what this one
+//! has allocated (ocaml/ocaml#14057). `caml_final_empty_young`, which is not part
+//! of the profiler, is called next behind the barrier, while nothing has been
+//! allocated yet; so it is replaced too, and young blocks are settled there. That
+//! holds for every kind of minor collection, also for those in which the young
+//! heaps are then given another size.
+//!
+//! # Domains that end
+//!
+//! A domain leaves the set of those that stop together before it tells the
+//! profiler (`domain_terminate`, `runtime/domain.c`), so a major collection of
+//! the others may end in between, and would not see its blocks. Hence a domain
+//! that is ending hands its blocks over in its last minor collection, when all
+//! domains stand still. Whoever is first in the next major collection takes them.
+
+mod domain;
+mod hooks;
+mod layout;
+mod probe;
+mod symbols;
+mod walkers;
+
+use super::{Refusal, begin, bytecode};
+use crate::sampling::Rate;
+use crate::stack::OcamlVersion;
+use crate::tracer::Options;
+
+pub(super) use domain::set_label;
+
+/// Attaches to such a runtime.
+pub(super) fn attach() -> Result<(), Refusal> {
+    let runtime = symbols::find()?;
+    probe::check(&runtime)?;
+    let options = Options {
+        parts_have_places: runtime.is_native,
+        locate: if runtime.is_native { None } else { bytecode::locator() },
+        ..Options::new(Vec::new(), Rate::DEFAULT)
+    };
+    let replacements = hooks::replacements(&runtime);
+    begin(options, &replacements, OcamlVersion::Five, |session| {
+        domain::start(runtime, session);
+        Ok(())
+    })
+}
