@@ -69,13 +69,20 @@ const PART_SHIFT: u32 = 48;
 /// it returns to.
 pub(crate) fn code_of_part(return_address: u64, part: usize) -> u64 {
     let part = (part as u64 + 1).min((HOST_CODES >> PART_SHIFT) - 1);
-    return_address | part << PART_SHIFT
+    (return_address ^ spread(part)) | part << PART_SHIFT
 }
 
 /// The return address in a code, and the part if it has one.
 pub(crate) fn part_of_code(code: u64) -> (u64, Option<usize>) {
-    let part = (code >> PART_SHIFT) as usize;
-    (code & ((1 << PART_SHIFT) - 1), part.checked_sub(1))
+    let part = code >> PART_SHIFT;
+    ((code ^ spread(part)) & ((1 << PART_SHIFT) - 1), (part as usize).checked_sub(1))
+}
+
+/// Where a trace's cache keeps a code depends on its low bits alone: without this
+/// the parts of one allocation would drive each other out, and each time their
+/// locations would be written again.
+fn spread(part: u64) -> u64 {
+    part.wrapping_mul(0x9E_3779_B97F) & ((1 << PART_SHIFT) - 1)
 }
 
 /// One call into the tracer: what the writer has been told of it.
@@ -356,5 +363,12 @@ mod tests {
             assert_eq!(part_of_code(code), (0x7fff_1234_5678, Some(part)));
         }
         assert_eq!(part_of_code(0x7fff_1234_5678), (0x7fff_1234_5678, None));
+    }
+
+    #[test]
+    fn parts_differ_in_the_bits_that_the_cache_looks_at() {
+        let low = |part| code_of_part(0x7fff_1234_5678, part) % (1 << 25);
+        let codes: std::collections::BTreeSet<u64> = (0..255).map(low).collect();
+        assert_eq!(codes.len(), 255);
     }
 }
