@@ -15,6 +15,10 @@ static SESSION: OnceLock<(Arc<Session>, OcamlVersion)> = OnceLock::new();
 /// What `caml_natdynlink_hook` was before.
 static NEXT_HOOK: AtomicUsize = AtomicUsize::new(0);
 
+/// What stands between a unit's name and that of one of its symbols
+/// (`getsym`, `runtime/dynlink_nat.c`): 4.14.1, and 5.3.0 on this system.
+const SEPARATORS: [&[u8]; 2] = [b"__", b"."];
+
 type PluginHook = unsafe extern "C" fn(library: *mut c_void, unit: *const c_char);
 
 /// Adds the tables of all modules: `caml_frametable` is a list of them that ends
@@ -61,10 +65,12 @@ extern "C" fn plugin_loaded(library: *mut c_void, unit: *const c_char) {
         let Some((session, version)) = SESSION.get() else { return };
         // SAFETY: the runtime's string.
         let unit = unsafe { CStr::from_ptr(unit) };
-        let name = [b"caml", unit.to_bytes(), b"__frametable"].concat();
-        let Ok(name) = CString::new(name) else { return };
-        // SAFETY: a handle from `dlopen`, by the runtime's promise.
-        if let Some(table) = unsafe { symbols::lookup_in(library, &name) } {
+        let table = SEPARATORS.iter().find_map(|separator| {
+            let name = [b"caml", unit.to_bytes(), separator, b"frametable"].concat();
+            // SAFETY: a handle from `dlopen`, by the runtime's promise.
+            unsafe { symbols::lookup_in(library, &CString::new(name).ok()?) }
+        });
+        if let Some(table) = table {
             add(session, *version, table as *const u8);
         }
     });
