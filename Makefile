@@ -114,6 +114,7 @@ c-tests:
 .PHONY: ocaml-tests
 ocaml-tests:
 	$(MAKE) --no-print-directory -C ocaml-tests test
+	$(MAKE) --no-print-directory -C ocaml-tests test5
 
 .PHONY: doc
 doc:

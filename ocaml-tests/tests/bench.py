@@ -14,9 +14,11 @@ HERE = Path(__file__).resolve().parent.parent
 class Alloc:
     """One allocation of a trace."""
 
-    LINE = re.compile(r"(\d+) (\d+) (\d+) alloc length=(\d+) samples=(\d+) source=(\w+) depth=\d+ common=\d+ ?(.*)")
+    LINE = re.compile(r"(-?\d+) (\d+) (\d+) alloc length=(\d+) samples=(\d+) source=(\w+) depth=\d+ common=\d+ ?(.*)")
 
     def __init__(self, match):
+        self.time = int(match.group(1))
+        self.domain = int(match.group(2))
         self.id = match.group(3)
         self.length = int(match.group(4))
         self.samples = int(match.group(5))

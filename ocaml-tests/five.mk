@@ -1,0 +1,71 @@
+# OCaml 5: every domain. Called by the Makefile beside it, as `make test5`.
+#
+#   make -f five.mk test                         every scenario (about 4 minutes)
+#   make -f five.mk test ONLY='five_exact.*'     some of them
+#   make -f five.mk test SECONDS_OF_STRESS=1800  a longer stress
+#
+# The compiler is the one that `provide` builds, once. Programs are those for OCaml 4,
+# and those in programs5, which come first where both have one of a name.
+
+OCAML5 ?= $(shell ./provide 5.3.0)
+BUILD ?= ../target/ocaml-tests
+HEAPTAP_LIBDIR ?= ../target/release
+HEAPTAP ?= $(HEAPTAP_LIBDIR)/heaptap
+ONLY ?=
+export SECONDS_OF_STRESS ?= 6
+
+ifeq ($(OCAML5),)
+$(error no OCaml 5 could be built: ./provide 5.3.0 says why)
+endif
+
+OUT := $(abspath $(BUILD))/five
+OCAMLOPT := $(OCAML5)/bin/ocamlopt
+OCAMLC := $(OCAML5)/bin/ocamlc
+INCLUDES := -I +unix -I +threads -I +dynlink
+SOURCES := $(wildcard programs/* programs5/*)
+
+OLD := young major marshalled bigarrays threads signals exceptions weak callbacks stacks endings storm
+NEW := many lives own_profile forks overflow busy everything
+PLAIN := $(OLD) $(NEW)
+NATIVE := $(addprefix $(OUT)/,$(PLAIN) host)
+DEBUG := $(addsuffix .debug,$(NATIVE))
+BYTECODE := $(addprefix $(OUT)/,$(addsuffix .byte,$(PLAIN)))
+
+.PHONY: build
+build: $(NATIVE) $(DEBUG) $(BYTECODE) $(OUT)/plugin.cmxs
+
+.PHONY: test
+test: build
+	python3 tests/five.py --build '$(OUT)' --libdir '$(HEAPTAP_LIBDIR)' --heaptap '$(HEAPTAP)' \
+		--ocaml '$(OCAML5)' $(ONLY)
+
+# What each program is made of, besides itself.
+WORKS := team.ml trees.ml comings.ml fibers.ml threads_within.ml resizing.ml compaction.ml marshalling.ml \
+	weaklings.ml outside.ml locals.ml calls.ml raising.ml
+OF_many := callbacks_stubs.c $(WORKS)
+OF_callbacks := callbacks_stubs.c
+OF_stacks := callbacks_stubs.c
+OF_lives := team.ml
+OF_busy := team.ml
+OF_everything := team.ml
+OF_forks := team.ml trees.ml
+OF_overflow := team.ml fibers.ml
+OF_host := plugin_interface.ml team.ml
+
+# Each program is compiled in a directory of its own: they share no object files.
+COMPILE = rm -rf $@.dir && mkdir -p $@.dir && cp programs/* $@.dir && cp programs5/* $@.dir && cd $@.dir && \
+	$(1) -g -w -a $(INCLUDES) $(foreach library,unix threads dynlink,$(library).$(2)) \
+	check_stubs.c check.ml $(OF_$(3)) $(3).ml -o $@
+
+$(OUT)/plugin.cmxs: $(SOURCES)
+	rm -rf $@.dir && mkdir -p $@.dir && cp programs/plugin*.ml $@.dir && cd $@.dir && \
+	$(OCAMLOPT) -g -c plugin_interface.ml && $(OCAMLOPT) -g -shared plugin.ml -o $@
+
+$(OUT)/%.byte: $(SOURCES)
+	$(call COMPILE,$(OCAMLC) -custom,cma,$*)
+
+$(OUT)/%.debug: $(SOURCES)
+	$(call COMPILE,$(OCAMLOPT) -runtime-variant d,cmxa,$*)
+
+$(OUT)/%: $(SOURCES)
+	$(call COMPILE,$(OCAMLOPT),cmxa,$*)

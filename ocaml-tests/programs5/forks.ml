@@ -1,0 +1,8 @@
+(* A fork before the first domain: parent and child have domains of their own. *)
+let () =
+  match Unix.fork () with
+  | 0 -> Printf.printf "child %d\n%!" (Trees.run 2)
+  | child ->
+      ignore (Unix.waitpid [] child);
+      Printf.printf "parent %d\n" (Trees.run 3);
+      Check.finish ()

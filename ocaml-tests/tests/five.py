@@ -1,0 +1,43 @@
+#!/usr/bin/env python3
+"""Runs the scenarios on OCaml 5, one line each; the last line says how many passed and failed.
+
+    five.py --build DIR --libdir DIR --heaptap PROGRAM --ocaml PREFIX [PATTERN ...]
+
+Those for OCaml 4 that hold for any OCaml are among them, on the same programs built by OCaml 5.
+"""
+
+import fnmatch
+import sys
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
+
+import scenarios  # noqa: E402
+from bench import Bench  # noqa: E402
+import exact, estimates, stacks, endings, tool  # noqa: E402, E401, F401
+import five_exact, five_lives, five_stacks, five_estimates, five_endings, five_others, five_stress  # noqa: E402, E401, F401
+
+# Of the scenarios for OCaml 4: what is about its stack or its compiler, and what has nothing to do with a version.
+NOT_FOR_FIVE = [
+    "exact.by_chance.overflow", "exact.overflow.*", "estimates.*.weak_*", "endings.own_profile", "endings.not_ocaml",
+    "endings.an_unwritable_file", "endings.a_full_disk", "endings.a_wrong_rate",
+    "stacks.names_without_debug_information", "tool.not_ocaml", "tool.static", "tool.an_unknown_runtime",
+    "tool.another_version.*", "tool.nothing_to_run", "tool.a_file_that_cannot_be_made",
+]
+
+
+class Five(Bench):
+    """A bench with an installation of OCaml 5."""
+
+    def __init__(self, options, directory):
+        super().__init__(options, directory)
+        self.ocaml = Path(options.ocaml)
+
+
+if __name__ == "__main__":
+    scenarios.SCENARIOS[:] = [(name, function) for name, function in scenarios.SCENARIOS
+                              if not any(fnmatch.fnmatch(name, pattern) for pattern in NOT_FOR_FIVE)]
+    parser = scenarios.parser(__doc__)
+    parser.add_argument("--ocaml", required=True)
+    sys.exit(scenarios.run("ocaml-tests on OCaml 5", parser.parse_args(), Five))

@@ -1,0 +1,27 @@
+"""Below rate 1 samples estimate what all domains allocate as well as chance allows."""
+
+from math import sqrt
+
+from bench import expect, family
+from estimates import SEEDS
+from five_exact import words_by_domain
+
+
+def words(bench, work, domains, rate, seed):
+    """Samples in the heap: of the first domain up to the marker, of the others all."""
+    bench.run("many", work, domains, env=bench.preload(rate=rate, HEAPTAP_SEED=seed, HEAPTAP_FRAMES=1))
+    return sum(words_by_domain(bench).values())
+
+
+@family({f"{work}_{rate}": (work, rate) for work, rate in [("marshalling", 0.01), ("fibers", 0.01), ("fibers", 1e-3), ("calls", 0.01)]})
+def over_many_seeds(bench, work, rate):
+    """The number of samples is binomial: its distance from the mean in sigmas has mean 0 ± 1/√n and square 1 ± √(2/n).
+
+    Both within 4 sigma. Without the marker's end: what is printed behind it is a few words in each run."""
+    truth = words(bench, work, 3, 1, 1)
+    sigma = sqrt(truth * rate * (1 - rate))
+    distances = [(words(bench, work, 3, rate, seed) - truth * rate) / sigma for seed in range(1, SEEDS + 1)]
+    mean = sum(distances) / SEEDS
+    square = sum(distance * distance for distance in distances) / SEEDS
+    expect(abs(mean) < 4 / sqrt(SEEDS), f"seeds 1 to {SEEDS}: {mean:.3f} sigma off in the mean, of {truth} words")
+    expect(abs(square - 1) < 4 * sqrt(2 / SEEDS), f"seeds 1 to {SEEDS}: squared distance {square:.3f}, should be 1")

@@ -1,0 +1,93 @@
+"""At rate 1 the sampled words of each domain are those that the collector counted there."""
+
+from bench import equal, expect, family, scenario
+
+WORKS = "trees fibers threads resizing compaction marshalling weak outside locals calls raising".split()
+# The debug runtime says so on standard error otherwise.
+QUIET = {"OCAMLRUNPARAM": "v=0"}
+
+
+def words_by_domain(bench, name="trace.ctf"):
+    """Sampled words in the heap by domain; of the first domain up to the marker of 777 words."""
+    words, ended = {}, False
+    for alloc in bench.allocs(name):
+        if alloc.source == "external" or (alloc.domain == 0 and ended):
+            continue
+        words[alloc.domain] = words.get(alloc.domain, 0) + alloc.samples
+        ended |= alloc.domain == 0 and alloc.length == 777
+    return words
+
+
+def counted(bench, result, name="trace.ctf", never_made=0):
+    """Compares the trace with what the collector counted, domain by domain.
+
+    `never_made`: at most so many words were counted for blocks that were never made."""
+    wanted = {}
+    for line in result.out.splitlines():
+        if line.startswith("domain "):
+            _, domain, _, words = line.split()
+            wanted[int(domain)] = int(words)
+    words = words_by_domain(bench, name)
+    total, all_wanted = sum(words.values()), sum(wanted.values())
+    expect(all_wanted - never_made <= total <= all_wanted, f"sampled words: {total}, should be {all_wanted}: {words}, {wanted}")
+    if not never_made:
+        equal(words, wanted, "sampled words by domain")
+
+
+@family({f"{work}_{domains}": (work, domains) for work in WORKS for domains in (1, 2, 4)})
+def native(bench, work, domains):
+    counted(bench, bench.trace("many", work, domains))
+
+
+@family({f"{work}_{domains}_{size}": (work, domains, size)
+         for work, domains in [("trees", 8), ("resizing", 3), ("fibers", 8), ("threads", 3), ("calls", 6), ("weak", 2)]
+         for size in ("4k", "32k")})
+def young_heaps(bench, work, domains, size):
+    counted(bench, bench.trace("many", work, domains, env={"OCAMLRUNPARAM": f"s={size}"}))
+
+
+@family({work: (work,) for work in WORKS})
+def debug_runtime(bench, work):
+    counted(bench, bench.trace("many.debug", work, 3, env=QUIET))
+
+
+@family({work: (work,) for work in WORKS})
+def bytecode(bench, work):
+    counted(bench, bench.trace("many.byte", work, 3))
+
+
+@family({"native": ("many", 2_000), "debug": ("many.debug", 500), "bytecode": ("many.byte", 1_000)})
+def domains_that_come_and_go(bench, program, count):
+    counted(bench, bench.trace(program, "comings", count, env=QUIET))
+
+
+@family({"native": ("overflow",), "debug": ("overflow.debug",), "bytecode": ("overflow.byte",)})
+def overflow(bench, program):
+    """The stack's end comes at many places, in fibers and in domains; none of them is a crash."""
+    for seed, words in enumerate([8_000, 20_001, 50_010]):
+        env = {"OCAMLRUNPARAM": f"v=0,l={words}", "HEAPTAP_SEED": seed + 1}
+        result = bench.trace(program, rate=[1, 0.3, 0.01][seed], env=env)
+        equal(result.out.count("caught"), 24, "overflows caught")
+        if seed == 0:
+            # Where the stack ends within an allocation its words (6 at most) are counted before there is a block.
+            counted(bench, result, never_made=24 * 6)
+
+
+@family({"native": ("host",), "debug": ("host.debug",)})
+def plugins_in_domains(bench, program):
+    result = bench.trace(program, bench.build / "plugin.cmxs", env=QUIET)
+    counted(bench, result)
+    frames = bench.frames()
+    expect(any(frame.startswith("Plugin.build@plugin.ml:1:") for frame in frames), "no frame of the plugin has a place")
+    expect(not any("(unknown" in frame for frame in frames), "a backtrace ends early")
+
+
+@scenario
+def external_memory_of_domains(bench):
+    bench.trace("many", "outside", 3)
+    blocks = [alloc for alloc in bench.allocs() if alloc.source == "external" and alloc.length == 1_000]
+    equal([(block.length, block.samples) for block in blocks], [(1_000, 1_000)] * 300, "external blocks")
+    equal({block.domain for block in blocks}, {0, 1, 2}, "domains with external blocks")
+    ids = {block.id for block in blocks}
+    collected = sum(1 for line in bench.dump() if (f := line.split())[3] == "collect" and f[2] in ids)
+    expect(collected >= 297, f"only {collected} of 300 were collected")

@@ -1,0 +1,63 @@
+"""Programs of an OCaml 5 installation, stripped, as they are; versions that cannot be traced."""
+
+import re
+import subprocess
+
+from bench import HERE, expect, family, scenario
+from others import MODULE
+from scenarios import SCENARIOS
+
+# Those of `others` are for the distribution's OCaml.
+SCENARIOS[:] = [(name, function) for name, function in SCENARIOS if not name.startswith("others.")]
+
+
+def stripped(bench, program):
+    bench.run("strip", bench.ocaml / "bin" / program, "-o", bench.path(program))
+    return bench.path(program)
+
+
+@family({"rate_1e-5": (1e-5,), "rate_1e-3": (1e-3,), "rate_1": (1,)})
+def ocamlopt_opt(bench, rate):
+    compiler = stripped(bench, "ocamlopt.opt")
+    (bench.directory / "large.ml").write_text(MODULE)
+    arguments = ["-c", "-g", "large.ml"]
+    bench.run(compiler, *arguments)
+    before = (bench.directory / "large.o").read_bytes(), (bench.directory / "large.cmx").read_bytes()
+    bench.same(compiler, *arguments, rate=rate)
+    after = (bench.directory / "large.o").read_bytes(), (bench.directory / "large.cmx").read_bytes()
+    expect(before == after, "it compiled something else when traced")
+    if rate != 1:
+        bench.babeltrace()
+    if rate == 1e-3:
+        expect(any("Optmain" in frame for frame in bench.frames()), "no frames of the compiler")
+
+
+@scenario
+def ocamlopt_opt_with_an_error(bench):
+    (bench.directory / "wrong.ml").write_text("let x : int = \"text\"\n")
+    bench.same(stripped(bench, "ocamlopt.opt"), "-c", "wrong.ml", code=2, rate=1e-2)
+
+
+@scenario
+def ocamlrun(bench):
+    """Bytecode under the interpreter of the installation."""
+    for name in ("check_stubs.c", "check.ml", "team.ml", "trees.ml"):
+        (bench.directory / name).write_text((HERE / "programs5" / name).read_text())
+    (bench.directory / "main.ml").write_text("let () = print_int (Trees.run 3)\n")
+    bench.run(bench.ocaml / "bin/ocamlc", "-g", "team.ml", "trees.ml", "main.ml", "-o", "main.byte")
+    bench.same(bench.ocaml / "bin/ocamlrun", "main.byte", rate=1e-2)
+    expect(any(frame.startswith("Trees.") for frame in bench.frames()), "no frames of the program")
+    bench.babeltrace()
+
+
+@scenario
+def ocaml_5_1(bench):
+    """Refused with a line, and it runs."""
+    prefix = subprocess.run([HERE / "provide", "5.1.0"], capture_output=True, text=True, check=True).stdout.strip()
+    interpreter = prefix + "/bin/ocamlrun"
+    plain = bench.run(interpreter, "-version")
+    traced = bench.run(bench.heaptap, "run", "-o", "trace.ctf", "--", interpreter, "-version",
+                       env={"HEAPTAP_LIBRARY": bench.library})
+    expect(traced.out == plain.out, f"printed {traced.out!r}, should be {plain.out!r}")
+    expect(re.search(r"5\.0 to 5\.2", traced.err), f"said {traced.err!r}")
+    expect(not (bench.directory / "trace.ctf").exists(), "a file was made")
