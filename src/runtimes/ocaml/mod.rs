@@ -86,6 +86,9 @@ enum Found {
 
 /// Attaches to the runtime if there is one.
 fn attach() -> Found {
+    if symbols::lookup(c"caml_memprof_start").is_some_and(patch::is_replaced) {
+        return Found::Runtime;
+    }
     let attached = match symbols::line() {
         Ok(None) => return Found::Nothing,
         Ok(Some(Line::Four)) => four::attach(),
