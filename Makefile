@@ -34,6 +34,8 @@ LIBRARY := target/release/libheaptap
 .PHONY: build
 build:
 	$(CARGO) build --release -p heaptap
+	$(CARGO) build --release -p heaptap-ocaml
+	crates/ocaml-object/link target/release
 	$(CARGO) build --release -p heaptap-cli
 
 DEMO := target/demo.ctf
@@ -119,7 +121,7 @@ ocaml-tests:
 .PHONY: doc
 doc:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps --document-private-items -p heaptap -p heaptap-trace -p heaptap-symbols \
-		-p heaptap-report
+		-p heaptap-report -p heaptap-ocaml
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps --document-private-items -p heaptap-cli
 
 # What a host would load, and what the format crate may use, is on a list.
@@ -151,6 +153,8 @@ install: build
 	install -D -m 644 include/heaptap.h "$(DESTDIR)$(PREFIX)/include/heaptap.h"
 	install -D -m 755 $(LIBRARY).so "$(DESTDIR)$(PREFIX)/lib/libheaptap.so"
 	install -D -m 644 $(LIBRARY).a "$(DESTDIR)$(PREFIX)/lib/libheaptap.a"
+	install -D -m 644 target/release/heaptap_ocaml.o "$(DESTDIR)$(PREFIX)/lib/heaptap/heaptap_ocaml.o"
+	install -D -m 644 crates/ocaml-object/META "$(DESTDIR)$(PREFIX)/lib/heaptap/META"
 	install -d "$(DESTDIR)$(PREFIX)/share/man/man1"
 	$(HEAPTAP) man "$(DESTDIR)$(PREFIX)/share/man/man1"
 	install -d "$(DESTDIR)$(PREFIX)/share/bash-completion/completions"

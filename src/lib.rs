@@ -59,5 +59,8 @@ mod tracer;
 #[cfg(not(loom))]
 mod writer;
 
+#[cfg(all(not(loom), target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
+pub use runtimes::ocaml::linked;
+
 /// This package's version, as `Cargo.toml` has it.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

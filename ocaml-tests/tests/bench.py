@@ -33,6 +33,7 @@ class Bench:
         self.directory = Path(directory)
         self.heaptap = str(Path(options.heaptap).resolve())
         self.library = str(Path(options.libdir).resolve() / "libheaptap.so")
+        self.object = str(Path(options.libdir).resolve() / "heaptap_ocaml.o")
         self.build = Path(options.build).resolve()
 
     def path(self, name):

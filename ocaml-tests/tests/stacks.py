@@ -68,7 +68,7 @@ def names_without_debug_information(bench):
     source = bench.directory / "plain.ml"
     source.write_text("let rec build n = if n = 0 then [] else (n, n) :: build (n - 1)\n"
                       "let () = print_int (List.length (build 50))\n")
-    bench.run("ocamlfind", "ocamlopt", source, "-o", bench.path("plain"))
+    bench.run("ocamlopt", source, "-o", bench.path("plain"))
     bench.trace(bench.path("plain"))
     frames = bench.frames()
     expect(any(frame.startswith("Plain.build@") for frame in frames), f"no readable name: {sorted(frames)[:20]}")

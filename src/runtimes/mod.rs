@@ -9,7 +9,7 @@
 #![allow(unsafe_code, reason = "attaches to programs that were not made for it")]
 
 #[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
-mod ocaml;
+pub(crate) mod ocaml;
 
 /// Elsewhere nothing is attached to.
 #[cfg(not(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64")))]
@@ -40,7 +40,7 @@ extern "C" fn at_load() {
     };
     if is_set(c"HEAPTAP") || is_set(c"MEMTRACE") {
         // A defect here must not keep the program from running.
-        drop(std::panic::catch_unwind(ocaml::attach));
+        drop(std::panic::catch_unwind(ocaml::at_load));
     }
 }
 

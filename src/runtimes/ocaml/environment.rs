@@ -5,9 +5,10 @@
 //! is not left behind: a program that links the original library would start a
 //! second profiler.
 //!
-//! Before `main`, while there is one thread.
+//! Before `main`, while there is one thread; or later, when others may read the
+//! environment: then variables are emptied where they are.
 
-use std::ffi::{CStr, OsString};
+use std::ffi::{CStr, CString, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
@@ -23,19 +24,43 @@ pub(super) fn runtime_params() -> Vec<u8> {
 pub(super) fn adjust() -> Option<PathBuf> {
     let report = std::env::var_os("HEAPTAP_REPORT").map(PathBuf::from);
     let follow = std::env::var_os("HEAPTAP_FOLLOW").is_some_and(|value| value == "1");
-    if follow {
-        rename("MEMTRACE", "HEAPTAP");
-        rename("MEMTRACE_RATE", "HEAPTAP_RATE");
-    } else {
+    let alone = is_only_thread();
+    let remove = if alone { remove } else { empty };
+    if !follow {
         for name in ["HEAPTAP", "HEAPTAP_RATE", "HEAPTAP_SEED", "HEAPTAP_REPORT", "HEAPTAP_FRAMES"]
         {
             remove(name);
         }
+    }
+    if alone && follow {
+        rename("MEMTRACE", "HEAPTAP");
+        rename("MEMTRACE_RATE", "HEAPTAP_RATE");
+    } else if alone {
+        // An entry that stays does nothing without the variables.
         remove_from_preload();
     }
-    remove("MEMTRACE");
-    remove("MEMTRACE_RATE");
+    if alone || !follow {
+        remove("MEMTRACE");
+        remove("MEMTRACE_RATE");
+    }
     report
+}
+
+/// Whether no other thread can read the environment now.
+fn is_only_thread() -> bool {
+    std::fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() == 1)
+}
+
+/// Makes a variable empty, which asks for nothing: one byte of its text, so that
+/// a thread that reads it meanwhile finds a text.
+fn empty(name: &str) {
+    let Ok(name) = CString::new(name) else { return };
+    // SAFETY: a C string.
+    let value = unsafe { libc::getenv(name.as_ptr()) };
+    if !value.is_null() {
+        // SAFETY: a text of the environment, which is writable.
+        unsafe { value.write_volatile(0) };
+    }
 }
 
 /// Gives a variable's value to another that has none.
@@ -102,6 +127,15 @@ mod tests {
         assert_eq!(without(b"/x/libheaptap.so", own), b"");
         assert_eq!(without(b"/a.so:/x/libheaptap.so /b.so", own), b"/a.so:/b.so");
         assert_eq!(without(b"/a.so", own), b"/a.so");
+    }
+
+    #[test]
+    fn a_variable_is_emptied_where_it_is() {
+        // SAFETY: no other test of this program reads the environment's list.
+        unsafe { std::env::set_var("HEAPTAP_TEST_OF_EMPTYING", "text") };
+        empty("HEAPTAP_TEST_OF_EMPTYING");
+        empty("HEAPTAP_TEST_OF_NOTHING");
+        assert_eq!(std::env::var_os("HEAPTAP_TEST_OF_EMPTYING"), Some(OsString::new()));
     }
 
     #[test]

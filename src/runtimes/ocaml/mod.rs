@@ -10,7 +10,8 @@
 //! - `four`: OCaml 4.12 to 4.14, whose threads share one heap; `five`: OCaml 5.3
 //!   and later, whose domains each have a young heap.
 //! - `symbols`, `sizes`: which runtime it is, where its functions and variables
-//!   are, and how large.
+//!   are, and how large; `linked`, `unwinding`: the same in static programs.
+//! - `late`: runtimes that are loaded when the program runs already.
 //! - `patch`: the jumps; `own_stack`: a stack for hooks to run on, where OCaml's
 //!   may be nearly used up.
 //! - `values`: headers and lengths; `bytecode`: what offsets in bytecode mean.
@@ -23,11 +24,14 @@ mod environment;
 mod five;
 mod four;
 mod frames;
+mod late;
+pub mod linked;
 mod own_stack;
 mod patch;
 mod report;
 mod sizes;
 mod symbols;
+mod unwinding;
 mod values;
 
 use std::ffi::CStr;
@@ -68,11 +72,27 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Attaches to the program if it is OCaml. Before `main`, and only if the
-/// environment asks for a trace.
-pub(super) fn attach() {
+/// Attaches to the program if it is OCaml, or when it becomes it. Before `main`,
+/// and only if the environment asks for a trace.
+pub(super) fn at_load() {
+    if attach() == Found::Nothing && !linked::is_provided() {
+        late::wait();
+    }
+}
+
+#[derive(PartialEq, Eq)]
+enum Found {
+    Runtime,
+    Nothing,
+}
+
+/// Attaches to the runtime if there is one.
+fn attach() -> Found {
+    if symbols::lookup(c"caml_memprof_start").is_some_and(patch::is_replaced) {
+        return Found::Runtime;
+    }
     let attached = match symbols::line() {
-        Ok(None) => return,
+        Ok(None) => return Found::Nothing,
         Ok(Some(Line::Four)) => four::attach(),
         Ok(Some(Line::Five)) => five::attach(),
         Err(refusal) => Err(refusal),
@@ -80,6 +100,7 @@ pub(super) fn attach() {
     if let Err(refusal) = attached {
         refuse(&refusal);
     }
+    Found::Runtime
 }
 
 /// Starts a trace of a runtime that is known: `start` makes everything ready for

@@ -126,6 +126,24 @@ impl Jumps {
     }
 }
 
+/// Whether a function begins with such a jump already: another copy of this
+/// library traces the program.
+pub(super) fn is_replaced(function: usize) -> bool {
+    // SAFETY: the code of a function. None is shorter than the shortest of the
+    // profiler's, which is as long as the far jump.
+    let code = |at: usize| unsafe { (at as *const [u8; FAR]).read_unaligned() };
+    let start = code(function);
+    let at = if start.starts_with(&LANDING) { function + LANDING.len() } else { function };
+    match code(at) {
+        [0x48, 0xb8, _, _, _, _, _, _, _, _, 0xff, 0xe0] => true,
+        [0xe9, a, b, c, d, ..] => {
+            let distance = i32::from_le_bytes([a, b, c, d]) as usize;
+            code((at + NEAR).wrapping_add(distance)).starts_with(&[0xff, 0x25, 0, 0, 0, 0])
+        }
+        _ => false,
+    }
+}
+
 fn protect(start: usize, length: usize, how: libc::c_int) -> Result<(), i32> {
     // SAFETY: whole pages of text, or our own; they stay readable and
     // executable.
@@ -240,8 +258,10 @@ mod tests {
         let page = theirs();
         let mut jumps = Jumps::prepare(&both(page)).unwrap();
         assert_eq!((call(page), call(page + 64)), (7, 7));
+        assert_eq!((is_replaced(page), is_replaced(page + 64)), (false, false));
         jumps.write().unwrap();
         assert_eq!((call(page), call(page + 64)), (42, 42));
+        assert_eq!((is_replaced(page), is_replaced(page + 64)), (true, true));
     }
 
     #[test]

@@ -1,9 +1,10 @@
-//! How large the symbols of a loaded file are.
+//! What a loaded file says of its symbols: how large they are, and what those
+//! of other files that it uses were resolved to.
 //!
-//! `dladdr1` tells it too, but goes over all symbols each time, of which an
+//! `dladdr1` tells sizes too, but goes over all symbols each time, of which an
 //! OCaml program has tens of thousands. Here they are gone over once.
 
-use std::ffi::c_void;
+use std::ffi::{CStr, c_char, c_void};
 use std::mem::MaybeUninit;
 use std::ptr;
 
@@ -16,7 +17,7 @@ const WITH_MAP: libc::c_int = 2;
 #[repr(C)]
 struct LinkMap {
     base: usize,
-    name: *const libc::c_char,
+    name: *const c_char,
     dynamic: *const Dynamic,
 }
 
@@ -28,13 +29,27 @@ struct Dynamic {
     value: usize,
 }
 
+/// `Elf64_Rela`
+#[repr(C)]
+struct Relocation {
+    offset: usize,
+    info: u64,
+    addend: usize,
+}
+
+/// `R_X86_64_64` and `R_X86_64_GLOB_DAT`: a word that holds a symbol's address.
+const ADDRESSES: [u32; 2] = [1, 6];
+
 const DT_NULL: i64 = 0;
+const DT_STRTAB: i64 = 5;
 const DT_SYMTAB: i64 = 6;
+const DT_RELA: i64 = 7;
+const DT_RELASZ: i64 = 8;
 const DT_GNU_HASH: i64 = 0x6fff_fef5;
 
 /// The symbols of one file.
 pub(super) struct File {
-    base: usize,
+    map: &'static LinkMap,
     symbols: *const libc::Elf64_Sym,
     count: usize,
 }
@@ -50,12 +65,13 @@ impl File {
         if found == 0 || map.is_null() {
             return None;
         }
-        // SAFETY: the loader's, which stays as long as the file.
+        // SAFETY: the loader's, which stays as long as the file: one with a
+        // runtime in it stays.
         let map = unsafe { &*map.cast::<LinkMap>() };
         let symbols = map.find(DT_SYMTAB)? as *const libc::Elf64_Sym;
         // SAFETY: the loader has relocated these.
         let count = unsafe { symbol_count(map.find(DT_GNU_HASH)?) };
-        Some(File { base: map.base, symbols, count })
+        Some(File { map, symbols, count })
     }
 
     /// Fills in the sizes of the symbols at these addresses; 0 if there is none.
@@ -66,7 +82,7 @@ impl File {
         for index in 0..self.count {
             // SAFETY: within the table.
             let entry = unsafe { self.symbols.wrapping_add(index).read() };
-            let address = self.base.wrapping_add(entry.st_value as usize);
+            let address = self.map.base.wrapping_add(entry.st_value as usize);
             if !(first..=last).contains(&address) {
                 continue;
             }
@@ -74,6 +90,40 @@ impl File {
                 symbol.size = entry.st_size as usize;
             }
         }
+    }
+
+    /// The path it was loaded from; empty for the program itself.
+    pub(super) fn path(&self) -> &'static CStr {
+        // SAFETY: the loader's string.
+        unsafe { CStr::from_ptr(self.map.name) }
+    }
+
+    /// The address of another file's symbol, as this file uses it: the loader
+    /// has written it where this file looks it up.
+    pub(super) fn imported(&self, name: &CStr) -> Option<usize> {
+        let strings = self.map.find(DT_STRTAB)?;
+        let relocations = self.map.find(DT_RELA)? as *const Relocation;
+        let count = self.map.find(DT_RELASZ)? / size_of::<Relocation>();
+        (0..count).find_map(|index| {
+            // SAFETY: within the table.
+            let relocation = unsafe { relocations.wrapping_add(index).read() };
+            let (symbol, kind) = ((relocation.info >> 32) as usize, relocation.info as u32);
+            if symbol == 0 || symbol >= self.count || !ADDRESSES.contains(&kind) {
+                return None;
+            }
+            // SAFETY: within the table.
+            let entry = unsafe { self.symbols.wrapping_add(symbol).read() };
+            // SAFETY: a string of the file's.
+            let known =
+                unsafe { CStr::from_ptr((strings + entry.st_name as usize) as *const c_char) };
+            if known != name {
+                return None;
+            }
+            let place = self.map.base.wrapping_add(relocation.offset) as *const usize;
+            // SAFETY: a word of the file's data.
+            let value = unsafe { place.read() }.wrapping_sub(relocation.addend);
+            (value != 0).then_some(value)
+        })
     }
 }
 

@@ -6,8 +6,8 @@
 
 use std::ffi::{CStr, c_void};
 
-use super::Refusal;
 use super::sizes::File;
+use super::{Refusal, late, linked, unwinding};
 
 /// A function of the program.
 #[derive(Clone, Copy, Debug, Default)]
@@ -58,11 +58,12 @@ pub(super) fn functions<const N: usize>(
     for (symbol, name) in found.iter_mut().zip(names) {
         symbol.address = needed(name)?;
     }
-    let file = found.first().and_then(|first| File::of(first.address));
-    let file = file.ok_or(Refusal::Symbol(c"caml_memprof"))?;
     let mut all: Vec<Symbol> = found.to_vec();
     all.extend(also.map(|address| Symbol { address, size: 0 }));
-    file.measure(&mut all);
+    match found.first().and_then(|first| File::of(first.address)) {
+        Some(file) => file.measure(&mut all),
+        None => unwinding::measure(&mut all),
+    }
     let also = also.and_then(|_| all.pop());
     if let Some((_, name)) = all.iter().zip(names).find(|(symbol, _)| symbol.size == 0) {
         return Err(Refusal::Symbol(name));
@@ -76,8 +77,16 @@ pub(super) fn needed(name: &'static CStr) -> Result<usize, Refusal> {
     lookup(name).ok_or(Refusal::Symbol(name))
 }
 
-/// The address of what the program or one of its libraries exports.
+/// The address of what the runtime has: as the linker knew it, or in the library
+/// that was loaded last of all, or whatever the program or one of its libraries
+/// exports.
 pub(super) fn lookup(name: &CStr) -> Option<usize> {
+    if linked::is_provided() {
+        return linked::lookup(name);
+    }
+    if let Some(library) = late::library() {
+        return library.lookup(name);
+    }
     // SAFETY: a C string, and the search takes no handle.
     unsafe { lookup_in(libc::RTLD_DEFAULT, name) }
 }

@@ -24,6 +24,8 @@ pub(super) fn why_not(program: &OsStr) -> Option<String> {
 enum Kind {
     /// An executable that loads libraries, a script, or something unknown.
     Dynamic,
+    /// Loads nothing, but has the library linked into it.
+    Linked,
     Static,
     /// For another machine: the number of it.
     Foreign(u16),
@@ -33,6 +35,7 @@ impl Kind {
     /// From the first bytes, and from more of them (System V ABI, *ELF*).
     fn of(head: &[u8; 64], read: impl Fn(u64, &mut [u8]) -> bool) -> Kind {
         const INTERPRETER: u32 = 3;
+        const NOTES: u32 = 4;
         const X86_64: u16 = 62;
         if !head.starts_with(b"\x7fELF") {
             return Kind::Dynamic;
@@ -41,24 +44,35 @@ impl Kind {
         if head[4] != 2 || half(18) != X86_64 {
             return Kind::Foreign(half(18));
         }
-        let mut offset = [0; 8];
-        offset.copy_from_slice(&head[32..40]);
-        let (start, size, count) = (u64::from_le_bytes(offset), half(54), half(56));
+        let (start, size, count) = (long(head, 32), half(54), half(56));
+        let mut kind = Kind::Static;
         for index in 0..count {
-            let mut kind = [0; 4];
+            let mut segment = [0; 56];
             let at = start.saturating_add(u64::from(index) * u64::from(size));
-            if read(at, &mut kind) && u32::from_le_bytes(kind) == INTERPRETER {
-                return Kind::Dynamic;
+            if !read(at, &mut segment) {
+                continue;
+            }
+            match u32::from_le_bytes([segment[0], segment[1], segment[2], segment[3]]) {
+                INTERPRETER => return Kind::Dynamic,
+                NOTES => {
+                    // Longer notes than these are not ours.
+                    let mut notes = vec![0; long(&segment, 32).min(4096) as usize];
+                    if read(long(&segment, 8), &mut notes) && has_our_note(&notes) {
+                        kind = Kind::Linked;
+                    }
+                }
+                _ => {}
             }
         }
-        Kind::Static
+        kind
     }
 
     fn refusal(&self) -> Option<String> {
         match self {
-            Kind::Dynamic => None,
+            Kind::Dynamic | Kind::Linked => None,
             Kind::Static => Some(
-                "it is statically linked, so nothing can be loaded into it; link it dynamically"
+                "it is statically linked, so nothing can be loaded into it; link it dynamically, \
+                 or with heaptap_ocaml.o (see docs/ocaml.md)"
                     .into(),
             ),
             Kind::Foreign(machine) => Some(format!(
@@ -66,6 +80,20 @@ impl Kind {
             )),
         }
     }
+}
+
+/// Eight bytes of a header.
+fn long(bytes: &[u8], at: usize) -> u64 {
+    let mut long = [0; 8];
+    long.iter_mut().zip(bytes.iter().skip(at)).for_each(|(to, from)| *to = *from);
+    u64::from_le_bytes(long)
+}
+
+/// Whether a note is the one in `crates/ocaml-object`: lengths of name and
+/// content, kind, name.
+fn has_our_note(notes: &[u8]) -> bool {
+    let ours = b"\x08\0\0\0\0\0\0\0\x01\0\0\0heaptap\0";
+    notes.windows(ours.len()).any(|note| note == ours)
 }
 
 /// The file that a shell would run.
@@ -106,6 +134,18 @@ mod tests {
             into.copy_from_slice(bytes);
             true
         })
+    }
+
+    #[test]
+    fn a_note_tells_that_the_library_is_in_it() {
+        let (head, mut all) = elf(62, &[6, 4]);
+        assert_eq!(kind(&(head, all.clone())), Kind::Static);
+        let note = b"\x08\0\0\0\0\0\0\0\x01\0\0\0heaptap\0";
+        let at = all.len() as u64;
+        all[64 + 56 + 8..64 + 56 + 16].copy_from_slice(&at.to_le_bytes());
+        all[64 + 56 + 32] = note.len() as u8;
+        all.extend(note);
+        assert_eq!(kind(&(head, all)), Kind::Linked);
     }
 
     #[test]

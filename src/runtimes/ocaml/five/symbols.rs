@@ -3,8 +3,8 @@
 use std::arch::asm;
 use std::ffi::CStr;
 
-use crate::runtimes::ocaml::Refusal;
 use crate::runtimes::ocaml::symbols::{Symbol, functions, lookup, needed};
+use crate::runtimes::ocaml::{Refusal, late};
 
 /// All that is used of a runtime.
 #[derive(Clone, Copy)]
@@ -59,6 +59,10 @@ impl Runtime {
 
 /// The runtime in this program.
 pub(super) fn find() -> Result<Runtime, Refusal> {
+    if late::library().is_some() {
+        // Its `caml_state` has a place of its own in each thread.
+        return Err(Refusal::Layout("a runtime of OCaml 5 that came after the program's start"));
+    }
     let (functions, c_call) = functions(FUNCTIONS, lookup(c"caml_c_call"))?;
     Ok(Runtime {
         functions,

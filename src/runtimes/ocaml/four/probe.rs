@@ -1,13 +1,15 @@
 //! The layout, proved before anything is changed.
 //!
-//! Before `main` the runtime has no state yet. We lend it one of our own, filled
-//! with numbers that tell their places, let it work on that with its own
-//! functions, and see what it read and wrote. Then everything is put back.
+//! Before `main` the runtime has no state yet, and when it begins to start an
+//! empty one. We lend it one of our own, filled with numbers that tell their
+//! places, let it work on that with its own functions, and see what it read and
+//! wrote. Then everything is put back.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::layout::{
     ALLOC_END, ALLOC_START, BOTTOM_OF_STACK, LAST_RETURN_ADDRESS, Layout, STATE_WORDS, TRIGGER,
+    YOUNG_START,
 };
 use super::symbols::Runtime;
 use crate::runtimes::ocaml::Refusal;
@@ -32,7 +34,10 @@ fn mark(index: usize) -> usize {
 pub(super) fn layout(runtime: &Runtime) -> Result<Layout, Refusal> {
     let state = runtime.state as *mut *mut usize;
     // SAFETY: `Caml_state`, 8 bytes.
-    if !unsafe { state.read() }.is_null() {
+    let state_before = unsafe { state.read() };
+    // SAFETY: a word of the state, which is NULL until there is a heap
+    // (`caml_init_domain`, `runtime/domain.c`).
+    if !state_before.is_null() && unsafe { state_before.wrapping_add(YOUNG_START).read() } != 0 {
         return Err(Refusal::Layout("it runs already"));
     }
     let trigger = runtime.young_trigger as *mut usize;
@@ -42,11 +47,11 @@ pub(super) fn layout(runtime: &Runtime) -> Result<Layout, Refusal> {
     // SAFETY: as above.
     let something_before = unsafe { something_to_do.read() };
     let lent: Vec<AtomicUsize> = (0..LENT_WORDS).map(mark).map(AtomicUsize::new).collect();
-    // SAFETY: as above. No other thread runs OCaml before `main`.
+    // SAFETY: as above. No other thread runs OCaml yet.
     unsafe { state.write(lent.as_ptr().cast::<usize>().cast_mut()) };
     let seen = observe(runtime, &lent, trigger, something_to_do);
     // SAFETY: as above, here and below.
-    unsafe { state.write(std::ptr::null_mut()) };
+    unsafe { state.write(state_before) };
     // SAFETY: as above.
     unsafe { trigger.write(trigger_before) };
     // SAFETY: as above.

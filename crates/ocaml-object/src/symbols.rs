@@ -1,0 +1,140 @@
+//! What the library may ask for by name.
+
+use core::arch::{global_asm, naked_asm};
+use core::ffi::CStr;
+
+/// Makes [`NAMES`], and the linker's table of their addresses, in the same order.
+macro_rules! symbols {
+    ($($name:literal)*) => {
+        /// The names of the entries.
+        pub(crate) static NAMES: [&CStr; [$($name),*].len()] = [$(
+            // SAFETY: ends with its only NUL.
+            unsafe { CStr::from_bytes_with_nul_unchecked(concat!($name, "\0").as_bytes()) }
+        ),*];
+
+        global_asm!(
+            ".pushsection .data.rel.ro.heaptap_ocaml_symbols, \"aw\", @progbits",
+            ".balign 8",
+            ".globl heaptap_ocaml_symbols",
+            ".hidden heaptap_ocaml_symbols",
+            "heaptap_ocaml_symbols:",
+            $(
+                concat!(".weak ", $name),
+                concat!(".quad ", $name),
+            )*
+            ".popsection",
+        );
+    };
+}
+
+symbols! {
+    "Caml_state"
+    "caml_alloc1"
+    "caml_alloc_shr"
+    "caml_c_call"
+    "caml_code_size"
+    "caml_domain_spawn"
+    "caml_domain_terminating"
+    "caml_exe_name"
+    "caml_failwith"
+    "caml_final_empty_young"
+    "caml_frametable"
+    "caml_get_callstack"
+    "caml_global_heap_state"
+    "caml_invert_root"
+    "caml_memprof_after_major_gc"
+    "caml_memprof_after_minor_gc"
+    "caml_memprof_delete_domain"
+    "caml_memprof_delete_th_ctx"
+    "caml_memprof_delete_thread"
+    "caml_memprof_discard"
+    "caml_memprof_do_roots"
+    "caml_memprof_enter_thread"
+    "caml_memprof_handle_postponed_exn"
+    "caml_memprof_invert_tracked"
+    "caml_memprof_leave_thread"
+    "caml_memprof_main_ctx"
+    "caml_memprof_main_thread"
+    "caml_memprof_minor_update"
+    "caml_memprof_new_domain"
+    "caml_memprof_new_th_ctx"
+    "caml_memprof_new_thread"
+    "caml_memprof_oldify_young_roots"
+    "caml_memprof_renew_minor_sample"
+    "caml_memprof_run_callbacks_res"
+    "caml_memprof_sample_block"
+    "caml_memprof_sample_young"
+    "caml_memprof_scan_roots"
+    "caml_memprof_set_suspended"
+    "caml_memprof_set_trigger"
+    "caml_memprof_start"
+    "caml_memprof_stop"
+    "caml_memprof_track_alloc_shr"
+    "caml_memprof_track_custom"
+    "caml_memprof_track_interned"
+    "caml_memprof_track_young"
+    "caml_memprof_update_clean_phase"
+    "caml_memprof_update_suspended"
+    "caml_memprof_young_trigger"
+    "caml_natdynlink_hook"
+    "caml_next_frame_descriptor"
+    "caml_something_to_do"
+    "caml_start_code"
+    "caml_stat_free"
+    "caml_update_young_limit"
+    "caml_update_young_limit_after_c_call"
+}
+
+/// The distance of `caml_state` of OCaml 5 from the thread pointer, which is the
+/// same in all threads (`runtime/domain.c`, 5.3.0); anything where there is no
+/// such variable.
+#[unsafe(naked)]
+pub(crate) extern "C" fn state_offset() -> usize {
+    naked_asm!(".weak caml_state", "mov rax, caml_state@GOTTPOFF[rip]", "ret")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    /// Adds the names of the runtime's symbols in the sources below a folder.
+    fn names_in(folder: &Path, names: &mut Vec<String>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                names_in(&path, names);
+                continue;
+            }
+            let source = std::fs::read_to_string(&path).unwrap();
+            let literals = source.split("c\"").skip(1).filter_map(|rest| rest.split('"').next());
+            let symbols =
+                literals.filter(|name| name.starts_with("caml_") || *name == "Caml_state");
+            names
+                .extend(symbols.filter(|name| !name.starts_with("caml_no_such")).map(String::from));
+        }
+    }
+
+    #[test]
+    fn every_name_the_library_asks_for_is_there() {
+        let mut asked = Vec::new();
+        let sources = concat!(env!("CARGO_MANIFEST_DIR"), "/../../src/runtimes/ocaml");
+        names_in(Path::new(sources), &mut asked);
+        assert!(asked.len() > 30, "{asked:?}");
+        // A prefix of names, and the variable of each thread.
+        for name in
+            asked.iter().filter(|name| !["caml_memprof", "caml_state"].contains(&name.as_str()))
+        {
+            let listed = NAMES.iter().any(|known| known.to_bytes() == name.as_bytes());
+            assert!(listed, "{name} is not in the table");
+        }
+    }
+
+    #[test]
+    fn in_a_program_without_ocaml_nothing_is_there() {
+        // SAFETY: a constant.
+        let addresses = unsafe { &crate::ADDRESSES };
+        assert!(addresses.iter().all(|&address| address == 0));
+    }
+}

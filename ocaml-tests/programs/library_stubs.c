@@ -1,0 +1,3 @@
+#include <caml/callback.h>
+
+void start_ocaml(char **argv) { caml_startup(argv); }

@@ -1,0 +1,122 @@
+"""heaptap_ocaml.o linked into programs, most of all into static ones."""
+
+import os
+import shutil
+
+from bench import HERE, Skip, equal, expect, family, scenario
+from exact import counted
+from variants import copy_programs
+
+STATIC = ["-ccopt", "-static"]
+
+
+def link(bench, compiler, program, *arguments):
+    """Links a program with the object, and returns its path."""
+    copy_programs(bench, "check.ml", f"{program}.ml", "callbacks_stubs.c")
+    stubs = ["callbacks_stubs.c"] if program == "callbacks" else []
+    libraries = [f"{name}.{'cma' if 'ocamlc' in compiler else 'cmxa'}" for name in ["unix", "threads"]]
+    bench.run(*compiler, "-g", "-w", "-a", "-thread", *libraries, "check.ml", *stubs, f"{program}.ml", bench.object,
+              *arguments, "-o", program)
+    return bench.path(program)
+
+
+def asked(bench, **more):
+    """What asks for a trace: the same variables, and nothing is loaded."""
+    variables = bench.preload(**more)
+    del variables["LD_PRELOAD"]
+    return variables
+
+
+WAYS = {
+    "static": (["ocamlopt"], *STATIC),
+    "static_stripped": (["ocamlopt"], *STATIC, "-ccopt", "-s"),
+    "dynamic": (["ocamlopt"],),
+    "no_pie": (["ocamlopt"], "-ccopt", "-no-pie"),
+    "debug_runtime_static": (["ocamlopt", "-runtime-variant", "d"], *STATIC),
+    "bytecode": (["ocamlc", "-custom"],),
+    "bytecode_static": (["ocamlc", "-custom"], *STATIC),
+}
+
+
+@family(WAYS)
+def ways(bench, compiler, *arguments):
+    program = link(bench, compiler, "young", *arguments)
+    untraced = bench.run(program)
+    expect(not list(bench.directory.glob("*.ctf")), "a trace was made that nobody asked for")
+    traced = bench.run(program, env=asked(bench))
+    bench.sound()
+    equal(traced.out, untraced.out, "what it printed when traced")
+    counted(bench, traced)
+    expect(any(frame.startswith("Young.combined@young.ml:") for frame in bench.frames()), "no frame has a place")
+
+
+@family({name: (name,) for name in "major marshalled threads exceptions weak callbacks".split()})
+def static(bench, name):
+    program = link(bench, ["ocamlopt"], name, *STATIC)
+    untraced = bench.run(program)
+    traced = bench.run(program, env=asked(bench))
+    bench.sound()
+    equal((traced.out, traced.err), (untraced.out, untraced.err), "what it said when traced")
+    counted(bench, traced)
+
+
+@scenario
+def static_with_overflows(bench):
+    program = link(bench, ["ocamlopt"], "overflow", *STATIC)
+    result = bench.run(program, env=asked(bench, rate=0.3), under=["bash", "-c", 'ulimit -s 512; exec "$@"', "-"])
+    bench.sound()
+    equal(result.out.count("caught"), 20, "overflows caught")
+
+
+@family({"static": STATIC, "dynamic": []})
+def own_profile(bench, *arguments):
+    """The runtime's own profiler is still in the program, and works when we do not trace."""
+    program = link(bench, ["ocamlopt"], "own_profile", *arguments)
+    expect(bench.run(program).out.startswith("started\n"), "without a trace it cannot profile itself")
+    traced = bench.run(program, env=asked(bench))
+    equal(traced.out.splitlines()[0], "Gc.Memprof.start: heaptap is tracing this program", "Gc.Memprof.start")
+
+
+@family({way: (way,) for way in ["exit", "exception", "fork"]})
+def endings(bench, way):
+    program = link(bench, ["ocamlopt"], "endings", *STATIC)
+    code = {"exit": 3, "exception": 2}.get(way, 0)
+    bench.run(program, way, env=asked(bench, name="t-%p.ctf"), code=code)
+    files = [file.name for file in bench.directory.glob("*.ctf")]
+    equal(len(files), 2 if way == "fork" else 1, "files")
+    for file in files:
+        bench.sound(file)
+
+
+@scenario
+def with_the_tool(bench):
+    program = link(bench, ["ocamlopt"], "young", *STATIC, "-ccopt", "-s")
+    result = bench.run(bench.heaptap, "run", "-o", "trace.ctf", "-r", "1", "--", program,
+                       env={"HEAPTAP_LIBRARY": bench.library})
+    expect(" samples, about " in result.err, f"said {result.err!r}")
+    counted(bench, result)
+
+
+@scenario
+def linked_and_preloaded(bench):
+    """Both are there, and one of them traces."""
+    program = link(bench, ["ocamlopt"], "young")
+    result = bench.run(program, env=bench.preload(HEAPTAP_FOLLOW=1))
+    equal((sorted(file.name for file in bench.directory.glob("trace*")), result.err), (["trace.ctf"], ""), "files")
+    bench.sound()
+    counted(bench, result)
+
+
+@scenario
+def found_by_findlib(bench):
+    """The line for ocamlfind, with the files where `make install` puts them."""
+    if not shutil.which("ocamlfind") or "OCAML" in os.environ:
+        raise Skip("ocamlfind is not for this compiler")
+    installed = bench.directory / "lib/heaptap"
+    installed.mkdir(parents=True)
+    shutil.copy(bench.object, installed)
+    shutil.copy(HERE.parent / "crates/ocaml-object/META", installed)
+    copy_programs(bench, "check.ml", "young.ml")
+    bench.run("ocamlfind", "ocamlopt", "-package", "heaptap", "-linkpkg", "-g", "-w", "-a", *STATIC, "check.ml",
+              "young.ml", "-o", "young", env={"OCAMLPATH": bench.directory / "lib"})
+    counted(bench, bench.run(bench.path("young"), env=asked(bench)))
