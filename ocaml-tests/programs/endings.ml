@@ -1,6 +1,8 @@
 (* Ways to end, and to become several. *)
 let allocate n = ignore (Sys.opaque_identity (List.init n (fun i -> (i, string_of_int i))))
 
+external exit_in_handler : int -> unit = "exit_in_handler" [@@noalloc]
+
 let () =
   allocate 1_000;
   match Sys.argv.(1) with
@@ -16,6 +18,13 @@ let () =
       match Unix.fork () with
       | 0 -> ignore (Unix.setsid ()); Unix.sleepf 0.2; allocate 2_000; exit 0
       | _ -> exit 0)
-  | "exec" -> Unix.execv Sys.executable_name [| Sys.executable_name; "exit" |]
+  | "exec" -> Check.finish (); Unix.execv Sys.executable_name [| Sys.executable_name; "exit" |]
+  | "exec_fails" ->
+      (try Unix.execv "/no/such/program" [||] with Unix.Unix_error (Unix.ENOENT, _, _) -> allocate 10);
+      Check.finish ()
+  | "_exit" -> Check.finish (); Unix._exit 5
+  | "_exit_in_handler" ->
+      exit_in_handler (int_of_string Sys.argv.(2));
+      while true do allocate 100 done
   | "spawn" -> exit (Sys.command (Filename.quote Sys.executable_name ^ " exit"))
   | other -> failwith other

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 from bench import equal, expect, family, scenario
+from exact import counted
 
 
 @scenario
@@ -57,10 +58,34 @@ def daemon(bench):
         bench.sound(file)
 
 
-@scenario
-def exec_leaves_the_first_trace(bench):
-    bench.run("endings", "exec", env=bench.preload(), code=3)
+@family({f"{way}{variant}": (f"endings{variant}", way, code) for variant in ["", ".debug", ".byte"]
+         for way, code in [("exec", 3), ("exec_fails", 0), ("_exit", 5)]})
+def without_exit_handlers(bench, program, way, code):
+    """Nothing is missing, and of the program that comes next nothing is traced."""
+    result = bench.trace(program, way, code=code)
     equal([p.name for p in bench.directory.glob("trace*")], ["trace.ctf"], "files")
+    counted(bench, result)
+
+
+@scenario
+def exit_in_a_signal_handler(bench):
+    """Wherever the program is: it ends, with its code, and the trace is sound."""
+    for after in range(1, 40):
+        name = f"{after}.ctf"
+        bench.trace("endings", "_exit_in_handler", after * 700, name=name, code=7, timeout=20)
+
+
+@scenario
+def exit_with_a_disk_that_hangs(bench):
+    """A pipe that nobody reads from any more: the end is waited for, but not for long."""
+    os.mkfifo(bench.path("pipe"))
+    reader = os.open(bench.path("pipe"), os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        began = time.monotonic()
+        bench.run("endings", "_exit_in_handler", 300_000, env=bench.preload("pipe"), code=7, timeout=60)
+        expect(time.monotonic() - began < 30, "it took too long")
+    finally:
+        os.close(reader)
 
 
 @scenario

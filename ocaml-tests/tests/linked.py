@@ -12,8 +12,8 @@ STATIC = ["-ccopt", "-static"]
 
 def link(bench, compiler, program, *arguments):
     """Links a program with the object, and returns its path."""
-    copy_programs(bench, "check.ml", f"{program}.ml", "callbacks_stubs.c")
-    stubs = ["callbacks_stubs.c"] if program == "callbacks" else []
+    stubs = [f"{program}_stubs.c"] if program in ["callbacks", "endings"] else []
+    copy_programs(bench, "check.ml", f"{program}.ml", *stubs)
     libraries = [f"{name}.{'cma' if 'ocamlc' in compiler else 'cmxa'}" for name in ["unix", "threads"]]
     bench.run(*compiler, "-g", "-w", "-a", "-thread", *libraries, "check.ml", *stubs, f"{program}.ml", bench.object,
               *arguments, "-o", program)
@@ -77,15 +77,16 @@ def own_profile(bench, *arguments):
     equal(traced.out.splitlines()[0], "Gc.Memprof.start: heaptap is tracing this program", "Gc.Memprof.start")
 
 
-@family({way: (way,) for way in ["exit", "exception", "fork"]})
-def endings(bench, way):
+@family({way: (way, code) for way, code in [("exit", 3), ("exception", 2), ("fork", 0), ("_exit", 5), ("exec", 3)]})
+def endings(bench, way, code):
     program = link(bench, ["ocamlopt"], "endings", *STATIC)
-    code = {"exit": 3, "exception": 2}.get(way, 0)
-    bench.run(program, way, env=asked(bench, name="t-%p.ctf"), code=code)
+    result = bench.run(program, way, env=asked(bench, name="t-%p.ctf"), code=code)
     files = [file.name for file in bench.directory.glob("*.ctf")]
     equal(len(files), 2 if way == "fork" else 1, "files")
     for file in files:
         bench.sound(file)
+    if "counted" in result.out:
+        counted(bench, result, files[0])
 
 
 @scenario

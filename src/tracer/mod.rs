@@ -35,7 +35,7 @@ pub(crate) use failure::Failure;
 pub(crate) use message::say;
 pub(crate) use mutator::Mutator;
 pub(crate) use options::{Follow, Locator, Options, WhenFull};
-pub(crate) use process::{start, turn_off_after_panic};
+pub(crate) use process::{hurry, start, turn_off_after_panic};
 pub(crate) use recorder::Followed;
 pub(crate) use session::Session;
 pub(crate) use stacks::{Place, Way};

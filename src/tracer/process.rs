@@ -1,6 +1,7 @@
 //! One session at a time in a process, its exit, and its forks.
 
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
+use std::time::Duration;
 
 use crate::stack::FrameTables;
 use crate::tracer::failure::Failure;
@@ -46,6 +47,14 @@ pub(crate) fn turn_off_after_panic() {
     {
         say(format_args!("a defect in heaptap; tracing ends here, the program goes on"));
     }
+}
+
+/// Has all that is recorded written, where neither locks nor memory may be
+/// taken: false if it is not so, or need not be.
+pub(crate) fn hurry(longest: Duration) -> bool {
+    // The lock is not waited for: who has it is starting or ending a session.
+    let session = ACTIVE.try_lock().ok().and_then(|active| active.clone());
+    session.is_some_and(|session| session.hurry(longest))
 }
 
 fn register_handlers() {

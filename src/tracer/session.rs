@@ -35,6 +35,8 @@ pub(crate) struct Session {
     pub(crate) options: Options,
     /// The file it began in.
     pub(crate) path: PathBuf,
+    /// The process it was begun in.
+    pid: u32,
     pub(crate) tables: Arc<FrameTables>,
     pub(crate) labels: Arc<Labels>,
     /// External blocks, and all others if they are followed by address.
@@ -91,6 +93,7 @@ impl Session {
         Ok(Arc::new(Session {
             options,
             path: file,
+            pid: std::process::id(),
             tables,
             labels,
             directory: Directory::new(),
@@ -168,6 +171,16 @@ impl Session {
     /// Everything recorded so far is in the file afterwards.
     pub(crate) fn flush(&self) -> Result<(), Failure> {
         self.ask(Request::Flush)
+    }
+
+    /// The same where neither locks nor memory may be taken, such as in a signal
+    /// handler. Waits no longer than that. Nothing happens in another process
+    /// than its own, even one that shares its memory.
+    pub(crate) fn hurry(&self, longest: Duration) -> bool {
+        self.is_live()
+            && !self.has_forked()
+            && self.pid == std::process::id()
+            && self.mailbox.hurry(longest, || self.channel.wake_writer())
     }
 
     /// Goes on in another file.
@@ -307,14 +320,13 @@ fn run(
 
 fn open(pattern: &[u8], state: &Arc<State>) -> Result<Counted, Failure> {
     let pattern = OsStr::from_bytes(pattern);
-    let opened = name::expand(pattern, &name::Facts::gather())
-        .map_err(std::io::Error::other)
-        .and_then(|path| file::create(&path).map_err(std::io::Error::other));
-    match opened {
-        Ok(out) => Ok(Counted { out, state: Arc::clone(state) }),
-        Err(error) => {
-            say(format_args!("cannot trace into {}: {error}", pattern.display()));
-            Err(Failure::File)
-        }
-    }
+    let path = name::expand(pattern, &name::Facts::gather()).map_err(|error| {
+        say(format_args!("cannot trace into {}: {error}", pattern.display()));
+        Failure::File
+    })?;
+    let out = file::create(&path).map_err(|error| {
+        say(format_args!("{error}; not tracing"));
+        Failure::File
+    })?;
+    Ok(Counted { out, state: Arc::clone(state) })
 }

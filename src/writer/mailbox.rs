@@ -1,9 +1,13 @@
 //! What other threads ask of the writer thread. Never on a hook's path.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use heaptap_trace::TraceInfo;
+
+use crate::sys::futex::Doorbell;
 
 /// A file to go on in.
 pub(crate) struct NextFile<W> {
@@ -24,6 +28,11 @@ pub(crate) enum Request<W> {
 /// Requests that wait for the writer thread.
 pub(crate) struct Mailbox<W> {
     letters: Mutex<Letters<W>>,
+    /// How often somebody was in a hurry, and how many of these are served.
+    hurries: AtomicU64,
+    served: AtomicU64,
+    /// Who is in a hurry waits here.
+    answered: Doorbell,
 }
 
 struct Letters<W> {
@@ -34,7 +43,43 @@ struct Letters<W> {
 
 impl<W> Mailbox<W> {
     pub(crate) fn new() -> Mailbox<W> {
-        Mailbox { letters: Mutex::new(Letters { waiting: Vec::new(), closed: false }) }
+        Mailbox {
+            letters: Mutex::new(Letters { waiting: Vec::new(), closed: false }),
+            hurries: AtomicU64::new(0),
+            served: AtomicU64::new(0),
+            answered: Doorbell::new(),
+        }
+    }
+
+    /// Has everything committed so far written, where neither locks nor memory
+    /// may be taken, such as in a signal handler. Waits no longer than that.
+    pub(crate) fn hurry(&self, longest: Duration, wake: impl FnOnce()) -> bool {
+        let mine = self.hurries.fetch_add(1, Ordering::AcqRel) + 1;
+        wake();
+        let begin = Instant::now();
+        loop {
+            let ticket = self.answered.ticket();
+            if self.served.load(Ordering::Acquire) >= mine {
+                return true;
+            }
+            let left = longest.saturating_sub(begin.elapsed());
+            if left.is_zero() {
+                return false;
+            }
+            self.answered.wait(ticket, left);
+        }
+    }
+
+    /// How many were in a hurry up to now, if there are any to be served.
+    pub(crate) fn hurried(&self) -> Option<u64> {
+        let hurries = self.hurries.load(Ordering::Acquire);
+        (hurries > self.served.load(Ordering::Relaxed)).then_some(hurries)
+    }
+
+    /// So many are served.
+    pub(crate) fn serve(&self, hurries: u64) {
+        self.served.fetch_max(hurries, Ordering::AcqRel);
+        self.answered.ring();
     }
 
     /// Leaves a request, wakes the thread and waits for its answer. False: the
@@ -71,6 +116,8 @@ impl<W> Mailbox<W> {
         let mut letters = self.lock();
         letters.closed = true;
         letters.waiting.clear();
+        drop(letters);
+        self.serve(u64::MAX);
     }
 
     fn lock(&self) -> MutexGuard<'_, Letters<W>> {
@@ -90,6 +137,24 @@ mod tests {
         mailbox.close();
         assert!(!mailbox.leave(Request::Stop));
         assert!(!mailbox.ask(Request::Flush, || panic!("nobody to wake")));
+    }
+
+    #[test]
+    fn who_is_in_a_hurry_is_served_or_goes_on() {
+        let mailbox = Mailbox::<()>::new();
+        assert_eq!(mailbox.hurried(), None);
+        assert!(!mailbox.hurry(Duration::from_millis(1), || ()));
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| mailbox.hurry(Duration::from_secs(3600), || ()));
+            while mailbox.hurried() != Some(2) {
+                std::thread::yield_now();
+            }
+            mailbox.serve(2);
+            assert!(waiting.join().unwrap());
+        });
+        assert_eq!(mailbox.hurried(), None);
+        mailbox.close();
+        assert!(mailbox.hurry(Duration::from_secs(3600), || ()));
     }
 
     #[test]

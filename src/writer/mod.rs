@@ -72,7 +72,8 @@ impl<H: Host, W: Write> Writer<H, W> {
         loop {
             let ticket = self.consumer.ticket();
             let requests = self.mailbox.take();
-            match self.round(requests) {
+            let hurries = self.mailbox.hurried();
+            match self.round(requests, hurries) {
                 Ok(Next::GoOn) => {}
                 Ok(Next::Stop) => break,
                 Err(error) => {
@@ -92,10 +93,18 @@ impl<H: Host, W: Write> Writer<H, W> {
 
     /// Reads everything, then does what was asked. What had been committed when
     /// a request was made is in the file when it is answered.
-    fn round(&mut self, requests: Vec<Request<W>>) -> Result<Next, WriteError> {
+    fn round(
+        &mut self,
+        requests: Vec<Request<W>>,
+        hurries: Option<u64>,
+    ) -> Result<Next, WriteError> {
         self.host.observe_time();
         while drain(&mut self.consumer, &mut self.file, &mut self.host)? == Drained::Something {
             self.flush_if_due()?;
+        }
+        if let Some(hurries) = hurries {
+            self.flush()?;
+            self.mailbox.serve(hurries);
         }
         let mut next = Next::GoOn;
         for request in requests {

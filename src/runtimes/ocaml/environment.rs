@@ -20,11 +20,11 @@ pub(super) fn runtime_params() -> Vec<u8> {
 }
 
 /// Takes our variables out of the environment, or makes them fit for children.
-/// Returns where the program that started us wants to read how it went.
-pub(super) fn adjust() -> Option<PathBuf> {
+/// Returns where the program that started us wants to read how it went. `alone`:
+/// no other thread can read the environment now.
+pub(super) fn adjust(alone: bool) -> Option<PathBuf> {
     let report = std::env::var_os("HEAPTAP_REPORT").map(PathBuf::from);
     let follow = std::env::var_os("HEAPTAP_FOLLOW").is_some_and(|value| value == "1");
-    let alone = is_only_thread();
     let remove = if alone { remove } else { empty };
     if !follow {
         for name in ["HEAPTAP", "HEAPTAP_RATE", "HEAPTAP_SEED", "HEAPTAP_REPORT", "HEAPTAP_FRAMES"]
@@ -46,8 +46,8 @@ pub(super) fn adjust() -> Option<PathBuf> {
     report
 }
 
-/// Whether no other thread can read the environment now.
-fn is_only_thread() -> bool {
+/// Whether the process has no other thread.
+pub(super) fn is_only_thread() -> bool {
     std::fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() == 1)
 }
 

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::patch::{Jumps, Replacement};
 use super::sizes::File;
-use super::symbols::{Symbol, lookup_in};
+use super::symbols::{Symbol, in_c_library, lookup_in};
 
 /// The library that holds the runtime.
 pub(super) struct Library {
@@ -68,9 +68,7 @@ impl Library {
 /// Attaches to the first runtime that starts. Before `main`.
 pub(super) fn wait() {
     let name = c"secure_getenv";
-    // SAFETY: a C string; the search takes no handle, and begins behind this
-    // library, so that it is the C library's function.
-    let Some(address) = (unsafe { lookup_in(libc::RTLD_NEXT, name) }) else { return };
+    let Some(address) = in_c_library(name) else { return };
     let mut function = [Symbol { address, size: 0 }];
     let Some(file) = File::of(address) else { return };
     file.measure(&mut function);

@@ -16,10 +16,12 @@
 //!   may be nearly used up.
 //! - `values`: headers and lengths; `bytecode`: what offsets in bytecode mean.
 //! - `frames`: the frame tables, also those of plugins loaded later.
+//! - `endings`: nothing is lost where a program ends without saying so.
 //! - `environment`: what the program's children are to inherit; `report`: what
 //!   the program that started us wants to know at the end.
 
 mod bytecode;
+mod endings;
 mod environment;
 mod five;
 mod four;
@@ -118,14 +120,14 @@ fn begin(
         return Ok(());
     };
     let mut jumps = patch::Jumps::prepare(replacements)?;
-    // Before there are other threads.
-    let report = environment::adjust();
+    let alone = environment::is_only_thread();
+    let report = environment::adjust(alone);
     let Ok(session) = tracer::start(options) else {
         // What is wrong was said.
         report::refused(report);
         return Ok(());
     };
-    report::begin(&session, report);
+    report::begin(&session, report.clone());
     frames::add_all(&session, version);
     let started = start(&session).and_then(|()| {
         jumps.write().map_err(|refusal| {
@@ -139,6 +141,9 @@ fn begin(
         return Ok(());
     }
     frames::follow_plugins();
+    if alone {
+        endings::follow(report.as_deref());
+    }
     let _ = ATTACHED.set((version, session));
     Ok(())
 }

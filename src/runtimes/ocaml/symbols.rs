@@ -91,6 +91,17 @@ pub(super) fn lookup(name: &CStr) -> Option<usize> {
     unsafe { lookup_in(libc::RTLD_DEFAULT, name) }
 }
 
+/// The address of a function of the C library, and not of what the program may
+/// have in its place.
+pub(super) fn in_c_library(name: &CStr) -> Option<usize> {
+    if linked::is_provided() {
+        return linked::lookup(name);
+    }
+    // SAFETY: a C string; the search takes no handle, and begins behind this
+    // library.
+    unsafe { lookup_in(libc::RTLD_NEXT, name) }
+}
+
 /// The same of a library that was loaded by hand.
 ///
 /// # Safety

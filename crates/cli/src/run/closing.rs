@@ -2,7 +2,7 @@
 //!
 //! The library appends lines to a file of ours: `pid N` and `file PATH` when it
 //! begins, `end …` with what only it knows when the program ends in an orderly
-//! way; only `refused` if there is no trace for a reason that it has said itself.
+//! way, `flushed N` when it ends without exit handlers or goes on as another; only `refused` if there is no trace for a reason that it has said itself.
 //! The rest is in the trace, however the program ended.
 
 use std::ffi::OsStr;
@@ -59,9 +59,19 @@ impl Report {
 struct Process {
     pid: Vec<u8>,
     file: PathBuf,
-    /// Sampled blocks that are not in the trace; none if the program did not
-    /// live to say.
-    dropped: Option<u64>,
+    end: End,
+}
+
+/// How the trace ended.
+#[derive(Debug, Default, PartialEq, Eq)]
+enum End {
+    /// The program was killed.
+    #[default]
+    Abrupt,
+    /// All is there that was recorded.
+    Flushed,
+    /// So many sampled blocks are not in the trace.
+    Orderly { dropped: u64 },
 }
 
 /// What the report says.
@@ -76,9 +86,9 @@ fn processes(report: &[u8]) -> Vec<Process> {
             b"pid" => pid = rest,
             b"file" => {
                 let file = PathBuf::from(OsStr::from_bytes(rest));
-                all.push(Process { pid: pid.to_vec(), file, dropped: None });
+                all.push(Process { pid: pid.to_vec(), file, end: End::Abrupt });
             }
-            b"end" => {
+            b"end" | b"flushed" => {
                 let words: Vec<&[u8]> = rest.split(|&byte| byte == b' ').collect();
                 let value = |name: &[u8]| {
                     let pair = words.windows(2).find(|pair| pair[0] == name)?;
@@ -87,7 +97,10 @@ fn processes(report: &[u8]) -> Vec<Process> {
                 // After an exec the last of a process is the one that ends.
                 let of_process = |process: &&mut Process| words.first() == Some(&&process.pid[..]);
                 if let Some(process) = all.iter_mut().rev().find(of_process) {
-                    process.dropped = value(b"dropped");
+                    process.end = match value(b"dropped") {
+                        Some(dropped) => End::Orderly { dropped },
+                        None => End::Flushed,
+                    };
                 }
             }
             _ => {}
@@ -106,9 +119,10 @@ impl Process {
         let words = samples as f64 / rate;
         // The number of samples is binomial.
         let error = if samples == 0 { 0.0 } else { ((1.0 - rate) / samples as f64).sqrt() };
-        let dropped = match self.dropped {
-            Some(dropped) => format!("{dropped} dropped"),
-            None => "ended abruptly: the last moments are missing".into(),
+        let dropped = match self.end {
+            End::Orderly { dropped } => format!("{dropped} dropped"),
+            End::Flushed => "ended by _exit or exec".into(),
+            End::Abrupt => "ended abruptly: the last moments are missing".into(),
         };
         let size = fs::metadata(&self.file).map_or(0, |found| found.len());
         format!(
@@ -142,14 +156,19 @@ mod tests {
     fn the_report_tells_of_each_process() {
         let report =
             b"pid 7\nfile /t/a b.ctf\npid 8\nfile c\nend 7 samples 5 blocks 4 dropped 2 bytes 9\n";
-        let process = |pid: &[u8], file: &str, dropped| Process {
-            pid: pid.to_vec(),
-            file: file.into(),
-            dropped,
-        };
+        let process =
+            |pid: &[u8], file: &str, end| Process { pid: pid.to_vec(), file: file.into(), end };
         assert_eq!(
             processes(report),
-            [process(b"7", "/t/a b.ctf", Some(2)), process(b"8", "c", None)]
+            [
+                process(b"7", "/t/a b.ctf", End::Orderly { dropped: 2 }),
+                process(b"8", "c", End::Abrupt)
+            ]
+        );
+        let twice = b"pid 7\nfile a\nflushed 7\npid 7\nfile b\n";
+        assert_eq!(
+            processes(twice),
+            [process(b"7", "a", End::Flushed), process(b"7", "b", End::Abrupt)]
         );
         assert_eq!(processes(b""), []);
     }

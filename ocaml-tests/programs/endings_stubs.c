@@ -1,0 +1,23 @@
+#include <signal.h>
+#include <string.h>
+#include <sys/time.h>
+#include <unistd.h>
+#include <caml/mlvalues.h>
+
+static void at_once(int signal)
+{
+  (void)signal;
+  _exit(7);
+}
+
+/* The process ends in a signal handler, wherever it is in so many microseconds. */
+value exit_in_handler(value after)
+{
+  struct sigaction action;
+  struct itimerval timer = { { 0, 0 }, { 0, Long_val(after) } };
+  memset(&action, 0, sizeof action);
+  action.sa_handler = at_once;
+  sigaction(SIGALRM, &action, NULL);
+  setitimer(ITIMER_REAL, &timer, NULL);
+  return Val_unit;
+}

@@ -1,0 +1,94 @@
+//! Ends of a program that run no exit handlers: `_exit`, and `execve`, by which
+//! it goes on as another.
+//!
+//! Both are replaced in the C library while a trace is taken, as everything else
+//! that is not asked for ends here, and what waits for the writer would be lost.
+//! A program may call them wherever it is, in a signal handler or in a child that
+//! shares its memory. So they take no lock and no memory, wait for a bounded time,
+//! and do what the originals do by system calls.
+
+use std::ffi::{CString, c_char, c_int, c_long};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use super::patch::{Jumps, Replacement};
+use super::sizes::File;
+use super::symbols::{self, Symbol};
+use super::unwinding;
+use crate::tracer;
+
+/// Long enough for what the buffers hold, and for a disk that is busy; short
+/// enough for one that hangs.
+const LONGEST: Duration = Duration::from_secs(2);
+
+/// The file of `HEAPTAP_REPORT`, and the line for it.
+static REPORT: OnceLock<(CString, Vec<u8>)> = OnceLock::new();
+
+/// From now on nothing is lost at such an end. While no other thread runs. If it
+/// cannot be, up to a tenth of a second is lost, and no more.
+pub(super) fn follow(report: Option<&Path>) {
+    let functions = [(c"_exit", exit as *const ()), (c"execve", execve as *const ())];
+    let replacements: Vec<Replacement> = functions
+        .into_iter()
+        .filter_map(|(name, with)| {
+            let address = symbols::in_c_library(name)?;
+            let mut symbol = [Symbol { address, size: 0 }];
+            match File::of(address) {
+                Some(file) => file.measure(&mut symbol),
+                None => unwinding::measure(&mut symbol),
+            }
+            let [Symbol { size, .. }] = symbol;
+            (size > 0).then_some(Replacement { name, address, size, with: with as usize })
+        })
+        .collect();
+    if let Some(report) = report.and_then(|path| CString::new(path.as_os_str().as_bytes()).ok()) {
+        let line = format!("flushed {}\n", std::process::id()).into_bytes();
+        let _ = REPORT.set((report, line));
+    }
+    // One after the other: each is of use alone.
+    for replacement in replacements {
+        if let Ok(mut jumps) = Jumps::prepare(&[replacement]) {
+            let _ = jumps.write();
+        }
+    }
+}
+
+/// Everything that is recorded is in the file.
+fn flush() {
+    if !tracer::hurry(LONGEST) {
+        return;
+    }
+    let Some((path, line)) = REPORT.get() else { return };
+    // SAFETY: a C string.
+    let file =
+        unsafe { libc::open(path.as_ptr(), libc::O_WRONLY | libc::O_APPEND | libc::O_CLOEXEC) };
+    if file >= 0 {
+        // SAFETY: an open file, and so many bytes.
+        unsafe { libc::write(file, line.as_ptr().cast(), line.len()) };
+        // SAFETY: ours.
+        unsafe { libc::close(file) };
+    }
+}
+
+/// `_exit` (`sysdeps/unix/sysv/linux/_exit.c`, glibc 2.36).
+extern "C" fn exit(status: c_int) -> ! {
+    flush();
+    loop {
+        // SAFETY: ends the process.
+        unsafe { libc::syscall(libc::SYS_exit_group, c_long::from(status)) };
+    }
+}
+
+/// `execve`: comes back if it fails, with `errno` set.
+extern "C" fn execve(
+    path: *const c_char,
+    arguments: *const *const c_char,
+    environment: *const *const c_char,
+) -> c_int {
+    flush();
+    // SAFETY: what the caller gave; the kernel checks it.
+    let status = unsafe { libc::syscall(libc::SYS_execve, path, arguments, environment) };
+    status as c_int
+}
