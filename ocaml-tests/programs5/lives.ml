@@ -11,7 +11,10 @@ let young member round = 57 + (member * 24) + round (* 248 at most: these begin 
 let major member round = 2_000 + (member * 100) + round
 let released member round = 5_000 + (member * 100) + round
 let kept round = round mod 2 = 0
-let mark size = ignore (Sys.opaque_identity (Array.make size 0))
+
+(* The blocks of this function are those that have names. *)
+let[@inline never] named size content = Array.make size content
+let mark size = ignore (Sys.opaque_identity (named size 0))
 
 (* What happens in each domain now and then. *)
 let action =
@@ -46,11 +49,11 @@ let let_go member round =
 let in_the_table member =
   for round = 0 to rounds - 1 do
     for i = 0 to per_round - 1 do
-      table.(slot member round i) <- Array.make (young member round) i;
+      table.(slot member round i) <- named (young member round) i;
       disturb member i;
       if i = per_round / 2 then action member round
     done;
-    large.((round * members) + member) <- Array.make (major member round) round;
+    large.((round * members) + member) <- named (major member round) round;
     if round >= 3 && not (kept (round - 3)) then let_go member (round - 3)
   done
 
@@ -59,10 +62,10 @@ let in_short_lives member =
   for round = 0 to rounds - 1 do
     let life () =
       for i = 0 to per_round - 1 do
-        table.(slot member round i) <- Array.make (young member round) i;
+        table.(slot member round i) <- named (young member round) i;
         disturb member i
       done;
-      large.((round * members) + member) <- Array.make (major member round) round;
+      large.((round * members) + member) <- named (major member round) round;
       action member round
     in
     Domain.join (Domain.spawn life);
@@ -84,11 +87,11 @@ let rec add name block =
 let in_a_chain member =
   for round = 0 to rounds - 1 do
     for i = 0 to per_round - 1 do
-      add (member, round, i) (Array.make (young member round) i);
+      add (member, round, i) (named (young member round) i);
       disturb member i;
       if i = per_round / 2 then action member round
     done;
-    large.((round * members) + member) <- Array.make (major member round) round
+    large.((round * members) + member) <- named (major member round) round
   done
 
 let rec unchain = function

@@ -19,19 +19,19 @@ def words_by_domain(bench, name="trace.ctf"):
 
 
 def counted(bench, result, name="trace.ctf", never_made=0):
-    """Compares the trace with what the collector counted, domain by domain.
+    """Compares the trace with what the collector counted in the first domain and in the others.
 
+    Which of those that come and go have a number one after another is not the same in the runtime and in the trace.
     `never_made`: at most so many words were counted for blocks that were never made."""
-    wanted = {}
+    wanted = [0, 0]
     for line in result.out.splitlines():
         if line.startswith("domain "):
             _, domain, _, words = line.split()
-            wanted[int(domain)] = int(words)
+            wanted[min(int(domain), 1)] += int(words)
     words = words_by_domain(bench, name)
-    total, all_wanted = sum(words.values()), sum(wanted.values())
-    expect(all_wanted - never_made <= total <= all_wanted, f"sampled words: {total}, should be {all_wanted}: {words}, {wanted}")
-    if not never_made:
-        equal(words, wanted, "sampled words by domain")
+    found = [words.pop(0, 0), sum(words.values())]
+    expect(all(w - never_made <= f <= w for f, w in zip(found, wanted)),
+           f"sampled words in the first domain, in others: {found}, should be {wanted}")
 
 
 @family({f"{work}_{domains}": (work, domains) for work in WORKS for domains in (1, 2, 4)})
@@ -87,7 +87,7 @@ def external_memory_of_domains(bench):
     bench.trace("many", "outside", 3)
     blocks = [alloc for alloc in bench.allocs() if alloc.source == "external" and alloc.length == 1_000]
     equal([(block.length, block.samples) for block in blocks], [(1_000, 1_000)] * 300, "external blocks")
-    equal({block.domain for block in blocks}, {0, 1, 2}, "domains with external blocks")
+    expect(len({block.domain for block in blocks}) > 1, "all are in one domain")
     ids = {block.id for block in blocks}
     collected = sum(1 for line in bench.dump() if (f := line.split())[3] == "collect" and f[2] in ids)
     expect(collected >= 297, f"only {collected} of 300 were collected")

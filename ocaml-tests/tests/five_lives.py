@@ -21,7 +21,7 @@ class Lives:
             elif kind == "collect":
                 expect(block not in self.collected, f"block {block} is collected twice")
                 self.collected[block] = int(time)
-            else:
+            elif "Lives.named@" in line:
                 self.allocated(int(rest[0].partition("=")[2]), block, int(time), sizes)
 
     def allocated(self, length, block, time, sizes):
@@ -51,7 +51,8 @@ def check(bench, result):
     kept, dropped = told(result)
     lives = Lives(bench, {*kept, *dropped})
     counts = {size: len(blocks) for size, blocks in lives.blocks.items()}
-    equal(counts, {**kept, **dropped}, "blocks of each size")
+    wrong = {size: counts.get(size, 0) for size, count in {**kept, **dropped}.items() if counts.get(size, 0) != count}
+    equal(wrong, {}, "sizes with another number of blocks than were made")
     for size, blocks in lives.blocks.items():
         dead = {block for block in blocks if lives.collected.get(block, lives.last) < lives.last}
         wrong = len(dead) if size in kept else len(blocks) - len(dead)
