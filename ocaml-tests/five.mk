@@ -44,6 +44,7 @@ WORKS := team.ml trees.ml comings.ml fibers.ml threads_within.ml resizing.ml com
 	weaklings.ml outside.ml locals.ml calls.ml raising.ml
 OF_many := callbacks_stubs.c $(WORKS)
 OF_callbacks := callbacks_stubs.c
+OF_endings := endings_stubs.c
 OF_stacks := callbacks_stubs.c
 OF_lives := team.ml
 OF_busy := team.ml
