@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 import scenarios  # noqa: E402
 from bench import Bench  # noqa: E402
 import exact, estimates, stacks, endings, tool  # noqa: E402, E401, F401
-import five_exact, five_lives, five_stacks, five_estimates, five_endings, five_others, five_stress  # noqa: E402, E401, F401
+import five_exact, five_lives, five_stacks, five_labels, five_estimates, five_endings, five_others, five_stress  # noqa: E402, E401, F401
 
 # Of the scenarios for OCaml 4: what is about its stack or its compiler, and what has nothing to do with a version.
 NOT_FOR_FIVE = [
@@ -40,4 +40,4 @@ if __name__ == "__main__":
                               if not any(fnmatch.fnmatch(name, pattern) for pattern in NOT_FOR_FIVE)]
     parser = scenarios.parser(__doc__)
     parser.add_argument("--ocaml", required=True)
-    sys.exit(scenarios.run("ocaml-tests on OCaml 5", parser.parse_args(), Five))
+    sys.exit(scenarios.run("ocaml-tests-5", parser.parse_args(), Five))

@@ -54,9 +54,7 @@ impl Code {
 
 /// Explains the codes of bytecode frames: one more than the offset.
 pub(super) fn locator() -> Option<Locator> {
-    // `char_os * caml_exe_name`, `runtime/startup_aux.c`: set before any code
-    // runs.
-    let name = symbols::lookup(c"caml_exe_name")?;
+    let name = executable_name()?;
     let events: OnceLock<Option<Events>> = OnceLock::new();
     Some(Arc::new(move |code, list: &mut LocationList| {
         let Some(events) = events.get_or_init(|| read(name)) else { return };
@@ -71,6 +69,19 @@ pub(super) fn locator() -> Option<Locator> {
             definition: &event.definition,
         });
     }))
+}
+
+/// Where the runtime keeps the executable's name, which it sets before any code
+/// runs: `char_os * caml_exe_name` (4.14.1, `runtime/sys.c`), or the first field
+/// of `const struct caml_params * const caml_params` (5.3.0,
+/// `runtime/caml/startup_aux.h`).
+fn executable_name() -> Option<usize> {
+    if let Some(name) = symbols::lookup(c"caml_exe_name") {
+        return Some(name);
+    }
+    let parameters = symbols::lookup(c"caml_params")?;
+    // SAFETY: the runtime's constant, the address of a struct of its own.
+    Some(unsafe { (parameters as *const usize).read() })
 }
 
 fn read(name: usize) -> Option<Events> {

@@ -1,0 +1,57 @@
+"""What a program says it is doing is the outermost frame of what it allocates meanwhile."""
+
+import json
+import shutil
+
+from bench import HERE, equal, expect, scenario
+
+
+def expected(result):
+    """The label of each block, by its size."""
+    lines = [line.split(" ", 2) for line in result.out.splitlines() if line.startswith("label ")]
+    return {int(size): name for _, size, name in lines}
+
+
+def labels(bench, result):
+    """Compares a trace with what the program printed."""
+    wanted, found = expected(result), {}
+    for line in bench.run(bench.heaptap, "dump", "--json", "trace.ctf").out.splitlines():
+        event = json.loads(line)
+        if event["event"] == "alloc" and event["length"] in wanted:
+            outermost = event["frames"][0]["locations"]
+            first = outermost[0] if outermost else {"file": "", "definition": ""}
+            found[event["length"]] = first["definition"] if first["file"] == "label" else ""
+    equal(found, wanted, "labels by size")
+    expect(len(wanted) > 30, f"only {len(wanted)} blocks")
+    selected = bench.run(bench.heaptap, "report", "--json", "--label", "^GET /$", "trace.ctf").out
+    expect("Labels" in selected and selected != bench.run(bench.heaptap, "report", "--json", "trace.ctf").out, f"--label selects {selected!r:.300}")
+
+
+def compile_library(bench, *arguments):
+    bench.run("make", "-s", "-C", HERE.parent / "ocaml", f"BUILD={bench.path('library')}", *arguments)
+
+
+def compile_on_four(bench, compiler, archive, *more):
+    compile_library(bench)
+    shutil.copy(HERE / "programs5/labels.ml", bench.directory)
+    (bench.directory / "main.ml").write_text("let () = Labels.basics (); Labels.threads (); Labels.threads ()\n")
+    bench.run("ocamlfind", compiler, "-g", "-w", "-a", "-thread", "-package", "unix,threads.posix", "-linkpkg", "-I", "library",
+              *more, archive, "labels.ml", "main.ml", "-o", "labels")
+
+
+@scenario
+def native(bench):
+    compile_on_four(bench, "ocamlopt", "heaptap.cmxa")
+    labels(bench, bench.trace("./labels", env={"HEAPTAP_FRAMES": 3}))
+
+
+@scenario
+def bytecode(bench):
+    compile_on_four(bench, "ocamlc", "heaptap.cma", "-custom")
+    labels(bench, bench.trace("./labels", env={"HEAPTAP_FRAMES": 3}))
+
+
+@scenario
+def not_position_independent(bench):
+    compile_on_four(bench, "ocamlopt", "heaptap.cmxa", "-ccopt", "-no-pie")
+    labels(bench, bench.trace("./labels", env={"HEAPTAP_FRAMES": 3}))
