@@ -4,7 +4,7 @@ use heaptap_trace::Code;
 
 use crate::counts::Counts;
 use crate::estimate::{Estimate, Scale, Share};
-use crate::flows::{Flow, Flows};
+use crate::flows::Flows;
 use crate::growth::Growth;
 use crate::lifetimes::Lifetimes;
 use crate::paths::{LIGHT, NOWHERE, Node, Paths, ROOT, domain_of};
@@ -171,7 +171,7 @@ impl Aggregate {
         })
     }
 
-    /// Microseconds in each of the slices of [`Aggregate::flows`].
+    /// Microseconds in each slice of [`crate::Stack::flows`].
     pub fn slice_width(&self) -> u64 {
         self.flows.width()
     }
@@ -179,11 +179,6 @@ impl Aggregate {
     /// How many slices there are; none if flows were not followed.
     pub fn slices(&self) -> usize {
         self.flows.len()
-    }
-
-    /// What came and went of a path in each slice of time.
-    pub fn flows(&self, path: usize) -> impl Iterator<Item = Flow> {
-        self.flows.of(path as u32)
     }
 
     pub(crate) fn frame(&self, node: Node) -> Frame {

@@ -13,7 +13,7 @@ pub(crate) struct SiteNumbers<'a> {
     names: Sites<'a>,
     pub(crate) sites: Vec<Site>,
     numbers: HashMap<Site, u32>,
-    pub(crate) frames: HashMap<Frame, Rc<[u32]>>,
+    frames: HashMap<Frame, Rc<[u32]>>,
 }
 
 impl<'a> SiteNumbers<'a> {

@@ -18,6 +18,13 @@ pub struct Flow {
     pub went: u32,
 }
 
+impl Flow {
+    pub(crate) fn add(&mut self, other: Flow) {
+        self.came = self.came.saturating_add(other.came);
+        self.went = self.went.saturating_add(other.went);
+    }
+}
+
 /// What a path had allocated and what had gone when the last slice ended.
 #[derive(Clone, Copy, Default)]
 struct Sum {
@@ -95,7 +102,7 @@ impl Flows {
         for slice in self.slices.iter_mut().chain([&mut self.begun]) {
             let mut new = vec![Flow::default(); count];
             for (&flow, &to) in slice.iter().zip(moved) {
-                add(&mut new[to as usize], flow);
+                new[to as usize].add(flow);
             }
             *slice = new;
         }
@@ -122,15 +129,10 @@ impl Flows {
     }
 }
 
-fn add(into: &mut Flow, other: Flow) {
-    into.came = into.came.saturating_add(other.came);
-    into.went = into.went.saturating_add(other.went);
-}
-
 fn joined(one: Vec<Flow>, other: Vec<Flow>) -> Vec<Flow> {
     let (mut long, short) = if one.len() < other.len() { (other, one) } else { (one, other) };
     for (into, flow) in long.iter_mut().zip(short) {
-        add(into, flow);
+        into.add(flow);
     }
     long
 }

@@ -1,5 +1,4 @@
-//! The call tree by function: inlined calls spread out, direct recursion folded
-//! if that is wanted.
+//! The call tree by function: inlined calls spread out, direct recursion folded.
 //!
 //! Nodes are in preorder, so that a subtree is a range.
 
@@ -23,18 +22,8 @@ pub(crate) struct FunctionTree {
     pub(crate) weights: Vec<u64>,
 }
 
-/// What becomes of a function that calls itself.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Recursion {
-    /// It is one node.
-    Folded,
-    /// Each call is a node.
-    Spread,
-}
-
 /// The tree as it is built: children come after their parents.
 struct Draft {
-    recursion: Recursion,
     parents: Vec<u32>,
     sites: Vec<u32>,
     own: Vec<u64>,
@@ -42,14 +31,8 @@ struct Draft {
 }
 
 impl Draft {
-    fn new(recursion: Recursion) -> Draft {
-        let (parents, sites, own) = (vec![0], vec![u32::MAX], vec![0]);
-        Draft { recursion, parents, sites, own, index: HashMap::new() }
-    }
-
     fn child(&mut self, parent: u32, site: u32) -> u32 {
-        if self.recursion == Recursion::Folded && parent != 0 && self.sites[parent as usize] == site
-        {
+        if parent != 0 && self.sites[parent as usize] == site {
             return parent;
         }
         *self.index.entry((parent, site)).or_insert_with(|| {
@@ -62,15 +45,10 @@ impl Draft {
 }
 
 impl FunctionTree {
-    pub(crate) fn new(
-        aggregate: &Aggregate,
-        table: &LocationTable,
-        by: By,
-        of: Metric,
-        recursion: Recursion,
-    ) -> Self {
+    pub(crate) fn new(aggregate: &Aggregate, table: &LocationTable, by: By, of: Metric) -> Self {
         let mut numbers = SiteNumbers::new(table, by);
-        let mut draft = Draft::new(recursion);
+        let mut draft =
+            Draft { parents: vec![0], sites: vec![u32::MAX], own: vec![0], index: HashMap::new() };
         // Parents come first there, too.
         let mut places = vec![0_u32; aggregate.paths.len()];
         for node in 1..aggregate.paths.len() as u32 {
@@ -121,12 +99,6 @@ impl FunctionTree {
             tree.weights[parent] = tree.weights[parent].saturating_add(tree.weights[place]);
         }
         tree
-    }
-
-    /// Samples at a node itself.
-    pub(crate) fn own(&self, node: u32) -> u64 {
-        let below = self.children(node).map(|child| self.weights[child as usize]);
-        self.weights[node as usize].saturating_sub(below.fold(0, u64::saturating_add))
     }
 
     /// The functions called from a node.

@@ -14,7 +14,7 @@ use hashbrown::HashMap;
 use heaptap_trace::LocationTable;
 
 use crate::aggregate::{Aggregate, Metric};
-use crate::functions::{FunctionTree, Recursion};
+use crate::functions::FunctionTree;
 use crate::rows::{By, Site};
 
 /// Longer fragments are not looked for.
@@ -83,7 +83,7 @@ impl Aggregate {
         metric: Metric,
         (threshold, steps): (f64, u64),
     ) -> HotFragments {
-        let tree = FunctionTree::new(self, table, by, metric, Recursion::Folded);
+        let tree = FunctionTree::new(self, table, by, metric);
         let least = ((tree.weights[0] as f64 * threshold).ceil() as u64).max(1);
         let mut search = Search { tree: &tree, least, found: Vec::new(), steps, complete: true };
         search.run();

@@ -56,5 +56,5 @@ pub use lifespans::Lifespans;
 pub use lifetimes::{Lifetimes, Quantile};
 pub use regex::bytes::Regex;
 pub use select::{Selection, Span};
-pub use stacks::Stacks;
+pub use stacks::{Stack, Stacks};
 pub use timeline::{Bucket, Timeline};

@@ -1,61 +1,61 @@
-//! Call paths with their sites in place of frames: what exporters write.
+//! Call paths by site: what exporters write.
 //!
-//! They are made one at a time, so that a writer needs no more memory than the
-//! tree does.
-
-use std::rc::Rc;
+//! Different frames may have the same site, and a frame with inlined calls has
+//! several. So the tree of frames becomes one of sites, and paths that are the
+//! same there are one stack. Stacks are made one at a time: whoever writes them
+//! needs no more memory than the tree does.
 
 use hashbrown::HashMap;
 use heaptap_trace::LocationTable;
 
-use crate::aggregate::{Aggregate, Frame, Metric};
+use crate::aggregate::Aggregate;
 use crate::callers::SiteNumbers;
 use crate::counts::Counts;
-use crate::functions::{FunctionTree, Recursion};
+use crate::flows::Flow;
 use crate::rows::{By, Site};
 
-/// The call paths of an aggregate.
+/// The stacks of an aggregate.
 pub struct Stacks<'a> {
     aggregate: &'a Aggregate,
     sites: Vec<Site>,
-    frames: HashMap<Frame, Rc<[u32]>>,
+    /// Parent and site of each node. Node 0 is the root.
+    nodes: Vec<(u32, u32)>,
+    /// The node at which each path ends, with the path, in order.
+    ends: Vec<(u32, u32)>,
+}
+
+/// A stack.
+pub struct Stack<'a> {
+    /// The numbers of its sites, the innermost first.
+    pub sites: Vec<u32>,
+    /// The sums of all paths that it is made of.
+    pub counts: Counts,
+    stacks: &'a Stacks<'a>,
+    ends: &'a [(u32, u32)],
 }
 
 impl Aggregate {
-    /// All call paths, inlined calls spread out. Needs whole stacks.
+    /// All stacks. Needs whole ones.
     pub fn stacks(&self, table: &LocationTable, by: By) -> Stacks<'_> {
         let mut numbers = SiteNumbers::new(table, by);
+        let mut nodes = vec![(0, u32::MAX)];
+        let mut index: HashMap<(u32, u32), u32> = HashMap::new();
+        // A parent is older than its children.
+        let mut places = vec![0_u32; self.paths.len()];
         for node in 1..self.paths.len() as u32 {
-            numbers.of(self.frame(node));
-        }
-        let SiteNumbers { sites, frames, .. } = numbers;
-        Stacks { aggregate: self, sites, frames }
-    }
-
-    /// Shows every different stack of functions, the outermost first, with the
-    /// samples of a metric at its end: stacks that differ in lines only are one.
-    pub fn each_stack_of_functions<E>(
-        &self,
-        table: &LocationTable,
-        metric: Metric,
-        mut visit: impl FnMut(&[&Site], u64) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let tree = FunctionTree::new(self, table, By::Function, metric, Recursion::Spread);
-        let mut stack: Vec<(u32, &Site)> = Vec::new();
-        let mut sites: Vec<&Site> = Vec::new();
-        for node in 1..tree.sites.len() as u32 {
-            while stack.last().is_some_and(|&(end, _)| end <= node) {
-                stack.pop();
+            let mut place = places[self.paths.parent(node) as usize];
+            for &site in numbers.of(self.frame(node)).iter().rev() {
+                place = *index.entry((place, site)).or_insert_with(|| {
+                    nodes.push((place, site));
+                    nodes.len() as u32 - 1
+                });
             }
-            stack.push((tree.ends[node as usize], &tree.names[tree.sites[node as usize] as usize]));
-            let own = tree.own(node);
-            if own > 0 {
-                sites.clear();
-                sites.extend(stack.iter().map(|&(_, site)| site));
-                visit(&sites, own)?;
-            }
+            places[node as usize] = place;
         }
-        Ok(())
+        let end = |path: u32| (places[self.paths.node(path) as usize], path);
+        let mut ends: Vec<(u32, u32)> = (0..self.paths.counts.len() as u32).map(end).collect();
+        ends.sort_unstable();
+        Stacks { aggregate: self, sites: numbers.sites, nodes, ends }
     }
 }
 
@@ -65,11 +65,37 @@ impl Stacks<'_> {
         &self.sites
     }
 
-    /// Every path: the numbers of its sites, the innermost first, and its counts.
-    pub fn iter(&self) -> impl Iterator<Item = (Vec<u32>, &Counts)> {
-        self.aggregate.paths().map(|(path, counts)| {
-            let sites = path.frames().filter_map(|frame| self.frames.get(&frame));
-            (sites.flat_map(|sites| sites.iter().copied()).collect(), counts)
+    /// Every stack, once.
+    pub fn iter(&self) -> impl Iterator<Item = Stack<'_>> {
+        self.ends.chunk_by(|one, other| one.0 == other.0).map(|ends| {
+            let mut counts = Counts::default();
+            for &(_, path) in ends {
+                counts.add(&self.aggregate.paths.counts[path as usize]);
+            }
+            Stack { sites: self.sites_up_from(ends[0].0), counts, stacks: self, ends }
         })
+    }
+
+    fn sites_up_from(&self, mut node: u32) -> Vec<u32> {
+        let mut sites = Vec::new();
+        while node != 0 {
+            let (parent, site) = self.nodes[node as usize];
+            sites.push(site);
+            node = parent;
+        }
+        sites
+    }
+}
+
+impl Stack<'_> {
+    /// What came and went in each slice of time; nothing if that was not followed.
+    pub fn flows(&self) -> Vec<Flow> {
+        let mut sums = vec![Flow::default(); self.stacks.aggregate.slices()];
+        for &(_, path) in self.ends {
+            for (sum, flow) in sums.iter_mut().zip(self.stacks.aggregate.flows.of(path)) {
+                sum.add(flow);
+            }
+        }
+        sums
     }
 }

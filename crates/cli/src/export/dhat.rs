@@ -7,6 +7,7 @@
 
 use std::io::{self, Write};
 
+use heaptap_report::rows::By;
 use heaptap_report::{Counts, Metric};
 use serde::Serialize;
 
@@ -52,15 +53,16 @@ struct Point {
 }
 
 pub(super) fn write(exported: &Exported<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let stacks = exported.stacks(By::Location);
     let frames = || {
-        let named = exported.stacks.sites().iter().map(|site| match site.line {
+        let named = stacks.sites().iter().map(|site| match site.line {
             0 => site.name.clone(),
             line => format!("{} ({}:{line})", site.name, site.file),
         });
         // The first entry is the root of the tree.
         std::iter::once("[root]".to_owned()).chain(named)
     };
-    let points = || exported.stacks.iter().map(|(sites, counts)| point(exported, &sites, counts));
+    let points = || stacks.iter().map(|stack| point(exported, &stack.sites, &stack.counts));
     let file = File {
         version: 2,
         mode: "heaptap",

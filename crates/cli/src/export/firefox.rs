@@ -2,7 +2,7 @@
 //!
 //! Allocation samples give its views of allocations and of retained memory, for
 //! any range of time that is selected there. They are not single blocks: what a
-//! call path allocates in one slice of time and loses in another is one block.
+//! stack allocates in one slice of time and loses in another is one block.
 //! What comes first is taken to go first. The live size over time is a counter,
 //! finer than the slices.
 
@@ -14,7 +14,8 @@ use fxprof_processed_profile::{
     CategoryHandle, CpuDelta, Frame, FrameFlags, FrameInfo, Profile, SamplingInterval, StackHandle,
     ThreadHandle, Timestamp,
 };
-use heaptap_report::Flow;
+use heaptap_report::rows::By;
+use heaptap_report::{Flow, Stack, Stacks};
 
 use super::Exported;
 use crate::json;
@@ -22,7 +23,7 @@ use crate::json;
 /// An allocation, or the end of one.
 struct Change {
     slice: u32,
-    path: u32,
+    stack: u32,
     /// The same for an allocation and its end.
     block: u64,
     /// Negative at the end.
@@ -45,19 +46,21 @@ pub(super) fn write(exported: &Exported<'_>, out: &mut dyn Write) -> io::Result<
     let process = profile.add_process(&exported.program(), exported.info.pid as u32, at(0));
     let thread = profile.add_thread(process, exported.info.pid as u32, at(0), true);
     profile.set_thread_name(thread, "allocations");
-    let stacks = stacks(exported, &mut profile, thread);
+    let stacks = exported.stacks(By::Location);
+    let handles = handles(&stacks, &mut profile, thread);
     let end = aggregate.duration();
     // The range of time that is shown is that of these samples.
     profile.add_sample(thread, at(0), None, CpuDelta::ZERO, 1);
     profile.add_sample(thread, at(end), None, CpuDelta::ZERO, 1);
     let bytes = aggregate.scale().word_bytes / aggregate.scale().rate;
-    let (width, changes) = changes(exported);
-    for Change { slice, path, block, samples } in changes {
+    let (joined, changes) = changes(&stacks, aggregate.slices());
+    let width = aggregate.slice_width() * joined as u64;
+    for Change { slice, stack, block, samples } in changes {
         // In the middle of what is coming, and at the end of what is going.
         let offset = if samples > 0 { width / 2 } else { width - 1 };
         let time = (u64::from(slice) * width + offset).min(end);
         let size = (samples as f64 * bytes).round() as i64;
-        profile.add_allocation_sample(thread, at(time), stacks[path as usize], block, size);
+        profile.add_allocation_sample(thread, at(time), handles[stack as usize], block, size);
     }
     let counter = profile.add_counter(process, "malloc", "Memory", "Live size");
     let mut last = 0.0;
@@ -70,13 +73,12 @@ pub(super) fn write(exported: &Exported<'_>, out: &mut dyn Write) -> io::Result<
     json::write(out, &profile)
 }
 
-fn stacks(
-    exported: &Exported<'_>,
+fn handles(
+    stacks: &Stacks<'_>,
     profile: &mut Profile,
     thread: ThreadHandle,
 ) -> Vec<Option<StackHandle>> {
-    let labels: Vec<_> = exported
-        .stacks
+    let labels: Vec<_> = stacks
         .sites()
         .iter()
         .map(|site| match site.line {
@@ -84,8 +86,8 @@ fn stacks(
             line => profile.intern_string(&format!("{} ({}:{line})", site.name, site.file)),
         })
         .collect();
-    let intern = |(sites, _): (Vec<u32>, _)| {
-        let frames = sites.iter().rev().map(|&site| FrameInfo {
+    let intern = |stack: Stack<'_>| {
+        let frames = stack.sites.iter().rev().map(|&site| FrameInfo {
             frame: Frame::Label(labels[site as usize]),
             category_pair: CategoryHandle::OTHER.into(),
             flags: FrameFlags::empty(),
@@ -93,41 +95,38 @@ fn stacks(
         let frames: Vec<FrameInfo> = frames.collect();
         profile.intern_stack_frames(thread, frames.into_iter())
     };
-    exported.stacks.iter().map(intern).collect()
+    stacks.iter().map(intern).collect()
 }
 
-/// What came and went, in the order of time, in slices of so many microseconds:
-/// as fine as was followed, unless there is too much.
-fn changes(exported: &Exported<'_>) -> (u64, Vec<Change>) {
-    let aggregate = exported.aggregate;
-    let paths = aggregate.paths().count();
+/// What came and went, in the order of time, and how many slices became one for
+/// that: none if there are not too many changes.
+fn changes(stacks: &Stacks<'_>, slices: usize) -> (usize, Vec<Change>) {
     let mut joined = 1;
     loop {
         let mut changes = Vec::new();
-        let fits = (0..paths).all(|path| {
-            let flows: Vec<Flow> = aggregate.flows(path).collect();
-            first_in_first_out(path as u32, &flows, joined, &mut changes);
-            changes.len() <= MOST_CHANGES || joined >= flows.len()
+        let fits = stacks.iter().enumerate().all(|(number, stack)| {
+            first_in_first_out(number as u32, &stack.flows(), joined, &mut changes);
+            changes.len() <= MOST_CHANGES || joined >= slices
         });
         if fits {
             changes.sort_by_key(|change| (change.slice, change.samples < 0));
-            return (aggregate.slice_width() * joined as u64, changes);
+            return (joined, changes);
         }
         joined *= 2;
     }
 }
 
-/// The blocks of one path, of slices of which so many are one.
-fn first_in_first_out(path: u32, flows: &[Flow], joined: usize, changes: &mut Vec<Change>) {
+/// The blocks of one stack, of slices of which so many are one.
+fn first_in_first_out(stack: u32, flows: &[Flow], joined: usize, changes: &mut Vec<Change>) {
     let mut waiting: VecDeque<(usize, u64)> = VecDeque::new();
     let mut number = 0;
     let mut block = |from: usize, to: Option<usize>, samples: u64| {
         // Addresses need only be different.
-        let block = 16 * ((u64::from(path) << 16) + number + 1);
+        let block = 16 * ((u64::from(stack) << 16) + number + 1);
         number += 1;
         let samples = samples as i64;
-        changes.push(Change { slice: from as u32, path, block, samples });
-        changes.extend(to.map(|to| Change { slice: to as u32, path, block, samples: -samples }));
+        changes.push(Change { slice: from as u32, stack, block, samples });
+        changes.extend(to.map(|to| Change { slice: to as u32, stack, block, samples: -samples }));
     };
     for (slice, flows) in flows.chunks(joined).enumerate() {
         let came: u64 = flows.iter().map(|flow| u64::from(flow.came)).sum();

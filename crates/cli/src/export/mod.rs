@@ -90,7 +90,6 @@ struct Exported<'a> {
     aggregate: &'a Aggregate,
     info: &'a TraceInfo,
     locations: &'a LocationTable,
-    stacks: Stacks<'a>,
     metric: Metric,
 }
 
@@ -98,6 +97,11 @@ impl Exported<'_> {
     /// Bytes of a metric.
     fn bytes(&self, metric: Metric, counts: &Counts) -> f64 {
         self.aggregate.estimate(metric, metric.samples(counts)).bytes
+    }
+
+    /// The stacks of the trace. Formats that know lines take locations.
+    fn stacks(&self, by: By) -> Stacks<'_> {
+        self.aggregate.stacks(self.locations, by)
     }
 
     fn program(&self) -> String {
@@ -123,7 +127,6 @@ impl Export {
             aggregate: &gathered.aggregate,
             info: gathered.info(),
             locations: gathered.locations(),
-            stacks: gathered.aggregate.stacks(gathered.locations(), By::Location),
             metric: match self.metric {
                 Measure::Allocated => Metric::Allocated,
                 Measure::Promoted => Metric::Promoted,

@@ -7,7 +7,8 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-use heaptap_report::Metric;
+use heaptap_report::rows::By;
+use heaptap_report::{Metric, Stack};
 use prost::Message;
 
 use super::Exported;
@@ -126,7 +127,8 @@ pub(super) fn write(exported: &Exported<'_>, out: &mut dyn Write) -> io::Result<
     let period_type = Some(value_type("space", "bytes"));
     let mut functions: HashMap<(&str, &str), u64> = HashMap::new();
     let (mut location, mut function) = (Vec::new(), Vec::new());
-    for (place, site) in exported.stacks.sites().iter().enumerate() {
+    let stacks = exported.stacks(By::Location);
+    for (place, site) in stacks.sites().iter().enumerate() {
         let function_id = *functions.entry((&site.name, &site.file)).or_insert_with(|| {
             let id = function.len() as u64 + 1;
             let name = strings.number(&site.name);
@@ -137,9 +139,9 @@ pub(super) fn write(exported: &Exported<'_>, out: &mut dyn Write) -> io::Result<
         let line = vec![Line { function_id, line: i64::from(site.line) }];
         location.push(Location { id: place as u64 + 1, line });
     }
-    for (sites, counts) in exported.stacks.iter() {
+    for Stack { sites, counts, .. } in stacks.iter() {
         let mut value = vec![counts.blocks.round() as i64];
-        value.extend(SPACES.map(|(_, metric)| exported.bytes(metric, counts).round() as i64));
+        value.extend(SPACES.map(|(_, metric)| exported.bytes(metric, &counts).round() as i64));
         let location_id = sites.iter().map(|&site| u64::from(site) + 1).collect();
         let sample = vec![Sample { location_id, value }];
         out.write_all(&Profile { sample, ..Profile::default() }.encode_to_vec())?;

@@ -3,7 +3,8 @@
 
 use std::io::{self, Write};
 
-use heaptap_report::Metric;
+use heaptap_report::rows::By;
+use heaptap_report::{Metric, Stack, Stacks};
 use serde::Serialize;
 
 use super::Exported;
@@ -56,14 +57,16 @@ const METRICS: [(&str, Metric); 4] = [
 ];
 
 pub(super) fn write(exported: &Exported<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let stacks = exported.stacks(By::Location);
     let frames = || {
-        exported.stacks.sites().iter().map(|site| Frame {
+        stacks.sites().iter().map(|site| Frame {
             name: site.name.clone(),
             file: site.file.clone(),
             line: (site.line > 0).then_some(site.line),
         })
     };
-    let profiles = || METRICS.iter().map(|&(name, metric)| profile(exported, name, metric));
+    let profiles =
+        || METRICS.iter().map(|&(name, metric)| profile(exported, &stacks, (name, metric)));
     let file = File {
         schema: "https://www.speedscope.app/file-format-schema.json",
         exporter: concat!("heaptap ", env!("CARGO_PKG_VERSION")),
@@ -76,15 +79,15 @@ pub(super) fn write(exported: &Exported<'_>, out: &mut dyn Write) -> io::Result<
 }
 
 /// One profile, of the stacks that have anything of the metric.
-fn profile(exported: &Exported<'_>, name: &'static str, metric: Metric) -> impl Serialize {
-    let weights = move || {
-        let bytes =
-            exported.aggregate.paths().map(move |(_, counts)| exported.bytes(metric, counts));
-        bytes.filter(|&bytes| bytes > 0.0)
-    };
+fn profile(
+    exported: &Exported<'_>,
+    stacks: &Stacks<'_>,
+    (name, metric): (&'static str, Metric),
+) -> impl Serialize {
+    let some = move || stacks.iter().filter(move |stack| metric.samples(&stack.counts) > 0);
+    let weights = move || some().map(move |stack| exported.bytes(metric, &stack.counts));
     let samples = move || {
-        let some = exported.stacks.iter().filter(move |(_, counts)| metric.samples(counts) > 0);
-        some.map(|(mut sites, _)| {
+        some().map(|Stack { mut sites, .. }| {
             sites.reverse();
             sites
         })
