@@ -56,7 +56,7 @@ demo: build
 # --- Testing -------------------------------------------------------------------
 
 .PHONY: test
-test: tools fmt clippy unit loom build exports c-tests ocaml-tests doc dependencies fuzz
+test: tools consumers fmt clippy unit loom build exports c-tests ocaml-tests doc dependencies fuzz
 	@echo "make test: all passed"
 
 .PHONY: test-long
@@ -65,7 +65,8 @@ test-long:
 
 # Programs that the tests run. Absent, they are installed when we are root.
 TOOLS := babeltrace2:babeltrace2 g++:g++ man:man-db python3:python3 valgrind:valgrind \
-	ocamlfind:ocaml-findlib ocamlopt:ocaml-nox menhir:menhir ocamlbuild:ocamlbuild
+	ocamlfind:ocaml-findlib ocamlopt:ocaml-nox menhir:menhir ocamlbuild:ocamlbuild \
+	go:golang-go node:nodejs npm:npm
 
 .PHONY: tools
 tools:
@@ -79,6 +80,11 @@ tools:
 	fi; \
 	apt-get update -qq; \
 	DEBIAN_FRONTEND=noninteractive apt-get install -qq -y $$missing
+
+# Tools from npm that open what `heaptap export` writes, into a cache outside the checkout.
+.PHONY: consumers
+consumers:
+	@crates/cli/tests/consumers/fetch
 
 .PHONY: fmt
 fmt:

@@ -118,6 +118,7 @@ impl Diff {
     fn read(&self, path: &Path) -> Result<Gathered, Failure> {
         let options = Options {
             selection: self.selecting.selection()?,
+            depth: self.shown.by.depth(),
             at: self.shown.at,
             ..Options::default()
         };

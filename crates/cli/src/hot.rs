@@ -58,6 +58,16 @@ struct Fragments {
     threshold: f64,
     total: Size,
     fragments: Vec<Line>,
+    limits: Limits,
+}
+
+/// What the bounds on memory and time cost.
+#[derive(Serialize)]
+struct Limits {
+    /// False if there was too much to look at: fragments may be longer.
+    complete: bool,
+    /// What can be missing from a fragment.
+    samples_missing: u64,
 }
 
 #[derive(Serialize)]
@@ -73,6 +83,7 @@ struct Line {
 
 impl Hot {
     pub(crate) fn run(&self) -> Ending {
+        self.shown.by.check_frames("hot")?;
         let options = Options {
             selection: self.selecting.selection()?,
             depth: Depth::Whole,
@@ -109,7 +120,11 @@ impl Hot {
             metric: self.shown.title(aggregate.peak_time()),
             threshold: self.threshold,
             total: aggregate.estimate(metric, all).into(),
-            fragments: hot.iter().map(line).collect(),
+            fragments: hot.found.iter().map(line).collect(),
+            limits: Limits {
+                complete: hot.complete,
+                samples_missing: aggregate.missing_from_paths(),
+            },
         }
     }
 }
@@ -130,6 +145,19 @@ fn text(found: &Fragments, page: Page) -> String {
         };
         let _ = writeln!(text, "\n{} ({shares})", page.strong(&sized(&line.size)));
         frames(&mut text, &line.frames, page);
+    }
+    let Limits { complete, samples_missing } = found.limits;
+    if !complete {
+        let note = "There is too much to look at: fragments may go on further than is shown. \
+                    A higher --threshold or a --filter leaves less.";
+        let _ = writeln!(text, "\n{}", page.faint(note));
+    }
+    if samples_missing > 0 {
+        let note = format!(
+            "There are too many call paths to keep all: up to {samples_missing} samples are \
+             missing from a fragment."
+        );
+        let _ = writeln!(text, "\n{}", page.faint(&note));
     }
     text
 }

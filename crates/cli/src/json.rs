@@ -32,6 +32,25 @@ impl Formatter for OneLine {
     }
 }
 
+/// Writes a value and ends the line.
+pub(crate) fn write<T: Serialize + ?Sized>(mut out: impl Write, value: &T) -> io::Result<()> {
+    value.serialize(&mut Serializer::with_formatter(&mut out, OneLine))?;
+    out.write_all(b"\n")
+}
+
+/// A list that is made as it is written.
+pub(crate) struct Sequence<F>(pub(crate) F);
+
+impl<F, I> Serialize for Sequence<F>
+where
+    F: Fn() -> I,
+    I: Iterator<Item: Serialize>,
+{
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq((self.0)())
+    }
+}
+
 /// Adds a value to `line`.
 pub(crate) fn put<T: Serialize + ?Sized>(line: &mut Vec<u8>, value: &T) {
     // Writing to a vector cannot fail, and our values have only string keys.

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use heaptap_report::{Caller, Depth, Leak, Options, Outlook};
+use heaptap_report::{Caller, Depth, Follow, Leak, Options, Outlook};
 use serde::Serialize;
 
 use crate::ending::{Ending, help_end};
@@ -73,7 +73,7 @@ impl Leaks {
         let options = Options {
             selection: self.selecting.selection()?,
             depth: Depth::Whole,
-            growth: true,
+            follow: Follow::LiveSize,
             ..Options::default()
         };
         let gathered = Gathered::read(&self.file, options)?;

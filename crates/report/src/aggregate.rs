@@ -2,10 +2,12 @@
 
 use heaptap_trace::Code;
 
+use crate::counts::Counts;
 use crate::estimate::{Estimate, Scale, Share};
+use crate::flows::Flows;
 use crate::growth::Growth;
 use crate::lifetimes::Lifetimes;
-use crate::paths::{Counts, LIGHT, NOWHERE, Node, Paths, ROOT};
+use crate::paths::{LIGHT, NOWHERE, Node, Paths, ROOT, domain_of};
 use crate::peak::Peak;
 use crate::timeline::Timeline;
 
@@ -43,8 +45,10 @@ impl Metric {
 pub enum Frame {
     /// A frame of the trace.
     Code(Code),
-    /// There was no backtrace.
+    /// There was no backtrace, or no label.
     Nowhere,
+    /// A domain, where they are what is kept.
+    Domain(u16),
     /// In place of frames of paths that were too light to keep.
     Light,
 }
@@ -64,6 +68,7 @@ pub struct Aggregate {
     pub(crate) timeline: Timeline,
     pub(crate) lifetimes: Lifetimes,
     pub(crate) growth: Growth,
+    pub(crate) flows: Flows,
     /// Time of birth, path and samples of what is alive at the end.
     pub(crate) survivors: Vec<(u64, u32, u32)>,
     pub(crate) codes: Vec<Code>,
@@ -166,11 +171,24 @@ impl Aggregate {
         })
     }
 
+    /// Microseconds in each slice of [`crate::Stack::flows`].
+    pub fn slice_width(&self) -> u64 {
+        self.flows.width()
+    }
+
+    /// How many slices there are; none if flows were not followed.
+    pub fn slices(&self) -> usize {
+        self.flows.len()
+    }
+
     pub(crate) fn frame(&self, node: Node) -> Frame {
         match self.paths.frame(node) {
             LIGHT => Frame::Light,
             NOWHERE => Frame::Nowhere,
-            number => Frame::Code(self.codes[number as usize]),
+            number => match domain_of(number) {
+                Some(domain) => Frame::Domain(domain),
+                None => Frame::Code(self.codes[number as usize]),
+            },
         }
     }
 }

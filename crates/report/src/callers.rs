@@ -6,7 +6,6 @@ use hashbrown::HashMap;
 use heaptap_trace::LocationTable;
 
 use crate::aggregate::{Aggregate, Frame, Metric};
-use crate::paths::Counts;
 use crate::rows::{By, Site, Sites};
 
 /// Sites, numbered, and those of each frame.
@@ -121,32 +120,5 @@ impl Aggregate {
             }
         }
         trees.into_iter().map(|tree| tree.named(&numbers.sites)).collect()
-    }
-}
-
-/// Call paths with their sites in place of frames.
-pub struct Stacks {
-    /// The sites that occur.
-    pub sites: Vec<Site>,
-    /// Every path: the numbers of its sites, the innermost first, and its counts.
-    pub stacks: Vec<(Vec<u32>, Counts)>,
-}
-
-impl Aggregate {
-    /// All call paths, inlined calls spread out: what exporters write. Needs
-    /// whole stacks.
-    pub fn stacks(&self, table: &LocationTable, by: By) -> Stacks {
-        let mut numbers = SiteNumbers::new(table, by);
-        let stacks = self
-            .paths()
-            .map(|(path, counts)| {
-                let mut sites = Vec::new();
-                for frame in path.frames() {
-                    sites.extend_from_slice(&numbers.of(frame));
-                }
-                (sites, *counts)
-            })
-            .collect();
-        Stacks { sites: numbers.sites, stacks }
     }
 }

@@ -3,7 +3,7 @@
 use hashbrown::HashMap;
 use heaptap_trace::{Code, LocationTable};
 
-use crate::select::{Marks, Selection};
+use crate::select::{Marks, Selection, is_label};
 
 /// Codes and what the selection says of each, by number.
 #[derive(Default)]
@@ -11,6 +11,7 @@ pub(crate) struct Frames {
     numbers: HashMap<Code, u32>,
     codes: Vec<Code>,
     marks: Vec<Marks>,
+    labels: Vec<bool>,
 }
 
 impl Frames {
@@ -29,7 +30,13 @@ impl Frames {
         self.codes.push(code);
         let looks = selection.looks_at_frames();
         self.marks.push(if looks { selection.marks(code, table) } else { 0 });
+        self.labels.push(table.resolve(code).any(|location| is_label(&location)));
         number
+    }
+
+    /// Whether the frame is a label.
+    pub(crate) fn is_label(&self, number: u32) -> bool {
+        self.labels[number as usize]
     }
 
     pub(crate) fn marks(&self, number: u32) -> Marks {

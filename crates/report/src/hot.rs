@@ -34,6 +34,15 @@ pub struct Hot {
     pub own: u64,
 }
 
+/// What a search found.
+#[derive(Clone, Debug)]
+pub struct HotFragments {
+    /// The fragments, the largest first.
+    pub found: Vec<Hot>,
+    /// Whether all were looked for. If not, some may go on further than is told.
+    pub complete: bool,
+}
+
 /// A fragment that is heavy enough.
 struct Candidate {
     sites: Vec<u32>,
@@ -49,24 +58,43 @@ struct Search<'a> {
     tree: &'a FunctionTree,
     least: u64,
     found: Vec<Candidate>,
+    /// Steps left.
     steps: u64,
+    complete: bool,
 }
 
 impl Aggregate {
-    /// The hot fragments, the largest first. Needs whole stacks. `threshold` is
-    /// a share of all that the metric counts.
-    pub fn hot(&self, table: &LocationTable, by: By, metric: Metric, threshold: f64) -> Vec<Hot> {
+    /// The hot fragments. Needs whole stacks. `threshold` is a share of all that
+    /// the metric counts.
+    pub fn hot(
+        &self,
+        table: &LocationTable,
+        by: By,
+        metric: Metric,
+        threshold: f64,
+    ) -> HotFragments {
+        self.hot_within(table, by, metric, (threshold, MOST_STEPS))
+    }
+
+    fn hot_within(
+        &self,
+        table: &LocationTable,
+        by: By,
+        metric: Metric,
+        (threshold, steps): (f64, u64),
+    ) -> HotFragments {
         let tree = FunctionTree::new(self, table, by, metric);
         let least = ((tree.weights[0] as f64 * threshold).ceil() as u64).max(1);
-        let mut search = Search { tree: &tree, least, found: Vec::new(), steps: 0 };
+        let mut search = Search { tree: &tree, least, found: Vec::new(), steps, complete: true };
         search.run();
+        let complete = search.complete;
         let mut hot = select(&tree, search.found, least);
         hot.sort_by(|one, other| {
             (other.own, other.samples)
                 .cmp(&(one.own, one.samples))
                 .then_with(|| one.sites.cmp(&other.sites))
         });
-        hot
+        HotFragments { found: hot, complete }
     }
 }
 
@@ -76,7 +104,7 @@ impl Search<'_> {
         for node in 1..self.tree.sites.len() as u32 {
             starts.entry(self.tree.sites[node as usize]).or_default().push((node, node));
         }
-        for (site, occurrences) in starts {
+        for (site, occurrences) in in_order(starts) {
             let (tops, weight) = self.tops(&occurrences);
             if weight >= self.least {
                 self.grow(&mut vec![site], &occurrences, (tops, weight));
@@ -98,15 +126,20 @@ impl Search<'_> {
         let mut longer: HashMap<u32, Vec<Occurrence>> = HashMap::new();
         for &(first, last) in occurrences {
             for child in self.tree.children(last) {
-                self.steps += 1;
+                self.steps = self.steps.saturating_sub(1);
                 longer.entry(self.tree.sites[child as usize]).or_default().push((first, child));
             }
         }
         let mut says_more = false;
-        for (site, mut occurrences) in longer {
+        for (site, mut occurrences) in in_order(longer) {
             occurrences.sort_unstable_by_key(|&(_, last)| last);
             let (tops, longer_weight) = self.tops(&occurrences);
-            if longer_weight >= self.least && self.steps < MOST_STEPS {
+            if longer_weight < self.least {
+                continue;
+            }
+            if self.steps == 0 {
+                self.complete = false;
+            } else {
                 says_more |= longer_weight == weight;
                 sites.push(site);
                 self.grow(sites, &occurrences, (tops, longer_weight));
@@ -144,6 +177,13 @@ impl Search<'_> {
     }
 }
 
+/// By site: where the search ends early, it always ends at the same place.
+fn in_order(occurrences: HashMap<u32, Vec<Occurrence>>) -> Vec<(u32, Vec<Occurrence>)> {
+    let mut ordered: Vec<_> = occurrences.into_iter().collect();
+    ordered.sort_unstable_by_key(|&(site, _)| site);
+    ordered
+}
+
 /// From the longest to the shortest: those that are heavy by themselves.
 fn select(tree: &FunctionTree, mut candidates: Vec<Candidate>, least: u64) -> Vec<Hot> {
     candidates.sort_by(|one, other| {
@@ -176,4 +216,46 @@ fn select(tree: &FunctionTree, mut candidates: Vec<Candidate>, least: u64) -> Ve
         hot.push(Hot { sites: sites.collect(), samples: weight, own });
     }
     hot
+}
+
+#[cfg(test)]
+mod tests {
+    use heaptap_trace::{Allocation, Backtrace, Event, Happening, Source, TraceInfo};
+
+    use super::*;
+    use crate::gather::{Depth, Gather, Options};
+
+    #[test]
+    fn a_search_that_ends_early_says_so() {
+        let info = TraceInfo {
+            sample_rate: 1.0,
+            word_size: 64,
+            executable: Vec::new(),
+            host: Vec::new(),
+            runtime_params: Vec::new(),
+            pid: 1,
+            context: Vec::new(),
+            start_time: 0,
+            domain: 0,
+        };
+        let options = Options { depth: Depth::Whole, ..Options::default() };
+        let mut gather = Gather::new(&info, options);
+        let table = LocationTable::default();
+        for id in 0..100 {
+            let frames = [1, 2, 3, 4];
+            let backtrace = Backtrace { frames: &frames, common_prefix: 0, new: &frames };
+            let source = Source::Minor;
+            let what =
+                Happening::Alloc(Allocation { id, length: 1, samples: 2, source, backtrace });
+            gather.event(&Event { time: id, domain: 0, what }, &table);
+        }
+        let aggregate = gather.finish();
+        let found =
+            |steps| aggregate.hot_within(&table, By::Location, Metric::Allocated, (0.5, steps));
+        let (short, whole) = (found(2), found(100));
+        assert!(!short.complete && whole.complete);
+        assert_eq!(whole.found[0].sites.len(), 4);
+        assert!(short.found[0].sites.len() < 4);
+        assert_eq!(short.found[0].samples, 200);
+    }
 }

@@ -7,11 +7,13 @@
 //! The map:
 //!
 //! - [`Gather`] is the one reading that everything shares, in bounded memory. It
-//!   uses `live` (living objects), `paths` and `frames` (call paths), `peak`,
-//!   `timeline`, `lifetimes` and `growth`; `select` says which blocks count.
+//!   uses `live` (living objects), `paths`, `counts` and `frames` (call paths),
+//!   `peak`, `timeline`, `lifetimes`, `growth` and `flows` (paths over time);
+//!   `select` says which blocks count.
 //! - [`Aggregate`] is what it found; `estimate` turns samples into bytes with
 //!   their error.
-//! - [`rows`] groups by function, location, file or module; `callers` says who
+//! - [`rows`] groups by function, location, file, module, label or domain;
+//!   `stacks` gives whole call paths to exporters; `callers` says who
 //!   calls them; `leaks` finds sites that keep growing;
 //!   `hot` finds hot fragments in the tree of `functions`; `diff` compares.
 //!
@@ -21,8 +23,10 @@
 
 mod aggregate;
 mod callers;
+mod counts;
 mod diff;
 mod estimate;
+mod flows;
 mod frames;
 mod functions;
 mod gather;
@@ -36,18 +40,21 @@ mod paths;
 mod peak;
 pub mod rows;
 mod select;
+mod stacks;
 mod timeline;
 
 pub use aggregate::{Aggregate, Frame, Metric, PathRef};
-pub use callers::{Caller, Stacks};
+pub use callers::Caller;
+pub use counts::Counts;
 pub use diff::{Change, changes, distance};
 pub use estimate::{Estimate, Scale, Share};
-pub use gather::{Depth, Gather, Options};
-pub use hot::Hot;
+pub use flows::Flow;
+pub use gather::{Depth, Follow, Gather, Options};
+pub use hot::{Hot, HotFragments};
 pub use leaks::{Leak, Leaks, Outlook};
 pub use lifespans::Lifespans;
 pub use lifetimes::{Lifetimes, Quantile};
-pub use paths::Counts;
 pub use regex::bytes::Regex;
 pub use select::{Selection, Span};
+pub use stacks::{Stack, Stacks};
 pub use timeline::{Bucket, Timeline};

@@ -10,6 +10,8 @@ use std::hash::BuildHasher as _;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
+use crate::counts::Counts;
+
 /// A node: its place in the tree's lists.
 pub(crate) type Node = u32;
 
@@ -22,87 +24,76 @@ pub(crate) const LIGHT: u32 = u32::MAX - 1;
 /// Stands in for the frame of an allocation without a backtrace.
 pub(crate) const NOWHERE: u32 = u32::MAX - 2;
 
-const NONE: u32 = u32::MAX;
+/// Stands in for the frames of a domain, where paths are domains.
+const DOMAINS: u32 = u32::MAX - 3 - u16::MAX as u32;
 
-/// What was counted of the allocations of one path, in samples.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Counts {
-    /// Allocated.
-    pub allocated: u64,
-    /// Moved to the old generation.
-    pub promoted: u64,
-    /// Alive at the end.
-    pub live: u64,
-    /// Alive when the most was alive.
-    pub peak: u64,
-    /// Alive at the time that was asked for.
-    pub at: u64,
-    /// Collected.
-    pub died: u64,
-    /// How long those lived: samples × microseconds.
-    pub lifetime: f64,
-    /// How many blocks were allocated, as far as samples tell.
-    pub blocks: f64,
-    /// The peak for which `peak` is up to date.
-    pub(crate) peak_number: u64,
+/// The frame that stands for a domain.
+pub(crate) fn domain_frame(domain: u16) -> u32 {
+    DOMAINS + u32::from(domain)
 }
 
-impl Counts {
-    /// Adds another's counts.
-    pub fn add(&mut self, other: &Counts) {
-        self.allocated = self.allocated.saturating_add(other.allocated);
-        self.promoted = self.promoted.saturating_add(other.promoted);
-        self.live = self.live.saturating_add(other.live);
-        self.peak = self.peak.saturating_add(other.peak);
-        self.at = self.at.saturating_add(other.at);
-        self.died = self.died.saturating_add(other.died);
-        self.lifetime += other.lifetime;
-        self.blocks += other.blocks;
-    }
+/// The domain that a frame stands for.
+pub(crate) fn domain_of(frame: u32) -> Option<u16> {
+    frame.checked_sub(DOMAINS).and_then(|number| u16::try_from(number).ok())
+}
 
-    /// Before `live` changes: it still is what it was at the last peak, unless
-    /// it has changed since.
-    pub(crate) fn settle(&mut self, peak_number: u64) {
-        if self.peak_number != peak_number {
-            self.peak = self.live;
-            self.peak_number = peak_number;
-        }
-    }
+const NONE: u32 = u32::MAX;
+
+/// Where a node is. In one piece, since a step down the tree asks for all of it.
+#[derive(Clone, Copy)]
+struct Place {
+    parent: Node,
+    frame: u32,
+    /// The path that ends here.
+    end: u32,
+}
+
+/// A child by its parent and frame. The key is in the table, so that a look-up
+/// goes to one place in memory more than the table's own bytes, not three.
+#[derive(Clone, Copy)]
+struct Step {
+    parent: Node,
+    frame: u32,
+    child: Node,
 }
 
 /// The tree, its paths and their counts.
 pub(crate) struct Paths {
-    parents: Vec<Node>,
-    frames: Vec<u32>,
-    /// The path that ends at a node.
-    ends: Vec<u32>,
-    index: HashTable<Node>,
+    places: Vec<Place>,
+    index: HashTable<Step>,
     hash: DefaultHashBuilder,
     /// The node of each path.
     nodes: Vec<Node>,
     pub(crate) counts: Vec<Counts>,
-    most_nodes: usize,
+    most: Bounds,
     missing: u64,
 }
 
-/// The most nodes a tree has: about 100 MB, and 60 more while it is pruned.
-pub(crate) const MOST_NODES: usize = 3_500_000;
+/// How large a tree gets before it is pruned.
+#[derive(Clone, Copy)]
+pub(crate) struct Bounds {
+    pub(crate) nodes: usize,
+    pub(crate) paths: usize,
+}
 
-/// The same where each path's live size is followed over time, which takes up to
-/// 256 bytes more.
-pub(crate) const MOST_NODES_WITH_GROWTH: usize = 500_000;
+impl Bounds {
+    /// 42 MB of nodes, 54 of index and 72 of counts. While it grows or is pruned
+    /// some of that is there twice.
+    pub(crate) const USUAL: Bounds = Bounds { nodes: 3_500_000, paths: 1_000_000 };
+
+    /// Where each path is followed over time, in 64 points of up to 8 bytes.
+    pub(crate) const FOLLOWED: Bounds = Bounds { nodes: 2_000_000, paths: 250_000 };
+}
 
 impl Paths {
-    pub(crate) fn new(most_nodes: usize) -> Self {
+    pub(crate) fn new(most: Bounds) -> Self {
         Paths {
-            parents: vec![ROOT],
-            frames: vec![NONE],
-            ends: vec![NONE],
+            places: vec![Place { parent: ROOT, frame: NONE, end: NONE }],
             index: HashTable::new(),
             hash: DefaultHashBuilder::default(),
             nodes: Vec::new(),
             counts: Vec::new(),
-            most_nodes,
+            most,
             missing: 0,
         }
     }
@@ -110,26 +101,34 @@ impl Paths {
     /// The node of `frame` called from `parent`.
     #[inline]
     pub(crate) fn child(&mut self, parent: Node, frame: u32) -> Node {
-        let Paths { parents, frames, index, hash, .. } = self;
-        let key = |node: Node| (parents[node as usize], frames[node as usize]);
-        let hashed = hash_of(hash, parent, frame);
-        if let Some(&node) = index.find(hashed, |&node| key(node) == (parent, frame)) {
-            return node;
+        // A stack that was new when it came has its nodes in a row.
+        let next = parent + 1;
+        if let Some(place) = self.places.get(next as usize)
+            && (place.parent, place.frame) == (parent, frame)
+        {
+            return next;
         }
-        let node = parents.len() as Node;
-        index.insert_unique(hashed, node, |&node| {
-            let (parent, frame) = key(node);
-            hash_of(hash, parent, frame)
+        self.look_up(parent, frame)
+    }
+
+    fn look_up(&mut self, parent: Node, frame: u32) -> Node {
+        let Paths { places, index, hash, .. } = self;
+        let hashed = hash_of(hash, parent, frame);
+        let same = |step: &Step| (step.parent, step.frame) == (parent, frame);
+        if let Some(step) = index.find(hashed, same) {
+            return step.child;
+        }
+        let child = places.len() as Node;
+        index.insert_unique(hashed, Step { parent, frame, child }, |step| {
+            hash_of(hash, step.parent, step.frame)
         });
-        self.parents.push(parent);
-        self.frames.push(frame);
-        self.ends.push(NONE);
-        node
+        places.push(Place { parent, frame, end: NONE });
+        child
     }
 
     /// The path that ends at this node.
     pub(crate) fn path(&mut self, node: Node) -> u32 {
-        let end = &mut self.ends[node as usize];
+        let end = &mut self.places[node as usize].end;
         if *end == NONE {
             *end = self.counts.len() as u32;
             self.nodes.push(node);
@@ -143,19 +142,19 @@ impl Paths {
     }
 
     pub(crate) fn parent(&self, node: Node) -> Node {
-        self.parents[node as usize]
+        self.places[node as usize].parent
     }
 
     pub(crate) fn frame(&self, node: Node) -> u32 {
-        self.frames[node as usize]
+        self.places[node as usize].frame
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.parents.len()
+        self.places.len()
     }
 
     pub(crate) fn is_full(&self) -> bool {
-        self.parents.len() >= self.most_nodes
+        self.places.len() >= self.most.nodes || self.counts.len() >= self.most.paths
     }
 
     /// How many samples at most are missing from the sum of any call path.
@@ -165,13 +164,13 @@ impl Paths {
 
     /// Samples allocated at each node or below it.
     fn weights(&self) -> Vec<u64> {
-        let mut weights = vec![0_u64; self.parents.len()];
+        let mut weights = vec![0_u64; self.places.len()];
         for (&node, counts) in self.nodes.iter().zip(&self.counts) {
             weights[node as usize] = weights[node as usize].saturating_add(counts.allocated);
         }
         // A parent is older than its children.
         for node in (1..weights.len()).rev() {
-            let parent = self.parents[node] as usize;
+            let parent = self.places[node].parent as usize;
             weights[parent] = weights[parent].saturating_add(weights[node]);
         }
         weights
@@ -182,27 +181,32 @@ impl Paths {
     pub(crate) fn prune(&mut self) -> Vec<u32> {
         let weights = self.weights();
         let mut ordered = weights.clone();
-        let keep = self.most_nodes / 2;
+        let keep = self.places.len() / 2;
         let place = ordered.len().saturating_sub(keep + 1);
         let (_, &mut lightest, _) = ordered.select_nth_unstable(place);
         drop(ordered);
         self.missing += lightest;
-        let mut tree = Paths::new(self.most_nodes);
+        let mut tree = Paths::new(self.most);
         tree.missing = self.missing;
-        let mut moved = vec![NONE; self.parents.len()];
+        // The old index goes before the new one comes, with room to the next pruning.
+        let room = self.places.len();
+        self.index = HashTable::new();
+        tree.index.reserve(room, |step| hash_of(&self.hash, step.parent, step.frame));
+        tree.places.reserve(room);
+        let mut moved = vec![NONE; self.places.len()];
         moved[ROOT as usize] = ROOT;
-        for node in 1..self.parents.len() {
-            let parent = moved[self.parents[node] as usize];
-            let stays = weights[node] > lightest || self.frames[node] == LIGHT;
-            if parent != NONE && (stays || tree.frames[parent as usize] == LIGHT) {
-                moved[node] = tree.child(parent, self.frames[node]);
+        for (node, &Place { parent, frame, .. }) in self.places.iter().enumerate().skip(1) {
+            let parent = moved[parent as usize];
+            let stays = weights[node] > lightest || frame == LIGHT;
+            if parent != NONE && (stays || tree.frame(parent) == LIGHT) {
+                moved[node] = tree.child(parent, frame);
             }
         }
         let paths = self.nodes.iter().zip(&self.counts).map(|(&node, counts)| {
             let to = match moved[node as usize] {
                 NONE => {
                     let light = tree.child(ROOT, LIGHT);
-                    tree.child(light, self.frames[node as usize])
+                    tree.child(light, self.frame(node))
                 }
                 to => to,
             };
@@ -210,6 +214,10 @@ impl Paths {
             tree.take(path, counts)
         });
         let paths = paths.collect();
+        // Innermost frames are never dropped: where they alone fill the tree, it
+        // must have more room, or it would be pruned for each of them.
+        tree.most.nodes = tree.most.nodes.max(tree.places.len() * 2);
+        tree.most.paths = tree.most.paths.max(tree.counts.len() * 2);
         *self = tree;
         paths
     }
@@ -240,8 +248,18 @@ mod tests {
     use crate::live::scramble;
 
     #[test]
+    fn frames_of_domains_are_no_others() {
+        for domain in [0, 1, u16::MAX] {
+            assert_eq!(domain_of(domain_frame(domain)), Some(domain));
+        }
+        for frame in [0, 1000, NOWHERE, LIGHT, NONE] {
+            assert_eq!(domain_of(frame), None);
+        }
+    }
+
+    #[test]
     fn a_full_tree_keeps_what_is_heavy_and_all_innermost_frames() {
-        let mut paths = Paths::new(1000);
+        let mut paths = Paths::new(Bounds { nodes: 1000, paths: 1000 });
         let mut leaves = [0_u64; 10];
         let mut heavy = 0;
         for turn in 0..20_000_u64 {

@@ -4,7 +4,7 @@ use hashbrown::HashMap;
 use heaptap_trace::{LocationTable, NameId, NamedLocation};
 
 use crate::aggregate::{Aggregate, Frame, Metric};
-use crate::paths::Counts;
+use crate::counts::Counts;
 
 /// What a row of a table stands for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,6 +18,10 @@ pub enum By {
     File,
     /// Its module: what its name or, failing that, its file says.
     Module,
+    /// The label under which it was allocated. Needs [`crate::Depth::Label`].
+    Label,
+    /// The domain. Needs [`crate::Depth::Domain`].
+    Domain,
 }
 
 /// What a row is about. Two rows of a table have different ones.
@@ -79,7 +83,7 @@ impl<'a> Sites<'a> {
     pub fn inlined(&self, frame: Frame) -> Vec<Site> {
         let locations = match frame {
             Frame::Code(code) => self.table.get(code).unwrap_or(&[]),
-            Frame::Light | Frame::Nowhere => &[],
+            Frame::Light | Frame::Nowhere | Frame::Domain(_) => &[],
         };
         if locations.is_empty() {
             return vec![self.named(Key::Frame(frame))];
@@ -98,7 +102,9 @@ impl<'a> Sites<'a> {
     fn place(&self, location: &NamedLocation) -> Key {
         match self.by {
             By::Location => Key::Place(*location),
-            By::Function | By::Module => Key::Function(location.definition, location.file),
+            By::Function | By::Module | By::Label | By::Domain => {
+                Key::Function(location.definition, location.file)
+            }
             By::File => Key::File(location.file),
         }
     }
@@ -106,7 +112,9 @@ impl<'a> Sites<'a> {
     fn named(&self, key: Key) -> Site {
         let text = |id: NameId| String::from_utf8_lossy(self.table.name(id)).into_owned();
         match key {
+            Key::Frame(Frame::Nowhere) if self.by == By::Label => Site::named("(no label)"),
             Key::Frame(Frame::Nowhere) => Site::named("(no backtrace)"),
+            Key::Frame(Frame::Domain(number)) => Site::named(&format!("domain {number}")),
             Key::Frame(Frame::Light) => Site::named("(light call paths)"),
             Key::Frame(Frame::Code(code)) if self.by == By::Location => {
                 Site::named(&format!("(unknown {code:#x})"))
@@ -121,6 +129,7 @@ impl<'a> Sites<'a> {
             Key::Function(definition, file) if self.by == By::Module => {
                 Site::named(&module_of(&text(definition), &text(file)))
             }
+            Key::Function(definition, _) if self.by == By::Label => Site::named(&text(definition)),
             Key::Function(definition, file) => {
                 Site { file: text(file), ..Site::named(&text(definition)) }
             }

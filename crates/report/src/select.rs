@@ -58,8 +58,10 @@ pub(crate) type Marks = u64;
 const EXCLUDED: Marks = 1 << 63;
 const LABELLED: Marks = 1 << 62;
 
-/// The file that the tracer gives to labels.
-const LABEL_FILE: &[u8] = b"label";
+/// Whether the tracer made this frame for a label. It is the outermost one.
+pub(crate) fn is_label(location: &Location<'_>) -> bool {
+    location.file == b"label" && location.line == 0
+}
 
 impl Selection {
     /// There are no bits for more.
@@ -86,8 +88,9 @@ impl Selection {
         if self.exclude.iter().any(matches) {
             marks |= EXCLUDED;
         }
-        let label = location.file == LABEL_FILE && location.line == 0;
-        if label && self.labels.iter().any(|pattern| pattern.is_match(location.definition)) {
+        if is_label(location)
+            && self.labels.iter().any(|pattern| pattern.is_match(location.definition))
+        {
             marks |= LABELLED;
         }
         marks

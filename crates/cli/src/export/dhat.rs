@@ -5,14 +5,17 @@
 //! the end. A trace has no count of live blocks; they are taken to be as large as
 //! the site's blocks are on average.
 
+use std::io::{self, Write};
+
+use heaptap_report::rows::By;
 use heaptap_report::{Counts, Metric};
 use serde::Serialize;
 
 use super::Exported;
-use crate::json;
+use crate::json::{self, Sequence};
 
 #[derive(Serialize)]
-struct File {
+struct File<P, F> {
     #[serde(rename = "dhatFileVersion")]
     version: u32,
     mode: &'static str,
@@ -29,8 +32,8 @@ struct File {
     pid: u64,
     te: u64,
     tg: u64,
-    pps: Vec<Point>,
-    ftbl: Vec<String>,
+    pps: P,
+    ftbl: F,
 }
 
 /// A program point.
@@ -49,12 +52,17 @@ struct Point {
     fs: Vec<u32>,
 }
 
-pub(super) fn write(exported: &Exported<'_>) -> Vec<u8> {
-    let frames = exported.stacks.sites.iter().map(|site| match site.line {
-        0 => site.name.clone(),
-        line => format!("{} ({}:{line})", site.name, site.file),
-    });
-    let stacks = &exported.stacks.stacks;
+pub(super) fn write(exported: &Exported<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let stacks = exported.stacks(By::Location);
+    let frames = || {
+        let named = stacks.sites().iter().map(|site| match site.line {
+            0 => site.name.clone(),
+            line => format!("{} ({}:{line})", site.name, site.file),
+        });
+        // The first entry is the root of the tree.
+        std::iter::once("[root]".to_owned()).chain(named)
+    };
+    let points = || stacks.iter().map(|stack| point(exported, &stack.sites, &stack.counts));
     let file = File {
         version: 2,
         mode: "heaptap",
@@ -68,14 +76,10 @@ pub(super) fn write(exported: &Exported<'_>) -> Vec<u8> {
         pid: exported.info.pid,
         te: exported.aggregate.duration(),
         tg: exported.aggregate.peak_time(),
-        pps: stacks.iter().map(|(sites, counts)| point(exported, sites, counts)).collect(),
-        // The first entry is the root of the tree.
-        ftbl: std::iter::once("[root]".to_owned()).chain(frames).collect(),
+        pps: Sequence(points),
+        ftbl: Sequence(frames),
     };
-    let mut text = Vec::new();
-    json::put(&mut text, &file);
-    text.push(b'\n');
-    text
+    json::write(out, &file)
 }
 
 fn point(exported: &Exported<'_>, sites: &[u32], counts: &Counts) -> Point {

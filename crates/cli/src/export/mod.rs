@@ -9,22 +9,27 @@ mod folded;
 mod pprof;
 mod speedscope;
 
-use std::io::{IsTerminal as _, Write, stdout};
+use std::io::{self, BufWriter, IsTerminal as _, Write, stdout};
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
 use heaptap_report::rows::By;
-use heaptap_report::{Aggregate, Counts, Depth, Metric, Options, Stacks};
-use heaptap_trace::TraceInfo;
+use heaptap_report::{Aggregate, Counts, Depth, Follow, Metric, Options, Stacks};
+use heaptap_trace::{LocationTable, TraceInfo};
 
 use crate::ending::{Ending, Failure, help_end};
 use crate::gathering::Gathered;
-use crate::output::{Output, print};
+use crate::notices::say;
+use crate::output::{Output, raw_stdout};
 use crate::selecting::Selecting;
 
 /// Write what a trace says in the format of another tool
 ///
 /// Sizes are estimates in bytes, headers of blocks included.
+///
+/// Takes less than 500 MB of memory, whatever the trace. At most 250,000 call
+/// paths are written: of more, the lightest are joined by what allocates, under
+/// "(light call paths)", and it is said how much that can be.
 #[derive(Args)]
 #[command(after_help = help_end!(
     "  heaptap export trace.ctf --to folded | flamegraph.pl > flames.svg
@@ -84,7 +89,7 @@ enum Measure {
 struct Exported<'a> {
     aggregate: &'a Aggregate,
     info: &'a TraceInfo,
-    stacks: Stacks,
+    locations: &'a LocationTable,
     metric: Metric,
 }
 
@@ -92,6 +97,11 @@ impl Exported<'_> {
     /// Bytes of a metric.
     fn bytes(&self, metric: Metric, counts: &Counts) -> f64 {
         self.aggregate.estimate(metric, metric.samples(counts)).bytes
+    }
+
+    /// The stacks of the trace. Formats that know lines take locations.
+    fn stacks(&self, by: By) -> Stacks<'_> {
+        self.aggregate.stacks(self.locations, by)
     }
 
     fn program(&self) -> String {
@@ -104,6 +114,7 @@ impl Export {
         let options = Options {
             selection: self.selecting.selection()?,
             depth: Depth::Whole,
+            follow: Follow::Flows,
             ..Options::default()
         };
         if self.to == Format::Pprof && self.output.is_none() && stdout().is_terminal() {
@@ -115,7 +126,7 @@ impl Export {
         let exported = Exported {
             aggregate: &gathered.aggregate,
             info: gathered.info(),
-            stacks: gathered.aggregate.stacks(gathered.locations(), By::Location),
+            locations: gathered.locations(),
             metric: match self.metric {
                 Measure::Allocated => Metric::Allocated,
                 Measure::Promoted => Metric::Promoted,
@@ -123,20 +134,35 @@ impl Export {
                 Measure::Live => Metric::Live,
             },
         };
-        let bytes = match self.to {
-            Format::Folded => folded::write(&exported),
-            Format::Pprof => pprof::write(&exported),
-            Format::Firefox => firefox::write(&exported),
-            Format::Dhat => dhat::write(&exported),
-            Format::Speedscope => speedscope::write(&exported),
-        };
         match out {
             Some(mut out) => {
-                out.write_all(&bytes).map_err(|error| Failure::writing(out.name(), &error))?;
+                let written = self.write(&exported, &mut out);
+                written.map_err(|error| Failure::writing(out.name(), &error))?;
                 out.complete()?;
             }
-            None => print(&bytes)?,
+            None => raw_stdout()
+                .and_then(|mut out| self.write(&exported, &mut out))
+                .map_err(|error| Failure::writing("standard output", &error))?,
+        }
+        if let missing @ 1.. = gathered.aggregate.missing_from_paths() {
+            say(&format!(
+                "{}: too many call paths to keep all: light ones are under (light call paths), \
+                 and up to {missing} samples are missing from a caller",
+                gathered.input.name()
+            ));
         }
         Ok(gathered.verdict())
+    }
+
+    fn write(&self, exported: &Exported<'_>, out: &mut dyn Write) -> io::Result<()> {
+        let mut out = BufWriter::with_capacity(1 << 16, out);
+        match self.to {
+            Format::Folded => folded::write(exported, &mut out),
+            Format::Pprof => pprof::write(exported, &mut out),
+            Format::Firefox => firefox::write(exported, &mut out),
+            Format::Dhat => dhat::write(exported, &mut out),
+            Format::Speedscope => speedscope::write(exported, &mut out),
+        }?;
+        out.flush()
     }
 }

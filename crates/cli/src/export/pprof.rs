@@ -1,9 +1,14 @@
 //! The format of pprof: a `Profile` message of its `profile.proto`, not
 //! compressed, which pprof reads as well.
+//!
+//! Messages that follow each other are one message with the fields of both, so
+//! the profile is written piece by piece.
 
 use std::collections::HashMap;
+use std::io::{self, Write};
 
-use heaptap_report::Metric;
+use heaptap_report::rows::By;
+use heaptap_report::{Metric, Stack};
 use prost::Message;
 
 use super::Exported;
@@ -110,7 +115,7 @@ const SPACES: [(&str, Metric); 4] = [
     ("alloc_space", Metric::Allocated),
 ];
 
-pub(super) fn write(exported: &Exported<'_>) -> Vec<u8> {
+pub(super) fn write(exported: &Exported<'_>, out: &mut dyn Write) -> io::Result<()> {
     let mut strings = Strings::default();
     strings.number("");
     let mut value_type = |name: &str, unit: &str| ValueType {
@@ -122,7 +127,8 @@ pub(super) fn write(exported: &Exported<'_>) -> Vec<u8> {
     let period_type = Some(value_type("space", "bytes"));
     let mut functions: HashMap<(&str, &str), u64> = HashMap::new();
     let (mut location, mut function) = (Vec::new(), Vec::new());
-    for (place, site) in exported.stacks.sites.iter().enumerate() {
+    let stacks = exported.stacks(By::Location);
+    for (place, site) in stacks.sites().iter().enumerate() {
         let function_id = *functions.entry((&site.name, &site.file)).or_insert_with(|| {
             let id = function.len() as u64 + 1;
             let name = strings.number(&site.name);
@@ -133,15 +139,17 @@ pub(super) fn write(exported: &Exported<'_>) -> Vec<u8> {
         let line = vec![Line { function_id, line: i64::from(site.line) }];
         location.push(Location { id: place as u64 + 1, line });
     }
-    let sample = exported.stacks.stacks.iter().map(|(sites, counts)| {
+    for Stack { sites, counts, .. } in stacks.iter() {
         let mut value = vec![counts.blocks.round() as i64];
-        value.extend(SPACES.map(|(_, metric)| exported.bytes(metric, counts).round() as i64));
-        Sample { location_id: sites.iter().map(|&site| u64::from(site) + 1).collect(), value }
-    });
+        value.extend(SPACES.map(|(_, metric)| exported.bytes(metric, &counts).round() as i64));
+        let location_id = sites.iter().map(|&site| u64::from(site) + 1).collect();
+        let sample = vec![Sample { location_id, value }];
+        out.write_all(&Profile { sample, ..Profile::default() }.encode_to_vec())?;
+    }
     let scale = exported.aggregate.scale();
     let profile = Profile {
         sample_type,
-        sample: sample.collect(),
+        sample: Vec::new(),
         location,
         function,
         time_nanos: exported.info.start_time.saturating_mul(1000) as i64,
@@ -151,7 +159,7 @@ pub(super) fn write(exported: &Exported<'_>) -> Vec<u8> {
         default_sample_type: strings.number("alloc_space"),
         string_table: strings.list,
     };
-    profile.encode_to_vec()
+    out.write_all(&profile.encode_to_vec())
 }
 
 #[cfg(test)]

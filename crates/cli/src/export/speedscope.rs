@@ -1,27 +1,30 @@
 //! Speedscope's file format: a profile for each metric, over the same frames.
 //! Its schema is <https://www.speedscope.app/file-format-schema.json>.
 
-use heaptap_report::Metric;
+use std::io::{self, Write};
+
+use heaptap_report::rows::By;
+use heaptap_report::{Metric, Stack, Stacks};
 use serde::Serialize;
 
 use super::Exported;
-use crate::json;
+use crate::json::{self, Sequence};
 
 #[derive(Serialize)]
-struct File {
+struct File<F, P> {
     #[serde(rename = "$schema")]
     schema: &'static str,
     exporter: &'static str,
     name: String,
     #[serde(rename = "activeProfileIndex")]
     active: usize,
-    shared: Shared,
-    profiles: Vec<Profile>,
+    shared: Shared<F>,
+    profiles: P,
 }
 
 #[derive(Serialize)]
-struct Shared {
-    frames: Vec<Frame>,
+struct Shared<F> {
+    frames: F,
 }
 
 #[derive(Serialize)]
@@ -35,53 +38,67 @@ struct Frame {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Profile {
+struct Profile<S, W> {
     r#type: &'static str,
     name: &'static str,
     unit: &'static str,
     start_value: f64,
     end_value: f64,
     /// Each from `main` on.
-    samples: Vec<Vec<u32>>,
-    weights: Vec<f64>,
+    samples: S,
+    weights: W,
 }
 
-pub(super) fn write(exported: &Exported<'_>) -> Vec<u8> {
-    let frames = exported.stacks.sites.iter().map(|site| Frame {
-        name: site.name.clone(),
-        file: site.file.clone(),
-        line: (site.line > 0).then_some(site.line),
-    });
-    let metrics = [
-        ("allocated", Metric::Allocated),
-        ("live at the peak", Metric::Peak),
-        ("live at the end", Metric::Live),
-        ("promoted", Metric::Promoted),
-    ];
+const METRICS: [(&str, Metric); 4] = [
+    ("allocated", Metric::Allocated),
+    ("live at the peak", Metric::Peak),
+    ("live at the end", Metric::Live),
+    ("promoted", Metric::Promoted),
+];
+
+pub(super) fn write(exported: &Exported<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let stacks = exported.stacks(By::Location);
+    let frames = || {
+        stacks.sites().iter().map(|site| Frame {
+            name: site.name.clone(),
+            file: site.file.clone(),
+            line: (site.line > 0).then_some(site.line),
+        })
+    };
+    let profiles =
+        || METRICS.iter().map(|&(name, metric)| profile(exported, &stacks, (name, metric)));
     let file = File {
         schema: "https://www.speedscope.app/file-format-schema.json",
         exporter: concat!("heaptap ", env!("CARGO_PKG_VERSION")),
         name: exported.program(),
         active: 0,
-        shared: Shared { frames: frames.collect() },
-        profiles: metrics.map(|(name, metric)| profile(exported, name, metric)).into(),
+        shared: Shared { frames: Sequence(frames) },
+        profiles: Sequence(profiles),
     };
-    let mut text = Vec::new();
-    json::put(&mut text, &file);
-    text.push(b'\n');
-    text
+    json::write(out, &file)
 }
 
-fn profile(exported: &Exported<'_>, name: &'static str, metric: Metric) -> Profile {
-    let (mut samples, mut weights) = (Vec::new(), Vec::new());
-    for (sites, counts) in &exported.stacks.stacks {
-        let bytes = exported.bytes(metric, counts);
-        if bytes > 0.0 {
-            samples.push(sites.iter().rev().copied().collect());
-            weights.push(bytes);
-        }
+/// One profile, of the stacks that have anything of the metric.
+fn profile(
+    exported: &Exported<'_>,
+    stacks: &Stacks<'_>,
+    (name, metric): (&'static str, Metric),
+) -> impl Serialize {
+    let some = move || stacks.iter().filter(move |stack| metric.samples(&stack.counts) > 0);
+    let weights = move || some().map(move |stack| exported.bytes(metric, &stack.counts));
+    let samples = move || {
+        some().map(|Stack { mut sites, .. }| {
+            sites.reverse();
+            sites
+        })
+    };
+    Profile {
+        r#type: "sampled",
+        name,
+        unit: "bytes",
+        start_value: 0.0,
+        end_value: weights().sum(),
+        samples: Sequence(samples),
+        weights: Sequence(weights),
     }
-    let all = weights.iter().sum();
-    let (r#type, unit) = ("sampled", "bytes");
-    Profile { r#type, name, unit, start_value: 0.0, end_value: all, samples, weights }
 }

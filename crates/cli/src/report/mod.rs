@@ -23,7 +23,8 @@ pub(crate) use figures::Size;
 pub(crate) use place::Place;
 pub(crate) use text::{sized, sparkline};
 
-/// Show where the memory goes: totals, then a table by function, line, file or module
+/// Show where the memory goes: totals, then a table by function, line, file, module,
+/// label or domain
 ///
 /// Sizes are estimates from the samples, headers of blocks included, each with
 /// its standard error. The live size is followed block by block, so the peak and
@@ -130,6 +131,10 @@ pub(crate) enum Rows {
     File,
     /// The module
     Module,
+    /// The label that the program gave to what it was doing
+    Label,
+    /// The domain: a thread of the runtime with a heap of its own
+    Domain,
 }
 
 impl Rows {
@@ -139,6 +144,8 @@ impl Rows {
             Rows::Location => By::Location,
             Rows::File => By::File,
             Rows::Module => By::Module,
+            Rows::Label => By::Label,
+            Rows::Domain => By::Domain,
         }
     }
 
@@ -148,6 +155,28 @@ impl Rows {
             Rows::Location => "location",
             Rows::File => "file",
             Rows::Module => "module",
+            Rows::Label => "label",
+            Rows::Domain => "domain",
+        }
+    }
+
+    /// What must be kept of stacks for a table of these.
+    pub(crate) fn depth(self) -> Depth {
+        match self {
+            Rows::Function | Rows::Location | Rows::File | Rows::Module => Depth::Innermost,
+            Rows::Label => Depth::Label,
+            Rows::Domain => Depth::Domain,
+        }
+    }
+
+    /// Fails if whole stacks are needed and these are no frames of them.
+    pub(crate) fn check_frames(self, wanted: &str) -> Result<(), Failure> {
+        match self.depth() {
+            Depth::Innermost | Depth::Whole => Ok(()),
+            Depth::Label | Depth::Domain => Err(Failure::Trouble(format!(
+                "{wanted} needs --by function, location, file or module; \
+                 choose one label or domain with --label or --domain"
+            ))),
         }
     }
 }
@@ -167,9 +196,13 @@ enum Measure {
 
 impl Report {
     pub(crate) fn run(&self) -> Ending {
+        let by = self.shown.by;
+        if self.callers.is_some() {
+            by.check_frames("--callers")?;
+        }
         let options = Options {
             selection: self.selecting.selection()?,
-            depth: if self.callers.is_some() { Depth::Whole } else { Depth::Innermost },
+            depth: if self.callers.is_some() { Depth::Whole } else { by.depth() },
             at: self.shown.at,
             ..Options::default()
         };

@@ -10,8 +10,21 @@ use heaptap_trace::Format;
 use crate::program::{Place, command, dump, heaptap, heaptap_reading};
 use crate::traces::workload;
 
-const READING: [&str; 8] =
-    ["report", "leaks", "hot", "info", "dump", "dump --merge", "check", "check --strict"];
+const READING: [&str; 13] = [
+    "report",
+    "leaks",
+    "hot",
+    "info",
+    "dump",
+    "dump --merge",
+    "check",
+    "check --strict",
+    "export --to folded",
+    "export --to pprof",
+    "export --to firefox",
+    "export --to dhat",
+    "export --to speedscope",
+];
 const REWRITING: [&str; 4] =
     ["recode", "recode --format 2", "thin --rate 0.001 --seed 1", "anonymise"];
 
@@ -24,6 +37,11 @@ fn every_verb_says(place: &Place, input: &Path, status: i32, words: &[&str]) {
     for call in REWRITING {
         heaptap(call, &[input, &place.path("out.ctf")]).says(status, words);
     }
+    // Both sides of a comparison.
+    let sound = place.file("sound.ctf", &workload(Format::V2, 1, 100, 59));
+    heaptap("diff", &[input, &sound]).says(status, words);
+    heaptap("diff", &[&sound, input]).says(status, words);
+    fs::remove_file(sound).unwrap();
     assert_eq!(place.names(), before, "something is left behind");
 }
 
@@ -64,13 +82,16 @@ fn every_verb_reads_standard_input_as_pipe_and_as_file() {
     let trace = workload(Format::V3, 3, 3000, 61);
     let path = place.file("trace.ctf", &trace);
     for call in READING {
-        let expected = heaptap(call, &[&path]).text(0);
+        let expected = heaptap(call, &[&path]);
+        assert_eq!(expected.status, 0, "{}", expected.err);
         // The name is the only difference.
-        let expected = expected.replace(path.to_str().unwrap(), "standard input");
-        assert_eq!(heaptap_reading(&format!("{call} -"), &[], &trace).text(0), expected);
+        let text = String::from_utf8_lossy(&expected.out);
+        let expected = text.replace(path.to_str().unwrap(), "standard input");
+        let piped = heaptap_reading(&format!("{call} -"), &[], &trace);
+        assert!(String::from_utf8_lossy(&piped.out) == expected, "{call} of a pipe");
         let file = File::open(&path).unwrap();
         let output = command(&format!("{call} -"), &[]).stdin(file).output().unwrap();
-        assert_eq!(String::from_utf8(output.stdout).unwrap(), expected);
+        assert!(String::from_utf8_lossy(&output.stdout) == expected, "{call} of a file");
     }
 }
 
@@ -114,10 +135,23 @@ fn an_output_that_cannot_be_written_is_named() {
         heaptap(call, &[&input, Path::new("/proc/out.ctf")]).says(2, &["/proc/out.ctf", "cannot"]);
         heaptap(call, &[&input, Path::new("/dev/full")]).says(2, &["/dev/full", "make room"]);
     }
-    let full = File::options().write(true).open("/dev/full").unwrap();
-    let output = command("dump", &[&input]).stdout(full).stderr(Stdio::piped()).output().unwrap();
-    assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("standard output"));
+    let out_in = |call: &str, out: &Path| format!("{call} -o {}", out.display());
+    for call in READING.iter().filter(|call| call.starts_with("export")) {
+        let nowhere = out_in(call, &place.path("nowhere/out"));
+        heaptap(&nowhere, &[&input]).says(2, &["nowhere/out", "no such directory", "make it"]);
+        heaptap(&out_in(call, &directory), &[&input]).says(2, &["directory: is a directory"]);
+        heaptap(&out_in(call, Path::new("/proc/out")), &[&input]).says(2, &["/proc/out", "cannot"]);
+        heaptap(&out_in(call, Path::new("/dev/full")), &[&input])
+            .says(2, &["/dev/full", "make room"]);
+    }
+    let printing = ["report --json", "report --csv", "leaks --json", "hot --json", "info --json"];
+    for call in READING.iter().chain(&printing) {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let run = command(call, &[&input]).stdout(full).stderr(Stdio::piped()).output().unwrap();
+        let said = String::from_utf8_lossy(&run.stderr);
+        assert_eq!(run.status.code(), Some(2), "{call}: {said}");
+        assert!(said.contains("standard output") && said.contains("make room"), "{call}: {said}");
+    }
     assert_eq!(place.names(), ["directory", "trace.ctf"]);
 }
 

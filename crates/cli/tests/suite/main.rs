@@ -6,6 +6,7 @@
 
 mod anonymise;
 mod check;
+mod consumers;
 mod damage;
 mod domains;
 mod dump;
@@ -13,6 +14,7 @@ mod export;
 mod files;
 mod help;
 mod info;
+mod labels;
 mod program;
 mod recode;
 mod report;

@@ -197,14 +197,26 @@ fn what_is_alive_at_a_time_can_be_asked_for() {
 fn wrong_uses_are_answered_with_what_is_right() {
     let place = Place::new();
     let path = place.file("trace.ctf", &two_sites());
-    for option in ["--filter", "--exclude", "--label"] {
-        let run = heaptap(&format!("report {option} list(map"), &[&path]);
-        run.says(2, &[option, "list(map", "not a regular expression", "backslash"]);
+    // Every verb that selects blocks answers to a bad selection alike.
+    for verb in ["report", "leaks", "hot", "diff", "export --to folded", "export --to firefox"] {
+        let files: &[&Path] = if verb == "diff" { &[&path, &path] } else { &[&path] };
+        let run = |options: &str| heaptap(&format!("{verb} {options}"), files);
+        for option in ["--filter", "--exclude", "--label"] {
+            let said = [option, "list(map", "not a regular expression", "backslash"];
+            run(&format!("{option} list(map")).says(2, &said);
+        }
+        let turned = [
+            ("--since 2s --until 1s", "--since is beyond --until"),
+            ("--min-size 2k --max-size 1k", "--min-size is beyond --max-size"),
+            ("--min-lifetime 2s --max-lifetime 1s", "--min-lifetime is beyond --max-lifetime"),
+        ];
+        for (options, said) in turned {
+            run(options).says(2, &[said, "exchange"]);
+        }
+        run("--since yesterday").says(2, &["give a number and a unit", "10ms"]);
+        run("--min-size big").says(2, &["give a number of bytes", "64KiB"]);
+        run("--domain first").says(2, &["--domain", "first"]);
     }
-    heaptap("report --since 2s --until 1s", &[&path])
-        .says(2, &["--since is beyond --until", "exchange"]);
-    heaptap("report --since yesterday", &[&path]).says(2, &["give a number and a unit", "10ms"]);
-    heaptap("report --min-size big", &[&path]).says(2, &["give a number of bytes", "64KiB"]);
     heaptap("report --by colour", &[&path]).says(2, &["function", "module"]);
     heaptap("report --json --csv", &[&path]).says(2, &["cannot be used with"]);
     heaptap("report --at 1s --metric live", &[&path]).says(2, &["cannot be used with"]);

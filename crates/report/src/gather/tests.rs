@@ -44,13 +44,13 @@ fn run(mut gather: Gather) -> Aggregate {
 }
 
 fn options() -> Options {
-    Options { depth: Depth::Whole, growth: true, ..Options::default() }
+    Options { depth: Depth::Whole, follow: Follow::LiveSize, ..Options::default() }
 }
 
 #[test]
 fn a_thinned_heap_has_the_same_size_within_its_error() {
     let whole = run(Gather::new(&info(), options()));
-    let thin = run(Gather::bounded(&info(), options(), 1000, usize::MAX));
+    let thin = run(Gather::bounded(&info(), options(), 1000, Bounds::USUAL));
     assert_eq!(whole.thinning(), 0);
     assert!(thin.thinning() >= 4, "thinned {} times", thin.thinning());
     assert_eq!(thin.total(Metric::Allocated), whole.total(Metric::Allocated));
@@ -67,7 +67,8 @@ fn a_thinned_heap_has_the_same_size_within_its_error() {
 #[test]
 fn a_pruned_tree_has_the_same_sites_and_totals() {
     let whole = run(Gather::new(&info(), options()));
-    let pruned = run(Gather::bounded(&info(), options(), live::MOST, 2000));
+    let few = Bounds { nodes: 2000, paths: 2000 };
+    let pruned = run(Gather::bounded(&info(), options(), live::MOST, few));
     assert!(pruned.nodes() <= 2010 && pruned.missing_from_paths() > 0);
     let table = LocationTable::default();
     let rows = |aggregate: &Aggregate, metric| -> Vec<u64> {
@@ -79,13 +80,4 @@ fn a_pruned_tree_has_the_same_sites_and_totals() {
         assert_eq!(pruned.total(metric), whole.total(metric));
     }
     assert_eq!(pruned.peak_samples(), pruned.total(Metric::Peak));
-}
-
-#[test]
-fn what_the_file_states_of_a_prefix_is_checked() {
-    assert_eq!(common_prefix(&[1, 2, 3], &[1, 2, 4], 2), 2);
-    // Something was lost in between.
-    assert_eq!(common_prefix(&[1, 5, 3], &[1, 2, 3], 3), 1);
-    assert_eq!(common_prefix(&[1], &[1, 2, 3], 9), 1);
-    assert_eq!(common_prefix(&[], &[1], 1), 0);
 }

@@ -16,7 +16,7 @@ fn hot(stacks: &[Vec<Code>], threshold: f64) -> Vec<Hot> {
     }
     let options = Options { depth: Depth::Whole, ..Options::default() };
     let (aggregate, table) = gathered(&writer.finish(), options);
-    aggregate.hot(&table, By::Function, Metric::Allocated, threshold)
+    aggregate.hot(&table, By::Function, Metric::Allocated, threshold).found
 }
 
 /// The names of a stack's functions, the innermost first, recursion folded.

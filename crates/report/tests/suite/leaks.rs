@@ -1,6 +1,6 @@
 //! Planted leaks are found, steady programs are left in peace.
 
-use heaptap_report::{Depth, Leaks, Options, Outlook};
+use heaptap_report::{Depth, Follow, Leaks, Options, Outlook};
 
 use crate::made::{Dice, Writer, gathered, stack};
 
@@ -83,7 +83,7 @@ fn program(seed: u64, leak: Option<f64>) -> Vec<u8> {
 }
 
 fn leaks(trace: &[u8]) -> Leaks {
-    let options = Options { depth: Depth::Whole, growth: true, ..Options::default() };
+    let options = Options { depth: Depth::Whole, follow: Follow::LiveSize, ..Options::default() };
     let (aggregate, table) = gathered(trace, options);
     aggregate.leaks(&table, 4)
 }

@@ -1,0 +1,47 @@
+//! What is counted of each call path.
+
+/// What was counted of the allocations of one path, in samples.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Counts {
+    /// Allocated.
+    pub allocated: u64,
+    /// Moved to the old generation.
+    pub promoted: u64,
+    /// Alive at the end.
+    pub live: u64,
+    /// Alive when the most was alive.
+    pub peak: u64,
+    /// Alive at the time that was asked for.
+    pub at: u64,
+    /// Collected.
+    pub died: u64,
+    /// How long those lived: samples × microseconds.
+    pub lifetime: f64,
+    /// How many blocks were allocated, as far as samples tell.
+    pub blocks: f64,
+    /// The peak for which `peak` is up to date.
+    pub(crate) peak_number: u64,
+}
+
+impl Counts {
+    /// Adds another's counts.
+    pub fn add(&mut self, other: &Counts) {
+        self.allocated = self.allocated.saturating_add(other.allocated);
+        self.promoted = self.promoted.saturating_add(other.promoted);
+        self.live = self.live.saturating_add(other.live);
+        self.peak = self.peak.saturating_add(other.peak);
+        self.at = self.at.saturating_add(other.at);
+        self.died = self.died.saturating_add(other.died);
+        self.lifetime += other.lifetime;
+        self.blocks += other.blocks;
+    }
+
+    /// Before `live` changes: it still is what it was at the last peak, unless
+    /// it has changed since.
+    pub(crate) fn settle(&mut self, peak_number: u64) {
+        if self.peak_number != peak_number {
+            self.peak = self.live;
+            self.peak_number = peak_number;
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! What came and what went, path by path and slice by slice of time.
+//!
+//! There are at most [`SLICES`] slices of equal length. When time outgrows them,
+//! two become one. What a slice has of a path is read off the path's counts when
+//! the slice is over, so following costs nothing at an event.
+
+use crate::counts::Counts;
+
+/// How finely time is divided at most.
+pub(crate) const SLICES: usize = 64;
+
+/// Samples that came and went in a slice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flow {
+    /// Allocated.
+    pub came: u32,
+    /// Collected.
+    pub went: u32,
+}
+
+impl Flow {
+    pub(crate) fn add(&mut self, other: Flow) {
+        self.came = self.came.saturating_add(other.came);
+        self.went = self.went.saturating_add(other.went);
+    }
+}
+
+/// What a path had allocated and what had gone when the last slice ended.
+#[derive(Clone, Copy, Default)]
+struct Sum {
+    came: u64,
+    went: u64,
+}
+
+impl Sum {
+    fn of(counts: &Counts) -> Sum {
+        Sum { came: counts.allocated, went: counts.died }
+    }
+
+    fn since(self, before: Sum) -> Flow {
+        let step =
+            |now: u64, before: u64| u32::try_from(now.saturating_sub(before)).unwrap_or(u32::MAX);
+        Flow { came: step(self.came, before.came), went: step(self.went, before.went) }
+    }
+}
+
+/// Slices from the start of the trace on.
+#[derive(Default)]
+pub(crate) struct Flows {
+    width: u64,
+    /// A path that is not in a slice did not exist yet.
+    slices: Vec<Vec<Flow>>,
+    /// The first half of the slice that is not over, if it was one by itself.
+    begun: Vec<Flow>,
+    sums: Vec<Sum>,
+}
+
+impl Flows {
+    pub(crate) fn new() -> Self {
+        Flows { width: 1024, ..Flows::default() }
+    }
+
+    /// Whether slices are over by now, before anything happens at `time`.
+    pub(crate) fn is_due(&self, time: u64) -> bool {
+        time / self.width > self.slices.len() as u64
+    }
+
+    /// Ends all slices up to `time`.
+    pub(crate) fn take(&mut self, time: u64, counts: &[Counts]) {
+        while time / self.width > SLICES as u64 {
+            self.width *= 2;
+            let mut slices = std::mem::take(&mut self.slices).into_iter();
+            while let Some(first) = slices.next() {
+                match slices.next() {
+                    Some(second) => self.slices.push(joined(first, second)),
+                    None => self.begun = joined(first, std::mem::take(&mut self.begun)),
+                }
+            }
+        }
+        let due = (time / self.width) as usize;
+        if due > self.slices.len() {
+            self.end_slice(counts);
+            self.slices.resize(due, Vec::new());
+        }
+    }
+
+    /// What happened since the last slice ended becomes one.
+    pub(crate) fn end_slice(&mut self, counts: &[Counts]) {
+        self.sums.resize(counts.len(), Sum::default());
+        let flows = counts.iter().zip(&mut self.sums).map(|(counts, sum)| {
+            let now = Sum::of(counts);
+            let flow = now.since(*sum);
+            *sum = now;
+            flow
+        });
+        let flows = flows.collect();
+        self.slices.push(joined(flows, std::mem::take(&mut self.begun)));
+    }
+
+    /// Paths have new numbers, and these counts.
+    pub(crate) fn move_paths(&mut self, moved: &[u32], count: usize) {
+        for slice in self.slices.iter_mut().chain([&mut self.begun]) {
+            let mut new = vec![Flow::default(); count];
+            for (&flow, &to) in slice.iter().zip(moved) {
+                new[to as usize].add(flow);
+            }
+            *slice = new;
+        }
+        let mut sums = vec![Sum::default(); count];
+        for (&sum, &to) in self.sums.iter().zip(moved) {
+            sums[to as usize].came += sum.came;
+            sums[to as usize].went += sum.went;
+        }
+        self.sums = sums;
+    }
+
+    /// Microseconds in a slice.
+    pub(crate) fn width(&self) -> u64 {
+        self.width
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.slices.len()
+    }
+
+    /// The flows of a path in each slice.
+    pub(crate) fn of(&self, path: u32) -> impl Iterator<Item = Flow> {
+        self.slices.iter().map(move |slice| slice.get(path as usize).copied().unwrap_or_default())
+    }
+}
+
+fn joined(one: Vec<Flow>, other: Vec<Flow>) -> Vec<Flow> {
+    let (mut long, short) = if one.len() < other.len() { (other, one) } else { (one, other) };
+    for (into, flow) in long.iter_mut().zip(short) {
+        into.add(flow);
+    }
+    long
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_that_came_and_went_is_in_its_slice() {
+        let mut flows = Flows::new();
+        let mut counts = [Counts::default(); 2];
+        // One path comes all the time, with a pause; the other goes at the end.
+        let times: Vec<u64> =
+            (0..4000_u64).filter(|step| !(1000..2000).contains(step)).map(|s| s * 977).collect();
+        for &time in &times {
+            if flows.is_due(time) {
+                flows.take(time, &counts);
+            }
+            counts[0].allocated += 1;
+            counts[1].died += u64::from(time > 3_000_000);
+        }
+        flows.end_slice(&counts);
+        assert!(flows.len() > SLICES / 2 && flows.len() <= SLICES + 1, "{}", flows.len());
+        for (slice, flow) in flows.of(0).enumerate() {
+            let from = slice as u64 * flows.width();
+            let within = times.iter().filter(|&&t| (from..from + flows.width()).contains(&t));
+            assert_eq!(flow, Flow { came: within.count() as u32, went: 0 }, "slice {slice}");
+        }
+        let went: u64 = flows.of(1).map(|flow| u64::from(flow.went)).sum();
+        assert_eq!(went, counts[1].died);
+        flows.move_paths(&[0, 0], 1);
+        let all: u64 = flows.of(0).map(|flow| u64::from(flow.came + flow.went)).sum();
+        assert_eq!(all, counts[0].allocated + counts[1].died);
+    }
+}
