@@ -73,9 +73,9 @@ impl<W: Write> TraceFile<W> {
         match record {
             Record::Time(ticks) => lane.time = lane.time.max(host.micros(ticks)),
             Record::Frames { keep, new } => lane.stack.change(keep, new),
-            Record::Alloc { source, samples, length } => {
+            Record::Alloc { source, part, samples, length } => {
                 let block = Block { length, samples: samples.clamp(1, length + 1), source };
-                let backtrace = lane.stack.backtrace();
+                let backtrace = lane.stack.backtrace(part);
                 let (id, left_out) = self
                     .encoder
                     .alloc_both_ends(number, lane.time, block, backtrace, LEFT_OUT, host)?;
@@ -137,6 +137,7 @@ mod tests {
     use heaptap_trace::{Happening, LocationList, LocationTable, Mode, Reader, Source};
 
     use super::*;
+    use crate::queue::Part;
 
     fn info() -> TraceInfo {
         TraceInfo {
@@ -152,7 +153,8 @@ mod tests {
         }
     }
 
-    const ALLOC: Record<'static> = Record::Alloc { source: Source::Minor, samples: 1, length: 2 };
+    const ALLOC: Record<'static> =
+        Record::Alloc { source: Source::Minor, part: Part::NONE, samples: 1, length: 2 };
 
     /// A tick is a microsecond.
     struct Ticks;
