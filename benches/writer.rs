@@ -16,7 +16,7 @@ use heaptap_trace::{
     Block, Code, Encoder, Format, Frames, Happening, Locate, Location, LocationList, Mode, Reader,
     Source, TraceInfo, WriteError,
 };
-use queue::{BUFFER_WORDS, BlockId, Channel, Record};
+use queue::{BUFFER_WORDS, BlockId, Channel, Part, Record};
 use writer::{Host, Mailbox, Request, Writer};
 
 #[allow(dead_code, unused_imports, reason = "the package uses more of it")]
@@ -127,7 +127,8 @@ fn told(trace: &[u8]) -> Told {
                 let (source, samples, length) = (block.source, block.samples, block.length);
                 let keep = block.backtrace.common_prefix as usize;
                 let stack = Record::Frames { keep, new: block.backtrace.new };
-                put(&mut told.buffers, &[time, stack, Record::Alloc { source, samples, length }]);
+                let alloc = Record::Alloc { source, part: Part::NONE, samples, length };
+                put(&mut told.buffers, &[time, stack, alloc]);
             }
             Happening::Promote(id) => {
                 put(&mut told.buffers, &[time, Record::Promote(BlockId::new(0, id))]);

@@ -74,7 +74,7 @@ pub unsafe extern "C" fn heaptap_young_hit(
             return Err(Refused(HEAPTAP_STATUS_OPTION));
         }
         // SAFETY: checked, and by the host's promise so many numbers.
-        let words = unsafe { std::slice::from_raw_parts(words, count) };
+        let words = unsafe { std::slice::from_raw_parts(words, count) }.iter().copied();
         // SAFETY: the host's promise.
         let (new, outcome) = unsafe {
             with_mutator(mutator, |mutator, _| Ok(mutator.young_hit(pointer, words, registers)?))

@@ -34,6 +34,9 @@ struct Held {
     id: BlockId,
 }
 
+/// For so many blocks room is made at a time.
+const AT_A_TIME: usize = 256;
+
 /// Young and major blocks.
 pub(crate) struct Generations {
     young: Mapped<Tracked>,
@@ -42,16 +45,18 @@ pub(crate) struct Generations {
     /// In the order in which they happened. Has room for two reports of each
     /// block: nothing that was once told of is ever forgotten.
     held: Mapped<Held>,
+    /// At least so many more blocks have room, with all that may happen to them.
+    room: usize,
 }
 
 impl Generations {
     /// None when there is no memory.
     pub(crate) fn new() -> Option<Generations> {
-        const AT_FIRST: usize = 256;
         Some(Generations {
-            young: Mapped::new(AT_FIRST)?,
-            major: Mapped::new(AT_FIRST)?,
-            held: Mapped::new(AT_FIRST)?,
+            young: Mapped::new(AT_A_TIME)?,
+            major: Mapped::new(AT_A_TIME)?,
+            held: Mapped::new(AT_A_TIME)?,
+            room: 0,
         })
     }
 
@@ -67,11 +72,24 @@ impl Generations {
 
     /// Makes room for so many more blocks and all that may happen to them.
     /// False: there is no memory, and they cannot be followed.
+    #[inline]
     pub(crate) fn reserve(&mut self, blocks: usize) -> bool {
-        let all = self.len().saturating_add(blocks);
-        self.young.reserve(blocks)
-            && self.major.reserve(self.young.len().saturating_add(blocks))
-            && self.held.reserve(all.saturating_mul(2))
+        blocks <= self.room || self.make_room(blocks)
+    }
+
+    #[cold]
+    fn make_room(&mut self, blocks: usize) -> bool {
+        // Some at a time. Blocks that are gone make room, too: this grows only
+        // if there are more than ever.
+        let more = blocks.max(AT_A_TIME);
+        let all = self.len().saturating_add(more);
+        let made = self.young.reserve(more)
+            && self.major.reserve(self.young.len().saturating_add(more))
+            && self.held.reserve(all.saturating_mul(2));
+        if made {
+            self.room = more;
+        }
+        made
     }
 
     /// What must hold whenever a collection may come: it never asks for memory.
@@ -89,14 +107,25 @@ impl Generations {
 
     /// Follows a block. Room for it has been reserved.
     pub(crate) fn add_young(&mut self, address: usize, id: BlockId) {
+        self.take_room(1);
         let added = self.young.push(Tracked { address, id });
         debug_assert!(added, "not reserved");
     }
 
     /// Follows a block. Room for it has been reserved.
     pub(crate) fn add_major(&mut self, address: usize, id: BlockId) {
+        self.take_room(1);
+        self.push_major(address, id);
+    }
+
+    fn push_major(&mut self, address: usize, id: BlockId) {
         let added = self.major.push(Tracked { address, id });
         debug_assert!(added, "not reserved");
+    }
+
+    fn take_room(&mut self, blocks: usize) {
+        debug_assert!(self.room >= blocks, "not reserved");
+        self.room = self.room.saturating_sub(blocks);
     }
 
     /// Asks for the fate of each young block, and reports.
@@ -114,7 +143,7 @@ impl Generations {
             match fate(block.address) {
                 Fate::Dead => self.tell(End::Collected, block.id, &mut report),
                 Fate::Promoted(address) => {
-                    self.add_major(address, block.id);
+                    self.push_major(address, block.id);
                     self.tell(End::Promoted, block.id, &mut report);
                 }
                 Fate::Alive(address) => {
@@ -190,6 +219,7 @@ impl Generations {
         if !self.reserve(other.len().saturating_add(other.held.len())) {
             return false;
         }
+        self.take_room(other.held.len());
         for &held in other.held.iter() {
             let kept = self.held.push(held);
             debug_assert!(kept, "not reserved");

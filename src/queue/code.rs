@@ -56,9 +56,81 @@ impl Code {
     }
 }
 
+/// Which part of a combined allocation a block is, if that is told. Parts of one
+/// allocation have the same return address and may have different places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Part(u8);
+
+/// In the code of an innermost frame, where the number of the allocated part
+/// begins, counted from 1. Addresses of code are below.
+const PART_SHIFT: u32 = 48;
+
+impl Part {
+    /// It is not told.
+    pub(crate) const NONE: Part = Part(0);
+
+    /// The part with this index; those beyond 254 share the last.
+    pub(crate) fn of_index(index: usize) -> Part {
+        Part(u8::try_from(index.saturating_add(1)).unwrap_or(u8::MAX))
+    }
+
+    pub(crate) fn to_bits(self) -> u8 {
+        self.0
+    }
+
+    pub(crate) fn from_bits(bits: u8) -> Part {
+        Part(bits)
+    }
+
+    /// An innermost frame's code with the part it returns to, whatever part it
+    /// had before. Codes that are not the host's have no parts.
+    pub(crate) fn in_code(self, code: u64) -> u64 {
+        if self == Part::NONE || code >= HOST_CODES {
+            return code;
+        }
+        (Part::of_code(code).0 ^ self.spread()) | u64::from(self.0) << PART_SHIFT
+    }
+
+    /// The return address in a code, and the part's index if it has one.
+    pub(crate) fn of_code(code: u64) -> (u64, Option<usize>) {
+        let part = Part((code >> PART_SHIFT) as u8);
+        let address = (code ^ part.spread()) & ((1 << PART_SHIFT) - 1);
+        (address, usize::from(part.0).checked_sub(1))
+    }
+
+    /// Where a trace's cache keeps a code depends on its low bits alone: without
+    /// this the parts of one allocation would drive each other out, and each time
+    /// their locations would be written again.
+    fn spread(self) -> u64 {
+        u64::from(self.0).wrapping_mul(0x9E_3779_B97F) & ((1 << PART_SHIFT) - 1)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_part_is_told_with_its_return_address() {
+        let address = 0x7fff_1234_5678;
+        let mut code = address;
+        for index in [0, 1, 254] {
+            code = Part::of_index(index).in_code(code);
+            assert!(code < HOST_CODES);
+            assert_eq!(Part::of_code(code), (address, Some(index)));
+        }
+        assert_eq!(Part::of_index(255), Part::of_index(254));
+        assert_eq!(Part::of_code(address), (address, None));
+        assert_eq!(Part::NONE.in_code(code), code);
+        assert_eq!(Part::of_index(3).in_code(UNKNOWN), UNKNOWN);
+    }
+
+    #[test]
+    fn parts_differ_in_the_bits_that_the_cache_looks_at() {
+        let low = |index| Part::of_index(index).in_code(0x7fff_1234_5678) % (1 << 25);
+        let codes: std::collections::BTreeSet<u64> = (0..255).map(low).collect();
+        assert_eq!(codes.len(), 255);
+    }
 
     #[test]
     fn codes_are_told_apart() {

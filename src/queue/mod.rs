@@ -56,7 +56,7 @@ mod sync;
 mod tests;
 
 pub(crate) use channel::Channel;
-pub(crate) use code::{Code, HOST_CODES, LEFT_OUT};
+pub(crate) use code::{Code, HOST_CODES, LEFT_OUT, Part};
 pub(crate) use consumer::Consumer;
 pub(crate) use pool::BUFFER_WORDS;
 pub(crate) use producer::{Producer, Wait};

@@ -8,10 +8,12 @@
 //! |---|---|---|
 //! | time | ticks since the session's start | |
 //! | frames | frames to keep (32 bits), new ones (24 bits) | the new frames, towards the allocation |
-//! | alloc | source (8 bits), samples (48 bits) | length |
+//! | alloc | source (8 bits), part (8 bits), samples (40 bits) | length |
 //! | promote, collect | the block | |
 
 use heaptap_trace::Source;
+
+use super::code::Part;
 
 /// A block's name for as long as a session lasts: the lane that sampled it, and
 /// which of that lane's samples it was.
@@ -58,7 +60,7 @@ pub(crate) enum Record<'a> {
     /// The stack is now its outermost `keep` frames and the new ones.
     Frames { keep: usize, new: &'a [u64] },
     /// A block of `length` words was allocated under that stack.
-    Alloc { source: Source, samples: u64, length: u64 },
+    Alloc { source: Source, part: Part, samples: u64, length: u64 },
     /// The block is a major one now.
     Promote(BlockId),
     /// The block is gone.
@@ -73,13 +75,14 @@ const COLLECT: u64 = 5;
 
 /// What fits beside the kind.
 const PAYLOAD: u64 = u64::MAX >> 8;
-const MAX_SAMPLES: u64 = (1 << 48) - 1;
+const MAX_SAMPLES: u64 = (1 << 40) - 1;
 
 /// The most new frames in one record.
 pub(crate) const MAX_NEW_FRAMES: usize = (1 << 24) - 1;
 
 impl<'a> Record<'a> {
     /// How many words it takes.
+    #[inline]
     pub(crate) fn len(&self) -> usize {
         match self {
             Record::Frames { new, .. } => 1 + new.len(),
@@ -96,8 +99,9 @@ impl<'a> Record<'a> {
             Record::Time(ticks) => *first = TIME | ticks << 8,
             Record::Promote(block) => *first = PROMOTE | block.to_bits() << 8,
             Record::Collect(block) => *first = COLLECT | block.to_bits() << 8,
-            Record::Alloc { source, samples, length } => {
-                *first = ALLOC | (source as u64) << 8 | samples.min(MAX_SAMPLES) << 16;
+            Record::Alloc { source, part, samples, length } => {
+                let (source, part) = ((source as u64) << 8, u64::from(part.to_bits()) << 16);
+                *first = ALLOC | source | part | samples.min(MAX_SAMPLES) << 24;
                 let (second, rest) = rest.split_first_mut()?;
                 *second = length;
                 return Some(rest);
@@ -114,6 +118,7 @@ impl<'a> Record<'a> {
 
     /// The first record of `words`, and the words behind it. `None` at their
     /// end, or if they are no record.
+    #[inline]
     pub(crate) fn take(words: &'a [u64]) -> Option<(Record<'a>, &'a [u64])> {
         let (&first, rest) = words.split_first()?;
         let payload = first >> 8;
@@ -128,7 +133,8 @@ impl<'a> Record<'a> {
                     _ => Source::External,
                 };
                 let (&length, rest) = rest.split_first()?;
-                return Some((Record::Alloc { source, samples: first >> 16, length }, rest));
+                let part = Part::from_bits((first >> 16) as u8);
+                return Some((Record::Alloc { source, part, samples: first >> 24, length }, rest));
             }
             FRAMES => {
                 let count = payload as usize & MAX_NEW_FRAMES;
@@ -159,7 +165,7 @@ mod tests {
     enum Told {
         Time(u64),
         Frames(usize, Vec<u64>),
-        Alloc(Source, u64, u64),
+        Alloc(Source, u8, u64, u64),
         End(bool, u16, u64),
     }
 
@@ -169,7 +175,8 @@ mod tests {
             (0..=PAYLOAD).prop_map(Told::Time),
             (0..u32::MAX as usize, prop::collection::vec(any::<u64>(), 0..40))
                 .prop_map(|(keep, new)| Told::Frames(keep, new)),
-            (source, 1..=MAX_SAMPLES, any::<u64>()).prop_map(|(s, n, l)| Told::Alloc(s, n, l)),
+            (source, any::<u8>(), 1..=MAX_SAMPLES, any::<u64>())
+                .prop_map(|(source, part, n, l)| Told::Alloc(source, part, n, l)),
             (any::<bool>(), any::<u16>(), 0..=BlockId::MAX_NUMBER)
                 .prop_map(|(promote, lane, number)| Told::End(promote, lane, number)),
         ]
@@ -179,7 +186,9 @@ mod tests {
         match told {
             Told::Time(ticks) => Record::Time(*ticks),
             Told::Frames(keep, new) => Record::Frames { keep: *keep, new },
-            &Told::Alloc(source, samples, length) => Record::Alloc { source, samples, length },
+            &Told::Alloc(source, part, samples, length) => {
+                Record::Alloc { source, part: Part::from_bits(part), samples, length }
+            }
             &Told::End(true, lane, number) => Record::Promote(BlockId::new(lane, number)),
             &Told::End(false, lane, number) => Record::Collect(BlockId::new(lane, number)),
         }

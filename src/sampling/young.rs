@@ -28,6 +28,15 @@ pub(crate) struct SampledPart {
     pub(crate) samples: u64,
 }
 
+/// The words of each part of an allocation, header included, in the order of
+/// addresses.
+pub(crate) trait PartSizes:
+    DoubleEndedIterator<Item = usize> + ExactSizeIterator + Clone
+{
+}
+
+impl<I: DoubleEndedIterator<Item = usize> + ExactSizeIterator + Clone> PartSizes for I {}
+
 impl YoungSamples {
     /// No heap yet.
     pub(crate) const NONE: YoungSamples = YoungSamples { next_end: 0, start: 0 };
@@ -63,23 +72,23 @@ impl YoungSamples {
         self.next_end = below(pointer, gaps.next() - 1);
     }
 
-    /// The parts, of `words` each in the order of their addresses from
-    /// `pointer` on, have been allocated: tells those that are sampled, from
+    /// The parts, in the order of their addresses from `pointer` on, have been
+    /// allocated: tells those that are sampled, from
     /// the highest down, and moves on to the sample after them.
     pub(crate) fn hit(
         &mut self,
         gaps: &mut Gaps,
         pointer: usize,
-        words: &[usize],
+        parts: impl PartSizes,
         mut sampled: impl FnMut(&mut Gaps, SampledPart),
     ) {
-        let total = words.iter().fold(0usize, |sum, &words| sum.saturating_add(words));
+        let total = parts.clone().fold(0usize, usize::saturating_add);
         let mut end = pointer.saturating_add(total.saturating_mul(WORD));
         if self.next_end > end {
             // Words went by that we were not told of.
             self.next_end = below(end, gaps.next() - 1);
         }
-        for (index, &words) in words.iter().enumerate().rev() {
+        for (index, words) in parts.enumerate().rev() {
             let address = end.saturating_sub(words.saturating_mul(WORD));
             let samples = self.samples_above(gaps, address);
             if samples != 0 {
@@ -139,7 +148,7 @@ mod tests {
                 if pointer >= young.limit() {
                     continue;
                 }
-                young.hit(&mut gaps, pointer, parts, |_, part| {
+                young.hit(&mut gaps, pointer, parts.iter().copied(), |_, part| {
                     let before: usize = parts[..part.index].iter().sum();
                     assert_eq!(part.address, pointer + before * WORD);
                     assert_eq!(part.words, parts[part.index]);
@@ -179,7 +188,7 @@ mod tests {
         let mut young = YoungSamples::NONE;
         young.renew(&mut gaps, HEAP + 800, HEAP);
         let mut told = Vec::new();
-        young.hit(&mut gaps, HEAP + 80, &[2], |_, part| told.push(part));
+        young.hit(&mut gaps, HEAP + 80, [2].into_iter(), |_, part| told.push(part));
         assert!(told.iter().all(|part| part.address == HEAP + 80 && part.samples <= 2));
         assert!(young.limit() <= HEAP + 80);
     }
@@ -189,7 +198,7 @@ mod tests {
         let mut gaps = gaps(1.0, 2);
         let mut young = YoungSamples::NONE;
         young.renew(&mut gaps, HEAP + 800, HEAP);
-        young.hit(&mut gaps, HEAP, &[usize::MAX, usize::MAX, 3], |_, _| {});
+        young.hit(&mut gaps, HEAP, [usize::MAX, usize::MAX, 3].into_iter(), |_, _| {});
         assert!(young.limit() <= HEAP + 800);
     }
 }

@@ -15,7 +15,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::formats::neutral::{self, NeutralFrame, Place, Places};
 use super::formats::{CROSS_OCAML4, CROSS_OCAML5_CALLBACK, CROSS_OCAML5_FIBER, Entry, Step, ocaml};
-use super::slots::Slots;
+use super::slots::{Slots, spread};
 
 /// Why a table was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,6 +88,7 @@ struct Ledger {
     /// readers hold pointers to them.
     #[expect(clippy::vec_box, reason = "readers hold pointers to the boxes' insides")]
     arrays: Vec<Box<Slots>>,
+    /// In the order of their records, no two of which overlap.
     origins: Vec<Origin>,
     count: usize,
 }
@@ -147,16 +148,13 @@ impl FrameTables {
         self.add(entries, OriginKind::Ocaml(version))
     }
 
-    fn add(&self, mut entries: Vec<Entry>, kind: OriginKind) -> Result<(), TableDefect> {
+    fn add(&self, entries: Vec<Entry>, kind: OriginKind) -> Result<(), TableDefect> {
         let (Some(first), Some(last)) = (entries.first(), entries.last()) else {
             return Ok(());
         };
         let origin = Origin { first: first.record, last: last.record, kind };
-        entries.sort_unstable_by_key(|entry| entry.return_address);
-        let twice =
-            entries.windows(2).find(|pair| pair[0].return_address == pair[1].return_address);
-        if let Some(pair) = twice {
-            return Err(TableDefect::Duplicate(pair[0].return_address));
+        if let Some(twice) = find_twice(&entries) {
+            return Err(TableDefect::Duplicate(twice));
         }
         let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = entries.iter().find(|entry| self.find(entry.return_address).is_some())
@@ -164,7 +162,8 @@ impl FrameTables {
             return Err(TableDefect::Duplicate(known.return_address));
         }
         self.publish(&mut ledger, &entries);
-        ledger.origins.push(origin);
+        let before = ledger.origins.partition_point(|known| known.first < origin.first);
+        ledger.origins.insert(before, origin);
         // After the entries: whoever sees the new generation finds them.
         self.generation.fetch_add(1, Ordering::Release);
         Ok(())
@@ -229,8 +228,12 @@ impl FrameTables {
     pub(crate) fn source(&self, return_address: u64, part: Option<usize>) -> Option<Source> {
         let record = self.find(return_address)?.record;
         let ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
-        let owns = |origin: &&Origin| (origin.first..=origin.last).contains(&record);
-        let kind = ledger.origins.iter().find(owns)?.kind;
+        let after = ledger.origins.partition_point(|origin| origin.first <= record);
+        let origin = ledger.origins.get(after.checked_sub(1)?)?;
+        if record > origin.last {
+            return None;
+        }
+        let kind = origin.kind;
         drop(ledger);
         Some(match kind {
             // SAFETY: the record's table was added with these places.
@@ -242,6 +245,30 @@ impl FrameTables {
             }
         })
     }
+}
+
+/// A return address that is twice among the entries. By a table of its own, since
+/// to sort them would take several times as long.
+fn find_twice(entries: &[Entry]) -> Option<u64> {
+    let length = (2 * entries.len()).next_power_of_two().max(2);
+    let shift = 64 - length.trailing_zeros();
+    // 0 is no return address.
+    let mut seen = vec![0u64; length];
+    for &Entry { return_address, .. } in entries {
+        let mut at = (spread(return_address) >> shift) as usize;
+        while let Some(&known) = seen.get(at)
+            && known != 0
+        {
+            if known == return_address {
+                return Some(return_address);
+            }
+            at = (at + 1) % length;
+        }
+        if let Some(free) = seen.get_mut(at) {
+            *free = return_address;
+        }
+    }
+    None
 }
 
 #[cfg(test)]

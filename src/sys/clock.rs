@@ -147,14 +147,16 @@ impl<S: Source> Clock<S> {
 
     /// Microseconds since the Unix epoch at a stamp.
     pub(crate) fn micros(&mut self, ticks: u64) -> u64 {
-        if self.is_ahead(ticks) {
+        let newest = self.segments.last();
+        let is_past = newest.is_some_and(|newest| ticks <= newest.start.ticks);
+        if !is_past && self.is_ahead(ticks) {
             self.observe();
         }
         // A stamp of the very tick of an observation may have been converted
         // before it, so it lies on the line before.
         let ns = match self.segments.iter().rev().find(|segment| segment.start.ticks < ticks) {
             // Even now in the future: stamped before the counter was set back.
-            Some(segment) if self.is_ahead(ticks) => segment.start.ns,
+            Some(segment) if !is_past && self.is_ahead(ticks) => segment.start.ns,
             Some(segment) => segment.ns(ticks),
             None => self.segments.first().map_or(self.zero_ns, |oldest| oldest.ns(ticks)),
         };

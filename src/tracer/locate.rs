@@ -1,21 +1,21 @@
 //! What the writer thread knows of the session: the time, and what codes mean.
 
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::{CStr, c_char};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use heaptap_symbols::ocaml_debuginfo::{self, Memory, Packing};
+use heaptap_symbols::ocaml_debuginfo::{self, Packing};
 use heaptap_symbols::{Process, Symbols};
 use heaptap_trace::{Locate, Location, LocationList, WriteError};
 
-use crate::queue::Code;
+use crate::queue::{Code, Part};
 use crate::stack::{FrameTables, OcamlVersion, Place, Source};
 use crate::sys::clock::{Clock, Ticks};
 use crate::tracer::failure::Failure;
 use crate::tracer::labels::Labels;
 use crate::tracer::message::say;
 use crate::tracer::options::{Locator, Options};
-use crate::tracer::recorder::part_of_code;
+use crate::tracer::own_memory::OwnMemory;
 use crate::tracer::state::State;
 use crate::writer::Host;
 
@@ -27,6 +27,7 @@ pub(crate) struct WriterHost {
     locator: Option<Locator>,
     /// Made when a code is first looked up in the program itself.
     symbols: Option<Symbols>,
+    memory: OwnMemory,
     state: Arc<State>,
     clock: Clock,
     ticks: Ticks,
@@ -48,6 +49,7 @@ impl WriterHost {
             labels: Arc::clone(labels),
             locator: options.locate.clone(),
             symbols: None,
+            memory: OwnMemory::new(),
             state: Arc::clone(state),
             clock,
             ticks,
@@ -60,16 +62,17 @@ impl WriterHost {
 
     /// A frame of the runtime or of C code.
     fn locate_host(&mut self, code: u64, list: &mut LocationList) {
-        let (code, part) = if self.parts_have_places { part_of_code(code) } else { (code, None) };
-        match self.tables.source(code, part) {
+        let (code, part) = if self.parts_have_places { Part::of_code(code) } else { (code, None) };
+        let source = self.tables.source(code, part);
+        match &source {
             Some(Source::Places(places)) => {
                 for place in places {
-                    add_neutral(&place, list);
+                    add_neutral(place, list);
                 }
                 return;
             }
             Some(Source::Ocaml { version, debug_info: Some(address) }) => {
-                if add_ocaml(version, address, list) {
+                if add_ocaml(&self.memory, *version, *address, list) {
                     return;
                 }
             }
@@ -80,7 +83,14 @@ impl WriterHost {
             return;
         }
         let symbols = self.symbols.get_or_insert_with(own_symbols);
-        symbols.locate(code, &mut |place| add(&place, list));
+        let mut add = |place: heaptap_symbols::Place<'_>| add(&place, list);
+        if let Some(Source::Ocaml { debug_info: None, .. }) = source {
+            // Where OCaml's compiler leaves no debug information, there is no
+            // DWARF either.
+            symbols.name(code, &mut add);
+        } else {
+            symbols.locate(code, &mut add);
+        }
     }
 }
 
@@ -103,12 +113,17 @@ fn add_neutral(place: &Place, list: &mut LocationList) {
 }
 
 /// What OCaml's own tables say. False: nothing that makes sense.
-fn add_ocaml(version: OcamlVersion, address: u64, list: &mut LocationList) -> bool {
+fn add_ocaml(
+    memory: &OwnMemory,
+    version: OcamlVersion,
+    address: u64,
+    list: &mut LocationList,
+) -> bool {
     let packing = match version {
         OcamlVersion::Four => Packing::Until5_1,
         OcamlVersion::Five => Packing::Since5_2,
     };
-    ocaml_debuginfo::locate(&OwnMemory, address, packing, &mut |place| add(&place, list))
+    ocaml_debuginfo::locate(memory, address, packing, &mut |place| add(&place, list))
 }
 
 /// What the program itself says.
@@ -120,22 +135,6 @@ fn add(place: &heaptap_symbols::Place<'_>, list: &mut LocationList) {
         end_char: place.end_char,
         definition: place.function,
     });
-}
-
-/// The memory of this process, read by the kernel: a wrong address is an error
-/// there, not a crash.
-struct OwnMemory;
-
-impl Memory for OwnMemory {
-    fn read(&self, address: u64, into: &mut [u8]) -> bool {
-        let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
-        let remote = libc::iovec { iov_base: address as *mut c_void, iov_len: into.len() };
-        // SAFETY: takes nothing.
-        let own = unsafe { libc::getpid() };
-        // SAFETY: writes into `into` only, as much as fits.
-        let read = unsafe { libc::process_vm_readv(own, &local, 1, &remote, 1, 0) };
-        usize::try_from(read) == Ok(into.len())
-    }
 }
 
 /// The program's own debug information, of which no more than this is kept in

@@ -5,7 +5,8 @@
 //!   takes part; `counters`: what is counted.
 //! - `mutator`, `recorder`, `stacks`: what hooks do, from a sample to records in
 //!   the event buffer.
-//! - `locate`, `labels`, `info`: what the writer thread needs to know.
+//! - `locate`, `own_memory`, `labels`, `info`: what the writer thread needs to
+//!   know.
 //! - `process`: one session at a time; `exit` and `fork`.
 //!
 //! Hooks run in `mutator`, `recorder` and `stacks`; the writer thread in
@@ -24,6 +25,7 @@ mod locate;
 mod message;
 mod mutator;
 mod options;
+mod own_memory;
 mod process;
 mod recorder;
 mod session;

@@ -11,8 +11,8 @@ use std::sync::atomic::Ordering;
 use heaptap_trace::Source;
 
 use crate::blocks::{End, Fate};
-use crate::queue::BlockId;
-use crate::sampling::{Countdown, Gaps, WORD, YoungSamples};
+use crate::queue::{BlockId, Part};
+use crate::sampling::{Countdown, Gaps, PartSizes, WORD, YoungSamples};
 use crate::stack::native::Registers;
 use crate::tracer::failure::Failure;
 use crate::tracer::options::Follow;
@@ -66,7 +66,7 @@ impl Mutator {
     pub(crate) fn young_hit(
         &mut self,
         pointer: usize,
-        parts: &[usize],
+        parts: impl PartSizes,
         registers: Registers,
     ) -> Result<(usize, Result<(), Failure>), Failure> {
         if !self.young.is_set() {
@@ -92,7 +92,7 @@ impl Mutator {
                 words: part.words,
                 samples: part.samples,
                 followed,
-                part: tell_part.then_some(part.index),
+                part: if tell_part { Part::of_index(part.index) } else { Part::NONE },
             };
             outcome = outcome.and(recorder.alloc(&mut moment, &block));
         });
@@ -135,7 +135,7 @@ impl Mutator {
             return Ok(());
         }
         let mut moment = self.enter(registers);
-        let block = Sampled { source, address, words, samples, followed, part: None };
+        let block = Sampled { source, address, words, samples, followed, part: Part::NONE };
         let outcome = self.recorder.alloc(&mut moment, &block);
         self.leave_alloc(&moment);
         outcome

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use heaptap_trace::Source;
 
 use crate::blocks::{End, Fate, Generations};
-use crate::queue::{BUFFER_WORDS, BlockId, HOST_CODES, Producer, Record, Wait};
+use crate::queue::{BUFFER_WORDS, BlockId, Part, Producer, Record, Wait};
 use crate::stack::native::Registers;
 use crate::tracer::counters::Counters;
 use crate::tracer::failure::Failure;
@@ -32,7 +32,7 @@ pub(crate) struct Sampled {
     pub(crate) samples: u64,
     pub(crate) followed: Followed,
     /// Which part of a combined allocation it is, if that is to be told.
-    pub(crate) part: Option<usize>,
+    pub(crate) part: Part,
 }
 
 /// How a block is followed after its allocation.
@@ -58,32 +58,8 @@ impl Followed {
 }
 
 /// Words that an allocation takes besides its frames: those of the time, two
-/// stacks, an allocation's part and the block.
-const MOST_BESIDE_FRAMES: usize = 7;
-
-/// In the code of an innermost frame, where the number of the allocated part
-/// begins, counted from 1. Addresses of code are below.
-const PART_SHIFT: u32 = 48;
-
-/// An innermost frame's return address, with the part of the combined allocation
-/// it returns to.
-pub(crate) fn code_of_part(return_address: u64, part: usize) -> u64 {
-    let part = (part as u64 + 1).min((HOST_CODES >> PART_SHIFT) - 1);
-    (return_address ^ spread(part)) | part << PART_SHIFT
-}
-
-/// The return address in a code, and the part if it has one.
-pub(crate) fn part_of_code(code: u64) -> (u64, Option<usize>) {
-    let part = code >> PART_SHIFT;
-    ((code ^ spread(part)) & ((1 << PART_SHIFT) - 1), (part as usize).checked_sub(1))
-}
-
-/// Where a trace's cache keeps a code depends on its low bits alone: without this
-/// the parts of one allocation would drive each other out, and each time their
-/// locations would be written again.
-fn spread(part: u64) -> u64 {
-    part.wrapping_mul(0x9E_3779_B97F) & ((1 << PART_SHIFT) - 1)
-}
+/// stacks and the block.
+const MOST_BESIDE_FRAMES: usize = 5;
 
 /// One call into the tracer: what the writer has been told of it.
 pub(crate) struct Moment {
@@ -140,12 +116,12 @@ impl Recorder {
             Source::Minor | Source::Major => block.words.saturating_sub(header),
             Source::External => block.words,
         };
-        let alloc =
-            Record::Alloc { source: block.source, samples: block.samples, length: length as u64 };
+        let Sampled { source, part, samples, .. } = *block;
+        let alloc = Record::Alloc { source, part, samples, length: length as u64 };
         if moment.stack_told {
-            put(&self.session, &self.counters, &mut self.producer, &[alloc])?;
+            put(&self.session, &self.counters, &mut self.producer, moment, [alloc])?;
         } else {
-            self.tell_with_stack(moment, alloc, block.part)?;
+            self.tell_with_stack(moment, alloc)?;
         }
         let id = BlockId::new(self.producer.lane(), self.number);
         self.number += 1;
@@ -167,37 +143,18 @@ impl Recorder {
 
     /// Tells the time, the stack as far as it is new, and the allocation: all at
     /// once if they fit a buffer.
-    fn tell_with_stack(
-        &mut self,
-        moment: &mut Moment,
-        alloc: Record<'_>,
-        part: Option<usize>,
-    ) -> Option<()> {
+    fn tell_with_stack(&mut self, moment: &mut Moment, alloc: Record<'_>) -> Option<()> {
         let Recorder { session, counters, stacks, producer, .. } = self;
         let Backtrace { keep, managed, native } = stacks.take(&session.tables, moment.registers);
-        let time = Record::Time(moment.ticks);
         let outer = Record::Frames { keep, new: managed };
-        let depth = keep + managed.len();
-        let innermost = [managed.last().map_or(0, |&code| code_of_part(code, part.unwrap_or(0)))];
-        // What is told of a part differs from what was found in the innermost
-        // frame, which is why that is always found anew.
-        let of_part = part.is_some() && innermost[0] < HOST_CODES && !managed.is_empty();
-        let inner = if of_part {
-            Record::Frames { keep: depth - 1, new: &innermost }
-        } else {
-            Record::Frames { keep: depth, new: native }
-        };
-        let mut put = |records: &[Record<'_>]| {
-            // The time comes first, and is told once.
-            let rest = records.get(usize::from(moment.time_told)..).unwrap_or(&[]);
-            put(session, counters, producer, rest).ok_or(keep)
-        };
+        let inner = Record::Frames { keep: keep + managed.len(), new: native };
         let told = if managed.len() + native.len() + MOST_BESIDE_FRAMES > BUFFER_WORDS {
-            tell_in_pieces(session, counters, producer, (keep, managed), &[time, inner, alloc])
-        } else if native.is_empty() && !of_part {
-            put(&[time, outer, alloc])
+            let stack = (keep, managed);
+            tell_in_pieces(session, counters, producer, moment, stack, [inner, alloc])
+        } else if native.is_empty() {
+            put(session, counters, producer, moment, [outer, alloc]).ok_or(keep)
         } else {
-            put(&[time, outer, inner, alloc])
+            put(session, counters, producer, moment, [outer, inner, alloc]).ok_or(keep)
         };
         if let Err(has) = told {
             // The writer does not have this stack: the next walk must not
@@ -205,20 +162,22 @@ impl Recorder {
             self.stacks.rewind(has);
             return None;
         }
-        moment.time_told = true;
-        moment.stack_told = part.is_none();
-        if part.is_some() {
-            self.stacks.rewind(depth.saturating_sub(1));
-        }
+        moment.stack_told = true;
         Some(())
     }
 
     /// Tells what was held back, as far as there is room.
+    #[inline]
     fn tell_held(&mut self, moment: &mut Moment) {
         if self.blocks.holds_reports() {
-            let Recorder { session, counters, blocks, producer, .. } = self;
-            blocks.report_held(|end, id| tell_end(session, counters, producer, moment, end, id));
+            self.tell_some_held(moment);
         }
+    }
+
+    #[cold]
+    fn tell_some_held(&mut self, moment: &mut Moment) {
+        let Recorder { session, counters, blocks, producer, .. } = self;
+        blocks.report_held(|end, id| tell_end(session, counters, producer, moment, end, id));
     }
 
     /// Tells what is held back even if that means to wait for the writer: nobody
@@ -280,12 +239,9 @@ fn tell_end(
         End::Promoted => Record::Promote(id),
         End::Collected => Record::Collect(id),
     };
-    let both = [Record::Time(moment.ticks), record];
-    let skip = usize::from(moment.time_told);
-    if put(session, counters, producer, both.get(skip..).unwrap_or(&[])).is_none() {
+    if put(session, counters, producer, moment, [record]).is_none() {
         return false;
     }
-    moment.time_told = true;
     match end {
         End::Promoted => counters.promotions.add(1),
         End::Collected => counters.collections.add(1),
@@ -295,42 +251,56 @@ fn tell_end(
 
 /// A stack too long for one buffer, piece by piece, and then the rest. If there
 /// is no room in between, says how many frames the writer has got.
+#[cold]
 fn tell_in_pieces(
     session: &Session,
     counters: &Counters,
     producer: &mut Producer,
+    moment: &mut Moment,
     (keep, managed): (usize, &[u64]),
-    [time, inner, alloc]: &[Record<'_>; 3],
+    rest: [Record<'_>; 2],
 ) -> Result<(), usize> {
     const PIECE: usize = BUFFER_WORDS / 2;
-    put(session, counters, producer, &[*time]).ok_or(keep)?;
     let mut told = keep;
     for new in managed.chunks(PIECE) {
         let piece = Record::Frames { keep: told, new };
-        put(session, counters, producer, &[piece]).ok_or(told)?;
+        put(session, counters, producer, moment, [piece]).ok_or(told)?;
         told += new.len();
     }
-    put(session, counters, producer, &[*inner, *alloc]).ok_or(told)
+    put(session, counters, producer, moment, rest).ok_or(told)
 }
 
-/// Puts records into the buffer together, waiting for room if that is the
-/// policy. `None`: there is none, and nothing was put.
-#[inline]
-fn put(
+/// Puts records into the buffer together, behind the time if that was not told
+/// yet, waiting for room if that is the policy. `None`: there is none, and
+/// nothing was put.
+///
+/// Inlined, so that what the records are is known where it is compiled.
+#[inline(always)]
+fn put<const N: usize>(
     session: &Session,
     counters: &Counters,
     producer: &mut Producer,
-    records: &[Record<'_>],
+    moment: &mut Moment,
+    records: [Record<'_>; N],
 ) -> Option<()> {
-    let words = records.iter().map(Record::len).sum();
-    if producer.reserve(words).is_err() {
-        wait(session, counters, producer)?;
+    let time = Record::Time(moment.ticks);
+    let time_words = if moment.time_told { 0 } else { time.len() };
+    let words = records.iter().map(Record::len).sum::<usize>() + time_words;
+    let mut room = match producer.reserve(words) {
+        Ok(room) => room,
+        Err(_) => {
+            wait(session, counters, producer)?;
+            producer.reserve(words).ok()?
+        }
+    };
+    if time_words != 0 {
+        room = time.put(room)?;
     }
-    let mut room = producer.reserve(words).ok()?;
     for record in records {
         room = record.put(room)?;
     }
     producer.commit(words);
+    moment.time_told = true;
     Some(())
 }
 
@@ -349,26 +319,4 @@ fn wait(session: &Session, counters: &Counters, producer: &mut Producer) -> Opti
         }
     }
     None
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_part_is_told_with_its_return_address() {
-        for part in [0, 1, 254] {
-            let code = code_of_part(0x7fff_1234_5678, part);
-            assert!(code < HOST_CODES);
-            assert_eq!(part_of_code(code), (0x7fff_1234_5678, Some(part)));
-        }
-        assert_eq!(part_of_code(0x7fff_1234_5678), (0x7fff_1234_5678, None));
-    }
-
-    #[test]
-    fn parts_differ_in_the_bits_that_the_cache_looks_at() {
-        let low = |part| code_of_part(0x7fff_1234_5678, part) % (1 << 25);
-        let codes: std::collections::BTreeSet<u64> = (0..255).map(low).collect();
-        assert_eq!(codes.len(), 255);
-    }
 }

@@ -124,6 +124,7 @@ impl Native {
     }
 
     /// The C frames up to the limit, outermost first.
+    #[inline(never)]
     fn take(&mut self, registers: Registers, limit: u64) -> &[u64] {
         if limit == 0 {
             return &[];

@@ -4,9 +4,9 @@ use std::io::Write;
 
 use heaptap_trace::WriteError;
 
-use crate::queue::{Consumer, Record};
+use crate::queue::Consumer;
 use crate::writer::Host;
-use crate::writer::trace_file::{Step, TraceFile};
+use crate::writer::trace_file::TraceFile;
 
 /// Whether a pass over the lanes found anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub(crate) fn drain<W: Write>(
     for lane in 0..consumer.lanes() {
         for _ in 0..TURNS {
             let words = consumer.peek(lane);
-            let read = apply_all(file, lane as u16, words, host)?;
+            let read = file.apply_all(lane as u16, words, host)?;
             if read == 0 {
                 break;
             }
@@ -43,23 +43,4 @@ pub(crate) fn drain<W: Write>(
     }
     consumer.reclaim();
     Ok(drained)
-}
-
-/// Writes the records in `words` and says how many words were read: fewer than
-/// all if a record comes too early.
-fn apply_all<W: Write>(
-    file: &mut TraceFile<W>,
-    lane: u16,
-    words: &[u64],
-    host: &mut impl Host,
-) -> Result<usize, WriteError> {
-    let mut rest = words;
-    while let Some((record, behind)) = Record::take(rest) {
-        if file.apply(lane, record, host)? == Step::Early {
-            return Ok(words.len() - rest.len());
-        }
-        rest = behind;
-    }
-    debug_assert!(rest.is_empty(), "words that are no record");
-    Ok(words.len())
 }

@@ -49,6 +49,12 @@ impl Numbers {
         if number >= self.next {
             return Known::NotYet;
         }
+        // Most blocks are young, and most lanes have one stretch.
+        if let Some(&(first, id)) = self.stretches.last()
+            && first <= number
+        {
+            return Known::Id(id + (number - first));
+        }
         let behind = self.stretches.partition_point(|&(first, _)| first <= number);
         match behind.checked_sub(1).and_then(|at| self.stretches.get(at)) {
             Some(&(first, id)) => Known::Id(id + (number - first)),

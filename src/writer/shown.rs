@@ -7,6 +7,8 @@
 
 use heaptap_trace::LeftOut;
 
+use crate::queue::Part;
+
 /// Frames of the stack that the file's last backtrace shows as one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Cut {
@@ -20,6 +22,8 @@ struct Cut {
 #[derive(Default)]
 pub(crate) struct ShownStack {
     frames: Vec<u64>,
+    /// The innermost frame's code as it was told, if it now has a part in it.
+    without_part: Option<u64>,
     /// How many outermost frames are as in the file's last backtrace.
     same: usize,
     /// In the order of the stack, all within the first `same` frames at the
@@ -30,17 +34,40 @@ pub(crate) struct ShownStack {
 impl ShownStack {
     /// Keeps the outermost frames and calls the new ones from there.
     pub(crate) fn change(&mut self, keep: usize, new: &[u64]) {
+        if keep >= self.frames.len() && new.is_empty() {
+            return;
+        }
+        if let Some(code) = self.without_part.take() {
+            self.set_innermost(code);
+        }
         self.frames.truncate(keep);
         self.same = self.same.min(self.frames.len());
         self.frames.extend_from_slice(new);
     }
 
-    /// What to write for an allocation under this stack: how many frames of the
-    /// file's last backtrace stay, and those to write behind them.
-    pub(crate) fn backtrace(&mut self) -> (u64, &[u64]) {
+    /// What to write for an allocation under this stack, of a part if there are
+    /// several: how many frames of the file's last backtrace stay, and those to
+    /// write behind them.
+    pub(crate) fn backtrace(&mut self, part: Part) -> (u64, &[u64]) {
+        if part != Part::NONE
+            && let Some(&innermost) = self.frames.last()
+        {
+            let code = self.without_part.get_or_insert(innermost);
+            let code = part.in_code(*code);
+            self.set_innermost(code);
+        }
         let start = self.start();
         let hidden: usize = self.cuts.iter().map(|cut| cut.count - 1).sum();
         ((start - hidden) as u64, self.frames.get(start..).unwrap_or(&[]))
+    }
+
+    fn set_innermost(&mut self, code: u64) {
+        if let [outer @ .., innermost] = &mut self.frames[..]
+            && *innermost != code
+        {
+            *innermost = code;
+            self.same = self.same.min(outer.len());
+        }
     }
 
     /// Where new frames begin: what changed within a cut is shown from the
@@ -143,7 +170,7 @@ mod tests {
                 stack.extend(&new);
                 lane.change(keep, &new);
                 if written {
-                    let (prefix, new) = lane.backtrace();
+                    let (prefix, new) = lane.backtrace(Part::NONE);
                     let left_out = file.write(prefix as usize, new, head, tail);
                     lane.written(left_out);
                     assert_shows(&file.shown, &stack);
@@ -153,12 +180,27 @@ mod tests {
     }
 
     #[test]
+    fn the_innermost_frame_tells_the_part() {
+        let mut lane = ShownStack::default();
+        lane.change(0, &[1, 2]);
+        let code = |index| Part::of_index(index).in_code(2);
+        assert_eq!(lane.backtrace(Part::of_index(0)), (0, &[1, code(0)][..]));
+        lane.written(None);
+        assert_eq!(lane.backtrace(Part::of_index(0)), (2, &[][..]));
+        assert_eq!(lane.backtrace(Part::of_index(1)), (1, &[code(1)][..]));
+        lane.written(None);
+        // The same frame has called something: no part of it is meant.
+        lane.change(2, &[3]);
+        assert_eq!(lane.backtrace(Part::NONE), (1, &[2, 3][..]));
+    }
+
+    #[test]
     fn a_new_file_gets_the_whole_stack() {
         let mut lane = ShownStack::default();
         lane.change(0, &[1, 2, 3]);
         lane.written(None);
-        assert_eq!(lane.backtrace(), (3, &[][..]));
+        assert_eq!(lane.backtrace(Part::NONE), (3, &[][..]));
         lane.forget_shown();
-        assert_eq!(lane.backtrace(), (0, &[1, 2, 3][..]));
+        assert_eq!(lane.backtrace(Part::NONE), (0, &[1, 2, 3][..]));
     }
 }

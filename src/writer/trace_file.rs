@@ -20,7 +20,7 @@ struct Lane {
 
 /// Whether a record could be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+enum Step {
     Done,
     /// It is about a block whose allocation another lane has not told of yet.
     /// That lane must be read first.
@@ -59,23 +59,43 @@ impl<W: Write> TraceFile<W> {
         last.finish(locate)
     }
 
-    /// Writes what a lane told.
-    pub(crate) fn apply(
+    /// Writes the records in `words`, which a lane told, and says how many words
+    /// were read: fewer than all if a record comes too early.
+    pub(crate) fn apply_all(
+        &mut self,
+        number: u16,
+        words: &[u64],
+        host: &mut impl Host,
+    ) -> Result<usize, WriteError> {
+        self.enter(number);
+        let mut rest = words;
+        while let Some((record, behind)) = Record::take(rest) {
+            if self.apply(number, record, host)? == Step::Early {
+                return Ok(words.len() - rest.len());
+            }
+            rest = behind;
+        }
+        debug_assert!(rest.is_empty(), "words that are no record");
+        Ok(words.len())
+    }
+
+    /// Writes what a lane told, which has been entered.
+    #[inline(always)]
+    fn apply(
         &mut self,
         number: u16,
         record: Record<'_>,
         host: &mut impl Host,
     ) -> Result<Step, WriteError> {
-        self.enter(number);
         let Some(lane) = self.lanes.get_mut(usize::from(number)) else {
             return Ok(Step::Done);
         };
         match record {
             Record::Time(ticks) => lane.time = lane.time.max(host.micros(ticks)),
             Record::Frames { keep, new } => lane.stack.change(keep, new),
-            Record::Alloc { source, samples, length } => {
+            Record::Alloc { source, part, samples, length } => {
                 let block = Block { length, samples: samples.clamp(1, length + 1), source };
-                let backtrace = lane.stack.backtrace();
+                let backtrace = lane.stack.backtrace(part);
                 let (id, left_out) = self
                     .encoder
                     .alloc_both_ends(number, lane.time, block, backtrace, LEFT_OUT, host)?;
@@ -95,7 +115,9 @@ impl<W: Write> TraceFile<W> {
         promoted: bool,
         locate: &mut impl Locate,
     ) -> Result<Step, WriteError> {
-        self.enter(block.lane());
+        if block.lane() != number {
+            self.enter(block.lane());
+        }
         let known = self.lanes.get(usize::from(block.lane()));
         let id = match known.map(|lane| lane.numbers.find(block.number())) {
             Some(Known::Id(id)) => id,
@@ -137,6 +159,7 @@ mod tests {
     use heaptap_trace::{Happening, LocationList, LocationTable, Mode, Reader, Source};
 
     use super::*;
+    use crate::queue::Part;
 
     fn info() -> TraceInfo {
         TraceInfo {
@@ -152,7 +175,8 @@ mod tests {
         }
     }
 
-    const ALLOC: Record<'static> = Record::Alloc { source: Source::Minor, samples: 1, length: 2 };
+    const ALLOC: Record<'static> =
+        Record::Alloc { source: Source::Minor, part: Part::NONE, samples: 1, length: 2 };
 
     /// A tick is a microsecond.
     struct Ticks;
@@ -187,6 +211,7 @@ mod tests {
                 if stuck.contains(&lane) {
                     return true;
                 }
+                file.enter(lane);
                 let step = file.apply(lane, record, &mut Ticks).unwrap();
                 if step == Step::Early {
                     stuck.push(lane);

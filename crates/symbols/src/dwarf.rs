@@ -45,9 +45,16 @@ pub(crate) struct Dwarf {
 }
 
 impl Dwarf {
+    /// Whether a file has it.
+    pub(crate) fn is_in(elf: &Elf<'_>) -> bool {
+        elf.section(SectionId::DebugInfo.name().as_bytes()).is_some()
+    }
+
     /// Reads it, if the file has it and the budget allows all of it.
     pub(crate) fn read(elf: &Elf<'_>, budget: &mut Budget) -> Option<Dwarf> {
-        elf.section(SectionId::DebugInfo.name().as_bytes())?;
+        if !Dwarf::is_in(elf) {
+            return None;
+        }
         let sections = NEEDED.iter().filter_map(|id| elf.section(id.name().as_bytes()));
         let size = sections.fold(0_u64, |sum, section| sum.saturating_add(section.size));
         let before = budget.left();

@@ -1,8 +1,9 @@
 //! One module: a program, a shared object, the vdso.
 //!
-//! Nothing is read before it is first asked about. Then its headers and DWARF
-//! are, from itself or its separate debug file; its symbol table only when DWARF
-//! has no answer. What cannot be read once is not tried again.
+//! Nothing is read before it is first asked about. Then its headers are, its DWARF
+//! when a place is asked for, from itself or its separate debug file, and its
+//! symbol table when DWARF has no answer or a name alone is asked for. What cannot
+//! be read once is not tried again.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,6 +26,8 @@ pub struct Module {
     path: Option<PathBuf>,
     bytes: Bytes,
     headers: Option<Headers>,
+    /// None before it was asked for.
+    dwarf: Option<Option<Dwarf>>,
     symbols: Symbols,
 }
 
@@ -40,8 +43,9 @@ enum Bytes {
 struct Headers {
     origin: Option<Origin>,
     segments: Vec<Segment>,
+    /// Where its DWARF is, and its fullest symbol table may be: none if it has
+    /// DWARF itself, or nobody has.
     debug_file: Option<Origin>,
-    dwarf: Option<Dwarf>,
 }
 
 /// The symbol table, once it was needed.
@@ -100,14 +104,15 @@ impl Module {
             path: Some(path.to_path_buf()),
             bytes,
             headers: None,
+            dwarf: None,
             symbols: Symbols::NotAsked,
         }
     }
 
     /// The address at which the file's byte `offset` is linked: what
     /// [`Module::locate`] asks for.
-    pub fn linked_address(&mut self, offset: u64, budget: &mut Budget) -> Option<u64> {
-        linked_address(&self.headers(budget).segments, offset)
+    pub fn linked_address(&mut self, offset: u64) -> Option<u64> {
+        linked_address(&self.headers().segments, offset)
     }
 
     /// Emits the places of the call that returns to the linked address `address`,
@@ -116,18 +121,27 @@ impl Module {
     pub fn locate(&mut self, address: u64, budget: &mut Budget, emit: &mut dyn FnMut(Place<'_>)) {
         // The call ends where the return address begins, maybe another function's.
         let call = address.wrapping_sub(1);
-        self.headers(budget);
-        let Module { name, headers, symbols, .. } = self;
+        self.read_dwarf(budget);
+        let Module { name, headers, symbols, dwarf, .. } = self;
         let headers = headers.get_or_insert_default();
-        let origins = [headers.origin.as_ref(), headers.debug_file.as_ref()];
-        if let Some(dwarf) = &headers.dwarf {
-            let symbol = || symbols.find(call, origins, budget).map(<[u8]>::to_vec);
+        if let Some(Some(dwarf)) = dwarf {
+            let symbol = || symbols.find(call, headers.origins(), budget).map(<[u8]>::to_vec);
             if dwarf.locate(call, name, symbol, emit) {
                 return;
             }
         }
+        self.name(address, budget, emit);
+    }
+
+    /// The same without DWARF, which is not even read: the function's symbol in
+    /// the module, else the module and the address in it.
+    pub fn name(&mut self, address: u64, budget: &mut Budget, emit: &mut dyn FnMut(Place<'_>)) {
+        let call = address.wrapping_sub(1);
+        self.headers();
+        let Module { name, headers, symbols, .. } = self;
+        let headers = headers.get_or_insert_default();
         let place = Place { file: name, line: 0, start_char: 0, end_char: 0, function: b"" };
-        match symbols.find(call, origins, budget) {
+        match symbols.find(call, headers.origins(), budget) {
             Some(symbol) => emit(Place { function: &readable(symbol), ..place }),
             None => emit(Place { function: &with_offset(name, address), ..place }),
         }
@@ -141,38 +155,45 @@ impl Module {
 
     /// How much of the budget it holds.
     pub(crate) fn cost(&self) -> u64 {
-        let dwarf = self.headers.as_ref().and_then(|headers| headers.dwarf.as_ref());
         let symbols = match &self.symbols {
             Symbols::Read(table) => table.cost(),
             Symbols::NotAsked | Symbols::Absent => 0,
         };
-        symbols + dwarf.map_or(0, Dwarf::cost)
+        symbols + self.dwarf.as_ref().and_then(Option::as_ref).map_or(0, Dwarf::cost)
     }
 
-    fn headers(&mut self, budget: &mut Budget) -> &Headers {
+    fn headers(&mut self) -> &Headers {
         let (bytes, path) = (&self.bytes, self.path.as_deref());
         self.headers.get_or_insert_with(|| {
             let origin = match bytes {
                 Bytes::At(origin) => Some(origin.clone()),
                 Bytes::Mapped(process, mapped) => mapped_file::origin(*process, mapped),
             };
-            origin.and_then(|origin| read_headers(origin, path, budget)).unwrap_or_default()
+            origin.and_then(|origin| read_headers(origin, path)).unwrap_or_default()
         })
+    }
+
+    fn read_dwarf(&mut self, budget: &mut Budget) {
+        if self.dwarf.is_none() {
+            let [module, debug_file] = self.headers().origins();
+            let read = |origin: &Origin| Dwarf::read(&Elf::open(&*origin.open()?)?, budget);
+            self.dwarf = Some(debug_file.or(module).and_then(read));
+        }
     }
 }
 
-fn read_headers(origin: Origin, path: Option<&Path>, budget: &mut Budget) -> Option<Headers> {
+impl Headers {
+    /// The module's own bytes, and those of its debug file.
+    fn origins(&self) -> [Option<&Origin>; 2] {
+        [self.origin.as_ref(), self.debug_file.as_ref()]
+    }
+}
+
+fn read_headers(origin: Origin, path: Option<&Path>) -> Option<Headers> {
     let source = origin.open()?;
     let elf = Elf::open(&*source)?;
-    let mut dwarf = Dwarf::read(&elf, budget);
-    let mut debug_file = None;
-    if dwarf.is_none() {
-        debug_file = debug_file::find(&elf, path);
-        let source = debug_file.as_ref().and_then(Origin::open);
-        let elf = source.as_ref().and_then(|source| Elf::open(&**source));
-        dwarf = elf.and_then(|elf| Dwarf::read(&elf, budget));
-    }
-    Some(Headers { origin: Some(origin), segments: elf.segments, debug_file, dwarf })
+    let debug_file = if Dwarf::is_in(&elf) { None } else { debug_file::find(&elf, path) };
+    Some(Headers { origin: Some(origin), segments: elf.segments, debug_file })
 }
 
 fn with_offset(name: &[u8], offset: u64) -> Vec<u8> {

@@ -54,7 +54,9 @@ impl SymbolTable {
         };
         let count = bytes.len() / size_of::<Sym64<LittleEndian>>();
         let symbols = slice_from_bytes::<Sym64<LittleEndian>>(&bytes, count).ok()?.0;
-        let symbols = symbols.iter().filter_map(|symbol| function(symbol, &elf.sections, &names));
+        let executable = elf.sections.iter().filter(|section| section.executable);
+        let executable: Vec<&Section> = executable.collect();
+        let symbols = symbols.iter().filter_map(|symbol| function(symbol, &executable, &names));
         let symbols = with_ends(symbols.collect());
         let cost = before - budget.left();
         (!symbols.is_empty()).then_some(SymbolTable { symbols, names, cost })
@@ -84,22 +86,21 @@ impl SymbolTable {
 const LABEL: u8 = 8;
 
 /// The symbol without its end if it names code.
-fn function(symbol: &Sym64<LittleEndian>, sections: &[Section], names: &[u8]) -> Option<Symbol> {
-    if symbol.st_shndx.get(LE) == SHN_UNDEF {
+fn function(symbol: &Sym64<LittleEndian>, executable: &[&Section], names: &[u8]) -> Option<Symbol> {
+    let kind = symbol.st_type();
+    let is_function = kind == STT_FUNC || kind == STT_GNU_IFUNC;
+    if symbol.st_shndx.get(LE) == SHN_UNDEF || !is_function && kind != STT_NOTYPE {
         return None;
     }
     let start = symbol.st_value.get(LE);
     // By address: tools that remove sections leave the indices in .dynsym stale.
-    let section = sections.iter().find(|section| section.executable && section.holds(start))?;
-    let kind = symbol.st_type();
-    let is_function = kind == STT_FUNC || kind == STT_GNU_IFUNC;
-    if !is_function && kind != STT_NOTYPE {
-        return None;
-    }
+    let section = executable.iter().find(|section| section.holds(start))?;
     let name = symbol.st_name.get(LE);
-    let text = name_at(names, name)?;
+    let text = names.get(name as usize..)?;
     // What assemblers leave: mapping symbols of ARM and RISC-V, local labels.
-    if !is_function && (text.starts_with(b"$") || text.starts_with(b".L")) {
+    if text.first().is_none_or(|&first| first == 0)
+        || !is_function && (text.starts_with(b"$") || text.starts_with(b".L"))
+    {
         return None;
     }
     let size = symbol.st_size.get(LE);

@@ -58,6 +58,21 @@ impl Symbols {
     /// (`dlopen`). A module that was unloaded and replaced at the same addresses
     /// is not noticed: see [`Symbols::refresh`].
     pub fn locate(&mut self, return_address: u64, emit: &mut dyn FnMut(Place<'_>)) -> bool {
+        self.ask(return_address, Module::locate, emit)
+    }
+
+    /// The same from symbols alone: for code that is known to have no DWARF,
+    /// since reading a module's takes much longer than reading its symbols.
+    pub fn name(&mut self, return_address: u64, emit: &mut dyn FnMut(Place<'_>)) -> bool {
+        self.ask(return_address, Module::name, emit)
+    }
+
+    fn ask(
+        &mut self,
+        return_address: u64,
+        question: impl FnOnce(&mut Module, u64, &mut Budget, &mut dyn FnMut(Place<'_>)),
+        emit: &mut dyn FnMut(Place<'_>),
+    ) -> bool {
         // Of the call: the last one may end where the mapping does.
         let call = return_address.wrapping_sub(1);
         let mut found = self.find(call);
@@ -74,8 +89,8 @@ impl Symbols {
         let Some((_, module)) = self.modules.get_mut(module) else {
             return false;
         };
-        match module.linked_address(offset, &mut self.budget) {
-            Some(linked) => module.locate(linked.wrapping_add(1), &mut self.budget, emit),
+        match module.linked_address(offset) {
+            Some(linked) => question(module, linked.wrapping_add(1), &mut self.budget, emit),
             None => module.locate_offset(offset.wrapping_add(1), emit),
         }
         true

@@ -1,6 +1,8 @@
 //! How the runtime represents values, in every version.
 
-use crate::sampling::WORD;
+use std::ffi::c_int;
+
+use crate::sampling::{PartSizes, WORD};
 
 /// `Val_unit` (`runtime/caml/mlvalues.h`).
 pub(super) const UNIT: usize = 1;
@@ -13,8 +15,24 @@ pub(super) fn words(header: usize) -> usize {
 
 /// The words of a part of a combined allocation, header included
 /// (`Wosize_encoded_alloc_len`, `runtime/caml/stack.h`).
-pub(super) fn part_words(encoded: u8) -> usize {
+fn part_words(encoded: u8) -> usize {
     usize::from(encoded) + 2
+}
+
+/// The sizes of the blocks that are allocated in one go: `count` of the encoded
+/// lengths, or if there are none, one block of `wosize` words and its header.
+///
+/// # Safety
+/// Until what is returned is dropped there are so many lengths, or NULL.
+pub(super) unsafe fn part_sizes(wosize: usize, count: c_int, lengths: *const u8) -> impl PartSizes {
+    let count = if lengths.is_null() { 1 } else { usize::try_from(count).unwrap_or(0) };
+    (0..count).map(move |index| {
+        if lengths.is_null() {
+            return wosize.saturating_add(1);
+        }
+        // SAFETY: the caller's promise.
+        part_words(unsafe { lengths.wrapping_add(index).read() })
+    })
 }
 
 /// The word in front of a block.
@@ -36,6 +54,11 @@ mod tests {
         // SAFETY: a block of two fields.
         let header = unsafe { header(&raw const pair[1] as usize) };
         assert_eq!(words(header), 3);
-        assert_eq!(part_words(0), 2);
+        let sizes = |count, lengths| {
+            // SAFETY: as many as the test has, or NULL.
+            unsafe { part_sizes(7, count, lengths) }.collect::<Vec<_>>()
+        };
+        assert_eq!(sizes(3, [0, 5, 255].as_ptr()), [2, 7, 257]);
+        assert_eq!(sizes(3, std::ptr::null()), [8]);
     }
 }

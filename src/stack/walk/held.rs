@@ -149,9 +149,15 @@ impl<'a> Held<'a> {
         count
     }
 
-    /// Of a chunk's frames, given by index, how many lie at or above `address`.
-    pub(super) fn at_or_above(&self, chunk: core::ops::Range<usize>, address: u64) -> usize {
-        self.at.get(chunk).map_or(0, |chunk| chunk.partition_point(|&at| at >= address))
+    /// Of a chunk's frames, given by index, how many lie at or above `address`;
+    /// some more if there are no more than a few below it.
+    pub(super) fn about_at_or_above(&self, chunk: core::ops::Range<usize>, address: u64) -> usize {
+        const FEW: usize = 8;
+        let chunk = self.at.get(chunk).unwrap_or(&[]);
+        match chunk.len().checked_sub(FEW).and_then(|few| chunk.get(few)) {
+            Some(&at) if at < address => chunk.partition_point(|&at| at >= address),
+            _ => chunk.len(),
+        }
     }
 
     /// Adds a frame outside the fresh ones; false if there is no room.
@@ -241,28 +247,34 @@ impl<'a> Held<'a> {
         part: core::ops::Range<usize>,
         mut page: u64,
     ) -> Option<usize> {
-        let changed = |(at, code): (&u64, &u64)| memory.again(*at) != *code;
-        let (at_rest, at) = self.at.get(part.clone())?.as_rchunks::<BATCH>();
-        let codes = self.codes.get(part.start + OUTER..part.end + OUTER)?;
+        let (innermost, at) = self.at.get(part.clone())?.split_last()?;
+        let (code, codes) = self.codes.get(part.start + OUTER..part.end + OUTER)?.split_last()?;
+        // Only a chunk's first frame can be indirect.
+        if memory.again(innermost & !INDIRECT) != *code {
+            return Some(part.end - 1);
+        }
+        let (at_rest, at) = at.as_rchunks::<BATCH>();
         let (codes_rest, codes) = codes.as_rchunks::<BATCH>();
-        let mut end = part.end;
+        // Independent loads: none waits for another's outcome.
+        let same = |at: &[u64; BATCH], codes: &[u64; BATCH]| {
+            let difference = |frame: usize| memory.again(at[frame]) ^ codes[frame];
+            let differences = (0..BATCH).fold(0, |any, frame| any | difference(frame));
+            // The compiler would make a branch of each comparison, and for that
+            // keep all loaded words on the stack.
+            core::hint::black_box(differences) == 0
+        };
+        let mut end = part.end - 1;
         for (at, codes) in at.iter().zip(codes).rev() {
             let outermost = at[0] >> PAGE_SHIFT;
-            // Independent loads: none waits for another's outcome.
-            let difference = |frame: usize| {
-                if outermost == page { memory.again(at[frame]) ^ codes[frame] } else { 1 }
-            };
-            let differences = (0..BATCH).fold(0, |any, frame| any | difference(frame));
-            if differences != 0
-                && let Some(last) = at.iter().zip(codes).rposition(changed)
+            if (outermost != page || !same(at, codes))
+                && let Some(last) = last_changed(memory, at, codes)
             {
                 return Some(end - BATCH + last);
             }
             end -= BATCH;
             page = outermost;
         }
-        let last = at_rest.iter().zip(codes_rest).rposition(changed)?;
-        Some(part.start + last)
+        last_changed(memory, at_rest, codes_rest).map(|last| part.start + last)
     }
 
     /// Drops all but the innermost `count` fresh frames, and the links outside.
@@ -308,4 +320,18 @@ impl<'a> Held<'a> {
             (self.frames, self.link_count) = (0, 0);
         }
     }
+}
+
+/// The last frame whose word is not its code any more, from the last on one by
+/// one.
+fn last_changed<M: Memory>(memory: &M, at: &[u64], codes: &[u64]) -> Option<usize> {
+    let mut frame = at.len().min(codes.len());
+    let (at, codes) = (at.get(..frame)?, codes.get(..frame)?);
+    while frame > 0 {
+        frame -= 1;
+        if memory.again(at[frame]) != codes[frame] {
+            return Some(frame);
+        }
+    }
+    None
 }

@@ -201,11 +201,9 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> Walker<S> {
     fn report(&mut self, common: usize, outer: Outer) -> Walk<'_> {
         let before = self.outer;
         self.outer = outer.codes(self.end);
-        let is_code = |code: &&u64| **code != 0;
-        let outer = self.outer.iter().filter(is_code);
-        let same = before.iter().filter(is_code).eq(outer.clone());
-        let marks = outer.clone().count();
-        let shared = if same { common + marks } else { 0 };
+        let [label, mark] = self.outer;
+        let marks = usize::from(label != 0) + usize::from(mark != 0);
+        let shared = if before == self.outer { common + marks } else { 0 };
         let prefix = shared.min(self.received);
         self.received = usize::MAX;
         let end = self.end;
@@ -214,12 +212,15 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> Walker<S> {
             Some(held) => held.codes(),
             None => &mut [],
         };
-        let first = OUTER - marks;
-        for (place, code) in codes.iter_mut().skip(first).zip(outer) {
-            *place = *code;
+        // In front of the frames, without holes.
+        if let [first, second, ..] = codes
+            && marks != 0
+        {
+            *second = if mark != 0 { mark } else { label };
+            *first = label;
         }
-        let all = codes.get(first..OUTER + self.codes).unwrap_or(&[]);
-        Walk { prefix, fresh: all.get(prefix..).unwrap_or(&[]), end }
+        let fresh = codes.get(OUTER - marks + prefix..OUTER + self.codes).unwrap_or(&[]);
+        Walk { prefix, fresh, end }
     }
 
     /// The receiver of the walks did not get the last one: of what is held, it

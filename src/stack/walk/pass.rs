@@ -12,6 +12,14 @@ use super::{End, Start};
 /// meet. More would only matter to a walk that returned from so many callbacks.
 const CHUNKS: usize = 16;
 
+/// A held stack of no more frames is not looked at.
+const FEW: usize = 16;
+
+/// Between which a stack pointer can be: a frame's return address lies below it
+/// and not at 0, and no frame's size leads from the highest around the end.
+const LOWEST: u64 = 16;
+const HIGHEST: u64 = 1 << 63;
+
 #[derive(Clone, Copy)]
 struct Frame {
     sp: u64,
@@ -43,6 +51,40 @@ pub(super) struct Pass<'a, 'b, M> {
     cursor: usize,
 }
 
+/// The held frames that may be met, of which the last is the next.
+struct Ahead<'a> {
+    at: &'a [u64],
+    codes: &'a [u64],
+    left: usize,
+    /// Of the next; the greatest address if there is none.
+    witness: u64,
+}
+
+impl<'a> Ahead<'a> {
+    fn new(at: &'a [u64], codes: &'a [u64]) -> Self {
+        let mut ahead = Self { at, codes, left: at.len(), witness: 0 };
+        ahead.witness = ahead.next();
+        ahead
+    }
+
+    fn next(&self) -> u64 {
+        self.at.get(self.left.wrapping_sub(1)).copied().unwrap_or(u64::MAX)
+    }
+
+    /// Whether a frame is the next one, now that those below it are passed.
+    #[inline(always)]
+    fn meets(&mut self, at: u64, return_address: u64) -> bool {
+        if at < self.witness {
+            return false;
+        }
+        while self.witness < at {
+            self.left -= 1;
+            self.witness = self.next();
+        }
+        self.witness == at && self.codes.get(self.left.wrapping_sub(1)) == Some(&return_address)
+    }
+}
+
 /// Why the plain way outwards ended.
 enum Stop {
     /// At a held frame.
@@ -66,8 +108,9 @@ impl<'a, 'b, M: Memory> Pass<'a, 'b, M> {
         max_frames: usize,
         previous: End,
     ) -> Self {
-        let passed = held.frames;
-        let (floor, cursor, highest) = (0, 0, u64::MAX);
+        // To meet so few takes longer than to walk on.
+        let passed = if held.frames > FEW { held.frames } else { 0 };
+        let (floor, cursor, highest) = (0, 0, HIGHEST);
         Self { memory, tables, held, max_frames, previous, highest, passed, floor, cursor }
     }
 
@@ -75,11 +118,11 @@ impl<'a, 'b, M: Memory> Pass<'a, 'b, M> {
         if start.return_address == 0 {
             return Found { kept: 0, end: End::Complete };
         }
-        if !start.sp.is_multiple_of(8) || start.sp < 8 {
-            return Found { kept: 0, end: End::Broken };
-        }
         if start.limit != 0 {
-            self.highest = start.limit;
+            self.highest = start.limit.min(HIGHEST);
+        }
+        if !start.sp.is_multiple_of(8) || !(LOWEST..=self.highest).contains(&start.sp) {
+            return Found { kept: 0, end: End::Broken };
         }
         let Start { sp, return_address, .. } = start;
         let mut frame = Frame { sp, return_address, at: sp - 8 };
@@ -100,30 +143,27 @@ impl<'a, 'b, M: Memory> Pass<'a, 'b, M> {
     /// Goes from frame to frame by the tables until something else is to be done
     /// with `frame`. The loop keeps all in registers: each frame's place depends
     /// on the one before, so what it waits for is what it costs.
+    #[inline(never)]
     fn go_outwards(&mut self, frame: &mut Frame) -> Stop {
-        let Frame { mut sp, mut return_address, mut at } = *frame;
+        let Frame { mut sp, mut return_address, at: first_at } = *frame;
         let (memory, tables, highest) = (self.memory, self.tables, self.highest);
         let Some(Parts { cache, at: held_at, codes, fresh_at, fresh_codes }) = self.held.parts()
         else {
             return Stop::Done(End::Broken);
         };
-        // The held frames that may be met, of which the last is the next.
-        let mut ahead = held_at.get(self.floor..self.cursor).unwrap_or(&[]);
-        let mut room = fresh_at.len();
+        let mut ahead = Ahead::new(
+            held_at.get(self.floor..self.cursor).unwrap_or(&[]),
+            codes.get(self.floor..self.cursor).unwrap_or(&[]),
+        );
+        let first_room = fresh_at.len();
+        let mut room = first_room;
+        let fresh_codes = fresh_codes.get_mut(..first_room).unwrap_or(&mut []);
         let (mut before, mut guess) = (0, 0);
+        // An indirect frame meets none.
+        let mut met = first_at & INDIRECT == 0 && ahead.meets(first_at, return_address);
         let stop = loop {
-            if at & INDIRECT == 0 {
-                while let [outer @ .., witness] = ahead
-                    && *witness < at
-                {
-                    ahead = outer;
-                }
-                if let [outer @ .., witness] = ahead
-                    && *witness == at
-                    && codes.get(self.floor + outer.len()) == Some(&return_address)
-                {
-                    break Stop::Met;
-                }
+            if met {
+                break Stop::Met;
             }
             // Where the last walk went from here. A right guess is known to be
             // right only later, and is gone on with until then: so no frame
@@ -148,19 +188,29 @@ impl<'a, 'b, M: Memory> Pass<'a, 'b, M> {
             else {
                 break Stop::Done(End::Cut);
             };
-            (*fresh_at, *fresh_code) = (at, return_address);
+            // The first one's is told below.
+            (*fresh_at, *fresh_code) = (sp.wrapping_sub(8), return_address);
             room = free;
-            let outer = sp.wrapping_add(step);
-            if outer <= sp || outer > highest {
+            // Does not overflow: `sp` is not above the highest.
+            sp = sp.wrapping_add(step);
+            if sp > highest {
                 break Stop::Done(End::Broken);
             }
-            let Some(word) = memory.word(outer - 8) else {
+            let Some(word) = memory.word(sp.wrapping_sub(8)) else {
                 break Stop::Done(End::Broken);
             };
-            (sp, return_address, at) = (outer, word, outer - 8);
+            return_address = word;
+            met = ahead.meets(sp.wrapping_sub(8), return_address);
+        };
+        let at = match fresh_at.get_mut(first_room.wrapping_sub(1)) {
+            Some(first) if room < first_room => {
+                *first = first_at;
+                sp.wrapping_sub(8)
+            }
+            _ => first_at,
         };
         *frame = Frame { sp, return_address, at };
-        self.cursor = self.floor + ahead.len();
+        self.cursor = self.floor + ahead.left;
         self.held.fresh = self.max_frames - room;
         stop
     }
@@ -198,7 +248,7 @@ impl<'a, 'b, M: Memory> Pass<'a, 'b, M> {
     /// return address lies at `sp - 8` too, that place says all about what is
     /// outside of it, as for any frame.
     fn arrive(&mut self, sp: u64, return_address: u64, read_at: u64) -> Next {
-        if sp < 8 || !sp.is_multiple_of(8) || sp > self.highest {
+        if !sp.is_multiple_of(8) || !(LOWEST..=self.highest).contains(&sp) {
             return done(End::Broken);
         }
         self.enter_chunk(sp);
@@ -209,10 +259,18 @@ impl<'a, 'b, M: Memory> Pass<'a, 'b, M> {
 
     /// Chooses the held chunk that a chunk beginning at `sp` may meet: the one
     /// around it, or else the nearest above it.
+    #[inline]
     fn enter_chunk(&mut self, sp: u64) {
+        (self.floor, self.cursor) = (0, 0);
+        if self.passed != 0 {
+            self.choose_chunk(sp);
+        }
+    }
+
+    #[inline(never)]
+    fn choose_chunk(&mut self, sp: u64) {
         let address = sp.wrapping_sub(8);
         let mut best = u64::MAX;
-        (self.floor, self.cursor) = (0, 0);
         let mut end = self.passed;
         let mut links = self.held.link_count;
         for _ in 0..CHUNKS {
@@ -228,12 +286,12 @@ impl<'a, 'b, M: Memory> Pass<'a, 'b, M> {
                 best = distance;
                 (self.floor, self.cursor) = (start, end);
             }
-            if best == 0 {
+            if best == 0 || start == 0 {
                 break;
             }
             end = start;
         }
-        let inside = self.held.at_or_above(self.floor..self.cursor, address);
+        let inside = self.held.about_at_or_above(self.floor..self.cursor, address);
         self.cursor = self.floor + inside;
     }
 
@@ -316,12 +374,23 @@ fn find(
     if cache[older % CACHE_ENTRIES][0] == return_address {
         return Some(older);
     }
+    fetch(return_address, newest, cache, tables)
+}
+
+/// Fetches it from the tables, in place of the older entry of its set.
+#[cold]
+fn fetch(
+    return_address: u64,
+    newest: usize,
+    cache: &mut [CacheEntry; CACHE_ENTRIES],
+    tables: &FrameTables,
+) -> Option<usize> {
     let step = tables.step(return_address);
     // What is in no table today may be in one tomorrow.
     if step == 0 || step > STEP {
         return None;
     }
-    cache[older % CACHE_ENTRIES] = cache[newest];
+    cache[(newest | 1) % CACHE_ENTRIES] = cache[newest];
     cache[newest] = [return_address, step];
     Some(newest)
 }

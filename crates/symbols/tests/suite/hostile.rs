@@ -73,7 +73,7 @@ fn ask(bytes: Vec<u8>, addresses: &[u64]) {
         let mut places = 0;
         module.locate(address, &mut budget, &mut |_| places += 1);
         assert!((1..=255).contains(&places));
-        module.linked_address(address, &mut budget);
+        module.linked_address(address);
     }
 }
 

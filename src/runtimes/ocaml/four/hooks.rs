@@ -9,7 +9,6 @@
 //! in the runtime's heap or calls OCaml. The two that raise own nothing.
 
 use std::ffi::{CStr, c_int};
-use std::slice;
 use std::sync::atomic::Ordering;
 
 use heaptap_trace::Source;
@@ -19,7 +18,7 @@ use super::layout::is_white;
 use super::symbols::{FUNCTIONS, Runtime};
 use crate::blocks::Fate;
 use crate::runtimes::ocaml::patch::Replacement;
-use crate::runtimes::ocaml::values::{UNIT, header, part_words, words};
+use crate::runtimes::ocaml::values::{UNIT, header, part_sizes, words};
 use crate::sampling::WORD;
 use crate::stack::native::Registers;
 use crate::tracer::Followed;
@@ -61,21 +60,8 @@ pub(super) fn replacements(runtime: &Runtime) -> [Replacement; FUNCTIONS.len()] 
 /// be touched (`caml_alloc_small_dispatch` in `runtime/minor_gc.c`).
 extern "C" fn track_young(wosize: usize, _from_ocaml: c_int, count: c_int, lengths: *const u8) {
     let work = |host: &mut Host| {
-        // OCaml combines at most 255 blocks: the count is a byte in the frame
-        // descriptor.
-        let mut parts = [0usize; 255];
-        let count = usize::try_from(count).unwrap_or(0).min(parts.len());
-        let parts = if lengths.is_null() {
-            parts[0] = wosize.saturating_add(1);
-            &parts[..1]
-        } else {
-            // SAFETY: so many lengths, by the runtime's promise.
-            let lengths = unsafe { slice::from_raw_parts(lengths, count) };
-            for (part, &length) in parts.iter_mut().zip(lengths) {
-                *part = part_words(length);
-            }
-            parts.get(..count).unwrap_or(&[])
-        };
+        // SAFETY: as the runtime calls it.
+        let parts = unsafe { part_sizes(wosize, count, lengths) };
         let pointer = host.young_pointer();
         match host.mutator.young_hit(pointer, parts, Registers::NONE) {
             // A lost sample is counted.

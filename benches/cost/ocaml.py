@@ -1,0 +1,139 @@
+"""What tracing costs OCaml programs, beside what the runtime's own sampler costs them.
+
+The programs are run as they are, with the library preloaded; in the ways called "own", untraced, with
+`Gc.Memprof` taking full call stacks and callbacks that do nothing but return. As in programs.py, every round
+runs all of it in random order, and ratios are taken within a round. The compiler stops before it would run the
+assembler, which is another program and not traced.
+"""
+
+import os
+import random
+import shutil
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from build import HERE, environment, run
+from programs import AGAIN, UNTRACED, measure
+from report import name_of, ratio, table
+from spread import Spread
+
+SOURCES = HERE.parent / "ocaml"
+RATES = ["1e-6", "1e-5", "1e-4", "1e-3"]
+OWN = {f"own {rate}": rate for rate in RATES}
+WAYS = [UNTRACED, AGAIN, *RATES, *OWN]
+# Of the standard library: together one large module.
+LARGE = ["camlinternalFormat", "format", "scanf", "hashtbl", "map", "set", "list", "bytes", "filename", "arg"]
+
+
+@dataclass(frozen=True)
+class Program:
+    name: str
+    arguments: tuple
+
+
+PROGRAMS = [
+    Program("trees", ("18",)),
+    Program("lists", ("9000",)),
+    Program("maps", ("600000",)),
+    Program("json", ("40",)),
+    Program("lazies", ("1800",)),
+    Program("compiler", ("-w", "-a", "-c", "-stop-after", "scheduling", "large.ml")),
+]
+
+
+class BuiltOcaml:
+    """The programs, and the module that the compiler compiles."""
+
+    def __init__(self, built, programs):
+        self.directory = built.directory / "ocaml"
+        self.library = built.libdir / "libheaptap.so"
+        self.directory.mkdir(parents=True, exist_ok=True)
+        for program in programs:
+            self._compile(program.name)
+        self._large_module()
+
+    def _compile(self, name):
+        inside = self.directory / f"{name}.dir"
+        shutil.rmtree(inside, ignore_errors=True)
+        inside.mkdir()
+        sources = [shutil.copy(SOURCES / f"{source}.ml", inside) for source in ("own_profile", name)]
+        libraries = ["-package", "compiler-libs.optcomp", "-linkpkg"] if name == "compiler" else []
+        run("ocamlfind", "ocamlopt", "-g", *libraries, *sources, "-o", self.directory / name)
+
+    def _large_module(self):
+        library = Path(run("ocamlfind", "ocamlopt", "-where").strip())
+        with open(self.directory / "large.ml", "w", encoding="utf-8") as large:
+            for name in LARGE:
+                source = (library / f"{name}.ml").read_text(encoding="utf-8")
+                large.write(f"module {name[0].upper()}{name[1:]} = struct\n{source}\nend\n")
+
+    def command(self, program, way, file):
+        env = environment()
+        if way in RATES:
+            env |= {"LD_PRELOAD": str(self.library), "HEAPTAP": file, "HEAPTAP_RATE": way}
+        if way in OWN:
+            env |= {"OWN_PROFILE": OWN[way]}
+        return [str(self.directory / program.name), *program.arguments], env
+
+
+def times(built, programs, rounds, seconds, say):
+    """{(program, way): [Run of each round]}, {(program, rate): bytes of the trace}."""
+    runs, sizes = {}, {}
+    begin = last = time.monotonic()
+    with tempfile.TemporaryDirectory() as directory:
+        file = os.path.join(directory, "trace.ctf")
+        os.chdir(built.directory)
+        for number in range(rounds):
+            jobs = [(program, way) for program in programs for way in WAYS]
+            random.shuffle(jobs)
+            for program, way in jobs:
+                done = measure(*built.command(program, way, file))
+                runs.setdefault((program.name, way), []).append(done)
+                if way in RATES:
+                    sizes[program.name, way] = os.path.getsize(file)
+            now = time.monotonic()
+            say(f"OCaml programs: round {number + 1} done after {now - begin:.0f} s")
+            if 2 * now - last - begin > seconds:
+                break
+            last = now
+    for program in programs:
+        sums = {done.checksum for way in WAYS for done in runs[program.name, way]}
+        if len(sums) != 1:
+            raise SystemExit(f"{program.name} computes {sums}: tracing has changed what it does")
+    return runs, sizes
+
+
+def ratios(runs, program, way, base, what):
+    pairs = zip(runs[program.name, way], runs[program.name, base])
+    return Spread.of([getattr(done, what) / getattr(plain, what) for done, plain in pairs])
+
+
+def tables(runs, sizes, programs):
+    lines = []
+    rounds = len(runs[programs[0].name, UNTRACED])
+    for what, title in (("cpu", "OCaml programs, processor time of all threads"), ("wall", "OCaml programs, wall time")):
+        lines += [f"### {title}: ratio to untraced, median (quartiles) of {rounds} rounds", "",
+                  "Own: not traced, under `Gc.Memprof` with full call stacks and callbacks that only return.", ""]
+        medians = [Spread.of([getattr(done, what) for done in runs[program.name, UNTRACED]]) for program in programs]
+        rows = [["untraced, seconds"] + [f"{spread.median:.3f}" for spread in medians]]
+        for way in WAYS[1:]:
+            rows.append([way if way in OWN else name_of(way)]
+                        + [ratio(ratios(runs, program, way, UNTRACED, what)) for program in programs])
+        for own, rate in OWN.items():
+            rows.append([f"rate {rate} to own"] + [ratio(ratios(runs, program, rate, own, what)) for program in programs])
+        lines += table([""] + [program.name for program in programs], rows) + [""]
+    rows = [[name_of(rate)] + [f"{sizes[program.name, rate]:,}" for program in programs] for rate in RATES]
+    return lines + ["### OCaml programs, bytes of the trace", ""] + table([""] + [p.name for p in programs], rows) + [""]
+
+
+def raw_of(runs, sizes, programs):
+    """All that was measured."""
+    return [
+        {"program": program.name, "arguments": " ".join(program.arguments), "way": way,
+         "cpu": [round(done.cpu, 6) for done in runs[program.name, way]],
+         "wall": [round(done.wall, 6) for done in runs[program.name, way]],
+         "bytes": sizes.get((program.name, way))}
+        for program in programs for way in WAYS
+    ]
