@@ -127,7 +127,7 @@ impl FrameTables {
         // SAFETY: the caller's promise.
         let parsed = unsafe { neutral::parse(frames, count, places, place_count) };
         let (entries, places) = parsed?;
-        self.add(entries, OriginKind::Neutral(places))
+        self.add(&entries, OriginKind::Neutral(places))
     }
 
     /// Adds one of OCaml's tables. Any thread, not inside a hook.
@@ -145,15 +145,15 @@ impl FrameTables {
         };
         // SAFETY: the caller's promise.
         let entries = unsafe { ocaml::parse(table, crossings) }?;
-        self.add(entries, OriginKind::Ocaml(version))
+        self.add(&entries, OriginKind::Ocaml(version))
     }
 
-    fn add(&self, entries: Vec<Entry>, kind: OriginKind) -> Result<(), TableDefect> {
+    fn add(&self, entries: &[Entry], kind: OriginKind) -> Result<(), TableDefect> {
         let (Some(first), Some(last)) = (entries.first(), entries.last()) else {
             return Ok(());
         };
         let origin = Origin { first: first.record, last: last.record, kind };
-        if let Some(twice) = find_twice(&entries) {
+        if let Some(twice) = find_twice(entries) {
             return Err(TableDefect::Duplicate(twice));
         }
         let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
@@ -161,7 +161,7 @@ impl FrameTables {
         {
             return Err(TableDefect::Duplicate(known.return_address));
         }
-        self.publish(&mut ledger, &entries);
+        self.publish(&mut ledger, entries);
         let before = ledger.origins.partition_point(|known| known.first < origin.first);
         ledger.origins.insert(before, origin);
         // After the entries: whoever sees the new generation finds them.
