@@ -9,7 +9,7 @@ use std::hint::black_box;
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use sampling::{Countdown, Gaps, Rate, WORD, YoungSamples};
 
-#[allow(dead_code, reason = "the package uses more of it")]
+#[allow(dead_code, unused_imports, reason = "the package uses more of it")]
 #[path = "../src/sampling/mod.rs"]
 mod sampling;
 
@@ -65,7 +65,7 @@ fn split(criterion: &mut Criterion) {
                     }
                     pointer = young.limit() - words * WORD;
                     hits += 1;
-                    young.hit(&mut gaps, pointer, black_box(parts), |_, part| {
+                    young.hit(&mut gaps, pointer, black_box(parts).iter().copied(), |_, part| {
                         samples += black_box(part).samples;
                     });
                     pointer = young.limit();
