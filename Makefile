@@ -20,6 +20,8 @@ PROPTEST_CASES ?= 64
 export PROPTEST_CASES
 # quick or long: how far the tests of the C side go.
 C_TESTS ?= quick
+# Other compilers of OCaml 4 than the distribution's, each built once.
+OCAML_VERSIONS ?= 4.14.1
 
 .PHONY: help
 help:
@@ -61,7 +63,7 @@ test: tools consumers fmt clippy unit loom build exports c-tests ocaml-tests doc
 
 .PHONY: test-long
 test-long:
-	$(MAKE) test PROPTEST_CASES=2048 FUZZ_SECONDS=600 C_TESTS=long
+	$(MAKE) test PROPTEST_CASES=2048 FUZZ_SECONDS=600 C_TESTS=long OCAML_VERSIONS='4.14.1 4.12.0'
 
 # Programs that the tests run. Absent, they are installed when we are root.
 TOOLS := babeltrace2:babeltrace2 g++:g++ man:man-db python3:python3 valgrind:valgrind \
@@ -122,6 +124,9 @@ c-tests:
 .PHONY: ocaml-tests
 ocaml-tests:
 	$(MAKE) --no-print-directory -C ocaml-tests test
+	@for version in $(OCAML_VERSIONS); do \
+		$(MAKE) --no-print-directory -C ocaml-tests versions OCAML=$$version; \
+	done
 	$(MAKE) --no-print-directory -C ocaml-tests test5
 
 .PHONY: doc

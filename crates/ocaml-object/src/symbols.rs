@@ -80,6 +80,7 @@ symbols! {
     "caml_memprof_young_trigger"
     "caml_natdynlink_hook"
     "caml_next_frame_descriptor"
+    "caml_params"
     "caml_something_to_do"
     "caml_start_code"
     "caml_stat_free"
