@@ -111,7 +111,11 @@ mod tests {
                 continue;
             }
             let source = std::fs::read_to_string(&path).unwrap();
-            let literals = source.split("c\"").skip(1).filter_map(|rest| rest.split('"').next());
+            let starts = source.match_indices("c\"").filter(|&(at, _)| {
+                let before = source[..at].chars().next_back();
+                before.is_none_or(|before| !before.is_alphanumeric() && before != '_')
+            });
+            let literals = starts.filter_map(|(at, _)| source[at + 2..].split('"').next());
             let symbols =
                 literals.filter(|name| name.starts_with("caml_") || *name == "Caml_state");
             names
