@@ -43,14 +43,21 @@ fn size(function: usize) -> Option<usize> {
     // SAFETY: an entry of the table.
     let word = |index: usize| unsafe { entry.cast::<u32>().wrapping_add(index).read_unaligned() };
     let common = entry.wrapping_add(4).wrapping_sub(word(1) as usize);
-    // Length, a zero, the version, and what more there is: `zR`, then one byte
+    // Length, a zero, the version, what more there is as a text, then one byte
     // each for three numbers and the length of the next, and how addresses are
     // written.
     // SAFETY: the entry that this one belongs to, which is longer.
     let byte = |index: usize| unsafe { common.wrapping_add(index).read() };
-    let is_plain = (byte(8), byte(9), byte(10), byte(11)) == (1, b'z', b'R', 0);
-    let is_short = (12..16).all(|index| byte(index) < 0x80 || index == 13);
-    (is_plain && is_short && byte(16) == FOUR_BYTES).then_some(word(3) as usize)
+    let text = (byte(9), byte(10), byte(11), byte(12));
+    // `S`: frames that a signal may interrupt, such as those of OCaml 5.
+    let numbers = match text {
+        (b'z', b'R', 0, _) => 12,
+        (b'z', b'R', b'S', 0) => 13,
+        _ => return None,
+    };
+    let is_short = [0, 2, 3].iter().all(|index| byte(numbers + index) < 0x80);
+    let is_known = byte(8) == 1 && is_short && byte(numbers + 4) == FOUR_BYTES;
+    is_known.then_some(word(3) as usize)
 }
 
 #[cfg(test)]
