@@ -2,7 +2,7 @@
 #
 #   make demo        trace a program and see where its memory went
 #   make test        everything that must hold, about 12 minutes
-#   make test-long   the same with many more cases, longer fuzzing, a minute of 64 threads
+#   make test-long   the same with many more cases, longer fuzzing, a minute of 64 threads, an hour of domains
 #   make bench       what a sample costs, what tracing costs, how fast traces are read and written
 #   make install     PREFIX=/usr/local by default
 
@@ -63,7 +63,8 @@ test: tools consumers fmt clippy unit loom build exports c-tests ocaml-tests doc
 
 .PHONY: test-long
 test-long:
-	$(MAKE) test PROPTEST_CASES=2048 FUZZ_SECONDS=600 C_TESTS=long OCAML_VERSIONS='4.14.1 4.12.0'
+	$(MAKE) test PROPTEST_CASES=2048 FUZZ_SECONDS=600 C_TESTS=long SECONDS_OF_STRESS=720 \
+		OCAML_VERSIONS='4.14.1 4.12.0'
 
 # Programs that the tests run. Absent, they are installed when we are root.
 TOOLS := babeltrace2:babeltrace2 g++:g++ man:man-db python3:python3 valgrind:valgrind \
@@ -155,6 +156,7 @@ bench:
 	$(CARGO) bench -p heaptap-trace --bench trace
 	$(CARGO) bench -p heaptap
 	benches/overhead
+	benches/domains
 
 # --- Installing ----------------------------------------------------------------
 
@@ -164,6 +166,8 @@ install: build
 	install -D -m 644 include/heaptap.h "$(DESTDIR)$(PREFIX)/include/heaptap.h"
 	install -D -m 755 $(LIBRARY).so "$(DESTDIR)$(PREFIX)/lib/libheaptap.so"
 	install -D -m 644 $(LIBRARY).a "$(DESTDIR)$(PREFIX)/lib/libheaptap.a"
+	install -d "$(DESTDIR)$(PREFIX)/share/heaptap/ocaml"
+	install -m 644 ocaml/* "$(DESTDIR)$(PREFIX)/share/heaptap/ocaml"
 	install -D -m 644 target/release/heaptap_ocaml.o "$(DESTDIR)$(PREFIX)/lib/heaptap/heaptap_ocaml.o"
 	install -D -m 644 crates/ocaml-object/META "$(DESTDIR)$(PREFIX)/lib/heaptap/META"
 	install -d "$(DESTDIR)$(PREFIX)/share/man/man1"

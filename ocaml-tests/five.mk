@@ -39,12 +39,10 @@ test: build
 	python3 tests/five.py --build '$(OUT)' --libdir '$(HEAPTAP_LIBDIR)' --heaptap '$(HEAPTAP)' \
 		--ocaml '$(OCAML5)' $(ONLY)
 
-# What each program is made of, besides itself.
+# What each program is made of, besides itself and its own stubs.
 WORKS := team.ml trees.ml comings.ml fibers.ml threads_within.ml resizing.ml compaction.ml marshalling.ml \
 	weaklings.ml outside.ml locals.ml calls.ml raising.ml
 OF_many := callbacks_stubs.c $(WORKS)
-OF_callbacks := callbacks_stubs.c
-OF_endings := endings_stubs.c
 OF_stacks := callbacks_stubs.c
 OF_lives := team.ml
 OF_busy := team.ml
@@ -56,7 +54,7 @@ OF_host := plugin_interface.ml team.ml
 # Each program is compiled in a directory of its own: they share no object files.
 COMPILE = rm -rf $@.dir && mkdir -p $@.dir && cp programs/* $@.dir && cp programs5/* $@.dir && cd $@.dir && \
 	$(1) -g -w -a $(INCLUDES) $(foreach library,unix threads dynlink,$(library).$(2)) \
-	check_stubs.c check.ml $(OF_$(3)) $(3).ml -o $@
+	check_stubs.c check.ml $(notdir $(wildcard programs/$(3)_stubs.c)) $(OF_$(3)) $(3).ml -o $@
 
 $(OUT)/plugin.cmxs: $(SOURCES)
 	rm -rf $@.dir && mkdir -p $@.dir && cp programs/plugin*.ml $@.dir && cd $@.dir && \
