@@ -1,11 +1,12 @@
 """What tracing costs OCaml programs, beside what the runtime's own sampler costs them.
 
 The programs are run as they are, with the library preloaded; in the ways called "own", untraced, with
-`Gc.Memprof` taking full call stacks and callbacks that do nothing but return. As in programs.py, every round
-runs all of it in random order, and ratios are taken within a round. The compiler stops before it would run the
+`Gc.Memprof` taking full call stacks and callbacks that do nothing but return. Every round runs all of it, and
+ratios are taken within a round. The compiler stops before it would run the
 assembler, which is another program and not traced.
 """
 
+import concurrent.futures
 import os
 import random
 import shutil
@@ -14,6 +15,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import callgrind
 from build import HERE, environment, run
 from programs import AGAIN, UNTRACED, measure
 from report import name_of, ratio, table
@@ -27,19 +29,26 @@ WAYS = [UNTRACED, AGAIN, *RATES, *OWN]
 LARGE = ["camlinternalFormat", "format", "scanf", "hashtbl", "map", "set", "list", "bytes", "filename", "arg"]
 
 
+COMPILE = ("-w", "-a", "-c", "-stop-after", "scheduling")
+COUNTED = [UNTRACED, "1e-4", "1e-3", "own 1e-4", "own 1e-3"]
+
+
 @dataclass(frozen=True)
 class Program:
+    """A program with its arguments for times, and those of a smaller run for counts."""
+
     name: str
     arguments: tuple
+    counted: tuple
 
 
 PROGRAMS = [
-    Program("trees", ("18",)),
-    Program("lists", ("9000",)),
-    Program("maps", ("600000",)),
-    Program("json", ("40",)),
-    Program("lazies", ("1800",)),
-    Program("compiler", ("-w", "-a", "-c", "-stop-after", "scheduling", "large.ml")),
+    Program("trees", ("17",), ("15",)),
+    Program("lists", ("4000",), ("600",)),
+    Program("maps", ("300000",), ("40000",)),
+    Program("json", ("20",), ("3",)),
+    Program("lazies", ("900",), ("120",)),
+    Program("compiler", (*COMPILE, "large.ml"), (*COMPILE, "smaller.ml")),
 ]
 
 
@@ -52,7 +61,8 @@ class BuiltOcaml:
         self.directory.mkdir(parents=True, exist_ok=True)
         for program in programs:
             self._compile(program.name)
-        self._large_module()
+        self._module("large", LARGE)
+        self._module("smaller", LARGE[:1])
 
     def _compile(self, name):
         inside = self.directory / f"{name}.dir"
@@ -62,20 +72,24 @@ class BuiltOcaml:
         libraries = ["-package", "compiler-libs.optcomp", "-linkpkg"] if name == "compiler" else []
         run("ocamlfind", "ocamlopt", "-g", *libraries, *sources, "-o", self.directory / name)
 
-    def _large_module(self):
+    def _module(self, name, parts):
         library = Path(run("ocamlfind", "ocamlopt", "-where").strip())
-        with open(self.directory / "large.ml", "w", encoding="utf-8") as large:
-            for name in LARGE:
-                source = (library / f"{name}.ml").read_text(encoding="utf-8")
-                large.write(f"module {name[0].upper()}{name[1:]} = struct\n{source}\nend\n")
+        with open(self.directory / f"{name}.ml", "w", encoding="utf-8") as module:
+            for part in parts:
+                source = (library / f"{part}.ml").read_text(encoding="utf-8")
+                module.write(f"module {part[0].upper()}{part[1:]} = struct\n{source}\nend\n")
 
-    def command(self, program, way, file):
+    def command(self, program, way, file, arguments):
         env = environment()
         if way in RATES:
             env |= {"LD_PRELOAD": str(self.library), "HEAPTAP": file, "HEAPTAP_RATE": way}
         if way in OWN:
             env |= {"OWN_PROFILE": OWN[way]}
-        return [str(self.directory / program.name), *program.arguments], env
+        return [str(self.directory / program.name), *arguments], env
+
+
+def shuffled(among):
+    return random.sample(among, len(among))
 
 
 def times(built, programs, rounds, seconds, say):
@@ -86,10 +100,10 @@ def times(built, programs, rounds, seconds, say):
         file = os.path.join(directory, "trace.ctf")
         os.chdir(built.directory)
         for number in range(rounds):
-            jobs = [(program, way) for program in programs for way in WAYS]
-            random.shuffle(jobs)
+            # All ways of a program one after another: a ratio is of runs that are near each other.
+            jobs = [(program, way) for program in shuffled(programs) for way in shuffled(WAYS)]
             for program, way in jobs:
-                done = measure(*built.command(program, way, file))
+                done = measure(*built.command(program, way, file, program.arguments))
                 runs.setdefault((program.name, way), []).append(done)
                 if way in RATES:
                     sizes[program.name, way] = os.path.getsize(file)
@@ -103,6 +117,35 @@ def times(built, programs, rounds, seconds, say):
         if len(sums) != 1:
             raise SystemExit(f"{program.name} computes {sums}: tracing has changed what it does")
     return runs, sizes
+
+
+def counts(built, programs, say):
+    """{(program, way): callgrind.Count}, two at a time: counts do not mind."""
+
+    def one(job):
+        program, way = job
+        with tempfile.TemporaryDirectory() as directory:
+            file = os.path.join(directory, "trace.ctf")
+            line, env = built.command(program, way, file, program.counted)
+            counted = callgrind.count(line, os.path.join(directory, "counts"), env)
+        say(f"OCaml programs: {program.name}, {way} counted")
+        return counted
+
+    os.chdir(built.directory)
+    jobs = [(program, way) for program in programs for way in COUNTED]
+    with concurrent.futures.ThreadPoolExecutor(max_workers=2) as pool:
+        return {(program.name, way): count for (program, way), count in zip(jobs, pool.map(one, jobs))}
+
+
+def count_tables(counted, programs):
+    lines = ["### OCaml programs, instructions by callgrind of smaller runs: ratio to untraced", "",
+             "Of all threads, with the start and the end of the trace; without what the kernel does.", ""]
+    rows = [["untraced, millions"] + [f"{counted[program.name, UNTRACED].total / 1e6:.1f}" for program in programs]]
+    for way in COUNTED[1:]:
+        rows.append([way if way in OWN else name_of(way)]
+                    + [f"{counted[program.name, way].total / counted[program.name, UNTRACED].total:.3f}"
+                       for program in programs])
+    return lines + table([""] + [program.name for program in programs], rows) + [""]
 
 
 def ratios(runs, program, way, base, what):

@@ -47,6 +47,12 @@ pub(super) const fn words(max_frames: usize) -> usize {
     CACHE_SET * CACHE + 4 * max_frames + OUTER + 2 * LINK * link_room(max_frames)
 }
 
+/// Where in the storage the codes begin: [`OUTER`] that are no frames', then the
+/// held frames'.
+pub(super) const fn codes_at(max_frames: usize) -> usize {
+    CACHE_SET * CACHE + 2 * max_frames
+}
+
 /// Why the held frames are not all as they were.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Changed {

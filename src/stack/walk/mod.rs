@@ -206,21 +206,18 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> Walker<S> {
         let shared = if before == self.outer { common + marks } else { 0 };
         let prefix = shared.min(self.received);
         self.received = usize::MAX;
-        let end = self.end;
         let storage = self.storage.as_mut();
-        let codes = match Held::divide(storage, self.max_frames, 0, 0) {
-            Some(held) => held.codes(),
-            None => &mut [],
-        };
+        let codes = held::codes_at(self.max_frames);
         // In front of the frames, without holes.
-        if let [first, second, ..] = codes
-            && marks != 0
+        if marks != 0
+            && let Some([first, second, ..]) = storage.get_mut(codes..)
         {
             *second = if mark != 0 { mark } else { label };
             *first = label;
         }
-        let fresh = codes.get(OUTER - marks + prefix..OUTER + self.codes).unwrap_or(&[]);
-        Walk { prefix, fresh, end }
+        let frames = codes + OUTER;
+        let fresh = storage.get(frames - marks + prefix..frames + self.codes).unwrap_or(&[]);
+        Walk { prefix, fresh, end: self.end }
     }
 
     /// The receiver of the walks did not get the last one: of what is held, it
