@@ -48,8 +48,8 @@ pub struct Leak {
     pub growth: Estimate,
     /// What it allocated in all.
     pub allocated: Estimate,
-    /// Bytes still alive of what it allocated in each of several windows of
-    /// equal length, the oldest first.
+    /// Bytes still alive of what it allocated in each of several windows, equal
+    /// in time or in what the program allocated, the oldest first.
     pub survivors: Vec<f64>,
     /// Microseconds at which the first window begins and the last one ends.
     pub window: (u64, u64),
@@ -93,12 +93,13 @@ impl Aggregate {
             Some(met) if met > self.end / 2 => met.min(self.end / 10 * 9),
             _ => return none(Outlook::RarelyCollected),
         };
+        let progress = self.timeline.progress();
         let mut numbers = SiteNumbers::new(table, By::Location);
         let sites = self.evidence(&mut numbers);
         let mut found: Vec<Leak> = sites
             .iter()
             .filter_map(|(&number, evidence)| {
-                self.judge(evidence, &numbers.sites[number as usize], (from, to))
+                self.judge(evidence, &numbers.sites[number as usize], (from, to), &progress)
             })
             .collect();
         found.sort_by(|one, other| {
@@ -130,8 +131,16 @@ impl Aggregate {
         sites
     }
 
-    fn judge(&self, evidence: &Evidence, site: &Site, window: (u64, u64)) -> Option<Leak> {
-        let survivors = even_survivors(&evidence.survivors, window)?;
+    fn judge(
+        &self,
+        evidence: &Evidence,
+        site: &Site,
+        window: (u64, u64),
+        progress: &impl Fn(u64) -> f64,
+    ) -> Option<Leak> {
+        // A program that pauses leaks evenly in what it allocates, not in time.
+        let survivors = even_survivors(&evidence.survivors, window, |time| time as f64)
+            .or_else(|| even_survivors(&evidence.survivors, window, progress))?;
         self.grows(evidence, window.0)?;
         let weight = self.scale.word_bytes / self.scale.rate;
         Some(Leak {
@@ -207,9 +216,14 @@ fn is_slowing(survivors: &[u64]) -> bool {
     2.0 * mean(new) < mean(old)
 }
 
-/// The survivors of each window, if they are spread evenly enough: no window
-/// has less than a quarter of the average. Twelve in each make that certain.
-fn even_survivors(survivors: &[(u64, u64)], (from, to): (u64, u64)) -> Option<Vec<u64>> {
+/// The survivors of each window, equal by this clock, if they are spread evenly
+/// enough: no window has less than a quarter of the average. Twelve in each make
+/// that certain.
+fn even_survivors(
+    survivors: &[(u64, u64)],
+    (from, to): (u64, u64),
+    clock: impl Fn(u64) -> f64,
+) -> Option<Vec<u64>> {
     let within = |&&(birth, _): &&(u64, u64)| (from..to).contains(&birth);
     // Blocks, not samples: one large block is one event.
     let blocks = survivors.iter().filter(within).count() as u64;
@@ -217,11 +231,12 @@ fn even_survivors(survivors: &[(u64, u64)], (from, to): (u64, u64)) -> Option<Ve
         return None;
     }
     let windows = (blocks / PER_WINDOW).min(MOST_WINDOWS);
-    let width = ((to - from) / windows).max(1);
+    let width = (clock(to) - clock(from)) / windows as f64;
     let mut counts = vec![0_u64; windows as usize];
     let mut samples = counts.clone();
     for &(birth, size) in survivors.iter().filter(within) {
-        let at = ((birth - from) / width).min(windows - 1) as usize;
+        let at = ((clock(birth) - clock(from)) / width) as usize;
+        let at = at.min(windows as usize - 1);
         counts[at] += 1;
         samples[at] = samples[at].saturating_add(size);
     }

@@ -1,74 +1,73 @@
 //! When the live size was largest, and how large.
 //!
 //! The largest of many noisy values is larger than the true largest: what is
-//! chosen for its noise has a bias. So every sample falls, by the toss of a
-//! coin, into one of two halves. Each half chooses a moment by its own noise and
-//! the other half, which knows nothing of that noise, says how large it was
-//! then. The sum of both answers has no such bias, but half of the samples find
-//! a worse moment than all of them do, so it is too low where the live size
-//! wavers by as much as its noise. The estimate is the middle of the two, and
-//! its interval has room for both: with a clear peak they are the same, and
+//! chosen for its noise has a bias. So every sample falls, by the throw of a die,
+//! into one of three parts. Each two parts choose a moment by their noise and the
+//! third, which knows nothing of that noise, says how large it was then. The sum
+//! of the three answers has no such bias, but two thirds of the samples find a
+//! worse moment than all of them do, so it is too low where the live size wavers
+//! by as much as its noise. The estimate is the middle of the two, and its interval
+//! has room for both: with a clear peak they are the same, and
 //! `docs/statistics.md` shows what the interval is worth without one.
 
 use crate::estimate::{Estimate, Scale, Z95, thinning_spread};
 use crate::live::scramble;
 
-/// One half's choice.
+/// An object's samples by part.
+pub(crate) type Parts = [u64; 3];
+
+/// What two parts chose.
 #[derive(Clone, Copy, Default)]
 struct Choice {
     largest: u64,
-    time: u64,
-    /// The other half at that time.
+    /// The third part at that time.
     other: u64,
-}
-
-impl Choice {
-    fn note(&mut self, own: u64, other: u64, time: u64) {
-        if own > self.largest {
-            *self = Choice { largest: own, time, other };
-        }
-    }
 }
 
 /// Follows the live samples, and remembers their largest number.
 #[derive(Default)]
 pub(crate) struct Peak {
     live: u64,
-    first_half: u64,
+    parts: Parts,
     largest: u64,
     time: u64,
     level: u32,
     /// How often there was a new largest number.
     number: u64,
-    choices: [Choice; 2],
+    choices: [Choice; 3],
 }
 
 impl Peak {
     /// Samples appear.
-    pub(crate) fn add(&mut self, samples: u64, first_half: u64, time: u64, level: u32) {
+    pub(crate) fn add(&mut self, samples: u64, parts: Parts, time: u64, level: u32) {
         self.live = self.live.wrapping_add(samples);
-        self.first_half = self.first_half.wrapping_add(first_half);
         if self.live > self.largest {
             self.largest = self.live;
             self.time = time;
             self.level = level;
             self.number += 1;
         }
-        let second_half = self.live.wrapping_sub(self.first_half);
-        self.choices[0].note(self.first_half, second_half, time);
-        self.choices[1].note(second_half, self.first_half, time);
+        for ((part, new), choice) in self.parts.iter_mut().zip(parts).zip(&mut self.choices) {
+            *part = part.wrapping_add(new);
+            let others = self.live.wrapping_sub(*part);
+            if others > choice.largest {
+                *choice = Choice { largest: others, other: *part };
+            }
+        }
     }
 
     /// Samples disappear.
-    pub(crate) fn remove(&mut self, samples: u64, first_half: u64) {
+    pub(crate) fn remove(&mut self, samples: u64, parts: Parts) {
         self.live = self.live.wrapping_sub(samples);
-        self.first_half = self.first_half.wrapping_sub(first_half);
+        for (part, gone) in self.parts.iter_mut().zip(parts) {
+            *part = part.wrapping_sub(gone);
+        }
     }
 
     /// The live samples were counted anew.
-    pub(crate) fn recount(&mut self, live: u64, first_half: u64) {
+    pub(crate) fn recount(&mut self, live: u64, parts: Parts) {
         self.live = live;
-        self.first_half = first_half;
+        self.parts = parts;
     }
 
     pub(crate) fn live(&self) -> u64 {
@@ -101,45 +100,52 @@ impl Peak {
         if scale.rate >= 1.0 {
             return scale.thinned(self.largest, self.level, cluster);
         }
-        let [first, second] = self.choices;
-        let honest = first.other as f64 + second.other as f64;
-        let middle = f64::midpoint(honest, self.largest as f64);
-        // Two halves of different moments do not share the words they saw.
-        let shared = if first.time == second.time { scale.rate } else { scale.rate / 2.0 };
-        let spread = 1.0 - shared + thinning_spread(self.level, cluster);
-        let from = scale.with_variance(honest.min(middle), spread);
-        let estimate = scale.with_variance(middle, spread);
-        let error = estimate.error + (estimate.low - from.low) / 2.0 / Z95;
-        Estimate { low: from.low, error, ..estimate }
+        let honest: f64 = self.choices.iter().map(|choice| choice.other as f64).sum();
+        let largest = self.largest as f64;
+        let honest = honest.min(largest);
+        let spread = 1.0 - scale.rate + thinning_spread(self.level, cluster);
+        let middle = scale.with_variance(f64::midpoint(honest, largest), spread);
+        let low = scale.with_variance(honest, spread).low;
+        Estimate { low, error: (middle.high - low) / 2.0 / Z95, ..middle }
     }
 }
 
-/// How many of an object's samples fall into the first half: binomial with even
+/// How many of an object's samples fall into each part: multinomial with even
 /// chances, and the same whenever the object is asked for.
-pub(crate) fn first_half(id: u64, samples: u64) -> u64 {
+pub(crate) fn parts(id: u64, samples: u64, level: u32) -> Parts {
     const EXACT: u64 = 1 << 12;
     if samples > EXACT {
-        return normal_half(id, samples);
+        return normal_parts(id, samples).map(|part| part << level);
     }
-    let mut heads = 0;
-    let mut left = samples;
+    let mut parts = [0; 3];
     let mut state = id.wrapping_mul(0x2545_f491_4f6c_dd1d);
+    let mut left = samples;
     while left > 0 {
-        let tossed = left.min(64);
+        // Digits in base three of one random number.
         state = scramble(state);
-        heads += u64::from((state >> (64 - tossed)).count_ones());
-        left -= tossed;
+        let mut digits = state;
+        for _ in 0..left.min(24) {
+            let product = u128::from(digits) * 3;
+            parts[(product >> 64) as usize] += 1 << level;
+            digits = product as u64;
+        }
+        left = left.saturating_sub(24);
     }
-    heads
+    parts
 }
 
-/// The normal law in place of the binomial one, for thousands of tosses.
-fn normal_half(id: u64, samples: u64) -> u64 {
+/// The normal law in place of the multinomial one, for thousands of throws.
+fn normal_parts(id: u64, samples: u64) -> Parts {
     // Twelve uniform numbers have variance one.
     let uniform = |turn: u64| scramble(scramble(id) ^ turn) as f64 / u64::MAX as f64;
-    let deviate: f64 = (0..12).map(uniform).sum::<f64>() - 6.0;
-    let half = samples as f64 / 2.0 + deviate * (samples as f64).sqrt() / 2.0;
-    (half.round().max(0.0) as u64).min(samples)
+    let deviate = |from: u64| (from..from + 12).map(uniform).sum::<f64>() - 6.0;
+    let share = |of: u64, chance: f64, deviate: f64| {
+        let spread = (of as f64 * chance * (1.0 - chance)).sqrt();
+        ((of as f64 * chance + deviate * spread).round().max(0.0) as u64).min(of)
+    };
+    let first = share(samples, 1.0 / 3.0, deviate(0));
+    let second = share(samples - first, 0.5, deviate(12));
+    [first, second, samples - first - second]
 }
 
 #[cfg(test)]
@@ -147,30 +153,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn halves_are_binomial() {
-        for samples in [1, 3, 64, 65, 1000, 1 << 13] {
-            let draws = 4000;
-            let (mut sum, mut squares) = (0.0, 0.0);
-            for id in 0..draws {
-                let off = first_half(id, samples) as f64 - samples as f64 / 2.0;
-                sum += off;
-                squares += off * off;
+    fn parts_are_multinomial() {
+        for samples in [1, 3, 24, 25, 1000, 1 << 13] {
+            for part in 0..3 {
+                let draws = 4000;
+                let (mut sum, mut squares) = (0.0, 0.0);
+                for id in 0..draws {
+                    let drawn = parts(id, samples, 0);
+                    assert_eq!(drawn.iter().sum::<u64>(), samples);
+                    let off = drawn[part] as f64 - samples as f64 / 3.0;
+                    sum += off;
+                    squares += off * off;
+                }
+                let (count, variance) = (draws as f64, samples as f64 * 2.0 / 9.0);
+                // Five standard deviations of the mean, and of the variance.
+                assert!(sum.abs() < 5.0 * (count * variance).sqrt(), "{samples}: {sum}");
+                let ratio = squares / count / variance;
+                assert!((ratio - 1.0).abs() < 5.0 * (2.0 / count).sqrt(), "{samples}: {ratio}");
             }
-            let (count, variance) = (draws as f64, samples as f64 / 4.0);
-            // Five standard deviations of the mean, and of the variance.
-            assert!(sum.abs() < 5.0 * (count * variance).sqrt(), "{samples}: {sum}");
-            let ratio = squares / count / variance;
-            assert!((ratio - 1.0).abs() < 5.0 * (2.0 / count).sqrt(), "{samples}: {ratio}");
         }
+        assert_eq!(parts(7, 3, 2), parts(7, 3, 0).map(|part| part << 2));
     }
 
     #[test]
     fn the_peak_is_where_most_is_alive() {
         let mut peak = Peak::default();
-        peak.add(10, 5, 1, 0);
-        peak.add(20, 10, 2, 0);
-        peak.remove(25, 12);
-        peak.add(3, 1, 4, 0);
+        peak.add(10, [5, 2, 3], 1, 0);
+        peak.add(20, [10, 4, 6], 2, 0);
+        peak.remove(25, [12, 6, 7]);
+        peak.add(3, [1, 1, 1], 4, 0);
         assert_eq!((peak.largest(), peak.time(), peak.live()), (30, 2, 8));
         let exact = peak.estimate(&Scale { rate: 1.0, word_bytes: 8.0 }, 1.0);
         assert_eq!((exact.bytes, exact.error), (240.0, 0.0));

@@ -40,6 +40,22 @@ impl Timeline {
         &self.buckets
     }
 
+    /// How much was allocated up to each time.
+    pub(crate) fn progress(&self) -> impl Fn(u64) -> f64 + use<> {
+        let (width, mut sum) = (self.width, 0);
+        let mut sums = vec![0];
+        sums.extend(self.buckets.iter().map(|bucket| {
+            sum += bucket.allocated;
+            sum
+        }));
+        move |time| {
+            let place = ((time / width) as usize).min(sums.len() - 1);
+            let next = sums.get(place + 1).copied().unwrap_or(sum);
+            let within = (time % width) as f64 / width as f64;
+            sums[place] as f64 + within * (next - sums[place]) as f64
+        }
+    }
+
     /// The bucket of this time, which is not before that of the last call.
     pub(crate) fn at(&mut self, time: u64) -> &mut Bucket {
         while time / self.width >= BUCKETS as u64 {
@@ -69,6 +85,20 @@ impl Timeline {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn progress_is_what_was_allocated_before() {
+        let mut line = Timeline::new();
+        for time in [0, 100, 100, 5000] {
+            line.at(time).allocated += 1;
+        }
+        let progress = line.progress();
+        assert_eq!(
+            [progress(0), progress(120), progress(4000), progress(9999)],
+            [0.0, 3.0, 3.0, 4.0]
+        );
+        assert!((0..9999).all(|time| progress(time) <= progress(time + 1)));
+    }
 
     #[test]
     fn nothing_is_lost_when_buckets_are_joined() {

@@ -4,7 +4,7 @@ use heaptap_trace::{Allocation, Source};
 
 use super::{Follow, Gather};
 use crate::live::Object;
-use crate::peak::first_half;
+use crate::peak::parts;
 
 impl Gather {
     pub(super) fn born(&mut self, time: u64, path: u32, allocation: &Allocation<'_>, samples: u64) {
@@ -18,8 +18,7 @@ impl Gather {
         let counts = &mut self.paths.counts[path as usize];
         counts.settle(self.peak.number());
         counts.live = counts.live.wrapping_add(samples << level);
-        let half = first_half(id, samples);
-        self.peak.add(samples << level, half << level, time, self.live.level());
+        self.peak.add(samples << level, parts(id, samples, level), time, self.live.level());
         self.note_time(time);
     }
 
@@ -56,7 +55,7 @@ impl Gather {
         let counts = &mut self.paths.counts[object.path() as usize];
         counts.settle(self.peak.number());
         counts.live = counts.live.wrapping_sub(samples);
-        self.peak.remove(samples, first_half(id, object.samples()) << level);
+        self.peak.remove(samples, parts(id, object.samples(), level));
         samples
     }
 
@@ -74,7 +73,7 @@ impl Gather {
         for counts in &mut self.paths.counts {
             counts.live = 0;
         }
-        let (mut all, mut halves) = (0_u64, 0_u64);
+        let (mut all, mut all_parts) = (0_u64, [0_u64; 3]);
         let (mut thinned, mut squares) = (0.0, 0.0);
         for (id, object) in self.live.iter() {
             let level = self.live.level_of(object.samples());
@@ -86,9 +85,12 @@ impl Gather {
             let counts = &mut self.paths.counts[object.path() as usize];
             counts.live = counts.live.wrapping_add(samples);
             all = samples.wrapping_add(all);
-            halves = (first_half(id, object.samples()) << level).wrapping_add(halves);
+            let parts = parts(id, object.samples(), level);
+            for (sum, part) in all_parts.iter_mut().zip(parts) {
+                *sum = sum.wrapping_add(part);
+            }
         }
-        self.peak.recount(all, halves);
+        self.peak.recount(all, all_parts);
         self.cluster = if thinned > 0.0 { squares / thinned } else { 1.0 };
     }
 }

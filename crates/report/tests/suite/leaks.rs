@@ -31,7 +31,12 @@ const HABITS: [Habit; 5] =
 
 /// A program of a minute; a site may keep all of the little it allocates.
 fn program(seed: u64, leak: Option<f64>) -> Vec<u8> {
-    println!("program of seed {seed}");
+    pausing_program(seed, leak, 0)
+}
+
+/// The same with nothing to do for so long, in the middle of the minute.
+fn pausing_program(seed: u64, leak: Option<f64>, pause: u64) -> Vec<u8> {
+    println!("program of seed {seed}, pausing for {pause}");
     let mut dice = Dice::new(seed);
     let habits: Vec<Habit> =
         (0..SITES).map(|_| HABITS[dice.below(HABITS.len() as u64) as usize]).collect();
@@ -41,8 +46,11 @@ fn program(seed: u64, leak: Option<f64>) -> Vec<u8> {
     let mut writer = Writer::new(1e-4);
     let mut due: std::collections::BTreeMap<u64, Vec<(u64, bool)>> = Default::default();
     let mut now = 0;
-    for _ in 0..BLOCKS {
-        now += dice.wait(MINUTE as f64 / BLOCKS as f64);
+    for block in 0..BLOCKS {
+        now += dice.wait((MINUTE - pause) as f64 / BLOCKS as f64);
+        if block == BLOCKS / 2 {
+            now += pause;
+        }
         while let Some(entry) = due.first_entry()
             && *entry.key() <= now
         {
@@ -110,6 +118,17 @@ fn steady_programs_have_no_leaks() {
     for seed in 100..140 {
         let found = leaks(&program(seed, None));
         assert_eq!(found.outlook, Outlook::Clear, "seed {seed}");
+        assert!(found.found.is_empty(), "seed {seed}: {:?}", found.found);
+    }
+}
+
+#[test]
+fn a_program_that_pauses_is_judged_by_what_it_allocates() {
+    for seed in 200..210 {
+        let found = leaks(&pausing_program(seed, Some(0.01), 12_000_000));
+        let lines: Vec<u32> = found.found.iter().map(|leak| leak.site.line).collect();
+        assert_eq!((found.outlook, lines), (Outlook::Clear, vec![LEAKY as u32]), "seed {seed}");
+        let found = leaks(&pausing_program(seed + 100, None, 12_000_000));
         assert!(found.found.is_empty(), "seed {seed}: {:?}", found.found);
     }
 }

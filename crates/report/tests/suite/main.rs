@@ -7,3 +7,4 @@ mod conservation;
 mod fragments;
 mod leaks;
 mod made;
+mod programs;
