@@ -4,7 +4,8 @@
 //! Each runtime has a folder that knows its layouts, and nobody else does. What
 //! is common is this: when the library is loaded into a program whose
 //! environment asks for a trace, its constructor looks whether the program holds
-//! a runtime it knows. If not, nothing happens at all.
+//! a runtime it knows, or waits for one if it was preloaded. Where nobody asks,
+//! nothing happens at all.
 
 #![allow(unsafe_code, reason = "attaches to programs that were not made for it")]
 

@@ -83,16 +83,28 @@ fn remove(name: &str) {
 
 /// Takes this library out of `LD_PRELOAD`, and leaves the others in.
 fn remove_from_preload() {
-    let (Some(preload), Some(own)) = (std::env::var_os("LD_PRELOAD"), own_path()) else { return };
-    let own = PathBuf::from(OsString::from_vec(own));
+    match preloaded_beside_us() {
+        None => {}
+        Some(rest) if rest.is_empty() => remove("LD_PRELOAD"),
+        Some(rest) => set("LD_PRELOAD", OsString::from_vec(rest)),
+    }
+}
+
+/// Whether somebody had this library loaded into a program that does not know it.
+pub(super) fn is_preloaded() -> bool {
+    preloaded_beside_us().is_some()
+}
+
+/// `LD_PRELOAD` without this library; `None` if it is not in it.
+fn preloaded_beside_us() -> Option<Vec<u8>> {
+    let preload = std::env::var_os("LD_PRELOAD")?;
+    let own = PathBuf::from(OsString::from_vec(own_path()?));
     let is_own = |entry: &[u8]| {
         let entry = PathBuf::from(OsString::from_vec(entry.to_vec()));
         entry == own || entry.canonicalize().is_ok_and(|path| Some(path) == own.canonicalize().ok())
     };
-    match without(preload.as_bytes(), is_own) {
-        rest if rest.is_empty() => remove("LD_PRELOAD"),
-        rest => set("LD_PRELOAD", OsString::from_vec(rest)),
-    }
+    let rest = without(preload.as_bytes(), is_own);
+    (rest != without(preload.as_bytes(), |_| false)).then_some(rest)
 }
 
 /// A list without some of its entries, which colons or spaces divide.

@@ -75,9 +75,10 @@ impl fmt::Display for Refusal {
 }
 
 /// Attaches to the program if it is OCaml, or when it becomes it. Before `main`,
-/// and only if the environment asks for a trace.
+/// and only if the environment asks for a trace. A program that has linked this
+/// library for a runtime of its own is left alone.
 pub(super) fn at_load() {
-    if attach() == Found::Nothing && !linked::is_provided() {
+    if attach() == Found::Nothing && environment::is_preloaded() {
         late::wait();
     }
 }
