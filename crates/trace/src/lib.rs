@@ -29,7 +29,7 @@
 //!   as the original writer.
 //! - `event`, `info`, `location`: what a trace tells. `defect`: what can
 //!   be wrong with one.
-//! - `header`, `cache`, `mtf`, `wire`, `rules`, `seeded`: what both sides share,
+//! - `header`, `cache`, `mtf`, `wire`, `rules`, `index`, `seeded`: what both sides share,
 //!   from packet headers down to numbers and hashes.
 //!
 //! Nothing here is unsafe, and no input makes it panic: slices are taken with
@@ -46,6 +46,7 @@ mod defect;
 mod encode;
 mod event;
 mod header;
+mod index;
 mod info;
 mod location;
 mod mtf;

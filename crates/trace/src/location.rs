@@ -4,11 +4,8 @@
 //! and referred to by number, so that a table of a hundred thousand locations
 //! stays small and tools can group by [`NameId`] without comparing strings.
 
-use std::collections::HashMap;
-use std::sync::Arc;
-
 use crate::event::Code;
-use crate::seeded::Seeded;
+use crate::index::Index;
 
 /// A place in a source file, with its names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -70,10 +67,19 @@ struct Span {
 /// All names and locations read so far.
 #[derive(Default)]
 pub struct LocationTable {
-    spans: HashMap<Code, Span, Seeded>,
+    /// Every code that was ever explained. Without a span, if damage took the
+    /// explanation back.
+    codes: Vec<(Code, Option<Span>)>,
+    code_index: Index,
+    /// The number of the code to ask for first: after one comes the next.
+    expected: u32,
+    /// How many codes have a span.
+    explained: usize,
     locations: Vec<NamedLocation>,
-    numbers: HashMap<Arc<[u8]>, NameId, Seeded>,
-    names: Vec<Arc<[u8]>>,
+    /// All names, one behind the other, and where each ends.
+    names: Vec<u8>,
+    name_ends: Vec<usize>,
+    name_index: Index,
     /// The number of [`LOST_NAME`] since something was lost.
     lost: Option<NameId>,
 }
@@ -97,7 +103,7 @@ impl LocationTable {
     /// The locations of a code, outermost function first when calls were
     /// inlined; `None` for a code never explained.
     pub fn get(&self, code: Code) -> Option<&[NamedLocation]> {
-        self.spans.get(&code).and_then(|&span| self.span(span))
+        self.span_of(code).and_then(|span| self.span(span))
     }
 
     /// The same with names in place of their numbers.
@@ -107,7 +113,7 @@ impl LocationTable {
 
     /// Whether the code was explained, if only by an empty list.
     pub fn contains(&self, code: Code) -> bool {
-        self.spans.contains_key(&code)
+        self.span_of(code).is_some()
     }
 
     /// A location with its names.
@@ -123,22 +129,69 @@ impl LocationTable {
 
     /// A name's bytes: usually UTF-8, but nothing promises it.
     pub fn name(&self, id: NameId) -> &[u8] {
-        self.names.get(id.index()).map_or(LOST_NAME, |name| name)
+        let start = id.index().checked_sub(1).map_or(Some(&0), |last| self.name_ends.get(last));
+        match (start, self.name_ends.get(id.index())) {
+            (Some(&start), Some(&end)) => self.names.get(start..end).unwrap_or(LOST_NAME),
+            _ => LOST_NAME,
+        }
     }
 
     /// How many codes are explained.
     pub fn len(&self) -> usize {
-        self.spans.len()
+        self.explained
     }
 
     /// Whether no code is explained yet.
     pub fn is_empty(&self) -> bool {
-        self.spans.is_empty()
+        self.explained == 0
     }
 
     /// How many names there are.
     pub fn name_count(&self) -> usize {
-        self.names.len()
+        self.name_ends.len()
+    }
+
+    /// [`LocationTable::contains`], for codes that are asked for in the order in
+    /// which they were explained.
+    pub(crate) fn contains_next(&mut self, code: Code) -> bool {
+        if !self.has_number(self.expected, code) {
+            match self.number_of(code) {
+                Some(number) => self.expected = number,
+                None => return false,
+            }
+        }
+        let number = self.expected as usize;
+        self.expected = self.expected.saturating_add(1);
+        self.codes.get(number).is_some_and(|(_, span)| span.is_some())
+    }
+
+    fn has_number(&self, number: u32, code: Code) -> bool {
+        self.codes.get(number as usize).is_some_and(|&(there, _)| there == code)
+    }
+
+    fn number_of(&self, code: Code) -> Option<u32> {
+        let hash = self.code_index.hash_number(code);
+        self.code_index.find(hash, |number| self.has_number(number, code))
+    }
+
+    fn span_of(&self, code: Code) -> Option<Span> {
+        self.codes.get(self.number_of(code)? as usize)?.1
+    }
+
+    /// Gives the code of this number, or a new one, a span or none. Returns what
+    /// it had.
+    fn set_span(&mut self, number: Option<u32>, code: Code, span: Option<Span>) -> Option<Span> {
+        let number = number.unwrap_or_else(|| {
+            let number = u32::try_from(self.codes.len()).unwrap_or(u32::MAX);
+            self.codes.push((code, None));
+            self.code_index.add(self.code_index.hash_number(code), number);
+            number
+        });
+        let (_, place) = self.codes.get_mut(number as usize)?;
+        let before = std::mem::replace(place, span);
+        self.explained += usize::from(span.is_some());
+        self.explained -= usize::from(before.is_some());
+        before
     }
 
     fn span(&self, span: Span) -> Option<&[NamedLocation]> {
@@ -148,22 +201,26 @@ impl LocationTable {
 
     /// The number of a name, new or not.
     pub(crate) fn intern(&mut self, name: &[u8]) -> NameId {
-        if let Some(&id) = self.numbers.get(name) {
-            return id;
+        let hash = self.name_index.hash_bytes(name);
+        let is = |number| self.name(NameId(number)) == name;
+        if let Some(number) = self.name_index.find(hash, is) {
+            return NameId(number);
         }
         // Over 2³² names would take hundreds of gigabytes; past that they
         // share the last number.
-        let id = NameId(u32::try_from(self.names.len()).unwrap_or(u32::MAX));
-        let name: Arc<[u8]> = name.into();
-        self.names.push(Arc::clone(&name));
-        self.numbers.insert(name, id);
-        id
+        let number = u32::try_from(self.name_ends.len()).unwrap_or(u32::MAX);
+        self.names.extend_from_slice(name);
+        self.name_ends.push(self.names.len());
+        self.name_index.add(hash, number);
+        NameId(number)
     }
 
     /// Explains a code. A different explanation replaces the earlier one, unless
     /// names of it are lost.
     pub(crate) fn define(&mut self, code: Code, locations: &[NamedLocation]) -> Definition {
-        let known = self.get(code);
+        let number = self.number_of(code);
+        let known = number.and_then(|number| self.codes.get(number as usize)?.1);
+        let known = known.and_then(|span| self.span(span));
         let lost = |list: &[NamedLocation]| list.iter().any(|location| self.is_lost(location));
         let replaces = match known {
             Some(known) if known == locations || lost(locations) => return Definition::Same,
@@ -173,7 +230,7 @@ impl LocationTable {
         let start = u32::try_from(self.locations.len()).unwrap_or(u32::MAX);
         let span = Span { start, len: locations.len() as u32 };
         self.locations.extend_from_slice(locations);
-        let undo = Undo { code, before: self.spans.insert(code, span) };
+        let undo = Undo { code, before: self.set_span(number, code, Some(span)) };
         if replaces { Definition::Different(undo) } else { Definition::New(undo) }
     }
 
@@ -191,9 +248,6 @@ impl LocationTable {
     /// Takes back what [`LocationTable::define`] did. The locations themselves
     /// stay, unused.
     pub(crate) fn undo(&mut self, undo: Undo) {
-        match undo.before {
-            Some(span) => _ = self.spans.insert(undo.code, span),
-            None => _ = self.spans.remove(&undo.code),
-        }
+        self.set_span(self.number_of(undo.code), undo.code, undo.before);
     }
 }

@@ -24,7 +24,10 @@ impl<T> MoveToFront<T> {
 
     /// Moves entry `code` to the front; `None` where there is no such entry.
     pub(crate) fn touch(&mut self, code: usize) -> Option<&mut T> {
-        self.entries.get_mut(..self.live)?.get_mut(..=code)?.rotate_right(1);
+        let moved = self.entries.get_mut(..self.live)?.get_mut(..=code)?;
+        if code > 0 {
+            moved.rotate_right(1);
+        }
         self.entries.first_mut()
     }
 

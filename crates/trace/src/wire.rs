@@ -87,6 +87,9 @@ pub(crate) struct Packet {
     overfull: bool,
 }
 
+/// A backtrace of fewer than 256 frames, all of them hits, takes less.
+pub(crate) const WINDOW: usize = 1024;
+
 impl Packet {
     pub(crate) fn new() -> Self {
         Packet { bytes: vec![0; MAX_PACKET].into_boxed_slice(), len: 0, overfull: false }
@@ -111,6 +114,21 @@ impl Packet {
 
     pub(crate) fn as_slice(&self) -> &[u8] {
         self.bytes.get(..self.len).unwrap_or(&[])
+    }
+
+    /// The room behind what was put, for a number behind [`WINDOW`] bytes at
+    /// most. [`Packet::extend`] takes what was written there.
+    #[inline(always)]
+    pub(crate) fn window(&mut self) -> Option<&mut [u8; WINDOW + 4]> {
+        let window = self.bytes.get_mut(self.len..).and_then(|b| b.first_chunk_mut());
+        self.overfull |= window.is_none();
+        window
+    }
+
+    /// Adds the first bytes of the window.
+    #[inline(always)]
+    pub(crate) fn extend(&mut self, count: usize) {
+        self.len = self.bytes.len().min(self.len.saturating_add(count));
     }
 
     #[inline(always)]

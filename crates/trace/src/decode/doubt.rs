@@ -41,7 +41,8 @@ impl Doubt {
         code_holds && prediction_holds
     }
 
-    /// [`Stack::follow`](super::stack::Stack::follow), in doubt.
+    /// Adds the frames of the entries at `at`, as far as they are known, to
+    /// `new`, and the codes that they state to `stated`.
     #[cold]
     #[inline(never)]
     pub(crate) fn follow(
@@ -51,8 +52,8 @@ impl Doubt {
         at: &mut usize,
         entries: u16,
         new: &mut NewFrames,
-    ) -> Result<bool, EntryFault> {
-        let mut missed = false;
+        stated: &mut Vec<Code>,
+    ) -> Result<(), EntryFault> {
         let mut before: Option<Slot> = Some(0);
         for _ in 0..entries {
             let entry = Entry::read(bytes, *at).ok_or(EntryFault::Overrun)?;
@@ -64,7 +65,7 @@ impl Doubt {
                 cache.codes[index(slot)] = code;
                 self.codes.add(slot);
                 new.push(code)?;
-                missed = true;
+                stated.push(code);
                 *at += MAX_ENTRY;
                 continue;
             }
@@ -77,7 +78,7 @@ impl Doubt {
             }
             *at += entry.hit_size();
         }
-        Ok(missed)
+        Ok(())
     }
 
     /// A prediction of an unknown slot changes: any of them may be it.

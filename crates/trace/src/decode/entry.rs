@@ -1,7 +1,10 @@
 //! One entry of a backtrace: tag and slot in its first two bytes, what the tag
 //! calls for behind them.
 
+use std::hint::select_unpredictable;
+
 use crate::cache::Slot;
+use crate::decode::chain::Step;
 use crate::event::Code;
 use crate::rules::{MAX_ENTRY, MAX_PREDICTED};
 
@@ -13,14 +16,12 @@ pub(crate) const ENTRY_FRAMES: usize = 1 + MAX_PREDICTED;
 pub(crate) enum EntryFault {
     /// The bytes end.
     Overrun,
-    /// A frame comes from a slot that was never filled.
-    EmptySlot,
     /// The packet has more frames than the limit allows.
     TooMany,
 }
 
 /// An entry's first four bytes: the entry itself, and what lies behind it.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct Entry(u32);
 
 impl Entry {
@@ -43,12 +44,18 @@ impl Entry {
         self.0 & 3 == 3
     }
 
+    /// The step to its slot, with these marks.
+    #[inline(always)]
+    pub(crate) fn step(self, marks: Step) -> Step {
+        self.0 as u16 & !3 | marks
+    }
+
     /// How many predictions to follow after a hit: none, one, or what the third
     /// byte says. Without a branch, for the tag cannot be foreseen.
     #[inline(always)]
-    pub(crate) fn predicted(self) -> u8 {
-        let many = self.0 >> 1 & 1;
-        (self.0 >> 16 & 0u32.wrapping_sub(many) | self.0 & 1) as u8
+    pub(crate) fn predicted(self) -> usize {
+        let tag = self.0 & 3;
+        select_unpredictable(tag == 2, (self.0 >> 16) & 255, tag) as usize
     }
 
     /// How many bytes it takes.
@@ -59,7 +66,7 @@ impl Entry {
     /// How many bytes a hit takes.
     #[inline(always)]
     pub(crate) fn hit_size(self) -> usize {
-        2 + (self.0 >> 1 & 1) as usize
+        2 + ((self.0 & 3) >> 1) as usize
     }
 }
 
@@ -89,8 +96,11 @@ pub(crate) fn entries_size(bytes: &[u8], count: u16) -> Option<usize> {
     }
 }
 
-/// Adds the codes that the first `count` entries state.
-pub(crate) fn stated_codes(bytes: &[u8], count: u16, codes: &mut Vec<Code>) {
-    let misses = entries(bytes).take(count.into()).filter(|(_, entry)| entry.is_miss());
-    codes.extend(misses.filter_map(|(at, _)| miss_code(bytes, at)));
+/// How many frames the first `count` entries stand for, if there are so many.
+pub(crate) fn entries_frames(bytes: &[u8], count: u16) -> Option<usize> {
+    let mut entries = entries(bytes);
+    (0..count).try_fold(0, |frames, _| {
+        let (_, entry) = entries.next()?;
+        Some(frames + 1 + if entry.is_miss() { 0 } else { entry.predicted() })
+    })
 }

@@ -1,5 +1,6 @@
 //! Room for frames: those of a packet, and how many may be kept in all.
 
+use crate::decode::chain::Step;
 use crate::decode::entry::{ENTRY_FRAMES, EntryFault};
 use crate::event::Code;
 
@@ -7,22 +8,38 @@ use crate::event::Code;
 /// all, and the end of a loop for so few would be mispredicted.
 const CHUNK: usize = 16;
 
+/// A packet may have so many more frames than the limit.
+const SLACK: usize = 4 * ENTRY_FRAMES;
+
 /// The new frames of a whole packet's allocations, one after the other.
 pub(crate) struct NewFrames {
     /// `codes[..len]` are frames, the rest is room: always a chunk at least,
     /// so that a copy may take whole chunks.
     codes: Vec<Code>,
     pub(crate) len: usize,
+    /// What the frames are found by, unless in doubt: as many as there are
+    /// codes, less that chunk, and all 0 behind the packet's last.
+    pub(crate) steps: Vec<Step>,
     /// Not many more frames than this: a packet can stand for 2.8 million.
     pub(crate) limit: usize,
 }
 
 impl NewFrames {
     pub(crate) fn new(limit: usize) -> Self {
-        NewFrames { codes: Vec::new(), len: 0, limit }
+        NewFrames { codes: Vec::new(), len: 0, steps: Vec::new(), limit }
+    }
+
+    /// The steps and the frames from one on.
+    #[inline(always)]
+    pub(crate) fn from(&mut self, start: usize) -> (&[Step], &mut [Code]) {
+        let steps = self.steps.get(start..).unwrap_or(&[]);
+        (steps, self.codes.get_mut(start..).unwrap_or(&mut []))
     }
 
     pub(crate) fn clear(&mut self) {
+        if let Some(steps) = self.steps.get_mut(..self.len) {
+            steps.fill(0);
+        }
         self.len = 0;
     }
 
@@ -32,12 +49,9 @@ impl NewFrames {
         Padded { codes, count: count.min(codes.len()) }
     }
 
-    /// The first frame whose code is 0: it comes from an empty slot. Nearly
-    /// always there is none, which is found out without a branch for each.
-    pub(crate) fn first_zero(&self) -> Option<usize> {
-        let frames = self.codes.get(..self.len).unwrap_or(&[]);
-        let any = frames.iter().fold(false, |any, &code| any | (code == 0));
-        if any { frames.iter().position(|&code| code == 0) } else { None }
+    /// The first of `count` frames whose code is 0: it comes from an empty slot.
+    pub(crate) fn first_zero(&self, count: usize) -> Option<usize> {
+        self.codes.get(..count)?.iter().position(|&code| code == 0)
     }
 
     /// The room behind the frames there are.
@@ -47,21 +61,24 @@ impl NewFrames {
         self.codes.get_mut(self.len..end).unwrap_or(&mut [])
     }
 
-    /// Makes room for one entry at least.
+    /// Makes room for `more` steps and frames.
     #[cold]
     #[inline(never)]
-    pub(crate) fn grow(&mut self) -> Result<(), EntryFault> {
-        if self.len >= self.limit {
+    pub(crate) fn grow(&mut self, more: usize) -> Result<(), EntryFault> {
+        let most = self.limit.saturating_add(SLACK);
+        if self.len + more > most {
             return Err(EntryFault::TooMany);
         }
-        let doubled = (2 * self.codes.len()).min(self.limit.saturating_add(ENTRY_FRAMES + CHUNK));
-        self.codes.resize(doubled.max(self.len + 4 * ENTRY_FRAMES), 0);
+        let doubled = (2 * self.steps.len()).clamp(SLACK, most);
+        let size = doubled.max(self.len + more);
+        self.steps.resize(size, 0);
+        self.codes.resize(size + CHUNK, 0);
         Ok(())
     }
 
     pub(crate) fn push(&mut self, code: Code) -> Result<(), EntryFault> {
         if self.room().is_empty() {
-            self.grow()?;
+            self.grow(1)?;
         }
         if let Some(frame) = self.room().first_mut() {
             *frame = code;

@@ -12,6 +12,7 @@
 //! header ([`resync`]).
 
 mod batch;
+mod chain;
 mod damage;
 mod domain;
 mod doubt;
@@ -22,6 +23,7 @@ mod input;
 mod merge;
 mod names;
 mod packet;
+mod rare;
 mod reader;
 mod resync;
 mod stack;

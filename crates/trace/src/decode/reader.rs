@@ -7,7 +7,7 @@ use crate::decode::domain::{Domain, Domains, Lost};
 use crate::decode::frames::FrameBudget;
 use crate::decode::ids::UsedIds;
 use crate::decode::input::{Input, Stream};
-use crate::decode::packet::PADDING;
+use crate::decode::packet::Body;
 use crate::decode::resync::Landmarks;
 use crate::decode::tally::{Losses, Tally};
 use crate::decode::{Limits, Mode};
@@ -272,9 +272,9 @@ impl<I: Input> Reader<I> {
         missing: u64,
     ) -> Result<(), ReadError> {
         let Some(domain) = self.domains.get_mut(place) else { return Ok(()) };
-        let packet = padded(self.input.visible(), header.size, &mut self.last_packet);
-        let bytes = packet.get(header.version.header_len()..).unwrap_or(&[]);
-        let outcome = self.batch.decode(header, bytes, domain, &mut self.table);
+        let body = body(self.input.visible(), header, &mut self.last_packet);
+        let Some(body) = body else { return Ok(()) };
+        let outcome = self.batch.decode(header, body, domain, &mut self.table);
         let end = self.offset + header.size as u64;
         match outcome {
             Ok(tally) => {
@@ -363,16 +363,17 @@ fn missing_ids(version: Version, expected: u64, found: u64) -> u64 {
     }
 }
 
-/// The bytes of a packet with enough others behind it. Only the last packet of
-/// an input needs to be copied for that.
-fn padded<'a>(visible: &'a [u8], size: usize, copy: &'a mut Vec<u8>) -> &'a [u8] {
-    if visible.len() >= size + PADDING {
-        return visible;
+/// The body of a packet with enough other bytes behind it. Only the last
+/// packets of an input need to be copied for that.
+fn body<'a>(visible: &'a [u8], header: &Header, copy: &'a mut Vec<u8>) -> Option<&'a Body> {
+    let head = header.version.header_len();
+    if let Some(body) = visible.get(head..).and_then(|bytes| bytes.first_chunk()) {
+        return Some(body);
     }
     copy.clear();
-    copy.extend_from_slice(visible.get(..size).unwrap_or(visible));
-    copy.resize(size + PADDING, 0);
-    copy
+    copy.extend_from_slice(visible.get(head..header.size)?);
+    copy.resize(size_of::<Body>(), 0);
+    copy.first_chunk()
 }
 
 #[cfg(test)]

@@ -1,16 +1,10 @@
 //! One domain's backtraces: the cache of codes, and the last backtrace.
-//!
-//! [`Walk::follow`] is the decoder's innermost loop. An entry names a slot and how
-//! many predictions to follow from there; the chain `slot → prediction → …` is
-//! the only dependency between frames, and the codes are fetched beside it.
 
-use crate::cache::{Cache, Slot, index};
+use crate::cache::Cache;
 use crate::decode::doubt::Doubt;
-use crate::decode::entry::{ENTRY_FRAMES, Entry, EntryFault, miss_code};
-use crate::decode::frames::{FrameBudget, NewFrames, Padded};
+use crate::decode::frames::{FrameBudget, Padded};
 use crate::event::{Backtrace, Code, LOST_FRAME};
 use crate::header::CacheCheck;
-use crate::rules::{MAX_ENTRY, SLOTS};
 
 /// One domain's cache and last backtrace.
 pub(crate) struct Stack {
@@ -32,13 +26,6 @@ impl Stack {
         self.doubt.is_some()
     }
 
-    /// Whether slot 0 holds a code, which every slot predicts that nothing has
-    /// followed yet. Other empty slots are found where an entry names them.
-    #[inline(always)]
-    pub(crate) fn first_slot_filled(&self) -> bool {
-        self.cache.codes[0] != 0
-    }
-
     /// Forgets what a lost packet may have changed.
     pub(crate) fn lose(&mut self) {
         self.doubt = Some(Doubt::new());
@@ -53,32 +40,9 @@ impl Stack {
         }
     }
 
-    /// Follows the entries at `at` and appends their frames to `new`. Says
-    /// whether codes were stated in full.
-    #[inline(always)]
-    pub(crate) fn follow(
-        &mut self,
-        bytes: &[u8],
-        at: &mut usize,
-        entries: u16,
-        new: &mut NewFrames,
-    ) -> Result<bool, EntryFault> {
-        if let Some(doubt) = &mut self.doubt {
-            return doubt.follow(&mut self.cache, bytes, at, entries, new);
-        }
-        let mut walk = Walk { at: *at, left: entries, slot: 0, missed: false };
-        loop {
-            let room = new.room();
-            let (codes, predictions) = (&mut *self.cache.codes, &mut *self.cache.predictions);
-            let used = walk.follow(bytes, codes, predictions, room)?;
-            new.len += used;
-            if walk.left == 0 {
-                break;
-            }
-            new.grow()?;
-        }
-        *at = walk.at;
-        Ok(walk.missed)
+    /// The cache, and what is in doubt of it.
+    pub(crate) fn parts(&mut self) -> (&mut Cache, Option<&mut Doubt>) {
+        (&mut self.cache, self.doubt.as_deref_mut())
     }
 
     /// Puts the next backtrace together: `prefix` frames of the last one and
@@ -134,90 +98,3 @@ impl Stack {
 /// No more frames than this are taken for lost only because a common prefix
 /// claims them: a few bytes can claim any number.
 const MAX_UNKNOWN: usize = 1 << 15;
-
-/// The way through one backtrace's entries.
-struct Walk {
-    at: usize,
-    /// Entries left.
-    left: u16,
-    /// The slot of the last frame.
-    slot: Slot,
-    /// Some entry was a miss.
-    missed: bool,
-}
-
-impl Walk {
-    /// Follows entries until none is left or the room may not suffice for one
-    /// more. Returns how many frames it wrote.
-    #[inline(always)]
-    fn follow(
-        &mut self,
-        bytes: &[u8],
-        codes: &mut [Code; SLOTS],
-        predictions: &mut [Slot; SLOTS],
-        room: &mut [Code],
-    ) -> Result<usize, EntryFault> {
-        let mut used = 0;
-        while self.left > 0 {
-            let Some(frames) = room.get_mut(used..).and_then(|room| room.first_chunk_mut()) else {
-                break;
-            };
-            let entry = Entry::read(bytes, self.at).ok_or(EntryFault::Overrun)?;
-            let first = entry.slot();
-            predictions[index(self.slot)] = first;
-            if entry.is_miss() {
-                let code = miss_code(bytes, self.at).ok_or(EntryFault::Overrun)?;
-                codes[index(first)] = code;
-                frames[0] = code;
-                used += 1;
-                self.slot = first;
-                self.missed = true;
-                self.at += MAX_ENTRY;
-            } else {
-                if codes[index(first)] == 0 {
-                    return Err(EntryFault::EmptySlot);
-                }
-                self.slot = chain(codes, predictions, first, entry.predicted(), frames);
-                used += 1 + usize::from(entry.predicted());
-                self.at += entry.hit_size();
-            }
-            self.left -= 1;
-        }
-        Ok(used)
-    }
-}
-
-/// Writes the code in `slot` and those in the `predicted` slots that follow
-/// it; returns the last one's slot.
-///
-/// The first four are written in any case and the last slot is selected
-/// without a branch: nine entries in ten stand for no more, and a loop for so
-/// few would mispredict its end.
-#[inline(always)]
-fn chain(
-    codes: &[Code; SLOTS],
-    predictions: &[Slot; SLOTS],
-    slot: Slot,
-    predicted: u8,
-    room: &mut [Code; ENTRY_FRAMES],
-) -> Slot {
-    let first = index(slot);
-    let second = index(predictions[first]);
-    let third = index(predictions[second]);
-    let fourth = index(predictions[third]);
-    room[0] = codes[first];
-    room[1] = codes[second];
-    room[2] = codes[third];
-    room[3] = codes[fourth];
-    if predicted < 4 {
-        let near = if predicted & 1 == 0 { first } else { second };
-        let far = if predicted & 1 == 0 { third } else { fourth };
-        return if predicted < 2 { near as Slot } else { far as Slot };
-    }
-    let mut slot = fourth;
-    for frame in &mut room[4..=usize::from(predicted)] {
-        slot = index(predictions[slot]);
-        *frame = codes[slot];
-    }
-    slot as Slot
-}

@@ -56,6 +56,8 @@ pub(crate) struct NewFrames<'a> {
     /// With both ends kept where there is no room for all: see
     /// [`Stack::put_both_ends`].
     pub(crate) left_out: Option<Code>,
+    /// [`Stack::find_all`] found them all.
+    pub(crate) found: bool,
 }
 
 /// One domain.
@@ -127,7 +129,7 @@ impl DomainWriter {
         frames: &NewFrames<'_>,
         locate: &mut impl Locate,
     ) -> io::Result<Option<LeftOut>> {
-        let NewFrames { prefix, new, left_out } = *frames;
+        let NewFrames { prefix, new, left_out, found } = *frames;
         let short = (1..=MAX_SHORT_LENGTH).contains(&block.length)
             && block.source == Source::Minor
             && block.samples == 1
@@ -144,20 +146,23 @@ impl DomainWriter {
         }
         packet.vint(prefix as i64);
         let count_at = packet.len();
-        if short {
+        packet.u8(0);
+        if !short {
             packet.u8(0);
-            let entries = self.stack.put(packet, new, id, &mut self.missed);
-            packet.patch(count_at, [entries as u8]);
-        } else {
-            packet.u16(0);
-            let (entries, cut) = match left_out {
-                None => (self.stack.put(packet, new, id, &mut self.missed), None),
-                Some(base) => self.stack.put_both_ends(packet, new, base, id, &mut self.missed),
-            };
-            packet.patch(count_at, entries.to_le_bytes());
-            return Ok(cut);
         }
-        Ok(None)
+        let (entries, cut) = match left_out {
+            _ if found => (self.stack.put_found(packet, new.len(), id), None),
+            Some(base) if !short => {
+                self.stack.put_both_ends(packet, new, base, id, &mut self.missed)
+            }
+            _ => (self.stack.put(packet, new, id, &mut self.missed), None),
+        };
+        let [low, high] = entries.to_le_bytes();
+        packet.patch(count_at, [low]);
+        if !short {
+            packet.patch(count_at + 1, [high]);
+        }
+        Ok(cut)
     }
 
     /// Writes an event's first bytes, in a new packet if this one may not take

@@ -5,6 +5,7 @@
 //! allocates nothing: packets, caches and names live in fixed room.
 
 mod domain;
+mod found;
 mod names;
 mod stack;
 
@@ -229,8 +230,8 @@ impl<W: Write> Encoder<W> {
             }
             Frames::Suffix { common_prefix, new } => (common_prefix, new),
         };
-        let new_frames = NewFrames { prefix, new, left_out: None };
-        let (place, _) = self.put_alloc(domain, time, block, &new_frames, locate)?;
+        let new_frames = NewFrames { prefix, new, left_out: None, found: false };
+        let (place, _) = self.put_alloc(domain, time, block, new_frames, locate)?;
         let domain = self.domains.get_mut(place).ok_or(WriteError::Domain(domain))?;
         domain.last.truncate(prefix as usize);
         match frames {
@@ -258,8 +259,9 @@ impl<W: Write> Encoder<W> {
     ) -> Result<(u64, Option<LeftOut>), WriteError> {
         // The largest code that might be written.
         check_codes(&[left_out, left_out.saturating_add(new.len() as u64)])?;
-        let frames = NewFrames { prefix: common_prefix, new, left_out: Some(left_out) };
-        let (place, cut) = self.put_alloc(domain, time, block, &frames, locate)?;
+        let frames =
+            NewFrames { prefix: common_prefix, new, left_out: Some(left_out), found: false };
+        let (place, cut) = self.put_alloc(domain, time, block, frames, locate)?;
         let domain = self.domains.get_mut(place).ok_or(WriteError::Domain(domain))?;
         domain.last.clear();
         Ok((domain.ids.next - 1, cut))
@@ -272,13 +274,17 @@ impl<W: Write> Encoder<W> {
         domain: u16,
         time: u64,
         block: Block,
-        frames: &NewFrames<'_>,
+        mut frames: NewFrames<'_>,
         locate: &mut impl Locate,
     ) -> Result<(usize, Option<LeftOut>), WriteError> {
         let (found, last_time) = self.find(domain)?;
         check_block(&block)?;
         check_time(time, last_time)?;
-        check_codes(frames.new)?;
+        let known = found.and_then(|place| self.domains.get_mut(place));
+        frames.found = known.is_some_and(|domain| domain.stack.find_all(frames.new));
+        if !frames.found {
+            check_codes(frames.new)?;
+        }
         if frames.prefix > u64::from(u32::MAX) {
             return Err(WriteError::CommonPrefix(frames.prefix));
         }
@@ -292,7 +298,7 @@ impl<W: Write> Encoder<W> {
         let place = self.enter(found, domain, time);
         let Encoder { shared, domains, .. } = self;
         let domain = domains.get_mut(place).ok_or(WriteError::Domain(domain))?;
-        let cut = domain.alloc(shared, time, &block, frames, locate)?;
+        let cut = domain.alloc(shared, time, &block, &frames, locate)?;
         Ok((place, cut))
     }
 

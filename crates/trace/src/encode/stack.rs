@@ -2,9 +2,11 @@
 //!
 //! A code goes into the older of its two slots when it is in neither. After a
 //! hit the predictions are followed for as long as they are right, which costs
-//! nothing in the file but their number.
+//! nothing in the file but their number. Here this is done step by step, as the
+//! format describes it; most backtraces go the shorter way of [`super::found`].
 
 use crate::cache::{Cache, Slot, homes, index, per_slot};
+use crate::encode::found::MAX_FOUND;
 use crate::event::Code;
 use crate::header::CacheCheck;
 use crate::rules::{MAX_ENTRY, MAX_EVENT_BODY, MAX_PREDICTED, SLOTS};
@@ -12,10 +14,12 @@ use crate::wire::Packet;
 
 /// The cache with what only a writer needs.
 pub(crate) struct Stack {
-    cache: Cache,
+    pub(super) cache: Cache,
     /// Id of the allocation that last named the slot.
-    dates: Box<[u64; SLOTS]>,
+    pub(super) dates: Box<[u64; SLOTS]>,
     next_check: Slot,
+    /// Where [`Stack::find_all`] found the codes of one allocation.
+    pub(super) found: Box<[Slot; MAX_FOUND]>,
 }
 
 /// The slot of the first cache check, and the step to each next one.
@@ -41,7 +45,12 @@ pub struct LeftOut {
 
 impl Stack {
     pub(crate) fn new() -> Self {
-        Stack { cache: Cache::new(), dates: per_slot(), next_check: FIRST_CHECK }
+        Stack {
+            cache: Cache::new(),
+            dates: per_slot(),
+            next_check: FIRST_CHECK,
+            found: Box::new([0; MAX_FOUND]),
+        }
     }
 
     /// The cache check for the next packet.

@@ -1,0 +1,137 @@
+//! From entries to frames, in two steps that run side by side.
+//!
+//! What an entry stands for is known only slot by slot: which slot comes next is
+//! what the last one predicts, a load from memory that must end before the next
+//! can begin. Where an entry ends is known only byte by byte, and how many
+//! entries and predictions there are is as good as random, so that the processor
+//! guesses wrongly once in each backtrace. Either alone takes most of its time
+//! waiting. So the packet's loop turns entries into *steps*, one for each frame,
+//! and the chain follows them somewhat later, a fixed number at a time and
+//! without a branch: while the loop waits for one, the chain gets on with the
+//! other.
+
+use std::hint::select_unpredictable;
+
+use crate::cache::{Cache, Slot, index};
+use crate::decode::frames::NewFrames;
+use crate::event::Code;
+use crate::rules::SLOTS;
+
+/// One frame's step, the marks in the low two bits and the slot above. 0 goes
+/// where the last slot predicts.
+pub(crate) type Step = u16;
+
+/// Marks a step to a slot that an entry names.
+pub(crate) const NAMED: Step = 1;
+
+/// Marks a backtrace's first step, which an entry names too.
+pub(crate) const FIRST: Step = NAMED | START;
+const START: Step = 2;
+
+/// So many steps are followed for each allocation: about as many as there are.
+const BLOCK: usize = 8;
+
+/// When so many are left, twice as many are followed.
+const MANY: usize = 64;
+
+/// How far a packet's steps are followed. It is small and handed to and fro, so
+/// that it stays in registers.
+#[derive(Clone, Copy)]
+pub(crate) struct Chain {
+    /// The last frame's slot.
+    slot: usize,
+    /// How many frames are there.
+    done: usize,
+    /// The least code of all frames: 0 if one comes from an empty slot.
+    least: Code,
+}
+
+impl Chain {
+    pub(crate) fn new() -> Self {
+        Chain { slot: 0, done: 0, least: Code::MAX }
+    }
+
+    /// Whether some frame so far comes from a slot that was never filled.
+    pub(crate) fn met_empty_slot(self) -> bool {
+        self.least == 0
+    }
+
+    /// Follows some of the first `count` steps, if they are enough.
+    #[inline(always)]
+    pub(crate) fn advance(mut self, cache: &mut Cache, new: &mut NewFrames, count: usize) -> Self {
+        let left = count - self.done;
+        if left >= BLOCK {
+            self = self.block(cache, new);
+            if left >= MANY {
+                self = self.block(cache, new);
+            }
+        }
+        self
+    }
+
+    #[inline(always)]
+    fn block(mut self, cache: &mut Cache, new: &mut NewFrames) -> Self {
+        let (steps, frames) = new.from(self.done);
+        if let Some(steps) = steps.first_chunk::<BLOCK>()
+            && let Some(frames) = frames.first_chunk_mut::<BLOCK>()
+        {
+            self = self.follow(cache, steps, frames);
+            self.done += BLOCK;
+        }
+        self
+    }
+
+    /// Follows what is left of the first `count` steps.
+    #[inline(never)]
+    pub(crate) fn finish(mut self, cache: &mut Cache, new: &mut NewFrames, count: usize) -> Self {
+        let left = count.saturating_sub(self.done);
+        let (steps, frames) = new.from(self.done);
+        if let Some(steps) = steps.get(..left) {
+            self = self.follow(cache, steps, frames);
+            self.done += left;
+        }
+        self
+    }
+
+    /// A miss behind the first `count` steps: what depends on the cache as it
+    /// was before has to come first.
+    #[inline(never)]
+    pub(crate) fn miss(
+        self,
+        cache: &mut Cache,
+        new: &mut NewFrames,
+        count: usize,
+        step: Step,
+        code: Code,
+    ) -> Self {
+        let mut chain = self.finish(cache, new, count);
+        let slot = step >> 2;
+        let before = if step & START != 0 { 0 } else { chain.slot };
+        cache.predictions[before % SLOTS] = slot;
+        chain.slot = index(slot);
+        cache.codes[chain.slot] = code;
+        if let [frame, ..] = new.from(count).1 {
+            *frame = code;
+        }
+        chain.done = count + 1;
+        chain
+    }
+
+    /// Each step sets the prediction of the slot before, where it goes by that
+    /// prediction to what it was.
+    #[inline(always)]
+    fn follow(mut self, cache: &mut Cache, steps: &[Step], frames: &mut [Code]) -> Self {
+        let (codes, predictions) = (&*cache.codes, &mut *cache.predictions);
+        for (&step, frame) in steps.iter().zip(frames) {
+            let foretold = index(predictions[self.slot % SLOTS]);
+            let next = select_unpredictable(step & NAMED != 0, index(step >> 2), foretold);
+            let before = select_unpredictable(step & START != 0, 0, self.slot);
+            predictions[before % SLOTS] = next as Slot;
+            let code = codes[next];
+            self.least = self.least.min(code);
+            self.slot = next;
+            *frame = code;
+        }
+        self
+    }
+}
