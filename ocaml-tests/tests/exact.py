@@ -33,7 +33,8 @@ def signals(bench, program):
 
 @scenario
 def overflow_words(bench):
-    """Not on the debug runtime, whose checks need more stack than OCaml keeps for C: it crashes untraced too."""
+    """Not on the debug runtime, whose checks need more stack than OCaml keeps for C: that of 4.12.0 died of a
+    small stack untraced, too."""
     under = ["bash", "-c", 'ulimit -s 256; exec "$@"', "-"]
     for pad in range(3):
         result = bench.trace("overflow", under=under, env={"PAD": "x" * (pad * 101)})
