@@ -92,11 +92,25 @@ static rt_value request(rt_mutator *m, size_t worker, size_t number) {
   RT_RETURN(m, answer);
 }
 
-static size_t requests;
+static size_t requests, workers, begun;
+static pthread_mutex_t begin_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t all_begun = PTHREAD_COND_INITIALIZER;
+
+/* C code: on a busy machine the first worker would be through before the last one begins. */
+static bool wait_for_all(rt_mutator *m) {
+  rt_blocking_enter(m);
+  pthread_mutex_lock(&begin_lock);
+  if (++begun == workers) pthread_cond_broadcast(&all_begun);
+  while (begun < workers) pthread_cond_wait(&all_begun, &begin_lock);
+  pthread_mutex_unlock(&begin_lock);
+  rt_blocking_leave(m);
+  return true;
+}
 
 static rt_value worker_main(rt_mutator *m, rt_value worker) {
   RT_FRAME(m, 1);
   uint64_t sum = 0;
+  RT_CALL_C(m, wait_for_all(m));
   for (size_t i = 0; i < requests; i++) {
     rt_value answer = RT_CALL(m, request(m, (size_t)rt_to_int(worker), i));
     sum = sum * 31 + (uint64_t)rt_to_int(answer);
@@ -107,7 +121,7 @@ static rt_value worker_main(rt_mutator *m, rt_value worker) {
 static uint64_t run(rt_mutator *m, size_t size) {
   RT_FRAME(m, 1);
   const char *option = rt_option("--threads");
-  size_t workers = option == NULL ? 4 : strtoull(option, NULL, 10);
+  workers = option == NULL ? 4 : strtoull(option, NULL, 10);
   requests = size;
   rt_root(&tables);
   tables = RT_ALLOC_N(m, TAG_TABLE, workers);
