@@ -16,6 +16,7 @@ mod help;
 mod info;
 mod labels;
 mod program;
+mod progress;
 mod recode;
 mod report;
 mod thin;
