@@ -7,6 +7,8 @@
 use std::ffi::CStr;
 use std::sync::OnceLock;
 
+use super::symbols::thread_pointer;
+
 struct Table {
     names: &'static [&'static CStr],
     addresses: &'static [usize],
@@ -36,15 +38,4 @@ pub(super) fn lookup(name: &CStr) -> Option<usize> {
     }
     let index = table.names.iter().position(|known| *known == name)?;
     table.addresses.get(index).copied().filter(|&address| address != 0)
-}
-
-/// Where the calling thread's variables are counted from (System V ABI,
-/// *Thread-local storage*: the first word there holds its own address).
-fn thread_pointer() -> usize {
-    let pointer: usize;
-    // SAFETY: reads the first word of the thread's control block.
-    unsafe {
-        std::arch::asm!("mov {}, fs:0", out(reg) pointer, options(nostack, readonly, preserves_flags));
-    }
-    pointer
 }

@@ -12,6 +12,7 @@ use std::os::unix::fs::FileExt;
 use std::ptr;
 
 use super::Refusal;
+use super::symbols::Symbol;
 
 /// What is to be replaced by what.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +23,20 @@ pub(super) struct Replacement {
     pub(super) size: usize,
     /// Ours.
     pub(super) with: usize,
+}
+
+impl Replacement {
+    /// The runtime's functions of these names by ours, in the same order.
+    pub(super) fn each<const N: usize>(
+        names: [&'static CStr; N],
+        functions: [Symbol; N],
+        ours: [*const (); N],
+    ) -> [Replacement; N] {
+        std::array::from_fn(|index| {
+            let Symbol { address, size } = functions[index];
+            Replacement { name: names[index], address, size, with: ours[index] as usize }
+        })
+    }
 }
 
 /// `endbr64`: stays in front of the jump.

@@ -4,6 +4,7 @@
 //! in the program's symbol table tells one that can take a jump from one that
 //! cannot.
 
+use std::arch::asm;
 use std::ffi::{CStr, c_void};
 
 use super::sizes::File;
@@ -110,6 +111,16 @@ pub(super) unsafe fn lookup_in(library: *mut c_void, name: &CStr) -> Option<usiz
     // SAFETY: the caller's promise, and a C string.
     let address = unsafe { libc::dlsym(library, name.as_ptr()) } as usize;
     (address != 0).then_some(address)
+}
+
+/// Where the calling thread's variables are counted from.
+#[inline]
+pub(super) fn thread_pointer() -> usize {
+    let pointer: usize;
+    // SAFETY: the first word at the thread pointer is its own address (System V
+    // ABI, *Thread-local storage*).
+    unsafe { asm!("mov {}, fs:0", out(reg) pointer, options(nostack, readonly, preserves_flags)) };
+    pointer
 }
 
 #[cfg(test)]

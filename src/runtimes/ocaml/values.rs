@@ -1,6 +1,6 @@
-//! How the runtime represents values, in every version.
+//! How the runtime represents values and exceptions, in every version.
 
-use std::ffi::c_int;
+use std::ffi::{CStr, c_char, c_int};
 
 use crate::sampling::{PartSizes, WORD};
 
@@ -42,6 +42,19 @@ pub(super) unsafe fn part_sizes(wosize: usize, count: c_int, lengths: *const u8)
 pub(super) unsafe fn header(block: usize) -> usize {
     // SAFETY: the caller's promise.
     unsafe { ((block - WORD) as *const usize).read() }
+}
+
+/// Raises `Failure`: jumps over the frames of its callers up to the runtime's.
+///
+/// # Safety
+/// `failwith` is the address of `void caml_failwith (char const *)`
+/// (`runtime/fail_nat.c`), which does not return; the callers own nothing.
+pub(super) unsafe fn raise_failure(failwith: usize, message: &'static CStr) -> usize {
+    type Failwith = extern "C-unwind" fn(*const c_char);
+    // SAFETY: the caller's promise.
+    let failwith = unsafe { std::mem::transmute::<usize, Failwith>(failwith) };
+    failwith(message.as_ptr());
+    UNIT
 }
 
 #[cfg(test)]

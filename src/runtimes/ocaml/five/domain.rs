@@ -13,8 +13,9 @@ use super::layout::{
     END, INTERRUPT, LIMIT, POINTER, PROFILER, SAMPLE_TRIGGER, START, TRIGGER, YOUNG_WORDS,
     set_word, word,
 };
-use super::symbols::{Runtime, thread_pointer};
+use super::symbols::Runtime;
 use super::walkers;
+use crate::runtimes::ocaml::symbols::thread_pointer;
 use crate::sampling::{Countdown, WORD};
 use crate::tracer::{self, Mutator, Session, say};
 

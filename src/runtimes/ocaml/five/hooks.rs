@@ -22,7 +22,7 @@ use super::layout::{
 use super::symbols::{FUNCTIONS, Runtime};
 use crate::blocks::Fate;
 use crate::runtimes::ocaml::patch::Replacement;
-use crate::runtimes::ocaml::values::{UNIT, header, part_sizes};
+use crate::runtimes::ocaml::values::{UNIT, header, part_sizes, raise_failure};
 use crate::stack::native::Registers;
 use crate::tracer::Followed;
 
@@ -48,12 +48,7 @@ pub(super) fn replacements(runtime: &Runtime) -> [Replacement; FUNCTIONS.len()] 
         refuse_discard as *const (),
         minor_collection_is_over as *const (),
     ];
-    std::array::from_fn(|index| Replacement {
-        name: FUNCTIONS[index],
-        address: runtime.functions[index].address,
-        size: runtime.functions[index].size,
-        with: ours[index] as usize,
-    })
+    Replacement::each(FUNCTIONS, runtime.functions, ours)
 }
 
 // --- Allocations ---
@@ -323,13 +318,8 @@ extern "C" fn refuse_discard() -> usize {
     fail(c"Gc.Memprof.discard: profile not stopped.")
 }
 
-/// Raises `Failure`: jumps over the caller's frame.
 fn fail(message: &'static CStr) -> usize {
     let Some(runtime) = runtime() else { return UNIT };
-    // SAFETY: `void caml_failwith (char const *)`, `runtime/fail_nat.c`, which
-    // does not return.
-    let failwith: extern "C-unwind" fn(*const libc::c_char) =
-        unsafe { std::mem::transmute(runtime.failwith) };
-    failwith(message.as_ptr());
-    UNIT
+    // SAFETY: the runtime's function, and the hooks that call this own nothing.
+    unsafe { raise_failure(runtime.failwith, message) }
 }

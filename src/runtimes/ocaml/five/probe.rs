@@ -11,8 +11,9 @@ use super::layout::{
     ACTION_PENDING, CURRENT_STACK, FINAL_INFO, FINAL_OLD_YOUNG, INTERRUPT, LIMIT, POINTER,
     PROFILER, SAMPLE_TRIGGER, START, STATE_WORDS,
 };
-use super::symbols::{Runtime, thread_pointer};
+use super::symbols::Runtime;
 use crate::runtimes::ocaml::Refusal;
+use crate::runtimes::ocaml::symbols::thread_pointer;
 
 /// Room for the state and what may follow it in a runtime we do not know.
 const LENT_WORDS: usize = STATE_WORDS + 128;

@@ -1,9 +1,8 @@
 //! What is used of the runtime of OCaml 5.
 
-use std::arch::asm;
 use std::ffi::CStr;
 
-use crate::runtimes::ocaml::symbols::{Symbol, functions, lookup, needed};
+use crate::runtimes::ocaml::symbols::{Symbol, functions, lookup, needed, thread_pointer};
 use crate::runtimes::ocaml::{Refusal, late};
 
 /// All that is used of a runtime.
@@ -75,14 +74,4 @@ pub(super) fn find() -> Result<Runtime, Refusal> {
         c_call,
         alloc1: lookup(c"caml_alloc1"),
     })
-}
-
-/// Where this thread's variables are.
-#[inline]
-pub(super) fn thread_pointer() -> usize {
-    let pointer: usize;
-    // SAFETY: the first word at the thread pointer is its own address (System V
-    // ABI for amd64).
-    unsafe { asm!("mov {}, fs:0", out(reg) pointer, options(nostack, readonly, preserves_flags)) };
-    pointer
 }

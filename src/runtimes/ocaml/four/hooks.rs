@@ -18,7 +18,7 @@ use super::layout::is_white;
 use super::symbols::{FUNCTIONS, Runtime};
 use crate::blocks::Fate;
 use crate::runtimes::ocaml::patch::Replacement;
-use crate::runtimes::ocaml::values::{UNIT, header, part_sizes, words};
+use crate::runtimes::ocaml::values::{UNIT, header, part_sizes, raise_failure, words};
 use crate::sampling::WORD;
 use crate::stack::native::Registers;
 use crate::tracer::Followed;
@@ -45,12 +45,7 @@ pub(super) fn replacements(runtime: &Runtime) -> [Replacement; FUNCTIONS.len()] 
         refuse_start as *const (),
         refuse_stop as *const (),
     ];
-    std::array::from_fn(|index| Replacement {
-        name: FUNCTIONS[index],
-        address: runtime.functions[index].address,
-        size: runtime.functions[index].size,
-        with: ours[index] as usize,
-    })
+    Replacement::each(FUNCTIONS, runtime.functions, ours)
 }
 
 // --- Allocations ---
@@ -274,13 +269,7 @@ extern "C" fn refuse_stop() -> usize {
     fail(c"Gc.Memprof.stop: not started.")
 }
 
-/// Raises `Failure`: jumps over the caller's frame.
 fn fail(message: &'static CStr) -> usize {
-    let failwith = FAILWITH.load(Ordering::Relaxed);
-    // SAFETY: `void caml_failwith (char const *)`, `runtime/fail_nat.c`, which
-    // does not return.
-    let failwith: extern "C-unwind" fn(*const libc::c_char) =
-        unsafe { std::mem::transmute(failwith) };
-    failwith(message.as_ptr());
-    UNIT
+    // SAFETY: the runtime's function, and the hooks that call this own nothing.
+    unsafe { raise_failure(FAILWITH.load(Ordering::Relaxed), message) }
 }
