@@ -25,7 +25,7 @@ INCLUDES := -I +unix -I +threads -I +dynlink
 SOURCES := $(wildcard programs/* programs5/*)
 
 OLD := young major marshalled bigarrays threads signals exceptions weak callbacks stacks endings storm
-NEW := many lives own_profile forks overflow busy everything
+NEW := many lives reuse own_profile forks overflow busy everything
 PLAIN := $(OLD) $(NEW)
 NATIVE := $(addprefix $(OUT)/,$(PLAIN) host)
 DEBUG := $(addsuffix .debug,$(NATIVE))
@@ -45,6 +45,7 @@ WORKS := team.ml trees.ml comings.ml fibers.ml threads_within.ml resizing.ml com
 OF_many := callbacks_stubs.c $(WORKS)
 OF_stacks := callbacks_stubs.c
 OF_lives := team.ml
+OF_reuse := team.ml reuse_stubs.c
 OF_busy := team.ml
 OF_everything := team.ml
 OF_forks := team.ml trees.ml
