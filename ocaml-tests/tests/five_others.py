@@ -3,12 +3,8 @@
 import re
 import subprocess
 
+import compiling
 from bench import HERE, expect, family, scenario
-from others import MODULE
-from scenarios import SCENARIOS
-
-# Those of `others` are for the distribution's OCaml.
-SCENARIOS[:] = [(name, function) for name, function in SCENARIOS if not name.startswith("others.")]
 
 
 def stripped(bench, program):
@@ -18,24 +14,12 @@ def stripped(bench, program):
 
 @family({"rate_1e-5": (1e-5,), "rate_1e-3": (1e-3,), "rate_1": (1,)})
 def ocamlopt_opt(bench, rate):
-    compiler = stripped(bench, "ocamlopt.opt")
-    (bench.directory / "large.ml").write_text(MODULE)
-    arguments = ["-c", "-g", "large.ml"]
-    bench.run(compiler, *arguments)
-    before = (bench.directory / "large.o").read_bytes(), (bench.directory / "large.cmx").read_bytes()
-    bench.same(compiler, *arguments, rate=rate)
-    after = (bench.directory / "large.o").read_bytes(), (bench.directory / "large.cmx").read_bytes()
-    expect(before == after, "it compiled something else when traced")
-    if rate != 1:
-        bench.babeltrace()
-    if rate == 1e-3:
-        expect(any("Optmain" in frame for frame in bench.frames()), "no frames of the compiler")
+    compiling.the_same(bench, stripped(bench, "ocamlopt.opt"), rate)
 
 
 @scenario
 def ocamlopt_opt_with_an_error(bench):
-    (bench.directory / "wrong.ml").write_text("let x : int = \"text\"\n")
-    bench.same(stripped(bench, "ocamlopt.opt"), "-c", "wrong.ml", code=2, rate=1e-2)
+    compiling.an_error(bench, stripped(bench, "ocamlopt.opt"))
 
 
 @scenario

@@ -1,11 +1,10 @@
 //! Ends of a program that run no exit handlers: `_exit`, and `execve`, by which
 //! it goes on as another.
 //!
-//! Both are replaced in the C library while a trace is taken, as everything else
-//! that is not asked for ends here, and what waits for the writer would be lost.
-//! A program may call them wherever it is, in a signal handler or in a child that
-//! shares its memory. So they take no lock and no memory, wait for a bounded time,
-//! and do what the originals do by system calls.
+//! Both are replaced in the C library while a trace is taken: what waits for the
+//! writer would be lost. A program may call them wherever it is, in a signal
+//! handler or in a child that shares its memory. So they take no lock and no
+//! memory, wait for a bounded time, and do what the originals do by system calls.
 
 use std::ffi::{CString, c_char, c_int, c_long};
 use std::os::unix::ffi::OsStrExt;
@@ -13,10 +12,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use super::patch::{Jumps, Replacement};
-use super::sizes::File;
-use super::symbols::{self, Symbol};
-use super::unwinding;
+use super::patch::replace_in_c_library;
 use crate::tracer;
 
 /// Long enough for what the buffers hold, and for a disk that is busy; short
@@ -30,28 +26,13 @@ static REPORT: OnceLock<(CString, Vec<u8>)> = OnceLock::new();
 /// cannot be, up to a tenth of a second is lost, and no more.
 pub(super) fn follow(report: Option<&Path>) {
     let functions = [(c"_exit", exit as *const ()), (c"execve", execve as *const ())];
-    let replacements: Vec<Replacement> = functions
-        .into_iter()
-        .filter_map(|(name, with)| {
-            let address = symbols::in_c_library(name)?;
-            let mut symbol = [Symbol { address, size: 0 }];
-            match File::of(address) {
-                Some(file) => file.measure(&mut symbol),
-                None => unwinding::measure(&mut symbol),
-            }
-            let [Symbol { size, .. }] = symbol;
-            (size > 0).then_some(Replacement { name, address, size, with: with as usize })
-        })
-        .collect();
     if let Some(report) = report.and_then(|path| CString::new(path.as_os_str().as_bytes()).ok()) {
         let line = format!("flushed {}\n", std::process::id()).into_bytes();
         let _ = REPORT.set((report, line));
     }
     // One after the other: each is of use alone.
-    for replacement in replacements {
-        if let Ok(mut jumps) = Jumps::prepare(&[replacement]) {
-            let _ = jumps.write();
-        }
+    for (name, ours) in functions {
+        replace_in_c_library(name, ours);
     }
 }
 

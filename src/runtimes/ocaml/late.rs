@@ -14,9 +14,9 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::patch::{Jumps, Replacement};
+use super::patch::replace_in_c_library;
 use super::sizes::File;
-use super::symbols::{Symbol, in_c_library, lookup_in};
+use super::symbols::lookup_in;
 
 /// The library that holds the runtime.
 pub(super) struct Library {
@@ -67,17 +67,8 @@ impl Library {
 
 /// Attaches to the first runtime that starts. Before `main`.
 pub(super) fn wait() {
-    let name = c"secure_getenv";
-    let Some(address) = in_c_library(name) else { return };
-    let mut function = [Symbol { address, size: 0 }];
-    let Some(file) = File::of(address) else { return };
-    file.measure(&mut function);
-    let [Symbol { address, size }] = function;
-    let with = asks as *const () as usize;
     // If that cannot be, such a program is not traced.
-    if let Ok(mut jumps) = Jumps::prepare(&[Replacement { name, address, size, with }]) {
-        let _ = jumps.write();
-    }
+    replace_in_c_library(c"secure_getenv", asks as *const ());
 }
 
 /// `char *secure_getenv(const char *)`, and who asks.

@@ -12,7 +12,7 @@ use std::os::unix::fs::FileExt;
 use std::ptr;
 
 use super::Refusal;
-use super::symbols::Symbol;
+use super::symbols::{Symbol, c_function};
 
 /// What is to be replaced by what.
 #[derive(Clone, Copy, Debug)]
@@ -50,6 +50,15 @@ const FAR: usize = 12;
 const RELAY: usize = 16;
 
 const PAGE: usize = 4096;
+
+/// Replaces one function of the C library, if that can be.
+pub(super) fn replace_in_c_library(name: &'static CStr, ours: *const ()) {
+    let Some(Symbol { address, size }) = c_function(name) else { return };
+    let replacement = Replacement { name, address, size, with: ours as usize };
+    if let Ok(mut jumps) = Jumps::prepare(&[replacement]) {
+        let _ = jumps.write();
+    }
+}
 
 /// Bytes to write somewhere in the text.
 struct Write {

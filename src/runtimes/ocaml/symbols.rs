@@ -61,10 +61,7 @@ pub(super) fn functions<const N: usize>(
     }
     let mut all: Vec<Symbol> = found.to_vec();
     all.extend(also.map(|address| Symbol { address, size: 0 }));
-    match found.first().and_then(|first| File::of(first.address)) {
-        Some(file) => file.measure(&mut all),
-        None => unwinding::measure(&mut all),
-    }
+    measure(&mut all);
     let also = also.and_then(|_| all.pop());
     if let Some((_, name)) = all.iter().zip(names).find(|(symbol, _)| symbol.size == 0) {
         return Err(Refusal::Symbol(name));
@@ -92,18 +89,31 @@ pub(super) fn lookup(name: &CStr) -> Option<usize> {
     unsafe { lookup_in(libc::RTLD_DEFAULT, name) }
 }
 
-/// The address of a function of the C library, and not of what the program may
-/// have in its place.
-pub(super) fn in_c_library(name: &CStr) -> Option<usize> {
-    if linked::is_provided() {
-        return linked::lookup(name);
-    }
-    // SAFETY: a C string; the search takes no handle, and begins behind this
-    // library.
-    unsafe { lookup_in(libc::RTLD_NEXT, name) }
+/// A function of the C library, and not what the program may have in its place;
+/// `None` if its size is not known.
+pub(super) fn c_function(name: &CStr) -> Option<Symbol> {
+    let address = if linked::is_provided() {
+        linked::lookup(name)
+    } else {
+        // SAFETY: a C string; the search takes no handle, and begins behind this
+        // library.
+        unsafe { lookup_in(libc::RTLD_NEXT, name) }
+    };
+    let mut symbol = [Symbol { address: address?, size: 0 }];
+    measure(&mut symbol);
+    let [symbol] = symbol;
+    (symbol.size > 0).then_some(symbol)
 }
 
-/// The same of a library that was loaded by hand.
+/// Fills in the sizes of functions of one file; 0 if they are not known.
+fn measure(symbols: &mut [Symbol]) {
+    match symbols.first().and_then(|first| File::of(first.address)) {
+        Some(file) => file.measure(symbols),
+        None => unwinding::measure(symbols),
+    }
+}
+
+/// The address of what a library exports that was loaded by hand.
 ///
 /// # Safety
 /// `library` is a handle from `dlopen`.

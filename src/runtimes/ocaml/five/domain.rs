@@ -14,7 +14,7 @@ use super::layout::{
     set_word, word,
 };
 use super::symbols::Runtime;
-use super::walkers;
+use super::walkers::Walk;
 use crate::runtimes::ocaml::symbols::thread_pointer;
 use crate::sampling::{Countdown, WORD};
 use crate::tracer::{self, Mutator, Session, say};
@@ -47,6 +47,7 @@ pub(super) struct Domain {
 /// What every domain needs.
 struct Facts {
     runtime: Runtime,
+    walk: Walk,
     session: Arc<Session>,
 }
 
@@ -54,7 +55,8 @@ static FACTS: OnceLock<Facts> = OnceLock::new();
 
 /// Makes everything ready for the first domain. Before `main`.
 pub(super) fn start(runtime: Runtime, session: &Arc<Session>) {
-    let _ = FACTS.set(Facts { runtime, session: Arc::clone(session) });
+    let walk = Walk::choose(&runtime);
+    let _ = FACTS.set(Facts { runtime, walk, session: Arc::clone(session) });
 }
 
 /// The runtime we are attached to.
@@ -113,7 +115,7 @@ pub(super) fn create(state: usize) -> *mut Domain {
         return place;
     }
     let mut mutator = FACTS.get().and_then(|facts| {
-        let way = walkers::way(&facts.runtime, state);
+        let way = facts.walk.way(state);
         facts.session.current().mutator(way).ok()
     });
     let left = mutator.as_mut().map_or(Countdown::NEVER, Mutator::countdown);
@@ -269,9 +271,7 @@ impl Domain {
 
     /// Takes over what ended domains have left. All domains stand still.
     pub(super) fn adopt_orphans(&mut self) {
-        if let Some(mutator) = &mut self.mutator
-            && mutator.session().has_orphans()
-            && !self.is_terminating()
+        if !self.is_terminating()
             && let Some(mutator) = &mut self.mutator
         {
             mutator.adopt_orphans();

@@ -18,18 +18,37 @@ use crate::runtimes::ocaml::symbols;
 use crate::sampling::WORD;
 use crate::tracer::{Place, Way};
 
-/// The way for the domain with this state.
-pub(super) fn way(runtime: &Runtime, state: usize) -> Way {
-    let asked = std::env::var_os("HEAPTAP_UNWINDER").is_some_and(|value| value == "runtime");
-    if asked && let Some(unwinder) = Unwinder::find(runtime.is_native) {
-        return Way::Own(Box::new(move |room| unwinder.walk(room)));
+/// How all domains' stacks are walked.
+#[derive(Clone, Copy)]
+pub(super) enum Walk {
+    Tables,
+    Bytecode(Code),
+    Runtime(Unwinder),
+    /// There is no way: backtraces are empty.
+    None,
+}
+
+impl Walk {
+    /// Chosen before `main`: later, others may change the environment.
+    pub(super) fn choose(runtime: &Runtime) -> Walk {
+        let asked = std::env::var_os("HEAPTAP_UNWINDER").is_some_and(|value| value == "runtime");
+        if asked && let Some(unwinder) = Unwinder::find(runtime.is_native) {
+            return Walk::Runtime(unwinder);
+        }
+        if runtime.is_native {
+            return Walk::Tables;
+        }
+        Code::find().map_or(Walk::None, Walk::Bytecode)
     }
-    if runtime.is_native {
-        return Way::Tables(Box::new(move || innermost(state)));
-    }
-    match Code::find() {
-        Some(code) => Way::Own(Box::new(move |room| bytecode(code, state, room))),
-        None => Way::None,
+
+    /// The way for the domain with this state.
+    pub(super) fn way(self, state: usize) -> Way {
+        match self {
+            Walk::Tables => Way::Tables(Box::new(move || innermost(state))),
+            Walk::Bytecode(code) => Way::Own(Box::new(move |room| bytecode(code, state, room))),
+            Walk::Runtime(unwinder) => Way::Own(Box::new(move |room| unwinder.walk(room))),
+            Walk::None => Way::None,
+        }
     }
 }
 
@@ -59,7 +78,8 @@ type Free = extern "C" fn(*mut c_void);
 
 /// The runtime's own unwinder (`caml_get_callstack`, `runtime/backtrace_nat.c`
 /// and `runtime/backtrace_byt.c`).
-struct Unwinder {
+#[derive(Clone, Copy)]
+pub(super) struct Unwinder {
     get: GetCallstack,
     free: Free,
     /// Of bytecode, whose frames are its addresses.
@@ -82,7 +102,7 @@ impl Unwinder {
     }
 
     /// Walks the stack of the running domain.
-    fn walk(&self, room: &mut [u64]) -> usize {
+    fn walk(self, room: &mut [u64]) -> usize {
         let (mut slots, mut size) = (ptr::null_mut(), 0);
         let depth = (self.get)(isize::MAX as usize, &raw mut slots, &raw mut size, -1);
         for (index, place) in room.iter_mut().enumerate().take(depth) {
