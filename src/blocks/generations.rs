@@ -1,6 +1,7 @@
 //! The blocks that one mutator's collections decide about.
 
-use crate::queue::BlockId;
+use crate::blocks::Ends;
+use crate::queue::{BlockId, EndWord};
 use crate::sys::memory::Mapped;
 
 /// What a collection did to a block.
@@ -14,23 +15,9 @@ pub(crate) enum Fate {
     Promoted(usize),
 }
 
-/// What there is to report of a block after its allocation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
-    Promoted,
-    Collected,
-}
-
 #[derive(Clone, Copy)]
 struct Tracked {
     address: usize,
-    id: BlockId,
-}
-
-/// A report for which there was no room in the mutator's event buffer.
-#[derive(Clone, Copy)]
-struct Held {
-    end: End,
     id: BlockId,
 }
 
@@ -42,9 +29,9 @@ pub(crate) struct Generations {
     young: Mapped<Tracked>,
     /// Has room for all of `young` as well.
     major: Mapped<Tracked>,
-    /// In the order in which they happened. Has room for two reports of each
-    /// block: nothing that was once told of is ever forgotten.
-    held: Mapped<Held>,
+    /// Has room for two of each block: nothing that was once told of is ever
+    /// forgotten.
+    pub(crate) ends: Ends,
     /// At least so many more blocks have room, with all that may happen to them.
     room: usize,
 }
@@ -55,7 +42,7 @@ impl Generations {
         Some(Generations {
             young: Mapped::new(AT_A_TIME)?,
             major: Mapped::new(AT_A_TIME)?,
-            held: Mapped::new(AT_A_TIME)?,
+            ends: Ends::new(AT_A_TIME)?,
             room: 0,
         })
     }
@@ -67,7 +54,7 @@ impl Generations {
 
     /// Whether there is nothing to do for anybody.
     pub(crate) fn is_empty(&self) -> bool {
-        self.len() == 0 && self.held.is_empty()
+        self.len() == 0 && self.ends.is_empty()
     }
 
     /// Makes room for so many more blocks and all that may happen to them.
@@ -85,7 +72,7 @@ impl Generations {
         let all = self.len().saturating_add(more);
         let made = self.young.reserve(more)
             && self.major.reserve(self.young.len().saturating_add(more))
-            && self.held.reserve(all.saturating_mul(2));
+            && self.ends.reserve(all.saturating_mul(2));
         if made {
             self.room = more;
         }
@@ -97,7 +84,6 @@ impl Generations {
     fn check(&self) {
         let blocks = self.len();
         assert!(self.major.capacity() >= blocks, "major has no room for all young");
-        assert!(self.held.capacity() >= self.held.len(), "held reports");
         let mut tracked = self.young.iter().chain(self.major.iter());
         assert!(tracked.all(|block| block.address != 0), "a block at no address");
     }
@@ -115,10 +101,6 @@ impl Generations {
     /// Follows a block. Room for it has been reserved.
     pub(crate) fn add_major(&mut self, address: usize, id: BlockId) {
         self.take_room(1);
-        self.push_major(address, id);
-    }
-
-    fn push_major(&mut self, address: usize, id: BlockId) {
         let added = self.major.push(Tracked { address, id });
         debug_assert!(added, "not reserved");
     }
@@ -128,55 +110,51 @@ impl Generations {
         self.room = self.room.saturating_sub(blocks);
     }
 
-    /// Asks for the fate of each young block, and reports.
-    ///
-    /// `report` says whether it could; what it could not is kept.
+    /// Asks for the fate of each young block. What there is to tell goes to the
+    /// ends; `tell` is called when there are many of them, and may take some.
     pub(crate) fn sweep_young(
         &mut self,
         mut fate: impl FnMut(usize) -> Fate,
-        mut report: impl FnMut(End, BlockId) -> bool,
+        mut tell: impl FnMut(&mut Ends),
     ) {
         self.check();
+        let Generations { young, major, ends, .. } = self;
         let mut kept = 0;
-        for at in 0..self.young.len() {
-            let Some(&block) = self.young.get(at) else { break };
+        for at in 0..young.len() {
+            let Some(&block) = young.get(at) else { break };
             match fate(block.address) {
-                Fate::Dead => self.tell(End::Collected, block.id, &mut report),
+                Fate::Dead => ends.add(EndWord::collected(block.id), &mut tell),
                 Fate::Promoted(address) => {
-                    self.push_major(address, block.id);
-                    self.tell(End::Promoted, block.id, &mut report);
+                    let added = major.push(Tracked { address, ..block });
+                    debug_assert!(added, "not reserved");
+                    ends.add(EndWord::promoted(block.id), &mut tell);
                 }
                 Fate::Alive(address) => {
-                    if let Some(place) = self.young.get_mut(kept) {
-                        *place = Tracked { address, ..block };
-                    }
-                    kept += 1;
+                    keep(young, &mut kept, Tracked { address, ..block });
                 }
             }
         }
-        self.young.truncate(kept);
+        young.truncate(kept);
     }
 
     /// The same for major blocks. To be promoted again is to stay.
     pub(crate) fn sweep_major(
         &mut self,
         mut fate: impl FnMut(usize) -> Fate,
-        mut report: impl FnMut(End, BlockId) -> bool,
+        mut tell: impl FnMut(&mut Ends),
     ) {
+        let Generations { major, ends, .. } = self;
         let mut kept = 0;
-        for at in 0..self.major.len() {
-            let Some(&block) = self.major.get(at) else { break };
+        for at in 0..major.len() {
+            let Some(&block) = major.get(at) else { break };
             match fate(block.address) {
-                Fate::Dead => self.tell(End::Collected, block.id, &mut report),
+                Fate::Dead => ends.add(EndWord::collected(block.id), &mut tell),
                 Fate::Alive(address) | Fate::Promoted(address) => {
-                    if let Some(place) = self.major.get_mut(kept) {
-                        *place = Tracked { address, ..block };
-                    }
-                    kept += 1;
+                    keep(major, &mut kept, Tracked { address, ..block });
                 }
             }
         }
-        self.major.truncate(kept);
+        major.truncate(kept);
         self.check();
     }
 
@@ -185,45 +163,14 @@ impl Generations {
         self.major.iter_mut().map(|block| &mut block.address)
     }
 
-    /// Reports, or keeps it. In order: as long as something is held back, all
-    /// that follows is.
-    pub(crate) fn tell(
-        &mut self,
-        end: End,
-        id: BlockId,
-        report: &mut impl FnMut(End, BlockId) -> bool,
-    ) {
-        if self.held.is_empty() && report(end, id) {
-            return;
-        }
-        let held = self.held.push(Held { end, id });
-        debug_assert!(held, "not reserved");
-    }
-
-    /// Whether reports are held back.
-    pub(crate) fn holds_reports(&self) -> bool {
-        !self.held.is_empty()
-    }
-
-    /// Reports what was held back, as far as there is room.
-    pub(crate) fn report_held(&mut self, mut report: impl FnMut(End, BlockId) -> bool) {
-        let told = self.held.iter().take_while(|held| report(held.end, held.id)).count();
-        let left = self.held.len() - told;
-        self.held.copy_within(told.., 0);
-        self.held.truncate(left);
-    }
-
     /// Takes over what another mutator leaves. False: there is no memory, and
     /// the other keeps it all.
     pub(crate) fn adopt(&mut self, other: &mut Generations) -> bool {
-        if !self.reserve(other.len().saturating_add(other.held.len())) {
+        if !self.reserve(other.len().saturating_add(other.ends.len())) {
             return false;
         }
-        self.take_room(other.held.len());
-        for &held in other.held.iter() {
-            let kept = self.held.push(held);
-            debug_assert!(kept, "not reserved");
-        }
+        self.take_room(other.ends.len());
+        self.ends.adopt(&mut other.ends);
         for block in other.young.iter() {
             self.add_young(block.address, block.id);
         }
@@ -238,8 +185,16 @@ impl Generations {
     pub(crate) fn clear(&mut self) {
         self.young.truncate(0);
         self.major.truncate(0);
-        self.held.truncate(0);
+        self.ends.clear();
     }
+}
+
+/// Writes a block behind those that stay.
+fn keep(blocks: &mut [Tracked], kept: &mut usize, block: Tracked) {
+    if let Some(place) = blocks.get_mut(*kept) {
+        *place = block;
+    }
+    *kept += 1;
 }
 
 #[cfg(test)]
@@ -252,6 +207,19 @@ mod tests {
 
     fn id(number: u64) -> BlockId {
         BlockId::new(3, number)
+    }
+
+    fn number(end: EndWord) -> u64 {
+        BlockId::from_bits(end.word() >> 8).number()
+    }
+
+    /// Takes none of the ends.
+    fn nobody(_: &mut Ends) {}
+
+    fn told(blocks: &mut Generations) -> Vec<EndWord> {
+        let told = blocks.ends.to_vec();
+        blocks.ends.clear();
+        told
     }
 
     fn with(young: &[usize], major: &[usize]) -> Generations {
@@ -269,26 +237,22 @@ mod tests {
     #[test]
     fn a_minor_collection_visits_the_young_only() {
         let mut blocks = with(&[1, 2, 3], &[10]);
-        let mut told = Vec::new();
         blocks.sweep_young(
             |address| match address {
                 1 => Fate::Dead,
                 2 => Fate::Promoted(20),
                 _ => Fate::Alive(33),
             },
-            |end, id| {
-                told.push((end, id.number()));
-                true
-            },
+            nobody,
         );
-        assert_eq!(told, [(End::Collected, 1), (End::Promoted, 2)]);
+        assert_eq!(told(&mut blocks), [EndWord::collected(id(1)), EndWord::promoted(id(2))]);
         let mut seen = Vec::new();
         blocks.sweep_major(
             |address| {
                 seen.push(address);
                 Fate::Alive(address)
             },
-            |_, _| true,
+            nobody,
         );
         assert_eq!(seen, [10, 20]);
         assert_eq!(blocks.len(), 3);
@@ -304,7 +268,7 @@ mod tests {
                 seen.push(address);
                 Fate::Dead
             },
-            |_, _| true,
+            nobody,
         );
         assert_eq!(seen, [110, 111]);
     }
@@ -313,16 +277,11 @@ mod tests {
     fn what_an_heir_adopts_goes_on() {
         let mut heir = with(&[1], &[2]);
         let mut other = with(&[3], &[4, 5]);
-        other.sweep_young(|_| Fate::Dead, |_, _| false);
+        other.sweep_young(|_| Fate::Dead, nobody);
         assert!(heir.adopt(&mut other));
         assert_eq!((heir.len(), other.len()), (4, 0));
-        let mut told = Vec::new();
-        heir.report_held(|end, id| {
-            told.push((end, id.number()));
-            true
-        });
-        assert_eq!(told, [(End::Collected, 3)]);
-        assert!(!heir.holds_reports());
+        assert_eq!(told(&mut heir), [EndWord::collected(id(3))]);
+        assert!(heir.ends.is_empty());
     }
 
     /// A collector's doings, one byte each.
@@ -332,22 +291,19 @@ mod tests {
 
     proptest! {
         /// Every block is promoted at most once and collected exactly once in
-        /// the end, in that order, however often there is no room to say so.
+        /// the end, in that order, however seldom there is room to say so.
         #[test]
         fn nothing_is_lost_or_doubled(doings in doings()) {
             let mut blocks = Generations::new().unwrap();
-            let mut told: BTreeMap<u64, Vec<End>> = BTreeMap::new();
+            let mut told: BTreeMap<u64, Vec<EndWord>> = BTreeMap::new();
             let mut next = 0u64;
-            let mut rooms = 0u32;
             for (what, fates, room) in doings {
-                rooms = u32::from(room) * 7;
-                let mut report = |end, id: BlockId| {
-                    rooms = rooms.rotate_left(5) ^ 0x1234;
-                    let can = rooms & 3 != 0;
-                    if can {
-                        told.entry(id.number()).or_default().push(end);
+                let mut tell = |ends: &mut Ends| {
+                    let some = ends.len().min(usize::from(room) % 5);
+                    for &end in &ends[..some] {
+                        told.entry(number(end)).or_default().push(end);
                     }
-                    can
+                    ends.forget(some);
                 };
                 let fate = |address: usize| match address.wrapping_mul(31) as u8 ^ fates {
                     0..90 => Fate::Dead,
@@ -361,28 +317,24 @@ mod tests {
                         blocks.add_major(2000 + next as usize * 16, id(next + 1));
                         next += 2;
                     }
-                    2 => blocks.sweep_young(fate, &mut report),
+                    2 => blocks.sweep_young(fate, &mut tell),
                     _ => {
-                        blocks.sweep_major(fate, &mut report);
-                        blocks.report_held(&mut report);
+                        blocks.sweep_major(fate, &mut tell);
+                        tell(&mut blocks.ends);
                     }
                 }
             }
-            let mut last = |end, id: BlockId| {
-                told.entry(id.number()).or_default().push(end);
-                true
-            };
-            blocks.report_held(&mut last);
-            blocks.sweep_young(|_| Fate::Dead, &mut last);
-            blocks.sweep_major(|_| Fate::Dead, &mut last);
+            blocks.sweep_young(|_| Fate::Dead, nobody);
+            blocks.sweep_major(|_| Fate::Dead, nobody);
+            for &end in blocks.ends.iter() {
+                told.entry(number(end)).or_default().push(end);
+            }
             prop_assert_eq!(blocks.len(), 0);
             prop_assert_eq!(told.len() as u64, next);
-            for ends in told.values() {
-                prop_assert!(
-                    matches!(ends[..], [End::Collected] | [End::Promoted, End::Collected])
-                );
+            for (&block, ends) in &told {
+                let (promoted, gone) = (EndWord::promoted(id(block)), EndWord::collected(id(block)));
+                prop_assert!(ends == &[gone] || ends == &[promoted, gone], "{:?}", ends);
             }
-            let _ = rooms;
         }
     }
 }

@@ -10,7 +10,9 @@
 //! store was reserved when its block was added.
 
 mod directory;
+mod ends;
 mod generations;
 
 pub(crate) use directory::Directory;
-pub(crate) use generations::{End, Fate, Generations};
+pub(crate) use ends::Ends;
+pub(crate) use generations::{Fate, Generations};

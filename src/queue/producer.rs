@@ -88,6 +88,15 @@ impl Producer {
         Ok(unsafe { self.channel.pool.to_write(index, from, words) })
     }
 
+    /// Room for some of `most` one-word records: at least two, or what is asked.
+    #[inline]
+    pub(crate) fn reserve_up_to(&mut self, most: usize) -> Result<&mut [u64], Refusal> {
+        self.claim();
+        let room = self.channel.pool.buffer_words - self.current.committed();
+        let words = if room < 2 { self.channel.pool.buffer_words } else { room };
+        self.reserve(most.min(words))
+    }
+
     /// Publishes the first `words` words of what was reserved.
     #[inline]
     pub(crate) fn commit(&mut self, words: usize) {

@@ -52,6 +52,36 @@ impl BlockId {
     }
 }
 
+/// That a block was promoted or is gone, as the one word that tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub(crate) struct EndWord(u64);
+
+impl EndWord {
+    /// As [`Record::Promote`].
+    #[inline]
+    pub(crate) fn promoted(block: BlockId) -> EndWord {
+        EndWord(PROMOTE | block.to_bits() << 8)
+    }
+
+    /// As [`Record::Collect`].
+    #[inline]
+    pub(crate) fn collected(block: BlockId) -> EndWord {
+        EndWord(COLLECT | block.to_bits() << 8)
+    }
+
+    #[inline]
+    pub(crate) fn is_promotion(self) -> bool {
+        self.0 & 0xff == PROMOTE
+    }
+
+    /// What goes into an event buffer.
+    #[inline]
+    pub(crate) fn word(self) -> u64 {
+        self.0
+    }
+}
+
 /// One thing told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Record<'a> {
@@ -97,8 +127,8 @@ impl<'a> Record<'a> {
         let (first, rest) = room.split_first_mut()?;
         match *self {
             Record::Time(ticks) => *first = TIME | ticks << 8,
-            Record::Promote(block) => *first = PROMOTE | block.to_bits() << 8,
-            Record::Collect(block) => *first = COLLECT | block.to_bits() << 8,
+            Record::Promote(block) => *first = EndWord::promoted(block).word(),
+            Record::Collect(block) => *first = EndWord::collected(block).word(),
             Record::Alloc { source, part, samples, length } => {
                 let (source, part) = ((source as u64) << 8, u64::from(part.to_bits()) << 16);
                 *first = ALLOC | source | part | samples.min(MAX_SAMPLES) << 24;

@@ -8,6 +8,11 @@ pub(crate) trait Memory {
     /// The word at `address`, which is a multiple of 8; `None` if there is none.
     fn word(&self, address: u64) -> Option<u64>;
 
+    /// The same for an address that is a multiple of 8 and not 0.
+    fn aligned_word(&self, address: u64) -> Option<u64> {
+        self.word(address)
+    }
+
     /// The word at an address where [`Self::word`] found one before.
     fn again(&self, address: u64) -> u64;
 }
@@ -33,6 +38,12 @@ impl Memory for Live {
         }
         // SAFETY: aligned by the test above; readable by the promise made to
         // `Live::new`. Volatile since its owner is the host, not Rust.
+        Some(unsafe { core::ptr::read_volatile(address as *const u64) })
+    }
+
+    #[inline(always)]
+    fn aligned_word(&self, address: u64) -> Option<u64> {
+        // SAFETY: as above; aligned as the caller says.
         Some(unsafe { core::ptr::read_volatile(address as *const u64) })
     }
 

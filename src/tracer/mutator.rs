@@ -10,8 +10,8 @@ use std::sync::atomic::Ordering;
 
 use heaptap_trace::Source;
 
-use crate::blocks::{End, Fate};
-use crate::queue::{BlockId, Part};
+use crate::blocks::Fate;
+use crate::queue::{EndWord, Part};
 use crate::sampling::{Countdown, Gaps, PartSizes, WORD, YoungSamples};
 use crate::stack::native::Registers;
 use crate::tracer::failure::Failure;
@@ -169,7 +169,7 @@ impl Mutator {
     /// External memory is about to be released.
     pub(crate) fn external_free(&mut self, address: usize) {
         if let Some(id) = self.recorder.session.directory.take(address) {
-            self.report(End::Collected, id);
+            self.report(EndWord::collected(id));
         }
     }
 
@@ -190,7 +190,7 @@ impl Mutator {
         self.following(Follow::Addresses)?;
         let Some(id) = self.recorder.session.directory.take(from) else { return Ok(()) };
         if promoted {
-            self.report(End::Promoted, id);
+            self.report(EndWord::promoted(id));
         }
         let kept = self.recorder.session.directory.add(to, id);
         if kept { Ok(()) } else { Err(Failure::Memory) }
@@ -203,10 +203,10 @@ impl Mutator {
         if self.recorder.session.options.follow == follow { Ok(()) } else { Err(Failure::Order) }
     }
 
-    fn report(&mut self, end: End, id: BlockId) {
+    fn report(&mut self, end: EndWord) {
         if self.is_live() {
             let mut moment = self.enter(Registers::NONE);
-            self.recorder.end(&mut moment, end, id);
+            self.recorder.end(&mut moment, end);
             self.leave(&moment);
         }
     }

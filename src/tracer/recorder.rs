@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use heaptap_trace::Source;
 
-use crate::blocks::{End, Fate, Generations};
-use crate::queue::{BUFFER_WORDS, BlockId, Part, Producer, Record, Wait};
+use crate::blocks::{Ends, Fate, Generations};
+use crate::queue::{BUFFER_WORDS, BlockId, EndWord, Part, Producer, Record, Wait};
 use crate::stack::native::Registers;
 use crate::tracer::counters::Counters;
 use crate::tracer::failure::Failure;
@@ -169,15 +169,10 @@ impl Recorder {
     /// Tells what was held back, as far as there is room.
     #[inline]
     fn tell_held(&mut self, moment: &mut Moment) {
-        if self.blocks.holds_reports() {
-            self.tell_some_held(moment);
+        if !self.blocks.ends.is_empty() {
+            let Recorder { session, counters, blocks, producer, .. } = self;
+            tell_ends(session, counters, producer, moment, &mut blocks.ends);
         }
-    }
-
-    #[cold]
-    fn tell_some_held(&mut self, moment: &mut Moment) {
-        let Recorder { session, counters, blocks, producer, .. } = self;
-        blocks.report_held(|end, id| tell_end(session, counters, producer, moment, end, id));
     }
 
     /// Tells what is held back even if that means to wait for the writer: nobody
@@ -186,7 +181,7 @@ impl Recorder {
         const LONGEST: Duration = Duration::from_secs(10);
         let start = Instant::now();
         self.tell_held(moment);
-        while self.blocks.holds_reports() && self.session.is_live() && start.elapsed() < LONGEST {
+        while !self.blocks.ends.is_empty() && self.session.is_live() && start.elapsed() < LONGEST {
             self.producer.wait_for_room(STEP);
             self.tell_held(moment);
         }
@@ -194,26 +189,24 @@ impl Recorder {
 
     /// After a minor collection: asks for the fate of the young blocks.
     pub(crate) fn sweep_young(&mut self, moment: &mut Moment, fate: impl FnMut(usize) -> Fate) {
-        self.tell_held(moment);
         let Recorder { session, counters, blocks, producer, .. } = self;
-        blocks.sweep_young(fate, |end, id| tell_end(session, counters, producer, moment, end, id));
+        blocks.sweep_young(fate, |ends| tell_ends(session, counters, producer, moment, ends));
+        self.tell_held(moment);
         self.count_blocks();
     }
 
     /// After marking or compacting: asks for the fate of the major blocks.
     pub(crate) fn sweep_major(&mut self, moment: &mut Moment, fate: impl FnMut(usize) -> Fate) {
-        self.tell_held(moment);
         let Recorder { session, counters, blocks, producer, .. } = self;
-        blocks.sweep_major(fate, |end, id| tell_end(session, counters, producer, moment, end, id));
+        blocks.sweep_major(fate, |ends| tell_ends(session, counters, producer, moment, ends));
+        self.tell_held(moment);
         self.count_blocks();
     }
 
     /// Tells of a block that is followed by its address.
-    pub(crate) fn end(&mut self, moment: &mut Moment, end: End, id: BlockId) {
+    pub(crate) fn end(&mut self, moment: &mut Moment, end: EndWord) {
+        self.blocks.ends.push(end);
         self.tell_held(moment);
-        let Recorder { session, counters, blocks, producer, .. } = self;
-        let mut report = |end, id| tell_end(session, counters, producer, moment, end, id);
-        blocks.tell(end, id, &mut report);
     }
 
     /// Where the addresses of the major blocks are kept. They stay where they
@@ -227,26 +220,43 @@ impl Recorder {
     }
 }
 
-fn tell_end(
+/// Tells the ends, as many at a time as a buffer has room for; those for which
+/// there is none stay.
+#[inline(never)]
+fn tell_ends(
     session: &Session,
     counters: &Counters,
     producer: &mut Producer,
     moment: &mut Moment,
-    end: End,
-    id: BlockId,
-) -> bool {
-    let record = match end {
-        End::Promoted => Record::Promote(id),
-        End::Collected => Record::Collect(id),
-    };
-    if put(session, counters, producer, moment, [record]).is_none() {
-        return false;
+    ends: &mut Ends,
+) {
+    let mut told = 0;
+    while let Some(some) = ends.get(told..).filter(|left| !left.is_empty()) {
+        let time = usize::from(!moment.time_told);
+        let most = some.len() + time;
+        let room = match producer.reserve_up_to(most) {
+            Ok(room) => room,
+            Err(_) => {
+                let waited = wait(session, counters, producer);
+                let Some(Ok(room)) = waited.map(|()| producer.reserve_up_to(most)) else { break };
+                room
+            }
+        };
+        let reserved = room.len();
+        let room = if time == 1 { Record::Time(moment.ticks).put(room) } else { Some(room) };
+        let Some(room) = room else { break };
+        let promotions = room.iter_mut().zip(some).fold(0, |promotions, (word, end)| {
+            *word = end.word();
+            promotions + u64::from(end.is_promotion())
+        });
+        let count = room.len();
+        producer.commit(reserved);
+        moment.time_told = true;
+        counters.promotions.add(promotions);
+        counters.collections.add(count as u64 - promotions);
+        told += count;
     }
-    match end {
-        End::Promoted => counters.promotions.add(1),
-        End::Collected => counters.collections.add(1),
-    }
-    true
+    ends.forget(told);
 }
 
 /// A stack too long for one buffer, piece by piece, and then the rest. If there

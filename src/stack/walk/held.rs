@@ -10,6 +10,7 @@
 //! arrays from their far end downwards, in the order they will have.
 
 use super::super::memory::Memory;
+use super::run::{CACHE_ENTRIES, Cache};
 
 /// Words of one link: frames outside of it, address, value. While fresh, the
 /// first word counts the frames inside of it.
@@ -21,9 +22,8 @@ pub(super) const INDIRECT: u64 = 1;
 /// How many frames are compared before a difference is looked for.
 const BATCH: usize = 8;
 
-/// Sets of the cache from return address to step: two entries of two words.
-pub(super) const CACHE: usize = 1024;
-pub(super) const CACHE_SET: usize = 4;
+/// Words of the cache, which are the first.
+pub(super) const CACHE_WORDS: usize = 2 * CACHE_ENTRIES;
 
 /// Codes in front of the frames: a label and a mark.
 pub(super) const OUTER: usize = 2;
@@ -44,13 +44,13 @@ const fn link_room(max_frames: usize) -> usize {
 
 /// How many words of storage a walker of so many frames needs.
 pub(super) const fn words(max_frames: usize) -> usize {
-    CACHE_SET * CACHE + 4 * max_frames + OUTER + 2 * LINK * link_room(max_frames)
+    CACHE_WORDS + 4 * max_frames + OUTER + 2 * LINK * link_room(max_frames)
 }
 
 /// Where in the storage the codes begin: [`OUTER`] that are no frames', then the
 /// held frames'.
 pub(super) const fn codes_at(max_frames: usize) -> usize {
-    CACHE_SET * CACHE + 2 * max_frames
+    CACHE_WORDS + 2 * max_frames
 }
 
 /// Why the held frames are not all as they were.
@@ -60,14 +60,14 @@ pub(super) struct Changed {
     pub(super) same: usize,
 }
 
-/// An entry of the cache: a return address, and its step with what followed it.
-pub(super) type CacheEntry = [u64; 2];
-/// How many entries the cache has.
-pub(super) const CACHE_ENTRIES: usize = CACHE * CACHE_SET / 2;
+/// The cache in these words, if they are as many.
+pub(super) fn cache_in(words: &mut [u64]) -> Option<&mut Cache> {
+    words.as_chunks_mut::<2>().0.try_into().ok()
+}
 
 /// What the loop over frames uses, each by itself so that it stays in registers.
 pub(super) struct Parts<'a> {
-    pub(super) cache: &'a mut [CacheEntry; CACHE_ENTRIES],
+    pub(super) cache: &'a mut Cache,
     /// Of the previous walk.
     pub(super) at: &'a [u64],
     pub(super) codes: &'a [u64],
@@ -100,7 +100,7 @@ impl<'a> Held<'a> {
         frames: usize,
         link_count: usize,
     ) -> Option<Self> {
-        let (cache, rest) = storage.split_at_mut_checked(CACHE_SET * CACHE)?;
+        let (cache, rest) = storage.split_at_mut_checked(CACHE_WORDS)?;
         let (at, rest) = rest.split_at_mut_checked(2 * max_frames)?;
         let (codes, rest) = rest.split_at_mut_checked(2 * max_frames + OUTER)?;
         let links = rest.get_mut(..2 * LINK * link_room(max_frames))?;
@@ -108,20 +108,14 @@ impl<'a> Held<'a> {
         Some(Self { cache, at, codes, links, max_frames, frames, link_count, fresh, fresh_links })
     }
 
-    /// Room for [`OUTER`] codes, and the frames, for whoever reads the result.
-    pub(super) fn codes(self) -> &'a mut [u64] {
-        self.codes
-    }
-
     /// Both rooms for fresh frames are of the same length.
     pub(super) fn parts(&mut self) -> Option<Parts<'_>> {
-        let (entries, _) = self.cache.as_chunks_mut::<2>();
         let (at, fresh_at) = self.at.split_at_mut_checked(self.max_frames)?;
         let (codes, fresh_codes) =
             self.codes.get_mut(OUTER..)?.split_at_mut_checked(self.max_frames)?;
         let room = self.max_frames.checked_sub(self.fresh)?;
         Some(Parts {
-            cache: entries.try_into().ok()?,
+            cache: cache_in(self.cache)?,
             at,
             codes,
             fresh_at: fresh_at.get_mut(..room)?,

@@ -23,14 +23,17 @@
 #![allow(unsafe_code, reason = "hands out the reader of the live stack")]
 
 mod crossing;
+mod few;
 mod held;
 mod pass;
+mod run;
 #[cfg(test)]
 mod tests;
 
 use super::memory::{Live, Memory};
 use super::table::FrameTables;
-use held::{Held, OUTER};
+use few::{FEW, Few, walk_few};
+use held::{CACHE_WORDS, Held, OUTER, cache_in};
 use pass::Pass;
 
 /// Where a walk begins.
@@ -161,6 +164,13 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> Walker<S> {
             self.generation = generation;
         }
         let storage = self.storage.as_mut();
+        if self.frames <= FEW
+            && self.max_frames >= FEW
+            && let Some(cache) = storage.get_mut(..CACHE_WORDS).and_then(cache_in)
+            && let Some(few) = walk_few(memory, tables, cache, start)
+        {
+            return self.hold_few(&few, outer);
+        }
         let Some(mut held) = Held::divide(storage, self.max_frames, self.frames, self.links) else {
             return Walk { prefix: 0, fresh: &[], end: End::Broken };
         };
@@ -170,6 +180,13 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> Walker<S> {
         held.settle(found.kept);
         (self.frames, self.links, self.end) = (held.frames, held.link_count, found.end);
         self.report(common, outer)
+    }
+
+    /// Holds a small stack's codes, and no witnesses: no walk will meet it.
+    #[inline]
+    fn hold_few(&mut self, few: &Few, outer: Outer) -> Walk<'_> {
+        (self.frames, self.links, self.end) = (0, 0, End::Complete);
+        self.hold_codes(few.codes(), outer)
     }
 
     /// Takes over what the host's own walker found of a stack of `depth` frames,
@@ -185,15 +202,18 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> Walker<S> {
         let codes = innermost_first.get_mut(..count).unwrap_or(&mut []);
         codes.reverse();
         (self.frames, self.links) = (0, 0);
-        let storage = self.storage.as_mut();
-        let Some(held) = Held::divide(storage, self.max_frames, 0, 0) else {
-            return Walk { prefix: 0, fresh: &[], end: End::Broken };
-        };
-        let held = held.codes().get_mut(OUTER..).unwrap_or(&mut []);
+        self.hold_codes(codes, outer)
+    }
+
+    /// Holds these codes, no more than `max_frames`, in place of what was held.
+    #[inline]
+    fn hold_codes(&mut self, codes: &[u64], outer: Outer) -> Walk<'_> {
+        let frames = held::codes_at(self.max_frames) + OUTER;
+        let held = self.storage.as_mut().get_mut(frames..).unwrap_or(&mut []);
         let old = held.get(..self.codes).unwrap_or(&[]);
-        let common = old.iter().zip(&*codes).take_while(|(old, new)| old == new).count();
-        held.iter_mut().zip(&*codes).skip(common).for_each(|(to, from)| *to = *from);
-        self.codes = count;
+        let common = old.iter().zip(codes).take_while(|(old, new)| old == new).count();
+        held.iter_mut().zip(codes).skip(common).for_each(|(to, from)| *to = *from);
+        self.codes = codes.len();
         self.report(common, outer)
     }
 

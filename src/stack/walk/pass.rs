@@ -1,24 +1,17 @@
 //! One walk: from the innermost frame outwards until it meets the previous one.
 
-use super::super::formats::{CROSS_NEUTRAL, Step, is_distance};
+use super::super::formats::{CROSS_NEUTRAL, Step};
 use super::super::memory::Memory;
-use super::super::slots::spread;
 use super::super::table::FrameTables;
 use super::crossing::{Crossing, Witnesses, cross};
-use super::held::{CACHE, CACHE_ENTRIES, CacheEntry, Held, INDIRECT, Parts};
+use super::few::FEW;
+use super::held::{Held, INDIRECT, Parts};
+use super::run::{HIGHEST, Halt, Run, is_stack_pointer};
 use super::{End, Start};
 
 /// How many chunks of the previous walk are looked at for one that a chunk may
 /// meet. More would only matter to a walk that returned from so many callbacks.
 const CHUNKS: usize = 16;
-
-/// A held stack of no more frames is not looked at.
-const FEW: usize = 16;
-
-/// Between which a stack pointer can be: a frame's return address lies below it
-/// and not at 0, and no frame's size leads from the highest around the end.
-const LOWEST: u64 = 16;
-const HIGHEST: u64 = 1 << 63;
 
 #[derive(Clone, Copy)]
 struct Frame {
@@ -71,17 +64,22 @@ impl<'a> Ahead<'a> {
         self.at.get(self.left.wrapping_sub(1)).copied().unwrap_or(u64::MAX)
     }
 
-    /// Whether a frame is the next one, now that those below it are passed.
-    #[inline(always)]
+    /// Whether a frame at or above the witness is the next one, now that those
+    /// below it are passed.
     fn meets(&mut self, at: u64, return_address: u64) -> bool {
-        if at < self.witness {
-            return false;
-        }
         while self.witness < at {
             self.left -= 1;
             self.witness = self.next();
         }
-        self.witness == at && self.codes.get(self.left.wrapping_sub(1)) == Some(&return_address)
+        if self.witness != at {
+            return false;
+        }
+        let same = self.codes.get(self.left.wrapping_sub(1)) == Some(&return_address);
+        if !same {
+            self.left -= 1;
+            self.witness = self.next();
+        }
+        same
     }
 }
 
@@ -108,7 +106,6 @@ impl<'a, 'b, M: Memory> Pass<'a, 'b, M> {
         max_frames: usize,
         previous: End,
     ) -> Self {
-        // To meet so few takes longer than to walk on.
         let passed = if held.frames > FEW { held.frames } else { 0 };
         let (floor, cursor, highest) = (0, 0, HIGHEST);
         Self { memory, tables, held, max_frames, previous, highest, passed, floor, cursor }
@@ -121,7 +118,7 @@ impl<'a, 'b, M: Memory> Pass<'a, 'b, M> {
         if start.limit != 0 {
             self.highest = start.limit.min(HIGHEST);
         }
-        if !start.sp.is_multiple_of(8) || !(LOWEST..=self.highest).contains(&start.sp) {
+        if !is_stack_pointer(start.sp, self.highest) {
             return Found { kept: 0, end: End::Broken };
         }
         let Start { sp, return_address, .. } = start;
@@ -141,11 +138,10 @@ impl<'a, 'b, M: Memory> Pass<'a, 'b, M> {
     }
 
     /// Goes from frame to frame by the tables until something else is to be done
-    /// with `frame`. The loop keeps all in registers: each frame's place depends
-    /// on the one before, so what it waits for is what it costs.
+    /// with `frame`.
     #[inline(never)]
     fn go_outwards(&mut self, frame: &mut Frame) -> Stop {
-        let Frame { mut sp, mut return_address, at: first_at } = *frame;
+        let Frame { sp, return_address, at: first_at } = *frame;
         let (memory, tables, highest) = (self.memory, self.tables, self.highest);
         let Some(Parts { cache, at: held_at, codes, fresh_at, fresh_codes }) = self.held.parts()
         else {
@@ -156,52 +152,33 @@ impl<'a, 'b, M: Memory> Pass<'a, 'b, M> {
             codes.get(self.floor..self.cursor).unwrap_or(&[]),
         );
         let first_room = fresh_at.len();
-        let mut room = first_room;
-        let fresh_codes = fresh_codes.get_mut(..first_room).unwrap_or(&mut []);
-        let (mut before, mut guess) = (0, 0);
+        let mut run = Run::new(sp, return_address, first_room);
         // An indirect frame meets none.
-        let mut met = first_at & INDIRECT == 0 && ahead.meets(first_at, return_address);
+        let reached = first_at & INDIRECT == 0 && first_at >= ahead.witness;
+        let mut met = reached && ahead.meets(first_at, return_address);
         let stop = loop {
             if met {
                 break Stop::Met;
             }
-            // Where the last walk went from here. A right guess is known to be
-            // right only later, and is gone on with until then: so no frame
-            // waits for the look-up of the one before.
-            if cache[guess % CACHE_ENTRIES][0] != return_address {
-                let Some(found) = find(return_address, cache, tables) else {
-                    break Stop::Boundary(0);
-                };
-                cache[before][1] = cache[before][1] & STEP | (found as u64) << 32;
-                guess = found;
-            }
-            before = guess % CACHE_ENTRIES;
-            let hop = cache[before][1];
-            let step = hop & STEP;
-            guess = (hop >> 32) as usize;
-            if !is_distance(step) {
-                break Stop::Boundary(step);
-            }
-            let free = room.wrapping_sub(1);
-            let (Some(fresh_at), Some(fresh_code)) =
-                (fresh_at.get_mut(free), fresh_codes.get_mut(free))
+            let room = run.room;
+            let (Some(fresh_at), Some(fresh_codes)) =
+                (fresh_at.get_mut(..room), fresh_codes.get_mut(..room))
             else {
-                break Stop::Done(End::Cut);
-            };
-            // The first one's is told below.
-            (*fresh_at, *fresh_code) = (sp.wrapping_sub(8), return_address);
-            room = free;
-            // Does not overflow: `sp` is not above the highest.
-            sp = sp.wrapping_add(step);
-            if sp > highest {
                 break Stop::Done(End::Broken);
+            };
+            let put = |place: usize, at, code| {
+                if place < room {
+                    // The address of the first one is told below.
+                    (fresh_at[place], fresh_codes[place]) = (at, code);
+                }
+            };
+            match run.go(memory, tables, cache, highest, ahead.witness, put) {
+                Halt::AtWitness => met = ahead.meets(run.sp.wrapping_sub(8), run.return_address),
+                Halt::Boundary(step) => break Stop::Boundary(step),
+                Halt::Done(end) => break Stop::Done(end),
             }
-            let Some(word) = memory.word(sp.wrapping_sub(8)) else {
-                break Stop::Done(End::Broken);
-            };
-            return_address = word;
-            met = ahead.meets(sp.wrapping_sub(8), return_address);
         };
+        let Run { sp, return_address, room, .. } = run;
         let at = match fresh_at.get_mut(first_room.wrapping_sub(1)) {
             Some(first) if room < first_room => {
                 *first = first_at;
@@ -248,7 +225,7 @@ impl<'a, 'b, M: Memory> Pass<'a, 'b, M> {
     /// return address lies at `sp - 8` too, that place says all about what is
     /// outside of it, as for any frame.
     fn arrive(&mut self, sp: u64, return_address: u64, read_at: u64) -> Next {
-        if !sp.is_multiple_of(8) || !(LOWEST..=self.highest).contains(&sp) {
+        if !is_stack_pointer(sp, self.highest) {
             return done(End::Broken);
         }
         self.enter_chunk(sp);
@@ -352,47 +329,6 @@ impl<'a, 'b, M: Memory> Pass<'a, 'b, M> {
         self.held.cut(room);
         Found { kept: 0, end: End::Cut }
     }
-}
-
-/// Of an entry's second word: the step. Above it is the entry that followed.
-const STEP: u64 = u32::MAX as u64;
-
-/// The cache's entry for a return address, which is fetched from the tables if
-/// need be; `None` if it is not there either.
-#[inline]
-fn find(
-    return_address: u64,
-    cache: &mut [CacheEntry; CACHE_ENTRIES],
-    tables: &FrameTables,
-) -> Option<usize> {
-    let newest =
-        2 * (spread(return_address) >> (64 - CACHE.trailing_zeros())) as usize % CACHE_ENTRIES;
-    if cache[newest][0] == return_address {
-        return Some(newest);
-    }
-    let older = newest | 1;
-    if cache[older % CACHE_ENTRIES][0] == return_address {
-        return Some(older);
-    }
-    fetch(return_address, newest, cache, tables)
-}
-
-/// Fetches it from the tables, in place of the older entry of its set.
-#[cold]
-fn fetch(
-    return_address: u64,
-    newest: usize,
-    cache: &mut [CacheEntry; CACHE_ENTRIES],
-    tables: &FrameTables,
-) -> Option<usize> {
-    let step = tables.step(return_address);
-    // What is in no table today may be in one tomorrow.
-    if step == 0 || step > STEP {
-        return None;
-    }
-    cache[(newest | 1) % CACHE_ENTRIES] = cache[newest];
-    cache[newest] = [return_address, step];
-    Some(newest)
 }
 
 const fn done(end: End) -> Next {

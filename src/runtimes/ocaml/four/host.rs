@@ -118,10 +118,13 @@ pub(super) unsafe fn host() -> Option<&'static mut Host> {
 /// # Safety
 /// As for [`host`].
 pub(super) unsafe fn on_own_stack(work: impl FnOnce(&mut Host)) {
-    if BUSY.swap(true, Ordering::Relaxed) {
+    if BUSY.load(Ordering::Relaxed) {
         // Something we called, or a handler that interrupted us, allocates.
         return;
     }
+    // One thread at a time, and a handler that runs between these two is done
+    // before we go on: no exchange is needed.
+    BUSY.store(true, Ordering::Relaxed);
     // SAFETY: the caller's promise.
     if let Some(host) = unsafe { host() } {
         let stack = host.stack;

@@ -1,0 +1,57 @@
+//! A stack of few frames, all of them plain: found anew by each walk.
+
+use super::super::formats::CROSS_NEUTRAL;
+use super::super::memory::Memory;
+use super::super::table::FrameTables;
+use super::Start;
+use super::crossing::{Crossing, Witnesses, cross};
+use super::run::{Cache, HIGHEST, Halt, Run, is_stack_pointer};
+
+/// A stack of no more frames is walked whole: to meet so few of the previous walk
+/// would take longer.
+pub(super) const FEW: usize = 16;
+
+/// The frames of a small stack.
+pub(super) struct Few {
+    codes: [u64; FEW],
+    /// How many places at the beginning are empty.
+    room: usize,
+}
+
+impl Few {
+    /// Outermost first.
+    pub(super) fn codes(&self) -> &[u64] {
+        self.codes.get(self.room..).unwrap_or(&[])
+    }
+}
+
+/// Walks a stack that has no more frames than that and no boundaries but its end;
+/// `None` if it is another.
+#[inline(always)]
+pub(super) fn walk_few<M: Memory>(
+    memory: &M,
+    tables: &FrameTables,
+    cache: &mut Cache,
+    start: Start,
+) -> Option<Few> {
+    let Start { sp, return_address, limit } = start;
+    let highest = if limit == 0 { HIGHEST } else { limit.min(HIGHEST) };
+    if return_address == 0 || !is_stack_pointer(sp, highest) {
+        return None;
+    }
+    let mut codes = [0; FEW];
+    let mut run = Run::new(sp, return_address, FEW);
+    let put = |place: usize, _, code| codes[place % FEW] = code;
+    let Halt::Boundary(step) = run.go(memory, tables, cache, highest, u64::MAX, put) else {
+        return None;
+    };
+    if step == CROSS_NEUTRAL {
+        // A frame of its own.
+        run.room = run.room.checked_sub(1)?;
+        codes[run.room % FEW] = run.return_address;
+    }
+    match cross(memory, step, run.sp, &mut Witnesses::default()) {
+        Crossing::End => Some(Few { codes, room: run.room }),
+        Crossing::Frame { .. } | Crossing::Broken => None,
+    }
+}
