@@ -28,7 +28,7 @@ impl Countdown {
         if beyond > words {
             return None;
         }
-        if gaps.rate().is_every_word() {
+        if gaps.are_all_one() {
             *left = 0;
             return Some(beyond as u64);
         }

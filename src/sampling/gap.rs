@@ -35,12 +35,6 @@ impl Rate {
     pub(crate) fn get(self) -> f64 {
         self.0
     }
-
-    /// Whether every word is a sample.
-    #[inline]
-    pub(crate) fn is_every_word(self) -> bool {
-        self.0 >= 1.0
-    }
 }
 
 /// How many gaps are drawn at a time: logarithms one after another overlap in
@@ -50,7 +44,8 @@ const BATCH: usize = 32;
 /// A stream of gaps.
 pub(crate) struct Gaps {
     generator: Xoshiro256PlusPlus,
-    rate: Rate,
+    /// At rate 1.
+    all_one: bool,
     /// 1 ÷ λ.
     mean: f64,
     drawn: [u32; BATCH],
@@ -64,11 +59,13 @@ impl Gaps {
     pub(crate) fn new(rate: Rate, seed: u64, stream: u64) -> Gaps {
         let generator = Xoshiro256PlusPlus::seed_from_u64(mix(seed ^ mix(stream)));
         let mean = -1.0 / (-rate.get()).ln_1p();
-        Gaps { generator, rate, mean, drawn: [0; BATCH], left: 0 }
+        Gaps { generator, all_one: rate.get() >= 1.0, mean, drawn: [0; BATCH], left: 0 }
     }
 
-    pub(crate) fn rate(&self) -> Rate {
-        self.rate
+    /// Whether every word is a sample.
+    #[inline]
+    pub(crate) fn are_all_one(&self) -> bool {
+        self.all_one
     }
 
     /// Words to the next sample, that sample's word included: at least 1.

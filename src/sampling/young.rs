@@ -100,7 +100,7 @@ impl YoungSamples {
 
     /// Takes the samples on words above `address`.
     fn samples_above(&mut self, gaps: &mut Gaps, address: usize) -> u64 {
-        if gaps.rate().is_every_word() {
+        if gaps.are_all_one() {
             let words = self.next_end.saturating_sub(address) / WORD;
             self.next_end = self.next_end.min(address);
             return words as u64;

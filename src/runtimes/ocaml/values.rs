@@ -19,17 +19,13 @@ fn part_words(encoded: u8) -> usize {
     usize::from(encoded) + 2
 }
 
-/// The sizes of the blocks that are allocated in one go: `count` of the encoded
-/// lengths, or if there are none, one block of `wosize` words and its header.
+/// The sizes of `count` blocks that are allocated in one go, by their encoded
+/// lengths.
 ///
 /// # Safety
-/// Until what is returned is dropped there are so many lengths, or NULL.
-pub(super) unsafe fn part_sizes(wosize: usize, count: c_int, lengths: *const u8) -> impl PartSizes {
-    let count = if lengths.is_null() { 1 } else { usize::try_from(count).unwrap_or(0) };
-    (0..count).map(move |index| {
-        if lengths.is_null() {
-            return wosize.saturating_add(1);
-        }
+/// Until what is returned is dropped there are so many lengths.
+pub(super) unsafe fn part_sizes(count: c_int, lengths: *const u8) -> impl PartSizes {
+    (0..usize::try_from(count).unwrap_or(0)).map(move |index| {
         // SAFETY: the caller's promise.
         part_words(unsafe { lengths.wrapping_add(index).read() })
     })
@@ -67,11 +63,8 @@ mod tests {
         // SAFETY: a block of two fields.
         let header = unsafe { header(&raw const pair[1] as usize) };
         assert_eq!(words(header), 3);
-        let sizes = |count, lengths| {
-            // SAFETY: as many as the test has, or NULL.
-            unsafe { part_sizes(7, count, lengths) }.collect::<Vec<_>>()
-        };
-        assert_eq!(sizes(3, [0, 5, 255].as_ptr()), [2, 7, 257]);
-        assert_eq!(sizes(3, std::ptr::null()), [8]);
+        // SAFETY: three lengths.
+        let sizes = unsafe { part_sizes(3, [0, 5, 255].as_ptr()) };
+        assert_eq!(sizes.collect::<Vec<_>>(), [2, 7, 257]);
     }
 }

@@ -16,7 +16,8 @@ use super::layout::{
 use super::symbols::Runtime;
 use super::walkers::Walk;
 use crate::runtimes::ocaml::symbols::thread_pointer;
-use crate::sampling::{Countdown, WORD};
+use crate::sampling::{Countdown, PartSizes, WORD};
+use crate::stack::native::Registers;
 use crate::tracer::{self, Mutator, Session, say};
 
 /// One of the program's threads.
@@ -193,6 +194,21 @@ impl Domain {
     pub(super) fn is_suspended(&self) -> bool {
         // SAFETY: the thread that runs, which exists.
         unsafe { self.current.as_ref() }.is_none_or(|thread| thread.suspended)
+    }
+
+    /// The parts have gone below the trigger.
+    pub(super) fn young_hit(&mut self, parts: impl PartSizes) {
+        let pointer = self.word(POINTER);
+        let hit = match &mut self.mutator {
+            // A lost sample is counted.
+            Some(mutator) => mutator.young_hit(pointer, parts, Registers::NONE).ok(),
+            None => None,
+        };
+        match hit {
+            Some((trigger, _)) => self.set_trigger(trigger),
+            None => self.renew(),
+        }
+        self.reset_limit();
     }
 
     /// Draws the next sample in the young heap. The caller sees to the limit.

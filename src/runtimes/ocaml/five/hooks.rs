@@ -16,7 +16,7 @@ use heaptap_trace::Source;
 
 use super::domain::{self, Domain, Thread, current_state, runtime, with};
 use super::layout::{
-    COLOUR, FINAL_INFO, FINAL_OLD_YOUNG, POINTER, PROFILER, SOURCE_CUSTOM, SOURCE_NORMAL, UNMARKED,
+    COLOUR, FINAL_INFO, FINAL_OLD_YOUNG, PROFILER, SOURCE_CUSTOM, SOURCE_NORMAL, UNMARKED,
     set_word, word,
 };
 use super::symbols::{FUNCTIONS, Runtime};
@@ -58,19 +58,11 @@ pub(super) fn replacements(runtime: &Runtime) -> [Replacement; FUNCTIONS.len()] 
 /// be touched (`caml_alloc_small_dispatch` in `runtime/minor_gc.c`).
 extern "C" fn sample_young(wosize: usize, _from_ocaml: c_int, count: c_int, lengths: *const u8) {
     let work = |domain: &mut Domain| {
-        // SAFETY: as the runtime calls it.
-        let parts = unsafe { part_sizes(wosize, count, lengths) };
-        let pointer = domain.word(POINTER);
-        let hit = match &mut domain.mutator {
-            // A lost sample is counted.
-            Some(mutator) => mutator.young_hit(pointer, parts, Registers::NONE).ok(),
-            None => None,
-        };
-        match hit {
-            Some((trigger, _)) => domain.set_trigger(trigger),
-            None => domain.renew(),
+        if count == 1 || lengths.is_null() {
+            return domain.young_hit(std::iter::once(wosize.saturating_add(1)));
         }
-        domain.reset_limit();
+        // SAFETY: as the runtime calls it.
+        domain.young_hit(unsafe { part_sizes(count, lengths) });
     };
     // SAFETY: a hook.
     unsafe { with(current_state(), work) };

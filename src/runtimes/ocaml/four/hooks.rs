@@ -55,14 +55,11 @@ pub(super) fn replacements(runtime: &Runtime) -> [Replacement; FUNCTIONS.len()] 
 /// be touched (`caml_alloc_small_dispatch` in `runtime/minor_gc.c`).
 extern "C" fn track_young(wosize: usize, _from_ocaml: c_int, count: c_int, lengths: *const u8) {
     let work = |host: &mut Host| {
-        // SAFETY: as the runtime calls it.
-        let parts = unsafe { part_sizes(wosize, count, lengths) };
-        let pointer = host.young_pointer();
-        match host.mutator.young_hit(pointer, parts, Registers::NONE) {
-            // A lost sample is counted.
-            Ok((limit, _)) => host.set_trigger(limit),
-            Err(_) => host.renew(),
+        if count == 1 || lengths.is_null() {
+            return host.young_hit(std::iter::once(wosize.saturating_add(1)));
         }
+        // SAFETY: as the runtime calls it.
+        host.young_hit(unsafe { part_sizes(count, lengths) });
     };
     // SAFETY: a hook.
     unsafe { on_own_stack(work) };

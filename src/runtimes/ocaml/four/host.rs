@@ -13,7 +13,8 @@ use super::layout::{ALLOC_START, Layout, YOUNG_END, YOUNG_START};
 use super::symbols::Runtime;
 use super::walkers;
 use crate::runtimes::ocaml::own_stack::OwnStack;
-use crate::sampling::Countdown;
+use crate::sampling::{Countdown, PartSizes};
+use crate::stack::native::Registers;
 use crate::tracer::{self, Failure, Mutator, Session};
 
 /// The program's runtime, being traced.
@@ -210,6 +211,16 @@ impl Host {
     /// `Is_young` (`runtime/caml/address_class.h`).
     pub(super) fn is_young(&self, block: usize) -> bool {
         block > self.word(YOUNG_START) && block < self.word(YOUNG_END)
+    }
+
+    /// The parts have gone below the trigger.
+    pub(super) fn young_hit(&mut self, parts: impl PartSizes) {
+        let pointer = self.young_pointer();
+        match self.mutator.young_hit(pointer, parts, Registers::NONE) {
+            // A lost sample is counted.
+            Ok((limit, _)) => self.set_trigger(limit),
+            Err(_) => self.renew(),
+        }
     }
 
     /// Draws the next sample in the young heap.
