@@ -42,7 +42,9 @@ pub(super) fn walk_few<M: Memory>(
     let mut codes = [0; FEW];
     let mut run = Run::new(sp, return_address, FEW);
     let put = |place: usize, _, code| codes[place % FEW] = code;
-    let Halt::Boundary(step) = run.go(memory, tables, cache, highest, u64::MAX, put) else {
+    let Halt::Boundary(step) =
+        run.go::<false, _>(memory, tables, cache, (highest, u64::MAX), 0, put)
+    else {
         return None;
     };
     if step == CROSS_NEUTRAL {

@@ -153,6 +153,7 @@ impl<'a, 'b, M: Memory> Pass<'a, 'b, M> {
         );
         let first_room = fresh_at.len();
         let mut run = Run::new(sp, return_address, first_room);
+        let guessed_from = first_room.saturating_sub(FEW);
         // An indirect frame meets none.
         let reached = first_at & INDIRECT == 0 && first_at >= ahead.witness;
         let mut met = reached && ahead.meets(first_at, return_address);
@@ -172,10 +173,18 @@ impl<'a, 'b, M: Memory> Pass<'a, 'b, M> {
                     (fresh_at[place], fresh_codes[place]) = (at, code);
                 }
             };
-            match run.go(memory, tables, cache, highest, ahead.witness, put) {
+            let bounds = (highest, ahead.witness);
+            let halt = if room > guessed_from {
+                run.go::<false, _>(memory, tables, cache, bounds, guessed_from, put)
+            } else {
+                run.go::<true, _>(memory, tables, cache, bounds, 0, put)
+            };
+            match halt {
                 Halt::AtWitness => met = ahead.meets(run.sp.wrapping_sub(8), run.return_address),
                 Halt::Boundary(step) => break Stop::Boundary(step),
-                Halt::Done(end) => break Stop::Done(end),
+                Halt::Full if run.room == 0 => break Stop::Done(End::Cut),
+                Halt::Full => {}
+                Halt::Broken => break Stop::Done(End::Broken),
             }
         };
         let Run { sp, return_address, room, .. } = run;

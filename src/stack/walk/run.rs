@@ -4,7 +4,6 @@ use super::super::formats::{Step, is_distance};
 use super::super::memory::Memory;
 use super::super::slots::spread;
 use super::super::table::FrameTables;
-use super::End;
 
 /// Sets of the cache from return address to hop: two entries of two words.
 const SETS: usize = 1024;
@@ -42,10 +41,8 @@ pub(super) struct Run {
     pub(super) return_address: u64,
     /// Frames that there is room for.
     pub(super) room: usize,
-    /// The cache's entry of the frame before, and where the last walk went on
-    /// from there.
+    /// The cache's entry of the frame before.
     before: usize,
-    guess: usize,
 }
 
 /// Why a run ended.
@@ -54,68 +51,72 @@ pub(super) enum Halt {
     AtWitness,
     /// At a frame that has no plain caller; 0 if it is in no table.
     Boundary(Step),
-    Done(End),
+    /// There is no room for more.
+    Full,
+    Broken,
 }
 
 impl Run {
     pub(super) fn new(sp: u64, return_address: u64, room: usize) -> Run {
-        Run { sp, return_address, room, before: 0, guess: 0 }
+        Run { sp, return_address, room, before: 0 }
     }
 
     /// Goes on as long as frames are plain and below the witness, and puts each
-    /// into its place, from the last down: where its return address was read, and
-    /// that address. The loop keeps all in registers: each frame's place depends
-    /// on the one before, so what it waits for is what it costs.
+    /// into its place, from the last down to `full`: where its return address was
+    /// read, and that address. The loop keeps all in registers: each frame's
+    /// place depends on the one before, so what it waits for is what it costs.
+    ///
+    /// With `GUESS` it does not wait for look-ups: it takes the frame that last
+    /// came next for the one that comes now, and finds out later. That is worth
+    /// it in a long recursion; the first few frames are those that have changed
+    /// since the last walk, and guesses at them are wrong more often than not.
     #[inline(always)]
-    pub(super) fn go<M: Memory>(
+    pub(super) fn go<const GUESS: bool, M: Memory>(
         &mut self,
         memory: &M,
         tables: &FrameTables,
         cache: &mut Cache,
-        highest: u64,
-        witness: u64,
+        (highest, witness): (u64, u64),
+        full: usize,
         mut put: impl FnMut(usize, u64, u64),
     ) -> Halt {
-        let Run { mut sp, mut return_address, mut room, mut before, mut guess } = *self;
+        let Run { mut sp, mut return_address, mut room, mut before } = *self;
         let halt = loop {
-            // Where the last walk went from here. A right guess is known to be
-            // right only later, and is gone on with until then: so no frame
-            // waits for the look-up of the one before.
-            guess %= CACHE_ENTRIES;
-            if cache[guess][0] != return_address {
+            let mut entry = if GUESS { (cache[before][1] >> 32) as usize } else { 0 };
+            entry %= CACHE_ENTRIES;
+            if !GUESS || cache[entry][0] != return_address {
                 let Some(found) = find(return_address, cache, tables) else {
                     break Halt::Boundary(0);
                 };
-                guess = found % CACHE_ENTRIES;
-                cache[before][1] = cache[before][1] & HOP | (guess as u64) << 32;
+                entry = found % CACHE_ENTRIES;
+                if GUESS {
+                    cache[before][1] = cache[before][1] & HOP | (entry as u64) << 32;
+                }
             }
-            let hop = cache[guess][1];
+            let hop = cache[entry][1];
             if hop & PLAIN == 0 {
                 break Halt::Boundary((hop & HOP) >> 1);
             }
-            if room == 0 {
-                break Halt::Done(End::Cut);
+            if room <= full {
+                break Halt::Full;
             }
-            before = guess;
-            guess = (hop >> 32) as usize;
+            before = entry;
             room -= 1;
             put(room, sp.wrapping_sub(8), return_address);
             // Does not overflow: `sp` is not above the highest.
             sp = sp.wrapping_add(u64::from(hop as u32) - PLAIN);
             if sp > highest {
-                break Halt::Done(End::Broken);
+                break Halt::Broken;
             }
             let at = sp.wrapping_sub(8);
             // Not 0: `sp` was not below the lowest. And steps are multiples of 8.
-            let Some(word) = memory.aligned_word(at) else {
-                break Halt::Done(End::Broken);
-            };
+            let Some(word) = memory.aligned_word(at) else { break Halt::Broken };
             return_address = word;
             if at >= witness {
                 break Halt::AtWitness;
             }
         };
-        *self = Run { sp, return_address, room, before, guess };
+        *self = Run { sp, return_address, room, before };
         halt
     }
 }
