@@ -9,37 +9,26 @@ use super::run::{Cache, HIGHEST, Halt, Run, is_stack_pointer};
 
 /// A stack of no more frames is walked whole: to meet so few of the previous walk
 /// would take longer.
-pub(super) const FEW: usize = 16;
+pub(super) const FEW: usize = 32;
 
-/// The frames of a small stack.
-pub(super) struct Few {
-    codes: [u64; FEW],
-    /// How many places at the beginning are empty.
-    room: usize,
-}
+/// Room for the codes of a small stack.
+pub(super) type Few = [u64; FEW];
 
-impl Few {
-    /// Outermost first.
-    pub(super) fn codes(&self) -> &[u64] {
-        self.codes.get(self.room..).unwrap_or(&[])
-    }
-}
-
-/// Walks a stack that has no more frames than that and no boundaries but its end;
-/// `None` if it is another.
+/// Walks a stack that has no more frames than that and no boundaries but its end,
+/// and returns their codes, outermost first; `None` if it is another.
 #[inline(always)]
-pub(super) fn walk_few<M: Memory>(
+pub(super) fn walk_few<'a, M: Memory>(
     memory: &M,
     tables: &FrameTables,
     cache: &mut Cache,
     start: Start,
-) -> Option<Few> {
+    codes: &'a mut Few,
+) -> Option<&'a [u64]> {
     let Start { sp, return_address, limit } = start;
     let highest = if limit == 0 { HIGHEST } else { limit.min(HIGHEST) };
     if return_address == 0 || !is_stack_pointer(sp, highest) {
         return None;
     }
-    let mut codes = [0; FEW];
     let mut run = Run::new(sp, return_address, FEW);
     let put = |place: usize, _, code| codes[place % FEW] = code;
     let Halt::Boundary(step) =
@@ -53,7 +42,7 @@ pub(super) fn walk_few<M: Memory>(
         codes[run.room % FEW] = run.return_address;
     }
     match cross(memory, step, run.sp, &mut Witnesses::default()) {
-        Crossing::End => Some(Few { codes, room: run.room }),
+        Crossing::End => codes.get(run.room..),
         Crossing::Frame { .. } | Crossing::Broken => None,
     }
 }

@@ -164,12 +164,15 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> Walker<S> {
             self.generation = generation;
         }
         let storage = self.storage.as_mut();
+        let mut few: Few = [0; FEW];
         if self.frames <= FEW
             && self.max_frames >= FEW
             && let Some(cache) = storage.get_mut(..CACHE_WORDS).and_then(cache_in)
-            && let Some(few) = walk_few(memory, tables, cache, start)
+            && let Some(codes) = walk_few(memory, tables, cache, start, &mut few)
         {
-            return self.hold_few(&few, outer);
+            // Without witnesses: no walk will meet it.
+            (self.frames, self.links, self.end) = (0, 0, End::Complete);
+            return self.hold_codes(codes, outer);
         }
         let Some(mut held) = Held::divide(storage, self.max_frames, self.frames, self.links) else {
             return Walk { prefix: 0, fresh: &[], end: End::Broken };
@@ -180,13 +183,6 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> Walker<S> {
         held.settle(found.kept);
         (self.frames, self.links, self.end) = (held.frames, held.link_count, found.end);
         self.report(common, outer)
-    }
-
-    /// Holds a small stack's codes, and no witnesses: no walk will meet it.
-    #[inline]
-    fn hold_few(&mut self, few: &Few, outer: Outer) -> Walk<'_> {
-        (self.frames, self.links, self.end) = (0, 0, End::Complete);
-        self.hold_codes(few.codes(), outer)
     }
 
     /// Takes over what the host's own walker found of a stack of `depth` frames,

@@ -13,6 +13,9 @@ use super::{End, Start};
 /// meet. More would only matter to a walk that returned from so many callbacks.
 const CHUNKS: usize = 16;
 
+/// So many fresh frames are looked up before guesses begin.
+const LOOKED_UP: usize = 16;
+
 #[derive(Clone, Copy)]
 struct Frame {
     sp: u64,
@@ -153,7 +156,7 @@ impl<'a, 'b, M: Memory> Pass<'a, 'b, M> {
         );
         let first_room = fresh_at.len();
         let mut run = Run::new(sp, return_address, first_room);
-        let guessed_from = first_room.saturating_sub(FEW);
+        let guessed_from = first_room.saturating_sub(LOOKED_UP);
         // An indirect frame meets none.
         let reached = first_at & INDIRECT == 0 && first_at >= ahead.witness;
         let mut met = reached && ahead.meets(first_at, return_address);

@@ -1,0 +1,93 @@
+"""Where traced OCaml programs spend processor time: a clock that looks 10,000 times a second (perf).
+
+Ratios of whole runs drown in what else a machine does; of what a clock finds inside our code and outside of it in
+one and the same run, the quotient is steady. It does not show what tracing costs the program's own code: the
+runtime's way to a hook, and what hooks take from the caches.
+"""
+
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import tempfile
+
+from ocaml import OWN, shuffled
+from programs import UNTRACED
+from report import name_of, table
+
+ROUNDS = 3
+WAYS = [UNTRACED, "1e-4", "1e-3", "own 1e-4", "own 1e-3"]
+LINE = re.compile(r"^\s*([\d.]+)%\s+(\S+)\s+(\S+)\s+\[.\]\s+(.*?)\s*$", re.MULTILINE)
+# Of the runtime's sampler and what it runs for a sample (runtime/memprof.c, backtrace_nat.c), and of the callback.
+SAMPLER = re.compile(r"caml_memprof|caml_next_frame_descriptor|caml_collect_current_callstack|realloc_entries"
+                     r"|flush_deleted|rand_batch|run_alloc_callback|caml_callback|Gc.fun_|caml_alloc$")
+WRITER = "heaptap"
+
+
+def found(command, env, directory):
+    """{(thread, object, function): share} of one run."""
+    data = os.path.join(directory, "clock")
+    record = ["perf", "record", "-q", "-e", "cpu-clock", "-F", "10000", "-o", data, "--"]
+    done = subprocess.run(record + command, env=env, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise SystemExit(f"perf record: {done.stderr[-1000:]}")
+    said = subprocess.run(["perf", "report", "-i", data, "--no-children", "--stdio", "--sort", "comm,dso,symbol"],
+                          capture_output=True, text=True, check=True).stdout
+    shares = {}
+    for share, thread, where, function in LINE.findall(said):
+        key = (thread, where, function)
+        shares[key] = shares.get(key, 0) + float(share)
+    return shares
+
+
+def parts(shares):
+    """Percent of what the program spends outside of us and of the kernel."""
+    def of(wanted):
+        return sum(share for key, share in shares.items() if wanted(*key))
+
+    hooks = of(lambda thread, where, _: "libheaptap" in where and not thread.startswith(WRITER))
+    writer = of(lambda thread, *_: thread.startswith(WRITER))
+    kernel = of(lambda thread, where, _: "[kernel" in where and not thread.startswith(WRITER))
+    sampler = of(lambda _, where, function: SAMPLER.search(function) and "libheaptap" not in where)
+    program = 100 - hooks - writer - kernel - sampler
+    return {name: 100 * part / program for name, part in
+            (("hooks", hooks), ("writer", writer), ("kernel", kernel), ("sampler", sampler))}
+
+
+def measure(built, programs, say):
+    """{(program, way): medians of parts}; None, said aloud, where there is no perf."""
+    if shutil.which("perf") is None:
+        say("shares are not measured: there is no perf")
+        return None
+    rounds = {}
+    os.chdir(built.directory)
+    with tempfile.TemporaryDirectory() as directory:
+        file = os.path.join(directory, "trace.ctf")
+        for number in range(ROUNDS):
+            for program in programs:
+                for way in shuffled(WAYS):
+                    command = built.command(program, way, file, program.arguments)
+                    rounds.setdefault((program.name, way), []).append(parts(found(*command, directory)))
+            say(f"OCaml programs: round {number + 1} of {ROUNDS} with a clock")
+    return {key: {name: statistics.median(one[name] for one in all_rounds) for name in all_rounds[0]}
+            for key, all_rounds in rounds.items()}
+
+
+def tables(medians, programs):
+    lines = ["### OCaml programs, shares of processor time found by a clock: percent of the program's own", "",
+             f"Medians of {ROUNDS} rounds. Kernel: more than in the untraced program, which is starting, page faults and",
+             "writing. Own: the runtime's sampler, its walk and its callback.", ""]
+    rows = []
+    for rate in ("1e-4", "1e-3"):
+        sums = []
+        for part in ("hooks", "writer", "kernel"):
+            row = [medians[program.name, rate][part] for program in programs]
+            if part == "kernel":
+                row = [share - medians[program.name, UNTRACED][part] for share, program in zip(row, programs)]
+            rows.append([f"{name_of(rate)}, {part}"] + [f"{share:.2f}" for share in row])
+            sums.append(row)
+        rows.append([f"{name_of(rate)}, all"] + [f"{sum(column):.2f}" for column in zip(*sums)])
+    for own in (way for way in WAYS if way in OWN):
+        rows.append([own] + [f"{medians[program.name, own]['sampler']:.2f}" for program in programs])
+    return lines + table([""] + [program.name for program in programs], rows) + [""]
