@@ -226,7 +226,7 @@ fn frames_whose_address_is_in_the_link_alone_are_held_too() {
     for format in [Format::Neutral, Format::Ocaml4] {
         let mut machine = Machine::new(format);
         let mut walker = walker(1000);
-        (0..30).for_each(|_| machine.push(CODES[0]));
+        (0..40).for_each(|_| machine.push(CODES[0]));
         machine.callback(0, 2, None);
         machine.push(CODES[3]);
         machine.dirty(0);
