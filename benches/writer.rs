@@ -127,7 +127,7 @@ fn told(trace: &[u8]) -> Told {
                 let (source, samples, length) = (block.source, block.samples, block.length);
                 let keep = block.backtrace.common_prefix as usize;
                 let stack = Record::Frames { keep, new: block.backtrace.new };
-                let alloc = Record::Alloc { source, part: Part::NONE, samples, length };
+                let alloc = Record::alloc(source, Part::NONE, samples, length);
                 put(&mut told.buffers, &[time, stack, alloc]);
             }
             Happening::Promote(id) => {

@@ -84,12 +84,11 @@ impl ShownStack {
         start
     }
 
-    /// The backtrace was written, with so much left out of the frames that
-    /// [`ShownStack::backtrace`] told.
+    /// The backtrace that [`ShownStack::backtrace`] just told was written, with so
+    /// much left out of its new frames.
     pub(crate) fn written(&mut self, left_out: Option<LeftOut>) {
-        let start = self.start();
         if let Some(LeftOut { kept, count }) = left_out {
-            self.cuts.push(Cut { from: start + kept, count: count as usize });
+            self.cuts.push(Cut { from: self.same + kept, count: count as usize });
         }
         self.same = self.frames.len();
     }
