@@ -74,6 +74,10 @@ impl Host for Numbered {
         START
     }
 
+    fn part_code(&mut self, return_address: u64, part: Part) -> u64 {
+        part.in_code(return_address)
+    }
+
     fn failed(&mut self, error: &WriteError) {
         panic!("{error}");
     }

@@ -122,11 +122,15 @@ impl Lane {
         domain: &mut DomainEncoder<'_, W>,
         block: Block,
         part: Part,
-        locate: &mut impl Locate,
+        host: &mut impl Host,
     ) -> Result<(), WriteError> {
-        let backtrace = self.stack.backtrace(part);
-        let (id, left_out) =
-            domain.alloc_both_ends(self.time, block, backtrace, LEFT_OUT, locate)?;
+        if part != Part::NONE
+            && let Some(innermost) = self.stack.innermost()
+        {
+            self.stack.tell_part(innermost, host.part_code(innermost, part));
+        }
+        let backtrace = self.stack.backtrace();
+        let (id, left_out) = domain.alloc_both_ends(self.time, block, backtrace, LEFT_OUT, host)?;
         self.stack.written(left_out);
         self.numbers.add(id);
         Ok(())
@@ -201,6 +205,12 @@ mod tests {
 
         fn now(&mut self) -> u64 {
             1_000_000
+        }
+
+        /// The second and the third part have one place.
+        fn part_code(&mut self, return_address: u64, part: Part) -> u64 {
+            let second = part == Part::of_index(2);
+            if second { Part::of_index(1) } else { part }.in_code(return_address)
         }
 
         fn failed(&mut self, error: &WriteError) {
@@ -293,6 +303,19 @@ mod tests {
         let told = told(&bytes);
         assert_eq!(told.len(), 4);
         assert!(told.iter().any(|(time, what)| *time == 7 && what == "collect 1"), "{told:?}");
+    }
+
+    #[test]
+    fn parts_with_one_place_have_one_code() {
+        let mut file = TraceFile::new(Vec::new(), Format::V2, &info()).unwrap();
+        let alloc = |index| Record::alloc(Source::Minor, Part::of_index(index), 1, 2);
+        let frames = Record::Frames { keep: 0, new: &[10, 20] };
+        feed(&mut file, &[(0, frames), (0, alloc(1)), (0, alloc(2)), (0, alloc(0))]);
+        let bytes = file.finish(&mut &LocationTable::default()).unwrap();
+        let frames = |index| [10, Part::of_index(index).in_code(20)];
+        let want = [1, 1, 0].map(frames).into_iter().enumerate();
+        let want: Vec<_> = want.map(|(id, frames)| (0, format!("alloc {id} {frames:?}"))).collect();
+        assert_eq!(told(&bytes), want);
     }
 
     #[test]
