@@ -74,6 +74,10 @@ impl Host for Numbered {
         START
     }
 
+    fn part_code(&mut self, return_address: u64, part: Part) -> u64 {
+        part.in_code(return_address)
+    }
+
     fn failed(&mut self, error: &WriteError) {
         panic!("{error}");
     }
@@ -127,7 +131,7 @@ fn told(trace: &[u8]) -> Told {
                 let (source, samples, length) = (block.source, block.samples, block.length);
                 let keep = block.backtrace.common_prefix as usize;
                 let stack = Record::Frames { keep, new: block.backtrace.new };
-                let alloc = Record::Alloc { source, part: Part::NONE, samples, length };
+                let alloc = Record::alloc(source, Part::NONE, samples, length);
                 put(&mut told.buffers, &[time, stack, alloc]);
             }
             Happening::Promote(id) => {

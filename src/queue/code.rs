@@ -74,6 +74,11 @@ impl Part {
         Part(u8::try_from(index.saturating_add(1)).unwrap_or(u8::MAX))
     }
 
+    /// Its index, if it is told.
+    pub(crate) fn index(self) -> Option<usize> {
+        usize::from(self.0).checked_sub(1)
+    }
+
     pub(crate) fn to_bits(self) -> u8 {
         self.0
     }
@@ -95,7 +100,7 @@ impl Part {
     pub(crate) fn of_code(code: u64) -> (u64, Option<usize>) {
         let part = Part((code >> PART_SHIFT) as u8);
         let address = (code ^ part.spread()) & ((1 << PART_SHIFT) - 1);
-        (address, usize::from(part.0).checked_sub(1))
+        (address, part.index())
     }
 
     /// Where a trace's cache keeps a code depends on its low bits alone: without

@@ -8,8 +8,11 @@
 //! |---|---|---|
 //! | time | ticks since the session's start | |
 //! | frames | frames to keep (32 bits), new ones (24 bits) | the new frames, towards the allocation |
+//! | small | length | |
 //! | alloc | source (8 bits), part (8 bits), samples (40 bits) | length |
 //! | promote, collect | the block | |
+
+use core::slice::Iter;
 
 use heaptap_trace::Source;
 
@@ -37,6 +40,7 @@ impl BlockId {
     }
 
     /// Which of that lane's samples it was, from 0.
+    #[cfg(test)]
     pub(crate) fn number(self) -> u64 {
         self.0 & Self::MAX_NUMBER
     }
@@ -89,6 +93,9 @@ pub(crate) enum Record<'a> {
     Time(u64),
     /// The stack is now its outermost `keep` frames and the new ones.
     Frames { keep: usize, new: &'a [u64] },
+    /// A minor block of `length` words with one sample was allocated under that
+    /// stack, at a place of which no part is told: as most are.
+    Small { length: u64 },
     /// A block of `length` words was allocated under that stack.
     Alloc { source: Source, part: Part, samples: u64, length: u64 },
     /// The block is a major one now.
@@ -102,6 +109,7 @@ const FRAMES: u64 = 2;
 const ALLOC: u64 = 3;
 const PROMOTE: u64 = 4;
 const COLLECT: u64 = 5;
+const SMALL: u64 = 6;
 
 /// What fits beside the kind.
 const PAYLOAD: u64 = u64::MAX >> 8;
@@ -111,13 +119,23 @@ const MAX_SAMPLES: u64 = (1 << 40) - 1;
 pub(crate) const MAX_NEW_FRAMES: usize = (1 << 24) - 1;
 
 impl<'a> Record<'a> {
+    /// A block was allocated.
+    #[inline]
+    pub(crate) fn alloc(source: Source, part: Part, samples: u64, length: u64) -> Record<'a> {
+        if source == Source::Minor && part == Part::NONE && samples == 1 && length <= PAYLOAD {
+            Record::Small { length }
+        } else {
+            Record::Alloc { source, part, samples, length }
+        }
+    }
+
     /// How many words it takes.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         match self {
             Record::Frames { new, .. } => 1 + new.len(),
             Record::Alloc { .. } => 2,
-            Record::Time(_) | Record::Promote(_) | Record::Collect(_) => 1,
+            Record::Time(_) | Record::Small { .. } | Record::Promote(_) | Record::Collect(_) => 1,
         }
     }
 
@@ -127,6 +145,7 @@ impl<'a> Record<'a> {
         let (first, rest) = room.split_first_mut()?;
         match *self {
             Record::Time(ticks) => *first = TIME | ticks << 8,
+            Record::Small { length } => *first = SMALL | length << 8,
             Record::Promote(block) => *first = EndWord::promoted(block).word(),
             Record::Collect(block) => *first = EndWord::collected(block).word(),
             Record::Alloc { source, part, samples, length } => {
@@ -146,14 +165,15 @@ impl<'a> Record<'a> {
         Some(rest)
     }
 
-    /// The first record of `words`, and the words behind it. `None` at their
-    /// end, or if they are no record.
-    #[inline]
-    pub(crate) fn take(words: &'a [u64]) -> Option<(Record<'a>, &'a [u64])> {
-        let (&first, rest) = words.split_first()?;
+    /// The next record, whose words are then behind. `None` at the end of the
+    /// words, or if they are no record.
+    #[inline(always)]
+    pub(crate) fn take(words: &mut Iter<'a, u64>) -> Option<Record<'a>> {
+        let first = *words.next()?;
         let payload = first >> 8;
-        let record = match first & 0xff {
+        Some(match first & 0xff {
             TIME => Record::Time(payload),
+            SMALL => Record::Small { length: payload },
             PROMOTE => Record::Promote(BlockId::from_bits(payload)),
             COLLECT => Record::Collect(BlockId::from_bits(payload)),
             ALLOC => {
@@ -162,18 +182,17 @@ impl<'a> Record<'a> {
                     1 => Source::Major,
                     _ => Source::External,
                 };
-                let (&length, rest) = rest.split_first()?;
                 let part = Part::from_bits((first >> 16) as u8);
-                return Some((Record::Alloc { source, part, samples: first >> 24, length }, rest));
+                Record::Alloc { source, part, samples: first >> 24, length: *words.next()? }
             }
             FRAMES => {
                 let count = payload as usize & MAX_NEW_FRAMES;
-                let (new, rest) = rest.split_at_checked(count)?;
-                return Some((Record::Frames { keep: (first >> 32) as usize, new }, rest));
+                let (new, behind) = words.as_slice().split_at_checked(count)?;
+                *words = behind.iter();
+                Record::Frames { keep: (first >> 32) as usize, new }
             }
             _ => return None,
-        };
-        Some((record, rest))
+        })
     }
 }
 
@@ -201,11 +220,13 @@ mod tests {
 
     fn told() -> impl Strategy<Value = Told> {
         let source = prop_oneof![Just(Source::Minor), Just(Source::Major), Just(Source::External)];
+        let part = prop_oneof![Just(0), any::<u8>()];
+        let samples = prop_oneof![Just(1), 1..=MAX_SAMPLES];
         prop_oneof![
             (0..=PAYLOAD).prop_map(Told::Time),
             (0..u32::MAX as usize, prop::collection::vec(any::<u64>(), 0..40))
                 .prop_map(|(keep, new)| Told::Frames(keep, new)),
-            (source, any::<u8>(), 1..=MAX_SAMPLES, any::<u64>())
+            (source, part, samples, prop_oneof![0..20u64, any::<u64>()])
                 .prop_map(|(source, part, n, l)| Told::Alloc(source, part, n, l)),
             (any::<bool>(), any::<u16>(), 0..=BlockId::MAX_NUMBER)
                 .prop_map(|(promote, lane, number)| Told::End(promote, lane, number)),
@@ -217,7 +238,7 @@ mod tests {
             Told::Time(ticks) => Record::Time(*ticks),
             Told::Frames(keep, new) => Record::Frames { keep: *keep, new },
             &Told::Alloc(source, part, samples, length) => {
-                Record::Alloc { source, part: Part::from_bits(part), samples, length }
+                Record::alloc(source, Part::from_bits(part), samples, length)
             }
             &Told::End(true, lane, number) => Record::Promote(BlockId::new(lane, number)),
             &Told::End(false, lane, number) => Record::Collect(BlockId::new(lane, number)),
@@ -234,20 +255,18 @@ mod tests {
                 room = record(told).put(room).unwrap();
             }
             prop_assert!(room.is_empty());
-            let mut rest = &words[..];
+            let mut rest = words.iter();
             for told in &told {
-                let (taken, behind) = Record::take(rest).unwrap();
-                prop_assert_eq!(taken, record(told));
-                rest = behind;
+                prop_assert_eq!(Record::take(&mut rest), Some(record(told)));
             }
-            prop_assert!(rest.is_empty());
+            prop_assert_eq!(Record::take(&mut rest), None);
         }
 
         #[test]
         fn any_words_are_read_without_harm(words in prop::collection::vec(any::<u64>(), 0..20)) {
-            let mut rest = &words[..];
-            while let Some((_, behind)) = Record::take(rest) {
-                rest = behind;
+            let mut rest = words.iter();
+            while let Some(record) = Record::take(&mut rest) {
+                prop_assert!(record.len() + rest.len() <= words.len());
             }
         }
 

@@ -78,6 +78,41 @@ impl Segment {
     }
 }
 
+/// The stretch that the last stamp lay in: the next one usually does too.
+#[derive(Clone, Copy, Debug)]
+struct Stretch {
+    segment: Segment,
+    /// Ticks behind the segment's start that it holds for: if it is the last, no
+    /// more than [`AHEAD_NS`]. 0: there is no such stretch.
+    ticks: u64,
+}
+
+impl Stretch {
+    const NONE: Stretch = Stretch {
+        segment: Segment { start: Pair { ticks: 0, ns: 0 }, slope: Slope(0), ceiling: 0 },
+        ticks: 0,
+    };
+
+    /// Of a segment that the next one, if there is one, ends.
+    fn of(segment: Segment, next: Option<&Segment>) -> Stretch {
+        let longest = next.map_or(AHEAD_NS, |_| u64::MAX);
+        let most = (u128::from(longest) << 32) / u128::from(segment.slope.0.max(1));
+        let ticks = next.map_or(u64::MAX, |next| next.start.ticks - segment.start.ticks);
+        Stretch { segment, ticks: ticks.min(u64::try_from(most).unwrap_or(u64::MAX)) }
+    }
+
+    /// Monotonic nanoseconds, if the stamp lies in it.
+    #[inline(always)]
+    fn ns(&self, ticks: u64) -> Option<u64> {
+        let Segment { start, slope, ceiling } = self.segment;
+        let since = ticks.wrapping_sub(start.ticks);
+        // The start itself lies in the stretch before.
+        let is_within = since.wrapping_sub(1) < self.ticks;
+        let ns = || ((u128::from(since) * u128::from(slope.0)) >> 32) as u64;
+        is_within.then(|| start.ns.saturating_add(ns()).min(ceiling))
+    }
+}
+
 /// Turns stamps into time. See the module.
 pub(crate) struct Clock<S = System> {
     source: S,
@@ -91,6 +126,8 @@ pub(crate) struct Clock<S = System> {
     last: Pair,
     /// By start, oldest first; empty before the first observation.
     segments: Vec<Segment>,
+    /// Of `segments` as they are.
+    stretch: Stretch,
     /// The latest time given out, monotonic nanoseconds.
     given: u64,
 }
@@ -113,6 +150,7 @@ impl<S: Source> Clock<S> {
             steady: start,
             last: start,
             segments: Vec::with_capacity(SEGMENTS + 1),
+            stretch: Stretch::NONE,
             given: start.ns,
         }
     }
@@ -121,6 +159,7 @@ impl<S: Source> Clock<S> {
     /// say, and before a batch of conversions. The first call may sleep for what
     /// is missing to a millisecond since the start.
     pub(crate) fn observe(&mut self) {
+        self.stretch = Stretch::NONE;
         let mut now = tightest(&mut self.source);
         let Some(&newest) = self.segments.last() else {
             let elapsed = now.ns.saturating_sub(self.steady.ns);
@@ -146,7 +185,18 @@ impl<S: Source> Clock<S> {
     }
 
     /// Microseconds since the Unix epoch at a stamp.
+    #[inline(always)]
     pub(crate) fn micros(&mut self, ticks: u64) -> u64 {
+        let ns = self.stretch.ns(ticks).unwrap_or_else(|| self.find_ns(ticks));
+        self.given = self.given.max(ns);
+        // Before the start only by an old stamp after a break.
+        self.wall_us + ns.saturating_sub(self.zero_ns) / 1000
+    }
+
+    /// Monotonic nanoseconds at a stamp, whose stretch it remembers.
+    #[cold]
+    #[inline(never)]
+    fn find_ns(&mut self, ticks: u64) -> u64 {
         let newest = self.segments.last();
         let is_past = newest.is_some_and(|newest| ticks <= newest.start.ticks);
         if !is_past && self.is_ahead(ticks) {
@@ -154,15 +204,16 @@ impl<S: Source> Clock<S> {
         }
         // A stamp of the very tick of an observation may have been converted
         // before it, so it lies on the line before.
-        let ns = match self.segments.iter().rev().find(|segment| segment.start.ticks < ticks) {
+        let at = self.segments.iter().rposition(|segment| segment.start.ticks < ticks);
+        match at.and_then(|at| Some((at, *self.segments.get(at)?))) {
             // Even now in the future: stamped before the counter was set back.
-            Some(segment) if !is_past && self.is_ahead(ticks) => segment.start.ns,
-            Some(segment) => segment.ns(ticks),
+            Some((_, segment)) if !is_past && self.is_ahead(ticks) => segment.start.ns,
+            Some((at, segment)) => {
+                self.stretch = Stretch::of(segment, self.segments.get(at + 1));
+                segment.ns(ticks)
+            }
             None => self.segments.first().map_or(self.zero_ns, |oldest| oldest.ns(ticks)),
-        };
-        self.given = self.given.max(ns);
-        // Before the start only by an old stamp after a break.
-        self.wall_us + ns.saturating_sub(self.zero_ns) / 1000
+        }
     }
 
     /// How long `ticks` ticks are. 0 before the first observation.

@@ -207,7 +207,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 proptest! {
     /// Whatever happens, and whenever a stamp is converted: a later stamp never
-    /// has an earlier time, and a stamp has one time.
+    /// has an earlier time, and a stamp has one time, looked up or not.
     #[test]
     fn time_does_not_run_backwards(steps in proptest::collection::vec(step(), 0..100)) {
         let mut clock = started(2_000);
@@ -223,6 +223,9 @@ proptest! {
                 Step::Suspend(ticks) => clock.source.ticks += ticks,
                 Step::Convert(back) => {
                     let stamp = stamps[stamps.len().saturating_sub(back + 1)];
+                    if let Some(ns) = clock.stretch.ns(stamp) {
+                        prop_assert_eq!(ns, clock.find_ns(stamp));
+                    }
                     let time = clock.micros(stamp);
                     if let Some(before) = converted.insert(stamp, time) {
                         prop_assert_eq!(before, time);

@@ -16,6 +16,7 @@ use crate::tracer::labels::Labels;
 use crate::tracer::message::say;
 use crate::tracer::options::{Locator, Options};
 use crate::tracer::own_memory::OwnMemory;
+use crate::tracer::part_codes::PartCodes;
 use crate::tracer::state::State;
 use crate::writer::Host;
 
@@ -34,6 +35,7 @@ pub(crate) struct WriterHost {
     start_ticks: u64,
     max_frames: usize,
     parts_have_places: bool,
+    part_codes: PartCodes,
     file: String,
 }
 
@@ -56,6 +58,7 @@ impl WriterHost {
             start_ticks,
             max_frames: options.max_frames,
             parts_have_places: options.parts_have_places,
+            part_codes: PartCodes::new(),
             file: file.to_owned(),
         }
     }
@@ -183,6 +186,17 @@ impl Host for WriterHost {
     fn now(&mut self) -> u64 {
         let now = self.ticks.now();
         self.clock.micros(now)
+    }
+
+    #[inline]
+    fn part_code(&mut self, return_address: u64, part: Part) -> u64 {
+        let WriterHost { tables, part_codes, .. } = self;
+        part_codes.code(return_address, part, |index| {
+            match tables.source(return_address, Some(index))? {
+                Source::Ocaml { debug_info, .. } => debug_info,
+                Source::Places(_) => None,
+            }
+        })
     }
 
     fn failed(&mut self, error: &WriteError) {

@@ -5,12 +5,12 @@
 //!   takes part; `counters`: what is counted.
 //! - `mutator`, `recorder`, `stacks`: what hooks do, from a sample to records in
 //!   the event buffer.
-//! - `locate`, `own_memory`, `labels`, `info`: what the writer thread needs to
-//!   know.
+//! - `locate`, `part_codes`, `own_memory`, `labels`, `info`: what the writer
+//!   thread needs to know.
 //! - `process`: one session at a time; `exit` and `fork`.
 //!
 //! Hooks run in `mutator`, `recorder` and `stacks`; the writer thread in
-//! `locate`; everything else on the host's threads outside of hooks.
+//! `locate` and `part_codes`; everything else on the host's threads outside of hooks.
 
 #![allow(unsafe_code, reason = "walks the host's stack, registers handlers of exit and fork")]
 
@@ -26,6 +26,7 @@ mod message;
 mod mutator;
 mod options;
 mod own_memory;
+mod part_codes;
 mod process;
 mod recorder;
 mod session;

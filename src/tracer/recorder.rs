@@ -117,7 +117,7 @@ impl Recorder {
             Source::External => block.words,
         };
         let Sampled { source, part, samples, .. } = *block;
-        let alloc = Record::Alloc { source, part, samples, length: length as u64 };
+        let alloc = Record::alloc(source, part, samples, length as u64);
         if moment.stack_told {
             put(&self.session, &self.counters, &mut self.producer, moment, [alloc])?;
         } else {

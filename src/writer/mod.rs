@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use heaptap_trace::{Format, Locate, TraceInfo, WriteError};
 
-use crate::queue::Consumer;
+use crate::queue::{Consumer, Part};
 use crate::writer::drain::{Drained, drain};
 use crate::writer::trace_file::TraceFile;
 
@@ -37,6 +37,10 @@ pub(crate) trait Host: Locate {
 
     /// Microseconds since the epoch, now.
     fn now(&mut self) -> u64;
+
+    /// The code of a frame that allocates a part of several: the same for parts
+    /// with the same place.
+    fn part_code(&mut self, return_address: u64, part: Part) -> u64;
 
     /// Writing has failed and is over.
     fn failed(&mut self, error: &WriteError);

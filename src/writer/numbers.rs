@@ -4,12 +4,34 @@
 //! stretch and then jump, since each domain takes its ids in blocks from a
 //! counter that all share; so a lane needs one entry for each stretch.
 
+use crate::queue::BlockId;
+
 /// Ids of one lane's blocks in one file.
 pub(crate) struct Numbers {
-    /// The block to be written next.
-    next: u64,
-    /// First number and first id of each stretch, in ascending order of both.
-    stretches: Vec<(u64, u64)>,
+    /// The last stretch, whose last block was the last written: most lanes have
+    /// no other, and most blocks are young.
+    last: Stretch,
+    /// Those before it, in ascending order.
+    earlier: Vec<Stretch>,
+}
+
+/// Blocks whose ids run like their numbers.
+#[derive(Clone, Copy)]
+struct Stretch {
+    /// The first block, as bits.
+    first: u64,
+    /// Its id.
+    id: u64,
+    /// How many there are.
+    count: u64,
+}
+
+impl Stretch {
+    #[inline(always)]
+    fn find(&self, block: BlockId) -> Option<u64> {
+        let since = block.to_bits().wrapping_sub(self.first);
+        (since < self.count).then(|| self.id + since)
+    }
 }
 
 /// What a file knows of a block.
@@ -24,42 +46,51 @@ pub(crate) enum Known {
 }
 
 impl Numbers {
-    /// Of a lane whose next block has this number.
-    pub(crate) fn from(next: u64) -> Numbers {
-        Numbers { next, stretches: Vec::new() }
+    /// Of a lane whose next block is this.
+    pub(crate) fn from(next: BlockId) -> Numbers {
+        let last = Stretch { first: next.to_bits(), id: 0, count: 0 };
+        Numbers { last, earlier: Vec::new() }
     }
 
-    pub(crate) fn next(&self) -> u64 {
-        self.next
+    /// The block to be written next.
+    pub(crate) fn next(&self) -> BlockId {
+        BlockId::from_bits(self.last.first + self.last.count)
     }
 
     /// The next block was written with this id.
+    #[inline(always)]
     pub(crate) fn add(&mut self, id: u64) {
-        let goes_on = self
-            .stretches
-            .last()
-            .is_some_and(|&(number, first)| id.checked_sub(first) == Some(self.next - number));
-        if !goes_on {
-            self.stretches.push((self.next, id));
+        if id != self.last.id + self.last.count {
+            self.jump(id);
         }
-        self.next += 1;
+        self.last.count += 1;
     }
 
-    pub(crate) fn find(&self, number: u64) -> Known {
-        if number >= self.next {
+    #[cold]
+    fn jump(&mut self, id: u64) {
+        let first = self.next().to_bits();
+        if self.last.count != 0 {
+            self.earlier.push(self.last);
+        }
+        self.last = Stretch { first, id, count: 0 };
+    }
+
+    /// The id of a block of the last stretch.
+    #[inline(always)]
+    pub(crate) fn find_recent(&self, block: BlockId) -> Option<u64> {
+        self.last.find(block)
+    }
+
+    /// What is known of any block of the lane.
+    pub(crate) fn find(&self, block: BlockId) -> Known {
+        if block >= self.next() {
             return Known::NotYet;
         }
-        // Most blocks are young, and most lanes have one stretch.
-        if let Some(&(first, id)) = self.stretches.last()
-            && first <= number
-        {
-            return Known::Id(id + (number - first));
-        }
-        let behind = self.stretches.partition_point(|&(first, _)| first <= number);
-        match behind.checked_sub(1).and_then(|at| self.stretches.get(at)) {
-            Some(&(first, id)) => Known::Id(id + (number - first)),
-            None => Known::Earlier,
-        }
+        let first = |stretch: &Stretch| stretch.first <= block.to_bits();
+        let behind = self.earlier.partition_point(first);
+        let earlier = behind.checked_sub(1).and_then(|at| self.earlier.get(at));
+        let id = self.last.find(block).or_else(|| earlier?.find(block));
+        id.map_or(Known::Earlier, Known::Id)
     }
 }
 
@@ -69,15 +100,16 @@ mod tests {
 
     #[test]
     fn ids_jump_and_numbers_do_not() {
-        let mut numbers = Numbers::from(5);
+        let block = |number| BlockId::new(7, number);
+        let mut numbers = Numbers::from(block(5));
         for id in [10, 11, 12, 30, 31, 20_000] {
             numbers.add(id);
         }
-        let known: Vec<_> = (4..12).map(|number| numbers.find(number)).collect();
+        let known: Vec<_> = (4..12).map(|number| numbers.find(block(number))).collect();
         let ids = [10, 11, 12, 30, 31, 20_000].map(Known::Id);
         assert_eq!(known[0], Known::Earlier);
         assert_eq!(known[1..7], ids);
         assert_eq!(known[7], Known::NotYet);
-        assert_eq!(numbers.stretches.len(), 3);
+        assert_eq!(numbers.earlier.len(), 2);
     }
 }

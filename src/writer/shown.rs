@@ -7,8 +7,6 @@
 
 use heaptap_trace::LeftOut;
 
-use crate::queue::Part;
-
 /// Frames of the stack that the file's last backtrace shows as one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Cut {
@@ -45,17 +43,20 @@ impl ShownStack {
         self.frames.extend_from_slice(new);
     }
 
-    /// What to write for an allocation under this stack, of a part if there are
-    /// several: how many frames of the file's last backtrace stay, and those to
-    /// write behind them.
-    pub(crate) fn backtrace(&mut self, part: Part) -> (u64, &[u64]) {
-        if part != Part::NONE
-            && let Some(&innermost) = self.frames.last()
-        {
-            let code = self.without_part.get_or_insert(innermost);
-            let code = part.in_code(*code);
-            self.set_innermost(code);
-        }
+    /// The innermost frame's code as it was told, if there is a frame.
+    pub(crate) fn innermost(&self) -> Option<u64> {
+        self.without_part.or_else(|| self.frames.last().copied())
+    }
+
+    /// Gives the innermost frame a code that tells the part which is allocated.
+    pub(crate) fn tell_part(&mut self, innermost: u64, with_part: u64) {
+        self.without_part = Some(innermost);
+        self.set_innermost(with_part);
+    }
+
+    /// What to write for an allocation under this stack: how many frames of the
+    /// file's last backtrace stay, and those to write behind them.
+    pub(crate) fn backtrace(&mut self) -> (u64, &[u64]) {
         let start = self.start();
         let hidden: usize = self.cuts.iter().map(|cut| cut.count - 1).sum();
         ((start - hidden) as u64, self.frames.get(start..).unwrap_or(&[]))
@@ -84,12 +85,11 @@ impl ShownStack {
         start
     }
 
-    /// The backtrace was written, with so much left out of the frames that
-    /// [`ShownStack::backtrace`] told.
+    /// The backtrace that [`ShownStack::backtrace`] just told was written, with so
+    /// much left out of its new frames.
     pub(crate) fn written(&mut self, left_out: Option<LeftOut>) {
-        let start = self.start();
         if let Some(LeftOut { kept, count }) = left_out {
-            self.cuts.push(Cut { from: start + kept, count: count as usize });
+            self.cuts.push(Cut { from: self.same + kept, count: count as usize });
         }
         self.same = self.frames.len();
     }
@@ -170,7 +170,7 @@ mod tests {
                 stack.extend(&new);
                 lane.change(keep, &new);
                 if written {
-                    let (prefix, new) = lane.backtrace(Part::NONE);
+                    let (prefix, new) = lane.backtrace();
                     let left_out = file.write(prefix as usize, new, head, tail);
                     lane.written(left_out);
                     assert_shows(&file.shown, &stack);
@@ -183,15 +183,19 @@ mod tests {
     fn the_innermost_frame_tells_the_part() {
         let mut lane = ShownStack::default();
         lane.change(0, &[1, 2]);
-        let code = |index| Part::of_index(index).in_code(2);
-        assert_eq!(lane.backtrace(Part::of_index(0)), (0, &[1, code(0)][..]));
+        let (first, second) = (1002, 2002);
+        lane.tell_part(2, first);
+        assert_eq!(lane.backtrace(), (0, &[1, first][..]));
         lane.written(None);
-        assert_eq!(lane.backtrace(Part::of_index(0)), (2, &[][..]));
-        assert_eq!(lane.backtrace(Part::of_index(1)), (1, &[code(1)][..]));
+        assert_eq!(lane.innermost(), Some(2));
+        lane.tell_part(2, first);
+        assert_eq!(lane.backtrace(), (2, &[][..]));
+        lane.tell_part(2, second);
+        assert_eq!(lane.backtrace(), (1, &[second][..]));
         lane.written(None);
         // The same frame has called something: no part of it is meant.
         lane.change(2, &[3]);
-        assert_eq!(lane.backtrace(Part::NONE), (1, &[2, 3][..]));
+        assert_eq!(lane.backtrace(), (1, &[2, 3][..]));
     }
 
     #[test]
@@ -199,8 +203,8 @@ mod tests {
         let mut lane = ShownStack::default();
         lane.change(0, &[1, 2, 3]);
         lane.written(None);
-        assert_eq!(lane.backtrace(Part::NONE), (3, &[][..]));
+        assert_eq!(lane.backtrace(), (3, &[][..]));
         lane.forget_shown();
-        assert_eq!(lane.backtrace(Part::NONE), (0, &[1, 2, 3][..]));
+        assert_eq!(lane.backtrace(), (0, &[1, 2, 3][..]));
     }
 }

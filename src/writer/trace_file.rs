@@ -2,9 +2,9 @@
 
 use std::io::Write;
 
-use heaptap_trace::{Block, Encoder, Format, Locate, TraceInfo, WriteError};
+use heaptap_trace::{Block, DomainEncoder, Encoder, Format, Locate, Source, TraceInfo, WriteError};
 
-use crate::queue::{BlockId, LEFT_OUT, Record};
+use crate::queue::{BlockId, LEFT_OUT, Part, Record};
 use crate::writer::Host;
 use crate::writer::numbers::{Known, Numbers};
 use crate::writer::shown::ShownStack;
@@ -16,15 +16,6 @@ struct Lane {
     /// Microseconds since the epoch, of the last event or later: a domain's
     /// times never run backwards.
     time: u64,
-}
-
-/// Whether a record could be written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
-    Done,
-    /// It is about a block whose allocation another lane has not told of yet.
-    /// That lane must be read first.
-    Early,
 }
 
 /// A file being written.
@@ -61,6 +52,7 @@ impl<W: Write> TraceFile<W> {
 
     /// Writes the records in `words`, which a lane told, and says how many words
     /// were read: fewer than all if a record comes too early.
+    #[inline(never)]
     pub(crate) fn apply_all(
         &mut self,
         number: u16,
@@ -68,76 +60,44 @@ impl<W: Write> TraceFile<W> {
         host: &mut impl Host,
     ) -> Result<usize, WriteError> {
         self.enter(number);
-        let mut rest = words;
-        while let Some((record, behind)) = Record::take(rest) {
-            if self.apply(number, record, host)? == Step::Early {
-                return Ok(words.len() - rest.len());
+        let Some((lane, others)) = Others::apart_from(&mut self.lanes, number) else {
+            return Ok(0);
+        };
+        let mut domain = self.encoder.domain(number);
+        let mut rest = words.iter();
+        while let Some(record) = Record::take(&mut rest) {
+            match record {
+                Record::Time(ticks) => lane.time = lane.time.max(host.micros(ticks)),
+                Record::Frames { keep, new } => lane.stack.change(keep, new),
+                Record::Small { length } => {
+                    let block = Block { length, samples: 1, source: Source::Minor };
+                    lane.alloc(&mut domain, block, Part::NONE, host)?;
+                }
+                Record::Alloc { source, part, samples, length } => {
+                    let samples = samples.clamp(1, length.saturating_add(1));
+                    lane.alloc(&mut domain, Block { length, samples, source }, part, host)?;
+                }
+                Record::Promote(block) => match others.find(lane, block) {
+                    Known::Id(id) => domain.promote(lane.time, id, host)?,
+                    Known::Earlier => {}
+                    Known::NotYet => return Ok(words.len() - rest.len() - record.len()),
+                },
+                Record::Collect(block) => match others.find(lane, block) {
+                    Known::Id(id) => domain.collect(lane.time, id, host)?,
+                    Known::Earlier => {}
+                    Known::NotYet => return Ok(words.len() - rest.len() - record.len()),
+                },
             }
-            rest = behind;
         }
-        debug_assert!(rest.is_empty(), "words that are no record");
+        debug_assert!(rest.as_slice().is_empty(), "words that are no record");
         Ok(words.len())
     }
 
-    /// Writes what a lane told, which has been entered.
-    #[inline(always)]
-    fn apply(
-        &mut self,
-        number: u16,
-        record: Record<'_>,
-        host: &mut impl Host,
-    ) -> Result<Step, WriteError> {
-        let Some(lane) = self.lanes.get_mut(usize::from(number)) else {
-            return Ok(Step::Done);
-        };
-        match record {
-            Record::Time(ticks) => lane.time = lane.time.max(host.micros(ticks)),
-            Record::Frames { keep, new } => lane.stack.change(keep, new),
-            Record::Alloc { source, part, samples, length } => {
-                let block = Block { length, samples: samples.clamp(1, length + 1), source };
-                let backtrace = lane.stack.backtrace(part);
-                let (id, left_out) = self
-                    .encoder
-                    .alloc_both_ends(number, lane.time, block, backtrace, LEFT_OUT, host)?;
-                lane.stack.written(left_out);
-                lane.numbers.add(id);
-            }
-            Record::Promote(block) => return self.end(number, block, true, host),
-            Record::Collect(block) => return self.end(number, block, false, host),
-        }
-        Ok(Step::Done)
-    }
-
-    fn end(
-        &mut self,
-        number: u16,
-        block: BlockId,
-        promoted: bool,
-        locate: &mut impl Locate,
-    ) -> Result<Step, WriteError> {
-        if block.lane() != number {
-            self.enter(block.lane());
-        }
-        let known = self.lanes.get(usize::from(block.lane()));
-        let id = match known.map(|lane| lane.numbers.find(block.number())) {
-            Some(Known::Id(id)) => id,
-            Some(Known::NotYet) => return Ok(Step::Early),
-            Some(Known::Earlier) | None => return Ok(Step::Done),
-        };
-        let time = self.lanes.get(usize::from(number)).map_or(0, |lane| lane.time);
-        if promoted {
-            self.encoder.promote(number, time, id, locate)?;
-        } else {
-            self.encoder.collect(number, time, id, locate)?;
-        }
-        Ok(Step::Done)
-    }
-
     fn enter(&mut self, number: u16) {
-        while self.lanes.len() <= usize::from(number) {
+        for new in self.lanes.len()..=usize::from(number) {
             self.lanes.push(Lane {
                 stack: ShownStack::default(),
-                numbers: Numbers::from(0),
+                numbers: Numbers::from(BlockId::new(new as u16, 0)),
                 time: self.start_time,
             });
         }
@@ -154,12 +114,64 @@ impl<W: Write> TraceFile<W> {
     }
 }
 
+impl Lane {
+    /// Writes a block allocated under the lane's stack.
+    #[inline(always)]
+    fn alloc<W: Write>(
+        &mut self,
+        domain: &mut DomainEncoder<'_, W>,
+        block: Block,
+        part: Part,
+        host: &mut impl Host,
+    ) -> Result<(), WriteError> {
+        if part != Part::NONE
+            && let Some(innermost) = self.stack.innermost()
+        {
+            self.stack.tell_part(innermost, host.part_code(innermost, part));
+        }
+        let backtrace = self.stack.backtrace();
+        let (id, left_out) = domain.alloc_both_ends(self.time, block, backtrace, LEFT_OUT, host)?;
+        self.stack.written(left_out);
+        self.numbers.add(id);
+        Ok(())
+    }
+}
+
+/// All lanes but the one whose records are being read, which may tell of blocks
+/// of the others.
+struct Others<'a> {
+    before: &'a [Lane],
+    behind: &'a [Lane],
+}
+
+impl<'a> Others<'a> {
+    /// The lane with this number, and the others.
+    fn apart_from(lanes: &'a mut [Lane], number: u16) -> Option<(&'a mut Lane, Others<'a>)> {
+        let (before, rest) = lanes.split_at_mut_checked(usize::from(number))?;
+        let (lane, behind) = rest.split_first_mut()?;
+        Some((lane, Others { before, behind }))
+    }
+
+    /// What the file knows of a block.
+    #[inline(always)]
+    fn find(&self, lane: &Lane, block: BlockId) -> Known {
+        lane.numbers.find_recent(block).map_or_else(|| self.find_any(lane, block), Known::Id)
+    }
+
+    /// Of a lane that was not read yet no block is known yet.
+    #[cold]
+    fn find_any(&self, lane: &Lane, block: BlockId) -> Known {
+        let mut lanes = self.before.iter().chain([lane]).chain(self.behind);
+        let of = lanes.nth(usize::from(block.lane()));
+        of.map_or(Known::NotYet, |lane| lane.numbers.find(block))
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use heaptap_trace::{Happening, LocationList, LocationTable, Mode, Reader, Source};
+    use heaptap_trace::{Happening, LocationList, LocationTable, Mode, Reader};
 
     use super::*;
-    use crate::queue::Part;
 
     fn info() -> TraceInfo {
         TraceInfo {
@@ -175,8 +187,7 @@ mod tests {
         }
     }
 
-    const ALLOC: Record<'static> =
-        Record::Alloc { source: Source::Minor, part: Part::NONE, samples: 1, length: 2 };
+    const ALLOC: Record<'static> = Record::Small { length: 2 };
 
     /// A tick is a microsecond.
     struct Ticks;
@@ -196,6 +207,12 @@ mod tests {
             1_000_000
         }
 
+        /// The second and the third part have one place.
+        fn part_code(&mut self, return_address: u64, part: Part) -> u64 {
+            let second = part == Part::of_index(2);
+            if second { Part::of_index(1) } else { part }.in_code(return_address)
+        }
+
         fn failed(&mut self, error: &WriteError) {
             panic!("{error}");
         }
@@ -211,12 +228,13 @@ mod tests {
                 if stuck.contains(&lane) {
                     return true;
                 }
-                file.enter(lane);
-                let step = file.apply(lane, record, &mut Ticks).unwrap();
-                if step == Step::Early {
+                let mut words = vec![0; record.len()];
+                record.put(&mut words).unwrap();
+                let early = file.apply_all(lane, &words, &mut Ticks).unwrap() == 0;
+                if early {
                     stuck.push(lane);
                 }
-                step == Step::Early
+                early
             });
             assert!(waiting.len() < before, "no progress");
         }
@@ -285,6 +303,19 @@ mod tests {
         let told = told(&bytes);
         assert_eq!(told.len(), 4);
         assert!(told.iter().any(|(time, what)| *time == 7 && what == "collect 1"), "{told:?}");
+    }
+
+    #[test]
+    fn parts_with_one_place_have_one_code() {
+        let mut file = TraceFile::new(Vec::new(), Format::V2, &info()).unwrap();
+        let alloc = |index| Record::alloc(Source::Minor, Part::of_index(index), 1, 2);
+        let frames = Record::Frames { keep: 0, new: &[10, 20] };
+        feed(&mut file, &[(0, frames), (0, alloc(1)), (0, alloc(2)), (0, alloc(0))]);
+        let bytes = file.finish(&mut &LocationTable::default()).unwrap();
+        let frames = |index| [10, Part::of_index(index).in_code(20)];
+        let want = [1, 1, 0].map(frames).into_iter().enumerate();
+        let want: Vec<_> = want.map(|(id, frames)| (0, format!("alloc {id} {frames:?}"))).collect();
+        assert_eq!(told(&bytes), want);
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub(crate) struct Cache {
 
 impl Cache {
     pub(crate) fn new() -> Self {
-        Cache { codes: per_slot(), predictions: per_slot() }
+        Cache { codes: boxed(), predictions: boxed() }
     }
 
     /// A slot's content, as a packet header states it.
@@ -31,13 +31,13 @@ impl Cache {
     }
 }
 
-/// A zeroed array of one value for each slot, made on the heap. The pages that
-/// are never touched cost nothing, which matters for domains with few events.
-pub(crate) fn per_slot<T: Clone + Default>() -> Box<[T; SLOTS]> {
-    let slots: Box<[T]> = vec![T::default(); SLOTS].into();
-    match slots.try_into() {
-        Ok(slots) => slots,
-        Err(_) => unreachable!("the vector has SLOTS elements"),
+/// A zeroed array, made on the heap. The pages that are never touched cost
+/// nothing, which matters for domains with few events.
+pub(crate) fn boxed<T: Clone + Default, const N: usize>() -> Box<[T; N]> {
+    let array: Box<[T]> = vec![T::default(); N].into();
+    match array.try_into() {
+        Ok(array) => array,
+        Err(_) => unreachable!("the vector has N elements"),
     }
 }
 

@@ -4,6 +4,7 @@
 //! writing goes through [`Packet`], whose capacity is a packet's and whose
 //! caller has made sure of the room.
 
+use crate::cache::boxed;
 use crate::rules::MAX_PACKET;
 
 /// A cursor over bytes that end somewhere.
@@ -82,17 +83,14 @@ impl<'a> Bytes<'a> {
 /// the packet as overfull, which the encoder's closing rules exclude and its
 /// tests assert: no input makes it panic or write elsewhere.
 pub(crate) struct Packet {
-    bytes: Box<[u8]>,
+    bytes: Box<[u8; MAX_PACKET]>,
     len: usize,
     overfull: bool,
 }
 
-/// A backtrace of fewer than 256 frames, all of them hits, takes less.
-pub(crate) const WINDOW: usize = 1024;
-
 impl Packet {
     pub(crate) fn new() -> Self {
-        Packet { bytes: vec![0; MAX_PACKET].into_boxed_slice(), len: 0, overfull: false }
+        Packet { bytes: boxed(), len: 0, overfull: false }
     }
 
     pub(crate) fn clear(&mut self) {
@@ -116,13 +114,11 @@ impl Packet {
         self.bytes.get(..self.len).unwrap_or(&[])
     }
 
-    /// The room behind what was put, for a number behind [`WINDOW`] bytes at
-    /// most. [`Packet::extend`] takes what was written there.
+    /// So much of the room behind what was put, if there is so much.
+    /// [`Packet::extend`] takes what was written there.
     #[inline(always)]
-    pub(crate) fn window(&mut self) -> Option<&mut [u8; WINDOW + 4]> {
-        let window = self.bytes.get_mut(self.len..).and_then(|b| b.first_chunk_mut());
-        self.overfull |= window.is_none();
-        window
+    pub(crate) fn window<const N: usize>(&mut self) -> Option<&mut [u8; N]> {
+        self.bytes.get_mut(self.len..).and_then(|b| b.first_chunk_mut())
     }
 
     /// Adds the first bytes of the window.
@@ -210,6 +206,18 @@ impl Packet {
     }
 }
 
+/// The bytes of a number as a little-endian word, and how many they are, if
+/// they are 5 at most.
+#[inline(always)]
+pub(crate) fn short_vint(value: u64) -> Option<(u64, usize)> {
+    match value {
+        0..=252 => Some((value, 1)),
+        253..=0xffff => Some((253 | value << 8, 3)),
+        0x1_0000..=0x7fff_ffff => Some((254 | value << 8, 5)),
+        _ => None,
+    }
+}
+
 /// What of `text` a NUL-terminated field can hold.
 pub(crate) fn until_nul(text: &[u8]) -> &[u8] {
     text.split(|&byte| byte == 0).next().unwrap_or(text)
@@ -239,6 +247,17 @@ mod tests {
             packet.vint(value);
             assert_eq!(packet.len(), size, "size of {value}");
             assert_eq!(Bytes::new(packet.as_slice()).vint(), Some(value));
+        }
+    }
+
+    #[test]
+    fn a_short_vint_is_a_vint() {
+        assert_eq!(short_vint(1 << 31), None);
+        for value in [0, 1, 252, 253, 0xffff, 0x1_0000, (1 << 31) - 1] {
+            let mut packet = Packet::new();
+            packet.vint(value as i64);
+            let (word, size) = short_vint(value).unwrap();
+            assert_eq!(word.to_le_bytes()[..size], *packet.as_slice(), "{value}");
         }
     }
 

@@ -77,8 +77,13 @@ pub(crate) struct DomainWriter {
     begin: u64,
     /// Time of the last event.
     pub(crate) end: u64,
+    /// No event of this packet is later.
+    latest: u64,
+    /// Before this time an event belongs into this packet if that has room and
+    /// the domain ids; 0 if it does not in any case. See [`Self::look_ahead`].
+    pub(super) usual_before: u64,
     names: RecentNames,
-    empty: bool,
+    pub(super) empty: bool,
     /// No packet was written yet.
     fresh: bool,
 }
@@ -99,6 +104,8 @@ impl DomainWriter {
             first_id: ids.next,
             begin,
             end: begin,
+            latest: latest(begin),
+            usual_before: latest(begin) + 1,
             names: RecentNames::new(),
             empty: true,
             fresh: true,
@@ -117,6 +124,13 @@ impl DomainWriter {
     /// Whether it has neither events nor packets yet.
     pub(crate) fn is_unused(&self) -> bool {
         self.empty && self.fresh
+    }
+
+    /// Keeps `usual_before` up; to be called when anything changed that it
+    /// depends on.
+    pub(super) fn look_ahead(&mut self) {
+        let needs_new = self.renumber.is_some() || self.missed.len() > MAX_PENDING_LOCATIONS;
+        self.usual_before = if needs_new { 0 } else { self.latest + 1 };
     }
 
     /// Writes an allocation whose new frames follow a prefix of the last one's.
@@ -151,7 +165,12 @@ impl DomainWriter {
             packet.u8(0);
         }
         let (entries, cut) = match left_out {
-            _ if found => (self.stack.put_found(packet, new.len(), id), None),
+            _ if found => {
+                let Some(room) = packet.window() else { return Ok(None) };
+                let (entries, bytes) = self.stack.put_found(room, new.len(), id);
+                packet.extend(bytes);
+                (u16::from(entries), None)
+            }
             Some(base) if !short => {
                 self.stack.put_both_ends(packet, new, base, id, &mut self.missed)
             }
@@ -162,7 +181,22 @@ impl DomainWriter {
         if !short {
             packet.patch(count_at + 1, [high]);
         }
+        self.look_ahead();
         Ok(cut)
+    }
+
+    /// Writes a promotion or collection.
+    pub(crate) fn end<W: Write>(
+        &mut self,
+        shared: &mut Shared<W>,
+        code: u8,
+        (time, id): (u64, u64),
+        locate: &mut impl Locate,
+    ) -> io::Result<()> {
+        self.begin_event(shared, code, time, locate)?;
+        self.packet.vint(self.ids.next as i64 - 1 - id as i64);
+        self.look_ahead();
+        Ok(())
     }
 
     /// Writes an event's first bytes, in a new packet if this one may not take
@@ -177,7 +211,7 @@ impl DomainWriter {
     ) -> io::Result<()> {
         if self.packet.room() < MIN_ROOM
             || self.missed.len() > MAX_PENDING_LOCATIONS
-            || time - self.begin > MAX_PACKET_SPAN
+            || time > self.latest
             || self.ids.next >= self.ids.end
             || self.renumber.is_some()
         {
@@ -197,7 +231,7 @@ impl DomainWriter {
         time: u64,
         locate: &mut impl Locate,
     ) -> io::Result<()> {
-        let unused = self.is_unused() && time - self.begin <= MAX_PACKET_SPAN;
+        let unused = self.is_unused() && time <= self.latest;
         if !unused {
             self.close(shared, time, locate)?;
         }
@@ -223,6 +257,8 @@ impl DomainWriter {
         shared.out.write_all(self.packet.as_slice())?;
         self.begin = time;
         self.end = time;
+        self.latest = latest(time);
+        self.look_ahead();
         self.empty = true;
         self.fresh = false;
         if self.ids.next >= self.ids.end {
@@ -282,4 +318,10 @@ impl DomainWriter {
     ) -> io::Result<()> {
         if self.empty && !self.fresh { Ok(()) } else { self.close(shared, self.end, locate) }
     }
+}
+
+/// The last time that a packet can have which begins at `begin`: no time is
+/// beyond 63 bits.
+fn latest(begin: u64) -> u64 {
+    begin.saturating_add(MAX_PACKET_SPAN).min(i64::MAX as u64)
 }

@@ -1,24 +1,36 @@
 //! Backtraces of which all codes are in the cache: nearly all.
 //!
 //! Where the frames are known to be, and none comes or goes on the way, writing
-//! them needs no branch that the processor could guess wrongly. Whether a frame
-//! is foretold or named, afterwards the slot before it predicts it; so all that
-//! is to be found out is whether it did so already. How many entries there are
-//! and how many frames each foretells is as good as random: branches on that
-//! were a third of the time. The result is what [`Stack::put`] writes, which a
-//! test below holds it to.
+//! them needs hardly a branch that the processor could guess wrongly. Whether a
+//! frame is foretold or named, afterwards the slot before it predicts it; so all
+//! that is to be found out is whether it did so already. Which frames are named
+//! is as good as random: they are listed without a branch on it, and the entries
+//! written from the list. The result is what [`Stack::put`] writes, which a test
+//! below holds it to.
 
 use std::hint::select_unpredictable;
 
 use crate::cache::{Slot, homes, index};
 use crate::encode::stack::Stack;
 use crate::event::Code;
-use crate::rules::MAX_PREDICTED;
-use crate::wire::{Packet, WINDOW};
 
-/// Backtraces of as many new frames or more are left to [`Stack::put`]: theirs
-/// may not fit.
-pub(super) const MAX_FOUND: usize = 256;
+/// Backtraces of more new frames are left to [`Stack::put`]: theirs may not fit.
+/// Of so many, no entry foretells more than an entry can.
+const MAX_FOUND: usize = 255;
+
+/// Room for the entries of all of them. One frame takes 2 bytes, two take 2 and
+/// more take 3; they are written 4 bytes at a time.
+pub(super) const FOUND_ROOM: usize = ENTRIES + 4;
+const ENTRIES: usize = 2 * (MAX_FOUND + 1);
+
+/// The slots of one backtrace's frames.
+pub(super) type Found = [Slot; MAX_FOUND];
+
+/// In an entry, what one foretold frame more adds to the first two and to later
+/// ones: they are counted in a byte of their own, and up to two of them also in
+/// the lowest bits.
+const FORETOLD: u32 = 1 << 16;
+const TWO_FORETOLD: u32 = 2 * FORETOLD;
 
 impl Stack {
     /// Looks up all codes; false if one is not in the cache, is no code, or
@@ -26,64 +38,63 @@ impl Stack {
     #[inline(always)]
     pub(crate) fn find_all(&mut self, frames: &[Code]) -> bool {
         let codes = &*self.cache.codes;
-        let mut all = frames.len() < MAX_FOUND;
-        for (slot, &code) in self.found.iter_mut().zip(frames) {
+        let Some(slots) = self.found.get_mut(..frames.len()) else { return false };
+        for (slot, &code) in slots.iter_mut().zip(frames) {
             let (first, second) = homes(code);
-            let in_first = codes[index(first)] == code;
-            let in_second = codes[index(second)] == code;
-            // An empty slot has code 0, which is none.
-            all &= (in_first | in_second) & (code != 0);
-            *slot = select_unpredictable(in_first, first, second);
+            // As long as there is room, a code comes into its second slot.
+            *slot = second;
+            if codes[index(second)] != code {
+                *slot = first;
+                if codes[index(first)] != code {
+                    return false;
+                }
+            }
         }
-        all
+        true
     }
 
     /// Writes the entries for the `count` frames that [`Stack::find_all`] found
-    /// all of. Returns the number of entries.
+    /// all of. Returns their number and their bytes.
     #[inline(always)]
-    pub(crate) fn put_found(&mut self, packet: &mut Packet, count: usize, id: u64) -> u16 {
+    pub(crate) fn put_found(
+        &mut self,
+        room: &mut [u8; FOUND_ROOM],
+        count: usize,
+        id: u64,
+    ) -> (u8, usize) {
         let (dates, predictions) = (&mut *self.dates, &mut *self.cache.predictions);
-        let Some(room) = packet.window() else { return 0 };
-        let mut entries = 0;
-        // As if a full entry had just ended: the first frame begins another.
-        let mut predicted = MAX_PREDICTED;
-        let mut at = 0usize.wrapping_sub(hit_size(predicted));
-        let (mut before, mut named): (Slot, Slot) = (0, 0);
-        for &slot in self.found.iter().take(count) {
-            let foretold = predictions[index(before)] == slot;
-            let begins = !foretold | (predicted == MAX_PREDICTED);
+        let Some(slots @ [first, ..]) = self.found.get(..count) else { return (0, 0) };
+        // Even if it was foretold, the first frame is named.
+        predictions[0] = !first;
+        let (mut entries, mut at, mut end) = (0, 0, 0);
+        let (mut before, mut named, mut foretold) = (0, 0, 0);
+        for &slot in slots {
+            let begins = predictions[index(before)] != slot;
             predictions[index(before)] = slot;
             before = slot;
-            at = at.wrapping_add(select_unpredictable(begins, hit_size(predicted), 0));
-            predicted = select_unpredictable(begins, 0, predicted + 1);
-            named = select_unpredictable(begins, slot, named);
-            let date = &mut dates[index(slot)];
-            *date = select_unpredictable(begins, id, *date);
-            entries += u16::from(begins);
+            entries += u8::from(begins);
+            at = select_unpredictable(begins, end, at);
+            named = select_unpredictable(begins, u32::from(slot), named);
+            let one_more = foretold + FORETOLD + u32::from(foretold < TWO_FORETOLD);
+            foretold = select_unpredictable(begins, 0, one_more);
+            dates[index(named as Slot)] = id;
             // The entry as it is so far: the next frame writes it again, or
             // another behind it.
-            let entry = u32::from(named) << 2 | predicted.min(2) as u32 | (predicted as u32) << 16;
-            let at = at % WINDOW;
+            let entry = named * 4 + foretold;
+            at %= ENTRIES;
             if let Some(place) = room.get_mut(at..at + size_of_val(&entry)) {
                 place.copy_from_slice(&entry.to_le_bytes());
             }
+            end = at + 2 + usize::from(foretold >= TWO_FORETOLD);
         }
-        if count > 0 {
-            packet.extend(at.wrapping_add(hit_size(predicted)));
-        }
-        entries
+        (entries, end)
     }
-}
-
-/// How many bytes a hit takes that foretells so many frames.
-#[inline(always)]
-fn hit_size(predicted: usize) -> usize {
-    2 + usize::from(predicted >= 2)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::Packet;
 
     /// Stacks that share much with the ones before, over so many codes.
     struct Stacks {
@@ -107,7 +118,7 @@ mod tests {
                 let code = self.last.last().copied().filter(|_| repeats).unwrap_or(code);
                 self.last.push(code);
             }
-            self.last.truncate(MAX_FOUND - 1);
+            self.last.truncate(MAX_FOUND);
             &self.last
         }
     }
@@ -126,7 +137,10 @@ mod tests {
                 slow_packet.clear();
                 let entries = if fast.find_all(frames) {
                     short_ways += 1;
-                    fast.put_found(&mut fast_packet, frames.len(), id)
+                    let room = fast_packet.window().unwrap();
+                    let (entries, bytes) = fast.put_found(room, frames.len(), id);
+                    fast_packet.extend(bytes);
+                    u16::from(entries)
                 } else {
                     fast.put(&mut fast_packet, frames, id, &mut fast_missed)
                 };

@@ -7,20 +7,22 @@
 mod domain;
 mod found;
 mod names;
+mod one_domain;
 mod stack;
+mod usual;
 
 use std::fmt;
 use std::io::{self, Write};
 
-use crate::encode::domain::{DomainWriter, NewFrames, Shared};
-use crate::encode::stack::common_prefix;
+use crate::encode::domain::{DomainWriter, Shared};
 use crate::event::{Code, Source, is_code};
 use crate::header::Version;
 use crate::info::TraceInfo;
-use crate::rules::{IDS_PER_BLOCK, MAX_NUMBER, MAX_PACKET, code};
+use crate::rules::{IDS_PER_BLOCK, MAX_NUMBER, MAX_PACKET};
 use crate::wire::Packet;
 
 pub use crate::encode::names::{Locate, LocationList};
+pub use crate::encode::one_domain::DomainEncoder;
 pub use crate::encode::stack::LeftOut;
 
 /// The versions that are written.
@@ -174,19 +176,16 @@ impl<W: Write> Encoder<W> {
         Ok(encoder)
     }
 
-    /// The place of a domain, and its last time: the trace's start if it is new.
+    /// One domain, for many events of it: it is looked up once.
+    #[inline]
+    pub fn domain(&mut self, number: u16) -> DomainEncoder<'_, W> {
+        DomainEncoder::new(self, number)
+    }
+
+    /// Where a domain is among the `domains`, if it has begun.
     #[inline(always)]
-    fn find(&self, number: u16) -> Result<(Option<usize>, u64), WriteError> {
-        let place = self.places.get(usize::from(number)).copied().flatten();
-        if let Some(place) = place
-            && let Some(domain) = self.domains.get(usize::from(place))
-        {
-            return Ok((Some(usize::from(place)), domain.end));
-        }
-        match self.shared.version {
-            Version::V3 => Ok((None, self.start_time)),
-            _ => Err(WriteError::Domain(number)),
-        }
+    fn place(&self, number: u16) -> Option<usize> {
+        self.places.get(usize::from(number)).copied().flatten().map(usize::from)
     }
 
     fn note_place(&mut self, number: u16, place: usize) {
@@ -200,15 +199,13 @@ impl<W: Write> Encoder<W> {
         }
     }
 
-    /// A domain that was found, or a new one that begins at `time`.
-    #[inline(always)]
-    fn enter(&mut self, found: Option<usize>, number: u16, time: u64) -> usize {
-        found.unwrap_or_else(|| {
-            self.domains.push(DomainWriter::new(&mut self.shared, number, time));
-            let place = self.domains.len() - 1;
-            self.note_place(number, place);
-            place
-        })
+    /// A new domain that begins at `time`; where it is.
+    #[cold]
+    fn begin_domain(&mut self, number: u16, time: u64) -> usize {
+        self.domains.push(DomainWriter::new(&mut self.shared, number, time));
+        let place = self.domains.len() - 1;
+        self.note_place(number, place);
+        place
     }
 
     /// Writes an allocation and returns its id.
@@ -221,85 +218,21 @@ impl<W: Write> Encoder<W> {
         frames: Frames<'_>,
         locate: &mut impl Locate,
     ) -> Result<u64, WriteError> {
-        let (found, _) = self.find(domain)?;
-        let last = found.and_then(|place| self.domains.get(place)).map(|domain| &domain.last);
-        let (prefix, new) = match frames {
-            Frames::Whole(frames) => {
-                let prefix = last.map_or(0, |last| common_prefix(last, frames));
-                (prefix as u64, frames.get(prefix..).unwrap_or(&[]))
-            }
-            Frames::Suffix { common_prefix, new } => (common_prefix, new),
-        };
-        let new_frames = NewFrames { prefix, new, left_out: None, found: false };
-        let (place, _) = self.put_alloc(domain, time, block, new_frames, locate)?;
-        let domain = self.domains.get_mut(place).ok_or(WriteError::Domain(domain))?;
-        domain.last.truncate(prefix as usize);
-        match frames {
-            Frames::Whole(_) => domain.last.extend_from_slice(new),
-            // Not kept up: the caller knows the prefixes.
-            Frames::Suffix { .. } => domain.last.clear(),
-        }
-        Ok(domain.ids.next - 1)
+        self.domain(domain).alloc(time, block, frames, locate)
     }
 
-    /// Writes an allocation whose backtrace, should it not fit into 4,096 bytes,
-    /// keeps both its ends: one frame, whose code is `left_out` plus the number
-    /// of frames it stands for, takes the place of those in the middle.
-    ///
-    /// Returns the allocation's id and what of `new` was left out. Later common
-    /// prefixes count the frames as they are in the file.
+    /// Writes an allocation that keeps both ends of its backtrace: see
+    /// [`DomainEncoder::alloc_both_ends`].
     pub fn alloc_both_ends(
         &mut self,
         domain: u16,
         time: u64,
         block: Block,
-        (common_prefix, new): (u64, &[Code]),
+        frames: (u64, &[Code]),
         left_out: Code,
         locate: &mut impl Locate,
     ) -> Result<(u64, Option<LeftOut>), WriteError> {
-        // The largest code that might be written.
-        check_codes(&[left_out, left_out.saturating_add(new.len() as u64)])?;
-        let frames =
-            NewFrames { prefix: common_prefix, new, left_out: Some(left_out), found: false };
-        let (place, cut) = self.put_alloc(domain, time, block, frames, locate)?;
-        let domain = self.domains.get_mut(place).ok_or(WriteError::Domain(domain))?;
-        domain.last.clear();
-        Ok((domain.ids.next - 1, cut))
-    }
-
-    /// What is refused leaves no trace, so everything is checked before.
-    #[inline(always)]
-    fn put_alloc(
-        &mut self,
-        domain: u16,
-        time: u64,
-        block: Block,
-        mut frames: NewFrames<'_>,
-        locate: &mut impl Locate,
-    ) -> Result<(usize, Option<LeftOut>), WriteError> {
-        let (found, last_time) = self.find(domain)?;
-        check_block(&block)?;
-        check_time(time, last_time)?;
-        let known = found.and_then(|place| self.domains.get_mut(place));
-        frames.found = known.is_some_and(|domain| domain.stack.find_all(frames.new));
-        if !frames.found {
-            check_codes(frames.new)?;
-        }
-        if frames.prefix > u64::from(u32::MAX) {
-            return Err(WriteError::CommonPrefix(frames.prefix));
-        }
-        let next_id = match found.and_then(|place| self.domains.get(place)) {
-            Some(domain) => domain.next_id(&self.shared),
-            None => self.shared.free_id,
-        };
-        if next_id >= MAX_NUMBER {
-            return Err(WriteError::Id(next_id));
-        }
-        let place = self.enter(found, domain, time);
-        let Encoder { shared, domains, .. } = self;
-        let domain = domains.get_mut(place).ok_or(WriteError::Domain(domain))?;
-        let cut = domain.alloc(shared, time, &block, &frames, locate)?;
-        Ok((place, cut))
+        self.domain(domain).alloc_both_ends(time, block, frames, left_out, locate)
     }
 
     /// Writes a promotion.
@@ -310,7 +243,7 @@ impl<W: Write> Encoder<W> {
         id: u64,
         locate: &mut impl Locate,
     ) -> Result<(), WriteError> {
-        self.object(domain, time, id, code::PROMOTE, locate)
+        self.domain(domain).promote(time, id, locate)
     }
 
     /// Writes a collection.
@@ -321,36 +254,12 @@ impl<W: Write> Encoder<W> {
         id: u64,
         locate: &mut impl Locate,
     ) -> Result<(), WriteError> {
-        self.object(domain, time, id, code::COLLECT, locate)
-    }
-
-    fn object(
-        &mut self,
-        domain: u16,
-        time: u64,
-        id: u64,
-        code: u8,
-        locate: &mut impl Locate,
-    ) -> Result<(), WriteError> {
-        let (found, last_time) = self.find(domain)?;
-        check_time(time, last_time)?;
-        let next = found.and_then(|place| self.domains.get(place));
-        let next = next.map_or(self.shared.free_id, |domain| domain.next_id(&self.shared));
-        if id > MAX_NUMBER || self.shared.version == Version::V2 && id >= next {
-            return Err(WriteError::Id(id));
-        }
-        let place = self.enter(found, domain, time);
-        let Encoder { shared, domains, .. } = self;
-        let domain = domains.get_mut(place).ok_or(WriteError::Domain(domain))?;
-        domain.begin_event(shared, code, time, locate)?;
-        domain.packet.vint(domain.ids.next as i64 - 1 - id as i64);
-        Ok(())
+        self.domain(domain).collect(time, id, locate)
     }
 
     /// The id that the domain's next allocation will get.
     pub fn next_id(&self, domain: u16) -> Option<u64> {
-        let place = self.places.get(usize::from(domain)).copied().flatten()?;
-        let domain = self.domains.get(usize::from(place))?;
+        let domain = self.domains.get(self.place(domain)?)?;
         Some(domain.next_id(&self.shared))
     }
 
@@ -358,20 +267,7 @@ impl<W: Write> Encoder<W> {
     /// allocations from `first` on: for copying a trace with its ids. Ids only
     /// grow within a domain, and the caller sees to it that none is used twice.
     pub fn renumber(&mut self, domain: u16, time: u64, first: u64) -> Result<(), WriteError> {
-        let (found, last_time) = self.find(domain)?;
-        check_time(time, last_time)?;
-        let known = found.and_then(|place| self.domains.get(place));
-        let grows = known.is_none_or(|known| first >= known.ids.next || known.is_unused());
-        if first >= MAX_NUMBER || !grows {
-            return Err(WriteError::Id(first));
-        }
-        let place = self.enter(found, domain, time);
-        let Encoder { shared, domains, .. } = self;
-        if let Some(domain) = domains.get_mut(place) {
-            let same = first == domain.ids.next && domain.ids.next < domain.ids.end;
-            domain.renumber = (!same).then(|| shared.take_ids_from(first));
-        }
-        Ok(())
+        self.domain(domain).renumber(time, first)
     }
 
     /// Writes what is held back, as far as there are events in it.

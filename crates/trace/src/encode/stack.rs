@@ -5,8 +5,8 @@
 //! nothing in the file but their number. Here this is done step by step, as the
 //! format describes it; most backtraces go the shorter way of [`super::found`].
 
-use crate::cache::{Cache, Slot, homes, index, per_slot};
-use crate::encode::found::MAX_FOUND;
+use crate::cache::{Cache, Slot, boxed, homes, index};
+use crate::encode::found::Found;
 use crate::event::Code;
 use crate::header::CacheCheck;
 use crate::rules::{MAX_ENTRY, MAX_EVENT_BODY, MAX_PREDICTED, SLOTS};
@@ -19,12 +19,17 @@ pub(crate) struct Stack {
     pub(super) dates: Box<[u64; SLOTS]>,
     next_check: Slot,
     /// Where [`Stack::find_all`] found the codes of one allocation.
-    pub(super) found: Box<[Slot; MAX_FOUND]>,
+    pub(super) found: Box<Found>,
 }
 
 /// The slot of the first cache check, and the step to each next one.
 const FIRST_CHECK: Slot = 4242;
 const CHECK_STEP: Slot = 5413;
+
+/// What is in slot 0 until a code is. An empty slot has 0, which is no code; but
+/// where that would be looked for it must not be found. This is no code either,
+/// and would be looked for elsewhere.
+const NO_CODE: Code = 1 << 62 | 1;
 
 /// While a backtrace is not longer than this, even the largest entry fits.
 const ROOM: usize = MAX_EVENT_BODY - MAX_ENTRY;
@@ -45,19 +50,20 @@ pub struct LeftOut {
 
 impl Stack {
     pub(crate) fn new() -> Self {
-        Stack {
-            cache: Cache::new(),
-            dates: per_slot(),
-            next_check: FIRST_CHECK,
-            found: Box::new([0; MAX_FOUND]),
-        }
+        let mut cache = Cache::new();
+        cache.codes[0] = NO_CODE;
+        Stack { cache, dates: boxed(), next_check: FIRST_CHECK, found: boxed() }
     }
 
     /// The cache check for the next packet.
     pub(crate) fn check(&mut self) -> CacheCheck {
         let slot = self.next_check;
         self.next_check = (slot + CHECK_STEP) & (SLOTS as Slot - 1);
-        self.cache.check(slot)
+        let mut check = self.cache.check(slot);
+        if check.code == NO_CODE {
+            check.code = 0;
+        }
+        check
     }
 
     /// Writes the entries for `frames`, as many as there is room for, and adds
@@ -247,6 +253,17 @@ pub(crate) fn common_prefix(a: &[Code], b: &[Code]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_in_slot_0_is_not_found() {
+        assert!(!crate::event::is_code(NO_CODE));
+        assert_eq!(homes(0), (0, 0));
+        let (first, second) = homes(NO_CODE);
+        assert!(first != 0 && second != 0);
+        let mut stack = Stack::new();
+        stack.next_check = 0;
+        assert_eq!(stack.check().code, 0);
+    }
 
     #[test]
     fn common_prefixes_end_anywhere() {
