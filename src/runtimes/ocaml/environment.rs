@@ -13,6 +13,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
 use super::sizes::File;
+use super::symbols;
 
 /// What is said of the runtime's settings in a trace: the environment variables
 /// that OCaml reads them from (`runtime/startup_aux.c`).
@@ -50,7 +51,13 @@ pub(super) fn adjust(alone: bool) -> Option<PathBuf> {
 
 /// Whether the process has no other thread.
 pub(super) fn is_only_thread() -> bool {
-    std::fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() == 1)
+    // `char __libc_single_threaded`: true until the first thread is made (glibc
+    // 2.32, `sys/single_threaded.h`).
+    let never_had = symbols::of_c_library(c"__libc_single_threaded")
+        // SAFETY: a variable of the C library.
+        .is_some_and(|flag| unsafe { (flag as *const u8).read_volatile() } != 0);
+    // Having had one, it may still have none now.
+    never_had || std::fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() == 1)
 }
 
 /// Makes a variable empty, which asks for nothing: one byte of its text, so that

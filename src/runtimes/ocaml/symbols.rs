@@ -96,17 +96,21 @@ pub(super) fn lookup(name: &CStr) -> Option<usize> {
 /// A function of the C library, and not what the program may have in its place;
 /// `None` if its size is not known.
 pub(super) fn c_function(name: &CStr) -> Option<Symbol> {
-    let address = if linked::is_provided() {
-        linked::lookup(name)
-    } else {
-        // SAFETY: a C string; the search takes no handle, and begins behind this
-        // library.
-        unsafe { lookup_in(libc::RTLD_NEXT, name) }
-    };
-    let mut symbol = [Symbol { address: address?, size: 0 }];
+    let address = of_c_library(name)?;
+    let mut symbol = [Symbol { address, size: 0 }];
     measure(&mut symbol, &[name]);
     let [symbol] = symbol;
     (symbol.size > 0).then_some(symbol)
+}
+
+/// The address of what the C library has.
+pub(super) fn of_c_library(name: &CStr) -> Option<usize> {
+    if linked::is_provided() {
+        return linked::lookup(name);
+    }
+    // SAFETY: a C string; the search takes no handle, and begins behind this
+    // library.
+    unsafe { lookup_in(libc::RTLD_NEXT, name) }
 }
 
 /// Fills in the sizes of functions of one file; 0 if they are not known.
