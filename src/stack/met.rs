@@ -14,7 +14,7 @@ use crate::sys::memory::Fixed;
 /// Entries that the smallest array has room for, and how much larger each next
 /// one is.
 const SMALLEST: usize = 512;
-const TIMES: usize = 8;
+const TIMES: usize = 4;
 
 pub(super) struct Met {
     /// From the smallest on; the last has room for all frames.
@@ -43,7 +43,9 @@ impl Met {
 
     /// What was ever met. The writer.
     pub(super) fn find_ever(&self, return_address: u64) -> Option<Entry> {
-        self.arrays.iter().rev().find_map(|array| array.find(return_address))
+        // Not the ones beyond: to look there would bring their pages in.
+        let used = self.arrays.get(..=self.current.load(Ordering::Acquire));
+        used.unwrap_or(&self.arrays).iter().rev().find_map(|array| array.find(return_address))
     }
 
     /// A frame was met. Mutators.
@@ -74,7 +76,7 @@ mod tests {
         let entry =
             |number: u64| Entry { return_address: 0x1000 + number, step: 8, record: number };
         let met = Met::of(FRAMES).unwrap();
-        assert_eq!(met.arrays.len(), 4);
+        assert_eq!(met.arrays.len(), 5);
         for number in 0..FRAMES as u64 {
             assert_eq!(met.find(0x1000 + number), None);
             met.insert(entry(number));
