@@ -85,7 +85,7 @@ impl Section {
 
 /// An opened ELF file.
 pub(crate) struct Elf<'a> {
-    source: &'a dyn ReadAt,
+    pub(crate) source: &'a dyn ReadAt,
     /// Its program headers.
     pub(crate) segments: Vec<Segment>,
     /// Its section headers; none when they cannot be read, as in an image in memory.
@@ -158,6 +158,14 @@ impl<'a> Elf<'a> {
         bytes
     }
 
+    /// Where in the file a section's contents are, as they are; none if it has not
+    /// so many bytes.
+    pub(crate) fn stored_at(&self, section: &Section) -> Option<Range<u64>> {
+        let end = section.offset.checked_add(section.size)?;
+        let is_there = !section.empty && !section.compressed && end <= self.source.size();
+        is_there.then_some(section.offset..end)
+    }
+
     /// A section's contents in pieces of whole entries, for what need not be kept
     /// as it is; paid for like [`Elf::contents`]. False if it cannot be read, in
     /// which case some pieces may have been given.
@@ -168,18 +176,16 @@ impl<'a> Elf<'a> {
         budget: &mut Budget,
         give: &mut dyn FnMut(&[u8]),
     ) -> bool {
-        if section.empty || section.compressed {
+        let Some(Range { start: mut offset, end }) = self.stored_at(section) else {
             return self.contents(section, budget).is_some_and(|bytes| {
                 give(&bytes);
                 true
             });
-        }
-        let end = section.offset.saturating_add(section.size);
-        if end > self.source.size() || !budget.spend(section.size) {
+        };
+        if !budget.spend(section.size) {
             return false;
         }
         let mut buffer = vec![0; PIECE - PIECE % entry];
-        let mut offset = section.offset;
         while offset < end {
             let length = (end - offset).min(buffer.len() as u64);
             let piece = buffer.get_mut(..length as usize).unwrap_or_default();

@@ -8,14 +8,14 @@
 
 use std::cmp::Reverse;
 use std::ops::Range;
-use std::sync::Arc;
 
 use object::LittleEndian;
 use object::elf::{SHN_UNDEF, STB_GLOBAL, STB_WEAK, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE, Sym64};
 use object::pod::slice_from_bytes;
 
 use crate::elf::{Elf, Section};
-use crate::source::Budget;
+use crate::source::{Budget, Origin};
+use crate::symbol_names::Names;
 
 const LE: LittleEndian = LittleEndian;
 
@@ -50,36 +50,55 @@ pub(crate) struct SymbolTable {
     /// For each the greatest end among it and all before it: a search may stop
     /// where this does not reach the address.
     reach: Vec<u64>,
-    names: Arc<[u8]>,
+    names: Names,
     cost: u64,
 }
 
 impl SymbolTable {
-    /// Reads the table in the section of that name (`.symtab`, `.dynsym`).
-    pub(crate) fn read(elf: &Elf<'_>, name: &[u8], budget: &mut Budget) -> Option<SymbolTable> {
-        let section = elf.section(name)?;
-        let strings = elf.sections.get(section.link as usize)?;
+    /// Reads the table in the section of that name (`.symtab`, `.dynsym`) of `elf`,
+    /// which was opened from `origin`.
+    pub(crate) fn read(
+        elf: &Elf<'_>,
+        origin: &Origin,
+        name: &[u8],
+        budget: &mut Budget,
+    ) -> Option<SymbolTable> {
         let before = budget.left();
-        let names = elf.contents(strings, budget)?;
+        let table = SymbolTable::read_within(elf, origin, name, budget);
+        let cost = before - budget.left();
+        if table.is_none() {
+            budget.give_back(cost);
+        }
+        table.map(|table| SymbolTable { cost, ..table })
+    }
+
+    fn read_within(
+        elf: &Elf<'_>,
+        origin: &Origin,
+        name: &[u8],
+        budget: &mut Budget,
+    ) -> Option<SymbolTable> {
+        let section = elf.section(name)?;
+        let names = elf.sections.get(section.link as usize)?;
+        let names = Names::of(elf, origin, names, budget)?;
         let executable = elf.sections.iter().filter(|section| section.executable);
         let sections = Sections::of(executable.map(Section::addresses).collect());
-        let mut symbols = Vec::new();
         let size = size_of::<Sym64<LittleEndian>>();
+        let stored = elf.stored_at(section).filter(|_| section.size <= budget.left());
+        // Room that is not used costs nothing; to make more would.
+        let mut symbols = Vec::with_capacity(stored.map_or(0, |_| section.size as usize / size));
         let read = elf.pieces(section, size, budget, &mut |piece| {
             if let Ok((piece, _)) = slice_from_bytes(piece, piece.len() / size) {
-                let functions =
-                    piece.iter().filter_map(|symbol| function(symbol, &sections, &names));
-                symbols.extend(functions);
+                symbols.extend(piece.iter().filter_map(|symbol| function(symbol, &sections)));
             }
         });
-        let cost = before - budget.left();
+        remove_leftovers(&mut symbols, elf, &names);
         if !read || symbols.is_empty() {
-            budget.give_back(cost);
             return None;
         }
         let mut symbols = in_order(&symbols);
         let reach = give_ends(&mut symbols, &sections);
-        Some(SymbolTable { symbols, reach, names, cost })
+        Some(SymbolTable { symbols, reach, names, cost: 0 })
     }
 
     /// What it took from the budget.
@@ -88,8 +107,8 @@ impl SymbolTable {
     }
 
     /// The name of the function that covers `address`.
-    pub(crate) fn find(&self, address: u64) -> Option<&[u8]> {
-        name_at(&self.names, self.covering(address)?.name)
+    pub(crate) fn find(&self, address: u64) -> Option<Vec<u8>> {
+        self.names.read(self.covering(address)?.name)
     }
 
     fn covering(&self, address: u64) -> Option<&Symbol> {
@@ -179,8 +198,26 @@ fn give_ends(symbols: &mut [Symbol], sections: &Sections) -> Vec<u64> {
     reaches.collect()
 }
 
+/// Removes what assemblers leave: mapping symbols of ARM and RISC-V, local labels.
+fn remove_leftovers(symbols: &mut Vec<Symbol>, elf: &Elf<'_>, names: &Names) {
+    let mut labels: Vec<(u32, usize)> = (0..)
+        .zip(&*symbols)
+        .filter(|(_, symbol)| symbol.rank >= LABEL)
+        .map(|(index, symbol)| (symbol.name, index))
+        .collect();
+    labels.sort_unstable();
+    let beginnings = names.beginnings(elf, labels.iter().map(|(name, _)| *name));
+    let is_leftover =
+        |[first, second]: [u8; 2]| first == 0 || first == b'$' || [first, second] == *b".L";
+    let labels = labels.iter().zip(beginnings);
+    for ((_, index), _) in labels.filter(|(_, beginning)| is_leftover(*beginning)) {
+        symbols[*index].name = 0;
+    }
+    symbols.retain(|symbol| symbol.name != 0);
+}
+
 /// The symbol if it names code.
-fn function(symbol: &Sym64<LittleEndian>, sections: &Sections, names: &[u8]) -> Option<Symbol> {
+fn function(symbol: &Sym64<LittleEndian>, sections: &Sections) -> Option<Symbol> {
     let kind = symbol.st_type();
     let is_function = kind == STT_FUNC || kind == STT_GNU_IFUNC;
     if symbol.st_shndx.get(LE) == SHN_UNDEF || !is_function && kind != STT_NOTYPE {
@@ -189,14 +226,8 @@ fn function(symbol: &Sym64<LittleEndian>, sections: &Sections, names: &[u8]) -> 
     let start = symbol.st_value.get(LE);
     // By address: tools that remove sections leave the indices in .dynsym stale.
     let limit = sections.end(start)?;
-    let name = symbol.st_name.get(LE);
-    let text = names.get(name as usize..)?;
-    // What assemblers leave: mapping symbols of ARM and RISC-V, local labels.
-    if text.first().is_none_or(|&first| first == 0)
-        || !is_function && (text.starts_with(b"$") || text.starts_with(b".L"))
-    {
-        return None;
-    }
+    // The first name is that of symbols without one.
+    let name = Some(symbol.st_name.get(LE)).filter(|&name| name != 0)?;
     let size = symbol.st_size.get(LE);
     let binding = symbol.st_bind();
     let rank = if is_function { 0 } else { LABEL }
@@ -212,17 +243,11 @@ fn function(symbol: &Sym64<LittleEndian>, sections: &Sections, names: &[u8]) -> 
     Some(Symbol { start, end, name, rank })
 }
 
-/// The name that begins at `start`, if it has one.
-fn name_at(names: &[u8], start: u32) -> Option<&[u8]> {
-    let rest = names.get(start as usize..)?;
-    let name = rest.split(|&byte| byte == 0).next()?;
-    (!name.is_empty()).then_some(name)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::sync::Arc;
 
     /// A symbol as [`function`] makes them, in one of two sections.
     fn symbol() -> impl Strategy<Value = Symbol> {
@@ -255,7 +280,7 @@ mod tests {
             let sections = Sections::of(vec![10..100, 150..250]);
             let mut ordered = in_order(&symbols);
             let reach = give_ends(&mut ordered, &sections);
-            let table = SymbolTable { symbols: ordered, reach, names: Arc::default(), cost: 0 };
+            let table = SymbolTable { symbols: ordered, reach, names: Names::Kept(Arc::default()), cost: 0 };
             let found = |symbol: Option<&Symbol>| symbol.map(|symbol| (symbol.start, symbol.name));
             for at in 0..300 {
                 let wanted = found(covering(&symbols, &sections, at));
