@@ -11,7 +11,7 @@ use core::cell::UnsafeCell;
 pub(crate) const BUFFER_WORDS: usize = 8192;
 
 /// See [`Pool::batch`].
-const BATCH: usize = 4;
+const BATCH: usize = 8;
 
 /// Buffers that a word of a lane can tell apart.
 pub(super) const MAX_BUFFERS: usize = 1 << 16;
