@@ -1,13 +1,16 @@
 //! The walk over managed frames, on stacks made up in memory: what a sample
 //! costs when nothing, the top, or everything has changed since the last one.
 //!
-//! The room is private to the plugin, so it is compiled in here.
+//! The rooms are private to the plugin, so they are compiled in here.
 
 #![allow(unsafe_code, reason = "the walk reads raw stacks")]
 
 #[allow(dead_code, unused_imports, reason = "a bench uses part of a room")]
 #[path = "../src/stack/mod.rs"]
 mod stack;
+#[allow(dead_code, unused_imports, reason = "a room that this one needs")]
+#[path = "../src/sys/mod.rs"]
+mod sys;
 
 use std::hint::black_box;
 use std::ptr::null;

@@ -30,7 +30,7 @@
 //! a lane that the writer holds up cannot starve the one it waits for.
 //!
 //! Every buffer is in exactly one place: `empties`, a lane, `fulls`, or the
-//! consumer's hands. Both queues have room for all, so pushing never fails.
+//! consumer's hands. `fulls` has room for all, so pushing never fails.
 //!
 //! # Threads
 //! [`Producer`] on its mutator: no lock, no malloc, no panic; one system call
@@ -48,6 +48,7 @@ mod channel;
 mod code;
 mod consumer;
 mod current;
+mod empties;
 mod pool;
 mod producer;
 mod record;

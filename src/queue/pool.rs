@@ -1,13 +1,17 @@
-//! The buffers' memory, and the two queues that they travel through.
+//! The buffers' memory, and where those are that no lane has.
 #![allow(unsafe_code, reason = "gives out parts of shared memory that the protocol keeps apart")]
 
 use super::current::{Current, MAX_COMMITTED};
+use super::empties::Empties;
 use super::sync::{Queue, Watch};
 use crate::sys::memory::{Fixed, Zeroable};
 use core::cell::UnsafeCell;
 
 /// Words in a buffer: 64 KiB.
 pub(crate) const BUFFER_WORDS: usize = 8192;
+
+/// See [`Pool::batch`].
+const BATCH: usize = 8;
 
 /// Buffers that a word of a lane can tell apart.
 pub(super) const MAX_BUFFERS: usize = 1 << 16;
@@ -35,8 +39,7 @@ pub(super) struct Pool {
     watch: Watch,
     pub(super) buffers: usize,
     pub(super) buffer_words: usize,
-    /// Room for all buffers.
-    pub(super) empties: Queue<u16>,
+    pub(super) empties: Empties,
     /// Room for all buffers.
     pub(super) fulls: Queue<Handed>,
 }
@@ -48,21 +51,23 @@ impl Pool {
         if buffers == 0 || buffers > MAX_BUFFERS || buffer_words > MAX_COMMITTED {
             return None;
         }
-        let empties = Queue::new(buffers);
-        for index in 0..buffers {
-            empties.push(u16::try_from(index).ok()?).ok()?;
-        }
         Some(Self {
             words: Fixed::new(buffers * buffer_words)?,
             watch: Watch::new(buffers * buffer_words),
             buffers,
             buffer_words,
-            empties,
+            empties: Empties::all(buffers),
             fulls: Queue::new(buffers),
         })
     }
 
-    /// A quarter of the buffers: what runs low, or what is worth a wake-up.
+    /// How many full buffers are worth a wake-up of the writer: few, so that the
+    /// same few are filled again and again, whose memory is there already.
+    pub(super) fn batch(&self) -> usize {
+        self.quarter().min(BATCH)
+    }
+
+    /// A quarter of the buffers: what runs low.
     pub(super) fn quarter(&self) -> usize {
         self.buffers.div_ceil(4)
     }

@@ -193,7 +193,7 @@ impl Producer {
         let pool = &self.channel.pool;
         let pushed = pool.fulls.push(Handed { lane: self.lane, current: self.current });
         debug_assert!(pushed.is_ok(), "`fulls` has room for all buffers");
-        if pool.fulls.len() >= pool.quarter() || pool.empties.len() <= pool.quarter() {
+        if pool.fulls.len() >= pool.batch() || pool.empties.len() <= pool.quarter() {
             self.channel.writer.ring();
         }
     }

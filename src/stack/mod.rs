@@ -12,6 +12,7 @@
 
 pub(crate) mod formats;
 mod memory;
+mod met;
 pub(crate) mod native;
 #[cfg(test)]
 mod paint;

@@ -1,36 +1,68 @@
-//! An open-addressed array from return addresses to steps, read by any thread
-//! while one adds to it.
+//! An open-addressed array from return addresses to steps, read and added to by
+//! any thread.
 //!
-//! A slot is free while its key is 0. Its other words are written before its
-//! key (release), never changed after, and the array is at most half full, so a
-//! reader that sees a key (acquire) sees the rest, and every search ends.
+//! A slot is free while its key is 0. Who adds takes a free slot by a
+//! compare-exchange, writes its other words, and then its key (release); they
+//! never change after. The array is at most half full, so a reader that sees a
+//! key (acquire) sees the rest, and every search ends. Two threads that add the
+//! same key at the same time may both find a slot for it, which does no harm.
 
-use core::sync::atomic::{AtomicU64, Ordering};
+#![allow(unsafe_code, reason = "vouches that a zeroed slot is a free one")]
+
+use core::ops::Deref;
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use super::formats::Entry;
+use crate::sys::memory::{Fixed, Zeroable};
 
-struct Slot {
-    /// The return address, 0 = free.
+#[derive(Default)]
+pub(super) struct Slot {
+    /// The return address, 0 = free, [`TAKEN`] = being written.
     key: AtomicU64,
     step: AtomicU64,
     record: AtomicU64,
 }
 
-pub(super) struct Slots {
-    /// Its length is a power of two.
-    slots: Box<[Slot]>,
+// SAFETY: atomic zeros, which need no drop.
+unsafe impl Zeroable for Slot {}
+
+/// No code lies there.
+const TAKEN: u64 = 1;
+
+pub(super) struct Slots<S = Box<[Slot]>> {
+    /// Its length is a power of two, at least 2.
+    slots: S,
+    /// How many were taken, or asked for when none was left.
+    taken: AtomicUsize,
     /// How far a hash is shifted down to be an index.
     shift: u32,
+}
+
+/// The length of an array with room for `count` entries.
+fn length_for(count: usize) -> usize {
+    (2 * count).next_power_of_two().max(64)
 }
 
 impl Slots {
     /// An empty array with room for `count` entries.
     pub(super) fn with_room_for(count: usize) -> Self {
-        let length = (2 * count).next_power_of_two().max(1024);
-        let free =
-            || Slot { key: AtomicU64::new(0), step: AtomicU64::new(0), record: AtomicU64::new(0) };
-        let slots = core::iter::repeat_with(free).take(length).collect();
-        Self { slots, shift: 64 - length.trailing_zeros() }
+        let slots = core::iter::repeat_with(Slot::default).take(length_for(count));
+        Self::of(slots.collect())
+    }
+}
+
+impl Slots<Fixed<Slot>> {
+    /// The same in memory that costs nothing until it is used; `None` when there
+    /// is none.
+    pub(super) fn mapped_with_room_for(count: usize) -> Option<Self> {
+        Some(Self::of(Fixed::new(length_for(count))?))
+    }
+}
+
+impl<S: Deref<Target = [Slot]>> Slots<S> {
+    fn of(slots: S) -> Self {
+        let shift = 64 - slots.len().trailing_zeros();
+        Self { slots, taken: AtomicUsize::new(0), shift }
     }
 
     /// How many entries fit.
@@ -50,40 +82,52 @@ impl Slots {
         for slot in self.probe(key) {
             match slot.key.load(Ordering::Acquire) {
                 0 => return None,
-                found if found == key => {
-                    return Some(Entry {
-                        return_address: key,
-                        step: slot.step.load(Ordering::Relaxed),
-                        record: slot.record.load(Ordering::Relaxed),
-                    });
-                }
+                found if found == key => return Some(slot.entry(key)),
                 _ => {}
             }
         }
         None
     }
 
-    /// One thread at a time; there must be room, and the key must be new.
-    pub(super) fn insert(&self, entry: Entry) {
+    /// Any thread, wait-free; false if there is no room. An entry that is there
+    /// already is not changed.
+    pub(super) fn insert(&self, entry: Entry) -> bool {
+        if self.taken.fetch_add(1, Ordering::Relaxed) >= self.room() {
+            return false;
+        }
         for slot in self.probe(entry.return_address) {
-            if slot.key.load(Ordering::Relaxed) == 0 {
-                slot.step.store(entry.step, Ordering::Relaxed);
-                slot.record.store(entry.record, Ordering::Relaxed);
-                slot.key.store(entry.return_address, Ordering::Release);
-                return;
+            let taken = slot.key.compare_exchange(0, TAKEN, Ordering::Relaxed, Ordering::Relaxed);
+            match taken {
+                Ok(_) => {
+                    slot.step.store(entry.step, Ordering::Relaxed);
+                    slot.record.store(entry.record, Ordering::Relaxed);
+                    slot.key.store(entry.return_address, Ordering::Release);
+                    return true;
+                }
+                Err(found) if found == entry.return_address => return true,
+                Err(_) => {}
             }
         }
+        false
     }
 
+    /// All that were added before.
     pub(super) fn iter(&self) -> impl Iterator<Item = Entry> {
         self.slots.iter().filter_map(|slot| {
             let return_address = slot.key.load(Ordering::Acquire);
-            (return_address != 0).then(|| Entry {
-                return_address,
-                step: slot.step.load(Ordering::Relaxed),
-                record: slot.record.load(Ordering::Relaxed),
-            })
+            (return_address > TAKEN).then(|| slot.entry(return_address))
         })
+    }
+}
+
+impl Slot {
+    /// What it holds, after its key was seen.
+    fn entry(&self, return_address: u64) -> Entry {
+        Entry {
+            return_address,
+            step: self.step.load(Ordering::Relaxed),
+            record: self.record.load(Ordering::Relaxed),
+        }
     }
 }
 
@@ -91,4 +135,40 @@ impl Slots {
 /// depend on all of the key's.
 pub(super) const fn spread(key: u64) -> u64 {
     key.wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(number: u64) -> Entry {
+        Entry { return_address: 0x1000 + number, step: 8 * number, record: number }
+    }
+
+    #[test]
+    fn it_takes_as_many_as_it_has_room_for() {
+        let slots = Slots::mapped_with_room_for(100).unwrap();
+        let room = slots.room() as u64;
+        assert!((0..room).all(|number| slots.insert(entry(number))));
+        assert!(!slots.insert(entry(room)));
+        assert!((0..room).all(|number| slots.find(0x1000 + number) == Some(entry(number))));
+        assert_eq!(slots.find(0x1000 + room), None);
+        assert_eq!(slots.iter().count() as u64, room);
+    }
+
+    #[test]
+    fn threads_that_add_the_same_find_the_same() {
+        let slots = Slots::mapped_with_room_for(4000).unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    for number in 1..2000 {
+                        assert!(slots.insert(entry(number)));
+                        assert_eq!(slots.find(0x1000 + number), Some(entry(number)));
+                    }
+                });
+            }
+        });
+        assert!((1..2000).all(|number| slots.find(0x1000 + number) == Some(entry(number))));
+    }
 }

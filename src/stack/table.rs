@@ -6,15 +6,20 @@
 //! twice as large; the old one stays until the tables are dropped, since a
 //! reader may still be in it, and as sizes double all old ones together are no
 //! larger than the newest. A table is added whole or not at all.
+//!
+//! A runtime that keeps an index of its own tables lends it instead: then frames
+//! are read where they are, and entered when they are first met ([`Met`]), so that
+//! a program with a hundred thousand of them starts as fast as one with few.
 
 #![allow(unsafe_code, reason = "follows the pointer to the current array")]
 
 use core::fmt;
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::formats::neutral::{self, NeutralFrame, Place, Places};
 use super::formats::{CROSS_OCAML4, CROSS_OCAML5_CALLBACK, CROSS_OCAML5_FIBER, Entry, Step, ocaml};
+use super::met::Met;
 use super::slots::{Slots, spread};
 
 /// Why a table was refused.
@@ -96,6 +101,21 @@ struct Ledger {
 /// More is not reserved at once, whoever asks.
 const MAX_RESERVED: usize = 1 << 24;
 
+/// A runtime's own index of its frame tables: where the record of a return
+/// address is, 0 if it has none. Called on mutators, inside hooks.
+pub(crate) type Index = Box<dyn Fn(u64) -> u64 + Send + Sync>;
+
+/// Tables of OCaml's that are read where they are.
+struct Borrowed {
+    index: Index,
+    version: OcamlVersion,
+    /// Their records are between these, the second exclusive. What the runtime
+    /// has elsewhere it may free.
+    first: u64,
+    end: u64,
+    met: Met,
+}
+
 /// All frame tables of a tracer.
 pub(crate) struct FrameTables {
     /// Points into the last of the ledger's arrays.
@@ -103,6 +123,7 @@ pub(crate) struct FrameTables {
     /// How many tables were added.
     generation: AtomicU64,
     ledger: Mutex<Ledger>,
+    borrowed: OnceLock<Borrowed>,
 }
 
 impl FrameTables {
@@ -110,7 +131,8 @@ impl FrameTables {
         let mut first = Box::new(Slots::with_room_for(0));
         let current = AtomicPtr::new(&raw mut *first);
         let ledger = Ledger { arrays: vec![first], origins: Vec::new(), count: 0 };
-        Self { current, generation: AtomicU64::new(0), ledger: Mutex::new(ledger) }
+        let (generation, ledger) = (AtomicU64::new(0), Mutex::new(ledger));
+        Self { current, generation, ledger, borrowed: OnceLock::new() }
     }
 
     /// Adds a table of the neutral format. Any thread, not inside a hook.
@@ -148,6 +170,41 @@ impl FrameTables {
         self.add(&entries, OriginKind::Ocaml(version))
     }
 
+    /// Borrows OCaml's tables, which the runtime has an index of; once. Those with
+    /// crossings, which tell them apart by their order, are added. False, and none
+    /// is borrowed, when there is no memory. Not inside a hook.
+    ///
+    /// # Safety
+    /// As for [`Self::add_neutral`]; and where the index says that a record of
+    /// these tables is, there is one.
+    pub(crate) unsafe fn borrow_ocaml(
+        &self,
+        tables: impl Iterator<Item = *const u8> + Clone,
+        version: OcamlVersion,
+        index: Index,
+    ) -> Result<bool, TableDefect> {
+        let mut frames = 0;
+        for table in tables.clone() {
+            // SAFETY: the caller's promise.
+            let head = unsafe { ocaml::head(table) }?;
+            frames += head.count;
+            if head.begins_with_crossing {
+                // SAFETY: the caller's promise.
+                unsafe { self.add_ocaml(table, version) }?;
+            }
+        }
+        let (Some(lowest), Some(highest)) = (tables.clone().min(), tables.max()) else {
+            return Ok(true);
+        };
+        // SAFETY: one of the tables.
+        let end = unsafe { ocaml::end(highest) }?;
+        let Some(met) = usize::try_from(frames).ok().and_then(Met::of) else { return Ok(false) };
+        let borrowed = Borrowed { index, version, first: lowest as u64, end, met };
+        let borrowed = self.borrowed.set(borrowed).is_ok();
+        self.generation.fetch_add(1, Ordering::Release);
+        Ok(borrowed)
+    }
+
     fn add(&self, entries: &[Entry], kind: OriginKind) -> Result<(), TableDefect> {
         let (Some(first), Some(last)) = (entries.first(), entries.last()) else {
             return Ok(());
@@ -157,8 +214,8 @@ impl FrameTables {
             return Err(TableDefect::Duplicate(twice));
         }
         let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = entries.iter().find(|entry| self.find(entry.return_address).is_some())
-        {
+        let is_known = |entry: &&Entry| self.slots().find(entry.return_address).is_some();
+        if let Some(known) = entries.iter().find(is_known) {
             return Err(TableDefect::Duplicate(known.return_address));
         }
         self.publish(&mut ledger, entries);
@@ -181,7 +238,9 @@ impl FrameTables {
     /// Replaces the current array by one with room for `count` entries.
     fn grow(&self, ledger: &mut Ledger, count: usize) {
         let mut larger = Box::new(Slots::with_room_for(count));
-        self.slots().iter().for_each(|entry| larger.insert(entry));
+        for entry in self.slots().iter() {
+            larger.insert(entry);
+        }
         self.current.store(&raw mut *larger, Ordering::Release);
         ledger.arrays.push(larger);
     }
@@ -192,7 +251,9 @@ impl FrameTables {
             self.grow(ledger, count);
         }
         let current = self.slots();
-        entries.iter().for_each(|&entry| current.insert(entry));
+        for &entry in entries {
+            current.insert(entry);
+        }
         ledger.count = count;
     }
 
@@ -212,8 +273,25 @@ impl FrameTables {
     }
 
     #[inline]
-    pub(super) fn find(&self, return_address: u64) -> Option<Entry> {
-        self.slots().find(return_address)
+    fn find(&self, return_address: u64) -> Option<Entry> {
+        self.slots().find(return_address).or_else(|| self.meet(return_address))
+    }
+
+    /// The frame in borrowed tables, which is entered if it is met for the first
+    /// time.
+    fn meet(&self, return_address: u64) -> Option<Entry> {
+        let Borrowed { index, first, end, met, .. } = self.borrowed.get()?;
+        met.find(return_address).or_else(|| {
+            let record = index(return_address);
+            if !(*first..*end).contains(&record) {
+                return None;
+            }
+            // SAFETY: a record of these tables, as whoever lent the index promised.
+            let entry = unsafe { ocaml::entry(record) }
+                .filter(|entry| entry.return_address == return_address)?;
+            met.insert(entry);
+            Some(entry)
+        })
     }
 
     /// Changes whenever an address may have become known. Mutators.
@@ -226,7 +304,11 @@ impl FrameTables {
     /// allocations, of one allocated part. `None` if no table has the address.
     /// The writer thread; waits while a table is being added.
     pub(crate) fn source(&self, return_address: u64, part: Option<usize>) -> Option<Source> {
-        let record = self.find(return_address)?.record;
+        let Some(Entry { record, .. }) = self.slots().find(return_address) else {
+            // Every frame of a sample was met before.
+            let Borrowed { met, version, .. } = self.borrowed.get()?;
+            return Some(ocaml_source(*version, met.find_ever(return_address)?.record, part));
+        };
         let ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
         let after = ledger.origins.partition_point(|origin| origin.first <= record);
         let origin = ledger.origins.get(after.checked_sub(1)?)?;
@@ -238,13 +320,16 @@ impl FrameTables {
         Some(match kind {
             // SAFETY: the record's table was added with these places.
             OriginKind::Neutral(places) => Source::Places(unsafe { places.of(record) }),
-            OriginKind::Ocaml(version) => {
-                // SAFETY: a record of a table in OCaml's format.
-                let debug_info = unsafe { ocaml::debug_info(record, part) };
-                Source::Ocaml { version, debug_info }
-            }
+            OriginKind::Ocaml(version) => ocaml_source(version, record, part),
         })
     }
+}
+
+/// What a record in a table of OCaml's says.
+fn ocaml_source(version: OcamlVersion, record: u64, part: Option<usize>) -> Source {
+    // SAFETY: all records that are entered are of tables in OCaml's format.
+    let debug_info = unsafe { ocaml::debug_info(record, part) };
+    Source::Ocaml { version, debug_info }
 }
 
 /// A return address that is twice among the entries. By a table of its own, since
@@ -337,6 +422,69 @@ mod tests {
         let all_rooms: usize = ledger.arrays.iter().map(|slots| slots.room()).sum();
         assert!(ledger.arrays.len() > 1);
         assert!(all_rooms < 2 * last);
+    }
+
+    /// Tables at ascending addresses in one piece of memory, as in a program.
+    fn in_one_piece(tables: &[Vec<u64>]) -> (Vec<u64>, Vec<*const u8>) {
+        let starts: Vec<usize> = tables
+            .iter()
+            .scan(0, |at, table| Some(std::mem::replace(at, *at + table.len())))
+            .collect();
+        let words = tables.concat();
+        let places = starts.iter().map(|&start| words[start..].as_ptr().cast()).collect();
+        (words, places)
+    }
+
+    #[test]
+    fn borrowed_frames_are_known_when_they_are_met() {
+        let mut system = TableBuilder::new();
+        system.return_to_c(0x4000);
+        system.return_to_c(0x4001);
+        let mut module = TableBuilder::new();
+        module.frame(0x5000, 16, &[], Some(&[1, 2]), &[100, 200]);
+        module.frame(0x5001, 24, &[], None, &[]);
+        module.frame(0x5002, 12, &[], None, &[]);
+        let (words, places) = in_one_piece(&[system.build(), module.build()]);
+        let elsewhere = {
+            let mut table = TableBuilder::new();
+            table.frame(0x6000, 16, &[], None, &[]);
+            table.build()
+        };
+        let record = |return_address: u64| -> u64 {
+            let of = |words: &[u64]| words.iter().position(|&word| word == return_address);
+            let here = of(&words).map(|at| words[at..].as_ptr() as u64);
+            here.or(of(&elsewhere).map(|at| elsewhere[at..].as_ptr() as u64)).unwrap_or(0)
+        };
+        let known: std::collections::HashMap<u64, u64> =
+            [0x4000, 0x5000, 0x5001, 0x5002, 0x6000].map(|a| (a, record(a))).into();
+        let index = Box::new(move |address| known.get(&address).copied().unwrap_or(0));
+
+        let tables = FrameTables::new();
+        // SAFETY: built just above, as their places and the index say.
+        let borrowed =
+            unsafe { tables.borrow_ocaml(places.into_iter(), OcamlVersion::Five, index) };
+        assert_eq!(borrowed, Ok(true));
+        assert_eq!(tables.step(0x4000), CROSS_OCAML5_CALLBACK);
+        assert_eq!(tables.step(0x4001), CROSS_OCAML5_FIBER);
+        assert!(tables.source(0x5000, None).is_none(), "nobody has met it");
+        assert_eq!((tables.step(0x5000), tables.step(0x5001)), (16, 24));
+        assert!(
+            matches!(
+                tables.source(0x5000, Some(1)),
+                Some(Source::Ocaml { version: OcamlVersion::Five, debug_info: Some(_) })
+            ),
+            "{:?}",
+            tables.source(0x5000, Some(1))
+        );
+        // A wrong size, an address in no table, and what the runtime may free.
+        for unknown in [0x5002, 0x5003, 0x6000] {
+            assert_eq!(tables.step(unknown), 0);
+            assert!(tables.source(unknown, None).is_none());
+        }
+        // A plugin's table is added, as before.
+        // SAFETY: built above.
+        unsafe { tables.add_ocaml(elsewhere.as_ptr().cast(), OcamlVersion::Five) }.expect("sound");
+        assert_eq!(tables.step(0x6000), 16);
     }
 
     #[test]

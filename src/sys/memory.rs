@@ -197,6 +197,9 @@ impl<T: Copy> Drop for Mapped<T> {
 
 const PAGE: usize = 4096;
 
+/// No smaller mapping has room for a huge page, of the usual size.
+const HUGE_PAGE: usize = 2 << 20;
+
 /// The size of the mapping for `len` elements: whole pages, at least one. It is
 /// the same for `len` and for as many elements as fit that mapping.
 fn bytes_of<T>(len: usize) -> Option<usize> {
@@ -213,10 +216,12 @@ fn map(bytes: usize) -> Option<NonNull<u8>> {
     if start == libc::MAP_FAILED {
         return None;
     }
-    // A huge page would be zeroed whole inside the hook that first touches it.
-    // Whether the kernel takes the advice changes cost only.
-    // SAFETY: the range was just mapped; the advice does not alter its contents.
-    unsafe { libc::madvise(start, bytes, libc::MADV_NOHUGEPAGE) };
+    if bytes >= HUGE_PAGE {
+        // A huge page would be zeroed whole inside the hook that first touches it.
+        // Whether the kernel takes the advice changes cost only.
+        // SAFETY: the range was just mapped; the advice does not alter its contents.
+        unsafe { libc::madvise(start, bytes, libc::MADV_NOHUGEPAGE) };
+    }
     NonNull::new(start.cast())
 }
 

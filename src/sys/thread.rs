@@ -25,19 +25,22 @@ const STACK_BYTES: usize = 2 << 20;
 /// What the thread and its owner share.
 #[derive(Default)]
 struct Shared {
-    /// The kernel's number for the thread: 0 before it began, `ENDED` after.
+    /// The kernel's number for the thread: 0 before it began, `ENDED` or `PANICKED`
+    /// after.
     id: AtomicI32,
     changed: Doorbell,
 }
 
 const ENDED: i32 = -1;
+const PANICKED: i32 = -2;
 
 /// Says that the thread is over, however it ends.
 struct Finish(Arc<Shared>);
 
 impl Drop for Finish {
     fn drop(&mut self) {
-        self.0.id.store(ENDED, Ordering::Release);
+        let how = if std::thread::panicking() { PANICKED } else { ENDED };
+        self.0.id.store(how, Ordering::Release);
         self.0.changed.ring();
     }
 }
@@ -88,17 +91,8 @@ impl<T> Worker<T> {
 
     /// Waits for the end of the thread, at most `timeout`.
     pub(crate) fn join(self, timeout: Duration) -> Joined<T> {
-        let start = Instant::now();
-        loop {
-            let ticket = self.shared.changed.ticket();
-            if self.shared.id.load(Ordering::Acquire) == ENDED {
-                break;
-            }
-            let Some(left) = timeout.checked_sub(start.elapsed()).filter(|left| !left.is_zero())
-            else {
-                return Joined::Running(self);
-            };
-            self.shared.changed.wait(ticket, left);
+        if self.wait(timeout).is_none() {
+            return Joined::Running(self);
         }
         // Only the end of the thread's own bookkeeping is waited for here.
         match self.handle.join() {
@@ -107,10 +101,32 @@ impl<T> Worker<T> {
         }
     }
 
+    /// How the thread has ended: `ENDED` or `PANICKED`; `None` if that took longer.
+    fn wait(&self, timeout: Duration) -> Option<i32> {
+        let start = Instant::now();
+        loop {
+            let ticket = self.shared.changed.ticket();
+            let id = self.shared.id.load(Ordering::Acquire);
+            if id < 0 {
+                return Some(id);
+            }
+            let left = timeout.checked_sub(start.elapsed()).filter(|left| !left.is_zero())?;
+            self.shared.changed.wait(ticket, left);
+        }
+    }
+
     /// For a forked child: lets go of a thread that does not exist there. A drop
     /// would detach it, which touches memory that the C library has reused.
     pub(crate) fn forget(self) {
         core::mem::forget(self);
+    }
+}
+
+impl Worker<()> {
+    /// [`Worker::join`] at the end of the process: the thread's bookkeeping ends
+    /// with that, and is not waited for.
+    pub(crate) fn join_at_exit(self, timeout: Duration) -> Joined<()> {
+        if self.wait(timeout) == Some(ENDED) { Joined::Done(()) } else { self.join(Duration::ZERO) }
     }
 }
 
@@ -187,11 +203,24 @@ mod tests {
 
     #[test]
     fn a_panic_is_a_result() {
-        let worker: Worker<()> = start("panics", || panic!("on purpose: {}", 1 + 1)).unwrap();
-        match worker.join(LONG) {
-            Joined::Panicked(message) => assert_eq!(message, "on purpose: 2"),
-            _ => panic!("it panicked"),
+        for join in [Worker::join, Worker::join_at_exit] {
+            let worker: Worker<()> = start("panics", || panic!("on purpose: {}", 1 + 1)).unwrap();
+            match join(worker, LONG) {
+                Joined::Panicked(message) => assert_eq!(message, "on purpose: 2"),
+                _ => panic!("it panicked"),
+            }
         }
+    }
+
+    #[test]
+    fn at_the_end_of_the_process_its_work_is_waited_for() {
+        let (stop, until) = mpsc::channel::<()>();
+        let worker = start("works", move || assert!(until.recv().is_err())).unwrap();
+        let Joined::Running(worker) = worker.join_at_exit(Duration::from_millis(1)) else {
+            panic!("it still waits")
+        };
+        drop(stop);
+        assert!(matches!(worker.join_at_exit(LONG), Joined::Done(())));
     }
 
     #[test]

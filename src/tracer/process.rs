@@ -76,7 +76,7 @@ extern "C" fn at_exit() {
             && !session.has_forked()
         {
             // Stopped before, or turned off: nothing more to do.
-            let _ = session.stop();
+            let _ = session.stop_at_exit();
         }
     });
     drop(stopped);

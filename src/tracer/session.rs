@@ -207,12 +207,24 @@ impl Session {
     /// Ends the trace: hooks do nothing from now on, and what they told is in
     /// the file afterwards.
     pub(crate) fn stop(&self) -> Result<(), Failure> {
+        self.stop_and(thread::Worker::join)
+    }
+
+    /// The same at the end of the process.
+    pub(crate) fn stop_at_exit(&self) -> Result<(), Failure> {
+        self.stop_and(thread::Worker::join_at_exit)
+    }
+
+    fn stop_and(
+        &self,
+        join: fn(thread::Worker<()>, Duration) -> thread::Joined<()>,
+    ) -> Result<(), Failure> {
         let ended = self.state.end(Failure::Off);
         self.mailbox.leave(Request::Stop);
         self.channel.wake_writer();
         let worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(worker) = worker {
-            match worker.join(LONGEST_STOP) {
+            match join(worker, LONGEST_STOP) {
                 thread::Joined::Done(()) => {}
                 thread::Joined::Panicked(message) => {
                     say(format_args!("the defect in the writer thread was: {message}"));

@@ -5,6 +5,7 @@
 //! when asked for. The extended numbering of files with more than 65,279
 //! sections is not followed: linked programs have some forty.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;
@@ -20,6 +21,9 @@ use object::read::elf::NoteIterator;
 use crate::source::{Budget, ReadAt, read_range};
 
 const LE: LittleEndian = LittleEndian;
+
+/// How much of a section is read at a time, where it is not kept.
+const PIECE: usize = 64 << 10;
 
 /// Notes are some hundred bytes; more is damage.
 const MAX_NOTES: u64 = 64 << 10;
@@ -73,20 +77,15 @@ pub(crate) struct Section {
 }
 
 impl Section {
-    /// One past its last address.
-    pub(crate) fn end(&self) -> u64 {
-        self.address.saturating_add(self.size)
-    }
-
-    /// Is that one of its addresses?
-    pub(crate) fn holds(&self, address: u64) -> bool {
-        self.address <= address && address < self.end()
+    /// From its first address to one past its last.
+    pub(crate) fn addresses(&self) -> Range<u64> {
+        self.address..self.address.saturating_add(self.size)
     }
 }
 
 /// An opened ELF file.
 pub(crate) struct Elf<'a> {
-    source: &'a dyn ReadAt,
+    pub(crate) source: &'a dyn ReadAt,
     /// Its program headers.
     pub(crate) segments: Vec<Segment>,
     /// Its section headers; none when they cannot be read, as in an image in memory.
@@ -157,6 +156,47 @@ impl<'a> Elf<'a> {
             budget.give_back(section.size);
         }
         bytes
+    }
+
+    /// Where in the file a section's contents are, as they are; none if it has not
+    /// so many bytes.
+    pub(crate) fn stored_at(&self, section: &Section) -> Option<Range<u64>> {
+        let end = section.offset.checked_add(section.size)?;
+        let is_there = !section.empty && !section.compressed && end <= self.source.size();
+        is_there.then_some(section.offset..end)
+    }
+
+    /// A section's contents in pieces of whole entries, for what need not be kept
+    /// as it is; paid for like [`Elf::contents`]. False if it cannot be read, in
+    /// which case some pieces may have been given.
+    pub(crate) fn pieces(
+        &self,
+        section: &Section,
+        entry: usize,
+        budget: &mut Budget,
+        give: &mut dyn FnMut(&[u8]),
+    ) -> bool {
+        let Some(Range { start: mut offset, end }) = self.stored_at(section) else {
+            return self.contents(section, budget).is_some_and(|bytes| {
+                give(&bytes);
+                true
+            });
+        };
+        if !budget.spend(section.size) {
+            return false;
+        }
+        let mut buffer = vec![0; PIECE - PIECE % entry];
+        while offset < end {
+            let length = (end - offset).min(buffer.len() as u64);
+            let piece = buffer.get_mut(..length as usize).unwrap_or_default();
+            if !self.source.read_at(offset, piece) {
+                budget.give_back(section.size);
+                return false;
+            }
+            give(piece);
+            offset += length;
+        }
+        true
     }
 
     /// Distributions compress their separate debug files with zlib (`Elf64_Chdr`,

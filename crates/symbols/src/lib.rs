@@ -14,7 +14,7 @@
 //! | `elf` | headers and sections of an ELF file |
 //! | `debug_file` | the separate file with a stripped module's debug information |
 //! | `dwarf` | lines and inlined functions, through `addr2line` |
-//! | `symbol_table` | functions by address |
+//! | `symbol_table`, `symbol_names` | functions by address |
 //! | [`names`] | mangled names made readable: OCaml, C++, Rust |
 //! | [`ocaml_debuginfo`] | the debug information in OCaml's own frame tables |
 //!
@@ -30,6 +30,7 @@ mod module;
 pub mod names;
 pub mod ocaml_debuginfo;
 mod source;
+mod symbol_names;
 mod symbol_table;
 mod symbols;
 

@@ -18,8 +18,14 @@ pub(crate) fn origin(process: Process, mapped: &Mapped) -> Option<Origin> {
     if !mapped.path.is_absolute() {
         return None;
     }
-    // The program itself can be read through this link even when it was deleted.
-    let candidates = [mapped.path.clone(), process.path("exe")];
+    // The program itself can be read through this link even when it was deleted,
+    // and when it will be.
+    let program = process.path("exe");
+    let is_program = std::fs::read_link(&program).is_ok_and(|path| path == mapped.path);
+    let mut candidates = [mapped.path.clone(), program];
+    if is_program {
+        candidates.reverse();
+    }
     candidates.into_iter().find(|path| is_what_was_mapped(path, mapped)).map(Origin::File)
 }
 

@@ -62,11 +62,11 @@ impl Symbols {
         address: u64,
         [module, debug_file]: [Option<&Origin>; 2],
         budget: &mut Budget,
-    ) -> Option<&[u8]> {
+    ) -> Option<Vec<u8>> {
         if let Symbols::NotAsked = self {
             let mut read = |origin: Option<&Origin>, name: &[u8]| {
                 let source = origin?.open()?;
-                SymbolTable::read(&Elf::open(&*source)?, name, budget)
+                SymbolTable::read(&Elf::open(&*source)?, origin?, name, budget)
             };
             let table = read(module, b".symtab")
                 .or_else(|| read(debug_file, b".symtab"))
@@ -125,7 +125,7 @@ impl Module {
         let Module { name, headers, symbols, dwarf, .. } = self;
         let headers = headers.get_or_insert_default();
         if let Some(Some(dwarf)) = dwarf {
-            let symbol = || symbols.find(call, headers.origins(), budget).map(<[u8]>::to_vec);
+            let symbol = || symbols.find(call, headers.origins(), budget);
             if dwarf.locate(call, name, symbol, emit) {
                 return;
             }
@@ -142,7 +142,7 @@ impl Module {
         let headers = headers.get_or_insert_default();
         let place = Place { file: name, line: 0, start_char: 0, end_char: 0, function: b"" };
         match symbols.find(call, headers.origins(), budget) {
-            Some(symbol) => emit(Place { function: &readable(symbol), ..place }),
+            Some(symbol) => emit(Place { function: &readable(&symbol), ..place }),
             None => emit(Place { function: &with_offset(name, address), ..place }),
         }
     }

@@ -9,7 +9,7 @@
 //! address that is no longer mapped is an error and not a crash.
 
 use std::fs::File;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -19,6 +19,21 @@ pub(crate) trait ReadAt {
     fn size(&self) -> u64;
     /// Fills `into` from `offset`; false if that is not possible in full.
     fn read_at(&self, offset: u64, into: &mut [u8]) -> bool;
+    /// What tells the file it is from others, and from itself changed; none if it
+    /// is no file.
+    fn stamp(&self) -> Option<Stamp> {
+        None
+    }
+}
+
+/// See [`ReadAt::stamp`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    device: u64,
+    inode: u64,
+    size: u64,
+    /// When it was last written: seconds and nanoseconds.
+    written: (i64, i64),
 }
 
 impl ReadAt for Arc<[u8]> {
@@ -40,6 +55,8 @@ struct Window {
     file: File,
     start: u64,
     size: u64,
+    /// All of a file that stays.
+    is_whole: bool,
 }
 
 impl ReadAt for Window {
@@ -56,6 +73,16 @@ impl ReadAt for Window {
             }
             _ => false,
         }
+    }
+
+    fn stamp(&self) -> Option<Stamp> {
+        let metadata = self.is_whole.then(|| self.file.metadata())?.ok()?;
+        Some(Stamp {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            size: metadata.size(),
+            written: (metadata.mtime(), metadata.mtime_nsec()),
+        })
     }
 }
 
@@ -108,11 +135,11 @@ impl Origin {
                     return None;
                 }
                 let file = File::open(path).ok()?;
-                Some(Box::new(Window { file, start: 0, size: known.len() }))
+                Some(Box::new(Window { file, start: 0, size: known.len(), is_whole: true }))
             }
             Origin::Memory { process, start, size } => {
                 let file = File::open(process.path("mem")).ok()?;
-                Some(Box::new(Window { file, start: *start, size: *size }))
+                Some(Box::new(Window { file, start: *start, size: *size, is_whole: false }))
             }
             Origin::Bytes(bytes) => Some(Box::new(Arc::clone(bytes))),
         }

@@ -25,15 +25,11 @@ static REPORT: OnceLock<(CString, Vec<u8>)> = OnceLock::new();
 /// From now on nothing is lost at such an end. While no other thread runs. If it
 /// cannot be, up to a tenth of a second is lost, and no more.
 pub(super) fn follow(report: Option<&Path>) {
-    let functions = [(c"_exit", exit as *const ()), (c"execve", execve as *const ())];
     if let Some(report) = report.and_then(|path| CString::new(path.as_os_str().as_bytes()).ok()) {
         let line = format!("flushed {}\n", std::process::id()).into_bytes();
         let _ = REPORT.set((report, line));
     }
-    // One after the other: each is of use alone.
-    for (name, ours) in functions {
-        replace_in_c_library(name, ours);
-    }
+    replace_in_c_library(&[(c"_exit", exit as *const ()), (c"execve", execve as *const ())]);
 }
 
 /// Everything that is recorded is in the file.

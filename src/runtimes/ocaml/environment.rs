@@ -8,9 +8,12 @@
 //! Before `main`, while there is one thread; or later, when others may read the
 //! environment: then variables are emptied where they are.
 
-use std::ffi::{CStr, CString, OsString};
+use std::ffi::{CString, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
+
+use super::sizes::File;
+use super::symbols;
 
 /// What is said of the runtime's settings in a trace: the environment variables
 /// that OCaml reads them from (`runtime/startup_aux.c`).
@@ -48,7 +51,13 @@ pub(super) fn adjust(alone: bool) -> Option<PathBuf> {
 
 /// Whether the process has no other thread.
 pub(super) fn is_only_thread() -> bool {
-    std::fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() == 1)
+    // `char __libc_single_threaded`: true until the first thread is made (glibc
+    // 2.32, `sys/single_threaded.h`).
+    let never_had = symbols::of_c_library(c"__libc_single_threaded")
+        // SAFETY: a variable of the C library.
+        .is_some_and(|flag| unsafe { (flag as *const u8).read_volatile() } != 0);
+    // Having had one, it may still have none now.
+    never_had || std::fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() == 1)
 }
 
 /// Makes a variable empty, which asks for nothing: one byte of its text, so that
@@ -114,19 +123,9 @@ fn without(list: &[u8], drop: impl Fn(&[u8]) -> bool) -> Vec<u8> {
     kept.join(&b':')
 }
 
-/// The file this library was loaded from.
+/// The file this library was loaded from; empty if that is the program.
 fn own_path() -> Option<Vec<u8>> {
-    let mut info = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
-    let here = own_path as *const ();
-    // SAFETY: an address in this library, and room for the answer.
-    let found = unsafe { libc::dladdr(here.cast(), info.as_mut_ptr()) };
-    // SAFETY: zeroed, and pointers may be NULL.
-    let info = unsafe { info.assume_init() };
-    if found == 0 || info.dli_fname.is_null() {
-        return None;
-    }
-    // SAFETY: the loader's string, which stays.
-    Some(unsafe { CStr::from_ptr(info.dli_fname) }.to_bytes().to_vec())
+    File::of(own_path as *const () as usize).map(|file| file.path().to_bytes().to_vec())
 }
 
 #[cfg(test)]
@@ -152,6 +151,6 @@ mod tests {
 
     #[test]
     fn it_knows_where_it_was_loaded_from() {
-        assert!(own_path().is_some_and(|path| !path.is_empty()));
+        assert_eq!(own_path().as_deref(), Some(&b""[..]));
     }
 }

@@ -5,6 +5,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use super::descriptors::Descriptors;
 use super::symbols;
 use crate::stack::OcamlVersion;
 use crate::tracer::{Session, say};
@@ -21,20 +22,41 @@ const SEPARATORS: [&[u8]; 2] = [b"__", b"."];
 
 type PluginHook = unsafe extern "C" fn(library: *mut c_void, unit: *const c_char);
 
-/// Adds the tables of all modules: `caml_frametable` is a list of them that ends
-/// with NULL (`runtime/roots_nat.c`, written by the linker step of `ocamlopt`).
+/// Makes the tables of all modules known: `caml_frametable` is a list of them that
+/// ends with NULL (`runtime/roots_nat.c`, written by the linker step of `ocamlopt`).
 pub(super) fn add_all(session: &Arc<Session>, version: OcamlVersion) {
     let Some(tables) = symbols::lookup(c"caml_frametable") else { return };
-    // SAFETY: a table begins with the number of its frames.
-    let frames = |table: *const u8| unsafe { table.cast::<u64>().read() };
-    let count = list(tables).map(frames).sum::<u64>();
-    session.tables.reserve(usize::try_from(count).unwrap_or(0));
-    list(tables).for_each(|table| add(session, version, table));
+    if !borrow(session, version, tables) {
+        // SAFETY: a table begins with the number of its frames.
+        let frames = |table: *const u8| unsafe { table.cast::<u64>().read() };
+        let count = list(tables).map(frames).sum::<u64>();
+        session.tables.reserve(usize::try_from(count).unwrap_or(0));
+        list(tables).for_each(|table| add(session, version, table));
+    }
     let _ = SESSION.set((Arc::clone(session), version));
 }
 
+/// Has the tables looked up in the runtime's own index, if that can be.
+fn borrow(session: &Session, version: OcamlVersion, tables: usize) -> bool {
+    if asks_runtime() {
+        // Frames are not met by us then.
+        return false;
+    }
+    let Some(descriptors) = Descriptors::find(version) else { return false };
+    let index = Box::new(move |return_address| descriptors.record(return_address));
+    // SAFETY: the runtime's tables, which stay, and its index of them.
+    let borrowed = unsafe { session.tables.borrow_ocaml(list(tables), version, index) };
+    borrowed.unwrap_or(false)
+}
+
+/// Whether stacks are walked by the runtime's own unwinder, to compare it with
+/// ours.
+pub(super) fn asks_runtime() -> bool {
+    std::env::var_os("HEAPTAP_UNWINDER").is_some_and(|value| value == "runtime")
+}
+
 /// The pointers from there to the NULL.
-fn list(tables: usize) -> impl Iterator<Item = *const u8> {
+fn list(tables: usize) -> impl Iterator<Item = *const u8> + Clone {
     let places = (0..).map(move |index| (tables as *const *const u8).wrapping_add(index));
     // SAFETY: the list goes on until its NULL.
     places.map(|place| unsafe { place.read() }).take_while(|table| !table.is_null())

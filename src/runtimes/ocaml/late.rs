@@ -68,7 +68,7 @@ impl Library {
 /// Attaches to the first runtime that starts. Before `main`.
 pub(super) fn wait() {
     // If that cannot be, such a program is not traced.
-    replace_in_c_library(c"secure_getenv", asks as *const ());
+    replace_in_c_library(&[(c"secure_getenv", asks as *const ())]);
 }
 
 /// `char *secure_getenv(const char *)`, and who asks.

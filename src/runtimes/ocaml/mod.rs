@@ -15,12 +15,14 @@
 //! - `patch`: the jumps; `own_stack`: a stack for hooks to run on, where OCaml's
 //!   may be nearly used up.
 //! - `values`: headers and lengths; `bytecode`: what offsets in bytecode mean.
-//! - `frames`: the frame tables, also those of plugins loaded later.
+//! - `frames`: the frame tables, also those of plugins loaded later;
+//!   `descriptors`: the runtime's own index of them.
 //! - `endings`: nothing is lost where a program ends without saying so.
 //! - `environment`: what the program's children are to inherit; `report`: what
 //!   the program that started us wants to know at the end.
 
 mod bytecode;
+mod descriptors;
 mod endings;
 mod environment;
 mod five;

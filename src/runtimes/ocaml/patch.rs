@@ -1,8 +1,8 @@
 //! Jumps from the runtime's functions to ours.
 //!
-//! A jump of five bytes reaches two gibibytes, so the addresses of our functions
-//! go into a page near the text, with a jump through each. Where no page is to
-//! be had there, a jump of twelve bytes goes anywhere.
+//! A jump of twelve bytes goes anywhere. One of five bytes reaches two gibibytes,
+//! so where a function is shorter than twelve, the addresses of ours go into a
+//! page near the text, with a jump through each.
 //!
 //! Before `main`, while no other thread runs the runtime's code.
 
@@ -37,6 +37,21 @@ impl Replacement {
             Replacement { name: names[index], address, size, with: ours[index] as usize }
         })
     }
+
+    fn code(&self) -> &[u8] {
+        // SAFETY: a function's code, at least so long as its size says, and
+        // readable: the processor reads it too.
+        unsafe { std::slice::from_raw_parts(self.address as *const u8, self.size) }
+    }
+
+    /// How many bytes stay in front of the jump.
+    fn landing(&self) -> usize {
+        if self.code().starts_with(&LANDING) { LANDING.len() } else { 0 }
+    }
+
+    fn has_room(&self, jump: usize) -> bool {
+        self.size >= self.landing() + jump
+    }
 }
 
 /// `endbr64`: stays in front of the jump.
@@ -51,12 +66,22 @@ const RELAY: usize = 16;
 
 const PAGE: usize = 4096;
 
-/// Replaces one function of the C library, if that can be.
-pub(super) fn replace_in_c_library(name: &'static CStr, ours: *const ()) {
-    let Some(Symbol { address, size }) = c_function(name) else { return };
-    let replacement = Replacement { name, address, size, with: ours as usize };
-    if let Ok(mut jumps) = Jumps::prepare(&[replacement]) {
-        let _ = jumps.write();
+/// Replaces functions of the C library, those that can be: each is of use alone.
+pub(super) fn replace_in_c_library(functions: &[(&'static CStr, *const ())]) {
+    let replacements: Vec<_> = functions
+        .iter()
+        .filter_map(|&(name, ours)| {
+            let Symbol { address, size } = c_function(name)?;
+            Some(Replacement { name, address, size, with: ours as usize })
+        })
+        .collect();
+    let replace = |replacements: &[Replacement]| {
+        Jumps::prepare(replacements).and_then(|mut jumps| jumps.write())
+    };
+    if replace(&replacements).is_err() {
+        for replacement in replacements {
+            let _ = replace(&[replacement]);
+        }
     }
 }
 
@@ -77,16 +102,15 @@ pub(super) struct Jumps {
 impl Jumps {
     /// Everything that can be refused is refused here, before the first write.
     pub(super) fn prepare(replacements: &[Replacement]) -> Result<Jumps, Refusal> {
-        let relays = replacements.first().and_then(|first| relays_near(first.address));
+        let short = replacements.iter().find(|replacement| !replacement.has_room(FAR));
+        let relays = short.and_then(|short| relays_near(short.address));
         let mut writes = Vec::with_capacity(replacements.len());
         for (index, replacement) in replacements.iter().enumerate() {
-            let Replacement { name, address, size, with } = *replacement;
-            // SAFETY: a function's code, at least so long as its size says, and
-            // readable: the processor reads it too.
-            let code = unsafe { std::slice::from_raw_parts(address as *const u8, size) };
-            let skip = if code.starts_with(&LANDING) { LANDING.len() } else { 0 };
+            let Replacement { name, address, with, .. } = *replacement;
+            let (code, skip) = (replacement.code(), replacement.landing());
             let at = address + skip;
-            let relay = relays.map(|relays| relays + index * RELAY);
+            let relay = relays.filter(|_| !replacement.has_room(FAR));
+            let relay = relay.map(|relays| relays + index * RELAY);
             let near = relay.and_then(|relay| near_jump(at, relay));
             let (bytes, length) = near.map_or((far_jump(with), FAR), |bytes| (bytes, NEAR));
             let old = code.get(skip..skip + length).ok_or(Refusal::Symbol(name))?;
@@ -275,6 +299,21 @@ mod tests {
             Replacement { name: c"a", address: page, size: 12, with },
             Replacement { name: c"b", address: page + 64, size: 16, with },
         ]
+    }
+
+    #[test]
+    fn a_jump_is_near_where_a_far_one_does_not_fit() {
+        for short in [0, 1] {
+            let page = theirs();
+            let mut replacements = both(page);
+            replacements[short].size -= 1;
+            let mut jumps = Jumps::prepare(&replacements).unwrap();
+            assert_eq!(jumps.writes[short].length, NEAR);
+            assert_eq!(jumps.writes[1 - short].length, FAR);
+            jumps.write().unwrap();
+            assert_eq!((call(page), call(page + 64)), (42, 42));
+            assert_eq!((is_replaced(page), is_replaced(page + 64)), (true, true));
+        }
     }
 
     #[test]

@@ -2,24 +2,11 @@
 //! of other files that it uses were resolved to.
 //!
 //! `dladdr1` tells sizes too, but goes over all symbols each time, of which an
-//! OCaml program has tens of thousands. Here they are gone over once.
+//! OCaml program has tens of thousands. Here they are looked up by their names.
 
-use std::ffi::{CStr, c_char, c_void};
-use std::mem::MaybeUninit;
-use std::ptr;
+use std::ffi::{CStr, c_char, c_int, c_void};
 
 use super::symbols::Symbol;
-
-/// `RTLD_DL_LINKMAP` (`dlfcn.h`, glibc).
-const WITH_MAP: libc::c_int = 2;
-
-/// The begin of glibc's `struct link_map` (`link.h`).
-#[repr(C)]
-struct LinkMap {
-    base: usize,
-    name: *const c_char,
-    dynamic: *const Dynamic,
-}
 
 /// `Elf64_Dyn`
 #[repr(C)]
@@ -49,77 +36,85 @@ const DT_GNU_HASH: i64 = 0x6fff_fef5;
 
 /// The symbols of one file.
 pub(super) struct File {
-    map: &'static LinkMap,
+    /// What its addresses are counted from.
+    base: usize,
+    path: *const c_char,
+    dynamic: *const Dynamic,
     symbols: *const libc::Elf64_Sym,
-    count: usize,
+    /// Where their names are.
+    strings: usize,
+    hashes: Hashes,
+}
+
+/// A question for the loader.
+struct Search {
+    address: usize,
+    found: Option<File>,
 }
 
 impl File {
     /// The file that holds an address.
     pub(super) fn of(address: usize) -> Option<File> {
-        let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
-        let mut map: *mut c_void = ptr::null_mut();
-        let address = address as *const c_void;
-        // SAFETY: room for both answers.
-        let found = unsafe { libc::dladdr1(address, info.as_mut_ptr(), &raw mut map, WITH_MAP) };
-        if found == 0 || map.is_null() {
-            return None;
-        }
-        // SAFETY: the loader's, which stays as long as the file: one with a
-        // runtime in it stays.
-        let map = unsafe { &*map.cast::<LinkMap>() };
-        let symbols = map.find(DT_SYMTAB)? as *const libc::Elf64_Sym;
-        // SAFETY: the loader has relocated these.
-        let count = unsafe { symbol_count(map.find(DT_GNU_HASH)?) };
-        Some(File { map, symbols, count })
+        let mut search = Search { address, found: None };
+        // SAFETY: the function gets what it expects.
+        unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut search).cast()) };
+        search.found
     }
 
-    /// Fills in the sizes of the symbols at these addresses; 0 if there is none.
-    pub(super) fn measure(&self, symbols: &mut [Symbol]) {
-        let addresses = || symbols.iter().map(|symbol| symbol.address);
-        let first = addresses().min().unwrap_or(0);
-        let last = addresses().max().unwrap_or(0);
-        for index in 0..self.count {
-            // SAFETY: within the table.
-            let entry = unsafe { self.symbols.wrapping_add(index).read() };
-            let address = self.map.base.wrapping_add(entry.st_value as usize);
-            if !(first..=last).contains(&address) {
-                continue;
-            }
-            for symbol in symbols.iter_mut().filter(|symbol| symbol.address == address) {
-                symbol.size = entry.st_size as usize;
-            }
+    fn of_loaded(info: &libc::dl_phdr_info, dynamic: &libc::Elf64_Phdr) -> Option<File> {
+        let base = info.dlpi_addr as usize;
+        // The loader's tables stay as long as the file: one with a runtime in it
+        // stays.
+        let dynamic = base.wrapping_add(dynamic.p_vaddr as usize) as *const Dynamic;
+        let symbols = find(dynamic, DT_SYMTAB)? as *const libc::Elf64_Sym;
+        let strings = find(dynamic, DT_STRTAB)?;
+        // SAFETY: the loader has relocated the address.
+        let hashes = unsafe { Hashes::at(find(dynamic, DT_GNU_HASH)?) };
+        Some(File { base, path: info.dlpi_name, dynamic, symbols, strings, hashes })
+    }
+
+    /// Fills in the sizes of symbols, of which the names are known too; 0 if the
+    /// file does not say.
+    pub(super) fn measure(&self, symbols: &mut [Symbol], names: &[&CStr]) {
+        for (symbol, name) in symbols.iter_mut().zip(names) {
+            let entries = self.hashes.chain(name).map(|index| self.entry(index));
+            // One name may have several versions.
+            let found = entries
+                .filter(|entry| self.name(entry) == *name)
+                .find(|entry| self.base.wrapping_add(entry.st_value as usize) == symbol.address);
+            symbol.size = found.map_or(0, |entry| entry.st_size as usize);
         }
+    }
+
+    fn entry(&self, index: usize) -> libc::Elf64_Sym {
+        // SAFETY: within the table, by its hashes.
+        unsafe { self.symbols.wrapping_add(index).read() }
+    }
+
+    fn name(&self, entry: &libc::Elf64_Sym) -> &CStr {
+        // SAFETY: a string of the file's.
+        unsafe { CStr::from_ptr((self.strings + entry.st_name as usize) as *const c_char) }
     }
 
     /// The path it was loaded from; empty for the program itself.
     pub(super) fn path(&self) -> &'static CStr {
         // SAFETY: the loader's string.
-        unsafe { CStr::from_ptr(self.map.name) }
+        unsafe { CStr::from_ptr(self.path) }
     }
 
     /// The address of another file's symbol, as this file uses it: the loader
     /// has written it where this file looks it up.
     pub(super) fn imported(&self, name: &CStr) -> Option<usize> {
-        let strings = self.map.find(DT_STRTAB)?;
-        let relocations = self.map.find(DT_RELA)? as *const Relocation;
-        let count = self.map.find(DT_RELASZ)? / size_of::<Relocation>();
+        let relocations = find(self.dynamic, DT_RELA)? as *const Relocation;
+        let count = find(self.dynamic, DT_RELASZ)? / size_of::<Relocation>();
         (0..count).find_map(|index| {
             // SAFETY: within the table.
             let relocation = unsafe { relocations.wrapping_add(index).read() };
             let (symbol, kind) = ((relocation.info >> 32) as usize, relocation.info as u32);
-            if symbol == 0 || symbol >= self.count || !ADDRESSES.contains(&kind) {
+            if symbol == 0 || !ADDRESSES.contains(&kind) || self.name(&self.entry(symbol)) != name {
                 return None;
             }
-            // SAFETY: within the table.
-            let entry = unsafe { self.symbols.wrapping_add(symbol).read() };
-            // SAFETY: a string of the file's.
-            let known =
-                unsafe { CStr::from_ptr((strings + entry.st_name as usize) as *const c_char) };
-            if known != name {
-                return None;
-            }
-            let place = self.map.base.wrapping_add(relocation.offset) as *const usize;
+            let place = self.base.wrapping_add(relocation.offset) as *const usize;
             // SAFETY: a word of the file's data.
             let value = unsafe { place.read() }.wrapping_sub(relocation.addend);
             (value != 0).then_some(value)
@@ -127,48 +122,86 @@ impl File {
     }
 }
 
-impl LinkMap {
-    /// What the file's dynamic section says of something.
-    fn find(&self, tag: i64) -> Option<usize> {
-        let mut at = self.dynamic;
-        loop {
-            // SAFETY: the section goes on until its end mark.
-            let entry = unsafe { at.read() };
-            if entry.tag == tag {
-                return Some(entry.value);
-            }
-            if entry.tag == DT_NULL {
-                return None;
-            }
-            at = at.wrapping_add(1);
+/// Called for each file that is loaded; not 0 ends it.
+unsafe extern "C" fn look(info: *mut libc::dl_phdr_info, _: usize, search: *mut c_void) -> c_int {
+    // SAFETY: what the loader gives.
+    let info = unsafe { &*info };
+    // SAFETY: what `File::of` has passed.
+    let search = unsafe { &mut *search.cast::<Search>() };
+    if info.dlpi_phdr.is_null() {
+        return 0;
+    }
+    // SAFETY: the file's headers, so many.
+    let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
+    let within = search.address.wrapping_sub(info.dlpi_addr as usize) as u64;
+    let holds = |header: &libc::Elf64_Phdr| {
+        header.p_type == libc::PT_LOAD && within.wrapping_sub(header.p_vaddr) < header.p_memsz
+    };
+    if !headers.iter().any(holds) {
+        return 0;
+    }
+    let dynamic = headers.iter().find(|header| header.p_type == libc::PT_DYNAMIC);
+    search.found = dynamic.and_then(|dynamic| File::of_loaded(info, dynamic));
+    1
+}
+
+/// What a dynamic section says of something.
+fn find(section: *const Dynamic, tag: i64) -> Option<usize> {
+    let mut at = section;
+    loop {
+        // SAFETY: the section goes on until its end mark.
+        let entry = unsafe { at.read() };
+        if entry.tag == tag {
+            return Some(entry.value);
         }
+        if entry.tag == DT_NULL {
+            return None;
+        }
+        at = at.wrapping_add(1);
     }
 }
 
-/// How many symbols a file has: its hash table knows the last of them. Four words
-/// of header, a filter, the first symbol of each bucket, and for each symbol a
-/// word whose lowest bit ends its bucket.
-///
-/// # Safety
-/// A GNU hash table lies there.
-unsafe fn symbol_count(table: usize) -> usize {
-    let word = |at: usize| {
-        // SAFETY: a word of the table.
-        let word = unsafe { (at as *const u32).read() };
-        word as usize
-    };
-    let (buckets, offset, filter) = (word(table), word(table + 4), word(table + 8));
-    let first_bucket = table + 16 + filter * 8;
-    let chains = first_bucket + buckets * 4;
-    let last = (0..buckets).map(|bucket| word(first_bucket + bucket * 4)).max().unwrap_or(0);
-    if last < offset {
-        return offset;
+/// A file's `DT_GNU_HASH`: four words of header, a filter, the first symbol of
+/// each bucket, and for each symbol from `offset` on a word of its hash, whose
+/// lowest bit ends the bucket.
+struct Hashes {
+    buckets: usize,
+    offset: usize,
+    first_bucket: usize,
+    chains: usize,
+}
+
+impl Hashes {
+    /// # Safety
+    /// Such a table lies there.
+    unsafe fn at(table: usize) -> Hashes {
+        let (buckets, offset, filter) = (word(table), word(table + 4), word(table + 8));
+        let first_bucket = table + 16 + filter as usize * 8;
+        let chains = first_bucket + buckets as usize * 4;
+        Hashes { buckets: buckets as usize, offset: offset as usize, first_bucket, chains }
     }
-    let mut symbol = last;
-    while word(chains + (symbol - offset) * 4) & 1 == 0 {
-        symbol += 1;
+
+    /// The indices of symbols that may be of this name.
+    fn chain(&self, name: &CStr) -> impl Iterator<Item = usize> {
+        let times = |hash: u32, &byte: &u8| hash.wrapping_mul(33).wrapping_add(u32::from(byte));
+        let wanted = name.to_bytes().iter().fold(5381, times);
+        let bucket = (wanted as usize).checked_rem(self.buckets);
+        let first = bucket.map_or(0, |bucket| word(self.first_bucket + bucket * 4) as usize);
+        let hash = |symbol: usize| word(self.chains + (symbol - self.offset) * 4);
+        let mut next = Some(first).filter(|&first| first >= self.offset && first != 0);
+        std::iter::from_fn(move || {
+            let symbol = next?;
+            next = (hash(symbol) & 1 == 0).then_some(symbol + 1);
+            Some(symbol)
+        })
+        .filter(move |&symbol| hash(symbol) | 1 == wanted | 1)
     }
-    symbol + 1
+}
+
+/// A word of a hash table.
+fn word(at: usize) -> u32 {
+    // SAFETY: callers stay within the table.
+    unsafe { (at as *const u32).read() }
 }
 
 #[cfg(test)]
@@ -178,16 +211,17 @@ mod tests {
     /// As `dladdr1` has it.
     #[test]
     fn sizes_are_those_of_the_symbol_table() {
-        let addresses = [c"getpid", c"malloc", c"strlen"].map(|name| {
+        let names = [c"getpid", c"malloc", c"execve", c"strlen"];
+        let addresses = names.map(|name| {
             // SAFETY: a C string.
             unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) as usize }
         });
         let file = File::of(addresses[0]).unwrap();
         let mut symbols = addresses.map(|address| Symbol { address, size: 0 });
-        file.measure(&mut symbols);
+        file.measure(&mut symbols, &names);
         for Symbol { address, size } in symbols {
-            let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
-            let mut entry: *mut c_void = ptr::null_mut();
+            let mut info = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
+            let mut entry: *mut c_void = std::ptr::null_mut();
             // SAFETY: room for both answers; 1 asks for the symbol.
             unsafe { libc::dladdr1(address as _, info.as_mut_ptr(), &raw mut entry, 1) };
             if !entry.is_null() {
@@ -196,9 +230,21 @@ mod tests {
                 assert_eq!(size, symbol.st_size as usize);
             }
         }
-        assert!(symbols[0].size > 0 && symbols[1].size > 0);
-        let mut nothing = [Symbol { address: 1, size: 0 }];
-        file.measure(&mut nothing);
-        assert_eq!(nothing[0].size, 0);
+        assert!(symbols[..3].iter().all(|symbol| symbol.size > 0));
+        let mut nothing = [Symbol { address: 1, size: 7 }, Symbol { address: 1, size: 7 }];
+        file.measure(&mut nothing, &[c"getpid", c"no_such_function"]);
+        assert!(nothing.iter().all(|symbol| symbol.size == 0));
     }
+
+    #[test]
+    fn every_address_of_a_file_is_of_it() {
+        let here = sizes_are_those_of_the_symbol_table as *const () as usize;
+        let text = File::of(here).unwrap();
+        let data = File::of(&raw const DATA as usize).unwrap();
+        assert_eq!(text.base, data.base);
+        assert_eq!(text.path(), c"");
+        assert!(File::of(16).is_none());
+    }
+
+    static DATA: std::sync::atomic::AtomicU8 = std::sync::atomic::AtomicU8::new(1);
 }

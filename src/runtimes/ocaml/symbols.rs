@@ -49,24 +49,28 @@ pub(super) fn line() -> Result<Option<Line>, Refusal> {
 }
 
 /// The functions of these names, all of one file: those of another runtime in
-/// the same process would not do, and have no size here. `also`, if it is in
-/// that file, is measured too.
+/// the same process would not do, and have no size here. `also` is measured too,
+/// if there is one.
 pub(super) fn functions<const N: usize>(
     names: [&'static CStr; N],
-    also: Option<usize>,
+    also: Option<&'static CStr>,
 ) -> Result<([Symbol; N], Option<Symbol>), Refusal> {
     let mut found = [Symbol::default(); N];
     for (symbol, name) in found.iter_mut().zip(names) {
         symbol.address = needed(name)?;
     }
     let mut all: Vec<Symbol> = found.to_vec();
-    all.extend(also.map(|address| Symbol { address, size: 0 }));
-    measure(&mut all);
-    let also = also.and_then(|_| all.pop());
+    let mut all_names = names.to_vec();
+    if let Some((name, address)) = also.and_then(|name| Some((name, lookup(name)?))) {
+        all.push(Symbol { address, size: 0 });
+        all_names.push(name);
+    }
+    measure(&mut all, &all_names);
     if let Some((_, name)) = all.iter().zip(names).find(|(symbol, _)| symbol.size == 0) {
         return Err(Refusal::Symbol(name));
     }
-    found.copy_from_slice(&all);
+    let also = all.get(N).copied();
+    found.iter_mut().zip(all).for_each(|(to, from)| *to = from);
     Ok((found, also))
 }
 
@@ -92,24 +96,31 @@ pub(super) fn lookup(name: &CStr) -> Option<usize> {
 /// A function of the C library, and not what the program may have in its place;
 /// `None` if its size is not known.
 pub(super) fn c_function(name: &CStr) -> Option<Symbol> {
-    let address = if linked::is_provided() {
-        linked::lookup(name)
-    } else {
-        // SAFETY: a C string; the search takes no handle, and begins behind this
-        // library.
-        unsafe { lookup_in(libc::RTLD_NEXT, name) }
-    };
-    let mut symbol = [Symbol { address: address?, size: 0 }];
-    measure(&mut symbol);
+    let address = of_c_library(name)?;
+    let mut symbol = [Symbol { address, size: 0 }];
+    measure(&mut symbol, &[name]);
     let [symbol] = symbol;
     (symbol.size > 0).then_some(symbol)
 }
 
+/// The address of what the C library has.
+pub(super) fn of_c_library(name: &CStr) -> Option<usize> {
+    if linked::is_provided() {
+        return linked::lookup(name);
+    }
+    // SAFETY: a C string; the search takes no handle, and begins behind this
+    // library.
+    unsafe { lookup_in(libc::RTLD_NEXT, name) }
+}
+
 /// Fills in the sizes of functions of one file; 0 if they are not known.
-fn measure(symbols: &mut [Symbol]) {
-    match symbols.first().and_then(|first| File::of(first.address)) {
-        Some(file) => file.measure(symbols),
-        None => unwinding::measure(symbols),
+fn measure(symbols: &mut [Symbol], names: &[&CStr]) {
+    if let Some(file) = symbols.first().and_then(|first| File::of(first.address)) {
+        file.measure(symbols, names);
+    }
+    if symbols.first().is_some_and(|first| first.size == 0) {
+        // The file names none of them.
+        unwinding::measure(symbols);
     }
 }
 
@@ -144,13 +155,15 @@ mod tests {
 
     #[test]
     fn symbols_are_found() {
-        let (getpid, strlen) = (lookup(c"getpid"), lookup(c"strlen"));
+        let getpid = lookup(c"getpid");
         assert!(getpid.is_some());
         assert_eq!(lookup(c"caml_no_such_function"), None);
-        let (both, also) = functions([c"getpid", c"malloc"], strlen).unwrap();
+        let (both, also) = functions([c"getpid", c"malloc"], Some(c"execve")).unwrap();
         assert_eq!(Some(both[0].address), getpid);
-        assert_eq!(also.map(|symbol| symbol.address), strlen);
-        assert!(both[1].size > 0);
+        assert_eq!(also.map(|symbol| symbol.address), lookup(c"execve"));
+        assert!(both[1].size > 0 && also.is_some_and(|symbol| symbol.size > 0));
+        let (_, also) = functions([c"getpid"], Some(c"caml_no_such_function")).unwrap();
+        assert!(also.is_none());
         let missing = functions([c"getpid", c"caml_no_such_function"], None);
         assert_eq!(missing.unwrap_err(), Refusal::Symbol(c"caml_no_such_function"));
     }

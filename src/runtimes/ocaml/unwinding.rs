@@ -68,11 +68,12 @@ mod tests {
     /// As the symbol table has it.
     #[test]
     fn functions_are_as_large_as_their_symbols_say() {
+        let names = [c"getenv", c"malloc", c"qsort", c"printf"];
         // SAFETY: C strings.
-        let addresses = [c"getenv", c"malloc", c"qsort", c"printf"]
-            .map(|name| unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) as usize });
+        let addresses =
+            names.map(|name| unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) as usize });
         let mut by_table = addresses.map(|address| Symbol { address, size: 0 });
-        File::of(addresses[0]).unwrap().measure(&mut by_table);
+        File::of(addresses[0]).unwrap().measure(&mut by_table, &names);
         let mut by_unwinding = addresses.map(|address| Symbol { address, size: 0 });
         measure(&mut by_unwinding);
         for (table, unwinding) in by_table.iter().zip(&by_unwinding) {

@@ -89,6 +89,53 @@ impl Descriptor {
     }
 }
 
+/// What the beginning of a table says.
+pub(in crate::stack) struct Head {
+    pub(in crate::stack) count: u64,
+    pub(in crate::stack) begins_with_crossing: bool,
+}
+
+/// Reads the beginning of a table.
+///
+/// # Safety
+/// As for [`parse`].
+pub(in crate::stack) unsafe fn head(table: *const u8) -> Result<Head, TableDefect> {
+    let base = table as u64;
+    if base == 0 || !base.is_multiple_of(8) {
+        return Err(TableDefect::Address(base));
+    }
+    // SAFETY: aligned, and a table begins with its count.
+    let count = unsafe { read::<u64>(base) };
+    if count > MAX_COUNT {
+        return Err(TableDefect::Count(count));
+    }
+    // SAFETY: if there is a descriptor, it has this field.
+    let begins_with_crossing = count > 0 && unsafe { read::<u16>(base + 16) } == RETURN_TO_C;
+    Ok(Head { count, begins_with_crossing })
+}
+
+/// Where the last descriptor of a table ends.
+///
+/// # Safety
+/// As for [`parse`].
+pub(in crate::stack) unsafe fn end(table: *const u8) -> Result<u64, TableDefect> {
+    // SAFETY: the caller's promise.
+    let Head { count, .. } = unsafe { head(table) }?;
+    // SAFETY: the table has so many descriptors.
+    Ok((0..count).fold(table as u64 + 8, |at, _| unsafe { Descriptor::read(at) }.end))
+}
+
+/// One descriptor; `None` if it is a crossing, or none at all.
+///
+/// # Safety
+/// A descriptor lies at `record`.
+pub(in crate::stack) unsafe fn entry(record: u64) -> Option<Entry> {
+    // SAFETY: the caller's promise.
+    let descriptor = unsafe { Descriptor::read(record) };
+    let step = descriptor.step(0).ok().filter(|&step| step != 0)?;
+    Some(Entry { return_address: descriptor.return_address, step, record })
+}
+
 /// Reads a table. Its first return to C crosses by the first of `crossings`, any
 /// other by the second: only `caml_system.frametable` has any, in 5.3.0 the
 /// return from a callback and then that from a fiber (`runtime/amd64.S`).
@@ -99,18 +146,11 @@ pub(in crate::stack) unsafe fn parse(
     table: *const u8,
     crossings: [Step; 2],
 ) -> Result<Vec<Entry>, TableDefect> {
-    let base = table as u64;
-    if base == 0 || !base.is_multiple_of(8) {
-        return Err(TableDefect::Address(base));
-    }
-    // SAFETY: aligned, and a table begins with its count.
-    let count = unsafe { read::<u64>(base) };
-    if count > MAX_COUNT {
-        return Err(TableDefect::Count(count));
-    }
+    // SAFETY: the caller's promise.
+    let Head { count, .. } = unsafe { head(table) }?;
     // The count is not yet trusted, so nothing is reserved by it.
     let mut entries = Vec::new();
-    let mut record = base + 8;
+    let mut record = table as u64 + 8;
     let [mut crossing, next_crossing] = crossings;
     for _ in 0..count {
         // SAFETY: the table has one more descriptor, by its count.

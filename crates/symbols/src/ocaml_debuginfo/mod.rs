@@ -165,7 +165,7 @@ fn read_name(memory: &dyn Memory, address: u64) -> Option<Vec<u8>> {
     /// Pieces end at multiples of this, so that none reaches into a page in
     /// which no byte of the name lies.
     const PIECE: u64 = 64;
-    let mut name = Vec::new();
+    let mut name = Vec::with_capacity(PIECE as usize);
     let mut address = address;
     while name.len() < MAX_NAME {
         let mut piece = [0; PIECE as usize];

@@ -14,7 +14,7 @@ use std::ptr;
 use super::layout::{CURRENT_STACK, HANDLER_PARENT, STACK_HANDLER, STACK_SP, TRAP_OFFSET, word};
 use super::symbols::Runtime;
 use crate::runtimes::ocaml::bytecode::Code;
-use crate::runtimes::ocaml::symbols;
+use crate::runtimes::ocaml::{frames, symbols};
 use crate::sampling::WORD;
 use crate::tracer::{Place, Way};
 
@@ -31,7 +31,7 @@ pub(super) enum Walk {
 impl Walk {
     /// Chosen before `main`: later, others may change the environment.
     pub(super) fn choose(runtime: &Runtime) -> Walk {
-        let asked = std::env::var_os("HEAPTAP_UNWINDER").is_some_and(|value| value == "runtime");
+        let asked = frames::asks_runtime();
         if asked && let Some(unwinder) = Unwinder::find(runtime.is_native) {
             return Walk::Runtime(unwinder);
         }

@@ -51,7 +51,7 @@ pub(super) const FUNCTIONS: [&CStr; 18] = [
 
 /// The runtime in this program.
 pub(super) fn find() -> Result<Runtime, Refusal> {
-    let (functions, c_call) = functions(FUNCTIONS, lookup(c"caml_c_call"))?;
+    let (functions, c_call) = functions(FUNCTIONS, Some(c"caml_c_call"))?;
     Ok(Runtime {
         functions,
         state: needed(c"Caml_state")?,

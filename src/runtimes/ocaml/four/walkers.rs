@@ -10,7 +10,7 @@
 use super::layout::{BOTTOM_OF_STACK, EXTERN_SP, LAST_RETURN_ADDRESS, Layout, STACK_HIGH, TRAP_SP};
 use super::symbols::Runtime;
 use crate::runtimes::ocaml::bytecode::Code;
-use crate::runtimes::ocaml::symbols;
+use crate::runtimes::ocaml::{frames, symbols};
 use crate::tracer::{Place, Way};
 
 /// The way for this runtime.
@@ -20,7 +20,7 @@ pub(super) fn way(runtime: &Runtime, layout: Layout) -> Way {
         let Some(code) = Code::find() else { return Way::None };
         return Way::Own(Box::new(move |room| bytecode(code, state, room)));
     }
-    let asked = std::env::var_os("HEAPTAP_UNWINDER").is_some_and(|value| value == "runtime");
+    let asked = frames::asks_runtime();
     if asked && let Some(next) = symbols::lookup(c"caml_next_frame_descriptor") {
         return Way::Own(Box::new(move |room| by_runtime(state, next, room)));
     }
