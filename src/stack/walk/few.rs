@@ -11,7 +11,7 @@ use super::run::{Cache, HIGHEST, Halt, Run, is_stack_pointer};
 /// would take longer.
 ///
 /// Fewer in tests, so that made-up stacks are of both kinds.
-pub(super) const FEW: usize = if cfg!(test) { 8 } else { 32 };
+pub(super) const FEW: usize = if cfg!(test) { 8 } else { 16 };
 
 /// Room for the codes of a small stack.
 pub(super) type Few = [u64; FEW];
