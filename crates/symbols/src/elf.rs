@@ -23,7 +23,7 @@ use crate::source::{Budget, ReadAt, read_range};
 const LE: LittleEndian = LittleEndian;
 
 /// How much of a section is read at a time, where it is not kept.
-const PIECE: usize = 64 << 10;
+const PIECE: usize = 16 << 10;
 
 /// Notes are some hundred bytes; more is damage.
 const MAX_NOTES: u64 = 64 << 10;
