@@ -17,17 +17,14 @@ pub(crate) struct Index {
     seeded: Seeded,
 }
 
-#[derive(Clone, Copy)]
-struct Place {
-    hash: Hash,
-    /// [`EMPTY`] if there is none.
-    number: u32,
-}
+/// A hash above, the number plus one below; 0 if there is none, so that an
+/// empty index is memory that nobody has touched yet.
+type Place = u64;
 
-const EMPTY: u32 = u32::MAX;
+const EMPTY: Place = 0;
 
 /// How many places there are at first.
-const FIRST: usize = 256;
+const FIRST: usize = 1024;
 
 /// A thing's hash, under this index's secret.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -50,12 +47,10 @@ impl Index {
     pub(crate) fn find(&self, hash: Hash, is: impl Fn(u32) -> bool) -> Option<u32> {
         let mut at = hash.0 as usize;
         loop {
-            let place = self.places.get(at & self.places.len().wrapping_sub(1))?;
-            if place.number == EMPTY {
-                return None;
-            }
-            if place.hash == hash && is(place.number) {
-                return Some(place.number);
+            let place = *self.places.get(at & self.places.len().wrapping_sub(1))?;
+            let number = (place as u32).checked_sub(1)?;
+            if hash_of(place) == hash && is(number) {
+                return Some(number);
             }
             at += 1;
         }
@@ -65,16 +60,13 @@ impl Index {
     pub(crate) fn add(&mut self, hash: Hash, number: u32) {
         if 2 * (self.used + 1) > self.places.len() {
             let more = (4 * self.places.len()).max(FIRST);
-            let before = std::mem::replace(
-                &mut self.places,
-                vec![Place { hash: Hash(0), number: EMPTY }; more],
-            );
-            for place in before.into_iter().filter(|place| place.number != EMPTY) {
+            let before = std::mem::replace(&mut self.places, vec![EMPTY; more]);
+            for place in before.into_iter().filter(|&place| place != EMPTY) {
                 self.put(place);
             }
         }
-        if number != EMPTY {
-            self.put(Place { hash, number });
+        if let Some(next) = number.checked_add(1) {
+            self.put(u64::from(hash.0) << 32 | u64::from(next));
             self.used += 1;
         }
     }
@@ -82,14 +74,18 @@ impl Index {
     /// Puts it into the first empty place from its own on.
     fn put(&mut self, place: Place) {
         let mask = self.places.len().wrapping_sub(1);
-        let mut at = place.hash.0 as usize & mask;
-        while self.places.get(at).is_some_and(|there| there.number != EMPTY) {
+        let mut at = hash_of(place).0 as usize & mask;
+        while self.places.get(at).is_some_and(|&there| there != EMPTY) {
             at = (at + 1) & mask;
         }
         if let Some(there) = self.places.get_mut(at) {
             *there = place;
         }
     }
+}
+
+fn hash_of(place: Place) -> Hash {
+    Hash((place >> 32) as u32)
 }
 
 #[cfg(test)]

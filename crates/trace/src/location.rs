@@ -4,6 +4,9 @@
 //! and referred to by number, so that a table of a hundred thousand locations
 //! stays small and tools can group by [`NameId`] without comparing strings.
 
+use std::num::NonZero;
+use std::ops::Range;
+
 use crate::event::Code;
 use crate::index::Index;
 
@@ -27,6 +30,9 @@ impl Location<'static> {
     pub const UNKNOWN: Location<'static> =
         Location { file: b"<unknown>", line: 1, start_char: 1, end_char: 1, definition: b"??" };
 }
+
+/// Room for so many codes at first. What is not used is not touched either.
+const FIRST_CODES: usize = 4096;
 
 /// The name that stands for one lost to damage.
 pub(crate) const LOST_NAME: &[u8] = b"<lost>";
@@ -57,11 +63,24 @@ pub struct NamedLocation {
     pub end_char: u16,
 }
 
-/// A stretch of [`LocationTable::locations`].
+/// A stretch of [`LocationTable::locations`]. Eight bytes, and as many if there
+/// may be none.
 #[derive(Clone, Copy)]
 struct Span {
     start: u32,
-    len: u32,
+    /// How many locations, at most 255, and one more.
+    len_and_one: NonZero<u32>,
+}
+
+impl Span {
+    fn new(start: u32, len: usize) -> Self {
+        Span { start, len_and_one: NonZero::<u32>::MIN.saturating_add(len as u32) }
+    }
+
+    fn range(self) -> Range<usize> {
+        let (start, len) = (self.start as usize, self.len_and_one.get() as usize - 1);
+        start..start.saturating_add(len)
+    }
 }
 
 /// All names and locations read so far.
@@ -183,6 +202,10 @@ impl LocationTable {
     fn set_span(&mut self, number: Option<u32>, code: Code, span: Option<Span>) -> Option<Span> {
         let number = number.unwrap_or_else(|| {
             let number = u32::try_from(self.codes.len()).unwrap_or(u32::MAX);
+            if self.codes.is_empty() {
+                self.codes.reserve(FIRST_CODES);
+                self.locations.reserve(FIRST_CODES);
+            }
             self.codes.push((code, None));
             self.code_index.add(self.code_index.hash_number(code), number);
             number
@@ -195,8 +218,7 @@ impl LocationTable {
     }
 
     fn span(&self, span: Span) -> Option<&[NamedLocation]> {
-        let start = span.start as usize;
-        self.locations.get(start..start.checked_add(span.len as usize)?)
+        self.locations.get(span.range())
     }
 
     /// The number of a name, new or not.
@@ -228,7 +250,7 @@ impl LocationTable {
             None => false,
         };
         let start = u32::try_from(self.locations.len()).unwrap_or(u32::MAX);
-        let span = Span { start, len: locations.len() as u32 };
+        let span = Span::new(start, locations.len());
         self.locations.extend_from_slice(locations);
         let undo = Undo { code, before: self.set_span(number, code, Some(span)) };
         if replaces { Definition::Different(undo) } else { Definition::New(undo) }

@@ -70,11 +70,29 @@ impl<'a> Bytes<'a> {
 
     /// A NUL-terminated string, without its NUL.
     pub(crate) fn string(&mut self) -> Option<&'a [u8]> {
-        let end = self.rest.iter().position(|&byte| byte == 0)?;
+        let end = first_nul(self.rest)?;
         let (text, rest) = self.rest.split_at_checked(end)?;
         self.rest = rest.get(1..)?;
         Some(text)
     }
+}
+
+/// Where the first NUL is: eight bytes at a time, for a name's length cannot be
+/// foreseen.
+fn first_nul(bytes: &[u8]) -> Option<usize> {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let (words, rest) = bytes.as_chunks::<8>();
+    for (at, word) in words.iter().enumerate() {
+        let word = u64::from_le_bytes(*word);
+        // The lowest of the high bits that are set belongs to the first NUL;
+        // those above may be set by a borrow from it.
+        let nuls = word.wrapping_sub(ONES) & !word & ONES << 7;
+        if nuls != 0 {
+            return Some(8 * at + nuls.trailing_zeros() as usize / 8);
+        }
+    }
+    let at = rest.iter().position(|&byte| byte == 0)?;
+    Some(bytes.len() - rest.len() + at)
 }
 
 /// The bytes of a packet under construction.
@@ -277,6 +295,27 @@ mod tests {
         assert_eq!(bytes.string(), Some(&b"ab"[..]));
         assert_eq!(bytes.string(), Some(&b"\xff\xfe"[..]));
         assert_eq!(bytes.remaining(), 0);
+    }
+
+    #[test]
+    fn the_first_nul_is_found_wherever_it_is() {
+        for len in 0..40 {
+            for first in 0..len {
+                for filler in [1, 0x7f, 0x80, 0xff] {
+                    let mut bytes = vec![filler; len];
+                    bytes[first] = 0;
+                    assert_eq!(first_nul(&bytes), Some(first), "of {len} bytes of {filler}");
+                    // What lies behind it does not matter.
+                    if let Some(behind) = bytes.get_mut(first + 1) {
+                        *behind = 1;
+                    }
+                    bytes.extend([0, 1, 0]);
+                    assert_eq!(first_nul(&bytes), Some(first));
+                }
+            }
+            assert_eq!(first_nul(&vec![0x80; len]), None);
+            assert_eq!(first_nul(&vec![1; len]), None);
+        }
     }
 
     #[test]

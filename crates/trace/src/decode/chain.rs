@@ -17,16 +17,16 @@ use crate::decode::frames::NewFrames;
 use crate::event::Code;
 use crate::rules::SLOTS;
 
-/// One frame's step, the marks in the low two bits and the slot above. 0 goes
+/// One frame's step: marks in the high two bits, the slot below. 0 goes
 /// where the last slot predicts.
 pub(crate) type Step = u16;
 
 /// Marks a step to a slot that an entry names.
-pub(crate) const NAMED: Step = 1;
+pub(crate) const NAMED: Step = 1 << 15;
 
 /// Marks a backtrace's first step, which an entry names too.
 pub(crate) const FIRST: Step = NAMED | START;
-const START: Step = 2;
+const START: Step = 1 << 14;
 
 /// So many steps are followed for each allocation: about as many as there are.
 const BLOCK: usize = 8;
@@ -34,8 +34,7 @@ const BLOCK: usize = 8;
 /// When so many are left, twice as many are followed.
 const MANY: usize = 64;
 
-/// How far a packet's steps are followed. It is small and handed to and fro, so
-/// that it stays in registers.
+/// How far a packet's steps are followed.
 #[derive(Clone, Copy)]
 pub(crate) struct Chain {
     /// The last frame's slot.
@@ -58,54 +57,54 @@ impl Chain {
 
     /// Follows some of the first `count` steps, if they are enough.
     #[inline(always)]
-    pub(crate) fn advance(mut self, cache: &mut Cache, new: &mut NewFrames, count: usize) -> Self {
+    pub(crate) fn advance(&mut self, cache: &mut Cache, new: &mut NewFrames, count: usize) {
         let left = count - self.done;
         if left >= BLOCK {
-            self = self.block(cache, new);
+            self.block(cache, new);
             if left >= MANY {
-                self = self.block(cache, new);
+                self.block(cache, new);
             }
         }
-        self
     }
 
-    #[inline(always)]
-    fn block(mut self, cache: &mut Cache, new: &mut NewFrames) -> Self {
+    #[inline(never)]
+    fn block(&mut self, cache: &mut Cache, new: &mut NewFrames) {
         let (steps, frames) = new.from(self.done);
         if let Some(steps) = steps.first_chunk::<BLOCK>()
             && let Some(frames) = frames.first_chunk_mut::<BLOCK>()
         {
-            self = self.follow(cache, steps, frames);
-            self.done += BLOCK;
+            let mut chain = *self;
+            chain.follow(cache, steps, frames);
+            chain.done += BLOCK;
+            *self = chain;
         }
-        self
     }
 
     /// Follows what is left of the first `count` steps.
     #[inline(never)]
-    pub(crate) fn finish(mut self, cache: &mut Cache, new: &mut NewFrames, count: usize) -> Self {
+    pub(crate) fn finish(&mut self, cache: &mut Cache, new: &mut NewFrames, count: usize) {
         let left = count.saturating_sub(self.done);
         let (steps, frames) = new.from(self.done);
         if let Some(steps) = steps.get(..left) {
-            self = self.follow(cache, steps, frames);
+            self.follow(cache, steps, frames);
             self.done += left;
         }
-        self
     }
 
     /// A miss behind the first `count` steps: what depends on the cache as it
     /// was before has to come first.
     #[inline(never)]
     pub(crate) fn miss(
-        self,
+        &mut self,
         cache: &mut Cache,
         new: &mut NewFrames,
         count: usize,
         step: Step,
         code: Code,
-    ) -> Self {
-        let mut chain = self.finish(cache, new, count);
-        let slot = step >> 2;
+    ) {
+        self.finish(cache, new, count);
+        let chain = self;
+        let slot = step & (SLOTS as Slot - 1);
         let before = if step & START != 0 { 0 } else { chain.slot };
         cache.predictions[before % SLOTS] = slot;
         chain.slot = index(slot);
@@ -114,17 +113,16 @@ impl Chain {
             *frame = code;
         }
         chain.done = count + 1;
-        chain
     }
 
     /// Each step sets the prediction of the slot before, where it goes by that
     /// prediction to what it was.
     #[inline(always)]
-    fn follow(mut self, cache: &mut Cache, steps: &[Step], frames: &mut [Code]) -> Self {
+    fn follow(&mut self, cache: &mut Cache, steps: &[Step], frames: &mut [Code]) {
         let (codes, predictions) = (&*cache.codes, &mut *cache.predictions);
         for (&step, frame) in steps.iter().zip(frames) {
-            let foretold = index(predictions[self.slot % SLOTS]);
-            let next = select_unpredictable(step & NAMED != 0, index(step >> 2), foretold);
+            let foretold = predictions[self.slot % SLOTS];
+            let next = index(select_unpredictable(step as i16 >= 0, foretold, step));
             let before = select_unpredictable(step & START != 0, 0, self.slot);
             predictions[before % SLOTS] = next as Slot;
             let code = codes[next];
@@ -132,6 +130,5 @@ impl Chain {
             self.slot = next;
             *frame = code;
         }
-        self
     }
 }

@@ -47,7 +47,7 @@ impl Entry {
     /// The step to its slot, with these marks.
     #[inline(always)]
     pub(crate) fn step(self, marks: Step) -> Step {
-        self.0 as u16 & !3 | marks
+        self.slot() | marks
     }
 
     /// How many predictions to follow after a hit: none, one, or what the third

@@ -6,7 +6,10 @@ use crate::event::Code;
 
 /// Frames are copied this many at a time: for nine backtraces in ten that is
 /// all, and the end of a loop for so few would be mispredicted.
-const CHUNK: usize = 16;
+pub(crate) const CHUNK: usize = 16;
+
+/// Room for so many at first: most packets' frames.
+const FIRST: usize = 1 << 13;
 
 /// A packet may have so many more frames than the limit.
 const SLACK: usize = 4 * ENTRY_FRAMES;
@@ -69,10 +72,10 @@ impl NewFrames {
         if self.len + more > most {
             return Err(EntryFault::TooMany);
         }
-        let doubled = (2 * self.steps.len()).clamp(SLACK, most);
+        let doubled = (2 * self.steps.len()).max(FIRST).min(most);
         let size = doubled.max(self.len + more);
-        self.steps.resize(size, 0);
-        self.codes.resize(size + CHUNK, 0);
+        lengthen(&mut self.steps, size, self.len);
+        lengthen(&mut self.codes, size + CHUNK, self.len);
         Ok(())
     }
 
@@ -88,6 +91,16 @@ impl NewFrames {
     }
 }
 
+/// Makes it `size` long and keeps the first `used`. Memory that is asked for
+/// zeroed is touched only where it is used.
+fn lengthen<T: Copy + Default>(values: &mut Vec<T>, size: usize, used: usize) {
+    let mut longer = vec![T::default(); size];
+    for (to, from) in longer.iter_mut().zip(values.iter()).take(used) {
+        *to = *from;
+    }
+    *values = longer;
+}
+
 /// Frames, and what happens to lie behind them.
 #[derive(Clone, Copy)]
 pub(crate) struct Padded<'a> {
@@ -100,17 +113,18 @@ impl<'a> Padded<'a> {
         self.codes.get(..self.count).unwrap_or(&[])
     }
 
-    /// Copies the frames in whole chunks; false if there is no room.
+    /// Copies the frames, and what lies behind them, as a whole chunk; false if
+    /// they are more or the room is less.
     #[inline(always)]
-    pub(crate) fn copy_to(&self, room: &mut [Code]) -> bool {
-        if room.len() < self.count + CHUNK {
-            return false;
+    pub(crate) fn copy_chunk(&self, frames: &mut [Code], start: usize) -> bool {
+        let room = frames.get_mut(start..start + CHUNK);
+        match (room, self.codes.first_chunk::<CHUNK>()) {
+            (Some(room), Some(codes)) if self.count <= CHUNK => {
+                room.copy_from_slice(codes);
+                true
+            }
+            _ => false,
         }
-        let chunks = room.chunks_exact_mut(CHUNK).zip(self.codes.chunks_exact(CHUNK));
-        for (to, from) in chunks.take(self.count.div_ceil(CHUNK)) {
-            to.copy_from_slice(from);
-        }
-        true
     }
 }
 

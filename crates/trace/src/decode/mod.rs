@@ -23,6 +23,7 @@ mod input;
 mod merge;
 mod names;
 mod packet;
+mod quick;
 mod rare;
 mod reader;
 mod resync;

@@ -13,6 +13,7 @@ use crate::decode::domain::{CodedDepth, Domain};
 use crate::decode::doubt::Doubt;
 use crate::decode::entry::{ENTRY_FRAMES, Entry};
 use crate::decode::frames::NewFrames;
+use crate::decode::quick::MAX_SMALL;
 use crate::decode::rare::{Other, Rare};
 use crate::decode::tally::Tally;
 use crate::defect::Defect;
@@ -27,6 +28,10 @@ pub(crate) type Body = [u8; MAX_PACKET + PADDING];
 
 /// How many bytes there are behind the largest packet's last.
 const PADDING: usize = 16;
+
+/// Room for records grows by so many: a packet can have 6,500, most have fewer
+/// than two thousand.
+const MORE_RECORDS: usize = 512;
 
 /// The fewest bytes an event takes: header and a small number.
 pub(crate) const SMALLEST_EVENT: usize = 5;
@@ -58,19 +63,15 @@ impl Batch {
             locations,
             tally: Tally::default(),
         };
-        let most = size / SMALLEST_EVENT + 1;
-        if records.len() < most {
-            records.resize(most, Record::default());
-        }
         let mut events = Loop::new(header, bytes, size, domain.depth);
         let (cache, doubt) = domain.stack.parts();
         let doubtful = doubt.is_some();
         let outcome = events.run(cache, doubt, records, new_frames, &mut rare);
-        let Loop { start, before, frames, mut chain, next_id: found, depth, promoted, .. } = events;
+        let Loop { start, before, frames, mut chain, next_id: found, depth, .. } = events;
         // All frames, or those of the events before a fault.
         let sound = if outcome.is_ok() { frames } else { before };
         if !doubtful {
-            chain = chain.finish(cache, new_frames, sound);
+            chain.finish(cache, new_frames, sound);
         }
         let empty = chain.met_empty_slot().then(|| new_frames.first_zero(sound)).flatten();
         new_frames.len = frames;
@@ -87,6 +88,9 @@ impl Batch {
             (Err(defect), _) => Err(Fault { remaining: size - start, defect }),
         };
         let Rare { mut tally, .. } = rare;
+        let Loop { promoted, long, long_promoted, .. } = events;
+        tally.promotion_bytes += 2 * long_promoted;
+        tally.collection_bytes += 2 * (long - long_promoted);
         match outcome {
             Ok(count) => {
                 self.count = count;
@@ -117,27 +121,33 @@ fn count_events(tally: &mut Tally, header: &Header, size: usize, (events, promot
     tally.backtrace_bytes = size as u64 - tally.bytes_but_backtraces();
 }
 
-/// The loop's state. All that changes it is inlined, so that its fields are
-/// registers.
-struct Loop<'a> {
-    bytes: &'a Body,
+/// The loop's state. The loops for the usual events (`quick`) keep what they
+/// need of it in registers.
+pub(crate) struct Loop<'a> {
+    pub(crate) bytes: &'a Body,
     /// Size of the packet's body, and the place in it.
-    size: usize,
-    at: usize,
+    pub(crate) size: usize,
+    pub(crate) at: usize,
     /// Where the current event begins, and its entries.
     start: usize,
     entries_at: usize,
-    begin: u64,
+    pub(crate) begin: u64,
     /// The last event's time from there, and the most it may be.
-    ahead: u64,
-    span: u64,
-    next_id: u64,
-    depth: CodedDepth,
-    promoted: u64,
+    pub(crate) ahead: u64,
+    pub(crate) span: u64,
+    pub(crate) next_id: u64,
+    pub(crate) depth: CodedDepth,
+    pub(crate) promoted: u64,
     /// New frames up to the current place, and up to the current event.
-    frames: usize,
+    pub(crate) frames: usize,
     before: usize,
-    chain: Chain,
+    pub(crate) chain: Chain,
+    /// How many records.
+    pub(crate) count: usize,
+    /// How many promotions and collections take two bytes more than the others,
+    /// and how many promotions of them.
+    pub(crate) long: u64,
+    pub(crate) long_promoted: u64,
 }
 
 impl<'a> Loop<'a> {
@@ -157,6 +167,9 @@ impl<'a> Loop<'a> {
             frames: 0,
             before: 0,
             chain: Chain::new(),
+            count: 0,
+            long: 0,
+            long_promoted: 0,
         }
     }
 
@@ -166,13 +179,21 @@ impl<'a> Loop<'a> {
         &mut self,
         cache: &mut Cache,
         mut doubt: Option<&mut Doubt>,
-        records: &mut [Record],
+        records: &mut Vec<Record>,
         new: &mut NewFrames,
         rare: &mut Rare<'_>,
     ) -> Result<usize, Defect> {
-        let room = records.len();
-        let mut records = records.iter_mut();
         while self.at < self.size {
+            if records.len() <= self.count {
+                records.resize(self.count + MORE_RECORDS, Record::default());
+            }
+            if doubt.is_none() && !self.depth.open {
+                self.allocations(cache, new, records);
+            }
+            self.objects(records);
+            if self.at >= self.size || records.len() <= self.count {
+                continue;
+            }
             self.start = self.at;
             self.before = self.frames;
             let word = word_at(self.bytes, self.at).ok_or(Defect::EventOverrun)?;
@@ -201,11 +222,12 @@ impl<'a> Loop<'a> {
                     None => continue,
                 },
             };
-            if let Some(place) = records.next() {
+            if let Some(place) = records.get_mut(self.count) {
                 *place = record;
             }
+            self.count += 1;
         }
-        Ok(room - records.len())
+        Ok(self.count)
     }
 
     /// A promotion or collection.
@@ -218,7 +240,7 @@ impl<'a> Loop<'a> {
         if self.at > self.size {
             return Err(Defect::EventOverrun);
         }
-        if fifth > MAX_SMALL {
+        if u64::from(fifth) > MAX_SMALL {
             (delta, self.at) = rare.long_distance(self.at - 1, promotes)?;
         }
         let id = self.next_id.wrapping_sub(1).wrapping_sub(delta as u64);
@@ -237,7 +259,7 @@ impl<'a> Loop<'a> {
             (event_code(word as u32), (word >> 32) as u8, (word >> 40) as u8);
         let (mut prefix, mut entries) = (u32::from(fifth), u16::from(sixth));
         self.at += 6;
-        if !matches!(code, code::FIRST_SHORT..=code::LAST_SHORT) || fifth > MAX_SMALL {
+        if !matches!(code, code::FIRST_SHORT..=code::LAST_SHORT) || u64::from(fifth) > MAX_SMALL {
             match rare.other_event(code, self.start)? {
                 Other::Location(end) => {
                     self.at = end;
@@ -271,7 +293,7 @@ impl<'a> Loop<'a> {
             new.len = self.frames;
             rare.make_room(new, self.at, entries)?;
         }
-        self.chain = self.chain.advance(cache, new, self.frames);
+        self.chain.advance(cache, new, self.frames);
         let (mut left, mut marks) = (entries, FIRST);
         loop {
             let steps = &mut new.steps[..];
@@ -292,7 +314,7 @@ impl<'a> Loop<'a> {
                 return Ok(());
             }
             let code = rare.miss(self.at);
-            self.chain = self.chain.miss(cache, new, self.frames, entry.step(marks), code);
+            self.chain.miss(cache, new, self.frames, entry.step(marks), code);
             self.frames += 1;
             self.at += MAX_ENTRY;
             marks = NAMED;
@@ -329,16 +351,13 @@ impl<'a> Loop<'a> {
     }
 }
 
-/// The largest number that a vint holds in its first byte.
-const MAX_SMALL: u8 = 252;
-
 #[inline(always)]
-fn word_at(bytes: &Body, at: usize) -> Option<u64> {
+pub(crate) fn word_at(bytes: &Body, at: usize) -> Option<u64> {
     bytes.get(at..)?.first_chunk().map(|&word| u64::from_le_bytes(word))
 }
 
 /// The entry at `at`, if all of it is there.
 #[inline(always)]
-fn entry_at(bytes: &Body, at: usize) -> Option<Entry> {
+pub(crate) fn entry_at(bytes: &Body, at: usize) -> Option<Entry> {
     if at > bytes.len() - MAX_ENTRY { None } else { Entry::read(bytes, at) }
 }

@@ -2,7 +2,7 @@
 
 use crate::cache::Cache;
 use crate::decode::doubt::Doubt;
-use crate::decode::frames::{FrameBudget, Padded};
+use crate::decode::frames::{CHUNK, FrameBudget, Padded};
 use crate::event::{Backtrace, Code, LOST_FRAME};
 use crate::header::CacheCheck;
 
@@ -55,16 +55,16 @@ impl Stack {
         budget: &mut FrameBudget,
     ) -> Backtrace<'a> {
         let shared = prefix as usize;
-        if shared > self.depth || !new.copy_to(self.frames.get_mut(shared..).unwrap_or(&mut [])) {
-            self.advance_slowly(shared, new.frames(), budget);
-        } else {
+        if shared <= self.depth && new.copy_chunk(&mut self.frames, shared) {
             self.depth = shared + new.count;
+        } else {
+            self.advance_slowly(shared, new.frames(), budget);
         }
         let frames = self.frames.get(..self.depth).unwrap_or(&[]);
         Backtrace { frames, common_prefix: u64::from(prefix), new: new.frames() }
     }
 
-    #[cold]
+    #[inline(never)]
     fn advance_slowly(&mut self, shared: usize, new: &[Code], budget: &mut FrameBudget) {
         if shared > self.depth {
             // The last backtrace was cut short, by its writer or by our limit:
@@ -76,7 +76,12 @@ impl Stack {
         if shared > self.depth {
             return;
         }
-        let granted = budget.grow(&mut self.frames, shared + new.len());
+        let wanted = shared + new.len();
+        let granted = if self.frames.len() < wanted + CHUNK {
+            budget.grow(&mut self.frames, wanted)
+        } else {
+            wanted
+        };
         let kept = granted.saturating_sub(shared).min(new.len());
         let room = self.frames.get_mut(shared..shared + kept);
         if let (Some(room), Some(new)) = (room, new.get(..kept)) {
