@@ -29,10 +29,11 @@ NEW := many lives reuse own_profile forks overflow busy everything
 PLAIN := $(OLD) $(NEW)
 NATIVE := $(addprefix $(OUT)/,$(PLAIN) host)
 DEBUG := $(addsuffix .debug,$(NATIVE))
-BYTECODE := $(addprefix $(OUT)/,$(addsuffix .byte,$(PLAIN)))
+BYTECODE := $(addprefix $(OUT)/,$(addsuffix .byte,$(PLAIN) host loader))
+PLUGINS := $(addprefix $(OUT)/,plugin.cmxs plugin.cmo loaded.cmo plugins.cma)
 
 .PHONY: build
-build: $(NATIVE) $(DEBUG) $(BYTECODE) $(OUT)/plugin.cmxs
+build: $(NATIVE) $(DEBUG) $(BYTECODE) $(PLUGINS)
 
 .PHONY: test
 test: build
@@ -51,6 +52,7 @@ OF_everything := team.ml
 OF_forks := team.ml trees.ml
 OF_overflow := team.ml fibers.ml
 OF_host := plugin_interface.ml team.ml
+OF_loader := plugin_interface.ml
 
 # Each program is compiled in a directory of its own: they share no object files.
 COMPILE = rm -rf $@.dir && mkdir -p $@.dir && cp programs/* $@.dir && cp programs5/* $@.dir && cd $@.dir && \
@@ -60,6 +62,13 @@ COMPILE = rm -rf $@.dir && mkdir -p $@.dir && cp programs/* $@.dir && cp program
 $(OUT)/plugin.cmxs: $(SOURCES)
 	rm -rf $@.dir && mkdir -p $@.dir && cp programs/plugin*.ml $@.dir && cd $@.dir && \
 	$(OCAMLOPT) -g -c plugin_interface.ml && $(OCAMLOPT) -g -shared plugin.ml -o $@
+
+$(OUT)/%.cmo: $(SOURCES)
+	rm -rf $@.dir && mkdir -p $@.dir && cp programs/plugin*.ml programs/loaded.ml $@.dir && cd $@.dir && \
+	$(OCAMLC) -g -c plugin_interface.ml && $(OCAMLC) -g -c $*.ml -o $@
+
+$(OUT)/plugins.cma: $(OUT)/plugin.cmo $(OUT)/loaded.cmo
+	$(OCAMLC) -a -g $^ -o $@
 
 $(OUT)/%.byte: $(SOURCES)
 	$(call COMPILE,$(OCAMLC) -custom,cma,$*)

@@ -35,6 +35,10 @@ class Bench:
         self.library = str(Path(options.libdir).resolve() / "libheaptap.so")
         self.object = str(Path(options.libdir).resolve() / "heaptap_ocaml.o")
         self.build = Path(options.build).resolve()
+        self.toplevel = "ocaml"
+        self.compiler = "ocamlc"
+        # Whether the runtime's own unwinder takes exception handlers in bytecode for frames.
+        self.handlers_are_frames = False
 
     def path(self, name):
         return str(self.directory / name)

@@ -73,9 +73,9 @@ def overflow(bench, program):
             counted(bench, result, never_made=24 * 6)
 
 
-@family({"native": ("host",), "debug": ("host.debug",)})
-def plugins_in_domains(bench, program):
-    result = bench.trace(program, bench.build / "plugin.cmxs", env=QUIET)
+@family({"native": ("host", "plugin.cmxs"), "debug": ("host.debug", "plugin.cmxs"), "bytecode": ("host.byte", "plugin.cmo")})
+def plugins_in_domains(bench, program, plugin):
+    result = bench.trace(program, bench.build / plugin, env=QUIET)
     counted(bench, result)
     frames = bench.frames()
     expect(any(frame.startswith("Plugin.build@plugin.ml:1:") for frame in frames), "no frame of the plugin has a place")

@@ -4,7 +4,8 @@ import re
 from collections import Counter
 from itertools import zip_longest
 
-from bench import expect, family
+from bench import expect, family, scenario
+from stacks import codes, same_allocations, without_handlers
 
 
 def trace_with(bench, unwinder, program, *arguments):
@@ -43,34 +44,7 @@ def in_several_domains(bench, work, program):
     ours, theirs = allocations("tables"), allocations("runtime")
     if program.endswith(".byte"):
         theirs = without_handlers(ours, theirs)
-    only_ours, only_theirs = ours - theirs, theirs - ours
-    expect(not only_ours and not only_theirs,
-           f"{sum(only_ours.values())} allocations differ: {next(iter(only_ours), None)}, should be {next(iter(only_theirs), None)}")
-    expect(sum(ours.values()) > 500, f"only {sum(ours.values())} allocations")
-
-
-def codes(bench, name):
-    """Size and backtrace of each allocation. Not of those behind the end's marker: what is printed there depends on how
-    many domains there were at once."""
-    dump = bench.run(bench.heaptap, "dump", "--json", bench.path(name)).out
-    ended = False
-    for line in dump.splitlines():
-        if '"event":"alloc"' not in line or (ended and '"domain":0,' in line):
-            continue
-        length = int(re.search(r'"length":(\d+)', line).group(1))
-        yield length, tuple(re.findall(r'"code":"(\w+)"', line))
-        ended |= length == 777 and '"domain":0,' in line
-
-
-def without_handlers(ours, theirs):
-    """In 5.3.0 the unwinder of bytecode takes the second exception handler of a stack, and those beyond it, for frames:
-    it forgets that the offset in a handler is an OCaml integer (caml_next_frame_pointer, runtime/backtrace_byt.c).
-    A handler's address is nobody's return address, so it is in none of our backtraces."""
-    frames = {frame for _, backtrace in ours for frame in backtrace}
-    cleaned = Counter()
-    for (length, backtrace), count in theirs.items():
-        cleaned[length, tuple(frame for frame in backtrace if frame in frames)] += count
-    return cleaned
+    same_allocations(ours, theirs)
 
 
 @family({"native": ("many",), "debug": ("many.debug",), "bytecode": ("many.byte",)})
@@ -81,3 +55,36 @@ def through_all_fibers(bench, program):
     expect(deepest >= 97, f"at most {deepest} calls of a chain of 97")
     outermost = {alloc.frames.split(" ")[0].split("@")[0] for alloc in bench.allocs() if "Fibers.chain" in alloc.frames}
     expect(outermost <= {"caml_program", "Many"}, f"the outermost frames: {sorted(outermost)}")
+
+
+@scenario
+def of_a_plugin_in_several_domains(bench):
+    """One domain loads it, all call it."""
+
+    def allocations(unwinder):
+        return Counter(codes(bench, trace_with(bench, unwinder, "host.byte", bench.build / "plugin.cmo")))
+
+    ours = allocations("tables")
+    same_allocations(ours, without_handlers(ours, allocations("runtime")))
+
+
+# Two domains that allocate by loaded code.
+BUSY = """let stop = Atomic.make false
+let rec build n = if n = 0 then [] else n :: build (n - 1)
+let rec busy rounds = if Atomic.get stop then rounds else (ignore (Sys.opaque_identity (build 20)); busy (rounds + 1))
+let domains = List.init 2 (fun _ -> Domain.spawn (fun () -> busy 0))
+"""
+
+
+@scenario
+def of_domains_while_another_loads(bench):
+    """The toplevel loads and frees phrase after phrase; the frames of the others' code are there in all their backtraces."""
+    phrases = "".join(f"let f{number} x = x + {number}\nlet _ = f{number} {number}\n" for number in range(500))
+    end = "let () = Atomic.set stop true\nlet () = if List.exists (( = ) 0) (List.map Domain.join domains) then exit 3\n"
+    (bench.directory / "script.ml").write_text(BUSY + phrases + end)
+    bench.trace(bench.toplevel, "-noinit", "script.ml", rate=1e-3, env={"HEAPTAP_FRAMES": 100})
+    lists = [alloc for alloc in bench.allocs() if alloc.domain > 0 and alloc.source == "minor" and alloc.length == 2]
+    expect(len(lists) > 500, f"only {len(lists)} samples of the other domains")
+    stack = re.compile(r"Stdlib__Domain\.spawn\S+ busy@\./script\.ml:3:\S+( build@\./script\.ml:2:\S+){1,20}")
+    wrong = [alloc.frames for alloc in lists if not stack.fullmatch(alloc.frames)]
+    expect(not wrong, f"{len(wrong)} of {len(lists)}: {wrong[:1]}")

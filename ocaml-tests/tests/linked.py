@@ -69,6 +69,18 @@ def static_with_overflows(bench):
 
 
 @family({"static": STATIC, "dynamic": []})
+def plugins_in_bytecode(bench, *arguments):
+    """The pointers to the runtime's functions that load code are replaced here too."""
+    copy_programs(bench, "check.ml", "plugin_interface.ml", "loader.ml")
+    bench.run("ocamlc", "-custom", "-g", "-w", "-a", "dynlink.cma", "check.ml", "plugin_interface.ml", "loader.ml", bench.object,
+              *arguments, "-o", "loader")
+    result = bench.run(bench.path("loader"), bench.build / "plugin.cmo", env=asked(bench))
+    bench.sound()
+    counted(bench, result)
+    expect(any(frame.startswith("Plugin.build@plugin.ml:1:") for frame in bench.frames()), "no frame of the plugin has a place")
+
+
+@family({"static": STATIC, "dynamic": []})
 def own_profile(bench, *arguments):
     """The runtime's own profiler is still in the program, and works when we do not trace."""
     program = link(bench, ["ocamlopt"], "own_profile", *arguments)

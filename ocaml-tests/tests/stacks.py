@@ -1,6 +1,7 @@
 """Backtraces are what the runtime's own unwinder and decoder tell."""
 
 import re
+from collections import Counter
 from itertools import zip_longest
 
 from bench import equal, expect, family, scenario
@@ -9,26 +10,35 @@ from bench import equal, expect, family, scenario
 def places(frames):
     """Frames of a dump, innermost first, without those that have no place."""
     found = [frame for part in frames.split(" ") for frame in part.split(";")]
-    return [frame for frame in reversed(found) if frame and not re.search(r":0:0-0$", frame)]
+    return [frame for frame in reversed(found) if frame and not re.search(r":0:0-0$|^0x\w+$", frame)]
 
 
 @family({"native": ("stacks",), "debug": ("stacks.debug",), "bytecode": ("stacks.byte",)})
 def as_the_runtime_decodes_them(bench, program):
     result = bench.trace(program, env={"HEAPTAP_FRAMES": 10_000})
+    as_decoded(bench, result, "Stacks.mark")
+
+
+def as_decoded(bench, result, mark):
+    """Compares the stacks that were printed with those of the blocks that were made beside them."""
     told = {}
     for line in result.out.splitlines():
         if line.startswith("stack "):
             _, size, *frames = line.split(" ")
             told[int(size)] = frames
     expect(len(told) >= 18, f"only {len(told)} stacks were printed")
-    for alloc in bench.allocs():
-        if alloc.length not in told or alloc.source != "major":
+    made = [alloc for alloc in bench.allocs() if alloc.length in told and alloc.source == "major" and mark in alloc.frames]
+    if bench.handlers_are_frames:
+        frames = {frame for alloc in made for frame in places(alloc.frames)}
+        told = {size: [f for f in stack if f in frames or mark in f] for size, stack in told.items()}
+    for alloc in made:
+        if alloc.length not in told:
             continue
         ours, theirs = places(alloc.frames), told.pop(alloc.length)
         # The innermost call differs: one asks for the stack, one allocates.
         skip = next(i for i, (a, b) in enumerate(zip(reversed(ours), reversed(theirs))) if a != b) if ours != theirs else len(ours)
         inner_ours, inner_theirs = ours[: len(ours) - skip], theirs[: len(theirs) - skip]
-        expect(len(inner_theirs) <= 2 and len(inner_ours) <= 2 and all("Stacks.mark" in f for f in inner_ours),
+        expect(len(inner_theirs) <= 2 and len(inner_ours) <= 2 and all(mark in f for f in inner_ours),
                f"block of {alloc.length}: {ours[:6]}, should be {theirs[:6]}")
     equal(sorted(told), [], "stacks whose blocks are not in the trace")
 
@@ -36,7 +46,8 @@ def as_the_runtime_decodes_them(bench, program):
 PROGRAMS = "young major marshalled exceptions weak callbacks".split()
 
 
-@family({**{name: (name, 1) for name in PROGRAMS}, "overflow": ("overflow", 2e-3)})
+@family({**{name: (name, 1) for name in PROGRAMS}, "overflow": ("overflow", 2e-3),
+         **{f"{name}_bytecode": (f"{name}.byte", 1) for name in ["young", "exceptions", "callbacks"]}})
 def as_the_runtime_walks_them(bench, program, rate):
     """The same seed, by our walk and by the runtime's: the same trace.
 
@@ -53,6 +64,39 @@ def as_the_runtime_walks_them(bench, program, rate):
         expect(ours == theirs, f"event {events}: {ours[-300:]}, should be {theirs[-300:]}")
         events += 1
     expect(events > 500, f"only {events} events")
+
+
+def codes(bench, name):
+    """Size and backtrace of each allocation. Not of those behind the end's marker: what is printed there depends on how
+    many domains there were at once."""
+    dump = bench.run(bench.heaptap, "dump", "--json", bench.path(name)).out
+    ended = False
+    for line in dump.splitlines():
+        if '"event":"alloc"' not in line or (ended and '"domain":0,' in line):
+            continue
+        length = int(re.search(r'"length":(\d+)', line).group(1))
+        yield length, tuple(re.findall(r'"code":"(\w+)"', line))
+        ended |= length == 777 and '"domain":0,' in line
+
+
+def without_handlers(ours, theirs):
+    """In 5.3.0 the unwinder of bytecode takes the second exception handler of a stack, and those beyond it, for frames:
+    it forgets that the offset in a handler is an OCaml integer (caml_next_frame_pointer, runtime/backtrace_byt.c). Where
+    that is the place of a frame, it leaves out the frame: not in programs for which this is good enough.
+    A handler's address is nobody's return address, so it is in none of our backtraces."""
+    frames = {frame for _, backtrace in ours for frame in backtrace}
+    cleaned = Counter()
+    for (length, backtrace), count in theirs.items():
+        cleaned[length, tuple(frame for frame in backtrace if frame in frames)] += count
+    return cleaned
+
+
+def same_allocations(ours, theirs):
+    """Sizes and backtraces, by how often there are such allocations."""
+    only_ours, only_theirs = ours - theirs, theirs - ours
+    expect(not only_ours and not only_theirs,
+           f"{sum(only_ours.values())} allocations differ: {next(iter(only_ours), None)}, should be {next(iter(only_theirs), None)}")
+    expect(sum(ours.values()) > 500, f"only {sum(ours.values())} allocations")
 
 
 @scenario

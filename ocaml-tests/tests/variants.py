@@ -1,12 +1,12 @@
 """Other ways to link the same program, and other runtimes of the same version."""
 
-import csv
 import os
 import shutil
 import subprocess
 
 from bench import HERE, Skip, equal, expect, family, scenario
 from exact import counted
+from flat import FLAT, words_of_lines
 
 
 def copy_programs(bench, *names):
@@ -51,10 +51,6 @@ def static(bench):
     expect("statically linked" in result.err, f"said {result.err!r}")
 
 
-# Words on each line of flat.ml: the number of blocks times their fields and headers.
-FLAT = {8: 1_000 * 3, 11: 700 * 2, 14: 300 * 11, 17: 20 * 1_001, 23: 50 * 9}
-
-
 @family({"native": ("flat", {20: 400 * 3}), "bytecode": ("flat.byte", {20: 400 * (2 + 3)}),
          "debug": ("flat.debug", {20: 400 * 3})})
 def flat(bench, program, floats):
@@ -64,10 +60,5 @@ def flat(bench, program, floats):
     result = bench.run(bench.heaptap, "run", "-r", "1", "--frames", "1", "-o", "trace.ctf", "--",
                        bench.program(program), env={"HEAPTAP_LIBRARY": bench.library})
     counted(bench, result)
-    report = bench.run(bench.heaptap, "report", "--by", "location", "--top", "0", "--csv", "trace.ctf")
-    words = {}
-    for row in csv.DictReader(report.out.splitlines()):
-        if row["file"] == "flat.ml":
-            words[int(row["line"])] = words.get(int(row["line"]), 0) + int(row["bytes"]) // 8
-    lines = {line: words.get(line, 0) for line in [*FLAT, *floats]}
-    equal(lines, {**FLAT, **floats}, "words of each line")
+    wanted = {**FLAT, **floats}
+    equal(words_of_lines(bench, wanted), wanted, "words of each line")

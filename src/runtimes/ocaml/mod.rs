@@ -14,7 +14,8 @@
 //! - `late`: runtimes that are loaded when the program runs already.
 //! - `patch`: the jumps; `own_stack`: a stack for hooks to run on, where OCaml's
 //!   may be nearly used up.
-//! - `values`: headers and lengths; `bytecode`: what offsets in bytecode mean.
+//! - `values`: headers and lengths; `bytecode`: what addresses in bytecode mean,
+//!   also of code that is loaded later.
 //! - `frames`: the frame tables, also those of plugins loaded later;
 //!   `descriptors`: the runtime's own index of them.
 //! - `endings`: nothing is lost where a program ends without saying so.
@@ -144,6 +145,7 @@ fn begin(
         return Ok(());
     }
     frames::follow_plugins();
+    bytecode::follow_loading();
     if alone {
         endings::follow(report.as_deref());
     }

@@ -7,7 +7,18 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::marshal::{Value, Values, lengths};
+use super::marshal::{Values, lengths};
+
+/// Where events are read from. Nothing in it is trusted: what is not as it should
+/// be is `None`.
+pub(super) trait Tree {
+    /// An integer or a block.
+    type Value: Copy;
+
+    fn field(&self, value: Self::Value, index: usize) -> Option<Self::Value>;
+    fn string(&self, value: Self::Value) -> Option<&[u8]>;
+    fn int(&self, value: Self::Value) -> Option<i64>;
+}
 
 /// A place.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,12 +63,25 @@ impl Events {
             let events = marshalled(&mut rest)?;
             // A unit that cannot be read has no places; the others have.
             if let Some(values) = Values::read(events) {
-                add_unit(&values, origin, &mut names, &mut all);
+                add_unit(&values, values.root, origin, &mut names, &mut all);
             }
             marshalled(&mut rest)?;
         }
+        Some(Events::sorted(all))
+    }
+
+    /// The events of an array of units, whose offsets are all from the same
+    /// begin.
+    pub(super) fn of_units<T: Tree>(tree: &T, array: T::Value) -> Events {
+        let (mut all, mut names) = (Vec::new(), Names::default());
+        let units = (0..).map_while(|index| tree.field(array, index));
+        units.for_each(|list| add_unit(tree, list, 0, &mut names, &mut all));
+        Events::sorted(all)
+    }
+
+    fn sorted(mut all: Vec<Event>) -> Events {
         all.sort_by_key(|event| event.offset);
-        Some(Events(all))
+        Events(all)
     }
 
     /// The event of a return address. The compiler may move one past a
@@ -87,32 +111,37 @@ fn marshalled<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(value)
 }
 
-fn add_unit(values: &Values<'_>, origin: u64, names: &mut Names, all: &mut Vec<Event>) {
-    let mut list = values.root;
+fn add_unit<T: Tree>(
+    tree: &T,
+    mut list: T::Value,
+    origin: u64,
+    names: &mut Names,
+    all: &mut Vec<Event>,
+) {
     // Shared objects could make a circle of the list.
     for _ in 0..10_000_000 {
-        let (Some(event), Some(next)) = (values.field(list, 0), values.field(list, 1)) else {
+        let (Some(event), Some(next)) = (tree.field(list, 0), tree.field(list, 1)) else {
             return;
         };
-        all.extend(event_at(values, event, origin, names));
+        all.extend(event_at(tree, event, origin, names));
         list = next;
     }
 }
 
 /// Field numbers as in `runtime/backtrace_byt.c`.
-fn event_at(values: &Values<'_>, event: Value, origin: u64, names: &mut Names) -> Option<Event> {
+fn event_at<T: Tree>(tree: &T, event: T::Value, origin: u64, names: &mut Names) -> Option<Event> {
     let (position, location, definition) = (0, 2, 4);
     let (start, end) = (0, 1);
     let (file, line, begin_of_line, character) = (0, 1, 2, 3);
-    let int = |value: Value, field: usize| values.int(values.field(value, field)?);
-    let from = values.field(values.field(event, location)?, start)?;
-    let to = values.field(values.field(event, location)?, end)?;
+    let int = |value: T::Value, field: usize| tree.int(tree.field(value, field)?);
+    let from = tree.field(tree.field(event, location)?, start)?;
+    let to = tree.field(tree.field(event, location)?, end)?;
     let begin = int(from, begin_of_line)?;
-    let column = |place: Value| Some(u32::try_from(int(place, character)? - begin).unwrap_or(0));
-    let definition = values.field(event, definition).and_then(|name| values.string(name));
+    let column = |place: T::Value| Some(u32::try_from(int(place, character)? - begin).unwrap_or(0));
+    let definition = tree.field(event, definition).and_then(|name| tree.string(name));
     Some(Event {
         offset: origin.checked_add(u64::try_from(int(event, position)?).ok()?)?,
-        file: names.keep(values.string(values.field(from, file)?)?),
+        file: names.keep(tree.string(tree.field(from, file)?)?),
         definition: names.keep(definition.unwrap_or(b"??")),
         line: u32::try_from(int(from, line)?).ok()?,
         start_char: column(from)?,
@@ -121,9 +150,15 @@ fn event_at(values: &Values<'_>, event: Value, origin: u64, names: &mut Names) -
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::super::marshal::tests::marshalled;
     use super::*;
+
+    /// One event.
+    pub(in super::super) fn one(offset: u64, line: u32) -> Events {
+        let (file, definition) = (b"a.ml"[..].into(), b"A.f"[..].into());
+        Events(vec![Event { offset, file, definition, line, start_char: 5, end_char: 9 }])
+    }
 
     /// A list of one event at 8, in "a.ml", line 3, characters 5 to 9.
     fn unit() -> Vec<u8> {

@@ -4,6 +4,8 @@
 //! the codes. Only what data made of blocks, strings and integers needs; code
 //! and most custom blocks are refused. Iterative, so that no list is too long.
 
+use super::events::Tree;
+
 /// A value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Value {
@@ -64,8 +66,12 @@ impl<'a> Values<'a> {
         let root = reader.value()?;
         Some(Values { input, objects: reader.objects, fields: reader.fields, root })
     }
+}
 
-    pub(super) fn field(&self, value: Value, index: usize) -> Option<Value> {
+impl Tree for Values<'_> {
+    type Value = Value;
+
+    fn field(&self, value: Value, index: usize) -> Option<Value> {
         let Value::Object(object) = value else { return None };
         match *self.objects.get(object)? {
             Object::Block(first, count) if index < count => self.fields.get(first + index).copied(),
@@ -73,7 +79,7 @@ impl<'a> Values<'a> {
         }
     }
 
-    pub(super) fn string(&self, value: Value) -> Option<&'a [u8]> {
+    fn string(&self, value: Value) -> Option<&[u8]> {
         let Value::Object(object) = value else { return None };
         match *self.objects.get(object)? {
             Object::String(from, to) => self.input.get(from..to),
@@ -81,7 +87,7 @@ impl<'a> Values<'a> {
         }
     }
 
-    pub(super) fn int(&self, value: Value) -> Option<i64> {
+    fn int(&self, value: Value) -> Option<i64> {
         if let Value::Int(int) = value { Some(int) } else { None }
     }
 }

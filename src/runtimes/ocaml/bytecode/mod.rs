@@ -1,11 +1,18 @@
-//! Where places in bytecode come from: the executable's debug section.
+//! What addresses in bytecode are, and where their places come from.
 //!
-//! The runtime's own decoder allocates in the heap, so we read the file
-//! ourselves. On the writer thread, when the first place is asked for; nothing
-//! in the file is trusted.
+//! - `events`: which place an offset belongs to. Of the program itself they are in
+//!   the executable's debug section, which is in `marshal`'s form. The runtime's
+//!   own decoder allocates in the heap, so we read the file ourselves: on the
+//!   writer thread, when the first place is asked for; nothing in it is trusted.
+//! - `loaded`: code that is loaded while the program runs; `ranges`: its
+//!   addresses; `heap`: its events; `primitives`: how we hear of it.
 
 mod events;
+mod heap;
+mod loaded;
 mod marshal;
+mod primitives;
+mod ranges;
 
 use std::ffi::{CStr, OsStr, c_char};
 use std::fs::File;
@@ -18,7 +25,9 @@ use heaptap_trace::{Location, LocationList};
 
 use super::symbols;
 use crate::tracer::Locator;
-use events::Events;
+use events::{Event, Events};
+use loaded::Bounds;
+pub(super) use primitives::follow as follow_loading;
 
 /// More than any program's debug section.
 const LARGEST: u64 = 1 << 30;
@@ -39,28 +48,46 @@ impl Code {
         Some(Code { start, size })
     }
 
-    /// The code of a frame with this return address, if it is one: one more than
-    /// the offset.
+    /// Where code is now. That is good for a walk: what is loaded meanwhile is on
+    /// nobody else's stack. Inside hooks.
     #[inline]
-    pub(super) fn of_frame(self, address: usize) -> Option<u64> {
+    pub(super) fn now(self) -> Addresses {
         // SAFETY: `code_t caml_start_code`.
         let start = unsafe { (self.start as *const usize).read() };
         // SAFETY: `asize_t caml_code_size`.
         let size = unsafe { (self.size as *const usize).read() };
-        let offset = address.wrapping_sub(start);
-        (offset < size).then_some(offset as u64 + 1)
+        Addresses { start, size, loaded: Bounds::now() }
     }
 }
 
-/// Explains the codes of bytecode frames: one more than the offset.
-pub(super) fn locator() -> Option<Locator> {
-    let name = executable_name()?;
+/// Where the program's code is, and what it has loaded.
+#[derive(Clone, Copy)]
+pub(super) struct Addresses {
+    start: usize,
+    size: usize,
+    loaded: Bounds,
+}
+
+impl Addresses {
+    /// The code of a frame with this return address, if it is one: one more than
+    /// the offset, or for loaded code as [`loaded`] says. Inside hooks.
+    #[inline]
+    pub(super) fn frame(self, address: usize) -> Option<u64> {
+        let offset = address.wrapping_sub(self.start);
+        if offset < self.size {
+            return Some(offset as u64 + 1);
+        }
+        if self.loaded.may_have(address) { loaded::frame(address) } else { None }
+    }
+}
+
+/// Explains the codes of bytecode frames.
+pub(super) fn locator() -> Locator {
+    let name = executable_name();
     let events: OnceLock<Option<Events>> = OnceLock::new();
-    Some(Arc::new(move |code, list: &mut LocationList| {
-        let Some(events) = events.get_or_init(|| read(name)) else { return };
-        let Some(event) = code.checked_sub(1).and_then(|offset| events.find(offset)) else {
-            return;
-        };
+    Arc::new(move |code, list: &mut LocationList| {
+        let events = || events.get_or_init(|| read(name?)).as_ref();
+        let Some(event) = event(code, events) else { return };
         list.add(Location {
             file: &event.file,
             line: event.line,
@@ -68,7 +95,15 @@ pub(super) fn locator() -> Option<Locator> {
             end_char: event.end_char,
             definition: &event.definition,
         });
-    }))
+    })
+}
+
+/// The event of a code, which is of the program itself or of what it has loaded.
+fn event<'a>(code: u64, own: impl FnOnce() -> Option<&'a Events>) -> Option<&'a Event> {
+    match loaded::number_and_offset(code)? {
+        (0, offset) => own()?.find(offset),
+        (number, offset) => loaded::event(number, offset),
+    }
 }
 
 /// Where the runtime keeps the executable's name, which it sets before any code

@@ -49,7 +49,7 @@ pub(super) fn attach() -> Result<(), Refusal> {
     probe::check(&runtime)?;
     let options = Options {
         parts_have_places: runtime.is_native,
-        locate: if runtime.is_native { None } else { bytecode::locator() },
+        locate: if runtime.is_native { None } else { Some(bytecode::locator()) },
         ..Options::new(Vec::new(), Rate::DEFAULT)
     };
     let replacements = hooks::replacements(&runtime);

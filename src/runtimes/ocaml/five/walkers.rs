@@ -109,7 +109,7 @@ impl Unwinder {
             // SAFETY: one of so many slots.
             let slot = unsafe { slots.wrapping_add(index).read() };
             *place = match self.code {
-                Some(code) => code.of_frame(slot).unwrap_or(0),
+                Some(code) => code.now().frame(slot).unwrap_or(0),
                 // SAFETY: a descriptor, which begins with its return address.
                 None => unsafe { word(slot, 0) as u64 },
             };
@@ -126,6 +126,7 @@ fn bytecode(code: Code, state: usize, room: &mut [u64]) -> usize {
     let mut stack = unsafe { word(state, CURRENT_STACK) };
     // SAFETY: as above.
     let mut trap = unsafe { word(state, TRAP_OFFSET) } as isize;
+    let addresses = code.now();
     let mut depth = 0;
     let mut first = true;
     while stack != 0 {
@@ -147,7 +148,7 @@ fn bytecode(code: Code, state: usize, room: &mut [u64]) -> usize {
                 if sp == high.wrapping_add_signed(trap * WORD as isize) {
                     // SAFETY: a handler's second word is the offset of the next.
                     trap = unsafe { word(sp, 1) } as isize >> 1;
-                } else if let Some(frame) = code.of_frame(value) {
+                } else if let Some(frame) = addresses.frame(value) {
                     if let Some(place) = room.get_mut(depth) {
                         *place = frame;
                     }

@@ -33,7 +33,7 @@ pub(super) fn attach() -> Result<(), Refusal> {
     let options = Options {
         one_mutator: true,
         parts_have_places: layout.native,
-        locate: if layout.native { None } else { bytecode::locator() },
+        locate: if layout.native { None } else { Some(bytecode::locator()) },
         ..Options::new(Vec::new(), Rate::DEFAULT)
     };
     let replacements = hooks::replacements(&runtime);

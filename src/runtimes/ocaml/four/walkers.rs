@@ -16,11 +16,14 @@ use crate::tracer::{Place, Way};
 /// The way for this runtime.
 pub(super) fn way(runtime: &Runtime, layout: Layout) -> Way {
     let state = runtime.state;
+    let asked = frames::asks_runtime();
     if !layout.native {
         let Some(code) = Code::find() else { return Way::None };
+        if asked && let Some(next) = symbols::lookup(c"caml_next_frame_pointer") {
+            return Way::Own(Box::new(move |room| bytecode_by_runtime(code, state, next, room)));
+        }
         return Way::Own(Box::new(move |room| bytecode(code, state, room)));
     }
-    let asked = frames::asks_runtime();
     if asked && let Some(next) = symbols::lookup(c"caml_next_frame_descriptor") {
         return Way::Own(Box::new(move |room| by_runtime(state, next, room)));
     }
@@ -65,6 +68,25 @@ fn by_runtime(state: usize, next: usize, room: &mut [u64]) -> usize {
     depth
 }
 
+/// Walks with `caml_next_frame_pointer` (`runtime/backtrace_byt.c`).
+fn bytecode_by_runtime(code: Code, state: usize, next: usize, room: &mut [u64]) -> usize {
+    // SAFETY: `code_t caml_next_frame_pointer(value **, value **)`.
+    let next: extern "C" fn(*mut usize, *mut usize) -> usize = unsafe { std::mem::transmute(next) };
+    let (mut sp, mut trap) = (word(state, EXTERN_SP), word(state, TRAP_SP));
+    let mut depth = 0;
+    while sp != 0 {
+        let address = next(&raw mut sp, &raw mut trap);
+        if address == 0 {
+            break;
+        }
+        if let Some(place) = room.get_mut(depth) {
+            *place = code.now().frame(address).unwrap_or(0);
+        }
+        depth += 1;
+    }
+    depth
+}
+
 /// As `caml_next_frame_pointer` in `runtime/backtrace_byt.c`: all words from the
 /// stack pointer up that point into the code, but for those of exception
 /// handlers.
@@ -72,22 +94,27 @@ fn bytecode(code: Code, state: usize, room: &mut [u64]) -> usize {
     let mut sp = word(state, EXTERN_SP) as *const usize;
     let high = word(state, STACK_HIGH) as *const usize;
     let mut trap = word(state, TRAP_SP) as *const usize;
+    let addresses = code.now();
     let mut depth = 0;
-    while !sp.is_null() && sp < high {
+    if sp.is_null() {
+        return depth;
+    }
+    while sp < high {
         // SAFETY: between the stack pointer and the stack's end.
         let value = unsafe { sp.read() };
-        if sp == trap && value & 1 == 0 {
-            // SAFETY: the word behind a handler's address is the distance to the
-            // next, as an OCaml integer of words.
-            let next = unsafe { trap.wrapping_add(1).read() };
-            trap = trap.wrapping_offset(next as isize >> 1);
-        } else if value & 1 == 0
-            && let Some(frame) = code.of_frame(value)
-        {
-            if let Some(place) = room.get_mut(depth) {
-                *place = frame;
+        // Most words are integers, or point into the heap.
+        if value & 1 == 0 {
+            if sp == trap {
+                // SAFETY: the word behind a handler's address is the distance to
+                // the next, as an OCaml integer of words.
+                let next = unsafe { trap.wrapping_add(1).read() };
+                trap = trap.wrapping_offset(next as isize >> 1);
+            } else if let Some(frame) = addresses.frame(value) {
+                if let Some(place) = room.get_mut(depth) {
+                    *place = frame;
+                }
+                depth += 1;
             }
-            depth += 1;
         }
         sp = sp.wrapping_add(1);
     }
