@@ -2,7 +2,6 @@
 
 use super::super::formats::{Step, is_distance};
 use super::super::memory::Memory;
-use super::super::slots::spread;
 use super::super::table::FrameTables;
 
 /// Sets of the cache from return address to hop: two entries of two words.
@@ -21,9 +20,9 @@ pub(super) type Cache = [CacheEntry; CACHE_ENTRIES];
 /// Of an entry's second word: how to go on. Above it is the entry that followed.
 const HOP: u64 = u32::MAX as u64;
 
-/// Set in a hop that is a plain distance, which is added. Otherwise, above this
-/// bit, is what to do at a boundary. A word of zeros is neither.
-const PLAIN: u64 = 1;
+/// Set in a hop that is no plain distance, which would be added, but what to do at
+/// a boundary.
+const BOUNDARY: u64 = 1 << 31;
 
 /// Between which a stack pointer can be: a frame's return address lies below it
 /// and not at 0, and no frame's size leads from the highest around the end.
@@ -94,8 +93,9 @@ impl Run {
                 }
             }
             let hop = cache[entry][1];
-            if hop & PLAIN == 0 {
-                break Halt::Boundary((hop & HOP) >> 1);
+            // Of an empty entry it is 0.
+            if hop as i32 <= 0 {
+                break Halt::Boundary(hop & (HOP ^ BOUNDARY));
             }
             if room <= full {
                 break Halt::Full;
@@ -104,7 +104,7 @@ impl Run {
             room -= 1;
             put(room, sp.wrapping_sub(8), return_address);
             // Does not overflow: `sp` is not above the highest.
-            sp = sp.wrapping_add(u64::from(hop as u32) - PLAIN);
+            sp = sp.wrapping_add(u64::from(hop as u32));
             if sp > highest {
                 break Halt::Broken;
             }
@@ -125,8 +125,8 @@ impl Run {
 /// need be; `None` if it is not there either.
 #[inline(always)]
 fn find(return_address: u64, cache: &mut Cache, tables: &FrameTables) -> Option<usize> {
-    let newest =
-        2 * (spread(return_address) >> (64 - SETS.trailing_zeros())) as usize % CACHE_ENTRIES;
+    // Their low bits are as good as a hash, and are there at once.
+    let newest = 2 * (return_address as usize % SETS);
     if cache[newest][0] == return_address {
         return Some(newest);
     }
@@ -148,10 +148,10 @@ fn find_older(
     }
     let step = tables.step(return_address);
     // What is in no table today may be in one tomorrow.
-    if step == 0 || step >= HOP >> 1 {
+    if step == 0 || step >= BOUNDARY {
         return None;
     }
     cache[older] = cache[newest];
-    cache[newest] = [return_address, if is_distance(step) { step | PLAIN } else { step << 1 }];
+    cache[newest] = [return_address, if is_distance(step) { step } else { step | BOUNDARY }];
     Some(newest)
 }
