@@ -80,7 +80,7 @@ impl Run {
         mut put: impl FnMut(usize, u64, u64),
     ) -> Halt {
         let Run { mut sp, mut return_address, mut room, mut before } = *self;
-        let halt = loop {
+        let halt = 'run: loop {
             let mut entry = if GUESS { (cache[before][1] >> 32) as usize } else { 0 };
             entry %= CACHE_ENTRIES;
             if !GUESS || cache[entry][0] != return_address {
@@ -97,23 +97,31 @@ impl Run {
             if hop as i32 <= 0 {
                 break Halt::Boundary(hop & (HOP ^ BOUNDARY));
             }
-            if room <= full {
-                break Halt::Full;
-            }
             before = entry;
-            room -= 1;
-            put(room, sp.wrapping_sub(8), return_address);
-            // Does not overflow: `sp` is not above the highest.
-            sp = sp.wrapping_add(u64::from(hop as u32));
-            if sp > highest {
-                break Halt::Broken;
-            }
-            let at = sp.wrapping_sub(8);
-            // Not 0: `sp` was not below the lowest. And steps are multiples of 8.
-            let Some(word) = memory.aligned_word(at) else { break Halt::Broken };
-            return_address = word;
-            if at >= witness {
-                break Halt::AtWitness;
+            let (code, distance) = (return_address, u64::from(hop as u32));
+            // Once, unless a function has called itself.
+            loop {
+                if room <= full {
+                    break 'run Halt::Full;
+                }
+                room -= 1;
+                put(room, sp.wrapping_sub(8), code);
+                // Does not overflow: `sp` is not above the highest.
+                sp = sp.wrapping_add(distance);
+                if sp > highest {
+                    break 'run Halt::Broken;
+                }
+                let at = sp.wrapping_sub(8);
+                // Not 0: `sp` was not below the lowest. And distances are
+                // multiples of 8.
+                let Some(word) = memory.aligned_word(at) else { break 'run Halt::Broken };
+                return_address = word;
+                if at >= witness {
+                    break 'run Halt::AtWitness;
+                }
+                if !GUESS || word != code {
+                    break;
+                }
             }
         };
         *self = Run { sp, return_address, room, before };
