@@ -1,7 +1,8 @@
 //! Where the program is: frame tables, the stack walk, native frames.
 //!
 //! - `table`: return address → frame size, read without locks by every mutator;
-//!   `formats` parses what hosts hand in.
+//!   `formats` parses what hosts hand in; of tables that a host keeps an index
+//!   of, frames are entered when they are `met`.
 //! - `walk`: the managed frames of one sample, as what they share with the
 //!   previous sample's and what is new.
 //! - `native`: the frames of C code inside the innermost managed frame.
