@@ -11,7 +11,12 @@
 //! A walk goes outwards by the tables from the innermost frame until it meets a
 //! held one, verifies those outside of it, and goes on by the tables where they
 //! have changed. What it says it shares with the previous walk is exact: the
-//! longest common run of codes from the outermost inwards.
+//! longest common run of codes from the outermost inwards. A stack of few frames
+//! is not worth that, and is walked whole each time.
+//!
+//! - `run`: the loop over frames, by a cache of the tables;
+//! - `pass`: a walk that may meet what is `held`, `crossing` from chunk to chunk;
+//! - `few`: a walk over a small stack.
 //!
 //! Runs on the mutator, inside hooks: no malloc, no locks, no panics. A walker's
 //! storage is given to it and never grows.
