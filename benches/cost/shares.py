@@ -23,13 +23,13 @@ LINE = re.compile(r"^\s*([\d.]+)%\s+(\S+)\s+(\S+)\s+\[.\]\s+(.*?)\s*$", re.MULTI
 SAMPLER = re.compile(r"caml_memprof|caml_next_frame_descriptor|caml_collect_current_callstack|realloc_entries"
                      r"|flush_deleted|rand_batch|run_alloc_callback|caml_callback|Gc.fun_|caml_alloc$")
 WRITER = "heaptap"
+RECORD = ["perf", "record", "-q", "-e", "cpu-clock", "-F", "10000", "-o"]
 
 
 def found(command, env, directory):
     """{(thread, object, function): share} of one run."""
     data = os.path.join(directory, "clock")
-    record = ["perf", "record", "-q", "-e", "cpu-clock", "-F", "10000", "-o", data, "--"]
-    done = subprocess.run(record + command, env=env, capture_output=True, text=True)
+    done = subprocess.run([*RECORD, data, "--", *command], env=env, capture_output=True, text=True)
     if done.returncode != 0:
         raise SystemExit(f"perf record: {done.stderr[-1000:]}")
     said = subprocess.run(["perf", "report", "-i", data, "--no-children", "--stdio", "--sort", "comm,dso,symbol"],
@@ -55,10 +55,20 @@ def parts(shares):
             (("hooks", hooks), ("writer", writer), ("kernel", kernel), ("sampler", sampler))}
 
 
-def measure(built, programs, say):
-    """{(program, way): medians of parts}; None, said aloud, where there is no perf."""
+def obstacle():
+    """Why perf cannot be used; None if it can. What was measured before must not be lost by it."""
     if shutil.which("perf") is None:
-        say("shares are not measured: there is no perf")
+        return "there is no perf"
+    with tempfile.TemporaryDirectory() as directory:
+        tried = subprocess.run([*RECORD, os.path.join(directory, "clock"), "--", "true"], capture_output=True, text=True)
+    return None if tried.returncode == 0 else f"perf record says: {tried.stderr.strip()[-300:]}"
+
+
+def measure(built, programs, say):
+    """{(program, way): medians of parts}; None, said aloud, where perf cannot be used."""
+    why_not = obstacle()
+    if why_not is not None:
+        say(f"shares are not measured: {why_not}")
         return None
     rounds = {}
     os.chdir(built.directory)

@@ -183,15 +183,12 @@ impl FrameTables {
         version: OcamlVersion,
         index: Index,
     ) -> Result<bool, TableDefect> {
-        let mut frames = 0;
+        let (mut frames, mut with_crossings) = (0, Vec::new());
         for table in tables.clone() {
             // SAFETY: the caller's promise.
             let head = unsafe { ocaml::head(table) }?;
             frames += head.count;
-            if head.begins_with_crossing {
-                // SAFETY: the caller's promise.
-                unsafe { self.add_ocaml(table, version) }?;
-            }
+            with_crossings.extend(head.begins_with_crossing.then_some(table));
         }
         let (Some(lowest), Some(highest)) = (tables.clone().min(), tables.max()) else {
             return Ok(true);
@@ -199,6 +196,11 @@ impl FrameTables {
         // SAFETY: one of the tables.
         let end = unsafe { ocaml::end(highest) }?;
         let Some(met) = usize::try_from(frames).ok().and_then(Met::of) else { return Ok(false) };
+        // Only now: whoever cannot borrow adds all of them, and none twice.
+        for table in with_crossings {
+            // SAFETY: the caller's promise.
+            unsafe { self.add_ocaml(table, version) }?;
+        }
         let borrowed = Borrowed { index, version, first: lowest as u64, end, met };
         let borrowed = self.borrowed.set(borrowed).is_ok();
         self.generation.fetch_add(1, Ordering::Release);
@@ -485,6 +487,22 @@ mod tests {
         // SAFETY: built above.
         unsafe { tables.add_ocaml(elsewhere.as_ptr().cast(), OcamlVersion::Five) }.expect("sound");
         assert_eq!(tables.step(0x6000), 16);
+    }
+
+    #[test]
+    fn tables_that_cannot_be_borrowed_can_be_added() {
+        let mut system = TableBuilder::new();
+        system.return_to_c(0x4000);
+        let (_words, places) = in_one_piece(&[system.build(), vec![u64::MAX]]);
+        let tables = FrameTables::new();
+        let index = Box::new(|_| 0);
+        // SAFETY: a table, and one that is refused by its count.
+        let borrowed =
+            unsafe { tables.borrow_ocaml(places.iter().copied(), OcamlVersion::Four, index) };
+        assert_eq!(borrowed, Err(TableDefect::Count(u64::MAX)));
+        // SAFETY: built above.
+        unsafe { tables.add_ocaml(places[0], OcamlVersion::Four) }.expect("nothing is added yet");
+        assert_eq!(tables.step(0x4000), CROSS_OCAML4);
     }
 
     #[test]
