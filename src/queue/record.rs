@@ -2,12 +2,14 @@
 //!
 //! A record's first word has its kind in the low 8 bits. Times and stacks stay
 //! until they are changed: the blocks of one allocation share theirs, and of a
-//! backtrace only what differs from the last one is sent.
+//! backtrace only what differs from the last one is sent, unless it is so small
+//! that to find out would take longer.
 //!
 //! | kind | rest of the first word | words behind it |
 //! |---|---|---|
 //! | time | ticks since the session's start | |
 //! | frames | frames to keep (32 bits), new ones (24 bits) | the new frames, towards the allocation |
+//! | stack | frames | all frames, from the allocation outwards |
 //! | small | length | |
 //! | alloc | source (8 bits), part (8 bits), samples (40 bits) | length |
 //! | promote, collect | the block | |
@@ -93,6 +95,8 @@ pub(crate) enum Record<'a> {
     Time(u64),
     /// The stack is now its outermost `keep` frames and the new ones.
     Frames { keep: usize, new: &'a [u64] },
+    /// The stack is now this one, from the allocation outwards.
+    Stack { inner_first: &'a [u64] },
     /// A minor block of `length` words with one sample was allocated under that
     /// stack, at a place of which no part is told: as most are.
     Small { length: u64 },
@@ -110,6 +114,7 @@ const ALLOC: u64 = 3;
 const PROMOTE: u64 = 4;
 const COLLECT: u64 = 5;
 const SMALL: u64 = 6;
+const STACK: u64 = 7;
 
 /// What fits beside the kind.
 const PAYLOAD: u64 = u64::MAX >> 8;
@@ -134,6 +139,7 @@ impl<'a> Record<'a> {
     pub(crate) fn len(&self) -> usize {
         match self {
             Record::Frames { new, .. } => 1 + new.len(),
+            Record::Stack { inner_first } => 1 + inner_first.len(),
             Record::Alloc { .. } => 2,
             Record::Time(_) | Record::Small { .. } | Record::Promote(_) | Record::Collect(_) => 1,
         }
@@ -161,8 +167,20 @@ impl<'a> Record<'a> {
                 frames.copy_from_slice(new);
                 return Some(rest);
             }
+            Record::Stack { inner_first } => {
+                *first = Self::stack_of(inner_first.len());
+                let (frames, rest) = rest.split_at_mut_checked(inner_first.len())?;
+                frames.copy_from_slice(inner_first);
+                return Some(rest);
+            }
         }
         Some(rest)
+    }
+
+    /// The first word of a whole stack, whose frames are behind it already.
+    #[inline]
+    pub(crate) fn stack_of(frames: usize) -> u64 {
+        STACK | (frames as u64) << 8
     }
 
     /// The next record, whose words are then behind. `None` at the end of the
@@ -191,6 +209,11 @@ impl<'a> Record<'a> {
                 *words = behind.iter();
                 Record::Frames { keep: (first >> 32) as usize, new }
             }
+            STACK => {
+                let (inner_first, behind) = words.as_slice().split_at_checked(payload as usize)?;
+                *words = behind.iter();
+                Record::Stack { inner_first }
+            }
             _ => return None,
         })
     }
@@ -214,6 +237,7 @@ mod tests {
     enum Told {
         Time(u64),
         Frames(usize, Vec<u64>),
+        Stack(Vec<u64>),
         Alloc(Source, u8, u64, u64),
         End(bool, u16, u64),
     }
@@ -226,6 +250,7 @@ mod tests {
             (0..=PAYLOAD).prop_map(Told::Time),
             (0..u32::MAX as usize, prop::collection::vec(any::<u64>(), 0..40))
                 .prop_map(|(keep, new)| Told::Frames(keep, new)),
+            prop::collection::vec(any::<u64>(), 0..40).prop_map(Told::Stack),
             (source, part, samples, prop_oneof![0..20u64, any::<u64>()])
                 .prop_map(|(source, part, n, l)| Told::Alloc(source, part, n, l)),
             (any::<bool>(), any::<u16>(), 0..=BlockId::MAX_NUMBER)
@@ -237,6 +262,7 @@ mod tests {
         match told {
             Told::Time(ticks) => Record::Time(*ticks),
             Told::Frames(keep, new) => Record::Frames { keep: *keep, new },
+            Told::Stack(inner_first) => Record::Stack { inner_first },
             &Told::Alloc(source, part, samples, length) => {
                 Record::alloc(source, Part::from_bits(part), samples, length)
             }

@@ -19,7 +19,7 @@ use crate::tracer::counters::Counters;
 use crate::tracer::failure::Failure;
 use crate::tracer::options::{Follow, WhenFull};
 use crate::tracer::session::Session;
-use crate::tracer::stacks::{Backtrace, Stacks};
+use crate::tracer::stacks::{Backtrace, MOST_SMALL, Stacks};
 
 /// A sampled block.
 #[derive(Clone, Copy, Debug)]
@@ -121,7 +121,10 @@ impl Recorder {
         if moment.stack_told {
             put(&self.session, &self.counters, &mut self.producer, moment, [alloc])?;
         } else {
-            self.tell_with_stack(moment, alloc)?;
+            match self.tell_with_small_stack(moment, alloc) {
+                Some(()) => {}
+                None => self.tell_with_stack(moment, alloc)?,
+            }
         }
         let id = BlockId::new(self.producer.lane(), self.number);
         self.number += 1;
@@ -139,6 +142,24 @@ impl Recorder {
             Followed::Major => self.blocks.add_major(block.address, id),
         }
         self.count_blocks();
+    }
+
+    /// Tells the time, a small stack and the allocation: the walk puts the stack
+    /// where the writer will read it. `None` if the stack is not small or there
+    /// is no room, and nothing was told.
+    #[inline]
+    fn tell_with_small_stack(&mut self, moment: &mut Moment, alloc: Record<'_>) -> Option<()> {
+        let Recorder { session, stacks, producer, .. } = self;
+        let room = producer.reserve(MOST_SMALL + MOST_BESIDE_FRAMES).ok()?;
+        let (time, rest) = room.split_first_mut()?;
+        let (stack, rest) = rest.split_first_mut()?;
+        let count = stacks.take_small(&session.tables, rest.first_chunk_mut()?)?;
+        alloc.put(rest.get_mut(count..)?)?;
+        *stack = Record::stack_of(count);
+        Record::Time(moment.ticks).put(std::slice::from_mut(time))?;
+        producer.commit(2 + count + alloc.len());
+        (moment.time_told, moment.stack_told) = (true, true);
+        Some(())
     }
 
     /// Tells the time, the stack as far as it is new, and the allocation: all at

@@ -2,7 +2,7 @@
 
 use crate::queue::{Code, HOST_CODES};
 use crate::stack::native::{Modules, Registers, Unwinder};
-use crate::stack::{FrameTables, Outer, Start, Walker};
+use crate::stack::{FEW, FrameTables, Outer, Start, Walker};
 use crate::sys::memory::Region;
 
 /// How the stack is found when a sample is taken.
@@ -58,6 +58,9 @@ struct Native {
     found: Region,
 }
 
+/// The most codes of a small stack: one of them is a label.
+pub(crate) const MOST_SMALL: usize = FEW + 1;
+
 /// The most C frames of a backtrace.
 const MAX_NATIVE: usize = 256;
 
@@ -72,6 +75,31 @@ impl Stacks {
         let walker = Walker::new(storage, max_frames)?;
         let native = if native { Native::new() } else { None };
         Some(Stacks { way, walker, own: Region::new(room)?, native, label: 0 })
+    }
+
+    /// The stack as it is now, if it is small: its codes, innermost first, and
+    /// how many they are.
+    #[inline]
+    pub(crate) fn take_small(
+        &mut self,
+        tables: &FrameTables,
+        codes: &mut [u64; MOST_SMALL],
+    ) -> Option<usize> {
+        let Way::Tables(place) = &self.way else { return None };
+        let Place { return_address, sp, native_limit } = place();
+        if self.native.is_some() && native_limit != 0 {
+            return None;
+        }
+        let start = Start { return_address, sp, limit: 0 };
+        let frames = codes.first_chunk_mut()?;
+        // SAFETY: the host says where its stack is, and is inside a hook, so that
+        // the stack stands still.
+        let count = unsafe { self.walker.walk_small(tables, start, frames) }?;
+        if self.label == 0 {
+            return Some(count);
+        }
+        *codes.get_mut(count)? = Code::Label(self.label).to_bits();
+        Some(count + 1)
     }
 
     /// The stack as it is now. The registers are those of the hook's caller, or

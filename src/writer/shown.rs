@@ -35,12 +35,46 @@ impl ShownStack {
         if keep >= self.frames.len() && new.is_empty() {
             return;
         }
+        self.forget_part();
+        // Not all of those: behind a small stack none is known to be kept.
+        let kept = self.frames.get(keep..).unwrap_or(&[]);
+        let more = kept.iter().zip(new).take_while(|(old, new)| old == new).count();
+        self.keep(keep + more);
+        self.frames.extend_from_slice(new.get(more..).unwrap_or(&[]));
+    }
+
+    /// Takes these frames, the innermost first, in place of all.
+    #[inline]
+    pub(crate) fn replace(&mut self, inner_first: &[u64]) {
+        if self.without_part.is_some() {
+            if self.is(inner_first) {
+                return;
+            }
+            self.forget_part();
+        }
+        let new = inner_first.iter().rev();
+        let common = self.frames.iter().zip(new).take_while(|(old, new)| old == new).count();
+        self.keep(common);
+        let new = inner_first.get(..inner_first.len() - common).unwrap_or(&[]);
+        self.frames.extend(new.iter().rev());
+    }
+
+    /// Whether these are the frames as they were told.
+    #[cold]
+    fn is(&self, inner_first: &[u64]) -> bool {
+        let outer = self.frames.iter().rev().skip(1);
+        self.innermost().iter().chain(outer).eq(inner_first)
+    }
+
+    fn forget_part(&mut self) {
         if let Some(code) = self.without_part.take() {
             self.set_innermost(code);
         }
-        self.frames.truncate(keep);
+    }
+
+    fn keep(&mut self, frames: usize) {
+        self.frames.truncate(frames);
         self.same = self.same.min(self.frames.len());
-        self.frames.extend_from_slice(new);
     }
 
     /// The innermost frame's code as it was told, if there is a frame.
@@ -157,24 +191,33 @@ mod tests {
         #[test]
         fn the_file_shows_the_stack(
             changes in prop::collection::vec(
-                (any::<usize>(), prop::collection::vec(1..9u64, 0..30), 0..6usize, 1..6usize, any::<bool>()),
+                (any::<usize>(), prop::collection::vec(1..4u64, 0..30), 0..6usize, 1..6usize, any::<[bool; 2]>()),
                 1..30,
             ),
         ) {
             let mut lane = ShownStack::default();
             let mut stack: Vec<u64> = Vec::new();
             let mut file = File::default();
-            for (keep, new, head, tail, written) in changes {
+            let mut all_written = true;
+            for (keep, new, head, tail, [written, whole]) in changes {
                 let keep = keep % (stack.len() + 1);
                 stack.truncate(keep);
                 stack.extend(&new);
-                lane.change(keep, &new);
+                if whole {
+                    lane.replace(&stack.iter().rev().copied().collect::<Vec<_>>());
+                } else {
+                    lane.change(keep, &new);
+                }
                 if written {
                     let (prefix, new) = lane.backtrace();
+                    let shown = file.shown.get(prefix as usize);
+                    // What is said to be new is so.
+                    prop_assert!(!all_written || shown.is_none() || shown != new.first());
                     let left_out = file.write(prefix as usize, new, head, tail);
                     lane.written(left_out);
                     assert_shows(&file.shown, &stack);
                 }
+                all_written = written;
             }
         }
     }
@@ -195,6 +238,17 @@ mod tests {
         lane.written(None);
         // The same frame has called something: no part of it is meant.
         lane.change(2, &[3]);
+        assert_eq!(lane.backtrace(), (1, &[2, 3][..]));
+        lane.written(None);
+        lane.change(2, &[]);
+        lane.tell_part(2, first);
+        lane.written(None);
+        // Told anew, it is the same.
+        lane.replace(&[2, 1]);
+        lane.tell_part(2, first);
+        assert_eq!(lane.backtrace(), (2, &[][..]));
+        lane.replace(&[2, 1]);
+        lane.replace(&[3, 2, 1]);
         assert_eq!(lane.backtrace(), (1, &[2, 3][..]));
     }
 

@@ -69,6 +69,7 @@ impl<W: Write> TraceFile<W> {
             match record {
                 Record::Time(ticks) => lane.time = lane.time.max(host.micros(ticks)),
                 Record::Frames { keep, new } => lane.stack.change(keep, new),
+                Record::Stack { inner_first } => lane.stack.replace(inner_first),
                 Record::Small { length } => {
                     let block = Block { length, samples: 1, source: Source::Minor };
                     lane.alloc(&mut domain, block, Part::NONE, host)?;

@@ -25,6 +25,27 @@ pub(super) enum Crossing {
     Broken,
 }
 
+/// Whether the stack ends at a boundary frame whose stack pointer is `sp`.
+#[inline]
+pub(super) fn ends<M: Memory>(memory: &M, step: Step, sp: u64) -> bool {
+    cross(memory, step, sp, &mut Unwitnessed) == Crossing::End
+}
+
+/// Reads words for a rule.
+pub(super) trait Reads {
+    fn read<M: Memory>(&mut self, memory: &M, at: u64) -> Option<u64>;
+}
+
+/// Of a crossing that need not be known again.
+struct Unwitnessed;
+
+impl Reads for Unwitnessed {
+    #[inline(always)]
+    fn read<M: Memory>(&mut self, memory: &M, at: u64) -> Option<u64> {
+        memory.word(at)
+    }
+}
+
 /// A word and where it was read.
 pub(super) type Witness = (u64, u64);
 
@@ -39,7 +60,9 @@ impl Witnesses {
     pub(super) fn iter(&self) -> impl Iterator<Item = Witness> {
         self.words.iter().take(self.count).copied()
     }
+}
 
+impl Reads for Witnesses {
     fn read<M: Memory>(&mut self, memory: &M, at: u64) -> Option<u64> {
         let value = memory.word(at)?;
         *self.words.get_mut(self.count)? = (at, value);
@@ -49,11 +72,12 @@ impl Witnesses {
 }
 
 /// Crosses at a boundary frame whose stack pointer is `sp`.
+#[inline]
 pub(super) fn cross<M: Memory>(
     memory: &M,
     step: Step,
     sp: u64,
-    witnesses: &mut Witnesses,
+    witnesses: &mut impl Reads,
 ) -> Crossing {
     let crossing = match step {
         CROSS_NEUTRAL | CROSS_NEUTRAL_HIDDEN => neutral(memory, sp, witnesses),
@@ -66,7 +90,7 @@ pub(super) fn cross<M: Memory>(
 }
 
 /// A `heaptap_frame_link` {sp, return address} at `sp`; return address 0 ends.
-fn neutral<M: Memory>(memory: &M, sp: u64, witnesses: &mut Witnesses) -> Option<Crossing> {
+fn neutral<M: Memory>(memory: &M, sp: u64, witnesses: &mut impl Reads) -> Option<Crossing> {
     let read_at = sp.checked_add(8)?;
     let next = witnesses.read(memory, sp)?;
     let return_address = witnesses.read(memory, read_at)?;
@@ -79,7 +103,7 @@ fn neutral<M: Memory>(memory: &M, sp: u64, witnesses: &mut Witnesses) -> Option<
 /// A `caml_context` {`bottom_of_stack`, `last_retaddr`, `gc_regs`} at `sp + 16`
 /// (`Callback_link`, `runtime/caml/stack.h`, 4.14.1); NULL bottom ends
 /// (`caml_next_frame_descriptor`, `runtime/backtrace_nat.c`).
-fn ocaml4<M: Memory>(memory: &M, sp: u64, witnesses: &mut Witnesses) -> Option<Crossing> {
+fn ocaml4<M: Memory>(memory: &M, sp: u64, witnesses: &mut impl Reads) -> Option<Crossing> {
     let read_at = sp.checked_add(24)?;
     let bottom = witnesses.read(memory, read_at - 8)?;
     if bottom == 0 {
@@ -94,7 +118,7 @@ fn ocaml4<M: Memory>(memory: &M, sp: u64, witnesses: &mut Witnesses) -> Option<C
 /// its return address, or, if this was the first call on a thread's own stack,
 /// there is that stack's `stack_handler`, which begins with the unit value
 /// (`caml_alloc_main_stack`, `runtime/fiber.c`) and has no parent.
-fn ocaml5_callback<M: Memory>(memory: &M, sp: u64, witnesses: &mut Witnesses) -> Option<Crossing> {
+fn ocaml5_callback<M: Memory>(memory: &M, sp: u64, witnesses: &mut impl Reads) -> Option<Crossing> {
     let read_at = sp.checked_add(32)?;
     let return_address = witnesses.read(memory, read_at)?;
     if return_address == UNIT {
@@ -109,7 +133,7 @@ fn ocaml5_callback<M: Memory>(memory: &M, sp: u64, witnesses: &mut Witnesses) ->
 /// frames begin at its `sp`, its first field (`caml_get_stack_sp_pc`,
 /// `runtime/fiber.c`). While a callback from C runs, the parent is NULL, and
 /// the runtime's own backtraces end there too.
-fn ocaml5_fiber<M: Memory>(memory: &M, sp: u64, witnesses: &mut Witnesses) -> Option<Crossing> {
+fn ocaml5_fiber<M: Memory>(memory: &M, sp: u64, witnesses: &mut impl Reads) -> Option<Crossing> {
     let parent = witnesses.read(memory, sp.checked_add(32 + 24)?)?;
     if parent == 0 {
         return Some(Crossing::End);

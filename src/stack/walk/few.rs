@@ -4,47 +4,50 @@ use super::super::formats::CROSS_NEUTRAL;
 use super::super::memory::Memory;
 use super::super::table::FrameTables;
 use super::Start;
-use super::crossing::{Crossing, Witnesses, cross};
-use super::run::{Cache, HIGHEST, Halt, Run, is_stack_pointer};
+use super::crossing::ends;
+use super::run::{Cache, HIGHEST, hop, is_stack_pointer, onwards};
 
 /// A stack of no more frames is walked whole: to meet so few of the previous walk
 /// would take longer.
 ///
 /// Fewer in tests, so that made-up stacks are of both kinds.
-pub(super) const FEW: usize = if cfg!(test) { 8 } else { 16 };
-
-/// Room for the codes of a small stack.
-pub(super) type Few = [u64; FEW];
+pub(crate) const FEW: usize = if cfg!(test) { 8 } else { 32 };
 
 /// Walks a stack that has no more frames than that and no boundaries but its end,
-/// and returns their codes, outermost first; `None` if it is another.
+/// puts their codes into the room, innermost first, and tells how many they are;
+/// `None` if it is another.
 #[inline(always)]
-pub(super) fn walk_few<'a, M: Memory>(
+pub(super) fn walk_few<M: Memory>(
     memory: &M,
     tables: &FrameTables,
     cache: &mut Cache,
     start: Start,
-    codes: &'a mut Few,
-) -> Option<&'a [u64]> {
-    let Start { sp, return_address, limit } = start;
+    codes: &mut [u64; FEW],
+) -> Option<usize> {
+    let Start { mut sp, mut return_address, limit } = start;
     let highest = if limit == 0 { HIGHEST } else { limit.min(HIGHEST) };
     if return_address == 0 || !is_stack_pointer(sp, highest) {
         return None;
     }
-    let mut run = Run::new(sp, return_address, FEW);
-    let put = |place: usize, _, code| codes[place % FEW] = code;
-    let Halt::Boundary(step) =
-        run.go::<false, _>(memory, tables, cache, (highest, u64::MAX), 0, put)
-    else {
-        return None;
+    let (mut count, mut usual) = (0, 0);
+    let step = loop {
+        let distance = match hop(return_address, cache, tables) {
+            Ok(distance) => distance,
+            Err(step) => break step,
+        };
+        *codes.get_mut(count)? = return_address;
+        count += 1;
+        sp = onwards(sp, distance, &mut usual);
+        if sp > highest {
+            return None;
+        }
+        // Not 0, and aligned: as in a run.
+        return_address = memory.aligned_word(sp.wrapping_sub(8))?;
     };
     if step == CROSS_NEUTRAL {
         // A frame of its own.
-        run.room = run.room.checked_sub(1)?;
-        codes[run.room % FEW] = run.return_address;
+        *codes.get_mut(count)? = return_address;
+        count += 1;
     }
-    match cross(memory, step, run.sp, &mut Witnesses::default()) {
-        Crossing::End => codes.get(run.room..),
-        Crossing::Frame { .. } | Crossing::Broken => None,
-    }
+    ends(memory, step, sp).then_some(count)
 }

@@ -62,7 +62,7 @@ pub(super) struct Changed {
 
 /// The cache in these words, if they are as many.
 pub(super) fn cache_in(words: &mut [u64]) -> Option<&mut Cache> {
-    words.as_chunks_mut::<2>().0.try_into().ok()
+    words.as_chunks_mut::<2>().0.as_chunks_mut::<2>().0.try_into().ok()
 }
 
 /// What the loop over frames uses, each by itself so that it stays in registers.

@@ -11,8 +11,8 @@
 //! A walk goes outwards by the tables from the innermost frame until it meets a
 //! held one, verifies those outside of it, and goes on by the tables where they
 //! have changed. What it says it shares with the previous walk is exact: the
-//! longest common run of codes from the outermost inwards. A stack of few frames
-//! is not worth that, and is walked whole each time.
+//! longest common run of codes from the outermost inwards. A small stack is not
+//! worth that: it is walked whole each time, and what is shared is not asked.
 //!
 //! - `run`: the loop over frames, by a cache of the tables;
 //! - `pass`: a walk that may meet what is `held`, `crossing` from chunk to chunk;
@@ -37,7 +37,8 @@ mod tests;
 
 use super::memory::{Live, Memory};
 use super::table::FrameTables;
-use few::{FEW, Few, walk_few};
+pub(crate) use few::FEW;
+use few::walk_few;
 use held::{CACHE_WORDS, Held, OUTER, cache_in};
 use pass::Pass;
 
@@ -122,6 +123,9 @@ pub(crate) struct Walker<S> {
     received: usize,
     /// Of the tables, at the previous walk.
     generation: u64,
+    /// Whether the next stack may be a small one: tried once, until a large one
+    /// has become small.
+    small: bool,
 }
 
 impl<S: AsMut<[u64]> + AsRef<[u64]>> Walker<S> {
@@ -135,7 +139,19 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> Walker<S> {
         Held::divide(storage.as_mut(), max_frames, 0, 0)?.cache.fill(0);
         let (outer, end) = ([0; OUTER], End::Complete);
         let (codes, frames, links, received, generation) = (0, 0, 0, 0, 0);
-        Some(Self { storage, max_frames, codes, frames, links, end, outer, received, generation })
+        let small = max_frames >= FEW;
+        Some(Self {
+            storage,
+            max_frames,
+            codes,
+            frames,
+            links,
+            end,
+            outer,
+            received,
+            generation,
+            small,
+        })
     }
 
     /// Walks the stack of the calling thread's mutator. What `outer` asks for is
@@ -155,6 +171,41 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> Walker<S> {
         self.walk_in(&live, tables, start, outer)
     }
 
+    /// Walks a small stack and puts its codes into the room, innermost first;
+    /// tells how many. `None` if it is not small, or was not at the last walk.
+    /// The next walk that is not by this shares nothing.
+    ///
+    /// # Safety
+    /// As for [`Walker::walk`].
+    #[inline]
+    pub(crate) unsafe fn walk_small(
+        &mut self,
+        tables: &FrameTables,
+        start: Start,
+        codes: &mut [u64; FEW],
+    ) -> Option<usize> {
+        // SAFETY: the caller's promise.
+        let live = unsafe { Live::new() };
+        self.walk_small_in(&live, tables, start, codes)
+    }
+
+    #[inline(always)]
+    fn walk_small_in<M: Memory>(
+        &mut self,
+        memory: &M,
+        tables: &FrameTables,
+        start: Start,
+        codes: &mut [u64; FEW],
+    ) -> Option<usize> {
+        if !self.small {
+            return None;
+        }
+        let cache = self.storage.as_mut().get_mut(..CACHE_WORDS).and_then(cache_in)?;
+        let count = walk_few(memory, tables, cache, start, codes)?;
+        (self.codes, self.frames, self.links, self.received) = (0, 0, 0, 0);
+        Some(count)
+    }
+
     fn walk_in<M: Memory>(
         &mut self,
         memory: &M,
@@ -169,24 +220,16 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> Walker<S> {
             self.generation = generation;
         }
         let storage = self.storage.as_mut();
-        let mut few: Few = [0; FEW];
-        if self.frames <= FEW
-            && self.max_frames >= FEW
-            && let Some(cache) = storage.get_mut(..CACHE_WORDS).and_then(cache_in)
-            && let Some(codes) = walk_few(memory, tables, cache, start, &mut few)
-        {
-            // Without witnesses: no walk will meet it.
-            (self.frames, self.links, self.end) = (0, 0, End::Complete);
-            return self.hold_codes(codes, outer);
-        }
         let Some(mut held) = Held::divide(storage, self.max_frames, self.frames, self.links) else {
             return Walk { prefix: 0, fresh: &[], end: End::Broken };
         };
+        let was_large = held.frames > FEW;
         let found = Pass::new(memory, tables, &mut held, self.max_frames, self.end).run(start);
         let common = held.common(found.kept, self.codes);
         self.codes = found.kept + held.fresh;
         held.settle(found.kept);
         (self.frames, self.links, self.end) = (held.frames, held.link_count, found.end);
+        self.small = was_large && self.frames <= FEW && self.max_frames >= FEW;
         self.report(common, outer)
     }
 

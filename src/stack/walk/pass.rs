@@ -4,7 +4,6 @@ use super::super::formats::{CROSS_NEUTRAL, Step};
 use super::super::memory::Memory;
 use super::super::table::FrameTables;
 use super::crossing::{Crossing, Witnesses, cross};
-use super::few::FEW;
 use super::held::{Held, INDIRECT, Parts};
 use super::run::{HIGHEST, Halt, Run, is_stack_pointer};
 use super::{End, Start};
@@ -12,6 +11,9 @@ use super::{End, Start};
 /// How many chunks of the previous walk are looked at for one that a chunk may
 /// meet. More would only matter to a walk that returned from so many callbacks.
 const CHUNKS: usize = 16;
+
+/// Of fewer held frames none is looked for: it would take longer than to go on.
+const WORTH_MEETING: usize = if cfg!(test) { 2 } else { 16 };
 
 /// So many fresh frames are looked up before guesses begin.
 const LOOKED_UP: usize = 16;
@@ -109,7 +111,7 @@ impl<'a, 'b, M: Memory> Pass<'a, 'b, M> {
         max_frames: usize,
         previous: End,
     ) -> Self {
-        let passed = if held.frames > FEW { held.frames } else { 0 };
+        let passed = if held.frames > WORTH_MEETING { held.frames } else { 0 };
         let (floor, cursor, highest) = (0, 0, HIGHEST);
         Self { memory, tables, held, max_frames, previous, highest, passed, floor, cursor }
     }

@@ -1,5 +1,9 @@
 //! A run along plain frames: those whose caller is found by adding their size.
 
+#![allow(unsafe_code, reason = "keeps the compiler from waiting for a load")]
+
+use core::arch::asm;
+
 use super::super::formats::{Step, is_distance};
 use super::super::memory::Memory;
 use super::super::table::FrameTables;
@@ -14,8 +18,9 @@ pub(super) type CacheEntry = [u64; 2];
 /// How many entries the cache has.
 pub(super) const CACHE_ENTRIES: usize = 2 * SETS;
 
-/// What is known of return addresses that were met before.
-pub(super) type Cache = [CacheEntry; CACHE_ENTRIES];
+/// What is known of return addresses that were met before: of those with the same
+/// low bits, the two that came last, the last one first.
+pub(super) type Cache = [[CacheEntry; 2]; SETS];
 
 /// Of an entry's second word: how to go on. Above it is the entry that followed.
 const HOP: u64 = u32::MAX as u64;
@@ -80,25 +85,29 @@ impl Run {
         mut put: impl FnMut(usize, u64, u64),
     ) -> Halt {
         let Run { mut sp, mut return_address, mut room, mut before } = *self;
+        let mut usual = 0;
         let halt = 'run: loop {
-            let mut entry = if GUESS { (cache[before][1] >> 32) as usize } else { 0 };
-            entry %= CACHE_ENTRIES;
-            if !GUESS || cache[entry][0] != return_address {
-                let Some(found) = find(return_address, cache, tables) else {
-                    break Halt::Boundary(0);
-                };
-                entry = found % CACHE_ENTRIES;
-                if GUESS {
-                    cache[before][1] = cache[before][1] & HOP | (entry as u64) << 32;
+            let distance = if GUESS {
+                let entries = cache.as_flattened_mut();
+                let mut entry = (entries[before][1] >> 32) as usize % CACHE_ENTRIES;
+                if entries[entry][0] != return_address {
+                    let Some(found) = find(return_address, cache, tables) else {
+                        break Halt::Boundary(0);
+                    };
+                    entry = found % CACHE_ENTRIES;
+                    let hop = &mut cache.as_flattened_mut()[before][1];
+                    *hop = *hop & HOP | (entry as u64) << 32;
                 }
-            }
-            let hop = cache[entry][1];
-            // Of an empty entry it is 0.
-            if hop as i32 <= 0 {
-                break Halt::Boundary(hop & (HOP ^ BOUNDARY));
-            }
-            before = entry;
-            let (code, distance) = (return_address, u64::from(hop as u32));
+                before = entry;
+                distance_of(cache.as_flattened()[entry][1])
+            } else {
+                hop(return_address, cache, tables)
+            };
+            let distance = match distance {
+                Ok(distance) => distance,
+                Err(step) => break Halt::Boundary(step),
+            };
+            let code = return_address;
             // Once, unless a function has called itself.
             loop {
                 if room <= full {
@@ -107,7 +116,11 @@ impl Run {
                 room -= 1;
                 put(room, sp.wrapping_sub(8), code);
                 // Does not overflow: `sp` is not above the highest.
-                sp = sp.wrapping_add(distance);
+                sp = if GUESS {
+                    sp.wrapping_add(distance)
+                } else {
+                    onwards(sp, distance, &mut usual)
+                };
                 if sp > highest {
                     break 'run Halt::Broken;
                 }
@@ -129,37 +142,76 @@ impl Run {
     }
 }
 
+/// How far up the stack the caller of this frame is, or what to do at a boundary;
+/// 0 if it is in no table.
+#[inline(always)]
+pub(super) fn hop(
+    return_address: u64,
+    cache: &mut Cache,
+    tables: &FrameTables,
+) -> Result<u64, Step> {
+    let newest = cache[return_address as usize % SETS][0];
+    if newest[0] == return_address {
+        return distance_of(newest[1]);
+    }
+    let entry = find_older(return_address, cache, tables).ok_or(0_u64)?;
+    distance_of(cache.as_flattened()[entry % CACHE_ENTRIES][1])
+}
+
+/// What an entry's second word says; of an empty one it is 0.
+#[inline(always)]
+fn distance_of(hop: u64) -> Result<u64, Step> {
+    let distance = hop as i32;
+    if distance > 0 { Ok(distance as u64) } else { Err(hop & (HOP ^ BOUNDARY)) }
+}
+
+/// So far up the stack, as if it were as far as the last time: many frames of one
+/// stack are of one function, and so of one size. If that is foreseen rightly
+/// nothing waits for the distance, which took two loads to find. So it is a
+/// branch, where the compiler would rather add what it has to wait for.
+#[inline(always)]
+pub(super) fn onwards(sp: u64, distance: u64, usual: &mut u64) -> u64 {
+    let mut foreseen = sp.wrapping_add(*usual);
+    // SAFETY: no instruction; the compiler forgets where the value came from.
+    unsafe {
+        asm!("/* {0} */", inout(reg) foreseen, options(pure, nomem, nostack, preserves_flags));
+    }
+    if distance == *usual {
+        return foreseen;
+    }
+    // SAFETY: no instruction; the compiler keeps the branch around it.
+    unsafe { asm!("", options(nomem, nostack, preserves_flags)) };
+    *usual = distance;
+    sp.wrapping_add(distance)
+}
+
 /// The cache's entry for a return address, which is fetched from the tables if
 /// need be; `None` if it is not there either.
 #[inline(always)]
 fn find(return_address: u64, cache: &mut Cache, tables: &FrameTables) -> Option<usize> {
     // Their low bits are as good as a hash, and are there at once.
-    let newest = 2 * (return_address as usize % SETS);
-    if cache[newest][0] == return_address {
-        return Some(newest);
+    let set = return_address as usize % SETS;
+    if cache[set][0][0] == return_address {
+        return Some(2 * set);
     }
-    find_older(return_address, newest, cache, tables)
+    find_older(return_address, cache, tables)
 }
 
 /// The set's other entry, or one fetched from the tables in its place.
 #[cold]
 #[inline(never)]
-fn find_older(
-    return_address: u64,
-    newest: usize,
-    cache: &mut Cache,
-    tables: &FrameTables,
-) -> Option<usize> {
-    let (newest, older) = (newest % CACHE_ENTRIES, (newest | 1) % CACHE_ENTRIES);
-    if cache[older][0] == return_address {
-        return Some(older);
+fn find_older(return_address: u64, cache: &mut Cache, tables: &FrameTables) -> Option<usize> {
+    let set = return_address as usize % SETS;
+    let [newest, older] = &mut cache[set];
+    if older[0] == return_address {
+        return Some(2 * set + 1);
     }
     let step = tables.step(return_address);
     // What is in no table today may be in one tomorrow.
     if step == 0 || step >= BOUNDARY {
         return None;
     }
-    cache[older] = cache[newest];
-    cache[newest] = [return_address, if is_distance(step) { step } else { step | BOUNDARY }];
-    Some(newest)
+    *older = *newest;
+    *newest = [return_address, if is_distance(step) { step } else { step | BOUNDARY }];
+    Some(2 * set)
 }

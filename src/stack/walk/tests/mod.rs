@@ -103,10 +103,11 @@ proptest! {
     #[test]
     fn walks_find_what_the_machine_has(
         format in format(),
-        actions in prop::collection::vec((action(), 0..4_u8), 1..80),
+        actions in prop::collection::vec((action(), 0..6_u8), 1..80),
     ) {
         let mut machine = Machine::new(format);
         let mut walker = walker(1000);
+        let mut codes = [0; FEW];
         let mut receiver = Receiver { stack: Vec::new(), in_step: true };
         let mut label = None;
         for (action, weight) in actions {
@@ -114,9 +115,18 @@ proptest! {
             if weight == 0 {
                 continue;
             }
-            let walk =
-                walker.walk_in(&machine.memory, &machine.tables, machine.start(), labelled(label));
             let expected: Vec<_> = label_code(label).into_iter().chain(machine.codes()).collect();
+            let (memory, start) = (&machine.memory, machine.start());
+            if weight > 3
+                && let Some(count) =
+                    walker.walk_small_in(memory, &machine.tables, start, &mut codes)
+            {
+                let found: Vec<_> = codes[..count].iter().rev().copied().collect();
+                prop_assert_eq!(found, machine.codes());
+                receiver = Receiver { stack: expected, in_step: false };
+                continue;
+            }
+            let walk = walker.walk_in(memory, &machine.tables, start, labelled(label));
             let known = if machine.is_known() { End::Complete } else { End::Unknown };
             prop_assert_eq!(walk.end, known);
             prop_assert_eq!(walk.depth(), expected.len());
@@ -245,6 +255,39 @@ fn a_change_far_out_is_seen() {
     let walk = walker.walk_in(&machine.memory, &machine.tables, machine.start(), Outer::default());
     assert_eq!((walk.prefix, walk.fresh.len()), (50, 50));
     assert_eq!(walk.fresh, &machine.codes()[50..]);
+}
+
+#[test]
+fn a_small_stack_is_tried_until_it_has_grown() {
+    for format in [Format::Neutral, Format::NeutralHidden, Format::Ocaml4, Format::Ocaml5] {
+        let mut machine = Machine::new(format);
+        let mut walker = walker(1000);
+        let mut codes = [0; FEW];
+        let mut small = |walker: &mut Walker<_>, machine: &Machine| {
+            walker.walk_small_in(&machine.memory, &machine.tables, machine.start(), &mut codes)
+        };
+        let shown = usize::from(format == Format::Neutral);
+        (0..FEW - shown).for_each(|at| machine.push(CODES[at % CODES.len()]));
+        assert_eq!(small(&mut walker, &machine), Some(FEW), "{format:?}");
+        machine.push(CODES[0]);
+        assert_eq!(small(&mut walker, &machine), None, "{format:?}");
+        walker.walk_in(&machine.memory, &machine.tables, machine.start(), Outer::default());
+        machine.pop(2);
+        assert_eq!(small(&mut walker, &machine), None, "{format:?}");
+        let walk =
+            walker.walk_in(&machine.memory, &machine.tables, machine.start(), Outer::default());
+        assert_eq!((walk.prefix, walk.fresh.len()), (FEW - 1, 0), "{format:?}");
+        assert_eq!(small(&mut walker, &machine), Some(FEW - 1), "{format:?}");
+        // What is in several chunks is not small, and is not tried again.
+        machine.callback(0, 2, None);
+        machine.pop(1);
+        machine.callback(0, 2, None);
+        for _ in 0..2 {
+            assert_eq!(small(&mut walker, &machine), None, "{format:?}");
+            walker.walk_in(&machine.memory, &machine.tables, machine.start(), Outer::default());
+            assert!(!walker.small, "{format:?}");
+        }
+    }
 }
 
 #[test]
