@@ -93,13 +93,15 @@ impl Consumer {
     }
 
     /// When the pool runs low, takes the buffers of idle lanes that are read to
-    /// their end. Returns how many. Call it once per round.
+    /// their end, but for those that keep theirs. Returns how many. Call it once per round.
     pub(crate) fn reclaim(&mut self) -> usize {
         self.collect();
         if self.channel.pool.empties.len() > self.channel.pool.quarter() {
             return 0;
         }
-        (0..self.lanes()).filter(|&lane| self.reclaim_lane(lane)).count()
+        (self.channel.pool.settled_lanes()..self.lanes())
+            .filter(|&lane| self.reclaim_lane(lane))
+            .count()
     }
 
     /// Take it before looking at the lanes, and [`wait`](Self::wait) with it.

@@ -77,6 +77,13 @@ impl Pool {
         self.buffers / 8
     }
 
+    /// The first so many lanes keep their buffers while they are idle, so that
+    /// their producers need not claim them by an atomic exchange. That is few
+    /// buffers: no more than an eighth.
+    pub(super) fn settled_lanes(&self) -> usize {
+        self.buffers / 8
+    }
+
     /// The place of words `from..from + count` of a buffer, if it has them.
     fn place(&self, index: u16, from: usize, count: usize) -> Option<(usize, *mut u64)> {
         if from.checked_add(count)? > self.buffer_words {

@@ -53,6 +53,8 @@ pub(crate) struct Producer {
     current: Current,
     /// Words of the last reservation, while not committed.
     reserved: usize,
+    /// The consumer never claims this lane's buffers.
+    settled: bool,
 }
 
 impl Producer {
@@ -63,7 +65,8 @@ impl Producer {
             .get(usize::from(lane))
             .map_or(0, |lane| lane.current.load(Ordering::Acquire));
         let current = Current::from_word(word);
-        Self { channel, lane, hold: Hold::Nothing, current, reserved: 0 }
+        let settled = usize::from(lane) < channel.pool.settled_lanes();
+        Self { channel, lane, hold: Hold::Nothing, current, reserved: 0, settled }
     }
 
     /// Which lane this is.
@@ -154,19 +157,24 @@ impl Producer {
         if self.hold != Hold::Idle {
             return;
         }
-        let claimed = self.current.claimed();
-        let got = self.slot().is_some_and(|lane| {
+        let idle = self.current;
+        self.current = idle.claimed();
+        let got = self.settled || self.exchange_word(idle);
+        self.hold = if got { Hold::Claimed } else { Hold::Nothing };
+    }
+
+    /// Whether the lane's word is still this one, which it then is no more.
+    fn exchange_word(&self, idle: Current) -> bool {
+        self.slot().is_some_and(|lane| {
             lane.current
                 .compare_exchange(
+                    idle.word(),
                     self.current.word(),
-                    claimed.word(),
                     Ordering::Acquire,
                     Ordering::Relaxed,
                 )
                 .is_ok()
-        });
-        self.current = claimed;
-        self.hold = if got { Hold::Claimed } else { Hold::Nothing };
+        })
     }
 
     /// A fresh buffer in place of one that has no room for `words`.

@@ -100,6 +100,23 @@ fn an_idle_buffer_is_taken_from_under_its_producer() {
 }
 
 #[test]
+fn a_settled_lane_keeps_its_buffer() {
+    explore(|| {
+        let (channel, mut consumer) = Channel::with_buffer_words(8, 2).unwrap();
+        // The pool runs low.
+        (0..7).for_each(|_| assert!(channel.pool.empties.pop().is_some()));
+        let mut producer = channel.producer().unwrap();
+        let writer = thread::spawn(move || write(&mut producer, 1, 3));
+        let mut read = vec![Vec::new()];
+        round(&mut consumer, usize::MAX, &mut read);
+        assert_eq!(consumer.reclaim(), 0);
+        let written = writer.join().unwrap();
+        drain(&mut consumer, &mut read);
+        assert_eq!(read, [written]);
+    });
+}
+
+#[test]
 fn a_lane_goes_on_under_its_next_producer() {
     explore(|| {
         let (channel, mut consumer) = Channel::with_buffer_words(3, 2).unwrap();

@@ -204,6 +204,22 @@ fn nothing_is_taken_while_there_is_enough_or_something_unread() {
 }
 
 #[test]
+fn the_first_lanes_keep_their_buffers() {
+    let (channel, mut consumer) = Channel::with_buffer_words(8, 8).unwrap();
+    let mut producers = [channel.producer().unwrap(), channel.producer().unwrap()];
+    for (lane, producer) in producers.iter_mut().enumerate() {
+        put(producer, &[1]).unwrap();
+        assert_eq!(take_all(&mut consumer, lane), [1]);
+    }
+    while channel.pool.empties.pop().is_some() {}
+    assert_eq!(consumer.reclaim(), 1, "the second lane's");
+    put(&mut producers[0], &[2]).unwrap();
+    assert_eq!(take_all(&mut consumer, 0), [2]);
+    put(&mut producers[1], &[3]).unwrap();
+    assert_eq!(take_all(&mut consumer, 1), [3]);
+}
+
+#[test]
 fn what_a_fork_leaves_behind_is_dropped_without_a_touch() {
     let (channel, consumer) = Channel::with_buffer_words(2, 8).unwrap();
     let mut producer = channel.producer().unwrap();
