@@ -25,7 +25,7 @@ use crate::tracer::stacks::Way;
 const MAX_WORDS: usize = 1 << 36;
 
 /// Of so many hooks of allocations one is timed.
-const TIMED: u32 = 8;
+const TIMED: u32 = 32;
 
 /// One mutator.
 pub(crate) struct Mutator {

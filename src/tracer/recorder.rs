@@ -150,6 +150,9 @@ impl Recorder {
     #[inline]
     fn tell_with_small_stack(&mut self, moment: &mut Moment, alloc: Record<'_>) -> Option<()> {
         let Recorder { session, stacks, producer, .. } = self;
+        if !stacks.expects_small() {
+            return None;
+        }
         let room = producer.reserve(MOST_SMALL + MOST_BESIDE_FRAMES).ok()?;
         let (time, rest) = room.split_first_mut()?;
         let (stack, rest) = rest.split_first_mut()?;
@@ -164,6 +167,7 @@ impl Recorder {
 
     /// Tells the time, the stack as far as it is new, and the allocation: all at
     /// once if they fit a buffer.
+    #[inline(never)]
     fn tell_with_stack(&mut self, moment: &mut Moment, alloc: Record<'_>) -> Option<()> {
         let Recorder { session, counters, stacks, producer, .. } = self;
         let Backtrace { keep, managed, native } = stacks.take(&session.tables, moment.registers);

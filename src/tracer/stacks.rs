@@ -77,6 +77,12 @@ impl Stacks {
         Some(Stacks { way, walker, own: Region::new(room)?, native, label: 0 })
     }
 
+    /// Whether the stack may be small.
+    #[inline]
+    pub(crate) fn expects_small(&self) -> bool {
+        self.walker.expects_small() && matches!(self.way, Way::Tables(_))
+    }
+
     /// The stack as it is now, if it is small: its codes, innermost first, and
     /// how many they are.
     #[inline]

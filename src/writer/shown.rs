@@ -36,9 +36,8 @@ impl ShownStack {
             return;
         }
         self.forget_part();
-        // Not all of those: behind a small stack none is known to be kept.
-        let kept = self.frames.get(keep..).unwrap_or(&[]);
-        let more = kept.iter().zip(new).take_while(|(old, new)| old == new).count();
+        // Behind a small stack none is known to be kept.
+        let more = if keep == 0 { common(&self.frames, new.iter()) } else { 0 };
         self.keep(keep + more);
         self.frames.extend_from_slice(new.get(more..).unwrap_or(&[]));
     }
@@ -52,8 +51,7 @@ impl ShownStack {
             }
             self.forget_part();
         }
-        let new = inner_first.iter().rev();
-        let common = self.frames.iter().zip(new).take_while(|(old, new)| old == new).count();
+        let common = common(&self.frames, inner_first.iter().rev());
         self.keep(common);
         let new = inner_first.get(..inner_first.len() - common).unwrap_or(&[]);
         self.frames.extend(new.iter().rev());
@@ -135,6 +133,12 @@ impl ShownStack {
     }
 }
 
+/// How many frames are the same, from the outermost on.
+#[inline(always)]
+fn common<'a>(old: &[u64], new: impl Iterator<Item = &'a u64>) -> usize {
+    old.iter().zip(new).take_while(|(old, new)| old == new).count()
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -200,13 +204,15 @@ mod tests {
             let mut file = File::default();
             let mut all_written = true;
             for (keep, new, head, tail, [written, whole]) in changes {
-                let keep = keep % (stack.len() + 1);
-                stack.truncate(keep);
+                let before = stack.clone();
+                stack.truncate(keep % (stack.len() + 1));
                 stack.extend(&new);
+                // What is kept is told as far as it goes, or not at all.
+                let kept = if keep % 5 == 0 { 0 } else { common(&before, stack.iter()) };
                 if whole {
                     lane.replace(&stack.iter().rev().copied().collect::<Vec<_>>());
                 } else {
-                    lane.change(keep, &new);
+                    lane.change(kept, &stack[kept..]);
                 }
                 if written {
                     let (prefix, new) = lane.backtrace();

@@ -26,7 +26,7 @@ pub(super) enum Crossing {
 }
 
 /// Whether the stack ends at a boundary frame whose stack pointer is `sp`.
-#[inline]
+#[inline(always)]
 pub(super) fn ends<M: Memory>(memory: &M, step: Step, sp: u64) -> bool {
     cross(memory, step, sp, &mut Unwitnessed) == Crossing::End
 }
@@ -72,7 +72,7 @@ impl Reads for Witnesses {
 }
 
 /// Crosses at a boundary frame whose stack pointer is `sp`.
-#[inline]
+#[inline(always)]
 pub(super) fn cross<M: Memory>(
     memory: &M,
     step: Step,

@@ -15,7 +15,7 @@ pub(crate) const FEW: usize = if cfg!(test) { 8 } else { 32 };
 
 /// Walks a stack that has no more frames than that and no boundaries but its end,
 /// puts their codes into the room, innermost first, and tells how many they are;
-/// `None` if it is another.
+/// `None` if it is another, or it is known where it ends.
 #[inline(always)]
 pub(super) fn walk_few<M: Memory>(
     memory: &M,
@@ -25,8 +25,7 @@ pub(super) fn walk_few<M: Memory>(
     codes: &mut [u64; FEW],
 ) -> Option<usize> {
     let Start { mut sp, mut return_address, limit } = start;
-    let highest = if limit == 0 { HIGHEST } else { limit.min(HIGHEST) };
-    if return_address == 0 || !is_stack_pointer(sp, highest) {
+    if return_address == 0 || limit != 0 || !is_stack_pointer(sp, HIGHEST) {
         return None;
     }
     let (mut count, mut usual) = (0, 0);
@@ -37,10 +36,8 @@ pub(super) fn walk_few<M: Memory>(
         };
         *codes.get_mut(count)? = return_address;
         count += 1;
+        // So few steps do not lead around the end.
         sp = onwards(sp, distance, &mut usual);
-        if sp > highest {
-            return None;
-        }
         // Not 0, and aligned: as in a run.
         return_address = memory.aligned_word(sp.wrapping_sub(8))?;
     };

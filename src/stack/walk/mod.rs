@@ -123,8 +123,6 @@ pub(crate) struct Walker<S> {
     received: usize,
     /// Of the tables, at the previous walk.
     generation: u64,
-    /// Whether the next stack may be a small one: tried once, until a large one
-    /// has become small.
     small: bool,
 }
 
@@ -171,9 +169,15 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> Walker<S> {
         self.walk_in(&live, tables, start, outer)
     }
 
+    /// Whether the next stack may be a small one: that is tried until it is not,
+    /// and again when a large one has become small.
+    pub(crate) fn expects_small(&self) -> bool {
+        self.small
+    }
+
     /// Walks a small stack and puts its codes into the room, innermost first;
-    /// tells how many. `None` if it is not small, or was not at the last walk.
-    /// The next walk that is not by this shares nothing.
+    /// tells how many. `None` if it is not small. The next walk that is not by
+    /// this shares nothing.
     ///
     /// # Safety
     /// As for [`Walker::walk`].
@@ -197,9 +201,6 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> Walker<S> {
         start: Start,
         codes: &mut [u64; FEW],
     ) -> Option<usize> {
-        if !self.small {
-            return None;
-        }
         let cache = self.storage.as_mut().get_mut(..CACHE_WORDS).and_then(cache_in)?;
         let count = walk_few(memory, tables, cache, start, codes)?;
         (self.codes, self.frames, self.links, self.received) = (0, 0, 0, 0);

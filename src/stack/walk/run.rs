@@ -161,8 +161,12 @@ pub(super) fn hop(
 /// What an entry's second word says; of an empty one it is 0.
 #[inline(always)]
 fn distance_of(hop: u64) -> Result<u64, Step> {
-    let distance = hop as i32;
-    if distance > 0 { Ok(distance as u64) } else { Err(hop & (HOP ^ BOUNDARY)) }
+    if hop as i32 > 0 { Ok(hop & HOP) } else { Err(boundary(hop)) }
+}
+
+#[cold]
+fn boundary(hop: u64) -> Step {
+    hop & (HOP ^ BOUNDARY)
 }
 
 /// So far up the stack, as if it were as far as the last time: many frames of one
