@@ -11,11 +11,13 @@
 //!   2⁻⁶⁵.
 //! - λ comes from `ln_1p`, so it is right to the last bit for small p too, and
 //!   is infinite for p = 1, where every gap is 1.
-//! - The quotient is off by some 10⁻¹⁶ of itself. A gap moves by one word only
-//!   if it lies that near to a whole number: at p = 10⁻⁷, one gap in 10⁸.
+//! - The quotient is off by some 10⁻¹⁵ of itself. A gap moves by one word only
+//!   if it lies that near to a whole number: at p = 10⁻⁷, one gap in 10⁷.
 
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
+
+use crate::sampling::logarithm::{floor, minus_ln_uniform};
 
 /// The probability with which each word is sampled: from 1e-7 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -37,8 +39,8 @@ impl Rate {
     }
 }
 
-/// How many gaps are drawn at a time: logarithms one after another overlap in
-/// the processor, alone each would be waited for.
+/// How many gaps are drawn at a time: several logarithms are taken together,
+/// alone each would be waited for.
 const BATCH: usize = 32;
 
 /// A stream of gaps.
@@ -81,10 +83,11 @@ impl Gaps {
     #[cold]
     #[inline(never)]
     fn refill(&mut self) {
-        for gap in &mut self.drawn {
-            let uniform = (self.generator.next_u64() as f64 + 0.5) * 2f64.powi(-64);
-            // Saturates, and cannot: 46 ÷ 1e-7 is below 2³².
-            *gap = (-uniform.ln() * self.mean) as u32 + 1;
+        // Apart from the arithmetic, which is done for several at a time.
+        let random: [u64; BATCH] = std::array::from_fn(|_| self.generator.next_u64());
+        for (gap, &r) in self.drawn.iter_mut().zip(&random) {
+            // Below 2³²: 46 ÷ 1e-7.
+            *gap = floor(minus_ln_uniform(r) * self.mean) + 1;
         }
         self.left = BATCH;
     }

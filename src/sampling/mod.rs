@@ -2,7 +2,7 @@
 //!
 //! Every word of every allocation is sampled with the same probability, the
 //! rate, whatever block it is part of. [`gap`] draws how far it is from one
-//! sample to the next; [`young`] lays these gaps onto the young heap, where a
+//! sample to the next, with logarithms of its own ([`logarithm`]); [`young`] lays these gaps onto the young heap, where a
 //! combined allocation is split among its parts by the addresses themselves;
 //! [`count`] counts down the words of all other allocations.
 //!
@@ -10,6 +10,7 @@
 
 mod count;
 mod gap;
+mod logarithm;
 mod young;
 
 pub(crate) use count::Countdown;
