@@ -202,9 +202,12 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> Walker<S> {
         codes: &mut [u64; FEW],
     ) -> Option<usize> {
         let cache = self.storage.as_mut().get_mut(..CACHE_WORDS).and_then(cache_in)?;
-        let count = walk_few(memory, tables, cache, start, codes)?;
-        (self.codes, self.frames, self.links, self.received) = (0, 0, 0, 0);
-        Some(count)
+        let count = walk_few(memory, tables, cache, start, codes);
+        self.small = count.is_some();
+        if self.small {
+            (self.codes, self.frames, self.links, self.received) = (0, 0, 0, 0);
+        }
+        count
     }
 
     fn walk_in<M: Memory>(
@@ -230,7 +233,7 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> Walker<S> {
         self.codes = found.kept + held.fresh;
         held.settle(found.kept);
         (self.frames, self.links, self.end) = (held.frames, held.link_count, found.end);
-        self.small = was_large && self.frames <= FEW && self.max_frames >= FEW;
+        self.small |= was_large && self.frames <= FEW && self.max_frames >= FEW;
         self.report(common, outer)
     }
 

@@ -274,6 +274,9 @@ fn a_small_stack_is_tried_until_it_has_grown() {
         let shown = usize::from(format == Format::Neutral);
         (0..FEW - shown).for_each(|at| machine.push(CODES[at % CODES.len()]));
         assert_eq!(small(&mut walker, &machine), Some(FEW), "{format:?}");
+        // That another walk was asked for says nothing.
+        walker.walk_in(&machine.memory, &machine.tables, machine.start(), Outer::default());
+        assert_eq!(small(&mut walker, &machine), Some(FEW), "{format:?}");
         machine.push(CODES[0]);
         assert_eq!(small(&mut walker, &machine), None, "{format:?}");
         walker.walk_in(&machine.memory, &machine.tables, machine.start(), Outer::default());
