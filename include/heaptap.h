@@ -219,7 +219,7 @@ typedef struct heaptap_stats {
   /* Bytes written to files. */
   uint64_t bytes;
   /* Time spent in hooks, by all mutators, in nanoseconds: an estimate, since
-   * of allocations only one hook in eight is timed. */
+   * of allocations only one hook in 32 is timed. */
   uint64_t hook_ns;
   /* Sampled blocks that are alive as far as is known. */
   uint64_t live_blocks;

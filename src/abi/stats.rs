@@ -32,7 +32,7 @@ pub struct heaptap_stats {
     /// Bytes written to files.
     pub bytes: u64,
     /// Time spent in hooks, by all mutators, in nanoseconds: an estimate, since
-    /// of allocations only one hook in eight is timed.
+    /// of allocations only one hook in 32 is timed.
     pub hook_ns: u64,
     /// Sampled blocks that are alive as far as is known.
     pub live_blocks: u64,
