@@ -15,9 +15,9 @@ use crate::queue::{EndWord, Part};
 use crate::sampling::{Countdown, Gaps, PartSizes, WORD, YoungSamples};
 use crate::stack::native::Registers;
 use crate::tracer::failure::Failure;
-use crate::tracer::options::Follow;
+use crate::tracer::options::{Follow, Options};
 use crate::tracer::recorder::{Followed, Moment, Recorder, Sampled};
-use crate::tracer::session::Session;
+use crate::tracer::session::{Session, Stopwatch};
 use crate::tracer::stacks::Way;
 
 /// The largest block, in words: half a tebibyte. A host that says more is
@@ -27,10 +27,31 @@ const MAX_WORDS: usize = 1 << 36;
 /// Of so many hooks of allocations one is timed.
 const TIMED: u32 = 32;
 
+/// What of the session's options concerns young blocks, at hand for every sample.
+struct YoungBlocks {
+    /// Bytes in front of where the runtime sees a block.
+    header: usize,
+    followed: Followed,
+    /// Whether parts of a combined allocation are told apart.
+    tell_parts: bool,
+}
+
+impl YoungBlocks {
+    fn of(options: &Options) -> YoungBlocks {
+        YoungBlocks {
+            header: options.header_words * WORD,
+            followed: Followed::usually(Source::Minor, options.follow),
+            tell_parts: options.parts_have_places,
+        }
+    }
+}
+
 /// One mutator.
 pub(crate) struct Mutator {
     gaps: Gaps,
     young: YoungSamples,
+    young_blocks: YoungBlocks,
+    stopwatch: Stopwatch,
     suspended: u32,
     /// Hooks of allocations so far.
     allocs: u32,
@@ -39,7 +60,9 @@ pub(crate) struct Mutator {
 
 impl Mutator {
     pub(crate) fn new(gaps: Gaps, recorder: Recorder) -> Mutator {
-        Mutator { gaps, young: YoungSamples::NONE, suspended: 0, allocs: 0, recorder }
+        let young_blocks = YoungBlocks::of(&recorder.session.options);
+        let (young, stopwatch) = (YoungSamples::NONE, recorder.session.stopwatch);
+        Mutator { gaps, young, young_blocks, stopwatch, suspended: 0, allocs: 0, recorder }
     }
 
     /// The countdown to start with.
@@ -77,11 +100,9 @@ impl Mutator {
         }
         let mut moment = self.enter(registers);
         let mut outcome = Ok(());
-        let Mutator { gaps, young, suspended, recorder, .. } = self;
-        let options = &recorder.session.options;
-        let header = options.header_words * WORD;
-        let followed = Followed::usually(Source::Minor, options.follow);
-        let tell_part = options.parts_have_places && parts.len() > 1;
+        let Mutator { gaps, young, young_blocks, suspended, recorder, .. } = self;
+        let &mut YoungBlocks { header, followed, tell_parts } = young_blocks;
+        let tell_part = tell_parts && parts.len() > 1;
         young.hit(gaps, pointer, parts, |_, part| {
             if *suspended != 0 {
                 return;
@@ -300,7 +321,7 @@ impl Mutator {
     }
 
     fn enter(&self, registers: Registers) -> Moment {
-        Moment::at(self.recorder.session.ticks(), registers)
+        Moment::at(self.stopwatch.ticks(), registers)
     }
 
     fn leave(&self, moment: &Moment) {
@@ -317,6 +338,6 @@ impl Mutator {
     }
 
     fn spent(&self, moment: &Moment) -> u64 {
-        self.recorder.session.ticks().saturating_sub(moment.ticks())
+        self.stopwatch.ticks().saturating_sub(moment.ticks())
     }
 }

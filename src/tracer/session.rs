@@ -44,14 +44,28 @@ pub(crate) struct Session {
     state: Arc<State>,
     channel: Arc<Channel>,
     mailbox: Arc<Mailbox<Counted>>,
-    ticks: Ticks,
-    start_ticks: u64,
+    pub(crate) stopwatch: Stopwatch,
     worker: Mutex<Option<thread::Worker<()>>>,
     book: Mutex<Book>,
     /// Says without a lock what the book has.
     pub(crate) has_orphans: AtomicBool,
     /// What goes on in a forked child; `None` if nothing could.
     successor: OnceLock<Option<Arc<Session>>>,
+}
+
+/// How long a session has gone on. Each mutator has a copy at hand.
+#[derive(Clone, Copy)]
+pub(crate) struct Stopwatch {
+    ticks: Ticks,
+    start: u64,
+}
+
+impl Stopwatch {
+    /// Ticks since the session's start.
+    #[inline]
+    pub(crate) fn ticks(self) -> u64 {
+        self.ticks.now().saturating_sub(self.start)
+    }
 }
 
 /// How long the end of a process may take us: longer than the writer ever needs
@@ -100,8 +114,7 @@ impl Session {
             state,
             channel,
             mailbox,
-            ticks,
-            start_ticks,
+            stopwatch: Stopwatch { ticks, start: start_ticks },
             worker: Mutex::new(Some(worker)),
             book: Mutex::new(Book::new(orphans)),
             has_orphans: AtomicBool::new(false),
@@ -112,12 +125,6 @@ impl Session {
     #[inline]
     pub(crate) fn is_live(&self) -> bool {
         self.state.is_live()
-    }
-
-    /// Ticks since the session's start.
-    #[inline]
-    pub(crate) fn ticks(&self) -> u64 {
-        self.ticks.now().saturating_sub(self.start_ticks)
     }
 
     /// Why it is not live.
