@@ -6,7 +6,7 @@ use crate::abi::guard::guard;
 use crate::abi::handle::{heaptap_mutator, heaptap_tracer, session, take_mutator, with_mutator};
 use crate::abi::pointer::{Sized, check, read_sized, write};
 use crate::abi::status::{HEAPTAP_STATUS_OPTION, Refused, heaptap_status};
-use crate::tracer::{Place, Way};
+use crate::tracer::{Place, Way, Where};
 
 /// Where the managed stack is.
 #[repr(C)]
@@ -74,22 +74,30 @@ impl heaptap_mutator_options {
         let host = self.host as usize;
         match (self.r#where, self.walk) {
             (None, None) => Ok(Way::None),
-            (Some(place), None) => Ok(Way::Tables(Box::new(move || {
-                let mut stack = heaptap_stack { return_address: 0, sp: 0, native_limit: 0 };
-                // SAFETY: the host's function, called as the header says.
-                unsafe { place(host as *mut c_void, &raw mut stack) };
-                Place {
-                    return_address: stack.return_address as u64,
-                    sp: stack.sp as u64,
-                    native_limit: stack.native_limit as u64,
-                }
-            }))),
+            (Some(place), None) => {
+                Ok(Way::Tables(Where { ask: ask_host, with: [place as usize, host] }))
+            }
             (None, Some(walk)) => Ok(Way::Own(Box::new(move |room| {
                 // SAFETY: the host's function, called as the header says.
                 unsafe { walk(host as *mut c_void, room.as_mut_ptr(), room.len()) }
             }))),
             (Some(_), Some(_)) => Err(Refused(HEAPTAP_STATUS_OPTION)),
         }
+    }
+}
+
+/// Asks the host's function for the place of its stack.
+fn ask_host([function, host]: [usize; 2]) -> Place {
+    // SAFETY: `where` of the options, as an address.
+    let place = unsafe { std::mem::transmute::<usize, heaptap_where_fn>(function) };
+    let Some(place) = place else { return Place::default() };
+    let mut stack = heaptap_stack { return_address: 0, sp: 0, native_limit: 0 };
+    // SAFETY: the host's function, called as the header says.
+    unsafe { place(host as *mut c_void, &raw mut stack) };
+    Place {
+        return_address: stack.return_address as u64,
+        sp: stack.sp as u64,
+        native_limit: stack.native_limit as u64,
     }
 }
 

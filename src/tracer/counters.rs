@@ -27,14 +27,17 @@ impl Counter {
     }
 }
 
-/// Of one mutator.
+/// Of one mutator. What every sample changes comes first.
 #[derive(Default)]
+#[repr(C)]
 pub(crate) struct Counters {
     /// Samples that fell.
     pub(crate) samples: Counter,
     /// Blocks in which they fell.
     pub(crate) sampled_blocks: Counter,
     pub(crate) allocations: Counter,
+    /// Blocks followed by sweeps now.
+    pub(crate) live_blocks: Counter,
     pub(crate) promotions: Counter,
     pub(crate) collections: Counter,
     /// Sampled blocks that were not recorded.
@@ -43,8 +46,6 @@ pub(crate) struct Counters {
     pub(crate) waits: Counter,
     /// Ticks spent in hooks.
     pub(crate) hook_ticks: Counter,
-    /// Blocks followed by sweeps now.
-    pub(crate) live_blocks: Counter,
 }
 
 /// The sum of all mutators' counters.

@@ -41,4 +41,4 @@ pub(crate) use options::{Follow, Locator, Options, WhenFull};
 pub(crate) use process::{hurry, start, turn_off_after_panic};
 pub(crate) use recorder::Followed;
 pub(crate) use session::Session;
-pub(crate) use stacks::{Place, Way};
+pub(crate) use stacks::{Place, Way, Where};

@@ -81,7 +81,7 @@ impl Mutator {
     }
 
     fn is_live(&self) -> bool {
-        self.recorder.session.is_live()
+        self.recorder.state.is_live()
     }
 
     /// The parts, in the order of their addresses from `pointer` on, went below
@@ -305,7 +305,7 @@ impl Mutator {
     // --- After a fork ---
 
     pub(crate) fn has_forked(&self) -> bool {
-        self.recorder.session.has_forked()
+        self.recorder.state.has_forked()
     }
 
     /// In a child: goes on in the child's own session, if it has one, with

@@ -14,12 +14,14 @@ use heaptap_trace::Source;
 
 use crate::blocks::{Ends, Fate, Generations};
 use crate::queue::{BUFFER_WORDS, BlockId, EndWord, Part, Producer, Record, Wait};
+use crate::stack::FrameTables;
 use crate::stack::native::Registers;
 use crate::tracer::counters::Counters;
 use crate::tracer::failure::Failure;
 use crate::tracer::options::{Follow, WhenFull};
 use crate::tracer::session::Session;
 use crate::tracer::stacks::{Backtrace, MOST_SMALL, Stacks};
+use crate::tracer::state::State;
 
 /// A sampled block.
 #[derive(Clone, Copy, Debug)]
@@ -84,6 +86,10 @@ impl Moment {
 /// The recording half of a mutator.
 pub(crate) struct Recorder {
     pub(crate) session: Arc<Session>,
+    /// Of the session, at hand for every sample.
+    pub(crate) state: Arc<State>,
+    pub(crate) tables: Arc<FrameTables>,
+    pub(crate) has_headers: bool,
     pub(crate) counters: Arc<Counters>,
     pub(crate) stacks: Stacks,
     pub(crate) blocks: Generations,
@@ -111,7 +117,7 @@ impl Recorder {
             return None;
         }
         // The format knows blocks with one word of header, or none.
-        let header = self.session.options.header_words.min(1);
+        let header = usize::from(self.has_headers);
         let length = match block.source {
             Source::Minor | Source::Major => block.words.saturating_sub(header),
             Source::External => block.words,
@@ -149,14 +155,14 @@ impl Recorder {
     /// is no room, and nothing was told.
     #[inline]
     fn tell_with_small_stack(&mut self, moment: &mut Moment, alloc: Record<'_>) -> Option<()> {
-        let Recorder { session, stacks, producer, .. } = self;
+        let Recorder { tables, stacks, producer, .. } = self;
         if !stacks.expects_small() {
             return None;
         }
         let room = producer.reserve(MOST_SMALL + MOST_BESIDE_FRAMES).ok()?;
         let (time, rest) = room.split_first_mut()?;
         let (stack, rest) = rest.split_first_mut()?;
-        let count = stacks.take_small(&session.tables, rest.first_chunk_mut()?)?;
+        let count = stacks.take_small(tables, rest.first_chunk_mut()?)?;
         alloc.put(rest.get_mut(count..)?)?;
         *stack = Record::stack_of(count);
         Record::Time(moment.ticks).put(std::slice::from_mut(time))?;
@@ -169,8 +175,8 @@ impl Recorder {
     /// once if they fit a buffer.
     #[inline(never)]
     fn tell_with_stack(&mut self, moment: &mut Moment, alloc: Record<'_>) -> Option<()> {
-        let Recorder { session, counters, stacks, producer, .. } = self;
-        let Backtrace { keep, managed, native } = stacks.take(&session.tables, moment.registers);
+        let Recorder { session, tables, counters, stacks, producer, .. } = self;
+        let Backtrace { keep, managed, native } = stacks.take(tables, moment.registers);
         let outer = Record::Frames { keep, new: managed };
         let inner = Record::Frames { keep: keep + managed.len(), new: native };
         let told = if managed.len() + native.len() + MOST_BESIDE_FRAMES > BUFFER_WORDS {

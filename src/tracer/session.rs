@@ -147,8 +147,17 @@ impl Session {
         }
         let (number, stream, counters) = self.lock().begin(lane);
         let gaps = Gaps::new(self.options.rate, self.options.seed, stream);
-        let session = Arc::clone(self);
-        let recorder = Recorder { session, counters, stacks, blocks, producer, number };
+        let recorder = Recorder {
+            session: Arc::clone(self),
+            state: Arc::clone(&self.state),
+            tables: Arc::clone(&self.tables),
+            has_headers: self.options.header_words > 0,
+            counters,
+            stacks,
+            blocks,
+            producer,
+            number,
+        };
         let mut mutator = Mutator::new(gaps, recorder);
         mutator.adopt_orphans();
         Ok(mutator)

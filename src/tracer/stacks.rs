@@ -10,10 +10,25 @@ pub(crate) enum Way {
     /// Not at all: backtraces are empty.
     None,
     /// By the frame tables, from where this says.
-    Tables(Box<dyn Fn() -> Place + Send>),
+    Tables(Where),
     /// The host's own walker, which fills the room with codes, innermost first,
     /// and tells how many frames there are.
     Own(Box<OwnWalker>),
+}
+
+/// A function of the host that tells where the managed stack is, and two words for
+/// it. Not a closure of its own: each hook would have to fetch it from elsewhere.
+#[derive(Clone, Copy)]
+pub(crate) struct Where {
+    pub(crate) ask: fn([usize; 2]) -> Place,
+    pub(crate) with: [usize; 2],
+}
+
+impl Where {
+    #[inline(always)]
+    fn place(&self) -> Place {
+        (self.ask)(self.with)
+    }
 }
 
 /// A host's own walker.
@@ -46,7 +61,8 @@ pub(crate) struct Stacks {
     walker: Walker<Region>,
     /// Room for what the host's own walker finds.
     own: Region,
-    native: Option<Native>,
+    /// Elsewhere, for most have none.
+    native: Option<Box<Native>>,
     /// What the mutator is doing; 0 for nothing.
     pub(crate) label: u32,
 }
@@ -73,7 +89,7 @@ impl Stacks {
         };
         let storage = Region::new(Walker::<Region>::words(max_frames))?;
         let walker = Walker::new(storage, max_frames)?;
-        let native = if native { Native::new() } else { None };
+        let native = if native { Native::new().map(Box::new) } else { None };
         Some(Stacks { way, walker, own: Region::new(room)?, native, label: 0 })
     }
 
@@ -91,8 +107,8 @@ impl Stacks {
         tables: &FrameTables,
         codes: &mut [u64; MOST_SMALL],
     ) -> Option<usize> {
-        let Way::Tables(place) = &self.way else { return None };
-        let Place { return_address, sp, native_limit } = place();
+        let Way::Tables(tell) = &self.way else { return None };
+        let Place { return_address, sp, native_limit } = tell.place();
         if self.native.is_some() && native_limit != 0 {
             return None;
         }
@@ -118,8 +134,8 @@ impl Stacks {
         let mut found: &[u64] = &[];
         let walk = match way {
             Way::None => walker.accept(&mut [], 0, outer),
-            Way::Tables(place) => {
-                let Place { return_address, sp, native_limit } = place();
+            Way::Tables(tell) => {
+                let Place { return_address, sp, native_limit } = tell.place();
                 if let Some(native) = native {
                     found = native.take(registers, native_limit);
                 }

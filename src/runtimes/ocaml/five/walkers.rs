@@ -16,7 +16,7 @@ use super::symbols::Runtime;
 use crate::runtimes::ocaml::bytecode::Code;
 use crate::runtimes::ocaml::{frames, symbols};
 use crate::sampling::WORD;
-use crate::tracer::{Place, Way};
+use crate::tracer::{Place, Way, Where};
 
 /// How all domains' stacks are walked.
 #[derive(Clone, Copy)]
@@ -44,7 +44,9 @@ impl Walk {
     /// The way for the domain with this state.
     pub(super) fn way(self, state: usize) -> Way {
         match self {
-            Walk::Tables => Way::Tables(Box::new(move || innermost(state))),
+            Walk::Tables => {
+                Way::Tables(Where { ask: |[state, _]| innermost(state), with: [state, 0] })
+            }
             Walk::Bytecode(code) => Way::Own(Box::new(move |room| bytecode(code, state, room))),
             Walk::Runtime(unwinder) => Way::Own(Box::new(move |room| unwinder.walk(room))),
             Walk::None => Way::None,

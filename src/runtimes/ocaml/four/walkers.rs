@@ -11,7 +11,7 @@ use super::layout::{BOTTOM_OF_STACK, EXTERN_SP, LAST_RETURN_ADDRESS, Layout, STA
 use super::symbols::Runtime;
 use crate::runtimes::ocaml::bytecode::Code;
 use crate::runtimes::ocaml::{frames, symbols};
-use crate::tracer::{Place, Way};
+use crate::tracer::{Place, Way, Where};
 
 /// The way for this runtime.
 pub(super) fn way(runtime: &Runtime, layout: Layout) -> Way {
@@ -27,7 +27,7 @@ pub(super) fn way(runtime: &Runtime, layout: Layout) -> Way {
     if asked && let Some(next) = symbols::lookup(c"caml_next_frame_descriptor") {
         return Way::Own(Box::new(move |room| by_runtime(state, next, room)));
     }
-    Way::Tables(Box::new(move || innermost(state)))
+    Way::Tables(Where { ask: |[state, _]| innermost(state), with: [state, 0] })
 }
 
 /// A word of the runtime's state, whose pointer is at `state`.
