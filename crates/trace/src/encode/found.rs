@@ -69,18 +69,20 @@ impl Stack {
         let (mut entries, mut at, mut end) = (0, 0, 0);
         let (mut before, mut named, mut foretold) = (0, 0, 0);
         for &slot in slots {
-            let begins = predictions[index(before)] != slot;
-            predictions[index(before)] = slot;
-            before = slot;
+            // A slot that is in bounds stays so: it is not looked at again.
+            let place = index(slot);
+            let begins = predictions[before] != slot;
+            predictions[before] = slot;
+            before = place;
             entries += u8::from(begins);
             at = select_unpredictable(begins, end, at);
-            named = select_unpredictable(begins, u32::from(slot), named);
+            named = select_unpredictable(begins, place, named);
             let one_more = foretold + FORETOLD + u32::from(foretold < TWO_FORETOLD);
             foretold = select_unpredictable(begins, 0, one_more);
-            dates[index(named as Slot)] = id;
+            dates[named] = id;
             // The entry as it is so far: the next frame writes it again, or
             // another behind it.
-            let entry = named * 4 + foretold;
+            let entry = named as u32 * 4 + foretold;
             at %= ENTRIES;
             if let Some(place) = room.get_mut(at..at + size_of_val(&entry)) {
                 place.copy_from_slice(&entry.to_le_bytes());
