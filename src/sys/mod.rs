@@ -9,6 +9,7 @@
 //! | `thread` | the writer thread | both |
 //! | `name` | what `%p`, `%e` and `%t` in a file's name stand for | the starting thread |
 //! | `file` | makes a trace file without harming another's | the starting thread |
+//! | `prefetch` | asks the processor for memory before it is read | both |
 //! | `output` | writes whole packets or nothing | the writer thread |
 //!
 //! Nothing here knows what a trace is, but for `file`, which must recognise one
@@ -22,6 +23,7 @@ pub(crate) mod futex;
 pub(crate) mod memory;
 pub(crate) mod name;
 pub(crate) mod output;
+pub(crate) mod prefetch;
 #[cfg(test)]
 pub(crate) mod testing;
 pub(crate) mod thread;

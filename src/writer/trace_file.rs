@@ -1,13 +1,20 @@
 //! One trace file: records in, packets out.
 
 use std::io::Write;
+use std::slice::Iter;
 
-use heaptap_trace::{Block, DomainEncoder, Encoder, Format, Locate, Source, TraceInfo, WriteError};
+use heaptap_trace::{
+    Block, DomainEncoder, Encoder, End, Format, Locate, Source, TraceInfo, WriteError,
+};
 
 use crate::queue::{BlockId, LEFT_OUT, Part, Record};
+use crate::sys::prefetch::prefetch;
 use crate::writer::Host;
 use crate::writer::numbers::{Known, Numbers};
 use crate::writer::shown::ShownStack;
+
+/// So many words ahead are fetched: another processor has written them.
+const AHEAD: usize = 64;
 
 /// What the writer knows of one lane.
 struct Lane {
@@ -67,27 +74,28 @@ impl<W: Write> TraceFile<W> {
         let mut rest = words.iter();
         while let Some(record) = Record::take(&mut rest) {
             match record {
-                Record::Time(ticks) => lane.time = lane.time.max(host.micros(ticks)),
+                Record::Time(ticks) => {
+                    lane.time = lane.time.max(host.micros(ticks));
+                    lane.usual_sample(&mut rest, &mut domain, host)?;
+                }
                 Record::Frames { keep, new } => lane.stack.change(keep, new),
                 Record::Stack { inner_first } => lane.stack.replace(inner_first),
-                Record::Small { length } => {
-                    let block = Block { length, samples: 1, source: Source::Minor };
-                    lane.alloc(&mut domain, block, Part::NONE, host)?;
-                }
+                Record::Small { length } => lane.small(&mut domain, length, host)?,
                 Record::Alloc { source, part, samples, length } => {
                     let samples = samples.clamp(1, length.saturating_add(1));
                     lane.alloc(&mut domain, Block { length, samples, source }, part, host)?;
                 }
-                Record::Promote(block) => match others.find(lane, block) {
-                    Known::Id(id) => domain.promote(lane.time, id, host)?,
-                    Known::Earlier => {}
-                    Known::NotYet => return Ok(words.len() - rest.len() - record.len()),
-                },
-                Record::Collect(block) => match others.find(lane, block) {
-                    Known::Id(id) => domain.collect(lane.time, id, host)?,
-                    Known::Earlier => {}
-                    Known::NotYet => return Ok(words.len() - rest.len() - record.len()),
-                },
+                Record::Promote(block) | Record::Collect(block) => {
+                    let first = match others.find(lane, block) {
+                        Known::Id(id) => end_of(record, id),
+                        Known::Earlier => None,
+                        Known::NotYet => return Ok(words.len() - rest.len() - record.len()),
+                    };
+                    domain.ends(lane.time, &mut first.into_iter(), host)?;
+                    // They come in crowds.
+                    let mut more = std::iter::from_fn(|| lane.take_end(&mut rest));
+                    domain.ends(lane.time, &mut more, host)?;
+                }
             }
         }
         debug_assert!(rest.as_slice().is_empty(), "words that are no record");
@@ -115,7 +123,61 @@ impl<W: Write> TraceFile<W> {
     }
 }
 
+/// The end that a record tells, of the block with this id.
+#[inline(always)]
+fn end_of(record: Record<'_>, id: u64) -> Option<End> {
+    match record {
+        Record::Promote(_) => Some(End::Promote(id)),
+        Record::Collect(_) => Some(End::Collect(id)),
+        _ => None,
+    }
+}
+
 impl Lane {
+    /// The next record, if it tells the end of a block whose id is easily found.
+    #[inline(always)]
+    fn take_end(&self, words: &mut Iter<'_, u64>) -> Option<End> {
+        let mut ahead = words.clone();
+        let record = Record::take(&mut ahead)?;
+        let (Record::Promote(block) | Record::Collect(block)) = record else { return None };
+        let end = end_of(record, self.numbers.find_recent(block)?);
+        *words = ahead;
+        end
+    }
+
+    /// Reads the stack and the small block that nearly always follow a time: they
+    /// need not be told from all that may.
+    #[inline(always)]
+    fn usual_sample<W: Write>(
+        &mut self,
+        words: &mut Iter<'_, u64>,
+        domain: &mut DomainEncoder<'_, W>,
+        host: &mut impl Host,
+    ) -> Result<(), WriteError> {
+        words.as_slice().get(AHEAD).into_iter().for_each(prefetch);
+        let mut ahead = words.clone();
+        let Some(Record::Stack { inner_first }) = Record::take(&mut ahead) else { return Ok(()) };
+        self.stack.replace(inner_first);
+        *words = ahead.clone();
+        if let Some(Record::Small { length }) = Record::take(&mut ahead) {
+            self.small(domain, length, host)?;
+            *words = ahead;
+        }
+        Ok(())
+    }
+
+    /// Writes a minor block with one sample.
+    #[inline(always)]
+    fn small<W: Write>(
+        &mut self,
+        domain: &mut DomainEncoder<'_, W>,
+        length: u64,
+        host: &mut impl Host,
+    ) -> Result<(), WriteError> {
+        let block = Block { length, samples: 1, source: Source::Minor };
+        self.alloc(domain, block, Part::NONE, host)
+    }
+
     /// Writes a block allocated under the lane's stack.
     #[inline(always)]
     fn alloc<W: Write>(
@@ -171,6 +233,7 @@ impl<'a> Others<'a> {
 #[cfg(test)]
 mod tests {
     use heaptap_trace::{Happening, LocationList, LocationTable, Mode, Reader};
+    use proptest::prelude::*;
 
     use super::*;
 
@@ -238,6 +301,51 @@ mod tests {
                 early
             });
             assert!(waiting.len() < before, "no progress");
+        }
+    }
+
+    /// What one lane tells, of stacks of few frames and of blocks that were told.
+    fn records() -> impl Strategy<Value = Vec<(u8, u64, Vec<u64>)>> {
+        prop::collection::vec((0..7u8, 0..20u64, prop::collection::vec(1..9u64, 0..12)), 0..60)
+    }
+
+    proptest! {
+        /// However the records come, one by one or many in a row, the file is
+        /// the same.
+        #[test]
+        fn what_is_read_in_one_go_is_read_right(records in records()) {
+            let mut blocks = 0;
+            let records: Vec<_> = records
+                .iter()
+                .filter_map(|(kind, number, frames)| {
+                    let block = BlockId::new(0, number % u64::max(blocks, 1));
+                    let record = match kind {
+                        0 => Record::Time(*number),
+                        1 => Record::Frames { keep: *number as usize % 5, new: frames },
+                        2 => Record::Small { length: number + 1 },
+                        3 => Record::alloc(Source::Major, Part::NONE, 2, number + 1),
+                        4 => Record::Stack { inner_first: frames },
+                        _ if blocks == 0 => return None,
+                        5 => Record::Promote(block),
+                        _ => Record::Collect(block),
+                    };
+                    blocks += u64::from(matches!(kind, 2 | 3));
+                    Some(record)
+                })
+                .collect();
+            let mut one_by_one = TraceFile::new(Vec::new(), Format::V2, &info()).unwrap();
+            feed(&mut one_by_one, &records.iter().map(|&record| (0, record)).collect::<Vec<_>>());
+            let mut words = vec![0; records.iter().map(Record::len).sum()];
+            let mut room = &mut words[..];
+            for record in &records {
+                room = record.put(room).unwrap();
+            }
+            let mut in_one_go = TraceFile::new(Vec::new(), Format::V2, &info()).unwrap();
+            prop_assert_eq!(in_one_go.apply_all(0, &words, &mut Ticks).unwrap(), words.len());
+            let [one_by_one, in_one_go] =
+                [one_by_one, in_one_go].map(|file| file.finish(&mut Ticks).unwrap());
+            prop_assert_eq!(told(&one_by_one), told(&in_one_go));
+            prop_assert_eq!(one_by_one, in_one_go);
         }
     }
 

@@ -18,7 +18,7 @@ use crate::encode::domain::{DomainWriter, Shared};
 use crate::event::{Code, Source, is_code};
 use crate::header::Version;
 use crate::info::TraceInfo;
-use crate::rules::{IDS_PER_BLOCK, MAX_NUMBER, MAX_PACKET};
+use crate::rules::{IDS_PER_BLOCK, MAX_NUMBER, MAX_PACKET, code};
 use crate::wire::Packet;
 
 pub use crate::encode::names::{Locate, LocationList};
@@ -66,6 +66,26 @@ pub enum Frames<'a> {
         /// The frames after those.
         new: &'a [Code],
     },
+}
+
+/// What happened to an object that was already allocated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The object with this id was promoted.
+    Promote(u64),
+    /// The object with this id was collected.
+    Collect(u64),
+}
+
+impl End {
+    /// The event's code, and the object's id.
+    #[inline(always)]
+    fn parts(self) -> (u8, u64) {
+        match self {
+            End::Promote(id) => (code::PROMOTE, id),
+            End::Collect(id) => (code::COLLECT, id),
+        }
+    }
 }
 
 /// Why an event was not written. Nothing of it is in the file.

@@ -5,7 +5,9 @@ use std::io::Write;
 use crate::encode::domain::NewFrames;
 use crate::encode::names::Locate;
 use crate::encode::stack::{LeftOut, common_prefix};
-use crate::encode::{Block, Encoder, Frames, WriteError, check_block, check_codes, check_time};
+use crate::encode::{
+    Block, Encoder, End, Frames, WriteError, check_block, check_codes, check_time,
+};
 use crate::event::Code;
 use crate::header::Version;
 use crate::rules::{MAX_NUMBER, code};
@@ -145,6 +147,25 @@ impl<'e, W: Write> DomainEncoder<'e, W> {
         locate: &mut impl Locate,
     ) -> Result<(), WriteError> {
         self.put_end(code::COLLECT, time, id, locate)
+    }
+
+    /// Writes promotions and collections, all at one time.
+    #[inline(always)]
+    pub fn ends(
+        &mut self,
+        time: u64,
+        ends: &mut impl Iterator<Item = End>,
+        locate: &mut impl Locate,
+    ) -> Result<(), WriteError> {
+        loop {
+            let unusual = match self.encoder.domains.get_mut(self.place) {
+                Some(domain) => domain.usual_ends(time, ends),
+                None => ends.next(),
+            };
+            let Some(end) = unusual else { return Ok(()) };
+            let (code, id) = end.parts();
+            self.put_any_end(code, time, id, locate)?;
+        }
     }
 
     #[inline(always)]

@@ -6,8 +6,8 @@
 //! is found out first. If not, nothing has changed, and the event goes the way of
 //! [`DomainWriter::alloc`] and [`DomainWriter::end`], which write the same.
 
-use crate::encode::Block;
 use crate::encode::domain::DomainWriter;
+use crate::encode::{Block, End};
 use crate::event::{Code, Source, event_header};
 use crate::rules::{MAX_SHORT_LENGTH, MIN_ROOM, SHORT_ALLOC};
 use crate::wire::short_vint;
@@ -66,6 +66,20 @@ impl DomainWriter {
         self.packet.extend(size);
         self.went_on(time);
         Some(())
+    }
+
+    /// Writes what happened to objects, all at one time, until there is no more
+    /// or one that is not usual, which it returns.
+    #[inline(always)]
+    pub(crate) fn usual_ends(
+        &mut self,
+        time: u64,
+        ends: &mut impl Iterator<Item = End>,
+    ) -> Option<End> {
+        ends.find(|end| {
+            let (code, id) = end.parts();
+            self.usual_end(code, time, id).is_none()
+        })
     }
 
     /// Whether an event at this time belongs behind the last one, if the packet
