@@ -123,6 +123,7 @@ pub(crate) struct Walker<S> {
     received: usize,
     /// Of the tables, at the previous walk.
     generation: u64,
+    /// See [`Walker::expects_small`].
     small: bool,
 }
 
