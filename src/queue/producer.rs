@@ -101,7 +101,7 @@ impl Producer {
     }
 
     /// Publishes the first `words` words of what was reserved.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn commit(&mut self, words: usize) {
         debug_assert!(
             words <= self.reserved,

@@ -146,7 +146,7 @@ impl<'a> Record<'a> {
     }
 
     /// Writes it and returns the room behind it; `None` if there is not enough.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn put<'b>(&self, room: &'b mut [u64]) -> Option<&'b mut [u64]> {
         let (first, rest) = room.split_first_mut()?;
         match *self {

@@ -154,7 +154,9 @@ impl Lane {
         domain: &mut DomainEncoder<'_, W>,
         host: &mut impl Host,
     ) -> Result<(), WriteError> {
-        words.as_slice().get(AHEAD).into_iter().for_each(prefetch);
+        for ahead in [AHEAD, AHEAD + 8] {
+            words.as_slice().get(ahead).into_iter().for_each(prefetch);
+        }
         let mut ahead = words.clone();
         let Some(Record::Stack { inner_first }) = Record::take(&mut ahead) else { return Ok(()) };
         self.stack.replace(inner_first);
