@@ -93,7 +93,8 @@ impl Consumer {
     }
 
     /// When the pool runs low, takes the buffers of idle lanes that are read to
-    /// their end, but for those that keep theirs. Returns how many. Call it once per round.
+    /// their end, but for those that keep theirs. Returns how many. Call it once
+    /// per round.
     pub(crate) fn reclaim(&mut self) -> usize {
         self.collect();
         if self.channel.pool.empties.len() > self.channel.pool.quarter() {

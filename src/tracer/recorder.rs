@@ -20,7 +20,7 @@ use crate::tracer::counters::Counters;
 use crate::tracer::failure::Failure;
 use crate::tracer::options::{Follow, WhenFull};
 use crate::tracer::session::Session;
-use crate::tracer::stacks::{Backtrace, MOST_SMALL, Stacks};
+use crate::tracer::stacks::{Backtrace, MOST_SMALL, Place, Stacks};
 use crate::tracer::state::State;
 
 /// A sampled block.
@@ -127,9 +127,9 @@ impl Recorder {
         if moment.stack_told {
             put(&self.session, &self.counters, &mut self.producer, moment, [alloc])?;
         } else {
-            match self.tell_with_small_stack(moment, alloc) {
-                Some(()) => {}
-                None => self.tell_with_stack(moment, alloc)?,
+            let place = self.stacks.place();
+            if self.tell_with_small_stack(moment, place, alloc).is_none() {
+                self.tell_with_stack(moment, place, alloc)?;
             }
         }
         let id = BlockId::new(self.producer.lane(), self.number);
@@ -154,15 +154,20 @@ impl Recorder {
     /// where the writer will read it. `None` if the stack is not small or there
     /// is no room, and nothing was told.
     #[inline]
-    fn tell_with_small_stack(&mut self, moment: &mut Moment, alloc: Record<'_>) -> Option<()> {
+    fn tell_with_small_stack(
+        &mut self,
+        moment: &mut Moment,
+        place: Place,
+        alloc: Record<'_>,
+    ) -> Option<()> {
         let Recorder { tables, stacks, producer, .. } = self;
-        if !stacks.expects_small() {
+        if !stacks.expects_small(place) {
             return None;
         }
         let room = producer.reserve(MOST_SMALL + MOST_BESIDE_FRAMES).ok()?;
         let (time, rest) = room.split_first_mut()?;
         let (stack, rest) = rest.split_first_mut()?;
-        let count = stacks.take_small(tables, rest.first_chunk_mut()?)?;
+        let count = stacks.take_small(tables, place, rest.first_chunk_mut()?)?;
         alloc.put(rest.get_mut(count..)?)?;
         *stack = Record::stack_of(count);
         Record::Time(moment.ticks).put(std::slice::from_mut(time))?;
@@ -174,9 +179,14 @@ impl Recorder {
     /// Tells the time, the stack as far as it is new, and the allocation: all at
     /// once if they fit a buffer.
     #[inline(never)]
-    fn tell_with_stack(&mut self, moment: &mut Moment, alloc: Record<'_>) -> Option<()> {
+    fn tell_with_stack(
+        &mut self,
+        moment: &mut Moment,
+        place: Place,
+        alloc: Record<'_>,
+    ) -> Option<()> {
         let Recorder { session, tables, counters, stacks, producer, .. } = self;
-        let Backtrace { keep, managed, native } = stacks.take(tables, moment.registers);
+        let Backtrace { keep, managed, native } = stacks.take(tables, place, moment.registers);
         let outer = Record::Frames { keep, new: managed };
         let inner = Record::Frames { keep: keep + managed.len(), new: native };
         let told = if managed.len() + native.len() + MOST_BESIDE_FRAMES > BUFFER_WORDS {

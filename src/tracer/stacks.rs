@@ -93,10 +93,19 @@ impl Stacks {
         Some(Stacks { way, walker, own: Region::new(room)?, native, label: 0 })
     }
 
-    /// Whether the stack may be small.
+    /// Where the stack is; nowhere if it is not found by the tables.
     #[inline]
-    pub(crate) fn expects_small(&self) -> bool {
-        self.walker.expects_small() && matches!(self.way, Way::Tables(_))
+    pub(crate) fn place(&self) -> Place {
+        match &self.way {
+            Way::Tables(tell) => tell.place(),
+            Way::None | Way::Own(_) => Place::default(),
+        }
+    }
+
+    /// Whether the stack there may be small, and is all that is asked for.
+    #[inline]
+    pub(crate) fn expects_small(&self, place: Place) -> bool {
+        self.walker.expects_small() && !(self.native.is_some() && place.native_limit != 0)
     }
 
     /// The stack as it is now, if it is small: its codes, innermost first, and
@@ -105,13 +114,10 @@ impl Stacks {
     pub(crate) fn take_small(
         &mut self,
         tables: &FrameTables,
+        place: Place,
         codes: &mut [u64; MOST_SMALL],
     ) -> Option<usize> {
-        let Way::Tables(tell) = &self.way else { return None };
-        let Place { return_address, sp, native_limit } = tell.place();
-        if self.native.is_some() && native_limit != 0 {
-            return None;
-        }
+        let Place { return_address, sp, .. } = place;
         let start = Start { return_address, sp, limit: 0 };
         let frames = codes.first_chunk_mut()?;
         // SAFETY: the host says where its stack is, and is inside a hook, so that
@@ -126,7 +132,12 @@ impl Stacks {
 
     /// The stack as it is now. The registers are those of the hook's caller, or
     /// near it.
-    pub(crate) fn take(&mut self, tables: &FrameTables, registers: Registers) -> Backtrace<'_> {
+    pub(crate) fn take(
+        &mut self,
+        tables: &FrameTables,
+        place: Place,
+        registers: Registers,
+    ) -> Backtrace<'_> {
         let Stacks { way, walker, own, native, label } = self;
         let label = if *label == 0 { 0 } else { Code::Label(*label).to_bits() };
         let (cut, unknown) = (Code::BeyondLimit.to_bits(), Code::Unknown.to_bits());
@@ -134,8 +145,8 @@ impl Stacks {
         let mut found: &[u64] = &[];
         let walk = match way {
             Way::None => walker.accept(&mut [], 0, outer),
-            Way::Tables(tell) => {
-                let Place { return_address, sp, native_limit } = tell.place();
+            Way::Tables(_) => {
+                let Place { return_address, sp, native_limit } = place;
                 if let Some(native) = native {
                     found = native.take(registers, native_limit);
                 }

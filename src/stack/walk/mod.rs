@@ -107,6 +107,10 @@ impl Walk<'_> {
     }
 }
 
+/// What has few frames and is not small, for a callback from C in between say, may
+/// stay so for long or be over at once: it is tried again once in so many walks.
+const PATIENCE: u8 = 16;
+
 /// The walks of one mutator.
 pub(crate) struct Walker<S> {
     storage: S,
@@ -123,8 +127,8 @@ pub(crate) struct Walker<S> {
     received: usize,
     /// Of the tables, at the previous walk.
     generation: u64,
-    /// See [`Walker::expects_small`].
-    small: bool,
+    /// So many walks over few frames until one is tried as over a small stack.
+    patience: u8,
 }
 
 impl<S: AsMut<[u64]> + AsRef<[u64]>> Walker<S> {
@@ -138,7 +142,6 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> Walker<S> {
         Held::divide(storage.as_mut(), max_frames, 0, 0)?.cache.fill(0);
         let (outer, end) = ([0; OUTER], End::Complete);
         let (codes, frames, links, received, generation) = (0, 0, 0, 0, 0);
-        let small = max_frames >= FEW;
         Some(Self {
             storage,
             max_frames,
@@ -149,7 +152,7 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> Walker<S> {
             outer,
             received,
             generation,
-            small,
+            patience: 0,
         })
     }
 
@@ -171,9 +174,9 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> Walker<S> {
     }
 
     /// Whether the next stack may be a small one: that is tried until it is not,
-    /// and again when a large one has become small.
+    /// and again when a large one has become small, or after some [`PATIENCE`].
     pub(crate) fn expects_small(&self) -> bool {
-        self.small
+        self.patience == 0 && self.max_frames >= FEW
     }
 
     /// Walks a small stack and puts its codes into the room, innermost first;
@@ -204,9 +207,9 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> Walker<S> {
     ) -> Option<usize> {
         let cache = self.storage.as_mut().get_mut(..CACHE_WORDS).and_then(cache_in)?;
         let count = walk_few(memory, tables, cache, start, codes);
-        self.small = count.is_some();
-        if self.small {
-            (self.codes, self.frames, self.links, self.received) = (0, 0, 0, 0);
+        match count {
+            Some(_) => (self.codes, self.frames, self.links, self.received) = (0, 0, 0, 0),
+            None => self.patience = PATIENCE,
         }
         count
     }
@@ -234,7 +237,9 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> Walker<S> {
         self.codes = found.kept + held.fresh;
         held.settle(found.kept);
         (self.frames, self.links, self.end) = (held.frames, held.link_count, found.end);
-        self.small |= was_large && self.frames <= FEW && self.max_frames >= FEW;
+        if self.frames <= FEW {
+            self.patience = if was_large { 0 } else { self.patience.saturating_sub(1) };
+        }
         self.report(common, outer)
     }
 
