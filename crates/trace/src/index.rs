@@ -56,30 +56,49 @@ impl Index {
         }
     }
 
-    /// Adds a thing that is not there yet. The largest number is none.
-    pub(crate) fn add(&mut self, hash: Hash, number: u32) {
+    /// The same, and if there is none, adds the thing under this number. The
+    /// largest number is none.
+    pub(crate) fn find_or_add(
+        &mut self,
+        hash: Hash,
+        number: u32,
+        is: impl Fn(u32) -> bool,
+    ) -> Option<u32> {
         if 2 * (self.used + 1) > self.places.len() {
-            let more = (4 * self.places.len()).max(FIRST);
-            let before = std::mem::replace(&mut self.places, vec![EMPTY; more]);
-            for place in before.into_iter().filter(|&place| place != EMPTY) {
-                self.put(place);
-            }
+            self.grow();
         }
-        if let Some(next) = number.checked_add(1) {
-            self.put(u64::from(hash.0) << 32 | u64::from(next));
-            self.used += 1;
+        let mask = self.places.len().wrapping_sub(1);
+        let mut at = hash.0 as usize;
+        loop {
+            let place = self.places.get_mut(at & mask)?;
+            let Some(there) = (*place as u32).checked_sub(1) else {
+                if let Some(next) = number.checked_add(1) {
+                    *place = u64::from(hash.0) << 32 | u64::from(next);
+                    self.used += 1;
+                }
+                return None;
+            };
+            if hash_of(*place) == hash && is(there) {
+                return Some(there);
+            }
+            at += 1;
         }
     }
 
-    /// Puts it into the first empty place from its own on.
-    fn put(&mut self, place: Place) {
-        let mask = self.places.len().wrapping_sub(1);
-        let mut at = hash_of(place).0 as usize & mask;
-        while self.places.get(at).is_some_and(|&there| there != EMPTY) {
-            at = (at + 1) & mask;
-        }
-        if let Some(there) = self.places.get_mut(at) {
-            *there = place;
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self) {
+        let more = (4 * self.places.len()).max(FIRST);
+        let before = std::mem::replace(&mut self.places, vec![EMPTY; more]);
+        for place in before.into_iter().filter(|&place| place != EMPTY) {
+            let mut at = hash_of(place).0 as usize;
+            while let Some(there) = self.places.get_mut(at & (more - 1)) {
+                if *there == EMPTY {
+                    *there = place;
+                    break;
+                }
+                at += 1;
+            }
         }
     }
 }
@@ -97,9 +116,11 @@ mod tests {
         let mut index = Index::default();
         let things: Vec<u64> = (0..5_000).map(|number| number * 16).collect();
         for (number, &thing) in things.iter().enumerate() {
-            let hash = index.hash_number(thing);
-            assert_eq!(index.find(hash, |other| things[other as usize] == thing), None);
-            index.add(hash, number as u32);
+            let (hash, number) = (index.hash_number(thing), number as u32);
+            let is = |other: u32| things[other as usize] == thing;
+            assert_eq!(index.find(hash, is), None);
+            assert_eq!(index.find_or_add(hash, number, is), None);
+            assert_eq!(index.find_or_add(hash, number + 1, is), Some(number));
         }
         for (number, &thing) in things.iter().enumerate() {
             let hash = index.hash_number(thing);
@@ -115,7 +136,7 @@ mod tests {
         let mut index = Index::default();
         let hash = index.hash_bytes(b"one");
         for number in 0..600 {
-            index.add(hash, number);
+            assert_eq!(index.find_or_add(hash, number, |_| false), None);
         }
         for number in 0..600 {
             assert_eq!(index.find(hash, |found| found == number), Some(number));

@@ -95,12 +95,30 @@ pub struct LocationTable {
     /// How many codes have a span.
     explained: usize,
     locations: Vec<NamedLocation>,
-    /// All names, one behind the other, and where each ends.
-    names: Vec<u8>,
-    name_ends: Vec<usize>,
+    names: Names,
     name_index: Index,
     /// The number of [`LOST_NAME`] since something was lost.
     lost: Option<NameId>,
+}
+
+/// All names, one behind the other, and where each ends.
+#[derive(Default)]
+struct Names {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Names {
+    fn get(&self, id: NameId) -> Option<&[u8]> {
+        let last = id.index().checked_sub(1);
+        let start = last.map_or(Some(&0), |last| self.ends.get(last))?;
+        self.bytes.get(*start..*self.ends.get(id.index())?)
+    }
+
+    fn push(&mut self, name: &[u8]) {
+        self.bytes.extend_from_slice(name);
+        self.ends.push(self.bytes.len());
+    }
 }
 
 /// How a definition compares with what the table had.
@@ -114,7 +132,7 @@ pub(crate) enum Definition {
 /// Takes a definition back.
 #[derive(Clone, Copy)]
 pub(crate) struct Undo {
-    code: Code,
+    number: u32,
     before: Option<Span>,
 }
 
@@ -148,11 +166,7 @@ impl LocationTable {
 
     /// A name's bytes: usually UTF-8, but nothing promises it.
     pub fn name(&self, id: NameId) -> &[u8] {
-        let start = id.index().checked_sub(1).map_or(Some(&0), |last| self.name_ends.get(last));
-        match (start, self.name_ends.get(id.index())) {
-            (Some(&start), Some(&end)) => self.names.get(start..end).unwrap_or(LOST_NAME),
-            _ => LOST_NAME,
-        }
+        self.names.get(id).unwrap_or(LOST_NAME)
     }
 
     /// How many codes are explained.
@@ -167,7 +181,7 @@ impl LocationTable {
 
     /// How many names there are.
     pub fn name_count(&self) -> usize {
-        self.name_ends.len()
+        self.names.ends.len()
     }
 
     /// [`LocationTable::contains`], for codes that are asked for in the order in
@@ -197,19 +211,24 @@ impl LocationTable {
         self.codes.get(self.number_of(code)? as usize)?.1
     }
 
-    /// Gives the code of this number, or a new one, a span or none. Returns what
-    /// it had.
-    fn set_span(&mut self, number: Option<u32>, code: Code, span: Option<Span>) -> Option<Span> {
-        let number = number.unwrap_or_else(|| {
-            let number = u32::try_from(self.codes.len()).unwrap_or(u32::MAX);
+    /// The number of a code, new or not.
+    fn number(&mut self, code: Code) -> u32 {
+        let next = u32::try_from(self.codes.len()).unwrap_or(u32::MAX);
+        let hash = self.code_index.hash_number(code);
+        let codes = &self.codes;
+        let is = |number| codes.get(number as usize).is_some_and(|&(there, _)| there == code);
+        self.code_index.find_or_add(hash, next, is).unwrap_or_else(|| {
             if self.codes.is_empty() {
                 self.codes.reserve(FIRST_CODES);
                 self.locations.reserve(FIRST_CODES);
             }
             self.codes.push((code, None));
-            self.code_index.add(self.code_index.hash_number(code), number);
-            number
-        });
+            next
+        })
+    }
+
+    /// Gives the code of this number a span or none. Returns what it had.
+    fn set_span(&mut self, number: u32, span: Option<Span>) -> Option<Span> {
         let (_, place) = self.codes.get_mut(number as usize)?;
         let before = std::mem::replace(place, span);
         self.explained += usize::from(span.is_some());
@@ -223,26 +242,22 @@ impl LocationTable {
 
     /// The number of a name, new or not.
     pub(crate) fn intern(&mut self, name: &[u8]) -> NameId {
-        let hash = self.name_index.hash_bytes(name);
-        let is = |number| self.name(NameId(number)) == name;
-        if let Some(number) = self.name_index.find(hash, is) {
-            return NameId(number);
-        }
         // Over 2³² names would take hundreds of gigabytes; past that they
         // share the last number.
-        let number = u32::try_from(self.name_ends.len()).unwrap_or(u32::MAX);
-        self.names.extend_from_slice(name);
-        self.name_ends.push(self.names.len());
-        self.name_index.add(hash, number);
-        NameId(number)
+        let next = u32::try_from(self.names.ends.len()).unwrap_or(u32::MAX);
+        let hash = self.name_index.hash_bytes(name);
+        let is = |number| self.names.get(NameId(number)) == Some(name);
+        NameId(self.name_index.find_or_add(hash, next, is).unwrap_or_else(|| {
+            self.names.push(name);
+            next
+        }))
     }
 
     /// Explains a code. A different explanation replaces the earlier one, unless
     /// names of it are lost.
     pub(crate) fn define(&mut self, code: Code, locations: &[NamedLocation]) -> Definition {
-        let number = self.number_of(code);
-        let known = number.and_then(|number| self.codes.get(number as usize)?.1);
-        let known = known.and_then(|span| self.span(span));
+        let number = self.number(code);
+        let known = self.codes.get(number as usize).and_then(|&(_, span)| self.span(span?));
         let lost = |list: &[NamedLocation]| list.iter().any(|location| self.is_lost(location));
         let replaces = match known {
             Some(known) if known == locations || lost(locations) => return Definition::Same,
@@ -252,7 +267,7 @@ impl LocationTable {
         let start = u32::try_from(self.locations.len()).unwrap_or(u32::MAX);
         let span = Span::new(start, locations.len());
         self.locations.extend_from_slice(locations);
-        let undo = Undo { code, before: self.set_span(number, code, Some(span)) };
+        let undo = Undo { number, before: self.set_span(number, Some(span)) };
         if replaces { Definition::Different(undo) } else { Definition::New(undo) }
     }
 
@@ -270,6 +285,6 @@ impl LocationTable {
     /// Takes back what [`LocationTable::define`] did. The locations themselves
     /// stay, unused.
     pub(crate) fn undo(&mut self, undo: Undo) {
-        self.set_span(self.number_of(undo.code), undo.code, undo.before);
+        self.set_span(undo.number, undo.before);
     }
 }
