@@ -21,6 +21,9 @@ pub(crate) const MIN_ROOM: usize = 100 + MAX_EVENT_BODY;
 /// The most bytes one backtrace entry takes: slot and code.
 pub(crate) const MAX_ENTRY: usize = 2 + 8;
 
+/// The fewest bytes an event takes: header and a small number.
+pub(crate) const SMALLEST_EVENT: usize = 5;
+
 /// A packet with more new locations than this waiting takes no further event.
 pub(crate) const MAX_PENDING_LOCATIONS: usize = 128;
 

@@ -4,25 +4,52 @@
 //! where a byte is wrong, the numbers before it in the same packet are not
 //! trusted either. [`super::packet`] fills a batch; this hands it out.
 
+use crate::cache::boxed;
 use crate::decode::frames::{FrameBudget, NewFrames};
 use crate::decode::stack::Stack;
 use crate::defect::Defect;
 use crate::event::{Allocation, Code, Happening, Source, event_code, event_time};
 use crate::header::Header;
 use crate::location::{NamedLocation, Undo};
-use crate::rules::{SHORT_ALLOC, code};
+use crate::rules::{MAX_PACKET, SHORT_ALLOC, SMALLEST_EVENT, code};
 
 /// A decoded event, in 16 bytes: a packet's records are written and read again
 /// before the next packet's, and should not fall out of the fastest cache.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Record {
-    /// The event's first four bytes, as in the file.
-    pub(crate) event: u32,
-    /// Of an allocation: frames shared with the one before.
-    pub(crate) prefix: u32,
+    /// Below the event's first four bytes, as in the file; above, of an
+    /// allocation, the frames shared with the one before.
+    head: u64,
     /// Of an allocation: how many new frames. Else the object's id.
     pub(crate) value: u64,
 }
+
+impl Record {
+    #[inline(always)]
+    pub(crate) fn new(event: u32, prefix: u32, value: u64) -> Self {
+        Record { head: u64::from(prefix) << 32 | u64::from(event), value }
+    }
+
+    #[inline(always)]
+    pub(crate) fn code(self) -> u8 {
+        event_code(self.head as u32)
+    }
+
+    #[inline(always)]
+    fn time(self, begin: u64) -> u64 {
+        event_time(self.head as u32, begin)
+    }
+
+    #[inline(always)]
+    fn prefix(self) -> u32 {
+        (self.head >> 32) as u32
+    }
+}
+
+/// Room for a packet's records: no packet has more.
+pub(crate) type Records = [Record; 1 << 13];
+
+const _: () = assert!(size_of::<Records>() / size_of::<Record>() * SMALLEST_EVENT > MAX_PACKET);
 
 /// What a long allocation has that a short one does not.
 #[derive(Clone, Copy)]
@@ -42,7 +69,7 @@ pub(crate) struct Fault {
 /// The events of one packet, in room that is used again for the next.
 pub(crate) struct Batch {
     /// `records[..count]` are the packet's, the rest is room.
-    pub(crate) records: Vec<Record>,
+    pub(crate) records: Box<Records>,
     pub(crate) count: usize,
     pub(crate) longs: Vec<Long>,
     pub(crate) new_frames: NewFrames,
@@ -70,7 +97,7 @@ struct HandedOut {
 impl Batch {
     pub(crate) fn new(frame_limit: usize) -> Self {
         Batch {
-            records: Vec::new(),
+            records: boxed(),
             count: 0,
             longs: Vec::new(),
             new_frames: NewFrames::new(frame_limit),
@@ -113,8 +140,8 @@ impl Batch {
     /// Time and kind of the next event to hand out.
     pub(crate) fn peek(&self) -> Option<(u64, bool)> {
         let record = self.records.get(..self.count)?.get(self.handed_out.records)?;
-        let time = event_time(record.event, self.handed_out.begin);
-        let allocates = !matches!(event_code(record.event), code::PROMOTE | code::COLLECT);
+        let time = record.time(self.handed_out.begin);
+        let allocates = !matches!(record.code(), code::PROMOTE | code::COLLECT);
         Some((time, allocates))
     }
 
@@ -126,10 +153,10 @@ impl Batch {
         budget: &mut FrameBudget,
     ) -> Option<(u64, Happening<'a>)> {
         let out = &mut self.handed_out;
-        let record = self.records.get(out.records)?;
+        let record = self.records[out.records % self.records.len()];
         out.records += 1;
-        let time = event_time(record.event, out.begin);
-        let code = event_code(record.event);
+        let time = record.time(out.begin);
+        let code = record.code();
         let happening = match code {
             code::COLLECT => Happening::Collect(record.value),
             code::PROMOTE => Happening::Promote(record.value),
@@ -149,7 +176,7 @@ impl Batch {
                     length: block.length,
                     samples: block.samples,
                     source: block.source,
-                    backtrace: stack.advance(record.prefix, new, budget),
+                    backtrace: stack.advance(record.prefix(), new, budget),
                 })
             }
         };

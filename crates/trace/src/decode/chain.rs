@@ -41,18 +41,18 @@ pub(crate) struct Chain {
     slot: usize,
     /// How many frames are there.
     done: usize,
-    /// The least code of all frames: 0 if one comes from an empty slot.
-    least: Code,
+    /// Whether some frame comes from a slot that was never filled.
+    met_empty_slot: bool,
 }
 
 impl Chain {
     pub(crate) fn new() -> Self {
-        Chain { slot: 0, done: 0, least: Code::MAX }
+        Chain { slot: 0, done: 0, met_empty_slot: false }
     }
 
     /// Whether some frame so far comes from a slot that was never filled.
     pub(crate) fn met_empty_slot(self) -> bool {
-        self.least == 0
+        self.met_empty_slot
     }
 
     /// Follows some of the first `count` steps, if they are enough.
@@ -69,10 +69,7 @@ impl Chain {
 
     #[inline(never)]
     fn block(&mut self, cache: &mut Cache, new: &mut NewFrames) {
-        let (steps, frames) = new.from(self.done);
-        if let Some(steps) = steps.first_chunk::<BLOCK>()
-            && let Some(frames) = frames.first_chunk_mut::<BLOCK>()
-        {
+        if let Some((steps, frames)) = new.block::<BLOCK>(self.done) {
             let mut chain = *self;
             chain.follow(cache, steps, frames);
             chain.done += BLOCK;
@@ -116,7 +113,8 @@ impl Chain {
     }
 
     /// Each step sets the prediction of the slot before, where it goes by that
-    /// prediction to what it was.
+    /// prediction to what it was. Ends at an empty slot: no packet with such a
+    /// frame is handed out.
     #[inline(always)]
     fn follow(&mut self, cache: &mut Cache, steps: &[Step], frames: &mut [Code]) {
         let (codes, predictions) = (&*cache.codes, &mut *cache.predictions);
@@ -126,9 +124,12 @@ impl Chain {
             let before = select_unpredictable(step & START != 0, 0, self.slot);
             predictions[before % SLOTS] = next as Slot;
             let code = codes[next];
-            self.least = self.least.min(code);
-            self.slot = next;
             *frame = code;
+            self.slot = next;
+            if code == 0 {
+                self.met_empty_slot = true;
+                return;
+            }
         }
     }
 }

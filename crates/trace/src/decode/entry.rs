@@ -20,28 +20,37 @@ pub(crate) enum EntryFault {
     TooMany,
 }
 
-/// An entry's first four bytes: the entry itself, and what lies behind it.
+/// An entry's first two bytes, tag below and slot above, and the one behind.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Entry(u32);
+pub(crate) struct Entry {
+    head: u16,
+    third: u8,
+}
 
 impl Entry {
     /// The entry at `at`. `bytes` reach so far beyond the packet that where
     /// they end need not be asked.
     #[inline(always)]
     pub(crate) fn read(bytes: &[u8], at: usize) -> Option<Entry> {
-        let head = bytes.get(at..)?.first_chunk()?;
-        Some(Entry(u32::from_le_bytes(*head)))
+        let bytes: &[u8; 3] = bytes.get(at..)?.first_chunk()?;
+        let head = u16::from_le_bytes(*bytes.first_chunk()?);
+        Some(Entry { head, third: bytes[2] })
+    }
+
+    #[inline(always)]
+    fn tag(self) -> usize {
+        usize::from(self.head & 3)
     }
 
     #[inline(always)]
     pub(crate) fn slot(self) -> Slot {
-        self.0 as u16 >> 2
+        self.head >> 2
     }
 
     /// Whether it fills the slot with a code.
     #[inline(always)]
     pub(crate) fn is_miss(self) -> bool {
-        self.0 & 3 == 3
+        self.tag() == 3
     }
 
     /// The step to its slot, with these marks.
@@ -54,8 +63,7 @@ impl Entry {
     /// byte says. Without a branch, for the tag cannot be foreseen.
     #[inline(always)]
     pub(crate) fn predicted(self) -> usize {
-        let tag = self.0 & 3;
-        select_unpredictable(tag == 2, (self.0 >> 16) & 255, tag) as usize
+        select_unpredictable(self.tag() == 2, usize::from(self.third), self.tag())
     }
 
     /// How many bytes it takes.
@@ -66,7 +74,7 @@ impl Entry {
     /// How many bytes a hit takes.
     #[inline(always)]
     pub(crate) fn hit_size(self) -> usize {
-        2 + ((self.0 & 3) >> 1) as usize
+        2 + (self.tag() >> 1)
     }
 }
 

@@ -39,6 +39,16 @@ impl NewFrames {
         (steps, self.codes.get_mut(start..).unwrap_or(&mut []))
     }
 
+    /// `N` of them, if there is room for so many.
+    #[inline(always)]
+    pub(crate) fn block<const N: usize>(
+        &mut self,
+        start: usize,
+    ) -> Option<(&[Step; N], &mut [Code; N])> {
+        let steps = self.steps.get(start..)?.first_chunk()?;
+        Some((steps, self.codes.get_mut(start..)?.first_chunk_mut()?))
+    }
+
     pub(crate) fn clear(&mut self) {
         if let Some(steps) = self.steps.get_mut(..self.len) {
             steps.fill(0);

@@ -13,6 +13,7 @@
 
 mod batch;
 mod chain;
+mod clock;
 mod damage;
 mod domain;
 mod doubt;

@@ -7,8 +7,9 @@
 //! behind it.
 
 use crate::cache::Cache;
-use crate::decode::batch::{Batch, Fault, Record};
+use crate::decode::batch::{Batch, Fault, Record, Records};
 use crate::decode::chain::{Chain, FIRST, NAMED};
+use crate::decode::clock::Clock;
 use crate::decode::domain::{CodedDepth, Domain};
 use crate::decode::doubt::Doubt;
 use crate::decode::entry::{ENTRY_FRAMES, Entry};
@@ -20,7 +21,7 @@ use crate::defect::Defect;
 use crate::event::event_code;
 use crate::header::Header;
 use crate::location::LocationTable;
-use crate::rules::{MAX_ENTRY, MAX_EVENT_BODY, MAX_PACKET, TIME_MASK, code};
+use crate::rules::{MAX_ENTRY, MAX_EVENT_BODY, MAX_PACKET, SMALLEST_EVENT, code};
 
 /// A packet's body and what lies behind it, so that numbers can be read without
 /// asking where the packet ends.
@@ -28,13 +29,6 @@ pub(crate) type Body = [u8; MAX_PACKET + PADDING];
 
 /// How many bytes there are behind the largest packet's last.
 const PADDING: usize = 16;
-
-/// Room for records grows by so many: a packet can have 6,500, most have fewer
-/// than two thousand.
-const MORE_RECORDS: usize = 512;
-
-/// The fewest bytes an event takes: header and a small number.
-pub(crate) const SMALLEST_EVENT: usize = 5;
 
 impl Batch {
     /// Decodes a packet's body, which `bytes` begin with. After a fault the
@@ -78,7 +72,7 @@ impl Batch {
         let stated = header.next_id;
         let outcome = match (outcome, empty) {
             (_, Some(frame)) => {
-                let remaining = size - rare.event_of_frame(records, frame);
+                let remaining = size - rare.event_of_frame(&records[..], frame);
                 Err(Fault { remaining, defect: Defect::EmptySlot })
             }
             (Ok(_), _) if stated != found => {
@@ -88,14 +82,11 @@ impl Batch {
             (Err(defect), _) => Err(Fault { remaining: size - start, defect }),
         };
         let Rare { mut tally, .. } = rare;
-        let Loop { promoted, long, long_promoted, .. } = events;
-        tally.promotion_bytes += 2 * long_promoted;
-        tally.collection_bytes += 2 * (long - long_promoted);
         match outcome {
             Ok(count) => {
                 self.count = count;
                 domain.depth = depth;
-                count_events(&mut tally, header, size, (count as u64, promoted));
+                events.tally(&mut tally, header);
                 Ok(tally)
             }
             Err(fault) => {
@@ -109,18 +100,6 @@ impl Batch {
     }
 }
 
-/// Adds the number of events, and of promotions among them, to what the rare
-/// events counted.
-fn count_events(tally: &mut Tally, header: &Header, size: usize, (events, promoted): (u64, u64)) {
-    tally.allocations = header.next_id - header.first_id;
-    tally.promotions = promoted;
-    tally.collections = events - tally.allocations - tally.promotions;
-    tally.promotion_bytes += SMALLEST_EVENT as u64 * tally.promotions;
-    tally.collection_bytes += SMALLEST_EVENT as u64 * tally.collections;
-    tally.allocation_bytes += 4 * tally.allocations;
-    tally.backtrace_bytes = size as u64 - tally.bytes_but_backtraces();
-}
-
 /// The loop's state. The loops for the usual events (`quick`) keep what they
 /// need of it in registers.
 pub(crate) struct Loop<'a> {
@@ -131,23 +110,20 @@ pub(crate) struct Loop<'a> {
     /// Where the current event begins, and its entries.
     start: usize,
     entries_at: usize,
-    pub(crate) begin: u64,
-    /// The last event's time from there, and the most it may be.
-    pub(crate) ahead: u64,
-    pub(crate) span: u64,
+    pub(crate) clock: Clock,
     pub(crate) next_id: u64,
     pub(crate) depth: CodedDepth,
+    /// How many promotions, and the bytes that they take, and those of promotions
+    /// and collections together.
     pub(crate) promoted: u64,
+    pub(crate) promotion_bytes: usize,
+    pub(crate) object_bytes: usize,
     /// New frames up to the current place, and up to the current event.
     pub(crate) frames: usize,
     before: usize,
     pub(crate) chain: Chain,
     /// How many records.
     pub(crate) count: usize,
-    /// How many promotions and collections take two bytes more than the others,
-    /// and how many promotions of them.
-    pub(crate) long: u64,
-    pub(crate) long_promoted: u64,
 }
 
 impl<'a> Loop<'a> {
@@ -158,18 +134,16 @@ impl<'a> Loop<'a> {
             at: 0,
             start: 0,
             entries_at: 0,
-            begin: header.begin,
-            ahead: 0,
-            span: header.end - header.begin,
+            clock: Clock::new(header),
             next_id: header.first_id,
             depth,
             promoted: 0,
+            promotion_bytes: 0,
+            object_bytes: 0,
             frames: 0,
             before: 0,
             chain: Chain::new(),
             count: 0,
-            long: 0,
-            long_promoted: 0,
         }
     }
 
@@ -179,31 +153,25 @@ impl<'a> Loop<'a> {
         &mut self,
         cache: &mut Cache,
         mut doubt: Option<&mut Doubt>,
-        records: &mut Vec<Record>,
+        records: &mut Records,
         new: &mut NewFrames,
         rare: &mut Rare<'_>,
     ) -> Result<usize, Defect> {
         while self.at < self.size {
-            if records.len() <= self.count {
-                records.resize(self.count + MORE_RECORDS, Record::default());
-            }
             if doubt.is_none() && !self.depth.open {
                 self.allocations(cache, new, records);
             }
             self.objects(records);
-            if self.at >= self.size || records.len() <= self.count {
+            if self.at >= self.size {
                 continue;
             }
             self.start = self.at;
             self.before = self.frames;
             let word = word_at(self.bytes, self.at).ok_or(Defect::EventOverrun)?;
             let event = word as u32;
-            let ahead = u64::from(event).wrapping_sub(self.begin) & TIME_MASK;
-            if ahead > self.span || ahead < self.ahead {
-                let (time, after) = (self.begin + ahead, self.begin + self.ahead);
-                return Err(rare.time_defect(self.start, time, after));
+            if !self.clock.reach(event) {
+                return Err(rare.time_defect(self.start, event, self.clock));
             }
-            self.ahead = ahead;
             let record = match event_code(event) {
                 code::COLLECT | code::PROMOTE => self.object(word, rare)?,
                 _ => match self.allocation(word, rare)? {
@@ -222,9 +190,7 @@ impl<'a> Loop<'a> {
                     None => continue,
                 },
             };
-            if let Some(place) = records.get_mut(self.count) {
-                *place = record;
-            }
+            records[self.count % records.len()] = record;
             self.count += 1;
         }
         Ok(self.count)
@@ -241,14 +207,19 @@ impl<'a> Loop<'a> {
             return Err(Defect::EventOverrun);
         }
         if u64::from(fifth) > MAX_SMALL {
-            (delta, self.at) = rare.long_distance(self.at - 1, promotes)?;
+            (delta, self.at) = rare.vint(self.at - 1)?;
         }
         let id = self.next_id.wrapping_sub(1).wrapping_sub(delta as u64);
         if id >= self.next_id {
             rare.object_ahead(delta, id, promotes, self.start)?;
         }
-        self.promoted += u64::from(promotes);
-        Ok(Record { event, prefix: 0, value: id })
+        let bytes = self.at - self.start;
+        self.object_bytes += bytes;
+        if promotes {
+            self.promoted += 1;
+            self.promotion_bytes += bytes;
+        }
+        Ok(Record::new(event, 0, id))
     }
 
     /// An allocation up to its entries: common prefix and number of entries.
@@ -347,7 +318,18 @@ impl<'a> Loop<'a> {
         if bytes > MAX_EVENT_BODY {
             return Err(Defect::BacktraceSize { bytes });
         }
-        Ok(Record { event, prefix, value: new })
+        Ok(Record::new(event, prefix, new))
+    }
+
+    /// Adds the events to what the rare ones counted.
+    fn tally(&self, tally: &mut Tally, header: &Header) {
+        tally.allocations = header.next_id - header.first_id;
+        tally.promotions = self.promoted;
+        tally.collections = self.count as u64 - tally.allocations - tally.promotions;
+        tally.promotion_bytes = self.promotion_bytes as u64;
+        tally.collection_bytes = (self.object_bytes - self.promotion_bytes) as u64;
+        tally.allocation_bytes += 4 * tally.allocations;
+        tally.backtrace_bytes = self.size as u64 - tally.bytes_but_backtraces();
     }
 }
 

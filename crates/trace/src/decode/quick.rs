@@ -3,12 +3,12 @@
 //! loop before its event, and the packet's own loop looks at it.
 
 use crate::cache::Cache;
-use crate::decode::batch::Record;
+use crate::decode::batch::{Record, Records};
 use crate::decode::chain::{FIRST, NAMED, Step};
 use crate::decode::frames::NewFrames;
 use crate::decode::packet::{Body, Loop, entry_at, word_at};
 use crate::event::event_code;
-use crate::rules::{TIME_MASK, code};
+use crate::rules::{SMALLEST_EVENT, code};
 
 /// The largest number that a vint holds in its first byte.
 pub(crate) const MAX_SMALL: u64 = 252;
@@ -19,40 +19,39 @@ const TWO_BYTES: u64 = 253;
 impl Loop<'_> {
     /// Promotions and collections of objects that are not far.
     #[inline(never)]
-    pub(crate) fn objects(&mut self, records: &mut [Record]) {
-        let Some(room) = records.get_mut(self.count..) else { return };
-        let Loop { bytes, size, mut at, begin, mut ahead, span, next_id, .. } = *self;
-        let (mut count, mut promoted, mut long, mut long_promoted) = (0, 0, 0, 0);
-        for record in room {
-            let Some(word) = word_at(bytes, at) else { break };
+    pub(crate) fn objects(&mut self, records: &mut Records) {
+        let Loop { bytes, size, mut at, mut clock, mut count, next_id, .. } = *self;
+        let (mut codes, mut long_promoted) = (0, 0);
+        while let Some(word) = word_at(bytes, at) {
             let event = word as u32;
-            let time = u64::from(event).wrapping_sub(begin) & TIME_MASK;
-            let promotes = event_code(event) == code::PROMOTE;
-            if !promotes && event_code(event) != code::COLLECT {
+            let code = event_code(event);
+            if !matches!(code, code::PROMOTE | code::COLLECT) || !clock.reach(event) {
                 break;
             }
-            let (mut end, mut distance) = (at + 5, u64::from((word >> 32) as u8));
-            if distance > MAX_SMALL {
+            let (mut end, mut distance) = (at + SMALLEST_EVENT, u64::from((word >> 32) as u8));
+            let long = distance > MAX_SMALL;
+            if long {
                 if distance > TWO_BYTES {
                     break;
                 }
-                (end, distance) = (at + 7, u64::from((word >> 40) as u16));
-                long += 1;
-                long_promoted += u64::from(promotes);
+                (end, distance) = (end + 2, u64::from((word >> 40) as u16));
             }
-            if time > span || time < ahead || end > size || distance >= next_id {
+            if end > size || distance >= next_id {
                 break;
             }
-            *record = Record { event, prefix: 0, value: next_id - 1 - distance };
-            (at, ahead) = (end, time);
+            if long {
+                long_promoted += usize::from(code == code::PROMOTE);
+            }
+            records[count % records.len()] = Record::new(event, 0, next_id - 1 - distance);
+            at = end;
             count += 1;
-            promoted += u64::from(promotes);
+            codes += usize::from(code);
         }
-        (self.at, self.ahead) = (at, ahead);
-        self.count += count;
-        self.promoted += promoted;
-        self.long += long;
-        self.long_promoted += long_promoted;
+        let promoted = (count - self.count) * usize::from(code::COLLECT) - codes;
+        self.promoted += promoted as u64;
+        self.promotion_bytes += SMALLEST_EVENT * promoted + 2 * long_promoted;
+        self.object_bytes += at - self.at;
+        (self.at, self.clock, self.count) = (at, clock, count);
     }
 
     /// Short allocations whose entries are all hits.
@@ -61,17 +60,13 @@ impl Loop<'_> {
         &mut self,
         cache: &mut Cache,
         new: &mut NewFrames,
-        records: &mut [Record],
+        records: &mut Records,
     ) {
-        let Some(room) = records.get_mut(self.count..) else { return };
-        let Loop { bytes, size, mut at, begin, mut ahead, span, mut frames, .. } = *self;
-        let (mut count, mut depth) = (0, self.depth.frames);
-        for record in room {
-            let Some(word) = word_at(bytes, at) else { break };
+        let Loop { bytes, size, mut at, mut clock, mut count, mut frames, .. } = *self;
+        while let Some(word) = word_at(bytes, at) {
             let event = word as u32;
-            let time = u64::from(event).wrapping_sub(begin) & TIME_MASK;
             let short = matches!(event_code(event), code::FIRST_SHORT..=code::LAST_SHORT);
-            if !short || time > span || time < ahead {
+            if !short || !clock.reach(event) {
                 break;
             }
             let (mut start, mut entries) = (at + 6, (word >> 40) as u8);
@@ -83,7 +78,7 @@ impl Loop<'_> {
                 (start, entries) = (at + 8, (word >> 56) as u8);
                 prefix = u64::from((word >> 40) as u16);
             }
-            if prefix > depth {
+            if prefix > self.depth.frames {
                 break;
             }
             let Some(steps) = new.steps.get_mut(frames..) else { break };
@@ -91,15 +86,15 @@ impl Loop<'_> {
             if end > size {
                 break;
             }
-            *record = Record { event, prefix: prefix as u32, value: more as u64 };
-            (at, ahead, depth) = (end, time, prefix + more as u64);
-            frames += more;
+            records[count % records.len()] = Record::new(event, prefix as u32, more as u64);
+            at = end;
             count += 1;
+            self.depth.frames = prefix + more as u64;
+            frames += more;
             self.chain.advance(cache, new, frames);
         }
-        (self.at, self.ahead, self.frames, self.depth.frames) = (at, ahead, frames, depth);
-        self.count += count;
-        self.next_id += count as u64;
+        self.next_id += (count - self.count) as u64;
+        (self.at, self.clock, self.count, self.frames) = (at, clock, count, frames);
     }
 }
 

@@ -2,17 +2,18 @@
 
 use crate::cache::Cache;
 use crate::decode::batch::{Fault, Long, Record};
+use crate::decode::clock::Clock;
 use crate::decode::doubt::Doubt;
 use crate::decode::entry::{EntryFault, entries_frames, entries_size, miss_code};
 use crate::decode::frames::NewFrames;
 use crate::decode::names::RecentNames;
-use crate::decode::packet::{Body, SMALLEST_EVENT};
+use crate::decode::packet::Body;
 use crate::decode::tally::Tally;
 use crate::defect::Defect;
-use crate::event::{Code, Source, event_code, is_code};
+use crate::event::{Code, Source, event_time, is_code};
 use crate::header::{Header, Version};
 use crate::location::{Definition, LocationTable, NamedLocation, Undo};
-use crate::rules::{MAX_NUMBER, code};
+use crate::rules::{MAX_NUMBER, SMALLEST_EVENT, code};
 use crate::wire::Bytes;
 
 /// What is neither a promotion, nor a collection, nor a usual allocation.
@@ -50,24 +51,6 @@ impl<'a> Rare<'a> {
         if self.harmless.len() < MAX_HARMLESS {
             self.harmless.push(Fault { remaining: self.size.saturating_sub(at), defect });
         }
-    }
-
-    /// An object's distance at `at` that takes more than a byte, and where it
-    /// ends.
-    #[inline(never)]
-    pub(crate) fn long_distance(
-        &mut self,
-        at: usize,
-        promotes: bool,
-    ) -> Result<(i64, usize), Defect> {
-        let (delta, end) = self.vint(at)?;
-        let bytes = (end - at - 1) as u64;
-        if promotes {
-            self.tally.promotion_bytes += bytes;
-        } else {
-            self.tally.collection_bytes += bytes;
-        }
-        Ok((delta, end))
     }
 
     /// An event that begins at `at` and is no promotion, no collection and no
@@ -125,23 +108,24 @@ impl<'a> Rare<'a> {
         code
     }
 
-    /// What is wrong with an event at `at` because of its time.
+    /// What is wrong with an event at `at` that the clock cannot reach.
     #[cold]
     #[inline(never)]
-    pub(crate) fn time_defect(&self, at: usize, time: u64, after: u64) -> Defect {
+    pub(crate) fn time_defect(&self, at: usize, event: u32, clock: Clock) -> Defect {
+        let time = event_time(event, self.header.begin);
         if self.size - at < SMALLEST_EVENT {
             Defect::EventOverrun
         } else if time > self.header.end {
             Defect::EventTime { time }
         } else {
-            Defect::TimeBackwards { time, after }
+            Defect::TimeBackwards { time, after: clock.now(self.header) }
         }
     }
 
     /// A number at `at`, and where it ends.
     #[cold]
     #[inline(never)]
-    fn vint(&self, at: usize) -> Result<(i64, usize), Defect> {
+    pub(crate) fn vint(&self, at: usize) -> Result<(i64, usize), Defect> {
         let mut input = self.input(at);
         let value = input.vint().ok_or(Defect::EventOverrun)?;
         Ok((value, self.size - input.remaining()))
@@ -193,7 +177,7 @@ impl<'a> Rare<'a> {
     pub(crate) fn event_of_frame(&mut self, records: &[Record], frame: usize) -> usize {
         let (mut at, mut frames) = (0, 0);
         for record in records {
-            let code = event_code(record.event);
+            let code = record.code();
             let end = match code {
                 code::COLLECT | code::PROMOTE => self.vint(at + 4).map(|(_, end)| end).ok(),
                 _ => {

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use crate::generate::{cases, scripts};
 use crate::oracle::{self, PlainTrace, PlainWriter};
-use crate::reading::{Reading, Told, read_places, read_strictly, read_through_pipe};
+use crate::reading::{Reading, Told, What, read_places, read_strictly, read_through_pipe};
 use crate::script::{Script, Style};
 
 /// Reads of a pipe: single bytes, a header's worth, a signal, whole packets.
@@ -34,7 +34,7 @@ pub(crate) fn check(script: &Script) -> PlainTrace {
     assert!(trace.told().eq(&reading.told), "the oracle reads the same events");
     assert_told(script, &whole.told, &reading, &trace);
     assert_places(script, &whole.bytes);
-    assert_tally(&whole.bytes, &reading);
+    assert_tally(&whole.bytes, &reading, &trace);
     trace
 }
 
@@ -85,8 +85,8 @@ fn assert_places(script: &Script, bytes: &[u8]) {
     }
 }
 
-/// Every byte is accounted for once.
-fn assert_tally(bytes: &[u8], reading: &Reading) {
+/// Every byte is accounted for once, and by the kind of event that it is part of.
+fn assert_tally(bytes: &[u8], reading: &Reading, trace: &PlainTrace) {
     let tally = &reading.tally;
     let sum = tally.header_bytes
         + tally.info_bytes
@@ -97,6 +97,20 @@ fn assert_tally(bytes: &[u8], reading: &Reading) {
         + tally.collection_bytes;
     assert_eq!(sum, bytes.len() as u64);
     assert_eq!(tally.events(), reading.told.len() as u64);
+    let [mut promotions, mut collections] = [0; 2];
+    for packet in &trace.packets {
+        let begins = packet.events.iter().map(|event| event.at);
+        let ends = begins.skip(1).chain([packet.range.end]);
+        for (event, end) in packet.events.iter().zip(ends) {
+            match event.told.as_ref().map(|told| &told.what) {
+                Some(What::Promote(_)) => promotions += end - event.at,
+                Some(What::Collect(_)) => collections += end - event.at,
+                _ => {}
+            }
+        }
+    }
+    assert_eq!(tally.promotion_bytes, promotions as u64);
+    assert_eq!(tally.collection_bytes, collections as u64);
 }
 
 proptest! {
