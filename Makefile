@@ -68,7 +68,7 @@ test-long:
 
 # Programs that the tests run. Absent, they are installed when we are root.
 TOOLS := babeltrace2:babeltrace2 g++:g++ man:man-db python3:python3 valgrind:valgrind \
-	ocamlfind:ocaml-findlib ocamlopt:ocaml-nox menhir:menhir ocamlbuild:ocamlbuild \
+	ocamlfind:ocaml-findlib ocamlopt:ocaml-nox dune:ocaml-dune menhir:menhir ocamlbuild:ocamlbuild \
 	go:golang-go node:nodejs npm:npm
 
 .PHONY: tools

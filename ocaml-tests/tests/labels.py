@@ -1,9 +1,10 @@
 """What a program says it is doing is the outermost frame of what it allocates meanwhile."""
 
 import json
+import os
 import shutil
 
-from bench import HERE, equal, expect, scenario
+from bench import HERE, Skip, equal, expect, scenario
 
 
 def expected(result):
@@ -31,10 +32,14 @@ def compile_library(bench, *arguments):
     bench.run("make", "-s", "-C", HERE.parent / "ocaml", f"BUILD={bench.path('library')}", *arguments)
 
 
-def compile_on_four(bench, compiler, archive, *more):
-    compile_library(bench)
+def write_program(bench):
     shutil.copy(HERE / "programs5/labels.ml", bench.directory)
     (bench.directory / "main.ml").write_text("let () = Labels.basics (); Labels.threads (); Labels.threads ()\n")
+
+
+def compile_on_four(bench, compiler, archive, *more):
+    compile_library(bench)
+    write_program(bench)
     bench.run("ocamlfind", compiler, "-g", "-w", "-a", "-thread", "-package", "unix,threads.posix", "-linkpkg", "-I", "library",
               *more, archive, "labels.ml", "main.ml", "-o", "labels")
 
@@ -49,6 +54,23 @@ def native(bench):
 def bytecode(bench):
     compile_on_four(bench, "ocamlc", "heaptap.cma", "-custom")
     labels(bench, bench.trace("./labels", env={"HEAPTAP_FRAMES": 3}))
+
+
+@scenario
+def built_by_dune(bench):
+    """The folder, copied into a project."""
+    if not shutil.which("dune") or "OCAML" in os.environ:
+        raise Skip("dune is not for this compiler")
+    shutil.copytree(HERE.parent / "ocaml", bench.directory / "heaptap", ignore=shutil.ignore_patterns("_build"))
+    (bench.directory / "dune-project").write_text("(lang dune 2.8)\n")
+    write_program(bench)
+    (bench.directory / "dune").write_text("""(executable
+ (name main)
+ (flags (:standard -w -a))
+ (libraries heaptap-labels unix threads.posix))
+""")
+    bench.run("dune", "build", "--root", ".", "./main.exe")
+    labels(bench, bench.trace("_build/default/main.exe", env={"HEAPTAP_FRAMES": 3}))
 
 
 @scenario

@@ -133,3 +133,20 @@ def found_by_findlib(bench):
     bench.run("ocamlfind", "ocamlopt", "-package", "heaptap", "-linkpkg", "-g", "-w", "-a", *STATIC, "check.ml",
               "young.ml", "-o", "young", env={"OCAMLPATH": bench.directory / "lib"})
     counted(bench, bench.run(bench.path("young"), env=asked(bench)))
+
+
+@scenario
+def built_by_dune(bench):
+    """The line for dune, in a static executable."""
+    if not shutil.which("dune") or "OCAML" in os.environ:
+        raise Skip("dune is not for this compiler")
+    copy_programs(bench, "check.ml", "young.ml")
+    (bench.directory / "dune-project").write_text("(lang dune 2.8)\n")
+    (bench.directory / "dune").write_text(f"""(executable
+ (name young)
+ (libraries unix)
+ (flags (:standard -w -a))
+ (link_flags (-ccopt -static -ccopt {bench.object})))
+""")
+    bench.run("dune", "build", "--root", ".", "./young.exe")
+    counted(bench, bench.run(bench.path("_build/default/young.exe"), env=asked(bench)))
