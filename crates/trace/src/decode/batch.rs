@@ -168,7 +168,7 @@ impl Batch {
                     let length = u64::from(code.wrapping_sub(SHORT_ALLOC));
                     Long { length, samples: 1, source: Source::Minor }
                 };
-                let new = self.new_frames.get(out.frames, record.value as usize);
+                let new = self.new_frames.get(out.frames, record.value as usize)?;
                 out.frames += record.value as usize;
                 out.next_id += 1;
                 Happening::Alloc(Allocation {

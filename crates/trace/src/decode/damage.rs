@@ -67,18 +67,17 @@ impl<I: Input> Reader<I> {
         size.map_or(0, |&bits| u32::from_le_bytes(bits))
     }
 
-    /// Leaves out a damaged packet and goes on where the next one begins.
-    pub(crate) fn leave_out(
-        &mut self,
-        header: &Header,
-        place: Option<usize>,
-    ) -> Result<(), ReadError> {
+    /// Leaves out a damaged packet of the current domain.
+    pub(crate) fn leave_out(&mut self, header: &Header) -> Result<(), ReadError> {
+        self.lose(self.lost_with(header));
+        self.count_left_out(header);
+        self.pass_over_packet(header)
+    }
+
+    /// Goes on where the packet behind this one begins.
+    pub(crate) fn pass_over_packet(&mut self, header: &Header) -> Result<(), ReadError> {
         self.batch.clear();
         self.losses.packets += 1;
-        if let Some(place) = place {
-            self.lose(place, self.lost_with(header));
-            self.count_left_out(header, place);
-        }
         self.input.fill(header.size + MAX_HEADER)?;
         let rest = self.input.visible().get(header.size..).unwrap_or(&[]);
         if rest.is_empty() || self.landmarks.begin_packet(rest) {
@@ -91,10 +90,9 @@ impl<I: Input> Reader<I> {
     }
 
     /// Notes how many allocations a packet that is left out says it holds.
-    pub(crate) fn count_left_out(&mut self, header: &Header, place: usize) {
-        if let Some(domain) = self.domains.get_mut(place)
-            && header.first_id >= domain.next_id
-        {
+    fn count_left_out(&mut self, header: &Header) {
+        let domain = &mut self.domains.current;
+        if header.first_id >= domain.next_id {
             domain.left_out += header.stated_allocations().unwrap_or(0);
         }
     }
@@ -156,19 +154,15 @@ impl<I: Input> Reader<I> {
         Ok(())
     }
 
-    /// Lets a domain lose what it has to since it came last.
-    pub(crate) fn catch_up(&mut self, place: usize) {
-        if let Some(domain) = self.domains.get_mut(place)
-            && domain.losses_seen != self.losses_of_all
-        {
-            domain.losses_seen = self.losses_of_all;
-            domain.lose(Lost::Everything, &mut self.table);
+    /// Lets the current domain lose what it has to since it came last.
+    pub(crate) fn catch_up(&mut self) {
+        let seen = &mut self.domains.current.losses_seen;
+        if std::mem::replace(seen, self.losses_of_all) != self.losses_of_all {
+            self.lose(Lost::Everything);
         }
     }
 
-    pub(crate) fn lose(&mut self, place: usize, lost: Lost) {
-        if let Some(domain) = self.domains.get_mut(place) {
-            domain.lose(lost, &mut self.table);
-        }
+    pub(crate) fn lose(&mut self, lost: Lost) {
+        self.domains.current.lose(lost, &mut self.table);
     }
 }

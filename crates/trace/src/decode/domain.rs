@@ -76,42 +76,48 @@ pub(crate) enum Lost {
 
 /// The domains seen so far, most often one.
 pub(crate) struct Domains {
-    list: Vec<Domain>,
-    places: HashMap<u16, usize>,
+    /// The domain of the current packet, apart from the others so that nothing
+    /// is looked up for an event. Until there is a packet, it is nobody's.
+    pub(crate) current: Domain,
+    others: HashMap<u16, Domain>,
+    /// Domain numbers in the order of their appearance.
+    numbers: Vec<u16>,
     limit: usize,
     start_time: u64,
 }
 
 impl Domains {
     pub(crate) fn new(limit: usize, start_time: u64) -> Self {
-        Domains { list: Vec::new(), places: HashMap::new(), limit, start_time }
+        let current = Domain::new(0, start_time);
+        Domains { current, others: HashMap::new(), numbers: Vec::new(), limit, start_time }
     }
 
-    /// The place of a domain, new or not; `None` when there are too many.
-    pub(crate) fn place(&mut self, number: u16) -> Option<usize> {
-        if let Some(&place) = self.places.get(&number) {
-            return Some(place);
+    /// Makes a domain, new or not, the current one; false when there are too
+    /// many.
+    pub(crate) fn select(&mut self, number: u16) -> bool {
+        if self.current.number == number && !self.numbers.is_empty() {
+            return true;
         }
-        if self.list.len() >= self.limit {
-            return None;
+        let next = match self.others.remove(&number) {
+            Some(known) => known,
+            None if self.numbers.len() >= self.limit => return false,
+            None => {
+                self.numbers.push(number);
+                Domain::new(number, self.start_time)
+            }
+        };
+        let last = std::mem::replace(&mut self.current, next);
+        if self.numbers.len() > 1 {
+            self.others.insert(last.number, last);
         }
-        let place = self.list.len();
-        self.list.push(Domain::new(number, self.start_time));
-        self.places.insert(number, place);
-        Some(place)
-    }
-
-    #[inline(always)]
-    pub(crate) fn get_mut(&mut self, place: usize) -> Option<&mut Domain> {
-        self.list.get_mut(place)
+        true
     }
 
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Domain> {
-        self.list.iter_mut()
+        std::iter::once(&mut self.current).chain(self.others.values_mut())
     }
 
-    /// Domain numbers in the order of their appearance.
     pub(crate) fn numbers(&self) -> impl Iterator<Item = u16> + '_ {
-        self.list.iter().map(|domain| domain.number)
+        self.numbers.iter().copied()
     }
 }

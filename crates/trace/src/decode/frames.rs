@@ -29,7 +29,7 @@ pub(crate) struct NewFrames {
 
 impl NewFrames {
     pub(crate) fn new(limit: usize) -> Self {
-        NewFrames { codes: Vec::new(), len: 0, steps: Vec::new(), limit }
+        NewFrames { codes: vec![0; CHUNK], len: 0, steps: Vec::new(), limit }
     }
 
     /// The steps and the frames from one on.
@@ -57,9 +57,9 @@ impl NewFrames {
     }
 
     #[inline(always)]
-    pub(crate) fn get(&self, start: usize, count: usize) -> Padded<'_> {
-        let codes = self.codes.get(start..).unwrap_or(&[]);
-        Padded { codes, count: count.min(codes.len()) }
+    pub(crate) fn get(&self, start: usize, count: usize) -> Option<Padded<'_>> {
+        let codes = self.codes.get(start..)?;
+        Some(Padded { frames: codes.get(..count)?, chunk: codes.first_chunk()? })
     }
 
     /// The first of `count` frames whose code is 0: it comes from an empty slot.
@@ -111,26 +111,21 @@ fn lengthen<T: Copy + Default>(values: &mut Vec<T>, size: usize, used: usize) {
     *values = longer;
 }
 
-/// Frames, and what happens to lie behind them.
+/// Frames, and the chunk of room that begins with them.
 #[derive(Clone, Copy)]
 pub(crate) struct Padded<'a> {
-    codes: &'a [Code],
-    pub(crate) count: usize,
+    pub(crate) frames: &'a [Code],
+    chunk: &'a [Code; CHUNK],
 }
 
-impl<'a> Padded<'a> {
-    pub(crate) fn frames(&self) -> &'a [Code] {
-        self.codes.get(..self.count).unwrap_or(&[])
-    }
-
+impl Padded<'_> {
     /// Copies the frames, and what lies behind them, as a whole chunk; false if
     /// they are more or the room is less.
     #[inline(always)]
     pub(crate) fn copy_chunk(&self, frames: &mut [Code], start: usize) -> bool {
-        let room = frames.get_mut(start..start + CHUNK);
-        match (room, self.codes.first_chunk::<CHUNK>()) {
-            (Some(room), Some(codes)) if self.count <= CHUNK => {
-                room.copy_from_slice(codes);
+        match frames.get_mut(start..start + CHUNK) {
+            Some(room) if self.frames.len() <= CHUNK => {
+                room.copy_from_slice(self.chunk);
                 true
             }
             _ => false,

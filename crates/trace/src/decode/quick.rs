@@ -101,7 +101,7 @@ impl Loop<'_> {
 /// Turns the entries at `at` into steps: where they end, and how many steps they
 /// are. They end beyond `size`, and all steps are 0 as before, if one of them is
 /// no hit, or the packet or the room ends before them.
-#[inline(never)]
+#[inline(always)]
 fn hits(
     bytes: &Body,
     mut at: usize,

@@ -32,8 +32,6 @@ pub struct Reader<I> {
     pub(crate) batch: Batch,
     /// Room for a packet with nothing behind it.
     pub(crate) last_packet: Vec<u8>,
-    /// The place of the batch's domain.
-    pub(crate) current: usize,
     /// Byte offset and number of the next packet.
     pub(crate) offset: u64,
     pub(crate) packet: u64,
@@ -95,7 +93,6 @@ impl<I: Input> Reader<I> {
             limits,
             batch: Batch::new(limits.frames),
             last_packet: Vec::new(),
-            current: 0,
             offset: header.size as u64,
             packet: 1,
             losses_of_all: 0,
@@ -197,7 +194,7 @@ impl<I: Input> Reader<I> {
 
     #[inline(always)]
     fn hand_out(&mut self) -> Option<(Event<'_>, &LocationTable)> {
-        let Domain { number, stack, .. } = self.domains.get_mut(self.current)?;
+        let Domain { number, stack, .. } = &mut self.domains.current;
         let doubtful = stack.in_doubt();
         let (time, what) = self.batch.next(stack, &mut self.budget)?;
         if doubtful
@@ -252,26 +249,20 @@ impl<I: Input> Reader<I> {
             self.advance(header.size);
             return Ok(());
         }
-        let Some(place) = self.domains.place(header.domain) else {
+        if !self.domains.select(header.domain) {
             self.report(self.offset, Defect::TooManyDomains { limit: self.limits.domains })?;
-            return self.leave_out(header, None);
-        };
-        self.catch_up(place);
-        self.current = place;
-        match self.check_in_sequence(header, place)? {
-            Some(missing) => self.decode_packet(header, place, missing),
-            None => self.leave_out(header, Some(place)),
+            return self.pass_over_packet(header);
+        }
+        self.catch_up();
+        match self.check_in_sequence(header)? {
+            Some(missing) => self.decode_packet(header, missing),
+            None => self.leave_out(header),
         }
     }
 
     /// Decodes a packet before which `missing` allocations are missing.
-    fn decode_packet(
-        &mut self,
-        header: &Header,
-        place: usize,
-        missing: u64,
-    ) -> Result<(), ReadError> {
-        let Some(domain) = self.domains.get_mut(place) else { return Ok(()) };
+    fn decode_packet(&mut self, header: &Header, missing: u64) -> Result<(), ReadError> {
+        let domain = &mut self.domains.current;
         let body = body(self.input.visible(), header, &mut self.last_packet);
         let Some(body) = body else { return Ok(()) };
         let outcome = self.batch.decode(header, body, domain, &mut self.table);
@@ -294,7 +285,7 @@ impl<I: Input> Reader<I> {
             }
             Err(Fault { remaining, defect }) => {
                 self.report(end - remaining as u64, defect)?;
-                self.leave_out(header, Some(place))
+                self.leave_out(header)
             }
         }
     }
@@ -309,14 +300,9 @@ impl<I: Input> Reader<I> {
     /// Checks what a packet's header says against the packets before it. Tells
     /// how many allocations are missing between, or `None` if the packet cannot
     /// be used.
-    fn check_in_sequence(
-        &mut self,
-        header: &Header,
-        place: usize,
-    ) -> Result<Option<u64>, ReadError> {
+    fn check_in_sequence(&mut self, header: &Header) -> Result<Option<u64>, ReadError> {
         let at = self.offset;
-        let Some(domain) = self.domains.get_mut(place) else { return Ok(None) };
-        let &mut Domain { last_time: after, next_id: expected, gap_expected, .. } = domain;
+        let Domain { last_time: after, next_id: expected, gap_expected, .. } = self.domains.current;
         if header.begin < after {
             self.report(at, Defect::TimeBackwards { time: header.begin, after })?;
         }
@@ -328,22 +314,19 @@ impl<I: Input> Reader<I> {
         let missing = missing_ids(header.version, expected, found);
         if missing > 0 && !gap_expected {
             self.report(at, Defect::IdGap { expected, found })?;
-            self.lose(place, Lost::Everything);
+            self.lose(Lost::Everything);
         }
-        self.check_cache(header, place)?;
+        self.check_cache(header)?;
         Ok(Some(missing))
     }
 
-    fn check_cache(&mut self, header: &Header, place: usize) -> Result<(), ReadError> {
+    fn check_cache(&mut self, header: &Header) -> Result<(), ReadError> {
         let Some(check) = header.cache_check else { return Ok(()) };
-        let holds = |reader: &mut Self| {
-            reader.domains.get_mut(place).is_none_or(|domain| domain.stack.check(check))
-        };
-        if !holds(self) {
+        if !self.domains.current.stack.check(check) {
             self.report(self.offset, Defect::CacheCheck { slot: check.slot })?;
-            self.lose(place, Lost::Stack);
+            self.lose(Lost::Stack);
             // Now it teaches the slot's content instead.
-            holds(self);
+            self.domains.current.stack.check(check);
         }
         Ok(())
     }

@@ -56,12 +56,12 @@ impl Stack {
     ) -> Backtrace<'a> {
         let shared = prefix as usize;
         if shared <= self.depth && new.copy_chunk(&mut self.frames, shared) {
-            self.depth = shared + new.count;
+            self.depth = shared + new.frames.len();
         } else {
-            self.advance_slowly(shared, new.frames(), budget);
+            self.advance_slowly(shared, new.frames, budget);
         }
         let frames = self.frames.get(..self.depth).unwrap_or(&[]);
-        Backtrace { frames, common_prefix: u64::from(prefix), new: new.frames() }
+        Backtrace { frames, common_prefix: u64::from(prefix), new: new.frames }
     }
 
     #[inline(never)]
