@@ -59,8 +59,11 @@ typedef struct rt_runtime {
 } rt_runtime;
 extern rt_runtime rt;
 
+/* One comparison, so that what a program executes does not depend on which heap the system has put
+   above the other. */
 static inline bool rt_is_young(rt_value value) {
-  return value > (uintptr_t)rt.young_low && value < (uintptr_t)rt.young_high;
+  uintptr_t low = (uintptr_t)rt.young_low; /* where no block begins: a header does */
+  return value - low < (uintptr_t)rt.young_high - low;
 }
 
 void *rt_memory(size_t bytes);              /* malloc that does not fail */
