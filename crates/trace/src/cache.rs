@@ -12,14 +12,15 @@ use crate::rules::SLOTS;
 /// A slot's number, below [`SLOTS`].
 pub(crate) type Slot = u16;
 
-/// What both sides keep of each slot.
-pub(crate) struct Cache {
+/// What both sides keep of each slot. Readers count the memory they take; writers,
+/// who have few domains, want what they do not use untouched: see [`UNTOUCHED`].
+pub(crate) struct Cache<const ROOM: usize = SLOTS> {
     pub(crate) codes: Box<[Code; SLOTS]>,
-    /// The slot that last followed.
-    pub(crate) predictions: Box<[Slot; SLOTS]>,
+    /// The slot that last followed. Only the first [`SLOTS`] are used.
+    pub(crate) predictions: Box<[Slot; ROOM]>,
 }
 
-impl Cache {
+impl<const ROOM: usize> Cache<ROOM> {
     pub(crate) fn new() -> Self {
         Cache { codes: boxed(), predictions: boxed() }
     }
@@ -31,8 +32,12 @@ impl Cache {
     }
 }
 
-/// A zeroed array, made on the heap. The pages that are never touched cost
-/// nothing, which matters for domains with few events.
+/// So many bytes allocators take fresh from the system (glibc: `M_MMAP_THRESHOLD`),
+/// where they are zeros already. Of less they touch every page to make it so.
+pub(crate) const UNTOUCHED: usize = 128 << 10;
+
+/// A zeroed array, made on the heap. If it has [`UNTOUCHED`] bytes, the pages that
+/// are never touched cost nothing, which matters for domains with few events.
 pub(crate) fn boxed<T: Clone + Default, const N: usize>() -> Box<[T; N]> {
     let array: Box<[T]> = vec![T::default(); N].into();
     match array.try_into() {

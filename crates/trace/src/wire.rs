@@ -4,7 +4,7 @@
 //! writing goes through [`Packet`], whose capacity is a packet's and whose
 //! caller has made sure of the room.
 
-use crate::cache::boxed;
+use crate::cache::{UNTOUCHED, boxed};
 use crate::rules::MAX_PACKET;
 
 /// A cursor over bytes that end somewhere.
@@ -101,7 +101,8 @@ fn first_nul(bytes: &[u8]) -> Option<usize> {
 /// the packet as overfull, which the encoder's closing rules exclude and its
 /// tests assert: no input makes it panic or write elsewhere.
 pub(crate) struct Packet {
-    bytes: Box<[u8; MAX_PACKET]>,
+    /// Only the first [`MAX_PACKET`] are used.
+    bytes: Box<[u8; UNTOUCHED]>,
     len: usize,
     overfull: bool,
 }
@@ -121,7 +122,7 @@ impl Packet {
     }
 
     pub(crate) fn room(&self) -> usize {
-        self.bytes.len() - self.len
+        MAX_PACKET - self.len
     }
 
     pub(crate) fn is_overfull(&self) -> bool {
@@ -136,18 +137,24 @@ impl Packet {
     /// [`Packet::extend`] takes what was written there.
     #[inline(always)]
     pub(crate) fn window<const N: usize>(&mut self) -> Option<&mut [u8; N]> {
-        self.bytes.get_mut(self.len..).and_then(|b| b.first_chunk_mut())
+        self.behind()?.first_chunk_mut()
+    }
+
+    /// All of the room behind what was put.
+    #[inline(always)]
+    fn behind(&mut self) -> Option<&mut [u8]> {
+        self.bytes.get_mut(self.len..MAX_PACKET)
     }
 
     /// Adds the first bytes of the window.
     #[inline(always)]
     pub(crate) fn extend(&mut self, count: usize) {
-        self.len = self.bytes.len().min(self.len.saturating_add(count));
+        self.len = MAX_PACKET.min(self.len.saturating_add(count));
     }
 
     #[inline(always)]
     fn put_chunk<const N: usize>(&mut self, value: [u8; N]) {
-        match self.bytes.get_mut(self.len..).and_then(|b| b.first_chunk_mut::<N>()) {
+        match self.window::<N>() {
             Some(place) => {
                 *place = value;
                 self.len += N;
@@ -202,7 +209,7 @@ impl Packet {
     /// Up to the first NUL, and one NUL.
     pub(crate) fn string(&mut self, text: &[u8]) {
         let text = until_nul(text);
-        match self.bytes.get_mut(self.len..).and_then(|b| b.get_mut(..=text.len())) {
+        match self.behind().and_then(|room| room.get_mut(..=text.len())) {
             Some(place) => {
                 if let Some((nul, body)) = place.split_last_mut() {
                     body.copy_from_slice(text);
@@ -217,7 +224,7 @@ impl Packet {
     /// Overwrites what was put at `at`.
     #[inline(always)]
     pub(crate) fn patch<const N: usize>(&mut self, at: usize, value: [u8; N]) {
-        match self.bytes.get_mut(at..).and_then(|b| b.first_chunk_mut::<N>()) {
+        match self.bytes.get_mut(at..MAX_PACKET).and_then(|b| b.first_chunk_mut::<N>()) {
             Some(place) => *place = value,
             None => self.overfull = true,
         }

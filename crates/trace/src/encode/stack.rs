@@ -5,7 +5,7 @@
 //! nothing in the file but their number. Here this is done step by step, as the
 //! format describes it; most backtraces go the shorter way of [`super::found`].
 
-use crate::cache::{Cache, Slot, boxed, homes, index};
+use crate::cache::{Cache, Slot, UNTOUCHED, boxed, homes, index};
 use crate::encode::found::Found;
 use crate::event::Code;
 use crate::header::CacheCheck;
@@ -14,7 +14,7 @@ use crate::wire::Packet;
 
 /// The cache with what only a writer needs.
 pub(crate) struct Stack {
-    pub(super) cache: Cache,
+    pub(super) cache: Cache<{ UNTOUCHED / size_of::<Slot>() }>,
     /// Id of the allocation that last named the slot.
     pub(super) dates: Box<[u64; SLOTS]>,
     next_check: Slot,
