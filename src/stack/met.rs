@@ -13,7 +13,7 @@ use crate::sys::memory::Fixed;
 
 /// Entries that the smallest array has room for, and how much larger each next
 /// one is.
-const SMALLEST: usize = 512;
+const SMALLEST: usize = 64;
 const TIMES: usize = 4;
 
 pub(super) struct Met {
@@ -76,7 +76,7 @@ mod tests {
         let entry =
             |number: u64| Entry { return_address: 0x1000 + number, step: 8, record: number };
         let met = Met::of(FRAMES).unwrap();
-        assert_eq!(met.arrays.len(), 5);
+        assert_eq!(met.arrays.len(), 6);
         for number in 0..FRAMES as u64 {
             assert_eq!(met.find(0x1000 + number), None);
             met.insert(entry(number));

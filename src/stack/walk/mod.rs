@@ -137,9 +137,11 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> Walker<S> {
         held::words(max_frames)
     }
 
-    /// `None` if the storage is too small. What is in it does not matter.
+    /// `None` if the storage is too small. It
+    /// begins with zeros, for the cache of tables; what is in the rest does not
+    /// matter. None of it is touched here: pages that are not used cost nothing.
     pub(crate) fn new(mut storage: S, max_frames: usize) -> Option<Self> {
-        Held::divide(storage.as_mut(), max_frames, 0, 0)?.cache.fill(0);
+        Held::divide(storage.as_mut(), max_frames, 0, 0)?;
         let (outer, end) = ([0; OUTER], End::Complete);
         let (codes, frames, links, received, generation) = (0, 0, 0, 0, 0);
         Some(Self {

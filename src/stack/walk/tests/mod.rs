@@ -61,8 +61,9 @@ fn act(machine: &mut Machine, label: &mut Option<u64>, action: &Action) {
 }
 
 fn walker(max_frames: usize) -> Walker<Vec<u64>> {
-    // Garbage, as the storage's state must not matter.
-    let storage = vec![0x5001; Walker::<Vec<u64>>::words(max_frames)];
+    // Garbage behind the cache, where the storage's state must not matter.
+    let mut storage = vec![0x5001; Walker::<Vec<u64>>::words(max_frames)];
+    storage[..CACHE_WORDS].fill(0);
     Walker::new(storage, max_frames).expect("as large as asked for")
 }
 
