@@ -2,6 +2,8 @@
 #![allow(unsafe_code, reason = "reads the counter and calls clock_gettime")]
 
 use core::time::Duration;
+#[cfg(target_arch = "x86_64")]
+use std::io::Read;
 
 /// How mutators stamp events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,10 +57,21 @@ fn kernel_trusts_counter() -> bool {
     // SAFETY: writes one int to the place given.
     let asked = unsafe { libc::prctl(libc::PR_GET_TSC, &raw mut mode) };
     let open = asked != 0 || mode == libc::PR_TSC_ENABLE;
-    open && std::fs::read_to_string(
-        "/sys/devices/system/clocksource/clocksource0/available_clocksource",
-    )
-    .is_ok_and(|sources| sources.split_whitespace().any(|source| source == "tsc"))
+    open && clock_sources().is_some_and(|sources| names_counter(&sources))
+}
+
+/// The kernel's list, as far as it has ever been long: there are some ten sources.
+#[cfg(target_arch = "x86_64")]
+fn clock_sources() -> Option<[u8; 256]> {
+    let list = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
+    let mut sources = [0; 256];
+    std::fs::File::open(list).and_then(|mut list| list.read(&mut sources)).ok()?;
+    Some(sources)
+}
+
+#[cfg(target_arch = "x86_64")]
+fn names_counter(sources: &[u8]) -> bool {
+    sources.split(|byte| matches!(byte, b' ' | b'\n' | 0)).any(|source| source == b"tsc")
 }
 
 /// What a [`Clock`](super::clock::Clock) reads; tests have one of their own.
@@ -110,6 +123,17 @@ pub(super) fn clock_ns(clock: libc::clockid_t) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn the_counter_is_one_of_the_kernels_sources() {
+        for list in ["tsc kvm-clock \n\0\0", "hpet tsc", "tsc"] {
+            assert!(names_counter(list.as_bytes()), "{list}");
+        }
+        for list in ["", "kvm-clock acpi_pm \n", "tsc-early hpet \n", "\0"] {
+            assert!(!names_counter(list.as_bytes()), "{list}");
+        }
+    }
 
     #[test]
     fn stamps_do_not_go_back() {

@@ -86,18 +86,21 @@ pub(crate) fn create(path: &Path) -> Result<Output, FileError> {
 fn create_exactly(path: &Path) -> Result<Option<Output>, FileError> {
     let refused = |error| FileError::Open(path.into(), error);
     let file = open(path).map_err(refused)?;
-    let regular = file.metadata().map_err(refused)?.is_file();
-    if regular {
+    let found = file.metadata().map_err(refused)?;
+    if found.is_file() {
         if !lock(&file).map_err(refused)? {
             return Err(FileError::Locked(path.into()));
         }
         match contents(&file).map_err(refused)? {
-            Contents::Nothing | Contents::Trace => file.set_len(0).map_err(refused)?,
+            // To empty it all the same would have some file systems (ext4) write it
+            // to the disk when it is closed, as one that replaces another.
+            Contents::Nothing => {}
+            Contents::Trace => file.set_len(0).map_err(refused)?,
             Contents::OwnTrace => return Ok(None),
             Contents::Other => return Err(FileError::NotATrace(path.into())),
         }
     }
-    Output::new(file, path).map(Some).map_err(refused)
+    Output::new(file, &found, path).map(Some).map_err(refused)
 }
 
 /// Opening must not wait for a pipe's reader, so it does not block; nor do

@@ -3,6 +3,7 @@
 //! `%p` the process id, `%e` the executable's base name, `%t` the start time in
 //! seconds, `%%` a percent sign. Names are bytes, as the system has them.
 
+use core::cell::LazyCell;
 use core::fmt;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -60,8 +61,9 @@ pub(crate) fn has_pid(pattern: &OsStr) -> bool {
     false
 }
 
-/// The name with every `%` replaced.
-pub(crate) fn expand(pattern: &OsStr, facts: &Facts) -> Result<PathBuf, NameError> {
+/// The name with every `%` replaced. The facts are asked for only if there is one.
+pub(crate) fn expand(pattern: &OsStr, facts: impl FnOnce() -> Facts) -> Result<PathBuf, NameError> {
+    let facts = LazyCell::new(facts);
     let mut name = Vec::with_capacity(pattern.len());
     let mut bytes = pattern.as_bytes().iter();
     while let Some(&byte) = bytes.next() {
@@ -94,7 +96,7 @@ mod tests {
 
     fn expanded(pattern: &str) -> Result<String, NameError> {
         let facts = Facts { pid: 42, executable: "prog".into(), start_seconds: 1_700_000_000 };
-        expand(pattern.as_ref(), &facts).map(|path| path.into_os_string().into_string().unwrap())
+        expand(pattern.as_ref(), || facts).map(|path| path.into_os_string().into_string().unwrap())
     }
 
     #[test]
@@ -124,7 +126,7 @@ mod tests {
     #[test]
     fn other_bytes_than_text_pass_through() {
         let pattern = OsStr::from_bytes(b"\xff\xfe%p");
-        let name = expand(pattern, &Facts { pid: 7, ..Facts::gather() }).unwrap();
+        let name = expand(pattern, || Facts { pid: 7, ..Facts::gather() }).unwrap();
         assert_eq!(name.as_os_str().as_bytes(), b"\xff\xfe7");
     }
 

@@ -17,7 +17,7 @@
 use super::file::{lock, raise};
 use core::mem::MaybeUninit;
 use core::time::Duration;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::os::fd::{IntoRawFd, RawFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -51,9 +51,8 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// An empty file, open for writing, that was found as `path`.
-    pub(super) fn new(file: File, path: &Path) -> io::Result<Self> {
-        let found = file.metadata()?;
+    /// An empty file, open for writing, that was found as `path`, and is this.
+    pub(super) fn new(file: File, found: &Metadata, path: &Path) -> io::Result<Self> {
         let path = std::fs::canonicalize(path).or_else(|_| std::path::absolute(path))?;
         Ok(Self {
             descriptor: raise(file).into_raw_fd(),

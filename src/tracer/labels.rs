@@ -2,7 +2,7 @@
 //!
 //! A label is the outermost frame of a backtrace, so every reader shows it.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Labels by name and by number. Never on a hook's path.
@@ -13,7 +13,8 @@ pub(crate) struct Labels {
 
 #[derive(Default)]
 struct Known {
-    numbers: HashMap<Vec<u8>, u32>,
+    /// Few, and without a hash no random bytes are asked of the system.
+    numbers: BTreeMap<Vec<u8>, u32>,
     names: Vec<Vec<u8>>,
 }
 

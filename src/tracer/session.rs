@@ -348,7 +348,7 @@ fn run(
 
 fn open(pattern: &[u8], state: &Arc<State>) -> Result<Counted, Failure> {
     let pattern = OsStr::from_bytes(pattern);
-    let path = name::expand(pattern, &name::Facts::gather()).map_err(|error| {
+    let path = name::expand(pattern, name::Facts::gather).map_err(|error| {
         say(format_args!("cannot trace into {}: {error}", pattern.display()));
         Failure::File
     })?;
