@@ -4,6 +4,11 @@
 //! What must grow under a hook lives here instead, and growing is one `mremap`.
 //! Pages that were never touched cost nothing, so capacities may be generous.
 //!
+//! A session needs some fifteen of them at once. They are parts of one mapping,
+//! made with the first: a system call for each would be a good part of what a
+//! short program pays for being traced. What does not fit is mapped alone. A part
+//! is given back to the system when it is dropped, and never used again.
+//!
 //! Nothing here panics or unwinds; a refused mapping is `None` or `false`, and
 //! `errno` is kept.
 #![allow(unsafe_code, reason = "owns memory that it maps and unmaps itself")]
@@ -12,6 +17,7 @@ use super::errno::KeepErrno;
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
+use core::sync::atomic::{AtomicUsize, Ordering};
 
 /// Types for which all bits zero is a valid value, and which need no drop.
 ///
@@ -207,8 +213,45 @@ fn bytes_of<T>(len: usize) -> Option<usize> {
     len.max(1).checked_mul(size_of::<T>())?.checked_next_multiple_of(PAGE)
 }
 
+/// What most sessions need is less, and little less.
+const RESERVED: usize = 30 << 20;
+
+/// The first address of the reserve that nobody has; 0 before it is made.
+static NEXT: AtomicUsize = AtomicUsize::new(0);
+
+/// Where the reserve ends; 0 before.
+static END: AtomicUsize = AtomicUsize::new(0);
+
 fn map(bytes: usize) -> Option<NonNull<u8>> {
     let _keep = KeepErrno::new();
+    if NEXT.load(Ordering::Acquire) == 0 {
+        make_reserve();
+    }
+    take_reserved(bytes).or_else(|| map_alone(bytes))
+}
+
+/// Whoever comes first makes it; who comes at the same time maps alone.
+#[cold]
+fn make_reserve() {
+    let Some(start) = map_alone(RESERVED) else { return };
+    let address = start.as_ptr() as usize;
+    if NEXT.compare_exchange(0, address, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+        END.store(address + RESERVED, Ordering::Release);
+    } else {
+        // SAFETY: just mapped, and used by nobody.
+        unsafe { unmap(start, RESERVED) };
+    }
+}
+
+/// A part of the reserve; none if it has not so much.
+fn take_reserved(bytes: usize) -> Option<NonNull<u8>> {
+    let end = END.load(Ordering::Acquire);
+    let behind = |next: usize| next.checked_add(bytes).filter(|&behind| behind <= end);
+    let taken = NEXT.fetch_update(Ordering::AcqRel, Ordering::Relaxed, behind).ok()?;
+    NonNull::new(taken as *mut u8)
+}
+
+fn map_alone(bytes: usize) -> Option<NonNull<u8>> {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
     let access = libc::PROT_READ | libc::PROT_WRITE;
     // SAFETY: a fresh anonymous mapping touches no memory in use.
@@ -226,7 +269,8 @@ fn map(bytes: usize) -> Option<NonNull<u8>> {
 }
 
 /// # Safety
-/// `start` came from `map` or `mremap` with `bytes`, and nothing refers to it.
+/// `start` came from `map` or `mremap` with `bytes`, and nothing refers to it. A
+/// part of a mapping may be unmapped, and moved, like a whole one.
 unsafe fn unmap(start: NonNull<u8>, bytes: usize) {
     // SAFETY: by the contract above.
     unsafe { libc::munmap(start.as_ptr().cast(), bytes) };
@@ -244,6 +288,23 @@ mod tests {
         assert!(region.iter().all(|&word| word == 0));
         region.as_mut()[9_999] = 7;
         assert_eq!(region.as_ref()[9_999], 7);
+    }
+
+    #[test]
+    fn parts_of_the_reserve_and_others_are_apart() {
+        // Small ones, and two that cannot both be in it.
+        let lens = [1, 600, 2 << 20, 5, 2 << 20, 70_000];
+        let mut regions: Vec<_> = lens.map(|len| Region::new(len).unwrap()).into();
+        for (number, region) in (1..).zip(&mut regions) {
+            assert!(region.iter().all(|&word| word == 0));
+            region.fill(number);
+        }
+        drop(regions.remove(1));
+        for (number, region) in [1, 3, 4, 5, 6].into_iter().zip(&regions) {
+            assert!(region.iter().all(|&word| word == number));
+        }
+        assert!(take_reserved(RESERVED + PAGE).is_none());
+        assert!(take_reserved(usize::MAX).is_none());
     }
 
     #[test]
