@@ -22,7 +22,7 @@ fn len(path: &Path) -> u64 {
 
 /// Runs `body` where signals are blocked, as on the writer thread.
 fn on_a_worker<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> T {
-    match thread::start("heaptap-writer", body).unwrap().join(LONG) {
+    match thread::start("heaptap-writer", |_| body()).unwrap().join(LONG) {
         Joined::Done(result) => result,
         Joined::Panicked(message) => panic!("{message}"),
         Joined::Running(_) => panic!("it takes an hour"),
@@ -196,7 +196,7 @@ fn a_pipe_gets_every_byte_from_a_slow_reader() {
     fifo(&path);
     let mut reader = reader(&path);
     let mut output = create(&path).unwrap();
-    let worker = thread::start("heaptap-writer", move || {
+    let worker = thread::start("heaptap-writer", move |_| {
         for i in 0..100_u8 {
             output.write_all(&[i; 10_000]).unwrap();
         }

@@ -34,8 +34,21 @@ struct Shared {
 const ENDED: i32 = -1;
 const PANICKED: i32 = -2;
 
-/// Says that the thread is over, however it ends.
-struct Finish(Arc<Shared>);
+/// Says that the thread is over, however it ends: when it is dropped.
+pub(crate) struct Finish(Arc<Shared>);
+
+impl Finish {
+    /// Ends the thread's work at the end of the process: it waits there for the
+    /// system to end it, since to end it in order takes longer.
+    pub(crate) fn rest(self) -> ! {
+        drop(self);
+        loop {
+            // All signals are blocked, so it does not come back.
+            // SAFETY: takes nothing.
+            unsafe { libc::pause() };
+        }
+    }
+}
 
 impl Drop for Finish {
     fn drop(&mut self) {
@@ -61,10 +74,11 @@ pub(crate) enum Joined<T> {
     Running(Worker<T>),
 }
 
-/// Starts a thread with all signals blocked.
+/// Starts a thread with all signals blocked. Its owner is told of its end when the
+/// body drops what it is given.
 pub(crate) fn start<T: Send + 'static>(
     name: &str,
-    body: impl FnOnce() -> T + Send + 'static,
+    body: impl FnOnce(Finish) -> T + Send + 'static,
 ) -> io::Result<Worker<T>> {
     let shared = Arc::new(Shared::default());
     let finish = Finish(Arc::clone(&shared));
@@ -74,9 +88,7 @@ pub(crate) fn start<T: Send + 'static>(
         let id = unsafe { libc::gettid() };
         finish.0.id.store(id, Ordering::Release);
         finish.0.changed.ring();
-        let result = body();
-        drop(finish);
-        result
+        body(finish)
     });
     set_mask(&before)?;
     Ok(Worker { handle: spawned?, shared })
@@ -179,7 +191,7 @@ mod tests {
         let before = status(own, "SigBlk:");
         let (stop, until) = mpsc::channel::<()>();
         let (say, said) = mpsc::channel();
-        let worker = start("heaptap-writer", move || {
+        let worker = start("heaptap-writer", move |_| {
             say.send(()).unwrap();
             until.recv().unwrap_err();
             17
@@ -204,7 +216,7 @@ mod tests {
     #[test]
     fn a_panic_is_a_result() {
         for join in [Worker::join, Worker::join_at_exit] {
-            let worker: Worker<()> = start("panics", || panic!("on purpose: {}", 1 + 1)).unwrap();
+            let worker: Worker<()> = start("panics", |_| panic!("on purpose: {}", 1 + 1)).unwrap();
             match join(worker, LONG) {
                 Joined::Panicked(message) => assert_eq!(message, "on purpose: 2"),
                 _ => panic!("it panicked"),
@@ -215,12 +227,20 @@ mod tests {
     #[test]
     fn at_the_end_of_the_process_its_work_is_waited_for() {
         let (stop, until) = mpsc::channel::<()>();
-        let worker = start("works", move || assert!(until.recv().is_err())).unwrap();
+        let worker = start("works", move |_| assert!(until.recv().is_err())).unwrap();
         let Joined::Running(worker) = worker.join_at_exit(Duration::from_millis(1)) else {
             panic!("it still waits")
         };
         drop(stop);
         assert!(matches!(worker.join_at_exit(LONG), Joined::Done(())));
+    }
+
+    #[test]
+    fn who_rests_is_done_at_the_end_of_the_process() {
+        in_a_process(module_path!(), "who_rests_is_done_at_the_end_of_the_process", || {
+            let worker: Worker<()> = start("rests", |finish| finish.rest()).unwrap();
+            assert!(matches!(worker.join_at_exit(LONG), Joined::Done(())));
+        });
     }
 
     #[test]
@@ -230,11 +250,11 @@ mod tests {
             "a_child_forgets_its_parents_thread_and_starts_its_own",
             || {
                 let (stop, until) = mpsc::channel::<()>();
-                let worker = start("parents", move || until.recv().unwrap_err()).unwrap();
+                let worker = start("parents", move |_| until.recv().unwrap_err()).unwrap();
                 let mut worker = Some(worker);
                 in_a_fork(|| {
                     worker.take().unwrap().forget();
-                    let own = start("childs", || 5).unwrap();
+                    let own = start("childs", |_| 5).unwrap();
                     assert!(matches!(own.join(LONG), Joined::Done(5)));
                 });
                 drop(stop);
@@ -245,7 +265,7 @@ mod tests {
 
     #[test]
     fn a_name_that_cannot_be_is_an_error_or_a_thread() {
-        let Ok(worker) = start("a name that is too long for the kernel", || 1) else { return };
+        let Ok(worker) = start("a name that is too long for the kernel", |_| 1) else { return };
         assert!(matches!(worker.join(LONG), Joined::Done(1)));
     }
 }

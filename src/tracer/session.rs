@@ -27,7 +27,7 @@ use crate::tracer::process::replace_active;
 use crate::tracer::recorder::Recorder;
 use crate::tracer::stacks::{Stacks, Way};
 use crate::tracer::state::State;
-use crate::writer::{Mailbox, NextFile, Request, Writer};
+use crate::writer::{Ended, Mailbox, NextFile, Request, Writer};
 
 /// One trace. Mutators keep it alive, so that a hook which is under way when it
 /// ends still has everything it needs.
@@ -223,20 +223,21 @@ impl Session {
     /// Ends the trace: hooks do nothing from now on, and what they told is in
     /// the file afterwards.
     pub(crate) fn stop(&self) -> Result<(), Failure> {
-        self.stop_and(thread::Worker::join)
+        self.stop_and(Request::Stop, thread::Worker::join)
     }
 
     /// The same at the end of the process.
     pub(crate) fn stop_at_exit(&self) -> Result<(), Failure> {
-        self.stop_and(thread::Worker::join_at_exit)
+        self.stop_and(Request::Leave, thread::Worker::join_at_exit)
     }
 
     fn stop_and(
         &self,
+        how: Request<Counted>,
         join: fn(thread::Worker<()>, Duration) -> thread::Joined<()>,
     ) -> Result<(), Failure> {
         let ended = self.state.end(Failure::Off);
-        self.mailbox.leave(Request::Stop);
+        self.mailbox.leave(how);
         self.channel.wake_writer();
         let worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(worker) = worker {
@@ -336,12 +337,16 @@ fn run(
     writer: Writer<WriterHost, Counted>,
     state: Arc<State>,
 ) -> std::io::Result<thread::Worker<()>> {
-    thread::start("heaptap-writer", move || {
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| writer.run())) {
-            if state.end(Failure::Panic) {
-                say(format_args!("a defect in the writer thread; tracing ends here"));
+    thread::start("heaptap-writer", move |finish| {
+        match catch_unwind(AssertUnwindSafe(|| writer.run())) {
+            Ok(Ended::InOrder) => {}
+            Ok(Ended::WithTheProcess) => finish.rest(),
+            Err(panic) => {
+                if state.end(Failure::Panic) {
+                    say(format_args!("a defect in the writer thread; tracing ends here"));
+                }
+                resume_unwind(panic);
             }
-            resume_unwind(panic);
         }
     })
 }

@@ -23,6 +23,8 @@ pub(crate) enum Request<W> {
     Rotate(Box<NextFile<W>>, Sender<()>),
     /// The same, and then the thread ends.
     Stop,
+    /// The same at the end of the process, which gives back all that the thread has.
+    Leave,
 }
 
 /// Requests that wait for the writer thread.

@@ -72,26 +72,34 @@ impl<H: Host, W: Write> Writer<H, W> {
     }
 
     /// The thread's life: returns when it was asked to stop, or failed.
-    pub(crate) fn run(mut self) {
-        loop {
+    pub(crate) fn run(mut self) -> Ended {
+        let last = loop {
             let ticket = self.consumer.ticket();
             let requests = self.mailbox.take();
             let hurries = self.mailbox.hurried();
             match self.round(requests, hurries) {
                 Ok(Next::GoOn) => {}
-                Ok(Next::Stop) => break,
+                Ok(last @ (Next::Stop | Next::Leave)) => break last,
                 Err(error) => {
                     self.host.failed(&error);
                     self.mailbox.close();
-                    return;
+                    return Ended::InOrder;
                 }
             }
             let due = FLUSH_INTERVAL.saturating_sub(self.last_flush.elapsed());
             self.consumer.wait(ticket, due);
-        }
+        };
         self.mailbox.close();
-        if let Err(error) = self.file.finish(&mut self.host) {
+        if let Err(error) = self.file.end(&mut self.host) {
             self.host.failed(&error);
+        }
+        match last {
+            Next::Leave => {
+                // The system gives all of it back at once.
+                std::mem::forget(self);
+                Ended::WithTheProcess
+            }
+            Next::GoOn | Next::Stop => Ended::InOrder,
         }
     }
 
@@ -121,6 +129,7 @@ impl<H: Host, W: Write> Writer<H, W> {
                     _ = done.send(());
                 }
                 Request::Stop => next = Next::Stop,
+                Request::Leave => next = Next::Leave,
             }
         }
         self.flush_if_due()?;
@@ -145,8 +154,19 @@ impl<H: Host, W: Write> Writer<H, W> {
     }
 }
 
+/// How the writer has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// All it had is given back.
+    InOrder,
+    /// That is left to the end of the process.
+    WithTheProcess,
+}
+
 /// What comes after a round.
 enum Next {
     GoOn,
     Stop,
+    /// Stop, and leave memory and file to the system.
+    Leave,
 }

@@ -117,9 +117,9 @@ impl<W: Write> TraceFile<W> {
         self.encoder.flush(locate)
     }
 
-    /// Ends the file.
-    pub(crate) fn finish(self, locate: &mut impl Locate) -> Result<W, WriteError> {
-        self.encoder.finish(locate)
+    /// Ends the file: nothing more is written.
+    pub(crate) fn end(&mut self, locate: &mut impl Locate) -> Result<(), WriteError> {
+        self.encoder.end(locate)
     }
 }
 
@@ -345,7 +345,7 @@ mod tests {
             let mut in_one_go = TraceFile::new(Vec::new(), Format::V2, &info()).unwrap();
             prop_assert_eq!(in_one_go.apply_all(0, &words, &mut Ticks).unwrap(), words.len());
             let [one_by_one, in_one_go] =
-                [one_by_one, in_one_go].map(|file| file.finish(&mut Ticks).unwrap());
+                [one_by_one, in_one_go].map(|file| file.encoder.finish(&mut Ticks).unwrap());
             prop_assert_eq!(told(&one_by_one), told(&in_one_go));
             prop_assert_eq!(one_by_one, in_one_go);
         }
@@ -385,7 +385,7 @@ mod tests {
                 (0, Record::Collect(block(0))),
             ],
         );
-        let bytes = file.finish(&mut &LocationTable::default()).unwrap();
+        let bytes = file.encoder.finish(&mut &LocationTable::default()).unwrap();
         let want = [
             (5, "alloc 0 [10, 20, 30]"),
             (5, "alloc 1 [10, 20, 30]"),
@@ -410,7 +410,7 @@ mod tests {
                 (0, ALLOC),
             ],
         );
-        let bytes = file.finish(&mut &LocationTable::default()).unwrap();
+        let bytes = file.encoder.finish(&mut &LocationTable::default()).unwrap();
         let told = told(&bytes);
         assert_eq!(told.len(), 4);
         assert!(told.iter().any(|(time, what)| *time == 7 && what == "collect 1"), "{told:?}");
@@ -422,7 +422,7 @@ mod tests {
         let alloc = |index| Record::alloc(Source::Minor, Part::of_index(index), 1, 2);
         let frames = Record::Frames { keep: 0, new: &[10, 20] };
         feed(&mut file, &[(0, frames), (0, alloc(1)), (0, alloc(2)), (0, alloc(0))]);
-        let bytes = file.finish(&mut &LocationTable::default()).unwrap();
+        let bytes = file.encoder.finish(&mut &LocationTable::default()).unwrap();
         let frames = |index| [10, Part::of_index(index).in_code(20)];
         let want = [1, 1, 0].map(frames).into_iter().enumerate();
         let want: Vec<_> = want.map(|(id, frames)| (0, format!("alloc {id} {frames:?}"))).collect();
@@ -443,7 +443,7 @@ mod tests {
                 (0, Record::Collect(BlockId::new(0, 2))),
             ],
         );
-        let second = file.finish(&mut &table).unwrap();
+        let second = file.encoder.finish(&mut &table).unwrap();
         assert_eq!(told(&first).len(), 2);
         assert_eq!(told(&second), [(0, "alloc 0 [7, 8]".to_owned()), (0, "collect 0".to_owned())]);
     }

@@ -301,11 +301,18 @@ impl<W: Write> Encoder<W> {
 
     /// Ends the trace and gives the output back.
     pub fn finish(mut self, locate: &mut impl Locate) -> Result<W, WriteError> {
+        self.end(locate)?;
+        Ok(self.shared.out)
+    }
+
+    /// The same, and keeps the output and all memory: for a process that ends.
+    /// Nothing may be written afterwards.
+    pub fn end(&mut self, locate: &mut impl Locate) -> Result<(), WriteError> {
         for domain in &mut self.domains {
             domain.finish(&mut self.shared, locate)?;
         }
         self.shared.out.flush()?;
-        Ok(self.shared.out)
+        Ok(())
     }
 }
 
