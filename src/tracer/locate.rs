@@ -14,7 +14,7 @@ use crate::sys::clock::{Clock, Ticks};
 use crate::tracer::failure::Failure;
 use crate::tracer::labels::Labels;
 use crate::tracer::message::say;
-use crate::tracer::options::{Locator, Options};
+use crate::tracer::options::{Locator, Namer, Options};
 use crate::tracer::own_memory::OwnMemory;
 use crate::tracer::part_codes::PartCodes;
 use crate::tracer::state::State;
@@ -26,6 +26,7 @@ pub(crate) struct WriterHost {
     labels: Arc<Labels>,
     /// The host's own explanations, if it has some.
     locator: Option<Locator>,
+    namer: Option<Namer>,
     /// Made when a code is first looked up in the program itself.
     symbols: Option<Symbols>,
     memory: OwnMemory,
@@ -50,6 +51,7 @@ impl WriterHost {
             tables: Arc::clone(tables),
             labels: Arc::clone(labels),
             locator: options.locate.clone(),
+            namer: options.name.clone(),
             symbols: None,
             memory: OwnMemory::new(),
             state: Arc::clone(state),
@@ -85,9 +87,13 @@ impl WriterHost {
             locator(code, list);
             return;
         }
+        let is_without = matches!(source, Some(Source::Ocaml { debug_info: None, .. }));
+        if is_without && self.namer.as_ref().is_some_and(|namer| namer(code, list)) {
+            return;
+        }
         let symbols = self.symbols.get_or_insert_with(own_symbols);
         let mut add = |place: heaptap_symbols::Place<'_>| add(&place, list);
-        if let Some(Source::Ocaml { debug_info: None, .. }) = source {
+        if is_without {
             // Where OCaml's compiler leaves no debug information, there is no
             // DWARF either.
             symbols.name(code, &mut add);

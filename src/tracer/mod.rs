@@ -37,7 +37,7 @@ pub(crate) use environment::options_from_environment;
 pub(crate) use failure::Failure;
 pub(crate) use message::say;
 pub(crate) use mutator::Mutator;
-pub(crate) use options::{Follow, Locator, Options, WhenFull};
+pub(crate) use options::{Follow, Locator, Namer, Options, WhenFull};
 pub(crate) use process::{hurry, start, turn_off_after_panic};
 pub(crate) use recorder::Followed;
 pub(crate) use session::Session;

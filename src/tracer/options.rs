@@ -29,6 +29,10 @@ pub(crate) enum Follow {
 /// A host's own explanation of its codes. Called on the writer thread.
 pub(crate) type Locator = Arc<dyn Fn(u64, &mut LocationList) + Send + Sync>;
 
+/// Names code of which the frame tables say nothing; false if it cannot. Called on
+/// the writer thread.
+pub(crate) type Namer = Arc<dyn Fn(u64, &mut LocationList) -> bool + Send + Sync>;
+
 /// Everything about a session that its host or its user chooses.
 #[derive(Clone)]
 pub(crate) struct Options {
@@ -56,6 +60,9 @@ pub(crate) struct Options {
     pub(crate) runtime_params: Vec<u8>,
     /// For codes that are in no frame table.
     pub(crate) locate: Option<Locator>,
+    /// For codes that are in a frame table without a place. Where it cannot, the
+    /// program's symbols are read.
+    pub(crate) name: Option<Namer>,
 }
 
 impl Options {
@@ -86,6 +93,7 @@ impl Options {
             context: Vec::new(),
             runtime_params: Vec::new(),
             locate: None,
+            name: None,
         }
     }
 

@@ -17,7 +17,8 @@
 //! - `values`: headers and lengths; `bytecode`: what addresses in bytecode mean,
 //!   also of code that is loaded later.
 //! - `frames`: the frame tables, also those of plugins loaded later;
-//!   `descriptors`: the runtime's own index of them.
+//!   `descriptors`: the runtime's own index of them; `names`: of code that they
+//!   say nothing of.
 //! - `endings`: nothing is lost where a program ends without saying so.
 //! - `environment`: what the program's children are to inherit; `report`: what
 //!   the program that started us wants to know at the end.
@@ -31,6 +32,7 @@ mod four;
 mod frames;
 mod late;
 pub mod linked;
+mod names;
 mod own_stack;
 mod patch;
 mod report;
@@ -118,7 +120,8 @@ fn begin(
     start: impl FnOnce(&Arc<Session>) -> Result<(), Failure>,
 ) -> Result<(), Refusal> {
     let params = environment::runtime_params();
-    let options = Options { header_words: 1, runtime_params: params, ..options };
+    let name = names::namer();
+    let options = Options { header_words: 1, runtime_params: params, name, ..options };
     let Ok(options) = tracer::options_from_environment(options) else {
         // What is wrong was said.
         return Ok(());

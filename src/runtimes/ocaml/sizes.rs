@@ -1,5 +1,5 @@
-//! What a loaded file says of its symbols: how large they are, and what those
-//! of other files that it uses were resolved to.
+//! What a loaded file says of its symbols: how large they are, what covers an
+//! address, and what those of other files that it uses were resolved to.
 //!
 //! `dladdr1` tells sizes too, but goes over all symbols each time, of which an
 //! OCaml program has tens of thousands. Here they are looked up by their names.
@@ -27,6 +27,13 @@ struct Relocation {
 /// `R_X86_64_64` and `R_X86_64_GLOB_DAT`: a word that holds a symbol's address.
 const ADDRESSES: [u32; 2] = [1, 6];
 
+/// `STT_NOTYPE`, `STT_OBJECT` and `STT_FUNC`: what is at a symbol's address. Of
+/// others only the loader knows where they are.
+const PLAIN: [u8; 3] = [0, 1, STT_FUNC];
+const STT_FUNC: u8 = 2;
+/// Who sees a symbol: everybody.
+const STB_GLOBAL: u8 = 1;
+
 const DT_NULL: i64 = 0;
 const DT_STRTAB: i64 = 5;
 const DT_SYMTAB: i64 = 6;
@@ -45,6 +52,11 @@ pub(super) struct File {
     strings: usize,
     hashes: Hashes,
 }
+
+// SAFETY: the loader's tables, which nobody changes.
+unsafe impl Send for File {}
+// SAFETY: as above.
+unsafe impl Sync for File {}
 
 /// A question for the loader.
 struct Search {
@@ -73,6 +85,22 @@ impl File {
         Some(File { base, path: info.dlpi_name, dynamic, symbols, strings, hashes })
     }
 
+    /// What the kernel was asked to run, where that has symbols.
+    pub(super) fn of_program() -> Option<File> {
+        // SAFETY: asks the kernel's table; takes nothing else.
+        File::of(unsafe { libc::getauxval(libc::AT_PHDR) } as usize)
+    }
+
+    /// The address of a function or variable that is in the file, and in no thread.
+    pub(super) fn defined(&self, name: &CStr) -> Option<usize> {
+        let mut entries = self.hashes.chain(name).map(|index| self.entry(index));
+        let found = entries.find(|entry| {
+            let is_plain = PLAIN.contains(&(entry.st_info & 15)) && entry.st_shndx != 0;
+            is_plain && self.name(entry) == name
+        })?;
+        Some(self.base.wrapping_add(found.st_value as usize))
+    }
+
     /// Fills in the sizes of symbols, of which the names are known too; 0 if the
     /// file does not say.
     pub(super) fn measure(&self, symbols: &mut [Symbol], names: &[&CStr]) {
@@ -84,6 +112,30 @@ impl File {
                 .find(|entry| self.base.wrapping_add(entry.st_value as usize) == symbol.address);
             symbol.size = found.map_or(0, |entry| entry.st_size as usize);
         }
+    }
+
+    /// Whether a function of this name covers an address.
+    pub(super) fn covers(&self, name: &CStr, address: usize) -> bool {
+        let mut entries = self.hashes.chain(name).map(|index| self.entry(index));
+        entries.any(|entry| self.within(&entry, address) && self.name(&entry) == name)
+    }
+
+    /// The name of the function that covers an address. Goes over all symbols, with
+    /// no lock: the file stays.
+    pub(super) fn covering(&self, address: usize) -> Option<&CStr> {
+        let entries = self.hashes.all().map(|index| self.entry(index));
+        // Of several at one address, as those who read the whole symbol table have
+        // it: a global one before others.
+        let found = entries.filter(|entry| self.within(entry, address)).min_by_key(|entry| {
+            (std::cmp::Reverse(entry.st_value), entry.st_info >> 4 != STB_GLOBAL, entry.st_name)
+        })?;
+        Some(self.name(&found))
+    }
+
+    /// Whether a symbol is a function in this file that covers an address.
+    fn within(&self, entry: &libc::Elf64_Sym, address: usize) -> bool {
+        let within = address.wrapping_sub(self.base).wrapping_sub(entry.st_value as usize);
+        (within as u64) < entry.st_size && entry.st_info & 15 == STT_FUNC && entry.st_shndx != 0
     }
 
     fn entry(&self, index: usize) -> libc::Elf64_Sym {
@@ -182,19 +234,34 @@ impl Hashes {
     }
 
     /// The indices of symbols that may be of this name.
-    fn chain(&self, name: &CStr) -> impl Iterator<Item = usize> {
+    fn chain<'a>(&'a self, name: &CStr) -> impl Iterator<Item = usize> + use<'a> {
         let times = |hash: u32, &byte: &u8| hash.wrapping_mul(33).wrapping_add(u32::from(byte));
         let wanted = name.to_bytes().iter().fold(5381, times);
         let bucket = (wanted as usize).checked_rem(self.buckets);
         let first = bucket.map_or(0, |bucket| word(self.first_bucket + bucket * 4) as usize);
-        let hash = |symbol: usize| word(self.chains + (symbol - self.offset) * 4);
+        self.bucket(first).filter(move |&symbol| self.hash(symbol) | 1 == wanted | 1)
+    }
+
+    /// The indices of all symbols that have a hash: those of the file itself.
+    fn all(&self) -> impl Iterator<Item = usize> {
+        let firsts = (0..self.buckets).map(|bucket| word(self.first_bucket + bucket * 4) as usize);
+        // They are in the order of their buckets.
+        let last = self.bucket(firsts.max().unwrap_or(0)).last();
+        self.offset..last.map_or(self.offset, |last| last + 1)
+    }
+
+    /// The indices from the first of a bucket on.
+    fn bucket(&self, first: usize) -> impl Iterator<Item = usize> {
         let mut next = Some(first).filter(|&first| first >= self.offset && first != 0);
         std::iter::from_fn(move || {
             let symbol = next?;
-            next = (hash(symbol) & 1 == 0).then_some(symbol + 1);
+            next = (self.hash(symbol) & 1 == 0).then_some(symbol + 1);
             Some(symbol)
         })
-        .filter(move |&symbol| hash(symbol) | 1 == wanted | 1)
+    }
+
+    fn hash(&self, symbol: usize) -> u32 {
+        word(self.chains + (symbol - self.offset) * 4)
     }
 }
 
@@ -234,6 +301,41 @@ mod tests {
         let mut nothing = [Symbol { address: 1, size: 7 }, Symbol { address: 1, size: 7 }];
         file.measure(&mut nothing, &[c"getpid", c"no_such_function"]);
         assert!(nothing.iter().all(|symbol| symbol.size == 0));
+    }
+
+    /// As `dladdr` has it.
+    #[test]
+    fn what_covers_an_address_is_found() {
+        for name in [c"getpid", c"malloc", c"execve"] {
+            // SAFETY: a C string.
+            let start = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) as usize };
+            let file = File::of(start).unwrap();
+            let mut symbol = [Symbol { address: start, size: 0 }];
+            file.measure(&mut symbol, &[name]);
+            let last = start + symbol[0].size - 1;
+            for address in [start, last] {
+                assert!(file.covers(name, address));
+                let covering = file.covering(address).unwrap();
+                // Of several names for one function any will do here.
+                assert!(file.covers(covering, start) && file.covers(covering, last));
+            }
+            for address in [start - 1, last + 1] {
+                assert!(!file.covers(name, address));
+                assert_ne!(file.covering(address), Some(name));
+            }
+            assert!(!file.covers(c"no_such_function", start));
+            assert_eq!(file.defined(name), Some(start));
+            assert_eq!(file.defined(c"no_such_function"), None);
+        }
+    }
+
+    #[test]
+    fn the_program_is_the_file_that_runs() {
+        let here = the_program_is_the_file_that_runs as *const () as usize;
+        let program = File::of_program().unwrap();
+        assert_eq!(program.base, File::of(here).unwrap().base);
+        // It uses this, and has it not.
+        assert_eq!(program.defined(c"getauxval"), None);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 use std::arch::asm;
 use std::ffi::{CStr, c_void};
+use std::sync::OnceLock;
 
 use super::sizes::File;
 use super::{Refusal, late, linked, unwinding};
@@ -89,8 +90,19 @@ pub(super) fn lookup(name: &CStr) -> Option<usize> {
     if let Some(library) = late::library() {
         return library.lookup(name);
     }
+    // The loader would look there first, too.
+    if let Some(address) = program().and_then(|program| program.defined(name)) {
+        return Some(address);
+    }
     // SAFETY: a C string, and the search takes no handle.
     unsafe { lookup_in(libc::RTLD_DEFAULT, name) }
+}
+
+/// The program itself. The loader takes some time for each name that is asked of
+/// it, and there are dozens.
+pub(super) fn program() -> Option<&'static File> {
+    static PROGRAM: OnceLock<Option<File>> = OnceLock::new();
+    PROGRAM.get_or_init(File::of_program).as_ref()
 }
 
 /// A function of the C library, and not what the program may have in its place;
@@ -115,10 +127,16 @@ pub(super) fn of_c_library(name: &CStr) -> Option<usize> {
 
 /// Fills in the sizes of functions of one file; 0 if they are not known.
 fn measure(symbols: &mut [Symbol], names: &[&CStr]) {
-    if let Some(file) = symbols.first().and_then(|first| File::of(first.address)) {
+    let is_unknown = |symbols: &[Symbol]| symbols.first().is_some_and(|first| first.size == 0);
+    if let Some(program) = program() {
+        program.measure(symbols, names);
+    }
+    if is_unknown(symbols)
+        && let Some(file) = symbols.first().and_then(|first| File::of(first.address))
+    {
         file.measure(symbols, names);
     }
-    if symbols.first().is_some_and(|first| first.size == 0) {
+    if is_unknown(symbols) {
         // The file names none of them.
         unwinding::measure(symbols);
     }

@@ -1,0 +1,62 @@
+//! Names of code that has no debug information, by the program's own symbols.
+//!
+//! At the bottom of every stack is `caml_program`, which the compiler makes when a
+//! program is linked and gives none (`entry_point`, `asmcomp/cmm_helpers.ml`,
+//! 4.14.1); other frames without are rare. To read the program's file for that, its
+//! headers, its symbol table and the process's mappings, takes longer than all else
+//! that a short trace needs. What the loader knows the program by is in memory.
+
+use std::os::unix::ffi::OsStrExt;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use heaptap_symbols::names::readable;
+use heaptap_trace::Location;
+
+use super::symbols;
+use crate::tracer::Namer;
+
+/// So often all symbols are gone over. Where more names are asked for, it is
+/// better to read the file and to put its symbols in order.
+const FEW: u32 = 8;
+
+/// Names functions of the program. `None` where the runtime is elsewhere.
+pub(super) fn namer() -> Option<Namer> {
+    let file = symbols::program()?;
+    file.defined(c"caml_program")?;
+    let (program, asked) = (OnceLock::new(), AtomicU32::new(0));
+    Some(Arc::new(move |return_address, list| {
+        // The call, which may be the last thing in its function.
+        let call = (return_address as usize).wrapping_sub(1);
+        let name = if file.covers(c"caml_program", call) {
+            Some(c"caml_program")
+        } else if asked.fetch_add(1, Ordering::Relaxed) < FEW {
+            file.covering(call)
+        } else {
+            None
+        };
+        let Some(name) = name else { return false };
+        let Some(program) = program.get_or_init(program_name) else { return false };
+        let definition = &readable(name.to_bytes());
+        list.add(Location { file: program, line: 0, start_char: 0, end_char: 0, definition });
+        true
+    }))
+}
+
+/// The last part of the program's path.
+fn program_name() -> Option<Vec<u8>> {
+    let path = std::env::current_exe().ok()?;
+    let name = path.file_name()?.as_bytes();
+    Some(name.strip_suffix(b" (deleted)").unwrap_or(name).to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_without_a_runtime_has_no_names() {
+        assert!(namer().is_none());
+        assert!(program_name().is_some_and(|name| name.starts_with(b"heaptap-")));
+    }
+}
