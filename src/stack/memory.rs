@@ -3,6 +3,8 @@
 
 #![allow(unsafe_code, reason = "the one place that reads another frame's memory")]
 
+use core::arch::asm;
+
 /// Memory that can be read by the word.
 pub(crate) trait Memory {
     /// The word at `address`, which is a multiple of 8; `None` if there is none.
@@ -15,6 +17,19 @@ pub(crate) trait Memory {
 
     /// The word at an address where [`Self::word`] found one before.
     fn again(&self, address: u64) -> u64;
+
+    /// How many words in a row, from `address` on and each `stride` above the
+    /// last, are this one. Both are multiples of 8 and not 0, the stride is below
+    /// 2^32. Looks at no word at or above `end`, and at none above one that is
+    /// different.
+    fn repeats(&self, mut address: u64, stride: u64, end: u64, word: u64) -> usize {
+        let mut count = 0;
+        while address < end && self.word(address) == Some(word) {
+            address = address.wrapping_add(stride);
+            count += 1;
+        }
+        count
+    }
 }
 
 /// The memory of this process.
@@ -52,6 +67,61 @@ impl Memory for Live {
         // SAFETY: as above; it was found aligned then.
         unsafe { core::ptr::read_volatile(address as *const u64) }
     }
+
+    fn repeats(&self, address: u64, stride: u64, end: u64, word: u64) -> usize {
+        // SAFETY: the promises are those that were made to `Live::new` and by the
+        // caller, of the words that are looked at.
+        unsafe { repeats(address, stride, end, word) }
+    }
+}
+
+/// See [`Memory::repeats`]. On its own, for the loop needs all registers.
+///
+/// # Safety
+/// All words that it may look at can be read and are aligned.
+#[inline(never)]
+unsafe fn repeats(mut address: u64, stride: u64, end: u64, word: u64) -> usize {
+    const BATCH: u64 = 8;
+    // Not volatile, so that a word can be compared where it is. None is read
+    // before the one below it was compared: it might not be there.
+    // SAFETY: the caller's promise.
+    let holds = |address: u64| unsafe { core::ptr::read(address as *const u64) } == word;
+    // What a processor can add up as it loads, so that nothing else has to.
+    let [three, five, seven] = [3, 5, 7].map(|times| opaque(times * stride));
+    let differs = |base: u64| {
+        let offsets = [0, stride, 2 * stride, three, 4 * stride, five, 2 * three, seven];
+        offsets.into_iter().position(|offset| !holds(base + offset))
+    };
+    let mut count = 0;
+    if let Some(last) = end.checked_sub(2 * BATCH * stride) {
+        while address <= last {
+            let first = opaque(address);
+            if let Some(place) = differs(first) {
+                return count + place;
+            }
+            let second = opaque(first + BATCH * stride);
+            if let Some(place) = differs(second) {
+                return count + BATCH as usize + place;
+            }
+            address = second + BATCH * stride;
+            count += 2 * BATCH as usize;
+        }
+    }
+    while address < end && holds(address) {
+        address += stride;
+        count += 1;
+    }
+    count
+}
+
+/// The same value, of which the compiler does not know where it came from.
+#[inline(always)]
+pub(super) fn opaque(mut value: u64) -> u64 {
+    // SAFETY: no instruction.
+    unsafe {
+        asm!("/* {0} */", inout(reg) value, options(pure, nomem, nostack, preserves_flags));
+    }
+    value
 }
 
 /// A made-up stack: words at addresses from a base up.

@@ -4,13 +4,17 @@
 //! address was read, and that address (the frame's code). A frame that was not
 //! reached by the plain rule (its stack pointer is not the address + 8) has the
 //! address's low bit set. Between chunks there are links: other words that were
-//! read to get across, each with the number of frames outside of it.
+//! read to get across, each with the number of frames outside of it. Recursions
+//! are also known as [`Streak`]s.
 //!
 //! A walk in progress goes from the innermost frame outwards and so fills both
 //! arrays from their far end downwards, in the order they will have.
 
+use core::ops::Range;
+
 use super::super::memory::Memory;
 use super::run::{CACHE_ENTRIES, Cache};
+use super::streaks::{Frames, LONG, STREAK, STREAKS, Streak};
 
 /// Words of one link: frames outside of it, address, value. While fresh, the
 /// first word counts the frames inside of it.
@@ -44,7 +48,7 @@ const fn link_room(max_frames: usize) -> usize {
 
 /// How many words of storage a walker of so many frames needs.
 pub(super) const fn words(max_frames: usize) -> usize {
-    CACHE_WORDS + 4 * max_frames + OUTER + 2 * LINK * link_room(max_frames)
+    CACHE_WORDS + 4 * max_frames + OUTER + 2 * LINK * link_room(max_frames) + 2 * STREAK * STREAKS
 }
 
 /// Where in the storage the codes begin: [`OUTER`] that are no frames', then the
@@ -74,6 +78,25 @@ pub(super) struct Parts<'a> {
     /// Room for fresh frames: the next one goes to the end.
     pub(super) fresh_at: &'a mut [u64],
     pub(super) fresh_codes: &'a mut [u64],
+    pub(super) fresh_streaks: FreshStreaks<'a>,
+}
+
+/// Streaks of the walk in progress, the innermost first. While fresh, their
+/// frames are numbered from the innermost outwards: `outer` is one of them and
+/// `end` is outside of it.
+pub(super) struct FreshStreaks<'a> {
+    room: &'a mut [[u64; STREAK]],
+    count: &'a mut usize,
+}
+
+impl FreshStreaks<'_> {
+    /// Adds one outside of the others; if there is no room it is forgotten.
+    pub(super) fn push(&mut self, inner: usize, end: usize, stride: u64) {
+        if let Some(words) = self.room.get_mut(*self.count) {
+            *words = Streak { outer: inner, end, stride }.to_words();
+            *self.count += 1;
+        }
+    }
 }
 
 /// A walker's storage, divided.
@@ -83,13 +106,27 @@ pub(super) struct Held<'a> {
     /// The first [`OUTER`] are for what is no frame; frame `i` is behind them.
     codes: &'a mut [u64],
     links: &'a mut [u64],
+    /// [`STREAKS`] of the previous walk, in the order of the stack and apart from
+    /// each other, then as many of the walk in progress.
+    streaks: &'a mut [[u64; STREAK]],
     max_frames: usize,
-    /// Witnessed frames and links of the previous walk.
+    /// Witnessed frames, links and streaks of the previous walk.
     pub(super) frames: usize,
     pub(super) link_count: usize,
-    /// Frames and links of the walk in progress.
+    pub(super) streak_count: usize,
+    /// Frames, links and streaks of the walk in progress.
     pub(super) fresh: usize,
     pub(super) fresh_links: usize,
+    fresh_streaks: usize,
+}
+
+/// How much is held of the previous walk.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counts {
+    pub(super) frames: usize,
+    pub(super) links: usize,
+    /// Of no use without frames.
+    pub(super) streaks: usize,
 }
 
 impl<'a> Held<'a> {
@@ -97,15 +134,34 @@ impl<'a> Held<'a> {
     pub(super) fn divide(
         storage: &'a mut [u64],
         max_frames: usize,
-        frames: usize,
-        link_count: usize,
+        Counts { frames, links: link_count, streaks: streak_count }: Counts,
     ) -> Option<Self> {
         let (cache, rest) = storage.split_at_mut_checked(CACHE_WORDS)?;
         let (at, rest) = rest.split_at_mut_checked(2 * max_frames)?;
         let (codes, rest) = rest.split_at_mut_checked(2 * max_frames + OUTER)?;
-        let links = rest.get_mut(..2 * LINK * link_room(max_frames))?;
-        let (fresh, fresh_links) = (0, 0);
-        Some(Self { cache, at, codes, links, max_frames, frames, link_count, fresh, fresh_links })
+        let (links, rest) = rest.split_at_mut_checked(2 * LINK * link_room(max_frames))?;
+        let streaks = rest.as_chunks_mut().0.get_mut(..2 * STREAKS)?;
+        let streak_count = if frames == 0 { 0 } else { streak_count };
+        let (fresh, fresh_links, fresh_streaks) = (0, 0, 0);
+        Some(Self {
+            cache,
+            at,
+            codes,
+            links,
+            streaks,
+            max_frames,
+            frames,
+            link_count,
+            streak_count,
+            fresh,
+            fresh_links,
+            fresh_streaks,
+        })
+    }
+
+    /// How much is held.
+    pub(super) fn counts(&self) -> Counts {
+        Counts { frames: self.frames, links: self.link_count, streaks: self.streak_count }
     }
 
     /// Both rooms for fresh frames are of the same length.
@@ -120,6 +176,10 @@ impl<'a> Held<'a> {
             codes,
             fresh_at: fresh_at.get_mut(..room)?,
             fresh_codes: fresh_codes.get_mut(..room)?,
+            fresh_streaks: FreshStreaks {
+                room: self.streaks.get_mut(STREAKS..)?,
+                count: &mut self.fresh_streaks,
+            },
         })
     }
 
@@ -140,6 +200,10 @@ impl<'a> Held<'a> {
         }
     }
 
+    fn streak(&self, index: usize) -> Option<Streak> {
+        self.streaks.get(index).copied().map(Streak::from_words)
+    }
+
     /// How many links have at most `frames` frames outside of them.
     pub(super) fn links_up_to(&self, frames: usize) -> usize {
         let mut count = self.link_count;
@@ -151,7 +215,7 @@ impl<'a> Held<'a> {
 
     /// Of a chunk's frames, given by index, how many lie at or above `address`;
     /// some more if there are no more than a few below it.
-    pub(super) fn about_at_or_above(&self, chunk: core::ops::Range<usize>, address: u64) -> usize {
+    pub(super) fn about_at_or_above(&self, chunk: Range<usize>, address: u64) -> usize {
         const FEW: usize = 8;
         let chunk = self.at.get(chunk).unwrap_or(&[]);
         match chunk.len().checked_sub(FEW).and_then(|few| chunk.get(few)) {
@@ -218,11 +282,12 @@ impl<'a> Held<'a> {
     /// outer memory may be gone if the way there has changed.
     pub(super) fn verify<M: Memory>(&self, memory: &M, met: usize) -> Result<(), Changed> {
         let mut links = self.links_up_to(met);
+        let mut streaks = self.streak_count;
         let mut end = met;
         let mut page = self.at(met) >> PAGE_SHIFT;
         loop {
             let start = if links > 0 { self.link(links - 1).frames } else { 0 };
-            if let Some(changed) = self.first_changed(memory, start..end, page) {
+            if let Some(changed) = self.first_changed(memory, start..end, page, &mut streaks) {
                 return Err(Changed { same: changed + 1 });
             }
             while links > 0 && self.link(links - 1).frames == start {
@@ -240,19 +305,58 @@ impl<'a> Held<'a> {
     }
 
     /// The innermost frame of a chunk's part whose witness changed. `page` is one
-    /// that is known to be there.
+    /// that is known to be there. Of the held streaks, only the first `streaks` are
+    /// not further in; afterwards, than what is outside of the part.
     fn first_changed<M: Memory>(
         &self,
         memory: &M,
-        part: core::ops::Range<usize>,
+        part: Range<usize>,
+        mut page: u64,
+        streaks: &mut usize,
+    ) -> Option<usize> {
+        let innermost = part.end.checked_sub(1).filter(|innermost| part.contains(innermost))?;
+        // Only a chunk's first frame can be indirect.
+        if memory.again(self.at(innermost) & !INDIRECT) != self.code(innermost) {
+            return Some(innermost);
+        }
+        let mut end = innermost;
+        while let Some(streak) = streaks.checked_sub(1).and_then(|last| self.streak(last))
+            && streak.end > part.start
+        {
+            let outer = streak.outer.max(part.start);
+            let inner = streak.end.min(end);
+            if outer < inner {
+                let changed = self.first_of_others_changed(memory, inner..end, page);
+                if changed.is_some() {
+                    return changed;
+                }
+                let (last, code) = (self.at(outer), self.code(outer));
+                let from = self.at(inner - 1);
+                let same = memory.repeats(from, streak.stride, last.wrapping_add(1), code);
+                if same < inner - outer {
+                    return Some(inner - 1 - same);
+                }
+                (end, page) = (outer, last >> PAGE_SHIFT);
+            }
+            if streak.outer < part.start {
+                break;
+            }
+            *streaks -= 1;
+        }
+        self.first_of_others_changed(memory, part.start..end, page)
+    }
+
+    /// The same for a part that is in no streak, nor first in its chunk.
+    #[inline(always)]
+    fn first_of_others_changed<M: Memory>(
+        &self,
+        memory: &M,
+        part: Range<usize>,
         mut page: u64,
     ) -> Option<usize> {
-        let (innermost, at) = self.at.get(part.clone())?.split_last()?;
-        let (code, codes) = self.codes.get(part.start + OUTER..part.end + OUTER)?.split_last()?;
-        // Only a chunk's first frame can be indirect.
-        if memory.again(innermost & !INDIRECT) != *code {
-            return Some(part.end - 1);
-        }
+        let mut end = part.end;
+        let at = self.at.get(part.clone())?;
+        let codes = self.codes.get(part.start + OUTER..part.end + OUTER)?;
         let (at_rest, at) = at.as_rchunks::<BATCH>();
         let (codes_rest, codes) = codes.as_rchunks::<BATCH>();
         // Independent loads: none waits for another's outcome.
@@ -263,7 +367,6 @@ impl<'a> Held<'a> {
             // keep all loaded words on the stack.
             core::hint::black_box(differences) == 0
         };
-        let mut end = part.end - 1;
         for (at, codes) in at.iter().zip(codes).rev() {
             let outermost = at[0] >> PAGE_SHIFT;
             if (outermost != page || !same(at, codes))
@@ -283,6 +386,17 @@ impl<'a> Held<'a> {
         let room = link_room(self.max_frames);
         while self.fresh_links > 0 && self.link(2 * room - self.fresh_links).frames >= self.fresh {
             self.fresh_links -= 1;
+        }
+        let fresh = self.fresh;
+        while let Some(last) = self.fresh_streaks.checked_sub(1)
+            && let Some(words) = self.streaks.get_mut(STREAKS + last)
+        {
+            let streak = Streak::from_words(*words);
+            if streak.outer + LONG <= fresh {
+                *words = Streak { end: streak.end.min(fresh), ..streak }.to_words();
+                break;
+            }
+            self.fresh_streaks = last;
         }
     }
 
@@ -313,12 +427,71 @@ impl<'a> Held<'a> {
         let start = 2 * self.max_frames - self.fresh;
         self.at.copy_within(start.., kept);
         self.codes.copy_within(start + OUTER.., kept + OUTER);
+        self.settle_streaks(kept, total);
         self.frames = total;
         self.link_count = kept_links + self.fresh_links;
         if self.link_count > room {
             // The next walk's would run into them: nothing is witnessed then.
             (self.frames, self.link_count) = (0, 0);
         }
+    }
+
+    /// Finds the streaks of the `total` frames that are now held, of which `kept`
+    /// were before.
+    fn settle_streaks(&mut self, kept: usize, total: usize) {
+        let (Some(at), Some(codes)) = (self.at.get(..total), self.codes.get(OUTER..total + OUTER))
+        else {
+            return;
+        };
+        let frames = Frames { at, codes };
+        let Some((held, fresh)) = self.streaks.split_at_mut_checked(STREAKS) else { return };
+        let mut count = self.streak_count;
+        // Those of the frames that were kept; the last one may go on.
+        let mut last = None;
+        while let Some(words) = count.checked_sub(1).and_then(|index| held.get(index)) {
+            let Streak { outer, end, stride } = Streak::from_words(*words);
+            if outer + LONG <= kept {
+                last = Some(Streak { outer, end: end.min(kept), stride });
+                break;
+            }
+            count -= 1;
+        }
+        let mut growing = match last {
+            Some(streak) if streak.end == kept => {
+                count -= 1;
+                Some(streak)
+            }
+            _ => frames.seam(last.map_or(0, |streak| streak.end), kept),
+        };
+        let mut hold = |streak: Streak| {
+            if streak.end - streak.outer >= LONG
+                && let Some(words) = held.get_mut(count)
+            {
+                *words = streak.to_words();
+                count += 1;
+            }
+        };
+        for words in fresh.iter().take(self.fresh_streaks).rev() {
+            let Streak { outer: inner, end, stride } = Streak::from_words(*words);
+            let next = Streak { outer: total - end, end: total - inner, stride };
+            if let Some(streak) = &mut growing {
+                frames.extend(streak, next.outer);
+                if streak.end == next.outer && streak.stride == stride {
+                    frames.extend(streak, next.outer + 1);
+                }
+                if streak.end > next.outer {
+                    streak.end = next.end;
+                    continue;
+                }
+                hold(*streak);
+            }
+            growing = Some(next);
+        }
+        if let Some(mut streak) = growing {
+            frames.extend(&mut streak, total);
+            hold(streak);
+        }
+        self.streak_count = count;
     }
 }
 

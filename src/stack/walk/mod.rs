@@ -16,6 +16,7 @@
 //!
 //! - `run`: the loop over frames, by a cache of the tables;
 //! - `pass`: a walk that may meet what is `held`, `crossing` from chunk to chunk;
+//! - `streaks`: frames of a recursion, looked at as one;
 //! - `few`: a walk over a small stack.
 //!
 //! Runs on the mutator, inside hooks: no malloc, no locks, no panics. A walker's
@@ -32,6 +33,7 @@ mod few;
 mod held;
 mod pass;
 mod run;
+mod streaks;
 #[cfg(test)]
 mod tests;
 
@@ -39,7 +41,7 @@ use super::memory::{Live, Memory};
 use super::table::FrameTables;
 pub(crate) use few::FEW;
 use few::walk_few;
-use held::{CACHE_WORDS, Held, OUTER, cache_in};
+use held::{CACHE_WORDS, Counts, Held, OUTER, cache_in};
 use pass::Pass;
 
 /// Where a walk begins.
@@ -117,9 +119,8 @@ pub(crate) struct Walker<S> {
     max_frames: usize,
     /// Codes held, without the label.
     codes: usize,
-    /// Frames and links held with witnesses: all of the codes, or none.
-    frames: usize,
-    links: usize,
+    /// What is held with witnesses: all of the codes' frames, or none.
+    held: Counts,
     end: End,
     /// What was in front of the frames; 0 for nothing.
     outer: [u64; OUTER],
@@ -141,15 +142,14 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> Walker<S> {
     /// begins with zeros, for the cache of tables; what is in the rest does not
     /// matter. None of it is touched here: pages that are not used cost nothing.
     pub(crate) fn new(mut storage: S, max_frames: usize) -> Option<Self> {
-        Held::divide(storage.as_mut(), max_frames, 0, 0)?;
+        Held::divide(storage.as_mut(), max_frames, Counts::default())?;
         let (outer, end) = ([0; OUTER], End::Complete);
-        let (codes, frames, links, received, generation) = (0, 0, 0, 0, 0);
+        let (codes, received, generation) = (0, 0, 0);
         Some(Self {
             storage,
             max_frames,
             codes,
-            frames,
-            links,
+            held: Counts::default(),
             end,
             outer,
             received,
@@ -210,7 +210,9 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> Walker<S> {
         let cache = self.storage.as_mut().get_mut(..CACHE_WORDS).and_then(cache_in)?;
         let count = walk_few(memory, tables, cache, start, codes);
         match count {
-            Some(_) => (self.codes, self.frames, self.links, self.received) = (0, 0, 0, 0),
+            Some(_) => {
+                (self.codes, self.held.frames, self.held.links, self.received) = (0, 0, 0, 0)
+            }
             None => self.patience = PATIENCE,
         }
         count
@@ -226,11 +228,11 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> Walker<S> {
         let generation = tables.generation();
         if generation != self.generation {
             // A walk that ended at an unknown address might go on now.
-            (self.frames, self.links) = (0, 0);
+            self.held = Counts::default();
             self.generation = generation;
         }
         let storage = self.storage.as_mut();
-        let Some(mut held) = Held::divide(storage, self.max_frames, self.frames, self.links) else {
+        let Some(mut held) = Held::divide(storage, self.max_frames, self.held) else {
             return Walk { prefix: 0, fresh: &[], end: End::Broken };
         };
         let was_large = held.frames > FEW;
@@ -238,8 +240,8 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> Walker<S> {
         let common = held.common(found.kept, self.codes);
         self.codes = found.kept + held.fresh;
         held.settle(found.kept);
-        (self.frames, self.links, self.end) = (held.frames, held.link_count, found.end);
-        if self.frames <= FEW {
+        (self.held, self.end) = (held.counts(), found.end);
+        if self.held.frames <= FEW {
             self.patience = if was_large { 0 } else { self.patience.saturating_sub(1) };
         }
         self.report(common, outer)
@@ -257,7 +259,7 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> Walker<S> {
         self.end = if count < depth { End::Cut } else { End::Complete };
         let codes = innermost_first.get_mut(..count).unwrap_or(&mut []);
         codes.reverse();
-        (self.frames, self.links) = (0, 0);
+        self.held = Counts::default();
         self.hold_codes(codes, outer)
     }
 

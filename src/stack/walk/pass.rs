@@ -5,7 +5,7 @@ use super::super::memory::Memory;
 use super::super::table::FrameTables;
 use super::crossing::{Crossing, Witnesses, cross};
 use super::held::{Held, INDIRECT, Parts};
-use super::run::{HIGHEST, Halt, Run, is_stack_pointer};
+use super::run::{ALIKE, HIGHEST, Halt, Run, is_stack_pointer};
 use super::{End, Start};
 
 /// How many chunks of the previous walk are looked at for one that a chunk may
@@ -148,10 +148,9 @@ impl<'a, 'b, M: Memory> Pass<'a, 'b, M> {
     fn go_outwards(&mut self, frame: &mut Frame) -> Stop {
         let Frame { sp, return_address, at: first_at } = *frame;
         let (memory, tables, highest) = (self.memory, self.tables, self.highest);
-        let Some(Parts { cache, at: held_at, codes, fresh_at, fresh_codes }) = self.held.parts()
-        else {
-            return Stop::Done(End::Broken);
-        };
+        let max_frames = self.max_frames;
+        let Some(parts) = self.held.parts() else { return Stop::Done(End::Broken) };
+        let Parts { cache, at: held_at, codes, fresh_at, fresh_codes, mut fresh_streaks } = parts;
         let mut ahead = Ahead::new(
             held_at.get(self.floor..self.cursor).unwrap_or(&[]),
             codes.get(self.floor..self.cursor).unwrap_or(&[]),
@@ -187,6 +186,25 @@ impl<'a, 'b, M: Memory> Pass<'a, 'b, M> {
             match halt {
                 Halt::AtWitness => met = ahead.meets(run.sp.wrapping_sub(8), run.return_address),
                 Halt::Boundary(step) => break Stop::Boundary(step),
+                Halt::Alike { distance } => {
+                    let count = run.count_alike(memory, distance, bounds);
+                    let places = run.room - count..run.room;
+                    fresh_codes[places.clone()].fill(run.return_address);
+                    let mut at = run.sp.wrapping_sub(8).wrapping_add(count as u64 * distance);
+                    for place in &mut fresh_at[places.clone()] {
+                        at = at.wrapping_sub(distance);
+                        *place = at;
+                    }
+                    let (inner, end) = (places.end + ALIKE, places.start);
+                    fresh_streaks.push(max_frames - inner, max_frames - end, distance);
+                    match run.pass(memory, count, distance, highest) {
+                        None => break Stop::Done(End::Broken),
+                        Some(at) if at >= ahead.witness => {
+                            met = ahead.meets(at, run.return_address)
+                        }
+                        Some(_) => {}
+                    }
+                }
                 Halt::Full if run.room == 0 => break Stop::Done(End::Cut),
                 Halt::Full => {}
                 Halt::Broken => break Stop::Done(End::Broken),

@@ -5,7 +5,7 @@
 use core::arch::asm;
 
 use super::super::formats::{Step, is_distance};
-use super::super::memory::Memory;
+use super::super::memory::{Memory, opaque};
 use super::super::table::FrameTables;
 
 /// Sets of the cache from return address to hop: two entries of two words.
@@ -39,6 +39,9 @@ pub(super) fn is_stack_pointer(sp: u64, highest: u64) -> bool {
     sp.is_multiple_of(8) && (LOWEST..=highest).contains(&sp)
 }
 
+/// After so many frames of a recursion more are to be expected.
+pub(super) const ALIKE: usize = if cfg!(test) { 3 } else { 8 };
+
 /// Where a run has come to: at a frame that is not put yet.
 pub(super) struct Run {
     pub(super) sp: u64,
@@ -55,6 +58,11 @@ pub(super) enum Halt {
     AtWitness,
     /// At a frame that has no plain caller; 0 if it is in no table.
     Boundary(Step),
+    /// At a frame that has the return address of the [`ALIKE`] put last, each so
+    /// far from the next.
+    Alike {
+        distance: u64,
+    },
     /// There is no room for more.
     Full,
     Broken,
@@ -109,7 +117,7 @@ impl Run {
             };
             let code = return_address;
             // Once, unless a function has called itself.
-            loop {
+            for alike in 1.. {
                 if room <= full {
                     break 'run Halt::Full;
                 }
@@ -135,10 +143,49 @@ impl Run {
                 if !GUESS || word != code {
                     break;
                 }
+                if alike == ALIKE {
+                    break 'run Halt::Alike { distance };
+                }
             }
         };
         *self = Run { sp, return_address, room, before };
         halt
+    }
+}
+
+impl Run {
+    /// How many frames from here on have the same return address, each so far from
+    /// the next: those below the witness that there is room for.
+    pub(super) fn count_alike<M: Memory>(
+        &self,
+        memory: &M,
+        distance: u64,
+        (highest, witness): (u64, u64),
+    ) -> usize {
+        let at = self.sp.wrapping_sub(8);
+        // A frame's stack pointer, 8 above, is not above the highest.
+        let end = witness.min(highest.saturating_sub(7));
+        memory.repeats(at, distance, end, self.return_address).min(self.room)
+    }
+
+    /// Goes on behind so many frames; where the return address was read, `None` if
+    /// it could not be.
+    pub(super) fn pass<M: Memory>(
+        &mut self,
+        memory: &M,
+        count: usize,
+        distance: u64,
+        highest: u64,
+    ) -> Option<u64> {
+        self.room = self.room.saturating_sub(count);
+        // Does not overflow: the last of them was not above the highest.
+        self.sp = self.sp.wrapping_add(count as u64 * distance);
+        if self.sp > highest {
+            return None;
+        }
+        let at = self.sp.wrapping_sub(8);
+        self.return_address = memory.aligned_word(at)?;
+        Some(at)
     }
 }
 
@@ -176,11 +223,7 @@ fn boundary(hop: u64) -> Step {
 /// branch, where the compiler would rather add what it has to wait for.
 #[inline(always)]
 pub(super) fn onwards(sp: u64, distance: u64, usual: &mut u64) -> u64 {
-    let mut foreseen = sp.wrapping_add(*usual);
-    // SAFETY: no instruction; the compiler forgets where the value came from.
-    unsafe {
-        asm!("/* {0} */", inout(reg) foreseen, options(pure, nomem, nostack, preserves_flags));
-    }
+    let foreseen = opaque(sp.wrapping_add(*usual));
     if distance == *usual {
         return foreseen;
     }

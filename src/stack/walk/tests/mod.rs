@@ -23,9 +23,9 @@ enum Action {
 
 fn action() -> impl Strategy<Value = Action> {
     prop_oneof![
-        6 => (0..CODES.len(), 1..5_usize).prop_map(|(code, times)| Action::Push { code, times }),
+        6 => (0..CODES.len(), prop_oneof![3 => 1..5_usize, 1 => 5..60_usize]).prop_map(|(code, times)| Action::Push { code, times }),
         1 => Just(Action::PushLate),
-        4 => (1..9_usize).prop_map(Action::Pop),
+        4 => prop_oneof![3 => 1..9_usize, 1 => 9..70_usize].prop_map(Action::Pop),
         3 => (0..2_usize, 0..4_u64, prop::option::of(0..5_u64))
             .prop_map(|(boundary, gap, region)| Action::Callback { boundary, gap, region }),
         2 => (any::<usize>(), 0..CODES.len())
@@ -152,7 +152,7 @@ proptest! {
     #[test]
     fn cut_walks_find_the_innermost_frames(
         format in format(),
-        max_frames in 4..20_usize,
+        max_frames in 4..60_usize,
         actions in prop::collection::vec(action(), 1..80),
     ) {
         let mut machine = Machine::new(format);
@@ -201,9 +201,8 @@ proptest! {
 
 /// How many held frames the next walk keeps without looking them up.
 fn kept(walker: &mut Walker<Vec<u64>>, machine: &Machine) -> usize {
-    let (frames, links) = (walker.frames, walker.links);
     let mut held =
-        Held::divide(&mut walker.storage, walker.max_frames, frames, links).expect("large enough");
+        Held::divide(&mut walker.storage, walker.max_frames, walker.held).expect("large enough");
     Pass::new(&machine.memory, &machine.tables, &mut held, 1000, walker.end)
         .run(machine.start())
         .kept
