@@ -14,9 +14,9 @@ use crate::cache::{Slot, homes, index};
 use crate::encode::stack::Stack;
 use crate::event::Code;
 
-/// Backtraces of more new frames are left to [`Stack::put`]: theirs may not fit.
-/// Of so many, no entry foretells more than an entry can.
-const MAX_FOUND: usize = 255;
+/// Backtraces of more new frames are left to [`Stack::put`]: they are recursions,
+/// which that is quicker at. Of so many, no entry foretells more than an entry can.
+const MAX_FOUND: usize = 63;
 
 /// Room for the entries of all of them. One frame takes 2 bytes, two take 2 and
 /// more take 3; they are written 4 bytes at a time.

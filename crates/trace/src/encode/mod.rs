@@ -15,7 +15,8 @@ use std::fmt;
 use std::io::{self, Write};
 
 use crate::encode::domain::{DomainWriter, Shared};
-use crate::event::{Code, Source, is_code};
+use crate::encode::stack::first_without_code;
+use crate::event::{Code, Source};
 use crate::header::Version;
 use crate::info::TraceInfo;
 use crate::rules::{IDS_PER_BLOCK, MAX_NUMBER, MAX_PACKET, code};
@@ -326,14 +327,9 @@ fn check_block(block: &Block) -> Result<(), WriteError> {
     Ok(())
 }
 
-/// Without a branch for each, as nearly all are fine.
 #[inline(always)]
 fn check_codes(codes: &[Code]) -> Result<(), WriteError> {
-    if codes.iter().fold(true, |all, &code| all & is_code(code)) {
-        return Ok(());
-    }
-    let bad = codes.iter().copied().find(|&code| !is_code(code));
-    Err(WriteError::Code(bad.unwrap_or(0)))
+    first_without_code(codes).map_or(Ok(()), |bad| Err(WriteError::Code(bad)))
 }
 
 fn check_time(time: u64, last: u64) -> Result<(), WriteError> {

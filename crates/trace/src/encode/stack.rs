@@ -7,7 +7,7 @@
 
 use crate::cache::{Cache, Slot, UNTOUCHED, boxed, homes, index};
 use crate::encode::found::Found;
-use crate::event::Code;
+use crate::event::{Code, is_code};
 use crate::header::CacheCheck;
 use crate::rules::{MAX_ENTRY, MAX_EVENT_BODY, MAX_PREDICTED, SLOTS};
 use crate::wire::Packet;
@@ -211,17 +211,22 @@ impl Stack {
     /// 255, and the slot of the last one.
     #[inline(always)]
     fn predicted(&self, slot: Slot, frames: &[Code]) -> (usize, Slot) {
+        let most = frames.get(..MAX_PREDICTED).unwrap_or(frames);
         let mut last = slot;
-        let mut right = 0;
-        for &code in frames.iter().take(MAX_PREDICTED) {
+        let mut rest = most;
+        while let [code, behind @ ..] = rest {
             let next = self.cache.predictions[index(last)];
-            if self.cache.codes[index(next)] != code {
+            if self.cache.codes[index(next)] != *code {
                 break;
             }
+            rest = behind;
+            if next == last {
+                // A recursion foretells itself.
+                rest = rest.get(repeats(*code, rest)..).unwrap_or(&[]);
+            }
             last = next;
-            right += 1;
         }
-        (right, last)
+        (most.len() - rest.len(), last)
     }
 }
 
@@ -236,9 +241,44 @@ fn put_hit(packet: &mut Packet, slot: Slot, predicted: u8) {
     }
 }
 
+/// How many of the frames, from the first on, have this code.
+#[inline(always)]
+fn repeats(code: Code, frames: &[Code]) -> usize {
+    let whole = CHUNK * frames.as_chunks().0.iter().take_while(|some| are_all(code, some)).count();
+    let rest = frames.get(whole..).unwrap_or(&[]);
+    whole + rest.iter().take_while(|&&other| other == code).count()
+}
+
+/// So many frames are compared before a difference is looked for.
+const CHUNK: usize = 8;
+
+/// Whether all of these are the same: all differences are in one word, so that
+/// there is no branch within, and the compiler takes several frames at a time.
+#[inline(always)]
+fn are_all(code: Code, frames: &[Code; CHUNK]) -> bool {
+    frames.iter().fold(0, |differences, other| differences | (other ^ code)) == 0
+}
+
+/// The first frame that has no code, which is none.
+#[inline(always)]
+pub(crate) fn first_without_code(frames: &[Code]) -> Option<Code> {
+    let (chunks, rest) = frames.as_chunks();
+    let mut last = 1;
+    // In a recursion what is the same as the last need not be looked at.
+    let mut different = chunks.iter().filter(|some| {
+        let same = are_all(last, some);
+        [.., last] = **some;
+        !same
+    });
+    let all_are = |some: &[Code]| some.iter().fold(true, |all, &code| all & is_code(code));
+    if different.all(|some| all_are(some)) && all_are(rest) {
+        return None;
+    }
+    frames.iter().copied().find(|&code| !is_code(code))
+}
+
 /// How many frames two backtraces have in common at the `main` end.
 pub(crate) fn common_prefix(a: &[Code], b: &[Code]) -> usize {
-    const CHUNK: usize = 8;
     let chunks = a.as_chunks::<CHUNK>().0.iter().zip(b.as_chunks::<CHUNK>().0);
     // All differences of a chunk in one word: no branch within it, and the
     // compiler takes several frames at a time.
@@ -252,6 +292,8 @@ pub(crate) fn common_prefix(a: &[Code], b: &[Code]) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -263,6 +305,50 @@ mod tests {
         let mut stack = Stack::new();
         stack.next_check = 0;
         assert_eq!(stack.check().code, 0);
+    }
+
+    /// As the format says it.
+    fn predicted_one_by_one(stack: &Stack, slot: Slot, frames: &[Code]) -> (usize, Slot) {
+        let (mut right, mut last) = (0, slot);
+        for &code in frames.iter().take(MAX_PREDICTED) {
+            let next = stack.cache.predictions[index(last)];
+            if stack.cache.codes[index(next)] != code {
+                break;
+            }
+            (right, last) = (right + 1, next);
+        }
+        (right, last)
+    }
+
+    proptest! {
+        #[test]
+        fn recursions_are_foretold(
+            known in prop::collection::vec(1..5_u64, 1..20),
+            runs in prop::collection::vec((1..5_u64, prop_oneof![1..4_usize, 1..300_usize]), 0..8),
+        ) {
+            let mut stack = Stack::new();
+            stack.put(&mut Packet::new(), &known, 0, &mut Vec::new());
+            let frames: Vec<_> =
+                runs.iter().flat_map(|&(code, times)| vec![code; times]).collect();
+            for &code in &known {
+                let slot = stack.find(code).unwrap();
+                let expected = predicted_one_by_one(&stack, slot, &frames);
+                prop_assert_eq!(stack.predicted(slot, &frames), expected);
+            }
+        }
+
+        #[test]
+        fn what_is_no_code_is_seen(
+            runs in prop::collection::vec(
+                (prop_oneof![8 => 1..4_u64, 1 => Just(0), 1 => Just(1 << 62)], 1..20_usize),
+                0..6,
+            ),
+        ) {
+            let frames: Vec<_> =
+                runs.iter().flat_map(|&(code, times)| vec![code; times]).collect();
+            let expected = frames.iter().copied().find(|&code| !is_code(code));
+            prop_assert_eq!(first_without_code(&frames), expected);
+        }
     }
 
     #[test]
