@@ -14,7 +14,7 @@ use core::ops::Range;
 
 use super::super::memory::Memory;
 use super::run::{CACHE_ENTRIES, Cache};
-use super::streaks::{Frames, LONG, STREAK, STREAKS, Streak};
+use super::streaks::{Frames, LONG, STREAK, STREAKS, Streak, lay_out};
 
 /// Words of one link: frames outside of it, address, value. While fresh, the
 /// first word counts the frames inside of it.
@@ -82,20 +82,20 @@ pub(super) struct Parts<'a> {
 }
 
 /// Streaks of the walk in progress, the innermost first. While fresh, their
-/// frames are numbered from the innermost outwards: `outer` is one of them and
-/// `end` is outside of it.
+/// frames are numbered from the innermost outwards: `outer` is the innermost and
+/// `end` is outside of all. Only the innermost frame needs to be in its place.
 pub(super) struct FreshStreaks<'a> {
     room: &'a mut [[u64; STREAK]],
     count: &'a mut usize,
 }
 
 impl FreshStreaks<'_> {
-    /// Adds one outside of the others; if there is no room it is forgotten.
-    pub(super) fn push(&mut self, inner: usize, end: usize, stride: u64) {
-        if let Some(words) = self.room.get_mut(*self.count) {
-            *words = Streak { outer: inner, end, stride }.to_words();
-            *self.count += 1;
-        }
+    /// Adds one outside of the others; false if there is no room.
+    pub(super) fn push(&mut self, inner: usize, end: usize, stride: u64) -> bool {
+        let Some(words) = self.room.get_mut(*self.count) else { return false };
+        *words = Streak { outer: inner, end, stride }.to_words();
+        *self.count += 1;
+        true
     }
 }
 
@@ -118,6 +118,14 @@ pub(super) struct Held<'a> {
     pub(super) fresh: usize,
     pub(super) fresh_links: usize,
     fresh_streaks: usize,
+}
+
+/// Where one has come to who goes over the fresh frames, from the outermost on.
+struct Pieces {
+    /// Where the next frame is in the arrays.
+    from: usize,
+    /// Fresh streaks that are not outside of it.
+    streaks: usize,
 }
 
 /// How much is held of the previous walk.
@@ -392,7 +400,7 @@ impl<'a> Held<'a> {
             && let Some(words) = self.streaks.get_mut(STREAKS + last)
         {
             let streak = Streak::from_words(*words);
-            if streak.outer + LONG <= fresh {
+            if streak.outer < fresh {
                 *words = Streak { end: streak.end.min(fresh), ..streak }.to_words();
                 break;
             }
@@ -400,13 +408,50 @@ impl<'a> Held<'a> {
         }
     }
 
+    /// The next piece of the fresh frames, from the outermost on: where it is in
+    /// the arrays, and of what stride if it is a streak.
+    #[inline(always)]
+    fn next_piece(&self, pieces: &mut Pieces) -> Option<(Range<usize>, Option<u64>)> {
+        let frames = 2 * self.max_frames;
+        let from = pieces.from;
+        let next = pieces.streaks.checked_sub(1).and_then(|last| self.streak(STREAKS + last));
+        let (end, stride) = match next {
+            Some(streak) if frames - streak.end == from => {
+                pieces.streaks -= 1;
+                (frames - streak.outer, Some(streak.stride))
+            }
+            Some(streak) => (frames - streak.end, None),
+            None => (frames, None),
+        };
+        pieces.from = end;
+        (from < end).then_some((from..end, stride))
+    }
+
+    fn pieces(&self) -> Pieces {
+        Pieces { from: 2 * self.max_frames - self.fresh, streaks: self.fresh_streaks }
+    }
+
     /// How many codes the walk shares with the `codes` held before it, of which
     /// it keeps the outermost `kept`.
     pub(super) fn common(&self, kept: usize, codes: usize) -> usize {
-        let start = 2 * self.max_frames - self.fresh + OUTER;
-        let fresh = self.codes.get(start..).unwrap_or(&[]);
-        let held = self.codes.get(kept + OUTER..codes + OUTER).unwrap_or(&[]);
-        kept + fresh.iter().zip(held).take_while(|(new, old)| new == old).count()
+        let mut held = self.codes.get(kept + OUTER..codes + OUTER).unwrap_or(&[]);
+        let mut common = kept;
+        let mut pieces = self.pieces();
+        while let Some((places, stride)) = self.next_piece(&mut pieces) {
+            let fresh = self.codes.get(places.start + OUTER..places.end + OUTER).unwrap_or(&[]);
+            let same = match (stride, fresh) {
+                (Some(_), [.., code]) => {
+                    held.iter().take(fresh.len()).take_while(|old| *old == code).count()
+                }
+                _ => fresh.iter().zip(held).take_while(|(new, old)| new == old).count(),
+            };
+            common += same;
+            held = held.get(same..).unwrap_or(&[]);
+            if same < fresh.len() {
+                break;
+            }
+        }
+        common
     }
 
     /// Puts the fresh frames inside the `kept` outermost held ones.
@@ -423,16 +468,36 @@ impl<'a> Held<'a> {
                 words.copy_from_slice(&[frames, link.at, link.value]);
             }
         }
-        // In range as `push` saw to it; an empty range is always so.
-        let start = 2 * self.max_frames - self.fresh;
-        self.at.copy_within(start.., kept);
-        self.codes.copy_within(start + OUTER.., kept + OUTER);
+        self.settle_frames(kept);
         self.settle_streaks(kept, total);
         self.frames = total;
         self.link_count = kept_links + self.fresh_links;
         if self.link_count > room {
             // The next walk's would run into them: nothing is witnessed then.
             (self.frames, self.link_count) = (0, 0);
+        }
+    }
+
+    /// Puts the fresh frames into their places: further down in the arrays, so that
+    /// none is overwritten before it was read.
+    fn settle_frames(&mut self, kept: usize) {
+        let (mut pieces, mut to) = (self.pieces(), kept);
+        while let Some((from, stride)) = self.next_piece(&mut pieces) {
+            let (innermost, end) = (from.end - 1, to + from.len());
+            match stride {
+                // In range as `push` saw to it.
+                None => {
+                    self.at.copy_within(from.clone(), to);
+                    self.codes.copy_within(from.start + OUTER..from.end + OUTER, to + OUTER);
+                }
+                Some(stride) => {
+                    let (at, code) = (self.at(innermost), self.code(innermost));
+                    let ats = self.at.get_mut(to..end).unwrap_or(&mut []);
+                    let codes = self.codes.get_mut(to + OUTER..end + OUTER).unwrap_or(&mut []);
+                    lay_out((ats, codes), at, code, stride);
+                }
+            }
+            to = end;
         }
     }
 

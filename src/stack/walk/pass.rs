@@ -6,6 +6,7 @@ use super::super::table::FrameTables;
 use super::crossing::{Crossing, Witnesses, cross};
 use super::held::{Held, INDIRECT, Parts};
 use super::run::{ALIKE, HIGHEST, Halt, Run, is_stack_pointer};
+use super::streaks::lay_out;
 use super::{End, Start};
 
 /// How many chunks of the previous walk are looked at for one that a chunk may
@@ -188,15 +189,13 @@ impl<'a, 'b, M: Memory> Pass<'a, 'b, M> {
                 Halt::Boundary(step) => break Stop::Boundary(step),
                 Halt::Alike { distance } => {
                     let count = run.count_alike(memory, distance, bounds);
-                    let places = run.room - count..run.room;
-                    fresh_codes[places.clone()].fill(run.return_address);
-                    let mut at = run.sp.wrapping_sub(8).wrapping_add(count as u64 * distance);
-                    for place in &mut fresh_at[places.clone()] {
-                        at = at.wrapping_sub(distance);
-                        *place = at;
+                    let (inner, end) = (run.room + ALIKE, run.room - count);
+                    if !fresh_streaks.push(max_frames - inner, max_frames - end, distance) {
+                        let (at, code) = (run.sp.wrapping_sub(8), run.return_address);
+                        let frames =
+                            (&mut fresh_at[end..run.room], &mut fresh_codes[end..run.room]);
+                        lay_out(frames, at, code, distance);
                     }
-                    let (inner, end) = (places.end + ALIKE, places.start);
-                    fresh_streaks.push(max_frames - inner, max_frames - end, distance);
                     match run.pass(memory, count, distance, highest) {
                         None => break Stop::Done(End::Broken),
                         Some(at) if at >= ahead.witness => {

@@ -79,3 +79,14 @@ impl Frames<'_> {
         at[0] == at[1].wrapping_add(stride) && codes[0] == codes[1]
     }
 }
+
+/// Writes out a streak that fills the arrays, whose innermost witness is `at`.
+pub(super) fn lay_out((ats, codes): (&mut [u64], &mut [u64]), at: u64, code: u64, stride: u64) {
+    codes.fill(code);
+    let inside = (ats.len() as u64).wrapping_sub(1);
+    let mut outermost = at.wrapping_add(inside.wrapping_mul(stride));
+    for place in ats {
+        *place = outermost;
+        outermost = outermost.wrapping_sub(stride);
+    }
+}
