@@ -95,6 +95,8 @@ pub(crate) enum Record<'a> {
     Time(u64),
     /// The stack is now its outermost `keep` frames and the new ones.
     Frames { keep: usize, new: &'a [u64] },
+    /// The stack's innermost frame is there so many times more.
+    Again { times: usize },
     /// The stack is now this one, from the allocation outwards.
     Stack { inner_first: &'a [u64] },
     /// A minor block of `length` words with one sample was allocated under that
@@ -115,6 +117,7 @@ const PROMOTE: u64 = 4;
 const COLLECT: u64 = 5;
 const SMALL: u64 = 6;
 const STACK: u64 = 7;
+const AGAIN: u64 = 8;
 
 /// What fits beside the kind.
 const PAYLOAD: u64 = u64::MAX >> 8;
@@ -141,7 +144,11 @@ impl<'a> Record<'a> {
             Record::Frames { new, .. } => 1 + new.len(),
             Record::Stack { inner_first } => 1 + inner_first.len(),
             Record::Alloc { .. } => 2,
-            Record::Time(_) | Record::Small { .. } | Record::Promote(_) | Record::Collect(_) => 1,
+            Record::Time(_)
+            | Record::Again { .. }
+            | Record::Small { .. }
+            | Record::Promote(_)
+            | Record::Collect(_) => 1,
         }
     }
 
@@ -152,6 +159,7 @@ impl<'a> Record<'a> {
         match *self {
             Record::Time(ticks) => *first = TIME | ticks << 8,
             Record::Small { length } => *first = SMALL | length << 8,
+            Record::Again { times } => *first = AGAIN | (times as u64) << 8,
             Record::Promote(block) => *first = EndWord::promoted(block).word(),
             Record::Collect(block) => *first = EndWord::collected(block).word(),
             Record::Alloc { source, part, samples, length } => {
@@ -214,6 +222,7 @@ impl<'a> Record<'a> {
                 *words = behind.iter();
                 Record::Stack { inner_first }
             }
+            AGAIN => Record::Again { times: payload as usize },
             _ => return None,
         })
     }
@@ -237,6 +246,7 @@ mod tests {
     enum Told {
         Time(u64),
         Frames(usize, Vec<u64>),
+        Again(usize),
         Stack(Vec<u64>),
         Alloc(Source, u8, u64, u64),
         End(bool, u16, u64),
@@ -250,6 +260,7 @@ mod tests {
             (0..=PAYLOAD).prop_map(Told::Time),
             (0..u32::MAX as usize, prop::collection::vec(any::<u64>(), 0..40))
                 .prop_map(|(keep, new)| Told::Frames(keep, new)),
+            (0..=PAYLOAD as usize).prop_map(Told::Again),
             prop::collection::vec(any::<u64>(), 0..40).prop_map(Told::Stack),
             (source, part, samples, prop_oneof![0..20u64, any::<u64>()])
                 .prop_map(|(source, part, n, l)| Told::Alloc(source, part, n, l)),
@@ -262,6 +273,7 @@ mod tests {
         match told {
             Told::Time(ticks) => Record::Time(*ticks),
             Told::Frames(keep, new) => Record::Frames { keep: *keep, new },
+            Told::Again(times) => Record::Again { times: *times },
             Told::Stack(inner_first) => Record::Stack { inner_first },
             &Told::Alloc(source, part, samples, length) => {
                 Record::alloc(source, Part::from_bits(part), samples, length)

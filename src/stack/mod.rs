@@ -23,4 +23,4 @@ pub(crate) mod walk;
 
 pub(crate) use formats::neutral::Place;
 pub(crate) use table::{FrameTables, OcamlVersion, Source};
-pub(crate) use walk::{FEW, Outer, Start, Walker};
+pub(crate) use walk::{FEW, Outer, Start, Walk, Walker};

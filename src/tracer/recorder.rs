@@ -186,10 +186,21 @@ impl Recorder {
         alloc: Record<'_>,
     ) -> Option<()> {
         let Recorder { session, tables, counters, stacks, producer, .. } = self;
-        let Backtrace { keep, managed, native } = stacks.take(tables, place, moment.registers);
+        let Backtrace { keep, managed, repeated, native } =
+            stacks.take(tables, place, moment.registers);
         let outer = Record::Frames { keep, new: managed };
         let inner = Record::Frames { keep: keep + managed.len(), new: native };
-        let told = if managed.len() + native.len() + MOST_BESIDE_FRAMES > BUFFER_WORDS {
+        let told = if !repeated.is_empty()
+            && let (Some(before), Some(behind)) =
+                (managed.get(..repeated.start), managed.get(repeated.end..))
+            && before.len() + behind.len() + native.len() + MOST_BESIDE_FRAMES + 2 <= BUFFER_WORDS
+        {
+            let outer = Record::Frames { keep, new: before };
+            let again = Record::Again { times: repeated.len() };
+            let behind = Record::Frames { keep: keep + repeated.end, new: behind };
+            put(session, counters, producer, moment, [outer, again, behind, inner, alloc])
+                .ok_or(keep)
+        } else if managed.len() + native.len() + MOST_BESIDE_FRAMES > BUFFER_WORDS {
             let stack = (keep, managed);
             tell_in_pieces(session, counters, producer, moment, stack, [inner, alloc])
         } else if native.is_empty() {

@@ -1,8 +1,10 @@
 //! A mutator's backtraces, by whichever way its host gave.
 
+use std::ops::Range;
+
 use crate::queue::{Code, HOST_CODES};
 use crate::stack::native::{Modules, Registers, Unwinder};
-use crate::stack::{FEW, FrameTables, Outer, Start, Walker};
+use crate::stack::{FEW, FrameTables, Outer, Start, Walk, Walker};
 use crate::sys::memory::Region;
 
 /// How the stack is found when a sample is taken.
@@ -51,6 +53,8 @@ pub(crate) struct Backtrace<'a> {
     pub(crate) keep: usize,
     /// New frames behind those, towards the allocation.
     pub(crate) managed: &'a [u64],
+    /// Many of them that have the code of the frame before them.
+    pub(crate) repeated: Range<usize>,
     /// Frames of C code behind those.
     pub(crate) native: &'a [u64],
 }
@@ -165,7 +169,8 @@ impl Stacks {
                 walker.accept(codes, depth, outer)
             }
         };
-        Backtrace { keep: walk.prefix, managed: walk.fresh, native: found }
+        let Walk { prefix, fresh, repeated, .. } = walk;
+        Backtrace { keep: prefix, managed: fresh, repeated, native: found }
     }
 
     /// The writer has no more than so many frames of what was last taken.

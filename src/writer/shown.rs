@@ -42,6 +42,14 @@ impl ShownStack {
         self.frames.extend_from_slice(new.get(more..).unwrap_or(&[]));
     }
 
+    /// The innermost frame has called itself so many times.
+    pub(crate) fn repeat(&mut self, times: usize) {
+        self.forget_part();
+        if let Some(&innermost) = self.frames.last() {
+            self.frames.resize(self.frames.len() + times, innermost);
+        }
+    }
+
     /// Takes these frames, the innermost first, in place of all.
     #[inline]
     pub(crate) fn replace(&mut self, inner_first: &[u64]) {

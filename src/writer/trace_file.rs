@@ -79,6 +79,7 @@ impl<W: Write> TraceFile<W> {
                     lane.usual_sample(&mut rest, &mut domain, host)?;
                 }
                 Record::Frames { keep, new } => lane.stack.change(keep, new),
+                Record::Again { times } => lane.stack.repeat(times),
                 Record::Stack { inner_first } => lane.stack.replace(inner_first),
                 Record::Small { length } => lane.small(&mut domain, length, host)?,
                 Record::Alloc { source, part, samples, length } => {
@@ -308,7 +309,7 @@ mod tests {
 
     /// What one lane tells, of stacks of few frames and of blocks that were told.
     fn records() -> impl Strategy<Value = Vec<(u8, u64, Vec<u64>)>> {
-        prop::collection::vec((0..7u8, 0..20u64, prop::collection::vec(1..9u64, 0..12)), 0..60)
+        prop::collection::vec((0..8u8, 0..20u64, prop::collection::vec(1..9u64, 0..12)), 0..60)
     }
 
     proptest! {
@@ -327,8 +328,9 @@ mod tests {
                         2 => Record::Small { length: number + 1 },
                         3 => Record::alloc(Source::Major, Part::NONE, 2, number + 1),
                         4 => Record::Stack { inner_first: frames },
+                        5 => Record::Again { times: *number as usize },
                         _ if blocks == 0 => return None,
-                        5 => Record::Promote(block),
+                        6 => Record::Promote(block),
                         _ => Record::Collect(block),
                     };
                     blocks += u64::from(matches!(kind, 2 | 3));

@@ -57,6 +57,14 @@ pub(super) const fn codes_at(max_frames: usize) -> usize {
     CACHE_WORDS + 2 * max_frames
 }
 
+/// The streaks that are held.
+pub(super) fn streaks(storage: &[u64], max_frames: usize, held: Counts) -> &[[u64; STREAK]] {
+    let before = words(max_frames) - 2 * STREAK * STREAKS;
+    let count = if held.frames == 0 { 0 } else { held.streaks };
+    let words = storage.get(before..before + STREAK * count).unwrap_or(&[]);
+    words.as_chunks().0
+}
+
 /// Why the held frames are not all as they were.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Changed {

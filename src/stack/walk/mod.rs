@@ -37,6 +37,8 @@ mod streaks;
 #[cfg(test)]
 mod tests;
 
+use core::ops::Range;
+
 use super::memory::{Live, Memory};
 use super::table::FrameTables;
 pub(crate) use few::FEW;
@@ -97,6 +99,9 @@ pub(crate) struct Walk<'a> {
     pub(crate) prefix: usize,
     /// The codes of the frames inside of those, outermost first.
     pub(crate) fresh: &'a [u64],
+    /// Of those, many that have the code of the one outside of them, which may be
+    /// the last that is shared.
+    pub(crate) repeated: Range<usize>,
     #[allow(dead_code, reason = "the mark among the codes tells it too; tests and benches ask")]
     pub(crate) end: End,
 }
@@ -108,6 +113,9 @@ impl Walk<'_> {
         self.prefix + self.fresh.len()
     }
 }
+
+/// Fewer frames are told one by one.
+const REPEATED: usize = if cfg!(test) { 4 } else { 64 };
 
 /// What has few frames and is not small, for a callback from C in between say, may
 /// stay so for long or be over at once: it is tried again once in so many walks.
@@ -233,7 +241,7 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> Walker<S> {
         }
         let storage = self.storage.as_mut();
         let Some(mut held) = Held::divide(storage, self.max_frames, self.held) else {
-            return Walk { prefix: 0, fresh: &[], end: End::Broken };
+            return Walk { prefix: 0, fresh: &[], repeated: 0..0, end: End::Broken };
         };
         let was_large = held.frames > FEW;
         let found = Pass::new(memory, tables, &mut held, self.max_frames, self.end).run(start);
@@ -295,7 +303,14 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> Walker<S> {
         }
         let frames = codes + OUTER;
         let fresh = storage.get(frames - marks + prefix..frames + self.codes).unwrap_or(&[]);
-        Walk { prefix, fresh, end: self.end }
+        let repeated = match prefix.checked_sub(marks) {
+            Some(shared) if shared > 0 && self.held.streaks > 0 && fresh.len() >= REPEATED => {
+                let streaks = held::streaks(storage, self.max_frames, self.held);
+                streaks::longest_behind(streaks, shared)
+            }
+            _ => 0..0,
+        };
+        Walk { prefix, fresh, repeated, end: self.end }
     }
 
     /// The receiver of the walks did not get the last one: of what is held, it

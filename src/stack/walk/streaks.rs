@@ -5,6 +5,8 @@
 //! distance from the last. Streaks are kept beside the frames, which they say
 //! nothing new of: that one is missing costs time only.
 
+use core::ops::Range;
+
 /// Words of one streak.
 pub(super) const STREAK: usize = 3;
 
@@ -31,6 +33,17 @@ impl Streak {
     pub(super) fn to_words(self) -> [u64; STREAK] {
         [self.outer as u64, self.end as u64, self.stride]
     }
+}
+
+/// The most frames inside of the outermost `shared` ones, numbered from there on,
+/// that have the code of the one outside of them.
+pub(super) fn longest_behind(streaks: &[[u64; STREAK]], shared: usize) -> Range<usize> {
+    let inside = streaks.iter().rev().map(|words| Streak::from_words(*words));
+    inside
+        .take_while(|streak| streak.end > shared)
+        .map(|streak| streak.outer.max(shared - 1) + 1 - shared..streak.end - shared)
+        .max_by_key(Range::len)
+        .unwrap_or(0..0)
 }
 
 /// Frames in two arrays, outermost first: witnesses and codes.

@@ -78,7 +78,12 @@ impl Receiver {
     fn receive(&mut self, walk: &Walk<'_>) {
         self.stack.truncate(walk.prefix);
         assert_eq!(self.stack.len(), walk.prefix);
-        self.stack.extend(walk.fresh);
+        let Range { start, end } = walk.repeated;
+        self.stack.extend(&walk.fresh[..start]);
+        for _ in start..end {
+            self.stack.push(*self.stack.last().expect("a frame that is repeated"));
+        }
+        self.stack.extend(&walk.fresh[end..]);
     }
 }
 
