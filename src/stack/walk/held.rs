@@ -442,6 +442,17 @@ impl<'a> Held<'a> {
     /// How many codes the walk shares with the `codes` held before it, of which
     /// it keeps the outermost `kept`.
     pub(super) fn common(&self, kept: usize, codes: usize) -> usize {
+        if self.fresh_streaks != 0 {
+            return self.common_pieces(kept, codes);
+        }
+        let start = 2 * self.max_frames - self.fresh + OUTER;
+        let fresh = self.codes.get(start..).unwrap_or(&[]);
+        let held = self.codes.get(kept + OUTER..codes + OUTER).unwrap_or(&[]);
+        kept + fresh.iter().zip(held).take_while(|(new, old)| new == old).count()
+    }
+
+    #[inline(never)]
+    fn common_pieces(&self, kept: usize, codes: usize) -> usize {
         let mut held = self.codes.get(kept + OUTER..codes + OUTER).unwrap_or(&[]);
         let mut common = kept;
         let mut pieces = self.pieces();
@@ -476,8 +487,19 @@ impl<'a> Held<'a> {
                 words.copy_from_slice(&[frames, link.at, link.value]);
             }
         }
-        self.settle_frames(kept);
-        self.settle_streaks(kept, total);
+        if self.fresh_streaks == 0 {
+            // In range as `push` saw to it; an empty range is always so.
+            let start = 2 * self.max_frames - self.fresh;
+            self.at.copy_within(start.., kept);
+            self.codes.copy_within(start + OUTER.., kept + OUTER);
+        } else {
+            self.settle_frames(kept);
+        }
+        if self.streak_count + self.fresh_streaks != 0
+            || kept != 0 && self.fresh != 0 && self.code(kept) == self.code(kept - 1)
+        {
+            self.settle_streaks(kept, total);
+        }
         self.frames = total;
         self.link_count = kept_links + self.fresh_links;
         if self.link_count > room {
@@ -488,6 +510,7 @@ impl<'a> Held<'a> {
 
     /// Puts the fresh frames into their places: further down in the arrays, so that
     /// none is overwritten before it was read.
+    #[inline(never)]
     fn settle_frames(&mut self, kept: usize) {
         let (mut pieces, mut to) = (self.pieces(), kept);
         while let Some((from, stride)) = self.next_piece(&mut pieces) {
@@ -511,6 +534,7 @@ impl<'a> Held<'a> {
 
     /// Finds the streaks of the `total` frames that are now held, of which `kept`
     /// were before.
+    #[inline(never)]
     fn settle_streaks(&mut self, kept: usize, total: usize) {
         let (Some(at), Some(codes)) = (self.at.get(..total), self.codes.get(OUTER..total + OUTER))
         else {
