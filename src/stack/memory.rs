@@ -18,6 +18,11 @@ pub(crate) trait Memory {
     /// The word at an address where [`Self::word`] found one before.
     fn again(&self, address: u64) -> u64;
 
+    /// Whether that word is this one.
+    fn still_is(&self, address: u64, word: u64) -> bool {
+        self.again(address) == word
+    }
+
     /// How many words in a row, from `address` on and each `stride` above the
     /// last, are this one. Both are multiples of 8 and not 0, the stride is below
     /// 2^32. Looks at no word at or above `end`, and at none above one that is
@@ -68,6 +73,13 @@ impl Memory for Live {
         unsafe { core::ptr::read_volatile(address as *const u64) }
     }
 
+    #[inline(always)]
+    fn still_is(&self, address: u64, word: u64) -> bool {
+        // Not volatile, so that it can be compared where it is.
+        // SAFETY: as above.
+        unsafe { core::ptr::read(address as *const u64) == word }
+    }
+
     fn repeats(&self, address: u64, stride: u64, end: u64, word: u64) -> usize {
         // SAFETY: the promises are those that were made to `Live::new` and by the
         // caller, of the words that are looked at.
@@ -106,6 +118,13 @@ unsafe fn repeats(mut address: u64, stride: u64, end: u64, word: u64) -> usize {
             address = second + BATCH * stride;
             count += 2 * BATCH as usize;
         }
+    }
+    if end.checked_sub(BATCH * stride).is_some_and(|last| address <= last) {
+        if let Some(place) = differs(address) {
+            return count + place;
+        }
+        address += BATCH * stride;
+        count += BATCH as usize;
     }
     while address < end && holds(address) {
         address += stride;

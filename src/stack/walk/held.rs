@@ -23,7 +23,7 @@ const LINK: usize = 3;
 /// Set in the address of a frame whose stack pointer is not that address + 8.
 pub(super) const INDIRECT: u64 = 1;
 
-/// How many frames are compared before a difference is looked for.
+/// How many frames are compared before it is asked whether there are more.
 const BATCH: usize = 8;
 
 /// Words of the cache, which are the first.
@@ -31,8 +31,6 @@ pub(super) const CACHE_WORDS: usize = 2 * CACHE_ENTRIES;
 
 /// Codes in front of the frames: a label and a mark.
 pub(super) const OUTER: usize = 2;
-
-const PAGE_SHIFT: u32 = 12;
 
 /// A link, read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -293,17 +291,16 @@ impl<'a> Held<'a> {
     /// Looks whether the chain from the held frame `met` outwards, whose own
     /// witness holds, is unchanged.
     ///
-    /// Goes outwards chunk by chunk, and reads no word before those inside of it
-    /// were found unchanged, but for words in the same page as one of those:
-    /// outer memory may be gone if the way there has changed.
+    /// Goes outwards, and reads no word before those inside of it were found
+    /// unchanged: outer memory may be gone if the way there has changed. The
+    /// processor does not wait for that.
     pub(super) fn verify<M: Memory>(&self, memory: &M, met: usize) -> Result<(), Changed> {
         let mut links = self.links_up_to(met);
         let mut streaks = self.streak_count;
         let mut end = met;
-        let mut page = self.at(met) >> PAGE_SHIFT;
         loop {
             let start = if links > 0 { self.link(links - 1).frames } else { 0 };
-            if let Some(changed) = self.first_changed(memory, start..end, page, &mut streaks) {
+            if let Some(changed) = self.first_changed(memory, start..end, &mut streaks) {
                 return Err(Changed { same: changed + 1 });
             }
             while links > 0 && self.link(links - 1).frames == start {
@@ -316,18 +313,17 @@ impl<'a> Held<'a> {
             if start == 0 {
                 return Ok(());
             }
-            (end, page) = (start, 0);
+            end = start;
         }
     }
 
-    /// The innermost frame of a chunk's part whose witness changed. `page` is one
-    /// that is known to be there. Of the held streaks, only the first `streaks` are
-    /// not further in; afterwards, than what is outside of the part.
+    /// The innermost frame of a chunk's part whose witness changed. Of the held
+    /// streaks, only the first `streaks` are not further in; afterwards, than what
+    /// is outside of the part.
     fn first_changed<M: Memory>(
         &self,
         memory: &M,
         part: Range<usize>,
-        mut page: u64,
         streaks: &mut usize,
     ) -> Option<usize> {
         let innermost = part.end.checked_sub(1).filter(|innermost| part.contains(innermost))?;
@@ -342,7 +338,7 @@ impl<'a> Held<'a> {
             let outer = streak.outer.max(part.start);
             let inner = streak.end.min(end);
             if outer < inner {
-                let changed = self.first_of_others_changed(memory, inner..end, page);
+                let changed = self.first_of_others_changed(memory, inner..end);
                 if changed.is_some() {
                     return changed;
                 }
@@ -352,48 +348,39 @@ impl<'a> Held<'a> {
                 if same < inner - outer {
                     return Some(inner - 1 - same);
                 }
-                (end, page) = (outer, last >> PAGE_SHIFT);
+                end = outer;
             }
             if streak.outer < part.start {
                 break;
             }
             *streaks -= 1;
         }
-        self.first_of_others_changed(memory, part.start..end, page)
+        self.first_of_others_changed(memory, part.start..end)
     }
 
     /// The same for a part that is in no streak, nor first in its chunk.
     #[inline(always)]
-    fn first_of_others_changed<M: Memory>(
-        &self,
-        memory: &M,
-        part: Range<usize>,
-        mut page: u64,
-    ) -> Option<usize> {
-        let mut end = part.end;
+    fn first_of_others_changed<M: Memory>(&self, memory: &M, part: Range<usize>) -> Option<usize> {
         let at = self.at.get(part.clone())?;
         let codes = self.codes.get(part.start + OUTER..part.end + OUTER)?;
         let (at_rest, at) = at.as_rchunks::<BATCH>();
         let (codes_rest, codes) = codes.as_rchunks::<BATCH>();
-        // Independent loads: none waits for another's outcome.
-        let same = |at: &[u64; BATCH], codes: &[u64; BATCH]| {
-            let difference = |frame: usize| memory.again(at[frame]) ^ codes[frame];
-            let differences = (0..BATCH).fold(0, |any, frame| any | difference(frame));
-            // The compiler would make a branch of each comparison, and for that
-            // keep all loaded words on the stack.
-            core::hint::black_box(differences) == 0
-        };
+        let mut frame = part.end;
         for (at, codes) in at.iter().zip(codes).rev() {
-            let outermost = at[0] >> PAGE_SHIFT;
-            if (outermost != page || !same(at, codes))
-                && let Some(last) = last_changed(memory, at, codes)
-            {
-                return Some(end - BATCH + last);
+            for (at, code) in at.iter().zip(codes).rev() {
+                frame -= 1;
+                if !memory.still_is(*at, *code) {
+                    return Some(frame);
+                }
             }
-            end -= BATCH;
-            page = outermost;
         }
-        last_changed(memory, at_rest, codes_rest).map(|last| part.start + last)
+        for (at, code) in at_rest.iter().zip(codes_rest).rev() {
+            frame -= 1;
+            if !memory.still_is(*at, *code) {
+                return Some(frame);
+            }
+        }
+        None
     }
 
     /// Drops all but the innermost `count` fresh frames, and the links outside.
@@ -590,18 +577,4 @@ impl<'a> Held<'a> {
         }
         self.streak_count = count;
     }
-}
-
-/// The last frame whose word is not its code any more, from the last on one by
-/// one.
-fn last_changed<M: Memory>(memory: &M, at: &[u64], codes: &[u64]) -> Option<usize> {
-    let mut frame = at.len().min(codes.len());
-    let (at, codes) = (at.get(..frame)?, codes.get(..frame)?);
-    while frame > 0 {
-        frame -= 1;
-        if memory.again(at[frame]) != codes[frame] {
-            return Some(frame);
-        }
-    }
-    None
 }

@@ -1,11 +1,13 @@
 //! One walk: from the innermost frame outwards until it meets the previous one.
 
+use core::ops::Range;
+
 use super::super::formats::{CROSS_NEUTRAL, Step};
 use super::super::memory::Memory;
 use super::super::table::FrameTables;
 use super::crossing::{Crossing, Witnesses, cross};
 use super::held::{Held, INDIRECT, Parts};
-use super::run::{ALIKE, HIGHEST, Halt, Run, is_stack_pointer};
+use super::run::{ALIKE, HIGHEST, Halt, Run, hop_of_many, is_stack_pointer};
 use super::streaks::lay_out;
 use super::{End, Start};
 
@@ -16,7 +18,8 @@ const CHUNKS: usize = 16;
 /// Of fewer held frames none is looked for: it would take longer than to go on.
 const WORTH_MEETING: usize = if cfg!(test) { 2 } else { 16 };
 
-/// So many fresh frames are looked up before guesses begin.
+/// So many fresh frames are looked up before guesses begin: they are those that
+/// have changed since the last walk, and guesses at them would be wrong.
 const LOOKED_UP: usize = 16;
 
 #[derive(Clone, Copy)]
@@ -60,7 +63,9 @@ struct Ahead<'a> {
 }
 
 impl<'a> Ahead<'a> {
-    fn new(at: &'a [u64], codes: &'a [u64]) -> Self {
+    fn new(at: &'a [u64], codes: &'a [u64], which: Range<usize>) -> Self {
+        let at = at.get(which.clone()).unwrap_or(&[]);
+        let codes = codes.get(which).unwrap_or(&[]);
         let mut ahead = Self { at, codes, left: at.len(), witness: 0 };
         ahead.witness = ahead.next();
         ahead
@@ -145,23 +150,70 @@ impl<'a, 'b, M: Memory> Pass<'a, 'b, M> {
 
     /// Goes from frame to frame by the tables until something else is to be done
     /// with `frame`.
-    #[inline(never)]
     fn go_outwards(&mut self, frame: &mut Frame) -> Stop {
+        match self.look_up(frame) {
+            Some(stop) => stop,
+            None => self.run_on(frame),
+        }
+    }
+
+    /// The same for the first few frames, each of which may be one of the held:
+    /// in most walks there are no more. `None` if there are.
+    #[inline(never)]
+    fn look_up(&mut self, frame: &mut Frame) -> Option<Stop> {
+        let (memory, tables, highest) = (self.memory, self.tables, self.highest);
+        let Parts { cache, at: held_at, codes, fresh_at, fresh_codes, .. } = self.held.parts()?;
+        let mut ahead = Ahead::new(held_at, codes, self.floor..self.cursor);
+        let Frame { mut sp, mut return_address, mut at } = *frame;
+        // An indirect frame meets none.
+        let mut witness = if at & INDIRECT == 0 { at } else { 0 };
+        let mut count = 0;
+        let places = fresh_at.iter_mut().zip(fresh_codes).rev().take(LOOKED_UP);
+        let mut stop = None;
+        for place in places {
+            if witness >= ahead.witness && ahead.meets(witness, return_address) {
+                stop = Some(Stop::Met);
+                break;
+            }
+            let distance = match hop_of_many(return_address, cache, tables) {
+                Ok(distance) => distance,
+                Err(step) => {
+                    stop = Some(Stop::Boundary(step));
+                    break;
+                }
+            };
+            (*place.0, *place.1) = (at, return_address);
+            count += 1;
+            // Does not overflow: `sp` is not above the highest.
+            sp = sp.wrapping_add(distance);
+            at = sp.wrapping_sub(8);
+            witness = at;
+            let word = if sp <= highest { memory.aligned_word(at) } else { None };
+            let Some(word) = word else {
+                stop = Some(Stop::Done(End::Broken));
+                break;
+            };
+            return_address = word;
+        }
+        *frame = Frame { sp, return_address, at };
+        self.cursor = self.floor + ahead.left;
+        self.held.fresh += count;
+        stop
+    }
+
+    /// The same for the frames outside of those: a recursion, if they are many.
+    #[inline(never)]
+    fn run_on(&mut self, frame: &mut Frame) -> Stop {
         let Frame { sp, return_address, at: first_at } = *frame;
         let (memory, tables, highest) = (self.memory, self.tables, self.highest);
         let max_frames = self.max_frames;
         let Some(parts) = self.held.parts() else { return Stop::Done(End::Broken) };
         let Parts { cache, at: held_at, codes, fresh_at, fresh_codes, mut fresh_streaks } = parts;
-        let mut ahead = Ahead::new(
-            held_at.get(self.floor..self.cursor).unwrap_or(&[]),
-            codes.get(self.floor..self.cursor).unwrap_or(&[]),
-        );
+        let mut ahead = Ahead::new(held_at, codes, self.floor..self.cursor);
         let first_room = fresh_at.len();
         let mut run = Run::new(sp, return_address, first_room);
-        let guessed_from = first_room.saturating_sub(LOOKED_UP);
-        // An indirect frame meets none.
-        let reached = first_at & INDIRECT == 0 && first_at >= ahead.witness;
-        let mut met = reached && ahead.meets(first_at, return_address);
+        // Only behind a frame that was put is this one's address known.
+        let mut met = first_at >= ahead.witness && ahead.meets(first_at, return_address);
         let stop = loop {
             if met {
                 break Stop::Met;
@@ -174,27 +226,22 @@ impl<'a, 'b, M: Memory> Pass<'a, 'b, M> {
             };
             let put = |place: usize, at, code| {
                 if place < room {
-                    // The address of the first one is told below.
                     (fresh_at[place], fresh_codes[place]) = (at, code);
                 }
             };
             let bounds = (highest, ahead.witness);
-            let halt = if room > guessed_from {
-                run.go::<false, _>(memory, tables, cache, bounds, guessed_from, put)
-            } else {
-                run.go::<true, _>(memory, tables, cache, bounds, 0, put)
-            };
-            match halt {
+            match run.go(memory, tables, cache, bounds, put) {
                 Halt::AtWitness => met = ahead.meets(run.sp.wrapping_sub(8), run.return_address),
                 Halt::Boundary(step) => break Stop::Boundary(step),
                 Halt::Alike { distance } => {
                     let count = run.count_alike(memory, distance, bounds);
                     let (inner, end) = (run.room + ALIKE, run.room - count);
-                    if !fresh_streaks.push(max_frames - inner, max_frames - end, distance) {
+                    if !fresh_streaks.push(max_frames - inner, max_frames - end, distance)
+                        && let (Some(ats), Some(codes)) =
+                            (fresh_at.get_mut(end..run.room), fresh_codes.get_mut(end..run.room))
+                    {
                         let (at, code) = (run.sp.wrapping_sub(8), run.return_address);
-                        let frames =
-                            (&mut fresh_at[end..run.room], &mut fresh_codes[end..run.room]);
-                        lay_out(frames, at, code, distance);
+                        lay_out((ats, codes), at, code, distance);
                     }
                     match run.pass(memory, count, distance, highest) {
                         None => break Stop::Done(End::Broken),
@@ -204,19 +251,12 @@ impl<'a, 'b, M: Memory> Pass<'a, 'b, M> {
                         Some(_) => {}
                     }
                 }
-                Halt::Full if run.room == 0 => break Stop::Done(End::Cut),
-                Halt::Full => {}
+                Halt::Full => break Stop::Done(End::Cut),
                 Halt::Broken => break Stop::Done(End::Broken),
             }
         };
         let Run { sp, return_address, room, .. } = run;
-        let at = match fresh_at.get_mut(first_room.wrapping_sub(1)) {
-            Some(first) if room < first_room => {
-                *first = first_at;
-                sp.wrapping_sub(8)
-            }
-            _ => first_at,
-        };
+        let at = if room < first_room { sp.wrapping_sub(8) } else { first_at };
         *frame = Frame { sp, return_address, at };
         self.cursor = self.floor + ahead.left;
         self.held.fresh = self.max_frames - room;

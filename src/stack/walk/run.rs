@@ -3,6 +3,7 @@
 #![allow(unsafe_code, reason = "keeps the compiler from waiting for a load")]
 
 use core::arch::asm;
+use core::hint::select_unpredictable;
 
 use super::super::formats::{Step, is_distance};
 use super::super::memory::{Memory, opaque};
@@ -74,61 +75,48 @@ impl Run {
     }
 
     /// Goes on as long as frames are plain and below the witness, and puts each
-    /// into its place, from the last down to `full`: where its return address was
-    /// read, and that address. The loop keeps all in registers: each frame's
-    /// place depends on the one before, so what it waits for is what it costs.
+    /// into its place, from the last down: where its return address was read, and
+    /// that address. The loop keeps all in registers: each frame's place depends
+    /// on the one before, so what it waits for is what it costs.
     ///
-    /// With `GUESS` it does not wait for look-ups: it takes the frame that last
-    /// came next for the one that comes now, and finds out later. That is worth
-    /// it in a long recursion; the first few frames are those that have changed
-    /// since the last walk, and guesses at them are wrong more often than not.
+    /// It does not wait for look-ups: it takes the frame that last came next for
+    /// the one that comes now, and finds out later.
     #[inline(always)]
-    pub(super) fn go<const GUESS: bool, M: Memory>(
+    pub(super) fn go<M: Memory>(
         &mut self,
         memory: &M,
         tables: &FrameTables,
         cache: &mut Cache,
         (highest, witness): (u64, u64),
-        full: usize,
         mut put: impl FnMut(usize, u64, u64),
     ) -> Halt {
         let Run { mut sp, mut return_address, mut room, mut before } = *self;
-        let mut usual = 0;
         let halt = 'run: loop {
-            let distance = if GUESS {
-                let entries = cache.as_flattened_mut();
-                let mut entry = (entries[before][1] >> 32) as usize % CACHE_ENTRIES;
-                if entries[entry][0] != return_address {
-                    let Some(found) = find(return_address, cache, tables) else {
-                        break Halt::Boundary(0);
-                    };
-                    entry = found % CACHE_ENTRIES;
-                    let hop = &mut cache.as_flattened_mut()[before][1];
-                    *hop = *hop & HOP | (entry as u64) << 32;
-                }
-                before = entry;
-                distance_of(cache.as_flattened()[entry][1])
-            } else {
-                hop(return_address, cache, tables)
-            };
-            let distance = match distance {
+            let entries = cache.as_flattened_mut();
+            let mut entry = (entries[before][1] >> 32) as usize % CACHE_ENTRIES;
+            if entries[entry][0] != return_address {
+                let Some(found) = find(return_address, cache, tables) else {
+                    break Halt::Boundary(0);
+                };
+                entry = found % CACHE_ENTRIES;
+                let hop = &mut cache.as_flattened_mut()[before][1];
+                *hop = *hop & HOP | (entry as u64) << 32;
+            }
+            before = entry;
+            let distance = match distance_of(cache.as_flattened()[entry][1]) {
                 Ok(distance) => distance,
                 Err(step) => break Halt::Boundary(step),
             };
             let code = return_address;
             // Once, unless a function has called itself.
             for alike in 1.. {
-                if room <= full {
+                if room == 0 {
                     break 'run Halt::Full;
                 }
                 room -= 1;
                 put(room, sp.wrapping_sub(8), code);
                 // Does not overflow: `sp` is not above the highest.
-                sp = if GUESS {
-                    sp.wrapping_add(distance)
-                } else {
-                    onwards(sp, distance, &mut usual)
-                };
+                sp = sp.wrapping_add(distance);
                 if sp > highest {
                     break 'run Halt::Broken;
                 }
@@ -140,7 +128,7 @@ impl Run {
                 if at >= witness {
                     break 'run Halt::AtWitness;
                 }
-                if !GUESS || word != code {
+                if word != code {
                     break;
                 }
                 if alike == ALIKE {
@@ -201,6 +189,24 @@ pub(super) fn hop(
     let newest = cache[return_address as usize % SETS][0];
     if newest[0] == return_address {
         return distance_of(newest[1]);
+    }
+    let entry = find_older(return_address, cache, tables).ok_or(0_u64)?;
+    distance_of(cache.as_flattened()[entry % CACHE_ENTRIES][1])
+}
+
+/// The same where so many functions are met that either entry of a set may be the
+/// one: which it is, is not worth a guess.
+#[inline(always)]
+pub(super) fn hop_of_many(
+    return_address: u64,
+    cache: &mut Cache,
+    tables: &FrameTables,
+) -> Result<u64, Step> {
+    let [newest, older] = cache[return_address as usize % SETS];
+    let [is_newest, is_older] = [newest, older].map(|entry| entry[0] == return_address);
+    let hop = select_unpredictable(is_newest, newest[1], older[1]);
+    if opaque(is_newest.into()) | opaque(is_older.into()) != 0 {
+        return distance_of(hop);
     }
     let entry = find_older(return_address, cache, tables).ok_or(0_u64)?;
     distance_of(cache.as_flattened()[entry % CACHE_ENTRIES][1])

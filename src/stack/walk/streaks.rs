@@ -14,7 +14,7 @@ pub(super) const STREAK: usize = 3;
 pub(super) const STREAKS: usize = if cfg!(test) { 4 } else { 32 };
 
 /// Fewer frames are not worth it.
-pub(super) const LONG: usize = if cfg!(test) { 4 } else { 16 };
+pub(super) const LONG: usize = if cfg!(test) { 4 } else { 32 };
 
 /// The frames from `outer` to before `end` have one code, and each one's witness
 /// lies `stride` below that of the frame outside of it, at a multiple of 8.
