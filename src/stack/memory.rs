@@ -167,7 +167,32 @@ impl Memory for Words {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn live_words_are_compared_as_made_up_ones_are(
+            stride in 1..5_u64,
+            count in 0..80_usize,
+            others in prop::collection::vec(any::<usize>(), 0..2),
+            end in 0..500_u64,
+        ) {
+            let mut words = vec![7; 400];
+            for at in others {
+                words[at % 100 * stride as usize] = 8;
+            }
+            words[count * stride as usize] = 9;
+            // SAFETY: only these words are read: none behind the different one.
+            let live = unsafe { Live::new() };
+            let base = words.as_ptr() as u64;
+            let end = base + 8 * end;
+            let found = live.repeats(base, 8 * stride, end, 7);
+            let made_up = Words { base, words };
+            prop_assert_eq!(found, made_up.repeats(base, 8 * stride, end, 7));
+        }
+    }
 
     #[test]
     fn live_reads_what_is_there_and_refuses_what_cannot_be() {

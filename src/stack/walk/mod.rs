@@ -16,6 +16,7 @@
 //!
 //! - `run`: the loop over frames, by a cache of the tables;
 //! - `pass`: a walk that may meet what is `held`, `crossing` from chunk to chunk;
+//!   `verify` looks whether that is still so, `settle` holds what was found;
 //! - `streaks`: frames of a recursion, looked at as one;
 //! - `few`: a walk over a small stack.
 //!
@@ -33,9 +34,11 @@ mod few;
 mod held;
 mod pass;
 mod run;
+mod settle;
 mod streaks;
 #[cfg(test)]
 mod tests;
+mod verify;
 
 use core::ops::Range;
 
@@ -219,7 +222,7 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> Walker<S> {
         let count = walk_few(memory, tables, cache, start, codes);
         match count {
             Some(_) => {
-                (self.codes, self.held.frames, self.held.links, self.received) = (0, 0, 0, 0)
+                (self.codes, self.held.frames, self.held.links, self.received) = (0, 0, 0, 0);
             }
             None => self.patience = PATIENCE,
         }

@@ -212,8 +212,8 @@ impl<'a, 'b, M: Memory> Pass<'a, 'b, M> {
         let mut ahead = Ahead::new(held_at, codes, self.floor..self.cursor);
         let first_room = fresh_at.len();
         let mut run = Run::new(sp, return_address, first_room);
-        // Only behind a frame that was put is this one's address known.
-        let mut met = first_at >= ahead.witness && ahead.meets(first_at, return_address);
+        let reached = first_at & INDIRECT == 0 && first_at >= ahead.witness;
+        let mut met = reached && ahead.meets(first_at, return_address);
         let stop = loop {
             if met {
                 break Stop::Met;
@@ -246,7 +246,7 @@ impl<'a, 'b, M: Memory> Pass<'a, 'b, M> {
                     match run.pass(memory, count, distance, highest) {
                         None => break Stop::Done(End::Broken),
                         Some(at) if at >= ahead.witness => {
-                            met = ahead.meets(at, run.return_address)
+                            met = ahead.meets(at, run.return_address);
                         }
                         Some(_) => {}
                     }

@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn what_is_in_slot_0_is_not_found() {
-        assert!(!crate::event::is_code(NO_CODE));
+        assert!(!is_code(NO_CODE));
         assert_eq!(homes(0), (0, 0));
         let (first, second) = homes(NO_CODE);
         assert!(first != 0 && second != 0);

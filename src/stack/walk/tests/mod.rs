@@ -5,6 +5,7 @@ mod machine;
 use proptest::prelude::*;
 
 use super::super::paint::stack_used;
+use super::streaks::{LONG, Streak};
 use super::*;
 use machine::{CODES, Format, LATE, Machine};
 
@@ -151,6 +152,7 @@ proptest! {
                 receiver.in_step = true;
                 prop_assert_eq!(&receiver.stack, &expected);
             }
+            assert_streaks_are(&walker);
         }
     }
 
@@ -170,6 +172,7 @@ proptest! {
             let walk = walker.walk_in(&machine.memory, &machine.tables, machine.start(), marks);
             let end = walk.end;
             receiver.receive(&walk);
+            assert_streaks_are(&walker);
             let all = machine.codes();
             let marks: Vec<_> =
                 label_code(label).into_iter().chain((end == End::Cut).then_some(CUT)).collect();
@@ -201,6 +204,21 @@ proptest! {
             receiver.receive(&walk);
             prop_assert_eq!(&receiver.stack[..], expected);
         }
+    }
+}
+
+/// What is said of streaks is so of each of their frames.
+fn assert_streaks_are(walker: &Walker<Vec<u64>>) {
+    let codes_at = held::codes_at(walker.max_frames) + OUTER;
+    let mut before = 0;
+    for words in held::streaks(&walker.storage, walker.max_frames, walker.held) {
+        let Streak { outer, end, stride } = Streak::from_words(*words);
+        assert!(before <= outer && outer + LONG <= end && end <= walker.held.frames);
+        let at = &walker.storage[CACHE_WORDS..][outer..end];
+        let codes = &walker.storage[codes_at..][outer..end];
+        assert!(at.windows(2).all(|at| at[0] == at[1] + stride && at[0] % 8 == 0));
+        assert!(codes.iter().all(|code| *code == codes[0]));
+        before = end;
     }
 }
 
@@ -261,6 +279,42 @@ fn a_change_far_out_is_seen() {
     let walk = walker.walk_in(&machine.memory, &machine.tables, machine.start(), Outer::default());
     assert_eq!((walk.prefix, walk.fresh.len()), (50, 50));
     assert_eq!(walk.fresh, &machine.codes()[50..]);
+}
+
+#[test]
+fn a_recursion_is_one_streak() {
+    let mut machine = Machine::new(Format::Ocaml4);
+    let mut walker = walker(1000);
+    // However it grew, and whatever changed at its end.
+    for frames in [100, 1, 1, 30, 7, 200] {
+        machine.push(CODES[1]);
+        walker.walk_in(&machine.memory, &machine.tables, machine.start(), Outer::default());
+        machine.pop(1);
+        (0..frames).for_each(|_| machine.push(CODES[0]));
+    }
+    machine.push(CODES[1]);
+    let walk = walker.walk_in(&machine.memory, &machine.tables, machine.start(), Outer::default());
+    assert_eq!((walk.prefix, walk.fresh.len()), (139, 201));
+    assert_eq!(walk.repeated, 0..200);
+    let streaks = held::streaks(&walker.storage, walker.max_frames, walker.held);
+    let streaks: Vec<_> = streaks.iter().map(|words| Streak::from_words(*words)).collect();
+    assert_eq!(streaks, [Streak { outer: 0, end: 339, stride: 16 }]);
+}
+
+#[test]
+fn a_change_within_a_streak_is_seen() {
+    for depth in [0, 1, 7, 8, 16, 50, 97, 98, 99] {
+        let mut machine = Machine::new(Format::Ocaml4);
+        let mut walker = walker(1000);
+        (0..100).for_each(|_| machine.push(CODES[0]));
+        walker.walk_in(&machine.memory, &machine.tables, machine.start(), Outer::default());
+        machine.swap(depth, CODES[1]);
+        let walk =
+            walker.walk_in(&machine.memory, &machine.tables, machine.start(), Outer::default());
+        assert_eq!((walk.prefix, walk.fresh.len()), (depth, 100 - depth));
+        assert_eq!(walk.fresh, &machine.codes()[depth..]);
+        assert_streaks_are(&walker);
+    }
 }
 
 #[test]
