@@ -186,28 +186,8 @@ impl Recorder {
         alloc: Record<'_>,
     ) -> Option<()> {
         let Recorder { session, tables, counters, stacks, producer, .. } = self;
-        let Backtrace { keep, managed, repeated, native } =
-            stacks.take(tables, place, moment.registers);
-        let outer = Record::Frames { keep, new: managed };
-        let inner = Record::Frames { keep: keep + managed.len(), new: native };
-        let told = if !repeated.is_empty()
-            && let (Some(before), Some(behind)) =
-                (managed.get(..repeated.start), managed.get(repeated.end..))
-            && before.len() + behind.len() + native.len() + MOST_BESIDE_FRAMES + 2 <= BUFFER_WORDS
-        {
-            let outer = Record::Frames { keep, new: before };
-            let again = Record::Again { times: repeated.len() };
-            let behind = Record::Frames { keep: keep + repeated.end, new: behind };
-            put(session, counters, producer, moment, [outer, again, behind, inner, alloc])
-                .ok_or(keep)
-        } else if managed.len() + native.len() + MOST_BESIDE_FRAMES > BUFFER_WORDS {
-            let stack = (keep, managed);
-            tell_in_pieces(session, counters, producer, moment, stack, [inner, alloc])
-        } else if native.is_empty() {
-            put(session, counters, producer, moment, [outer, alloc]).ok_or(keep)
-        } else {
-            put(session, counters, producer, moment, [outer, inner, alloc]).ok_or(keep)
-        };
+        let backtrace = stacks.take(tables, place, moment.registers);
+        let told = tell_backtrace(session, counters, producer, moment, &backtrace, alloc);
         if let Err(has) = told {
             // The writer does not have this stack: the next walk must not
             // count on more than it has.
@@ -309,6 +289,43 @@ fn tell_ends(
         told += count;
     }
     ends.forget(told);
+}
+
+/// Tells a stack and the allocation under it: all at once if they fit a buffer. If
+/// there is no room, says how many frames the writer has got.
+///
+/// Apart from the walk, which needs the room on the stack.
+#[inline(never)]
+fn tell_backtrace(
+    session: &Session,
+    counters: &Counters,
+    producer: &mut Producer,
+    moment: &mut Moment,
+    backtrace: &Backtrace<'_>,
+    alloc: Record<'_>,
+) -> Result<(), usize> {
+    let &Backtrace { keep, managed, ref repeated, native } = backtrace;
+    let outer = Record::Frames { keep, new: managed };
+    let inner = Record::Frames { keep: keep + managed.len(), new: native };
+    if !repeated.is_empty()
+        && let (Some(before), Some(behind)) =
+            (managed.get(..repeated.start), managed.get(repeated.end..))
+        && before.len() + behind.len() + native.len() + MOST_BESIDE_FRAMES + 2 <= BUFFER_WORDS
+    {
+        let outer = Record::Frames { keep, new: before };
+        let again = Record::Again { times: repeated.len() };
+        let behind = Record::Frames { keep: keep + repeated.end, new: behind };
+        let records = [outer, again, behind, inner, alloc];
+        return put(session, counters, producer, moment, records).ok_or(keep);
+    }
+    if managed.len() + native.len() + MOST_BESIDE_FRAMES > BUFFER_WORDS {
+        let stack = (keep, managed);
+        tell_in_pieces(session, counters, producer, moment, stack, [inner, alloc])
+    } else if native.is_empty() {
+        put(session, counters, producer, moment, [outer, alloc]).ok_or(keep)
+    } else {
+        put(session, counters, producer, moment, [outer, inner, alloc]).ok_or(keep)
+    }
 }
 
 /// A stack too long for one buffer, piece by piece, and then the rest. If there
