@@ -287,6 +287,7 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> Walker<S> {
     }
 
     /// The result, now that `codes` codes are held of which `common` are shared.
+    #[inline(always)]
     fn report(&mut self, common: usize, outer: Outer) -> Walk<'_> {
         let before = self.outer;
         self.outer = outer.codes(self.end);
@@ -306,12 +307,11 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> Walker<S> {
         }
         let frames = codes + OUTER;
         let fresh = storage.get(frames - marks + prefix..frames + self.codes).unwrap_or(&[]);
-        let repeated = match prefix.checked_sub(marks) {
-            Some(shared) if shared > 0 && self.held.streaks > 0 && fresh.len() >= REPEATED => {
-                let streaks = held::streaks(storage, self.max_frames, self.held);
-                streaks::longest_behind(streaks, shared)
-            }
-            _ => 0..0,
+        let repeated = if fresh.len() >= REPEATED && prefix > marks {
+            let streaks = held::streaks(storage, self.max_frames, self.held);
+            streaks::longest_behind(streaks, prefix - marks)
+        } else {
+            0..0
         };
         Walk { prefix, fresh, repeated, end: self.end }
     }

@@ -93,7 +93,9 @@ impl Held<'_> {
         } else {
             self.settle_frames(kept);
         }
-        if self.streak_count + self.fresh_streaks != 0
+        let last = self.streak_count.checked_sub(1).and_then(|last| self.streak(last));
+        if self.fresh_streaks != 0
+            || last.is_some_and(|streak| streak.end > kept)
             || kept != 0 && self.fresh != 0 && self.code(kept) == self.code(kept - 1)
         {
             self.settle_streaks(kept, total);

@@ -37,6 +37,7 @@ impl Streak {
 
 /// The most frames inside of the outermost `shared` ones, numbered from there on,
 /// that have the code of the one outside of them.
+#[inline(never)]
 pub(super) fn longest_behind(streaks: &[[u64; STREAK]], shared: usize) -> Range<usize> {
     let inside = streaks.iter().rev().map(|words| Streak::from_words(*words));
     inside
