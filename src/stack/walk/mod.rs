@@ -175,6 +175,10 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> Walker<S> {
     /// # Safety
     /// `start` is where the managed stack is, the tables describe the frames on
     /// it, and it does not change during the call.
+    ///
+    /// Not inlined: frames of C code, which need much of the stack to be found, are
+    /// looked for before.
+    #[inline(never)]
     pub(crate) unsafe fn walk(
         &mut self,
         tables: &FrameTables,
