@@ -2,7 +2,7 @@
 //!
 //! On the real 2 MB trace where it is there, else on one of the same shape that
 //! the bench makes. Every bench asserts what it computed, so that none gets
-//! faster by doing less. Run with `make bench-trace`.
+//! faster by doing less. Part of `make bench`.
 
 use std::hint::black_box;
 use std::io::{self, Read};
