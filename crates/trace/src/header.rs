@@ -133,6 +133,11 @@ impl Header {
         }
     }
 
+    /// Whether it says that there are allocations in the packet.
+    pub(crate) fn allocates(&self) -> bool {
+        self.first_id != self.next_id
+    }
+
     /// How many allocations the packet says it holds; `None` if it has no room
     /// for so many.
     pub(crate) fn stated_allocations(&self) -> Option<u64> {

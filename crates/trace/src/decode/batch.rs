@@ -81,6 +81,9 @@ pub(crate) struct Batch {
     pub(crate) stated: Vec<Code>,
     /// The locations of one code.
     pub(crate) locations: Vec<NamedLocation>,
+    /// Whether a packet with a fault has a location before that, or what looks
+    /// like one.
+    pub(crate) located: bool,
     handed_out: HandedOut,
 }
 
@@ -105,6 +108,7 @@ impl Batch {
             defined: Vec::new(),
             stated: Vec::new(),
             locations: Vec::new(),
+            located: false,
             handed_out: HandedOut::default(),
         }
     }
@@ -116,6 +120,7 @@ impl Batch {
         self.harmless.clear();
         self.defined.clear();
         self.stated.clear();
+        self.located = false;
         self.handed_out = HandedOut::default();
     }
 

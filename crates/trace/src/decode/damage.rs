@@ -105,13 +105,13 @@ impl<I: Input> Reader<I> {
         }
     }
 
-    /// What a damaged packet leaves in doubt, by its kind.
+    /// What a damaged packet leaves in doubt, by its kind and by what was taken for
+    /// a location.
     pub(crate) fn lost_with(&self, header: &Header) -> Lost {
         let body = self.input.visible().get(header.version.header_len()..header.size);
         let first = body.and_then(|body| body.first_chunk()).copied().map(u32::from_le_bytes);
-        let locations = first.map(event_code) == Some(code::LOCATION);
-        let allocates = header.first_id != header.next_id;
-        match (locations, allocates) {
+        let locations = self.batch.located || first.map(event_code) == Some(code::LOCATION);
+        match (locations, header.allocates()) {
             _ if self.mixes => Lost::Everything,
             (true, false) if header.cache_check.is_none() => Lost::Names,
             (false, true) => Lost::Stack,

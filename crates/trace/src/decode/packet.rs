@@ -56,6 +56,7 @@ impl Batch {
             stated,
             locations,
             tally: Tally::default(),
+            located: false,
         };
         let mut events = Loop::new(header, bytes, size, domain.depth);
         let (cache, doubt) = domain.stack.parts();
@@ -81,7 +82,7 @@ impl Batch {
             (Ok(count), _) => Ok(count),
             (Err(defect), _) => Err(Fault { remaining: size - start, defect }),
         };
-        let Rare { mut tally, .. } = rare;
+        let Rare { mut tally, located, .. } = rare;
         match outcome {
             Ok(count) => {
                 self.count = count;
@@ -94,6 +95,7 @@ impl Batch {
                     table.undo(undo);
                 }
                 self.clear();
+                self.located = located;
                 Err(fault)
             }
         }
@@ -158,7 +160,7 @@ impl<'a> Loop<'a> {
         rare: &mut Rare<'_>,
     ) -> Result<usize, Defect> {
         while self.at < self.size {
-            if doubt.is_none() && !self.depth.open {
+            if doubt.is_none() && !self.depth.open && rare.header.allocates() {
                 self.allocations(cache, new, records);
             }
             self.objects(records);
@@ -244,6 +246,11 @@ impl<'a> Loop<'a> {
         let CodedDepth { frames: depth, open } = self.depth;
         if u64::from(prefix) > depth && !open {
             return Err(Defect::CommonPrefix { prefix: i64::from(prefix), depth });
+        }
+        if !rare.header.allocates() {
+            // Before it changes the cache: such a packet, lost, does not.
+            let (stated, found) = (rare.header.next_id, self.next_id + 1);
+            return Err(Defect::AllocationCount { stated, found });
         }
         self.next_id += 1;
         self.entries_at = self.at;

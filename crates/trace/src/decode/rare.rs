@@ -37,6 +37,8 @@ pub(crate) struct Rare<'a> {
     pub(crate) stated: &'a mut Vec<Code>,
     pub(crate) locations: &'a mut Vec<NamedLocation>,
     pub(crate) tally: Tally,
+    /// Whether a location was begun.
+    pub(crate) located: bool,
 }
 
 /// No packet is so bad that more than this many harmless defects matter.
@@ -236,6 +238,7 @@ impl<'a> Rare<'a> {
 
     /// A location event whose body begins at `at`; where it ends.
     fn location(&mut self, at: usize) -> Result<usize, Defect> {
+        self.located = true;
         let mut input = self.input(at);
         let code = input.u64().ok_or(Defect::EventOverrun)?;
         let count = input.u8().ok_or(Defect::EventOverrun)?;

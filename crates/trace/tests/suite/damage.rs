@@ -6,6 +6,7 @@ use std::ops::Range;
 use heaptap_trace::{Defect, Format, LOST_FRAME, Mode};
 
 use crate::book::Place;
+use crate::forge::{Forged, info, packet, trace};
 use crate::oracle::PlainPacket;
 use crate::reading::{Reading, Told, read_leniently, read_places, read_through_pipe};
 use crate::traces::{Dice, Sound, generated, program, real};
@@ -279,4 +280,34 @@ fn packets_of_another_process() {
             assert!(reading.losses.is_clean());
         }
     }
+}
+
+#[test]
+fn what_looks_like_an_allocation_among_locations_changes_no_backtrace() {
+    let locations = |id| packet(2).ids(id, id).location(7).location(9);
+    let allocation = |id| packet(2).ids(id, id + 1).short(0, 1);
+    let damaged = locations(1).short(0, 1).miss(3, 9).short(0, 1).miss(3, 1 << 62);
+    let (first, second) = (allocation(0).miss(3, 7), allocation(1).hit(3, 0));
+    let reading = read_leniently(&trace(&[info(2), locations(0), first, damaged, second]));
+    let frames: Vec<_> = reading.told.iter().map(Told::frames).collect();
+    assert_eq!(frames, [[7], [7]]);
+    assert_eq!((reading.losses.packets, reading.losses.partial_backtraces), (1, 0));
+}
+
+#[test]
+fn what_looks_like_a_location_among_allocations_changes_no_name() {
+    let place = |packet: Forged, code: u64, name: u64| {
+        let packed = 1 | name << 38 | name << 43;
+        packet.event(1).u64(code).u8(1).u32(packed as u32).u16((packed >> 32) as u16)
+    };
+    let first = place(packet(2), 7, 31).string(b"file").string(b"function");
+    let damaged = packet(2).ids(0, 2).short(0, 1).miss(3, 7);
+    let damaged = place(damaged, 9, 31).string(b"other").string(b"other");
+    let damaged = damaged.short(0, 1).miss(3, 1 << 62);
+    let last = place(packet(2).ids(2, 2), 11, 0);
+    let both = packet(2).ids(2, 4).short(0, 1).miss(4, 7).short(0, 1).miss(5, 11);
+    let places = read_places(&trace(&[info(2), first, damaged, last, both]));
+    let files: Vec<_> = places.iter().map(|(code, places)| (*code, &places[0].file[..])).collect();
+    assert!(files.contains(&(7, b"file")), "{files:?}");
+    assert!(files.contains(&(11, b"<lost>")), "{files:?}");
 }
