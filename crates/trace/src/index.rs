@@ -45,15 +45,7 @@ impl Index {
 
     /// The number of the thing with this hash that `is` recognises.
     pub(crate) fn find(&self, hash: Hash, is: impl Fn(u32) -> bool) -> Option<u32> {
-        let mut at = hash.0 as usize;
-        loop {
-            let place = *self.places.get(at & self.places.len().wrapping_sub(1))?;
-            let number = (place as u32).checked_sub(1)?;
-            if hash_of(place) == hash && is(number) {
-                return Some(number);
-            }
-            at += 1;
-        }
+        self.probe(hash, is).ok()
     }
 
     /// The same, and if there is none, adds the thing under this number. The
@@ -67,19 +59,27 @@ impl Index {
         if 2 * (self.used + 1) > self.places.len() {
             self.grow();
         }
-        let mask = self.places.len().wrapping_sub(1);
+        let empty = match self.probe(hash, is) {
+            Ok(there) => return Some(there),
+            Err(empty) => empty,
+        };
+        if let (Some(place), Some(next)) = (self.places.get_mut(empty), number.checked_add(1)) {
+            *place = u64::from(hash.0) << 32 | u64::from(next);
+            self.used += 1;
+        }
+        None
+    }
+
+    /// The number of the thing, or the empty place where it would be.
+    #[inline(always)]
+    fn probe(&self, hash: Hash, is: impl Fn(u32) -> bool) -> Result<u32, usize> {
         let mut at = hash.0 as usize;
         loop {
-            let place = self.places.get_mut(at & mask)?;
-            let Some(there) = (*place as u32).checked_sub(1) else {
-                if let Some(next) = number.checked_add(1) {
-                    *place = u64::from(hash.0) << 32 | u64::from(next);
-                    self.used += 1;
-                }
-                return None;
-            };
-            if hash_of(*place) == hash && is(there) {
-                return Some(there);
+            at &= self.places.len().wrapping_sub(1);
+            let place = self.places.get(at).copied().unwrap_or(EMPTY);
+            let Some(number) = (place as u32).checked_sub(1) else { return Err(at) };
+            if hash_of(place) == hash && is(number) {
+                return Ok(number);
             }
             at += 1;
         }
@@ -91,13 +91,10 @@ impl Index {
         let more = (4 * self.places.len()).max(FIRST);
         let before = std::mem::replace(&mut self.places, vec![EMPTY; more]);
         for place in before.into_iter().filter(|&place| place != EMPTY) {
-            let mut at = hash_of(place).0 as usize;
-            while let Some(there) = self.places.get_mut(at & (more - 1)) {
-                if *there == EMPTY {
-                    *there = place;
-                    break;
-                }
-                at += 1;
+            if let Err(empty) = self.probe(hash_of(place), |_| false)
+                && let Some(there) = self.places.get_mut(empty)
+            {
+                *there = place;
             }
         }
     }

@@ -139,9 +139,7 @@ impl Run {
         *self = Run { sp, return_address, room, before };
         halt
     }
-}
 
-impl Run {
     /// How many frames from here on have the same return address, each so far from
     /// the next: those below the witness that there is room for.
     pub(super) fn count_alike<M: Memory>(
