@@ -20,8 +20,8 @@
 //! - The consumer reads a lane's current buffer up to its committed length,
 //!   without the mutator's help. When the pool runs low it claims the buffers of
 //!   idle lanes for good; their producers notice at their next record. So lanes
-//!   may outnumber buffers. Not so of the first few lanes, which keep theirs:
-//!   where there are no more, no record takes an atomic exchange.
+//!   may outnumber buffers. Not so of the first few lanes, which keep theirs
+//!   claimed: where there are no more, no record takes an atomic exchange.
 //!
 //! A lane's word with a number below the one the consumer expects is stale: it
 //! has read and recycled that buffer already. A number above it means that the

@@ -6,6 +6,7 @@ use super::empties::Empties;
 use super::sync::{Queue, Watch};
 use crate::sys::memory::{Fixed, Zeroable};
 use core::cell::UnsafeCell;
+use core::ptr::NonNull;
 
 /// Words in a buffer: 64 KiB.
 pub(crate) const BUFFER_WORDS: usize = 8192;
@@ -78,8 +79,8 @@ impl Pool {
     }
 
     /// The first so many lanes keep their buffers while they are idle, so that
-    /// their producers need not claim them by an atomic exchange. That is few
-    /// buffers: no more than an eighth.
+    /// their producers need not claim them anew, by an atomic exchange, for each
+    /// record. That is few buffers: no more than an eighth.
     pub(super) fn settled_lanes(&self) -> usize {
         self.buffers / 8
     }
@@ -94,25 +95,16 @@ impl Pool {
         Some((start, UnsafeCell::raw_get(words.as_ptr().cast())))
     }
 
-    /// Words to write; empty if the buffer has not so many.
-    ///
-    /// # Safety
-    /// The caller has claimed the buffer, nobody may read these words before the
-    /// caller releases them, and the caller has no other slice of them.
-    #[allow(clippy::mut_from_ref, reason = "exclusive by the protocol, not by a borrow")]
-    pub(super) unsafe fn to_write(&self, index: u16, from: usize, count: usize) -> &mut [u64] {
-        let Some((start, words)) = self.place(index, from, count) else { return &mut [] };
-        self.watch.wrote(start, count);
-        // SAFETY: `place` found `count` words of the mapping there; the caller
-        // vouches that nobody else uses them.
-        unsafe { core::slice::from_raw_parts_mut(words, count) }
+    /// The first word of a buffer, to be written by who has claimed it and read as
+    /// far as it says.
+    pub(super) fn words_of(&self, index: u16) -> Option<NonNull<u64>> {
+        self.place(index, 0, self.buffer_words).and_then(|(_, words)| NonNull::new(words))
     }
 
-    /// Says to a watching loom that the words are written until now.
-    pub(super) fn written(&self, index: u16, from: usize, count: usize) {
-        if let Some((start, _)) = self.place(index, from, count) {
-            self.watch.wrote(start, count);
-        }
+    /// Says to a watching loom that the words are being written.
+    #[inline(always)]
+    pub(super) fn writing(&self, index: u16, from: usize, count: usize) {
+        self.watch.wrote(usize::from(index) * self.buffer_words + from, count);
     }
 
     /// Words to read; empty if the buffer has not so many.

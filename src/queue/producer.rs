@@ -2,12 +2,18 @@
 //!
 //! Runs inside hooks: no lock, no malloc, no panic, and no system call but the
 //! ring of a bell.
+//!
+//! What a record costs here is part of what every sample costs. So where the free
+//! words of the buffer are is known without asking the pool, and the buffers of
+//! the lanes that keep theirs stay claimed.
 #![allow(unsafe_code, reason = "takes words of a buffer it has claimed")]
 
 use super::channel::{Channel, Lane};
 use super::current::Current;
 use super::pool::Handed;
 use super::sync::Ordering;
+use core::ptr::NonNull;
+use core::slice;
 use core::time::Duration;
 use std::sync::Arc;
 use std::time::Instant;
@@ -51,11 +57,27 @@ pub(crate) struct Producer {
     hold: Hold,
     /// The lane's word as this producer last stored or claimed it.
     current: Current,
+    /// The words behind the committed ones of the buffer that it holds.
+    free: Free,
     /// Words of the last reservation, while not committed.
     reserved: usize,
     /// The consumer never claims this lane's buffers.
     settled: bool,
 }
+
+/// Words of a buffer that nobody else may use while it is claimed.
+struct Free {
+    next: NonNull<u64>,
+    count: usize,
+}
+
+impl Free {
+    const NONE: Free = Free { next: NonNull::dangling(), count: 0 };
+}
+
+// SAFETY: they are words of the channel, which the producer owns a share of, and
+// which are used by who has the producer.
+unsafe impl Send for Free {}
 
 impl Producer {
     pub(super) fn new(channel: Arc<Channel>, lane: u16) -> Self {
@@ -66,7 +88,8 @@ impl Producer {
             .map_or(0, |lane| lane.current.load(Ordering::Acquire));
         let current = Current::from_word(word);
         let settled = usize::from(lane) < channel.pool.settled_lanes();
-        Self { channel, lane, hold: Hold::Nothing, current, reserved: 0, settled }
+        let (hold, free) = (Hold::Nothing, Free::NONE);
+        Self { channel, lane, hold, current, free, reserved: 0, settled }
     }
 
     /// Which lane this is.
@@ -79,23 +102,21 @@ impl Producer {
     /// It counts only once committed; a second reservation replaces the first.
     #[inline]
     pub(crate) fn reserve(&mut self, words: usize) -> Result<&mut [u64], Refusal> {
-        self.claim();
-        let room = self.channel.pool.buffer_words - self.current.committed();
-        if self.hold != Hold::Claimed || words > room {
-            self.exchange(words)?;
+        if self.hold != Hold::Claimed || words > self.free.count {
+            self.make_room(words)?;
         }
         self.reserved = words;
-        let (index, from) = (self.current.index(), self.current.committed());
-        // SAFETY: claimed by us; words beyond the committed ones are nobody's to
-        // read; the slice borrows `self`, so there is one at a time.
-        Ok(unsafe { self.channel.pool.to_write(index, from, words) })
+        self.channel.pool.writing(self.current.index(), self.current.committed(), words);
+        // SAFETY: free words of a buffer claimed by us, no more than there are;
+        // the slice borrows `self`, so there is one at a time.
+        Ok(unsafe { slice::from_raw_parts_mut(self.free.next.as_ptr(), words) })
     }
 
     /// Room for some of `most` one-word records: at least two, or what is asked.
     #[inline]
     pub(crate) fn reserve_up_to(&mut self, most: usize) -> Result<&mut [u64], Refusal> {
         self.claim();
-        let room = self.channel.pool.buffer_words - self.current.committed();
+        let room = if self.hold == Hold::Claimed { self.free.count } else { 0 };
         let words = if room < 2 { self.channel.pool.buffer_words } else { room };
         self.reserve(most.min(words))
     }
@@ -113,10 +134,16 @@ impl Producer {
         }
         let words = words.min(self.reserved);
         self.reserved = 0;
-        self.channel.pool.written(self.current.index(), self.current.committed(), words);
-        self.current = self.current.grown(words).unclaimed();
+        self.channel.pool.writing(self.current.index(), self.current.committed(), words);
+        // SAFETY: no more than were reserved, so still of the buffer, or behind it.
+        self.free.next = unsafe { self.free.next.add(words) };
+        self.free.count -= words;
+        self.current = self.current.grown(words);
+        if !self.settled {
+            self.current = self.current.unclaimed();
+            self.hold = Hold::Idle;
+        }
         self.store();
-        self.hold = Hold::Idle;
     }
 
     /// Waits for an empty buffer and holds it, so that the next reservation of
@@ -151,15 +178,24 @@ impl Producer {
         unsafe { core::ptr::drop_in_place(&raw mut producer.channel) };
     }
 
+    /// Claims a buffer that has room for so many words.
+    #[inline(never)]
+    fn make_room(&mut self, words: usize) -> Result<(), Refusal> {
+        self.claim();
+        if self.hold == Hold::Claimed && words <= self.free.count {
+            return Ok(());
+        }
+        self.exchange(words)
+    }
+
     /// Makes the buffer ours, if the consumer has not.
-    #[inline]
     fn claim(&mut self) {
         if self.hold != Hold::Idle {
             return;
         }
         let idle = self.current;
         self.current = idle.claimed();
-        let got = self.settled || self.exchange_word(idle);
+        let got = self.exchange_word(idle);
         self.hold = if got { Hold::Claimed } else { Hold::Nothing };
     }
 
@@ -212,7 +248,9 @@ impl Producer {
             return false;
         }
         let Some(index) = self.channel.pool.empties.pop() else { return false };
+        let Some(words) = self.channel.pool.words_of(index) else { return false };
         self.current = Current::fresh(self.current.number() + 1, index);
+        self.free = Free { next: words, count: self.channel.pool.buffer_words };
         self.reserved = 0;
         self.store();
         self.hold = Hold::Claimed;
