@@ -87,7 +87,7 @@ impl heaptap_mutator_options {
 }
 
 /// Asks the host's function for the place of its stack.
-fn ask_host([function, host]: [usize; 2]) -> Place {
+fn ask_host(function: usize, host: usize) -> Place {
     // SAFETY: `where` of the options, as an address.
     let place = unsafe { std::mem::transmute::<usize, heaptap_where_fn>(function) };
     let Some(place) = place else { return Place::default() };

@@ -67,7 +67,7 @@ pub unsafe extern "C" fn heaptap_tracer_stats(
             state: session.failure().map_or(0, |failure| failure as heaptap_status),
             mutators: numbers.mutators as u32,
             samples: totals.samples,
-            sampled_blocks: totals.sampled_blocks,
+            sampled_blocks: totals.sampled_blocks(),
             allocations: totals.allocations,
             promotions: totals.promotions,
             collections: totals.collections,

@@ -16,7 +16,7 @@ mod young;
 
 pub(crate) use count::Countdown;
 pub(crate) use gap::{Gaps, Rate};
-pub(crate) use young::{PartSizes, YoungSamples};
+pub(crate) use young::{PartSizes, SampledPart, YoungSamples};
 
 /// Bytes in a word.
 pub(crate) const WORD: usize = size_of::<usize>();

@@ -33,8 +33,7 @@ impl Counter {
 pub(crate) struct Counters {
     /// Samples that fell.
     pub(crate) samples: Counter,
-    /// Blocks in which they fell.
-    pub(crate) sampled_blocks: Counter,
+    /// Blocks that were recorded.
     pub(crate) allocations: Counter,
     /// Blocks followed by sweeps now.
     pub(crate) live_blocks: Counter,
@@ -52,7 +51,6 @@ pub(crate) struct Counters {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Totals {
     pub(crate) samples: u64,
-    pub(crate) sampled_blocks: u64,
     pub(crate) allocations: u64,
     pub(crate) promotions: u64,
     pub(crate) collections: u64,
@@ -63,9 +61,13 @@ pub(crate) struct Totals {
 }
 
 impl Totals {
+    /// Blocks in which samples fell.
+    pub(crate) fn sampled_blocks(&self) -> u64 {
+        self.allocations + self.dropped
+    }
+
     pub(crate) fn add(&mut self, counters: &Counters) {
         self.samples += counters.samples.get();
-        self.sampled_blocks += counters.sampled_blocks.get();
         self.allocations += counters.allocations.get();
         self.promotions += counters.promotions.get();
         self.collections += counters.collections.get();

@@ -12,7 +12,7 @@ use heaptap_trace::Source;
 
 use crate::blocks::Fate;
 use crate::queue::{EndWord, Part};
-use crate::sampling::{Countdown, Gaps, PartSizes, WORD, YoungSamples};
+use crate::sampling::{Countdown, Gaps, PartSizes, SampledPart, WORD, YoungSamples};
 use crate::stack::native::Registers;
 use crate::tracer::failure::Failure;
 use crate::tracer::options::{Follow, Options};
@@ -31,18 +31,13 @@ const TIMED: u32 = 32;
 struct YoungBlocks {
     /// Bytes in front of where the runtime sees a block.
     header: usize,
-    followed: Followed,
     /// Whether parts of a combined allocation are told apart.
     tell_parts: bool,
 }
 
 impl YoungBlocks {
     fn of(options: &Options) -> YoungBlocks {
-        YoungBlocks {
-            header: options.header_words * WORD,
-            followed: Followed::usually(Source::Minor, options.follow),
-            tell_parts: options.parts_have_places,
-        }
+        YoungBlocks { header: options.header_words * WORD, tell_parts: options.parts_have_places }
     }
 }
 
@@ -73,11 +68,7 @@ impl Mutator {
     /// The young pointer was moved: returns the limit.
     pub(crate) fn renew(&mut self, pointer: usize, start: usize) -> usize {
         self.young.renew(&mut self.gaps, pointer, start);
-        self.limit()
-    }
-
-    fn limit(&self) -> usize {
-        if self.is_live() { self.young.limit() } else { self.young.start() }
+        if self.is_live() { self.young.limit() } else { start }
     }
 
     fn is_live(&self) -> bool {
@@ -101,24 +92,19 @@ impl Mutator {
         let mut moment = self.enter(registers);
         let mut outcome = Ok(());
         let Mutator { gaps, young, young_blocks, suspended, recorder, .. } = self;
-        let &mut YoungBlocks { header, followed, tell_parts } = young_blocks;
+        let &mut YoungBlocks { header, tell_parts } = young_blocks;
         let tell_part = tell_parts && parts.len() > 1;
-        young.hit(gaps, pointer, parts, |_, part| {
+        young.hit(gaps, pointer, parts, |_, sampled| {
             if *suspended != 0 {
                 return;
             }
-            let block = Sampled {
-                source: Source::Minor,
-                address: part.address.saturating_add(header),
-                words: part.words,
-                samples: part.samples,
-                followed,
-                part: if tell_part { Part::of_index(part.index) } else { Part::NONE },
-            };
-            outcome = outcome.and(recorder.alloc(&mut moment, &block));
+            let SampledPart { index, address, words, samples } = sampled;
+            let address = address.saturating_add(header);
+            let part = if tell_part { Part::of_index(index) } else { Part::NONE };
+            outcome = outcome.and(recorder.young(&mut moment, address, words, samples, part));
         });
         self.leave_alloc(&moment);
-        Ok((self.limit(), outcome))
+        Ok((self.young.limit(), outcome))
     }
 
     /// An allocation outside the young heap has made the countdown negative.

@@ -90,6 +90,8 @@ pub(crate) struct Recorder {
     pub(crate) state: Arc<State>,
     pub(crate) tables: Arc<FrameTables>,
     pub(crate) has_headers: bool,
+    /// How young blocks are followed.
+    pub(crate) young_followed: Followed,
     pub(crate) counters: Arc<Counters>,
     pub(crate) stacks: Stacks,
     pub(crate) blocks: Generations,
@@ -101,9 +103,29 @@ pub(crate) struct Recorder {
 impl Recorder {
     /// Records a sampled block and follows it from now on.
     pub(crate) fn alloc(&mut self, moment: &mut Moment, block: &Sampled) -> Result<(), Failure> {
+        self.record(moment, *block)
+    }
+
+    /// The same for one in the young heap. Nearly all are, and of them much is
+    /// known where this is compiled.
+    #[inline(never)]
+    pub(crate) fn young(
+        &mut self,
+        moment: &mut Moment,
+        address: usize,
+        words: usize,
+        samples: u64,
+        part: Part,
+    ) -> Result<(), Failure> {
+        let followed = self.young_followed;
+        let source = Source::Minor;
+        self.record(moment, Sampled { source, address, words, samples, followed, part })
+    }
+
+    #[inline(always)]
+    fn record(&mut self, moment: &mut Moment, block: Sampled) -> Result<(), Failure> {
         self.counters.samples.add(block.samples);
-        self.counters.sampled_blocks.add(1);
-        if self.try_alloc(moment, block).is_none() {
+        if self.try_record(moment, block).is_none() {
             self.counters.dropped.add(1);
             return Err(Failure::Lost);
         }
@@ -111,9 +133,11 @@ impl Recorder {
         Ok(())
     }
 
-    fn try_alloc(&mut self, moment: &mut Moment, block: &Sampled) -> Option<()> {
+    #[inline(always)]
+    fn try_record(&mut self, moment: &mut Moment, block: Sampled) -> Option<()> {
         self.tell_held(moment);
-        if !self.blocks.reserve(1) || self.number >= BlockId::MAX_NUMBER {
+        let number = self.number;
+        if !self.blocks.reserve(1) || number >= BlockId::MAX_NUMBER {
             return None;
         }
         // The format knows blocks with one word of header, or none.
@@ -122,7 +146,7 @@ impl Recorder {
             Source::Minor | Source::Major => block.words.saturating_sub(header),
             Source::External => block.words,
         };
-        let Sampled { source, part, samples, .. } = *block;
+        let Sampled { source, part, samples, .. } = block;
         let alloc = Record::alloc(source, part, samples, length as u64);
         if moment.stack_told {
             put(&self.session, &self.counters, &mut self.producer, moment, [alloc])?;
@@ -132,13 +156,13 @@ impl Recorder {
                 self.tell_with_stack(moment, place, alloc)?;
             }
         }
-        let id = BlockId::new(self.producer.lane(), self.number);
-        self.number += 1;
-        self.follow(block, id);
+        self.number = number + 1;
+        self.follow(block, BlockId::new(self.producer.lane(), number));
         Some(())
     }
 
-    fn follow(&mut self, block: &Sampled, id: BlockId) {
+    #[inline(always)]
+    fn follow(&mut self, block: Sampled, id: BlockId) {
         match block.followed {
             Followed::ByAddress => {
                 // Without memory the block stays alive in the trace.
@@ -153,7 +177,7 @@ impl Recorder {
     /// Tells the time, a small stack and the allocation: the walk puts the stack
     /// where the writer will read it. `None` if the stack is not small or there
     /// is no room, and nothing was told.
-    #[inline]
+    #[inline(always)]
     fn tell_with_small_stack(
         &mut self,
         moment: &mut Moment,

@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use heaptap_trace::Source;
+
 use crate::blocks::{Directory, Generations};
 use crate::queue::Channel;
 use crate::sampling::Gaps;
@@ -24,7 +26,7 @@ use crate::tracer::message::say;
 use crate::tracer::mutator::Mutator;
 use crate::tracer::options::Options;
 use crate::tracer::process::replace_active;
-use crate::tracer::recorder::Recorder;
+use crate::tracer::recorder::{Followed, Recorder};
 use crate::tracer::stacks::{Stacks, Way};
 use crate::tracer::state::State;
 use crate::writer::{Ended, Mailbox, NextFile, Request, Writer};
@@ -152,6 +154,7 @@ impl Session {
             state: Arc::clone(&self.state),
             tables: Arc::clone(&self.tables),
             has_headers: self.options.header_words > 0,
+            young_followed: Followed::usually(Source::Minor, self.options.follow),
             counters,
             stacks,
             blocks,
@@ -268,7 +271,8 @@ impl Session {
             say(format_args!(
                 "{} of {} sampled blocks were dropped, since the writer fell behind; a lower rate \
                  or a larger buffer_kib helps",
-                totals.dropped, totals.sampled_blocks
+                totals.dropped,
+                totals.sampled_blocks()
             ));
         }
     }

@@ -22,14 +22,15 @@ pub(crate) enum Way {
 /// it. Not a closure of its own: each hook would have to fetch it from elsewhere.
 #[derive(Clone, Copy)]
 pub(crate) struct Where {
-    pub(crate) ask: fn([usize; 2]) -> Place,
+    pub(crate) ask: fn(usize, usize) -> Place,
     pub(crate) with: [usize; 2],
 }
 
 impl Where {
     #[inline(always)]
     fn place(&self) -> Place {
-        (self.ask)(self.with)
+        let [first, second] = self.with;
+        (self.ask)(first, second)
     }
 }
 
@@ -114,7 +115,7 @@ impl Stacks {
 
     /// The stack as it is now, if it is small: its codes, innermost first, and
     /// how many they are.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn take_small(
         &mut self,
         tables: &FrameTables,

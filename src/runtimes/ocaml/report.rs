@@ -52,7 +52,7 @@ extern "C" fn at_exit() {
             "end {} samples {} blocks {} dropped {} bytes {}",
             std::process::id(),
             numbers.totals.samples,
-            numbers.totals.sampled_blocks,
+            numbers.totals.sampled_blocks(),
             numbers.totals.dropped,
             numbers.bytes,
         );

@@ -45,7 +45,7 @@ impl Walk {
     pub(super) fn way(self, state: usize) -> Way {
         match self {
             Walk::Tables => {
-                Way::Tables(Where { ask: |[state, _]| innermost(state), with: [state, 0] })
+                Way::Tables(Where { ask: |state, _| innermost(state), with: [state, 0] })
             }
             Walk::Bytecode(code) => Way::Own(Box::new(move |room| bytecode(code, state, room))),
             Walk::Runtime(unwinder) => Way::Own(Box::new(move |room| unwinder.walk(room))),

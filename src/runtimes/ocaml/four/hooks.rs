@@ -54,7 +54,7 @@ pub(super) fn replacements(runtime: &Runtime) -> [Replacement; FUNCTIONS.len()] 
 /// or `count` in one go. The young pointer has been moved already, and must not
 /// be touched (`caml_alloc_small_dispatch` in `runtime/minor_gc.c`).
 extern "C" fn track_young(wosize: usize, _from_ocaml: c_int, count: c_int, lengths: *const u8) {
-    let work = |host: &mut Host| {
+    let work = move |host: &mut Host| {
         if count == 1 || lengths.is_null() {
             return host.young_hit(std::iter::once(wosize.saturating_add(1)));
         }

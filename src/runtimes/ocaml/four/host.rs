@@ -5,6 +5,7 @@
 
 use std::cell::UnsafeCell;
 use std::ffi::c_void;
+use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -13,7 +14,7 @@ use super::layout::{ALLOC_START, Layout, YOUNG_END, YOUNG_START};
 use super::symbols::Runtime;
 use super::walkers;
 use crate::runtimes::ocaml::own_stack::OwnStack;
-use crate::sampling::{Countdown, PartSizes};
+use crate::sampling::PartSizes;
 use crate::stack::native::Registers;
 use crate::tracer::{self, Failure, Mutator, Session};
 
@@ -129,7 +130,7 @@ pub(super) unsafe fn on_own_stack(work: impl FnOnce(&mut Host)) {
     // SAFETY: the caller's promise.
     if let Some(host) = unsafe { host() } {
         let stack = host.stack;
-        let mut call = Some((work, &raw mut *host));
+        let mut call = ManuallyDrop::new((work, &raw mut *host));
         // SAFETY: was not busy.
         unsafe { stack.run(trampoline_of(&call), (&raw mut call).cast()) };
     }
@@ -152,12 +153,16 @@ pub(in crate::runtimes::ocaml) fn set_label(label: u32) -> u32 {
     before
 }
 
-/// The function that runs such a call.
-fn trampoline_of<W: FnOnce(&mut Host)>(_: &Option<(W, *mut Host)>) -> extern "C" fn(*mut c_void) {
+/// What is to be run, and on whom.
+type Call<W> = ManuallyDrop<(W, *mut Host)>;
+
+/// The function that runs such a call, once.
+fn trampoline_of<W: FnOnce(&mut Host)>(_: &Call<W>) -> extern "C" fn(*mut c_void) {
     extern "C" fn run<W: FnOnce(&mut Host)>(call: *mut c_void) {
         // SAFETY: what `on_own_stack` has passed.
-        let call = unsafe { &mut *call.cast::<Option<(W, *mut Host)>>() };
-        let Some((work, host)) = call.take() else { return };
+        let call = unsafe { &mut *call.cast::<Call<W>>() };
+        // SAFETY: it is taken here only.
+        let (work, host) = unsafe { ManuallyDrop::take(call) };
         // SAFETY: the host, which only this call uses.
         let host = unsafe { &mut *host };
         if catch_unwind(AssertUnwindSafe(|| host.enter_and(work))).is_err() {
@@ -240,8 +245,5 @@ impl Host {
         // SAFETY: `caml_memprof_young_trigger`.
         unsafe { self.trigger.write(trigger) };
         (self.update_young_limit)();
-        if !self.mutator.session().is_live() {
-            self.left = Countdown::NEVER;
-        }
     }
 }

@@ -27,7 +27,7 @@ pub(super) fn way(runtime: &Runtime, layout: Layout) -> Way {
     if asked && let Some(next) = symbols::lookup(c"caml_next_frame_descriptor") {
         return Way::Own(Box::new(move |room| by_runtime(state, next, room)));
     }
-    Way::Tables(Where { ask: |[state, _]| innermost(state), with: [state, 0] })
+    Way::Tables(Where { ask: |state, _| innermost(state), with: [state, 0] })
 }
 
 /// A word of the runtime's state, whose pointer is at `state`.
