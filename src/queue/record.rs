@@ -7,6 +7,7 @@
 //!
 //! | kind | rest of the first word | words behind it |
 //! |---|---|---|
+//! | sample | frames (8 bits), length (48 bits) | ticks since the session's start; all frames, from the allocation outwards |
 //! | time | ticks since the session's start | |
 //! | frames | frames to keep (32 bits), new ones (24 bits) | the new frames, towards the allocation |
 //! | stack | frames | all frames, from the allocation outwards |
@@ -88,9 +89,46 @@ impl EndWord {
     }
 }
 
+/// A time, a small stack and a small block under it, told in one: as most are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sample<'a> {
+    /// As in [`Record::Time`].
+    pub(crate) ticks: u64,
+    /// As in [`Record::Stack`].
+    pub(crate) inner_first: &'a [u64],
+    /// As in [`Record::Small`].
+    pub(crate) length: u64,
+}
+
+impl<'a> Sample<'a> {
+    /// The most frames it can have.
+    pub(crate) const MAX_FRAMES: usize = 0xff;
+
+    /// Its first word, before the ticks and so many frames.
+    #[inline]
+    pub(crate) fn head(frames: usize, length: u64) -> u64 {
+        SAMPLE | (frames as u64) << 8 | length << 16
+    }
+
+    /// The next record, if it is one.
+    #[inline(always)]
+    pub(crate) fn take(words: &mut Iter<'a, u64>) -> Option<Sample<'a>> {
+        let [head, ticks, rest @ ..] = words.as_slice() else { return None };
+        let (kind, frames) = (head & 0xff, (head >> 8) as usize & Self::MAX_FRAMES);
+        if kind != SAMPLE {
+            return None;
+        }
+        let (inner_first, behind) = rest.split_at_checked(frames)?;
+        *words = behind.iter();
+        Some(Sample { ticks: *ticks, inner_first, length: head >> 16 })
+    }
+}
+
 /// One thing told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Record<'a> {
+    /// A block was allocated, at a time and under a stack that are new.
+    Sample(Sample<'a>),
     /// What follows happened so many ticks after the session's start.
     Time(u64),
     /// The stack is now its outermost `keep` frames and the new ones.
@@ -118,10 +156,14 @@ const COLLECT: u64 = 5;
 const SMALL: u64 = 6;
 const STACK: u64 = 7;
 const AGAIN: u64 = 8;
+const SAMPLE: u64 = 9;
 
 /// What fits beside the kind.
 const PAYLOAD: u64 = u64::MAX >> 8;
 const MAX_SAMPLES: u64 = (1 << 40) - 1;
+
+/// What fits beside a sample's kind and number of frames.
+const MAX_SMALL: u64 = (1 << 48) - 1;
 
 /// The most new frames in one record.
 pub(crate) const MAX_NEW_FRAMES: usize = (1 << 24) - 1;
@@ -130,7 +172,7 @@ impl<'a> Record<'a> {
     /// A block was allocated.
     #[inline]
     pub(crate) fn alloc(source: Source, part: Part, samples: u64, length: u64) -> Record<'a> {
-        if source == Source::Minor && part == Part::NONE && samples == 1 && length <= PAYLOAD {
+        if source == Source::Minor && part == Part::NONE && samples == 1 && length <= MAX_SMALL {
             Record::Small { length }
         } else {
             Record::Alloc { source, part, samples, length }
@@ -141,6 +183,7 @@ impl<'a> Record<'a> {
     #[inline]
     pub(crate) fn len(&self) -> usize {
         match self {
+            Record::Sample(Sample { inner_first, .. }) => 2 + inner_first.len(),
             Record::Frames { new, .. } => 1 + new.len(),
             Record::Stack { inner_first } => 1 + inner_first.len(),
             Record::Alloc { .. } => 2,
@@ -157,6 +200,14 @@ impl<'a> Record<'a> {
     pub(crate) fn put<'b>(&self, room: &'b mut [u64]) -> Option<&'b mut [u64]> {
         let (first, rest) = room.split_first_mut()?;
         match *self {
+            Record::Sample(Sample { ticks, inner_first, length }) => {
+                *first = Sample::head(inner_first.len(), length);
+                let (second, rest) = rest.split_first_mut()?;
+                *second = ticks;
+                let (frames, rest) = rest.split_at_mut_checked(inner_first.len())?;
+                frames.copy_from_slice(inner_first);
+                return Some(rest);
+            }
             Record::Time(ticks) => *first = TIME | ticks << 8,
             Record::Small { length } => *first = SMALL | length << 8,
             Record::Again { times } => *first = AGAIN | (times as u64) << 8,
@@ -195,9 +246,14 @@ impl<'a> Record<'a> {
     /// words, or if they are no record.
     #[inline(always)]
     pub(crate) fn take(words: &mut Iter<'a, u64>) -> Option<Record<'a>> {
+        let all = words.clone();
         let first = *words.next()?;
         let payload = first >> 8;
         Some(match first & 0xff {
+            SAMPLE => {
+                *words = all;
+                Record::Sample(Sample::take(words)?)
+            }
             TIME => Record::Time(payload),
             SMALL => Record::Small { length: payload },
             PROMOTE => Record::Promote(BlockId::from_bits(payload)),
@@ -244,6 +300,7 @@ mod tests {
 
     #[derive(Clone, Debug)]
     enum Told {
+        Sample(u64, Vec<u64>, u64),
         Time(u64),
         Frames(usize, Vec<u64>),
         Again(usize),
@@ -257,6 +314,8 @@ mod tests {
         let part = prop_oneof![Just(0), any::<u8>()];
         let samples = prop_oneof![Just(1), 1..=MAX_SAMPLES];
         prop_oneof![
+            (any::<u64>(), prop::collection::vec(any::<u64>(), 0..40), 0..=MAX_SMALL)
+                .prop_map(|(ticks, frames, length)| Told::Sample(ticks, frames, length)),
             (0..=PAYLOAD).prop_map(Told::Time),
             (0..u32::MAX as usize, prop::collection::vec(any::<u64>(), 0..40))
                 .prop_map(|(keep, new)| Told::Frames(keep, new)),
@@ -271,6 +330,9 @@ mod tests {
 
     fn record(told: &Told) -> Record<'_> {
         match told {
+            Told::Sample(ticks, inner_first, length) => {
+                Record::Sample(Sample { ticks: *ticks, inner_first, length: *length })
+            }
             Told::Time(ticks) => Record::Time(*ticks),
             Told::Frames(keep, new) => Record::Frames { keep: *keep, new },
             Told::Again(times) => Record::Again { times: *times },

@@ -4,15 +4,16 @@
     allow(unsafe_code, reason = "an instruction of the processor's")
 )]
 
-/// Lets the processor fetch a word while other things are done.
+/// Lets the processor fetch what is at an address, whatever that is, while other
+/// things are done.
 #[inline(always)]
-pub(crate) fn prefetch(word: &u64) {
+pub(crate) fn prefetch(address: usize) {
     #[cfg(target_arch = "x86_64")]
     {
         use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         // SAFETY: a hint only, which neither reads nor faults.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(core::ptr::from_ref(word).cast()) };
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(core::ptr::without_provenance(address)) };
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = word;
+    let _ = address;
 }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use heaptap_trace::Source;
 
 use crate::blocks::{Ends, Fate, Generations};
-use crate::queue::{BUFFER_WORDS, BlockId, EndWord, Part, Producer, Record, Wait};
+use crate::queue::{BUFFER_WORDS, BlockId, EndWord, Part, Producer, Record, Sample, Wait};
 use crate::stack::FrameTables;
 use crate::stack::native::Registers;
 use crate::tracer::counters::Counters;
@@ -62,6 +62,8 @@ impl Followed {
 /// Words that an allocation takes besides its frames: those of the time, two
 /// stacks and the block.
 const MOST_BESIDE_FRAMES: usize = 5;
+
+const _: () = assert!(MOST_SMALL <= Sample::MAX_FRAMES);
 
 /// One call into the tracer: what the writer has been told of it.
 pub(crate) struct Moment {
@@ -189,13 +191,18 @@ impl Recorder {
             return None;
         }
         let room = producer.reserve(MOST_SMALL + MOST_BESIDE_FRAMES).ok()?;
-        let (time, rest) = room.split_first_mut()?;
-        let (stack, rest) = rest.split_first_mut()?;
+        let [first, second, rest @ ..] = room else { return None };
         let count = stacks.take_small(tables, place, rest.first_chunk_mut()?)?;
-        alloc.put(rest.get_mut(count..)?)?;
-        *stack = Record::stack_of(count);
-        Record::Time(moment.ticks).put(std::slice::from_mut(time))?;
-        producer.commit(2 + count + alloc.len());
+        let words = if let Record::Small { length } = alloc {
+            (*first, *second) = (Sample::head(count, length), moment.ticks);
+            2 + count
+        } else {
+            alloc.put(rest.get_mut(count..)?)?;
+            Record::Time(moment.ticks).put(std::slice::from_mut(first))?;
+            *second = Record::stack_of(count);
+            2 + count + alloc.len()
+        };
+        producer.commit(words);
         (moment.time_told, moment.stack_told) = (true, true);
         Some(())
     }

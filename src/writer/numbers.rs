@@ -4,6 +4,8 @@
 //! stretch and then jump, since each domain takes its ids in blocks from a
 //! counter that all share; so a lane needs one entry for each stretch.
 
+use std::ops::Range;
+
 use crate::queue::BlockId;
 
 /// Ids of one lane's blocks in one file.
@@ -60,10 +62,16 @@ impl Numbers {
     /// The next block was written with this id.
     #[inline(always)]
     pub(crate) fn add(&mut self, id: u64) {
-        if id != self.last.id + self.last.count {
-            self.jump(id);
+        self.add_all(id..id + 1);
+    }
+
+    /// The next blocks were written with these ids.
+    #[inline(always)]
+    pub(crate) fn add_all(&mut self, ids: Range<u64>) {
+        if ids.start != self.last.id + self.last.count {
+            self.jump(ids.start);
         }
-        self.last.count += 1;
+        self.last.count += ids.end - ids.start;
     }
 
     #[cold]
@@ -102,9 +110,10 @@ mod tests {
     fn ids_jump_and_numbers_do_not() {
         let block = |number| BlockId::new(7, number);
         let mut numbers = Numbers::from(block(5));
-        for id in [10, 11, 12, 30, 31, 20_000] {
-            numbers.add(id);
-        }
+        numbers.add(10);
+        numbers.add_all(11..13);
+        numbers.add_all(30..32);
+        numbers.add(20_000);
         let known: Vec<_> = (4..12).map(|number| numbers.find(block(number))).collect();
         let ids = [10, 11, 12, 30, 31, 20_000].map(Known::Id);
         assert_eq!(known[0], Known::Earlier);

@@ -65,6 +65,19 @@ impl ShownStack {
         self.frames.extend(new.iter().rev());
     }
 
+    /// Takes these frames, the innermost first, in place of all: the file shows so
+    /// many outermost of them as they are.
+    pub(crate) fn show(&mut self, inner_first: &[u64], same: usize) {
+        self.frames.clear();
+        self.frames.extend(inner_first.iter().rev());
+        self.same = same;
+    }
+
+    /// Whether the file's last backtrace is just this stack as it was told.
+    pub(crate) fn is_all_shown(&self) -> bool {
+        self.same == self.frames.len() && self.cuts.is_empty() && self.without_part.is_none()
+    }
+
     /// Whether these are the frames as they were told.
     #[cold]
     fn is(&self, inner_first: &[u64]) -> bool {
@@ -147,6 +160,16 @@ fn common<'a>(old: &[u64], new: impl Iterator<Item = &'a u64>) -> usize {
     old.iter().zip(new).take_while(|(old, new)| old == new).count()
 }
 
+/// The same of two stacks whose innermost frame comes first.
+#[inline(always)]
+pub(crate) fn common_outermost(old: &[u64], new: &[u64]) -> usize {
+    let shorter = old.len().min(new.len());
+    let outermost = |frames: &'_ [u64]| frames.len() - shorter;
+    let old = old.get(outermost(old)..).unwrap_or(&[]);
+    let new = new.get(outermost(new)..).unwrap_or(&[]);
+    old.iter().zip(new).rev().take_while(|(old, new)| old == new).count()
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -185,6 +208,10 @@ mod tests {
         }
     }
 
+    fn reversed(frames: &[u64]) -> Vec<u64> {
+        frames.iter().rev().copied().collect()
+    }
+
     /// Every frame of the stack is shown, or is among those a mark counts.
     fn assert_shows(shown: &[u64], stack: &[u64]) {
         let mut at = 0;
@@ -218,7 +245,14 @@ mod tests {
                 // What is kept is told as far as it goes, or not at all.
                 let kept = if keep % 5 == 0 { 0 } else { common(&before, stack.iter()) };
                 if whole {
-                    lane.replace(&stack.iter().rev().copied().collect::<Vec<_>>());
+                    let inner_first = reversed(&stack);
+                    let same = common_outermost(&reversed(&before), &inner_first);
+                    prop_assert_eq!(same, common(&before, stack.iter()));
+                    if lane.is_all_shown() {
+                        lane.show(&inner_first, same);
+                    } else {
+                        lane.replace(&inner_first);
+                    }
                 } else {
                     lane.change(kept, &stack[kept..]);
                 }

@@ -4,17 +4,20 @@ use std::io::Write;
 use std::slice::Iter;
 
 use heaptap_trace::{
-    Block, DomainEncoder, Encoder, End, Format, Locate, Source, TraceInfo, WriteError,
+    Block, DomainEncoder, Encoder, End, Format, Locate, SmallAlloc, Source, TraceInfo, WriteError,
 };
 
-use crate::queue::{BlockId, LEFT_OUT, Part, Record};
+use crate::queue::{BlockId, LEFT_OUT, Part, Record, Sample};
 use crate::sys::prefetch::prefetch;
 use crate::writer::Host;
 use crate::writer::numbers::{Known, Numbers};
-use crate::writer::shown::ShownStack;
+use crate::writer::shown::{ShownStack, common_outermost};
 
-/// So many words ahead are fetched: another processor has written them.
-const AHEAD: usize = 64;
+/// So many bytes ahead words are fetched: another processor has written them.
+const AHEAD: usize = 64 * size_of::<u64>();
+
+/// What is fetched at a time, in bytes. Most samples have more than one of it.
+const LINE: usize = 64;
 
 /// What the writer knows of one lane.
 struct Lane {
@@ -74,10 +77,10 @@ impl<W: Write> TraceFile<W> {
         let mut rest = words.iter();
         while let Some(record) = Record::take(&mut rest) {
             match record {
-                Record::Time(ticks) => {
-                    lane.time = lane.time.max(host.micros(ticks));
-                    lane.usual_sample(&mut rest, &mut domain, host)?;
+                Record::Sample(sample) => {
+                    lane.samples(sample, &mut rest, &mut domain, host)?;
                 }
+                Record::Time(ticks) => lane.pass(ticks, host),
                 Record::Frames { keep, new } => lane.stack.change(keep, new),
                 Record::Again { times } => lane.stack.repeat(times),
                 Record::Stack { inner_first } => lane.stack.replace(inner_first),
@@ -146,25 +149,50 @@ impl Lane {
         end
     }
 
-    /// Reads the stack and the small block that nearly always follow a time: they
-    /// need not be told from all that may.
-    #[inline(always)]
-    fn usual_sample<W: Write>(
+    fn pass(&mut self, ticks: u64, host: &mut impl Host) {
+        self.time = self.time.max(host.micros(ticks));
+    }
+
+    /// Writes a sample and those that follow it. They come in crowds, each with
+    /// all of its stack: as long as that is so, the last one's words are the stack
+    /// that the file shows.
+    #[inline(never)]
+    fn samples<'a, W: Write>(
         &mut self,
-        words: &mut Iter<'_, u64>,
+        first: Sample<'a>,
+        words: &mut Iter<'a, u64>,
         domain: &mut DomainEncoder<'_, W>,
         host: &mut impl Host,
     ) -> Result<(), WriteError> {
-        for ahead in [AHEAD, AHEAD + 8] {
-            words.as_slice().get(ahead).into_iter().for_each(prefetch);
-        }
-        let mut ahead = words.clone();
-        let Some(Record::Stack { inner_first }) = Record::take(&mut ahead) else { return Ok(()) };
-        self.stack.replace(inner_first);
-        *words = ahead.clone();
-        if let Some(Record::Small { length }) = Record::take(&mut ahead) {
+        let Sample { ticks, inner_first: mut shown, length } = first;
+        self.pass(ticks, host);
+        self.stack.replace(shown);
+        self.small(domain, length, host)?;
+        while self.stack.is_all_shown() {
+            let mut allocs = std::iter::from_fn(|| {
+                let ahead = words.as_slice().as_ptr().addr() + AHEAD;
+                prefetch(ahead);
+                prefetch(ahead + LINE);
+                let Sample { ticks, inner_first, length } = Sample::take(words)?;
+                self.time = self.time.max(host.micros(ticks));
+                let same = common_outermost(shown, inner_first);
+                shown = inner_first;
+                Some(SmallAlloc {
+                    time: self.time,
+                    length,
+                    common_prefix: same as u64,
+                    inner_first: inner_first.get(..inner_first.len() - same).unwrap_or(&[]),
+                })
+            });
+            let (ids, unusual) = domain.usual_allocs(&mut allocs);
+            if ids.is_empty() && unusual.is_none() {
+                break;
+            }
+            self.numbers.add_all(ids);
+            let same = unusual.map_or(shown.len(), |alloc| alloc.common_prefix as usize);
+            self.stack.show(shown, same);
+            let Some(SmallAlloc { length, .. }) = unusual else { break };
             self.small(domain, length, host)?;
-            *words = ahead;
         }
         Ok(())
     }
@@ -309,7 +337,8 @@ mod tests {
 
     /// What one lane tells, of stacks of few frames and of blocks that were told.
     fn records() -> impl Strategy<Value = Vec<(u8, u64, Vec<u64>)>> {
-        prop::collection::vec((0..8u8, 0..20u64, prop::collection::vec(1..9u64, 0..12)), 0..60)
+        let kind = prop_oneof![1 => 0..8u8, 1 => Just(8)];
+        prop::collection::vec((kind, 0..20u64, prop::collection::vec(1..9u64, 0..12)), 0..60)
     }
 
     proptest! {
@@ -329,11 +358,16 @@ mod tests {
                         3 => Record::alloc(Source::Major, Part::NONE, 2, number + 1),
                         4 => Record::Stack { inner_first: frames },
                         5 => Record::Again { times: *number as usize },
+                        8 => Record::Sample(Sample {
+                            ticks: *number,
+                            inner_first: frames,
+                            length: number + 1,
+                        }),
                         _ if blocks == 0 => return None,
                         6 => Record::Promote(block),
                         _ => Record::Collect(block),
                     };
-                    blocks += u64::from(matches!(kind, 2 | 3));
+                    blocks += u64::from(matches!(kind, 2 | 3 | 8));
                     Some(record)
                 })
                 .collect();

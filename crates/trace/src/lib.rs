@@ -57,7 +57,8 @@ mod wire;
 pub use decode::{Input, Limits, Losses, Merged, Mode, Reader, Stream, Tally};
 pub use defect::{Defect, Located, ReadError};
 pub use encode::{
-    Block, DomainEncoder, Encoder, End, Format, Frames, LeftOut, Locate, LocationList, WriteError,
+    Block, DomainEncoder, Encoder, End, Format, Frames, LeftOut, Locate, LocationList, SmallAlloc,
+    WriteError,
 };
 pub use event::{Allocation, Backtrace, Code, Event, Happening, LOST_FRAME, Source};
 pub use header::Version;

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use crate::encode::Block;
+use crate::encode::found::Order;
 use crate::encode::names::{Locate, LocationList, RecentNames};
 use crate::encode::stack::{LeftOut, Stack};
 use crate::event::{Code, Source, event_header};
@@ -167,7 +168,7 @@ impl DomainWriter {
         let (entries, cut) = match left_out {
             _ if found => {
                 let Some(room) = packet.window() else { return Ok(None) };
-                let (entries, bytes) = self.stack.put_found(room, new.len(), id);
+                let (entries, bytes) = self.stack.put_found(room, new.len(), Order::OuterFirst, id);
                 packet.extend(bytes);
                 (u16::from(entries), None)
             }

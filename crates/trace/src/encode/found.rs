@@ -13,6 +13,7 @@ use std::hint::select_unpredictable;
 use crate::cache::{Slot, homes, index};
 use crate::encode::stack::Stack;
 use crate::event::Code;
+use crate::rules::SLOTS;
 
 /// Backtraces of more new frames are left to [`Stack::put`]: they are recursions,
 /// which that is quicker at. Of so many, no entry foretells more than an entry can.
@@ -25,6 +26,15 @@ const ENTRIES: usize = 2 * (MAX_FOUND + 1);
 
 /// The slots of one backtrace's frames.
 pub(super) type Found = [Slot; MAX_FOUND];
+
+/// Which way frames are listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// From `main` to the allocation point.
+    OuterFirst,
+    /// From the allocation point to `main`.
+    InnerFirst,
+}
 
 /// In an entry, what one foretold frame more adds to the first two and to later
 /// ones: they are counted in a byte of their own, and up to two of them also in
@@ -60,37 +70,55 @@ impl Stack {
         &mut self,
         room: &mut [u8; FOUND_ROOM],
         count: usize,
+        order: Order,
         id: u64,
     ) -> (u8, usize) {
-        let (dates, predictions) = (&mut *self.dates, &mut *self.cache.predictions);
-        let Some(slots @ [first, ..]) = self.found.get(..count) else { return (0, 0) };
-        // Even if it was foretold, the first frame is named.
-        predictions[0] = !first;
-        let (mut entries, mut at, mut end) = (0, 0, 0);
-        let (mut before, mut named, mut foretold) = (0, 0, 0);
-        for &slot in slots {
-            // A slot that is in bounds stays so: it is not looked at again.
-            let place = index(slot);
-            let begins = predictions[before] != slot;
-            predictions[before] = slot;
-            before = place;
-            entries += u8::from(begins);
-            at = select_unpredictable(begins, end, at);
-            named = select_unpredictable(begins, place, named);
-            let one_more = foretold + FORETOLD + u32::from(foretold < TWO_FORETOLD);
-            foretold = select_unpredictable(begins, 0, one_more);
-            dates[named] = id;
-            // The entry as it is so far: the next frame writes it again, or
-            // another behind it.
-            let entry = named as u32 * 4 + foretold;
-            at %= ENTRIES;
-            if let Some(place) = room.get_mut(at..at + size_of_val(&entry)) {
-                place.copy_from_slice(&entry.to_le_bytes());
-            }
-            end = at + 2 + usize::from(foretold >= TWO_FORETOLD);
+        let Stack { cache, dates, found, .. } = self;
+        let slots = found.get(..count).unwrap_or(&[]);
+        let known = (&mut *cache.predictions, &mut **dates);
+        match order {
+            Order::OuterFirst => put_slots(room, slots.iter(), known, id),
+            Order::InnerFirst => put_slots(room, slots.iter().rev(), known, id),
         }
-        (entries, end)
     }
+}
+
+/// Writes the entries for frames in these slots, from the outermost on.
+#[inline(always)]
+fn put_slots<'a, const ROOM: usize>(
+    room: &mut [u8; FOUND_ROOM],
+    slots: impl Iterator<Item = &'a Slot> + Clone,
+    (predictions, dates): (&mut [Slot; ROOM], &mut [u64; SLOTS]),
+    id: u64,
+) -> (u8, usize) {
+    // Even if it was foretold, the first frame is named.
+    if let Some(first) = slots.clone().next() {
+        predictions[0] = !first;
+    }
+    let (mut entries, mut at, mut end) = (0, 0, 0);
+    let (mut before, mut named, mut foretold) = (0, 0, 0);
+    for &slot in slots {
+        // A slot that is in bounds stays so: it is not looked at again.
+        let place = index(slot);
+        let begins = predictions[before] != slot;
+        predictions[before] = slot;
+        before = place;
+        entries += u8::from(begins);
+        at = select_unpredictable(begins, end, at);
+        named = select_unpredictable(begins, place, named);
+        let one_more = foretold + FORETOLD + u32::from(foretold < TWO_FORETOLD);
+        foretold = select_unpredictable(begins, 0, one_more);
+        dates[named] = id;
+        // The entry as it is so far: the next frame writes it again, or
+        // another behind it.
+        let entry = named as u32 * 4 + foretold;
+        at %= ENTRIES;
+        if let Some(place) = room.get_mut(at..at + size_of_val(&entry)) {
+            place.copy_from_slice(&entry.to_le_bytes());
+        }
+        end = at + 2 + usize::from(foretold >= TWO_FORETOLD);
+    }
+    (entries, end)
 }
 
 #[cfg(test)]
@@ -135,12 +163,17 @@ mod tests {
             let mut short_ways = 0;
             for id in 0..3_000 {
                 let frames = stacks.next(most);
+                let order = if id % 2 == 0 { Order::OuterFirst } else { Order::InnerFirst };
+                let mut listed = frames.to_vec();
+                if order == Order::InnerFirst {
+                    listed.reverse();
+                }
                 fast_packet.clear();
                 slow_packet.clear();
-                let entries = if fast.find_all(frames) {
+                let entries = if fast.find_all(&listed) {
                     short_ways += 1;
                     let room = fast_packet.window().unwrap();
-                    let (entries, bytes) = fast.put_found(room, frames.len(), id);
+                    let (entries, bytes) = fast.put_found(room, frames.len(), order, id);
                     fast_packet.extend(bytes);
                     u16::from(entries)
                 } else {

@@ -69,6 +69,20 @@ pub enum Frames<'a> {
     },
 }
 
+/// A block from the minor heap with one sample, as most are, and its stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SmallAlloc<'a> {
+    /// Microseconds since the epoch.
+    pub time: u64,
+    /// Words, without the header.
+    pub length: u64,
+    /// How many frames at the `main` end are those of the domain's previous
+    /// allocation.
+    pub common_prefix: u64,
+    /// The others, from the allocation point towards `main`.
+    pub inner_first: &'a [Code],
+}
+
 /// What happened to an object that was already allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {

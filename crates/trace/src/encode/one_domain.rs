@@ -1,12 +1,13 @@
 //! Writing many events of one domain, which is looked up once.
 
 use std::io::Write;
+use std::ops::Range;
 
 use crate::encode::domain::NewFrames;
 use crate::encode::names::Locate;
 use crate::encode::stack::{LeftOut, common_prefix};
 use crate::encode::{
-    Block, Encoder, End, Frames, WriteError, check_block, check_codes, check_time,
+    Block, Encoder, End, Frames, SmallAlloc, WriteError, check_block, check_codes, check_time,
 };
 use crate::event::Code;
 use crate::header::Version;
@@ -70,6 +71,25 @@ impl<'e, W: Write> DomainEncoder<'e, W> {
         locate: &mut impl Locate,
     ) -> Result<(u64, Option<LeftOut>), WriteError> {
         self.put_alloc(time, block, (common_prefix, new, Some(left_out)), 0, locate)
+    }
+
+    /// Writes allocations for as long as they need nothing but room in the packet.
+    /// Returns their ids, and the first allocation for which something else would
+    /// have to be done, if there is one: [`DomainEncoder::alloc`] does that. For a
+    /// domain that has not begun it takes none.
+    #[inline(always)]
+    pub fn usual_allocs<'a>(
+        &mut self,
+        allocs: &mut impl Iterator<Item = SmallAlloc<'a>>,
+    ) -> (Range<u64>, Option<SmallAlloc<'a>>) {
+        let Some(domain) = self.encoder.domains.get_mut(self.place) else { return (0..0, None) };
+        let first = domain.ids.next;
+        let unusual = domain.usual_allocs(allocs);
+        let ids = first..domain.ids.next;
+        if !ids.is_empty() {
+            domain.last.clear();
+        }
+        (ids, unusual)
     }
 
     /// Writes an allocation. Of the last frames, so many are known afterwards.

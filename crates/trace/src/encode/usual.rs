@@ -7,7 +7,8 @@
 //! [`DomainWriter::alloc`] and [`DomainWriter::end`], which write the same.
 
 use crate::encode::domain::DomainWriter;
-use crate::encode::{Block, End};
+use crate::encode::found::Order;
+use crate::encode::{Block, End, SmallAlloc};
 use crate::event::{Code, Source, event_header};
 use crate::rules::{MAX_SHORT_LENGTH, MIN_ROOM, SHORT_ALLOC};
 use crate::wire::short_vint;
@@ -31,13 +32,40 @@ impl DomainWriter {
         if !short || !self.goes_on(time) {
             return None;
         }
-        self.short_alloc(SHORT_ALLOC + block.length as u8, time, prefix, new)
+        self.short_alloc_apart(SHORT_ALLOC + block.length as u8, time, prefix, new)
+    }
+
+    /// Writes allocations until there is no more or one that is not usual, which
+    /// it returns.
+    #[inline(always)]
+    pub(crate) fn usual_allocs<'a>(
+        &mut self,
+        allocs: &mut impl Iterator<Item = SmallAlloc<'a>>,
+    ) -> Option<SmallAlloc<'a>> {
+        allocs.find(|alloc| {
+            let &SmallAlloc { time, length, common_prefix, inner_first } = alloc;
+            let usual = (1..=MAX_SHORT_LENGTH).contains(&length) && self.goes_on(time);
+            let code = SHORT_ALLOC + length as u8;
+            let frames = (inner_first, Order::InnerFirst);
+            !usual || self.short_alloc(code, time, common_prefix, frames).is_none()
+        })
     }
 
     /// Apart from its callers, which would take the registers that the loops in
     /// it need.
     #[inline(never)]
-    fn short_alloc(&mut self, code: u8, time: u64, prefix: u64, new: &[Code]) -> Option<u64> {
+    fn short_alloc_apart(&mut self, code: u8, time: u64, prefix: u64, new: &[Code]) -> Option<u64> {
+        self.short_alloc(code, time, prefix, (new, Order::OuterFirst))
+    }
+
+    #[inline(always)]
+    fn short_alloc(
+        &mut self,
+        code: u8,
+        time: u64,
+        prefix: u64,
+        (new, order): (&[Code], Order),
+    ) -> Option<u64> {
         if !self.stack.find_all(new) {
             return None;
         }
@@ -46,7 +74,8 @@ impl DomainWriter {
         let (count, entries) = room.get_mut(size..)?.split_first_mut()?;
         let id = self.ids.next;
         let bytes;
-        (*count, bytes) = self.stack.put_found(entries.first_chunk_mut()?, new.len(), id);
+        let entries = entries.first_chunk_mut()?;
+        (*count, bytes) = self.stack.put_found(entries, new.len(), order, id);
         self.packet.extend(size + 1 + bytes);
         self.ids.next = id + 1;
         self.went_on(time);

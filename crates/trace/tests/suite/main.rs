@@ -24,6 +24,7 @@ mod traces;
 
 mod both_ends;
 mod corners;
+mod crowds;
 mod damage;
 mod defects;
 mod flips;
