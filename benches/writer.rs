@@ -13,10 +13,10 @@ use std::sync::{Arc, Mutex};
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use heaptap_trace::{
-    Block, Code, Encoder, Format, Frames, Happening, Locate, Location, LocationList, Mode, Reader,
-    Source, TraceInfo, WriteError,
+    Block, Code, Encoder, End, Format, Frames, Happening, Locate, Location, LocationList, Mode,
+    Reader, Source, TraceInfo, WriteError,
 };
-use queue::{BUFFER_WORDS, BlockId, Channel, Part, Record};
+use queue::{BUFFER_WORDS, BlockId, BlockRun, Channel, Part, Record};
 use writer::{Host, Mailbox, Request, Writer};
 
 #[allow(dead_code, unused_imports, reason = "the package uses more of it")]
@@ -123,6 +123,7 @@ struct Told {
 fn told(trace: &[u8]) -> Told {
     let mut told = Told { buffers: vec![Vec::new()], events: 0 };
     let mut reader = Reader::from_slice(trace, Mode::Strict).expect("a trace");
+    let run = |id| BlockRun::one(BlockId::new(0, id));
     while let Some(event) = reader.next_event().expect("a sound trace") {
         told.events += 1;
         let time = Record::Time(event.time - START);
@@ -135,10 +136,10 @@ fn told(trace: &[u8]) -> Told {
                 put(&mut told.buffers, &[time, stack, alloc]);
             }
             Happening::Promote(id) => {
-                put(&mut told.buffers, &[time, Record::Promote(BlockId::new(0, id))]);
+                put(&mut told.buffers, &[time, Record::End(End::Promote, run(id))]);
             }
             Happening::Collect(id) => {
-                put(&mut told.buffers, &[time, Record::Collect(BlockId::new(0, id))]);
+                put(&mut told.buffers, &[time, Record::End(End::Collect, run(id))]);
             }
         }
     }

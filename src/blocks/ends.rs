@@ -1,8 +1,11 @@
 //! What there is to tell of blocks and was not told yet.
 
+use std::mem;
 use std::ops::Deref;
 
-use crate::queue::EndWord;
+use heaptap_trace::End;
+
+use crate::queue::{BlockId, BlockRun, EndWord};
 use crate::sys::memory::Mapped;
 
 /// So many are told together: room for each alone would cost more than the
@@ -30,7 +33,7 @@ impl Ends {
     /// Adds one, for which there is room; if there are many now, `tell` may take
     /// some.
     #[inline]
-    pub(super) fn add(&mut self, end: EndWord, tell: &mut impl FnMut(&mut Ends)) {
+    fn add(&mut self, end: EndWord, tell: &mut impl FnMut(&mut Ends)) {
         self.push(end);
         if self.words.len() >= self.due {
             tell(self);
@@ -63,6 +66,47 @@ impl Ends {
 
     pub(super) fn clear(&mut self) {
         self.forget(self.words.len());
+    }
+}
+
+/// What a sweep finds, on its way to the [`Ends`]: blocks that follow each other and
+/// end alike are told together.
+pub(super) struct Swept<'a, T> {
+    ends: &'a mut Ends,
+    /// Is called when there are many, and may take some.
+    tell: T,
+    /// What is not among the ends yet.
+    last: Option<(End, BlockRun)>,
+}
+
+impl<'a, T: FnMut(&mut Ends)> Swept<'a, T> {
+    pub(super) fn new(ends: &'a mut Ends, tell: T) -> Self {
+        Swept { ends, tell, last: None }
+    }
+
+    /// Adds one, for which there is room.
+    #[inline(always)]
+    pub(super) fn add(&mut self, end: End, block: BlockId) {
+        if let Some((last, run)) = &mut self.last
+            && *last == end
+            && run.grow(block)
+        {
+            return;
+        }
+        self.pass_on(Some((end, BlockRun::one(block))));
+    }
+
+    /// Passes on what was found and goes on with what comes next.
+    #[inline(always)]
+    fn pass_on(&mut self, next: Option<(End, BlockRun)>) {
+        if let Some((end, run)) = mem::replace(&mut self.last, next) {
+            self.ends.add(EndWord::new(end, run), &mut self.tell);
+        }
+    }
+
+    /// Passes on what is left.
+    pub(super) fn finish(mut self) {
+        self.pass_on(None);
     }
 }
 

@@ -1,7 +1,10 @@
 //! The blocks that one mutator's collections decide about.
 
+use heaptap_trace::End;
+
 use crate::blocks::Ends;
-use crate::queue::{BlockId, EndWord};
+use crate::blocks::ends::Swept;
+use crate::queue::BlockId;
 use crate::sys::memory::Mapped;
 
 /// What a collection did to a block.
@@ -115,25 +118,27 @@ impl Generations {
     pub(crate) fn sweep_young(
         &mut self,
         mut fate: impl FnMut(usize) -> Fate,
-        mut tell: impl FnMut(&mut Ends),
+        tell: impl FnMut(&mut Ends),
     ) {
         self.check();
         let Generations { young, major, ends, .. } = self;
+        let mut swept = Swept::new(ends, tell);
         let mut kept = 0;
         for at in 0..young.len() {
             let Some(&block) = young.get(at) else { break };
             match fate(block.address) {
-                Fate::Dead => ends.add(EndWord::collected(block.id), &mut tell),
+                Fate::Dead => swept.add(End::Collect, block.id),
                 Fate::Promoted(address) => {
                     let added = major.push(Tracked { address, ..block });
                     debug_assert!(added, "not reserved");
-                    ends.add(EndWord::promoted(block.id), &mut tell);
+                    swept.add(End::Promote, block.id);
                 }
                 Fate::Alive(address) => {
                     keep(young, &mut kept, Tracked { address, ..block });
                 }
             }
         }
+        swept.finish();
         young.truncate(kept);
     }
 
@@ -141,19 +146,21 @@ impl Generations {
     pub(crate) fn sweep_major(
         &mut self,
         mut fate: impl FnMut(usize) -> Fate,
-        mut tell: impl FnMut(&mut Ends),
+        tell: impl FnMut(&mut Ends),
     ) {
         let Generations { major, ends, .. } = self;
+        let mut swept = Swept::new(ends, tell);
         let mut kept = 0;
         for at in 0..major.len() {
             let Some(&block) = major.get(at) else { break };
             match fate(block.address) {
-                Fate::Dead => ends.add(EndWord::collected(block.id), &mut tell),
+                Fate::Dead => swept.add(End::Collect, block.id),
                 Fate::Alive(address) | Fate::Promoted(address) => {
                     keep(major, &mut kept, Tracked { address, ..block });
                 }
             }
         }
+        swept.finish();
         major.truncate(kept);
         self.check();
     }
@@ -204,13 +211,15 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::queue::EndWord;
 
     fn id(number: u64) -> BlockId {
         BlockId::new(3, number)
     }
 
-    fn number(end: EndWord) -> u64 {
-        BlockId::from_bits(end.word() >> 8).number()
+    /// The numbers of the blocks that it tells of.
+    fn numbers(end: EndWord) -> impl Iterator<Item = u64> {
+        end.blocks().blocks().map(BlockId::number)
     }
 
     /// Takes none of the ends.
@@ -295,13 +304,15 @@ mod tests {
         #[test]
         fn nothing_is_lost_or_doubled(doings in doings()) {
             let mut blocks = Generations::new().unwrap();
-            let mut told: BTreeMap<u64, Vec<EndWord>> = BTreeMap::new();
+            let mut told: BTreeMap<u64, Vec<End>> = BTreeMap::new();
             let mut next = 0u64;
             for (what, fates, room) in doings {
                 let mut tell = |ends: &mut Ends| {
                     let some = ends.len().min(usize::from(room) % 5);
                     for &end in &ends[..some] {
-                        told.entry(number(end)).or_default().push(end);
+                        for number in numbers(end) {
+                            told.entry(number).or_default().push(end.end());
+                        }
                     }
                     ends.forget(some);
                 };
@@ -327,13 +338,15 @@ mod tests {
             blocks.sweep_young(|_| Fate::Dead, nobody);
             blocks.sweep_major(|_| Fate::Dead, nobody);
             for &end in blocks.ends.iter() {
-                told.entry(number(end)).or_default().push(end);
+                for number in numbers(end) {
+                    told.entry(number).or_default().push(end.end());
+                }
             }
             prop_assert_eq!(blocks.len(), 0);
             prop_assert_eq!(told.len() as u64, next);
-            for (&block, ends) in &told {
-                let (promoted, gone) = (EndWord::promoted(id(block)), EndWord::collected(id(block)));
-                prop_assert!(ends == &[gone] || ends == &[promoted, gone], "{:?}", ends);
+            for ends in told.values() {
+                let promoted_before = [End::Promote, End::Collect];
+                prop_assert!(ends == &[End::Collect] || ends == &promoted_before, "{:?}", ends);
             }
         }
     }

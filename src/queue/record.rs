@@ -13,11 +13,15 @@
 //! | stack | frames | all frames, from the allocation outwards |
 //! | small | length | |
 //! | alloc | source (8 bits), part (8 bits), samples (40 bits) | length |
-//! | promote, collect | the block | |
+//! | promote, collect (64 kinds each) | the first block | |
+//!
+//! Blocks that are sampled one after the other often end together. The low 6 bits
+//! of the kind of a promotion or collection are how many blocks behind the first
+//! have shared its fate.
 
 use core::slice::Iter;
 
-use heaptap_trace::Source;
+use heaptap_trace::{End, Source};
 
 use super::code::Part;
 
@@ -59,27 +63,67 @@ impl BlockId {
     }
 }
 
-/// That a block was promoted or is gone, as the one word that tells it.
+/// Blocks that one lane sampled one after the other, as many as one word can tell of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BlockRun {
+    pub(crate) first: BlockId,
+    /// At least 1.
+    pub(crate) count: u64,
+}
+
+impl BlockRun {
+    pub(crate) const MAX: u64 = MORE + 1;
+
+    pub(crate) fn one(block: BlockId) -> BlockRun {
+        BlockRun { first: block, count: 1 }
+    }
+
+    /// Adds a block if it comes next and there is room; false if not.
+    #[inline(always)]
+    pub(crate) fn grow(&mut self, block: BlockId) -> bool {
+        let grows = block.0 == self.first.0 + self.count && self.count < Self::MAX;
+        self.count += u64::from(grows);
+        grows
+    }
+
+    /// The last of them.
+    pub(crate) fn last(self) -> BlockId {
+        BlockId::from_bits(self.first.to_bits() + (self.count - 1))
+    }
+
+    /// All of them.
+    pub(crate) fn blocks(self) -> impl Iterator<Item = BlockId> {
+        let first = self.first.to_bits();
+        (first..first + self.count).map(BlockId::from_bits)
+    }
+}
+
+/// That blocks were promoted or are gone, as the one word that tells it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub(crate) struct EndWord(u64);
 
 impl EndWord {
-    /// As [`Record::Promote`].
+    /// As [`Record::End`] of some blocks.
+    #[inline]
+    pub(crate) fn new(end: End, blocks: BlockRun) -> EndWord {
+        let kind = match end {
+            End::Promote => PROMOTE,
+            End::Collect => COLLECT,
+        };
+        EndWord(kind | (blocks.count - 1) & MORE | blocks.first.to_bits() << 8)
+    }
+
+    /// Of one block.
     #[inline]
     pub(crate) fn promoted(block: BlockId) -> EndWord {
-        EndWord(PROMOTE | block.to_bits() << 8)
+        EndWord::new(End::Promote, BlockRun::one(block))
     }
 
-    /// As [`Record::Collect`].
+    /// Of one block.
     #[inline]
     pub(crate) fn collected(block: BlockId) -> EndWord {
-        EndWord(COLLECT | block.to_bits() << 8)
-    }
-
-    #[inline]
-    pub(crate) fn is_promotion(self) -> bool {
-        self.0 & 0xff == PROMOTE
+        EndWord::new(End::Collect, BlockRun::one(block))
     }
 
     /// What goes into an event buffer.
@@ -87,40 +131,64 @@ impl EndWord {
     pub(crate) fn word(self) -> u64 {
         self.0
     }
+
+    #[inline]
+    pub(crate) fn end(self) -> End {
+        if self.0 & COLLECT == PROMOTE { End::Promote } else { End::Collect }
+    }
+
+    #[inline]
+    pub(crate) fn blocks(self) -> BlockRun {
+        BlockRun { first: BlockId::from_bits(self.0 >> 8), count: 1 + (self.0 & MORE) }
+    }
 }
 
 /// A time, a small stack and a small block under it, told in one: as most are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sample<'a> {
-    /// As in [`Record::Time`].
-    pub(crate) ticks: u64,
+    /// As [`Sample::head`] gives it. Not what is in it, for which a [`Record`] would
+    /// have to be larger.
+    pub(crate) head: &'a [u64; 2],
     /// As in [`Record::Stack`].
     pub(crate) inner_first: &'a [u64],
-    /// As in [`Record::Small`].
-    pub(crate) length: u64,
 }
 
 impl<'a> Sample<'a> {
     /// The most frames it can have.
     pub(crate) const MAX_FRAMES: usize = 0xff;
 
-    /// Its first word, before the ticks and so many frames.
-    #[inline]
-    pub(crate) fn head(frames: usize, length: u64) -> u64 {
-        SAMPLE | (frames as u64) << 8 | length << 16
+    /// What comes before so many frames.
+    #[inline(always)]
+    pub(crate) fn head(ticks: u64, frames: usize, length: u64) -> [u64; 2] {
+        [SAMPLE | (frames as u64) << 8 | length << 16, ticks]
     }
 
     /// The next record, if it is one.
     #[inline(always)]
     pub(crate) fn take(words: &mut Iter<'a, u64>) -> Option<Sample<'a>> {
-        let [head, ticks, rest @ ..] = words.as_slice() else { return None };
-        let (kind, frames) = (head & 0xff, (head >> 8) as usize & Self::MAX_FRAMES);
-        if kind != SAMPLE {
+        let (head, behind) = words.as_slice().split_first_chunk()?;
+        let [first, _] = head;
+        if first & 0xff != SAMPLE {
             return None;
         }
-        let (inner_first, behind) = rest.split_at_checked(frames)?;
+        let frames = (first >> 8) as usize & Self::MAX_FRAMES;
+        let (inner_first, behind) = behind.split_at_checked(frames)?;
         *words = behind.iter();
-        Some(Sample { ticks: *ticks, inner_first, length: head >> 16 })
+        Some(Sample { head, inner_first })
+    }
+
+    /// As in [`Record::Time`].
+    #[inline(always)]
+    pub(crate) fn ticks(&self) -> u64 {
+        let [_, ticks] = self.head;
+        *ticks
+    }
+
+    /// As in [`Record::Small`].
+    #[inline(always)]
+    pub(crate) fn length(&self) -> u64 {
+        let [first, _] = self.head;
+        first >> 16
     }
 }
 
@@ -142,21 +210,24 @@ pub(crate) enum Record<'a> {
     Small { length: u64 },
     /// A block of `length` words was allocated under that stack.
     Alloc { source: Source, part: Part, samples: u64, length: u64 },
-    /// The block is a major one now.
-    Promote(BlockId),
-    /// The block is gone.
-    Collect(BlockId),
+    /// The blocks are major ones now or are gone.
+    End(End, BlockRun),
 }
 
 const TIME: u64 = 1;
 const FRAMES: u64 = 2;
 const ALLOC: u64 = 3;
-const PROMOTE: u64 = 4;
-const COLLECT: u64 = 5;
-const SMALL: u64 = 6;
-const STACK: u64 = 7;
-const AGAIN: u64 = 8;
-const SAMPLE: u64 = 9;
+const SMALL: u64 = 4;
+const STACK: u64 = 5;
+const AGAIN: u64 = 6;
+const SAMPLE: u64 = 7;
+
+/// The first of their kinds. From the smaller one on, all are ends.
+const PROMOTE: u64 = 0x80;
+const COLLECT: u64 = 0xc0;
+
+/// Where in the kind of an end the number of further blocks is.
+const MORE: u64 = 0x3f;
 
 /// What fits beside the kind.
 const PAYLOAD: u64 = u64::MAX >> 8;
@@ -187,11 +258,7 @@ impl<'a> Record<'a> {
             Record::Frames { new, .. } => 1 + new.len(),
             Record::Stack { inner_first } => 1 + inner_first.len(),
             Record::Alloc { .. } => 2,
-            Record::Time(_)
-            | Record::Again { .. }
-            | Record::Small { .. }
-            | Record::Promote(_)
-            | Record::Collect(_) => 1,
+            Record::Time(_) | Record::Again { .. } | Record::Small { .. } | Record::End(..) => 1,
         }
     }
 
@@ -200,10 +267,9 @@ impl<'a> Record<'a> {
     pub(crate) fn put<'b>(&self, room: &'b mut [u64]) -> Option<&'b mut [u64]> {
         let (first, rest) = room.split_first_mut()?;
         match *self {
-            Record::Sample(Sample { ticks, inner_first, length }) => {
-                *first = Sample::head(inner_first.len(), length);
+            Record::Sample(Sample { head, inner_first }) => {
                 let (second, rest) = rest.split_first_mut()?;
-                *second = ticks;
+                [*first, *second] = *head;
                 let (frames, rest) = rest.split_at_mut_checked(inner_first.len())?;
                 frames.copy_from_slice(inner_first);
                 return Some(rest);
@@ -211,8 +277,7 @@ impl<'a> Record<'a> {
             Record::Time(ticks) => *first = TIME | ticks << 8,
             Record::Small { length } => *first = SMALL | length << 8,
             Record::Again { times } => *first = AGAIN | (times as u64) << 8,
-            Record::Promote(block) => *first = EndWord::promoted(block).word(),
-            Record::Collect(block) => *first = EndWord::collected(block).word(),
+            Record::End(end, blocks) => *first = EndWord::new(end, blocks).word(),
             Record::Alloc { source, part, samples, length } => {
                 let (source, part) = ((source as u64) << 8, u64::from(part.to_bits()) << 16);
                 *first = ALLOC | source | part | samples.min(MAX_SAMPLES) << 24;
@@ -256,8 +321,6 @@ impl<'a> Record<'a> {
             }
             TIME => Record::Time(payload),
             SMALL => Record::Small { length: payload },
-            PROMOTE => Record::Promote(BlockId::from_bits(payload)),
-            COLLECT => Record::Collect(BlockId::from_bits(payload)),
             ALLOC => {
                 let source = match payload & 0xff {
                     0 => Source::Minor,
@@ -279,6 +342,7 @@ impl<'a> Record<'a> {
                 Record::Stack { inner_first }
             }
             AGAIN => Record::Again { times: payload as usize },
+            PROMOTE.. => Record::End(EndWord(first).end(), EndWord(first).blocks()),
             _ => return None,
         })
     }
@@ -300,22 +364,26 @@ mod tests {
 
     #[derive(Clone, Debug)]
     enum Told {
-        Sample(u64, Vec<u64>, u64),
+        Sample([u64; 2], Vec<u64>),
         Time(u64),
         Frames(usize, Vec<u64>),
         Again(usize),
         Stack(Vec<u64>),
         Alloc(Source, u8, u64, u64),
-        End(bool, u16, u64),
+        End(End, BlockRun),
     }
 
     fn told() -> impl Strategy<Value = Told> {
         let source = prop_oneof![Just(Source::Minor), Just(Source::Major), Just(Source::External)];
+        let end = prop_oneof![Just(End::Promote), Just(End::Collect)];
         let part = prop_oneof![Just(0), any::<u8>()];
         let samples = prop_oneof![Just(1), 1..=MAX_SAMPLES];
         prop_oneof![
-            (any::<u64>(), prop::collection::vec(any::<u64>(), 0..40), 0..=MAX_SMALL)
-                .prop_map(|(ticks, frames, length)| Told::Sample(ticks, frames, length)),
+            (any::<u64>(), prop::collection::vec(any::<u64>(), 0..40), 0..=MAX_SMALL).prop_map(
+                |(ticks, frames, length)| {
+                    Told::Sample(Sample::head(ticks, frames.len(), length), frames)
+                }
+            ),
             (0..=PAYLOAD).prop_map(Told::Time),
             (0..u32::MAX as usize, prop::collection::vec(any::<u64>(), 0..40))
                 .prop_map(|(keep, new)| Told::Frames(keep, new)),
@@ -323,16 +391,17 @@ mod tests {
             prop::collection::vec(any::<u64>(), 0..40).prop_map(Told::Stack),
             (source, part, samples, prop_oneof![0..20u64, any::<u64>()])
                 .prop_map(|(source, part, n, l)| Told::Alloc(source, part, n, l)),
-            (any::<bool>(), any::<u16>(), 0..=BlockId::MAX_NUMBER)
-                .prop_map(|(promote, lane, number)| Told::End(promote, lane, number)),
+            (end, any::<u16>(), 0..=BlockId::MAX_NUMBER, 1..=BlockRun::MAX).prop_map(
+                |(end, lane, number, count)| {
+                    Told::End(end, BlockRun { first: BlockId::new(lane, number), count })
+                }
+            ),
         ]
     }
 
     fn record(told: &Told) -> Record<'_> {
         match told {
-            Told::Sample(ticks, inner_first, length) => {
-                Record::Sample(Sample { ticks: *ticks, inner_first, length: *length })
-            }
+            Told::Sample(head, inner_first) => Record::Sample(Sample { head, inner_first }),
             Told::Time(ticks) => Record::Time(*ticks),
             Told::Frames(keep, new) => Record::Frames { keep: *keep, new },
             Told::Again(times) => Record::Again { times: *times },
@@ -340,8 +409,7 @@ mod tests {
             &Told::Alloc(source, part, samples, length) => {
                 Record::alloc(source, Part::from_bits(part), samples, length)
             }
-            &Told::End(true, lane, number) => Record::Promote(BlockId::new(lane, number)),
-            &Told::End(false, lane, number) => Record::Collect(BlockId::new(lane, number)),
+            &Told::End(end, blocks) => Record::End(end, blocks),
         }
     }
 
@@ -360,6 +428,20 @@ mod tests {
                 prop_assert_eq!(Record::take(&mut rest), Some(record(told)));
             }
             prop_assert_eq!(Record::take(&mut rest), None);
+        }
+
+        #[test]
+        fn a_run_is_of_blocks_that_follow(number in 0..=BlockId::MAX_NUMBER / 2, other in 0..9u64) {
+            let block = |at| BlockId::new(7, number + at);
+            let mut run = BlockRun::one(block(0));
+            for count in 1..BlockRun::MAX {
+                prop_assert!(other == count || !run.grow(block(other)));
+                prop_assert!(run.grow(block(count)));
+                prop_assert_eq!(run.last(), block(count));
+            }
+            prop_assert!(!run.grow(block(BlockRun::MAX)));
+            let told = EndWord::new(End::Collect, run).blocks().blocks();
+            prop_assert!(told.eq((0..BlockRun::MAX).map(block)));
         }
 
         #[test]

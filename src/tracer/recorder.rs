@@ -10,7 +10,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use heaptap_trace::Source;
+use heaptap_trace::{End, Source};
 
 use crate::blocks::{Ends, Fate, Generations};
 use crate::queue::{BUFFER_WORDS, BlockId, EndWord, Part, Producer, Record, Sample, Wait};
@@ -191,15 +191,16 @@ impl Recorder {
             return None;
         }
         let room = producer.reserve(MOST_SMALL + MOST_BESIDE_FRAMES).ok()?;
-        let [first, second, rest @ ..] = room else { return None };
+        let (head, rest) = room.split_first_chunk_mut()?;
         let count = stacks.take_small(tables, place, rest.first_chunk_mut()?)?;
         let words = if let Record::Small { length } = alloc {
-            (*first, *second) = (Sample::head(count, length), moment.ticks);
+            *head = Sample::head(moment.ticks, count, length);
             2 + count
         } else {
             alloc.put(rest.get_mut(count..)?)?;
-            Record::Time(moment.ticks).put(std::slice::from_mut(first))?;
-            *second = Record::stack_of(count);
+            let [time, stack] = head;
+            Record::Time(moment.ticks).put(std::slice::from_mut(time))?;
+            *stack = Record::stack_of(count);
             2 + count + alloc.len()
         };
         producer.commit(words);
@@ -308,16 +309,19 @@ fn tell_ends(
         let reserved = room.len();
         let room = if time == 1 { Record::Time(moment.ticks).put(room) } else { Some(room) };
         let Some(room) = room else { break };
-        let promotions = room.iter_mut().zip(some).fold(0, |promotions, (word, end)| {
+        let (mut promotions, mut collections) = (0, 0);
+        for (word, end) in room.iter_mut().zip(some) {
             *word = end.word();
-            promotions + u64::from(end.is_promotion())
-        });
-        let count = room.len();
+            match end.end() {
+                End::Promote => promotions += end.blocks().count,
+                End::Collect => collections += end.blocks().count,
+            }
+        }
+        told += room.len();
         producer.commit(reserved);
         moment.time_told = true;
         counters.promotions.add(promotions);
-        counters.collections.add(count as u64 - promotions);
-        told += count;
+        counters.collections.add(collections);
     }
     ends.forget(told);
 }

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use crate::queue::BlockId;
+use crate::queue::{BlockId, BlockRun};
 
 /// Ids of one lane's blocks in one file.
 pub(crate) struct Numbers {
@@ -33,6 +33,13 @@ impl Stretch {
     fn find(&self, block: BlockId) -> Option<u64> {
         let since = block.to_bits().wrapping_sub(self.first);
         (since < self.count).then(|| self.id + since)
+    }
+
+    #[inline(always)]
+    fn find_all(&self, run: BlockRun) -> Option<Range<u64>> {
+        let first = self.find(run.first)?;
+        let ids = first..first + run.count;
+        (ids.end <= self.id + self.count).then_some(ids)
     }
 }
 
@@ -83,10 +90,10 @@ impl Numbers {
         self.last = Stretch { first, id, count: 0 };
     }
 
-    /// The id of a block of the last stretch.
+    /// The ids of blocks that are all of the last stretch.
     #[inline(always)]
-    pub(crate) fn find_recent(&self, block: BlockId) -> Option<u64> {
-        self.last.find(block)
+    pub(crate) fn find_recent(&self, run: BlockRun) -> Option<Range<u64>> {
+        self.last.find_all(run)
     }
 
     /// What is known of any block of the lane.
@@ -120,5 +127,11 @@ mod tests {
         assert_eq!(known[1..7], ids);
         assert_eq!(known[7], Known::NotYet);
         assert_eq!(numbers.earlier.len(), 2);
+        numbers.add_all(20_001..20_004);
+        let run = |number, count| numbers.find_recent(BlockRun { first: block(number), count });
+        assert_eq!(run(10, 4), Some(20_000..20_004));
+        assert_eq!(run(11, 1), Some(20_001..20_002));
+        assert_eq!(run(10, 5), None, "beyond the last");
+        assert_eq!(run(9, 2), None, "from before the jump");
     }
 }

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::slice::Iter;
 
 use heaptap_trace::{
-    Block, DomainEncoder, Encoder, End, Format, Locate, SmallAlloc, Source, TraceInfo, WriteError,
+    Block, DomainEncoder, Encoder, Format, Locate, SmallAlloc, Source, TraceInfo, WriteError,
 };
 
 use crate::queue::{BlockId, LEFT_OUT, Part, Record, Sample};
@@ -78,7 +78,7 @@ impl<W: Write> TraceFile<W> {
         while let Some(record) = Record::take(&mut rest) {
             match record {
                 Record::Sample(sample) => {
-                    lane.samples(sample, &mut rest, &mut domain, host)?;
+                    rest = lane.samples(sample, rest, &mut domain, host)?;
                 }
                 Record::Time(ticks) => lane.pass(ticks, host),
                 Record::Frames { keep, new } => lane.stack.change(keep, new),
@@ -89,16 +89,19 @@ impl<W: Write> TraceFile<W> {
                     let samples = samples.clamp(1, length.saturating_add(1));
                     lane.alloc(&mut domain, Block { length, samples, source }, part, host)?;
                 }
-                Record::Promote(block) | Record::Collect(block) => {
-                    let first = match others.find(lane, block) {
-                        Known::Id(id) => end_of(record, id),
-                        Known::Earlier => None,
-                        Known::NotYet => return Ok(words.len() - rest.len() - record.len()),
-                    };
-                    domain.ends(lane.time, &mut first.into_iter(), host)?;
-                    // They come in crowds.
-                    let mut more = std::iter::from_fn(|| lane.take_end(&mut rest));
-                    domain.ends(lane.time, &mut more, host)?;
+                Record::End(end, run) => {
+                    if let Some(ids) = lane.numbers.find_recent(run) {
+                        domain.end_all(end, lane.time, ids, host)?;
+                        continue;
+                    }
+                    if others.find(lane, run.last()) == Known::NotYet {
+                        return Ok(words.len() - rest.len() - record.len());
+                    }
+                    for block in run.blocks() {
+                        if let Known::Id(id) = others.find(lane, block) {
+                            domain.end_all(end, lane.time, id..id + 1, host)?;
+                        }
+                    }
                 }
             }
         }
@@ -127,59 +130,40 @@ impl<W: Write> TraceFile<W> {
     }
 }
 
-/// The end that a record tells, of the block with this id.
-#[inline(always)]
-fn end_of(record: Record<'_>, id: u64) -> Option<End> {
-    match record {
-        Record::Promote(_) => Some(End::Promote(id)),
-        Record::Collect(_) => Some(End::Collect(id)),
-        _ => None,
-    }
-}
-
 impl Lane {
-    /// The next record, if it tells the end of a block whose id is easily found.
     #[inline(always)]
-    fn take_end(&self, words: &mut Iter<'_, u64>) -> Option<End> {
-        let mut ahead = words.clone();
-        let record = Record::take(&mut ahead)?;
-        let (Record::Promote(block) | Record::Collect(block)) = record else { return None };
-        let end = end_of(record, self.numbers.find_recent(block)?);
-        *words = ahead;
-        end
-    }
-
     fn pass(&mut self, ticks: u64, host: &mut impl Host) {
         self.time = self.time.max(host.micros(ticks));
     }
 
-    /// Writes a sample and those that follow it. They come in crowds, each with
+    /// Writes a sample and those that follow it, and returns the words behind. They come in crowds, each with
     /// all of its stack: as long as that is so, the last one's words are the stack
     /// that the file shows.
     #[inline(never)]
     fn samples<'a, W: Write>(
         &mut self,
         first: Sample<'a>,
-        words: &mut Iter<'a, u64>,
+        mut words: Iter<'a, u64>,
         domain: &mut DomainEncoder<'_, W>,
         host: &mut impl Host,
-    ) -> Result<(), WriteError> {
-        let Sample { ticks, inner_first: mut shown, length } = first;
-        self.pass(ticks, host);
+    ) -> Result<Iter<'a, u64>, WriteError> {
+        let mut shown = first.inner_first;
+        self.pass(first.ticks(), host);
         self.stack.replace(shown);
-        self.small(domain, length, host)?;
+        self.small(domain, first.length(), host)?;
         while self.stack.is_all_shown() {
             let mut allocs = std::iter::from_fn(|| {
                 let ahead = words.as_slice().as_ptr().addr() + AHEAD;
                 prefetch(ahead);
                 prefetch(ahead + LINE);
-                let Sample { ticks, inner_first, length } = Sample::take(words)?;
-                self.time = self.time.max(host.micros(ticks));
+                let sample = Sample::take(&mut words)?;
+                self.pass(sample.ticks(), host);
+                let inner_first = sample.inner_first;
                 let same = common_outermost(shown, inner_first);
                 shown = inner_first;
                 Some(SmallAlloc {
                     time: self.time,
-                    length,
+                    length: sample.length(),
                     common_prefix: same as u64,
                     inner_first: inner_first.get(..inner_first.len() - same).unwrap_or(&[]),
                 })
@@ -194,7 +178,7 @@ impl Lane {
             let Some(SmallAlloc { length, .. }) = unusual else { break };
             self.small(domain, length, host)?;
         }
-        Ok(())
+        Ok(words)
     }
 
     /// Writes a minor block with one sample.
@@ -246,15 +230,10 @@ impl<'a> Others<'a> {
         Some((lane, Others { before, behind }))
     }
 
-    /// What the file knows of a block.
-    #[inline(always)]
-    fn find(&self, lane: &Lane, block: BlockId) -> Known {
-        lane.numbers.find_recent(block).map_or_else(|| self.find_any(lane, block), Known::Id)
-    }
-
-    /// Of a lane that was not read yet no block is known yet.
+    /// What the file knows of a block. Of a lane that was not read yet no block is
+    /// known yet.
     #[cold]
-    fn find_any(&self, lane: &Lane, block: BlockId) -> Known {
+    fn find(&self, lane: &Lane, block: BlockId) -> Known {
         let mut lanes = self.before.iter().chain([lane]).chain(self.behind);
         let of = lanes.nth(usize::from(block.lane()));
         of.map_or(Known::NotYet, |lane| lane.numbers.find(block))
@@ -263,10 +242,11 @@ impl<'a> Others<'a> {
 
 #[cfg(test)]
 mod tests {
-    use heaptap_trace::{Happening, LocationList, LocationTable, Mode, Reader};
+    use heaptap_trace::{End, Happening, LocationList, LocationTable, Mode, Reader};
     use proptest::prelude::*;
 
     use super::*;
+    use crate::queue::BlockRun;
 
     fn info() -> TraceInfo {
         TraceInfo {
@@ -346,11 +326,18 @@ mod tests {
         /// the same.
         #[test]
         fn what_is_read_in_one_go_is_read_right(records in records()) {
-            let mut blocks = 0;
+            let mut blocks: u64 = 0;
+            let heads: Vec<_> = records
+                .iter()
+                .map(|(_, number, frames)| Sample::head(*number, frames.len(), number + 1))
+                .collect();
             let records: Vec<_> = records
                 .iter()
-                .filter_map(|(kind, number, frames)| {
-                    let block = BlockId::new(0, number % u64::max(blocks, 1));
+                .zip(&heads)
+                .filter_map(|((kind, number, frames), head)| {
+                    let first = number % u64::max(blocks, 1);
+                    let count = u64::clamp(blocks - first, 1, number + 1);
+                    let run = BlockRun { first: BlockId::new(0, first), count };
                     let record = match kind {
                         0 => Record::Time(*number),
                         1 => Record::Frames { keep: *number as usize % 5, new: frames },
@@ -358,14 +345,10 @@ mod tests {
                         3 => Record::alloc(Source::Major, Part::NONE, 2, number + 1),
                         4 => Record::Stack { inner_first: frames },
                         5 => Record::Again { times: *number as usize },
-                        8 => Record::Sample(Sample {
-                            ticks: *number,
-                            inner_first: frames,
-                            length: number + 1,
-                        }),
+                        8 => Record::Sample(Sample { head, inner_first: frames }),
                         _ if blocks == 0 => return None,
-                        6 => Record::Promote(block),
-                        _ => Record::Collect(block),
+                        6 => Record::End(End::Promote, run),
+                        _ => Record::End(End::Collect, run),
                     };
                     blocks += u64::from(matches!(kind, 2 | 3 | 8));
                     Some(record)
@@ -417,8 +400,8 @@ mod tests {
                 (0, Record::Frames { keep: 2, new: &[50] }),
                 (0, ALLOC),
                 (0, Record::Time(9)),
-                (0, Record::Promote(block(1))),
-                (0, Record::Collect(block(0))),
+                (0, Record::End(End::Promote, BlockRun::one(block(1)))),
+                (0, Record::End(End::Collect, BlockRun::one(block(0)))),
             ],
         );
         let bytes = file.encoder.finish(&mut &LocationTable::default()).unwrap();
@@ -439,7 +422,7 @@ mod tests {
             &mut file,
             &[
                 (1, Record::Time(7)),
-                (1, Record::Collect(BlockId::new(0, 1))),
+                (1, Record::End(End::Collect, BlockRun::one(BlockId::new(0, 1)))),
                 (1, ALLOC),
                 (0, Record::Time(1)),
                 (0, ALLOC),
@@ -474,9 +457,9 @@ mod tests {
         feed(
             &mut file,
             &[
-                (0, Record::Collect(BlockId::new(0, 0))),
+                (0, Record::End(End::Collect, BlockRun::one(BlockId::new(0, 0)))),
                 (0, ALLOC),
-                (0, Record::Collect(BlockId::new(0, 2))),
+                (0, Record::End(End::Collect, BlockRun::one(BlockId::new(0, 2)))),
             ],
         );
         let second = file.encoder.finish(&mut &table).unwrap();

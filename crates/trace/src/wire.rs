@@ -142,7 +142,7 @@ impl Packet {
 
     /// All of the room behind what was put.
     #[inline(always)]
-    fn behind(&mut self) -> Option<&mut [u8]> {
+    pub(crate) fn behind(&mut self) -> Option<&mut [u8]> {
         self.bytes.get_mut(self.len..MAX_PACKET)
     }
 

@@ -83,22 +83,22 @@ pub struct SmallAlloc<'a> {
     pub inner_first: &'a [Code],
 }
 
-/// What happened to an object that was already allocated.
+/// What happens to an object that was allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// The object with this id was promoted.
-    Promote(u64),
-    /// The object with this id was collected.
-    Collect(u64),
+    /// It is promoted.
+    Promote,
+    /// It is collected.
+    Collect,
 }
 
 impl End {
-    /// The event's code, and the object's id.
+    /// The event's code.
     #[inline(always)]
-    fn parts(self) -> (u8, u64) {
+    fn code(self) -> u8 {
         match self {
-            End::Promote(id) => (code::PROMOTE, id),
-            End::Collect(id) => (code::COLLECT, id),
+            End::Promote => code::PROMOTE,
+            End::Collect => code::COLLECT,
         }
     }
 }

@@ -169,22 +169,22 @@ impl<'e, W: Write> DomainEncoder<'e, W> {
         self.put_end(code::COLLECT, time, id, locate)
     }
 
-    /// Writes promotions and collections, all at one time.
-    #[inline(always)]
-    pub fn ends(
+    /// Writes the promotion or collection of objects whose ids follow each other,
+    /// all at one time.
+    #[inline(never)]
+    pub fn end_all(
         &mut self,
+        end: End,
         time: u64,
-        ends: &mut impl Iterator<Item = End>,
+        mut ids: Range<u64>,
         locate: &mut impl Locate,
     ) -> Result<(), WriteError> {
         loop {
-            let unusual = match self.encoder.domains.get_mut(self.place) {
-                Some(domain) => domain.usual_ends(time, ends),
-                None => ends.next(),
-            };
-            let Some(end) = unusual else { return Ok(()) };
-            let (code, id) = end.parts();
-            self.put_any_end(code, time, id, locate)?;
+            if let Some(domain) = self.encoder.domains.get_mut(self.place) {
+                domain.usual_ends(end.code(), time, &mut ids);
+            }
+            let Some(id) = ids.next() else { return Ok(()) };
+            self.put_any_end(end.code(), time, id, locate)?;
         }
     }
 

@@ -6,9 +6,11 @@
 //! is found out first. If not, nothing has changed, and the event goes the way of
 //! [`DomainWriter::alloc`] and [`DomainWriter::end`], which write the same.
 
+use std::ops::Range;
+
 use crate::encode::domain::DomainWriter;
 use crate::encode::found::Order;
-use crate::encode::{Block, End, SmallAlloc};
+use crate::encode::{Block, SmallAlloc};
 use crate::event::{Code, Source, event_header};
 use crate::rules::{MAX_SHORT_LENGTH, MIN_ROOM, SHORT_ALLOC};
 use crate::wire::short_vint;
@@ -98,17 +100,26 @@ impl DomainWriter {
     }
 
     /// Writes what happened to objects, all at one time, until there is no more
-    /// or one that is not usual, which it returns.
+    /// or one that is not usual.
     #[inline(always)]
-    pub(crate) fn usual_ends(
-        &mut self,
-        time: u64,
-        ends: &mut impl Iterator<Item = End>,
-    ) -> Option<End> {
-        ends.find(|end| {
-            let (code, id) = end.parts();
-            self.usual_end(code, time, id).is_none()
-        })
+    pub(crate) fn usual_ends(&mut self, code: u8, time: u64, ids: &mut Range<u64>) {
+        let next = self.ids.next;
+        if ids.is_empty() || ids.end > next || !self.goes_on(time) {
+            return;
+        }
+        let Some(mut room) = self.packet.behind() else { return };
+        let before = room.len();
+        for back in (next - ids.end..next - ids.start).rev() {
+            let Some(place) = room.first_chunk_mut() else { break };
+            let Some(size) = put_header(place, code, time, back) else { break };
+            room = room.get_mut(size..).unwrap_or(&mut []);
+            ids.start += 1;
+        }
+        let bytes = before - room.len();
+        if bytes != 0 {
+            self.packet.extend(bytes);
+            self.went_on(time);
+        }
     }
 
     /// Whether an event at this time belongs behind the last one, if the packet

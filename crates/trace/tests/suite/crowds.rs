@@ -1,7 +1,8 @@
 //! Events given many at a time: the file is that of one by one.
 
 use heaptap_trace::{
-    Block, Code, DomainEncoder, Encoder, Format, Frames, LocationTable, SmallAlloc, Source,
+    Block, Code, DomainEncoder, Encoder, End, Format, Frames, LocationTable, SmallAlloc, Source,
+    WriteError,
 };
 use proptest::prelude::*;
 
@@ -80,4 +81,52 @@ fn a_domain_that_has_not_begun_takes_none() {
     let mut allocs = [alloc].into_iter();
     assert_eq!(encoder.domain(1).usual_allocs(&mut allocs), (0..0, None));
     assert_eq!(allocs.len(), 1);
+}
+
+/// Objects that are allocated, and the ends of some that were: which of the last
+/// 300, and how many.
+fn lives() -> impl Strategy<Value = Vec<(usize, bool, u64, u64, u64)>> {
+    let pause = prop_oneof![20 => 0..50_u64, 1 => Just(31_000_000)];
+    prop::collection::vec((0..400_usize, any::<bool>(), 0..300_u64, 0..70_u64, pause), 0..100)
+}
+
+proptest! {
+    #[test]
+    fn ends_in_crowds_are_as_alone(lives in lives()) {
+        let mut locate = &LocationTable::default();
+        let [mut alone, mut together] =
+            [(); 2].map(|()| Encoder::new(Vec::new(), Format::V2, &plain_info()).unwrap());
+        let (mut time, mut next) = (plain_info().start_time, 0);
+        for (allocs, promoted, back, count, pause) in lives {
+            time += pause;
+            for _ in 0..allocs {
+                let alloc = SmallAlloc { time, length: 1, common_prefix: 0, inner_first: &[3] };
+                next = 1 + put_alone(&mut alone.domain(0), &alloc);
+                put_alone(&mut together.domain(0), &alloc);
+            }
+            let first = next.saturating_sub(back + 1);
+            let ids = first..next.min(first + count);
+            let end = if promoted { End::Promote } else { End::Collect };
+            together.domain(0).end_all(end, time, ids.clone(), &mut locate).unwrap();
+            for id in ids {
+                match end {
+                    End::Promote => alone.promote(0, time, id, &mut locate).unwrap(),
+                    End::Collect => alone.collect(0, time, id, &mut locate).unwrap(),
+                }
+            }
+        }
+        let [alone, together] = [alone, together].map(|all| all.finish(&mut locate).unwrap());
+        prop_assert!(alone == together);
+    }
+}
+
+#[test]
+fn the_end_of_an_object_that_was_not_allocated_is_refused() {
+    let mut locate = &LocationTable::default();
+    let mut encoder = Encoder::new(Vec::new(), Format::V2, &plain_info()).unwrap();
+    let time = plain_info().start_time;
+    let alloc = SmallAlloc { time, length: 1, common_prefix: 0, inner_first: &[3] };
+    put_alone(&mut encoder.domain(0), &alloc);
+    let refused = encoder.domain(0).end_all(End::Collect, time, 0..2, &mut locate);
+    assert!(matches!(refused, Err(WriteError::Id(1))), "{refused:?}");
 }
