@@ -7,12 +7,12 @@
 //! read to get across, each with the number of frames outside of it. Recursions
 //! are also known as [`Streak`]s.
 //!
-//! A walk in progress goes from the innermost frame outwards and so fills both
-//! arrays from their far end downwards, in the order they will have.
+//! A walk in progress goes from the innermost frame outwards and so fills two
+//! more arrays from their far end downwards, in the order they will have.
 
 use core::ops::Range;
 
-use super::run::{CACHE_ENTRIES, Cache};
+use super::run::{Cache, PLACES};
 use super::streaks::{STREAK, STREAKS, Streak};
 
 /// Words of one link: frames outside of it, address, value. While fresh, the
@@ -23,10 +23,24 @@ pub(super) const LINK: usize = 3;
 pub(super) const INDIRECT: u64 = 1;
 
 /// Words of the cache, which are the first.
-pub(super) const CACHE_WORDS: usize = 2 * CACHE_ENTRIES;
+pub(super) const CACHE_WORDS: usize = size_of::<Cache>() / size_of::<u64>();
 
 /// Codes in front of the frames: a label and a mark.
 pub(super) const OUTER: usize = 2;
+
+/// Frames are moved in batches of so many, and what is behind the last of them is
+/// moved with it: how many there are differs from walk to walk, and a processor
+/// that has to guess where to stop is often wrong. So arrays are as much longer.
+pub(super) const BATCH: usize = 16;
+
+/// Words of an array of frames, and of that of the codes that are held.
+const fn room(max_frames: usize) -> usize {
+    max_frames + BATCH
+}
+
+const fn codes_room(max_frames: usize) -> usize {
+    OUTER + room(max_frames)
+}
 
 /// A link, read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,13 +56,17 @@ pub(super) const fn link_room(max_frames: usize) -> usize {
 
 /// How many words of storage a walker of so many frames needs.
 pub(super) const fn words(max_frames: usize) -> usize {
-    CACHE_WORDS + 4 * max_frames + OUTER + 2 * LINK * link_room(max_frames) + 2 * STREAK * STREAKS
+    codes_at(max_frames)
+        + codes_room(max_frames)
+        + room(max_frames)
+        + 2 * LINK * link_room(max_frames)
+        + 2 * STREAK * STREAKS
 }
 
 /// Where in the storage the codes begin: [`OUTER`] that are no frames', then the
 /// held frames'.
 pub(super) const fn codes_at(max_frames: usize) -> usize {
-    CACHE_WORDS + 2 * max_frames
+    CACHE_WORDS + 2 * room(max_frames)
 }
 
 /// The streaks that are held.
@@ -61,7 +79,7 @@ pub(super) fn streaks(storage: &[u64], max_frames: usize, held: Counts) -> &[[u6
 
 /// The cache in these words, if they are as many.
 pub(super) fn cache_in(words: &mut [u64]) -> Option<&mut Cache> {
-    words.as_chunks_mut::<2>().0.as_chunks_mut::<2>().0.try_into().ok()
+    words.as_chunks_mut::<PLACES>().0.try_into().ok()
 }
 
 /// What the loop over frames uses, each by itself so that it stays in registers.
@@ -96,11 +114,16 @@ impl FreshStreaks<'_> {
 
 /// A walker's storage, divided.
 pub(super) struct Held<'a> {
-    pub(super) cache: &'a mut [u64],
+    cache: &'a mut Cache,
     pub(super) at: &'a mut [u64],
     /// The first [`OUTER`] are for what is no frame; frame `i` is behind them.
     pub(super) codes: &'a mut [u64],
-    pub(super) links: &'a mut [u64],
+    /// Of the walk in progress: the innermost frame is the last of `max_frames`.
+    pub(super) fresh_at: &'a mut [u64],
+    pub(super) fresh_codes: &'a mut [u64],
+    /// Those of the previous walk, outermost first; as many places from the far end
+    /// downwards are for those of the walk in progress.
+    pub(super) links: &'a mut [[u64; LINK]],
     /// [`STREAKS`] of the previous walk, in the order of the stack and apart from
     /// each other, then as many of the walk in progress.
     pub(super) streaks: &'a mut [[u64; STREAK]],
@@ -132,17 +155,21 @@ impl<'a> Held<'a> {
         Counts { frames, links: link_count, streaks: streak_count }: Counts,
     ) -> Option<Self> {
         let (cache, rest) = storage.split_at_mut_checked(CACHE_WORDS)?;
-        let (at, rest) = rest.split_at_mut_checked(2 * max_frames)?;
-        let (codes, rest) = rest.split_at_mut_checked(2 * max_frames + OUTER)?;
+        let (at, rest) = rest.split_at_mut_checked(room(max_frames))?;
+        let (fresh_at, rest) = rest.split_at_mut_checked(room(max_frames))?;
+        let (codes, rest) = rest.split_at_mut_checked(codes_room(max_frames))?;
+        let (fresh_codes, rest) = rest.split_at_mut_checked(room(max_frames))?;
         let (links, rest) = rest.split_at_mut_checked(2 * LINK * link_room(max_frames))?;
         let streaks = rest.as_chunks_mut().0.get_mut(..2 * STREAKS)?;
         let streak_count = if frames == 0 { 0 } else { streak_count };
         let (fresh, fresh_links, fresh_streaks) = (0, 0, 0);
         Some(Self {
-            cache,
+            cache: cache_in(cache)?,
             at,
             codes,
-            links,
+            fresh_at,
+            fresh_codes,
+            links: links.as_chunks_mut().0,
             streaks,
             max_frames,
             frames,
@@ -161,16 +188,13 @@ impl<'a> Held<'a> {
 
     /// Both rooms for fresh frames are of the same length.
     pub(super) fn parts(&mut self) -> Option<Parts<'_>> {
-        let (at, fresh_at) = self.at.split_at_mut_checked(self.max_frames)?;
-        let (codes, fresh_codes) =
-            self.codes.get_mut(OUTER..)?.split_at_mut_checked(self.max_frames)?;
         let room = self.max_frames.checked_sub(self.fresh)?;
         Some(Parts {
-            cache: cache_in(self.cache)?,
-            at,
-            codes,
-            fresh_at: fresh_at.get_mut(..room)?,
-            fresh_codes: fresh_codes.get_mut(..room)?,
+            cache: self.cache,
+            at: self.at,
+            codes: self.codes.get(OUTER..)?,
+            fresh_at: self.fresh_at.get_mut(..room)?,
+            fresh_codes: self.fresh_codes.get_mut(..room)?,
             fresh_streaks: FreshStreaks {
                 room: self.streaks.get_mut(STREAKS..)?,
                 count: &mut self.fresh_streaks,
@@ -189,10 +213,8 @@ impl<'a> Held<'a> {
     }
 
     pub(super) fn link(&self, index: usize) -> Link {
-        match self.links.get(index * LINK..index * LINK + LINK) {
-            Some(&[frames, at, value]) => Link { frames: frames as usize, at, value },
-            _ => Link { frames: 0, at: 0, value: 0 },
-        }
+        let [frames, at, value] = self.links.get(index).copied().unwrap_or_default();
+        Link { frames: frames as usize, at, value }
     }
 
     pub(super) fn streak(&self, index: usize) -> Option<Streak> {
@@ -222,11 +244,9 @@ impl<'a> Held<'a> {
     /// Adds a frame outside the fresh ones; false if there is no room.
     #[inline(always)]
     pub(super) fn push(&mut self, at: u64, code: u64) -> bool {
-        if self.fresh >= self.max_frames {
-            return false;
-        }
-        let index = 2 * self.max_frames - 1 - self.fresh;
-        let (Some(a), Some(c)) = (self.at.get_mut(index), self.codes.get_mut(index + OUTER)) else {
+        let index = self.max_frames.wrapping_sub(1 + self.fresh);
+        let (Some(a), Some(c)) = (self.fresh_at.get_mut(index), self.fresh_codes.get_mut(index))
+        else {
             return false;
         };
         *a = at;
@@ -241,11 +261,10 @@ impl<'a> Held<'a> {
         if self.fresh_links >= room {
             return false;
         }
-        let start = (2 * room - 1 - self.fresh_links) * LINK;
-        let Some(words) = self.links.get_mut(start..start + LINK) else {
+        let Some(words) = self.links.get_mut(2 * room - 1 - self.fresh_links) else {
             return false;
         };
-        words.copy_from_slice(&[self.fresh as u64, at, value]);
+        *words = [self.fresh as u64, at, value];
         self.fresh_links += 1;
         true
     }

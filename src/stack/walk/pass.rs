@@ -7,7 +7,7 @@ use super::super::memory::Memory;
 use super::super::table::FrameTables;
 use super::crossing::{Crossing, Witnesses, cross};
 use super::held::{Held, INDIRECT, Parts};
-use super::run::{ALIKE, HIGHEST, Halt, Run, hop_of_many, is_stack_pointer};
+use super::run::{ALIKE, HIGHEST, Halt, Run, hop, is_stack_pointer};
 use super::streaks::lay_out;
 use super::{End, Start};
 
@@ -20,7 +20,7 @@ const WORTH_MEETING: usize = if cfg!(test) { 2 } else { 16 };
 
 /// So many fresh frames are looked up before guesses begin: they are those that
 /// have changed since the last walk, and guesses at them would be wrong.
-const LOOKED_UP: usize = 16;
+const LOOKED_UP: usize = if cfg!(test) { 4 } else { 16 };
 
 #[derive(Clone, Copy)]
 struct Frame {
@@ -151,69 +151,110 @@ impl<'a, 'b, M: Memory> Pass<'a, 'b, M> {
     /// Goes from frame to frame by the tables until something else is to be done
     /// with `frame`.
     fn go_outwards(&mut self, frame: &mut Frame) -> Stop {
+        if frame.at & INDIRECT != 0
+            && let Some(stop) = self.leave_indirect(frame)
+        {
+            return stop;
+        }
         match self.look_up(frame) {
             Some(stop) => stop,
             None => self.run_on(frame),
         }
     }
 
+    /// Goes on from a frame that was not reached by the plain rule, and so meets none,
+    /// to the one outside of it; or tells why not.
+    #[cold]
+    fn leave_indirect(&mut self, frame: &mut Frame) -> Option<Stop> {
+        let Some(parts) = self.held.parts() else { return Some(Stop::Done(End::Broken)) };
+        let distance = match hop(frame.return_address, parts.cache, self.tables) {
+            Ok(distance) => distance,
+            Err(step) => return Some(Stop::Boundary(step)),
+        };
+        if !self.held.push(frame.at, frame.return_address) {
+            return Some(Stop::Done(End::Cut));
+        }
+        // Does not overflow: `sp` is not above the highest.
+        let sp = frame.sp.wrapping_add(distance);
+        let at = sp.wrapping_sub(8);
+        let word = if sp <= self.highest { self.memory.aligned_word(at) } else { None };
+        let Some(return_address) = word else { return Some(Stop::Done(End::Broken)) };
+        *frame = Frame { sp, return_address, at };
+        None
+    }
+
     /// The same for the first few frames, each of which may be one of the held:
     /// in most walks there are no more. `None` if there are.
     #[inline(never)]
     fn look_up(&mut self, frame: &mut Frame) -> Option<Stop> {
-        let (memory, tables, highest) = (self.memory, self.tables, self.highest);
+        let (memory, tables) = (self.memory, self.tables);
         let Parts { cache, at: held_at, codes, fresh_at, fresh_codes, .. } = self.held.parts()?;
+        let fresh_at = fresh_at.last_chunk_mut::<LOOKED_UP>()?;
+        let fresh_codes = fresh_codes.last_chunk_mut::<LOOKED_UP>()?;
         let mut ahead = Ahead::new(held_at, codes, self.floor..self.cursor);
-        let Frame { mut sp, mut return_address, mut at } = *frame;
-        // An indirect frame meets none.
-        let mut witness = if at & INDIRECT == 0 { at } else { 0 };
-        let mut count = 0;
-        let places = fresh_at.iter_mut().zip(fresh_codes).rev().take(LOOKED_UP);
+        // A frame's stack pointer, 8 above, is not above the highest.
+        let end = self.highest.saturating_sub(7);
+        let Frame { mut at, mut return_address, .. } = *frame;
+        let mut bound = ahead.witness.min(end);
         let mut stop = None;
-        for place in places {
-            if witness >= ahead.witness && ahead.meets(witness, return_address) {
+        let mut left = LOOKED_UP;
+        if at >= bound {
+            if ahead.meets(at, return_address) {
                 stop = Some(Stop::Met);
-                break;
             }
-            let distance = match hop_of_many(return_address, cache, tables) {
-                Ok(distance) => distance,
-                Err(step) => {
-                    stop = Some(Stop::Boundary(step));
+            bound = ahead.witness.min(end);
+        }
+        if stop.is_none() {
+            for place in (0..LOOKED_UP).rev() {
+                let distance = match hop(return_address, cache, tables) {
+                    Ok(distance) => distance,
+                    Err(step) => {
+                        stop = Some(Stop::Boundary(step));
+                        break;
+                    }
+                };
+                (fresh_at[place], fresh_codes[place]) = (at, return_address);
+                left = place;
+                // Does not overflow: `at` is below the highest.
+                at = at.wrapping_add(distance);
+                if at < bound {
+                    let Some(word) = memory.aligned_word(at) else {
+                        stop = Some(Stop::Done(End::Broken));
+                        break;
+                    };
+                    return_address = word;
+                    continue;
+                }
+                let word = if at < end { memory.aligned_word(at) } else { None };
+                let Some(word) = word else {
+                    stop = Some(Stop::Done(End::Broken));
+                    break;
+                };
+                return_address = word;
+                if ahead.meets(at, return_address) {
+                    stop = Some(Stop::Met);
                     break;
                 }
-            };
-            (*place.0, *place.1) = (at, return_address);
-            count += 1;
-            // Does not overflow: `sp` is not above the highest.
-            sp = sp.wrapping_add(distance);
-            at = sp.wrapping_sub(8);
-            witness = at;
-            let word = if sp <= highest { memory.aligned_word(at) } else { None };
-            let Some(word) = word else {
-                stop = Some(Stop::Done(End::Broken));
-                break;
-            };
-            return_address = word;
+                bound = ahead.witness.min(end);
+            }
         }
-        *frame = Frame { sp, return_address, at };
+        *frame = Frame { sp: at.wrapping_add(8), return_address, at };
         self.cursor = self.floor + ahead.left;
-        self.held.fresh += count;
+        self.held.fresh += LOOKED_UP - left;
         stop
     }
 
     /// The same for the frames outside of those: a recursion, if they are many.
     #[inline(never)]
     fn run_on(&mut self, frame: &mut Frame) -> Stop {
-        let Frame { sp, return_address, at: first_at } = *frame;
+        let Frame { sp, return_address, at } = *frame;
         let (memory, tables, highest) = (self.memory, self.tables, self.highest);
         let max_frames = self.max_frames;
         let Some(parts) = self.held.parts() else { return Stop::Done(End::Broken) };
         let Parts { cache, at: held_at, codes, fresh_at, fresh_codes, mut fresh_streaks } = parts;
         let mut ahead = Ahead::new(held_at, codes, self.floor..self.cursor);
-        let first_room = fresh_at.len();
-        let mut run = Run::new(sp, return_address, first_room);
-        let reached = first_at & INDIRECT == 0 && first_at >= ahead.witness;
-        let mut met = reached && ahead.meets(first_at, return_address);
+        let mut run = Run::new(sp, return_address, fresh_at.len());
+        let mut met = at >= ahead.witness && ahead.meets(at, return_address);
         let stop = loop {
             if met {
                 break Stop::Met;
@@ -256,8 +297,7 @@ impl<'a, 'b, M: Memory> Pass<'a, 'b, M> {
             }
         };
         let Run { sp, return_address, room, .. } = run;
-        let at = if room < first_room { sp.wrapping_sub(8) } else { first_at };
-        *frame = Frame { sp, return_address, at };
+        *frame = Frame { sp, return_address, at: sp.wrapping_sub(8) };
         self.cursor = self.floor + ahead.left;
         self.held.fresh = self.max_frames - room;
         stop

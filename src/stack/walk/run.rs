@@ -3,32 +3,33 @@
 #![allow(unsafe_code, reason = "keeps the compiler from waiting for a load")]
 
 use core::arch::asm;
-use core::hint::select_unpredictable;
 
 use super::super::formats::{Step, is_distance};
 use super::super::memory::{Memory, opaque};
 use super::super::table::FrameTables;
 
-/// Sets of the cache from return address to hop: two entries of two words.
-const SETS: usize = 1024;
+/// Places of the cache from return address to hop.
+pub(super) const PLACES: usize = 2048;
 
-/// An entry of the cache: a return address, and how to go on from it with what
-/// followed it.
-pub(super) type CacheEntry = [u64; 2];
+/// What is known of return addresses that were met before. Each has one place, by
+/// its low bits, which are as good as a hash and are there at once. An entry is
+/// one word, the address's other bits with the hop below them, so that as many as
+/// possible are close by.
+///
+/// Of the addresses with the same place there are the [`NEWEST`] and the one before;
+/// and what [`FOLLOWED`] there is the place of the frame that came next.
+pub(super) type Cache = [[u64; PLACES]; 3];
 
-/// How many entries the cache has.
-pub(super) const CACHE_ENTRIES: usize = 2 * SETS;
+const NEWEST: usize = 0;
+const OLDER: usize = 1;
+const FOLLOWED: usize = 2;
 
-/// What is known of return addresses that were met before: of those with the same
-/// low bits, the two that came last, the last one first.
-pub(super) type Cache = [[CacheEntry; 2]; SETS];
+/// Where an entry has the hop: 0 in one that is empty. A distance is in words, and
+/// one that is too long for that is looked up in the tables each time.
+const HOP: u64 = PLACES as u64 - 1;
 
-/// Of an entry's second word: how to go on. Above it is the entry that followed.
-const HOP: u64 = u32::MAX as u64;
-
-/// Set in a hop that is no plain distance, which would be added, but what to do at
-/// a boundary.
-const BOUNDARY: u64 = 1 << 31;
+/// Set in a hop that is no plain distance, but what to do at a boundary.
+const BOUNDARY: u64 = PLACES as u64 / 2;
 
 /// Between which a stack pointer can be: a frame's return address lies below it
 /// and not at 0, and no frame's size leads from the highest around the end.
@@ -49,7 +50,7 @@ pub(super) struct Run {
     pub(super) return_address: u64,
     /// Frames that there is room for.
     pub(super) room: usize,
-    /// The cache's entry of the frame before.
+    /// The cache's place of the frame before.
     before: usize,
 }
 
@@ -92,20 +93,21 @@ impl Run {
     ) -> Halt {
         let Run { mut sp, mut return_address, mut room, mut before } = *self;
         let halt = 'run: loop {
-            let entries = cache.as_flattened_mut();
-            let mut entry = (entries[before][1] >> 32) as usize % CACHE_ENTRIES;
-            if entries[entry][0] != return_address {
-                let Some(found) = find(return_address, cache, tables) else {
-                    break Halt::Boundary(0);
-                };
-                entry = found % CACHE_ENTRIES;
-                let hop = &mut cache.as_flattened_mut()[before][1];
-                *hop = *hop & HOP | (entry as u64) << 32;
-            }
-            before = entry;
-            let distance = match distance_of(cache.as_flattened()[entry][1]) {
-                Ok(distance) => distance,
-                Err(step) => break Halt::Boundary(step),
+            let followed = cache[FOLLOWED][before % PLACES];
+            // To the compiler, it has nothing to do with what it is compared with.
+            let guess = opaque(followed) as usize % PLACES;
+            let entry = cache[NEWEST][guess];
+            let known = (entry ^ return_address) & !HOP == 0 && is_distance_hop(entry & HOP);
+            let distance = if followed == return_address & HOP && known {
+                before = guess;
+                8 * (entry & HOP)
+            } else {
+                cache[FOLLOWED][before % PLACES] = return_address & HOP;
+                before = return_address as usize % PLACES;
+                match hop(return_address, cache, tables) {
+                    Ok(distance) => distance,
+                    Err(step) => break Halt::Boundary(step),
+                }
             };
             let code = return_address;
             // Once, unless a function has called itself.
@@ -176,49 +178,37 @@ impl Run {
 }
 
 /// How far up the stack the caller of this frame is, or what to do at a boundary;
-/// 0 if it is in no table. Without an entry's number, as [`find`] gives it, there
-/// is less to compute for each frame.
+/// 0 if it is in no table.
 #[inline(always)]
 pub(super) fn hop(
     return_address: u64,
     cache: &mut Cache,
     tables: &FrameTables,
 ) -> Result<u64, Step> {
-    let newest = cache[return_address as usize % SETS][0];
-    if newest[0] == return_address {
-        return distance_of(newest[1]);
+    let entry = cache[NEWEST][return_address as usize % PLACES];
+    // Only the hop if it is this address's.
+    let hop = entry ^ return_address & !HOP;
+    if is_distance_hop(hop) {
+        return Ok(8 * hop);
     }
-    let entry = find_older(return_address, cache, tables).ok_or(0_u64)?;
-    distance_of(cache.as_flattened()[entry % CACHE_ENTRIES][1])
+    let step = step_of(hop).unwrap_or_else(|| find_older(return_address, cache, tables));
+    if is_distance(step) { Ok(step) } else { Err(step) }
 }
 
-/// The same where so many functions are met that either entry of a set may be the
-/// one: which it is, is not worth a guess.
+/// Whether a hop, if it is one, is a plain distance.
 #[inline(always)]
-pub(super) fn hop_of_many(
-    return_address: u64,
-    cache: &mut Cache,
-    tables: &FrameTables,
-) -> Result<u64, Step> {
-    let [newest, older] = cache[return_address as usize % SETS];
-    let [is_newest, is_older] = [newest, older].map(|entry| entry[0] == return_address);
-    let hop = select_unpredictable(is_newest, newest[1], older[1]);
-    if opaque(is_newest.into()) | opaque(is_older.into()) != 0 {
-        return distance_of(hop);
+const fn is_distance_hop(hop: u64) -> bool {
+    hop.wrapping_sub(1) < BOUNDARY - 1
+}
+
+/// The step of a hop, if it is one.
+#[inline(always)]
+const fn step_of(hop: u64) -> Option<Step> {
+    match hop {
+        1..BOUNDARY => Some(8 * hop),
+        BOUNDARY..=HOP => Some(hop ^ BOUNDARY),
+        _ => None,
     }
-    let entry = find_older(return_address, cache, tables).ok_or(0_u64)?;
-    distance_of(cache.as_flattened()[entry % CACHE_ENTRIES][1])
-}
-
-/// What an entry's second word says; of an empty one it is 0.
-#[inline(always)]
-fn distance_of(hop: u64) -> Result<u64, Step> {
-    if hop as i32 > 0 { Ok(hop & HOP) } else { Err(boundary(hop)) }
-}
-
-#[cold]
-fn boundary(hop: u64) -> Step {
-    hop & (HOP ^ BOUNDARY)
 }
 
 /// So far up the stack, as if it were as far as the last time: many frames of one
@@ -237,33 +227,49 @@ pub(super) fn onwards(sp: u64, distance: u64, usual: &mut u64) -> u64 {
     sp.wrapping_add(distance)
 }
 
-/// The cache's entry for a return address, which is fetched from the tables if
-/// need be; `None` if it is not there either.
-#[inline(always)]
-fn find(return_address: u64, cache: &mut Cache, tables: &FrameTables) -> Option<usize> {
-    // Their low bits are as good as a hash, and are there at once.
-    let set = return_address as usize % SETS;
-    if cache[set][0][0] == return_address {
-        return Some(2 * set);
-    }
-    find_older(return_address, cache, tables)
-}
-
-/// The set's other entry, or one fetched from the tables in its place.
+/// The step of an address that is not the newest of its place. It is that then, if
+/// it is in any table: what is in none today may be in one tomorrow.
 #[cold]
 #[inline(never)]
-fn find_older(return_address: u64, cache: &mut Cache, tables: &FrameTables) -> Option<usize> {
-    let set = return_address as usize % SETS;
-    let [newest, older] = &mut cache[set];
-    if older[0] == return_address {
-        return Some(2 * set + 1);
+fn find_older(return_address: u64, cache: &mut Cache, tables: &FrameTables) -> Step {
+    let place = return_address as usize % PLACES;
+    let address = return_address & !HOP;
+    let entry = cache[OLDER][place];
+    let (entry, step) = match step_of(entry ^ address) {
+        Some(step) => (entry, step),
+        None => {
+            let step = tables.step(return_address);
+            let Some(hop) = hop_of(step) else { return step };
+            (address | hop, step)
+        }
+    };
+    cache[OLDER][place] = cache[NEWEST][place];
+    cache[NEWEST][place] = entry;
+    step
+}
+
+/// The hop of a step, if there is one.
+fn hop_of(step: Step) -> Option<u64> {
+    let hop = if is_distance(step) { step / 8 } else { step | BOUNDARY };
+    (step != 0 && step_of(hop) == Some(step)).then_some(hop)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_hop_says_what_its_step_says(step in prop_oneof![0..20_000_u64, any::<u64>()]) {
+            let most = if is_distance(step) { 8 * BOUNDARY } else { BOUNDARY };
+            prop_assert_eq!(hop_of(step).is_some(), (1..most).contains(&step));
+            if let Some(hop) = hop_of(step) {
+                prop_assert!(hop != 0 && hop <= HOP);
+                prop_assert_eq!(step_of(hop), Some(step));
+                prop_assert_eq!(is_distance_hop(hop), is_distance(step));
+            }
+        }
     }
-    let step = tables.step(return_address);
-    // What is in no table today may be in one tomorrow.
-    if step == 0 || step >= BOUNDARY {
-        return None;
-    }
-    *older = *newest;
-    *newest = [return_address, if is_distance(step) { step } else { step | BOUNDARY }];
-    Some(2 * set)
 }

@@ -2,12 +2,13 @@
 
 use core::ops::Range;
 
-use super::held::{Held, LINK, OUTER, link_room};
+use super::super::memory::opaque;
+use super::held::{BATCH, Held, OUTER, link_room};
 use super::streaks::{Frames, LONG, STREAKS, Streak, lay_out};
 
 /// Where one has come to who goes over the fresh frames, from the outermost on.
 struct Pieces {
-    /// Where the next frame is in the arrays.
+    /// Where the next frame is in the fresh arrays.
     from: usize,
     /// Fresh streaks that are not outside of it.
     streaks: usize,
@@ -15,10 +16,10 @@ struct Pieces {
 
 impl Held<'_> {
     /// The next piece of the fresh frames, from the outermost on: where it is in
-    /// the arrays, and of what stride if it is a streak.
+    /// their arrays, and of what stride if it is a streak.
     #[inline(always)]
     fn next_piece(&self, pieces: &mut Pieces) -> Option<(Range<usize>, Option<u64>)> {
-        let frames = 2 * self.max_frames;
+        let frames = self.max_frames;
         let from = pieces.from;
         let next = pieces.streaks.checked_sub(1).and_then(|last| self.streak(STREAKS + last));
         let (end, stride) = match next {
@@ -34,7 +35,7 @@ impl Held<'_> {
     }
 
     fn pieces(&self) -> Pieces {
-        Pieces { from: 2 * self.max_frames - self.fresh, streaks: self.fresh_streaks }
+        Pieces { from: self.max_frames - self.fresh, streaks: self.fresh_streaks }
     }
 
     /// How many codes the walk shares with the `codes` held before it, of which
@@ -43,8 +44,8 @@ impl Held<'_> {
         if self.fresh_streaks != 0 {
             return self.common_pieces(kept, codes);
         }
-        let start = 2 * self.max_frames - self.fresh + OUTER;
-        let fresh = self.codes.get(start..).unwrap_or(&[]);
+        let fresh = self.fresh_codes.get(self.max_frames - self.fresh..self.max_frames);
+        let fresh = fresh.unwrap_or(&[]);
         let held = self.codes.get(kept + OUTER..codes + OUTER).unwrap_or(&[]);
         kept + fresh.iter().zip(held).take_while(|(new, old)| new == old).count()
     }
@@ -55,7 +56,7 @@ impl Held<'_> {
         let mut common = kept;
         let mut pieces = self.pieces();
         while let Some((places, stride)) = self.next_piece(&mut pieces) {
-            let fresh = self.codes.get(places.start + OUTER..places.end + OUTER).unwrap_or(&[]);
+            let fresh = self.fresh_codes.get(places).unwrap_or(&[]);
             let same = match (stride, fresh) {
                 (Some(_), [.., code]) => {
                     held.iter().take(fresh.len()).take_while(|old| *old == code).count()
@@ -79,17 +80,14 @@ impl Held<'_> {
         for index in 0..self.fresh_links {
             let from = 2 * room - self.fresh_links + index;
             let link = self.link(from);
-            let to = (kept_links + index) * LINK;
-            if let Some(words) = self.links.get_mut(to..to + LINK) {
-                let frames = total.saturating_sub(link.frames) as u64;
-                words.copy_from_slice(&[frames, link.at, link.value]);
+            if let Some(words) = self.links.get_mut(kept_links + index) {
+                *words = [total.saturating_sub(link.frames) as u64, link.at, link.value];
             }
         }
         if self.fresh_streaks == 0 {
-            // In range as `push` saw to it; an empty range is always so.
-            let start = 2 * self.max_frames - self.fresh;
-            self.at.copy_within(start.., kept);
-            self.codes.copy_within(start + OUTER.., kept + OUTER);
+            let start = self.max_frames - self.fresh;
+            move_batches(self.fresh_at, start, self.at, kept, self.fresh);
+            move_batches(self.fresh_codes, start, self.codes, kept + OUTER, self.fresh);
         } else {
             self.settle_frames(kept);
         }
@@ -108,24 +106,26 @@ impl Held<'_> {
         }
     }
 
-    /// Puts the fresh frames into their places: further down in the arrays, so that
-    /// none is overwritten before it was read.
+    /// Puts the fresh frames into their places, those of streaks from what is known
+    /// of them.
     #[inline(never)]
     fn settle_frames(&mut self, kept: usize) {
         let (mut pieces, mut to) = (self.pieces(), kept);
         while let Some((from, stride)) = self.next_piece(&mut pieces) {
-            let (innermost, end) = (from.end - 1, to + from.len());
-            match stride {
-                // In range as `push` saw to it.
-                None => {
-                    self.at.copy_within(from.clone(), to);
-                    self.codes.copy_within(from.start + OUTER..from.end + OUTER, to + OUTER);
-                }
-                Some(stride) => {
-                    let (at, code) = (self.at(innermost), self.code(innermost));
-                    let ats = self.at.get_mut(to..end).unwrap_or(&mut []);
-                    let codes = self.codes.get_mut(to + OUTER..end + OUTER).unwrap_or(&mut []);
-                    lay_out((ats, codes), at, code, stride);
+            let end = to + from.len();
+            let (Some(fresh_at), Some(fresh_codes), Some(ats), Some(codes)) = (
+                self.fresh_at.get(from.clone()),
+                self.fresh_codes.get(from),
+                self.at.get_mut(to..end),
+                self.codes.get_mut(to + OUTER..end + OUTER),
+            ) else {
+                return;
+            };
+            match (stride, fresh_at, fresh_codes) {
+                (Some(stride), [.., at], [.., code]) => lay_out((ats, codes), *at, *code, stride),
+                _ => {
+                    ats.copy_from_slice(fresh_at);
+                    codes.copy_from_slice(fresh_codes);
                 }
             }
             to = end;
@@ -187,5 +187,20 @@ impl Held<'_> {
             hold(streak);
         }
         self.streak_count = count;
+    }
+}
+
+/// Moves so many words, and some behind them, from one place to another, as far as
+/// there is room.
+#[inline(always)]
+fn move_batches(from: &[u64], start: usize, to: &mut [u64], place: usize, count: usize) {
+    let mut moved = 0;
+    while moved < count
+        && let Some(from) = from.get(start + moved..).and_then(<[u64]>::first_chunk::<BATCH>)
+        && let Some(to) = to.get_mut(place + moved..).and_then(<[u64]>::first_chunk_mut::<BATCH>)
+    {
+        *to = *from;
+        // Or the compiler would call a function that asks how many words there are.
+        moved = opaque((moved + BATCH) as u64) as usize;
     }
 }
