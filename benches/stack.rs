@@ -81,7 +81,7 @@ impl Stack {
     fn start(&self) -> Start {
         let (sp, return_address) = self.frames[self.frames.len() - 1];
         let sp = &raw const self.memory[sp] as u64;
-        Start { return_address, sp, limit: 0 }
+        Start { return_address, sp }
     }
 }
 

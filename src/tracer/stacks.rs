@@ -123,7 +123,7 @@ impl Stacks {
         codes: &mut [u64; MOST_SMALL],
     ) -> Option<usize> {
         let Place { return_address, sp, .. } = place;
-        let start = Start { return_address, sp, limit: 0 };
+        let start = Start { return_address, sp };
         let frames = codes.first_chunk_mut()?;
         // SAFETY: the host says where its stack is, and is inside a hook, so that
         // the stack stands still.
@@ -155,7 +155,7 @@ impl Stacks {
                 if let Some(native) = native {
                     found = native.take(registers, native_limit);
                 }
-                let start = Start { return_address, sp, limit: 0 };
+                let start = Start { return_address, sp };
                 // SAFETY: the host says where its stack is, and is inside a
                 // hook, so that the stack stands still.
                 unsafe { walker.walk(tables, start, outer) }

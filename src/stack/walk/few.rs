@@ -5,7 +5,7 @@ use super::super::memory::Memory;
 use super::super::table::FrameTables;
 use super::Start;
 use super::crossing::ends;
-use super::run::{Cache, HIGHEST, hop, is_stack_pointer, onwards};
+use super::run::{Cache, hop, is_stack_pointer, onwards};
 
 /// A stack of no more frames is walked whole: to meet so few of the previous walk
 /// would take longer.
@@ -15,7 +15,7 @@ pub(crate) const FEW: usize = if cfg!(test) { 8 } else { 32 };
 
 /// Walks a stack that has no more frames than that and no boundaries but its end,
 /// puts their codes into the room, innermost first, and tells how many they are;
-/// `None` if it is another, or it is known where it ends.
+/// `None` if it is another.
 #[inline(always)]
 pub(super) fn walk_few<M: Memory>(
     memory: &M,
@@ -24,8 +24,8 @@ pub(super) fn walk_few<M: Memory>(
     start: Start,
     codes: &mut [u64; FEW],
 ) -> Option<usize> {
-    let Start { mut sp, mut return_address, limit } = start;
-    if return_address == 0 || limit != 0 || !is_stack_pointer(sp, HIGHEST) {
+    let Start { mut sp, mut return_address } = start;
+    if return_address == 0 || !is_stack_pointer(sp) {
         return None;
     }
     let (mut count, mut usual) = (0, 0);

@@ -56,8 +56,6 @@ pub(crate) struct Start {
     pub(crate) return_address: u64,
     /// That frame's stack pointer.
     pub(crate) sp: u64,
-    /// No managed frame lies above; 0 if not known.
-    pub(crate) limit: u64,
 }
 
 /// How a walk ended.

@@ -1,13 +1,11 @@
 //! One walk: from the innermost frame outwards until it meets the previous one.
 
-use core::ops::Range;
-
 use super::super::formats::{CROSS_NEUTRAL, Step};
 use super::super::memory::Memory;
 use super::super::table::FrameTables;
 use super::crossing::{Crossing, Witnesses, cross};
 use super::held::{Held, INDIRECT, Parts};
-use super::run::{ALIKE, HIGHEST, Halt, Run, hop, is_stack_pointer};
+use super::run::{ALIKE, BEYOND, Halt, Run, hop, is_stack_pointer};
 use super::streaks::lay_out;
 use super::{End, Start};
 
@@ -44,8 +42,6 @@ pub(super) struct Pass<'a, 'b, M> {
     max_frames: usize,
     /// How the previous walk ended.
     previous: End,
-    /// Managed stack pointers do not go above this.
-    highest: u64,
     /// Of the held frames, those from here inwards cannot be met any more.
     passed: usize,
     /// The held frames that this chunk may meet: `floor..cursor`.
@@ -53,44 +49,41 @@ pub(super) struct Pass<'a, 'b, M> {
     cursor: usize,
 }
 
-/// The held frames that may be met, of which the last is the next.
+/// The held frames that may be met: those from `floor` to before `cursor`, of which
+/// the last is the next.
 struct Ahead<'a> {
     at: &'a [u64],
     codes: &'a [u64],
-    left: usize,
-    /// Of the next; the greatest address if there is none.
+    floor: usize,
+    cursor: usize,
+    /// Of the next; [`BEYOND`] all if there is none.
     witness: u64,
 }
 
 impl<'a> Ahead<'a> {
-    fn new(at: &'a [u64], codes: &'a [u64], which: Range<usize>) -> Self {
-        let at = at.get(which.clone()).unwrap_or(&[]);
-        let codes = codes.get(which).unwrap_or(&[]);
-        let mut ahead = Self { at, codes, left: at.len(), witness: 0 };
+    fn new(at: &'a [u64], codes: &'a [u64], floor: usize, cursor: usize) -> Self {
+        let mut ahead = Self { at, codes, floor, cursor, witness: BEYOND };
         ahead.witness = ahead.next();
         ahead
     }
 
+    #[inline(always)]
     fn next(&self) -> u64 {
-        self.at.get(self.left.wrapping_sub(1)).copied().unwrap_or(u64::MAX)
+        match self.at.get(self.cursor.wrapping_sub(1)) {
+            Some(&at) if self.cursor > self.floor => at,
+            _ => BEYOND,
+        }
     }
 
-    /// Whether a frame at or above the witness is the next one, now that those
-    /// below it are passed.
+    /// Whether a frame at or above the witness, and not beyond all, is the next one,
+    /// now that those below it are passed.
+    #[inline(always)]
     fn meets(&mut self, at: u64, return_address: u64) -> bool {
         while self.witness < at {
-            self.left -= 1;
+            self.cursor -= 1;
             self.witness = self.next();
         }
-        if self.witness != at {
-            return false;
-        }
-        let same = self.codes.get(self.left.wrapping_sub(1)) == Some(&return_address);
-        if !same {
-            self.left -= 1;
-            self.witness = self.next();
-        }
-        same
+        self.witness == at && self.codes.get(self.cursor - 1) == Some(&return_address)
     }
 }
 
@@ -118,21 +111,18 @@ impl<'a, 'b, M: Memory> Pass<'a, 'b, M> {
         previous: End,
     ) -> Self {
         let passed = if held.frames > WORTH_MEETING { held.frames } else { 0 };
-        let (floor, cursor, highest) = (0, 0, HIGHEST);
-        Self { memory, tables, held, max_frames, previous, highest, passed, floor, cursor }
+        let (floor, cursor) = (0, 0);
+        Self { memory, tables, held, max_frames, previous, passed, floor, cursor }
     }
 
     pub(super) fn run(mut self, start: Start) -> Found {
         if start.return_address == 0 {
             return Found { kept: 0, end: End::Complete };
         }
-        if start.limit != 0 {
-            self.highest = start.limit.min(HIGHEST);
-        }
-        if !is_stack_pointer(start.sp, self.highest) {
+        if !is_stack_pointer(start.sp) {
             return Found { kept: 0, end: End::Broken };
         }
-        let Start { sp, return_address, .. } = start;
+        let Start { sp, return_address } = start;
         let mut frame = Frame { sp, return_address, at: sp - 8 };
         self.enter_chunk(sp);
         loop {
@@ -177,7 +167,7 @@ impl<'a, 'b, M: Memory> Pass<'a, 'b, M> {
         // Does not overflow: `sp` is not above the highest.
         let sp = frame.sp.wrapping_add(distance);
         let at = sp.wrapping_sub(8);
-        let word = if sp <= self.highest { self.memory.aligned_word(at) } else { None };
+        let word = if at < BEYOND { self.memory.aligned_word(at) } else { None };
         let Some(return_address) = word else { return Some(Stop::Done(End::Broken)) };
         *frame = Frame { sp, return_address, at };
         None
@@ -191,55 +181,34 @@ impl<'a, 'b, M: Memory> Pass<'a, 'b, M> {
         let Parts { cache, at: held_at, codes, fresh_at, fresh_codes, .. } = self.held.parts()?;
         let fresh_at = fresh_at.last_chunk_mut::<LOOKED_UP>()?;
         let fresh_codes = fresh_codes.last_chunk_mut::<LOOKED_UP>()?;
-        let mut ahead = Ahead::new(held_at, codes, self.floor..self.cursor);
-        // A frame's stack pointer, 8 above, is not above the highest.
-        let end = self.highest.saturating_sub(7);
+        let mut ahead = Ahead::new(held_at, codes, self.floor, self.cursor);
         let Frame { mut at, mut return_address, .. } = *frame;
-        let mut bound = ahead.witness.min(end);
-        let mut stop = None;
         let mut left = LOOKED_UP;
-        if at >= bound {
-            if ahead.meets(at, return_address) {
-                stop = Some(Stop::Met);
-            }
-            bound = ahead.witness.min(end);
-        }
-        if stop.is_none() {
-            for place in (0..LOOKED_UP).rev() {
-                let distance = match hop(return_address, cache, tables) {
-                    Ok(distance) => distance,
-                    Err(step) => {
-                        stop = Some(Stop::Boundary(step));
-                        break;
-                    }
-                };
-                (fresh_at[place], fresh_codes[place]) = (at, return_address);
-                left = place;
-                // Does not overflow: `at` is below the highest.
-                at = at.wrapping_add(distance);
-                if at < bound {
-                    let Some(word) = memory.aligned_word(at) else {
-                        stop = Some(Stop::Done(End::Broken));
-                        break;
-                    };
-                    return_address = word;
-                    continue;
+        let stop = loop {
+            if at >= ahead.witness {
+                if at >= BEYOND {
+                    break Some(Stop::Done(End::Broken));
                 }
-                let word = if at < end { memory.aligned_word(at) } else { None };
-                let Some(word) = word else {
-                    stop = Some(Stop::Done(End::Broken));
-                    break;
-                };
-                return_address = word;
                 if ahead.meets(at, return_address) {
-                    stop = Some(Stop::Met);
-                    break;
+                    break Some(Stop::Met);
                 }
-                bound = ahead.witness.min(end);
             }
-        }
+            let Some(place) = left.checked_sub(1) else { break None };
+            let distance = match hop(return_address, cache, tables) {
+                Ok(distance) => distance,
+                Err(step) => break Some(Stop::Boundary(step)),
+            };
+            (fresh_at[place], fresh_codes[place]) = (at, return_address);
+            left = place;
+            // Does not overflow: `at` is not beyond all.
+            at = at.wrapping_add(distance);
+            let Some(word) = memory.aligned_word(at) else {
+                break Some(Stop::Done(End::Broken));
+            };
+            return_address = word;
+        };
         *frame = Frame { sp: at.wrapping_add(8), return_address, at };
-        self.cursor = self.floor + ahead.left;
+        self.cursor = ahead.cursor;
         self.held.fresh += LOOKED_UP - left;
         stop
     }
@@ -248,16 +217,21 @@ impl<'a, 'b, M: Memory> Pass<'a, 'b, M> {
     #[inline(never)]
     fn run_on(&mut self, frame: &mut Frame) -> Stop {
         let Frame { sp, return_address, at } = *frame;
-        let (memory, tables, highest) = (self.memory, self.tables, self.highest);
-        let max_frames = self.max_frames;
+        let (memory, tables, max_frames) = (self.memory, self.tables, self.max_frames);
         let Some(parts) = self.held.parts() else { return Stop::Done(End::Broken) };
         let Parts { cache, at: held_at, codes, fresh_at, fresh_codes, mut fresh_streaks } = parts;
-        let mut ahead = Ahead::new(held_at, codes, self.floor..self.cursor);
+        let mut ahead = Ahead::new(held_at, codes, self.floor, self.cursor);
         let mut run = Run::new(sp, return_address, fresh_at.len());
-        let mut met = at >= ahead.witness && ahead.meets(at, return_address);
+        // Of frames at or above the witness, which may be the next of the held.
+        let mut reached = Some(at).filter(|at| *at >= ahead.witness);
         let stop = loop {
-            if met {
-                break Stop::Met;
+            if let Some(at) = reached.take() {
+                if at >= BEYOND {
+                    break Stop::Done(End::Broken);
+                }
+                if ahead.meets(at, run.return_address) {
+                    break Stop::Met;
+                }
             }
             let room = run.room;
             let (Some(fresh_at), Some(fresh_codes)) =
@@ -270,12 +244,12 @@ impl<'a, 'b, M: Memory> Pass<'a, 'b, M> {
                     (fresh_at[place], fresh_codes[place]) = (at, code);
                 }
             };
-            let bounds = (highest, ahead.witness);
-            match run.go(memory, tables, cache, bounds, put) {
-                Halt::AtWitness => met = ahead.meets(run.sp.wrapping_sub(8), run.return_address),
+            let witness = ahead.witness;
+            match run.go(memory, tables, cache, witness, put) {
+                Halt::AtWitness { at } => reached = Some(at),
                 Halt::Boundary(step) => break Stop::Boundary(step),
                 Halt::Alike { distance } => {
-                    let count = run.count_alike(memory, distance, bounds);
+                    let count = run.count_alike(memory, distance, witness);
                     let (inner, end) = (run.room + ALIKE, run.room - count);
                     if !fresh_streaks.push(max_frames - inner, max_frames - end, distance)
                         && let (Some(ats), Some(codes)) =
@@ -284,12 +258,9 @@ impl<'a, 'b, M: Memory> Pass<'a, 'b, M> {
                         let (at, code) = (run.sp.wrapping_sub(8), run.return_address);
                         lay_out((ats, codes), at, code, distance);
                     }
-                    match run.pass(memory, count, distance, highest) {
+                    match run.pass(memory, count, distance) {
                         None => break Stop::Done(End::Broken),
-                        Some(at) if at >= ahead.witness => {
-                            met = ahead.meets(at, run.return_address);
-                        }
-                        Some(_) => {}
+                        at => reached = at.filter(|at| *at >= witness),
                     }
                 }
                 Halt::Full => break Stop::Done(End::Cut),
@@ -298,7 +269,7 @@ impl<'a, 'b, M: Memory> Pass<'a, 'b, M> {
         };
         let Run { sp, return_address, room, .. } = run;
         *frame = Frame { sp, return_address, at: sp.wrapping_sub(8) };
-        self.cursor = self.floor + ahead.left;
+        self.cursor = ahead.cursor;
         self.held.fresh = self.max_frames - room;
         stop
     }
@@ -336,7 +307,7 @@ impl<'a, 'b, M: Memory> Pass<'a, 'b, M> {
     /// return address lies at `sp - 8` too, that place says all about what is
     /// outside of it, as for any frame.
     fn arrive(&mut self, sp: u64, return_address: u64, read_at: u64) -> Next {
-        if !is_stack_pointer(sp, self.highest) {
+        if !is_stack_pointer(sp) {
             return done(End::Broken);
         }
         self.enter_chunk(sp);

@@ -34,11 +34,15 @@ const BOUNDARY: u64 = PLACES as u64 / 2;
 /// Between which a stack pointer can be: a frame's return address lies below it
 /// and not at 0, and no frame's size leads from the highest around the end.
 const LOWEST: u64 = 16;
-pub(super) const HIGHEST: u64 = 1 << 63;
+const HIGHEST: u64 = 1 << 63;
+
+/// No frame's return address is there or above: the frame's stack pointer, 8 above,
+/// would be above the highest.
+pub(super) const BEYOND: u64 = HIGHEST - 7;
 
 /// Whether a managed frame can be there.
-pub(super) fn is_stack_pointer(sp: u64, highest: u64) -> bool {
-    sp.is_multiple_of(8) && (LOWEST..=highest).contains(&sp)
+pub(super) fn is_stack_pointer(sp: u64) -> bool {
+    sp.is_multiple_of(8) && (LOWEST..=HIGHEST).contains(&sp)
 }
 
 /// After so many frames of a recursion more are to be expected.
@@ -56,8 +60,10 @@ pub(super) struct Run {
 
 /// Why a run ended.
 pub(super) enum Halt {
-    /// At or above the witness.
-    AtWitness,
+    /// At or above the witness, where the return address was read.
+    AtWitness {
+        at: u64,
+    },
     /// At a frame that has no plain caller; 0 if it is in no table.
     Boundary(Step),
     /// At a frame that has the return address of the [`ALIKE`] put last, each so
@@ -88,7 +94,7 @@ impl Run {
         memory: &M,
         tables: &FrameTables,
         cache: &mut Cache,
-        (highest, witness): (u64, u64),
+        witness: u64,
         mut put: impl FnMut(usize, u64, u64),
     ) -> Halt {
         let Run { mut sp, mut return_address, mut room, mut before } = *self;
@@ -119,16 +125,13 @@ impl Run {
                 put(room, sp.wrapping_sub(8), code);
                 // Does not overflow: `sp` is not above the highest.
                 sp = sp.wrapping_add(distance);
-                if sp > highest {
-                    break 'run Halt::Broken;
-                }
                 let at = sp.wrapping_sub(8);
                 // Not 0: `sp` was not below the lowest. And distances are
                 // multiples of 8.
                 let Some(word) = memory.aligned_word(at) else { break 'run Halt::Broken };
                 return_address = word;
                 if at >= witness {
-                    break 'run Halt::AtWitness;
+                    break 'run Halt::AtWitness { at };
                 }
                 if word != code {
                     break;
@@ -148,12 +151,10 @@ impl Run {
         &self,
         memory: &M,
         distance: u64,
-        (highest, witness): (u64, u64),
+        witness: u64,
     ) -> usize {
         let at = self.sp.wrapping_sub(8);
-        // A frame's stack pointer, 8 above, is not above the highest.
-        let end = witness.min(highest.saturating_sub(7));
-        memory.repeats(at, distance, end, self.return_address).min(self.room)
+        memory.repeats(at, distance, witness, self.return_address).min(self.room)
     }
 
     /// Goes on behind so many frames; where the return address was read, `None` if
@@ -163,14 +164,10 @@ impl Run {
         memory: &M,
         count: usize,
         distance: u64,
-        highest: u64,
     ) -> Option<u64> {
         self.room = self.room.saturating_sub(count);
         // Does not overflow: the last of them was not above the highest.
         self.sp = self.sp.wrapping_add(count as u64 * distance);
-        if self.sp > highest {
-            return None;
-        }
         let at = self.sp.wrapping_sub(8);
         self.return_address = memory.aligned_word(at)?;
         Some(at)

@@ -129,7 +129,7 @@ impl Machine {
 
     pub(super) fn start(&self) -> Start {
         let frame = self.innermost().expect("never empty");
-        Start { return_address: frame.code, sp: frame.sp, limit: 0 }
+        Start { return_address: frame.code, sp: frame.sp }
     }
 
     /// What a walk must find, outermost first, or what is inside the outermost
