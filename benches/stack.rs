@@ -93,8 +93,7 @@ fn site(seed: &mut u64) -> u64 {
 
 fn walker() -> Walker<Vec<u64>> {
     const MAX_FRAMES: usize = 262_144;
-    let storage = vec![0; Walker::<Vec<u64>>::words(MAX_FRAMES)];
-    Walker::new(storage, MAX_FRAMES).expect("as large as asked for")
+    Walker::new(MAX_FRAMES, |words| Some(vec![0; words])).expect("as large as asked for")
 }
 
 fn walk(walker: &mut Walker<Vec<u64>>, tables: &FrameTables, stack: &Stack) -> (usize, usize) {

@@ -92,8 +92,7 @@ impl Stacks {
             Way::Own(_) => max_frames,
             Way::None | Way::Tables(_) => 0,
         };
-        let storage = Region::new(Walker::<Region>::words(max_frames))?;
-        let walker = Walker::new(storage, max_frames)?;
+        let walker = Walker::new(max_frames, Region::new)?;
         let native = if native { Native::new().map(Box::new) } else { None };
         Some(Stacks { way, walker, own: Region::new(room)?, native, label: 0 })
     }

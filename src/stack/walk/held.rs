@@ -15,15 +15,15 @@ use core::ops::Range;
 use super::run::{Cache, PLACES};
 use super::streaks::{STREAK, STREAKS, Streak};
 
-/// Words of one link: frames outside of it, address, value. While fresh, the
-/// first word counts the frames inside of it.
-pub(super) const LINK: usize = 3;
+/// Words of one link: frames outside of it, address, value, and one that makes
+/// them easy to number. While fresh, the first word counts the frames inside of it.
+pub(super) const LINK: usize = 4;
 
 /// Set in the address of a frame whose stack pointer is not that address + 8.
 pub(super) const INDIRECT: u64 = 1;
 
-/// Words of the cache, which are the first.
-pub(super) const CACHE_WORDS: usize = size_of::<Cache>() / size_of::<u64>();
+/// Words of the cache.
+const CACHE_WORDS: usize = size_of::<Cache>() / size_of::<u64>();
 
 /// Codes in front of the frames: a label and a mark.
 pub(super) const OUTER: usize = 2;
@@ -32,15 +32,6 @@ pub(super) const OUTER: usize = 2;
 /// moved with it: how many there are differs from walk to walk, and a processor
 /// that has to guess where to stop is often wrong. So arrays are as much longer.
 pub(super) const BATCH: usize = 16;
-
-/// Words of an array of frames, and of that of the codes that are held.
-const fn room(max_frames: usize) -> usize {
-    max_frames + BATCH
-}
-
-const fn codes_room(max_frames: usize) -> usize {
-    OUTER + room(max_frames)
-}
 
 /// A link, read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,31 +45,9 @@ pub(super) const fn link_room(max_frames: usize) -> usize {
     max_frames / 2 + 64
 }
 
-/// How many words of storage a walker of so many frames needs.
-pub(super) const fn words(max_frames: usize) -> usize {
-    codes_at(max_frames)
-        + codes_room(max_frames)
-        + room(max_frames)
-        + 2 * LINK * link_room(max_frames)
-        + 2 * STREAK * STREAKS
-}
-
-/// Where in the storage the codes begin: [`OUTER`] that are no frames', then the
-/// held frames'.
-pub(super) const fn codes_at(max_frames: usize) -> usize {
-    CACHE_WORDS + 2 * room(max_frames)
-}
-
-/// The streaks that are held.
-pub(super) fn streaks(storage: &[u64], max_frames: usize, held: Counts) -> &[[u64; STREAK]] {
-    let before = words(max_frames) - 2 * STREAK * STREAKS;
-    let count = if held.frames == 0 { 0 } else { held.streaks };
-    let words = storage.get(before..before + STREAK * count).unwrap_or(&[]);
-    words.as_chunks().0
-}
-
 /// The cache in these words, if they are as many.
-pub(super) fn cache_in(words: &mut [u64]) -> Option<&mut Cache> {
+#[inline(always)]
+fn cache_in(words: &mut [u64]) -> Option<&mut Cache> {
     words.as_chunks_mut::<PLACES>().0.try_into().ok()
 }
 
@@ -112,21 +81,21 @@ impl FreshStreaks<'_> {
     }
 }
 
-/// A walker's storage, divided.
-pub(super) struct Held<'a> {
-    cache: &'a mut Cache,
-    pub(super) at: &'a mut [u64],
+/// The frames of the previous walk, and of the one in progress.
+pub(super) struct Held<S> {
+    cache: S,
+    pub(super) at: S,
     /// The first [`OUTER`] are for what is no frame; frame `i` is behind them.
-    pub(super) codes: &'a mut [u64],
+    pub(super) codes: S,
     /// Of the walk in progress: the innermost frame is the last of `max_frames`.
-    pub(super) fresh_at: &'a mut [u64],
-    pub(super) fresh_codes: &'a mut [u64],
+    pub(super) fresh_at: S,
+    pub(super) fresh_codes: S,
     /// Those of the previous walk, outermost first; as many places from the far end
     /// downwards are for those of the walk in progress.
-    pub(super) links: &'a mut [[u64; LINK]],
+    pub(super) links: S,
     /// [`STREAKS`] of the previous walk, in the order of the stack and apart from
     /// each other, then as many of the walk in progress.
-    pub(super) streaks: &'a mut [[u64; STREAK]],
+    pub(super) streaks: S,
     pub(super) max_frames: usize,
     /// Witnessed frames, links and streaks of the previous walk.
     pub(super) frames: usize,
@@ -138,65 +107,65 @@ pub(super) struct Held<'a> {
     pub(super) fresh_streaks: usize,
 }
 
-/// How much is held of the previous walk.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Counts {
-    pub(super) frames: usize,
-    pub(super) links: usize,
-    /// Of no use without frames.
-    pub(super) streaks: usize,
-}
-
-impl<'a> Held<'a> {
-    /// `None` if the storage is too small.
-    pub(super) fn divide(
-        storage: &'a mut [u64],
+impl<S: AsMut<[u64]> + AsRef<[u64]>> Held<S> {
+    /// Asks for the storage of so many frames; `None` if that is refused.
+    pub(super) fn new(
         max_frames: usize,
-        Counts { frames, links: link_count, streaks: streak_count }: Counts,
+        mut storage: impl FnMut(usize) -> Option<S>,
     ) -> Option<Self> {
-        let (cache, rest) = storage.split_at_mut_checked(CACHE_WORDS)?;
-        let (at, rest) = rest.split_at_mut_checked(room(max_frames))?;
-        let (fresh_at, rest) = rest.split_at_mut_checked(room(max_frames))?;
-        let (codes, rest) = rest.split_at_mut_checked(codes_room(max_frames))?;
-        let (fresh_codes, rest) = rest.split_at_mut_checked(room(max_frames))?;
-        let (links, rest) = rest.split_at_mut_checked(2 * LINK * link_room(max_frames))?;
-        let streaks = rest.as_chunks_mut().0.get_mut(..2 * STREAKS)?;
-        let streak_count = if frames == 0 { 0 } else { streak_count };
-        let (fresh, fresh_links, fresh_streaks) = (0, 0, 0);
+        let mut words = |count| storage(count).filter(|words| words.as_ref().len() >= count);
+        let room = max_frames + BATCH;
         Some(Self {
-            cache: cache_in(cache)?,
-            at,
-            codes,
-            fresh_at,
-            fresh_codes,
-            links: links.as_chunks_mut().0,
-            streaks,
+            cache: words(CACHE_WORDS)?,
+            at: words(room)?,
+            codes: words(OUTER + room)?,
+            fresh_at: words(room)?,
+            fresh_codes: words(room)?,
+            links: words(2 * LINK * link_room(max_frames))?,
+            streaks: words(2 * STREAK * STREAKS)?,
             max_frames,
-            frames,
-            link_count,
-            streak_count,
-            fresh,
-            fresh_links,
-            fresh_streaks,
+            frames: 0,
+            link_count: 0,
+            streak_count: 0,
+            fresh: 0,
+            fresh_links: 0,
+            fresh_streaks: 0,
         })
     }
 
-    /// How much is held.
-    pub(super) fn counts(&self) -> Counts {
-        Counts { frames: self.frames, links: self.link_count, streaks: self.streak_count }
+    /// Nothing is held any more.
+    #[inline(always)]
+    pub(super) fn forget(&mut self) {
+        (self.frames, self.link_count, self.streak_count) = (0, 0, 0);
+    }
+
+    /// A walk begins.
+    #[inline(always)]
+    pub(super) fn begin(&mut self) {
+        (self.fresh, self.fresh_links, self.fresh_streaks) = (0, 0, 0);
+    }
+
+    #[inline(always)]
+    pub(super) fn cache(&mut self) -> Option<&mut Cache> {
+        cache_in(self.cache.as_mut())
+    }
+
+    /// The streaks that are held.
+    pub(super) fn streaks(&self) -> &[[u64; STREAK]] {
+        self.streaks.as_ref().as_chunks().0.get(..self.streak_count).unwrap_or(&[])
     }
 
     /// Both rooms for fresh frames are of the same length.
     pub(super) fn parts(&mut self) -> Option<Parts<'_>> {
         let room = self.max_frames.checked_sub(self.fresh)?;
         Some(Parts {
-            cache: self.cache,
-            at: self.at,
-            codes: self.codes.get(OUTER..)?,
-            fresh_at: self.fresh_at.get_mut(..room)?,
-            fresh_codes: self.fresh_codes.get_mut(..room)?,
+            cache: cache_in(self.cache.as_mut())?,
+            at: self.at.as_ref(),
+            codes: self.codes.as_ref().get(OUTER..)?,
+            fresh_at: self.fresh_at.as_mut().get_mut(..room)?,
+            fresh_codes: self.fresh_codes.as_mut().get_mut(..room)?,
             fresh_streaks: FreshStreaks {
-                room: self.streaks.get_mut(STREAKS..)?,
+                room: self.streaks.as_mut().as_chunks_mut().0.get_mut(STREAKS..)?,
                 count: &mut self.fresh_streaks,
             },
         })
@@ -204,21 +173,31 @@ impl<'a> Held<'a> {
 
     #[inline(always)]
     pub(super) fn at(&self, frame: usize) -> u64 {
-        self.at.get(frame).copied().unwrap_or(0)
+        self.at.as_ref().get(frame).copied().unwrap_or(0)
     }
 
     #[inline(always)]
     pub(super) fn code(&self, frame: usize) -> u64 {
-        self.codes.get(frame + OUTER).copied().unwrap_or(0)
+        self.codes.as_ref().get(frame + OUTER).copied().unwrap_or(0)
     }
 
     pub(super) fn link(&self, index: usize) -> Link {
-        let [frames, at, value] = self.links.get(index).copied().unwrap_or_default();
+        let [frames, at, value, _] =
+            self.links.as_ref().as_chunks().0.get(index).copied().unwrap_or_default();
         Link { frames: frames as usize, at, value }
     }
 
+    /// False if there is no such place.
+    pub(super) fn put_link(&mut self, index: usize, link: Link) -> bool {
+        let Some(words) = self.links.as_mut().as_chunks_mut().0.get_mut(index) else {
+            return false;
+        };
+        *words = [link.frames as u64, link.at, link.value, 0];
+        true
+    }
+
     pub(super) fn streak(&self, index: usize) -> Option<Streak> {
-        self.streaks.get(index).copied().map(Streak::from_words)
+        self.streaks.as_ref().as_chunks().0.get(index).copied().map(Streak::from_words)
     }
 
     /// How many links have at most `frames` frames outside of them.
@@ -234,7 +213,7 @@ impl<'a> Held<'a> {
     /// some more if there are no more than a few below it.
     pub(super) fn about_at_or_above(&self, chunk: Range<usize>, address: u64) -> usize {
         const FEW: usize = 8;
-        let chunk = self.at.get(chunk).unwrap_or(&[]);
+        let chunk = self.at.as_ref().get(chunk).unwrap_or(&[]);
         match chunk.len().checked_sub(FEW).and_then(|few| chunk.get(few)) {
             Some(&at) if at < address => chunk.partition_point(|&at| at >= address),
             _ => chunk.len(),
@@ -245,12 +224,12 @@ impl<'a> Held<'a> {
     #[inline(always)]
     pub(super) fn push(&mut self, at: u64, code: u64) -> bool {
         let index = self.max_frames.wrapping_sub(1 + self.fresh);
-        let (Some(a), Some(c)) = (self.fresh_at.get_mut(index), self.fresh_codes.get_mut(index))
+        let (Some(a), Some(c)) =
+            (self.fresh_at.as_mut().get_mut(index), self.fresh_codes.as_mut().get_mut(index))
         else {
             return false;
         };
-        *a = at;
-        *c = code;
+        (*a, *c) = (at, code);
         self.fresh += 1;
         true
     }
@@ -258,15 +237,11 @@ impl<'a> Held<'a> {
     /// Adds a link outside the fresh frames; false if there is no room.
     pub(super) fn push_link(&mut self, at: u64, value: u64) -> bool {
         let room = link_room(self.max_frames);
-        if self.fresh_links >= room {
-            return false;
-        }
-        let Some(words) = self.links.get_mut(2 * room - 1 - self.fresh_links) else {
-            return false;
-        };
-        *words = [self.fresh as u64, at, value];
-        self.fresh_links += 1;
-        true
+        let link = Link { frames: self.fresh, at, value };
+        let is_put =
+            self.fresh_links < room && self.put_link(2 * room - 1 - self.fresh_links, link);
+        self.fresh_links += usize::from(is_put);
+        is_put
     }
 
     /// Adds held frames to the fresh ones, from `inner` to `outer`, both
@@ -297,7 +272,7 @@ impl<'a> Held<'a> {
         }
         let fresh = self.fresh;
         while let Some(last) = self.fresh_streaks.checked_sub(1)
-            && let Some(words) = self.streaks.get_mut(STREAKS + last)
+            && let Some(words) = self.streaks.as_mut().as_chunks_mut().0.get_mut(STREAKS + last)
         {
             let streak = Streak::from_words(*words);
             if streak.outer < fresh {

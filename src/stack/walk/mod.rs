@@ -46,7 +46,7 @@ use super::memory::{Live, Memory};
 use super::table::FrameTables;
 pub(crate) use few::FEW;
 use few::walk_few;
-use held::{CACHE_WORDS, Counts, Held, OUTER, cache_in};
+use held::{Held, OUTER};
 use pass::Pass;
 
 /// Where a walk begins.
@@ -124,12 +124,10 @@ const PATIENCE: u8 = 16;
 
 /// The walks of one mutator.
 pub(crate) struct Walker<S> {
-    storage: S,
-    max_frames: usize,
+    /// With witnesses for all of the codes' frames, or none.
+    held: Held<S>,
     /// Codes held, without the label.
     codes: usize,
-    /// What is held with witnesses: all of the codes' frames, or none.
-    held: Counts,
     end: End,
     /// What was in front of the frames; 0 for nothing.
     outer: [u64; OUTER],
@@ -142,29 +140,15 @@ pub(crate) struct Walker<S> {
 }
 
 impl<S: AsMut<[u64]> + AsRef<[u64]>> Walker<S> {
-    /// How many words of storage a walker for so many frames needs.
-    pub(crate) const fn words(max_frames: usize) -> usize {
-        held::words(max_frames)
-    }
-
-    /// `None` if the storage is too small. It
-    /// begins with zeros, for the cache of tables; what is in the rest does not
-    /// matter. None of it is touched here: pages that are not used cost nothing.
-    pub(crate) fn new(mut storage: S, max_frames: usize) -> Option<Self> {
-        Held::divide(storage.as_mut(), max_frames, Counts::default())?;
+    /// Asks for its storage, some times so many words; `None` if that is refused. The
+    /// first of it is the cache of tables and begins with zeros; what is in the rest
+    /// does not matter. None of it is touched here: pages that are not used cost
+    /// nothing.
+    pub(crate) fn new(max_frames: usize, storage: impl FnMut(usize) -> Option<S>) -> Option<Self> {
         let (outer, end) = ([0; OUTER], End::Complete);
-        let (codes, received, generation) = (0, 0, 0);
-        Some(Self {
-            storage,
-            max_frames,
-            codes,
-            held: Counts::default(),
-            end,
-            outer,
-            received,
-            generation,
-            patience: 0,
-        })
+        let (codes, received, generation, patience) = (0, 0, 0, 0);
+        let held = Held::new(max_frames, storage)?;
+        Some(Self { held, codes, end, outer, received, generation, patience })
     }
 
     /// Walks the stack of the calling thread's mutator. What `outer` asks for is
@@ -191,7 +175,7 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> Walker<S> {
     /// Whether the next stack may be a small one: that is tried until it is not,
     /// and again when a large one has become small, or after some [`PATIENCE`].
     pub(crate) fn expects_small(&self) -> bool {
-        self.patience == 0 && self.max_frames >= FEW
+        self.patience == 0 && self.held.max_frames >= FEW
     }
 
     /// Walks a small stack and puts its codes into the room, innermost first;
@@ -220,11 +204,11 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> Walker<S> {
         start: Start,
         codes: &mut [u64; FEW],
     ) -> Option<usize> {
-        let cache = self.storage.as_mut().get_mut(..CACHE_WORDS).and_then(cache_in)?;
-        let count = walk_few(memory, tables, cache, start, codes);
+        let count = walk_few(memory, tables, self.held.cache()?, start, codes);
         match count {
             Some(_) => {
-                (self.codes, self.held.frames, self.held.links, self.received) = (0, 0, 0, 0);
+                self.held.forget();
+                (self.codes, self.received) = (0, 0);
             }
             None => self.patience = PATIENCE,
         }
@@ -241,20 +225,17 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> Walker<S> {
         let generation = tables.generation();
         if generation != self.generation {
             // A walk that ended at an unknown address might go on now.
-            self.held = Counts::default();
+            self.held.forget();
             self.generation = generation;
         }
-        let storage = self.storage.as_mut();
-        let Some(mut held) = Held::divide(storage, self.max_frames, self.held) else {
-            return Walk { prefix: 0, fresh: &[], repeated: 0..0, end: End::Broken };
-        };
+        let held = &mut self.held;
         let was_large = held.frames > FEW;
-        let found = Pass::new(memory, tables, &mut held, self.max_frames, self.end).run(start);
+        let found = Pass::new(memory, tables, held, self.end).run(start);
         let common = held.common(found.kept, self.codes);
         self.codes = found.kept + held.fresh;
         held.settle(found.kept);
-        (self.held, self.end) = (held.counts(), found.end);
-        if self.held.frames <= FEW {
+        self.end = found.end;
+        if held.frames <= FEW {
             self.patience = if was_large { 0 } else { self.patience.saturating_sub(1) };
         }
         self.report(common, outer)
@@ -268,19 +249,18 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> Walker<S> {
         depth: usize,
         outer: Outer,
     ) -> Walk<'_> {
-        let count = innermost_first.len().min(self.max_frames);
+        let count = innermost_first.len().min(self.held.max_frames);
         self.end = if count < depth { End::Cut } else { End::Complete };
         let codes = innermost_first.get_mut(..count).unwrap_or(&mut []);
         codes.reverse();
-        self.held = Counts::default();
+        self.held.forget();
         self.hold_codes(codes, outer)
     }
 
     /// Holds these codes, no more than `max_frames`, in place of what was held.
     #[inline]
     fn hold_codes(&mut self, codes: &[u64], outer: Outer) -> Walk<'_> {
-        let frames = held::codes_at(self.max_frames) + OUTER;
-        let held = self.storage.as_mut().get_mut(frames..).unwrap_or(&mut []);
+        let held = self.held.codes.as_mut().get_mut(OUTER..).unwrap_or(&mut []);
         let old = held.get(..self.codes).unwrap_or(&[]);
         let common = old.iter().zip(codes).take_while(|(old, new)| old == new).count();
         held.iter_mut().zip(codes).skip(common).for_each(|(to, from)| *to = *from);
@@ -298,20 +278,17 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> Walker<S> {
         let shared = if before == self.outer { common + marks } else { 0 };
         let prefix = shared.min(self.received);
         self.received = usize::MAX;
-        let storage = self.storage.as_mut();
-        let codes = held::codes_at(self.max_frames);
         // In front of the frames, without holes.
         if marks != 0
-            && let Some([first, second, ..]) = storage.get_mut(codes..)
+            && let [first, second, ..] = self.held.codes.as_mut()
         {
             *second = if mark != 0 { mark } else { label };
             *first = label;
         }
-        let frames = codes + OUTER;
-        let fresh = storage.get(frames - marks + prefix..frames + self.codes).unwrap_or(&[]);
+        let codes = self.held.codes.as_ref();
+        let fresh = codes.get(OUTER - marks + prefix..OUTER + self.codes).unwrap_or(&[]);
         let repeated = if fresh.len() >= REPEATED && prefix > marks {
-            let streaks = held::streaks(storage, self.max_frames, self.held);
-            streaks::longest_behind(streaks, prefix - marks)
+            streaks::longest_behind(self.held.streaks(), prefix - marks)
         } else {
             0..0
         };

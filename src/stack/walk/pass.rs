@@ -35,11 +35,10 @@ pub(super) struct Found {
     pub(super) end: End,
 }
 
-pub(super) struct Pass<'a, 'b, M> {
+pub(super) struct Pass<'a, S, M> {
     memory: &'a M,
     tables: &'a FrameTables,
-    held: &'a mut Held<'b>,
-    max_frames: usize,
+    held: &'a mut Held<S>,
     /// How the previous walk ended.
     previous: End,
     /// Of the held frames, those from here inwards cannot be met any more.
@@ -102,17 +101,16 @@ enum Next {
     Done(Found),
 }
 
-impl<'a, 'b, M: Memory> Pass<'a, 'b, M> {
+impl<'a, S: AsMut<[u64]> + AsRef<[u64]>, M: Memory> Pass<'a, S, M> {
     pub(super) fn new(
         memory: &'a M,
         tables: &'a FrameTables,
-        held: &'a mut Held<'b>,
-        max_frames: usize,
+        held: &'a mut Held<S>,
         previous: End,
     ) -> Self {
         let passed = if held.frames > WORTH_MEETING { held.frames } else { 0 };
-        let (floor, cursor) = (0, 0);
-        Self { memory, tables, held, max_frames, previous, passed, floor, cursor }
+        held.begin();
+        Self { memory, tables, held, previous, passed, floor: 0, cursor: 0 }
     }
 
     pub(super) fn run(mut self, start: Start) -> Found {
@@ -156,8 +154,8 @@ impl<'a, 'b, M: Memory> Pass<'a, 'b, M> {
     /// to the one outside of it; or tells why not.
     #[cold]
     fn leave_indirect(&mut self, frame: &mut Frame) -> Option<Stop> {
-        let Some(parts) = self.held.parts() else { return Some(Stop::Done(End::Broken)) };
-        let distance = match hop(frame.return_address, parts.cache, self.tables) {
+        let Some(cache) = self.held.cache() else { return Some(Stop::Done(End::Broken)) };
+        let distance = match hop(frame.return_address, cache, self.tables) {
             Ok(distance) => distance,
             Err(step) => return Some(Stop::Boundary(step)),
         };
@@ -217,7 +215,7 @@ impl<'a, 'b, M: Memory> Pass<'a, 'b, M> {
     #[inline(never)]
     fn run_on(&mut self, frame: &mut Frame) -> Stop {
         let Frame { sp, return_address, at } = *frame;
-        let (memory, tables, max_frames) = (self.memory, self.tables, self.max_frames);
+        let (memory, tables, max_frames) = (self.memory, self.tables, self.held.max_frames);
         let Some(parts) = self.held.parts() else { return Stop::Done(End::Broken) };
         let Parts { cache, at: held_at, codes, fresh_at, fresh_codes, mut fresh_streaks } = parts;
         let mut ahead = Ahead::new(held_at, codes, self.floor, self.cursor);
@@ -270,7 +268,7 @@ impl<'a, 'b, M: Memory> Pass<'a, 'b, M> {
         let Run { sp, return_address, room, .. } = run;
         *frame = Frame { sp, return_address, at: sp.wrapping_sub(8) };
         self.cursor = ahead.cursor;
-        self.held.fresh = self.max_frames - room;
+        self.held.fresh = max_frames - room;
         stop
     }
 
@@ -364,7 +362,7 @@ impl<'a, 'b, M: Memory> Pass<'a, 'b, M> {
             }
             // Where the previous walk was cut this one may be, unless it has
             // become much shorter: else each would be all new.
-            Ok(()) if self.held.fresh + met + 1 >= self.max_frames / 2 => {
+            Ok(()) if self.held.fresh + met + 1 >= self.held.max_frames / 2 => {
                 Next::Done(Found { kept: met + 1, end: End::Cut })
             }
             Ok(()) => self.resume(met, 0),
@@ -395,13 +393,14 @@ impl<'a, 'b, M: Memory> Pass<'a, 'b, M> {
     /// held ones, a quarter of the room is made, so that the next walks can share
     /// what is left.
     fn trimmed(self, found: Found) -> Found {
-        if self.held.fresh + found.kept <= self.max_frames {
+        let max_frames = self.held.max_frames;
+        if self.held.fresh + found.kept <= max_frames {
             if found.end == End::Cut && found.kept == 0 {
                 self.held.cut(self.held.fresh);
             }
             return found;
         }
-        let room = self.max_frames - self.max_frames / 4;
+        let room = max_frames - max_frames / 4;
         if let Some(missing) = room.checked_sub(self.held.fresh)
             && missing > 0
         {

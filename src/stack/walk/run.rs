@@ -147,12 +147,7 @@ impl Run {
 
     /// How many frames from here on have the same return address, each so far from
     /// the next: those below the witness that there is room for.
-    pub(super) fn count_alike<M: Memory>(
-        &self,
-        memory: &M,
-        distance: u64,
-        witness: u64,
-    ) -> usize {
+    pub(super) fn count_alike<M: Memory>(&self, memory: &M, distance: u64, witness: u64) -> usize {
         let at = self.sp.wrapping_sub(8);
         memory.repeats(at, distance, witness, self.return_address).min(self.room)
     }

@@ -3,7 +3,7 @@
 use core::ops::Range;
 
 use super::super::memory::opaque;
-use super::held::{BATCH, Held, OUTER, link_room};
+use super::held::{BATCH, Held, Link, OUTER, link_room};
 use super::streaks::{Frames, LONG, STREAKS, Streak, lay_out};
 
 /// Where one has come to who goes over the fresh frames, from the outermost on.
@@ -14,7 +14,7 @@ struct Pieces {
     streaks: usize,
 }
 
-impl Held<'_> {
+impl<S: AsMut<[u64]> + AsRef<[u64]>> Held<S> {
     /// The next piece of the fresh frames, from the outermost on: where it is in
     /// their arrays, and of what stride if it is a streak.
     #[inline(always)]
@@ -44,19 +44,19 @@ impl Held<'_> {
         if self.fresh_streaks != 0 {
             return self.common_pieces(kept, codes);
         }
-        let fresh = self.fresh_codes.get(self.max_frames - self.fresh..self.max_frames);
-        let fresh = fresh.unwrap_or(&[]);
-        let held = self.codes.get(kept + OUTER..codes + OUTER).unwrap_or(&[]);
+        let fresh = self.fresh_codes.as_ref();
+        let fresh = fresh.get(self.max_frames - self.fresh..self.max_frames).unwrap_or(&[]);
+        let held = self.codes.as_ref().get(kept + OUTER..codes + OUTER).unwrap_or(&[]);
         kept + fresh.iter().zip(held).take_while(|(new, old)| new == old).count()
     }
 
     #[inline(never)]
     fn common_pieces(&self, kept: usize, codes: usize) -> usize {
-        let mut held = self.codes.get(kept + OUTER..codes + OUTER).unwrap_or(&[]);
+        let mut held = self.codes.as_ref().get(kept + OUTER..codes + OUTER).unwrap_or(&[]);
         let mut common = kept;
         let mut pieces = self.pieces();
         while let Some((places, stride)) = self.next_piece(&mut pieces) {
-            let fresh = self.fresh_codes.get(places).unwrap_or(&[]);
+            let fresh = self.fresh_codes.as_ref().get(places).unwrap_or(&[]);
             let same = match (stride, fresh) {
                 (Some(_), [.., code]) => {
                     held.iter().take(fresh.len()).take_while(|old| *old == code).count()
@@ -80,14 +80,14 @@ impl Held<'_> {
         for index in 0..self.fresh_links {
             let from = 2 * room - self.fresh_links + index;
             let link = self.link(from);
-            if let Some(words) = self.links.get_mut(kept_links + index) {
-                *words = [total.saturating_sub(link.frames) as u64, link.at, link.value];
-            }
+            let frames = total.saturating_sub(link.frames);
+            self.put_link(kept_links + index, Link { frames, ..link });
         }
         if self.fresh_streaks == 0 {
             let start = self.max_frames - self.fresh;
-            move_batches(self.fresh_at, start, self.at, kept, self.fresh);
-            move_batches(self.fresh_codes, start, self.codes, kept + OUTER, self.fresh);
+            let Self { at, codes, fresh_at, fresh_codes, fresh, .. } = self;
+            move_batches(fresh_at.as_ref(), start, at.as_mut(), kept, *fresh);
+            move_batches(fresh_codes.as_ref(), start, codes.as_mut(), kept + OUTER, *fresh);
         } else {
             self.settle_frames(kept);
         }
@@ -102,7 +102,7 @@ impl Held<'_> {
         self.link_count = kept_links + self.fresh_links;
         if self.link_count > room {
             // The next walk's would run into them: nothing is witnessed then.
-            (self.frames, self.link_count) = (0, 0);
+            self.forget();
         }
     }
 
@@ -114,10 +114,10 @@ impl Held<'_> {
         while let Some((from, stride)) = self.next_piece(&mut pieces) {
             let end = to + from.len();
             let (Some(fresh_at), Some(fresh_codes), Some(ats), Some(codes)) = (
-                self.fresh_at.get(from.clone()),
-                self.fresh_codes.get(from),
-                self.at.get_mut(to..end),
-                self.codes.get_mut(to + OUTER..end + OUTER),
+                self.fresh_at.as_ref().get(from.clone()),
+                self.fresh_codes.as_ref().get(from),
+                self.at.as_mut().get_mut(to..end),
+                self.codes.as_mut().get_mut(to + OUTER..end + OUTER),
             ) else {
                 return;
             };
@@ -137,12 +137,14 @@ impl Held<'_> {
     #[inline(never)]
     fn settle_streaks(&mut self, kept: usize, total: usize) {
         let mut count = core::mem::take(&mut self.streak_count);
-        let (Some(at), Some(codes)) = (self.at.get(..total), self.codes.get(OUTER..total + OUTER))
-        else {
+        let (Some(at), Some(codes), Some((held, fresh))) = (
+            self.at.as_ref().get(..total),
+            self.codes.as_ref().get(OUTER..total + OUTER),
+            self.streaks.as_mut().as_chunks_mut().0.split_at_mut_checked(STREAKS),
+        ) else {
             return;
         };
         let frames = Frames { at, codes };
-        let Some((held, fresh)) = self.streaks.split_at_mut_checked(STREAKS) else { return };
         // Those of the frames that were kept; the last one may go on.
         let mut last = None;
         while let Some(words) = count.checked_sub(1).and_then(|index| held.get(index)) {

@@ -7,8 +7,8 @@
 
 use core::ops::Range;
 
-/// Words of one streak.
-pub(super) const STREAK: usize = 3;
+/// Words of one streak, one of them for its number to be easy to find.
+pub(super) const STREAK: usize = 4;
 
 /// How many streaks are held; as many more while a walk is in progress.
 pub(super) const STREAKS: usize = if cfg!(test) { 4 } else { 32 };
@@ -26,12 +26,12 @@ pub(super) struct Streak {
 }
 
 impl Streak {
-    pub(super) fn from_words([outer, end, stride]: [u64; STREAK]) -> Self {
+    pub(super) fn from_words([outer, end, stride, _]: [u64; STREAK]) -> Self {
         Self { outer: outer as usize, end: end as usize, stride }
     }
 
     pub(super) fn to_words(self) -> [u64; STREAK] {
-        [self.outer as u64, self.end as u64, self.stride]
+        [self.outer as u64, self.end as u64, self.stride, 0]
     }
 }
 

@@ -15,7 +15,7 @@ pub(super) struct Changed {
     pub(super) same: usize,
 }
 
-impl Held<'_> {
+impl<S: AsMut<[u64]> + AsRef<[u64]>> Held<S> {
     /// Looks whether the chain from the held frame `met` outwards, whose own
     /// witness holds, is unchanged.
     ///
@@ -89,8 +89,8 @@ impl Held<'_> {
     /// The same for a part that is in no streak, nor first in its chunk.
     #[inline(always)]
     fn first_of_others_changed<M: Memory>(&self, memory: &M, part: Range<usize>) -> Option<usize> {
-        let at = self.at.get(part.clone())?;
-        let codes = self.codes.get(part.start + OUTER..part.end + OUTER)?;
+        let at = self.at.as_ref().get(part.clone())?;
+        let codes = self.codes.as_ref().get(part.start + OUTER..part.end + OUTER)?;
         let (at_rest, at) = at.as_rchunks::<BATCH>();
         let (codes_rest, codes) = codes.as_rchunks::<BATCH>();
         let mut frame = part.end;

@@ -63,9 +63,9 @@ fn act(machine: &mut Machine, label: &mut Option<u64>, action: &Action) {
 
 fn walker(max_frames: usize) -> Walker<Vec<u64>> {
     // Garbage behind the cache, where the storage's state must not matter.
-    let mut storage = vec![0x5001; Walker::<Vec<u64>>::words(max_frames)];
-    storage[..CACHE_WORDS].fill(0);
-    Walker::new(storage, max_frames).expect("as large as asked for")
+    let mut word = 0;
+    let storage = |words| Some(vec![std::mem::replace(&mut word, 0x5001); words]);
+    Walker::new(max_frames, storage).expect("as large as asked for")
 }
 
 /// What the receiver of the walks has made of them.
@@ -209,13 +209,12 @@ proptest! {
 
 /// What is said of streaks is so of each of their frames.
 fn assert_streaks_are(walker: &Walker<Vec<u64>>) {
-    let codes_at = held::codes_at(walker.max_frames) + OUTER;
     let mut before = 0;
-    for words in held::streaks(&walker.storage, walker.max_frames, walker.held) {
+    for words in walker.held.streaks() {
         let Streak { outer, end, stride } = Streak::from_words(*words);
         assert!(before <= outer && outer + LONG <= end && end <= walker.held.frames);
-        let at = &walker.storage[CACHE_WORDS..][outer..end];
-        let codes = &walker.storage[codes_at..][outer..end];
+        let at = &walker.held.at[outer..end];
+        let codes = &walker.held.codes[OUTER..][outer..end];
         assert!(at.windows(2).all(|at| at[0] == at[1] + stride && at[0] % 8 == 0));
         assert!(codes.iter().all(|code| *code == codes[0]));
         before = end;
@@ -224,11 +223,8 @@ fn assert_streaks_are(walker: &Walker<Vec<u64>>) {
 
 /// How many held frames the next walk keeps without looking them up.
 fn kept(walker: &mut Walker<Vec<u64>>, machine: &Machine) -> usize {
-    let mut held =
-        Held::divide(&mut walker.storage, walker.max_frames, walker.held).expect("large enough");
-    Pass::new(&machine.memory, &machine.tables, &mut held, 1000, walker.end)
-        .run(machine.start())
-        .kept
+    let pass = Pass::new(&machine.memory, &machine.tables, &mut walker.held, walker.end);
+    pass.run(machine.start()).kept
 }
 
 #[test]
@@ -296,8 +292,8 @@ fn a_recursion_is_one_streak() {
     let walk = walker.walk_in(&machine.memory, &machine.tables, machine.start(), Outer::default());
     assert_eq!((walk.prefix, walk.fresh.len()), (139, 201));
     assert_eq!(walk.repeated, 0..200);
-    let streaks = held::streaks(&walker.storage, walker.max_frames, walker.held);
-    let streaks: Vec<_> = streaks.iter().map(|words| Streak::from_words(*words)).collect();
+    let streaks: Vec<_> =
+        walker.held.streaks().iter().map(|words| Streak::from_words(*words)).collect();
     assert_eq!(streaks, [Streak { outer: 0, end: 339, stride: 16 }]);
 }
 
@@ -410,7 +406,16 @@ fn a_walk_needs_little_stack() {
 
 #[test]
 fn storage_that_is_too_small_is_refused() {
-    let words = Walker::<Vec<u64>>::words(100);
-    assert!(Walker::new(vec![0; words - 1], 100).is_none());
-    assert!(Walker::new(vec![0; words], 100).is_some());
+    for refused in 0..7 {
+        for too_few in 0..2 {
+            let mut asked = 0;
+            let walker = Walker::new(100, |words| {
+                asked += 1;
+                (too_few != 0 || asked != refused + 1)
+                    .then(|| vec![0_u64; words - usize::from(asked == refused + 1)])
+            });
+            assert!(walker.is_none(), "{refused}");
+        }
+    }
+    assert!(Walker::new(100, |words| Some(vec![0; words])).is_some());
 }
