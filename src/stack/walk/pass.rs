@@ -18,7 +18,7 @@ const WORTH_MEETING: usize = if cfg!(test) { 2 } else { 16 };
 
 /// So many fresh frames are looked up before guesses begin: they are those that
 /// have changed since the last walk, and guesses at them would be wrong.
-const LOOKED_UP: usize = if cfg!(test) { 4 } else { 16 };
+const LOOKED_UP: usize = if cfg!(test) { 4 } else { 32 };
 
 #[derive(Clone, Copy)]
 struct Frame {
