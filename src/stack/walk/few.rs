@@ -5,7 +5,7 @@ use super::super::memory::Memory;
 use super::super::table::FrameTables;
 use super::Start;
 use super::crossing::ends;
-use super::run::{Cache, hop, is_stack_pointer, onwards};
+use super::run::{Cache, distance_from, is_stack_pointer, onwards};
 
 /// A stack of no more frames is walked whole: to meet so few of the previous walk
 /// would take longer.
@@ -30,7 +30,7 @@ pub(super) fn walk_few<M: Memory>(
     }
     let (mut count, mut usual) = (0, 0);
     let step = loop {
-        let distance = match hop(return_address, cache, tables) {
+        let distance = match distance_from(return_address, cache, tables) {
             Ok(distance) => distance,
             Err(step) => break step,
         };

@@ -5,7 +5,7 @@ use super::super::memory::Memory;
 use super::super::table::FrameTables;
 use super::crossing::{Crossing, Witnesses, cross};
 use super::held::{Held, INDIRECT, Parts};
-use super::run::{ALIKE, BEYOND, Halt, Run, hop, is_stack_pointer};
+use super::run::{ALIKE, BEYOND, Halt, Run, distance_from, is_stack_pointer};
 use super::streaks::lay_out;
 use super::{End, Start};
 
@@ -155,7 +155,7 @@ impl<'a, S: AsMut<[u64]> + AsRef<[u64]>, M: Memory> Pass<'a, S, M> {
     #[cold]
     fn leave_indirect(&mut self, frame: &mut Frame) -> Option<Stop> {
         let Some(cache) = self.held.cache() else { return Some(Stop::Done(End::Broken)) };
-        let distance = match hop(frame.return_address, cache, self.tables) {
+        let distance = match distance_from(frame.return_address, cache, self.tables) {
             Ok(distance) => distance,
             Err(step) => return Some(Stop::Boundary(step)),
         };
@@ -192,7 +192,7 @@ impl<'a, S: AsMut<[u64]> + AsRef<[u64]>, M: Memory> Pass<'a, S, M> {
                 }
             }
             let Some(place) = left.checked_sub(1) else { break None };
-            let distance = match hop(return_address, cache, tables) {
+            let distance = match distance_from(return_address, cache, tables) {
                 Ok(distance) => distance,
                 Err(step) => break Some(Stop::Boundary(step)),
             };

@@ -13,8 +13,8 @@ pub(super) const PLACES: usize = 2048;
 
 /// What is known of return addresses that were met before. Each has one place, by
 /// its low bits, which are as good as a hash and are there at once. An entry is
-/// one word, the address's other bits with the hop below them, so that as many as
-/// possible are close by.
+/// one word, the address's other bits with the hop's inverse below them, so that as
+/// many as possible are close by, and an empty one is nobody's.
 ///
 /// Of the addresses with the same place there are the [`NEWEST`] and the one before;
 /// and what [`FOLLOWED`] there is the place of the frame that came next.
@@ -24,8 +24,8 @@ const NEWEST: usize = 0;
 const OLDER: usize = 1;
 const FOLLOWED: usize = 2;
 
-/// Where an entry has the hop: 0 in one that is empty. A distance is in words, and
-/// one that is too long for that is looked up in the tables each time.
+/// Where an entry has the hop: neither 0 nor all of these bits. A distance is in
+/// words, and one that is too long for that is looked up in the tables each time.
 const HOP: u64 = PLACES as u64 - 1;
 
 /// Set in a hop that is no plain distance, but what to do at a boundary.
@@ -103,14 +103,15 @@ impl Run {
             // To the compiler, it has nothing to do with what it is compared with.
             let guess = opaque(followed) as usize % PLACES;
             let entry = cache[NEWEST][guess];
-            let known = (entry ^ return_address) & !HOP == 0 && is_distance_hop(entry & HOP);
+            let hop = !entry & HOP;
+            let known = (entry ^ return_address) & !HOP == 0 && hop < BOUNDARY;
             let distance = if followed == return_address & HOP && known {
                 before = guess;
-                8 * (entry & HOP)
+                8 * hop
             } else {
                 cache[FOLLOWED][before % PLACES] = return_address & HOP;
                 before = return_address as usize % PLACES;
-                match hop(return_address, cache, tables) {
+                match distance_from(return_address, cache, tables) {
                     Ok(distance) => distance,
                     Err(step) => break Halt::Boundary(step),
                 }
@@ -172,33 +173,31 @@ impl Run {
 /// How far up the stack the caller of this frame is, or what to do at a boundary;
 /// 0 if it is in no table.
 #[inline(always)]
-pub(super) fn hop(
+pub(super) fn distance_from(
     return_address: u64,
     cache: &mut Cache,
     tables: &FrameTables,
 ) -> Result<u64, Step> {
-    let entry = cache[NEWEST][return_address as usize % PLACES];
-    // Only the hop if it is this address's.
-    let hop = entry ^ return_address & !HOP;
-    if is_distance_hop(hop) {
+    let newest = cache[NEWEST][return_address as usize % PLACES];
+    let hop = newest ^ key(return_address);
+    if hop < BOUNDARY {
         return Ok(8 * hop);
     }
     let step = step_of(hop).unwrap_or_else(|| find_older(return_address, cache, tables));
     if is_distance(step) { Ok(step) } else { Err(step) }
 }
 
-/// Whether a hop, if it is one, is a plain distance.
+/// What an entry has of an address, which leaves the hop if it is that address's.
 #[inline(always)]
-const fn is_distance_hop(hop: u64) -> bool {
-    hop.wrapping_sub(1) < BOUNDARY - 1
+const fn key(return_address: u64) -> u64 {
+    return_address | HOP
 }
 
 /// The step of a hop, if it is one.
-#[inline(always)]
 const fn step_of(hop: u64) -> Option<Step> {
     match hop {
         1..BOUNDARY => Some(8 * hop),
-        BOUNDARY..=HOP => Some(hop ^ BOUNDARY),
+        BOUNDARY..HOP => Some(hop ^ BOUNDARY),
         _ => None,
     }
 }
@@ -225,14 +224,14 @@ pub(super) fn onwards(sp: u64, distance: u64, usual: &mut u64) -> u64 {
 #[inline(never)]
 fn find_older(return_address: u64, cache: &mut Cache, tables: &FrameTables) -> Step {
     let place = return_address as usize % PLACES;
-    let address = return_address & !HOP;
-    let entry = cache[OLDER][place];
-    let (entry, step) = match step_of(entry ^ address) {
-        Some(step) => (entry, step),
+    let key = key(return_address);
+    let older = cache[OLDER][place];
+    let (entry, step) = match step_of(older ^ key) {
+        Some(step) => (older, step),
         None => {
             let step = tables.step(return_address);
             let Some(hop) = hop_of(step) else { return step };
-            (address | hop, step)
+            (key ^ hop, step)
         }
     };
     cache[OLDER][place] = cache[NEWEST][place];
@@ -250,17 +249,55 @@ fn hop_of(step: Step) -> Option<u64> {
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::super::formats::neutral::{self, NO_PLACE, NeutralFrame};
     use super::*;
+
+    /// Return addresses with sizes: three of one place, one too large for a hop, and
+    /// two boundaries. And some that are in no table, of the same places.
+    const FRAMES: [(u64, u32); 6] = [
+        (0x7_0001, 16),
+        (0x8_0001, 8 * (BOUNDARY as u32 - 1)),
+        (0x9_0001, neutral::BOUNDARY),
+        (0x7_0002, 8 * BOUNDARY as u32),
+        (0x7_0003, neutral::BOUNDARY),
+        (0x8_0002, 8),
+    ];
+    const OTHERS: [u64; 8] =
+        [0, 1, HOP, 0x6_0001, 0x7_0004, 0x7_0001 | 1 << 52, u64::MAX, u64::MAX << 11];
 
     proptest! {
         #[test]
+        fn the_cache_says_what_the_tables_say(
+            asked in prop::collection::vec(0..FRAMES.len() + OTHERS.len(), 0..60),
+        ) {
+            let frame = |(return_address, size): (u64, u32)| NeutralFrame {
+                return_address: return_address as usize,
+                size,
+                place: NO_PLACE,
+            };
+            let frames = FRAMES.map(frame);
+            let tables = FrameTables::new();
+            // SAFETY: as long as said, and without places.
+            unsafe { tables.add_neutral(frames.as_ptr(), frames.len(), core::ptr::null(), 0) }
+                .expect("sound");
+            let mut cache: Box<Cache> = vec![[0; PLACES]; 3].try_into().expect("three");
+            for which in asked {
+                let known = FRAMES.get(which).map(|(return_address, _)| *return_address);
+                let address = known.unwrap_or_else(|| OTHERS[which - FRAMES.len()]);
+                let step = tables.step(address);
+                prop_assert_eq!(step != 0, known.is_some());
+                let expected = if is_distance(step) { Ok(step) } else { Err(step) };
+                prop_assert_eq!(distance_from(address, &mut cache, &tables), expected);
+            }
+        }
+
+        #[test]
         fn a_hop_says_what_its_step_says(step in prop_oneof![0..20_000_u64, any::<u64>()]) {
-            let most = if is_distance(step) { 8 * BOUNDARY } else { BOUNDARY };
+            let most = if is_distance(step) { 8 * BOUNDARY } else { BOUNDARY - 1 };
             prop_assert_eq!(hop_of(step).is_some(), (1..most).contains(&step));
             if let Some(hop) = hop_of(step) {
-                prop_assert!(hop != 0 && hop <= HOP);
                 prop_assert_eq!(step_of(hop), Some(step));
-                prop_assert_eq!(is_distance_hop(hop), is_distance(step));
+                prop_assert_eq!(hop < BOUNDARY, is_distance(step));
             }
         }
     }
