@@ -78,38 +78,44 @@ impl Segment {
     }
 }
 
-/// The stretch that the last stamp lay in: the next one usually does too.
+/// The part of a segment below its ceiling, if the last stamp lay there: the next
+/// one usually does too.
 #[derive(Clone, Copy, Debug)]
 struct Stretch {
-    segment: Segment,
-    /// Ticks behind the segment's start that it holds for: if it is the last, no
+    /// The segment's start.
+    start_ticks: u64,
+    /// Its time, nanoseconds since the clock's start.
+    ns: u64,
+    slope: Slope,
+    /// Ticks behind the start that it holds for: if the segment is the last, no
     /// more than [`AHEAD_NS`]. 0: there is no such stretch.
     ticks: u64,
 }
 
 impl Stretch {
-    const NONE: Stretch = Stretch {
-        segment: Segment { start: Pair { ticks: 0, ns: 0 }, slope: Slope(0), ceiling: 0 },
-        ticks: 0,
-    };
+    const NONE: Stretch = Stretch { start_ticks: 0, ns: 0, slope: Slope(0), ticks: 0 };
 
-    /// Of a segment that the next one, if there is one, ends.
-    fn of(segment: Segment, next: Option<&Segment>) -> Stretch {
-        let longest = next.map_or(AHEAD_NS, |_| u64::MAX);
-        let most = (u128::from(longest) << 32) / u128::from(segment.slope.0.max(1));
-        let ticks = next.map_or(u64::MAX, |next| next.start.ticks - segment.start.ticks);
-        Stretch { segment, ticks: ticks.min(u64::try_from(most).unwrap_or(u64::MAX)) }
+    /// Of a segment that the next one, if there is one, ends; none if it begins
+    /// before the clock did.
+    fn of(segment: Segment, next: Option<&Segment>, zero_ns: u64) -> Stretch {
+        let Segment { start, slope, ceiling } = segment;
+        let Some(ns) = start.ns.checked_sub(zero_ns) else { return Stretch::NONE };
+        let longest = if next.is_some() { u64::MAX } else { AHEAD_NS };
+        let longest = longest.min(ceiling.saturating_sub(start.ns));
+        let most = (u128::from(longest) << 32) / u128::from(slope.0.max(1));
+        let ticks = next.map_or(u64::MAX, |next| next.start.ticks - start.ticks);
+        let ticks = ticks.min(u64::try_from(most).unwrap_or(u64::MAX));
+        Stretch { start_ticks: start.ticks, ns, slope, ticks }
     }
 
-    /// Monotonic nanoseconds, if the stamp lies in it.
+    /// Nanoseconds since the clock's start, if the stamp lies in it.
     #[inline(always)]
     fn ns(&self, ticks: u64) -> Option<u64> {
-        let Segment { start, slope, ceiling } = self.segment;
-        let since = ticks.wrapping_sub(start.ticks);
+        let since = ticks.wrapping_sub(self.start_ticks);
         // The start itself lies in the stretch before.
         let is_within = since.wrapping_sub(1) < self.ticks;
-        let ns = || ((u128::from(since) * u128::from(slope.0)) >> 32) as u64;
-        is_within.then(|| start.ns.saturating_add(ns()).min(ceiling))
+        let ns = || ((u128::from(since) * u128::from(self.slope.0)) >> 32) as u64;
+        is_within.then(|| self.ns.wrapping_add(ns()))
     }
 }
 
@@ -128,7 +134,7 @@ pub(crate) struct Clock<S = System> {
     segments: Vec<Segment>,
     /// Of `segments` as they are.
     stretch: Stretch,
-    /// The latest time given out, monotonic nanoseconds.
+    /// The latest time given out, nanoseconds since the start.
     given: u64,
 }
 
@@ -151,7 +157,7 @@ impl<S: Source> Clock<S> {
             last: start,
             segments: Vec::with_capacity(SEGMENTS + 1),
             stretch: Stretch::NONE,
-            given: start.ns,
+            given: 0,
         }
     }
 
@@ -189,11 +195,10 @@ impl<S: Source> Clock<S> {
     pub(crate) fn micros(&mut self, ticks: u64) -> u64 {
         let ns = self.stretch.ns(ticks).unwrap_or_else(|| self.find_ns(ticks));
         self.given = self.given.max(ns);
-        // Before the start only by an old stamp after a break.
-        self.wall_us + ns.saturating_sub(self.zero_ns) / 1000
+        self.wall_us + ns / 1000
     }
 
-    /// Monotonic nanoseconds at a stamp, whose stretch it remembers.
+    /// Nanoseconds since the start at a stamp, whose stretch it remembers.
     #[cold]
     #[inline(never)]
     fn find_ns(&mut self, ticks: u64) -> u64 {
@@ -205,15 +210,17 @@ impl<S: Source> Clock<S> {
         // A stamp of the very tick of an observation may have been converted
         // before it, so it lies on the line before.
         let at = self.segments.iter().rposition(|segment| segment.start.ticks < ticks);
-        match at.and_then(|at| Some((at, *self.segments.get(at)?))) {
+        let ns = match at.and_then(|at| Some((at, *self.segments.get(at)?))) {
             // Even now in the future: stamped before the counter was set back.
             Some((_, segment)) if !is_past && self.is_ahead(ticks) => segment.start.ns,
             Some((at, segment)) => {
-                self.stretch = Stretch::of(segment, self.segments.get(at + 1));
+                self.stretch = Stretch::of(segment, self.segments.get(at + 1), self.zero_ns);
                 segment.ns(ticks)
             }
             None => self.segments.first().map_or(self.zero_ns, |oldest| oldest.ns(ticks)),
-        }
+        };
+        // Before the start only by an old stamp after a break.
+        ns.saturating_sub(self.zero_ns)
     }
 
     /// How long `ticks` ticks are. 0 before the first observation.
@@ -224,7 +231,7 @@ impl<S: Source> Clock<S> {
     /// The next segment begins with `now`.
     fn advance(&mut self, now: Pair, slope: Slope) {
         self.last = now;
-        let start = Pair { ns: now.ns.max(self.given), ..now };
+        let start = Pair { ns: now.ns.max(self.zero_ns + self.given), ..now };
         if let Some(previous) = self.segments.last_mut() {
             previous.ceiling = start.ns;
         }

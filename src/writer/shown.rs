@@ -164,9 +164,8 @@ fn common<'a>(old: &[u64], new: impl Iterator<Item = &'a u64>) -> usize {
 #[inline(always)]
 pub(crate) fn common_outermost(old: &[u64], new: &[u64]) -> usize {
     let shorter = old.len().min(new.len());
-    let outermost = |frames: &'_ [u64]| frames.len() - shorter;
-    let old = old.get(outermost(old)..).unwrap_or(&[]);
-    let new = new.get(outermost(new)..).unwrap_or(&[]);
+    let old = old.get(old.len() - shorter..).unwrap_or(&[]);
+    let new = new.get(new.len() - shorter..).unwrap_or(&[]);
     old.iter().zip(new).rev().take_while(|(old, new)| old == new).count()
 }
 

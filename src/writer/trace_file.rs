@@ -158,14 +158,14 @@ impl Lane {
                 prefetch(ahead + LINE);
                 let sample = Sample::take(&mut words)?;
                 self.pass(sample.ticks(), host);
-                let inner_first = sample.inner_first;
-                let same = common_outermost(shown, inner_first);
-                shown = inner_first;
+                let same = common_outermost(shown, sample.inner_first);
+                let inner_first = sample.inner_first.get(..sample.inner_first.len() - same)?;
+                shown = sample.inner_first;
                 Some(SmallAlloc {
                     time: self.time,
                     length: sample.length(),
                     common_prefix: same as u64,
-                    inner_first: inner_first.get(..inner_first.len() - same).unwrap_or(&[]),
+                    inner_first,
                 })
             });
             let (ids, unusual) = domain.usual_allocs(&mut allocs);

@@ -34,7 +34,7 @@ impl DomainWriter {
         if !short || !self.goes_on(time) {
             return None;
         }
-        self.short_alloc_apart(SHORT_ALLOC + block.length as u8, time, prefix, new)
+        self.short_alloc(SHORT_ALLOC + block.length as u8, time, prefix, new)
     }
 
     /// Writes allocations until there is no more or one that is not usual, which
@@ -48,25 +48,28 @@ impl DomainWriter {
             let &SmallAlloc { time, length, common_prefix, inner_first } = alloc;
             let usual = (1..=MAX_SHORT_LENGTH).contains(&length) && self.goes_on(time);
             let code = SHORT_ALLOC + length as u8;
-            let frames = (inner_first, Order::InnerFirst);
-            !usual || self.short_alloc(code, time, common_prefix, frames).is_none()
+            !usual || self.inner_first_alloc(code, time, common_prefix, inner_first).is_none()
         })
     }
 
     /// Apart from its callers, which would take the registers that the loops in
-    /// it need.
+    /// it need; and so is the next.
     #[inline(never)]
-    fn short_alloc_apart(&mut self, code: u8, time: u64, prefix: u64, new: &[Code]) -> Option<u64> {
-        self.short_alloc(code, time, prefix, (new, Order::OuterFirst))
+    fn short_alloc(&mut self, code: u8, time: u64, prefix: u64, new: &[Code]) -> Option<u64> {
+        self.short_alloc_in(Order::OuterFirst, (code, time, prefix), new)
+    }
+
+    #[inline(never)]
+    fn inner_first_alloc(&mut self, code: u8, time: u64, prefix: u64, new: &[Code]) -> Option<u64> {
+        self.short_alloc_in(Order::InnerFirst, (code, time, prefix), new)
     }
 
     #[inline(always)]
-    fn short_alloc(
+    fn short_alloc_in(
         &mut self,
-        code: u8,
-        time: u64,
-        prefix: u64,
-        (new, order): (&[Code], Order),
+        order: Order,
+        (code, time, prefix): (u8, u64, u64),
+        new: &[Code],
     ) -> Option<u64> {
         if !self.stack.find_all(new) {
             return None;
