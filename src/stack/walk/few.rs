@@ -5,7 +5,7 @@ use super::super::memory::Memory;
 use super::super::table::FrameTables;
 use super::Start;
 use super::crossing::ends;
-use super::run::{Cache, distance_from, is_stack_pointer, onwards};
+use super::run::{Cache, is_stack_pointer, onwards, words_from};
 
 /// A stack of no more frames is walked whole: to meet so few of the previous walk
 /// would take longer.
@@ -30,14 +30,14 @@ pub(super) fn walk_few<M: Memory>(
     }
     let (mut count, mut usual) = (0, 0);
     let step = loop {
-        let distance = match distance_from(return_address, cache, tables) {
-            Ok(distance) => distance,
+        let words = match words_from(return_address, cache, tables) {
+            Ok(words) => words,
             Err(step) => break step,
         };
         *codes.get_mut(count)? = return_address;
         count += 1;
         // So few steps do not lead around the end.
-        sp = onwards(sp, distance, &mut usual);
+        sp = onwards(sp, words, &mut usual);
         // Not 0, and aligned: as in a run.
         return_address = memory.aligned_word(sp.wrapping_sub(8))?;
     };

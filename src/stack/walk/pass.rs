@@ -5,7 +5,7 @@ use super::super::memory::Memory;
 use super::super::table::FrameTables;
 use super::crossing::{Crossing, Witnesses, cross};
 use super::held::{Held, INDIRECT, Parts};
-use super::run::{ALIKE, BEYOND, Halt, Run, distance_from, is_stack_pointer};
+use super::run::{ALIKE, BEYOND, Halt, Run, is_stack_pointer, words_from};
 use super::streaks::lay_out;
 use super::{End, Start};
 
@@ -155,8 +155,8 @@ impl<'a, S: AsMut<[u64]> + AsRef<[u64]>, M: Memory> Pass<'a, S, M> {
     #[cold]
     fn leave_indirect(&mut self, frame: &mut Frame) -> Option<Stop> {
         let Some(cache) = self.held.cache() else { return Some(Stop::Done(End::Broken)) };
-        let distance = match distance_from(frame.return_address, cache, self.tables) {
-            Ok(distance) => distance,
+        let distance = match words_from(frame.return_address, cache, self.tables) {
+            Ok(words) => 8 * words,
             Err(step) => return Some(Stop::Boundary(step)),
         };
         if !self.held.push(frame.at, frame.return_address) {
@@ -192,8 +192,8 @@ impl<'a, S: AsMut<[u64]> + AsRef<[u64]>, M: Memory> Pass<'a, S, M> {
                 }
             }
             let Some(place) = left.checked_sub(1) else { break None };
-            let distance = match distance_from(return_address, cache, tables) {
-                Ok(distance) => distance,
+            let distance = match words_from(return_address, cache, tables) {
+                Ok(words) => 8 * words,
                 Err(step) => break Some(Stop::Boundary(step)),
             };
             (fresh_at[place], fresh_codes[place]) = (at, return_address);

@@ -111,8 +111,8 @@ impl Run {
             } else {
                 cache[FOLLOWED][before % PLACES] = return_address & HOP;
                 before = return_address as usize % PLACES;
-                match distance_from(return_address, cache, tables) {
-                    Ok(distance) => distance,
+                match words_from(return_address, cache, tables) {
+                    Ok(words) => 8 * words,
                     Err(step) => break Halt::Boundary(step),
                 }
             };
@@ -170,10 +170,10 @@ impl Run {
     }
 }
 
-/// How far up the stack the caller of this frame is, or what to do at a boundary;
-/// 0 if it is in no table.
+/// How many words up the stack the caller of this frame is, or what to do at a
+/// boundary; 0 if it is in no table.
 #[inline(always)]
-pub(super) fn distance_from(
+pub(super) fn words_from(
     return_address: u64,
     cache: &mut Cache,
     tables: &FrameTables,
@@ -181,10 +181,10 @@ pub(super) fn distance_from(
     let newest = cache[NEWEST][return_address as usize % PLACES];
     let hop = newest ^ key(return_address);
     if hop < BOUNDARY {
-        return Ok(8 * hop);
+        return Ok(hop);
     }
     let step = step_of(hop).unwrap_or_else(|| find_older(return_address, cache, tables));
-    if is_distance(step) { Ok(step) } else { Err(step) }
+    if is_distance(step) { Ok(step / 8) } else { Err(step) }
 }
 
 /// What an entry has of an address, which leaves the hop if it is that address's.
@@ -202,20 +202,20 @@ const fn step_of(hop: u64) -> Option<Step> {
     }
 }
 
-/// So far up the stack, as if it were as far as the last time: many frames of one
-/// stack are of one function, and so of one size. If that is foreseen rightly
-/// nothing waits for the distance, which took two loads to find. So it is a
+/// So many words up the stack, as if it were as far as the last time: many frames
+/// of one stack are of one function, and so of one size. If that is foreseen
+/// rightly nothing waits for the distance, which took two loads to find. So it is a
 /// branch, where the compiler would rather add what it has to wait for.
 #[inline(always)]
-pub(super) fn onwards(sp: u64, distance: u64, usual: &mut u64) -> u64 {
-    let foreseen = opaque(sp.wrapping_add(*usual));
-    if distance == *usual {
+pub(super) fn onwards(sp: u64, words: u64, usual: &mut u64) -> u64 {
+    let foreseen = opaque(sp.wrapping_add(8 * *usual));
+    if words == *usual {
         return foreseen;
     }
     // SAFETY: no instruction; the compiler keeps the branch around it.
     unsafe { asm!("", options(nomem, nostack, preserves_flags)) };
-    *usual = distance;
-    sp.wrapping_add(distance)
+    *usual = words;
+    sp.wrapping_add(8 * words)
 }
 
 /// The step of an address that is not the newest of its place. It is that then, if
@@ -286,8 +286,8 @@ mod tests {
                 let address = known.unwrap_or_else(|| OTHERS[which - FRAMES.len()]);
                 let step = tables.step(address);
                 prop_assert_eq!(step != 0, known.is_some());
-                let expected = if is_distance(step) { Ok(step) } else { Err(step) };
-                prop_assert_eq!(distance_from(address, &mut cache, &tables), expected);
+                let expected = if is_distance(step) { Ok(step / 8) } else { Err(step) };
+                prop_assert_eq!(words_from(address, &mut cache, &tables), expected);
             }
         }
 
