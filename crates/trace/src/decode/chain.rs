@@ -17,16 +17,16 @@ use crate::decode::frames::NewFrames;
 use crate::event::Code;
 use crate::rules::SLOTS;
 
-/// One frame's step: marks in the high two bits, the slot below. 0 goes
-/// where the last slot predicts.
-pub(crate) type Step = u16;
+/// One frame's step: 0 goes where the last slot predicts; else there is a mark
+/// in the high two bits and the slot below. So what a step is can be told by its
+/// being 0 or negative, which takes one instruction.
+pub(crate) type Step = i16;
 
 /// Marks a step to a slot that an entry names.
-pub(crate) const NAMED: Step = 1 << 15;
+pub(crate) const NAMED: Step = 1 << 14;
 
 /// Marks a backtrace's first step, which an entry names too.
-pub(crate) const FIRST: Step = NAMED | START;
-const START: Step = 1 << 14;
+pub(crate) const FIRST: Step = Step::MIN;
 
 /// So many steps are followed for each allocation: about as many as there are.
 const BLOCK: usize = 8;
@@ -101,10 +101,9 @@ impl Chain {
     ) {
         self.finish(cache, new, count);
         let chain = self;
-        let slot = step & (SLOTS as Slot - 1);
-        let before = if step & START != 0 { 0 } else { chain.slot };
-        cache.predictions[before % SLOTS] = slot;
-        chain.slot = index(slot);
+        let before = if step < 0 { 0 } else { chain.slot };
+        chain.slot = index(step as Slot);
+        cache.predictions[before % SLOTS] = chain.slot as Slot;
         cache.codes[chain.slot] = code;
         if let [frame, ..] = new.from(count).1 {
             *frame = code;
@@ -120,8 +119,9 @@ impl Chain {
         let (codes, predictions) = (&*cache.codes, &mut *cache.predictions);
         for (&step, frame) in steps.iter().zip(frames) {
             let foretold = predictions[self.slot % SLOTS];
-            let next = index(select_unpredictable(step as i16 >= 0, foretold, step));
-            let before = select_unpredictable(step & START != 0, 0, self.slot);
+            let next = select_unpredictable(step == 0, foretold, step as Slot);
+            let before = select_unpredictable(step < 0, 0, self.slot);
+            let next = index(next);
             predictions[before % SLOTS] = next as Slot;
             let code = codes[next];
             *frame = code;

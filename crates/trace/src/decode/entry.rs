@@ -56,7 +56,7 @@ impl Entry {
     /// The step to its slot, with these marks.
     #[inline(always)]
     pub(crate) fn step(self, marks: Step) -> Step {
-        self.slot() | marks
+        self.slot() as Step | marks
     }
 
     /// How many predictions to follow after a hit: none, one, or what the third
