@@ -28,11 +28,9 @@ pub(crate) const NAMED: Step = 1 << 14;
 /// Marks a backtrace's first step, which an entry names too.
 pub(crate) const FIRST: Step = Step::MIN;
 
-/// So many steps are followed for each allocation: about as many as there are.
-const BLOCK: usize = 8;
-
-/// When so many are left, twice as many are followed.
-const MANY: usize = 64;
+/// So many steps are followed for each allocation: rather more than it has, so
+/// that few are left at the end.
+const BLOCK: usize = 10;
 
 /// How far a packet's steps are followed.
 #[derive(Clone, Copy)]
@@ -58,12 +56,8 @@ impl Chain {
     /// Follows some of the first `count` steps, if they are enough.
     #[inline(always)]
     pub(crate) fn advance(&mut self, cache: &mut Cache, new: &mut NewFrames, count: usize) {
-        let left = count - self.done;
-        if left >= BLOCK {
+        if count - self.done >= BLOCK {
             self.block(cache, new);
-            if left >= MANY {
-                self.block(cache, new);
-            }
         }
     }
 

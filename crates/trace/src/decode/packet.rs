@@ -257,7 +257,7 @@ impl<'a> Loop<'a> {
         Ok(Some((prefix, entries)))
     }
 
-    /// Turns an allocation's entries into steps, and follows some of before.
+    /// Turns an allocation's entries into steps.
     #[inline(always)]
     fn entries(
         &mut self,
@@ -271,7 +271,6 @@ impl<'a> Loop<'a> {
             new.len = self.frames;
             rare.make_room(new, self.at, entries)?;
         }
-        self.chain.advance(cache, new, self.frames);
         let (mut left, mut marks) = (entries, FIRST);
         loop {
             let steps = &mut new.steps[..];
