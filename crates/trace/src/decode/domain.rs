@@ -77,7 +77,8 @@ pub(crate) enum Lost {
 /// The domains seen so far, most often one.
 pub(crate) struct Domains {
     /// The domain of the current packet, apart from the others so that nothing
-    /// is looked up for an event. Until there is a packet, it is nobody's.
+    /// is looked up for an event. Until there is a packet, it is nobody's: the
+    /// first to come gets it.
     pub(crate) current: Domain,
     others: HashMap<u16, Domain>,
     /// Domain numbers in the order of their appearance.
@@ -95,6 +96,10 @@ impl Domains {
     /// Makes a domain, new or not, the current one; false when there are too
     /// many.
     pub(crate) fn select(&mut self, number: u16) -> bool {
+        if self.numbers.is_empty() && self.limit > 0 {
+            self.current.number = number;
+            self.numbers.push(number);
+        }
         if self.current.number == number && !self.numbers.is_empty() {
             return true;
         }
@@ -107,9 +112,7 @@ impl Domains {
             }
         };
         let last = std::mem::replace(&mut self.current, next);
-        if self.numbers.len() > 1 {
-            self.others.insert(last.number, last);
-        }
+        self.others.insert(last.number, last);
         true
     }
 
