@@ -1,6 +1,10 @@
 //! The events that a packet consists of almost entirely, in loops that need so
 //! little that it stays in registers. What is unusual in any way ends such a
 //! loop before its event, and the packet's own loop looks at it.
+//!
+//! No packet is larger than [`MAX_PACKET`]. That the loops say so again spares
+//! them a question at every event: behind one that ends within the packet there
+//! are bytes to read.
 
 use crate::cache::Cache;
 use crate::decode::batch::{Record, Records};
@@ -8,7 +12,7 @@ use crate::decode::chain::{FIRST, NAMED, Step};
 use crate::decode::frames::NewFrames;
 use crate::decode::packet::{Body, Loop, entry_at, word_at};
 use crate::event::event_code;
-use crate::rules::{SMALLEST_EVENT, code};
+use crate::rules::{MAX_PACKET, SMALLEST_EVENT, code};
 
 /// The largest number that a vint holds in its first byte.
 pub(crate) const MAX_SMALL: u64 = 252;
@@ -21,6 +25,7 @@ impl Loop<'_> {
     #[inline(never)]
     pub(crate) fn objects(&mut self, records: &mut Records) {
         let Loop { bytes, size, mut at, mut clock, mut count, next_id, .. } = *self;
+        let size = size.min(MAX_PACKET);
         let (mut codes, mut long_promoted) = (0, 0);
         while let Some(word) = word_at(bytes, at) {
             let event = word as u32;
@@ -63,6 +68,7 @@ impl Loop<'_> {
         records: &mut Records,
     ) {
         let Loop { bytes, size, mut at, mut clock, mut count, mut frames, .. } = *self;
+        let size = size.min(MAX_PACKET);
         while let Some(word) = word_at(bytes, at) {
             let event = word as u32;
             let short = matches!(event_code(event), code::FIRST_SHORT..=code::LAST_SHORT);
@@ -122,7 +128,7 @@ fn hits(
         at += entry.hit_size();
         marks = NAMED;
     }
-    if at > size || count > steps.len() {
+    if count > steps.len() || at > size {
         return give_up(steps, count);
     }
     (at, count)
