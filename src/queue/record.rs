@@ -10,6 +10,7 @@
 //! | sample | frames (8 bits), length (48 bits) | ticks since the session's start; all frames, from the allocation outwards |
 //! | time | ticks since the session's start | |
 //! | frames | frames to keep (32 bits), new ones (24 bits) | the new frames, towards the allocation |
+//! | again | how often | |
 //! | stack | frames | all frames, from the allocation outwards |
 //! | small | length | |
 //! | alloc | source (8 bits), part (8 bits), samples (40 bits) | length |

@@ -131,14 +131,15 @@ impl<W: Write> TraceFile<W> {
 }
 
 impl Lane {
+    /// What follows happened so many ticks after the session's start.
     #[inline(always)]
     fn pass(&mut self, ticks: u64, host: &mut impl Host) {
         self.time = self.time.max(host.micros(ticks));
     }
 
-    /// Writes a sample and those that follow it, and returns the words behind. They come in crowds, each with
-    /// all of its stack: as long as that is so, the last one's words are the stack
-    /// that the file shows.
+    /// Writes a sample and those that follow it, and returns the words behind. They
+    /// come in crowds, each with all of its stack: as long as that is so, the last
+    /// one's words are the stack that the file shows.
     #[inline(never)]
     fn samples<'a, W: Write>(
         &mut self,
