@@ -74,6 +74,11 @@ fn write(bytes: &[u8]) -> Option<Vec<u8>> {
                 let id = encoder.alloc(domain, time, block, frames, &mut table);
                 id.map(|id| assert_eq!(id, allocation.id))
             }
+            // Only the head of its packet, and no allocation, said that there are ids
+            // so high: coded anew it would be ahead of them.
+            Happening::Promote(id) if encoder.next_id(domain).is_none_or(|next| id >= next) => {
+                return None;
+            }
             Happening::Promote(id) => encoder.promote(domain, time, id, &mut table),
             Happening::Collect(id) => encoder.collect(domain, time, id, &mut table),
         };
