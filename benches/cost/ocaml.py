@@ -158,7 +158,8 @@ def counts(built, programs, say):
 def per_sample(counted, allocated, program, low, high):
     """What each of the samples takes that fall at the higher rate and not at the lower."""
     more = counted[program.name, high].total - counted[program.name, low].total
-    return more / (allocated[program.name] * (float(high.split()[-1]) - float(low.split()[-1])))
+    rates = [float(OWN.get(way, way)) for way in (low, high)]
+    return more / (allocated[program.name] * (rates[1] - rates[0]))
 
 
 def count_tables(counted, allocated, programs):

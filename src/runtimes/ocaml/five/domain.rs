@@ -229,7 +229,9 @@ impl Domain {
     pub(super) fn set_trigger(&mut self, trigger: usize) {
         // SAFETY: `memprof_young_trigger`, which is the profiler's.
         unsafe { set_word(self.state, SAMPLE_TRIGGER, trigger) };
-        if self.mutator.as_ref().is_none_or(|mutator| !mutator.session().is_live()) {
+        // With a mutator whose session is over, the next hit outside the young heap
+        // does that.
+        if self.mutator.is_none() {
             self.left = Countdown::NEVER;
         }
     }
