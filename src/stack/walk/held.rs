@@ -33,6 +33,18 @@ pub(super) const OUTER: usize = 2;
 /// that has to guess where to stop is often wrong. So arrays are as much longer.
 pub(super) const BATCH: usize = 16;
 
+/// Places of the index of frames by where their return address was read.
+const INDEX: usize = if cfg!(test) { 16 } else { 2048 };
+
+/// No more frames of one walk are entered there.
+const ENTERED: usize = if cfg!(test) { 6 } else { 32 };
+
+/// The place of that address, which is one for two: frames are no nearer.
+#[inline(always)]
+pub(super) const fn place_of(at: u64) -> usize {
+    (at / 16) as usize % INDEX
+}
+
 /// A link, read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Link {
@@ -54,6 +66,8 @@ fn cache_in(words: &mut [u64]) -> Option<&mut Cache> {
 /// What the loop over frames uses, each by itself so that it stays in registers.
 pub(super) struct Parts<'a> {
     pub(super) cache: &'a mut Cache,
+    /// Which held frame may be at an address.
+    pub(super) index: &'a [u64; INDEX],
     /// Of the previous walk.
     pub(super) at: &'a [u64],
     pub(super) codes: &'a [u64],
@@ -84,6 +98,10 @@ impl FreshStreaks<'_> {
 /// The frames of the previous walk, and of the one in progress.
 pub(super) struct Held<S> {
     cache: S,
+    /// At the place of a frame's address, its number: of those from `entered` on, if
+    /// no other came there since, and of some that are held no more.
+    index: S,
+    entered: usize,
     pub(super) at: S,
     /// The first [`OUTER`] are for what is no frame; frame `i` is behind them.
     pub(super) codes: S,
@@ -117,6 +135,8 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> Held<S> {
         let room = max_frames + BATCH;
         Some(Self {
             cache: words(CACHE_WORDS)?,
+            index: words(INDEX)?,
+            entered: 0,
             at: words(room)?,
             codes: words(OUTER + room)?,
             fresh_at: words(room)?,
@@ -150,6 +170,25 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> Held<S> {
         cache_in(self.cache.as_mut())
     }
 
+    /// Enters the held frames that are not of the `kept` outermost into the index.
+    #[inline(always)]
+    pub(super) fn enter(&mut self, kept: usize) {
+        let Self { index, at, frames, .. } = self;
+        let from = kept.max(frames.saturating_sub(ENTERED));
+        self.entered = if from > kept { from } else { self.entered.min(kept) };
+        let Some(index) = index.as_mut().first_chunk_mut::<INDEX>() else { return };
+        let fresh = at.as_ref().get(from..*frames).unwrap_or(&[]);
+        for (at, frame) in fresh.iter().zip(from as u64..) {
+            index[place_of(*at)] = frame;
+        }
+    }
+
+    /// Whether a frame there is outside of those that are in the index.
+    #[inline(always)]
+    pub(super) fn is_outside_of_entered(&self, at: u64) -> bool {
+        self.entered.checked_sub(1).is_some_and(|outside| at >= self.at(outside))
+    }
+
     /// The streaks that are held.
     pub(super) fn streaks(&self) -> &[[u64; STREAK]] {
         self.streaks.as_ref().as_chunks().0.get(..self.streak_count).unwrap_or(&[])
@@ -160,6 +199,7 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> Held<S> {
         let room = self.max_frames.checked_sub(self.fresh)?;
         Some(Parts {
             cache: cache_in(self.cache.as_mut())?,
+            index: self.index.as_ref().first_chunk()?,
             at: self.at.as_ref(),
             codes: self.codes.as_ref().get(OUTER..)?,
             fresh_at: self.fresh_at.as_mut().get_mut(..room)?,

@@ -1,10 +1,12 @@
 //! One walk: from the innermost frame outwards until it meets the previous one.
 
+use core::ops::Range;
+
 use super::super::formats::{CROSS_NEUTRAL, Step};
 use super::super::memory::Memory;
 use super::super::table::FrameTables;
 use super::crossing::{Crossing, Witnesses, cross};
-use super::held::{Held, INDIRECT, Parts};
+use super::held::{Held, INDIRECT, Parts, place_of};
 use super::run::{ALIKE, BEYOND, Halt, Run, is_stack_pointer, words_from};
 use super::streaks::lay_out;
 use super::{End, Start};
@@ -18,7 +20,7 @@ const WORTH_MEETING: usize = if cfg!(test) { 2 } else { 16 };
 
 /// So many fresh frames are looked up before guesses begin: they are those that
 /// have changed since the last walk, and guesses at them would be wrong.
-const LOOKED_UP: usize = if cfg!(test) { 4 } else { 32 };
+pub(super) const LOOKED_UP: usize = if cfg!(test) { 4 } else { 32 };
 
 #[derive(Clone, Copy)]
 struct Frame {
@@ -43,53 +45,53 @@ pub(super) struct Pass<'a, S, M> {
     previous: End,
     /// Of the held frames, those from here inwards cannot be met any more.
     passed: usize,
-    /// The held frames that this chunk may meet: `floor..cursor`.
-    floor: usize,
-    cursor: usize,
 }
 
-/// The held frames that may be met: those from `floor` to before `cursor`, of which
-/// the last is the next.
+/// The held frames that may be met, of which the last is the next.
 struct Ahead<'a> {
     at: &'a [u64],
     codes: &'a [u64],
-    floor: usize,
-    cursor: usize,
     /// Of the next; [`BEYOND`] all if there is none.
     witness: u64,
 }
 
 impl<'a> Ahead<'a> {
-    fn new(at: &'a [u64], codes: &'a [u64], floor: usize, cursor: usize) -> Self {
-        let mut ahead = Self { at, codes, floor, cursor, witness: BEYOND };
+    fn new(at: &'a [u64], codes: &'a [u64], frames: Range<usize>) -> Self {
+        let at = at.get(frames.clone()).unwrap_or(&[]);
+        let codes = codes.get(frames).unwrap_or(&[]);
+        let mut ahead = Self { at, codes, witness: BEYOND };
         ahead.witness = ahead.next();
         ahead
     }
 
     #[inline(always)]
     fn next(&self) -> u64 {
-        match self.at.get(self.cursor.wrapping_sub(1)) {
-            Some(&at) if self.cursor > self.floor => at,
-            _ => BEYOND,
-        }
+        self.at.last().copied().unwrap_or(BEYOND)
     }
 
     /// Whether a frame at or above the witness, and not beyond all, is the next one,
     /// now that those below it are passed.
     #[inline(always)]
     fn meets(&mut self, at: u64, return_address: u64) -> bool {
-        while self.witness < at {
-            self.cursor -= 1;
+        while self.witness < at
+            && let [further @ .., _] = self.at
+        {
+            self.at = further;
             self.witness = self.next();
         }
-        self.witness == at && self.codes.get(self.cursor - 1) == Some(&return_address)
+        self.witness == at && self.codes.get(self.at.len() - 1) == Some(&return_address)
+    }
+
+    /// The number among them of the one that was met.
+    fn met(&self) -> usize {
+        self.at.len() - 1
     }
 }
 
 /// Why the plain way outwards ended.
 enum Stop {
-    /// At a held frame.
-    Met,
+    /// At this held frame.
+    Met(usize),
     /// At a frame that has no plain caller, or is in no table.
     Boundary(Step),
     Done(End),
@@ -110,7 +112,7 @@ impl<'a, S: AsMut<[u64]> + AsRef<[u64]>, M: Memory> Pass<'a, S, M> {
     ) -> Self {
         let passed = if held.frames > WORTH_MEETING { held.frames } else { 0 };
         held.begin();
-        Self { memory, tables, held, previous, passed, floor: 0, cursor: 0 }
+        Self { memory, tables, held, previous, passed }
     }
 
     pub(super) fn run(mut self, start: Start) -> Found {
@@ -122,10 +124,9 @@ impl<'a, S: AsMut<[u64]> + AsRef<[u64]>, M: Memory> Pass<'a, S, M> {
         }
         let Start { sp, return_address } = start;
         let mut frame = Frame { sp, return_address, at: sp - 8 };
-        self.enter_chunk(sp);
         loop {
             let next = match self.go_outwards(&mut frame) {
-                Stop::Met => self.follow_held(),
+                Stop::Met(held) => self.follow_held(held),
                 Stop::Boundary(step) => self.leave_chunk(frame, step),
                 Stop::Done(end) => done(end),
             };
@@ -171,25 +172,28 @@ impl<'a, S: AsMut<[u64]> + AsRef<[u64]>, M: Memory> Pass<'a, S, M> {
         None
     }
 
-    /// The same for the first few frames, each of which may be one of the held:
-    /// in most walks there are no more. `None` if there are.
+    /// The same for the first few frames, each of which may be one of the held that
+    /// are in the index: in most walks there are no more. `None` if there are.
     #[inline(never)]
     fn look_up(&mut self, frame: &mut Frame) -> Option<Stop> {
+        if self.held.is_outside_of_entered(frame.at) {
+            return None;
+        }
         let (memory, tables) = (self.memory, self.tables);
-        let Parts { cache, at: held_at, codes, fresh_at, fresh_codes, .. } = self.held.parts()?;
+        let Parts { cache, index, at: held_at, codes, fresh_at, fresh_codes, .. } =
+            self.held.parts()?;
+        let (held_at, codes) = (held_at.get(..self.passed)?, codes.get(..self.passed)?);
         let fresh_at = fresh_at.last_chunk_mut::<LOOKED_UP>()?;
         let fresh_codes = fresh_codes.last_chunk_mut::<LOOKED_UP>()?;
-        let mut ahead = Ahead::new(held_at, codes, self.floor, self.cursor);
         let Frame { mut at, mut return_address, .. } = *frame;
         let mut left = LOOKED_UP;
         let stop = loop {
-            if at >= ahead.witness {
-                if at >= BEYOND {
-                    break Some(Stop::Done(End::Broken));
-                }
-                if ahead.meets(at, return_address) {
-                    break Some(Stop::Met);
-                }
+            if at >= BEYOND {
+                break Some(Stop::Done(End::Broken));
+            }
+            let held = index[place_of(at)] as usize;
+            if held_at.get(held) == Some(&at) && codes.get(held) == Some(&return_address) {
+                break Some(Stop::Met(held));
             }
             let Some(place) = left.checked_sub(1) else { break None };
             let distance = match words_from(return_address, cache, tables) {
@@ -206,7 +210,6 @@ impl<'a, S: AsMut<[u64]> + AsRef<[u64]>, M: Memory> Pass<'a, S, M> {
             return_address = word;
         };
         *frame = Frame { sp: at.wrapping_add(8), return_address, at };
-        self.cursor = ahead.cursor;
         self.held.fresh += LOOKED_UP - left;
         stop
     }
@@ -216,9 +219,12 @@ impl<'a, S: AsMut<[u64]> + AsRef<[u64]>, M: Memory> Pass<'a, S, M> {
     fn run_on(&mut self, frame: &mut Frame) -> Stop {
         let Frame { sp, return_address, at } = *frame;
         let (memory, tables, max_frames) = (self.memory, self.tables, self.held.max_frames);
+        let near = self.chunk_near(at);
+        let floor = near.start;
         let Some(parts) = self.held.parts() else { return Stop::Done(End::Broken) };
-        let Parts { cache, at: held_at, codes, fresh_at, fresh_codes, mut fresh_streaks } = parts;
-        let mut ahead = Ahead::new(held_at, codes, self.floor, self.cursor);
+        let Parts { cache, at: held_at, codes, fresh_at, fresh_codes, mut fresh_streaks, .. } =
+            parts;
+        let mut ahead = Ahead::new(held_at, codes, near);
         let mut run = Run::new(sp, return_address, fresh_at.len());
         // Of frames at or above the witness, which may be the next of the held.
         let mut reached = Some(at).filter(|at| *at >= ahead.witness);
@@ -228,7 +234,7 @@ impl<'a, S: AsMut<[u64]> + AsRef<[u64]>, M: Memory> Pass<'a, S, M> {
                     break Stop::Done(End::Broken);
                 }
                 if ahead.meets(at, run.return_address) {
-                    break Stop::Met;
+                    break Stop::Met(floor + ahead.met());
                 }
             }
             let room = run.room;
@@ -267,7 +273,6 @@ impl<'a, S: AsMut<[u64]> + AsRef<[u64]>, M: Memory> Pass<'a, S, M> {
         };
         let Run { sp, return_address, room, .. } = run;
         *frame = Frame { sp, return_address, at: sp.wrapping_sub(8) };
-        self.cursor = ahead.cursor;
         self.held.fresh = max_frames - room;
         stop
     }
@@ -308,26 +313,15 @@ impl<'a, S: AsMut<[u64]> + AsRef<[u64]>, M: Memory> Pass<'a, S, M> {
         if !is_stack_pointer(sp) {
             return done(End::Broken);
         }
-        self.enter_chunk(sp);
         let direct = self.memory.word(sp - 8) == Some(return_address);
         let at = if direct { sp - 8 } else { read_at | INDIRECT };
         Next::Frame(Frame { sp, return_address, at })
     }
 
-    /// Chooses the held chunk that a chunk beginning at `sp` may meet: the one
-    /// around it, or else the nearest above it.
-    #[inline]
-    fn enter_chunk(&mut self, sp: u64) {
-        (self.floor, self.cursor) = (0, 0);
-        if self.passed != 0 {
-            self.choose_chunk(sp);
-        }
-    }
-
-    #[inline(never)]
-    fn choose_chunk(&mut self, sp: u64) {
-        let address = sp.wrapping_sub(8);
-        let mut best = u64::MAX;
+    /// The held frames that one at `address` and those outside of it may meet: of
+    /// the chunk around it, or else the nearest above it.
+    fn chunk_near(&self, address: u64) -> Range<usize> {
+        let (mut best, mut near) = (u64::MAX, 0..0);
         let mut end = self.passed;
         let mut links = self.held.link_count;
         for _ in 0..CHUNKS {
@@ -340,22 +334,19 @@ impl<'a, S: AsMut<[u64]> + AsRef<[u64]>, M: Memory> Pass<'a, S, M> {
             let start = if links > 0 { self.held.link(links - 1).frames } else { 0 };
             let distance = self.held.at(end - 1).saturating_sub(address);
             if self.held.at(start) >= address && distance < best {
-                best = distance;
-                (self.floor, self.cursor) = (start, end);
+                (best, near) = (distance, start..end);
             }
             if best == 0 || start == 0 {
                 break;
             }
             end = start;
         }
-        let inside = self.held.about_at_or_above(self.floor..self.cursor, address);
-        self.cursor = self.floor + inside;
+        near.start..near.start + self.held.about_at_or_above(near, address)
     }
 
-    /// At the held frame `cursor - 1`: takes over what is still so.
+    /// At a held frame: takes over what is still so.
     #[inline(never)]
-    fn follow_held(&mut self) -> Next {
-        let met = self.cursor - 1;
+    fn follow_held(&mut self, met: usize) -> Next {
         match self.held.verify(self.memory, met) {
             Ok(()) if self.previous != End::Cut => {
                 Next::Done(Found { kept: met + 1, end: self.previous })
@@ -385,7 +376,6 @@ impl<'a, S: AsMut<[u64]> + AsRef<[u64]>, M: Memory> Pass<'a, S, M> {
         let at = self.held.at(from);
         let return_address = self.held.code(from);
         let sp = at.wrapping_add(8);
-        self.enter_chunk(sp);
         Next::Frame(Frame { sp, return_address, at })
     }
 

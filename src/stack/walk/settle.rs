@@ -99,6 +99,7 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> Held<S> {
             self.settle_streaks(kept, total);
         }
         self.frames = total;
+        self.enter(kept);
         self.link_count = kept_links + self.fresh_links;
         if self.link_count > room {
             // The next walk's would run into them: nothing is witnessed then.

@@ -5,6 +5,7 @@ mod machine;
 use proptest::prelude::*;
 
 use super::super::paint::stack_used;
+use super::pass::LOOKED_UP;
 use super::streaks::{LONG, Streak};
 use super::*;
 use machine::{CODES, Format, LATE, Machine};
@@ -246,7 +247,10 @@ fn unchanged_frames_are_met_in_every_format() {
             machine.pop(11);
             machine.callback(1, 3, region.map(|_| 1));
             machine.push(CODES[4]);
-            assert_eq!(kept(&mut walker, &machine), 30 + shown, "{format:?} {region:?}");
+            // A few may be looked up before one is found that is not in the index.
+            let kept = kept(&mut walker, &machine);
+            let met = 30 + shown - LOOKED_UP..=30 + shown;
+            assert!(met.contains(&kept), "{kept} {format:?} {region:?}");
         }
     }
 }
