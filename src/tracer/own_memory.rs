@@ -12,8 +12,8 @@ use heaptap_symbols::ocaml_debuginfo::Memory;
 
 const PAGE: usize = 4096;
 
-/// Pages kept: what the tables of a few modules take.
-const KEPT: usize = 64;
+/// Pages kept, those that were asked for: as many as a compiler's tables take.
+const KEPT: usize = 256;
 
 /// A page that was read.
 struct Page {
@@ -24,13 +24,17 @@ struct Page {
 
 /// See the module. For the writer thread.
 pub(crate) struct OwnMemory {
+    /// This process, which the writer thread never leaves.
+    process: libc::pid_t,
     /// Each in the place that its number leaves; none before it was asked for.
     pages: RefCell<[Option<Box<Page>>; KEPT]>,
 }
 
 impl OwnMemory {
     pub(crate) fn new() -> OwnMemory {
-        OwnMemory { pages: RefCell::new([const { None }; KEPT]) }
+        // SAFETY: takes nothing.
+        let process = unsafe { libc::getpid() };
+        OwnMemory { process, pages: RefCell::new([const { None }; KEPT]) }
     }
 
     /// Copies what lies within one page.
@@ -43,7 +47,7 @@ impl OwnMemory {
             let page = kept.get_or_insert_with(|| Box::new(Page { address: 0, bytes: [0; PAGE] }));
             // No page begins there, if this fails.
             page.address = 1;
-            if !read_live(start, &mut page.bytes) {
+            if !read_live(self.process, start, &mut page.bytes) {
                 return false;
             }
             page.address = start;
@@ -68,13 +72,11 @@ impl Memory for OwnMemory {
     }
 }
 
-fn read_live(address: u64, into: &mut [u8]) -> bool {
+fn read_live(process: libc::pid_t, address: u64, into: &mut [u8]) -> bool {
     let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
     let remote = libc::iovec { iov_base: address as *mut c_void, iov_len: into.len() };
-    // SAFETY: takes nothing.
-    let own = unsafe { libc::getpid() };
     // SAFETY: writes into `into` only, as much as fits.
-    let read = unsafe { libc::process_vm_readv(own, &local, 1, &remote, 1, 0) };
+    let read = unsafe { libc::process_vm_readv(process, &local, 1, &remote, 1, 0) };
     usize::try_from(read) == Ok(into.len())
 }
 
