@@ -132,7 +132,10 @@ fn told(trace: &[u8]) -> Told {
                 let (source, samples, length) = (block.source, block.samples, block.length);
                 let keep = block.backtrace.common_prefix as usize;
                 let stack = Record::Frames { keep, new: block.backtrace.new };
-                let alloc = Record::alloc(source, Part::NONE, samples, length);
+                let alloc = match (source, samples) {
+                    (Source::Minor, 1) => Record::Small { length },
+                    _ => Record::Alloc { source, part: Part::NONE, samples, length },
+                };
                 put(&mut told.buffers, &[time, stack, alloc]);
             }
             Happening::Promote(id) => {

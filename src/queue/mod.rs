@@ -62,4 +62,4 @@ pub(crate) use code::{Code, HOST_CODES, LEFT_OUT, Part};
 pub(crate) use consumer::Consumer;
 pub(crate) use pool::BUFFER_WORDS;
 pub(crate) use producer::{Producer, Wait};
-pub(crate) use record::{BlockId, BlockRun, EndWord, Record, Sample};
+pub(crate) use record::{AllocWords, BlockId, BlockRun, EndWord, Record, Sample};

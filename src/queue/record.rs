@@ -193,6 +193,60 @@ impl<'a> Sample<'a> {
     }
 }
 
+/// That a block was allocated, as the words that tell it: which of its two records
+/// that is makes no difference to who puts it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AllocWords {
+    words: [u64; 2],
+    count: usize,
+}
+
+impl AllocWords {
+    /// The most words.
+    pub(crate) const MAX: usize = 2;
+
+    /// As [`Record::Small`] where that will do, else [`Record::Alloc`].
+    #[inline(always)]
+    pub(crate) fn new(source: Source, part: Part, samples: u64, length: u64) -> AllocWords {
+        if source == Source::Minor && part == Part::NONE && samples == 1 && length <= MAX_SMALL {
+            AllocWords { words: [small_word(length), 0], count: 1 }
+        } else {
+            AllocWords { words: [alloc_word(source, part, samples), length], count: 2 }
+        }
+    }
+
+    /// The length, if it is a small block.
+    #[inline(always)]
+    pub(crate) fn small(self) -> Option<u64> {
+        let [first, _] = self.words;
+        (self.count == 1).then_some(first >> 8)
+    }
+
+    /// How many words it takes, which may be fewer than are put.
+    #[inline(always)]
+    pub(crate) fn len(self) -> usize {
+        self.count
+    }
+
+    /// Writes all words; `None` if there is no room for so many.
+    #[inline(always)]
+    pub(crate) fn put(self, room: &mut [u64]) -> Option<()> {
+        *room.first_chunk_mut()? = self.words;
+        Some(())
+    }
+}
+
+#[inline(always)]
+fn small_word(length: u64) -> u64 {
+    SMALL | length << 8
+}
+
+#[inline(always)]
+fn alloc_word(source: Source, part: Part, samples: u64) -> u64 {
+    let (source, part) = ((source as u64) << 8, u64::from(part.to_bits()) << 16);
+    ALLOC | source | part | samples.min(MAX_SAMPLES) << 24
+}
+
 /// One thing told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Record<'a> {
@@ -241,16 +295,6 @@ const MAX_SMALL: u64 = (1 << 48) - 1;
 pub(crate) const MAX_NEW_FRAMES: usize = (1 << 24) - 1;
 
 impl<'a> Record<'a> {
-    /// A block was allocated.
-    #[inline]
-    pub(crate) fn alloc(source: Source, part: Part, samples: u64, length: u64) -> Record<'a> {
-        if source == Source::Minor && part == Part::NONE && samples == 1 && length <= MAX_SMALL {
-            Record::Small { length }
-        } else {
-            Record::Alloc { source, part, samples, length }
-        }
-    }
-
     /// How many words it takes.
     #[inline]
     pub(crate) fn len(&self) -> usize {
@@ -276,12 +320,11 @@ impl<'a> Record<'a> {
                 return Some(rest);
             }
             Record::Time(ticks) => *first = TIME | ticks << 8,
-            Record::Small { length } => *first = SMALL | length << 8,
+            Record::Small { length } => *first = small_word(length),
             Record::Again { times } => *first = AGAIN | (times as u64) << 8,
             Record::End(end, blocks) => *first = EndWord::new(end, blocks).word(),
             Record::Alloc { source, part, samples, length } => {
-                let (source, part) = ((source as u64) << 8, u64::from(part.to_bits()) << 16);
-                *first = ALLOC | source | part | samples.min(MAX_SAMPLES) << 24;
+                *first = alloc_word(source, part, samples);
                 let (second, rest) = rest.split_first_mut()?;
                 *second = length;
                 return Some(rest);
@@ -370,15 +413,20 @@ mod tests {
         Frames(usize, Vec<u64>),
         Again(usize),
         Stack(Vec<u64>),
-        Alloc(Source, u8, u64, u64),
+        Small(u64),
+        Alloc(Source, Part, u64, u64),
         End(End, BlockRun),
     }
 
-    fn told() -> impl Strategy<Value = Told> {
+    fn block() -> impl Strategy<Value = (Source, Part, u64, u64)> {
         let source = prop_oneof![Just(Source::Minor), Just(Source::Major), Just(Source::External)];
-        let end = prop_oneof![Just(End::Promote), Just(End::Collect)];
-        let part = prop_oneof![Just(0), any::<u8>()];
+        let part = prop_oneof![Just(0), any::<u8>()].prop_map(Part::from_bits);
         let samples = prop_oneof![Just(1), 1..=MAX_SAMPLES];
+        (source, part, samples, prop_oneof![0..20u64, any::<u64>()])
+    }
+
+    fn told() -> impl Strategy<Value = Told> {
+        let end = prop_oneof![Just(End::Promote), Just(End::Collect)];
         prop_oneof![
             (any::<u64>(), prop::collection::vec(any::<u64>(), 0..40), 0..=MAX_SMALL).prop_map(
                 |(ticks, frames, length)| {
@@ -390,8 +438,8 @@ mod tests {
                 .prop_map(|(keep, new)| Told::Frames(keep, new)),
             (0..=PAYLOAD as usize).prop_map(Told::Again),
             prop::collection::vec(any::<u64>(), 0..40).prop_map(Told::Stack),
-            (source, part, samples, prop_oneof![0..20u64, any::<u64>()])
-                .prop_map(|(source, part, n, l)| Told::Alloc(source, part, n, l)),
+            (0..=PAYLOAD).prop_map(Told::Small),
+            block().prop_map(|(source, part, n, l)| Told::Alloc(source, part, n, l)),
             (end, any::<u16>(), 0..=BlockId::MAX_NUMBER, 1..=BlockRun::MAX).prop_map(
                 |(end, lane, number, count)| {
                     Told::End(end, BlockRun { first: BlockId::new(lane, number), count })
@@ -407,14 +455,34 @@ mod tests {
             Told::Frames(keep, new) => Record::Frames { keep: *keep, new },
             Told::Again(times) => Record::Again { times: *times },
             Told::Stack(inner_first) => Record::Stack { inner_first },
+            &Told::Small(length) => Record::Small { length },
             &Told::Alloc(source, part, samples, length) => {
-                Record::alloc(source, Part::from_bits(part), samples, length)
+                Record::Alloc { source, part, samples, length }
             }
             &Told::End(end, blocks) => Record::End(end, blocks),
         }
     }
 
     proptest! {
+        #[test]
+        fn the_words_of_an_allocation_are_one_of_its_records(
+            (source, part, samples, length) in block(),
+        ) {
+            let alloc = AllocWords::new(source, part, samples, length);
+            let mut words = [7; AllocWords::MAX];
+            alloc.put(&mut words).unwrap();
+            let told = words.get(..alloc.len()).unwrap();
+            let mut rest = told.iter();
+            let taken = match Record::take(&mut rest).unwrap() {
+                Record::Small { length } => (Source::Minor, Part::NONE, 1, length),
+                Record::Alloc { source, part, samples, length } => (source, part, samples, length),
+                other => panic!("{other:?}"),
+            };
+            prop_assert_eq!(taken, (source, part, samples, length));
+            prop_assert!(rest.as_slice().is_empty());
+            prop_assert_eq!(alloc.small(), (told.len() == 1).then_some(length));
+        }
+
         #[test]
         fn what_is_put_is_taken(told in prop::collection::vec(told(), 0..30)) {
             let len = told.iter().map(|told| record(told).len()).sum();

@@ -13,7 +13,9 @@ use std::time::{Duration, Instant};
 use heaptap_trace::{End, Source};
 
 use crate::blocks::{Ends, Fate, Generations};
-use crate::queue::{BUFFER_WORDS, BlockId, EndWord, Part, Producer, Record, Sample, Wait};
+use crate::queue::{
+    AllocWords, BUFFER_WORDS, BlockId, EndWord, Part, Producer, Record, Sample, Wait,
+};
 use crate::stack::FrameTables;
 use crate::stack::native::Registers;
 use crate::tracer::counters::Counters;
@@ -61,7 +63,7 @@ impl Followed {
 
 /// Words that an allocation takes besides its frames: those of the time, two
 /// stacks and the block.
-const MOST_BESIDE_FRAMES: usize = 5;
+const MOST_BESIDE_FRAMES: usize = 3 + AllocWords::MAX;
 
 const _: () = assert!(MOST_SMALL <= Sample::MAX_FRAMES);
 
@@ -149,9 +151,9 @@ impl Recorder {
             Source::External => block.words,
         };
         let Sampled { source, part, samples, .. } = block;
-        let alloc = Record::alloc(source, part, samples, length as u64);
+        let alloc = AllocWords::new(source, part, samples, length as u64);
         if moment.stack_told {
-            put(&self.session, &self.counters, &mut self.producer, moment, [alloc])?;
+            put(&self.session, &self.counters, &mut self.producer, moment, [], Some(alloc))?;
         } else {
             let place = self.stacks.place();
             if self.tell_with_small_stack(moment, place, alloc).is_none() {
@@ -184,7 +186,7 @@ impl Recorder {
         &mut self,
         moment: &mut Moment,
         place: Place,
-        alloc: Record<'_>,
+        alloc: AllocWords,
     ) -> Option<()> {
         let Recorder { tables, stacks, producer, .. } = self;
         if !stacks.expects_small(place) {
@@ -193,7 +195,7 @@ impl Recorder {
         let room = producer.reserve(MOST_SMALL + MOST_BESIDE_FRAMES).ok()?;
         let (head, rest) = room.split_first_chunk_mut()?;
         let count = stacks.take_small(tables, place, rest.first_chunk_mut()?)?;
-        let words = if let Record::Small { length } = alloc {
+        let words = if let Some(length) = alloc.small() {
             *head = Sample::head(moment.ticks, count, length);
             2 + count
         } else {
@@ -215,7 +217,7 @@ impl Recorder {
         &mut self,
         moment: &mut Moment,
         place: Place,
-        alloc: Record<'_>,
+        alloc: AllocWords,
     ) -> Option<()> {
         let Recorder { session, tables, counters, stacks, producer, .. } = self;
         let backtrace = stacks.take(tables, place, moment.registers);
@@ -337,7 +339,7 @@ fn tell_backtrace(
     producer: &mut Producer,
     moment: &mut Moment,
     backtrace: &Backtrace<'_>,
-    alloc: Record<'_>,
+    alloc: AllocWords,
 ) -> Result<(), usize> {
     let &Backtrace { keep, managed, ref repeated, native } = backtrace;
     let outer = Record::Frames { keep, new: managed };
@@ -350,16 +352,16 @@ fn tell_backtrace(
         let outer = Record::Frames { keep, new: before };
         let again = Record::Again { times: repeated.len() };
         let behind = Record::Frames { keep: keep + repeated.end, new: behind };
-        let records = [outer, again, behind, inner, alloc];
-        return put(session, counters, producer, moment, records).ok_or(keep);
+        let records = [outer, again, behind, inner];
+        return put(session, counters, producer, moment, records, Some(alloc)).ok_or(keep);
     }
     if managed.len() + native.len() + MOST_BESIDE_FRAMES > BUFFER_WORDS {
         let stack = (keep, managed);
-        tell_in_pieces(session, counters, producer, moment, stack, [inner, alloc])
+        tell_in_pieces(session, counters, producer, moment, stack, (inner, alloc))
     } else if native.is_empty() {
-        put(session, counters, producer, moment, [outer, alloc]).ok_or(keep)
+        put(session, counters, producer, moment, [outer], Some(alloc)).ok_or(keep)
     } else {
-        put(session, counters, producer, moment, [outer, inner, alloc]).ok_or(keep)
+        put(session, counters, producer, moment, [outer, inner], Some(alloc)).ok_or(keep)
     }
 }
 
@@ -372,21 +374,21 @@ fn tell_in_pieces(
     producer: &mut Producer,
     moment: &mut Moment,
     (keep, managed): (usize, &[u64]),
-    rest: [Record<'_>; 2],
+    (inner, alloc): (Record<'_>, AllocWords),
 ) -> Result<(), usize> {
     const PIECE: usize = BUFFER_WORDS / 2;
     let mut told = keep;
     for new in managed.chunks(PIECE) {
         let piece = Record::Frames { keep: told, new };
-        put(session, counters, producer, moment, [piece]).ok_or(told)?;
+        put(session, counters, producer, moment, [piece], None).ok_or(told)?;
         told += new.len();
     }
-    put(session, counters, producer, moment, rest).ok_or(told)
+    put(session, counters, producer, moment, [inner], Some(alloc)).ok_or(told)
 }
 
-/// Puts records into the buffer together, behind the time if that was not told
-/// yet, waiting for room if that is the policy. `None`: there is none, and
-/// nothing was put.
+/// Puts records into the buffer together, and the allocation behind them if there is
+/// one; before them the time if that was not told yet. Waits for room if that is the
+/// policy. `None`: there is none, and nothing was put.
 ///
 /// Inlined, so that what the records are is known where it is compiled.
 #[inline(always)]
@@ -396,15 +398,17 @@ fn put<const N: usize>(
     producer: &mut Producer,
     moment: &mut Moment,
     records: [Record<'_>; N],
+    alloc: Option<AllocWords>,
 ) -> Option<()> {
     let time = Record::Time(moment.ticks);
     let time_words = if moment.time_told { 0 } else { time.len() };
-    let words = records.iter().map(Record::len).sum::<usize>() + time_words;
-    let mut room = match producer.reserve(words) {
+    let before = records.iter().map(Record::len).sum::<usize>() + time_words;
+    let most = before + alloc.map_or(0, |_| AllocWords::MAX);
+    let mut room = match producer.reserve(most) {
         Ok(room) => room,
         Err(_) => {
             wait(session, counters, producer)?;
-            producer.reserve(words).ok()?
+            producer.reserve(most).ok()?
         }
     };
     if time_words != 0 {
@@ -413,7 +417,10 @@ fn put<const N: usize>(
     for record in records {
         room = record.put(room)?;
     }
-    producer.commit(words);
+    if let Some(alloc) = alloc {
+        alloc.put(room)?;
+    }
+    producer.commit(before + alloc.map_or(0, AllocWords::len));
     moment.time_told = true;
     Some(())
 }

@@ -265,6 +265,10 @@ mod tests {
 
     const ALLOC: Record<'static> = Record::Small { length: 2 };
 
+    fn major(length: u64) -> Record<'static> {
+        Record::Alloc { source: Source::Major, part: Part::NONE, samples: 2, length }
+    }
+
     /// A tick is a microsecond.
     struct Ticks;
 
@@ -343,7 +347,7 @@ mod tests {
                         0 => Record::Time(*number),
                         1 => Record::Frames { keep: *number as usize % 5, new: frames },
                         2 => Record::Small { length: number + 1 },
-                        3 => Record::alloc(Source::Major, Part::NONE, 2, number + 1),
+                        3 => major(number + 1),
                         4 => Record::Stack { inner_first: frames },
                         5 => Record::Again { times: *number as usize },
                         8 => Record::Sample(Sample { head, inner_first: frames }),
@@ -439,7 +443,10 @@ mod tests {
     #[test]
     fn parts_with_one_place_have_one_code() {
         let mut file = TraceFile::new(Vec::new(), Format::V2, &info()).unwrap();
-        let alloc = |index| Record::alloc(Source::Minor, Part::of_index(index), 1, 2);
+        let alloc = |index| {
+            let (source, part) = (Source::Minor, Part::of_index(index));
+            Record::Alloc { source, part, samples: 1, length: 2 }
+        };
         let frames = Record::Frames { keep: 0, new: &[10, 20] };
         feed(&mut file, &[(0, frames), (0, alloc(1)), (0, alloc(2)), (0, alloc(0))]);
         let bytes = file.encoder.finish(&mut &LocationTable::default()).unwrap();

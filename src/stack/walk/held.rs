@@ -170,16 +170,24 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> Held<S> {
         cache_in(self.cache.as_mut())
     }
 
-    /// Enters the held frames that are not of the `kept` outermost into the index.
+    /// Enters the held frames that are not of the `kept` outermost into the index; in
+    /// batches, and what is behind the last of them with it: who asks finds that it is
+    /// not held.
     #[inline(always)]
     pub(super) fn enter(&mut self, kept: usize) {
         let Self { index, at, frames, .. } = self;
         let from = kept.max(frames.saturating_sub(ENTERED));
         self.entered = if from > kept { from } else { self.entered.min(kept) };
         let Some(index) = index.as_mut().first_chunk_mut::<INDEX>() else { return };
-        let fresh = at.as_ref().get(from..*frames).unwrap_or(&[]);
-        for (at, frame) in fresh.iter().zip(from as u64..) {
-            index[place_of(*at)] = frame;
+        let mut first = from;
+        while first < *frames
+            && let Some(batch) =
+                at.as_ref().get(first..).and_then(<[u64]>::first_chunk::<{ BATCH / 2 }>)
+        {
+            for (at, frame) in batch.iter().zip(first as u64..) {
+                index[place_of(*at)] = frame;
+            }
+            first += batch.len();
         }
     }
 
