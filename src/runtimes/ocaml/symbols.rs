@@ -41,11 +41,11 @@ pub(super) fn line() -> Result<Option<Line>, Refusal> {
         return Ok(Some(Line::Five));
     }
     Err(Refusal::Version(if has(c"caml_domain_spawn") {
-        "OCaml 5.0 to 5.2, which cannot sample: use OCaml 4.14 or 5.3"
+        "OCaml 5.0 to 5.2, which cannot sample: use OCaml 4.14, 5.3 or 5.4"
     } else if has(c"caml_memprof_track_young") {
-        "OCaml 4.10 or 4.11: use 4.12 to 4.14, or 5.3"
+        "OCaml 4.10 or 4.11: use 4.12 to 4.14, 5.3 or 5.4"
     } else {
-        "older than OCaml 4.12: use 4.12 to 4.14, or 5.3"
+        "older than OCaml 4.12: use 4.12 to 4.14, 5.3 or 5.4"
     }))
 }
 

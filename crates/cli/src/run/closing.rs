@@ -45,7 +45,7 @@ impl Report {
         if traced.is_empty() && !lines.starts_with(b"refused") {
             say(&format!(
                 "{program} was not traced: it is not an OCaml program that heaptap knows (4.12 to \
-                 4.14 or 5.3, dynamically linked)"
+                 4.14, 5.3 or 5.4, dynamically linked)"
             ));
         }
         for process in traced {

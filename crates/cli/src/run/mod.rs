@@ -22,7 +22,7 @@ use crate::notices::say;
 /// Run a program and trace its allocations
 ///
 /// The program runs as it is: nothing is to be compiled or linked anew. It can be
-/// any dynamically linked program of OCaml 4.12 to 4.14 or 5.3, native or
+/// any dynamically linked program of OCaml 4.12 to 4.14, 5.3 or 5.4, native or
 /// bytecode, stripped or not, and a script that starts one. Other programs run
 /// untraced, and a line says so.
 ///

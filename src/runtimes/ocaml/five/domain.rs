@@ -9,10 +9,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use super::layout::{
-    END, INTERRUPT, LIMIT, POINTER, PROFILER, SAMPLE_TRIGGER, START, TRIGGER, YOUNG_WORDS,
-    set_word, word,
-};
+use super::layout::{END, INTERRUPT, LIMIT, POINTER, Places, START, TRIGGER, set_word, word};
 use super::symbols::Runtime;
 use super::walkers::Walk;
 use crate::runtimes::ocaml::symbols::thread_pointer;
@@ -33,8 +30,9 @@ pub(super) struct Thread {
 pub(super) struct Domain {
     /// `None`: it could not be made, and the domain is not traced.
     pub(super) mutator: Option<Mutator>,
-    /// The runtime's part, where `caml_state` points to.
+    /// The runtime's part, where `caml_state` points to, and where things are in it.
     state: usize,
+    places: Places,
     /// Words until the next sample outside the young heap.
     pub(super) left: isize,
     /// The one that runs.
@@ -48,6 +46,7 @@ pub(super) struct Domain {
 /// What every domain needs.
 struct Facts {
     runtime: Runtime,
+    places: Places,
     walk: Walk,
     session: Arc<Session>,
 }
@@ -55,15 +54,21 @@ struct Facts {
 static FACTS: OnceLock<Facts> = OnceLock::new();
 
 /// Makes everything ready for the first domain. Before `main`.
-pub(super) fn start(runtime: Runtime, session: &Arc<Session>) {
-    let walk = Walk::choose(&runtime);
-    let _ = FACTS.set(Facts { runtime, walk, session: Arc::clone(session) });
+pub(super) fn start(runtime: Runtime, places: Places, session: &Arc<Session>) {
+    let walk = Walk::choose(&runtime, places);
+    let _ = FACTS.set(Facts { runtime, places, walk, session: Arc::clone(session) });
 }
 
 /// The runtime we are attached to.
 #[inline]
 pub(super) fn runtime() -> Option<&'static Runtime> {
     FACTS.get().map(|facts| &facts.runtime)
+}
+
+/// Where things are in its domains' states.
+#[inline]
+pub(super) fn places() -> Option<Places> {
+    FACTS.get().map(|facts| facts.places)
 }
 
 /// The running domain's state: `caml_state`.
@@ -86,7 +91,7 @@ pub(super) unsafe fn domain(state: usize) -> Option<&'static mut Domain> {
         return None;
     }
     // SAFETY: a state.
-    let domain = unsafe { word(state, PROFILER) } as *mut Domain;
+    let domain = unsafe { word(state, places()?.profiler) } as *mut Domain;
     // SAFETY: NULL or what `create` has made; the caller's promise.
     unsafe { domain.as_mut() }
 }
@@ -110,19 +115,18 @@ pub(super) unsafe fn with(state: usize, work: impl FnOnce(&mut Domain)) {
 /// A new domain's part; NULL if there is no memory. It does not sample before its
 /// trigger is first set.
 pub(super) fn create(state: usize) -> *mut Domain {
+    let Some(Facts { places, walk, session, .. }) = FACTS.get() else { return ptr::null_mut() };
     // SAFETY: asks for memory, which may be refused.
     let place = unsafe { libc::malloc(size_of::<Domain>()) }.cast::<Domain>();
     if place.is_null() {
         return place;
     }
-    let mut mutator = FACTS.get().and_then(|facts| {
-        let way = facts.walk.way(state);
-        facts.session.current().mutator(way).ok()
-    });
+    let mut mutator = session.current().mutator(walk.way(state)).ok();
     let left = mutator.as_mut().map_or(Countdown::NEVER, Mutator::countdown);
     let initial = Thread { domain: place, suspended: false, label: 0 };
     let current = ptr::null_mut();
-    let domain = Domain { mutator, state, left, current, initial, unsettled: false };
+    let places = *places;
+    let domain = Domain { mutator, state, places, left, current, initial, unsettled: false };
     // SAFETY: room for it.
     unsafe { place.write(domain) };
     // SAFETY: just made.
@@ -215,7 +219,7 @@ impl Domain {
     pub(super) fn renew(&mut self) {
         let (pointer, start) = (self.word(POINTER), self.word(START));
         let suspended = self.is_suspended();
-        if start != 0 && self.word(END) - start != self.word(YOUNG_WORDS) * WORD {
+        if start != 0 && self.word(END) - start != self.word(self.places.young_words) * WORD {
             self.give_up("its young heap is not laid out as known");
         }
         let trigger = match &mut self.mutator {
@@ -228,7 +232,7 @@ impl Domain {
     /// The next sample in the young heap is below this.
     pub(super) fn set_trigger(&mut self, trigger: usize) {
         // SAFETY: `memprof_young_trigger`, which is the profiler's.
-        unsafe { set_word(self.state, SAMPLE_TRIGGER, trigger) };
+        unsafe { set_word(self.state, self.places.sample_trigger, trigger) };
         // With a mutator whose session is over, the next hit outside the young heap
         // does that.
         if self.mutator.is_none() {
@@ -240,7 +244,7 @@ impl Domain {
     /// (`runtime/domain.c`) does, but leaves an interrupt where it is: whoever
     /// sees to that resets the limit too.
     pub(super) fn reset_limit(&self) {
-        let limit = self.word(TRIGGER).max(self.word(SAMPLE_TRIGGER));
+        let limit = self.word(TRIGGER).max(self.word(self.places.sample_trigger));
         let place = (self.state as *mut usize).wrapping_add(LIMIT);
         // SAFETY: `young_limit`, which is atomic.
         let place = unsafe { AtomicUsize::from_ptr(place) };

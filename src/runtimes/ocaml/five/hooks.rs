@@ -16,8 +16,7 @@ use heaptap_trace::Source;
 
 use super::domain::{self, Domain, Thread, current_state, runtime, with};
 use super::layout::{
-    COLOUR, FINAL_INFO, FINAL_OLD_YOUNG, PROFILER, SOURCE_CUSTOM, SOURCE_NORMAL, UNMARKED,
-    set_word, word,
+    COLOUR, FINAL_OLD_YOUNG, SOURCE_CUSTOM, SOURCE_MAPPED, SOURCE_NORMAL, UNMARKED, set_word, word,
 };
 use super::symbols::{FUNCTIONS, Runtime};
 use crate::blocks::Fate;
@@ -87,7 +86,7 @@ extern "C" fn sample_block(block: usize, _allocated: usize, words: usize, source
 fn sampled(domain: &mut Domain, block: usize, words: usize, source: c_int) {
     let young = source != SOURCE_NORMAL && domain.is_young(block);
     let source = match (source, young) {
-        (SOURCE_CUSTOM, _) => Source::External,
+        (SOURCE_CUSTOM | SOURCE_MAPPED, _) => Source::External,
         (_, true) => Source::Minor,
         (_, false) => Source::Major,
     };
@@ -139,8 +138,9 @@ extern "C" fn after_minor_collection(state: usize) {
 /// first field holds the new address (`try_update_object_header`,
 /// `runtime/minor_gc.c`).
 extern "C" fn minor_collection_is_over(state: usize) {
+    let Some(places) = domain::places() else { return };
     // SAFETY: the domain's state, and what it has of finalisers.
-    let finalisers = unsafe { word(state, FINAL_INFO) };
+    let finalisers = unsafe { word(state, places.final_info) };
     for (to, from) in FINAL_OLD_YOUNG {
         // SAFETY: as the probe has seen.
         let young = unsafe { word(finalisers, from) };
@@ -237,24 +237,27 @@ extern "C" fn run_callbacks() -> CamlResult {
 extern "C" fn new_domain(_parent: usize, child: usize) {
     let made = std::panic::catch_unwind(|| domain::create(child));
     let made = made.unwrap_or(std::ptr::null_mut());
+    let Some(places) = domain::places() else { return };
     // SAFETY: the new domain's state, in which that is ours.
-    unsafe { set_word(child, PROFILER, made as usize) };
+    unsafe { set_word(child, places.profiler, made as usize) };
 }
 
 /// A domain ends, or could not be begun.
 extern "C" fn delete_domain(state: usize) {
+    let Some(places) = domain::places() else { return };
     // SAFETY: the domain's state, here and below.
-    let domain = unsafe { word(state, PROFILER) } as *mut Domain;
+    let domain = unsafe { word(state, places.profiler) } as *mut Domain;
     // SAFETY: as above.
-    unsafe { set_word(state, PROFILER, 0) };
+    unsafe { set_word(state, places.profiler, 0) };
     // SAFETY: made by `new_domain`, and nobody else knows it now.
     unsafe { domain::destroy(domain) };
 }
 
 /// A thread of a domain is about to begin. NULL makes its creation fail.
 extern "C" fn new_thread(state: usize) -> *mut Thread {
+    let Some(places) = domain::places() else { return std::ptr::null_mut() };
     // SAFETY: the domain's state.
-    let domain = unsafe { word(state, PROFILER) } as *mut Domain;
+    let domain = unsafe { word(state, places.profiler) } as *mut Domain;
     // SAFETY: asks for memory, which may be refused.
     let place = unsafe { libc::malloc(size_of::<Thread>()) }.cast::<Thread>();
     if !place.is_null() {

@@ -2,9 +2,9 @@
 //!
 //! `caml_state` points to words in the order of `runtime/caml/domain_state.tbl`.
 
-/// Words of the state: the table has 60 entries, the last of them an area for
-/// further parameters.
-pub(super) const STATE_WORDS: usize = 60;
+/// Words of the state: the table of 5.4 has 64 entries, that of 5.3 four less, and
+/// then an area for further parameters.
+pub(super) const STATE_WORDS: usize = 64;
 
 /// `young_limit`
 pub(super) const LIMIT: usize = 0;
@@ -20,16 +20,34 @@ pub(super) const TRIGGER: usize = 4;
 pub(super) const CURRENT_STACK: usize = 5;
 /// `action_pending`
 pub(super) const ACTION_PENDING: usize = 7;
-/// `final_info`
-pub(super) const FINAL_INFO: usize = 22;
-/// `minor_heap_wsz`
-pub(super) const YOUNG_WORDS: usize = 34;
-/// `trap_sp_off`, of bytecode
-pub(super) const TRAP_OFFSET: usize = 54;
-/// `memprof`: ours to use. NULL makes the domain's creation fail.
-pub(super) const PROFILER: usize = 58;
-/// `memprof_young_trigger`
-pub(super) const SAMPLE_TRIGGER: usize = 59;
+
+/// Where in the state of a version the others are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Places {
+    /// `final_info`
+    pub(super) final_info: usize,
+    /// `minor_heap_wsz`
+    pub(super) young_words: usize,
+    /// `trap_sp_off`, of bytecode
+    pub(super) trap_offset: usize,
+    /// `memprof`: ours to use. NULL makes the domain's creation fail.
+    pub(super) profiler: usize,
+    /// `memprof_young_trigger`
+    pub(super) sample_trigger: usize,
+}
+
+/// Of 5.3, and of 5.4, which has four more behind `allocated_words_direct`.
+const KNOWN: [Places; 2] = [
+    Places { final_info: 22, young_words: 34, trap_offset: 54, profiler: 58, sample_trigger: 59 },
+    Places { final_info: 26, young_words: 38, trap_offset: 58, profiler: 62, sample_trigger: 63 },
+];
+
+impl Places {
+    /// Those of the version that has the profiler's part there.
+    pub(super) fn by_profiler(profiler: usize) -> Option<Places> {
+        KNOWN.into_iter().find(|places| places.profiler == profiler)
+    }
+}
 
 /// `young_limit` when the runtime has something to do (`interrupt_domain`,
 /// `runtime/domain.c`).
@@ -56,6 +74,8 @@ pub(super) const UNMARKED: usize = 1;
 pub(super) const SOURCE_NORMAL: libc::c_int = 0;
 /// `CAML_MEMPROF_SRC_CUSTOM`: memory outside the heap, owned by the block.
 pub(super) const SOURCE_CUSTOM: libc::c_int = 2;
+/// `CAML_MEMPROF_SRC_MAP_FILE`, from 5.4 on: a file that is mapped.
+pub(super) const SOURCE_MAPPED: libc::c_int = 3;
 
 /// A word of what begins at `base`.
 ///

@@ -6,9 +6,10 @@
 //! - `hooks`: what the profiler's functions are replaced by.
 //! - `walkers`: how the stack is walked, through all fibers.
 //!
-//! Facts about the runtime are from the source of OCaml 5.3.0. A later one is
-//! traced if it has all the symbols, passes the probe, and goes on to behave as
-//! 5.3 does; each domain has a mutator, so that no domain waits for another.
+//! Facts about the runtime are from the source of OCaml 5.3.0, and hold for 5.4.1,
+//! whose states of domains are longer. A later one is traced if it has all the
+//! symbols, passes the probe, and goes on to behave as these do; each domain has a
+//! mutator, so that no domain waits for another.
 //!
 //! # When a young block is dead
 //!
@@ -19,7 +20,8 @@
 //! of the profiler, is called next behind the barrier, while nothing has been
 //! allocated yet; so it is replaced too, and young blocks are settled there. That
 //! holds for every kind of minor collection, also for those in which the young
-//! heaps are then given another size.
+//! heaps are then given another size. In 5.4.1 both come behind the barrier, in the
+//! same order.
 //!
 //! # Domains that end
 //!
@@ -46,7 +48,7 @@ pub(super) use domain::set_label;
 /// Attaches to such a runtime.
 pub(super) fn attach() -> Result<(), Refusal> {
     let runtime = symbols::find()?;
-    probe::check(&runtime)?;
+    let places = probe::check(&runtime)?;
     let options = Options {
         parts_have_places: runtime.is_native,
         locate: if runtime.is_native { None } else { Some(bytecode::locator()) },
@@ -54,7 +56,7 @@ pub(super) fn attach() -> Result<(), Refusal> {
     };
     let replacements = hooks::replacements(&runtime);
     begin(options, &replacements, OcamlVersion::Five, |session| {
-        domain::start(runtime, session);
+        domain::start(runtime, places, session);
         Ok(())
     })
 }

@@ -8,8 +8,8 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::layout::{
-    ACTION_PENDING, CURRENT_STACK, FINAL_INFO, FINAL_OLD_YOUNG, INTERRUPT, LIMIT, POINTER,
-    PROFILER, SAMPLE_TRIGGER, START, STATE_WORDS,
+    ACTION_PENDING, CURRENT_STACK, FINAL_OLD_YOUNG, INTERRUPT, LIMIT, POINTER, Places, START,
+    STATE_WORDS,
 };
 use super::symbols::Runtime;
 use crate::runtimes::ocaml::Refusal;
@@ -59,16 +59,16 @@ impl Lent {
     }
 }
 
-/// Whether the runtime is laid out as 5.3 is.
-pub(super) fn check(runtime: &Runtime) -> Result<(), Refusal> {
+/// Where things are, if the runtime is laid out as 5.3 or 5.4 is.
+pub(super) fn check(runtime: &Runtime) -> Result<Places, Refusal> {
     let state = thread_pointer().wrapping_add(runtime.state_offset) as *const usize;
     // SAFETY: `caml_state`, 8 bytes.
     if unsafe { state.read() } != 0 {
         return Err(Refusal::Layout("it runs already"));
     }
-    check_profiler(runtime)?;
+    let places = check_profiler(runtime)?;
     check_limit(runtime)?;
-    check_finalisers(runtime)?;
+    check_finalisers(runtime, places)?;
     match (runtime.is_native, runtime.c_call, runtime.alloc1) {
         (true, Some(call), Some(alloc)) => {
             // SAFETY: the function's code, of that size.
@@ -76,12 +76,12 @@ pub(super) fn check(runtime: &Runtime) -> Result<(), Refusal> {
             // SAFETY: the function's code, which is longer than that.
             let alloc = unsafe { code(alloc, 7) };
             if enters_c(call) && compares_limit(alloc) {
-                Ok(())
+                Ok(places)
             } else {
                 Err(Refusal::Layout("how native code calls C"))
             }
         }
-        (false, None, None) => Ok(()),
+        (false, None, None) => Ok(places),
         _ => Err(Refusal::Layout("neither native code nor bytecode")),
     }
 }
@@ -107,30 +107,30 @@ unsafe fn on_state(address: usize) -> OnState {
 /// The profiler makes its part of a domain's state, finds that there is no sample
 /// to take, and takes its part down again (`runtime/memprof.c`): all that as long
 /// as no profile was started, which is so before `main`.
-fn check_profiler(runtime: &Runtime) -> Result<(), Refusal> {
+fn check_profiler(runtime: &Runtime) -> Result<Places, Refusal> {
     let lent = Lent::new(LENT_WORDS);
     let create = runtime.function(c"caml_memprof_new_domain");
     // SAFETY: `void caml_memprof_new_domain (caml_domain_state *parent,
     // caml_domain_state *child)`: without a parent looks at the child only.
     let create: extern "C" fn(*mut c_void, *mut c_void) = unsafe { std::mem::transmute(create) };
     let created = lent.changes(|state| create(std::ptr::null_mut(), state));
-    let [(PROFILER, profiler)] = created[..] else {
-        return Err(Refusal::Layout("the profiler's part of a domain"));
-    };
-    lent.set(PROFILER, profiler);
+    let refusal = Refusal::Layout("the profiler's part of a domain");
+    let [(place, profiler)] = created[..] else { return Err(refusal) };
+    let Some(places) = Places::by_profiler(place) else { return Err(refusal) };
+    lent.set(place, profiler);
     // SAFETY: `void caml_memprof_set_trigger (caml_domain_state *)`.
     let set_trigger = unsafe { on_state(runtime.function(c"caml_memprof_set_trigger")) };
     let set = lent.changes(|state| set_trigger(state));
     // SAFETY: `void caml_memprof_delete_domain (caml_domain_state *)`.
     let delete = unsafe { on_state(runtime.function(c"caml_memprof_delete_domain")) };
     let deleted = lent.changes(|state| delete(state));
-    if deleted != [(PROFILER, 0)] {
+    if deleted != [(place, 0)] {
         return Err(Refusal::Layout("the end of the profiler's part of a domain"));
     }
-    if set != [(SAMPLE_TRIGGER, mark(START))] {
+    if set != [(places.sample_trigger, mark(START))] {
         return Err(Refusal::Layout("the trigger of samples"));
     }
-    Ok(())
+    Ok(places)
 }
 
 /// If an action is pending, the limit is set so that the next allocation sees to
@@ -150,14 +150,14 @@ fn check_limit(runtime: &Runtime) -> Result<(), Refusal> {
 }
 
 /// What [`super::hooks`] does in place of `caml_final_empty_young`.
-fn check_finalisers(runtime: &Runtime) -> Result<(), Refusal> {
+fn check_finalisers(runtime: &Runtime, places: Places) -> Result<(), Refusal> {
     // SAFETY: takes a domain's state, of which it uses `final_info`.
     let empty = unsafe { on_state(runtime.function(c"caml_final_empty_young")) };
     let (finalisers, others) = (Lent::new(FINAL_WORDS), Lent::new(FINAL_WORDS));
     let state = Lent::new(LENT_WORDS);
     // Whichever word it takes for them, it finds memory.
     (0..LENT_WORDS).for_each(|index| state.set(index, others.address() as usize));
-    state.set(FINAL_INFO, finalisers.address() as usize);
+    state.set(places.final_info, finalisers.address() as usize);
     let expected = FINAL_OLD_YOUNG.map(|(to, from)| (to, mark(from)));
     let changed = finalisers.changes(|_| empty(state.address()));
     if changed == expected { Ok(()) } else { Err(Refusal::Layout("finalisers")) }

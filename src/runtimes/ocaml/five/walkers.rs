@@ -11,7 +11,7 @@
 use std::ffi::c_void;
 use std::ptr;
 
-use super::layout::{CURRENT_STACK, HANDLER_PARENT, STACK_HANDLER, STACK_SP, TRAP_OFFSET, word};
+use super::layout::{CURRENT_STACK, HANDLER_PARENT, Places, STACK_HANDLER, STACK_SP, word};
 use super::symbols::Runtime;
 use crate::runtimes::ocaml::bytecode::Code;
 use crate::runtimes::ocaml::{frames, symbols};
@@ -22,7 +22,8 @@ use crate::tracer::{Place, Way, Where};
 #[derive(Clone, Copy)]
 pub(super) enum Walk {
     Tables,
-    Bytecode(Code),
+    /// With the place of the innermost handler's offset in a domain's state.
+    Bytecode(Code, usize),
     Runtime(Unwinder),
     /// There is no way: backtraces are empty.
     None,
@@ -30,7 +31,7 @@ pub(super) enum Walk {
 
 impl Walk {
     /// Chosen before `main`: later, others may change the environment.
-    pub(super) fn choose(runtime: &Runtime) -> Walk {
+    pub(super) fn choose(runtime: &Runtime, places: Places) -> Walk {
         let asked = frames::asks_runtime();
         if asked && let Some(unwinder) = Unwinder::find(runtime.is_native) {
             return Walk::Runtime(unwinder);
@@ -38,7 +39,7 @@ impl Walk {
         if runtime.is_native {
             return Walk::Tables;
         }
-        Code::find().map_or(Walk::None, Walk::Bytecode)
+        Code::find().map_or(Walk::None, |code| Walk::Bytecode(code, places.trap_offset))
     }
 
     /// The way for the domain with this state.
@@ -47,7 +48,9 @@ impl Walk {
             Walk::Tables => {
                 Way::Tables(Where { ask: |state, _| innermost(state), with: [state, 0] })
             }
-            Walk::Bytecode(code) => Way::Own(Box::new(move |room| bytecode(code, state, room))),
+            Walk::Bytecode(code, trap) => {
+                Way::Own(Box::new(move |room| bytecode(code, (state, trap), room)))
+            }
             Walk::Runtime(unwinder) => Way::Own(Box::new(move |room| unwinder.walk(room))),
             Walk::None => Way::None,
         }
@@ -123,11 +126,11 @@ impl Unwinder {
 
 /// As `get_callstack` in `runtime/backtrace_byt.c`: of each stack all words from
 /// its pointer up that point into the code, but for those of exception handlers.
-fn bytecode(code: Code, state: usize, room: &mut [u64]) -> usize {
+fn bytecode(code: Code, (state, trap): (usize, usize), room: &mut [u64]) -> usize {
     // SAFETY: the domain's state, here and below.
     let mut stack = unsafe { word(state, CURRENT_STACK) };
     // SAFETY: as above.
-    let mut trap = unsafe { word(state, TRAP_OFFSET) } as isize;
+    let mut trap = unsafe { word(state, trap) } as isize;
     let addresses = code.now();
     let mut depth = 0;
     let mut first = true;
