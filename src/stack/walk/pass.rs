@@ -176,7 +176,7 @@ impl<'a, S: AsMut<[u64]> + AsRef<[u64]>, M: Memory> Pass<'a, S, M> {
     /// are in the index: in most walks there are no more. `None` if there are.
     #[inline(never)]
     fn look_up(&mut self, frame: &mut Frame) -> Option<Stop> {
-        if self.held.is_outside_of_entered(frame.at) {
+        if self.passed != 0 && self.held.is_outside_of_entered(frame.at) {
             return None;
         }
         let (memory, tables) = (self.memory, self.tables);
