@@ -3,6 +3,7 @@
 #   make -f five.mk test                         every scenario (about 4 minutes)
 #   make -f five.mk test ONLY='five_exact.*'     some of them
 #   make -f five.mk test SECONDS_OF_STRESS=1800  a longer stress
+#   make -f five.mk test OCAML5=PREFIX           with another OCaml 5, say 5.4
 #
 # The compiler is the one that `provide` builds, once. Programs are those for OCaml 4,
 # and those in programs5, which come first where both have one of a name.
