@@ -7,7 +7,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::layout::{END, INTERRUPT, LIMIT, POINTER, Places, START, TRIGGER, set_word, word};
 use super::symbols::Runtime;
@@ -52,6 +52,13 @@ struct Facts {
 }
 
 static FACTS: OnceLock<Facts> = OnceLock::new();
+
+/// Mutators of domains that have ended, still to be taken down: that gives memory
+/// back to the system, which takes time. In 5.3.0 a domain that is about to end must
+/// not take long between leaving the others and handing over its heap, which is when
+/// the profiler hears of it: if they compact theirs meanwhile, what points into it
+/// from there is lost (ocaml/ocaml#13739).
+static ENDED: Mutex<Vec<Mutator>> = Mutex::new(Vec::new());
 
 /// Makes everything ready for the first domain. Before `main`.
 pub(super) fn start(runtime: Runtime, places: Places, session: &Arc<Session>) {
@@ -115,6 +122,7 @@ pub(super) unsafe fn with(state: usize, work: impl FnOnce(&mut Domain)) {
 /// A new domain's part; NULL if there is no memory. It does not sample before its
 /// trigger is first set.
 pub(super) fn create(state: usize) -> *mut Domain {
+    take_down_ended(usize::MAX);
     let Some(Facts { places, walk, session, .. }) = FACTS.get() else { return ptr::null_mut() };
     // SAFETY: asks for memory, which may be refused.
     let place = unsafe { libc::malloc(size_of::<Domain>()) }.cast::<Domain>();
@@ -149,13 +157,22 @@ pub(super) unsafe fn destroy(place: *mut Domain) {
         let Some(mut mutator) = mutator else { return };
         mutator.settle();
         mutator.leave_blocks_to_session();
-        mutator.end();
+        ENDED.lock().unwrap_or_else(PoisonError::into_inner).push(mutator);
     }));
     if ended.is_err() {
         tracer::turn_off_after_panic();
     }
     // SAFETY: from `malloc`; what was in it has been moved out.
     unsafe { libc::free(place.cast()) };
+}
+
+/// Takes down what is left of some domains that have ended.
+pub(super) fn take_down_ended(most: usize) {
+    let mut ended = ENDED.lock().unwrap_or_else(PoisonError::into_inner);
+    let some = most.min(ended.len());
+    let some: Vec<Mutator> = ended.drain(..some).collect();
+    drop(ended);
+    some.into_iter().for_each(Mutator::end);
 }
 
 /// What the calling thread is doing from now on; returns what it was doing.

@@ -187,6 +187,8 @@ extern "C" fn after_major_collection(state: usize) {
             // If tracing is over there is nothing to follow.
             let _ = mutator.sweep_major(fate);
         }
+        // Where no domain begins any more; few at a time, for all stand still.
+        domain::take_down_ended(1);
     };
     // SAFETY: a hook.
     unsafe { with(state, work) };
