@@ -64,10 +64,8 @@ impl Chain {
     #[inline(never)]
     fn block(&mut self, cache: &mut Cache, new: &mut NewFrames) {
         if let Some((steps, frames)) = new.block::<BLOCK>(self.done) {
-            let mut chain = *self;
-            chain.follow(cache, steps, frames);
-            chain.done += BLOCK;
-            *self = chain;
+            self.follow(cache, steps, frames);
+            self.done += BLOCK;
         }
     }
 
@@ -111,19 +109,20 @@ impl Chain {
     #[inline(always)]
     fn follow(&mut self, cache: &mut Cache, steps: &[Step], frames: &mut [Code]) {
         let (codes, predictions) = (&*cache.codes, &mut *cache.predictions);
+        let mut slot = self.slot;
         for (&step, frame) in steps.iter().zip(frames) {
-            let foretold = predictions[self.slot % SLOTS];
+            let foretold = predictions[slot % SLOTS];
             let next = select_unpredictable(step == 0, foretold, step as Slot);
-            let before = select_unpredictable(step < 0, 0, self.slot);
-            let next = index(next);
-            predictions[before % SLOTS] = next as Slot;
-            let code = codes[next];
+            let before = select_unpredictable(step < 0, 0, slot);
+            slot = index(next);
+            predictions[before % SLOTS] = slot as Slot;
+            let code = codes[slot];
             *frame = code;
-            self.slot = next;
             if code == 0 {
                 self.met_empty_slot = true;
-                return;
+                break;
             }
         }
+        self.slot = slot;
     }
 }
