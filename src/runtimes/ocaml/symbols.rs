@@ -50,28 +50,24 @@ pub(super) fn line() -> Result<Option<Line>, Refusal> {
 }
 
 /// The functions of these names, all of one file: those of another runtime in
-/// the same process would not do, and have no size here. `also` is measured too,
-/// if there is one.
-pub(super) fn functions<const N: usize>(
+/// the same process would not do, and have no size here. `also` are measured too,
+/// those there are.
+pub(super) fn functions<const N: usize, const M: usize>(
     names: [&'static CStr; N],
-    also: Option<&'static CStr>,
-) -> Result<([Symbol; N], Option<Symbol>), Refusal> {
-    let mut found = [Symbol::default(); N];
-    for (symbol, name) in found.iter_mut().zip(names) {
-        symbol.address = needed(name)?;
+    also: [&'static CStr; M],
+) -> Result<([Symbol; N], [Option<Symbol>; M]), Refusal> {
+    let mut all = Vec::with_capacity(N + M);
+    for name in names {
+        all.push(Symbol { address: needed(name)?, size: 0 });
     }
-    let mut all: Vec<Symbol> = found.to_vec();
-    let mut all_names = names.to_vec();
-    if let Some((name, address)) = also.and_then(|name| Some((name, lookup(name)?))) {
-        all.push(Symbol { address, size: 0 });
-        all_names.push(name);
-    }
-    measure(&mut all, &all_names);
+    all.extend(also.map(|name| Symbol { address: lookup(name).unwrap_or(0), size: 0 }));
+    measure(&mut all, &[&names[..], &also[..]].concat());
     if let Some((_, name)) = all.iter().zip(names).find(|(symbol, _)| symbol.size == 0) {
         return Err(Refusal::Symbol(name));
     }
-    let also = all.get(N).copied();
-    found.iter_mut().zip(all).for_each(|(to, from)| *to = from);
+    let at = |index: usize| all.get(index).copied().unwrap_or_default();
+    let found = std::array::from_fn(at);
+    let also = std::array::from_fn(|index| Some(at(N + index)).filter(|also| also.address != 0));
     Ok((found, also))
 }
 
@@ -176,13 +172,13 @@ mod tests {
         let getpid = lookup(c"getpid");
         assert!(getpid.is_some());
         assert_eq!(lookup(c"caml_no_such_function"), None);
-        let (both, also) = functions([c"getpid", c"malloc"], Some(c"execve")).unwrap();
+        let also = [c"caml_no_such_function", c"execve"];
+        let (both, [none, also]) = functions([c"getpid", c"malloc"], also).unwrap();
         assert_eq!(Some(both[0].address), getpid);
         assert_eq!(also.map(|symbol| symbol.address), lookup(c"execve"));
         assert!(both[1].size > 0 && also.is_some_and(|symbol| symbol.size > 0));
-        let (_, also) = functions([c"getpid"], Some(c"caml_no_such_function")).unwrap();
-        assert!(also.is_none());
-        let missing = functions([c"getpid", c"caml_no_such_function"], None);
+        assert!(none.is_none());
+        let missing = functions([c"getpid", c"caml_no_such_function"], []);
         assert_eq!(missing.unwrap_err(), Refusal::Symbol(c"caml_no_such_function"));
     }
 }

@@ -62,7 +62,7 @@ pub(super) fn find() -> Result<Runtime, Refusal> {
         // Its `caml_state` has a place of its own in each thread.
         return Err(Refusal::Layout("a runtime of OCaml 5 that came after the program's start"));
     }
-    let (functions, c_call) = functions(FUNCTIONS, Some(c"caml_c_call"))?;
+    let (functions, [c_call]) = functions(FUNCTIONS, [c"caml_c_call"])?;
     Ok(Runtime {
         functions,
         state_offset: needed(c"caml_state")?.wrapping_sub(thread_pointer()),

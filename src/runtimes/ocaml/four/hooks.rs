@@ -15,16 +15,18 @@ use heaptap_trace::Source;
 
 use super::host::{Context, FAILWITH, Host, MAIN_CONTEXT, host, on_own_stack};
 use super::layout::is_white;
+use super::no_room::NoRoom;
 use super::symbols::{FUNCTIONS, Runtime};
 use crate::blocks::Fate;
 use crate::runtimes::ocaml::patch::Replacement;
 use crate::runtimes::ocaml::values::{UNIT, header, part_sizes, raise_failure, words};
-use crate::sampling::WORD;
+use crate::sampling::{PartSizes, WORD};
 use crate::stack::native::Registers;
 use crate::tracer::Followed;
 
-/// The runtime's functions and ours, in the order of [`FUNCTIONS`].
-pub(super) fn replacements(runtime: &Runtime) -> [Replacement; FUNCTIONS.len()] {
+/// The runtime's functions and ours: those of the profiler, and where native code
+/// comes from, if that is known.
+pub(super) fn replacements(runtime: &Runtime, no_room: Option<&NoRoom>) -> Vec<Replacement> {
     let ours: [*const (); FUNCTIONS.len()] = [
         track_young as *const (),
         track_major as *const (),
@@ -45,7 +47,9 @@ pub(super) fn replacements(runtime: &Runtime) -> [Replacement; FUNCTIONS.len()] 
         refuse_start as *const (),
         refuse_stop as *const (),
     ];
-    Replacement::each(FUNCTIONS, runtime.functions, ours)
+    let mut all = Replacement::each(FUNCTIONS, runtime.functions, ours).to_vec();
+    all.extend(no_room.map(NoRoom::replacement));
+    all
 }
 
 // --- Allocations ---
@@ -54,15 +58,19 @@ pub(super) fn replacements(runtime: &Runtime) -> [Replacement; FUNCTIONS.len()] 
 /// or `count` in one go. The young pointer has been moved already, and must not
 /// be touched (`caml_alloc_small_dispatch` in `runtime/minor_gc.c`).
 extern "C" fn track_young(wosize: usize, _from_ocaml: c_int, count: c_int, lengths: *const u8) {
-    let work = move |host: &mut Host| {
-        if count == 1 || lengths.is_null() {
-            return host.young_hit(std::iter::once(wosize.saturating_add(1)));
-        }
+    if count == 1 || lengths.is_null() {
+        young_hit(std::iter::once(wosize.saturating_add(1)));
+    } else {
         // SAFETY: as the runtime calls it.
-        host.young_hit(unsafe { part_sizes(count, lengths) });
-    };
+        young_hit(unsafe { part_sizes(count, lengths) });
+    }
+}
+
+/// The same, by the blocks' words with their headers.
+#[inline]
+pub(super) fn young_hit(parts: impl PartSizes) {
     // SAFETY: a hook.
-    unsafe { on_own_stack(work) };
+    unsafe { on_own_stack(|host| host.young_hit(parts)) };
 }
 
 /// A block was allocated in the major heap (`runtime/memory.c`).

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::layout::{ALLOC_START, Layout, YOUNG_END, YOUNG_START};
+use super::no_room::NoRoom;
 use super::symbols::Runtime;
 use super::walkers;
 use crate::runtimes::ocaml::own_stack::OwnStack;
@@ -37,6 +38,8 @@ pub(super) struct Host {
     pub(super) context: *mut Context,
     /// What the first thread is doing, whose context is the runtime's.
     first_label: u32,
+    /// Where native code comes from, if its way is shortened.
+    pub(super) no_room: Option<NoRoom>,
 }
 
 /// A thread's context: ours, but for that of the first thread, which is the
@@ -71,6 +74,7 @@ pub(super) static MAIN_CONTEXT: AtomicUsize = AtomicUsize::new(0);
 pub(super) fn start(
     runtime: &Runtime,
     layout: Layout,
+    no_room: Option<NoRoom>,
     session: &Arc<Session>,
 ) -> Result<(), Failure> {
     let state = runtime.state;
@@ -95,6 +99,7 @@ pub(super) fn start(
         suspended: false,
         context: runtime.main_context as *mut Context,
         first_label: 0,
+        no_room,
     };
     FAILWITH.store(runtime.failwith, Ordering::Relaxed);
     MAIN_CONTEXT.store(runtime.main_context, Ordering::Relaxed);
@@ -218,6 +223,12 @@ impl Host {
         block > self.word(YOUNG_START) && block < self.word(YOUNG_END)
     }
 
+    /// `caml_memprof_young_trigger`
+    pub(super) fn trigger(&self) -> usize {
+        // SAFETY: a variable of the runtime.
+        unsafe { self.trigger.read() }
+    }
+
     /// The parts have gone below the trigger.
     pub(super) fn young_hit(&mut self, parts: impl PartSizes) {
         let pointer = self.young_pointer();
@@ -241,7 +252,7 @@ impl Host {
     }
 
     /// The next sample in the young heap is below this.
-    pub(super) fn set_trigger(&mut self, trigger: usize) {
+    fn set_trigger(&mut self, trigger: usize) {
         // SAFETY: `caml_memprof_young_trigger`.
         unsafe { self.trigger.write(trigger) };
         (self.update_young_limit)();

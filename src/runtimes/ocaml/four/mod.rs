@@ -2,8 +2,8 @@
 //!
 //! - `symbols`: what is used of the runtime; `layout`: where things are in its
 //!   state; `probe`: the proof, live, before anything is changed.
-//! - `hooks`: what its profiler's functions are replaced by; `host`: the state
-//!   behind them.
+//! - `hooks`: what its profiler's functions are replaced by; `no_room`: the way
+//!   there from native code, shortened; `host`: the state behind them.
 //! - `walkers`: how the stack is walked.
 //!
 //! Facts about the runtime are from the source of OCaml 4.14.1 and hold in
@@ -15,6 +15,7 @@
 mod hooks;
 mod host;
 mod layout;
+mod no_room;
 mod probe;
 mod symbols;
 mod walkers;
@@ -36,8 +37,9 @@ pub(super) fn attach() -> Result<(), Refusal> {
         locate: if layout.native { None } else { Some(bytecode::locator()) },
         ..Options::new(Vec::new(), Rate::DEFAULT)
     };
-    let replacements = hooks::replacements(&runtime);
+    let no_room = no_room::NoRoom::find(&runtime, layout);
+    let replacements = hooks::replacements(&runtime, no_room.as_ref());
     begin(options, &replacements, OcamlVersion::Four, |session| {
-        host::start(&runtime, layout, session)
+        host::start(&runtime, layout, no_room, session)
     })
 }

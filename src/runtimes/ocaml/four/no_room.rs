@@ -1,0 +1,149 @@
+//! Native code's way to the profiler, shortened.
+//!
+//! An allocation that leads below the young limit calls `caml_garbage_collection`
+//! (`runtime/signals_nat.c`), which finds out what was allocated and calls
+//! `caml_alloc_small_dispatch` (`runtime/minor_gc.c`). That takes the allocation
+//! back, does whatever may be pending, collects if there is no room, allocates
+//! again, and only then asks whether a sample falls there. But mostly a sample is
+//! all there is. So ours asks that first, and leaves everything else to the
+//! runtime as it was.
+//!
+//! What it reads has been proved: the state's layout by [`super::probe`], the index
+//! of descriptors by [`Descriptors::find`]. Where that fails, nothing is shortened.
+
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use super::hooks::young_hit;
+use super::host::{Host, host};
+use super::layout::{LAST_RETURN_ADDRESS, Layout, TRIGGER};
+use super::symbols::{NO_ROOM, Runtime};
+use crate::runtimes::ocaml::descriptors::Descriptors;
+use crate::runtimes::ocaml::patch::Replacement;
+use crate::runtimes::ocaml::symbols::{Symbol, lookup};
+use crate::runtimes::ocaml::values::part_sizes;
+use crate::sampling::PartSizes;
+use crate::stack::OcamlVersion;
+
+/// What is needed of the runtime.
+#[derive(Clone, Copy)]
+pub(super) struct NoRoom {
+    function: Symbol,
+    descriptors: Descriptors,
+    /// `caml_something_to_do`
+    pending: *const AtomicI32,
+    dispatch: Dispatch,
+    process_pending: extern "C-unwind" fn(),
+}
+
+/// `caml_alloc_small_dispatch`: words without the first header, flags, how many
+/// blocks, and their encoded lengths. May raise.
+type Dispatch = extern "C-unwind" fn(usize, c_int, c_int, *const u8);
+
+/// `CAML_DO_TRACK | CAML_FROM_CAML` (`runtime/caml/memory.h`).
+const FROM_OCAML: c_int = 1 | 2;
+
+/// `frame_descr` (`runtime/caml/stack.h`): where the number of live slots is, and
+/// the slots. Behind them are the lengths, and in front of those how many.
+const LIVE_COUNT: usize = 10;
+const LIVE_SLOTS: usize = 12;
+
+/// What native code allocates in one go.
+#[derive(Clone, Copy)]
+struct Allocation {
+    /// How many blocks; none if it only asks whether anything is pending.
+    count: u8,
+    /// Their encoded lengths.
+    lengths: *const u8,
+}
+
+impl Allocation {
+    /// The words of each block, with its header.
+    fn parts(self) -> impl PartSizes {
+        // SAFETY: a descriptor's, which stay.
+        unsafe { part_sizes(c_int::from(self.count), self.lengths) }
+    }
+
+    /// `Some` if it is one block only.
+    fn single(self) -> Option<usize> {
+        if self.count == 1 { self.parts().next() } else { None }
+    }
+}
+
+impl NoRoom {
+    /// In a runtime for native code whose index of descriptors is as known. Before
+    /// `main`.
+    pub(super) fn find(runtime: &Runtime, layout: Layout) -> Option<NoRoom> {
+        if !layout.native {
+            return None;
+        }
+        let function = runtime.no_room.filter(|function| function.size > 0)?;
+        let descriptors = Descriptors::find(OcamlVersion::Four)?;
+        let dispatch = lookup(c"caml_alloc_small_dispatch")?;
+        let process_pending = lookup(c"caml_process_pending_actions")?;
+        Some(NoRoom {
+            function,
+            descriptors,
+            pending: runtime.something_to_do as *const AtomicI32,
+            // SAFETY: `void caml_alloc_small_dispatch (intnat, int, int, unsigned char*)`.
+            dispatch: unsafe { std::mem::transmute::<usize, Dispatch>(dispatch) },
+            // SAFETY: `void caml_process_pending_actions (void)`, `runtime/signals.c`.
+            process_pending: unsafe {
+                std::mem::transmute::<usize, extern "C-unwind" fn()>(process_pending)
+            },
+        })
+    }
+
+    pub(super) fn replacement(&self) -> Replacement {
+        let Symbol { address, size } = self.function;
+        Replacement { name: NO_ROOM, address, size, with: no_room as *const () as usize }
+    }
+
+    /// What is allocated where native code has come from.
+    #[inline]
+    fn allocation(&self, host: &Host) -> Allocation {
+        let return_address = host.word(LAST_RETURN_ADDRESS) as u64;
+        let descriptor = self.descriptors.record(return_address) as *const u8;
+        // SAFETY: native code allocates where there is a descriptor that says so.
+        let slots = unsafe { descriptor.wrapping_add(LIVE_COUNT).cast::<u16>().read() };
+        let count = descriptor.wrapping_add(LIVE_SLOTS + 2 * usize::from(slots));
+        // SAFETY: as above.
+        Allocation { count: unsafe { count.read() }, lengths: count.wrapping_add(1) }
+    }
+
+    /// Goes on as the runtime does.
+    #[inline]
+    fn dispatch(&self, allocation: Allocation) {
+        let wosize = allocation.parts().sum::<usize>() - 1;
+        (self.dispatch)(wosize, FROM_OCAML, allocation.count.into(), allocation.lengths);
+    }
+
+    /// Whether a sample falls on the allocation, and there is nothing else to do.
+    #[inline]
+    fn is_only_sampled(&self, host: &Host) -> bool {
+        // SAFETY: a variable of the runtime, of this size; handlers of signals set it.
+        let pending = unsafe { &*self.pending }.load(Ordering::Relaxed) != 0;
+        let pointer = host.young_pointer();
+        !pending && pointer >= host.word(TRIGGER) && pointer < host.trigger()
+    }
+}
+
+/// In place of `caml_garbage_collection`: native code's allocation has led below
+/// the young limit. May raise, and owns nothing.
+extern "C-unwind" fn no_room() {
+    // SAFETY: a hook, and the reference is not used when others are called.
+    let Some(host) = (unsafe { host() }) else { return };
+    // Both are there before there is a jump to here.
+    let Some(no_room) = &host.no_room else { return };
+    let allocation = no_room.allocation(host);
+    if allocation.count == 0 {
+        return (no_room.process_pending)();
+    }
+    if !no_room.is_only_sampled(host) {
+        return no_room.dispatch(allocation);
+    }
+    match allocation.single() {
+        Some(words) => young_hit(std::iter::once(words)),
+        None => young_hit(allocation.parts()),
+    }
+}
