@@ -68,6 +68,12 @@ impl Allocation {
     fn single(self) -> Option<usize> {
         if self.count == 1 { self.parts().next() } else { None }
     }
+
+    /// Goes on as the runtime does.
+    fn pass_to(self, dispatch: Dispatch) {
+        let wosize = self.parts().sum::<usize>() - 1;
+        dispatch(wosize, FROM_OCAML, c_int::from(self.count), self.lengths);
+    }
 }
 
 impl NoRoom {
@@ -111,13 +117,6 @@ impl NoRoom {
         Allocation { count: unsafe { count.read() }, lengths: count.wrapping_add(1) }
     }
 
-    /// Goes on as the runtime does.
-    #[inline]
-    fn dispatch(&self, allocation: Allocation) {
-        let wosize = allocation.parts().sum::<usize>() - 1;
-        (self.dispatch)(wosize, FROM_OCAML, allocation.count.into(), allocation.lengths);
-    }
-
     /// Whether a sample falls on the allocation, and there is nothing else to do.
     #[inline]
     fn is_only_sampled(&self, host: &Host) -> bool {
@@ -131,16 +130,17 @@ impl NoRoom {
 /// In place of `caml_garbage_collection`: native code's allocation has led below
 /// the young limit. May raise, and owns nothing.
 extern "C-unwind" fn no_room() {
-    // SAFETY: a hook, and the reference is not used when others are called.
+    // SAFETY: a hook, and nothing is borrowed any more when others are called.
     let Some(host) = (unsafe { host() }) else { return };
     // Both are there before there is a jump to here.
     let Some(no_room) = &host.no_room else { return };
     let allocation = no_room.allocation(host);
+    let NoRoom { process_pending, dispatch, .. } = *no_room;
     if allocation.count == 0 {
-        return (no_room.process_pending)();
+        return process_pending();
     }
     if !no_room.is_only_sampled(host) {
-        return no_room.dispatch(allocation);
+        return allocation.pass_to(dispatch);
     }
     match allocation.single() {
         Some(words) => young_hit(std::iter::once(words)),
