@@ -1,6 +1,7 @@
 #include <caml/alloc.h>
 #include <caml/callback.h>
 #include <caml/memory.h>
+#include <signal.h>
 
 value call_it(value function, value argument)
 {
@@ -23,4 +24,11 @@ value make_list(value length)
     list = cell;
   }
   CAMLreturn(list);
+}
+
+/* Without allocating: the handler waits until OCaml code lets it run. */
+value ring(value unit)
+{
+  raise(SIGUSR1);
+  return unit;
 }

@@ -169,8 +169,8 @@ pub(super) unsafe fn destroy(place: *mut Domain) {
 /// Takes down what is left of some domains that have ended.
 pub(super) fn take_down_ended(most: usize) {
     let mut ended = ENDED.lock().unwrap_or_else(PoisonError::into_inner);
-    let some = most.min(ended.len());
-    let some: Vec<Mutator> = ended.drain(..some).collect();
+    let count = most.min(ended.len());
+    let some: Vec<Mutator> = ended.drain(..count).collect();
     drop(ended);
     some.into_iter().for_each(Mutator::end);
 }
