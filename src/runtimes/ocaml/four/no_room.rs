@@ -26,10 +26,10 @@ use crate::sampling::PartSizes;
 use crate::stack::OcamlVersion;
 
 /// What is needed of the runtime.
-#[derive(Clone, Copy)]
 pub(super) struct NoRoom {
     function: Symbol,
     descriptors: Descriptors,
+    singles: Singles,
     /// `caml_something_to_do`
     pending: *const AtomicI32,
     dispatch: Dispatch,
@@ -90,6 +90,7 @@ impl NoRoom {
         Some(NoRoom {
             function,
             descriptors,
+            singles: Singles::NONE,
             pending: runtime.something_to_do as *const AtomicI32,
             // SAFETY: `void caml_alloc_small_dispatch (intnat, int, int, unsigned char*)`.
             dispatch: unsafe { std::mem::transmute::<usize, Dispatch>(dispatch) },
@@ -106,9 +107,7 @@ impl NoRoom {
     }
 
     /// What is allocated where native code has come from.
-    #[inline]
-    fn allocation(&self, host: &Host) -> Allocation {
-        let return_address = host.word(LAST_RETURN_ADDRESS) as u64;
+    fn allocation(&self, return_address: u64) -> Allocation {
         let descriptor = self.descriptors.record(return_address) as *const u8;
         // SAFETY: native code allocates where there is a descriptor that says so.
         let slots = unsafe { descriptor.wrapping_add(LIVE_COUNT).cast::<u16>().read() };
@@ -132,18 +131,69 @@ impl NoRoom {
 extern "C-unwind" fn no_room() {
     // SAFETY: a hook, and nothing is borrowed any more when others are called.
     let Some(host) = (unsafe { host() }) else { return };
+    let return_address = host.word(LAST_RETURN_ADDRESS) as u64;
     // Both are there before there is a jump to here.
     let Some(no_room) = &host.no_room else { return };
-    let allocation = no_room.allocation(host);
+    let only_sampled = no_room.is_only_sampled(host);
+    if only_sampled && let Some(words) = no_room.singles.find(return_address) {
+        return young_hit(std::iter::once(words));
+    }
+    let allocation = no_room.allocation(return_address);
     let NoRoom { process_pending, dispatch, .. } = *no_room;
     if allocation.count == 0 {
         return process_pending();
     }
-    if !no_room.is_only_sampled(host) {
+    if !only_sampled {
         return allocation.pass_to(dispatch);
     }
-    match allocation.single() {
-        Some(words) => young_hit(std::iter::once(words)),
-        None => young_hit(allocation.parts()),
+    let Some(words) = allocation.single() else { return young_hit(allocation.parts()) };
+    if let Some(no_room) = &mut host.no_room {
+        no_room.singles.add(return_address, words);
+    }
+    young_hit(std::iter::once(words));
+}
+
+/// Where native code allocates one block, and its words: as far as samples have
+/// fallen there. To read a descriptor takes several lines of memory that nothing
+/// else has used lately.
+struct Singles([u64; 256]);
+
+/// Where in an entry the words are. Addresses of code are below.
+const WORDS_SHIFT: u32 = 48;
+
+impl Singles {
+    const NONE: Singles = Singles([0; 256]);
+
+    /// A return address belongs to one entry only.
+    fn place(return_address: u64) -> usize {
+        usize::from(return_address as u8)
+    }
+
+    /// The words that are allocated there, if that is known.
+    #[inline]
+    fn find(&self, return_address: u64) -> Option<usize> {
+        let entry = self.0[Self::place(return_address)];
+        let (address, words) = (entry & ((1 << WORDS_SHIFT) - 1), entry >> WORDS_SHIFT);
+        (address == return_address && words != 0).then_some(words as usize)
+    }
+
+    fn add(&mut self, return_address: u64, words: usize) {
+        self.0[Self::place(return_address)] = return_address | (words as u64) << WORDS_SHIFT;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_block_is_known_by_where_it_is_allocated() {
+        let mut singles = Singles::NONE;
+        assert_eq!((singles.find(0), singles.find(0x1234)), (None, None));
+        singles.add(0x7fff_ffff_1234, 257);
+        assert_eq!(singles.find(0x7fff_ffff_1234), Some(257));
+        assert_eq!(singles.find(0x1234), None, "another with the same place");
+        singles.add(0x1234, 2);
+        assert_eq!((singles.find(0x1234), singles.find(0x7fff_ffff_1234)), (Some(2), None));
     }
 }
