@@ -27,6 +27,10 @@ struct Tracked {
 /// For so many blocks room is made at a time.
 const AT_A_TIME: usize = 256;
 
+/// For so many there is room from the start: pages that are not used cost nothing,
+/// but to make room inside a hook takes a system call, which moves those that are.
+const AT_FIRST: usize = if cfg!(test) { AT_A_TIME } else { 16 << 10 };
+
 /// Young and major blocks.
 pub(crate) struct Generations {
     young: Mapped<Tracked>,
@@ -43,9 +47,9 @@ impl Generations {
     /// None when there is no memory.
     pub(crate) fn new() -> Option<Generations> {
         Some(Generations {
-            young: Mapped::new(AT_A_TIME)?,
-            major: Mapped::new(AT_A_TIME)?,
-            ends: Ends::new(AT_A_TIME)?,
+            young: Mapped::new(AT_FIRST)?,
+            major: Mapped::new(AT_FIRST)?,
+            ends: Ends::new(2 * AT_FIRST)?,
             room: 0,
         })
     }

@@ -214,7 +214,7 @@ fn bytes_of<T>(len: usize) -> Option<usize> {
 }
 
 /// What most sessions need is less, and little less.
-const RESERVED: usize = 33 << 20;
+const RESERVED: usize = 34 << 20;
 
 /// The first address of the reserve that nobody has; 0 before it is made.
 static NEXT: AtomicUsize = AtomicUsize::new(0);
