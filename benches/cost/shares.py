@@ -16,13 +16,14 @@ from ocaml import OWN, shuffled
 from programs import UNTRACED
 from report import name_of, table
 
-ROUNDS = 3
+ROUNDS = 7
 WAYS = [UNTRACED, "1e-4", "1e-3", "own 1e-4", "own 1e-3"]
 LINE = re.compile(r"^\s*([\d.]+)%\s+(\S+)\s+(\S+)\s+\[.\]\s+(.*?)\s*$", re.MULTILINE)
 # Of the runtime's sampler and what it runs for a sample (runtime/memprof.c, backtrace_nat.c), and of the callback.
 SAMPLER = re.compile(r"caml_memprof|caml_next_frame_descriptor|caml_collect_current_callstack|realloc_entries"
                      r"|flush_deleted|rand_batch|run_alloc_callback|caml_callback|Gc.fun_|caml_alloc$")
 WRITER = "heaptap"
+WRITING = "the writer's kernel"
 RECORD = ["perf", "record", "-q", "-e", "cpu-clock", "-F", "10000", "-o"]
 
 
@@ -47,12 +48,13 @@ def parts(shares):
         return sum(share for key, share in shares.items() if wanted(*key))
 
     hooks = of(lambda thread, where, _: "libheaptap" in where and not thread.startswith(WRITER))
-    writer = of(lambda thread, *_: thread.startswith(WRITER))
+    writer = of(lambda thread, where, _: thread.startswith(WRITER) and "[kernel" not in where)
+    writing = of(lambda thread, where, _: thread.startswith(WRITER) and "[kernel" in where)
     kernel = of(lambda thread, where, _: "[kernel" in where and not thread.startswith(WRITER))
     sampler = of(lambda _, where, function: SAMPLER.search(function) and "libheaptap" not in where)
-    program = 100 - hooks - writer - kernel - sampler
+    program = 100 - hooks - writer - writing - kernel - sampler
     return {name: 100 * part / program for name, part in
-            (("hooks", hooks), ("writer", writer), ("kernel", kernel), ("sampler", sampler))}
+            (("hooks", hooks), ("writer", writer), (WRITING, writing), ("kernel", kernel), ("sampler", sampler))}
 
 
 def obstacle():
@@ -86,12 +88,12 @@ def measure(built, programs, say):
 
 def tables(medians, programs):
     lines = ["### OCaml programs, shares of processor time found by a clock: percent of the program's own", "",
-             f"Medians of {ROUNDS} rounds. Kernel: more than in the untraced program, which is starting, page faults and",
-             "writing. Own: the runtime's sampler, its walk and its callback.", ""]
+             f"Medians of {ROUNDS} rounds. The writer's kernel: the file, and waking up. Kernel: more than in the untraced",
+             "program, which is starting, and page faults. Own: the runtime's sampler, its walk and its callback.", ""]
     rows = []
     for rate in ("1e-4", "1e-3"):
         sums = []
-        for part in ("hooks", "writer", "kernel"):
+        for part in ("hooks", "writer", WRITING, "kernel"):
             row = [medians[program.name, rate][part] for program in programs]
             if part == "kernel":
                 row = [share - medians[program.name, UNTRACED][part] for share, program in zip(row, programs)]
