@@ -19,9 +19,12 @@ from report import name_of, table
 ROUNDS = 7
 WAYS = [UNTRACED, "1e-4", "1e-3", "own 1e-4", "own 1e-3"]
 LINE = re.compile(r"^\s*([\d.]+)%\s+(\S+)\s+(\S+)\s+\[.\]\s+(.*?)\s*$", re.MULTILINE)
-# Of the runtime's sampler and what it runs for a sample (runtime/memprof.c, backtrace_nat.c), and of the callback.
+# Of the runtime's sampler and what it runs for a sample (runtime/memprof.c, backtrace_nat.c), of the callback, and of
+# the way there from native code, in place of which there is ours (runtime/signals_nat.c, minor_gc.c, signals.c).
 SAMPLER = re.compile(r"caml_memprof|caml_next_frame_descriptor|caml_collect_current_callstack|realloc_entries"
-                     r"|flush_deleted|rand_batch|run_alloc_callback|caml_callback|Gc.fun_|caml_alloc$")
+                     r"|flush_deleted|rand_batch|run_alloc_callback|caml_callback|Gc.fun_|caml_alloc$"
+                     r"|caml_garbage_collection|caml_alloc_small_dispatch|caml_do_pending_actions"
+                     r"|caml_process_pending|caml_final_do_calls|caml_check_urgent_gc|caml_raise_if_exception")
 WRITER = "heaptap"
 WRITING = "the writer's kernel"
 RECORD = ["perf", "record", "-q", "-e", "cpu-clock", "-F", "10000", "-o"]
@@ -88,8 +91,9 @@ def measure(built, programs, say):
 
 def tables(medians, programs):
     lines = ["### OCaml programs, shares of processor time found by a clock: percent of the program's own", "",
-             f"Medians of {ROUNDS} rounds. The writer's kernel: the file, and waking up. Kernel: more than in the untraced",
-             "program, which is starting, and page faults. Own: the runtime's sampler, its walk and its callback.", ""]
+             f"Medians of {ROUNDS} rounds. The writer's kernel: the file, and waking up. Kernel: more than in the",
+             "untraced program, which is starting, and page faults. Own: the runtime's sampler, the way to it, its walk",
+             "and its callback.", ""]
     rows = []
     for rate in ("1e-4", "1e-3"):
         sums = []

@@ -178,7 +178,9 @@ impl Singles {
     }
 
     fn add(&mut self, return_address: u64, words: usize) {
-        self.0[Self::place(return_address)] = return_address | (words as u64) << WORDS_SHIFT;
+        if return_address < 1 << WORDS_SHIFT {
+            self.0[Self::place(return_address)] = return_address | (words as u64) << WORDS_SHIFT;
+        }
     }
 }
 
@@ -195,5 +197,7 @@ mod tests {
         assert_eq!(singles.find(0x1234), None, "another with the same place");
         singles.add(0x1234, 2);
         assert_eq!((singles.find(0x1234), singles.find(0x7fff_ffff_1234)), (Some(2), None));
+        singles.add(0x5_0000_0000_1234, 3);
+        assert_eq!(singles.find(0x1234), Some(2), "there is no code up there");
     }
 }
