@@ -1,9 +1,10 @@
 //! What the writer thread takes for the records of a program: reading the
 //! lanes, keeping the stack, encoding, and packets into memory.
 //!
-//! A trace of a program that moves through its stack like a parser is made and
-//! decoded; its events become records as a mutator puts them. What the writer
-//! makes of them must be the same events again.
+//! Traces of programs that move through their stacks like a parser, 60 frames deep
+//! or a dozen, are made and decoded; their events become records as a mutator puts
+//! them, which tells a small stack whole. What the writer makes of them must be the
+//! same events again.
 //!
 //! The rooms are private to the package, so their files are built in here.
 
@@ -16,7 +17,7 @@ use heaptap_trace::{
     Block, Code, Encoder, End, Format, Frames, Happening, Locate, Location, LocationList, Mode,
     Reader, Source, TraceInfo, WriteError,
 };
-use queue::{BUFFER_WORDS, BlockId, BlockRun, Channel, Part, Record};
+use queue::{BUFFER_WORDS, BlockId, BlockRun, Channel, Part, Record, Sample};
 use writer::{Host, Mailbox, Request, Writer};
 
 #[allow(dead_code, unused_imports, reason = "the package uses more of it")]
@@ -31,6 +32,9 @@ mod writer;
 
 const ALLOCATIONS: u64 = 20_000;
 const START: u64 = 1_700_000_000_000_000;
+
+/// Stacks of no more frames are told whole.
+const SMALL: usize = 32;
 
 fn info() -> TraceInfo {
     TraceInfo {
@@ -83,9 +87,9 @@ impl Host for Numbered {
     }
 }
 
-/// The trace of a program around 60 frames deep, of which a few change from one
-/// sample to the next; blocks live for 1,000 others, some are promoted.
-fn made() -> Vec<u8> {
+/// The trace of a program around so many frames deep, of which a few change from
+/// one sample to the next; blocks live for 1,000 others, some are promoted.
+fn made(deep: u64) -> Vec<u8> {
     let mut encoder = Encoder::new(Vec::new(), Format::V2, &info()).expect("a valid info");
     let mut state = 1u64;
     let mut random = |below: u64| {
@@ -95,7 +99,7 @@ fn made() -> Vec<u8> {
     let mut stack: Vec<Code> = Vec::new();
     for at in 0..ALLOCATIONS {
         stack.truncate(stack.len().saturating_sub(random(9) as usize));
-        let depth = 50 + random(20) as usize;
+        let depth = (deep * 5 / 6 + random(deep / 3)) as usize;
         while stack.len() < depth {
             let caller = stack.last().map_or(1, |code| code >> 4);
             let callee = if random(4) > 0 { caller * 7 % 601 } else { random(601) };
@@ -130,6 +134,14 @@ fn told(trace: &[u8]) -> Told {
         match event.what {
             Happening::Alloc(block) => {
                 let (source, samples, length) = (block.source, block.samples, block.length);
+                let frames = block.backtrace.frames;
+                if (source, samples) == (Source::Minor, 1) && frames.len() <= SMALL {
+                    let inner_first: Vec<_> = frames.iter().rev().copied().collect();
+                    let head = Sample::head(event.time - START, inner_first.len(), length);
+                    let sample = Sample { head: &head, inner_first: &inner_first };
+                    put(&mut told.buffers, &[Record::Sample(sample)]);
+                    continue;
+                }
                 let keep = block.backtrace.common_prefix as usize;
                 let stack = Record::Frames { keep, new: block.backtrace.new };
                 let alloc = match (source, samples) {
@@ -209,25 +221,27 @@ fn events(trace: &[u8]) -> Vec<String> {
 }
 
 fn encode(criterion: &mut Criterion) {
-    let trace = made();
-    let told = told(&trace);
-    let out = Memory::default();
-    let mut group = criterion.benchmark_group("writer");
-    group.throughput(Throughput::Elements(told.events));
-    group.bench_function("records to packets", |bencher| {
-        bencher.iter_batched(
-            || {
-                out.0.lock().expect("one thread").clear();
-                writer(&told, &out)
-            },
-            Writer::run,
-            BatchSize::PerIteration,
-        );
-    });
-    group.finish();
-    let written = events(&out.0.lock().expect("one thread"));
-    assert_eq!(written.len() as u64, told.events);
-    assert!(written == events(&trace), "the writer changed the events");
+    for (name, deep) in [("records to packets", 60), ("small stacks to packets", 12)] {
+        let trace = made(deep);
+        let told = told(&trace);
+        let out = Memory::default();
+        let mut group = criterion.benchmark_group("writer");
+        group.throughput(Throughput::Elements(told.events));
+        group.bench_function(name, |bencher| {
+            bencher.iter_batched(
+                || {
+                    out.0.lock().expect("one thread").clear();
+                    writer(&told, &out)
+                },
+                Writer::run,
+                BatchSize::PerIteration,
+            );
+        });
+        group.finish();
+        let written = events(&out.0.lock().expect("one thread"));
+        assert_eq!(written.len() as u64, told.events);
+        assert!(written == events(&trace), "the writer changed the events");
+    }
 }
 
 criterion_group! {
