@@ -25,6 +25,12 @@ class Alloc:
         self.source = match.group(6)
         self.frames = match.group(7)
 
+    def words_at_rate_1(self):
+        """Its sampled words: in the heap, one more than its length, for the header."""
+        expect(self.source == "external" or self.samples == self.length + 1,
+               f"{self.samples} sampled words of a block whose length is {self.length}")
+        return self.samples
+
 
 class Bench:
     """A directory of its own, and the programs, for one scenario."""

@@ -13,7 +13,7 @@ def counted(bench, result, name="trace.ctf", never_made=(0,)):
     words = 0
     for alloc in bench.allocs(name):
         if alloc.source != "external":
-            words += alloc.samples
+            words += alloc.words_at_rate_1()
         if alloc.length == 777:
             break
     wanted = int(next(line for line in result.out.splitlines() if line.startswith("counted ")).split()[1])

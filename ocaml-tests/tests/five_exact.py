@@ -13,7 +13,7 @@ def words_by_domain(bench, name="trace.ctf"):
     for alloc in bench.allocs(name):
         if alloc.source == "external" or (alloc.domain == 0 and ended):
             continue
-        words[alloc.domain] = words.get(alloc.domain, 0) + alloc.samples
+        words[alloc.domain] = words.get(alloc.domain, 0) + alloc.words_at_rate_1()
         ended |= alloc.domain == 0 and alloc.length == 777
     return words
 
