@@ -1,7 +1,7 @@
 # heaptap: what a person or a machine does with this checkout.
 #
 #   make demo        trace a program and see where its memory went
-#   make test        everything that must hold, about 25 minutes
+#   make test        everything that must hold, about 30 minutes
 #   make test-long   the same with many more cases, longer fuzzing, a minute of 64 threads, 48 minutes of domains
 #   make bench       what a sample costs, what tracing costs, how fast traces are read and written
 #   make install     PREFIX=/usr/local by default

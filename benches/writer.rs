@@ -33,7 +33,7 @@ mod writer;
 const ALLOCATIONS: u64 = 20_000;
 const START: u64 = 1_700_000_000_000_000;
 
-/// Stacks of no more frames are told whole.
+/// Stacks of no more frames are told whole: `FEW` of the walker, which is not built in.
 const SMALL: usize = 32;
 
 fn info() -> TraceInfo {

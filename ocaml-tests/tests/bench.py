@@ -26,8 +26,8 @@ class Alloc:
         self.frames = match.group(7)
 
     def words_at_rate_1(self):
-        """Its sampled words: in the heap, one more than its length, for the header."""
-        expect(self.source == "external" or self.samples == self.length + 1,
+        """The sampled words of a block in the heap: one more than its length, for the header."""
+        expect(self.samples == self.length + 1,
                f"{self.samples} sampled words of a block whose length is {self.length}")
         return self.samples
 
