@@ -4,13 +4,13 @@ from math import sqrt
 
 from bench import expect, family
 from estimates import SEEDS
-from five_exact import words_by_domain
+from five_exact import blocks_in_the_heap
 
 
 def words(bench, work, domains, rate, seed):
     """Samples in the heap: of the first domain up to the marker, of the others all."""
     bench.run("many", work, domains, env=bench.preload(rate=rate, HEAPTAP_SEED=seed, HEAPTAP_FRAMES=1))
-    return sum(words_by_domain(bench).values())
+    return sum(alloc.samples for alloc in blocks_in_the_heap(bench))
 
 
 @family({f"{work}_{rate}": (work, rate) for work, rate in [("marshalling", 0.01), ("fibers", 0.01), ("fibers", 1e-3), ("calls", 0.01)]})

@@ -7,15 +7,14 @@ WORKS = "trees fibers threads resizing compaction marshalling weak outside local
 QUIET = {"OCAMLRUNPARAM": "v=0"}
 
 
-def words_by_domain(bench, name="trace.ctf"):
-    """Sampled words in the heap by domain; of the first domain up to the marker of 777 words."""
-    words, ended = {}, False
+def blocks_in_the_heap(bench, name="trace.ctf"):
+    """The sampled blocks in the heap; of the first domain up to the marker of 777 words."""
+    ended = False
     for alloc in bench.allocs(name):
         if alloc.source == "external" or (alloc.domain == 0 and ended):
             continue
-        words[alloc.domain] = words.get(alloc.domain, 0) + alloc.words_at_rate_1()
+        yield alloc
         ended |= alloc.domain == 0 and alloc.length == 777
-    return words
 
 
 def counted(bench, result, name="trace.ctf", never_made=0):
@@ -28,8 +27,9 @@ def counted(bench, result, name="trace.ctf", never_made=0):
         if line.startswith("domain "):
             _, domain, _, words = line.split()
             wanted[min(int(domain), 1)] += int(words)
-    words = words_by_domain(bench, name)
-    found = [words.pop(0, 0), sum(words.values())]
+    found = [0, 0]
+    for alloc in blocks_in_the_heap(bench, name):
+        found[min(alloc.domain, 1)] += alloc.words_at_rate_1()
     expect(all(w - never_made <= f <= w for f, w in zip(found, wanted)),
            f"sampled words in the first domain, in others: {found}, should be {wanted}")
 
