@@ -85,6 +85,8 @@ def hook_tables(times, counts):
         rows.append([case.change, case.rate, f"{case.depth:,}", ns(hook), aim, instructions, f"{sweep.median:.0f}"])
     head = ["since the last sample", "rate", "frames", "ns per block", "aim", "instructions", "sweep, ns"]
     lines += table(head, rows) + [""]
+    if not counts:
+        return lines
     rooms = sorted({room for _, by_room in counts.values() for room in by_room})
     lines += ["### Where a hook's instructions are", "",
               "Of code inlined from Rust's libraries, as of libc's, it is not known which room called it.", ""]
