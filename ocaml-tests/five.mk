@@ -1,6 +1,6 @@
 # OCaml 5: every domain. Called by the Makefile beside it, as `make test5`.
 #
-#   make -f five.mk test                         every scenario (about 4 minutes)
+#   make -f five.mk test                         every scenario (about 5 minutes)
 #   make -f five.mk test ONLY='five_exact.*'     some of them
 #   make -f five.mk test SECONDS_OF_STRESS=1800  a longer stress
 #   make -f five.mk test OCAML5=PREFIX           with another OCaml 5, say 5.4
