@@ -11,6 +11,12 @@ from scenarios import Failure, Result, Skip, equal, expect, family, scenario  # 
 HERE = Path(__file__).resolve().parent.parent
 
 
+def needs_from_distribution(tool):
+    """Skips where there is no such tool, or another compiler than the distribution's, whose libraries it knows."""
+    if not shutil.which(tool) or os.environ.get("OCAML"):
+        raise Skip(f"{tool} is not for this compiler")
+
+
 class Alloc:
     """One allocation of a trace."""
 

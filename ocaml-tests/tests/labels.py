@@ -1,10 +1,9 @@
 """What a program says it is doing is the outermost frame of what it allocates meanwhile."""
 
 import json
-import os
 import shutil
 
-from bench import HERE, Skip, equal, expect, scenario
+from bench import HERE, equal, expect, needs_from_distribution, scenario
 
 
 def expected(result):
@@ -60,8 +59,7 @@ def bytecode(bench):
 @scenario
 def built_by_dune(bench):
     """The folder, copied into a project."""
-    if not shutil.which("dune") or os.environ.get("OCAML"):
-        raise Skip("dune is not for this compiler")
+    needs_from_distribution("dune")
     shutil.copytree(HERE.parent / "ocaml", bench.directory / "heaptap", ignore=shutil.ignore_patterns("_build"))
     (bench.directory / "dune-project").write_text("(lang dune 2.8)\n")
     write_program(bench)

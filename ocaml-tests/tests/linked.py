@@ -1,9 +1,8 @@
 """heaptap_ocaml.o linked into programs, most of all into static ones."""
 
-import os
 import shutil
 
-from bench import HERE, Skip, equal, expect, family, scenario
+from bench import HERE, equal, expect, family, needs_from_distribution, scenario
 from exact import counted
 from variants import copy_programs
 
@@ -123,8 +122,7 @@ def linked_and_preloaded(bench):
 @scenario
 def found_by_findlib(bench):
     """The line for ocamlfind, with the files where `make install` puts them."""
-    if not shutil.which("ocamlfind") or os.environ.get("OCAML"):
-        raise Skip("ocamlfind is not for this compiler")
+    needs_from_distribution("ocamlfind")
     installed = bench.directory / "lib/heaptap"
     installed.mkdir(parents=True)
     shutil.copy(bench.object, installed)
@@ -138,8 +136,7 @@ def found_by_findlib(bench):
 @scenario
 def built_by_dune(bench):
     """The line for dune, in a static executable."""
-    if not shutil.which("dune") or os.environ.get("OCAML"):
-        raise Skip("dune is not for this compiler")
+    needs_from_distribution("dune")
     copy_programs(bench, "check.ml", "young.ml")
     (bench.directory / "dune-project").write_text("(lang dune 2.8)\n")
     (bench.directory / "dune").write_text(f"""(executable
