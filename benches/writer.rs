@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use heaptap_trace::{
-    Block, Code, Encoder, End, Format, Frames, Happening, Locate, Location, LocationList, Mode,
+    Block, Code, Encoder, End, EventKind, Format, Frames, Locate, Location, LocationList, Mode,
     Reader, Source, TraceInfo, WriteError,
 };
 use queue::{BUFFER_WORDS, BlockId, BlockRun, Channel, Part, Record, Sample};
@@ -131,8 +131,8 @@ fn told(trace: &[u8]) -> Told {
     while let Some(event) = reader.next_event().expect("a sound trace") {
         told.events += 1;
         let time = Record::Time(event.time - START);
-        match event.what {
-            Happening::Alloc(block) => {
+        match event.kind {
+            EventKind::Alloc(block) => {
                 let (source, samples, length) = (block.source, block.samples, block.length);
                 let frames = block.backtrace.frames;
                 if (source, samples) == (Source::Minor, 1) && frames.len() <= SMALL {
@@ -150,10 +150,10 @@ fn told(trace: &[u8]) -> Told {
                 };
                 put(&mut told.buffers, &[time, stack, alloc]);
             }
-            Happening::Promote(id) => {
+            EventKind::Promote(id) => {
                 put(&mut told.buffers, &[time, Record::End(End::Promote, run(id))]);
             }
-            Happening::Collect(id) => {
+            EventKind::Collect(id) => {
                 put(&mut told.buffers, &[time, Record::End(End::Collect, run(id))]);
             }
         }
@@ -210,8 +210,8 @@ fn events(trace: &[u8]) -> Vec<String> {
     let mut reader = Reader::from_slice(trace, Mode::Strict).expect("a trace");
     let mut events = Vec::new();
     while let Some(event) = reader.next_event().expect("a sound trace") {
-        events.push(match event.what {
-            Happening::Alloc(block) => {
+        events.push(match event.kind {
+            EventKind::Alloc(block) => {
                 format!("{} {} {:?}", event.time, block.length, block.backtrace.frames)
             }
             other => format!("{} {other:?}", event.time),

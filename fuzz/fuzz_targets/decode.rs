@@ -94,7 +94,7 @@ fn check_strict(strict: &Reading, lenient: &Reading) {
 fn check_counts(reading: &Reading) {
     assert_eq!(reading.events.len() as u64, reading.tally.events());
     for event in &reading.events {
-        if let What::Alloc { samples, length, .. } = event.what {
+        if let What::Alloc { samples, length, .. } = event.kind {
             assert!((1..=length + 1).contains(&samples));
         }
     }

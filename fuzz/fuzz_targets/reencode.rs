@@ -7,7 +7,7 @@ mod mutate;
 mod told;
 
 use heaptap_trace::{
-    Block, Encoder, Format, Frames, Happening, Limits, Mode, Reader, Version, WriteError,
+    Block, Encoder, EventKind, Format, Frames, Limits, Mode, Reader, Version, WriteError,
 };
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 
@@ -54,8 +54,8 @@ fn write(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut encoder = Encoder::new(Vec::new(), format, reader.info()).ok()?;
     while let Some((event, mut table)) = reader.next_located().expect("it was read before") {
         let (domain, time) = (event.domain, event.time);
-        let done = match event.what {
-            Happening::Alloc(allocation) => {
+        let done = match event.kind {
+            EventKind::Alloc(allocation) => {
                 let backtrace = allocation.backtrace;
                 if backtrace.new.len() > 400 {
                     // Coded anew it may be cut elsewhere.
@@ -76,11 +76,11 @@ fn write(bytes: &[u8]) -> Option<Vec<u8>> {
             }
             // Only the head of its packet, and no allocation, said that there are ids
             // so high: coded anew it would be ahead of them.
-            Happening::Promote(id) if encoder.next_id(domain).is_none_or(|next| id >= next) => {
+            EventKind::Promote(id) if encoder.next_id(domain).is_none_or(|next| id >= next) => {
                 return None;
             }
-            Happening::Promote(id) => encoder.promote(domain, time, id, &mut table),
-            Happening::Collect(id) => encoder.collect(domain, time, id, &mut table),
+            EventKind::Promote(id) => encoder.promote(domain, time, id, &mut table),
+            EventKind::Collect(id) => encoder.collect(domain, time, id, &mut table),
         };
         match done {
             Ok(()) => {}

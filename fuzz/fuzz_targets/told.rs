@@ -1,6 +1,6 @@
 //! What a reader tells of some bytes, in a form that can be compared.
 
-use heaptap_trace::{Event, Happening, Input, LocationTable, Losses, ReadError, Reader, Tally};
+use heaptap_trace::{Event, EventKind, Input, LocationTable, Losses, ReadError, Reader, Tally};
 
 /// Frames compared at either end of a backtrace: hostile ones have millions.
 const FRAMES: usize = 64;
@@ -10,7 +10,7 @@ const FRAMES: usize = 64;
 pub struct Told {
     pub time: u64,
     pub domain: u16,
-    pub what: What,
+    pub kind: What,
 }
 
 /// What happened.
@@ -33,8 +33,8 @@ pub enum What {
 impl Told {
     /// The event without what it borrows.
     pub fn of(event: &Event<'_>) -> Told {
-        let what = match event.what {
-            Happening::Alloc(allocation) => What::Alloc {
+        let kind = match event.kind {
+            EventKind::Alloc(allocation) => What::Alloc {
                 id: allocation.id,
                 length: allocation.length,
                 samples: allocation.samples,
@@ -44,10 +44,10 @@ impl Told {
                 newest: allocation.backtrace.frames.iter().rev().take(FRAMES).copied().collect(),
                 new: allocation.backtrace.new.iter().take(FRAMES).copied().collect(),
             },
-            Happening::Promote(id) => What::Promote(id),
-            Happening::Collect(id) => What::Collect(id),
+            EventKind::Promote(id) => What::Promote(id),
+            EventKind::Collect(id) => What::Collect(id),
         };
-        Told { time: event.time, domain: event.domain, what }
+        Told { time: event.time, domain: event.domain, kind }
     }
 }
 
@@ -62,7 +62,7 @@ pub struct Reading {
 
 /// Every frame can be looked up, and what is found is within its bounds.
 fn walk_locations(event: &Event<'_>, table: &LocationTable) {
-    let Happening::Alloc(allocation) = event.what else { return };
+    let EventKind::Alloc(allocation) = event.kind else { return };
     for &code in allocation.backtrace.new.iter().take(FRAMES) {
         for location in table.resolve(code) {
             assert!(location.line <= 0xf_ffff);

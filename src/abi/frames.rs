@@ -6,7 +6,7 @@ use heaptap_trace::{Location, LocationList};
 
 use crate::abi::guard::guard;
 use crate::abi::handle::{heaptap_tracer, session};
-use crate::abi::pointer::{Sized, check, optional_bytes, read_sized};
+use crate::abi::pointer::{VersionedStruct, check, optional_bytes, read_versioned};
 use crate::abi::status::{
     HEAPTAP_STATUS_FRAMES, HEAPTAP_STATUS_OFF, HEAPTAP_STATUS_OPTION, Refused, heaptap_status,
 };
@@ -93,7 +93,7 @@ pub struct heaptap_frame_table {
 }
 
 // SAFETY: `repr(C)`, begins with its size; numbers and pointers only.
-unsafe impl Sized for heaptap_frame_table {
+unsafe impl VersionedStruct for heaptap_frame_table {
     const FIRST_SIZE: usize = size_of::<heaptap_frame_table>();
 
     const ZERO: Self = heaptap_frame_table {
@@ -127,7 +127,7 @@ pub unsafe extern "C" fn heaptap_frames_add(
         // SAFETY: the host's promise.
         let session = unsafe { session(tracer) }?;
         // SAFETY: the host's promise.
-        let table = unsafe { read_sized(table) }?;
+        let table = unsafe { read_versioned(table) }?;
         check(table.frames.cast::<u64>())?;
         if !session.is_live() {
             return Err(Refused(HEAPTAP_STATUS_OFF));

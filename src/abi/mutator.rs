@@ -4,9 +4,9 @@ use std::ffi::c_void;
 
 use crate::abi::guard::guard;
 use crate::abi::handle::{heaptap_mutator, heaptap_tracer, session, take_mutator, with_mutator};
-use crate::abi::pointer::{Sized, check, read_sized, write};
+use crate::abi::pointer::{VersionedStruct, check, read_versioned, write};
 use crate::abi::status::{HEAPTAP_STATUS_OPTION, Refused, heaptap_status};
-use crate::tracer::{Place, Way, Where};
+use crate::tracer::{Place, StackLocator, StackSource};
 
 /// Where the managed stack is.
 #[repr(C)]
@@ -52,7 +52,7 @@ pub struct heaptap_mutator_options {
 
 // SAFETY: `repr(C)`, begins with its size; numbers, a pointer and optional
 // function pointers, which the header requires to be functions or NULL.
-unsafe impl Sized for heaptap_mutator_options {
+unsafe impl VersionedStruct for heaptap_mutator_options {
     const FIRST_SIZE: usize = size_of::<heaptap_mutator_options>();
 
     const ZERO: Self = heaptap_mutator_options {
@@ -69,15 +69,16 @@ unsafe impl Sized for heaptap_mutator_options {
 }
 
 impl heaptap_mutator_options {
-    fn way(&self) -> Result<Way, Refused> {
+    fn way(&self) -> Result<StackSource, Refused> {
         // An address may change threads, a pointer may not say so.
         let host = self.host as usize;
         match (self.r#where, self.walk) {
-            (None, None) => Ok(Way::None),
-            (Some(place), None) => {
-                Ok(Way::Tables(Where { ask: ask_host, with: [place as usize, host] }))
-            }
-            (None, Some(walk)) => Ok(Way::Own(Box::new(move |room| {
+            (None, None) => Ok(StackSource::None),
+            (Some(place), None) => Ok(StackSource::Tables(StackLocator {
+                ask: ask_host,
+                with: [place as usize, host],
+            })),
+            (None, Some(walk)) => Ok(StackSource::Own(Box::new(move |room| {
                 // SAFETY: the host's function, called as the header says.
                 unsafe { walk(host as *mut c_void, room.as_mut_ptr(), room.len()) }
             }))),
@@ -119,7 +120,7 @@ pub unsafe extern "C" fn heaptap_mutator_start(
         // SAFETY: the host's promise.
         let session = unsafe { session(tracer) }?;
         // SAFETY: the host's promise.
-        let options = unsafe { read_sized(options) }?;
+        let options = unsafe { read_versioned(options) }?;
         check(mutator)?;
         let handle = heaptap_mutator::leak(session.mutator(options.way()?)?);
         session.enter(handle as usize);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::abi::frames::{heaptap_locate_fn, heaptap_places};
-use crate::abi::pointer::{Sized, bytes, optional_bytes};
+use crate::abi::pointer::{VersionedStruct, bytes, optional_bytes};
 use crate::abi::status::{HEAPTAP_STATUS_OPTION, HEAPTAP_STATUS_RATE, Refused};
 use crate::sampling::Rate;
 use crate::tracer::{Follow, Locator, Options, WhenFull};
@@ -76,7 +76,7 @@ pub struct heaptap_options {
 
 // SAFETY: `repr(C)`, begins with its size; numbers, pointers and an optional
 // function pointer, which the header requires to be one or NULL.
-unsafe impl Sized for heaptap_options {
+unsafe impl VersionedStruct for heaptap_options {
     const FIRST_SIZE: usize = size_of::<heaptap_options>();
 
     const ZERO: Self = heaptap_options {

@@ -13,7 +13,7 @@ use crate::abi::status::{
 ///
 /// # Safety
 /// It is `repr(C)`, begins with a `usize`, and any bytes are a valid value.
-pub(crate) unsafe trait Sized: Copy {
+pub(crate) unsafe trait VersionedStruct: Copy {
     /// The smallest size there ever was.
     const FIRST_SIZE: usize;
 
@@ -28,7 +28,7 @@ pub(crate) unsafe trait Sized: Copy {
 ///
 /// # Safety
 /// If not NULL and aligned, it points to as many bytes as its first field says.
-pub(crate) unsafe fn read_sized<T: Sized>(from: *const T) -> Result<T, Refused> {
+pub(crate) unsafe fn read_versioned<T: VersionedStruct>(from: *const T) -> Result<T, Refused> {
     check(from)?;
     // SAFETY: it begins with its size, as the caller promises.
     let size = unsafe { from.cast::<usize>().read() };

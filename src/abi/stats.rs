@@ -60,7 +60,7 @@ pub unsafe extern "C" fn heaptap_tracer_stats(
         if size != size_of::<heaptap_stats>() {
             return Err(Refused(HEAPTAP_STATUS_SIZE));
         }
-        let numbers = session.numbers();
+        let numbers = session.stats();
         let totals = numbers.totals;
         let result = heaptap_stats {
             size,

@@ -5,7 +5,7 @@ use std::ffi::c_char;
 use crate::abi::guard::guard;
 use crate::abi::handle::{heaptap_mutator, heaptap_tracer, session, with_mutator};
 use crate::abi::options::heaptap_options;
-use crate::abi::pointer::{bytes, check, read_sized, write};
+use crate::abi::pointer::{bytes, check, read_versioned, write};
 use crate::abi::status::{HEAPTAP_STATUS_OPTION, Refused, heaptap_status};
 use crate::tracer::{self, Options};
 
@@ -25,7 +25,7 @@ pub unsafe extern "C" fn heaptap_tracer_start(
     guard(|| {
         check(tracer)?;
         // SAFETY: the host's promise.
-        let given = unsafe { read_sized(options) }?;
+        let given = unsafe { read_versioned(options) }?;
         // SAFETY: the host's promise.
         let options = unsafe { given.checked() }?;
         // SAFETY: the host's promise.
@@ -53,7 +53,7 @@ pub unsafe extern "C" fn heaptap_tracer_start_from_env(
     guard(|| {
         check(tracer)?;
         // SAFETY: the host's promise.
-        let given = unsafe { read_sized(options) }?;
+        let given = unsafe { read_versioned(options) }?;
         // SAFETY: the host's promise.
         let options = unsafe { given.checked() }?;
         let options = tracer::options_from_environment(options)?;

@@ -2,7 +2,7 @@
 //!
 //! - `table`: return address → frame size, read without locks by every mutator;
 //!   `formats` parses what hosts hand in; of tables that a host keeps an index
-//!   of, frames are entered when they are `met`.
+//!   of, frames are entered when they are `lazy_frames`.
 //! - `walk`: the managed frames of one sample, as what they share with the
 //!   previous sample's and what is new.
 //! - `native`: the frames of C code inside the innermost managed frame.
@@ -12,8 +12,8 @@
 //! hooks: no malloc, no locks, no panics, no system calls, little stack.
 
 pub(crate) mod formats;
+mod lazy_frames;
 mod memory;
-mod met;
 pub(crate) mod native;
 #[cfg(test)]
 mod paint;

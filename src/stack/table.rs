@@ -8,7 +8,7 @@
 //! larger than the newest. A table is added whole or not at all.
 //!
 //! A runtime that keeps an index of its own tables lends it instead: then frames
-//! are read where they are, and entered when they are first met ([`Met`]), so that
+//! are read where they are, and entered when they are first met ([`LazyFrames`]), so that
 //! a program with a hundred thousand of them starts as fast as one with few.
 
 #![allow(unsafe_code, reason = "follows the pointer to the current array")]
@@ -19,7 +19,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::formats::neutral::{self, NeutralFrame, Place, Places};
 use super::formats::{CROSS_OCAML4, CROSS_OCAML5_CALLBACK, CROSS_OCAML5_FIBER, Entry, Step, ocaml};
-use super::met::Met;
+use super::lazy_frames::LazyFrames;
 use super::slots::{Slots, spread};
 
 /// Why a table was refused.
@@ -113,7 +113,7 @@ struct Borrowed {
     /// has elsewhere it may free.
     first: u64,
     end: u64,
-    met: Met,
+    lazy_frames: LazyFrames,
 }
 
 /// All frame tables of a tracer.
@@ -195,13 +195,15 @@ impl FrameTables {
         };
         // SAFETY: one of the tables.
         let end = unsafe { ocaml::end(highest) }?;
-        let Some(met) = usize::try_from(frames).ok().and_then(Met::of) else { return Ok(false) };
+        let Some(lazy_frames) = usize::try_from(frames).ok().and_then(LazyFrames::of) else {
+            return Ok(false);
+        };
         // Only now: whoever cannot borrow adds all of them, and none twice.
         for table in with_crossings {
             // SAFETY: the caller's promise.
             unsafe { self.add_ocaml(table, version) }?;
         }
-        let borrowed = Borrowed { index, version, first: lowest as u64, end, met };
+        let borrowed = Borrowed { index, version, first: lowest as u64, end, lazy_frames };
         let borrowed = self.borrowed.set(borrowed).is_ok();
         self.generation.fetch_add(1, Ordering::Release);
         Ok(borrowed)
@@ -282,8 +284,8 @@ impl FrameTables {
     /// The frame in borrowed tables, which is entered if it is met for the first
     /// time.
     fn meet(&self, return_address: u64) -> Option<Entry> {
-        let Borrowed { index, first, end, met, .. } = self.borrowed.get()?;
-        met.find(return_address).or_else(|| {
+        let Borrowed { index, first, end, lazy_frames, .. } = self.borrowed.get()?;
+        lazy_frames.find(return_address).or_else(|| {
             let record = index(return_address);
             if !(*first..*end).contains(&record) {
                 return None;
@@ -291,7 +293,7 @@ impl FrameTables {
             // SAFETY: a record of these tables, as whoever lent the index promised.
             let entry = unsafe { ocaml::entry(record) }
                 .filter(|entry| entry.return_address == return_address)?;
-            met.insert(entry);
+            lazy_frames.insert(entry);
             Some(entry)
         })
     }
@@ -308,8 +310,12 @@ impl FrameTables {
     pub(crate) fn source(&self, return_address: u64, part: Option<usize>) -> Option<Source> {
         let Some(Entry { record, .. }) = self.slots().find(return_address) else {
             // Every frame of a sample was met before.
-            let Borrowed { met, version, .. } = self.borrowed.get()?;
-            return Some(ocaml_source(*version, met.find_ever(return_address)?.record, part));
+            let Borrowed { lazy_frames, version, .. } = self.borrowed.get()?;
+            return Some(ocaml_source(
+                *version,
+                lazy_frames.find_ever(return_address)?.record,
+                part,
+            ));
         };
         let ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
         let after = ledger.origins.partition_point(|origin| origin.first <= record);

@@ -1,7 +1,7 @@
 //! The session: one trace of this process, from start to stop.
 //!
 //! - `options`, `environment`: what is asked for.
-//! - `session`: the trace as a whole; `state`: whether it goes on; `book`: who
+//! - `session`: the trace as a whole; `state`: whether it goes on; `registry`: who
 //!   takes part; `counters`: what is counted.
 //! - `mutator`, `recorder`, `stacks`: what hooks do, from a sample to records in
 //!   the event buffer.
@@ -14,9 +14,8 @@
 
 #![allow(unsafe_code, reason = "walks the host's stack, registers handlers of exit and fork")]
 
-mod book;
-mod counted;
 mod counters;
+mod counting_output;
 mod environment;
 mod failure;
 mod info;
@@ -29,6 +28,7 @@ mod own_memory;
 mod part_codes;
 mod process;
 mod recorder;
+mod registry;
 mod session;
 mod stacks;
 mod state;
@@ -38,7 +38,7 @@ pub(crate) use failure::Failure;
 pub(crate) use message::say;
 pub(crate) use mutator::Mutator;
 pub(crate) use options::{Follow, Locator, Namer, Options, WhenFull};
-pub(crate) use process::{hurry, start, turn_off_after_panic};
+pub(crate) use process::{flush_signal_safe, start, turn_off_after_panic};
 pub(crate) use recorder::Followed;
 pub(crate) use session::Session;
-pub(crate) use stacks::{Place, Way, Where};
+pub(crate) use stacks::{Place, StackLocator, StackSource};

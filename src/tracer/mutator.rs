@@ -16,9 +16,9 @@ use crate::sampling::{Countdown, Gaps, PartSizes, SampledPart, WORD, YoungSample
 use crate::stack::native::Registers;
 use crate::tracer::failure::Failure;
 use crate::tracer::options::{Follow, Options};
-use crate::tracer::recorder::{Followed, Moment, Recorder, Sampled};
+use crate::tracer::recorder::{Followed, HookContext, Recorder, Sampled};
 use crate::tracer::session::{Session, Stopwatch};
-use crate::tracer::stacks::Way;
+use crate::tracer::stacks::StackSource;
 
 /// The largest block, in words: half a tebibyte. A host that says more is
 /// mistaken.
@@ -89,7 +89,7 @@ impl Mutator {
         if !self.is_live() {
             return Ok((self.young.start(), Ok(())));
         }
-        let mut moment = self.enter(registers);
+        let mut hook = self.enter(registers);
         let mut outcome = Ok(());
         let Mutator { gaps, young, young_blocks, suspended, recorder, .. } = self;
         let &mut YoungBlocks { header, tell_parts } = young_blocks;
@@ -101,9 +101,9 @@ impl Mutator {
             let SampledPart { index, address, words, samples } = sampled;
             let address = address.saturating_add(header);
             let part = if tell_part { Part::of_index(index) } else { Part::NONE };
-            outcome = outcome.and(recorder.young(&mut moment, address, words, samples, part));
+            outcome = outcome.and(recorder.young(&mut hook, address, words, samples, part));
         });
-        self.leave_alloc(&moment);
+        self.leave_alloc(&hook);
         Ok((self.young.limit(), outcome))
     }
 
@@ -141,28 +141,28 @@ impl Mutator {
         if self.suspended != 0 {
             return Ok(());
         }
-        let mut moment = self.enter(registers);
+        let mut hook = self.enter(registers);
         let block = Sampled { source, address, words, samples, followed, part: Part::NONE };
-        let outcome = self.recorder.alloc(&mut moment, &block);
-        self.leave_alloc(&moment);
+        let outcome = self.recorder.alloc(&mut hook, &block);
+        self.leave_alloc(&hook);
         outcome
     }
 
     /// After a minor collection.
     pub(crate) fn sweep_young(&mut self, fate: impl FnMut(usize) -> Fate) -> Result<(), Failure> {
         self.following(Follow::Sweeps)?;
-        let mut moment = self.enter(Registers::NONE);
-        self.recorder.sweep_young(&mut moment, fate);
-        self.leave(&moment);
+        let mut hook = self.enter(Registers::NONE);
+        self.recorder.sweep_young(&mut hook, fate);
+        self.leave(&hook);
         Ok(())
     }
 
     /// After marking or compacting.
     pub(crate) fn sweep_major(&mut self, fate: impl FnMut(usize) -> Fate) -> Result<(), Failure> {
         self.following(Follow::Sweeps)?;
-        let mut moment = self.enter(Registers::NONE);
-        self.recorder.sweep_major(&mut moment, fate);
-        self.leave(&moment);
+        let mut hook = self.enter(Registers::NONE);
+        self.recorder.sweep_major(&mut hook, fate);
+        self.leave(&hook);
         Ok(())
     }
 
@@ -212,9 +212,9 @@ impl Mutator {
 
     fn report(&mut self, end: EndWord) {
         if self.is_live() {
-            let mut moment = self.enter(Registers::NONE);
-            self.recorder.end(&mut moment, end);
-            self.leave(&moment);
+            let mut hook = self.enter(Registers::NONE);
+            self.recorder.end(&mut hook, end);
+            self.leave(&hook);
         }
     }
 
@@ -251,8 +251,8 @@ impl Mutator {
         if !session.has_orphans() {
             return;
         }
-        let mut book = session.lock();
-        if self.recorder.blocks.adopt(&mut book.orphans) {
+        let mut registry = session.lock();
+        if self.recorder.blocks.adopt(&mut registry.orphans) {
             session.has_orphans.store(false, Ordering::Release);
             self.recorder.count_blocks();
         }
@@ -260,8 +260,8 @@ impl Mutator {
 
     /// Before it ends: tells what it has not yet told.
     pub(crate) fn settle(&mut self) {
-        let mut moment = self.enter(Registers::NONE);
-        self.recorder.settle(&mut moment);
+        let mut hook = self.enter(Registers::NONE);
+        self.recorder.settle(&mut hook);
     }
 
     /// Leaves its blocks to whoever comes next.
@@ -270,8 +270,8 @@ impl Mutator {
             return;
         }
         let session = Arc::clone(self.session());
-        let mut book = session.lock();
-        if book.orphans.adopt(&mut self.recorder.blocks) {
+        let mut registry = session.lock();
+        if registry.orphans.adopt(&mut self.recorder.blocks) {
             session.has_orphans.store(true, Ordering::Release);
         }
         self.recorder.count_blocks();
@@ -298,7 +298,7 @@ impl Mutator {
     /// nothing of what the parent has sampled.
     pub(crate) fn go_on_in_child(&mut self) {
         let Some(session) = self.session().successor() else { return };
-        let way = std::mem::replace(&mut self.recorder.stacks.way, Way::None);
+        let way = std::mem::replace(&mut self.recorder.stacks.way, StackSource::None);
         let Ok(mut fresh) = session.mutator(way) else { return };
         fresh.suspended = self.suspended;
         fresh.young = YoungSamples::lost_count(self.young.start());
@@ -306,24 +306,24 @@ impl Mutator {
         std::mem::replace(self, fresh).end();
     }
 
-    fn enter(&self, registers: Registers) -> Moment {
-        Moment::at(self.stopwatch.ticks(), registers)
+    fn enter(&self, registers: Registers) -> HookContext {
+        HookContext::at(self.stopwatch.ticks(), registers)
     }
 
-    fn leave(&self, moment: &Moment) {
-        self.recorder.counters.hook_ticks.add(self.spent(moment));
+    fn leave(&self, hook: &HookContext) {
+        self.recorder.counters.hook_ticks.add(self.spent(hook));
     }
 
     /// At the end of an allocation's hook. Reading the clock is a good part of
     /// what such a hook costs, so one in [`TIMED`] is timed, for all.
-    fn leave_alloc(&mut self, moment: &Moment) {
+    fn leave_alloc(&mut self, hook: &HookContext) {
         self.allocs = self.allocs.wrapping_add(1);
         if self.allocs.is_multiple_of(TIMED) {
-            self.recorder.counters.hook_ticks.add(self.spent(moment) * u64::from(TIMED));
+            self.recorder.counters.hook_ticks.add(self.spent(hook) * u64::from(TIMED));
         }
     }
 
-    fn spent(&self, moment: &Moment) -> u64 {
-        self.stopwatch.ticks().saturating_sub(moment.ticks())
+    fn spent(&self, hook: &HookContext) -> u64 {
+        self.stopwatch.ticks().saturating_sub(hook.ticks())
     }
 }

@@ -51,10 +51,10 @@ pub(crate) fn turn_off_after_panic() {
 
 /// Has all that is recorded written, where neither locks nor memory may be
 /// taken: false if it is not so, or need not be.
-pub(crate) fn hurry(longest: Duration) -> bool {
+pub(crate) fn flush_signal_safe(longest: Duration) -> bool {
     // The lock is not waited for: who has it is starting or ending a session.
     let session = ACTIVE.try_lock().ok().and_then(|active| active.clone());
-    session.is_some_and(|session| session.hurry(longest))
+    session.is_some_and(|session| session.flush_signal_safe(longest))
 }
 
 fn register_handlers() {

@@ -68,7 +68,7 @@ const MOST_BESIDE_FRAMES: usize = 3 + AllocWords::MAX;
 const _: () = assert!(MOST_SMALL <= Sample::MAX_FRAMES);
 
 /// One call into the tracer: what the writer has been told of it.
-pub(crate) struct Moment {
+pub(crate) struct HookContext {
     /// Since the session's start.
     ticks: u64,
     /// Of the hook's caller.
@@ -77,9 +77,9 @@ pub(crate) struct Moment {
     stack_told: bool,
 }
 
-impl Moment {
-    pub(crate) fn at(ticks: u64, registers: Registers) -> Moment {
-        Moment { ticks, registers, time_told: false, stack_told: false }
+impl HookContext {
+    pub(crate) fn at(ticks: u64, registers: Registers) -> HookContext {
+        HookContext { ticks, registers, time_told: false, stack_told: false }
     }
 
     pub(crate) fn ticks(&self) -> u64 {
@@ -106,8 +106,8 @@ pub(crate) struct Recorder {
 
 impl Recorder {
     /// Records a sampled block and follows it from now on.
-    pub(crate) fn alloc(&mut self, moment: &mut Moment, block: &Sampled) -> Result<(), Failure> {
-        self.record(moment, *block)
+    pub(crate) fn alloc(&mut self, hook: &mut HookContext, block: &Sampled) -> Result<(), Failure> {
+        self.record(hook, *block)
     }
 
     /// The same for one in the young heap. Nearly all are, and of them much is
@@ -115,7 +115,7 @@ impl Recorder {
     #[inline(never)]
     pub(crate) fn young(
         &mut self,
-        moment: &mut Moment,
+        hook: &mut HookContext,
         address: usize,
         words: usize,
         samples: u64,
@@ -123,13 +123,13 @@ impl Recorder {
     ) -> Result<(), Failure> {
         let followed = self.young_followed;
         let source = Source::Minor;
-        self.record(moment, Sampled { source, address, words, samples, followed, part })
+        self.record(hook, Sampled { source, address, words, samples, followed, part })
     }
 
     #[inline(always)]
-    fn record(&mut self, moment: &mut Moment, block: Sampled) -> Result<(), Failure> {
+    fn record(&mut self, hook: &mut HookContext, block: Sampled) -> Result<(), Failure> {
         self.counters.samples.add(block.samples);
-        if self.try_record(moment, block).is_none() {
+        if self.try_record(hook, block).is_none() {
             self.counters.dropped.add(1);
             return Err(Failure::Lost);
         }
@@ -138,8 +138,8 @@ impl Recorder {
     }
 
     #[inline(always)]
-    fn try_record(&mut self, moment: &mut Moment, block: Sampled) -> Option<()> {
-        self.tell_held(moment);
+    fn try_record(&mut self, hook: &mut HookContext, block: Sampled) -> Option<()> {
+        self.tell_held(hook);
         let number = self.number;
         if !self.blocks.reserve(1) || number >= BlockId::MAX_NUMBER {
             return None;
@@ -152,12 +152,12 @@ impl Recorder {
         };
         let Sampled { source, part, samples, .. } = block;
         let alloc = AllocWords::new(source, part, samples, length as u64);
-        if moment.stack_told {
-            put(&self.session, &self.counters, &mut self.producer, moment, [], Some(alloc))?;
+        if hook.stack_told {
+            put(&self.session, &self.counters, &mut self.producer, hook, [], Some(alloc))?;
         } else {
             let place = self.stacks.place();
-            if self.tell_with_small_stack(moment, place, alloc).is_none() {
-                self.tell_with_stack(moment, place, alloc)?;
+            if self.tell_with_small_stack(hook, place, alloc).is_none() {
+                self.tell_with_stack(hook, place, alloc)?;
             }
         }
         self.number = number + 1;
@@ -184,7 +184,7 @@ impl Recorder {
     #[inline(always)]
     fn tell_with_small_stack(
         &mut self,
-        moment: &mut Moment,
+        hook: &mut HookContext,
         place: Place,
         alloc: AllocWords,
     ) -> Option<()> {
@@ -196,17 +196,17 @@ impl Recorder {
         let (head, rest) = room.split_first_chunk_mut()?;
         let count = stacks.take_small(tables, place, rest.first_chunk_mut()?)?;
         let words = if let Some(length) = alloc.small() {
-            *head = Sample::head(moment.ticks, count, length);
+            *head = Sample::head(hook.ticks, count, length);
             2 + count
         } else {
             alloc.put(rest.get_mut(count..)?)?;
             let [time, stack] = head;
-            Record::Time(moment.ticks).put(std::slice::from_mut(time))?;
+            Record::Time(hook.ticks).put(std::slice::from_mut(time))?;
             *stack = Record::stack_of(count);
             2 + count + alloc.len()
         };
         producer.commit(words);
-        (moment.time_told, moment.stack_told) = (true, true);
+        (hook.time_told, hook.stack_told) = (true, true);
         Some(())
     }
 
@@ -215,64 +215,64 @@ impl Recorder {
     #[inline(never)]
     fn tell_with_stack(
         &mut self,
-        moment: &mut Moment,
+        hook: &mut HookContext,
         place: Place,
         alloc: AllocWords,
     ) -> Option<()> {
         let Recorder { session, tables, counters, stacks, producer, .. } = self;
-        let backtrace = stacks.take(tables, place, moment.registers);
-        let told = tell_backtrace(session, counters, producer, moment, &backtrace, alloc);
+        let backtrace = stacks.take(tables, place, hook.registers);
+        let told = tell_backtrace(session, counters, producer, hook, &backtrace, alloc);
         if let Err(has) = told {
             // The writer does not have this stack: the next walk must not
             // count on more than it has.
             self.stacks.rewind(has);
             return None;
         }
-        moment.stack_told = true;
+        hook.stack_told = true;
         Some(())
     }
 
     /// Tells what was held back, as far as there is room.
     #[inline]
-    fn tell_held(&mut self, moment: &mut Moment) {
+    fn tell_held(&mut self, hook: &mut HookContext) {
         if !self.blocks.ends.is_empty() {
             let Recorder { session, counters, blocks, producer, .. } = self;
-            tell_ends(session, counters, producer, moment, &mut blocks.ends);
+            tell_ends(session, counters, producer, hook, &mut blocks.ends);
         }
     }
 
     /// Tells what is held back even if that means to wait for the writer: nobody
     /// may come back to tell it. Not inside a hook.
-    pub(crate) fn settle(&mut self, moment: &mut Moment) {
+    pub(crate) fn settle(&mut self, hook: &mut HookContext) {
         const LONGEST: Duration = Duration::from_secs(10);
         let start = Instant::now();
-        self.tell_held(moment);
+        self.tell_held(hook);
         while !self.blocks.ends.is_empty() && self.session.is_live() && start.elapsed() < LONGEST {
             self.producer.wait_for_room(STEP);
-            self.tell_held(moment);
+            self.tell_held(hook);
         }
     }
 
     /// After a minor collection: asks for the fate of the young blocks.
-    pub(crate) fn sweep_young(&mut self, moment: &mut Moment, fate: impl FnMut(usize) -> Fate) {
+    pub(crate) fn sweep_young(&mut self, hook: &mut HookContext, fate: impl FnMut(usize) -> Fate) {
         let Recorder { session, counters, blocks, producer, .. } = self;
-        blocks.sweep_young(fate, |ends| tell_ends(session, counters, producer, moment, ends));
-        self.tell_held(moment);
+        blocks.sweep_young(fate, |ends| tell_ends(session, counters, producer, hook, ends));
+        self.tell_held(hook);
         self.count_blocks();
     }
 
     /// After marking or compacting: asks for the fate of the major blocks.
-    pub(crate) fn sweep_major(&mut self, moment: &mut Moment, fate: impl FnMut(usize) -> Fate) {
+    pub(crate) fn sweep_major(&mut self, hook: &mut HookContext, fate: impl FnMut(usize) -> Fate) {
         let Recorder { session, counters, blocks, producer, .. } = self;
-        blocks.sweep_major(fate, |ends| tell_ends(session, counters, producer, moment, ends));
-        self.tell_held(moment);
+        blocks.sweep_major(fate, |ends| tell_ends(session, counters, producer, hook, ends));
+        self.tell_held(hook);
         self.count_blocks();
     }
 
     /// Tells of a block that is followed by its address.
-    pub(crate) fn end(&mut self, moment: &mut Moment, end: EndWord) {
+    pub(crate) fn end(&mut self, hook: &mut HookContext, end: EndWord) {
         self.blocks.ends.push(end);
-        self.tell_held(moment);
+        self.tell_held(hook);
     }
 
     /// Where the addresses of the major blocks are kept. They stay where they
@@ -293,12 +293,12 @@ fn tell_ends(
     session: &Session,
     counters: &Counters,
     producer: &mut Producer,
-    moment: &mut Moment,
+    hook: &mut HookContext,
     ends: &mut Ends,
 ) {
     let mut told = 0;
     while let Some(some) = ends.get(told..).filter(|left| !left.is_empty()) {
-        let time = usize::from(!moment.time_told);
+        let time = usize::from(!hook.time_told);
         let most = some.len() + time;
         let room = match producer.reserve_up_to(most) {
             Ok(room) => room,
@@ -309,7 +309,7 @@ fn tell_ends(
             }
         };
         let reserved = room.len();
-        let room = if time == 1 { Record::Time(moment.ticks).put(room) } else { Some(room) };
+        let room = if time == 1 { Record::Time(hook.ticks).put(room) } else { Some(room) };
         let Some(room) = room else { break };
         let (mut promotions, mut collections) = (0, 0);
         for (word, end) in room.iter_mut().zip(some) {
@@ -321,7 +321,7 @@ fn tell_ends(
         }
         told += room.len();
         producer.commit(reserved);
-        moment.time_told = true;
+        hook.time_told = true;
         counters.promotions.add(promotions);
         counters.collections.add(collections);
     }
@@ -337,7 +337,7 @@ fn tell_backtrace(
     session: &Session,
     counters: &Counters,
     producer: &mut Producer,
-    moment: &mut Moment,
+    hook: &mut HookContext,
     backtrace: &Backtrace<'_>,
     alloc: AllocWords,
 ) -> Result<(), usize> {
@@ -353,15 +353,15 @@ fn tell_backtrace(
         let again = Record::Again { times: repeated.len() };
         let behind = Record::Frames { keep: keep + repeated.end, new: behind };
         let records = [outer, again, behind, inner];
-        return put(session, counters, producer, moment, records, Some(alloc)).ok_or(keep);
+        return put(session, counters, producer, hook, records, Some(alloc)).ok_or(keep);
     }
     if managed.len() + native.len() + MOST_BESIDE_FRAMES > BUFFER_WORDS {
         let stack = (keep, managed);
-        tell_in_pieces(session, counters, producer, moment, stack, (inner, alloc))
+        tell_in_pieces(session, counters, producer, hook, stack, (inner, alloc))
     } else if native.is_empty() {
-        put(session, counters, producer, moment, [outer], Some(alloc)).ok_or(keep)
+        put(session, counters, producer, hook, [outer], Some(alloc)).ok_or(keep)
     } else {
-        put(session, counters, producer, moment, [outer, inner], Some(alloc)).ok_or(keep)
+        put(session, counters, producer, hook, [outer, inner], Some(alloc)).ok_or(keep)
     }
 }
 
@@ -372,7 +372,7 @@ fn tell_in_pieces(
     session: &Session,
     counters: &Counters,
     producer: &mut Producer,
-    moment: &mut Moment,
+    hook: &mut HookContext,
     (keep, managed): (usize, &[u64]),
     (inner, alloc): (Record<'_>, AllocWords),
 ) -> Result<(), usize> {
@@ -380,10 +380,10 @@ fn tell_in_pieces(
     let mut told = keep;
     for new in managed.chunks(PIECE) {
         let piece = Record::Frames { keep: told, new };
-        put(session, counters, producer, moment, [piece], None).ok_or(told)?;
+        put(session, counters, producer, hook, [piece], None).ok_or(told)?;
         told += new.len();
     }
-    put(session, counters, producer, moment, [inner], Some(alloc)).ok_or(told)
+    put(session, counters, producer, hook, [inner], Some(alloc)).ok_or(told)
 }
 
 /// Puts records into the buffer together, and the allocation behind them if there is
@@ -396,12 +396,12 @@ fn put<const N: usize>(
     session: &Session,
     counters: &Counters,
     producer: &mut Producer,
-    moment: &mut Moment,
+    hook: &mut HookContext,
     records: [Record<'_>; N],
     alloc: Option<AllocWords>,
 ) -> Option<()> {
-    let time = Record::Time(moment.ticks);
-    let time_words = if moment.time_told { 0 } else { time.len() };
+    let time = Record::Time(hook.ticks);
+    let time_words = if hook.time_told { 0 } else { time.len() };
     let before = records.iter().map(Record::len).sum::<usize>() + time_words;
     let most = before + alloc.map_or(0, |_| AllocWords::MAX);
     let mut room = match producer.reserve(most) {
@@ -421,7 +421,7 @@ fn put<const N: usize>(
         alloc.put(room)?;
     }
     producer.commit(before + alloc.map_or(0, AllocWords::len));
-    moment.time_told = true;
+    hook.time_told = true;
     Some(())
 }
 

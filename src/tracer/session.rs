@@ -16,8 +16,7 @@ use crate::sampling::Gaps;
 use crate::stack::FrameTables;
 use crate::sys::clock::{Clock, Ticks};
 use crate::sys::{file, name, thread};
-use crate::tracer::book::{Book, Numbers};
-use crate::tracer::counted::Counted;
+use crate::tracer::counting_output::CountingOutput;
 use crate::tracer::failure::Failure;
 use crate::tracer::info::{entropy, trace_info};
 use crate::tracer::labels::Labels;
@@ -27,7 +26,8 @@ use crate::tracer::mutator::Mutator;
 use crate::tracer::options::Options;
 use crate::tracer::process::replace_active;
 use crate::tracer::recorder::{Followed, Recorder};
-use crate::tracer::stacks::{Stacks, Way};
+use crate::tracer::registry::{MutatorRegistry, SessionStats};
+use crate::tracer::stacks::{StackSource, Stacks};
 use crate::tracer::state::State;
 use crate::writer::{Ended, Mailbox, NextFile, Request, Writer};
 
@@ -45,10 +45,10 @@ pub(crate) struct Session {
     pub(crate) directory: Directory,
     state: Arc<State>,
     channel: Arc<Channel>,
-    mailbox: Arc<Mailbox<Counted>>,
+    mailbox: Arc<Mailbox<CountingOutput>>,
     pub(crate) stopwatch: Stopwatch,
     worker: Mutex<Option<thread::Worker<()>>>,
-    book: Mutex<Book>,
+    registry: Mutex<MutatorRegistry>,
     /// Says without a lock what the book has.
     pub(crate) has_orphans: AtomicBool,
     /// What goes on in a forked child; `None` if nothing could.
@@ -118,7 +118,7 @@ impl Session {
             mailbox,
             stopwatch: Stopwatch { ticks, start: start_ticks },
             worker: Mutex::new(Some(worker)),
-            book: Mutex::new(Book::new(orphans)),
+            registry: Mutex::new(MutatorRegistry::new(orphans)),
             has_orphans: AtomicBool::new(false),
             successor: OnceLock::new(),
         }))
@@ -135,7 +135,7 @@ impl Session {
     }
 
     /// A new mutator, with the blocks that ended ones have left.
-    pub(crate) fn mutator(self: &Arc<Self>, way: Way) -> Result<Mutator, Failure> {
+    pub(crate) fn mutator(self: &Arc<Self>, way: StackSource) -> Result<Mutator, Failure> {
         if !self.is_live() {
             return Err(Failure::Off);
         }
@@ -195,11 +195,11 @@ impl Session {
     /// The same where neither locks nor memory may be taken, such as in a signal
     /// handler. Waits no longer than that. Nothing happens in another process
     /// than its own, even one that shares its memory.
-    pub(crate) fn hurry(&self, longest: Duration) -> bool {
+    pub(crate) fn flush_signal_safe(&self, longest: Duration) -> bool {
         self.is_live()
             && !self.has_forked()
             && self.pid == std::process::id()
-            && self.mailbox.hurry(longest, || self.channel.wake_writer())
+            && self.mailbox.flush_signal_safe(longest, || self.channel.wake_writer())
     }
 
     /// Goes on in another file.
@@ -214,7 +214,7 @@ impl Session {
 
     fn ask(
         &self,
-        request: impl FnOnce(std::sync::mpsc::Sender<()>) -> Request<Counted>,
+        request: impl FnOnce(std::sync::mpsc::Sender<()>) -> Request<CountingOutput>,
     ) -> Result<(), Failure> {
         if !self.is_live() {
             return Err(Failure::Off);
@@ -236,7 +236,7 @@ impl Session {
 
     fn stop_and(
         &self,
-        how: Request<Counted>,
+        how: Request<CountingOutput>,
         join: fn(thread::Worker<()>, Duration) -> thread::Joined<()>,
     ) -> Result<(), Failure> {
         let ended = self.state.end(Failure::Off);
@@ -266,7 +266,7 @@ impl Session {
     }
 
     fn tell_losses(&self) {
-        let totals = self.numbers().totals;
+        let totals = self.stats().totals;
         if totals.dropped != 0 {
             say(format_args!(
                 "{} of {} sampled blocks were dropped, since the writer fell behind; a lower rate \
@@ -286,8 +286,8 @@ impl Session {
     }
 
     /// All that is counted.
-    pub(crate) fn numbers(&self) -> Numbers {
-        let mut numbers = self.lock().numbers();
+    pub(crate) fn stats(&self) -> SessionStats {
+        let mut numbers = self.lock().stats();
         let tick_ns = self.state.tick_ns.load(Ordering::Relaxed);
         let hook_ns = (u128::from(numbers.totals.hook_ticks) * u128::from(tick_ns)) >> 20;
         numbers.hook_ns = u64::try_from(hook_ns).unwrap_or(u64::MAX);
@@ -296,8 +296,8 @@ impl Session {
         numbers
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn lock(&self) -> MutexGuard<'_, MutatorRegistry> {
+        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     // --- After a fork ---
@@ -338,7 +338,7 @@ impl Session {
 /// Starts the writer thread. Should it panic, the session ends, and no mutator
 /// waits for it.
 fn run(
-    writer: Writer<WriterHost, Counted>,
+    writer: Writer<WriterHost, CountingOutput>,
     state: Arc<State>,
 ) -> std::io::Result<thread::Worker<()>> {
     thread::start("heaptap-writer", move |finish| {
@@ -355,7 +355,7 @@ fn run(
     })
 }
 
-fn open(pattern: &[u8], state: &Arc<State>) -> Result<Counted, Failure> {
+fn open(pattern: &[u8], state: &Arc<State>) -> Result<CountingOutput, Failure> {
     let pattern = OsStr::from_bytes(pattern);
     let path = name::expand(pattern, name::Facts::gather).map_err(|error| {
         say(format_args!("cannot trace into {}: {error}", pattern.display()));
@@ -365,5 +365,5 @@ fn open(pattern: &[u8], state: &Arc<State>) -> Result<Counted, Failure> {
         say(format_args!("{error}; not tracing"));
         Failure::File
     })?;
-    Ok(Counted { out, state: Arc::clone(state) })
+    Ok(CountingOutput { out, state: Arc::clone(state) })
 }

@@ -8,11 +8,11 @@ use crate::stack::{FEW, FrameTables, Outer, Start, Walk, Walker};
 use crate::sys::memory::Region;
 
 /// How the stack is found when a sample is taken.
-pub(crate) enum Way {
+pub(crate) enum StackSource {
     /// Not at all: backtraces are empty.
     None,
     /// By the frame tables, from where this says.
-    Tables(Where),
+    Tables(StackLocator),
     /// The host's own walker, which fills the room with codes, innermost first,
     /// and tells how many frames there are.
     Own(Box<OwnWalker>),
@@ -21,12 +21,12 @@ pub(crate) enum Way {
 /// A function of the host that tells where the managed stack is, and two words for
 /// it. Not a closure of its own: each hook would have to fetch it from elsewhere.
 #[derive(Clone, Copy)]
-pub(crate) struct Where {
+pub(crate) struct StackLocator {
     pub(crate) ask: fn(usize, usize) -> Place,
     pub(crate) with: [usize; 2],
 }
 
-impl Where {
+impl StackLocator {
     #[inline(always)]
     fn place(&self) -> Place {
         let [first, second] = self.with;
@@ -62,7 +62,7 @@ pub(crate) struct Backtrace<'a> {
 
 /// The stacks of one mutator.
 pub(crate) struct Stacks {
-    pub(crate) way: Way,
+    pub(crate) way: StackSource,
     walker: Walker<Region>,
     /// Room for what the host's own walker finds.
     own: Region,
@@ -87,10 +87,10 @@ const MAX_NATIVE: usize = 256;
 
 impl Stacks {
     /// None when there is no memory.
-    pub(crate) fn new(way: Way, max_frames: usize, native: bool) -> Option<Stacks> {
+    pub(crate) fn new(way: StackSource, max_frames: usize, native: bool) -> Option<Stacks> {
         let room = match way {
-            Way::Own(_) => max_frames,
-            Way::None | Way::Tables(_) => 0,
+            StackSource::Own(_) => max_frames,
+            StackSource::None | StackSource::Tables(_) => 0,
         };
         let walker = Walker::new(max_frames, Region::new)?;
         let native = if native { Native::new().map(Box::new) } else { None };
@@ -101,8 +101,8 @@ impl Stacks {
     #[inline]
     pub(crate) fn place(&self) -> Place {
         match &self.way {
-            Way::Tables(tell) => tell.place(),
-            Way::None | Way::Own(_) => Place::default(),
+            StackSource::Tables(tell) => tell.place(),
+            StackSource::None | StackSource::Own(_) => Place::default(),
         }
     }
 
@@ -148,8 +148,8 @@ impl Stacks {
         let outer = Outer { label, cut, unknown };
         let mut found: &[u64] = &[];
         let walk = match way {
-            Way::None => walker.accept(&mut [], 0, outer),
-            Way::Tables(_) => {
+            StackSource::None => walker.accept(&mut [], 0, outer),
+            StackSource::Tables(_) => {
                 let Place { return_address, sp, native_limit } = place;
                 if let Some(native) = native {
                     found = native.take(registers, native_limit);
@@ -159,7 +159,7 @@ impl Stacks {
                 // hook, so that the stack stands still.
                 unsafe { walker.walk(tables, start, outer) }
             }
-            Way::Own(walk) => {
+            StackSource::Own(walk) => {
                 let depth = walk(own);
                 let found = depth.min(own.len());
                 let codes = own.get_mut(..found).unwrap_or(&mut []);

@@ -55,7 +55,7 @@ impl<W> Mailbox<W> {
 
     /// Has everything committed so far written, where neither locks nor memory
     /// may be taken, such as in a signal handler. Waits no longer than that.
-    pub(crate) fn hurry(&self, longest: Duration, wake: impl FnOnce()) -> bool {
+    pub(crate) fn flush_signal_safe(&self, longest: Duration, wake: impl FnOnce()) -> bool {
         let mine = self.hurries.fetch_add(1, Ordering::AcqRel) + 1;
         wake();
         let begin = Instant::now();
@@ -145,9 +145,10 @@ mod tests {
     fn who_is_in_a_hurry_is_served_or_goes_on() {
         let mailbox = Mailbox::<()>::new();
         assert_eq!(mailbox.hurried(), None);
-        assert!(!mailbox.hurry(Duration::from_millis(1), || ()));
+        assert!(!mailbox.flush_signal_safe(Duration::from_millis(1), || ()));
         std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| mailbox.hurry(Duration::from_secs(3600), || ()));
+            let waiting =
+                scope.spawn(|| mailbox.flush_signal_safe(Duration::from_secs(3600), || ()));
             while mailbox.hurried() != Some(2) {
                 std::thread::yield_now();
             }
@@ -156,7 +157,7 @@ mod tests {
         });
         assert_eq!(mailbox.hurried(), None);
         mailbox.close();
-        assert!(mailbox.hurry(Duration::from_secs(3600), || ()));
+        assert!(mailbox.flush_signal_safe(Duration::from_secs(3600), || ()));
     }
 
     #[test]

@@ -9,9 +9,9 @@
 //! allocated. An error ends the writing, never the program: the host is told
 //! through [`Host::failed`], and mutators are not waited for any more.
 
+mod block_ids;
 mod drain;
 mod mailbox;
-mod numbers;
 mod shown;
 mod trace_file;
 

@@ -10,7 +10,7 @@ use heaptap_trace::{
 use crate::queue::{BlockId, LEFT_OUT, Part, Record, Sample};
 use crate::sys::prefetch::prefetch;
 use crate::writer::Host;
-use crate::writer::numbers::{Known, Numbers};
+use crate::writer::block_ids::{BlockIds, Known};
 use crate::writer::shown::{ShownStack, common_outermost};
 
 /// So many bytes ahead words are fetched: another processor has written them.
@@ -22,7 +22,7 @@ const LINE: usize = 64;
 /// What the writer knows of one lane.
 struct Lane {
     stack: ShownStack,
-    numbers: Numbers,
+    block_ids: BlockIds,
     /// Microseconds since the epoch, of the last event or later: a domain's
     /// times never run backwards.
     time: u64,
@@ -54,7 +54,7 @@ impl<W: Write> TraceFile<W> {
         self.start_time = info.start_time;
         for lane in &mut self.lanes {
             lane.stack.forget_shown();
-            lane.numbers = Numbers::from(lane.numbers.next());
+            lane.block_ids = BlockIds::from(lane.block_ids.next());
             lane.time = lane.time.max(info.start_time);
         }
         last.finish(locate)
@@ -90,8 +90,8 @@ impl<W: Write> TraceFile<W> {
                     lane.alloc(&mut domain, Block { length, samples, source }, part, host)?;
                 }
                 Record::End(end, run) => {
-                    if let Some(ids) = lane.numbers.find_recent(run) {
-                        domain.end_all(end, lane.time, ids, host)?;
+                    if let Some(ids) = lane.block_ids.find_recent(run) {
+                        domain.end_batch(end, lane.time, ids, host)?;
                         continue;
                     }
                     if others.find(lane, run.last()) == Known::NotYet {
@@ -99,7 +99,7 @@ impl<W: Write> TraceFile<W> {
                     }
                     for block in run.blocks() {
                         if let Known::Id(id) = others.find(lane, block) {
-                            domain.end_all(end, lane.time, id..id + 1, host)?;
+                            domain.end_batch(end, lane.time, id..id + 1, host)?;
                         }
                     }
                 }
@@ -113,7 +113,7 @@ impl<W: Write> TraceFile<W> {
         for new in self.lanes.len()..=usize::from(number) {
             self.lanes.push(Lane {
                 stack: ShownStack::default(),
-                numbers: Numbers::from(BlockId::new(new as u16, 0)),
+                block_ids: BlockIds::from(BlockId::new(new as u16, 0)),
                 time: self.start_time,
             });
         }
@@ -169,11 +169,11 @@ impl Lane {
                     inner_first,
                 })
             });
-            let (ids, unusual) = domain.usual_allocs(&mut allocs);
+            let (ids, unusual) = domain.alloc_batch(&mut allocs);
             if ids.is_empty() && unusual.is_none() {
                 break;
             }
-            self.numbers.add_all(ids);
+            self.block_ids.add_all(ids);
             let same = unusual.map_or(shown.len(), |alloc| alloc.common_prefix as usize);
             self.stack.show(shown, same);
             let Some(SmallAlloc { length, .. }) = unusual else { break };
@@ -209,9 +209,9 @@ impl Lane {
             self.stack.tell_part(innermost, host.part_code(innermost, part));
         }
         let backtrace = self.stack.backtrace();
-        let (id, left_out) = domain.alloc_both_ends(self.time, block, backtrace, LEFT_OUT, host)?;
+        let (id, left_out) = domain.alloc_elided(self.time, block, backtrace, LEFT_OUT, host)?;
         self.stack.written(left_out);
-        self.numbers.add(id);
+        self.block_ids.add(id);
         Ok(())
     }
 }
@@ -237,13 +237,13 @@ impl<'a> Others<'a> {
     fn find(&self, lane: &Lane, block: BlockId) -> Known {
         let mut lanes = self.before.iter().chain([lane]).chain(self.behind);
         let of = lanes.nth(usize::from(block.lane()));
-        of.map_or(Known::NotYet, |lane| lane.numbers.find(block))
+        of.map_or(Known::NotYet, |lane| lane.block_ids.find(block))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use heaptap_trace::{End, Happening, LocationList, LocationTable, Mode, Reader};
+    use heaptap_trace::{End, EventKind, LocationList, LocationTable, Mode, Reader};
     use proptest::prelude::*;
 
     use super::*;
@@ -379,10 +379,10 @@ mod tests {
         let mut reader = Reader::from_slice(bytes, Mode::Strict).unwrap();
         let mut told = Vec::new();
         while let Some(event) = reader.next_event().unwrap() {
-            let what = match event.what {
-                Happening::Alloc(a) => format!("alloc {} {:?}", a.id, a.backtrace.frames),
-                Happening::Promote(id) => format!("promote {id}"),
-                Happening::Collect(id) => format!("collect {id}"),
+            let what = match event.kind {
+                EventKind::Alloc(a) => format!("alloc {} {:?}", a.id, a.backtrace.frames),
+                EventKind::Promote(id) => format!("promote {id}"),
+                EventKind::Collect(id) => format!("collect {id}"),
             };
             told.push((event.time - 1_000_000, what));
         }

@@ -14,7 +14,7 @@ use std::fs::{self, File};
 use std::io::BufWriter;
 
 use heaptap_trace::{
-    Block, Code, Encoder, Format, Frames, Happening, Locate, LocationList, LocationTable, Mode,
+    Block, Code, Encoder, EventKind, Format, Frames, Locate, LocationList, LocationTable, Mode,
     Reader,
 };
 
@@ -50,20 +50,20 @@ impl Copy<'_> {
         while let Some(event) = reader.next_event()? {
             last = event.time;
             let time = event.time + self.passed;
-            match event.what {
-                Happening::Alloc(allocation) => {
+            match event.kind {
+                EventKind::Alloc(allocation) => {
                     let heaptap_trace::Allocation { length, samples, source, .. } = allocation;
                     let block = Block { length, samples, source };
                     let frames = Frames::Whole(allocation.backtrace.frames);
                     let id = self.encoder.alloc(0, time, block, frames, &mut self.names)?;
                     self.live.insert(allocation.id, id);
                 }
-                Happening::Promote(id) => {
+                EventKind::Promote(id) => {
                     if let Some(&id) = self.live.get(&id) {
                         self.encoder.promote(0, time, id, &mut self.names)?;
                     }
                 }
-                Happening::Collect(id) => {
+                EventKind::Collect(id) => {
                     if let Some(id) = self.live.remove(&id) {
                         self.encoder.collect(0, time, id, &mut self.names)?;
                     }

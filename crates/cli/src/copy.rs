@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use heaptap_trace::{Allocation, Block, Event, Format, Frames, Happening};
+use heaptap_trace::{Allocation, Block, Event, EventKind, Format, Frames};
 
 use crate::ending::Failure;
 use crate::input::{InFileOrder, Input};
@@ -33,10 +33,10 @@ pub(crate) fn copy<R: Renaming>(
     loop {
         lossy |= !reader.losses().is_clean();
         let next = reader.next_located().map_err(|error| input.failure(error))?;
-        let Some((Event { time, domain, what }, table)) = next else { break };
+        let Some((Event { time, domain, kind }, table)) = next else { break };
         let time = shift(time);
-        let (fate, id) = match what {
-            Happening::Alloc(allocation) => {
+        let (fate, id) = match kind {
+            EventKind::Alloc(allocation) => {
                 lossy |= allocation.backtrace.is_partial();
                 if keeps_ids && !lossy {
                     out.number_on(domain, time, allocation.id)?;
@@ -46,8 +46,8 @@ pub(crate) fn copy<R: Renaming>(
                 ids.add(allocation.id, id);
                 continue;
             }
-            Happening::Promote(id) => (Fate::Promoted, id),
-            Happening::Collect(id) => (Fate::Collected, id),
+            EventKind::Promote(id) => (Fate::Promoted, id),
+            EventKind::Collect(id) => (Fate::Collected, id),
         };
         // The packet that holds this event may be the first after a loss.
         lossy |= !reader.losses().is_clean();

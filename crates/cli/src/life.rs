@@ -11,7 +11,7 @@
 use std::collections::HashMap;
 use std::mem::size_of;
 
-use heaptap_trace::{Allocation, Event, Happening};
+use heaptap_trace::{Allocation, Event, EventKind};
 
 /// A way in which a life can be wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,24 +96,24 @@ impl Lives {
     /// Takes note of an event; the answer is what is wrong with which object.
     pub(crate) fn note(&mut self, event: &Event<'_>) -> Option<(Offence, u64)> {
         self.several_domains |= *self.domain.get_or_insert(event.domain) != event.domain;
-        let (Happening::Alloc(Allocation { id, .. })
-        | Happening::Promote(id)
-        | Happening::Collect(id)) = event.what;
+        let (EventKind::Alloc(Allocation { id, .. })
+        | EventKind::Promote(id)
+        | EventKind::Collect(id)) = event.kind;
         let one_domain = !self.several_domains;
         let Some(page) = self.page(id) else {
             self.unchecked.get_or_insert(id);
             return None;
         };
-        let offence = match event.what {
-            Happening::Alloc(_) => {
+        let offence = match event.kind {
+            EventKind::Alloc(_) => {
                 set(&mut page.allocated, id);
                 None
             }
-            Happening::Promote(_) if set(&mut page.promoted, id) => Some(Offence::PromotedTwice),
-            Happening::Promote(_) => {
+            EventKind::Promote(_) if set(&mut page.promoted, id) => Some(Offence::PromotedTwice),
+            EventKind::Promote(_) => {
                 (one_domain && has(&page.collected, id)).then_some(Offence::PromotedAfterCollection)
             }
-            Happening::Collect(_) => {
+            EventKind::Collect(_) => {
                 set(&mut page.collected, id).then_some(Offence::CollectedTwice)
             }
         };
@@ -199,13 +199,13 @@ mod tests {
     use super::*;
     use heaptap_trace::{Backtrace, Source};
 
-    fn event(domain: u16, what: Happening<'_>) -> Event<'_> {
-        Event { time: 0, domain, what }
+    fn event(domain: u16, kind: EventKind<'_>) -> Event<'_> {
+        Event { time: 0, domain, kind }
     }
 
-    fn allocation(id: u64) -> Happening<'static> {
+    fn allocation(id: u64) -> EventKind<'static> {
         let backtrace = Backtrace { frames: &[], common_prefix: 0, new: &[] };
-        Happening::Alloc(Allocation { id, length: 1, samples: 1, source: Source::Minor, backtrace })
+        EventKind::Alloc(Allocation { id, length: 1, samples: 1, source: Source::Minor, backtrace })
     }
 
     #[test]
@@ -214,8 +214,8 @@ mod tests {
         for id in 0..200_000 {
             assert_eq!(lives.note(&event(0, allocation(id))), None);
         }
-        let promote = |lives: &mut Lives, id| lives.note(&event(0, Happening::Promote(id)));
-        let collect = |lives: &mut Lives, id| lives.note(&event(0, Happening::Collect(id)));
+        let promote = |lives: &mut Lives, id| lives.note(&event(0, EventKind::Promote(id)));
+        let collect = |lives: &mut Lives, id| lives.note(&event(0, EventKind::Collect(id)));
         assert_eq!(promote(&mut lives, 70_000), None);
         assert_eq!(promote(&mut lives, 70_000), Some((Offence::PromotedTwice, 70_000)));
         assert_eq!(collect(&mut lives, 70_000), None);
@@ -233,8 +233,8 @@ mod tests {
     fn in_several_domains_the_order_in_the_file_proves_nothing() {
         let mut lives = Lives::new();
         lives.note(&event(0, allocation(1)));
-        lives.note(&event(1, Happening::Collect(20_000)));
-        lives.note(&event(0, Happening::Promote(20_000)));
+        lives.note(&event(1, EventKind::Collect(20_000)));
+        lives.note(&event(0, EventKind::Promote(20_000)));
         lives.note(&event(0, allocation(20_000)));
         lives.find_never_allocated();
         assert_eq!(lives.offences().count(), 0);
@@ -245,7 +245,7 @@ mod tests {
         let mut lives = Lives::new();
         lives.most_pages = 2;
         for page in 0..5 {
-            lives.note(&event(0, Happening::Collect(page << PAGE_BITS)));
+            lives.note(&event(0, EventKind::Collect(page << PAGE_BITS)));
         }
         assert_eq!(lives.pages.len(), 2);
         assert_eq!(lives.unchecked(), Some(2 << PAGE_BITS));

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use heaptap_trace::{Allocation, Block, Event, Frames, Happening};
+use heaptap_trace::{Allocation, Block, Event, EventKind, Frames};
 
 use crate::ending::Failure;
 use crate::input::{Events, Input};
@@ -32,10 +32,10 @@ pub(crate) fn renumber<R: Renaming>(
     let mut left_out = 0;
     loop {
         let next = events.next_located().map_err(|error| input.failure(error))?;
-        let Some((Event { time, domain, what }, table)) = next else { return Ok(left_out) };
+        let Some((Event { time, domain, kind }, table)) = next else { return Ok(left_out) };
         let domain = selection.domain(domain);
-        let (fate, id) = match what {
-            Happening::Alloc(allocation) => {
+        let (fate, id) = match kind {
+            EventKind::Alloc(allocation) => {
                 if let Some(block) = selection.block(&allocation) {
                     // Whole: the allocation before it may not be written.
                     let frames = Frames::Whole(allocation.backtrace.frames);
@@ -44,8 +44,8 @@ pub(crate) fn renumber<R: Renaming>(
                 }
                 continue;
             }
-            Happening::Promote(id) => (Fate::Promoted, live.get(&id).copied()),
-            Happening::Collect(id) => (Fate::Collected, live.remove(&id)),
+            EventKind::Promote(id) => (Fate::Promoted, live.get(&id).copied()),
+            EventKind::Collect(id) => (Fate::Collected, live.remove(&id)),
         };
         match id {
             Some(id) => out.happen(fate, domain, time, id, table)?,

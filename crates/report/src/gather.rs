@@ -9,7 +9,7 @@ mod walks;
 
 use std::rc::Rc;
 
-use heaptap_trace::{Allocation, Event, Happening, LocationTable, Source, TraceInfo};
+use heaptap_trace::{Allocation, Event, EventKind, LocationTable, Source, TraceInfo};
 
 use crate::aggregate::Aggregate;
 use crate::estimate::Scale;
@@ -139,12 +139,12 @@ impl Gather {
         if time > self.end {
             self.pass_time(time);
         }
-        match event.what {
-            Happening::Alloc(allocation) => {
+        match event.kind {
+            EventKind::Alloc(allocation) => {
                 self.allocate(time, event.domain, &allocation, table);
             }
-            Happening::Promote(id) => self.promote(id),
-            Happening::Collect(id) => self.collect(time, id),
+            EventKind::Promote(id) => self.promote(id),
+            EventKind::Collect(id) => self.collect(time, id),
         }
     }
 

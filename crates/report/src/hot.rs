@@ -220,7 +220,7 @@ fn select(tree: &FunctionTree, mut candidates: Vec<Candidate>, least: u64) -> Ve
 
 #[cfg(test)]
 mod tests {
-    use heaptap_trace::{Allocation, Backtrace, Event, Happening, Source, TraceInfo};
+    use heaptap_trace::{Allocation, Backtrace, Event, EventKind, Source, TraceInfo};
 
     use super::*;
     use crate::gather::{Depth, Gather, Options};
@@ -245,9 +245,9 @@ mod tests {
             let frames = [1, 2, 3, 4];
             let backtrace = Backtrace { frames: &frames, common_prefix: 0, new: &frames };
             let source = Source::Minor;
-            let what =
-                Happening::Alloc(Allocation { id, length: 1, samples: 2, source, backtrace });
-            gather.event(&Event { time: id, domain: 0, what }, &table);
+            let kind =
+                EventKind::Alloc(Allocation { id, length: 1, samples: 2, source, backtrace });
+            gather.event(&Event { time: id, domain: 0, kind }, &table);
         }
         let aggregate = gather.finish();
         let found =

@@ -4,7 +4,7 @@
 //! before the one that counts. A bit for each block is kept.
 
 use hashbrown::HashMap;
-use heaptap_trace::{Event, Happening, LocationTable};
+use heaptap_trace::{Event, EventKind, LocationTable};
 
 use crate::select::Span;
 
@@ -35,15 +35,15 @@ impl Lifespans {
     /// Takes the next event, in the order of time.
     pub fn see(&mut self, event: &Event<'_>, _: &LocationTable) {
         self.last = self.last.max(event.time);
-        match event.what {
-            Happening::Alloc(allocation) => {
+        match event.kind {
+            EventKind::Alloc(allocation) => {
                 self.overfull |= self.births.len() >= MOST_LIVE;
                 if !self.overfull {
                     self.births.insert(allocation.id, event.time);
                 }
             }
-            Happening::Promote(_) => {}
-            Happening::Collect(id) => {
+            EventKind::Promote(_) => {}
+            EventKind::Collect(id) => {
                 if let Some(birth) = self.births.remove(&id) {
                     self.judge(id, event.time.saturating_sub(birth));
                 }

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use heaptap_trace::{
-    Block, Code, Encoder, Format, Frames, Happening, Locate, LocationList, LocationTable, Mode,
+    Block, Code, Encoder, EventKind, Format, Frames, Locate, LocationList, LocationTable, Mode,
     Reader, Source, TraceInfo,
 };
 
@@ -98,7 +98,7 @@ fn read_all<I: heaptap_trace::Input>(mut reader: Reader<I>) -> (u64, u64) {
     let (mut events, mut frames) = (0, 0);
     while let Some(event) = reader.next_event().expect("a sound trace") {
         events += 1;
-        if let Happening::Alloc(allocation) = event.what {
+        if let EventKind::Alloc(allocation) = event.kind {
             frames += allocation.backtrace.frames.len() as u64;
         }
     }
@@ -180,8 +180,8 @@ impl Events {
                 samples: 0,
                 kind,
             };
-            list.push(match event.what {
-                Happening::Alloc(allocation) => {
+            list.push(match event.kind {
+                EventKind::Alloc(allocation) => {
                     new_frames.extend_from_slice(allocation.backtrace.new);
                     Owned {
                         prefix: allocation.backtrace.common_prefix as u32,
@@ -190,8 +190,8 @@ impl Events {
                         ..other(allocation.length, Kind::Alloc(allocation.source))
                     }
                 }
-                Happening::Promote(id) => other(id, Kind::Promote),
-                Happening::Collect(id) => other(id, Kind::Collect),
+                EventKind::Promote(id) => other(id, Kind::Promote),
+                EventKind::Collect(id) => other(id, Kind::Collect),
             });
         }
         Events { info, list, new_frames, table: reader.into_locations() }

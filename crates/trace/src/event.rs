@@ -78,7 +78,7 @@ pub struct Allocation<'a> {
 
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Happening<'a> {
+pub enum EventKind<'a> {
     /// A sampled block was allocated.
     Alloc(Allocation<'a>),
     /// The block of this id moved to the old generation.
@@ -95,7 +95,7 @@ pub struct Event<'a> {
     /// The domain that recorded it; 0 before version 3.
     pub domain: u16,
     /// What happened.
-    pub what: Happening<'a>,
+    pub kind: EventKind<'a>,
 }
 
 /// An event's first four bytes: its code and the low bits of its time.

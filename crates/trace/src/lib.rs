@@ -60,7 +60,7 @@ pub use encode::{
     Block, DomainEncoder, Encoder, End, Format, Frames, LeftOut, Locate, LocationList, SmallAlloc,
     WriteError,
 };
-pub use event::{Allocation, Backtrace, Code, Event, Happening, LOST_FRAME, Source};
+pub use event::{Allocation, Backtrace, Code, Event, EventKind, LOST_FRAME, Source};
 pub use header::Version;
 pub use info::TraceInfo;
 pub use location::{Location, LocationTable, NameId, NamedLocation};

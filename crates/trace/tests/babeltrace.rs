@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use heaptap_trace::{
-    Block, Code, Encoder, Format, Frames, Happening, Locate, Location, LocationList, Mode, Reader,
+    Block, Code, Encoder, EventKind, Format, Frames, Locate, Location, LocationList, Mode, Reader,
     Source, TraceInfo,
 };
 
@@ -89,8 +89,8 @@ fn heaptap(bytes: &[u8]) -> (Vec<(u16, Told)>, u64) {
     let mut told = Vec::new();
     while let Some(event) = reader.next_event().expect("a sound trace") {
         let (time, domain) = (event.time, event.domain);
-        let (name, mut numbers) = match event.what {
-            Happening::Alloc(allocation) => {
+        let (name, mut numbers) = match event.kind {
+            EventKind::Alloc(allocation) => {
                 let short = (1..=16).contains(&allocation.length)
                     && allocation.samples == 1
                     && allocation.source == Source::Minor
@@ -103,8 +103,8 @@ fn heaptap(bytes: &[u8]) -> (Vec<(u16, Told)>, u64) {
                     ("alloc".to_string(), vec![length, samples, prefix])
                 }
             }
-            Happening::Promote(id) => ("promote".to_string(), vec![id as i64]),
-            Happening::Collect(id) => ("collect".to_string(), vec![id as i64]),
+            EventKind::Promote(id) => ("promote".to_string(), vec![id as i64]),
+            EventKind::Collect(id) => ("collect".to_string(), vec![id as i64]),
         };
         if let ("promote" | "collect", [id]) = (name.as_str(), &mut numbers[..]) {
             // The file holds the distance from the last allocation.

@@ -34,7 +34,7 @@ pub(super) fn follow(report: Option<&Path>) {
 
 /// Everything that is recorded is in the file.
 fn flush() {
-    if !tracer::hurry(LONGEST) {
+    if !tracer::flush_signal_safe(LONGEST) {
         return;
     }
     let Some((path, line)) = REPORT.get() else { return };

@@ -45,16 +45,16 @@ extern "C" fn at_exit() {
         }
         // Already over if something went wrong, which was said.
         let _ = session.stop();
-        let numbers = session.numbers();
+        let stats = session.stats();
         let mut lines = String::new();
         let _ = writeln!(
             lines,
             "end {} samples {} blocks {} dropped {} bytes {}",
             std::process::id(),
-            numbers.totals.samples,
-            numbers.totals.sampled_blocks(),
-            numbers.totals.dropped,
-            numbers.bytes,
+            stats.totals.samples,
+            stats.totals.sampled_blocks(),
+            stats.totals.dropped,
+            stats.bytes,
         );
         append(report, lines.as_bytes());
     });

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use heaptap_trace::{Allocation, Code, Event, Happening, LOST_FRAME, LocationTable};
+use heaptap_trace::{Allocation, Code, Event, EventKind, LOST_FRAME, LocationTable};
 
 use crate::dump::Lines;
 use crate::dump::stack::StackText;
@@ -28,10 +28,10 @@ impl Lines for JsonLines {
         event: &Event<'_>,
         table: &LocationTable,
     ) -> io::Result<()> {
-        let (kind, id) = match event.what {
-            Happening::Alloc(allocation) => ("alloc", allocation.id),
-            Happening::Promote(id) => ("promote", id),
-            Happening::Collect(id) => ("collect", id),
+        let (kind, id) = match event.kind {
+            EventKind::Alloc(allocation) => ("alloc", allocation.id),
+            EventKind::Promote(id) => ("promote", id),
+            EventKind::Collect(id) => ("collect", id),
         };
         let (time, absolute, domain) = (since(self.start, event.time), event.time, event.domain);
         write!(
@@ -39,7 +39,7 @@ impl Lines for JsonLines {
             "{{\"event\":\"{kind}\",\"time_us\":{time},\"unix_us\":{absolute},\
              \"domain\":{domain},\"id\":{id}"
         )?;
-        if let Happening::Alloc(allocation) = event.what {
+        if let EventKind::Alloc(allocation) = event.kind {
             let Allocation { length, samples, backtrace, .. } = allocation;
             let source = source_name(allocation.source);
             let (depth, common) = (backtrace.frames.len(), backtrace.common_prefix);

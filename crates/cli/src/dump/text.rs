@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use heaptap_trace::{Allocation, Code, Event, Happening, LOST_FRAME, LocationTable, Source};
+use heaptap_trace::{Allocation, Code, Event, EventKind, LOST_FRAME, LocationTable, Source};
 
 use crate::dump::Lines;
 use crate::dump::stack::StackText;
@@ -29,8 +29,8 @@ impl Lines for TextLines {
     ) -> io::Result<()> {
         let time = since(self.start, event.time);
         let domain = event.domain;
-        match event.what {
-            Happening::Alloc(allocation) => {
+        match event.kind {
+            EventKind::Alloc(allocation) => {
                 let Allocation { id, length, samples, backtrace, .. } = allocation;
                 let source = source_name(allocation.source);
                 let (depth, common) = (backtrace.frames.len(), backtrace.common_prefix);
@@ -42,8 +42,8 @@ impl Lines for TextLines {
                 self.stack.write(out, backtrace.frames, table)?;
                 out.write_all(b"\n")
             }
-            Happening::Promote(id) => writeln!(out, "{time} {domain} {id} promote"),
-            Happening::Collect(id) => writeln!(out, "{time} {domain} {id} collect"),
+            EventKind::Promote(id) => writeln!(out, "{time} {domain} {id} promote"),
+            EventKind::Collect(id) => writeln!(out, "{time} {domain} {id} collect"),
         }
     }
 }

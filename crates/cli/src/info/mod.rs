@@ -5,7 +5,7 @@ mod text;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use heaptap_trace::{Happening, Losses, Mode, Tally};
+use heaptap_trace::{EventKind, Losses, Mode, Tally};
 use serde::Serialize;
 
 use crate::ending::{Ending, Failure, help_end};
@@ -137,7 +137,7 @@ impl Sums {
         let mut sums = Sums { last_time: reader.info().start_time, ..Sums::default() };
         while let Some(event) = reader.next_event().map_err(|error| input.failure(error))? {
             sums.last_time = sums.last_time.max(event.time);
-            if let Happening::Alloc(allocation) = event.what {
+            if let EventKind::Alloc(allocation) = event.kind {
                 let depth = allocation.backtrace.frames.len();
                 sums.samples = sums.samples.saturating_add(allocation.samples);
                 sums.frames += depth as u64;

@@ -10,7 +10,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use heaptap_trace::{Happening, Mode};
+use heaptap_trace::{EventKind, Mode};
 use tempfile::NamedTempFile;
 
 use crate::ending::Failure;
@@ -141,7 +141,7 @@ fn samples(file: &Path) -> Result<(u64, f64), Failure> {
     let rate = reader.info().sample_rate;
     let mut samples = 0;
     while let Some(event) = reader.next_event().map_err(|error| input.failure(error))? {
-        if let Happening::Alloc(allocation) = event.what {
+        if let EventKind::Alloc(allocation) = event.kind {
             samples += allocation.samples;
         }
     }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::Path;
 
-use heaptap_trace::{Code, Format, Happening, Limits, Location, Merged, Mode, Reader};
+use heaptap_trace::{Code, EventKind, Format, Limits, Location, Merged, Mode, Reader};
 
 use crate::program::{Place, assert_sound, heaptap, info};
 use crate::traces::{PID, START, real, workload};
@@ -17,7 +17,7 @@ fn names_and_codes(trace: &[u8]) -> (HashSet<Vec<u8>>, HashSet<Code>) {
     let mut names: HashSet<Vec<u8>> = told.into_iter().cloned().collect();
     let mut codes = HashSet::new();
     while let Some((event, table)) = reader.next_located().unwrap() {
-        let Happening::Alloc(allocation) = event.what else { continue };
+        let EventKind::Alloc(allocation) = event.kind else { continue };
         for &code in allocation.backtrace.new {
             if codes.insert(code) {
                 let locations = table.resolve(code);
@@ -101,8 +101,8 @@ pub(crate) fn assert_renamed(before: &Path, after: &Path) {
         let (new, new_table) = after.next_located().unwrap().expect("events are missing");
         count += 1;
         assert_eq!((old.time - start, old.domain), (new.time - new_start, new.domain));
-        let (Happening::Alloc(old), Happening::Alloc(new)) = (old.what, new.what) else {
-            assert_eq!(old.what, new.what);
+        let (EventKind::Alloc(old), EventKind::Alloc(new)) = (old.kind, new.kind) else {
+            assert_eq!(old.kind, new.kind);
             continue;
         };
         assert_eq!((old.id, old.length, old.samples), (new.id, new.length, new.samples));

@@ -32,12 +32,12 @@ fn run(mut gather: Gather) -> Aggregate {
         let backtrace = Backtrace { frames: &frames, common_prefix: 0, new: &frames };
         let samples = 1 + id % 3;
         let allocation = Allocation { id, length: 9, samples, source: Source::Minor, backtrace };
-        let mut happen = |what| gather.event(&Event { time: id, domain: 0, what }, &table);
-        happen(Happening::Alloc(allocation));
+        let mut happen = |kind| gather.event(&Event { time: id, domain: 0, kind }, &table);
+        happen(EventKind::Alloc(allocation));
         if id % 2 == 0 {
-            happen(Happening::Promote(id));
+            happen(EventKind::Promote(id));
         } else {
-            happen(Happening::Collect(id));
+            happen(EventKind::Collect(id));
         }
     }
     gather.finish()

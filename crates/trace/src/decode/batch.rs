@@ -8,7 +8,7 @@ use crate::cache::boxed;
 use crate::decode::frames::{FrameBudget, NewFrames};
 use crate::decode::stack::Stack;
 use crate::defect::Defect;
-use crate::event::{Allocation, Code, Happening, Source, event_code, event_time};
+use crate::event::{Allocation, Code, EventKind, Source, event_code, event_time};
 use crate::header::Header;
 use crate::location::{NamedLocation, Undo};
 use crate::rules::{MAX_PACKET, SHORT_ALLOC, SMALLEST_EVENT, code};
@@ -156,15 +156,15 @@ impl Batch {
         &'a mut self,
         stack: &'a mut Stack,
         budget: &mut FrameBudget,
-    ) -> Option<(u64, Happening<'a>)> {
+    ) -> Option<(u64, EventKind<'a>)> {
         let out = &mut self.handed_out;
         let record = self.records[out.records % self.records.len()];
         out.records += 1;
         let time = record.time(out.begin);
         let code = record.code();
         let happening = match code {
-            code::COLLECT => Happening::Collect(record.value),
-            code::PROMOTE => Happening::Promote(record.value),
+            code::COLLECT => EventKind::Collect(record.value),
+            code::PROMOTE => EventKind::Promote(record.value),
             _ => {
                 let block = if code == code::ALLOC {
                     out.longs += 1;
@@ -176,7 +176,7 @@ impl Batch {
                 let new = self.new_frames.get(out.frames, record.value as usize)?;
                 out.frames += record.value as usize;
                 out.next_id += 1;
-                Happening::Alloc(Allocation {
+                EventKind::Alloc(Allocation {
                     id: out.next_id - 1,
                     length: block.length,
                     samples: block.samples,

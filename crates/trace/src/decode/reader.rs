@@ -12,7 +12,7 @@ use crate::decode::resync::Landmarks;
 use crate::decode::tally::{Losses, Tally};
 use crate::decode::{Limits, Mode};
 use crate::defect::{Defect, Located, ReadError};
-use crate::event::{Event, Happening};
+use crate::event::{Event, EventKind};
 use crate::header::{Header, MAX_HEADER, Version};
 use crate::info::TraceInfo;
 use crate::location::LocationTable;
@@ -196,14 +196,14 @@ impl<I: Input> Reader<I> {
     fn hand_out(&mut self) -> Option<(Event<'_>, &LocationTable)> {
         let Domain { number, stack, .. } = &mut self.domains.current;
         let doubtful = stack.in_doubt();
-        let (time, what) = self.batch.next(stack, &mut self.budget)?;
+        let (time, kind) = self.batch.next(stack, &mut self.budget)?;
         if doubtful
-            && let Happening::Alloc(allocation) = what
+            && let EventKind::Alloc(allocation) = kind
             && allocation.backtrace.is_partial()
         {
             self.losses.partial_backtraces += 1;
         }
-        Some((Event { time, domain: *number, what }, &self.table))
+        Some((Event { time, domain: *number, kind }, &self.table))
     }
 
     /// Decodes the next packet into the batch, which stays empty where the

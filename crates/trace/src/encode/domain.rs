@@ -55,7 +55,7 @@ pub(crate) struct NewFrames<'a> {
     pub(crate) prefix: u64,
     pub(crate) new: &'a [Code],
     /// With both ends kept where there is no room for all: see
-    /// [`Stack::put_both_ends`].
+    /// [`Stack::put_elided`].
     pub(crate) left_out: Option<Code>,
     /// [`Stack::find_all`] found them all.
     pub(crate) found: bool,
@@ -172,9 +172,7 @@ impl DomainWriter {
                 packet.extend(bytes);
                 (u16::from(entries), None)
             }
-            Some(base) if !short => {
-                self.stack.put_both_ends(packet, new, base, id, &mut self.missed)
-            }
+            Some(base) if !short => self.stack.put_elided(packet, new, base, id, &mut self.missed),
             _ => (self.stack.put(packet, new, id, &mut self.missed), None),
         };
         let [low, high] = entries.to_le_bytes();

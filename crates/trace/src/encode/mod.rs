@@ -257,8 +257,8 @@ impl<W: Write> Encoder<W> {
     }
 
     /// Writes an allocation that keeps both ends of its backtrace: see
-    /// [`DomainEncoder::alloc_both_ends`].
-    pub fn alloc_both_ends(
+    /// [`DomainEncoder::alloc_elided`].
+    pub fn alloc_elided(
         &mut self,
         domain: u16,
         time: u64,
@@ -267,7 +267,7 @@ impl<W: Write> Encoder<W> {
         left_out: Code,
         locate: &mut impl Locate,
     ) -> Result<(u64, Option<LeftOut>), WriteError> {
-        self.domain(domain).alloc_both_ends(time, block, frames, left_out, locate)
+        self.domain(domain).alloc_elided(time, block, frames, left_out, locate)
     }
 
     /// Writes a promotion.

@@ -62,7 +62,7 @@ impl<'e, W: Write> DomainEncoder<'e, W> {
     /// Returns the allocation's id and what of `new` was left out. Later common
     /// prefixes count the frames as they are in the file.
     #[inline]
-    pub fn alloc_both_ends(
+    pub fn alloc_elided(
         &mut self,
         time: u64,
         block: Block,
@@ -78,13 +78,13 @@ impl<'e, W: Write> DomainEncoder<'e, W> {
     /// have to be done, if there is one: [`DomainEncoder::alloc`] does that. For a
     /// domain that has not begun it takes none.
     #[inline(always)]
-    pub fn usual_allocs<'a>(
+    pub fn alloc_batch<'a>(
         &mut self,
         allocs: &mut impl Iterator<Item = SmallAlloc<'a>>,
     ) -> (Range<u64>, Option<SmallAlloc<'a>>) {
         let Some(domain) = self.encoder.domains.get_mut(self.place) else { return (0..0, None) };
         let first = domain.ids.next;
-        let unusual = domain.usual_allocs(allocs);
+        let unusual = domain.alloc_batch(allocs);
         let ids = first..domain.ids.next;
         if !ids.is_empty() {
             domain.last.clear();
@@ -172,7 +172,7 @@ impl<'e, W: Write> DomainEncoder<'e, W> {
     /// Writes the promotion or collection of objects whose ids follow each other,
     /// all at one time.
     #[inline(never)]
-    pub fn end_all(
+    pub fn end_batch(
         &mut self,
         end: End,
         time: u64,

@@ -83,7 +83,7 @@ impl Stack {
     /// The same, but where there is no room for all, one frame stands for those
     /// in the middle that are left out: its code is `left_out` plus their
     /// number. Also returns what was left out.
-    pub(crate) fn put_both_ends(
+    pub(crate) fn put_elided(
         &mut self,
         packet: &mut Packet,
         frames: &[Code],

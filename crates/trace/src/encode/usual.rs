@@ -40,7 +40,7 @@ impl DomainWriter {
     /// Writes allocations until there is no more or one that is not usual, which
     /// it returns.
     #[inline(always)]
-    pub(crate) fn usual_allocs<'a>(
+    pub(crate) fn alloc_batch<'a>(
         &mut self,
         allocs: &mut impl Iterator<Item = SmallAlloc<'a>>,
     ) -> Option<SmallAlloc<'a>> {

@@ -1,6 +1,6 @@
 //! Backtraces too long for the format whose two ends are kept.
 
-use heaptap_trace::{Code, Encoder, Format, Happening, LeftOut, LocationTable, Mode, Reader};
+use heaptap_trace::{Code, Encoder, EventKind, Format, LeftOut, LocationTable, Mode, Reader};
 use proptest::prelude::*;
 
 use crate::corners::SMALL;
@@ -14,7 +14,7 @@ fn read_back(bytes: &[u8]) -> Vec<Vec<Code>> {
     let mut reader = Reader::from_slice(bytes, Mode::Strict).unwrap();
     let mut stacks = Vec::new();
     while let Some(event) = reader.next_event().unwrap() {
-        if let Happening::Alloc(allocation) = event.what {
+        if let EventKind::Alloc(allocation) = event.kind {
             stacks.push(allocation.backtrace.frames.to_vec());
         }
     }
@@ -33,7 +33,7 @@ fn write(stacks: &[(usize, Vec<Code>)]) -> (Vec<u8>, Vec<Vec<Code>>) {
     for (keep, new) in stacks {
         let prefix = keep % (shown.len() + 1);
         let (_, cut) = encoder
-            .alloc_both_ends(0, time, SMALL, (prefix as u64, new), LEFT_OUT, &mut locate)
+            .alloc_elided(0, time, SMALL, (prefix as u64, new), LEFT_OUT, &mut locate)
             .unwrap();
         shown.truncate(prefix);
         match cut {

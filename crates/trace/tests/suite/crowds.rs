@@ -62,7 +62,7 @@ proptest! {
         next_ids.extend(left.next().map(|first| put_alone(&mut together.domain(1), &first)));
         while left.len() != 0 {
             let mut domain = together.domain(1);
-            let (some, unusual) = domain.usual_allocs(&mut left);
+            let (some, unusual) = domain.alloc_batch(&mut left);
             next_ids.extend(some);
             next_ids.extend(unusual.map(|alloc| put_alone(&mut domain, &alloc)));
         }
@@ -79,7 +79,7 @@ fn a_domain_that_has_not_begun_takes_none() {
     let time = plain_info().start_time;
     let alloc = SmallAlloc { time, length: 1, common_prefix: 0, inner_first: &[] };
     let mut allocs = [alloc].into_iter();
-    assert_eq!(encoder.domain(1).usual_allocs(&mut allocs), (0..0, None));
+    assert_eq!(encoder.domain(1).alloc_batch(&mut allocs), (0..0, None));
     assert_eq!(allocs.len(), 1);
 }
 
@@ -107,7 +107,7 @@ proptest! {
             let first = next.saturating_sub(back + 1);
             let ids = first..next.min(first + count);
             let end = if promoted { End::Promote } else { End::Collect };
-            together.domain(0).end_all(end, time, ids.clone(), &mut locate).unwrap();
+            together.domain(0).end_batch(end, time, ids.clone(), &mut locate).unwrap();
             for id in ids {
                 match end {
                     End::Promote => alone.promote(0, time, id, &mut locate).unwrap(),
@@ -127,6 +127,6 @@ fn the_end_of_an_object_that_was_not_allocated_is_refused() {
     let time = plain_info().start_time;
     let alloc = SmallAlloc { time, length: 1, common_prefix: 0, inner_first: &[3] };
     put_alone(&mut encoder.domain(0), &alloc);
-    let refused = encoder.domain(0).end_all(End::Collect, time, 0..2, &mut locate);
+    let refused = encoder.domain(0).end_batch(End::Collect, time, 0..2, &mut locate);
     assert!(matches!(refused, Err(WriteError::Id(1))), "{refused:?}");
 }

@@ -1,6 +1,6 @@
 //! Several domains in the order of time.
 
-use heaptap_trace::{Format, Happening, Limits, Merged, Mode};
+use heaptap_trace::{EventKind, Format, Limits, Merged, Mode};
 use proptest::prelude::*;
 
 use crate::corners::{alloc, script};
@@ -16,9 +16,9 @@ fn merged(bytes: &[u8], mode: Mode) -> Vec<Seen> {
     let mut merged = Merged::open(|| Ok(bytes), mode, Limits::default()).unwrap();
     let mut seen = Vec::new();
     while let Some(event) = merged.next_event().unwrap() {
-        let (id, frames) = match event.what {
-            Happening::Alloc(allocation) => (allocation.id, allocation.backtrace.frames.to_vec()),
-            Happening::Promote(id) | Happening::Collect(id) => (id, Vec::new()),
+        let (id, frames) = match event.kind {
+            EventKind::Alloc(allocation) => (allocation.id, allocation.backtrace.frames.to_vec()),
+            EventKind::Promote(id) | EventKind::Collect(id) => (id, Vec::new()),
         };
         seen.push((event.time, event.domain, id, frames));
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
 
 use heaptap_trace::{
-    Block, Code, Happening, Input, Limits, Losses, Mode, ReadError, Reader, Stream, Tally,
+    Block, Code, EventKind, Input, Limits, Losses, Mode, ReadError, Reader, Stream, Tally,
 };
 
 use crate::book::Place;
@@ -70,8 +70,8 @@ fn read_to_end<I: Input>(reader: &mut Reader<I>) -> Reading {
         match reader.next_event() {
             Ok(Some(event)) => {
                 let (time, domain) = (event.time, event.domain);
-                let what = match event.what {
-                    Happening::Alloc(allocation) => What::Alloc {
+                let what = match event.kind {
+                    EventKind::Alloc(allocation) => What::Alloc {
                         id: allocation.id,
                         block: Block {
                             length: allocation.length,
@@ -80,8 +80,8 @@ fn read_to_end<I: Input>(reader: &mut Reader<I>) -> Reading {
                         },
                         frames: allocation.backtrace.frames.to_vec(),
                     },
-                    Happening::Promote(id) => What::Promote(id),
-                    Happening::Collect(id) => What::Collect(id),
+                    EventKind::Promote(id) => What::Promote(id),
+                    EventKind::Collect(id) => What::Collect(id),
                 };
                 told.push(Told { domain, time, what });
                 packet_ends.push(reader.offset());

@@ -1,7 +1,7 @@
 //! The real traces: read as the oracle reads them, and written again to the
 //! same bytes.
 
-use heaptap_trace::{Block, Encoder, Format, Frames, Happening, Mode, Reader, Version};
+use heaptap_trace::{Block, Encoder, EventKind, Format, Frames, Mode, Reader, Version};
 
 use crate::reading::{read_places, read_strictly, read_through_pipe};
 use crate::traces::{real, real_files};
@@ -31,8 +31,8 @@ pub(crate) fn written_again(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = Encoder::new(Vec::new(), format, reader.info()).unwrap();
     while let Some(event) = reader.next_event().unwrap() {
         let (domain, time) = (event.domain, event.time);
-        match event.what {
-            Happening::Alloc(allocation) => {
+        match event.kind {
+            EventKind::Alloc(allocation) => {
                 let block = Block {
                     length: allocation.length,
                     samples: allocation.samples,
@@ -45,8 +45,8 @@ pub(crate) fn written_again(bytes: &[u8]) -> Vec<u8> {
                 let id = encoder.alloc(domain, time, block, frames, &mut locate).unwrap();
                 assert_eq!(id, allocation.id);
             }
-            Happening::Promote(id) => encoder.promote(domain, time, id, &mut locate).unwrap(),
-            Happening::Collect(id) => encoder.collect(domain, time, id, &mut locate).unwrap(),
+            EventKind::Promote(id) => encoder.promote(domain, time, id, &mut locate).unwrap(),
+            EventKind::Collect(id) => encoder.collect(domain, time, id, &mut locate).unwrap(),
         }
     }
     encoder.finish(&mut locate).unwrap()

@@ -16,7 +16,7 @@ use super::symbols::Runtime;
 use crate::runtimes::ocaml::bytecode::Code;
 use crate::runtimes::ocaml::{frames, symbols};
 use crate::sampling::WORD;
-use crate::tracer::{Place, Way, Where};
+use crate::tracer::{Place, StackLocator, StackSource};
 
 /// How all domains' stacks are walked.
 #[derive(Clone, Copy)]
@@ -43,16 +43,17 @@ impl Walk {
     }
 
     /// The way for the domain with this state.
-    pub(super) fn way(self, state: usize) -> Way {
+    pub(super) fn way(self, state: usize) -> StackSource {
         match self {
-            Walk::Tables => {
-                Way::Tables(Where { ask: |state, _| innermost(state), with: [state, 0] })
-            }
+            Walk::Tables => StackSource::Tables(StackLocator {
+                ask: |state, _| innermost(state),
+                with: [state, 0],
+            }),
             Walk::Bytecode(code, trap) => {
-                Way::Own(Box::new(move |room| bytecode(code, (state, trap), room)))
+                StackSource::Own(Box::new(move |room| bytecode(code, (state, trap), room)))
             }
-            Walk::Runtime(unwinder) => Way::Own(Box::new(move |room| unwinder.walk(room))),
-            Walk::None => Way::None,
+            Walk::Runtime(unwinder) => StackSource::Own(Box::new(move |room| unwinder.walk(room))),
+            Walk::None => StackSource::None,
         }
     }
 }

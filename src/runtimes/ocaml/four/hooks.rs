@@ -13,9 +13,9 @@ use std::sync::atomic::Ordering;
 
 use heaptap_trace::Source;
 
+use super::gc_entry::NoRoom;
 use super::host::{Context, FAILWITH, Host, MAIN_CONTEXT, host, on_own_stack};
 use super::layout::is_white;
-use super::no_room::NoRoom;
 use super::symbols::{FUNCTIONS, Runtime};
 use crate::blocks::Fate;
 use crate::runtimes::ocaml::patch::Replacement;
@@ -26,7 +26,7 @@ use crate::tracer::Followed;
 
 /// The runtime's functions and ours: those of the profiler, and where native code
 /// comes from, if that is known.
-pub(super) fn replacements(runtime: &Runtime, no_room: Option<&NoRoom>) -> Vec<Replacement> {
+pub(super) fn replacements(runtime: &Runtime, gc_entry: Option<&NoRoom>) -> Vec<Replacement> {
     let ours: [*const (); FUNCTIONS.len()] = [
         track_young as *const (),
         track_major as *const (),
@@ -48,7 +48,7 @@ pub(super) fn replacements(runtime: &Runtime, no_room: Option<&NoRoom>) -> Vec<R
         refuse_stop as *const (),
     ];
     let mut all = Replacement::each(FUNCTIONS, runtime.functions, ours).to_vec();
-    all.extend(no_room.map(NoRoom::replacement));
+    all.extend(gc_entry.map(NoRoom::replacement));
     all
 }
 

@@ -10,8 +10,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use super::gc_entry::NoRoom;
 use super::layout::{ALLOC_START, Layout, YOUNG_END, YOUNG_START};
-use super::no_room::NoRoom;
 use super::symbols::Runtime;
 use super::walkers;
 use crate::runtimes::ocaml::own_stack::OwnStack;
@@ -39,7 +39,7 @@ pub(super) struct Host {
     /// What the first thread is doing, whose context is the runtime's.
     first_label: u32,
     /// Where native code comes from, if its way is shortened.
-    pub(super) no_room: Option<NoRoom>,
+    pub(super) gc_entry: Option<NoRoom>,
 }
 
 /// A thread's context: ours, but for that of the first thread, which is the
@@ -74,7 +74,7 @@ pub(super) static MAIN_CONTEXT: AtomicUsize = AtomicUsize::new(0);
 pub(super) fn start(
     runtime: &Runtime,
     layout: Layout,
-    no_room: Option<NoRoom>,
+    gc_entry: Option<NoRoom>,
     session: &Arc<Session>,
 ) -> Result<(), Failure> {
     let state = runtime.state;
@@ -99,7 +99,7 @@ pub(super) fn start(
         suspended: false,
         context: runtime.main_context as *mut Context,
         first_label: 0,
-        no_room,
+        gc_entry,
     };
     FAILWITH.store(runtime.failwith, Ordering::Relaxed);
     MAIN_CONTEXT.store(runtime.main_context, Ordering::Relaxed);

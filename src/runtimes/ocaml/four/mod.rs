@@ -2,7 +2,7 @@
 //!
 //! - `symbols`: what is used of the runtime; `layout`: where things are in its
 //!   state; `probe`: the proof, live, before anything is changed.
-//! - `hooks`: what its profiler's functions are replaced by; `no_room`: the way
+//! - `hooks`: what its profiler's functions are replaced by; `gc_entry`: the way
 //!   there from native code, shortened; `host`: the state behind them.
 //! - `walkers`: how the stack is walked.
 //!
@@ -12,10 +12,10 @@
 //! Hooks run under the runtime's master lock, one at a time, whatever thread
 //! they are on, so that one mutator is enough.
 
+mod gc_entry;
 mod hooks;
 mod host;
 mod layout;
-mod no_room;
 mod probe;
 mod symbols;
 mod walkers;
@@ -37,9 +37,9 @@ pub(super) fn attach() -> Result<(), Refusal> {
         locate: if layout.native { None } else { Some(bytecode::locator()) },
         ..Options::new(Vec::new(), Rate::DEFAULT)
     };
-    let no_room = no_room::NoRoom::find(&runtime, layout);
-    let replacements = hooks::replacements(&runtime, no_room.as_ref());
+    let gc_entry = gc_entry::NoRoom::find(&runtime, layout);
+    let replacements = hooks::replacements(&runtime, gc_entry.as_ref());
     begin(options, &replacements, OcamlVersion::Four, |session| {
-        host::start(&runtime, layout, no_room, session)
+        host::start(&runtime, layout, gc_entry, session)
     })
 }

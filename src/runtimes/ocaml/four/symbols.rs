@@ -22,14 +22,14 @@ pub(super) struct Runtime {
     pub(super) failwith: usize,
     /// Native code's entry to C; none in bytecode.
     pub(super) c_call: Option<Symbol>,
-    /// [`NO_ROOM`]; none in bytecode.
-    pub(super) no_room: Option<Symbol>,
+    /// [`GC_ENTRY`]; none in bytecode.
+    pub(super) gc_entry: Option<Symbol>,
     /// `caml_frametable`; none in bytecode.
     pub(super) frame_tables: Option<usize>,
 }
 
 /// Where native code goes when an allocation leads below the young limit.
-pub(super) const NO_ROOM: &CStr = c"caml_garbage_collection";
+pub(super) const GC_ENTRY: &CStr = c"caml_garbage_collection";
 
 /// The profiler's functions (`runtime/caml/memprof.h`), all of which are
 /// replaced.
@@ -56,8 +56,8 @@ pub(super) const FUNCTIONS: [&CStr; 18] = [
 
 /// The runtime in this program.
 pub(super) fn find() -> Result<Runtime, Refusal> {
-    let also = [c"caml_c_call", NO_ROOM];
-    let (functions, [c_call, no_room]) = functions(FUNCTIONS, also)?;
+    let also = [c"caml_c_call", GC_ENTRY];
+    let (functions, [c_call, gc_entry]) = functions(FUNCTIONS, also)?;
     Ok(Runtime {
         functions,
         state: needed(c"Caml_state")?,
@@ -68,7 +68,7 @@ pub(super) fn find() -> Result<Runtime, Refusal> {
         invert_root: needed(c"caml_invert_root")?,
         failwith: needed(c"caml_failwith")?,
         c_call,
-        no_room,
+        gc_entry,
         frame_tables: lookup(c"caml_frametable"),
     })
 }

@@ -11,23 +11,25 @@ use super::layout::{BOTTOM_OF_STACK, EXTERN_SP, LAST_RETURN_ADDRESS, Layout, STA
 use super::symbols::Runtime;
 use crate::runtimes::ocaml::bytecode::Code;
 use crate::runtimes::ocaml::{frames, symbols};
-use crate::tracer::{Place, Way, Where};
+use crate::tracer::{Place, StackLocator, StackSource};
 
 /// The way for this runtime.
-pub(super) fn way(runtime: &Runtime, layout: Layout) -> Way {
+pub(super) fn way(runtime: &Runtime, layout: Layout) -> StackSource {
     let state = runtime.state;
     let asked = frames::asks_runtime();
     if !layout.native {
-        let Some(code) = Code::find() else { return Way::None };
+        let Some(code) = Code::find() else { return StackSource::None };
         if asked && let Some(next) = symbols::lookup(c"caml_next_frame_pointer") {
-            return Way::Own(Box::new(move |room| bytecode_by_runtime(code, state, next, room)));
+            return StackSource::Own(Box::new(move |room| {
+                bytecode_by_runtime(code, state, next, room)
+            }));
         }
-        return Way::Own(Box::new(move |room| bytecode(code, state, room)));
+        return StackSource::Own(Box::new(move |room| bytecode(code, state, room)));
     }
     if asked && let Some(next) = symbols::lookup(c"caml_next_frame_descriptor") {
-        return Way::Own(Box::new(move |room| by_runtime(state, next, room)));
+        return StackSource::Own(Box::new(move |room| by_runtime(state, next, room)));
     }
-    Way::Tables(Where { ask: |state, _| innermost(state), with: [state, 0] })
+    StackSource::Tables(StackLocator { ask: |state, _| innermost(state), with: [state, 0] })
 }
 
 /// A word of the runtime's state, whose pointer is at `state`.

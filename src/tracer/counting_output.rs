@@ -8,12 +8,12 @@ use crate::sys::output::Output;
 use crate::tracer::state::State;
 
 /// Counts what is written, for the statistics.
-pub(crate) struct Counted {
+pub(crate) struct CountingOutput {
     pub(crate) out: Output,
     pub(crate) state: Arc<State>,
 }
 
-impl Write for Counted {
+impl Write for CountingOutput {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.out.write(bytes)?;
         self.state.bytes.fetch_add(written as u64, Ordering::Relaxed);

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use super::hooks::young_hit;
 use super::host::{Host, host};
 use super::layout::{LAST_RETURN_ADDRESS, Layout, TRIGGER};
-use super::symbols::{NO_ROOM, Runtime};
+use super::symbols::{GC_ENTRY, Runtime};
 use crate::runtimes::ocaml::descriptors::Descriptors;
 use crate::runtimes::ocaml::patch::Replacement;
 use crate::runtimes::ocaml::symbols::{Symbol, lookup};
@@ -83,7 +83,7 @@ impl NoRoom {
         if !layout.native {
             return None;
         }
-        let function = runtime.no_room.filter(|function| function.size > 0)?;
+        let function = runtime.gc_entry.filter(|function| function.size > 0)?;
         let descriptors = Descriptors::find(OcamlVersion::Four)?;
         let dispatch = lookup(c"caml_alloc_small_dispatch")?;
         let process_pending = lookup(c"caml_process_pending_actions")?;
@@ -103,7 +103,7 @@ impl NoRoom {
 
     pub(super) fn replacement(&self) -> Replacement {
         let Symbol { address, size } = self.function;
-        Replacement { name: NO_ROOM, address, size, with: no_room as *const () as usize }
+        Replacement { name: GC_ENTRY, address, size, with: gc_entry as *const () as usize }
     }
 
     /// What is allocated where native code has come from.
@@ -128,18 +128,18 @@ impl NoRoom {
 
 /// In place of `caml_garbage_collection`: native code's allocation has led below
 /// the young limit. May raise, and owns nothing.
-extern "C-unwind" fn no_room() {
+extern "C-unwind" fn gc_entry() {
     // SAFETY: a hook, and nothing is borrowed any more when others are called.
     let Some(host) = (unsafe { host() }) else { return };
     let return_address = host.word(LAST_RETURN_ADDRESS) as u64;
     // Both are there before there is a jump to here.
-    let Some(no_room) = &host.no_room else { return };
-    let only_sampled = no_room.is_only_sampled(host);
-    if only_sampled && let Some(words) = no_room.singles.find(return_address) {
+    let Some(gc_entry) = &host.gc_entry else { return };
+    let only_sampled = gc_entry.is_only_sampled(host);
+    if only_sampled && let Some(words) = gc_entry.singles.find(return_address) {
         return young_hit(std::iter::once(words));
     }
-    let allocation = no_room.allocation(return_address);
-    let NoRoom { process_pending, dispatch, .. } = *no_room;
+    let allocation = gc_entry.allocation(return_address);
+    let NoRoom { process_pending, dispatch, .. } = *gc_entry;
     if allocation.count == 0 {
         return process_pending();
     }
@@ -147,8 +147,8 @@ extern "C-unwind" fn no_room() {
         return allocation.pass_to(dispatch);
     }
     let Some(words) = allocation.single() else { return young_hit(allocation.parts()) };
-    if let Some(no_room) = &mut host.no_room {
-        no_room.singles.add(return_address, words);
+    if let Some(gc_entry) = &mut host.gc_entry {
+        gc_entry.singles.add(return_address, words);
     }
     young_hit(std::iter::once(words));
 }

@@ -16,14 +16,14 @@ use crate::sys::memory::Fixed;
 const SMALLEST: usize = 64;
 const TIMES: usize = 4;
 
-pub(super) struct Met {
+pub(super) struct LazyFrames {
     /// From the smallest on; the last has room for all frames.
     arrays: Vec<Slots<Fixed<Slot>>>,
     /// The array in use; those before are full.
     current: AtomicUsize,
 }
 
-impl Met {
+impl LazyFrames {
     /// Nothing was met yet of so many frames; `None` when there is no memory.
     pub(super) fn of(frames: usize) -> Option<Self> {
         let mut arrays = Vec::new();
@@ -75,31 +75,31 @@ mod tests {
         const FRAMES: usize = 40_000;
         let entry =
             |number: u64| Entry { return_address: 0x1000 + number, step: 8, record: number };
-        let met = Met::of(FRAMES).unwrap();
-        assert_eq!(met.arrays.len(), 6);
+        let lazy_frames = LazyFrames::of(FRAMES).unwrap();
+        assert_eq!(lazy_frames.arrays.len(), 6);
         for number in 0..FRAMES as u64 {
-            assert_eq!(met.find(0x1000 + number), None);
-            met.insert(entry(number));
-            assert_eq!(met.find(0x1000 + number), Some(entry(number)));
+            assert_eq!(lazy_frames.find(0x1000 + number), None);
+            lazy_frames.insert(entry(number));
+            assert_eq!(lazy_frames.find(0x1000 + number), Some(entry(number)));
             // Mutators may have to enter it again.
-            if met.find(0x1000).is_none() {
-                met.insert(entry(0));
+            if lazy_frames.find(0x1000).is_none() {
+                lazy_frames.insert(entry(0));
             }
         }
         for number in 0..FRAMES as u64 {
-            assert_eq!(met.find_ever(0x1000 + number), Some(entry(number)));
+            assert_eq!(lazy_frames.find_ever(0x1000 + number), Some(entry(number)));
         }
-        assert_eq!(met.find_ever(0xfff), None);
-        assert_eq!(met.find_ever(0x1000 + FRAMES as u64), None);
+        assert_eq!(lazy_frames.find_ever(0xfff), None);
+        assert_eq!(lazy_frames.find_ever(0x1000 + FRAMES as u64), None);
     }
 
     #[test]
     fn more_than_there_should_be_is_let_go() {
-        let met = Met::of(1).unwrap();
+        let lazy_frames = LazyFrames::of(1).unwrap();
         for number in 0..10_000 {
-            met.insert(Entry { return_address: 0x1000 + number, step: 8, record: 0 });
+            lazy_frames.insert(Entry { return_address: 0x1000 + number, step: 8, record: 0 });
         }
-        assert_eq!(met.find_ever(0x1000).map(|entry| entry.step), Some(8));
-        assert_eq!(met.find(0x1000 + 9_999), None);
+        assert_eq!(lazy_frames.find_ever(0x1000).map(|entry| entry.step), Some(8));
+        assert_eq!(lazy_frames.find(0x1000 + 9_999), None);
     }
 }

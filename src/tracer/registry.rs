@@ -6,7 +6,7 @@ use crate::blocks::Generations;
 use crate::tracer::counters::{Counters, Totals};
 
 /// Mutators that are and were.
-pub(crate) struct Book {
+pub(crate) struct MutatorRegistry {
     /// Of each lane, the number of its next block: a mutator that takes the
     /// lane of an ended one goes on there.
     numbers: Vec<u64>,
@@ -23,7 +23,7 @@ pub(crate) struct Book {
 
 /// Everything that is counted.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Numbers {
+pub(crate) struct SessionStats {
     pub(crate) totals: Totals,
     pub(crate) mutators: usize,
     pub(crate) live_blocks: u64,
@@ -31,9 +31,9 @@ pub(crate) struct Numbers {
     pub(crate) hook_ns: u64,
 }
 
-impl Book {
-    pub(crate) fn new(orphans: Generations) -> Book {
-        Book {
+impl MutatorRegistry {
+    pub(crate) fn new(orphans: Generations) -> MutatorRegistry {
+        MutatorRegistry {
             numbers: Vec::new(),
             begun: 0,
             counters: Vec::new(),
@@ -68,16 +68,16 @@ impl Book {
         self.counters.retain(|known| !Arc::ptr_eq(known, counters));
     }
 
-    pub(crate) fn numbers(&self) -> Numbers {
+    pub(crate) fn stats(&self) -> SessionStats {
         let mut totals = self.ended;
         for counters in &self.counters {
             totals.add(counters);
         }
-        Numbers {
+        SessionStats {
             totals,
             mutators: self.counters.len(),
             live_blocks: totals.live_blocks + self.orphans.len() as u64,
-            ..Numbers::default()
+            ..SessionStats::default()
         }
     }
 }

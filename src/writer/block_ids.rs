@@ -9,7 +9,7 @@ use std::ops::Range;
 use crate::queue::{BlockId, BlockRun};
 
 /// Ids of one lane's blocks in one file.
-pub(crate) struct Numbers {
+pub(crate) struct BlockIds {
     /// The last stretch, whose last block was the last written: most lanes have
     /// no other, and most blocks are young.
     last: Stretch,
@@ -54,11 +54,11 @@ pub(crate) enum Known {
     NotYet,
 }
 
-impl Numbers {
+impl BlockIds {
     /// Of a lane whose next block is this.
-    pub(crate) fn from(next: BlockId) -> Numbers {
+    pub(crate) fn from(next: BlockId) -> BlockIds {
         let last = Stretch { first: next.to_bits(), id: 0, count: 0 };
-        Numbers { last, earlier: Vec::new() }
+        BlockIds { last, earlier: Vec::new() }
     }
 
     /// The block to be written next.
@@ -116,19 +116,19 @@ mod tests {
     #[test]
     fn ids_jump_and_numbers_do_not() {
         let block = |number| BlockId::new(7, number);
-        let mut numbers = Numbers::from(block(5));
-        numbers.add(10);
-        numbers.add_all(11..13);
-        numbers.add_all(30..32);
-        numbers.add(20_000);
-        let known: Vec<_> = (4..12).map(|number| numbers.find(block(number))).collect();
+        let mut block_ids = BlockIds::from(block(5));
+        block_ids.add(10);
+        block_ids.add_all(11..13);
+        block_ids.add_all(30..32);
+        block_ids.add(20_000);
+        let known: Vec<_> = (4..12).map(|number| block_ids.find(block(number))).collect();
         let ids = [10, 11, 12, 30, 31, 20_000].map(Known::Id);
         assert_eq!(known[0], Known::Earlier);
         assert_eq!(known[1..7], ids);
         assert_eq!(known[7], Known::NotYet);
-        assert_eq!(numbers.earlier.len(), 2);
-        numbers.add_all(20_001..20_004);
-        let run = |number, count| numbers.find_recent(BlockRun { first: block(number), count });
+        assert_eq!(block_ids.earlier.len(), 2);
+        block_ids.add_all(20_001..20_004);
+        let run = |number, count| block_ids.find_recent(BlockRun { first: block(number), count });
         assert_eq!(run(10, 4), Some(20_000..20_004));
         assert_eq!(run(11, 1), Some(20_001..20_002));
         assert_eq!(run(10, 5), None, "beyond the last");
