@@ -83,7 +83,7 @@ impl<'a> Ahead<'a> {
     }
 
     /// The number among them of the one that was met.
-    fn lazy_frames(&self) -> usize {
+    fn met(&self) -> usize {
         self.at.len() - 1
     }
 }
@@ -91,7 +91,7 @@ impl<'a> Ahead<'a> {
 /// Why the plain way outwards ended.
 enum Stop {
     /// At this held frame.
-    LazyFrames(usize),
+    AtHeld(usize),
     /// At a frame that has no plain caller, or is in no table.
     Boundary(Step),
     Done(End),
@@ -126,7 +126,7 @@ impl<'a, S: AsMut<[u64]> + AsRef<[u64]>, M: Memory> Pass<'a, S, M> {
         let mut frame = Frame { sp, return_address, at: sp - 8 };
         loop {
             let next = match self.go_outwards(&mut frame) {
-                Stop::LazyFrames(held) => self.follow_held(held),
+                Stop::AtHeld(held) => self.follow_held(held),
                 Stop::Boundary(step) => self.leave_chunk(frame, step),
                 Stop::Done(end) => done(end),
             };
@@ -193,7 +193,7 @@ impl<'a, S: AsMut<[u64]> + AsRef<[u64]>, M: Memory> Pass<'a, S, M> {
             }
             let held = index[place_of(at)] as usize;
             if held_at.get(held) == Some(&at) && codes.get(held) == Some(&return_address) {
-                break Some(Stop::LazyFrames(held));
+                break Some(Stop::AtHeld(held));
             }
             let Some(place) = left.checked_sub(1) else { break None };
             let distance = match words_from(return_address, cache, tables) {
@@ -234,7 +234,7 @@ impl<'a, S: AsMut<[u64]> + AsRef<[u64]>, M: Memory> Pass<'a, S, M> {
                     break Stop::Done(End::Broken);
                 }
                 if ahead.meets(at, run.return_address) {
-                    break Stop::LazyFrames(floor + ahead.lazy_frames());
+                    break Stop::AtHeld(floor + ahead.met());
                 }
             }
             let room = run.room;
@@ -346,31 +346,31 @@ impl<'a, S: AsMut<[u64]> + AsRef<[u64]>, M: Memory> Pass<'a, S, M> {
 
     /// At a held frame: takes over what is still so.
     #[inline(never)]
-    fn follow_held(&mut self, lazy_frames: usize) -> Next {
-        match self.held.verify(self.memory, lazy_frames) {
+    fn follow_held(&mut self, met: usize) -> Next {
+        match self.held.verify(self.memory, met) {
             Ok(()) if self.previous != End::Cut => {
-                Next::Done(Found { kept: lazy_frames + 1, end: self.previous })
+                Next::Done(Found { kept: met + 1, end: self.previous })
             }
             // Where the previous walk was cut this one may be, unless it has
             // become much shorter: else each would be all new.
-            Ok(()) if self.held.fresh + lazy_frames + 1 >= self.held.max_frames / 2 => {
-                Next::Done(Found { kept: lazy_frames + 1, end: End::Cut })
+            Ok(()) if self.held.fresh + met + 1 >= self.held.max_frames / 2 => {
+                Next::Done(Found { kept: met + 1, end: End::Cut })
             }
-            Ok(()) => self.resume(lazy_frames, 0),
-            Err(changed) => self.resume(lazy_frames, changed.same),
+            Ok(()) => self.resume(met, 0),
+            Err(changed) => self.resume(met, changed.same),
         }
     }
 
-    /// Takes over the held frames from `lazy_frames` out to `same`, and goes on from
+    /// Takes over the held frames from `met` out to `same`, and goes on from
     /// there by the tables.
-    fn resume(&mut self, lazy_frames: usize, same: usize) -> Next {
+    fn resume(&mut self, met: usize, same: usize) -> Next {
         self.passed = same;
         let mut from = same;
-        // An indirect frame's stack pointer is not known; `lazy_frames` is none.
-        while from < lazy_frames && self.held.at(from) & INDIRECT != 0 {
+        // An indirect frame's stack pointer is not known; `met` is none.
+        while from < met && self.held.at(from) & INDIRECT != 0 {
             from += 1;
         }
-        if from < lazy_frames && !self.held.spill(lazy_frames, from + 1) {
+        if from < met && !self.held.spill(met, from + 1) {
             return done(End::Cut);
         }
         let at = self.held.at(from);

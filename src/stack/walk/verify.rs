@@ -16,16 +16,16 @@ pub(super) struct Changed {
 }
 
 impl<S: AsMut<[u64]> + AsRef<[u64]>> Held<S> {
-    /// Looks whether the chain from the held frame `lazy_frames` outwards, whose own
+    /// Looks whether the chain from the held frame `met` outwards, whose own
     /// witness holds, is unchanged.
     ///
     /// Goes outwards, and reads no word before those inside of it were found
     /// unchanged: outer memory may be gone if the way there has changed. The
     /// processor does not wait for that.
-    pub(super) fn verify<M: Memory>(&self, memory: &M, lazy_frames: usize) -> Result<(), Changed> {
-        let mut links = self.links_up_to(lazy_frames);
+    pub(super) fn verify<M: Memory>(&self, memory: &M, met: usize) -> Result<(), Changed> {
+        let mut links = self.links_up_to(met);
         let mut streaks = self.streak_count;
-        let mut end = lazy_frames;
+        let mut end = met;
         loop {
             let start = if links > 0 { self.link(links - 1).frames } else { 0 };
             if let Some(changed) = self.first_changed(memory, start..end, &mut streaks) {
