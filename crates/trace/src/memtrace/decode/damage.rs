@@ -1,0 +1,168 @@
+//! What the reader does about defects: report, leave out, go on.
+
+use crate::memtrace::decode::Mode;
+use crate::memtrace::decode::domain::Lost;
+use crate::memtrace::decode::input::Input;
+use crate::memtrace::decode::reader::Reader;
+use crate::memtrace::decode::resync::Landmarks;
+use crate::memtrace::defect::{Defect, Located, ReadError};
+use crate::memtrace::header::{Header, MAX_HEADER};
+use crate::memtrace::rules::{MAX_PACKET, code};
+use crate::model::event::event_code;
+
+impl<I: Input> Reader<I> {
+    /// Frames that the limits made us leave out are a defect of the trace as
+    /// read, once.
+    pub(crate) fn note_limits(&mut self) -> Result<(), ReadError> {
+        if std::mem::take(&mut self.budget.exceeded) {
+            self.report(self.offset, Defect::TooDeep { limit: self.limits.frames })?;
+        }
+        Ok(())
+    }
+
+    /// The end in strict mode, a notice in lenient mode.
+    pub(crate) fn report(&mut self, offset: u64, defect: Defect) -> Result<(), ReadError> {
+        let located = Located { packet: self.packet, offset, defect };
+        match self.mode {
+            Mode::Strict => {
+                self.batch.clear();
+                self.ended = true;
+                Err(ReadError::Defect(located))
+            }
+            Mode::Lenient => {
+                self.losses.note(located);
+                Ok(())
+            }
+        }
+    }
+
+    /// Goes on behind the current packet.
+    pub(crate) fn advance(&mut self, size: usize) {
+        self.input.consume(size);
+        self.offset += size as u64;
+        self.packet += 1;
+    }
+
+    /// The file ends before the packet does, unless the packet's size is
+    /// wrong and another one follows.
+    pub(crate) fn end_inside_packet(
+        &mut self,
+        defect: Defect,
+        allocations: u64,
+    ) -> Result<(), ReadError> {
+        if self.mode == Mode::Lenient && self.landmarks.find(self.input.visible()).is_some() {
+            return self.pass_over_damage(Defect::PacketSize { bits: self.stated_bits() });
+        }
+        self.report(self.offset, defect)?;
+        self.losses.allocations += allocations;
+        let rest = self.input.visible().len();
+        self.losses.bytes += rest as u64;
+        self.advance(rest);
+        self.end();
+        Ok(())
+    }
+
+    pub(crate) fn stated_bits(&self) -> u32 {
+        let size = self.input.visible().get(4..).and_then(|bytes| bytes.first_chunk());
+        size.map_or(0, |&bits| u32::from_le_bytes(bits))
+    }
+
+    /// Leaves out a damaged packet of the current domain.
+    pub(crate) fn leave_out(&mut self, header: &Header) -> Result<(), ReadError> {
+        self.lose(self.lost_with(header));
+        self.count_left_out(header);
+        self.pass_over_packet(header)
+    }
+
+    /// Goes on where the packet behind this one begins.
+    pub(crate) fn pass_over_packet(&mut self, header: &Header) -> Result<(), ReadError> {
+        self.batch.clear();
+        self.losses.packets += 1;
+        self.input.fill(header.size + MAX_HEADER)?;
+        let rest = self.input.visible().get(header.size..).unwrap_or(&[]);
+        if rest.is_empty() || self.landmarks.begin_packet(rest) {
+            self.losses.bytes += header.size as u64;
+            self.advance(header.size);
+            Ok(())
+        } else {
+            self.seek_packet()
+        }
+    }
+
+    /// Notes how many allocations a packet that is left out says it holds.
+    fn count_left_out(&mut self, header: &Header) {
+        let domain = &mut self.domains.current;
+        if header.first_id >= domain.next_id {
+            domain.left_out += header.stated_allocations().unwrap_or(0);
+        }
+    }
+
+    /// The end: no further packet will tell what those left out held.
+    pub(crate) fn end(&mut self) {
+        self.ended = true;
+        for domain in self.domains.iter_mut() {
+            self.losses.allocations += std::mem::take(&mut domain.left_out);
+        }
+    }
+
+    /// What a damaged packet leaves in doubt, by its kind and by what was taken for
+    /// a location.
+    pub(crate) fn lost_with(&self, header: &Header) -> Lost {
+        let body = self.input.visible().get(header.version.header_len()..header.size);
+        let first = body.and_then(|body| body.first_chunk()).copied().map(u32::from_le_bytes);
+        let locations = self.batch.located || first.map(event_code) == Some(code::LOCATION);
+        match (locations, header.allocates()) {
+            _ if self.mixes => Lost::Everything,
+            (true, false) if header.cache_check.is_none() => Lost::Names,
+            (false, true) => Lost::Stack,
+            _ => Lost::Everything,
+        }
+    }
+
+    /// Passes over bytes that are no packet of ours.
+    pub(crate) fn pass_over_damage(&mut self, defect: Defect) -> Result<(), ReadError> {
+        self.report(self.offset, defect)?;
+        self.seek_packet()
+    }
+
+    /// Moves to the next place where a packet seems to begin. Which domains'
+    /// packets were passed over is not known, so all are in doubt.
+    pub(crate) fn seek_packet(&mut self) -> Result<(), ReadError> {
+        let mut first = true;
+        loop {
+            self.input.fill(MAX_PACKET)?;
+            let bytes = self.input.visible();
+            // The search begins behind the packet that led here.
+            let here = !first && self.landmarks.begin_packet(bytes);
+            let found = if here { Some(0) } else { self.landmarks.find(bytes) };
+            let ended = bytes.len() < MAX_PACKET;
+            let passed = match found {
+                Some(at) => at,
+                None if ended => bytes.len(),
+                None => bytes.len() - Landmarks::OVERLAP,
+            };
+            self.input.consume(passed);
+            self.offset += passed as u64;
+            self.losses.bytes += passed as u64;
+            if found.is_some() || ended {
+                break;
+            }
+            first = false;
+        }
+        self.packet += 1;
+        self.losses_of_all += 1;
+        Ok(())
+    }
+
+    /// Lets the current domain lose what it has to since it came last.
+    pub(crate) fn catch_up(&mut self) {
+        let seen = &mut self.domains.current.losses_seen;
+        if std::mem::replace(seen, self.losses_of_all) != self.losses_of_all {
+            self.lose(Lost::Everything);
+        }
+    }
+
+    pub(crate) fn lose(&mut self, lost: Lost) {
+        self.domains.current.lose(lost, &mut self.table);
+    }
+}

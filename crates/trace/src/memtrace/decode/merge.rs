@@ -1,0 +1,125 @@
+//! Several domains in the order of time.
+//!
+//! In a file the packets of a domain are in order, but a packet of one domain
+//! may come long after the packets of others that cover the same time: a domain
+//! that has little to say keeps its packet open. So the merge reads the file
+//! once for each domain, side by side, which takes the memory of as many
+//! readers and needs an input that can be opened again.
+//!
+//! A first reading of the whole file finds the domains, the locations and the
+//! defects; what it reports is what the merge reports.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io;
+
+use crate::memtrace::decode::tally::{Losses, Tally};
+use crate::memtrace::decode::{Input, Limits, Mode, Reader};
+use crate::memtrace::defect::ReadError;
+use crate::memtrace::header::Version;
+use crate::model::event::Event;
+use crate::model::info::TraceInfo;
+use crate::model::location::LocationTable;
+
+/// What decides which event comes first. At the same microsecond an allocation
+/// precedes what may become of its block in another domain; else the domain's
+/// number decides, and then the place of its reader.
+type Key = Reverse<(u64, bool, u16, usize)>;
+
+/// Reads the events of all domains in the order of time.
+pub struct Merged<I> {
+    /// The first reading, at its end.
+    whole: Reader<I>,
+    readers: Vec<Reader<I>>,
+    /// The next event of every reader but the last used.
+    next: BinaryHeap<Key>,
+    last_used: Option<usize>,
+}
+
+impl<I: Input> Merged<I> {
+    /// Reads the input once in full and opens it again for each domain.
+    pub fn open(
+        mut reopen: impl FnMut() -> io::Result<I>,
+        mode: Mode,
+        limits: Limits,
+    ) -> Result<Self, ReadError> {
+        let mut whole = Reader::open(reopen()?, mode, limits)?;
+        while whole.next_event()?.is_some() {}
+        let numbers: Vec<u16> = whole.domains().collect();
+        let mut merged =
+            Merged { whole, readers: Vec::new(), next: BinaryHeap::new(), last_used: None };
+        for number in numbers {
+            let mut reader = Reader::open(reopen()?, Mode::Lenient, limits)?;
+            reader.only = Some(number);
+            // A file that is still being written may have grown since.
+            reader.until = merged.whole.offset();
+            merged.readers.push(reader);
+            merged.queue(merged.readers.len() - 1)?;
+        }
+        Ok(merged)
+    }
+
+    /// What the trace says of itself.
+    pub fn info(&self) -> &TraceInfo {
+        self.whole.info()
+    }
+
+    /// The format's version.
+    pub fn version(&self) -> Version {
+        self.whole.version()
+    }
+
+    /// All names and locations of the trace.
+    pub fn locations(&self) -> &LocationTable {
+        self.whole.locations()
+    }
+
+    /// Counts of the whole trace.
+    pub fn tally(&self) -> &Tally {
+        self.whole.tally()
+    }
+
+    /// What is wrong with the trace.
+    pub fn losses(&self) -> &Losses {
+        self.whole.losses()
+    }
+
+    /// The domains in the order of their appearance.
+    pub fn domains(&self) -> impl Iterator<Item = u16> + '_ {
+        self.whole.domains()
+    }
+
+    /// How many bytes of the file are dealt with, seen from the domain that is
+    /// furthest ahead.
+    pub fn offset(&self) -> u64 {
+        self.readers.iter().map(Reader::offset).max().unwrap_or(0)
+    }
+
+    /// The next event in the order of time, or `None` at the end.
+    pub fn next_event(&mut self) -> Result<Option<Event<'_>>, ReadError> {
+        Ok(self.next_located()?.map(|(event, _)| event))
+    }
+
+    /// The same with the locations of the trace.
+    pub fn next_located(&mut self) -> Result<Option<(Event<'_>, &LocationTable)>, ReadError> {
+        if let Some(place) = self.last_used.take() {
+            self.queue(place)?;
+        }
+        let Some(Reverse((.., place))) = self.next.pop() else { return Ok(None) };
+        self.last_used = Some(place);
+        let Some(reader) = self.readers.get_mut(place) else { return Ok(None) };
+        let event = reader.next_event()?;
+        Ok(event.map(|event| (event, self.whole.locations())))
+    }
+
+    /// Notes a reader's next event.
+    fn queue(&mut self, place: usize) -> Result<(), ReadError> {
+        if let Some(reader) = self.readers.get_mut(place)
+            && let Some((time, allocates)) = reader.peek()?
+        {
+            let number = reader.only.unwrap_or(0);
+            self.next.push(Reverse((time, !allocates, number, place)));
+        }
+        Ok(())
+    }
+}

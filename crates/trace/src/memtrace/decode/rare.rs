@@ -1,0 +1,280 @@
+//! What happens to few events of a packet, out of the way of its loop.
+
+use crate::memtrace::cache::Cache;
+use crate::memtrace::decode::batch::{Fault, Long, Record};
+use crate::memtrace::decode::clock::Clock;
+use crate::memtrace::decode::doubt::Doubt;
+use crate::memtrace::decode::entry::{EntryFault, entries_frames, entries_size, miss_code};
+use crate::memtrace::decode::frames::NewFrames;
+use crate::memtrace::decode::names::RecentNames;
+use crate::memtrace::decode::packet::Body;
+use crate::memtrace::decode::tally::Tally;
+use crate::memtrace::defect::Defect;
+use crate::memtrace::header::{Header, Version};
+use crate::memtrace::rules::{MAX_NUMBER, SMALLEST_EVENT, code};
+use crate::memtrace::wire::Bytes;
+use crate::model::event::{Code, Source, event_time, is_code};
+use crate::model::location::{Definition, LocationTable, NamedLocation, Undo};
+
+/// What is neither a promotion, nor a collection, nor a usual allocation.
+pub(crate) enum Other {
+    /// A location, and where it ends.
+    Location(usize),
+    /// An allocation, and where its entries begin.
+    Allocation { prefix: u32, entries: u16, at: usize },
+}
+
+/// What happens to few events, with what only they need.
+pub(crate) struct Rare<'a> {
+    pub(crate) header: &'a Header,
+    pub(crate) bytes: &'a Body,
+    pub(crate) size: usize,
+    pub(crate) names: &'a mut RecentNames,
+    pub(crate) table: &'a mut LocationTable,
+    pub(crate) longs: &'a mut Vec<Long>,
+    pub(crate) harmless: &'a mut Vec<Fault>,
+    pub(crate) defined: &'a mut Vec<Undo>,
+    pub(crate) stated: &'a mut Vec<Code>,
+    pub(crate) locations: &'a mut Vec<NamedLocation>,
+    pub(crate) tally: Tally,
+    /// Whether a location was begun.
+    pub(crate) located: bool,
+}
+
+/// No packet is so bad that more than this many harmless defects matter.
+const MAX_HARMLESS: usize = 16;
+
+impl<'a> Rare<'a> {
+    fn input(&self, at: usize) -> Bytes<'a> {
+        Bytes::new(self.bytes.get(at..self.size).unwrap_or(&[]))
+    }
+
+    fn note(&mut self, at: usize, defect: Defect) {
+        if self.harmless.len() < MAX_HARMLESS {
+            self.harmless.push(Fault { remaining: self.size.saturating_sub(at), defect });
+        }
+    }
+
+    /// An event that begins at `at` and is no promotion, no collection and no
+    /// short allocation with a small prefix.
+    #[inline(never)]
+    pub(crate) fn other_event(&mut self, code: u8, at: usize) -> Result<Other, Defect> {
+        if self.size - at < SMALLEST_EVENT {
+            return Err(Defect::EventOverrun);
+        }
+        match code {
+            code::FIRST_SHORT..=code::LAST_SHORT | code::ALLOC => self.allocation(code, at),
+            code::LOCATION => self.location(at + 4).map(Other::Location),
+            code::TRACE_INFO => Err(Defect::TraceInfoAgain),
+            code => Err(Defect::EventCode { code }),
+        }
+    }
+
+    /// Makes room for the steps of the entries at `at`, however many they are.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn make_room(
+        &self,
+        new: &mut NewFrames,
+        at: usize,
+        entries: u16,
+    ) -> Result<(), Defect> {
+        let frames = self.bytes.get(at..).and_then(|bytes| entries_frames(bytes, entries));
+        new.grow(frames.ok_or(Defect::EventOverrun)?)
+            .map_err(|fault| self.entry_defect(fault, new.limit, at, entries))
+    }
+
+    /// Follows the entries at `at` in doubt; where they end.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn follow_in_doubt(
+        &mut self,
+        doubt: &mut Doubt,
+        cache: &mut Cache,
+        new: &mut NewFrames,
+        at: usize,
+        entries: u16,
+    ) -> Result<usize, Defect> {
+        let mut end = at;
+        match doubt.follow(cache, self.bytes, &mut end, entries, new, self.stated) {
+            Ok(()) => Ok(end),
+            Err(fault) => Err(self.entry_defect(fault, new.limit, at, entries)),
+        }
+    }
+
+    /// The code of the miss at `at`.
+    #[inline(never)]
+    pub(crate) fn miss(&mut self, at: usize) -> Code {
+        let code = miss_code(self.bytes, at).unwrap_or(0);
+        self.stated.push(code);
+        code
+    }
+
+    /// What is wrong with an event at `at` that the clock cannot reach.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn time_defect(&self, at: usize, event: u32, clock: Clock) -> Defect {
+        let time = event_time(event, self.header.begin);
+        if self.size - at < SMALLEST_EVENT {
+            Defect::EventOverrun
+        } else if time > self.header.end {
+            Defect::EventTime { time }
+        } else {
+            Defect::TimeBackwards { time, after: clock.now(self.header) }
+        }
+    }
+
+    /// A number at `at`, and where it ends.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn vint(&self, at: usize) -> Result<(i64, usize), Defect> {
+        let mut input = self.input(at);
+        let value = input.vint().ok_or(Defect::EventOverrun)?;
+        Ok((value, self.size - input.remaining()))
+    }
+
+    /// A promotion or collection of an object not given out yet in this
+    /// domain: another domain's, adopted when that ended. Other readers take
+    /// it of collections only.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn object_ahead(
+        &mut self,
+        delta: i64,
+        id: u64,
+        promotes: bool,
+        at: usize,
+    ) -> Result<(), Defect> {
+        if self.header.version < Version::V3 || id > MAX_NUMBER {
+            return Err(Defect::ObjectId { delta });
+        }
+        if promotes {
+            self.note(at, Defect::PromoteAhead { delta });
+        }
+        Ok(())
+    }
+
+    /// A long allocation, or a short one with a deep prefix, whose event begins
+    /// at `at`: its prefix, its number of entries, and where they begin.
+    fn allocation(&mut self, code: u8, at: usize) -> Result<Other, Defect> {
+        let mut input = self.input(at + 4);
+        if code == code::ALLOC {
+            let start = input.remaining();
+            let long = long_block(&mut input)?;
+            self.longs.push(long);
+            self.tally.allocation_bytes += (start - input.remaining()) as u64;
+        }
+        let prefix = input.vint().ok_or(Defect::EventOverrun)?;
+        let entries = if code == code::ALLOC { input.u16() } else { input.u8().map(u16::from) };
+        let entries = entries.ok_or(Defect::EventOverrun)?;
+        // No stack has four thousand million frames.
+        let too_deep = Defect::CommonPrefix { prefix, depth: u64::from(u32::MAX) };
+        let prefix = u32::try_from(prefix).map_err(|_| too_deep)?;
+        Ok(Other::Allocation { prefix, entries, at: self.size - input.remaining() })
+    }
+
+    /// Where the event begins that has the packet's `frame`th new frame.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn event_of_frame(&mut self, records: &[Record], frame: usize) -> usize {
+        let (mut at, mut frames) = (0, 0);
+        for record in records {
+            let code = record.code();
+            let end = match code {
+                code::COLLECT | code::PROMOTE => self.vint(at + 4).map(|(_, end)| end).ok(),
+                _ => {
+                    frames += record.value as usize;
+                    match self.allocation(code, at) {
+                        Ok(Other::Allocation { entries, at, .. }) => {
+                            self.entries_size(at, entries).map(|size| at + size)
+                        }
+                        _ => None,
+                    }
+                }
+            };
+            match end {
+                Some(end) if frames <= frame => at = end,
+                _ => break,
+            }
+        }
+        at
+    }
+
+    /// How many bytes the entries at `at` take, if they end within the packet.
+    fn entries_size(&self, at: usize, entries: u16) -> Option<usize> {
+        let size = entries_size(self.bytes.get(at..)?, entries)?;
+        (at + size <= self.size).then_some(size)
+    }
+
+    /// What is wrong with these entries, of which something is: if they reach
+    /// beyond the packet, that.
+    fn entry_defect(&self, fault: EntryFault, limit: usize, at: usize, entries: u16) -> Defect {
+        match fault {
+            EntryFault::TooMany if self.entries_size(at, entries).is_some() => {
+                Defect::TooDeep { limit }
+            }
+            _ => Defect::EventOverrun,
+        }
+    }
+
+    /// The codes that an allocation states must have been explained before.
+    #[inline(never)]
+    pub(crate) fn check_stated(&mut self, at: usize) -> Result<(), Defect> {
+        let mut stated = std::mem::take(self.stated);
+        let checked = stated.drain(..).try_for_each(|code| self.check_code(at, code));
+        *self.stated = stated;
+        checked
+    }
+
+    fn check_code(&mut self, at: usize, code: Code) -> Result<(), Defect> {
+        if !is_code(code) {
+            return Err(Defect::CodeRange { code });
+        }
+        if !self.table.contains_next(code) {
+            self.note(at, Defect::CodeUnknown { code });
+        }
+        Ok(())
+    }
+
+    /// A location event whose body begins at `at`; where it ends.
+    fn location(&mut self, at: usize) -> Result<usize, Defect> {
+        self.located = true;
+        let mut input = self.input(at);
+        let code = input.u64().ok_or(Defect::EventOverrun)?;
+        let count = input.u8().ok_or(Defect::EventOverrun)?;
+        if !is_code(code) {
+            return Err(Defect::CodeRange { code });
+        }
+        self.locations.clear();
+        for _ in 0..count {
+            let location = self.names.location(&mut input, self.table)?;
+            self.locations.push(location);
+        }
+        match self.table.define(code, self.locations) {
+            Definition::Same => {}
+            Definition::New(undo) => self.defined.push(undo),
+            Definition::Different(undo) => {
+                self.defined.push(undo);
+                self.note(at - 4, Defect::LocationChange { code });
+            }
+        }
+        let end = self.size - input.remaining();
+        self.tally.locations += 1;
+        self.tally.location_bytes += (4 + end - at) as u64;
+        Ok(end)
+    }
+}
+
+fn long_block(input: &mut Bytes<'_>) -> Result<Long, Defect> {
+    let length = input.vint().ok_or(Defect::EventOverrun)?;
+    let samples = input.vint().ok_or(Defect::EventOverrun)?;
+    let source = input.u8().ok_or(Defect::EventOverrun)?;
+    if !(0..=MAX_NUMBER as i64).contains(&length) {
+        return Err(Defect::Length { length });
+    }
+    if !(1..=length + 1).contains(&samples) {
+        return Err(Defect::Samples { samples });
+    }
+    let source = Source::from_number(source).ok_or(Defect::Source { source })?;
+    Ok(Long { length: length as u64, samples: samples as u64, source })
+}

@@ -1,0 +1,387 @@
+//! The reader: packet after packet, event after event.
+
+use std::io::Read;
+
+use crate::memtrace::decode::batch::{Batch, Fault};
+use crate::memtrace::decode::domain::{Domain, Domains, Lost};
+use crate::memtrace::decode::frames::FrameBudget;
+use crate::memtrace::decode::ids::UsedIds;
+use crate::memtrace::decode::input::{Input, Stream};
+use crate::memtrace::decode::packet::Body;
+use crate::memtrace::decode::resync::Landmarks;
+use crate::memtrace::decode::tally::{Losses, Tally};
+use crate::memtrace::decode::{Limits, Mode};
+use crate::memtrace::defect::{Defect, Located, ReadError};
+use crate::memtrace::header::{Header, MAX_HEADER, Version};
+use crate::memtrace::rules::{IDS_PER_BLOCK, MAX_PACKET};
+use crate::model::event::{Event, EventKind};
+use crate::model::info::TraceInfo;
+use crate::model::location::LocationTable;
+
+/// Reads a trace event by event.
+pub struct Reader<I> {
+    pub(crate) input: I,
+    pub(crate) mode: Mode,
+    pub(crate) info: TraceInfo,
+    pub(crate) landmarks: Landmarks,
+    pub(crate) table: LocationTable,
+    pub(crate) domains: Domains,
+    pub(crate) used_ids: UsedIds,
+    pub(crate) budget: FrameBudget,
+    pub(crate) limits: Limits,
+    pub(crate) batch: Batch,
+    /// Room for a packet with nothing behind it.
+    pub(crate) last_packet: Vec<u8>,
+    /// Byte offset and number of the next packet.
+    pub(crate) offset: u64,
+    pub(crate) packet: u64,
+    /// How often packets of unknown domains were lost. Each domain, those that
+    /// appear later included, loses what it knows when it comes next.
+    pub(crate) losses_of_all: u64,
+    /// A packet held locations and other events, which no known writer does.
+    pub(crate) mixes: bool,
+    /// Read this domain's packets only.
+    pub(crate) only: Option<u16>,
+    /// Read no packet from this offset on.
+    pub(crate) until: u64,
+    pub(crate) ended: bool,
+    pub(crate) tally: Tally,
+    pub(crate) losses: Losses,
+}
+
+impl<R: Read> Reader<Stream<R>> {
+    /// Reads a trace from a file, a pipe or any other [`Read`].
+    pub fn new(read: R, mode: Mode) -> Result<Self, ReadError> {
+        Reader::open(Stream::new(read), mode, Limits::default())
+    }
+}
+
+impl<'a> Reader<&'a [u8]> {
+    /// Reads a trace that is in memory, without copying it.
+    pub fn from_slice(bytes: &'a [u8], mode: Mode) -> Result<Self, ReadError> {
+        Reader::open(bytes, mode, Limits::default())
+    }
+}
+
+impl<I: Input> Reader<I> {
+    /// Reads the trace info. Without it nothing can be said of the rest, so a
+    /// defect here ends the reading in lenient mode too.
+    pub fn open(mut input: I, mode: Mode, limits: Limits) -> Result<Self, ReadError> {
+        let at_start = |offset, defect| ReadError::Defect(Located { packet: 0, offset, defect });
+        input.fill(MAX_PACKET)?;
+        let bytes = input.visible();
+        let header = match Header::parse(bytes) {
+            None if bytes.is_empty() => return Err(at_start(0, Defect::Empty)),
+            None => return Err(at_start(0, Defect::Truncated { have: bytes.len(), need: 0 })),
+            Some(parsed) => parsed.map_err(|defect| at_start(0, defect))?,
+        };
+        let head = header.version.header_len();
+        let body = bytes.get(head..header.size).ok_or_else(|| {
+            at_start(0, Defect::Truncated { have: bytes.len(), need: header.size })
+        })?;
+        let info =
+            TraceInfo::parse(&header, body).map_err(|defect| at_start(head as u64, defect))?;
+        input.consume(header.size);
+        Ok(Reader {
+            input,
+            mode,
+            landmarks: Landmarks { version: header.version, pid: info.pid },
+            table: LocationTable::default(),
+            domains: Domains::new(limits.domains, info.start_time),
+            used_ids: UsedIds::default(),
+            budget: FrameBudget::new(limits.frames),
+            limits,
+            batch: Batch::new(limits.frames),
+            last_packet: Vec::new(),
+            offset: header.size as u64,
+            packet: 1,
+            losses_of_all: 0,
+            mixes: false,
+            only: None,
+            until: u64::MAX,
+            ended: false,
+            tally: Tally {
+                packets: 1,
+                header_bytes: head as u64,
+                info_bytes: (header.size - head) as u64,
+                ..Tally::default()
+            },
+            losses: Losses::default(),
+            info,
+        })
+    }
+
+    /// What the trace says of itself.
+    pub fn info(&self) -> &TraceInfo {
+        &self.info
+    }
+
+    /// The format's version.
+    pub fn version(&self) -> Version {
+        self.landmarks.version
+    }
+
+    /// The names and locations read so far: all that the events handed out so
+    /// far refer to.
+    pub fn locations(&self) -> &LocationTable {
+        &self.table
+    }
+
+    /// The same, kept when the reader goes.
+    pub fn into_locations(self) -> LocationTable {
+        self.table
+    }
+
+    /// Counts of the packets read so far.
+    pub fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// What was wrong so far.
+    pub fn losses(&self) -> &Losses {
+        &self.losses
+    }
+
+    /// The domains that appeared so far, in that order.
+    pub fn domains(&self) -> impl Iterator<Item = u16> + '_ {
+        self.domains.numbers()
+    }
+
+    /// How many bytes of the file are dealt with.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// The next event in the order of the file, or `None` at its end.
+    #[inline(always)]
+    pub fn next_event(&mut self) -> Result<Option<Event<'_>>, ReadError> {
+        Ok(self.next_located()?.map(|(event, _)| event))
+    }
+
+    /// The same with the locations read so far, for code that needs both.
+    #[inline(always)]
+    pub fn next_located(&mut self) -> Result<Option<(Event<'_>, &LocationTable)>, ReadError> {
+        if self.batch.is_drained() && !self.next_batch()? {
+            return Ok(None);
+        }
+        Ok(self.hand_out())
+    }
+
+    /// Time of the next event, and whether it is an allocation.
+    pub(crate) fn peek(&mut self) -> Result<Option<(u64, bool)>, ReadError> {
+        if self.batch.is_drained() && !self.next_batch()? {
+            return Ok(None);
+        }
+        Ok(self.batch.peek())
+    }
+
+    /// Decodes packets until one has events; false at the end.
+    #[inline(never)]
+    fn next_batch(&mut self) -> Result<bool, ReadError> {
+        while self.batch.is_drained() {
+            if self.ended {
+                return Ok(false);
+            }
+            self.next_packet()?;
+        }
+        Ok(true)
+    }
+
+    /// The id that the next allocation of the current packet has.
+    pub fn next_id(&self) -> u64 {
+        self.batch.next_id()
+    }
+
+    #[inline(always)]
+    fn hand_out(&mut self) -> Option<(Event<'_>, &LocationTable)> {
+        let Domain { number, stack, .. } = &mut self.domains.current;
+        let doubtful = stack.in_doubt();
+        let (time, kind) = self.batch.next(stack, &mut self.budget)?;
+        if doubtful
+            && let EventKind::Alloc(allocation) = kind
+            && allocation.backtrace.is_partial()
+        {
+            self.losses.partial_backtraces += 1;
+        }
+        Some((Event { time, domain: *number, kind }, &self.table))
+    }
+
+    /// Decodes the next packet into the batch, which stays empty where the
+    /// packet has no events, is not ours or is left out.
+    fn next_packet(&mut self) -> Result<(), ReadError> {
+        self.batch.clear();
+        self.note_limits()?;
+        if self.offset >= self.until {
+            self.end();
+            return Ok(());
+        }
+        self.input.fill(MAX_HEADER)?;
+        let have = self.input.visible().len();
+        match Header::parse(self.input.visible()) {
+            None if have == 0 => {
+                self.end();
+                Ok(())
+            }
+            None => self.end_inside_packet(Defect::Truncated { have, need: 0 }, 0),
+            Some(Err(defect)) => self.pass_over_damage(defect),
+            Some(Ok(header)) if header.version != self.landmarks.version => {
+                let found = header.version.number();
+                self.pass_over_damage(Defect::VersionChange { found })
+            }
+            Some(Ok(header)) => self.whole_packet(&header),
+        }
+    }
+
+    /// A packet with a readable header.
+    fn whole_packet(&mut self, header: &Header) -> Result<(), ReadError> {
+        self.input.fill(header.size)?;
+        let have = self.input.visible().len();
+        if have < header.size {
+            let ids = header.stated_allocations().unwrap_or(0);
+            return self.end_inside_packet(Defect::Truncated { have, need: header.size }, ids);
+        }
+        if header.pid != self.landmarks.pid {
+            self.losses.foreign_packets += 1;
+            self.advance(header.size);
+            return Ok(());
+        }
+        if self.only.is_some_and(|number| number != header.domain) {
+            self.advance(header.size);
+            return Ok(());
+        }
+        if !self.domains.select(header.domain) {
+            self.report(self.offset, Defect::TooManyDomains { limit: self.limits.domains })?;
+            return self.pass_over_packet(header);
+        }
+        self.catch_up();
+        match self.check_in_sequence(header)? {
+            Some(missing) => self.decode_packet(header, missing),
+            None => self.leave_out(header),
+        }
+    }
+
+    /// Decodes a packet before which `missing` allocations are missing.
+    fn decode_packet(&mut self, header: &Header, missing: u64) -> Result<(), ReadError> {
+        let domain = &mut self.domains.current;
+        let body = body(self.input.visible(), header, &mut self.last_packet);
+        let Some(body) = body else { return Ok(()) };
+        let outcome = self.batch.decode(header, body, domain, &mut self.table);
+        let end = self.offset + header.size as u64;
+        match outcome {
+            Ok(tally) => {
+                domain.next_id = header.next_id;
+                domain.gap_expected = false;
+                domain.left_out = 0;
+                self.losses.allocations += missing;
+                self.used_ids.add(header.first_id, header.next_id);
+                domain.last_time = domain.last_time.max(header.end);
+                self.count(header, &tally);
+                for at in 0..self.batch.harmless.len() {
+                    let Fault { remaining, defect } = self.batch.harmless[at];
+                    self.report(end - remaining as u64, defect)?;
+                }
+                self.advance(header.size);
+                Ok(())
+            }
+            Err(Fault { remaining, defect }) => {
+                self.report(end - remaining as u64, defect)?;
+                self.leave_out(header)
+            }
+        }
+    }
+
+    fn count(&mut self, header: &Header, tally: &Tally) {
+        self.mixes |= tally.locations > 0 && tally.events() > 0;
+        self.tally.add(tally);
+        self.tally.packets += 1;
+        self.tally.header_bytes += header.version.header_len() as u64;
+    }
+
+    /// Checks what a packet's header says against the packets before it. Tells
+    /// how many allocations are missing between, or `None` if the packet cannot
+    /// be used.
+    fn check_in_sequence(&mut self, header: &Header) -> Result<Option<u64>, ReadError> {
+        let at = self.offset;
+        let Domain { last_time: after, next_id: expected, gap_expected, .. } = self.domains.current;
+        if header.begin < after {
+            self.report(at, Defect::TimeBackwards { time: header.begin, after })?;
+        }
+        let found = header.first_id;
+        if found < expected || self.used_ids.overlap(found, header.next_id) {
+            self.report(at, Defect::IdAgain { first: found })?;
+            return Ok(None);
+        }
+        let missing = missing_ids(header.version, expected, found);
+        if missing > 0 && !gap_expected {
+            self.report(at, Defect::IdGap { expected, found })?;
+            self.lose(Lost::Everything);
+        }
+        self.check_cache(header)?;
+        Ok(Some(missing))
+    }
+
+    fn check_cache(&mut self, header: &Header) -> Result<(), ReadError> {
+        let Some(check) = header.cache_check else { return Ok(()) };
+        if !self.domains.current.stack.check(check) {
+            self.report(self.offset, Defect::CacheCheck { slot: check.slot })?;
+            self.lose(Lost::Stack);
+            // Now it teaches the slot's content instead.
+            self.domains.current.stack.check(check);
+        }
+        Ok(())
+    }
+}
+
+/// How many ids are missing between a domain's packets, at least. Version 3
+/// takes them in blocks, each used up before the next is begun, and the blocks
+/// of other domains lie between.
+fn missing_ids(version: Version, expected: u64, found: u64) -> u64 {
+    let (of_last, of_next) = (expected % IDS_PER_BLOCK, found % IDS_PER_BLOCK);
+    let same_block = expected - of_last == found - of_next;
+    match version {
+        Version::V1 | Version::V2 => found - expected,
+        Version::V3 if same_block => found - expected,
+        Version::V3 if of_last == 0 => of_next,
+        Version::V3 => IDS_PER_BLOCK - of_last + of_next,
+    }
+}
+
+/// The body of a packet with enough other bytes behind it. Only the last
+/// packets of an input need to be copied for that.
+fn body<'a>(visible: &'a [u8], header: &Header, copy: &'a mut Vec<u8>) -> Option<&'a Body> {
+    let head = header.version.header_len();
+    if let Some(body) = visible.get(head..).and_then(|bytes| bytes.first_chunk()) {
+        return Some(body);
+    }
+    copy.clear();
+    copy.extend_from_slice(visible.get(head..header.size)?);
+    copy.resize(size_of::<Body>(), 0);
+    copy.first_chunk()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_ids_are_counted_within_blocks() {
+        for version in [Version::V1, Version::V2] {
+            assert_eq!(missing_ids(version, 7, 7), 0);
+            assert_eq!(missing_ids(version, 7, 20_000), 19_993);
+        }
+        for (expected, found, missing) in [
+            (0, 0, 0),
+            (0, 30_000, 0),
+            (0, 30_001, 1),
+            (10_000, 10_000, 0),
+            (10_000, 50_000, 0),
+            (10_000, 50_007, 7),
+            (9_990, 9_990, 0),
+            (9_990, 9_995, 5),
+            (9_990, 10_000, 10),
+            (9_990, 40_002, 12),
+        ] {
+            assert_eq!(missing_ids(Version::V3, expected, found), missing, "{expected} {found}");
+        }
+    }
+}

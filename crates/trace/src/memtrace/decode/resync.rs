@@ -1,0 +1,37 @@
+//! Finding the next packet when the last one does not say where it is.
+
+use crate::memtrace::header::{Header, MAX_HEADER, Version};
+use crate::memtrace::rules::MAGIC;
+
+/// What every packet of the trace has in common.
+#[derive(Clone, Copy)]
+pub(crate) struct Landmarks {
+    pub(crate) version: Version,
+    pub(crate) pid: u64,
+}
+
+impl Landmarks {
+    /// Whether a packet of this trace begins at the start of `bytes`.
+    pub(crate) fn begin_packet(&self, bytes: &[u8]) -> bool {
+        matches!(Header::parse(bytes),
+            Some(Ok(header)) if header.version == self.version && header.pid == self.pid)
+    }
+
+    /// The offset of the first packet in `bytes`, not counting one at 0.
+    pub(crate) fn find(&self, bytes: &[u8]) -> Option<usize> {
+        let [first, ..] = MAGIC.to_le_bytes();
+        let mut from = 1;
+        while let Some(rest) = bytes.get(from..) {
+            let at = from + rest.iter().position(|&byte| byte == first)?;
+            if bytes.get(at..).is_some_and(|rest| self.begin_packet(rest)) {
+                return Some(at);
+            }
+            from = at + 1;
+        }
+        None
+    }
+
+    /// How many bytes at the end of a search without result must be kept: a
+    /// header may begin in them.
+    pub(crate) const OVERLAP: usize = MAX_HEADER;
+}

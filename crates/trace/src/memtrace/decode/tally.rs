@@ -1,0 +1,115 @@
+//! What the reader counts: events, bytes by part, and losses.
+
+use crate::memtrace::defect::{Defect, Located};
+
+/// Counts of a trace's events and where its bytes go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Packets used, the trace info's included.
+    pub packets: u64,
+    /// Allocations.
+    pub allocations: u64,
+    /// Promotions.
+    pub promotions: u64,
+    /// Collections.
+    pub collections: u64,
+    /// Location events.
+    pub locations: u64,
+    /// Bytes of packet headers.
+    pub header_bytes: u64,
+    /// Bytes of the trace info.
+    pub info_bytes: u64,
+    /// Bytes of location events.
+    pub location_bytes: u64,
+    /// Bytes of allocation events without their backtraces.
+    pub allocation_bytes: u64,
+    /// Bytes of backtraces: prefix, count and entries.
+    pub backtrace_bytes: u64,
+    /// Bytes of promotions.
+    pub promotion_bytes: u64,
+    /// Bytes of collections.
+    pub collection_bytes: u64,
+}
+
+impl Tally {
+    /// Allocations, promotions and collections together.
+    pub fn events(&self) -> u64 {
+        self.allocations + self.promotions + self.collections
+    }
+
+    /// Bytes of a packet's body that are known not to be of backtraces.
+    pub(crate) fn bytes_but_backtraces(&self) -> u64 {
+        self.allocation_bytes + self.promotion_bytes + self.collection_bytes + self.location_bytes
+    }
+
+    pub(crate) fn add(&mut self, other: &Tally) {
+        let Tally {
+            packets,
+            allocations,
+            promotions,
+            collections,
+            locations,
+            header_bytes,
+            info_bytes,
+            location_bytes,
+            allocation_bytes,
+            backtrace_bytes,
+            promotion_bytes,
+            collection_bytes,
+        } = other;
+        self.packets += packets;
+        self.allocations += allocations;
+        self.promotions += promotions;
+        self.collections += collections;
+        self.locations += locations;
+        self.header_bytes += header_bytes;
+        self.info_bytes += info_bytes;
+        self.location_bytes += location_bytes;
+        self.allocation_bytes += allocation_bytes;
+        self.backtrace_bytes += backtrace_bytes;
+        self.promotion_bytes += promotion_bytes;
+        self.collection_bytes += collection_bytes;
+    }
+}
+
+/// What a lenient reader found wrong, and what it could not hand out for it.
+#[derive(Clone, Debug, Default)]
+pub struct Losses {
+    /// The first defects, at most [`Losses::KEPT`].
+    pub defects: Vec<Located>,
+    /// How many defects there were.
+    pub defect_count: u64,
+    /// The file ends inside a packet: its program was killed, or still runs.
+    pub truncated: Option<Located>,
+    /// Packets with a readable header that were left out.
+    pub packets: u64,
+    /// Bytes that were passed over, whole packets and others.
+    pub bytes: u64,
+    /// Allocations that are missing, as far as the ids tell.
+    pub allocations: u64,
+    /// Packets of other processes, which do not belong to the trace (a fork).
+    pub foreign_packets: u64,
+    /// Allocations whose backtrace has lost frames.
+    pub partial_backtraces: u64,
+}
+
+impl Losses {
+    /// How many defects are kept one by one.
+    pub const KEPT: usize = 64;
+
+    /// Whether nothing is wrong and nothing is missing.
+    pub fn is_clean(&self) -> bool {
+        self.defect_count == 0 && self.truncated.is_none()
+    }
+
+    pub(crate) fn note(&mut self, located: Located) {
+        if matches!(located.defect, Defect::Truncated { .. }) {
+            self.truncated = Some(located);
+            return;
+        }
+        self.defect_count += 1;
+        if self.defects.len() < Self::KEPT {
+            self.defects.push(located);
+        }
+    }
+}

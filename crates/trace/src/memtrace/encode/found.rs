@@ -1,0 +1,199 @@
+//! Backtraces of which all codes are in the cache: nearly all.
+//!
+//! Where the frames are known to be, and none comes or goes on the way, writing
+//! them needs hardly a branch that the processor could guess wrongly. Whether a
+//! frame is foretold or named, afterwards the slot before it predicts it; so all
+//! that is to be found out is whether it did so already. Which frames are named
+//! is as good as random: they are listed without a branch on it, and the entries
+//! written from the list. The result is what [`Stack::put`] writes, which a test
+//! below holds it to.
+
+use std::hint::select_unpredictable;
+
+use crate::memtrace::cache::{Slot, homes, index};
+use crate::memtrace::encode::stack::Stack;
+use crate::memtrace::rules::SLOTS;
+use crate::model::event::Code;
+
+/// Backtraces of more new frames are left to [`Stack::put`]: they are recursions,
+/// which that is quicker at. Of so many, no entry foretells more than an entry can.
+const MAX_FOUND: usize = 63;
+
+/// Room for the entries of all of them. One frame takes 2 bytes, two take 2 and
+/// more take 3; they are written 4 bytes at a time.
+pub(super) const FOUND_ROOM: usize = ENTRIES + 4;
+const ENTRIES: usize = 2 * (MAX_FOUND + 1);
+
+/// The slots of one backtrace's frames.
+pub(super) type Found = [Slot; MAX_FOUND];
+
+/// Which way frames are listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// From `main` to the allocation point.
+    OuterFirst,
+    /// From the allocation point to `main`.
+    InnerFirst,
+}
+
+/// In an entry, what one foretold frame more adds to the first two and to later
+/// ones: they are counted in a byte of their own, and up to two of them also in
+/// the lowest bits.
+const FORETOLD: u32 = 1 << 16;
+const TWO_FORETOLD: u32 = 2 * FORETOLD;
+
+impl Stack {
+    /// Looks up all codes; false if one is not in the cache, is no code, or
+    /// there are too many. Changes nothing that is written.
+    #[inline(always)]
+    pub(crate) fn find_all(&mut self, frames: &[Code]) -> bool {
+        let codes = &*self.cache.codes;
+        let Some(slots) = self.found.get_mut(..frames.len()) else { return false };
+        for (slot, &code) in slots.iter_mut().zip(frames) {
+            let (first, second) = homes(code);
+            // As long as there is room, a code comes into its second slot.
+            *slot = second;
+            if codes[index(second)] != code {
+                *slot = first;
+                if codes[index(first)] != code {
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    /// Writes the entries for the `count` frames that [`Stack::find_all`] found
+    /// all of. Returns their number and their bytes.
+    #[inline(always)]
+    pub(crate) fn put_found(
+        &mut self,
+        room: &mut [u8; FOUND_ROOM],
+        count: usize,
+        order: Order,
+        id: u64,
+    ) -> (u8, usize) {
+        let Stack { cache, dates, found, .. } = self;
+        let slots = found.get(..count).unwrap_or(&[]);
+        let known = (&mut *cache.predictions, &mut **dates);
+        match order {
+            Order::OuterFirst => put_slots(room, slots.iter(), known, id),
+            Order::InnerFirst => put_slots(room, slots.iter().rev(), known, id),
+        }
+    }
+}
+
+/// Writes the entries for frames in these slots, from the outermost on.
+#[inline(always)]
+fn put_slots<'a, const ROOM: usize>(
+    room: &mut [u8; FOUND_ROOM],
+    slots: impl Iterator<Item = &'a Slot> + Clone,
+    (predictions, dates): (&mut [Slot; ROOM], &mut [u64; SLOTS]),
+    id: u64,
+) -> (u8, usize) {
+    // Even if it was foretold, the first frame is named.
+    if let Some(first) = slots.clone().next() {
+        predictions[0] = !first;
+    }
+    let (mut entries, mut at, mut end) = (0, 0, 0);
+    let (mut before, mut named, mut foretold) = (0, 0, 0);
+    for &slot in slots {
+        // A slot that is in bounds stays so: it is not looked at again.
+        let place = index(slot);
+        let begins = predictions[before] != slot;
+        predictions[before] = slot;
+        before = place;
+        entries += u8::from(begins);
+        at = select_unpredictable(begins, end, at);
+        named = select_unpredictable(begins, place, named);
+        let one_more = foretold + FORETOLD + u32::from(foretold < TWO_FORETOLD);
+        foretold = select_unpredictable(begins, 0, one_more);
+        dates[named] = id;
+        // The entry as it is so far: the next frame writes it again, or
+        // another behind it.
+        let entry = named as u32 * 4 + foretold;
+        at %= ENTRIES;
+        if let Some(place) = room.get_mut(at..at + size_of_val(&entry)) {
+            place.copy_from_slice(&entry.to_le_bytes());
+        }
+        end = at + 2 + usize::from(foretold >= TWO_FORETOLD);
+    }
+    (entries, end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memtrace::wire::Packet;
+
+    /// Stacks that share much with the ones before, over so many codes.
+    struct Stacks {
+        state: u64,
+        codes: u64,
+        last: Vec<Code>,
+    }
+
+    impl Stacks {
+        fn below(&mut self, limit: u64) -> u64 {
+            self.state = self.state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e);
+            (self.state >> 33) % limit
+        }
+
+        fn next(&mut self, most: u64) -> &[Code] {
+            let kept = self.below(self.last.len() as u64 + 1);
+            self.last.truncate(kept as usize);
+            for _ in 0..self.below(most) {
+                let repeats = self.below(3) == 0;
+                let code = (self.below(self.codes) + 1) << 5;
+                let code = self.last.last().copied().filter(|_| repeats).unwrap_or(code);
+                self.last.push(code);
+            }
+            self.last.truncate(MAX_FOUND);
+            &self.last
+        }
+    }
+
+    #[test]
+    fn both_ways_write_the_same() {
+        for (codes, most) in [(1, 300), (2, 9), (3, 300), (40, 20), (700, 60), (40_000, 30)] {
+            let mut stacks = Stacks { state: codes, codes, last: Vec::new() };
+            let (mut fast, mut slow) = (Stack::new(), Stack::new());
+            let (mut fast_packet, mut slow_packet) = (Packet::new(), Packet::new());
+            let (mut fast_missed, mut slow_missed) = (Vec::new(), Vec::new());
+            let mut short_ways = 0;
+            for id in 0..3_000 {
+                let frames = stacks.next(most);
+                let order = if id % 2 == 0 { Order::OuterFirst } else { Order::InnerFirst };
+                let mut listed = frames.to_vec();
+                if order == Order::InnerFirst {
+                    listed.reverse();
+                }
+                fast_packet.clear();
+                slow_packet.clear();
+                let entries = if fast.find_all(&listed) {
+                    short_ways += 1;
+                    let room = fast_packet.window().unwrap();
+                    let (entries, bytes) = fast.put_found(room, frames.len(), order, id);
+                    fast_packet.extend(bytes);
+                    u16::from(entries)
+                } else {
+                    fast.put(&mut fast_packet, frames, id, &mut fast_missed)
+                };
+                assert_eq!(entries, slow.put(&mut slow_packet, frames, id, &mut slow_missed));
+                assert_eq!(fast_packet.as_slice(), slow_packet.as_slice(), "event {id}");
+                assert!(fast.dates == slow.dates, "dates after event {id} of {codes} codes");
+                assert!(fast.cache.predictions == slow.cache.predictions, "after event {id}");
+            }
+            assert_eq!(fast_missed, slow_missed);
+            assert!(short_ways > 100, "{short_ways} of {codes} codes");
+        }
+    }
+
+    #[test]
+    fn what_is_no_code_is_not_found() {
+        let mut stack = Stack::new();
+        assert!(!stack.find_all(&[0]));
+        assert!(!stack.find_all(&[1 << 63]));
+        assert!(stack.find_all(&[]));
+    }
+}

@@ -1,0 +1,337 @@
+//! Little-endian numbers, variable-length integers and NUL-terminated strings.
+//!
+//! Reading goes through [`Bytes`], which answers `None` where the bytes end;
+//! writing goes through [`Packet`], whose capacity is a packet's and whose
+//! caller has made sure of the room.
+
+use crate::memtrace::cache::{UNTOUCHED, boxed};
+use crate::memtrace::rules::MAX_PACKET;
+
+/// A cursor over bytes that end somewhere.
+#[derive(Clone, Copy)]
+pub(crate) struct Bytes<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Bytes<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Bytes { rest: bytes }
+    }
+
+    #[inline(always)]
+    pub(crate) fn remaining(&self) -> usize {
+        self.rest.len()
+    }
+
+    #[inline(always)]
+    fn chunk<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (head, rest) = self.rest.split_first_chunk::<N>()?;
+        self.rest = rest;
+        Some(*head)
+    }
+
+    #[inline(always)]
+    pub(crate) fn u8(&mut self) -> Option<u8> {
+        self.chunk::<1>().map(|[byte]| byte)
+    }
+
+    #[inline(always)]
+    pub(crate) fn u16(&mut self) -> Option<u16> {
+        self.chunk().map(u16::from_le_bytes)
+    }
+
+    #[inline(always)]
+    pub(crate) fn u32(&mut self) -> Option<u32> {
+        self.chunk().map(u32::from_le_bytes)
+    }
+
+    #[inline(always)]
+    pub(crate) fn u64(&mut self) -> Option<u64> {
+        self.chunk().map(u64::from_le_bytes)
+    }
+
+    /// A variable-length integer: 0–252 in the byte itself, else 253 → u16,
+    /// 254 → i32, 255 → i64.
+    #[inline(always)]
+    pub(crate) fn vint(&mut self) -> Option<i64> {
+        match self.u8()? {
+            small @ 0..=252 => Some(i64::from(small)),
+            tag => self.long_vint(tag),
+        }
+    }
+
+    fn long_vint(&mut self, tag: u8) -> Option<i64> {
+        match tag {
+            253 => self.u16().map(i64::from),
+            254 => self.chunk().map(|b| i64::from(i32::from_le_bytes(b))),
+            _ => self.chunk().map(i64::from_le_bytes),
+        }
+    }
+
+    /// A NUL-terminated string, without its NUL.
+    pub(crate) fn string(&mut self) -> Option<&'a [u8]> {
+        let end = first_nul(self.rest)?;
+        let (text, rest) = self.rest.split_at_checked(end)?;
+        self.rest = rest.get(1..)?;
+        Some(text)
+    }
+}
+
+/// Where the first NUL is: eight bytes at a time, for a name's length cannot be
+/// foreseen.
+fn first_nul(bytes: &[u8]) -> Option<usize> {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let (words, rest) = bytes.as_chunks::<8>();
+    for (at, word) in words.iter().enumerate() {
+        let word = u64::from_le_bytes(*word);
+        // The lowest of the high bits that are set belongs to the first NUL;
+        // those above may be set by a borrow from it.
+        let nuls = word.wrapping_sub(ONES) & !word & ONES << 7;
+        if nuls != 0 {
+            return Some(8 * at + nuls.trailing_zeros() as usize / 8);
+        }
+    }
+    let at = rest.iter().position(|&byte| byte == 0)?;
+    Some(bytes.len() - rest.len() + at)
+}
+
+/// The bytes of a packet under construction.
+///
+/// Storage is one fixed block. A put that would not fit is left out and marks
+/// the packet as overfull, which the encoder's closing rules exclude and its
+/// tests assert: no input makes it panic or write elsewhere.
+pub(crate) struct Packet {
+    /// Only the first [`MAX_PACKET`] are used.
+    bytes: Box<[u8; UNTOUCHED]>,
+    len: usize,
+    overfull: bool,
+}
+
+impl Packet {
+    pub(crate) fn new() -> Self {
+        Packet { bytes: boxed(), len: 0, overfull: false }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.len = 0;
+        self.overfull = false;
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(crate) fn room(&self) -> usize {
+        MAX_PACKET - self.len
+    }
+
+    pub(crate) fn is_overfull(&self) -> bool {
+        self.overfull
+    }
+
+    pub(crate) fn as_slice(&self) -> &[u8] {
+        self.bytes.get(..self.len).unwrap_or(&[])
+    }
+
+    /// So much of the room behind what was put, if there is so much.
+    /// [`Packet::extend`] takes what was written there.
+    #[inline(always)]
+    pub(crate) fn window<const N: usize>(&mut self) -> Option<&mut [u8; N]> {
+        self.behind()?.first_chunk_mut()
+    }
+
+    /// All of the room behind what was put.
+    #[inline(always)]
+    pub(crate) fn behind(&mut self) -> Option<&mut [u8]> {
+        self.bytes.get_mut(self.len..MAX_PACKET)
+    }
+
+    /// Adds the first bytes of the window.
+    #[inline(always)]
+    pub(crate) fn extend(&mut self, count: usize) {
+        self.len = MAX_PACKET.min(self.len.saturating_add(count));
+    }
+
+    #[inline(always)]
+    fn put_chunk<const N: usize>(&mut self, value: [u8; N]) {
+        match self.window::<N>() {
+            Some(place) => {
+                *place = value;
+                self.len += N;
+            }
+            None => self.overfull = true,
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn u8(&mut self, value: u8) {
+        self.put_chunk([value]);
+    }
+
+    #[inline(always)]
+    pub(crate) fn u16(&mut self, value: u16) {
+        self.put_chunk(value.to_le_bytes());
+    }
+
+    #[inline(always)]
+    pub(crate) fn u32(&mut self, value: u32) {
+        self.put_chunk(value.to_le_bytes());
+    }
+
+    #[inline(always)]
+    pub(crate) fn u64(&mut self, value: u64) {
+        self.put_chunk(value.to_le_bytes());
+    }
+
+    /// The shortest of the forms that [`Bytes::vint`] reads, as the original
+    /// writer chooses it.
+    #[inline(always)]
+    pub(crate) fn vint(&mut self, value: i64) {
+        match u8::try_from(value) {
+            Ok(small @ 0..=252) => self.u8(small),
+            _ => self.long_vint(value),
+        }
+    }
+
+    fn long_vint(&mut self, value: i64) {
+        if let Ok(value) = u16::try_from(value) {
+            self.u8(253);
+            self.u16(value);
+        } else if let Ok(value) = i32::try_from(value) {
+            self.u8(254);
+            self.put_chunk(value.to_le_bytes());
+        } else {
+            self.u8(255);
+            self.put_chunk(value.to_le_bytes());
+        }
+    }
+
+    /// Up to the first NUL, and one NUL.
+    pub(crate) fn string(&mut self, text: &[u8]) {
+        let text = until_nul(text);
+        match self.behind().and_then(|room| room.get_mut(..=text.len())) {
+            Some(place) => {
+                if let Some((nul, body)) = place.split_last_mut() {
+                    body.copy_from_slice(text);
+                    *nul = 0;
+                }
+                self.len += text.len() + 1;
+            }
+            None => self.overfull = true,
+        }
+    }
+
+    /// Overwrites what was put at `at`.
+    #[inline(always)]
+    pub(crate) fn patch<const N: usize>(&mut self, at: usize, value: [u8; N]) {
+        match self.bytes.get_mut(at..MAX_PACKET).and_then(|b| b.first_chunk_mut::<N>()) {
+            Some(place) => *place = value,
+            None => self.overfull = true,
+        }
+    }
+}
+
+/// The bytes of a number as a little-endian word, and how many they are, if
+/// they are 5 at most.
+#[inline(always)]
+pub(crate) fn short_vint(value: u64) -> Option<(u64, usize)> {
+    match value {
+        0..=252 => Some((value, 1)),
+        253..=0xffff => Some((253 | value << 8, 3)),
+        0x1_0000..=0x7fff_ffff => Some((254 | value << 8, 5)),
+        _ => None,
+    }
+}
+
+/// What of `text` a NUL-terminated field can hold.
+pub(crate) fn until_nul(text: &[u8]) -> &[u8] {
+    text.split(|&byte| byte == 0).next().unwrap_or(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn vint_takes_the_shortest_form_at_every_limit() {
+        let cases: [(i64, usize); 11] = [
+            (0, 1),
+            (252, 1),
+            (253, 3),
+            (0xffff, 3),
+            (0x1_0000, 5),
+            (i64::from(i32::MAX), 5),
+            (i64::from(i32::MAX) + 1, 9),
+            (-1, 5),
+            (i64::from(i32::MIN), 5),
+            (i64::from(i32::MIN) - 1, 9),
+            (i64::MAX, 9),
+        ];
+        for (value, size) in cases {
+            let mut packet = Packet::new();
+            packet.vint(value);
+            assert_eq!(packet.len(), size, "size of {value}");
+            assert_eq!(Bytes::new(packet.as_slice()).vint(), Some(value));
+        }
+    }
+
+    #[test]
+    fn a_short_vint_is_a_vint() {
+        assert_eq!(short_vint(1 << 31), None);
+        for value in [0, 1, 252, 253, 0xffff, 0x1_0000, (1 << 31) - 1] {
+            let mut packet = Packet::new();
+            packet.vint(value as i64);
+            let (word, size) = short_vint(value).unwrap();
+            assert_eq!(word.to_le_bytes()[..size], *packet.as_slice(), "{value}");
+        }
+    }
+
+    #[test]
+    fn reading_past_the_end_is_none() {
+        assert_eq!(Bytes::new(&[254, 1, 2, 3]).vint(), None);
+        assert_eq!(Bytes::new(b"no end").string(), None);
+        assert_eq!(Bytes::new(&[1, 2, 3]).u32(), None);
+    }
+
+    #[test]
+    fn a_string_ends_at_its_first_nul() {
+        let mut packet = Packet::new();
+        packet.string(b"ab\0cd");
+        packet.string(b"\xff\xfe");
+        let mut bytes = Bytes::new(packet.as_slice());
+        assert_eq!(bytes.string(), Some(&b"ab"[..]));
+        assert_eq!(bytes.string(), Some(&b"\xff\xfe"[..]));
+        assert_eq!(bytes.remaining(), 0);
+    }
+
+    #[test]
+    fn the_first_nul_is_found_wherever_it_is() {
+        for len in 0..40 {
+            for first in 0..len {
+                for filler in [1, 0x7f, 0x80, 0xff] {
+                    let mut bytes = vec![filler; len];
+                    bytes[first] = 0;
+                    assert_eq!(first_nul(&bytes), Some(first), "of {len} bytes of {filler}");
+                    // What lies behind it does not matter.
+                    if let Some(behind) = bytes.get_mut(first + 1) {
+                        *behind = 1;
+                    }
+                    bytes.extend([0, 1, 0]);
+                    assert_eq!(first_nul(&bytes), Some(first));
+                }
+            }
+            assert_eq!(first_nul(&vec![0x80; len]), None);
+            assert_eq!(first_nul(&vec![1; len]), None);
+        }
+    }
+
+    #[test]
+    fn a_full_packet_takes_no_more_and_says_so() {
+        let mut packet = Packet::new();
+        packet.string(&[b'x'; MAX_PACKET - 2]);
+        assert!(!packet.is_overfull());
+        packet.u16(7);
+        assert!(packet.is_overfull());
+        assert_eq!(packet.len(), MAX_PACKET - 1);
+    }
+}
