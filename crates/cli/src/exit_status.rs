@@ -1,0 +1,92 @@
+//! How a run ends: the verdict on the trace, or why there is none.
+//!
+//! | status | meaning |
+//! |---|---|
+//! | 0 | the trace is sound; at most its tail was cut off |
+//! | 1 | the trace is defective; what could be read of it was used |
+//! | 2 | a wrong call, or a file that could not be read or written |
+//! | 3 | `diff --fail-over` alone: it grew by more than the limit |
+
+use std::io;
+use std::process::ExitCode;
+
+use crate::io::notices::say;
+
+/// The end of every verb's help.
+macro_rules! help_end {
+    ($examples:literal) => {
+        concat!(
+            "Examples:\n",
+            $examples,
+            "\n\nExit status:\n",
+            "  0  the trace is sound; at most its tail was cut off\n",
+            "  1  the trace is defective; what could be read of it was used\n",
+            "  2  a wrong call, or a file that could not be read or written"
+        )
+    };
+}
+pub(crate) use help_end;
+
+/// The same for a verb that can fail a build.
+macro_rules! gate_help_end {
+    ($examples:literal) => {
+        concat!(
+            $crate::exit_status::help_end!($examples),
+            "\n  3  with --fail-over: it grew by more than the limit"
+        )
+    };
+}
+pub(crate) use gate_help_end;
+
+/// What is to be said of the trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Sound,
+    Defective,
+    /// It grew by more than was allowed.
+    OverLimit,
+}
+
+/// Why a verb could not do its work.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// Nothing can be made of the trace.
+    Defective(String),
+    /// The call is wrong, or a file cannot be read or written.
+    Trouble(String),
+    /// Whoever read our output has seen enough, which is no failure at all.
+    PipeClosed,
+}
+
+/// What every verb returns.
+pub(crate) type Ending = Result<Verdict, Failure>;
+
+impl Failure {
+    /// The output, called `name`, did not take what was written.
+    pub(crate) fn writing(name: &str, error: &io::Error) -> Failure {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Failure::PipeClosed,
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                Failure::Trouble(format!("{name}: {error}; make room or write elsewhere"))
+            }
+            _ => Failure::Trouble(format!("{name}: cannot be written: {error}")),
+        }
+    }
+}
+
+/// Says what is to be said on standard error and gives the status.
+pub(crate) fn conclude(ending: Ending) -> ExitCode {
+    match ending {
+        Ok(Verdict::Sound) | Err(Failure::PipeClosed) => ExitCode::SUCCESS,
+        Ok(Verdict::Defective) => ExitCode::from(1),
+        Ok(Verdict::OverLimit) => ExitCode::from(3),
+        Err(Failure::Defective(message)) => {
+            say(&message);
+            ExitCode::from(1)
+        }
+        Err(Failure::Trouble(message)) => {
+            say(&message);
+            ExitCode::from(2)
+        }
+    }
+}

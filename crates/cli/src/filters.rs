@@ -1,0 +1,187 @@
+//! The options that say which blocks count, and how times and sizes are written.
+
+use clap::Args;
+use heaptap_report::{Regex, Selection, Span};
+
+use crate::exit_status::Failure;
+
+/// Which blocks count
+///
+/// All figures, totals and peak included, are of the blocks that are selected.
+#[derive(Args)]
+#[command(next_help_heading = "Which blocks count")]
+pub(crate) struct Selecting {
+    /// Only blocks with a frame whose function or file matches; given several
+    /// times, each must match
+    #[arg(long, value_name = "REGEX")]
+    filter: Vec<String>,
+
+    /// No blocks with a frame whose function or file matches
+    #[arg(long, value_name = "REGEX")]
+    exclude: Vec<String>,
+
+    /// Only blocks allocated under a label that matches
+    #[arg(long, value_name = "REGEX")]
+    label: Vec<String>,
+
+    /// Only blocks allocated from this time on, counted from the start: 90s, 1.5min
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    since: Option<u64>,
+
+    /// Only blocks allocated up to this time
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    until: Option<u64>,
+
+    /// Only blocks of at least this size, headers not counted: 4096, 64KiB, 1MiB
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    min_size: Option<u64>,
+
+    /// Only blocks of at most this size
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    max_size: Option<u64>,
+
+    /// Only blocks that live at least so long
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    min_lifetime: Option<u64>,
+
+    /// Only blocks that live at most so long
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    max_lifetime: Option<u64>,
+
+    /// Only blocks allocated in this domain
+    #[arg(long, value_name = "NUMBER")]
+    domain: Vec<u16>,
+}
+
+impl Selecting {
+    pub(crate) fn selection(&self) -> Result<Selection, Failure> {
+        if self.filter.len() > Selection::MOST_INCLUDED {
+            return Err(Failure::Trouble(format!(
+                "more than {} filters; join some with `|`",
+                Selection::MOST_INCLUDED
+            )));
+        }
+        Ok(Selection {
+            include: patterns("--filter", &self.filter)?,
+            exclude: patterns("--exclude", &self.exclude)?,
+            labels: patterns("--label", &self.label)?,
+            time: span(self.since, self.until, "--since", "--until")?,
+            size: span(self.min_size, self.max_size, "--min-size", "--max-size")?,
+            lifetime: span(
+                self.min_lifetime,
+                self.max_lifetime,
+                "--min-lifetime",
+                "--max-lifetime",
+            )?,
+            domains: self.domain.clone(),
+        })
+    }
+
+    /// Whether anything is left out.
+    pub(crate) fn is_all(&self) -> bool {
+        let patterns = self.filter.len() + self.exclude.len() + self.label.len();
+        let spans = [
+            self.since,
+            self.until,
+            self.min_size,
+            self.max_size,
+            self.min_lifetime,
+            self.max_lifetime,
+        ];
+        patterns + self.domain.len() == 0 && spans.iter().all(Option::is_none)
+    }
+}
+
+fn patterns(option: &str, texts: &[String]) -> Result<Vec<Regex>, Failure> {
+    let parse = |text: &String| {
+        Regex::new(text).map_err(|error| {
+            // The last line of the error has the reason, those before draw it.
+            let reason = error.to_string();
+            let reason = reason.lines().last().unwrap_or("").trim_start_matches("error: ");
+            Failure::Trouble(format!(
+                "{option} '{}': not a regular expression: {reason}; \
+                 put a backslash before each of . * + ? ( ) [ ] that is meant as it is",
+                text.escape_debug()
+            ))
+        })
+    };
+    texts.iter().map(parse).collect()
+}
+
+fn span(from: Option<u64>, to: Option<u64>, first: &str, last: &str) -> Result<Span, Failure> {
+    let span = Span { from: from.unwrap_or(0), to: to.unwrap_or(u64::MAX) };
+    if span.from > span.to {
+        return Err(Failure::Trouble(format!(
+            "{first} is beyond {last}: nothing is in between; exchange them"
+        )));
+    }
+    Ok(span)
+}
+
+/// A number and its unit.
+fn split(text: &str) -> Option<(f64, &str)> {
+    let digits = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+    let number: f64 = text[..digits].parse().ok()?;
+    number.is_finite().then(|| (number, text[digits..].trim()))
+}
+
+/// A time or duration, in microseconds.
+pub(crate) fn parse_time(text: &str) -> Result<u64, String> {
+    let wrong = || "give a number and a unit: 250us, 10ms, 1.5s, 2min, 1h".to_owned();
+    let (number, unit) = split(text).ok_or_else(wrong)?;
+    let micros = match unit {
+        "us" | "µs" => 1.0,
+        "ms" => 1e3,
+        "s" | "" => 1e6,
+        "min" | "m" => 6e7,
+        "h" => 3.6e9,
+        _ => return Err(wrong()),
+    };
+    Ok((number * micros).round() as u64)
+}
+
+/// A share, written as a percentage.
+pub(crate) fn parse_share(text: &str) -> Result<f64, String> {
+    let wrong = || "give a percentage: 5%, 0.5%".to_owned();
+    let (number, unit) = split(text).ok_or_else(wrong)?;
+    if unit == "%" { Ok(number / 100.0) } else { Err(wrong()) }
+}
+
+/// A size in bytes.
+pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
+    let wrong = || "give a number of bytes, or one with a unit: 4096, 64KiB, 1.5MiB".to_owned();
+    let (number, unit) = split(text).ok_or_else(wrong)?;
+    let bytes = match unit.to_ascii_lowercase().as_str() {
+        "" | "b" | "bytes" => 1.0,
+        "k" | "kib" => 1024.0,
+        "kb" => 1e3,
+        "m" | "mib" => 1024.0 * 1024.0,
+        "mb" => 1e6,
+        "g" | "gib" => 1024.0 * 1024.0 * 1024.0,
+        "gb" => 1e9,
+        _ => return Err(wrong()),
+    };
+    Ok((number * bytes).round() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_and_sizes_have_units() {
+        assert_eq!(parse_time("1.5s"), Ok(1_500_000));
+        assert_eq!(parse_time("250 us"), Ok(250));
+        assert_eq!(parse_time("2"), Ok(2_000_000));
+        assert_eq!(parse_time("2min"), Ok(120_000_000));
+        assert_eq!(parse_size("64KiB"), Ok(65_536));
+        assert_eq!(parse_size("1k"), Ok(1024));
+        assert_eq!(parse_size("3"), Ok(3));
+        assert_eq!(parse_share("5%"), Ok(0.05));
+        assert!(parse_share("0.05").is_err());
+        for wrong in ["", "s", "-1s", "1..2s", "3 parsecs"] {
+            assert!(parse_time(wrong).is_err(), "{wrong}");
+            assert!(parse_size(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Events from one trace to another in the order of the file, with their ids.
+//!
+//! A sound trace is copied to the byte: new frames are passed on as they were
+//! read, and ids stay. After a loss neither works. The frames before it that a
+//! prefix refers to are unknown, so backtraces are written whole from then on.
+//! Ids may not leave out those that are lost, so objects move up; and what
+//! became of the lost ones is left out. So the copy is sound again.
+
+use std::collections::BTreeMap;
+
+use heaptap_trace::{Allocation, Block, Event, EventKind, Format, Frames};
+
+use crate::exit_status::Failure;
+use crate::io::input::{InFileOrder, Input};
+use crate::io::notices::say;
+use crate::io::rewrite::{Fate, Renaming, Rewriting};
+use crate::text::units::count;
+
+/// Copies all events. `shift` moves their times.
+pub(crate) fn copy<R: Renaming>(
+    input: &Input,
+    reader: &mut InFileOrder,
+    format: Format,
+    shift: impl Fn(u64) -> u64,
+    out: &mut Rewriting<R>,
+) -> Result<(), Failure> {
+    // In version 2 the encoder counts as the original did, and so it does
+    // after a loss, since ids may not leave any out.
+    let keeps_ids = format == Format::V3;
+    let mut ids = KeptIds::default();
+    let mut orphans = 0;
+    let mut lossy = false;
+    loop {
+        lossy |= !reader.losses().is_clean();
+        let next = reader.next_located().map_err(|error| input.failure(error))?;
+        let Some((Event { time, domain, kind }, table)) = next else { break };
+        let time = shift(time);
+        let (fate, id) = match kind {
+            EventKind::Alloc(allocation) => {
+                lossy |= allocation.backtrace.is_partial();
+                if keeps_ids && !lossy {
+                    out.number_on(domain, time, allocation.id)?;
+                }
+                let frames = frames(&allocation, lossy);
+                let id = out.allocate(domain, time, block(&allocation), frames, table)?;
+                ids.add(allocation.id, id);
+                continue;
+            }
+            EventKind::Promote(id) => (Fate::Promoted, id),
+            EventKind::Collect(id) => (Fate::Collected, id),
+        };
+        // The packet that holds this event may be the first after a loss.
+        lossy |= !reader.losses().is_clean();
+        let id = match ids.get(id) {
+            Some(kept) => kept,
+            // In another domain's packet, which comes later in the file.
+            None if !lossy => id,
+            None => {
+                orphans += 1;
+                continue;
+            }
+        };
+        if keeps_ids && !lossy {
+            out.number_on(domain, time, reader.next_id())?;
+        }
+        out.happen(fate, domain, time, id, reader.locations())?;
+    }
+    if orphans > 0 {
+        let events = count(orphans, "event", "events");
+        say(&format!("{}: {events} of objects whose allocation is lost left out", input.name()));
+    }
+    Ok(())
+}
+
+/// The part of an allocation that is the same wherever it is written.
+pub(crate) fn block(allocation: &Allocation<'_>) -> Block {
+    let &Allocation { length, samples, source, .. } = allocation;
+    Block { length, samples, source }
+}
+
+fn frames<'a>(allocation: &Allocation<'a>, lossy: bool) -> Frames<'a> {
+    let backtrace = allocation.backtrace;
+    if lossy {
+        Frames::Whole(backtrace.frames)
+    } else {
+        Frames::Suffix { common_prefix: backtrace.common_prefix, new: backtrace.new }
+    }
+}
+
+/// The allocations copied so far, by ranges of ids: few, since ids are
+/// consecutive in a packet and mostly between packets.
+#[derive(Default)]
+struct KeptIds {
+    /// Start → end, and the id that the start has in the copy.
+    ranges: BTreeMap<u64, (u64, u64)>,
+    /// The range that grows at the moment, which is not in the map.
+    growing: Option<Growing>,
+}
+
+struct Growing {
+    start: u64,
+    end: u64,
+    copied: u64,
+}
+
+impl KeptIds {
+    fn add(&mut self, id: u64, copied: u64) {
+        if let Some(Growing { start, end, copied: first }) = &mut self.growing
+            && *end == id
+            && *first + (id - *start) == copied
+        {
+            *end += 1;
+            return;
+        }
+        self.settle();
+        self.growing = Some(Growing { start: id, end: id + 1, copied });
+    }
+
+    /// Puts the growing range into the map, at the end of the one before it if
+    /// they fit together.
+    fn settle(&mut self) {
+        let Some(Growing { start, end, copied }) = self.growing.take() else { return };
+        if let Some((&before, range)) = self.ranges.range_mut(..start).next_back()
+            && range.0 == start
+            && range.1 + (start - before) == copied
+        {
+            range.0 = end;
+            return;
+        }
+        self.ranges.insert(start, (end, copied));
+    }
+
+    /// The id in the copy.
+    fn get(&self, id: u64) -> Option<u64> {
+        if let Some(growing) = &self.growing
+            && (growing.start..growing.end).contains(&id)
+        {
+            return Some(growing.copied + (id - growing.start));
+        }
+        let (&start, &(end, copied)) = self.ranges.range(..=id).next_back()?;
+        (id < end).then(|| copied + (id - start))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KeptIds;
+
+    #[test]
+    fn ids_are_found_in_ranges_that_grow_together() {
+        let mut ids = KeptIds::default();
+        for id in 0..100 {
+            ids.add(id, id);
+        }
+        for id in 500..600 {
+            ids.add(id, id);
+        }
+        for id in 100..200 {
+            ids.add(id, id);
+        }
+        ids.settle();
+        assert_eq!(ids.ranges.len(), 2);
+        assert_eq!(ids.get(0), Some(0));
+        assert_eq!(ids.get(199), Some(199));
+        assert_eq!(ids.get(200), None);
+        assert_eq!(ids.get(599), Some(599));
+        assert_eq!(ids.get(600), None);
+    }
+
+    #[test]
+    fn after_a_gap_ids_have_moved() {
+        let mut ids = KeptIds::default();
+        ids.add(0, 0);
+        ids.add(10, 1);
+        ids.add(11, 2);
+        assert_eq!(ids.get(0), Some(0));
+        assert_eq!(ids.get(5), None);
+        assert_eq!(ids.get(11), Some(2));
+        assert_eq!(ids.get(12), None);
+    }
+}

@@ -1,0 +1,207 @@
+//! Where traces come from: a file, or `-` for standard input.
+//!
+//! An [`Input`] hands out readers. Reading in the order of the file takes any
+//! input; the order of time needs one that can be read again, so a pipe is
+//! first copied into a temporary file that has no name any more.
+
+use std::cell::OnceCell;
+use std::fs::File;
+use std::io::{self, Read, Seek, stdin};
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::rc::Rc;
+
+use heaptap_trace::{
+    Event, Limits, LocationTable, Losses, Merged, Mode, ReadError, Reader, Stream, TraceInfo,
+};
+
+use crate::exit_status::{Failure, Verdict};
+use crate::io::notices;
+use crate::io::output::unnamed_file;
+use crate::io::progress::Progress;
+use crate::text::escape;
+
+/// A trace to read.
+pub(crate) struct Input {
+    name: String,
+    file: Rc<File>,
+    /// Where the trace begins in a file that can be read again.
+    begin: Option<u64>,
+    /// The copy of a pipe, once it was needed.
+    copy: OnceCell<Rc<File>>,
+    progress: Rc<Progress>,
+}
+
+/// Readers in the order of the file.
+pub(crate) type InFileOrder = Reader<Stream<TraceBytes>>;
+
+/// Readers in the order of time.
+pub(crate) type InTimeOrder = Merged<Stream<TraceBytes>>;
+
+impl Input {
+    /// Opens FILE, or standard input if it is `-`.
+    pub(crate) fn open(path: &Path) -> Result<Input, Failure> {
+        if path.as_os_str() == "-" {
+            let file = stdin().as_fd().try_clone_to_owned().map(File::from);
+            return Input::new("standard input".into(), file);
+        }
+        Input::new(escape::path(path).to_string(), File::open(path))
+    }
+
+    fn new(name: String, file: io::Result<File>) -> Result<Input, Failure> {
+        let opened = file.and_then(|file| file.metadata().map(|metadata| (file, metadata)));
+        let (mut file, metadata) = opened.map_err(|error| cannot_open(&name, &error))?;
+        if metadata.is_dir() {
+            let message = format!("{name}: is a directory; name a trace file in it");
+            return Err(Failure::Trouble(message));
+        }
+        let begin = if metadata.is_file() { file.stream_position().ok() } else { None };
+        let total = begin.map(|begin| metadata.len().saturating_sub(begin));
+        let progress = Rc::new(Progress::new(total));
+        Ok(Input { name, file: Rc::new(file), begin, copy: OnceCell::new(), progress })
+    }
+
+    /// The same without a progress bar, where one would be in the way.
+    pub(crate) fn quietly(mut self) -> Self {
+        self.progress = Rc::new(Progress::silent());
+        self
+    }
+
+    /// What to call it in messages.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Reads events in the order of the file. A pipe can be read only once.
+    pub(crate) fn in_file_order(&self, mode: Mode) -> Result<InFileOrder, Failure> {
+        let bytes = match self.copy.get() {
+            Some(copy) => self.bytes(copy, Some(0)),
+            None => self.bytes(&self.file, self.begin),
+        };
+        Reader::open(Stream::new(bytes), mode, Limits::default())
+            .map_err(|error| self.failure(error))
+    }
+
+    /// Makes an input that can be read any number of times.
+    pub(crate) fn make_repeatable(&self) -> Result<(), Failure> {
+        if self.begin.is_some() || self.copy.get().is_some() {
+            return Ok(());
+        }
+        let copied = unnamed_file().and_then(|mut copy| {
+            io::copy(&mut self.bytes(&self.file, None), &mut copy)?;
+            Ok(copy)
+        });
+        match copied {
+            Ok(copy) => {
+                self.copy.get_or_init(|| Rc::new(copy));
+                Ok(())
+            }
+            Err(error) => Err(Failure::Trouble(format!(
+                "{}: cannot be kept for a second reading: {error}; \
+                 save it to a file first, or set TMPDIR to a directory with more room",
+                self.name
+            ))),
+        }
+    }
+
+    /// Reads the events of all domains in the order of time.
+    pub(crate) fn in_time_order(&self) -> Result<InTimeOrder, Failure> {
+        self.make_repeatable()?;
+        let reopen = || {
+            Ok(Stream::new(match self.copy.get() {
+                Some(copy) => self.bytes(copy, Some(0)),
+                None => self.bytes(&self.file, self.begin),
+            }))
+        };
+        Merged::open(reopen, Mode::Lenient, Limits::default()).map_err(|error| self.failure(error))
+    }
+
+    fn bytes(&self, file: &Rc<File>, begin: Option<u64>) -> TraceBytes {
+        TraceBytes { file: Rc::clone(file), begin, read: 0, progress: Rc::clone(&self.progress) }
+    }
+
+    /// What a failed reading means to whoever called us.
+    pub(crate) fn failure(&self, error: ReadError) -> Failure {
+        match error {
+            ReadError::Io(error) => Failure::Trouble(format!("{}: {error}", self.name)),
+            ReadError::Defect(located) => {
+                Failure::Defective(format!("{}: {}", self.name, notices::with_remedy(&located)))
+            }
+        }
+    }
+
+    /// After the last event: says on standard error what is missing.
+    pub(crate) fn report(&self, losses: &Losses) -> Verdict {
+        self.end_progress();
+        notices::report(&self.name, losses)
+    }
+
+    /// After the last event: takes the progress bar away.
+    pub(crate) fn end_progress(&self) {
+        self.progress.clear();
+    }
+}
+
+fn cannot_open(name: &str, error: &io::Error) -> Failure {
+    Failure::Trouble(match error.kind() {
+        io::ErrorKind::NotFound => format!("{name}: no such file; check the path"),
+        io::ErrorKind::PermissionDenied => {
+            format!("{name}: permission denied; traces are readable by their owner only")
+        }
+        _ => format!("{name}: cannot be opened: {error}"),
+    })
+}
+
+/// The bytes of a trace, with a place of their own in the file if that can be
+/// read again.
+pub(crate) struct TraceBytes {
+    file: Rc<File>,
+    begin: Option<u64>,
+    read: u64,
+    progress: Rc<Progress>,
+}
+
+impl Read for TraceBytes {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        let count = match self.begin {
+            Some(begin) => self.file.read_at(room, begin + self.read)?,
+            None => (&*self.file).read(room)?,
+        };
+        self.read += count as u64;
+        self.progress.reached(self.read);
+        Ok(count)
+    }
+}
+
+/// What both kinds of reader have in common.
+pub(crate) trait Events {
+    fn info(&self) -> &TraceInfo;
+    fn losses(&self) -> &Losses;
+    fn locations(&self) -> &LocationTable;
+    fn next_located(&mut self) -> Result<Option<(Event<'_>, &LocationTable)>, ReadError>;
+}
+
+macro_rules! events {
+    ($reader:ty) => {
+        impl Events for $reader {
+            fn info(&self) -> &TraceInfo {
+                self.info()
+            }
+
+            fn losses(&self) -> &Losses {
+                self.losses()
+            }
+
+            fn locations(&self) -> &LocationTable {
+                self.locations()
+            }
+
+            fn next_located(&mut self) -> Result<Option<(Event<'_>, &LocationTable)>, ReadError> {
+                self.next_located()
+            }
+        }
+    };
+}
+events!(InFileOrder);
+events!(InTimeOrder);

@@ -1,0 +1,90 @@
+//! What is said about defects and losses, on standard error.
+
+use std::io::{Write as _, stderr};
+
+use heaptap_trace::{Defect, Located, Losses};
+
+use crate::exit_status::Verdict;
+use crate::text::units::count;
+
+/// Says something on standard error, if anybody listens.
+pub(crate) fn say(message: &str) {
+    let _ = writeln!(stderr(), "heaptap: {message}");
+}
+
+/// A defect that ends the reading, and what to do about it.
+pub(crate) fn with_remedy(located: &Located) -> String {
+    let remedy = match located.defect {
+        Defect::Empty => "the traced program wrote nothing: did it run, and to its end?",
+        Defect::Magic { found } if located.offset == 0 => {
+            return format!("not a memtrace file; {}", other_file(found));
+        }
+        Defect::Version { found } if found > 3 => "a newer heaptap is needed",
+        Defect::Truncated { .. } if located.packet == 0 => {
+            "nothing can be read before the first packet is whole: copy the file again"
+        }
+        _ => return located.to_string(),
+    };
+    format!("{located}; {remedy}")
+}
+
+/// What a file that does not begin like a trace may be.
+fn other_file(found: u32) -> String {
+    let program = match found.to_le_bytes() {
+        [0x1f, 0x8b, ..] => "zcat",
+        [0x28, 0xb5, 0x2f, 0xfd] => "zstdcat",
+        [0xfd, b'7', b'z', b'X'] => "xzcat",
+        [b'B', b'Z', b'h', _] => "bzcat",
+        _ => return format!("it begins with {found:#010x} instead of 0xc1fc1fc1"),
+    };
+    format!("it is compressed: pass it through `{program}`, and `-` for FILE")
+}
+
+/// Says what is missing from what was read of `name`.
+pub(crate) fn report(name: &str, losses: &Losses) -> Verdict {
+    for line in lines(losses) {
+        say(&format!("{name}: {line}"));
+    }
+    if losses.defect_count == 0 { Verdict::Sound } else { Verdict::Defective }
+}
+
+/// One line for each kind of loss.
+pub(crate) fn lines(losses: &Losses) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(first) = losses.defects.first() {
+        let more = match losses.defect_count {
+            0 | 1 => String::new(),
+            several => format!("; {several} defects in all"),
+        };
+        lines.push(format!("{first}{more}"));
+    }
+    if let Some(located) = losses.truncated {
+        lines.push(format!(
+            "{located}; its program was killed or still runs, what comes before is used"
+        ));
+    }
+    if let Some(line) = left_out(losses) {
+        lines.push(line);
+    }
+    if losses.foreign_packets > 0 {
+        let packets = count(losses.foreign_packets, "packet", "packets");
+        lines.push(format!("{packets} of other processes left out (a fork wrote into the file)"));
+    }
+    lines
+}
+
+/// How much could not be used.
+fn left_out(losses: &Losses) -> Option<String> {
+    let parts = [
+        (losses.packets, "packet left out", "packets left out"),
+        (losses.bytes, "byte passed over", "bytes passed over"),
+        (losses.allocations, "allocation missing", "allocations missing"),
+        (losses.partial_backtraces, "backtrace with lost frames", "backtraces with lost frames"),
+    ];
+    let said: Vec<String> = parts
+        .into_iter()
+        .filter(|&(number, _, _)| number > 0)
+        .map(|(number, one, many)| count(number, one, many))
+        .collect();
+    (!said.is_empty()).then(|| said.join(", "))
+}

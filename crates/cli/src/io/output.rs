@@ -1,0 +1,160 @@
+//! Where results go: standard output, or a file that appears when it is whole.
+//!
+//! A new trace is written under a temporary name beside its destination, and
+//! renamed when it is complete: a run that fails leaves no half file and does
+//! not touch what was there. So a trace can also replace its own source. Like
+//! the traces of the plugin, new files are for their owner only.
+
+use std::env;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, IsTerminal, Write, stdout};
+use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process;
+
+use crate::exit_status::Failure;
+use crate::text::escape;
+
+/// A trace being written.
+pub(crate) struct Output {
+    name: String,
+    file: File,
+    /// Where the file is for now, and where it belongs.
+    unfinished: Option<Unfinished>,
+}
+
+/// A file under a temporary name, which goes away with this.
+struct Unfinished {
+    temporary: PathBuf,
+    destination: PathBuf,
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        // After the renaming there is nothing to remove.
+        let _ = fs::remove_file(&self.temporary);
+    }
+}
+
+impl Output {
+    /// Opens OUT, or standard output if it is `-`.
+    pub(crate) fn create(path: &Path) -> Result<Output, Failure> {
+        if path.as_os_str() == "-" {
+            return Output::standard();
+        }
+        let name = escape::path(path).to_string();
+        let unwritable = |error: io::Error| {
+            Failure::Trouble(match error.kind() {
+                io::ErrorKind::NotFound if !directory_of(path).is_dir() => {
+                    format!("{name}: no such directory; make it first")
+                }
+                _ => format!("{name}: cannot be written: {error}; name another place"),
+            })
+        };
+        match fs::metadata(path) {
+            Ok(metadata) if metadata.is_dir() => {
+                let message = format!("{name}: is a directory; name a file in it");
+                Err(Failure::Trouble(message))
+            }
+            // A device or a pipe is written to, never replaced.
+            Ok(metadata) if !metadata.is_file() => {
+                let file = OpenOptions::new().write(true).open(path).map_err(unwritable)?;
+                Ok(Output { name, file, unfinished: None })
+            }
+            existing => {
+                // What a symbolic link points to is replaced, not the link.
+                let followed = existing.and_then(|_| fs::canonicalize(path));
+                let destination = followed.unwrap_or_else(|_| path.to_path_buf());
+                let (file, temporary) = beside(&destination).map_err(unwritable)?;
+                let unfinished = Some(Unfinished { temporary, destination });
+                Ok(Output { name, file, unfinished })
+            }
+        }
+    }
+
+    fn standard() -> Result<Output, Failure> {
+        if stdout().is_terminal() {
+            return Err(Failure::Trouble(
+                "standard output is a terminal, and a trace is binary; \
+                 name a file or send it through a pipe"
+                    .into(),
+            ));
+        }
+        let name = "standard output".to_string();
+        match raw_stdout() {
+            Ok(file) => Ok(Output { name, file, unfinished: None }),
+            Err(error) => Err(Failure::writing(&name, &error)),
+        }
+    }
+
+    /// What to call it in messages.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Everything is written: the file takes its name.
+    pub(crate) fn complete(self) -> Result<(), Failure> {
+        let Some(unfinished) = &self.unfinished else { return Ok(()) };
+        // On the disk before the name is: a crash leaves the old or the new.
+        self.file
+            .sync_data()
+            .and_then(|()| fs::rename(&unfinished.temporary, &unfinished.destination))
+            .map_err(|error| Failure::writing(&self.name, &error))
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+/// Standard output without a buffer: those who write much bring their own.
+pub(crate) fn raw_stdout() -> io::Result<File> {
+    stdout().as_fd().try_clone_to_owned().map(File::from)
+}
+
+/// Prints a whole text on standard output.
+pub(crate) fn print(text: &[u8]) -> Result<(), Failure> {
+    raw_stdout()
+        .and_then(|mut out| out.write_all(text))
+        .map_err(|error| Failure::writing("standard output", &error))
+}
+
+/// A new file in the same directory.
+fn beside(destination: &Path) -> io::Result<(File, PathBuf)> {
+    new_file(directory_of(destination))
+}
+
+fn directory_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(directory) if !directory.as_os_str().is_empty() => directory,
+        _ => Path::new("."),
+    }
+}
+
+/// A file that exists only as long as it is open.
+pub(crate) fn unnamed_file() -> io::Result<File> {
+    let (file, path) = new_file(&env::temp_dir())?;
+    fs::remove_file(path)?;
+    Ok(file)
+}
+
+/// Creates a file that only its owner can read, under a name of its own.
+fn new_file(directory: &Path) -> io::Result<(File, PathBuf)> {
+    for attempt in 0..1000 {
+        let path = directory.join(format!(".heaptap-{}-{attempt}.tmp", process::id()));
+        let mut options = OpenOptions::new();
+        match options.read(true).write(true).create_new(true).mode(0o600).open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+            Ok(file) => return Ok((file, path)),
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
+}

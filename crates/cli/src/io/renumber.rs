@@ -1,0 +1,55 @@
+//! Events from one trace to another in the order of time, with new ids: for
+//! putting several domains into one, and for leaving objects out.
+//!
+//! What it keeps is the new id of every object that is written and alive.
+
+use std::collections::HashMap;
+
+use heaptap_trace::{Allocation, Block, Event, EventKind, Frames};
+
+use crate::exit_status::Failure;
+use crate::io::input::{Events, Input};
+use crate::io::rewrite::{Fate, Renaming, Rewriting};
+
+/// What to do with each event.
+pub(crate) trait Selection {
+    /// The block to write for an allocation, if it stays.
+    fn block(&mut self, allocation: &Allocation<'_>) -> Option<Block>;
+
+    /// The domain to write it in.
+    fn domain(&self, domain: u16) -> u16;
+}
+
+/// Writes what the selection keeps. Returns how many promotions and
+/// collections were left out.
+pub(crate) fn renumber<R: Renaming>(
+    input: &Input,
+    events: &mut impl Events,
+    selection: &mut impl Selection,
+    out: &mut Rewriting<R>,
+) -> Result<u64, Failure> {
+    let mut live: HashMap<u64, u64> = HashMap::new();
+    let mut left_out = 0;
+    loop {
+        let next = events.next_located().map_err(|error| input.failure(error))?;
+        let Some((Event { time, domain, kind }, table)) = next else { return Ok(left_out) };
+        let domain = selection.domain(domain);
+        let (fate, id) = match kind {
+            EventKind::Alloc(allocation) => {
+                if let Some(block) = selection.block(&allocation) {
+                    // Whole: the allocation before it may not be written.
+                    let frames = Frames::Whole(allocation.backtrace.frames);
+                    let id = out.allocate(domain, time, block, frames, table)?;
+                    live.insert(allocation.id, id);
+                }
+                continue;
+            }
+            EventKind::Promote(id) => (Fate::Promoted, live.get(&id).copied()),
+            EventKind::Collect(id) => (Fate::Collected, live.remove(&id)),
+        };
+        match id {
+            Some(id) => out.happen(fate, domain, time, id, table)?,
+            None => left_out += 1,
+        }
+    }
+}

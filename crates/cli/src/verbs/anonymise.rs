@@ -1,0 +1,143 @@
+//! `heaptap anonymise`: a trace without the names in it.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+use heaptap_trace::{
+    Code, LOST_FRAME, Location, LocationList, LocationTable, Mode, NameId, NamedLocation, TraceInfo,
+};
+
+use crate::exit_status::{Ending, Failure, help_end};
+use crate::io::copy::copy;
+use crate::io::input::Input;
+use crate::io::output::Output;
+use crate::io::rewrite::{Renaming, Rewriting};
+use crate::verbs::recode::same_format;
+
+/// Take the names out of a trace, so that it can be shown to others
+///
+/// Files become file1, file2 …, definitions def1, def2 …, the same name always
+/// the same. Executable, host, runtime parameters and context become those very
+/// words, the process id 0, and the addresses in backtraces small numbers. The
+/// trace then begins at 2000-01-01 00:00 UTC.
+///
+/// What stays: sizes, samples, the shape of the stacks, times relative to the
+/// start, and lines and columns unless --drop-lines is given.
+#[derive(Args)]
+#[command(after_help = help_end!(
+    "  heaptap anonymise trace.ctf public.ctf
+  heaptap anonymise --drop-lines trace.ctf - | zstd > public.ctf.zst"
+))]
+pub(crate) struct Anonymise {
+    /// The trace to read, or `-` for standard input
+    #[arg(value_name = "IN", value_hint = ValueHint::FilePath)]
+    input: PathBuf,
+
+    /// The trace to write, or `-` for standard output; may be IN
+    #[arg(value_name = "OUT", value_hint = ValueHint::FilePath)]
+    output: PathBuf,
+
+    /// Keep the time of day at which the trace was taken
+    #[arg(long)]
+    keep_times: bool,
+
+    /// Set lines and columns to 0
+    #[arg(long)]
+    drop_lines: bool,
+}
+
+/// 2000-01-01 00:00 UTC in microseconds: when anonymous traces begin.
+const BEGINNING: u64 = 946_684_800_000_000;
+
+impl Anonymise {
+    pub(crate) fn run(&self) -> Ending {
+        let input = Input::open(&self.input)?;
+        let mut reader = input.in_file_order(Mode::Lenient)?;
+        let format = same_format(reader.version());
+        let began = reader.info().start_time;
+        let shift = |time: u64| {
+            if self.keep_times { time } else { time.saturating_sub(began) + BEGINNING }
+        };
+        let info = without_names(reader.info(), shift(began));
+        let names = NumberedNames { drop_lines: self.drop_lines, ..NumberedNames::default() };
+        let output = Output::create(&self.output)?;
+        let mut out = Rewriting::begin(output, format, &info, names)?;
+        copy(&input, &mut reader, format, shift, &mut out)?;
+        input.end_progress();
+        out.complete(reader.locations())?;
+        Ok(input.report(reader.losses()))
+    }
+}
+
+fn without_names(info: &TraceInfo, start_time: u64) -> TraceInfo {
+    let unless_empty = |text: &[u8], word: &str| {
+        if text.is_empty() { Vec::new() } else { word.into() }
+    };
+    TraceInfo {
+        executable: unless_empty(&info.executable, "executable"),
+        host: unless_empty(&info.host, "host"),
+        runtime_params: unless_empty(&info.runtime_params, "parameters"),
+        context: unless_empty(&info.context, "context"),
+        pid: 0,
+        start_time,
+        ..*info
+    }
+}
+
+/// Numbers in place of codes and names.
+#[derive(Default)]
+struct NumberedNames {
+    drop_lines: bool,
+    /// Numbers from 1 by code, and the codes by number.
+    numbers: HashMap<Code, u64>,
+    codes: Vec<Code>,
+    files: Numbering,
+    definitions: Numbering,
+}
+
+impl Renaming for NumberedNames {
+    fn code(&mut self, read: Code, _table: &LocationTable) -> Result<Code, Failure> {
+        let next = self.codes.len() as u64 + 1;
+        let number = *self.numbers.entry(read).or_insert(next);
+        if number == next {
+            self.codes.push(read);
+        }
+        Ok(number)
+    }
+
+    fn origin(&self, written: Code) -> Option<Code> {
+        let place = usize::try_from(written.checked_sub(1)?).ok()?;
+        self.codes.get(place).copied().filter(|&code| code != LOST_FRAME)
+    }
+
+    fn rename(&mut self, location: Location<'_>, ids: &NamedLocation, list: &mut LocationList) {
+        let file = self.files.name("file", ids.file, location.file);
+        let definition = self.definitions.name("def", ids.definition, location.definition);
+        let kept = |number: u32| if self.drop_lines { 0 } else { number };
+        list.add(Location {
+            file: file.as_bytes(),
+            line: kept(location.line),
+            start_char: kept(location.start_char),
+            end_char: kept(location.end_char),
+            definition: definition.as_bytes(),
+        });
+    }
+}
+
+/// Numbers for names, in the order in which they are asked for.
+#[derive(Default)]
+struct Numbering(HashMap<NameId, usize>);
+
+impl Numbering {
+    fn name(&mut self, kind: &str, id: NameId, name: &[u8]) -> String {
+        // Names that the format itself gives say nothing of the program.
+        for common in [&b"<lost>"[..], b"<unknown>", b"??"] {
+            if name == common {
+                return String::from_utf8_lossy(common).into_owned();
+            }
+        }
+        let next = self.0.len() + 1;
+        format!("{kind}{}", self.0.entry(id).or_insert(next))
+    }
+}

@@ -1,0 +1,116 @@
+//! `heaptap check`: whether a trace is sound.
+
+mod lifecycle;
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+use heaptap_trace::{Losses, Mode};
+
+use crate::exit_status::{Ending, Failure, Verdict, help_end};
+use crate::io::input::{InFileOrder, Input};
+use crate::io::notices;
+use crate::io::output::print;
+use crate::text::units::{bytes, count};
+
+use lifecycle::Lives;
+
+/// Check whether a trace is sound
+///
+/// Every packet is decoded and held against the rules of the format and against
+/// the packets before it; every object must be allocated once, then promoted and
+/// collected at most once. Prints the first defect with its byte and packet, and
+/// what can be read in spite of it.
+///
+/// A file that ends inside a packet is no defect: its program was killed or still
+/// runs. With --strict it is one, as is everything else that is unusual.
+#[derive(Args)]
+#[command(after_help = help_end!(
+    "  heaptap check trace.ctf
+  heaptap check --strict trace.ctf && upload trace.ctf
+  heaptap recode damaged.ctf repaired.ctf    what to do about a damaged one"
+))]
+pub(crate) struct Check {
+    /// The trace, or `-` for standard input
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    file: PathBuf,
+
+    /// Stop at the first defect; a cut-off tail and packets of other processes
+    /// are defects too
+    #[arg(long)]
+    strict: bool,
+}
+
+impl Check {
+    pub(crate) fn run(&self) -> Ending {
+        let input = Input::open(&self.file)?;
+        let mode = if self.strict { Mode::Strict } else { Mode::Lenient };
+        let mut reader = input.in_file_order(mode)?;
+        let mut lives = Lives::new();
+        while let Some(event) = reader.next_event().map_err(|error| input.failure(error))? {
+            if let Some((offence, id)) = lives.note(&event)
+                && self.strict
+            {
+                let (name, packet_end, what) = (input.name(), reader.offset(), offence.what());
+                let message = format!("{name}: before byte {packet_end}: object {id} {what}");
+                return Err(Failure::Defective(message));
+            }
+        }
+        // Where something is missing, so may be an object's allocation.
+        if reader.losses().is_clean() {
+            lives.find_never_allocated();
+        }
+        input.end_progress();
+        let verdict = self.verdict(reader.losses(), &lives);
+        print(summary(input.name(), &reader, &lives, verdict).as_bytes())?;
+        Ok(verdict)
+    }
+
+    fn verdict(&self, losses: &Losses, lives: &Lives) -> Verdict {
+        let unusual = self.strict && losses.foreign_packets > 0;
+        if losses.defect_count > 0 || lives.offences().next().is_some() || unusual {
+            Verdict::Defective
+        } else {
+            Verdict::Sound
+        }
+    }
+}
+
+/// What is said on standard output.
+fn summary(name: &str, reader: &InFileOrder, lives: &Lives, verdict: Verdict) -> String {
+    let losses = reader.losses();
+    let state = match verdict {
+        Verdict::Defective | Verdict::OverLimit => "defective",
+        Verdict::Sound if losses.truncated.is_some() => "sound, but cut off at its end",
+        Verdict::Sound => "sound",
+    };
+    let mut text = format!("{name}: {state}\n");
+    let tally = reader.tally();
+    let read = [
+        count(tally.packets, "packet", "packets"),
+        count(tally.allocations, "allocation", "allocations"),
+        count(tally.promotions, "promotion", "promotions"),
+        count(tally.collections, "collection", "collections"),
+        count(tally.locations, "location", "locations"),
+        bytes(reader.offset() as f64),
+    ];
+    // Writing to a string does not fail.
+    let _ = writeln!(text, "  read: {}", read.join(", "));
+    for line in notices::lines(losses) {
+        let _ = writeln!(text, "  {line}");
+    }
+    for (offence, cases) in lives.offences() {
+        let objects = count(cases.count, "object", "objects");
+        let (what, first) = (offence.what(), cases.first);
+        let _ = writeln!(text, "  {objects} {what}, the first is {first}");
+    }
+    if let Some(id) = lives.unchecked() {
+        let limit = bytes(Lives::MEMORY as f64);
+        let _ = writeln!(
+            text,
+            "  lives of objects not all checked, from object {id} on: over {limit} of memory"
+        );
+    }
+    text
+}

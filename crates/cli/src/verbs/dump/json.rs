@@ -1,0 +1,79 @@
+//! Events as JSON Lines. The verb's help documents the fields.
+
+use std::io::{self, Write};
+
+use heaptap_trace::{Allocation, Code, Event, EventKind, LOST_FRAME, LocationTable};
+
+use crate::text::json;
+use crate::verbs::dump::Lines;
+use crate::verbs::dump::stack::StackText;
+use crate::verbs::dump::text::{since, source_name};
+
+pub(crate) struct JsonLines {
+    start: u64,
+    stack: StackText,
+}
+
+impl JsonLines {
+    /// For a trace that starts at `start`.
+    pub(crate) fn new(start: u64) -> Self {
+        JsonLines { start, stack: StackText::new(put_frame) }
+    }
+}
+
+impl Lines for JsonLines {
+    fn write(
+        &mut self,
+        out: &mut impl Write,
+        event: &Event<'_>,
+        table: &LocationTable,
+    ) -> io::Result<()> {
+        let (kind, id) = match event.kind {
+            EventKind::Alloc(allocation) => ("alloc", allocation.id),
+            EventKind::Promote(id) => ("promote", id),
+            EventKind::Collect(id) => ("collect", id),
+        };
+        let (time, absolute, domain) = (since(self.start, event.time), event.time, event.domain);
+        write!(
+            out,
+            "{{\"event\":\"{kind}\",\"time_us\":{time},\"unix_us\":{absolute},\
+             \"domain\":{domain},\"id\":{id}"
+        )?;
+        if let EventKind::Alloc(allocation) = event.kind {
+            let Allocation { length, samples, backtrace, .. } = allocation;
+            let source = source_name(allocation.source);
+            let (depth, common) = (backtrace.frames.len(), backtrace.common_prefix);
+            write!(
+                out,
+                ",\"length\":{length},\"samples\":{samples},\"source\":\"{source}\",\
+                 \"depth\":{depth},\"common\":{common},\"frames\":["
+            )?;
+            self.stack.write(out, backtrace.frames, table)?;
+            out.write_all(b"]")?;
+        }
+        out.write_all(b"}\n")
+    }
+}
+
+fn put_frame(line: &mut Vec<u8>, first: bool, code: Code, table: &LocationTable) {
+    if !first {
+        line.push(b',');
+    }
+    // Writing to a vector does not fail.
+    let _ = match code {
+        LOST_FRAME => write!(line, "{{\"code\":null,\"locations\":["),
+        _ => write!(line, "{{\"code\":\"{code:#x}\",\"locations\":["),
+    };
+    let mut separator: &[u8] = b"";
+    for location in table.resolve(code) {
+        line.extend_from_slice(separator);
+        separator = b",";
+        line.extend_from_slice(b"{\"definition\":");
+        json::put_name(line, location.definition);
+        line.extend_from_slice(b",\"file\":");
+        json::put_name(line, location.file);
+        let (start, end) = (location.start_char, location.end_char);
+        let _ = write!(line, ",\"line\":{},\"start\":{start},\"end\":{end}}}", location.line);
+    }
+    line.extend_from_slice(b"]}");
+}

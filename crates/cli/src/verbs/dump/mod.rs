@@ -1,0 +1,121 @@
+//! `heaptap dump`: every event of a trace, one a line.
+
+mod json;
+mod stack;
+mod text;
+
+use std::io::{self, BufWriter, IsTerminal, Write, stdout};
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+use heaptap_trace::{Event, LocationTable, Mode};
+
+use crate::exit_status::{Ending, Failure, help_end};
+use crate::io::input::{Events, Input};
+use crate::io::output::raw_stdout;
+use crate::verbs::dump::json::JsonLines;
+use crate::verbs::dump::text::TextLines;
+
+/// Print every event of a trace, one a line
+#[derive(Args)]
+#[command(long_about = FORMAT)]
+#[command(after_help = help_end!(
+    "  heaptap dump trace.ctf | less -S
+  heaptap dump trace.ctf | grep -c ' alloc '
+  heaptap dump --merge par.ctf              domains in the order of time
+  heaptap dump --json trace.ctf | jq 'select(.length > 1000)'"
+))]
+pub(crate) struct Dump {
+    /// The trace, or `-` for standard input
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    file: PathBuf,
+
+    /// Print JSON objects, one a line
+    #[arg(long)]
+    json: bool,
+
+    /// Print the events of all domains in the order of time, not of the file
+    #[arg(long)]
+    merge: bool,
+}
+
+/// The format of the lines, on which other programs rely.
+const FORMAT: &str = r#"Print every event of a trace, one a line
+
+Lines are fields with one space between:
+
+  TIME DOMAIN ID alloc length=WORDS samples=N source=SOURCE depth=N common=N FRAME…
+  TIME DOMAIN ID promote
+  TIME DOMAIN ID collect
+
+TIME is in microseconds since the start of the trace. SOURCE is minor, major or
+external. `depth` is the number of frames that follow, from `main` to the
+allocation; `common` says how many of them are those of the domain's allocation
+before, as the file states it.
+
+A FRAME is DEFINITION@FILE:LINE:START-END, and several of these with `;`
+between where calls were inlined, the outermost first. A code without a
+location is a FRAME like 0x55d0c0ffee; a frame lost to damage is `<lost>`.
+Spaces, `;`, the `@` of files, control and invisible characters and what is
+not UTF-8 are escaped as \xNN or \u{N}, a backslash as \\: so a line can be
+split at spaces, a frame at `;`, and a location at its last `@`.
+
+With --json each line is an object with the fields event ("alloc", "promote" or
+"collect"), time_us, unix_us, domain, id, and of allocations length, samples,
+source, depth, common and frames: a list of {"code": "0x…" or null if lost,
+"locations": [{"definition", "file", "line", "start", "end"} …]}."#;
+
+/// Writes events as lines.
+trait Lines {
+    fn write(
+        &mut self,
+        out: &mut impl Write,
+        event: &Event<'_>,
+        table: &LocationTable,
+    ) -> io::Result<()>;
+}
+
+impl Dump {
+    pub(crate) fn run(&self) -> Ending {
+        let mut input = Input::open(&self.file)?;
+        if !stdout_is_file() {
+            // On a terminal, or below a pager, a bar would be in the way.
+            input = input.quietly();
+        }
+        if self.merge {
+            self.dump(&input, &mut input.in_time_order()?)
+        } else {
+            self.dump(&input, &mut input.in_file_order(Mode::Lenient)?)
+        }
+    }
+
+    fn dump(&self, input: &Input, events: &mut impl Events) -> Ending {
+        let start = events.info().start_time;
+        if self.json {
+            print_all(input, events, &mut JsonLines::new(start))?;
+        } else {
+            print_all(input, events, &mut TextLines::new(start))?;
+        }
+        Ok(input.report(events.losses()))
+    }
+}
+
+fn print_all(
+    input: &Input,
+    events: &mut impl Events,
+    lines: &mut impl Lines,
+) -> Result<(), Failure> {
+    let unwritten = |error: io::Error| Failure::writing("standard output", &error);
+    let mut out = BufWriter::with_capacity(1 << 18, raw_stdout().map_err(unwritten)?);
+    loop {
+        let next = events.next_located().map_err(|error| input.failure(error))?;
+        let Some((event, table)) = next else { break };
+        lines.write(&mut out, &event, table).map_err(unwritten)?;
+    }
+    out.flush().map_err(unwritten)
+}
+
+fn stdout_is_file() -> bool {
+    !stdout().is_terminal()
+        && raw_stdout().and_then(|file| file.metadata()).is_ok_and(|metadata| metadata.is_file())
+}

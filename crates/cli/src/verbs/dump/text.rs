@@ -1,0 +1,84 @@
+//! Events as lines of text. The verb's help documents the format.
+
+use std::io::{self, Write};
+
+use heaptap_trace::{Allocation, Code, Event, EventKind, LOST_FRAME, LocationTable, Source};
+
+use crate::text::escape;
+use crate::verbs::dump::Lines;
+use crate::verbs::dump::stack::StackText;
+
+pub(crate) struct TextLines {
+    start: u64,
+    stack: StackText,
+}
+
+impl TextLines {
+    /// For a trace that starts at `start`.
+    pub(crate) fn new(start: u64) -> Self {
+        TextLines { start, stack: StackText::new(put_frame) }
+    }
+}
+
+impl Lines for TextLines {
+    fn write(
+        &mut self,
+        out: &mut impl Write,
+        event: &Event<'_>,
+        table: &LocationTable,
+    ) -> io::Result<()> {
+        let time = since(self.start, event.time);
+        let domain = event.domain;
+        match event.kind {
+            EventKind::Alloc(allocation) => {
+                let Allocation { id, length, samples, backtrace, .. } = allocation;
+                let source = source_name(allocation.source);
+                let (depth, common) = (backtrace.frames.len(), backtrace.common_prefix);
+                write!(
+                    out,
+                    "{time} {domain} {id} alloc length={length} samples={samples} \
+                     source={source} depth={depth} common={common}"
+                )?;
+                self.stack.write(out, backtrace.frames, table)?;
+                out.write_all(b"\n")
+            }
+            EventKind::Promote(id) => writeln!(out, "{time} {domain} {id} promote"),
+            EventKind::Collect(id) => writeln!(out, "{time} {domain} {id} collect"),
+        }
+    }
+}
+
+/// Microseconds from the start of the trace, before which only a damaged one
+/// has events. Both are below 2⁶³.
+pub(crate) fn since(start: u64, time: u64) -> i64 {
+    time as i64 - start as i64
+}
+
+pub(crate) fn source_name(source: Source) -> &'static str {
+    match source {
+        Source::Minor => "minor",
+        Source::Major => "major",
+        Source::External => "external",
+    }
+}
+
+fn put_frame(line: &mut Vec<u8>, _first: bool, code: Code, table: &LocationTable) {
+    line.push(b' ');
+    if code == LOST_FRAME {
+        line.extend_from_slice(b"<lost>");
+        return;
+    }
+    let mut separator: &[u8] = b"";
+    for location in table.resolve(code) {
+        line.extend_from_slice(separator);
+        separator = b";";
+        escape::put(line, location.definition, |byte| matches!(byte, b' ' | b';'));
+        line.push(b'@');
+        escape::put(line, location.file, |byte| matches!(byte, b' ' | b';' | b'@'));
+        // Writing to a vector does not fail.
+        let _ = write!(line, ":{}:{}-{}", location.line, location.start_char, location.end_char);
+    }
+    if separator.is_empty() {
+        let _ = write!(line, "{code:#x}");
+    }
+}

@@ -1,0 +1,61 @@
+//! The verbs, one file or folder each.
+//!
+//! A verb is a `clap` struct, which is its help, and a `run` that returns an
+//! [`Ending`]. A further verb is one more file,
+//! declared here, and one more line in the list below.
+
+mod anonymise;
+mod check;
+mod completions;
+mod diff;
+mod dump;
+mod export;
+mod hot;
+mod info;
+mod leaks;
+mod man;
+mod recode;
+mod report;
+mod run;
+mod thin;
+
+use clap::Subcommand;
+
+use crate::exit_status::Ending;
+
+/// Makes the enum of verbs from a list, in the order in which the help shows them.
+macro_rules! verbs {
+    ($($(#[$attribute:meta])* $module:ident::$verb:ident,)*) => {
+        /// What the program can do.
+        #[derive(Subcommand)]
+        pub(crate) enum Verb {
+            $($(#[$attribute])* $verb($module::$verb),)*
+        }
+
+        impl Verb {
+            pub(crate) fn run(&self) -> Ending {
+                match self {
+                    $(Verb::$verb(verb) => verb.run(),)*
+                }
+            }
+        }
+    };
+}
+
+verbs! {
+    run::Run,
+    report::Report,
+    leaks::Leaks,
+    hot::Hot,
+    diff::Diff,
+    export::Export,
+    info::Info,
+    dump::Dump,
+    check::Check,
+    recode::Recode,
+    thin::Thin,
+    #[command(alias = "anonymize")]
+    anonymise::Anonymise,
+    man::Man,
+    completions::Completions,
+}

@@ -1,0 +1,118 @@
+//! `heaptap recode`: writes a trace again.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum, ValueHint};
+use heaptap_trace::{Allocation, Block, Format, Mode, TraceInfo, Version};
+
+use crate::exit_status::{Ending, help_end};
+use crate::io::copy::{block, copy};
+use crate::io::input::Input;
+use crate::io::notices::say;
+use crate::io::output::Output;
+use crate::io::renumber::{Selection, renumber};
+use crate::io::rewrite::{Rewriting, SameNames};
+use crate::text::units::count;
+
+/// Write a trace again, in another version of the format or repaired
+///
+/// The same events come out as the original writer would have written them: a
+/// sound trace of version 2 or 3 comes out as it is, to the byte. From a damaged
+/// one comes a sound one that holds what could be read: frames that are unknown
+/// become `<lost>`, and what became of lost objects is left out.
+///
+/// Ids stay as they are, except where domains become one (version 3 to version 2)
+/// and after damage: then objects are numbered anew as they are allocated.
+#[derive(Args)]
+#[command(after_help = help_end!(
+    "  heaptap recode old.ctf new.ctf              version 1 becomes 2, others stay
+  heaptap recode --format 2 par.ctf flat.ctf  for tools that know one domain only
+  heaptap recode damaged.ctf repaired.ctf     keep what is left of a damaged trace
+  zcat trace.ctf.gz | heaptap recode - new.ctf"
+))]
+pub(crate) struct Recode {
+    /// The trace to read, or `-` for standard input
+    #[arg(value_name = "IN", value_hint = ValueHint::FilePath)]
+    input: PathBuf,
+
+    /// The trace to write, or `-` for standard output; may be IN
+    #[arg(value_name = "OUT", value_hint = ValueHint::FilePath)]
+    output: PathBuf,
+
+    /// Version of the format to write; without it 3 stays 3, others become 2
+    #[arg(long, value_name = "VERSION")]
+    format: Option<TargetFormat>,
+}
+
+/// The versions that are written.
+#[derive(Clone, Copy, ValueEnum)]
+enum TargetFormat {
+    /// One domain; every reader opens it
+    #[value(name = "2")]
+    V2,
+    /// Any number of domains; newer readers only
+    #[value(name = "3")]
+    V3,
+}
+
+/// The version in which a copy is written when nobody says otherwise.
+pub(crate) fn same_format(version: Version) -> Format {
+    match version {
+        Version::V1 | Version::V2 => Format::V2,
+        Version::V3 => Format::V3,
+    }
+}
+
+impl Recode {
+    pub(crate) fn run(&self) -> Ending {
+        let input = Input::open(&self.input)?;
+        if let Some(TargetFormat::V2) = self.format {
+            // Only now: a trace that stays in its format is read just once.
+            input.make_repeatable()?;
+        }
+        let mut reader = input.in_file_order(Mode::Lenient)?;
+        let format = match self.format {
+            None => same_format(reader.version()),
+            Some(TargetFormat::V2) => Format::V2,
+            Some(TargetFormat::V3) => Format::V3,
+        };
+        if reader.version() == Version::V3 && format == Format::V2 {
+            return self.flatten(&input);
+        }
+        let output = Output::create(&self.output)?;
+        let mut out = Rewriting::begin(output, format, reader.info(), SameNames::default())?;
+        copy(&input, &mut reader, format, |time| time, &mut out)?;
+        input.end_progress();
+        out.complete(reader.locations())?;
+        Ok(input.report(reader.losses()))
+    }
+
+    /// Puts all domains into one.
+    fn flatten(&self, input: &Input) -> Ending {
+        let mut events = input.in_time_order()?;
+        let info = TraceInfo { domain: 0, ..events.info().clone() };
+        let output = Output::create(&self.output)?;
+        let mut out = Rewriting::begin(output, Format::V2, &info, SameNames::default())?;
+        let orphans = renumber(input, &mut events, &mut Everything, &mut out)?;
+        input.end_progress();
+        if orphans > 0 {
+            let events = count(orphans, "event", "events");
+            say(&format!("{}: {events} of objects not allocated before left out", input.name()));
+        }
+        out.complete(events.locations())?;
+        Ok(input.report(events.losses()))
+    }
+}
+
+/// All objects, in one domain.
+struct Everything;
+
+impl Selection for Everything {
+    fn block(&mut self, allocation: &Allocation<'_>) -> Option<Block> {
+        Some(block(allocation))
+    }
+
+    fn domain(&self, _domain: u16) -> u16 {
+        0
+    }
+}

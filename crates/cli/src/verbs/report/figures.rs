@@ -1,0 +1,235 @@
+//! The figures of a report: what text, JSON and CSV all show.
+
+use heaptap_report::rows::{Row, Site};
+use heaptap_report::{Aggregate, Caller, Estimate, Metric};
+use serde::Serialize;
+
+use super::{Place, Report};
+use crate::aggregate::Gathered;
+
+/// Everything that is shown. The field names are those of the JSON.
+#[derive(Serialize)]
+pub(crate) struct Figures {
+    pub(crate) trace: String,
+    pub(crate) executable: String,
+    pub(crate) sample_rate: f64,
+    pub(crate) word_bytes: f64,
+    pub(crate) duration_us: u64,
+    pub(crate) events: u64,
+    /// Whether options left blocks out.
+    pub(crate) selected: bool,
+    pub(crate) totals: Totals,
+    pub(crate) timeline: Timeline,
+    pub(crate) table: Table,
+    pub(crate) limits: Limits,
+}
+
+/// An estimated size.
+#[derive(Clone, Copy, Serialize)]
+pub(crate) struct Size {
+    pub(crate) bytes: f64,
+    pub(crate) error: f64,
+    pub(crate) low: f64,
+    pub(crate) high: f64,
+}
+
+impl From<Estimate> for Size {
+    fn from(estimate: Estimate) -> Size {
+        let Estimate { bytes, error, low, high } = estimate;
+        Size { bytes, error, low, high }
+    }
+}
+
+impl Size {
+    /// The standard error as a share of the size.
+    pub(crate) fn relative(&self) -> f64 {
+        if self.bytes > 0.0 { self.error / self.bytes } else { 0.0 }
+    }
+}
+
+#[derive(Serialize)]
+pub(crate) struct Totals {
+    pub(crate) samples: u64,
+    pub(crate) allocated: Size,
+    pub(crate) peak: Size,
+    pub(crate) peak_us: u64,
+    pub(crate) live: Size,
+    pub(crate) promotion: Part,
+    pub(crate) median_lifetime: Option<Time>,
+    pub(crate) ninth_decile_lifetime: Option<Time>,
+    pub(crate) survivors: Part,
+}
+
+/// A share with its standard error.
+#[derive(Serialize)]
+pub(crate) struct Part {
+    pub(crate) share: f64,
+    pub(crate) error: f64,
+}
+
+/// A lifetime with its standard error.
+#[derive(Serialize)]
+pub(crate) struct Time {
+    pub(crate) us: f64,
+    pub(crate) error: f64,
+}
+
+/// Live bytes over time.
+#[derive(Serialize)]
+pub(crate) struct Timeline {
+    pub(crate) bucket_us: u64,
+    pub(crate) most_live_bytes: Vec<f64>,
+    pub(crate) allocated_bytes: Vec<f64>,
+}
+
+#[derive(Serialize)]
+pub(crate) struct Table {
+    pub(crate) metric: String,
+    pub(crate) by: &'static str,
+    pub(crate) rows: Vec<Line>,
+    pub(crate) others: Others,
+    pub(crate) total: Sum,
+}
+
+/// A row of the table.
+#[derive(Serialize)]
+pub(crate) struct Line {
+    #[serde(flatten)]
+    pub(crate) place: Place,
+    #[serde(flatten)]
+    pub(crate) sum: Sum,
+    /// Of the table's total.
+    pub(crate) share: f64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) callers: Vec<Line>,
+}
+
+/// Samples, and what they stand for.
+#[derive(Serialize)]
+pub(crate) struct Sum {
+    pub(crate) samples: u64,
+    #[serde(flatten)]
+    pub(crate) size: Size,
+}
+
+/// The rows that are not shown.
+#[derive(Serialize)]
+pub(crate) struct Others {
+    pub(crate) rows: usize,
+    #[serde(flatten)]
+    pub(crate) sum: Sum,
+    pub(crate) share: f64,
+}
+
+/// What the bounds on memory cost.
+#[derive(Serialize)]
+pub(crate) struct Limits {
+    /// One in so many objects was followed.
+    pub(crate) objects_followed_one_in: u64,
+    /// What can be missing from the callers.
+    pub(crate) samples_missing_from_callers: u64,
+}
+
+impl Figures {
+    pub(crate) fn of(gathered: &Gathered, report: &Report) -> Figures {
+        let aggregate = &gathered.aggregate;
+        let info = gathered.info();
+        Figures {
+            trace: gathered.input.name().to_owned(),
+            executable: String::from_utf8_lossy(&info.executable).into_owned(),
+            sample_rate: info.sample_rate,
+            word_bytes: aggregate.scale().word_bytes,
+            duration_us: aggregate.duration(),
+            events: aggregate.events(),
+            selected: !report.selecting.is_all(),
+            totals: totals(aggregate),
+            timeline: timeline(aggregate),
+            table: table(gathered, report),
+            limits: Limits {
+                objects_followed_one_in: 1 << aggregate.thinning(),
+                samples_missing_from_callers: aggregate.missing_from_paths(),
+            },
+        }
+    }
+}
+
+fn totals(aggregate: &Aggregate) -> Totals {
+    let rate = aggregate.scale().rate;
+    let promotion = aggregate.promotion_rate();
+    let lifetimes = aggregate.lifetimes();
+    let quantile = |share| {
+        let quantile = lifetimes.quantile(share, rate)?;
+        Some(Time { us: quantile.micros, error: quantile.error })
+    };
+    let all = lifetimes.dead().saturating_add(lifetimes.survivors());
+    let survivors = heaptap_report::Share::of(lifetimes.survivors(), all, rate);
+    let size = |metric| aggregate.estimate(metric, aggregate.total(metric)).into();
+    Totals {
+        samples: aggregate.samples(),
+        allocated: size(Metric::Allocated),
+        peak: aggregate.peak().into(),
+        peak_us: aggregate.peak_time(),
+        live: size(Metric::Live),
+        promotion: Part { share: promotion.share, error: promotion.error },
+        median_lifetime: quantile(0.5),
+        ninth_decile_lifetime: quantile(0.9),
+        survivors: Part { share: survivors.share, error: survivors.error },
+    }
+}
+
+fn timeline(aggregate: &Aggregate) -> Timeline {
+    let scale = aggregate.scale();
+    let bytes = |samples: u64| samples as f64 * scale.word_bytes / scale.rate;
+    let buckets = aggregate.timeline().buckets();
+    Timeline {
+        bucket_us: aggregate.timeline().width(),
+        most_live_bytes: buckets.iter().map(|bucket| bytes(bucket.most_live)).collect(),
+        allocated_bytes: buckets.iter().map(|bucket| bytes(bucket.allocated)).collect(),
+    }
+}
+
+fn table(gathered: &Gathered, report: &Report) -> Table {
+    let Gathered { aggregate, .. } = gathered;
+    let (by, metric) = (report.shown.by, report.shown.metric());
+    let all = aggregate.total(metric);
+    let sum = |samples| Sum { samples, size: aggregate.estimate(metric, samples).into() };
+    let mut rows = aggregate.rows(gathered.locations(), by.by(), metric);
+    rows.retain(|row| metric.samples(&row.counts) > 0);
+    let shown = if report.top == 0 { rows.len() } else { report.top.min(rows.len()) };
+    let others = rows.split_off(shown);
+    let left: u64 = others.iter().map(|row| metric.samples(&row.counts)).sum();
+    let mut callers = match report.callers {
+        Some(levels) => {
+            let sites: Vec<Site> = rows.iter().map(|row| row.site.clone()).collect();
+            aggregate.callers(gathered.locations(), by.by(), metric, &sites, levels)
+        }
+        None => Vec::new(),
+    };
+    let line = |site: &Site, samples, callers| Line {
+        place: Place::from(site),
+        sum: sum(samples),
+        share: share(samples, all),
+        callers,
+    };
+    let lines = rows.iter().enumerate().map(|(at, Row { site, counts })| {
+        let callers = callers.get_mut(at).map(std::mem::take).unwrap_or_default();
+        let callers = named(&callers, &line);
+        line(site, metric.samples(counts), callers)
+    });
+    Table {
+        rows: lines.collect(),
+        metric: report.shown.title(aggregate.peak_time()),
+        by: by.name(),
+        others: Others { rows: others.len(), sum: sum(left), share: share(left, all) },
+        total: sum(all),
+    }
+}
+
+fn named(callers: &[Caller], line: &impl Fn(&Site, u64, Vec<Line>) -> Line) -> Vec<Line> {
+    let one = |caller: &Caller| line(&caller.site, caller.samples, named(&caller.callers, line));
+    callers.iter().map(one).collect()
+}
+
+pub(crate) fn share(part: u64, all: u64) -> f64 {
+    if all == 0 { 0.0 } else { part as f64 / all as f64 }
+}

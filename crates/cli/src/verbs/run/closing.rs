@@ -1,0 +1,175 @@
+//! What is said when the program has ended.
+//!
+//! The library appends lines to a file of ours: `pid N` and `file PATH` when it
+//! begins, `end …` with what only it knows when the program ends in an orderly
+//! way, `flushed N` when it ends without exit handlers or goes on as another; only `refused` if there is no trace for a reason that it has said itself.
+//! The rest is in the trace, however the program ended.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use heaptap_trace::{EventKind, Mode};
+use tempfile::NamedTempFile;
+
+use crate::exit_status::Failure;
+use crate::io::input::Input;
+use crate::io::notices::say;
+use crate::text::units::{bytes, count};
+
+/// A file that the traced program writes into. Removed in the end.
+pub(super) struct Report {
+    file: NamedTempFile,
+}
+
+impl Report {
+    pub(super) fn new() -> Result<Report, Failure> {
+        let file = tempfile::Builder::new().prefix("heaptap-run-").tempfile();
+        let file = file.map_err(|error| {
+            let place = std::env::temp_dir();
+            Failure::Trouble(format!("no file can be made in {}: {error}", place.display()))
+        })?;
+        Ok(Report { file })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    /// Says what was traced, in a line for each process.
+    pub(super) fn tell(&self, program: &str) {
+        let lines = fs::read(self.path()).unwrap_or_default();
+        let traced = processes(&lines);
+        // Refused: the library has said why.
+        if traced.is_empty() && !lines.starts_with(b"refused") {
+            say(&format!(
+                "{program} was not traced: it is not an OCaml program that heaptap knows (4.12 to \
+                 4.14, 5.3 or 5.4, dynamically linked)"
+            ));
+        }
+        for process in traced {
+            say(&process.line());
+        }
+    }
+}
+
+/// A process that was traced.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Process {
+    pid: Vec<u8>,
+    file: PathBuf,
+    end: End,
+}
+
+/// How the trace ended.
+#[derive(Debug, Default, PartialEq, Eq)]
+enum End {
+    /// The program was killed.
+    #[default]
+    Abrupt,
+    /// All is there that was recorded.
+    Flushed,
+    /// So many sampled blocks are not in the trace.
+    Orderly { dropped: u64 },
+}
+
+/// What the report says.
+fn processes(report: &[u8]) -> Vec<Process> {
+    let mut all: Vec<Process> = Vec::new();
+    let mut pid: &[u8] = b"";
+    for line in report.split(|&byte| byte == b'\n') {
+        let end = line.iter().position(|&byte| byte == b' ').unwrap_or(line.len());
+        let (word, rest) = line.split_at(end);
+        let rest = rest.get(1..).unwrap_or(b"");
+        match word {
+            b"pid" => pid = rest,
+            b"file" => {
+                let file = PathBuf::from(OsStr::from_bytes(rest));
+                all.push(Process { pid: pid.to_vec(), file, end: End::Abrupt });
+            }
+            b"end" | b"flushed" => {
+                let words: Vec<&[u8]> = rest.split(|&byte| byte == b' ').collect();
+                let value = |name: &[u8]| {
+                    let pair = words.windows(2).find(|pair| pair[0] == name)?;
+                    std::str::from_utf8(pair[1]).ok()?.parse().ok()
+                };
+                // After an exec the last of a process is the one that ends.
+                let of_process = |process: &&mut Process| words.first() == Some(&&process.pid[..]);
+                if let Some(process) = all.iter_mut().rev().find(of_process) {
+                    process.end = match value(b"dropped") {
+                        Some(dropped) => End::Orderly { dropped },
+                        None => End::Flushed,
+                    };
+                }
+            }
+            _ => {}
+        }
+    }
+    all
+}
+
+impl Process {
+    /// File, samples, estimated words, dropped, bytes.
+    fn line(&self) -> String {
+        let name = crate::text::escape::path(&self.file);
+        let Ok((samples, rate)) = samples(&self.file) else {
+            return format!("{name}: nothing can be read of the trace; see heaptap check");
+        };
+        let words = samples as f64 / rate;
+        // The number of samples is binomial.
+        let error = if samples == 0 { 0.0 } else { ((1.0 - rate) / samples as f64).sqrt() };
+        let dropped = match self.end {
+            End::Orderly { dropped } => format!("{dropped} dropped"),
+            End::Flushed => "ended by _exit or exec".into(),
+            End::Abrupt => "ended abruptly: the last moments are missing".into(),
+        };
+        let size = fs::metadata(&self.file).map_or(0, |found| found.len());
+        format!(
+            "{name}: {}, about {words:.0} words ± {:.2}% allocated, {dropped}, {}",
+            count(samples, "sample", "samples"),
+            error * 100.0,
+            bytes(size as f64),
+        )
+    }
+}
+
+/// The samples in a trace, and its rate.
+fn samples(file: &Path) -> Result<(u64, f64), Failure> {
+    let input = Input::open(file)?.quietly();
+    let mut reader = input.in_file_order(Mode::Lenient)?;
+    let rate = reader.info().sample_rate;
+    let mut samples = 0;
+    while let Some(event) = reader.next_event().map_err(|error| input.failure(error))? {
+        if let EventKind::Alloc(allocation) = event.kind {
+            samples += allocation.samples;
+        }
+    }
+    Ok((samples, rate))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_report_tells_of_each_process() {
+        let report =
+            b"pid 7\nfile /t/a b.ctf\npid 8\nfile c\nend 7 samples 5 blocks 4 dropped 2 bytes 9\n";
+        let process =
+            |pid: &[u8], file: &str, end| Process { pid: pid.to_vec(), file: file.into(), end };
+        assert_eq!(
+            processes(report),
+            [
+                process(b"7", "/t/a b.ctf", End::Orderly { dropped: 2 }),
+                process(b"8", "c", End::Abrupt)
+            ]
+        );
+        let twice = b"pid 7\nfile a\nflushed 7\npid 7\nfile b\n";
+        assert_eq!(
+            processes(twice),
+            [process(b"7", "a", End::Flushed), process(b"7", "b", End::Abrupt)]
+        );
+        assert_eq!(processes(b""), []);
+    }
+}

@@ -1,0 +1,55 @@
+//! Where the library is that is loaded into programs.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use crate::exit_status::Failure;
+
+const NAME: &str = "libheaptap.so";
+
+/// The library: where `HEAPTAP_LIBRARY` says, or where it lies beside this
+/// program when both are installed or built.
+pub(super) fn find() -> Result<OsString, Failure> {
+    let named = std::env::var_os("HEAPTAP_LIBRARY").map(PathBuf::from);
+    let program = std::env::current_exe().ok();
+    let candidates = match &named {
+        Some(named) => vec![named.clone()],
+        None => program.as_deref().map(places).unwrap_or_default(),
+    };
+    let found =
+        candidates.iter().find_map(|place| place.canonicalize().ok().filter(|p| p.is_file()));
+    let found = found.ok_or_else(|| {
+        let looked: Vec<_> = candidates.iter().map(|place| place.display().to_string()).collect();
+        Failure::Trouble(format!(
+            "{NAME} is not in {}; set HEAPTAP_LIBRARY to where it is",
+            looked.join(", ")
+        ))
+    })?;
+    // The loader divides a list at these, and knows no way to say otherwise.
+    if found.as_os_str().as_encoded_bytes().iter().any(|byte| matches!(byte, b':' | b' ')) {
+        let message =
+            format!("{}: a path with a colon or a space cannot be preloaded", found.display());
+        return Err(Failure::Trouble(message));
+    }
+    Ok(found.into_os_string())
+}
+
+/// Installed as `bin/heaptap` and `lib/libheaptap.so`; built side by side.
+fn places(program: &Path) -> Vec<PathBuf> {
+    let Some(directory) = program.parent() else { return Vec::new() };
+    vec![directory.join("../lib").join(NAME), directory.join(NAME)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_lies_beside_the_program_or_in_lib() {
+        let places = places(Path::new("/usr/bin/heaptap"));
+        assert_eq!(
+            places,
+            ["/usr/bin/../lib/libheaptap.so", "/usr/bin/libheaptap.so"].map(PathBuf::from)
+        );
+    }
+}
