@@ -14,6 +14,7 @@
 
 #![allow(unsafe_code, reason = "walks the host's stack, registers handlers of exit and fork")]
 
+mod backtraces;
 mod counters;
 mod counting_output;
 mod environment;
@@ -30,9 +31,9 @@ mod process;
 mod recorder;
 mod registry;
 mod session;
-mod stacks;
 mod state;
 
+pub(crate) use backtraces::{Place, StackLocator, StackSource};
 pub(crate) use environment::options_from_environment;
 pub(crate) use failure::Failure;
 pub(crate) use message::say;
@@ -41,4 +42,3 @@ pub(crate) use options::{Follow, Locator, Namer, Options, WhenFull};
 pub(crate) use process::{flush_signal_safe, start, turn_off_after_panic};
 pub(crate) use recorder::Followed;
 pub(crate) use session::Session;
-pub(crate) use stacks::{Place, StackLocator, StackSource};

@@ -14,11 +14,11 @@ use crate::blocks::Fate;
 use crate::queue::{EndWord, Part};
 use crate::sampling::{Countdown, Gaps, PartSizes, SampledPart, WORD, YoungSamples};
 use crate::stack::native::Registers;
+use crate::tracer::backtraces::StackSource;
 use crate::tracer::failure::Failure;
 use crate::tracer::options::{Follow, Options};
 use crate::tracer::recorder::{Followed, HookContext, Recorder, Sampled};
 use crate::tracer::session::{Session, Stopwatch};
-use crate::tracer::stacks::StackSource;
 
 /// The largest block, in words: half a tebibyte. A host that says more is
 /// mistaken.

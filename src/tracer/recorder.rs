@@ -18,11 +18,11 @@ use crate::queue::{
 };
 use crate::stack::FrameTables;
 use crate::stack::native::Registers;
+use crate::tracer::backtraces::{Backtrace, MOST_SMALL, Place, Stacks};
 use crate::tracer::counters::Counters;
 use crate::tracer::failure::Failure;
 use crate::tracer::options::{Follow, WhenFull};
 use crate::tracer::session::Session;
-use crate::tracer::stacks::{Backtrace, MOST_SMALL, Place, Stacks};
 use crate::tracer::state::State;
 
 /// A sampled block.

@@ -16,6 +16,7 @@ use crate::sampling::Gaps;
 use crate::stack::FrameTables;
 use crate::sys::clock::{Clock, Ticks};
 use crate::sys::{file, name, thread};
+use crate::tracer::backtraces::{StackSource, Stacks};
 use crate::tracer::counting_output::CountingOutput;
 use crate::tracer::failure::Failure;
 use crate::tracer::info::{entropy, trace_info};
@@ -27,7 +28,6 @@ use crate::tracer::options::Options;
 use crate::tracer::process::replace_active;
 use crate::tracer::recorder::{Followed, Recorder};
 use crate::tracer::registry::{MutatorRegistry, SessionStats};
-use crate::tracer::stacks::{StackSource, Stacks};
 use crate::tracer::state::State;
 use crate::writer::{Ended, Mailbox, NextFile, Request, Writer};
 

@@ -11,8 +11,8 @@
 
 mod block_ids;
 mod drain;
+mod lane_stack;
 mod mailbox;
-mod shown;
 mod trace_file;
 
 use std::io::Write;

@@ -11,7 +11,7 @@ use crate::queue::{BlockId, LEFT_OUT, Part, Record, Sample};
 use crate::sys::prefetch::prefetch;
 use crate::writer::Host;
 use crate::writer::block_ids::{BlockIds, Known};
-use crate::writer::shown::{ShownStack, common_outermost};
+use crate::writer::lane_stack::{ShownStack, common_outermost};
 
 /// So many bytes ahead words are fetched: another processor has written them.
 const AHEAD: usize = 64 * size_of::<u64>();
