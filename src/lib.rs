@@ -60,7 +60,7 @@ mod tracer;
 mod writer;
 
 #[cfg(all(not(loom), target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
-pub use runtimes::ocaml::linked;
+pub use runtimes::attach::linked;
 
 /// This package's version, as `Cargo.toml` has it.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -10,7 +10,9 @@
 #![allow(unsafe_code, reason = "attaches to programs that were not made for it")]
 
 #[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
-pub(crate) mod ocaml;
+pub(crate) mod attach;
+#[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
+mod ocaml;
 
 /// Elsewhere nothing is attached to.
 #[cfg(not(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64")))]

@@ -13,7 +13,7 @@
 
 use std::ptr;
 
-use super::symbols::lookup;
+use crate::runtimes::attach::symbols::lookup;
 use crate::stack::OcamlVersion;
 
 /// Where the runtime keeps the table.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use super::descriptors::Descriptors;
-use super::symbols;
+use crate::runtimes::attach::symbols;
 use crate::stack::OcamlVersion;
 use crate::tracer::{Session, say};
 

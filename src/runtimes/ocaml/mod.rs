@@ -25,59 +25,21 @@
 
 mod bytecode;
 mod descriptors;
-mod endings;
-mod environment;
 mod five;
 mod four;
 mod frames;
-mod late;
-pub mod linked;
 mod names;
-mod own_stack;
-mod patch;
-mod report;
-mod sizes;
-mod symbols;
-mod unwinding;
 mod values;
+mod version;
 
-use std::ffi::CStr;
-use std::fmt;
 use std::sync::{Arc, OnceLock};
 
+use crate::runtimes::attach::patch::{self, Replacement};
+use crate::runtimes::attach::refusal::Refusal;
+use crate::runtimes::attach::{endings, environment, late, report, symbols};
 use crate::stack::OcamlVersion;
 use crate::tracer::{self, Failure, Options, Session, say};
-use patch::Replacement;
-use symbols::Line;
-
-/// Why an OCaml program is not traced.
-#[derive(Debug, PartialEq, Eq)]
-enum Refusal {
-    /// OCaml, but not one of the versions whose profiler is known.
-    Version(&'static str),
-    /// The runtime has no such symbol, or it is not what it should be.
-    Symbol(&'static CStr),
-    /// The runtime does not behave as its version should.
-    Layout(&'static str),
-    /// The text cannot be written.
-    Patch(i32),
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Refusal::Version(which) => write!(f, "its runtime is {which}"),
-            Refusal::Symbol(name) => {
-                write!(f, "its runtime has no usable {}", name.to_string_lossy())
-            }
-            Refusal::Layout(what) => write!(f, "its runtime is not laid out as known: {what}"),
-            Refusal::Patch(errno) => {
-                let error = std::io::Error::from_raw_os_error(*errno);
-                write!(f, "its code cannot be changed: {error}")
-            }
-        }
-    }
-}
+use version::Line;
 
 /// Attaches to the program if it is OCaml, or when it becomes it. Before `main`,
 /// and only if the environment asks for a trace. A program that has linked this
@@ -89,17 +51,17 @@ pub(super) fn at_load() {
 }
 
 #[derive(PartialEq, Eq)]
-enum Found {
+pub(super) enum Found {
     Runtime,
     Nothing,
 }
 
 /// Attaches to the runtime if there is one.
-fn attach() -> Found {
+pub(super) fn attach() -> Found {
     if symbols::lookup(c"caml_memprof_start").is_some_and(patch::is_replaced) {
         return Found::Runtime;
     }
-    let attached = match symbols::line() {
+    let attached = match version::line() {
         Ok(None) => return Found::Nothing,
         Ok(Some(Line::Four)) => four::attach(),
         Ok(Some(Line::Five)) => five::attach(),

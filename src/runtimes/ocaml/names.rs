@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock};
 use heaptap_symbols::names::readable;
 use heaptap_trace::Location;
 
-use super::symbols;
+use crate::runtimes::attach::symbols;
 use crate::tracer::Namer;
 
 /// So often all symbols are gone over. Where more names are asked for, it is

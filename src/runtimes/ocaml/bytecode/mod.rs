@@ -23,7 +23,7 @@ use std::sync::{Arc, OnceLock};
 
 use heaptap_trace::{Location, LocationList};
 
-use super::symbols;
+use crate::runtimes::attach::symbols;
 use crate::tracer::Locator;
 use events::{Event, Events};
 use loaded::Bounds;

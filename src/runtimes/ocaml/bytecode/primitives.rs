@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::events::{Events, Tree};
 use super::heap::Heap;
 use super::loaded;
-use crate::runtimes::ocaml::symbols::lookup;
+use crate::runtimes::attach::symbols::lookup;
 use crate::sampling::WORD;
 use crate::tracer;
 

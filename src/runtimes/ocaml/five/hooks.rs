@@ -20,7 +20,7 @@ use super::layout::{
 };
 use super::symbols::{FUNCTIONS, Runtime};
 use crate::blocks::Fate;
-use crate::runtimes::ocaml::patch::Replacement;
+use crate::runtimes::attach::patch::Replacement;
 use crate::runtimes::ocaml::values::{UNIT, header, part_sizes, raise_failure};
 use crate::stack::native::Registers;
 use crate::tracer::Followed;

@@ -12,8 +12,8 @@ use super::layout::{
     STATE_WORDS,
 };
 use super::symbols::Runtime;
-use crate::runtimes::ocaml::Refusal;
-use crate::runtimes::ocaml::symbols::thread_pointer;
+use crate::runtimes::attach::refusal::Refusal;
+use crate::runtimes::attach::symbols::thread_pointer;
 
 /// Room for the state and what may follow it in a runtime we do not know.
 const LENT_WORDS: usize = STATE_WORDS + 128;

@@ -2,8 +2,9 @@
 
 use std::ffi::CStr;
 
-use crate::runtimes::ocaml::symbols::{Symbol, functions, lookup, needed, thread_pointer};
-use crate::runtimes::ocaml::{Refusal, late};
+use crate::runtimes::attach::late;
+use crate::runtimes::attach::refusal::Refusal;
+use crate::runtimes::attach::symbols::{Symbol, functions, lookup, needed, thread_pointer};
 
 /// All that is used of a runtime.
 #[derive(Clone, Copy)]

@@ -13,8 +13,9 @@ use std::ptr;
 
 use super::layout::{CURRENT_STACK, HANDLER_PARENT, Places, STACK_HANDLER, STACK_SP, word};
 use super::symbols::Runtime;
+use crate::runtimes::attach::symbols;
 use crate::runtimes::ocaml::bytecode::Code;
-use crate::runtimes::ocaml::{frames, symbols};
+use crate::runtimes::ocaml::frames;
 use crate::sampling::WORD;
 use crate::tracer::{Place, StackLocator, StackSource};
 

@@ -18,7 +18,7 @@ use super::host::{Context, FAILWITH, Host, MAIN_CONTEXT, host, on_own_stack};
 use super::layout::is_white;
 use super::symbols::{FUNCTIONS, Runtime};
 use crate::blocks::Fate;
-use crate::runtimes::ocaml::patch::Replacement;
+use crate::runtimes::attach::patch::Replacement;
 use crate::runtimes::ocaml::values::{UNIT, header, part_sizes, raise_failure, words};
 use crate::sampling::{PartSizes, WORD};
 use crate::stack::native::Registers;

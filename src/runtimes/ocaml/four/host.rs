@@ -14,7 +14,7 @@ use super::gc_entry::NoRoom;
 use super::layout::{ALLOC_START, Layout, YOUNG_END, YOUNG_START};
 use super::symbols::Runtime;
 use super::walkers;
-use crate::runtimes::ocaml::own_stack::OwnStack;
+use crate::runtimes::attach::own_stack::OwnStack;
 use crate::sampling::PartSizes;
 use crate::stack::native::Registers;
 use crate::tracer::{self, Failure, Mutator, Session};

@@ -20,7 +20,8 @@ mod probe;
 mod symbols;
 mod walkers;
 
-use super::{Refusal, begin, bytecode};
+use super::{begin, bytecode};
+use crate::runtimes::attach::refusal::Refusal;
 use crate::sampling::Rate;
 use crate::stack::OcamlVersion;
 use crate::tracer::Options;

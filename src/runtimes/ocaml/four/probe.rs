@@ -12,8 +12,8 @@ use super::layout::{
     YOUNG_START,
 };
 use super::symbols::Runtime;
-use crate::runtimes::ocaml::Refusal;
-use crate::runtimes::ocaml::symbols::Symbol;
+use crate::runtimes::attach::refusal::Refusal;
+use crate::runtimes::attach::symbols::Symbol;
 
 /// Room for the state and what may follow it in a runtime we do not know.
 const LENT_WORDS: usize = STATE_WORDS + 74;

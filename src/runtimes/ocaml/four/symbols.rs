@@ -2,8 +2,8 @@
 
 use std::ffi::CStr;
 
-use crate::runtimes::ocaml::Refusal;
-use crate::runtimes::ocaml::symbols::{Symbol, functions, lookup, needed};
+use crate::runtimes::attach::refusal::Refusal;
+use crate::runtimes::attach::symbols::{Symbol, functions, lookup, needed};
 
 /// All that is used of a runtime.
 pub(super) struct Runtime {

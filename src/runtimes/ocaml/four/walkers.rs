@@ -9,8 +9,9 @@
 
 use super::layout::{BOTTOM_OF_STACK, EXTERN_SP, LAST_RETURN_ADDRESS, Layout, STACK_HIGH, TRAP_SP};
 use super::symbols::Runtime;
+use crate::runtimes::attach::symbols;
 use crate::runtimes::ocaml::bytecode::Code;
-use crate::runtimes::ocaml::{frames, symbols};
+use crate::runtimes::ocaml::frames;
 use crate::tracer::{Place, StackLocator, StackSource};
 
 /// The way for this runtime.

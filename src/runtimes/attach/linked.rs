@@ -25,12 +25,12 @@ pub fn provide(names: &'static [&'static CStr], addresses: &'static [usize], sta
 }
 
 /// Whether the program brought a table: then it says all there is to know.
-pub(super) fn is_provided() -> bool {
+pub(crate) fn is_provided() -> bool {
     TABLE.get().is_some()
 }
 
 /// The address of a symbol.
-pub(super) fn lookup(name: &CStr) -> Option<usize> {
+pub(crate) fn lookup(name: &CStr) -> Option<usize> {
     let table = TABLE.get()?;
     // Only OCaml 5 has both.
     if name == c"caml_state" && lookup(c"caml_memprof_set_trigger").is_some() {

@@ -42,7 +42,7 @@ const DT_RELASZ: i64 = 8;
 const DT_GNU_HASH: i64 = 0x6fff_fef5;
 
 /// The symbols of one file.
-pub(super) struct File {
+pub(crate) struct File {
     /// What its addresses are counted from.
     base: usize,
     path: *const c_char,
@@ -66,7 +66,7 @@ struct Search {
 
 impl File {
     /// The file that holds an address.
-    pub(super) fn of(address: usize) -> Option<File> {
+    pub(crate) fn of(address: usize) -> Option<File> {
         let mut search = Search { address, found: None };
         // SAFETY: the function gets what it expects.
         unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut search).cast()) };
@@ -86,13 +86,13 @@ impl File {
     }
 
     /// What the kernel was asked to run, where that has symbols.
-    pub(super) fn of_program() -> Option<File> {
+    pub(crate) fn of_program() -> Option<File> {
         // SAFETY: asks the kernel's table; takes nothing else.
         File::of(unsafe { libc::getauxval(libc::AT_PHDR) } as usize)
     }
 
     /// The address of a function or variable that is in the file, and in no thread.
-    pub(super) fn defined(&self, name: &CStr) -> Option<usize> {
+    pub(crate) fn defined(&self, name: &CStr) -> Option<usize> {
         let mut entries = self.hashes.chain(name).map(|index| self.entry(index));
         let found = entries.find(|entry| {
             let is_plain = PLAIN.contains(&(entry.st_info & 15)) && entry.st_shndx != 0;
@@ -103,7 +103,7 @@ impl File {
 
     /// Fills in the sizes of symbols, of which the names are known too; 0 if the
     /// file does not say.
-    pub(super) fn measure(&self, symbols: &mut [Symbol], names: &[&CStr]) {
+    pub(crate) fn measure(&self, symbols: &mut [Symbol], names: &[&CStr]) {
         for (symbol, name) in symbols.iter_mut().zip(names) {
             let entries = self.hashes.chain(name).map(|index| self.entry(index));
             // One name may have several versions.
@@ -115,14 +115,14 @@ impl File {
     }
 
     /// Whether a function of this name covers an address.
-    pub(super) fn covers(&self, name: &CStr, address: usize) -> bool {
+    pub(crate) fn covers(&self, name: &CStr, address: usize) -> bool {
         let mut entries = self.hashes.chain(name).map(|index| self.entry(index));
         entries.any(|entry| self.within(&entry, address) && self.name(&entry) == name)
     }
 
     /// The name of the function that covers an address. Goes over all symbols, with
     /// no lock: the file stays.
-    pub(super) fn covering(&self, address: usize) -> Option<&CStr> {
+    pub(crate) fn covering(&self, address: usize) -> Option<&CStr> {
         let entries = self.hashes.all().map(|index| self.entry(index));
         // Of several at one address, as those who read the whole symbol table have
         // it: a global one before others.
@@ -149,14 +149,14 @@ impl File {
     }
 
     /// The path it was loaded from; empty for the program itself.
-    pub(super) fn path(&self) -> &'static CStr {
+    pub(crate) fn path(&self) -> &'static CStr {
         // SAFETY: the loader's string.
         unsafe { CStr::from_ptr(self.path) }
     }
 
     /// The address of another file's symbol, as this file uses it: the loader
     /// has written it where this file looks it up.
-    pub(super) fn imported(&self, name: &CStr) -> Option<usize> {
+    pub(crate) fn imported(&self, name: &CStr) -> Option<usize> {
         let relocations = find(self.dynamic, DT_RELA)? as *const Relocation;
         let count = find(self.dynamic, DT_RELASZ)? / size_of::<Relocation>();
         (0..count).find_map(|index| {

@@ -26,7 +26,7 @@ unsafe extern "C" {
 const FOUR_BYTES: u8 = 0x1b;
 
 /// Fills in the sizes of the functions at these addresses; 0 if nothing is known.
-pub(super) fn measure(symbols: &mut [Symbol]) {
+pub(crate) fn measure(symbols: &mut [Symbol]) {
     for symbol in symbols {
         symbol.size = size(symbol.address).unwrap_or(0);
     }
@@ -63,7 +63,7 @@ fn size(function: usize) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runtimes::ocaml::sizes::File;
+    use crate::runtimes::attach::image::File;
 
     /// As the symbol table has it.
     #[test]

@@ -11,23 +11,23 @@ use std::io::Error;
 use std::os::unix::fs::FileExt;
 use std::ptr;
 
-use super::Refusal;
+use super::refusal::Refusal;
 use super::symbols::{Symbol, c_function};
 
 /// What is to be replaced by what.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Replacement {
-    pub(super) name: &'static CStr,
+pub(crate) struct Replacement {
+    pub(crate) name: &'static CStr,
     /// The runtime's function, and how many bytes it has.
-    pub(super) address: usize,
-    pub(super) size: usize,
+    pub(crate) address: usize,
+    pub(crate) size: usize,
     /// Ours.
-    pub(super) with: usize,
+    pub(crate) with: usize,
 }
 
 impl Replacement {
     /// The runtime's functions of these names by ours, in the same order.
-    pub(super) fn each<const N: usize>(
+    pub(crate) fn each<const N: usize>(
         names: [&'static CStr; N],
         functions: [Symbol; N],
         ours: [*const (); N],
@@ -67,7 +67,7 @@ const RELAY: usize = 16;
 const PAGE: usize = 4096;
 
 /// Replaces functions of the C library, those that can be: each is of use alone.
-pub(super) fn replace_in_c_library(functions: &[(&'static CStr, *const ())]) {
+pub(crate) fn replace_in_c_library(functions: &[(&'static CStr, *const ())]) {
     let replacements: Vec<_> = functions
         .iter()
         .filter_map(|&(name, ours)| {
@@ -95,13 +95,13 @@ struct Write {
 }
 
 /// Jumps that are ready to be written.
-pub(super) struct Jumps {
+pub(crate) struct Jumps {
     writes: Vec<Write>,
 }
 
 impl Jumps {
     /// Everything that can be refused is refused here, before the first write.
-    pub(super) fn prepare(replacements: &[Replacement]) -> Result<Jumps, Refusal> {
+    pub(crate) fn prepare(replacements: &[Replacement]) -> Result<Jumps, Refusal> {
         let short = replacements.iter().find(|replacement| !replacement.has_room(FAR));
         let relays = short.and_then(|short| relays_near(short.address));
         let mut writes = Vec::with_capacity(replacements.len());
@@ -129,7 +129,7 @@ impl Jumps {
     }
 
     /// Writes them all, or leaves everything as it was.
-    pub(super) fn write(&mut self) -> Result<(), Refusal> {
+    pub(crate) fn write(&mut self) -> Result<(), Refusal> {
         let starts = self.writes.iter().map(|write| write.address);
         let ends = self.writes.iter().map(|write| write.address + write.length);
         let (Some(start), Some(end)) = (starts.min(), ends.max()) else { return Ok(()) };
@@ -176,7 +176,7 @@ impl Jumps {
 
 /// Whether a function begins with such a jump already: another copy of this
 /// library traces the program.
-pub(super) fn is_replaced(function: usize) -> bool {
+pub(crate) fn is_replaced(function: usize) -> bool {
     // SAFETY: the code of a function. None is shorter than the shortest of the
     // profiler's, which is as long as the far jump.
     let code = |at: usize| unsafe { (at as *const [u8; FAR]).read_unaligned() };

@@ -12,12 +12,12 @@ use std::ffi::{CString, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
-use super::sizes::File;
+use super::image::File;
 use super::symbols;
 
 /// What is said of the runtime's settings in a trace: the environment variables
 /// that OCaml reads them from (`runtime/startup_aux.c`).
-pub(super) fn runtime_params() -> Vec<u8> {
+pub(crate) fn runtime_params() -> Vec<u8> {
     let params = ["OCAMLRUNPARAM", "CAMLRUNPARAM"].into_iter().find_map(std::env::var_os);
     params.map(OsString::into_vec).unwrap_or_default()
 }
@@ -25,7 +25,7 @@ pub(super) fn runtime_params() -> Vec<u8> {
 /// Takes our variables out of the environment, or makes them fit for children.
 /// Returns where the program that started us wants to read how it went. `alone`:
 /// no other thread can read the environment now.
-pub(super) fn adjust(alone: bool) -> Option<PathBuf> {
+pub(crate) fn adjust(alone: bool) -> Option<PathBuf> {
     let report = std::env::var_os("HEAPTAP_REPORT").map(PathBuf::from);
     let follow = std::env::var_os("HEAPTAP_FOLLOW").is_some_and(|value| value == "1");
     let remove = if alone { remove } else { empty };
@@ -50,7 +50,7 @@ pub(super) fn adjust(alone: bool) -> Option<PathBuf> {
 }
 
 /// Whether the process has no other thread.
-pub(super) fn is_only_thread() -> bool {
+pub(crate) fn is_only_thread() -> bool {
     // `char __libc_single_threaded`: true until the first thread is made (glibc
     // 2.32, `sys/single_threaded.h`).
     let never_had = symbols::of_c_library(c"__libc_single_threaded")
@@ -100,7 +100,7 @@ fn remove_from_preload() {
 }
 
 /// Whether somebody had this library loaded into a program that does not know it.
-pub(super) fn is_preloaded() -> bool {
+pub(crate) fn is_preloaded() -> bool {
     preloaded_beside_us().is_some()
 }
 

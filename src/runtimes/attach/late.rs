@@ -14,12 +14,12 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::image::File;
 use super::patch::replace_in_c_library;
-use super::sizes::File;
 use super::symbols::lookup_in;
 
 /// The library that holds the runtime.
-pub(super) struct Library {
+pub(crate) struct Library {
     handle: *mut c_void,
     file: File,
 }
@@ -37,7 +37,7 @@ static LIBRARY: OnceLock<Library> = OnceLock::new();
 /// Somebody asked already: there is one runtime that is traced.
 static ASKED: AtomicBool = AtomicBool::new(false);
 
-pub(super) fn library() -> Option<&'static Library> {
+pub(crate) fn library() -> Option<&'static Library> {
     LIBRARY.get()
 }
 
@@ -59,14 +59,14 @@ impl Library {
 
     /// What the library has, or what it uses of others: a runtime that is a
     /// library of its own has its program's tables elsewhere.
-    pub(super) fn lookup(&self, name: &CStr) -> Option<usize> {
+    pub(crate) fn lookup(&self, name: &CStr) -> Option<usize> {
         // SAFETY: a handle of ours.
         unsafe { lookup_in(self.handle, name) }.or_else(|| self.file.imported(name))
     }
 }
 
 /// Attaches to the first runtime that starts. Before `main`.
-pub(super) fn wait() {
+pub(crate) fn wait() {
     // If that cannot be, such a program is not traced.
     replace_in_c_library(&[(c"secure_getenv", asks as *const ())]);
 }
@@ -100,6 +100,6 @@ fn starts(caller: usize) {
         return;
     }
     if LIBRARY.set(library).is_ok() {
-        super::attach();
+        crate::runtimes::ocaml::attach();
     }
 }

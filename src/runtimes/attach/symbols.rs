@@ -8,51 +8,22 @@ use std::arch::asm;
 use std::ffi::{CStr, c_void};
 use std::sync::OnceLock;
 
-use super::sizes::File;
-use super::{Refusal, late, linked, unwinding};
+use super::image::File;
+use super::refusal::Refusal;
+use super::{late, linked, unwinding};
 
 /// A function of the program.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Symbol {
-    pub(super) address: usize,
+pub(crate) struct Symbol {
+    pub(crate) address: usize,
     /// In bytes; 0 where the symbol table does not say.
-    pub(super) size: usize,
-}
-
-/// Runtimes whose profilers are alike.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Line {
-    /// 4.12 to 4.14.
-    Four,
-    /// 5.3 and later.
-    Five,
-}
-
-/// Which runtime is in this program, by what it has; `None` if there is none.
-pub(super) fn line() -> Result<Option<Line>, Refusal> {
-    let has = |name: &CStr| lookup(name).is_some();
-    if !has(c"caml_alloc_shr") {
-        return Ok(None);
-    }
-    if has(c"Caml_state") && has(c"caml_memprof_main_ctx") {
-        return Ok(Some(Line::Four));
-    }
-    if has(c"caml_memprof_set_trigger") {
-        return Ok(Some(Line::Five));
-    }
-    Err(Refusal::Version(if has(c"caml_domain_spawn") {
-        "OCaml 5.0 to 5.2, which cannot sample: use OCaml 4.14, 5.3 or 5.4"
-    } else if has(c"caml_memprof_track_young") {
-        "OCaml 4.10 or 4.11: use 4.12 to 4.14, 5.3 or 5.4"
-    } else {
-        "older than OCaml 4.12: use 4.12 to 4.14, 5.3 or 5.4"
-    }))
+    pub(crate) size: usize,
 }
 
 /// The functions of these names, all of one file: those of another runtime in
 /// the same process would not do, and have no size here. `also` are measured too,
 /// those there are.
-pub(super) fn functions<const N: usize, const M: usize>(
+pub(crate) fn functions<const N: usize, const M: usize>(
     names: [&'static CStr; N],
     also: [&'static CStr; M],
 ) -> Result<([Symbol; N], [Option<Symbol>; M]), Refusal> {
@@ -72,14 +43,14 @@ pub(super) fn functions<const N: usize, const M: usize>(
 }
 
 /// The address of what a runtime must have.
-pub(super) fn needed(name: &'static CStr) -> Result<usize, Refusal> {
+pub(crate) fn needed(name: &'static CStr) -> Result<usize, Refusal> {
     lookup(name).ok_or(Refusal::Symbol(name))
 }
 
 /// The address of what the runtime has: as the linker knew it, or in the library
 /// that was loaded last of all, or whatever the program or one of its libraries
 /// exports.
-pub(super) fn lookup(name: &CStr) -> Option<usize> {
+pub(crate) fn lookup(name: &CStr) -> Option<usize> {
     if linked::is_provided() {
         return linked::lookup(name);
     }
@@ -96,14 +67,14 @@ pub(super) fn lookup(name: &CStr) -> Option<usize> {
 
 /// The program itself. The loader takes some time for each name that is asked of
 /// it, and there are dozens.
-pub(super) fn program() -> Option<&'static File> {
+pub(crate) fn program() -> Option<&'static File> {
     static PROGRAM: OnceLock<Option<File>> = OnceLock::new();
     PROGRAM.get_or_init(File::of_program).as_ref()
 }
 
 /// A function of the C library, and not what the program may have in its place;
 /// `None` if its size is not known.
-pub(super) fn c_function(name: &CStr) -> Option<Symbol> {
+pub(crate) fn c_function(name: &CStr) -> Option<Symbol> {
     let address = of_c_library(name)?;
     let mut symbol = [Symbol { address, size: 0 }];
     measure(&mut symbol, &[name]);
@@ -112,7 +83,7 @@ pub(super) fn c_function(name: &CStr) -> Option<Symbol> {
 }
 
 /// The address of what the C library has.
-pub(super) fn of_c_library(name: &CStr) -> Option<usize> {
+pub(crate) fn of_c_library(name: &CStr) -> Option<usize> {
     if linked::is_provided() {
         return linked::lookup(name);
     }
@@ -142,7 +113,7 @@ fn measure(symbols: &mut [Symbol], names: &[&CStr]) {
 ///
 /// # Safety
 /// `library` is a handle from `dlopen`.
-pub(super) unsafe fn lookup_in(library: *mut c_void, name: &CStr) -> Option<usize> {
+pub(crate) unsafe fn lookup_in(library: *mut c_void, name: &CStr) -> Option<usize> {
     // SAFETY: the caller's promise, and a C string.
     let address = unsafe { libc::dlsym(library, name.as_ptr()) } as usize;
     (address != 0).then_some(address)
@@ -150,7 +121,7 @@ pub(super) unsafe fn lookup_in(library: *mut c_void, name: &CStr) -> Option<usiz
 
 /// Where the calling thread's variables are counted from.
 #[inline]
-pub(super) fn thread_pointer() -> usize {
+pub(crate) fn thread_pointer() -> usize {
     let pointer: usize;
     // SAFETY: the first word at the thread pointer is its own address (System V
     // ABI, *Thread-local storage*).
@@ -161,11 +132,6 @@ pub(super) fn thread_pointer() -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_program_without_ocaml_has_no_runtime() {
-        assert_eq!(line(), Ok(None));
-    }
 
     #[test]
     fn symbols_are_found() {

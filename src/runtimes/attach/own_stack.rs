@@ -16,14 +16,14 @@ const WORDS: usize = 64 << 10;
 
 /// A stack, mapped for good.
 #[derive(Clone, Copy)]
-pub(super) struct OwnStack {
+pub(crate) struct OwnStack {
     /// Where it begins: 16-byte aligned.
     top: usize,
 }
 
 impl OwnStack {
     /// None when there is no memory.
-    pub(super) fn new() -> Option<OwnStack> {
+    pub(crate) fn new() -> Option<OwnStack> {
         let bottom = Region::new(WORDS)?.into_raw() as usize;
         Some(OwnStack { top: (bottom + WORDS * size_of::<u64>()) & !15 })
     }
@@ -33,7 +33,7 @@ impl OwnStack {
     /// # Safety
     /// Nothing runs there now, and `function` does not unwind.
     #[inline]
-    pub(super) unsafe fn run(&self, function: extern "C" fn(*mut c_void), argument: *mut c_void) {
+    pub(crate) unsafe fn run(&self, function: extern "C" fn(*mut c_void), argument: *mut c_void) {
         // SAFETY: the caller's promise; the stack is ours and large enough.
         unsafe { call_on(self.top, function, argument) };
     }
