@@ -9,7 +9,7 @@ use core::time::Duration;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use queue::{BUFFER_WORDS, Channel, Consumer, Producer};
 use std::hint::black_box;
-use sys::clock::Ticks;
+use sys::clock::TickSource;
 
 #[allow(dead_code, unused_imports, reason = "the package uses more of it")]
 #[path = "../src/queue/mod.rs"]
@@ -77,7 +77,7 @@ fn hand_over(criterion: &mut Criterion) {
 }
 
 fn stamp(criterion: &mut Criterion) {
-    for ticks in [Ticks::detect(), Ticks::Monotonic] {
+    for ticks in [TickSource::detect(), TickSource::Monotonic] {
         let first = ticks.now();
         criterion.bench_function(&format!("stamp by {ticks:?}"), |bencher| {
             bencher.iter(|| black_box(ticks).now());

@@ -137,7 +137,7 @@ fn told(trace: &[u8]) -> Told {
                 let frames = block.backtrace.frames;
                 if (source, samples) == (Source::Minor, 1) && frames.len() <= SMALL {
                     let inner_first: Vec<_> = frames.iter().rev().copied().collect();
-                    let head = Sample::head(event.time - START, inner_first.len(), length);
+                    let head = Sample::header(event.time - START, inner_first.len(), length);
                     let sample = Sample { head: &head, inner_first: &inner_first };
                     put(&mut told.buffers, &[Record::Sample(sample)]);
                     continue;
@@ -145,7 +145,7 @@ fn told(trace: &[u8]) -> Told {
                 let keep = block.backtrace.common_prefix as usize;
                 let stack = Record::Frames { keep, new: block.backtrace.new };
                 let alloc = match (source, samples) {
-                    (Source::Minor, 1) => Record::Small { length },
+                    (Source::Minor, 1) => Record::SmallAlloc { length },
                     _ => Record::Alloc { source, part: Part::NONE, samples, length },
                 };
                 put(&mut told.buffers, &[time, stack, alloc]);
@@ -171,7 +171,7 @@ fn put(buffers: &mut Vec<Vec<u64>>, records: &[Record<'_>]) {
     last.resize(from + words, 0);
     let mut room = &mut last[from..];
     for record in records {
-        room = record.put(room).expect("room was made");
+        room = record.encode(room).expect("room was made");
     }
 }
 

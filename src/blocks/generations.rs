@@ -2,10 +2,10 @@
 
 use heaptap_trace::End;
 
-use crate::blocks::Ends;
-use crate::blocks::ends::Swept;
+use crate::blocks::PendingEnds;
+use crate::blocks::pending_ends::Swept;
 use crate::queue::BlockId;
-use crate::sys::memory::Mapped;
+use crate::sys::memory::MappedVec;
 
 /// What a collection did to a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,12 +33,12 @@ const AT_FIRST: usize = if cfg!(test) { AT_A_TIME } else { 16 << 10 };
 
 /// Young and major blocks.
 pub(crate) struct Generations {
-    young: Mapped<Tracked>,
+    young: MappedVec<Tracked>,
     /// Has room for all of `young` as well.
-    major: Mapped<Tracked>,
+    major: MappedVec<Tracked>,
     /// Has room for two of each block: nothing that was once told of is ever
     /// forgotten.
-    pub(crate) ends: Ends,
+    pub(crate) ends: PendingEnds,
     /// At least so many more blocks have room, with all that may happen to them.
     room: usize,
 }
@@ -47,9 +47,9 @@ impl Generations {
     /// None when there is no memory.
     pub(crate) fn new() -> Option<Generations> {
         Some(Generations {
-            young: Mapped::new(AT_FIRST)?,
-            major: Mapped::new(AT_FIRST)?,
-            ends: Ends::new(2 * AT_FIRST)?,
+            young: MappedVec::new(AT_FIRST)?,
+            major: MappedVec::new(AT_FIRST)?,
+            ends: PendingEnds::new(2 * AT_FIRST)?,
             room: 0,
         })
     }
@@ -122,7 +122,7 @@ impl Generations {
     pub(crate) fn sweep_young(
         &mut self,
         mut fate: impl FnMut(usize) -> Fate,
-        tell: impl FnMut(&mut Ends),
+        tell: impl FnMut(&mut PendingEnds),
     ) {
         self.check();
         let Generations { young, major, ends, .. } = self;
@@ -150,7 +150,7 @@ impl Generations {
     pub(crate) fn sweep_major(
         &mut self,
         mut fate: impl FnMut(usize) -> Fate,
-        tell: impl FnMut(&mut Ends),
+        tell: impl FnMut(&mut PendingEnds),
     ) {
         let Generations { major, ends, .. } = self;
         let mut swept = Swept::new(ends, tell);
@@ -227,7 +227,7 @@ mod tests {
     }
 
     /// Takes none of the ends.
-    fn nobody(_: &mut Ends) {}
+    fn nobody(_: &mut PendingEnds) {}
 
     fn told(blocks: &mut Generations) -> Vec<EndWord> {
         let told = blocks.ends.to_vec();
@@ -311,14 +311,14 @@ mod tests {
             let mut told: BTreeMap<u64, Vec<End>> = BTreeMap::new();
             let mut next = 0u64;
             for (what, fates, room) in doings {
-                let mut tell = |ends: &mut Ends| {
+                let mut tell = |ends: &mut PendingEnds| {
                     let some = ends.len().min(usize::from(room) % 5);
                     for &end in &ends[..some] {
                         for number in numbers(end) {
                             told.entry(number).or_default().push(end.end());
                         }
                     }
-                    ends.forget(some);
+                    ends.remove_first(some);
                 };
                 let fate = |address: usize| match address.wrapping_mul(31) as u8 ^ fates {
                     0..90 => Fate::Dead,

@@ -4,7 +4,9 @@
 use super::consumer::Consumer;
 use super::pool::{BUFFER_WORDS, Pool};
 use super::producer::Producer;
-use super::sync::{AtomicBool, AtomicU64, AtomicUsize, Doorbell, Ordering, Table, Zeroable, table};
+use super::sync::{
+    AtomicBool, AtomicU64, AtomicUsize, EventCount, Ordering, Table, Zeroable, table,
+};
 use std::sync::Arc;
 
 /// The most lanes there can be at a time.
@@ -38,9 +40,9 @@ pub(crate) struct Channel {
     /// what threads change at the same time.
     pub(super) first_free: AtomicUsize,
     /// The writer sleeps here.
-    pub(super) writer: Doorbell,
+    pub(super) writer: EventCount,
     /// Mutators wait here for empty buffers.
-    pub(super) room: Doorbell,
+    pub(super) room: EventCount,
 }
 
 impl Channel {
@@ -60,8 +62,8 @@ impl Channel {
             lanes: table(MAX_LANES)?,
             used: AtomicUsize::new(0),
             first_free: AtomicUsize::new(0),
-            writer: Doorbell::new(),
-            room: Doorbell::new(),
+            writer: EventCount::new(),
+            room: EventCount::new(),
         });
         let consumer = Consumer::new(Arc::clone(&channel))?;
         Some((channel, consumer))
@@ -103,6 +105,6 @@ impl Channel {
 
     /// Wakes the writer if it sleeps: one system call then.
     pub(crate) fn wake_writer(&self) {
-        self.writer.ring();
+        self.writer.notify();
     }
 }

@@ -1,11 +1,11 @@
 //! Frames that are no return addresses.
 //!
-//! A backtrace is a list of codes. A runtime's own lie below [`HOST_CODES`];
+//! A backtrace is a list of codes. A runtime's own lie below [`HOST_CODE_LIMIT`];
 //! those above stand for what the tracer has to say itself. All fit the 63 bits
 //! with sign that the format has.
 
 /// Codes from 1 up to this are the runtime's.
-pub(crate) const HOST_CODES: u64 = 1 << 60;
+pub(crate) const HOST_CODE_LIMIT: u64 = 1 << 60;
 
 /// The code of a label is this plus its number.
 const LABELS: u64 = 1 << 60;
@@ -47,7 +47,7 @@ impl Code {
 
     pub(crate) fn from_bits(bits: u64) -> Code {
         match bits {
-            0..HOST_CODES => Code::Host(bits),
+            0..HOST_CODE_LIMIT => Code::Host(bits),
             UNKNOWN.. => Code::Unknown,
             BEYOND_LIMIT => Code::BeyondLimit,
             LEFT_OUT.. => Code::LeftOut(bits - LEFT_OUT),
@@ -90,7 +90,7 @@ impl Part {
     /// An innermost frame's code with the part it returns to, whatever part it
     /// had before. Codes that are not the host's have no parts.
     pub(crate) fn in_code(self, code: u64) -> u64 {
-        if self == Part::NONE || code >= HOST_CODES {
+        if self == Part::NONE || code >= HOST_CODE_LIMIT {
             return code;
         }
         (Part::of_code(code).0 ^ self.spread()) | u64::from(self.0) << PART_SHIFT
@@ -121,7 +121,7 @@ mod tests {
         let mut code = address;
         for index in [0, 1, 254] {
             code = Part::of_index(index).in_code(code);
-            assert!(code < HOST_CODES);
+            assert!(code < HOST_CODE_LIMIT);
             assert_eq!(Part::of_code(code), (address, Some(index)));
         }
         assert_eq!(Part::of_index(255), Part::of_index(254));
@@ -141,7 +141,7 @@ mod tests {
     fn codes_are_told_apart() {
         for code in [
             Code::Host(1),
-            Code::Host(HOST_CODES - 1),
+            Code::Host(HOST_CODE_LIMIT - 1),
             Code::Label(0),
             Code::Label(u32::MAX),
             Code::LeftOut(1),

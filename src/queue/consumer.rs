@@ -5,7 +5,7 @@ use super::channel::{Channel, MAX_LANES};
 use super::current::Current;
 use super::pool::Handed;
 use super::sync::{Ordering, Ticket};
-use crate::sys::memory::{Fixed, Zeroable};
+use crate::sys::memory::{MappedArray, Zeroable};
 use core::cmp::Ordering::{Equal, Greater, Less};
 use core::time::Duration;
 use std::sync::Arc;
@@ -48,15 +48,15 @@ struct Unread {
 pub(crate) struct Consumer {
     channel: Arc<Channel>,
     /// By lane.
-    cursors: Fixed<Cursor>,
+    cursors: MappedArray<Cursor>,
     /// By buffer.
-    handed: Fixed<Link>,
+    handed: MappedArray<Link>,
 }
 
 impl Consumer {
     pub(super) fn new(channel: Arc<Channel>) -> Option<Self> {
-        let handed = Fixed::new(channel.pool.buffers)?;
-        Some(Self { channel, cursors: Fixed::new(MAX_LANES)?, handed })
+        let handed = MappedArray::new(channel.pool.buffers)?;
+        Some(Self { channel, cursors: MappedArray::new(MAX_LANES)?, handed })
     }
 
     /// Lanes that may have words: those from 0 to this, exclusive.
@@ -192,7 +192,7 @@ impl Consumer {
             cursor.offset = 0;
             self.channel.lanes[lane].finished.store(cursor.finished, Ordering::Relaxed);
             self.channel.pool.empties.push(index as u16);
-            self.channel.room.ring();
+            self.channel.room.notify();
         }
     }
 

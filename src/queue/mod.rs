@@ -36,7 +36,7 @@
 //! # Threads
 //! [`Producer`] on its mutator: no lock, no malloc, no panic; one system call
 //! when it hands over a buffer while the writer sleeps and the pool runs low,
-//! and those of [`Producer::wait_for_room`]. [`Consumer`] on the writer thread.
+//! and those of [`Producer::wait_for_buffer`]. [`Consumer`] on the writer thread.
 //!
 //! # Fork
 //! A channel has no thread. In a child call [`Producer::abandon`] for what was
@@ -58,8 +58,8 @@ mod sync;
 mod tests;
 
 pub(crate) use channel::Channel;
-pub(crate) use code::{Code, HOST_CODES, LEFT_OUT, Part};
+pub(crate) use code::{Code, HOST_CODE_LIMIT, LEFT_OUT, Part};
 pub(crate) use consumer::Consumer;
 pub(crate) use pool::BUFFER_WORDS;
-pub(crate) use producer::{Producer, Wait};
+pub(crate) use producer::{Producer, WaitOutcome};
 pub(crate) use record::{AllocWords, BlockId, BlockRun, EndWord, Record, Sample};

@@ -4,7 +4,7 @@
 use super::current::{Current, MAX_COMMITTED};
 use super::empties::Empties;
 use super::sync::{Queue, Watch};
-use crate::sys::memory::{Fixed, Zeroable};
+use crate::sys::memory::{MappedArray, Zeroable};
 use core::cell::UnsafeCell;
 use core::ptr::NonNull;
 
@@ -36,7 +36,7 @@ pub(super) struct Handed {
 }
 
 pub(super) struct Pool {
-    words: Fixed<Word>,
+    words: MappedArray<Word>,
     watch: Watch,
     pub(super) buffers: usize,
     pub(super) buffer_words: usize,
@@ -53,7 +53,7 @@ impl Pool {
             return None;
         }
         Some(Self {
-            words: Fixed::new(buffers * buffer_words)?,
+            words: MappedArray::new(buffers * buffer_words)?,
             watch: Watch::new(buffers * buffer_words),
             buffers,
             buffer_words,

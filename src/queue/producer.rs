@@ -29,7 +29,7 @@ pub(crate) enum Refusal {
 
 /// How waiting for an empty buffer went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wait {
+pub(crate) enum WaitOutcome {
     /// There was one at once.
     NotNeeded,
     /// There is one now, after sleeping.
@@ -149,9 +149,9 @@ impl Producer {
     /// Waits for an empty buffer and holds it, so that the next reservation of
     /// no more than a buffer succeeds. Sleeps at most `timeout`.
     #[cold]
-    pub(crate) fn wait_for_room(&mut self, timeout: Duration) -> Wait {
+    pub(crate) fn wait_for_buffer(&mut self, timeout: Duration) -> WaitOutcome {
         let start = Instant::now();
-        let mut outcome = Wait::NotNeeded;
+        let mut outcome = WaitOutcome::NotNeeded;
         loop {
             let ticket = self.channel.room.ticket();
             if self.hold != Hold::Nothing || self.take() {
@@ -159,10 +159,10 @@ impl Producer {
             }
             let Some(left) = timeout.checked_sub(start.elapsed()).filter(|left| !left.is_zero())
             else {
-                return Wait::TimedOut;
+                return WaitOutcome::TimedOut;
             };
-            self.channel.writer.ring();
-            outcome = Wait::Waited;
+            self.channel.writer.notify();
+            outcome = WaitOutcome::Waited;
             self.channel.room.wait(ticket, left);
         }
     }
@@ -223,7 +223,7 @@ impl Producer {
         if self.take() {
             return Ok(());
         }
-        self.channel.writer.ring();
+        self.channel.writer.notify();
         Err(Refusal::NoBuffer)
     }
 
@@ -238,7 +238,7 @@ impl Producer {
         let pushed = pool.fulls.push(Handed { lane: self.lane, current: self.current });
         debug_assert!(pushed.is_ok(), "`fulls` has room for all buffers");
         if pool.fulls.len() >= pool.batch() || pool.empties.len() <= pool.quarter() {
-            self.channel.writer.ring();
+            self.channel.writer.notify();
         }
     }
 

@@ -147,7 +147,7 @@ impl EndWord {
 /// A time, a small stack and a small block under it, told in one: as most are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sample<'a> {
-    /// As [`Sample::head`] gives it. Not what is in it, for which a [`Record`] would
+    /// As [`Sample::header`] gives it. Not what is in it, for which a [`Record`] would
     /// have to be larger.
     pub(crate) head: &'a [u64; 2],
     /// As in [`Record::Stack`].
@@ -160,13 +160,13 @@ impl<'a> Sample<'a> {
 
     /// What comes before so many frames.
     #[inline(always)]
-    pub(crate) fn head(ticks: u64, frames: usize, length: u64) -> [u64; 2] {
+    pub(crate) fn header(ticks: u64, frames: usize, length: u64) -> [u64; 2] {
         [SAMPLE | (frames as u64) << 8 | length << 16, ticks]
     }
 
     /// The next record, if it is one.
     #[inline(always)]
-    pub(crate) fn take(words: &mut Iter<'a, u64>) -> Option<Sample<'a>> {
+    pub(crate) fn decode(words: &mut Iter<'a, u64>) -> Option<Sample<'a>> {
         let (head, behind) = words.as_slice().split_first_chunk()?;
         let [first, _] = head;
         if first & 0xff != SAMPLE {
@@ -185,7 +185,7 @@ impl<'a> Sample<'a> {
         *ticks
     }
 
-    /// As in [`Record::Small`].
+    /// As in [`Record::SmallAlloc`].
     #[inline(always)]
     pub(crate) fn length(&self) -> u64 {
         let [first, _] = self.head;
@@ -205,7 +205,7 @@ impl AllocWords {
     /// The most words.
     pub(crate) const MAX: usize = 2;
 
-    /// As [`Record::Small`] where that will do, else [`Record::Alloc`].
+    /// As [`Record::SmallAlloc`] where that will do, else [`Record::Alloc`].
     #[inline(always)]
     pub(crate) fn new(source: Source, part: Part, samples: u64, length: u64) -> AllocWords {
         if source == Source::Minor && part == Part::NONE && samples == 1 && length <= MAX_SMALL {
@@ -217,7 +217,7 @@ impl AllocWords {
 
     /// The length, if it is a small block.
     #[inline(always)]
-    pub(crate) fn small(self) -> Option<u64> {
+    pub(crate) fn small_length(self) -> Option<u64> {
         let [first, _] = self.words;
         (self.count == 1).then_some(first >> 8)
     }
@@ -230,7 +230,7 @@ impl AllocWords {
 
     /// Writes all words; `None` if there is no room for so many.
     #[inline(always)]
-    pub(crate) fn put(self, room: &mut [u64]) -> Option<()> {
+    pub(crate) fn write_to(self, room: &mut [u64]) -> Option<()> {
         *room.first_chunk_mut()? = self.words;
         Some(())
     }
@@ -257,12 +257,12 @@ pub(crate) enum Record<'a> {
     /// The stack is now its outermost `keep` frames and the new ones.
     Frames { keep: usize, new: &'a [u64] },
     /// The stack's innermost frame is there so many times more.
-    Again { times: usize },
+    RepeatFrame { times: usize },
     /// The stack is now this one, from the allocation outwards.
     Stack { inner_first: &'a [u64] },
     /// A minor block of `length` words with one sample was allocated under that
     /// stack, at a place of which no part is told: as most are.
-    Small { length: u64 },
+    SmallAlloc { length: u64 },
     /// A block of `length` words was allocated under that stack.
     Alloc { source: Source, part: Part, samples: u64, length: u64 },
     /// The blocks are major ones now or are gone.
@@ -303,13 +303,16 @@ impl<'a> Record<'a> {
             Record::Frames { new, .. } => 1 + new.len(),
             Record::Stack { inner_first } => 1 + inner_first.len(),
             Record::Alloc { .. } => 2,
-            Record::Time(_) | Record::Again { .. } | Record::Small { .. } | Record::End(..) => 1,
+            Record::Time(_)
+            | Record::RepeatFrame { .. }
+            | Record::SmallAlloc { .. }
+            | Record::End(..) => 1,
         }
     }
 
     /// Writes it and returns the room behind it; `None` if there is not enough.
     #[inline(always)]
-    pub(crate) fn put<'b>(&self, room: &'b mut [u64]) -> Option<&'b mut [u64]> {
+    pub(crate) fn encode<'b>(&self, room: &'b mut [u64]) -> Option<&'b mut [u64]> {
         let (first, rest) = room.split_first_mut()?;
         match *self {
             Record::Sample(Sample { head, inner_first }) => {
@@ -320,8 +323,8 @@ impl<'a> Record<'a> {
                 return Some(rest);
             }
             Record::Time(ticks) => *first = TIME | ticks << 8,
-            Record::Small { length } => *first = small_word(length),
-            Record::Again { times } => *first = AGAIN | (times as u64) << 8,
+            Record::SmallAlloc { length } => *first = small_word(length),
+            Record::RepeatFrame { times } => *first = AGAIN | (times as u64) << 8,
             Record::End(end, blocks) => *first = EndWord::new(end, blocks).word(),
             Record::Alloc { source, part, samples, length } => {
                 *first = alloc_word(source, part, samples);
@@ -336,7 +339,7 @@ impl<'a> Record<'a> {
                 return Some(rest);
             }
             Record::Stack { inner_first } => {
-                *first = Self::stack_of(inner_first.len());
+                *first = Self::stack_header(inner_first.len());
                 let (frames, rest) = rest.split_at_mut_checked(inner_first.len())?;
                 frames.copy_from_slice(inner_first);
                 return Some(rest);
@@ -347,24 +350,24 @@ impl<'a> Record<'a> {
 
     /// The first word of a whole stack, whose frames are behind it already.
     #[inline]
-    pub(crate) fn stack_of(frames: usize) -> u64 {
+    pub(crate) fn stack_header(frames: usize) -> u64 {
         STACK | (frames as u64) << 8
     }
 
     /// The next record, whose words are then behind. `None` at the end of the
     /// words, or if they are no record.
     #[inline(always)]
-    pub(crate) fn take(words: &mut Iter<'a, u64>) -> Option<Record<'a>> {
+    pub(crate) fn decode(words: &mut Iter<'a, u64>) -> Option<Record<'a>> {
         let all = words.clone();
         let first = *words.next()?;
         let payload = first >> 8;
         Some(match first & 0xff {
             SAMPLE => {
                 *words = all;
-                Record::Sample(Sample::take(words)?)
+                Record::Sample(Sample::decode(words)?)
             }
             TIME => Record::Time(payload),
-            SMALL => Record::Small { length: payload },
+            SMALL => Record::SmallAlloc { length: payload },
             ALLOC => {
                 let source = match payload & 0xff {
                     0 => Source::Minor,
@@ -385,7 +388,7 @@ impl<'a> Record<'a> {
                 *words = behind.iter();
                 Record::Stack { inner_first }
             }
-            AGAIN => Record::Again { times: payload as usize },
+            AGAIN => Record::RepeatFrame { times: payload as usize },
             PROMOTE.. => Record::End(EndWord(first).end(), EndWord(first).blocks()),
             _ => return None,
         })
@@ -430,7 +433,7 @@ mod tests {
         prop_oneof![
             (any::<u64>(), prop::collection::vec(any::<u64>(), 0..40), 0..=MAX_SMALL).prop_map(
                 |(ticks, frames, length)| {
-                    Told::Sample(Sample::head(ticks, frames.len(), length), frames)
+                    Told::Sample(Sample::header(ticks, frames.len(), length), frames)
                 }
             ),
             (0..=PAYLOAD).prop_map(Told::Time),
@@ -453,9 +456,9 @@ mod tests {
             Told::Sample(head, inner_first) => Record::Sample(Sample { head, inner_first }),
             Told::Time(ticks) => Record::Time(*ticks),
             Told::Frames(keep, new) => Record::Frames { keep: *keep, new },
-            Told::Again(times) => Record::Again { times: *times },
+            Told::Again(times) => Record::RepeatFrame { times: *times },
             Told::Stack(inner_first) => Record::Stack { inner_first },
-            &Told::Small(length) => Record::Small { length },
+            &Told::Small(length) => Record::SmallAlloc { length },
             &Told::Alloc(source, part, samples, length) => {
                 Record::Alloc { source, part, samples, length }
             }
@@ -470,17 +473,17 @@ mod tests {
         ) {
             let alloc = AllocWords::new(source, part, samples, length);
             let mut words = [7; AllocWords::MAX];
-            alloc.put(&mut words).unwrap();
+            alloc.write_to(&mut words).unwrap();
             let told = words.get(..alloc.len()).unwrap();
             let mut rest = told.iter();
-            let taken = match Record::take(&mut rest).unwrap() {
-                Record::Small { length } => (Source::Minor, Part::NONE, 1, length),
+            let taken = match Record::decode(&mut rest).unwrap() {
+                Record::SmallAlloc { length } => (Source::Minor, Part::NONE, 1, length),
                 Record::Alloc { source, part, samples, length } => (source, part, samples, length),
                 other => panic!("{other:?}"),
             };
             prop_assert_eq!(taken, (source, part, samples, length));
             prop_assert!(rest.as_slice().is_empty());
-            prop_assert_eq!(alloc.small(), (told.len() == 1).then_some(length));
+            prop_assert_eq!(alloc.small_length(), (told.len() == 1).then_some(length));
         }
 
         #[test]
@@ -489,14 +492,14 @@ mod tests {
             let mut words = vec![0; len];
             let mut room = &mut words[..];
             for told in &told {
-                room = record(told).put(room).unwrap();
+                room = record(told).encode(room).unwrap();
             }
             prop_assert!(room.is_empty());
             let mut rest = words.iter();
             for told in &told {
-                prop_assert_eq!(Record::take(&mut rest), Some(record(told)));
+                prop_assert_eq!(Record::decode(&mut rest), Some(record(told)));
             }
-            prop_assert_eq!(Record::take(&mut rest), None);
+            prop_assert_eq!(Record::decode(&mut rest), None);
         }
 
         #[test]
@@ -516,7 +519,7 @@ mod tests {
         #[test]
         fn any_words_are_read_without_harm(words in prop::collection::vec(any::<u64>(), 0..20)) {
             let mut rest = words.iter();
-            while let Some(record) = Record::take(&mut rest) {
+            while let Some(record) = Record::decode(&mut rest) {
                 prop_assert!(record.len() + rest.len() <= words.len());
             }
         }
@@ -525,7 +528,7 @@ mod tests {
         fn too_little_room_is_no_room(told in told(), short in 1..50usize) {
             let record = record(&told);
             let len = record.len().saturating_sub(short);
-            prop_assert!(record.put(&mut vec![0; len]).is_none());
+            prop_assert!(record.encode(&mut vec![0; len]).is_none());
         }
     }
 }

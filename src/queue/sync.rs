@@ -11,13 +11,13 @@ pub(super) use simulated::*;
 
 #[cfg(not(loom))]
 mod real {
-    pub(in crate::queue) use crate::sys::futex::{Doorbell, Ticket};
+    pub(in crate::queue) use crate::sys::futex::{EventCount, Ticket};
     pub(in crate::queue) use crate::sys::memory::Zeroable;
     pub(in crate::queue) use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
     pub(in crate::queue) use crossbeam_queue::ArrayQueue as Queue;
 
     /// Fixed and shared; untouched parts cost no memory.
-    pub(in crate::queue) type Table<T> = crate::sys::memory::Fixed<T>;
+    pub(in crate::queue) type Table<T> = crate::sys::memory::MappedArray<T>;
 
     pub(in crate::queue) fn table<T: Zeroable>(len: usize) -> Option<Table<T>> {
         Table::new(len)
@@ -91,9 +91,9 @@ mod simulated {
 
     /// Nobody sleeps here: the futex is not loom's.
     #[derive(Debug, Default)]
-    pub(in crate::queue) struct Doorbell;
+    pub(in crate::queue) struct EventCount;
 
-    impl Doorbell {
+    impl EventCount {
         pub(in crate::queue) const fn new() -> Self {
             Self
         }
@@ -102,7 +102,7 @@ mod simulated {
             Ticket
         }
 
-        pub(in crate::queue) fn ring(&self) -> bool {
+        pub(in crate::queue) fn notify(&self) -> bool {
             false
         }
 

@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 
 use super::formats::Entry;
 use super::slots::{Slot, Slots};
-use crate::sys::memory::Fixed;
+use crate::sys::memory::MappedArray;
 
 /// Entries that the smallest array has room for, and how much larger each next
 /// one is.
@@ -18,7 +18,7 @@ const TIMES: usize = 4;
 
 pub(super) struct LazyFrames {
     /// From the smallest on; the last has room for all frames.
-    arrays: Vec<Slots<Fixed<Slot>>>,
+    arrays: Vec<Slots<MappedArray<Slot>>>,
     /// The array in use; those before are full.
     current: AtomicUsize,
 }

@@ -13,7 +13,7 @@ use core::ops::Deref;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use super::formats::Entry;
-use crate::sys::memory::{Fixed, Zeroable};
+use crate::sys::memory::{MappedArray, Zeroable};
 
 #[derive(Default)]
 pub(super) struct Slot {
@@ -51,11 +51,11 @@ impl Slots {
     }
 }
 
-impl Slots<Fixed<Slot>> {
+impl Slots<MappedArray<Slot>> {
     /// The same in memory that costs nothing until it is used; `None` when there
     /// is none.
     pub(super) fn mapped_with_room_for(count: usize) -> Option<Self> {
-        Some(Self::of(Fixed::new(length_for(count))?))
+        Some(Self::of(MappedArray::new(length_for(count))?))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Time: cheap stamps on mutators, wall-clock microseconds on the writer.
 //!
-//! A mutator stamps an event with [`Ticks::now`]: the time-stamp counter where
+//! A mutator stamps an event with [`TickSource::now`]: the time-stamp counter where
 //! it is steady, else `CLOCK_MONOTONIC`. The writer turns stamps into
 //! microseconds since the Unix epoch with a [`Clock`], which reads the wall clock
 //! once, at its start, and from then on follows `CLOCK_MONOTONIC` only: a wall
@@ -18,7 +18,7 @@
 //! When counter and clock disagree over a stretch (the machine was suspended,
 //! the counter was set), the slope is measured anew from there.
 
-pub(crate) use super::clock_source::Ticks;
+pub(crate) use super::clock_source::TickSource;
 use super::clock_source::{Source, System};
 
 /// How far the line may be from the clock before a stretch counts as broken:
@@ -87,7 +87,7 @@ struct Stretch {
     /// Its time, nanoseconds since the clock's start.
     ns: u64,
     slope: Slope,
-    /// Ticks behind the start that it holds for: if the segment is the last, no
+    /// TickSource behind the start that it holds for: if the segment is the last, no
     /// more than [`AHEAD_NS`]. 0: there is no such stretch.
     ticks: u64,
 }
@@ -141,7 +141,7 @@ pub(crate) struct Clock<S = System> {
 impl Clock<System> {
     /// Anchors to the wall clock. The slope is known from the first
     /// [`observe`](Self::observe) on.
-    pub(crate) fn start(ticks: Ticks) -> Self {
+    pub(crate) fn start(ticks: TickSource) -> Self {
         Self::with_source(System::new(ticks))
     }
 }

@@ -7,7 +7,7 @@ use std::io::Read;
 
 /// How mutators stamp events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ticks {
+pub(crate) enum TickSource {
     /// The time-stamp counter.
     #[cfg(target_arch = "x86_64")]
     Counter,
@@ -15,7 +15,7 @@ pub(crate) enum Ticks {
     Monotonic,
 }
 
-impl Ticks {
+impl TickSource {
     /// The counter, where it runs at one rate in all sleep states and the kernel
     /// trusts it.
     ///
@@ -85,11 +85,11 @@ pub(crate) trait Source {
 
 /// The machine's own.
 pub(crate) struct System {
-    ticks: Ticks,
+    ticks: TickSource,
 }
 
 impl System {
-    pub(super) fn new(ticks: Ticks) -> Self {
+    pub(super) fn new(ticks: TickSource) -> Self {
         Self { ticks }
     }
 }
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn stamps_do_not_go_back() {
-        for ticks in [Ticks::detect(), Ticks::Monotonic] {
+        for ticks in [TickSource::detect(), TickSource::Monotonic] {
             let first = ticks.now();
             let second = ticks.now();
             assert!(0 < first && first <= second, "{ticks:?}: {first}, then {second}");

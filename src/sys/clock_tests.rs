@@ -9,7 +9,7 @@ struct Machine {
     /// What the monotonic clock shows.
     ns: u64,
     wall_us: u64,
-    /// Ticks per 1000 ns.
+    /// TickSource per 1000 ns.
     rate: u64,
     /// Every so many readings one is disturbed by this many ns.
     preempted: Option<(u64, u64)>,
@@ -173,7 +173,7 @@ fn a_counter_that_was_set_back_does_not_take_the_time_along() {
 
 #[test]
 fn the_systems_clock_is_near_the_wall_clock() {
-    let ticks = Ticks::detect();
+    let ticks = TickSource::detect();
     let mut clock = Clock::start(ticks);
     clock.observe();
     let stamp = ticks.now();

@@ -1,4 +1,4 @@
-//! A doorbell: one thread sleeps on it, another wakes it.
+//! A event count: one thread sleeps on it, another wakes it.
 //!
 //! The word counts rings in its upper 31 bits; bit 0 says that somebody sleeps.
 //! A sleeper first takes a [`Ticket`], then looks for work, then waits with that
@@ -25,11 +25,11 @@ pub(crate) struct Ticket(u32);
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(crate) struct Doorbell {
+pub(crate) struct EventCount {
     word: AtomicU32,
 }
 
-impl Doorbell {
+impl EventCount {
     /// A bell that never rang.
     pub(crate) const fn new() -> Self {
         Self { word: AtomicU32::new(0) }
@@ -41,7 +41,7 @@ impl Doorbell {
     }
 
     /// Wakes all who sleep; true if that took a system call.
-    pub(crate) fn ring(&self) -> bool {
+    pub(crate) fn notify(&self) -> bool {
         if self.word.fetch_add(RING, Ordering::AcqRel) & SLEEPING == 0 {
             return false;
         }
@@ -101,15 +101,15 @@ mod tests {
 
     #[test]
     fn a_ring_after_the_ticket_is_not_lost() {
-        let bell = Doorbell::new();
+        let bell = EventCount::new();
         let ticket = bell.ticket();
-        assert!(!bell.ring(), "nobody sleeps");
+        assert!(!bell.notify(), "nobody sleeps");
         bell.wait(ticket, LONG);
     }
 
     #[test]
     fn a_wait_ends_with_its_timeout() {
-        let bell = Doorbell::new();
+        let bell = EventCount::new();
         bell.wait(bell.ticket(), Duration::from_millis(1));
     }
 
@@ -117,9 +117,9 @@ mod tests {
     #[test]
     fn two_threads_take_turns() {
         const TURNS: usize = 20_000;
-        let (there, back) = (Doorbell::new(), Doorbell::new());
+        let (there, back) = (EventCount::new(), EventCount::new());
         let turn = AtomicUsize::new(0);
-        let wait_until = |bell: &Doorbell, odd: usize| {
+        let wait_until = |bell: &EventCount, odd: usize| {
             loop {
                 let ticket = bell.ticket();
                 if turn.load(Ordering::Acquire) % 2 == odd {
@@ -133,13 +133,13 @@ mod tests {
                 for _ in 0..TURNS {
                     wait_until(&there, 1);
                     turn.fetch_add(1, Ordering::Release);
-                    back.ring();
+                    back.notify();
                 }
             });
             for _ in 0..TURNS {
                 wait_until(&back, 0);
                 turn.fetch_add(1, Ordering::Release);
-                there.ring();
+                there.notify();
             }
         });
         assert_eq!(turn.load(Ordering::Acquire), 2 * TURNS);
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn one_ring_wakes_all_sleepers() {
-        let bell = Doorbell::new();
+        let bell = EventCount::new();
         let open = std::sync::atomic::AtomicBool::new(false);
         std::thread::scope(|scope| {
             for _ in 0..4 {
@@ -163,7 +163,7 @@ mod tests {
             }
             std::thread::sleep(Duration::from_millis(20));
             open.store(true, Ordering::Release);
-            bell.ring();
+            bell.notify();
         });
     }
 }

@@ -29,33 +29,33 @@ pub(crate) unsafe trait Zeroable {}
 unsafe impl Zeroable for u64 {}
 
 /// A fixed array, zeroed at first, at an address that never changes.
-pub(crate) struct Fixed<T: Zeroable> {
+pub(crate) struct MappedArray<T: Zeroable> {
     start: NonNull<T>,
     len: usize,
     owns: PhantomData<T>,
 }
 
 /// A fixed block of words.
-pub(crate) type Region = Fixed<u64>;
+pub(crate) type Region = MappedArray<u64>;
 
 // SAFETY: it owns its elements as a Box<[T]> does.
-unsafe impl<T: Zeroable + Send> Send for Fixed<T> {}
-// SAFETY: a shared Fixed gives shared elements only.
-unsafe impl<T: Zeroable + Sync> Sync for Fixed<T> {}
+unsafe impl<T: Zeroable + Send> Send for MappedArray<T> {}
+// SAFETY: a shared MappedArray gives shared elements only.
+unsafe impl<T: Zeroable + Sync> Sync for MappedArray<T> {}
 
-impl<T: Zeroable> Fixed<T> {
+impl<T: Zeroable> MappedArray<T> {
     /// Maps `len` zeroed elements; `None` when the system refuses.
     pub(crate) fn new(len: usize) -> Option<Self> {
         let start = map(bytes_of::<T>(len)?)?.cast();
         Some(Self { start, len, owns: PhantomData })
     }
 
-    /// The elements, for [`Fixed::from_raw`] to take back.
+    /// The elements, for [`MappedArray::from_raw`] to take back.
     pub(crate) fn into_raw(self) -> *mut T {
         core::mem::ManuallyDrop::new(self).start.as_ptr()
     }
 
-    /// Takes back what [`Fixed::into_raw`] gave; `None` for NULL.
+    /// Takes back what [`MappedArray::into_raw`] gave; `None` for NULL.
     ///
     /// # Safety
     /// It came from there, of an array of this length, and is used by nobody.
@@ -64,7 +64,7 @@ impl<T: Zeroable> Fixed<T> {
     }
 }
 
-impl<T: Zeroable> Deref for Fixed<T> {
+impl<T: Zeroable> Deref for MappedArray<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
@@ -74,26 +74,26 @@ impl<T: Zeroable> Deref for Fixed<T> {
     }
 }
 
-impl<T: Zeroable> DerefMut for Fixed<T> {
+impl<T: Zeroable> DerefMut for MappedArray<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         // SAFETY: as in `deref`, and `self` is borrowed exclusively.
         unsafe { core::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
     }
 }
 
-impl<T: Zeroable> AsRef<[T]> for Fixed<T> {
+impl<T: Zeroable> AsRef<[T]> for MappedArray<T> {
     fn as_ref(&self) -> &[T] {
         self
     }
 }
 
-impl<T: Zeroable> AsMut<[T]> for Fixed<T> {
+impl<T: Zeroable> AsMut<[T]> for MappedArray<T> {
     fn as_mut(&mut self) -> &mut [T] {
         self
     }
 }
 
-impl<T: Zeroable> Drop for Fixed<T> {
+impl<T: Zeroable> Drop for MappedArray<T> {
     fn drop(&mut self) {
         if let Some(bytes) = bytes_of::<T>(self.len) {
             // SAFETY: mapped by `new` with this size; nobody can borrow it now.
@@ -103,7 +103,7 @@ impl<T: Zeroable> Drop for Fixed<T> {
 }
 
 /// A growing array of plain values.
-pub(crate) struct Mapped<T: Copy> {
+pub(crate) struct MappedVec<T: Copy> {
     start: NonNull<T>,
     /// The first `len` elements are initialised.
     len: usize,
@@ -113,11 +113,11 @@ pub(crate) struct Mapped<T: Copy> {
 }
 
 // SAFETY: it owns its elements as a Vec does.
-unsafe impl<T: Copy + Send> Send for Mapped<T> {}
-// SAFETY: a shared Mapped gives shared elements only.
-unsafe impl<T: Copy + Sync> Sync for Mapped<T> {}
+unsafe impl<T: Copy + Send> Send for MappedVec<T> {}
+// SAFETY: a shared MappedVec gives shared elements only.
+unsafe impl<T: Copy + Sync> Sync for MappedVec<T> {}
 
-impl<T: Copy> Mapped<T> {
+impl<T: Copy> MappedVec<T> {
     /// An empty array with room for at least `capacity` elements before it must grow.
     pub(crate) fn new(capacity: usize) -> Option<Self> {
         let bytes = bytes_of::<T>(capacity)?;
@@ -176,7 +176,7 @@ impl<T: Copy> Mapped<T> {
     }
 }
 
-impl<T: Copy> Deref for Mapped<T> {
+impl<T: Copy> Deref for MappedVec<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
@@ -185,14 +185,14 @@ impl<T: Copy> Deref for Mapped<T> {
     }
 }
 
-impl<T: Copy> DerefMut for Mapped<T> {
+impl<T: Copy> DerefMut for MappedVec<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         // SAFETY: as in `deref`, and `self` is borrowed exclusively.
         unsafe { core::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
     }
 }
 
-impl<T: Copy> Drop for Mapped<T> {
+impl<T: Copy> Drop for MappedVec<T> {
     fn drop(&mut self) {
         if let Some(bytes) = bytes_of::<T>(self.capacity) {
             // SAFETY: the mapping has this size; nobody can borrow it now.
@@ -311,8 +311,8 @@ mod tests {
     fn impossible_sizes_are_refused() {
         assert!(Region::new(usize::MAX).is_none());
         assert!(Region::new(usize::MAX / 16).is_none());
-        assert!(Mapped::<u64>::new(usize::MAX / 8).is_none());
-        let mut array = Mapped::<u64>::new(1).unwrap();
+        assert!(MappedVec::<u64>::new(usize::MAX / 8).is_none());
+        let mut array = MappedVec::<u64>::new(1).unwrap();
         assert!(array.push(3));
         assert!(!array.reserve(usize::MAX));
         assert!(!array.reserve(usize::MAX / 16));
@@ -321,7 +321,7 @@ mod tests {
 
     #[test]
     fn an_odd_size_keeps_its_elements_over_growth() {
-        let mut array = Mapped::<[u8; 24]>::new(0).unwrap();
+        let mut array = MappedVec::<[u8; 24]>::new(0).unwrap();
         for i in 0..100_000_u32 {
             assert!(array.push([(i % 251) as u8; 24]));
         }
@@ -347,7 +347,7 @@ mod tests {
     proptest! {
         #[test]
         fn it_does_what_a_vec_does(steps in proptest::collection::vec(step(), 0..4000)) {
-            let mut mapped = Mapped::new(1).unwrap();
+            let mut mapped = MappedVec::new(1).unwrap();
             let mut vec = Vec::new();
             for step in steps {
                 match step {

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | `clock`, `clock_source` | time stamps for mutators, and their conversion to wall-clock time | both |
 //! | `memory` | arrays in anonymous mappings, never from malloc | both |
-//! | `futex` | the doorbell that wakes a sleeping thread | both |
+//! | `futex` | the event count that wakes a sleeping thread | both |
 //! | `errno` | keeps the host's `errno` as it was | mutators |
 //! | `thread` | the writer thread | both |
 //! | `name` | what `%p`, `%e` and `%t` in a file's name stand for | the starting thread |

@@ -11,13 +11,13 @@ use std::path::PathBuf;
 
 /// What names may refer to.
 #[derive(Clone, Debug)]
-pub(crate) struct Facts {
+pub(crate) struct ProcessFacts {
     pub(crate) pid: u32,
     pub(crate) executable: OsString,
     pub(crate) start_seconds: u64,
 }
 
-impl Facts {
+impl ProcessFacts {
     /// Of this process, now.
     pub(crate) fn gather() -> Self {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
@@ -62,7 +62,10 @@ pub(crate) fn has_pid(pattern: &OsStr) -> bool {
 }
 
 /// The name with every `%` replaced. The facts are asked for only if there is one.
-pub(crate) fn expand(pattern: &OsStr, facts: impl FnOnce() -> Facts) -> Result<PathBuf, NameError> {
+pub(crate) fn expand(
+    pattern: &OsStr,
+    facts: impl FnOnce() -> ProcessFacts,
+) -> Result<PathBuf, NameError> {
     let facts = LazyCell::new(facts);
     let mut name = Vec::with_capacity(pattern.len());
     let mut bytes = pattern.as_bytes().iter();
@@ -95,7 +98,8 @@ mod tests {
     use super::*;
 
     fn expanded(pattern: &str) -> Result<String, NameError> {
-        let facts = Facts { pid: 42, executable: "prog".into(), start_seconds: 1_700_000_000 };
+        let facts =
+            ProcessFacts { pid: 42, executable: "prog".into(), start_seconds: 1_700_000_000 };
         expand(pattern.as_ref(), || facts).map(|path| path.into_os_string().into_string().unwrap())
     }
 
@@ -126,13 +130,13 @@ mod tests {
     #[test]
     fn other_bytes_than_text_pass_through() {
         let pattern = OsStr::from_bytes(b"\xff\xfe%p");
-        let name = expand(pattern, || Facts { pid: 7, ..Facts::gather() }).unwrap();
+        let name = expand(pattern, || ProcessFacts { pid: 7, ..ProcessFacts::gather() }).unwrap();
         assert_eq!(name.as_os_str().as_bytes(), b"\xff\xfe7");
     }
 
     #[test]
     fn this_process_is_known() {
-        let facts = Facts::gather();
+        let facts = ProcessFacts::gather();
         assert_eq!(facts.pid, std::process::id());
         let own = std::env::current_exe().unwrap();
         assert_eq!(Some(&*facts.executable), own.file_name());

@@ -1,7 +1,7 @@
 use super::*;
 use crate::sys::file::create;
 use crate::sys::testing::in_a_process;
-use crate::sys::thread::{self, Joined};
+use crate::sys::thread::{self, JoinOutcome};
 use std::ffi::CString;
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
@@ -23,9 +23,9 @@ fn len(path: &Path) -> u64 {
 /// Runs `body` where signals are blocked, as on the writer thread.
 fn on_a_worker<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> T {
     match thread::start("heaptap-writer", |_| body()).unwrap().join(LONG) {
-        Joined::Done(result) => result,
-        Joined::Panicked(message) => panic!("{message}"),
-        Joined::Running(_) => panic!("it takes an hour"),
+        JoinOutcome::Done(result) => result,
+        JoinOutcome::Panicked(message) => panic!("{message}"),
+        JoinOutcome::Running(_) => panic!("it takes an hour"),
     }
 }
 
@@ -211,7 +211,7 @@ fn a_pipe_gets_every_byte_from_a_slow_reader() {
         }
     }
     assert!((0..1_000_000).all(|i| usize::from(read[i]) == i / 10_000));
-    assert!(matches!(worker.join(LONG), Joined::Done(())));
+    assert!(matches!(worker.join(LONG), JoinOutcome::Done(())));
 }
 
 #[test]

@@ -10,7 +10,7 @@
 //! a worker is to be [forgotten](Worker::forget).
 #![allow(unsafe_code, reason = "changes the signal mask and asks for the thread's id")]
 
-use super::futex::Doorbell;
+use super::futex::EventCount;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicI32, Ordering};
 use core::time::Duration;
@@ -28,7 +28,7 @@ struct Shared {
     /// The kernel's number for the thread: 0 before it began, `ENDED` or `PANICKED`
     /// after.
     id: AtomicI32,
-    changed: Doorbell,
+    changed: EventCount,
 }
 
 const ENDED: i32 = -1;
@@ -54,7 +54,7 @@ impl Drop for Finish {
     fn drop(&mut self) {
         let how = if std::thread::panicking() { PANICKED } else { ENDED };
         self.0.id.store(how, Ordering::Release);
-        self.0.changed.ring();
+        self.0.changed.notify();
     }
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct Worker<T> {
 }
 
 /// How a thread ended.
-pub(crate) enum Joined<T> {
+pub(crate) enum JoinOutcome<T> {
     /// With this result.
     Done(T),
     /// By a panic, with its message if it has one.
@@ -87,7 +87,7 @@ pub(crate) fn start<T: Send + 'static>(
         // SAFETY: takes nothing and cannot fail.
         let id = unsafe { libc::gettid() };
         finish.0.id.store(id, Ordering::Release);
-        finish.0.changed.ring();
+        finish.0.changed.notify();
         body(finish)
     });
     set_mask(&before)?;
@@ -102,14 +102,14 @@ impl<T> Worker<T> {
     }
 
     /// Waits for the end of the thread, at most `timeout`.
-    pub(crate) fn join(self, timeout: Duration) -> Joined<T> {
+    pub(crate) fn join(self, timeout: Duration) -> JoinOutcome<T> {
         if self.wait(timeout).is_none() {
-            return Joined::Running(self);
+            return JoinOutcome::Running(self);
         }
         // Only the end of the thread's own bookkeeping is waited for here.
         match self.handle.join() {
-            Ok(result) => Joined::Done(result),
-            Err(panic) => Joined::Panicked(message(&*panic)),
+            Ok(result) => JoinOutcome::Done(result),
+            Err(panic) => JoinOutcome::Panicked(message(&*panic)),
         }
     }
 
@@ -137,8 +137,12 @@ impl<T> Worker<T> {
 impl Worker<()> {
     /// [`Worker::join`] at the end of the process: the thread's bookkeeping ends
     /// with that, and is not waited for.
-    pub(crate) fn join_at_exit(self, timeout: Duration) -> Joined<()> {
-        if self.wait(timeout) == Some(ENDED) { Joined::Done(()) } else { self.join(Duration::ZERO) }
+    pub(crate) fn join_at_exit(self, timeout: Duration) -> JoinOutcome<()> {
+        if self.wait(timeout) == Some(ENDED) {
+            JoinOutcome::Done(())
+        } else {
+            self.join(Duration::ZERO)
+        }
     }
 }
 
@@ -206,11 +210,11 @@ mod tests {
         assert_eq!(blocked & expected, expected, "{blocked:x}");
         assert_eq!(status(own, "SigBlk:"), before);
 
-        let Joined::Running(worker) = worker.join(Duration::from_millis(1)) else {
+        let JoinOutcome::Running(worker) = worker.join(Duration::from_millis(1)) else {
             panic!("it still waits")
         };
         drop(stop);
-        assert!(matches!(worker.join(LONG), Joined::Done(17)));
+        assert!(matches!(worker.join(LONG), JoinOutcome::Done(17)));
     }
 
     #[test]
@@ -218,7 +222,7 @@ mod tests {
         for join in [Worker::join, Worker::join_at_exit] {
             let worker: Worker<()> = start("panics", |_| panic!("on purpose: {}", 1 + 1)).unwrap();
             match join(worker, LONG) {
-                Joined::Panicked(message) => assert_eq!(message, "on purpose: 2"),
+                JoinOutcome::Panicked(message) => assert_eq!(message, "on purpose: 2"),
                 _ => panic!("it panicked"),
             }
         }
@@ -228,18 +232,18 @@ mod tests {
     fn at_the_end_of_the_process_its_work_is_waited_for() {
         let (stop, until) = mpsc::channel::<()>();
         let worker = start("works", move |_| assert!(until.recv().is_err())).unwrap();
-        let Joined::Running(worker) = worker.join_at_exit(Duration::from_millis(1)) else {
+        let JoinOutcome::Running(worker) = worker.join_at_exit(Duration::from_millis(1)) else {
             panic!("it still waits")
         };
         drop(stop);
-        assert!(matches!(worker.join_at_exit(LONG), Joined::Done(())));
+        assert!(matches!(worker.join_at_exit(LONG), JoinOutcome::Done(())));
     }
 
     #[test]
     fn who_rests_is_done_at_the_end_of_the_process() {
         in_a_process(module_path!(), "who_rests_is_done_at_the_end_of_the_process", || {
             let worker: Worker<()> = start("rests", |finish| finish.rest()).unwrap();
-            assert!(matches!(worker.join_at_exit(LONG), Joined::Done(())));
+            assert!(matches!(worker.join_at_exit(LONG), JoinOutcome::Done(())));
         });
     }
 
@@ -255,10 +259,10 @@ mod tests {
                 in_a_fork(|| {
                     worker.take().unwrap().forget();
                     let own = start("childs", |_| 5).unwrap();
-                    assert!(matches!(own.join(LONG), Joined::Done(5)));
+                    assert!(matches!(own.join(LONG), JoinOutcome::Done(5)));
                 });
                 drop(stop);
-                assert!(matches!(worker.unwrap().join(LONG), Joined::Done(_)));
+                assert!(matches!(worker.unwrap().join(LONG), JoinOutcome::Done(_)));
             },
         );
     }
@@ -266,6 +270,6 @@ mod tests {
     #[test]
     fn a_name_that_cannot_be_is_an_error_or_a_thread() {
         let Ok(worker) = start("a name that is too long for the kernel", |_| 1) else { return };
-        assert!(matches!(worker.join(LONG), Joined::Done(1)));
+        assert!(matches!(worker.join(LONG), JoinOutcome::Done(1)));
     }
 }

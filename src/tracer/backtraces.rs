@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::queue::{Code, HOST_CODES};
+use crate::queue::{Code, HOST_CODE_LIMIT};
 use crate::stack::native::{Modules, Registers, Unwinder};
 use crate::stack::{FEW, FrameTables, Outer, Start, Walk, Walker};
 use crate::sys::memory::Region;
@@ -163,7 +163,7 @@ impl Stacks {
                 let depth = walk(own);
                 let found = depth.min(own.len());
                 let codes = own.get_mut(..found).unwrap_or(&mut []);
-                for code in codes.iter_mut().filter(|code| !(1..HOST_CODES).contains(*code)) {
+                for code in codes.iter_mut().filter(|code| !(1..HOST_CODE_LIMIT).contains(*code)) {
                     *code = unknown;
                 }
                 walker.accept(codes, depth, outer)

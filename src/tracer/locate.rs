@@ -10,7 +10,7 @@ use heaptap_trace::{Locate, Location, LocationList, WriteError};
 
 use crate::queue::{Code, Part};
 use crate::stack::{FrameTables, OcamlVersion, Place, Source};
-use crate::sys::clock::{Clock, Ticks};
+use crate::sys::clock::{Clock, TickSource};
 use crate::tracer::failure::Failure;
 use crate::tracer::labels::Labels;
 use crate::tracer::message::say;
@@ -32,7 +32,7 @@ pub(crate) struct WriterHost {
     memory: OwnMemory,
     state: Arc<State>,
     clock: Clock,
-    ticks: Ticks,
+    ticks: TickSource,
     start_ticks: u64,
     max_frames: usize,
     parts_have_places: bool,
@@ -45,7 +45,7 @@ impl WriterHost {
         options: &Options,
         file: &str,
         (tables, labels, state): (&Arc<FrameTables>, &Arc<Labels>, &Arc<State>),
-        (clock, ticks, start_ticks): (Clock, Ticks, u64),
+        (clock, ticks, start_ticks): (Clock, TickSource, u64),
     ) -> WriterHost {
         WriterHost {
             tables: Arc::clone(tables),

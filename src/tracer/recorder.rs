@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 
 use heaptap_trace::{End, Source};
 
-use crate::blocks::{Ends, Fate, Generations};
+use crate::blocks::{Fate, Generations, PendingEnds};
 use crate::queue::{
-    AllocWords, BUFFER_WORDS, BlockId, EndWord, Part, Producer, Record, Sample, Wait,
+    AllocWords, BUFFER_WORDS, BlockId, EndWord, Part, Producer, Record, Sample, WaitOutcome,
 };
 use crate::stack::FrameTables;
 use crate::stack::native::Registers;
@@ -195,14 +195,14 @@ impl Recorder {
         let room = producer.reserve(MOST_SMALL + MOST_BESIDE_FRAMES).ok()?;
         let (head, rest) = room.split_first_chunk_mut()?;
         let count = stacks.take_small(tables, place, rest.first_chunk_mut()?)?;
-        let words = if let Some(length) = alloc.small() {
-            *head = Sample::head(hook.ticks, count, length);
+        let words = if let Some(length) = alloc.small_length() {
+            *head = Sample::header(hook.ticks, count, length);
             2 + count
         } else {
-            alloc.put(rest.get_mut(count..)?)?;
+            alloc.write_to(rest.get_mut(count..)?)?;
             let [time, stack] = head;
-            Record::Time(hook.ticks).put(std::slice::from_mut(time))?;
-            *stack = Record::stack_of(count);
+            Record::Time(hook.ticks).encode(std::slice::from_mut(time))?;
+            *stack = Record::stack_header(count);
             2 + count + alloc.len()
         };
         producer.commit(words);
@@ -248,7 +248,7 @@ impl Recorder {
         let start = Instant::now();
         self.tell_held(hook);
         while !self.blocks.ends.is_empty() && self.session.is_live() && start.elapsed() < LONGEST {
-            self.producer.wait_for_room(STEP);
+            self.producer.wait_for_buffer(STEP);
             self.tell_held(hook);
         }
     }
@@ -294,7 +294,7 @@ fn tell_ends(
     counters: &Counters,
     producer: &mut Producer,
     hook: &mut HookContext,
-    ends: &mut Ends,
+    ends: &mut PendingEnds,
 ) {
     let mut told = 0;
     while let Some(some) = ends.get(told..).filter(|left| !left.is_empty()) {
@@ -309,7 +309,7 @@ fn tell_ends(
             }
         };
         let reserved = room.len();
-        let room = if time == 1 { Record::Time(hook.ticks).put(room) } else { Some(room) };
+        let room = if time == 1 { Record::Time(hook.ticks).encode(room) } else { Some(room) };
         let Some(room) = room else { break };
         let (mut promotions, mut collections) = (0, 0);
         for (word, end) in room.iter_mut().zip(some) {
@@ -325,7 +325,7 @@ fn tell_ends(
         counters.promotions.add(promotions);
         counters.collections.add(collections);
     }
-    ends.forget(told);
+    ends.remove_first(told);
 }
 
 /// Tells a stack and the allocation under it: all at once if they fit a buffer. If
@@ -350,7 +350,7 @@ fn tell_backtrace(
         && before.len() + behind.len() + native.len() + MOST_BESIDE_FRAMES + 2 <= BUFFER_WORDS
     {
         let outer = Record::Frames { keep, new: before };
-        let again = Record::Again { times: repeated.len() };
+        let again = Record::RepeatFrame { times: repeated.len() };
         let behind = Record::Frames { keep: keep + repeated.end, new: behind };
         let records = [outer, again, behind, inner];
         return put(session, counters, producer, hook, records, Some(alloc)).ok_or(keep);
@@ -412,13 +412,13 @@ fn put<const N: usize>(
         }
     };
     if time_words != 0 {
-        room = time.put(room)?;
+        room = time.encode(room)?;
     }
     for record in records {
-        room = record.put(room)?;
+        room = record.encode(room)?;
     }
     if let Some(alloc) = alloc {
-        alloc.put(room)?;
+        alloc.write_to(room)?;
     }
     producer.commit(before + alloc.map_or(0, AllocWords::len));
     hook.time_told = true;
@@ -435,7 +435,7 @@ fn wait(session: &Session, counters: &Counters, producer: &mut Producer) -> Opti
     counters.waits.add(1);
     let start = Instant::now();
     while session.is_live() && start.elapsed() < most {
-        if producer.wait_for_room(STEP.min(most)) != Wait::TimedOut {
+        if producer.wait_for_buffer(STEP.min(most)) != WaitOutcome::TimedOut {
             return Some(());
         }
     }

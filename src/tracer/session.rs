@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use heaptap_trace::Source;
 
-use crate::blocks::{Directory, Generations};
+use crate::blocks::{AddressTable, Generations};
 use crate::queue::Channel;
 use crate::sampling::Gaps;
 use crate::stack::FrameTables;
-use crate::sys::clock::{Clock, Ticks};
+use crate::sys::clock::{Clock, TickSource};
 use crate::sys::{file, name, thread};
 use crate::tracer::backtraces::{StackSource, Stacks};
 use crate::tracer::counting_output::CountingOutput;
@@ -42,7 +42,7 @@ pub(crate) struct Session {
     pub(crate) tables: Arc<FrameTables>,
     pub(crate) labels: Arc<Labels>,
     /// External blocks, and all others if they are followed by address.
-    pub(crate) directory: Directory,
+    pub(crate) directory: AddressTable,
     state: Arc<State>,
     channel: Arc<Channel>,
     mailbox: Arc<Mailbox<CountingOutput>>,
@@ -58,7 +58,7 @@ pub(crate) struct Session {
 /// How long a session has gone on. Each mutator has a copy at hand.
 #[derive(Clone, Copy)]
 pub(crate) struct Stopwatch {
-    ticks: Ticks,
+    ticks: TickSource,
     start: u64,
 }
 
@@ -85,7 +85,7 @@ impl Session {
             options.seed = entropy();
         }
         let (channel, consumer) = Channel::new(options.buffers).ok_or(Failure::Memory)?;
-        let ticks = Ticks::detect();
+        let ticks = TickSource::detect();
         let start_ticks = ticks.now();
         let clock = Clock::start(ticks);
         let state = Arc::new(State::new());
@@ -112,7 +112,7 @@ impl Session {
             pid: std::process::id(),
             tables,
             labels,
-            directory: Directory::new(),
+            directory: AddressTable::new(),
             state,
             channel,
             mailbox,
@@ -237,7 +237,7 @@ impl Session {
     fn stop_and(
         &self,
         how: Request<CountingOutput>,
-        join: fn(thread::Worker<()>, Duration) -> thread::Joined<()>,
+        join: fn(thread::Worker<()>, Duration) -> thread::JoinOutcome<()>,
     ) -> Result<(), Failure> {
         let ended = self.state.end(Failure::Off);
         self.mailbox.leave(how);
@@ -245,11 +245,11 @@ impl Session {
         let worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(worker) = worker {
             match join(worker, LONGEST_STOP) {
-                thread::Joined::Done(()) => {}
-                thread::Joined::Panicked(message) => {
+                thread::JoinOutcome::Done(()) => {}
+                thread::JoinOutcome::Panicked(message) => {
                     say(format_args!("the defect in the writer thread was: {message}"));
                 }
-                thread::Joined::Running(worker) => {
+                thread::JoinOutcome::Running(worker) => {
                     say(format_args!(
                         "writing took over {} s; the end of the trace is missing",
                         LONGEST_STOP.as_secs()
@@ -357,7 +357,7 @@ fn run(
 
 fn open(pattern: &[u8], state: &Arc<State>) -> Result<CountingOutput, Failure> {
     let pattern = OsStr::from_bytes(pattern);
-    let path = name::expand(pattern, name::Facts::gather).map_err(|error| {
+    let path = name::expand(pattern, name::ProcessFacts::gather).map_err(|error| {
         say(format_args!("cannot trace into {}: {error}", pattern.display()));
         Failure::File
     })?;

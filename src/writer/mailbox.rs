@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use heaptap_trace::TraceInfo;
 
-use crate::sys::futex::Doorbell;
+use crate::sys::futex::EventCount;
 
 /// A file to go on in.
 pub(crate) struct NextFile<W> {
@@ -34,7 +34,7 @@ pub(crate) struct Mailbox<W> {
     hurries: AtomicU64,
     served: AtomicU64,
     /// Who is in a hurry waits here.
-    answered: Doorbell,
+    answered: EventCount,
 }
 
 struct Letters<W> {
@@ -49,7 +49,7 @@ impl<W> Mailbox<W> {
             letters: Mutex::new(Letters { waiting: Vec::new(), closed: false }),
             hurries: AtomicU64::new(0),
             served: AtomicU64::new(0),
-            answered: Doorbell::new(),
+            answered: EventCount::new(),
         }
     }
 
@@ -81,7 +81,7 @@ impl<W> Mailbox<W> {
     /// So many are served.
     pub(crate) fn serve(&self, hurries: u64) {
         self.served.fetch_max(hurries, Ordering::AcqRel);
-        self.answered.ring();
+        self.answered.notify();
     }
 
     /// Leaves a request, wakes the thread and waits for its answer. False: the

@@ -75,16 +75,16 @@ impl<W: Write> TraceFile<W> {
         };
         let mut domain = self.encoder.domain(number);
         let mut rest = words.iter();
-        while let Some(record) = Record::take(&mut rest) {
+        while let Some(record) = Record::decode(&mut rest) {
             match record {
                 Record::Sample(sample) => {
                     rest = lane.samples(sample, rest, &mut domain, host)?;
                 }
                 Record::Time(ticks) => lane.pass(ticks, host),
                 Record::Frames { keep, new } => lane.stack.change(keep, new),
-                Record::Again { times } => lane.stack.repeat(times),
+                Record::RepeatFrame { times } => lane.stack.repeat(times),
                 Record::Stack { inner_first } => lane.stack.replace(inner_first),
-                Record::Small { length } => lane.small(&mut domain, length, host)?,
+                Record::SmallAlloc { length } => lane.small(&mut domain, length, host)?,
                 Record::Alloc { source, part, samples, length } => {
                     let samples = samples.clamp(1, length.saturating_add(1));
                     lane.alloc(&mut domain, Block { length, samples, source }, part, host)?;
@@ -157,7 +157,7 @@ impl Lane {
                 let ahead = words.as_slice().as_ptr().addr() + AHEAD;
                 prefetch(ahead);
                 prefetch(ahead + LINE);
-                let sample = Sample::take(&mut words)?;
+                let sample = Sample::decode(&mut words)?;
                 self.pass(sample.ticks(), host);
                 let same = common_outermost(shown, sample.inner_first);
                 let inner_first = sample.inner_first.get(..sample.inner_first.len() - same)?;
@@ -263,7 +263,7 @@ mod tests {
         }
     }
 
-    const ALLOC: Record<'static> = Record::Small { length: 2 };
+    const ALLOC: Record<'static> = Record::SmallAlloc { length: 2 };
 
     fn major(length: u64) -> Record<'static> {
         Record::Alloc { source: Source::Major, part: Part::NONE, samples: 2, length }
@@ -309,7 +309,7 @@ mod tests {
                     return true;
                 }
                 let mut words = vec![0; record.len()];
-                record.put(&mut words).unwrap();
+                record.encode(&mut words).unwrap();
                 let early = file.apply_all(lane, &words, &mut Ticks).unwrap() == 0;
                 if early {
                     stuck.push(lane);
@@ -334,7 +334,7 @@ mod tests {
             let mut blocks: u64 = 0;
             let heads: Vec<_> = records
                 .iter()
-                .map(|(_, number, frames)| Sample::head(*number, frames.len(), number + 1))
+                .map(|(_, number, frames)| Sample::header(*number, frames.len(), number + 1))
                 .collect();
             let records: Vec<_> = records
                 .iter()
@@ -346,10 +346,10 @@ mod tests {
                     let record = match kind {
                         0 => Record::Time(*number),
                         1 => Record::Frames { keep: *number as usize % 5, new: frames },
-                        2 => Record::Small { length: number + 1 },
+                        2 => Record::SmallAlloc { length: number + 1 },
                         3 => major(number + 1),
                         4 => Record::Stack { inner_first: frames },
-                        5 => Record::Again { times: *number as usize },
+                        5 => Record::RepeatFrame { times: *number as usize },
                         8 => Record::Sample(Sample { head, inner_first: frames }),
                         _ if blocks == 0 => return None,
                         6 => Record::End(End::Promote, run),
@@ -364,7 +364,7 @@ mod tests {
             let mut words = vec![0; records.iter().map(Record::len).sum()];
             let mut room = &mut words[..];
             for record in &records {
-                room = record.put(room).unwrap();
+                room = record.encode(room).unwrap();
             }
             let mut in_one_go = TraceFile::new(Vec::new(), Format::V2, &info()).unwrap();
             prop_assert_eq!(in_one_go.apply_all(0, &words, &mut Ticks).unwrap(), words.len());

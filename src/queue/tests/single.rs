@@ -2,7 +2,7 @@
 
 use crate::queue::channel::MAX_LANES;
 use crate::queue::producer::Refusal;
-use crate::queue::{BUFFER_WORDS, Channel, Consumer, Producer, Wait};
+use crate::queue::{BUFFER_WORDS, Channel, Consumer, Producer, WaitOutcome};
 use core::time::Duration;
 use proptest::prelude::*;
 use std::collections::VecDeque;
@@ -73,10 +73,10 @@ fn refusals_say_why_and_lose_nothing() {
     }
     assert_eq!(put(&mut producer, &[3; 4]), Err(Refusal::NoBuffer));
     assert_eq!(put(&mut producer, &[3; 1]), Err(Refusal::NoBuffer));
-    assert_eq!(producer.wait_for_room(Duration::ZERO), Wait::TimedOut);
-    assert_eq!(producer.wait_for_room(Duration::from_millis(1)), Wait::TimedOut);
+    assert_eq!(producer.wait_for_buffer(Duration::ZERO), WaitOutcome::TimedOut);
+    assert_eq!(producer.wait_for_buffer(Duration::from_millis(1)), WaitOutcome::TimedOut);
     assert_eq!(take_all(&mut consumer, 0), [1, 1, 1, 1, 2, 2, 2, 2]);
-    assert_eq!(producer.wait_for_room(Duration::from_secs(3600)), Wait::NotNeeded);
+    assert_eq!(producer.wait_for_buffer(Duration::from_secs(3600)), WaitOutcome::NotNeeded);
     put(&mut producer, &[4]).unwrap();
     assert_eq!(take_all(&mut consumer, 0), [4]);
 }

@@ -1,6 +1,6 @@
 //! Real threads, many records, every word checked.
 
-use crate::queue::{Channel, Consumer, Producer, Wait};
+use crate::queue::{Channel, Consumer, Producer, WaitOutcome};
 use core::time::Duration;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus as Random;
@@ -25,7 +25,7 @@ fn produce(mut producer: Producer) {
             if producer.reserve(len).is_ok() {
                 break producer.reserve(len).unwrap();
             }
-            assert_ne!(producer.wait_for_room(LONG), Wait::TimedOut);
+            assert_ne!(producer.wait_for_buffer(LONG), WaitOutcome::TimedOut);
         };
         room[0] = len as u64;
         room[1] = number;

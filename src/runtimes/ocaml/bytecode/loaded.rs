@@ -18,7 +18,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::events::{Event, Events};
 use super::ranges::{Range, Ranges};
-use crate::sys::memory::{Fixed, Zeroable};
+use crate::sys::memory::{MappedArray, Zeroable};
 
 /// How many pieces can be there at a time. The toplevel keeps one for each phrase
 /// that defines a function.
@@ -41,7 +41,7 @@ unsafe impl Zeroable for Slot {}
 struct Loaded {
     ranges: Ranges,
     /// By number, the first is never filled.
-    places: Fixed<Slot>,
+    places: MappedArray<Slot>,
     /// How many numbers were given; held while something changes.
     given: Mutex<usize>,
 }
@@ -136,7 +136,7 @@ impl Loaded {
     fn new(at_a_time: usize, ever: usize) -> Option<Loaded> {
         Some(Loaded {
             ranges: Ranges::new(at_a_time)?,
-            places: Fixed::new(ever)?,
+            places: MappedArray::new(ever)?,
             given: Mutex::new(0),
         })
     }

@@ -13,7 +13,7 @@
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 
-use crate::sys::memory::{Fixed, Zeroable};
+use crate::sys::memory::{MappedArray, Zeroable};
 
 /// A piece of code: addresses from `start` to before `end`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,13 +53,13 @@ impl Entry {
 
 /// Ranges by address, none of which overlap.
 struct Side {
-    entries: Fixed<Entry>,
+    entries: MappedArray<Entry>,
     count: AtomicUsize,
 }
 
 impl Side {
     fn new(capacity: usize) -> Option<Side> {
-        Some(Side { entries: Fixed::new(capacity)?, count: AtomicUsize::new(0) })
+        Some(Side { entries: MappedArray::new(capacity)?, count: AtomicUsize::new(0) })
     }
 
     fn ranges(&self) -> impl Iterator<Item = Range> + '_ {

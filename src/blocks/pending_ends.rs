@@ -6,23 +6,23 @@ use std::ops::Deref;
 use heaptap_trace::End;
 
 use crate::queue::{BlockId, BlockRun, EndWord};
-use crate::sys::memory::Mapped;
+use crate::sys::memory::MappedVec;
 
 /// So many are told together: room for each alone would cost more than the
 /// telling.
 const MANY: usize = if cfg!(test) { 4 } else { 512 };
 
 /// Promotions and collections, in the order in which they happened.
-pub(crate) struct Ends {
-    words: Mapped<EndWord>,
+pub(crate) struct PendingEnds {
+    words: MappedVec<EndWord>,
     /// At this length they are to be told.
     due: usize,
 }
 
-impl Ends {
+impl PendingEnds {
     /// None when there is no memory.
-    pub(super) fn new(capacity: usize) -> Option<Ends> {
-        Some(Ends { words: Mapped::new(capacity)?, due: MANY })
+    pub(super) fn new(capacity: usize) -> Option<PendingEnds> {
+        Some(PendingEnds { words: MappedVec::new(capacity)?, due: MANY })
     }
 
     /// Makes room for so many more; false when there is no memory.
@@ -33,7 +33,7 @@ impl Ends {
     /// Adds one, for which there is room; if there are many now, `tell` may take
     /// some.
     #[inline]
-    fn add(&mut self, end: EndWord, tell: &mut impl FnMut(&mut Ends)) {
+    fn add(&mut self, end: EndWord, tell: &mut impl FnMut(&mut PendingEnds)) {
         self.push(end);
         if self.words.len() >= self.due {
             tell(self);
@@ -50,7 +50,7 @@ impl Ends {
     }
 
     /// The first `told` were told.
-    pub(crate) fn forget(&mut self, told: usize) {
+    pub(crate) fn remove_first(&mut self, told: usize) {
         let told = told.min(self.words.len());
         let left = self.words.len() - told;
         self.words.copy_within(told.., 0);
@@ -59,28 +59,28 @@ impl Ends {
     }
 
     /// Takes over all of another, for which there is room.
-    pub(super) fn adopt(&mut self, other: &mut Ends) {
+    pub(super) fn adopt(&mut self, other: &mut PendingEnds) {
         other.words.iter().for_each(|&end| self.push(end));
         other.clear();
     }
 
     pub(super) fn clear(&mut self) {
-        self.forget(self.words.len());
+        self.remove_first(self.words.len());
     }
 }
 
-/// What a sweep finds, on its way to the [`Ends`]: blocks that follow each other and
+/// What a sweep finds, on its way to the [`PendingEnds`]: blocks that follow each other and
 /// end alike are told together.
 pub(super) struct Swept<'a, T> {
-    ends: &'a mut Ends,
+    ends: &'a mut PendingEnds,
     /// Is called when there are many, and may take some.
     tell: T,
     /// What is not among the ends yet.
     last: Option<(End, BlockRun)>,
 }
 
-impl<'a, T: FnMut(&mut Ends)> Swept<'a, T> {
-    pub(super) fn new(ends: &'a mut Ends, tell: T) -> Self {
+impl<'a, T: FnMut(&mut PendingEnds)> Swept<'a, T> {
+    pub(super) fn new(ends: &'a mut PendingEnds, tell: T) -> Self {
         Swept { ends, tell, last: None }
     }
 
@@ -110,7 +110,7 @@ impl<'a, T: FnMut(&mut Ends)> Swept<'a, T> {
     }
 }
 
-impl Deref for Ends {
+impl Deref for PendingEnds {
     type Target = [EndWord];
 
     fn deref(&self) -> &[EndWord] {

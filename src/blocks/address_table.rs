@@ -17,7 +17,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 use crate::queue::BlockId;
-use crate::sys::memory::{Fixed, Zeroable};
+use crate::sys::memory::{MappedArray, Zeroable};
 
 /// What a key is when no block is there. No block lies at such an address.
 const EMPTY: usize = 0;
@@ -41,15 +41,15 @@ struct Place {
 unsafe impl Zeroable for Place {}
 
 /// Blocks by address.
-pub(crate) struct Directory {
+pub(crate) struct AddressTable {
     /// Null or `1 << (FIRST_BITS + index)` places, mapped until the end.
     segments: [AtomicPtr<Place>; SEGMENTS],
     live: AtomicUsize,
 }
 
-impl Directory {
-    pub(crate) fn new() -> Directory {
-        Directory {
+impl AddressTable {
+    pub(crate) fn new() -> AddressTable {
+        AddressTable {
             segments: [const { AtomicPtr::new(ptr::null_mut()) }; SEGMENTS],
             live: AtomicUsize::new(0),
         }
@@ -114,24 +114,24 @@ impl Directory {
     #[cold]
     fn grow(&self, index: usize) -> Option<&[Place]> {
         let slot = self.segments.get(index)?;
-        let places = Fixed::<Place>::new(places_in(index))?.into_raw();
+        let places = MappedArray::<Place>::new(places_in(index))?.into_raw();
         let published =
             slot.compare_exchange(ptr::null_mut(), places, Ordering::AcqRel, Ordering::Acquire);
         if published.is_err() {
             // SAFETY: just taken apart, and not published.
-            drop(unsafe { Fixed::from_raw(places, places_in(index)) });
+            drop(unsafe { MappedArray::from_raw(places, places_in(index)) });
         }
         self.segment(index)
     }
 }
 
-impl Drop for Directory {
+impl Drop for AddressTable {
     fn drop(&mut self) {
         for (index, segment) in self.segments.iter_mut().enumerate() {
             let places = *segment.get_mut();
             if !places.is_null() {
                 // SAFETY: published by `grow` with this length, and ours alone.
-                drop(unsafe { Fixed::from_raw(places, places_in(index)) });
+                drop(unsafe { MappedArray::from_raw(places, places_in(index)) });
             }
         }
     }
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn what_is_put_in_is_taken_out_once() {
-        let directory = Directory::new();
+        let directory = AddressTable::new();
         assert_eq!(directory.take(4096), None);
         assert!(directory.add(4096, id(7)));
         assert!(!directory.add(0, id(8)));
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn it_grows_and_keeps_everything() {
-        let directory = Directory::new();
+        let directory = AddressTable::new();
         let address = |n: u64| 0x7f00_0000_0000 + n as usize * 48;
         for n in 0..100_000 {
             assert!(directory.add(address(n), id(n)));
@@ -213,7 +213,7 @@ mod tests {
     /// Blocks come and go for ever in the same room.
     #[test]
     fn freed_places_are_used_again() {
-        let directory = Directory::new();
+        let directory = AddressTable::new();
         for n in 0..1_000_000u64 {
             let address = 0x1000 + (n as usize).wrapping_mul(0x9e3b) % 0xfff_fff0;
             if directory.add(address, id(n)) {
@@ -226,7 +226,7 @@ mod tests {
     /// Each of many blocks is freed by two threads at once: one finds it.
     #[test]
     fn two_threads_free_a_block_once() {
-        let directory = Arc::new(Directory::new());
+        let directory = Arc::new(AddressTable::new());
         const BLOCKS: u64 = 50_000;
         let address = |n: u64| 0x5000 + n as usize * 16;
         let adders: Vec<_> = (0..2)
