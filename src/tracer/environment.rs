@@ -1,21 +1,28 @@
 //! Options from the environment.
 //!
-//! `HEAPTAP` names the file and asks for a trace; `MEMTRACE` does so too, as
-//! with the original tool. The rest only says how.
+//! [`settings::FILE`] asks for a trace and names its file; the other variables of
+//! the table (`crates/settings`) only change how it is taken. Read when a trace
+//! starts, never inside a hook.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
+
+use heaptap_settings as settings;
 
 use crate::sampling::Rate;
 use crate::tracer::failure::Failure;
 use crate::tracer::message::say;
 use crate::tracer::options::Options;
 
-/// The options as the environment changes them. What it says wrong is said.
+const _: () = assert!(settings::MIN_RATE == Rate::MIN, "the table and the sampler disagree");
+
+/// `options` with what the environment sets in place of their own values. A value
+/// that is not accepted is reported on standard error.
 pub(crate) fn options_from_environment(options: Options) -> Result<Options, Failure> {
-    // SAFETY: asks the kernel's table; takes nothing else.
+    // SAFETY: `getauxval` reads the process's auxiliary vector and takes any key.
     if unsafe { libc::getauxval(libc::AT_SECURE) } != 0 {
-        // A program with more rights than its user writes no file of their choice.
+        // A program with more rights than its user must not write a file of the
+        // user's choice.
         return Err(Failure::NotAsked);
     }
     apply(options, |name| std::env::var_os(name))
@@ -23,43 +30,34 @@ pub(crate) fn options_from_environment(options: Options) -> Result<Options, Fail
 
 fn apply(
     mut options: Options,
-    variable: impl Fn(&str) -> Option<OsString>,
+    lookup: impl Fn(&str) -> Option<OsString>,
 ) -> Result<Options, Failure> {
-    let set = |name: &str| variable(name).filter(|value| !value.is_empty());
-    let first = |names: [&'static str; 2]| {
-        names.into_iter().find_map(|name| set(name).map(|value| (name, value)))
-    };
-    let (_, file) = first(["HEAPTAP", "MEMTRACE"]).ok_or(Failure::NotAsked)?;
+    let (_, file) = settings::FILE.find(&lookup).ok_or(Failure::NotAsked)?;
     options.file = file.into_vec();
-    if let Some((name, value)) = first(["HEAPTAP_RATE", "MEMTRACE_RATE"]) {
-        let rate = parse::<f64>(&value).and_then(Rate::new);
-        options.rate = rate.ok_or_else(|| {
-            wrong(name, &value, "a number from 1e-7 to 1");
-            Failure::Rate
-        })?;
+    let rate = settings::RATE.find_number(&lookup).map_err(|invalid| {
+        report(&invalid);
+        Failure::Rate
+    })?;
+    if let Some(rate) = rate {
+        options.rate = Rate::new(rate).ok_or(Failure::Rate)?;
     }
-    if let Some(value) = set("HEAPTAP_SEED") {
-        options.seed = parse(&value).ok_or_else(|| {
-            wrong("HEAPTAP_SEED", &value, "a whole number");
+    let integer = |variable: &settings::Variable| {
+        variable.find_integer(&lookup).map_err(|invalid| {
+            report(&invalid);
             Failure::Option
-        })?;
+        })
+    };
+    if let Some(seed) = integer(&settings::SEED)? {
+        options.seed = seed;
     }
-    if let Some(value) = set("HEAPTAP_FRAMES") {
-        let frames = parse(&value).filter(|frames| (1..=Options::MAX_FRAMES).contains(frames));
-        options.max_frames = frames.ok_or_else(|| {
-            wrong("HEAPTAP_FRAMES", &value, "a number from 1 to 262144");
-            Failure::Option
-        })?;
+    if let Some(frames) = integer(&settings::FRAMES)? {
+        options.max_frames = frames as usize;
     }
     Ok(options)
 }
 
-fn parse<T: std::str::FromStr>(value: &OsString) -> Option<T> {
-    value.to_str()?.trim().parse().ok()
-}
-
-fn wrong(name: &str, value: &OsString, wanted: &str) {
-    say(format_args!("{name}={} is not {wanted}; not tracing", value.display()));
+fn report(invalid: &settings::Invalid) {
+    say(format_args!("{invalid}; not tracing"));
 }
 
 #[cfg(test)]
@@ -88,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_says_how() {
+    fn the_other_variables_change_the_options() {
         let options = from(&[
             ("HEAPTAP", "a"),
             ("MEMTRACE_RATE", "0.5"),
@@ -99,10 +97,16 @@ mod tests {
         .unwrap();
         assert_eq!((options.rate.get(), options.seed, options.max_frames), (1e-3, 7, 64));
         assert_eq!(from(&[("MEMTRACE", "a"), ("MEMTRACE_RATE", "1e-4")]).unwrap().rate.get(), 1e-4);
+        let defaults = from(&[("HEAPTAP", "a")]).unwrap();
+        assert_eq!(settings::RATE.number(settings::RATE.default), Ok(defaults.rate.get()));
+        assert_eq!(
+            settings::FRAMES.integer(settings::FRAMES.default),
+            Ok(defaults.max_frames as u64)
+        );
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn values_out_of_range_are_refused() {
         for (name, value, failure) in [
             ("HEAPTAP_RATE", "often", Failure::Rate),
             ("HEAPTAP_RATE", "2", Failure::Rate),

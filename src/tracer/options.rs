@@ -66,9 +66,9 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// The deepest backtrace that is taken whole, unless told otherwise. A
-    /// recursion of so many frames still fits the format.
-    pub(crate) const MAX_FRAMES: usize = 262_144;
+    /// The default and the upper bound of [`Options::max_frames`]. A backtrace of
+    /// that many frames of one recursion still fits the format.
+    pub(crate) const MAX_FRAMES: usize = heaptap_settings::MAX_FRAMES as usize;
 
     /// Memory for events on their way, unless told otherwise.
     pub(crate) const BUFFER_KIB: usize = 8_192;

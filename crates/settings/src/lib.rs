@@ -1,0 +1,27 @@
+//! The settings of a trace: one table of every environment variable that heaptap
+//! reads, with its value syntax, default, meaning and `heaptap run` option.
+//!
+//! The plugin reads these variables inside the traced process, `heaptap run` sets
+//! them in another, and the tools never depend on the plugin. What both must agree
+//! on is therefore a crate. The manual pages and the tables in `docs/` are generated
+//! from it too.
+//!
+//! - [`table`]: the variables, the only place where their names are spelled.
+//! - `variable`: what is known of each; `value`: how values are checked.
+//!
+//! Nothing here reads or changes the environment: callers pass in a lookup. Code
+//! outside of this crate refers to a variable by its constant; `tests/literals.rs`
+//! finds names that are spelled elsewhere.
+
+#![forbid(unsafe_code)]
+
+pub mod table;
+mod value;
+mod variable;
+
+pub use table::{
+    FILE, FOLLOW, FRAMES, LIBRARY, MAX_FRAMES, MAX_RATE, MIN_RATE, RATE, REPORT, SEED, UNWINDER,
+    VARIABLES,
+};
+pub use value::{Invalid, Syntax};
+pub use variable::{Inheritance, Reader, RunOption, Variable};

@@ -1,0 +1,152 @@
+//! The table: every environment variable that heaptap reads.
+
+use crate::value::Syntax;
+use crate::variable::{Inheritance, Reader, RunOption, Variable};
+
+/// The lowest sampling rate.
+pub const MIN_RATE: f64 = 1e-7;
+/// The highest sampling rate: every word.
+pub const MAX_RATE: f64 = 1.0;
+/// The deepest backtrace that can be asked for, and the default.
+pub const MAX_FRAMES: u64 = 262_144;
+
+/// Asks for a trace and names its file.
+pub const FILE: Variable = Variable {
+    name: "HEAPTAP",
+    alias: Some("MEMTRACE"),
+    syntax: Syntax::File,
+    default: "none: the program is not traced",
+    meaning: "The trace file, in whose name `%p` stands for the process id, `%e` for the program's name, \
+              `%t` for the time in seconds and `%%` for a percent sign",
+    reader: Reader::Library,
+    children: Inheritance::WithFollow,
+    option: Some(RunOption {
+        short: Some('o'),
+        long: "output",
+        value_name: Some("FILE"),
+        default: Some("%e-%p.ctf"),
+    }),
+};
+
+/// The sampling rate.
+pub const RATE: Variable = Variable {
+    name: "HEAPTAP_RATE",
+    alias: Some("MEMTRACE_RATE"),
+    syntax: Syntax::Number { min: MIN_RATE, max: MAX_RATE },
+    default: "1e-5",
+    meaning: "The probability with which each allocated word is sampled",
+    reader: Reader::Library,
+    children: Inheritance::WithFollow,
+    option: Some(RunOption {
+        short: Some('r'),
+        long: "rate",
+        value_name: Some("RATE"),
+        default: Some("1e-5"),
+    }),
+};
+
+/// The most frames of a backtrace.
+pub const FRAMES: Variable = Variable {
+    name: "HEAPTAP_FRAMES",
+    alias: None,
+    syntax: Syntax::Integer { min: 1, max: MAX_FRAMES },
+    default: "262144",
+    meaning: "The most frames in a backtrace, of which the innermost are kept",
+    reader: Reader::Library,
+    children: Inheritance::WithFollow,
+    option: Some(RunOption { short: None, long: "frames", value_name: Some("N"), default: None }),
+};
+
+/// The seed of the sampler. 0 is the default.
+pub const SEED: Variable = Variable {
+    name: "HEAPTAP_SEED",
+    alias: None,
+    syntax: Syntax::Integer { min: 0, max: u64::MAX },
+    default: "0: a new seed in each run",
+    meaning: "The seed of the sampler: with the same seed, the same program gives the same samples",
+    reader: Reader::Library,
+    children: Inheritance::WithFollow,
+    option: Some(RunOption { short: None, long: "seed", value_name: Some("N"), default: None }),
+};
+
+/// Whether children are traced too.
+pub const FOLLOW: Variable = Variable {
+    name: "HEAPTAP_FOLLOW",
+    alias: None,
+    syntax: Syntax::Word("1"),
+    default: "children are not traced",
+    meaning: "Traces the program's children too, each into its own file, for which the file name needs `%p`",
+    reader: Reader::Attached,
+    children: Inheritance::Always,
+    option: Some(RunOption { short: None, long: "follow", value_name: None, default: None }),
+};
+
+/// Where `heaptap run` reads what was traced.
+pub const REPORT: Variable = Variable {
+    name: "HEAPTAP_REPORT",
+    alias: None,
+    syntax: Syntax::File,
+    default: "none",
+    meaning: "An existing file to which the library appends what it traced, as `heaptap run` asks it to",
+    reader: Reader::Attached,
+    children: Inheritance::WithFollow,
+    option: None,
+};
+
+/// Which unwinder walks the stacks.
+pub const UNWINDER: Variable = Variable {
+    name: "HEAPTAP_UNWINDER",
+    alias: None,
+    syntax: Syntax::Word("runtime"),
+    default: "heaptap's own",
+    meaning: "Walks stacks with the runtime's own unwinder, which is slower, to check heaptap's against it",
+    reader: Reader::Attached,
+    children: Inheritance::Always,
+    option: None,
+};
+
+/// Where the library is.
+pub const LIBRARY: Variable = Variable {
+    name: "HEAPTAP_LIBRARY",
+    alias: None,
+    syntax: Syntax::File,
+    default: "beside `heaptap`, or in `../lib` from there",
+    meaning: "The `libheaptap.so` that `heaptap run` loads into the program",
+    reader: Reader::Tool,
+    children: Inheritance::Always,
+    option: None,
+};
+
+/// All of them, in the order in which they are documented.
+pub const VARIABLES: [Variable; 8] = [FILE, RATE, FRAMES, SEED, FOLLOW, REPORT, UNWINDER, LIBRARY];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_variables_share_a_name_or_an_option() {
+        let names: Vec<_> = VARIABLES.iter().flat_map(Variable::names).collect();
+        let options: Vec<_> = VARIABLES.iter().filter_map(|v| Some(v.option?.long)).collect();
+        for words in [names, options] {
+            let distinct: std::collections::BTreeSet<_> = words.iter().collect();
+            assert_eq!(distinct.len(), words.len(), "{words:?}");
+        }
+    }
+
+    #[test]
+    fn a_default_that_is_a_value_is_accepted() {
+        assert_eq!(RATE.number(RATE.default), Ok(1e-5));
+        assert_eq!(RATE.option.unwrap().default, Some(RATE.default));
+        assert_eq!(FRAMES.integer(FRAMES.default), Ok(MAX_FRAMES));
+    }
+
+    #[test]
+    fn a_meaning_is_one_sentence() {
+        for variable in &VARIABLES {
+            let meaning = variable.meaning;
+            assert!(meaning.starts_with(char::is_uppercase), "{meaning}");
+            assert!(!meaning.ends_with('.') && !meaning.contains(". "), "{meaning}");
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! What a value may be, and the error for one that is not.
+
+use std::error::Error;
+use std::ffi::OsStr;
+use std::fmt;
+
+/// The values that a variable accepts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Syntax {
+    /// The name of a file.
+    File,
+    /// A number, bounds included.
+    Number {
+        /// The smallest.
+        min: f64,
+        /// The largest.
+        max: f64,
+    },
+    /// A whole number, bounds included.
+    Integer {
+        /// The smallest.
+        min: u64,
+        /// The largest.
+        max: u64,
+    },
+    /// One word. Any other value is as good as none.
+    Word(&'static str),
+}
+
+impl fmt::Display for Syntax {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Syntax::File => f.write_str("a file name"),
+            Syntax::Number { min, max } => {
+                write!(f, "a number from {} to {}", Bound(min), Bound(max))
+            }
+            Syntax::Integer { min: 0, max: u64::MAX } => f.write_str("a whole number below 2^64"),
+            Syntax::Integer { min, max } => write!(f, "a whole number from {min} to {max}"),
+            Syntax::Word(word) => write!(f, "`{word}`"),
+        }
+    }
+}
+
+/// A bound as people write it: small ones with an exponent.
+struct Bound(f64);
+
+impl fmt::Display for Bound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0 < 1e-3 { write!(f, "{:e}", self.0) } else { write!(f, "{}", self.0) }
+    }
+}
+
+impl Syntax {
+    /// The number in `value`, if it is one and in range. Surrounding white space is
+    /// ignored.
+    pub(crate) fn number(&self, value: &OsStr) -> Option<f64> {
+        let Syntax::Number { min, max } = *self else { return None };
+        let number = value.to_str()?.trim().parse().ok()?;
+        (min..=max).contains(&number).then_some(number)
+    }
+
+    /// The whole number in `value`, if it is one and in range. Surrounding white
+    /// space is ignored.
+    pub(crate) fn integer(&self, value: &OsStr) -> Option<u64> {
+        let Syntax::Integer { min, max } = *self else { return None };
+        let number = value.to_str()?.trim().parse().ok()?;
+        (min..=max).contains(&number).then_some(number)
+    }
+}
+
+/// A value that its variable does not accept.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Invalid {
+    /// The variable, by the name under which it was set.
+    pub name: &'static str,
+    /// The value, with what is not UTF-8 replaced.
+    pub value: String,
+    /// What would have been accepted.
+    pub expected: Syntax,
+}
+
+impl fmt::Display for Invalid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={} is not {}", self.name, self.value, self.expected)
+    }
+}
+
+impl Error for Invalid {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_are_written_as_people_write_them() {
+        assert_eq!(Syntax::Number { min: 1e-7, max: 1.0 }.to_string(), "a number from 1e-7 to 1");
+        assert_eq!(Syntax::Integer { min: 1, max: 9 }.to_string(), "a whole number from 1 to 9");
+        assert_eq!(
+            Syntax::Integer { min: 0, max: u64::MAX }.to_string(),
+            "a whole number below 2^64"
+        );
+    }
+
+    #[test]
+    fn bounds_are_included_and_nothing_beyond_them() {
+        let rate = Syntax::Number { min: 1e-7, max: 1.0 };
+        for (text, number) in [("1e-7", Some(1e-7)), ("1", Some(1.0)), (" 0.5 ", Some(0.5))] {
+            assert_eq!(rate.number(OsStr::new(text)), number, "{text}");
+        }
+        for text in ["", "0", "9.9e-8", "1.0000001", "nan", "inf", "-1", "0.5x", "often"] {
+            assert_eq!(rate.number(OsStr::new(text)), None, "{text}");
+        }
+        let frames = Syntax::Integer { min: 1, max: 9 };
+        for (text, number) in [("1", Some(1)), (" 9", Some(9))] {
+            assert_eq!(frames.integer(OsStr::new(text)), number, "{text}");
+        }
+        for text in ["", "0", "10", "-1", "1.5", "99999999999999999999999"] {
+            assert_eq!(frames.integer(OsStr::new(text)), None, "{text}");
+        }
+        assert_eq!(rate.integer(OsStr::new("1")), None);
+        assert_eq!(frames.number(OsStr::new("1")), None);
+    }
+}

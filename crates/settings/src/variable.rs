@@ -1,0 +1,191 @@
+//! What is known of an environment variable.
+
+use std::ffi::{OsStr, OsString};
+
+use crate::value::{Invalid, Syntax};
+
+/// Who reads a variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reader {
+    /// The library in every traced process: `heaptap_tracer_start_from_env`, and
+    /// where it attaches itself to a runtime.
+    Library,
+    /// The library, only where it attaches itself to a runtime.
+    Attached,
+    /// The program `heaptap`.
+    Tool,
+}
+
+/// Whether the children of a program that the library attached itself to see a
+/// variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Inheritance {
+    /// Only if they are to be traced too ([`FOLLOW`](crate::FOLLOW)): otherwise the
+    /// library removes it from the environment.
+    WithFollow,
+    /// Like any other variable.
+    Always,
+}
+
+/// The option of `heaptap run` that sets a variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunOption {
+    /// One letter, without its dash.
+    pub short: Option<char>,
+    /// Without its dashes.
+    pub long: &'static str,
+    /// What stands for the value in its help; `None` for an option without one.
+    pub value_name: Option<&'static str>,
+    /// The value if the option is not given. `None`: the variable is not set.
+    pub default: Option<&'static str>,
+}
+
+impl RunOption {
+    /// As it is typed: `-r, --rate RATE`.
+    pub fn usage(&self) -> String {
+        let short = self.short.map(|letter| format!("-{letter}, ")).unwrap_or_default();
+        let value = self.value_name.map(|name| format!(" {name}")).unwrap_or_default();
+        format!("{short}--{}{value}", self.long)
+    }
+}
+
+/// An environment variable.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Variable {
+    /// Its name.
+    pub name: &'static str,
+    /// The name under which another tool knows it. [`Variable::name`] wins if both
+    /// are set.
+    pub alias: Option<&'static str>,
+    /// The values it accepts.
+    pub syntax: Syntax,
+    /// What holds if it is not set or empty.
+    pub default: &'static str,
+    /// One sentence without its full stop.
+    pub meaning: &'static str,
+    /// Who reads it.
+    pub reader: Reader,
+    /// Whether children see it.
+    pub children: Inheritance,
+    /// What sets it on the command line.
+    pub option: Option<RunOption>,
+}
+
+impl Variable {
+    /// Its names, the one that wins first.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> + use<> {
+        [Some(self.name), self.alias].into_iter().flatten()
+    }
+
+    /// The value that `lookup` has for the variable, and the name under which it
+    /// was found. An empty value counts as none.
+    pub fn find(
+        &self,
+        lookup: impl Fn(&str) -> Option<OsString>,
+    ) -> Option<(&'static str, OsString)> {
+        self.names().find_map(|name| {
+            let value = lookup(name).filter(|value| !value.is_empty())?;
+            Some((name, value))
+        })
+    }
+
+    /// The number that `lookup` has for the variable, if any.
+    pub fn find_number(
+        &self,
+        lookup: impl Fn(&str) -> Option<OsString>,
+    ) -> Result<Option<f64>, Invalid> {
+        self.find_parsed(lookup, Syntax::number)
+    }
+
+    /// The whole number that `lookup` has for the variable, if any.
+    pub fn find_integer(
+        &self,
+        lookup: impl Fn(&str) -> Option<OsString>,
+    ) -> Result<Option<u64>, Invalid> {
+        self.find_parsed(lookup, Syntax::integer)
+    }
+
+    fn find_parsed<T>(
+        &self,
+        lookup: impl Fn(&str) -> Option<OsString>,
+        parse: impl Fn(&Syntax, &OsStr) -> Option<T>,
+    ) -> Result<Option<T>, Invalid> {
+        let Some((name, value)) = self.find(lookup) else { return Ok(None) };
+        match parse(&self.syntax, &value) {
+            Some(parsed) => Ok(Some(parsed)),
+            None => Err(self.invalid(name, &value)),
+        }
+    }
+
+    /// Whether `lookup` has the variable's [`Syntax::Word`] for it.
+    pub fn is_on(&self, lookup: impl Fn(&str) -> Option<OsString>) -> bool {
+        let found = self.find(lookup);
+        found.is_some_and(|(_, value)| matches!(self.syntax, Syntax::Word(word) if value == word))
+    }
+
+    /// The number in `value`, which is not from the environment but from the option
+    /// of the same meaning.
+    pub fn number(&self, value: &str) -> Result<f64, Invalid> {
+        let value = OsStr::new(value);
+        self.syntax.number(value).ok_or_else(|| self.invalid(self.name, value))
+    }
+
+    /// As [`Variable::number`], for a whole number.
+    pub fn integer(&self, value: &str) -> Result<u64, Invalid> {
+        let value = OsStr::new(value);
+        self.syntax.integer(value).ok_or_else(|| self.invalid(self.name, value))
+    }
+
+    fn invalid(&self, name: &'static str, value: &OsStr) -> Invalid {
+        Invalid { name, value: value.to_string_lossy().into_owned(), expected: self.syntax }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::{FILE, FOLLOW, FRAMES, RATE};
+
+    fn environment(
+        pairs: &'static [(&'static str, &'static str)],
+    ) -> impl Fn(&str) -> Option<OsString> {
+        move |name| {
+            let found = pairs.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| OsString::from(value))
+        }
+    }
+
+    #[test]
+    fn the_name_wins_over_the_alias_unless_it_is_empty() {
+        let both = environment(&[("MEMTRACE", "b"), ("HEAPTAP", "a")]);
+        assert_eq!(FILE.find(both), Some(("HEAPTAP", "a".into())));
+        let empty = environment(&[("MEMTRACE", "b"), ("HEAPTAP", "")]);
+        assert_eq!(FILE.find(empty), Some(("MEMTRACE", "b".into())));
+        assert_eq!(FILE.find(environment(&[("MEMTRACE", "")])), None);
+    }
+
+    #[test]
+    fn an_error_names_the_variable_the_value_and_the_range() {
+        let wrong = RATE.find_number(environment(&[("MEMTRACE_RATE", "often")])).unwrap_err();
+        assert_eq!(wrong.to_string(), "MEMTRACE_RATE=often is not a number from 1e-7 to 1");
+        let wrong = FRAMES.find_integer(environment(&[("HEAPTAP_FRAMES", "0")])).unwrap_err();
+        assert_eq!(wrong.to_string(), "HEAPTAP_FRAMES=0 is not a whole number from 1 to 262144");
+        assert_eq!(
+            RATE.number("2").unwrap_err().to_string(),
+            "HEAPTAP_RATE=2 is not a number from 1e-7 to 1"
+        );
+    }
+
+    #[test]
+    fn only_its_own_word_turns_a_variable_on() {
+        assert!(FOLLOW.is_on(environment(&[("HEAPTAP_FOLLOW", "1")])));
+        assert!(!FOLLOW.is_on(environment(&[("HEAPTAP_FOLLOW", "0")])));
+        assert!(!FOLLOW.is_on(environment(&[])));
+    }
+
+    #[test]
+    fn usage_shows_all_spellings() {
+        assert_eq!(RATE.option.unwrap().usage(), "-r, --rate RATE");
+        assert_eq!(FOLLOW.option.unwrap().usage(), "--follow");
+    }
+}
