@@ -133,7 +133,7 @@ ocaml-tests:
 .PHONY: doc
 doc:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps --document-private-items -p heaptap -p heaptap-trace -p heaptap-symbols \
-		-p heaptap-report -p heaptap-settings -p heaptap-ocaml
+		-p heaptap-report -p heaptap-export -p heaptap-settings -p heaptap-ocaml
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps --document-private-items -p heaptap-cli
 
 # What a host would load, and what the format crate may use, is on a list.

@@ -1,7 +1,8 @@
-//! Text for people and for programs: [`escape`] and [`json`] make hostile names
-//! harmless, [`units`] formats numbers, [`terminal`] lays out lines.
+//! Text for people and for programs: [`units`] formats numbers, [`terminal`] lays
+//! out lines. [`escape`] and [`json`], which the exporters need as well, make
+//! hostile names harmless.
 
-pub(crate) mod escape;
-pub(crate) mod json;
 pub(crate) mod terminal;
 pub(crate) mod units;
+
+pub(crate) use heaptap_export::{escape, json};

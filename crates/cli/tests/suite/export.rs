@@ -10,7 +10,19 @@ use serde_json::Value;
 use crate::program::{Place, heaptap};
 use crate::traces::{real, workload};
 
+/// The values of `--to`, on which scripts rely.
 const FORMATS: [&str; 5] = ["folded", "pprof", "firefox", "dhat", "speedscope"];
+
+#[test]
+fn every_format_is_a_value_of_to_with_its_help() {
+    assert_eq!(heaptap_export::FORMATS.map(|format| format.name), FORMATS);
+    let help = heaptap("export --help", &[]).text(0);
+    let help: String = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    for format in heaptap_export::FORMATS {
+        let line = format!("- {}: {}", format.name, format.help);
+        assert!(help.contains(&line), "no `{line}` in {help}");
+    }
+}
 
 fn exported(path: &Path, format: &str) -> Vec<u8> {
     let run = heaptap(&format!("export --to {format}"), &[path]);

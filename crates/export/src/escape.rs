@@ -1,16 +1,17 @@
-//! Text from traces and file names, made fit for a terminal and for one line.
+//! Escapes text from traces and file names, so that it is safe on a terminal and
+//! stays on one line.
 //!
-//! Names in a trace are whatever bytes somebody put there. Printed raw, they
-//! could move the cursor, change the terminal's title or pretend to be another
-//! line. A backslash always begins an escape, so nothing is ambiguous:
-//! `\\`, `\xNN` for a byte, `\u{N}` for a character.
+//! A name in a trace can be any bytes. Printed raw, they could move the cursor,
+//! change the terminal's title or fake another line. A backslash always begins an
+//! escape, so the result is unambiguous: `\\`, `\xNN` for a byte, `\u{N}` for a
+//! character.
 
 use std::fmt::{self, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-/// Whether a character is unsafe to print: it controls, or cannot be seen.
-pub(crate) fn is_odd(c: char) -> bool {
+/// Whether a character is unsafe to print: a control or an invisible one.
+pub fn is_unprintable(c: char) -> bool {
     c.is_control()
         || (c.is_whitespace() && c != ' ')
         || matches!(c,
@@ -19,9 +20,9 @@ pub(crate) fn is_odd(c: char) -> bool {
             | '\u{e0000}'..='\u{e007f}')
 }
 
-/// Adds `text` to `line`, escaped, and with it the ASCII characters for which
-/// `special` says that they mean something in the line.
-pub(crate) fn put(line: &mut Vec<u8>, text: &[u8], special: fn(u8) -> bool) {
+/// Appends `text` to `line`, escaped. ASCII characters for which `special` is true
+/// are escaped too: those that have a meaning in the line.
+pub fn put(line: &mut Vec<u8>, text: &[u8], special: fn(u8) -> bool) {
     let plain = |&byte: &u8| matches!(byte, b' '..=b'~') && byte != b'\\' && !special(byte);
     if text.iter().all(plain) {
         line.extend_from_slice(text);
@@ -40,8 +41,10 @@ pub(crate) fn put(line: &mut Vec<u8>, text: &[u8], special: fn(u8) -> bool) {
 fn put_char(line: &mut Vec<u8>, c: char, special: fn(u8) -> bool) {
     match u8::try_from(c) {
         Ok(b'\\') => line.extend_from_slice(b"\\\\"),
-        Ok(byte) if byte < 0x80 && (is_odd(c) || special(byte)) => put_byte(line, byte),
-        _ if is_odd(c) => line.extend_from_slice(format!("\\u{{{:x}}}", c as u32).as_bytes()),
+        Ok(byte) if byte < 0x80 && (is_unprintable(c) || special(byte)) => put_byte(line, byte),
+        _ if is_unprintable(c) => {
+            line.extend_from_slice(format!("\\u{{{:x}}}", c as u32).as_bytes());
+        }
         _ => line.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
     }
 }
@@ -50,14 +53,17 @@ fn put_byte(line: &mut Vec<u8>, byte: u8) {
     line.extend_from_slice(format!("\\x{byte:02x}").as_bytes());
 }
 
-/// Bytes from a trace, to be printed for people: spaces stay.
-pub(crate) struct Escaped<'a>(pub(crate) &'a [u8]);
+/// Displays bytes escaped, with spaces as they are.
+pub struct Escaped<'a>(
+    /// The bytes.
+    pub &'a [u8],
+);
 
 impl fmt::Display for Escaped<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut line = Vec::new();
         put(&mut line, self.0, |_| false);
-        // What `put` adds is UTF-8, so nothing gets lost here.
+        // `put` appends UTF-8 only, so nothing is lost here.
         for c in String::from_utf8_lossy(&line).chars() {
             f.write_char(c)?;
         }
@@ -65,8 +71,8 @@ impl fmt::Display for Escaped<'_> {
     }
 }
 
-/// A path, to be printed for people.
-pub(crate) fn path(path: &Path) -> Escaped<'_> {
+/// Displays a path escaped.
+pub fn path(path: &Path) -> Escaped<'_> {
     Escaped(path.as_os_str().as_bytes())
 }
 

@@ -1,5 +1,5 @@
-//! Speedscope's file format: a profile for each metric, over the same frames.
-//! Its schema is <https://www.speedscope.app/file-format-schema.json>.
+//! Speedscope's file format: one profile for each metric, over the same frames.
+//! The schema is <https://www.speedscope.app/file-format-schema.json>.
 
 use std::io::{self, Write};
 
@@ -7,11 +7,14 @@ use heaptap_report::rows::By;
 use heaptap_report::{Metric, Stack, Stacks};
 use serde::Serialize;
 
-use super::Exported;
-use crate::text::json::{self, Sequence};
+use crate::json::{self, Sequence};
+use crate::{ExportInput, Format};
+
+pub(crate) const FORMAT: Format =
+    Format { name: "speedscope", help: "For speedscope.app", is_binary: false, write };
 
 #[derive(Serialize)]
-struct File<F, P> {
+struct SpeedscopeFile<F, P> {
     #[serde(rename = "$schema")]
     schema: &'static str,
     exporter: &'static str,
@@ -44,11 +47,12 @@ struct Profile<S, W> {
     unit: &'static str,
     start_value: f64,
     end_value: f64,
-    /// Each from `main` on.
+    /// Frame indexes of each stack, the outermost first.
     samples: S,
     weights: W,
 }
 
+/// The profiles: name and metric.
 const METRICS: [(&str, Metric); 4] = [
     ("allocated", Metric::Allocated),
     ("live at the peak", Metric::Peak),
@@ -56,8 +60,8 @@ const METRICS: [(&str, Metric); 4] = [
     ("promoted", Metric::Promoted),
 ];
 
-pub(super) fn write(exported: &Exported<'_>, out: &mut dyn Write) -> io::Result<()> {
-    let stacks = exported.stacks(By::Location);
+fn write(input: &ExportInput<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let stacks = input.stacks(By::Location);
     let frames = || {
         stacks.sites().iter().map(|site| Frame {
             name: site.name.clone(),
@@ -65,12 +69,11 @@ pub(super) fn write(exported: &Exported<'_>, out: &mut dyn Write) -> io::Result<
             line: (site.line > 0).then_some(site.line),
         })
     };
-    let profiles =
-        || METRICS.iter().map(|&(name, metric)| profile(exported, &stacks, (name, metric)));
-    let file = File {
+    let profiles = || METRICS.iter().map(|&(name, metric)| profile(input, &stacks, name, metric));
+    let file = SpeedscopeFile {
         schema: "https://www.speedscope.app/file-format-schema.json",
         exporter: concat!("heaptap ", env!("CARGO_PKG_VERSION")),
-        name: exported.program(),
+        name: input.program(),
         active: 0,
         shared: Shared { frames: Sequence(frames) },
         profiles: Sequence(profiles),
@@ -78,16 +81,17 @@ pub(super) fn write(exported: &Exported<'_>, out: &mut dyn Write) -> io::Result<
     json::write(out, &file)
 }
 
-/// One profile, of the stacks that have anything of the metric.
+/// One profile, without the stacks that have no samples of the metric.
 fn profile(
-    exported: &Exported<'_>,
+    input: &ExportInput<'_>,
     stacks: &Stacks<'_>,
-    (name, metric): (&'static str, Metric),
+    name: &'static str,
+    metric: Metric,
 ) -> impl Serialize {
-    let some = move || stacks.iter().filter(move |stack| metric.samples(&stack.counts) > 0);
-    let weights = move || some().map(move |stack| exported.bytes(metric, &stack.counts));
+    let nonzero = move || stacks.iter().filter(move |stack| metric.samples(&stack.counts) > 0);
+    let weights = move || nonzero().map(move |stack| input.bytes(metric, &stack.counts));
     let samples = move || {
-        some().map(|Stack { mut sites, .. }| {
+        nonzero().map(|Stack { mut sites, .. }| {
             sites.reverse();
             sites
         })

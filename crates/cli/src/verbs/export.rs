@@ -1,21 +1,15 @@
 //! `heaptap export`: the call paths of a trace, for other tools.
 //!
-//! One file for each format. They all write what is in [`Exported`], so a further
-//! format is one more file and one more line in [`Format`].
-
-mod dhat;
-mod firefox;
-mod folded;
-mod pprof;
-mod speedscope;
+//! The formats are those of [`heaptap_export::FORMATS`]; here are only the options
+//! and the output.
 
 use std::io::{self, BufWriter, IsTerminal as _, Write, stdout};
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum, ValueHint};
-use heaptap_report::rows::By;
-use heaptap_report::{Aggregate, Counts, Depth, Follow, Metric, Options, Stacks};
-use heaptap_trace::{LocationTable, TraceInfo};
+use heaptap_export::{ExportInput, FORMATS, Format};
+use heaptap_report::{Metric, Options};
 
 use crate::aggregate::Gathered;
 use crate::exit_status::{Ending, Failure, help_end};
@@ -42,8 +36,8 @@ pub(crate) struct Export {
     file: PathBuf,
 
     /// The format
-    #[arg(long, value_enum)]
-    to: Format,
+    #[arg(long, value_parser = formats())]
+    to: &'static Format,
 
     /// Where to write it; standard output if not given
     #[arg(short, long, value_name = "OUT", value_hint = ValueHint::FilePath)]
@@ -57,19 +51,11 @@ pub(crate) struct Export {
     selecting: Selecting,
 }
 
-/// What a further tool reads.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// One line for each stack, for flamegraph.pl, inferno and others
-    Folded,
-    /// For `go tool pprof`
-    Pprof,
-    /// For profiler.firefox.com
-    Firefox,
-    /// For valgrind's `dh_view.html`
-    Dhat,
-    /// For speedscope.app
-    Speedscope,
+/// The values of `--to`.
+fn formats() -> impl TypedValueParser<Value = &'static Format> {
+    let values = FORMATS.map(|format| PossibleValue::new(format.name).help(format.help));
+    // Only names of formats get past the list of values.
+    PossibleValuesParser::new(values).try_map(|name| Format::named(&name).ok_or("no such format"))
 }
 
 /// What is measured.
@@ -85,45 +71,19 @@ enum Measure {
     Live,
 }
 
-/// What all formats are made from.
-struct Exported<'a> {
-    aggregate: &'a Aggregate,
-    info: &'a TraceInfo,
-    locations: &'a LocationTable,
-    metric: Metric,
-}
-
-impl Exported<'_> {
-    /// Bytes of a metric.
-    fn bytes(&self, metric: Metric, counts: &Counts) -> f64 {
-        self.aggregate.estimate(metric, metric.samples(counts)).bytes
-    }
-
-    /// The stacks of the trace. Formats that know lines take locations.
-    fn stacks(&self, by: By) -> Stacks<'_> {
-        self.aggregate.stacks(self.locations, by)
-    }
-
-    fn program(&self) -> String {
-        String::from_utf8_lossy(&self.info.executable).into_owned()
-    }
-}
-
 impl Export {
     pub(crate) fn run(&self) -> Ending {
-        let options = Options {
-            selection: self.selecting.selection()?,
-            depth: Depth::Whole,
-            follow: Follow::Flows,
-            ..Options::default()
-        };
-        if self.to == Format::Pprof && self.output.is_none() && stdout().is_terminal() {
-            let message = "standard output is a terminal, and pprof is binary; name a file with -o";
-            return Err(Failure::Trouble(message.into()));
+        let options =
+            Options { selection: self.selecting.selection()?, ..heaptap_export::options() };
+        if self.to.is_binary && self.output.is_none() && stdout().is_terminal() {
+            return Err(Failure::Trouble(format!(
+                "standard output is a terminal, and {} is binary; name a file with -o",
+                self.to.name
+            )));
         }
         let out = self.output.as_deref().map(Output::create).transpose()?;
         let gathered = Gathered::read(&self.file, options)?;
-        let exported = Exported {
+        let export = ExportInput {
             aggregate: &gathered.aggregate,
             info: gathered.info(),
             locations: gathered.locations(),
@@ -136,12 +96,12 @@ impl Export {
         };
         match out {
             Some(mut out) => {
-                let written = self.write(&exported, &mut out);
+                let written = self.write(&export, &mut out);
                 written.map_err(|error| Failure::writing(out.name(), &error))?;
                 out.complete()?;
             }
             None => raw_stdout()
-                .and_then(|mut out| self.write(&exported, &mut out))
+                .and_then(|mut out| self.write(&export, &mut out))
                 .map_err(|error| Failure::writing("standard output", &error))?,
         }
         if let missing @ 1.. = gathered.aggregate.missing_from_paths() {
@@ -154,15 +114,9 @@ impl Export {
         Ok(gathered.verdict())
     }
 
-    fn write(&self, exported: &Exported<'_>, out: &mut dyn Write) -> io::Result<()> {
+    fn write(&self, input: &ExportInput<'_>, out: &mut dyn Write) -> io::Result<()> {
         let mut out = BufWriter::with_capacity(1 << 16, out);
-        match self.to {
-            Format::Folded => folded::write(exported, &mut out),
-            Format::Pprof => pprof::write(exported, &mut out),
-            Format::Firefox => firefox::write(exported, &mut out),
-            Format::Dhat => dhat::write(exported, &mut out),
-            Format::Speedscope => speedscope::write(exported, &mut out),
-        }?;
+        self.to.write(input, &mut out)?;
         out.flush()
     }
 }

@@ -1,9 +1,9 @@
 //! The format of valgrind's DHAT, version 2, for its `dh_view.html`.
 //!
-//! Fields are those of `dhat/dh_main.c` in valgrind 3.19: of a program point the
-//! total bytes, blocks and lifetimes, and the bytes at the global maximum and at
-//! the end. A trace has no count of live blocks; they are taken to be as large as
-//! the site's blocks are on average.
+//! The fields are those of `dhat/dh_main.c` in valgrind 3.19: for each program
+//! point its total bytes, blocks and lifetimes, and its bytes at the global
+//! maximum and at the end. A trace does not count live blocks: they are taken to
+//! have the average size of the blocks of their stack.
 
 use std::io::{self, Write};
 
@@ -11,34 +11,39 @@ use heaptap_report::rows::By;
 use heaptap_report::{Counts, Metric};
 use serde::Serialize;
 
-use super::Exported;
-use crate::text::json::{self, Sequence};
+use crate::json::{self, Sequence};
+use crate::{ExportInput, Format, frame_name};
+
+pub(crate) const FORMAT: Format =
+    Format { name: "dhat", help: "For valgrind's `dh_view.html`", is_binary: false, write };
 
 #[derive(Serialize)]
-struct File<P, F> {
+struct DhatFile<P, F> {
     #[serde(rename = "dhatFileVersion")]
     version: u32,
     mode: &'static str,
     verb: &'static str,
-    /// There are lifetimes, but no accesses.
+    /// Block lifetimes are known, accesses to blocks (`bkacc`) are not.
     bklt: bool,
     bkacc: bool,
     tu: &'static str,
     #[serde(rename = "Mtu")]
     million_tu: &'static str,
-    /// Blocks that live no longer are short-lived.
+    /// Blocks that live at most this long are short-lived.
     tuth: u64,
     cmd: String,
     pid: u64,
     te: u64,
     tg: u64,
     pps: P,
+    /// Frame table.
     ftbl: F,
 }
 
-/// A program point.
+/// A program point. `tb`, `mb`, `gb` and `eb` are bytes in total, at its own
+/// maximum, at the global one and at the end; with `k`, blocks.
 #[derive(Serialize)]
-struct Point {
+struct ProgramPoint {
     tb: u64,
     tbk: u64,
     tl: u64,
@@ -48,22 +53,19 @@ struct Point {
     gbk: u64,
     eb: u64,
     ebk: u64,
-    /// Frames, the innermost first.
+    /// Indexes into `ftbl`, the innermost frame first.
     fs: Vec<u32>,
 }
 
-pub(super) fn write(exported: &Exported<'_>, out: &mut dyn Write) -> io::Result<()> {
-    let stacks = exported.stacks(By::Location);
+fn write(input: &ExportInput<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let stacks = input.stacks(By::Location);
     let frames = || {
-        let named = stacks.sites().iter().map(|site| match site.line {
-            0 => site.name.clone(),
-            line => format!("{} ({}:{line})", site.name, site.file),
-        });
+        let named = stacks.sites().iter().map(frame_name);
         // The first entry is the root of the tree.
         std::iter::once("[root]".to_owned()).chain(named)
     };
-    let points = || stacks.iter().map(|stack| point(exported, &stack.sites, &stack.counts));
-    let file = File {
+    let points = || stacks.iter().map(|stack| point(input, &stack.sites, &stack.counts));
+    let file = DhatFile {
         version: 2,
         mode: "heaptap",
         verb: "Allocated",
@@ -72,25 +74,25 @@ pub(super) fn write(exported: &Exported<'_>, out: &mut dyn Write) -> io::Result<
         tu: "µs",
         million_tu: "s",
         tuth: 1000,
-        cmd: exported.program(),
-        pid: exported.info.pid,
-        te: exported.aggregate.duration(),
-        tg: exported.aggregate.peak_time(),
+        cmd: input.program(),
+        pid: input.info.pid,
+        te: input.aggregate.duration(),
+        tg: input.aggregate.peak_time(),
         pps: Sequence(points),
         ftbl: Sequence(frames),
     };
     json::write(out, &file)
 }
 
-fn point(exported: &Exported<'_>, sites: &[u32], counts: &Counts) -> Point {
-    let bytes = |metric| exported.bytes(metric, counts).round() as u64;
+fn point(input: &ExportInput<'_>, sites: &[u32], counts: &Counts) -> ProgramPoint {
+    let bytes = |metric| input.bytes(metric, counts).round() as u64;
     let (total, peak, live) = (bytes(Metric::Allocated), bytes(Metric::Peak), bytes(Metric::Live));
     let blocks = (counts.blocks.round() as u64).max(1);
     let block = (total as f64 / blocks as f64).max(1.0);
     let in_blocks = |bytes: u64| (bytes as f64 / block).ceil() as u64;
-    // The mean over samples, for each block.
+    // `lifetime` is the mean over samples; it is taken for that over blocks.
     let lifetime = if counts.died > 0 { counts.lifetime / counts.died as f64 } else { 0.0 };
-    Point {
+    ProgramPoint {
         tb: total,
         tbk: blocks,
         tl: (lifetime * blocks as f64).round() as u64,

@@ -1,17 +1,24 @@
-//! Folded stacks: a line for each, functions from `main` on, then bytes.
+//! Folded stacks: one line for each stack, its functions from the outermost to
+//! the innermost, then bytes.
 
 use std::io::{self, Write};
 
 use heaptap_report::rows::By;
 
-use super::Exported;
-use crate::text::escape;
+use crate::{ExportInput, Format, escape};
 
-pub(super) fn write(exported: &Exported<'_>, out: &mut dyn Write) -> io::Result<()> {
-    let stacks = exported.stacks(By::Function);
+pub(crate) const FORMAT: Format = Format {
+    name: "folded",
+    help: "One line for each stack, for flamegraph.pl, inferno and others",
+    is_binary: false,
+    write,
+};
+
+fn write(input: &ExportInput<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let stacks = input.stacks(By::Function);
     let mut line = Vec::new();
     for stack in stacks.iter() {
-        let bytes = exported.bytes(exported.metric, &stack.counts);
+        let bytes = input.bytes(input.metric, &stack.counts);
         if bytes == 0.0 {
             continue;
         }

@@ -1,17 +1,17 @@
-//! JSON as every verb writes it: one object a line, safe to print.
+//! JSON on one line, safe to print on a terminal.
 //!
-//! `serde_json` leaves DEL, the C1 controls and the invisible characters of
-//! Unicode as they are, which a terminal might obey; here they become `\uNNNN`.
-//! Names that are not UTF-8 get U+FFFD for what is not.
+//! `serde_json` writes DEL, the C1 controls and the invisible characters of
+//! Unicode as they are, and a terminal might obey them; here they become
+//! `\uNNNN`. In names, bytes that are not UTF-8 become U+FFFD.
 
 use std::io::{self, Write};
 
 use serde::Serialize;
 use serde_json::ser::{Formatter, Serializer};
 
-use crate::text::escape::is_odd;
+use crate::escape::is_unprintable;
 
-/// Compact, with odd characters escaped.
+/// Compact, with unprintable characters escaped.
 struct OneLine;
 
 impl Formatter for OneLine {
@@ -21,25 +21,29 @@ impl Formatter for OneLine {
         fragment: &str,
     ) -> io::Result<()> {
         let mut rest = fragment;
-        while let Some((at, odd)) = rest.char_indices().find(|&(_, c)| is_odd(c)) {
+        while let Some((at, unprintable)) = rest.char_indices().find(|&(_, c)| is_unprintable(c)) {
             out.write_all(&rest.as_bytes()[..at])?;
-            for unit in odd.encode_utf16(&mut [0; 2]) {
+            for unit in unprintable.encode_utf16(&mut [0; 2]) {
                 write!(out, "\\u{unit:04x}")?;
             }
-            rest = &rest[at + odd.len_utf8()..];
+            rest = &rest[at + unprintable.len_utf8()..];
         }
         out.write_all(rest.as_bytes())
     }
 }
 
 /// Writes a value and ends the line.
-pub(crate) fn write<T: Serialize + ?Sized>(mut out: impl Write, value: &T) -> io::Result<()> {
+pub fn write<T: Serialize + ?Sized>(mut out: impl Write, value: &T) -> io::Result<()> {
     value.serialize(&mut Serializer::with_formatter(&mut out, OneLine))?;
     out.write_all(b"\n")
 }
 
-/// A list that is made as it is written.
-pub(crate) struct Sequence<F>(pub(crate) F);
+/// A list that is produced while it is written, by the iterator that the function
+/// returns.
+pub struct Sequence<F>(
+    /// Called once for each time that the list is written.
+    pub F,
+);
 
 impl<F, I> Serialize for Sequence<F>
 where
@@ -51,14 +55,14 @@ where
     }
 }
 
-/// Adds a value to `line`.
-pub(crate) fn put<T: Serialize + ?Sized>(line: &mut Vec<u8>, value: &T) {
-    // Writing to a vector cannot fail, and our values have only string keys.
+/// Appends a value to `line`.
+pub fn put<T: Serialize + ?Sized>(line: &mut Vec<u8>, value: &T) {
+    // Writing to a vector cannot fail, and the keys of our values are strings.
     let _ = value.serialize(&mut Serializer::with_formatter(line, OneLine));
 }
 
-/// Adds a name to `line`, in its quotes.
-pub(crate) fn put_name(line: &mut Vec<u8>, name: &[u8]) {
+/// Appends a name to `line`, in quotes.
+pub fn put_name(line: &mut Vec<u8>, name: &[u8]) {
     put(line, String::from_utf8_lossy(name).as_ref());
 }
 
@@ -70,7 +74,7 @@ mod tests {
         let mut line = Vec::new();
         super::put_name(&mut line, name.as_bytes());
         let text = String::from_utf8(line).unwrap();
-        assert!(!text.chars().any(super::is_odd), "{text}");
+        assert!(!text.chars().any(super::is_unprintable), "{text}");
         assert_eq!(serde_json::from_str::<String>(&text).unwrap(), name);
     }
 }

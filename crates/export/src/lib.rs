@@ -1,0 +1,110 @@
+//! Exports the call paths of a trace in the formats of other tools.
+//!
+//! One file for each format: [`folded`], [`pprof`], [`firefox`], [`dhat`],
+//! [`speedscope`]. Each defines a [`Format`] and writes from an [`ExportInput`].
+//! A further format is one more file, declared here, and one more entry in
+//! [`FORMATS`]: the values of `heaptap export --to`, their help, the manual page
+//! and the completions follow from that list.
+//!
+//! The names in a trace are not to be trusted: [`escape`] and [`json`] write them
+//! without control and invisible characters. The program `heaptap` uses both for
+//! its own output.
+
+#![forbid(unsafe_code)]
+
+mod dhat;
+pub mod escape;
+mod firefox;
+mod folded;
+pub mod json;
+mod pprof;
+mod speedscope;
+
+use std::io::{self, Write};
+
+use heaptap_report::rows::{By, Site};
+use heaptap_report::{Aggregate, Counts, Depth, Follow, Metric, Options, Stacks};
+use heaptap_trace::{LocationTable, TraceInfo};
+
+/// The formats, in the order in which the help lists them.
+pub static FORMATS: [&Format; 5] =
+    [&folded::FORMAT, &pprof::FORMAT, &firefox::FORMAT, &dhat::FORMAT, &speedscope::FORMAT];
+
+/// A format of another tool.
+pub struct Format {
+    /// Its name on the command line. Unique among [`FORMATS`].
+    pub name: &'static str,
+    /// The tools that read it: one line of help.
+    pub help: &'static str,
+    /// Whether the output is not text, so that it must not go to a terminal.
+    pub is_binary: bool,
+    write: fn(&ExportInput<'_>, &mut dyn Write) -> io::Result<()>,
+}
+
+impl Format {
+    /// The format of this name.
+    pub fn named(name: &str) -> Option<&'static Format> {
+        FORMATS.into_iter().find(|format| format.name == name)
+    }
+
+    /// Writes the export in many small pieces: `out` should be buffered.
+    pub fn write(&self, input: &ExportInput<'_>, out: &mut dyn Write) -> io::Result<()> {
+        (self.write)(input, out)
+    }
+}
+
+/// The options with which an aggregate must be gathered to be exported: whole
+/// stacks, and what each of them allocates and frees over time.
+pub fn options() -> Options {
+    Options { depth: Depth::Whole, follow: Follow::Flows, ..Options::default() }
+}
+
+/// The input of every format.
+pub struct ExportInput<'a> {
+    /// Gathered with [`options`].
+    pub aggregate: &'a Aggregate,
+    /// The description of the trace.
+    pub info: &'a TraceInfo,
+    /// The locations of the trace, after its last event.
+    pub locations: &'a LocationTable,
+    /// The metric of formats that have one value for each stack.
+    pub metric: Metric,
+}
+
+impl ExportInput<'_> {
+    /// The bytes of a metric.
+    fn bytes(&self, metric: Metric, counts: &Counts) -> f64 {
+        self.aggregate.estimate(metric, metric.samples(counts)).bytes
+    }
+
+    /// The stacks of the trace. Formats that have lines ask for locations.
+    fn stacks(&self, by: By) -> Stacks<'_> {
+        self.aggregate.stacks(self.locations, by)
+    }
+
+    /// The name of the traced program.
+    fn program(&self) -> String {
+        String::from_utf8_lossy(&self.info.executable).into_owned()
+    }
+}
+
+/// Function, file and line in one name, for formats whose frames are names.
+fn frame_name(site: &Site) -> String {
+    match site.line {
+        0 => site.name.clone(),
+        line => format!("{} ({}:{line})", site.name, site.file),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_found() {
+        for format in FORMATS {
+            assert!(std::ptr::eq(Format::named(format.name).unwrap(), format), "{}", format.name);
+        }
+        assert!(Format::named("xml").is_none());
+    }
+}
