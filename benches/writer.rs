@@ -138,7 +138,7 @@ fn told(trace: &[u8]) -> Told {
                 if (source, samples) == (Source::Minor, 1) && frames.len() <= SMALL {
                     let inner_first: Vec<_> = frames.iter().rev().copied().collect();
                     let head = Sample::header(event.time - START, inner_first.len(), length);
-                    let sample = Sample { head: &head, inner_first: &inner_first };
+                    let sample = Sample { header: &head, inner_first: &inner_first };
                     put(&mut told.buffers, &[Record::Sample(sample)]);
                     continue;
                 }

@@ -350,7 +350,7 @@ mod tests {
                         3 => major(number + 1),
                         4 => Record::Stack { inner_first: frames },
                         5 => Record::RepeatFrame { times: *number as usize },
-                        8 => Record::Sample(Sample { head, inner_first: frames }),
+                        8 => Record::Sample(Sample { header: head, inner_first: frames }),
                         _ if blocks == 0 => return None,
                         6 => Record::End(End::Promote, run),
                         _ => Record::End(End::Collect, run),
