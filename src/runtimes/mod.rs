@@ -1,59 +1,48 @@
-//! Language runtimes that are traced as they are, without their knowing the C
-//! ABI.
+//! Language runtimes that are traced unmodified, without knowing the C ABI.
 //!
-//! Each runtime has a folder that knows its layouts, and nobody else does. What
-//! is common is this: when the library is loaded into a program whose
-//! environment asks for a trace, its constructor looks whether the program holds
-//! a runtime it knows, or waits for one if it was preloaded. Where nobody asks,
-//! nothing happens at all.
+//! When the library is loaded into a program whose environment asks for a trace,
+//! its constructor looks for one of the known runtimes in the program, or, if it
+//! was preloaded, waits for one. Without such a request it does nothing.
+//!
+//! `attach` holds what every runtime needs, and the trait that a runtime
+//! implements. Each runtime has a folder that alone knows its memory layouts. To
+//! add one, add its folder and its entry in `KNOWN`.
+//! Dependencies: `ocaml → attach → tracer`.
 
-#![allow(unsafe_code, reason = "attaches to programs that were not made for it")]
+#![allow(unsafe_code, reason = "patches programs that were not built for it")]
 
 #[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
 pub(crate) mod attach;
 #[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
 mod ocaml;
 
-/// Elsewhere nothing is attached to.
+/// On other systems there is nothing to attach to.
 #[cfg(not(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64")))]
-mod ocaml {
-    pub(super) fn label(_: &[u8]) -> u32 {
+mod attach {
+    pub(crate) fn label(_: &[u8]) -> u32 {
         0
     }
 
-    pub(super) fn set_label(_: u32) -> u32 {
+    pub(crate) fn set_label(_: u32) -> u32 {
         0
     }
 }
 
+pub(crate) use attach::{label, set_label};
+
+/// The runtimes that are looked for, in this order.
+#[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
+static KNOWN: [&dyn attach::Runtime; 1] = [&ocaml::Ocaml];
+
 /// Runs when the library is loaded, before the program's `main`.
 #[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
 #[used]
-// SAFETY: glibc calls what this section holds, with the arguments of `main`.
+// SAFETY: glibc calls each function of this section, with the arguments of `main`,
+// which the C calling convention lets a function ignore.
 #[unsafe(link_section = ".init_array")]
 static CONSTRUCTOR: extern "C" fn() = at_load;
 
 #[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
 extern "C" fn at_load() {
-    let is_set = |name: &std::ffi::CStr| {
-        // SAFETY: a C string. Nobody changes the environment before `main`.
-        let value = unsafe { libc::getenv(name.as_ptr()) };
-        // SAFETY: NULL or a C string.
-        !value.is_null() && unsafe { value.read() } != 0
-    };
-    if is_set(c"HEAPTAP") || is_set(c"MEMTRACE") {
-        // A defect here must not keep the program from running.
-        drop(std::panic::catch_unwind(ocaml::at_load));
-    }
-}
-
-/// The label of this name, for the runtime we are attached to; 0 if there is none.
-pub(crate) fn label(name: &[u8]) -> u32 {
-    ocaml::label(name)
-}
-
-/// What the calling thread of that runtime is doing from now on; returns what it
-/// was doing.
-pub(crate) fn set_label(label: u32) -> u32 {
-    ocaml::set_label(label)
+    crate::tracer::guard(|| attach::at_load(&KNOWN));
 }

@@ -20,7 +20,7 @@ mod symbols;
 
 use core::arch::global_asm;
 
-use heaptap::linked::provide;
+use heaptap::linked::{LinkedSymbols, provide};
 
 unsafe extern "C" {
     /// As many as there are names: made in [`symbols`].
@@ -44,7 +44,8 @@ global_asm!(
 static CONSTRUCTOR: extern "C" fn() = at_start;
 
 extern "C" fn at_start() {
-    // SAFETY: a constant, made by the linker.
+    // SAFETY: `global_asm!` in `symbols` defines it, constant and of this length.
     let addresses = unsafe { &ADDRESSES };
-    provide(&symbols::NAMES, addresses, symbols::state_offset());
+    let names = &symbols::NAMES;
+    provide(LinkedSymbols { names, addresses, thread_local: symbols::state(addresses) });
 }

@@ -100,11 +100,19 @@ symbols! {
     "caml_update_young_limit_after_c_call"
 }
 
-/// The distance of `caml_state` of OCaml 5 from the thread pointer, which is the
-/// same in all threads (`runtime/domain.c`, 5.3.0); anything where there is no
-/// such variable.
+/// `caml_state` of OCaml 5, which is a variable of each thread
+/// (`runtime/domain.c`, 5.3.0), and its distance from the thread pointer. `None`
+/// in other runtimes.
+pub(crate) fn state(addresses: &[usize]) -> Option<(&'static CStr, usize)> {
+    let only_in_five = NAMES.iter().position(|name| *name == c"caml_memprof_set_trigger")?;
+    let is_five = addresses.get(only_in_five).is_some_and(|&address| address != 0);
+    is_five.then(|| (c"caml_state", state_offset()))
+}
+
+/// The distance of `caml_state` from the thread pointer; an arbitrary number where
+/// there is no such variable.
 #[unsafe(naked)]
-pub(crate) extern "C" fn state_offset() -> usize {
+extern "C" fn state_offset() -> usize {
     naked_asm!(".weak caml_state", "mov rax, caml_state@GOTTPOFF[rip]", "ret")
 }
 

@@ -24,7 +24,7 @@ static REPORT: OnceLock<(CString, Vec<u8>)> = OnceLock::new();
 
 /// From now on nothing is lost at such an end. While no other thread runs. If it
 /// cannot be, up to a tenth of a second is lost, and no more.
-pub(crate) fn follow(report: Option<&Path>) {
+pub(super) fn follow(report: Option<&Path>) {
     if let Some(report) = report.and_then(|path| CString::new(path.as_os_str().as_bytes()).ok()) {
         let line = format!("flushed {}\n", std::process::id()).into_bytes();
         let _ = REPORT.set((report, line));

@@ -8,24 +8,29 @@
 //! Before `main`, while there is one thread; or later, when others may read the
 //! environment: then variables are emptied where they are.
 
-use std::ffi::{CString, OsString};
+use std::ffi::{CStr, CString, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
-use super::image::File;
+use super::image::LoadedImage;
 use super::symbols;
 
-/// What is said of the runtime's settings in a trace: the environment variables
-/// that OCaml reads them from (`runtime/startup_aux.c`).
-pub(crate) fn runtime_params() -> Vec<u8> {
-    let params = ["OCAMLRUNPARAM", "CAMLRUNPARAM"].into_iter().find_map(std::env::var_os);
-    params.map(OsString::into_vec).unwrap_or_default()
+/// Whether somebody asks for a trace. Cheap, since it runs in every program that
+/// loads this library.
+pub(super) fn asks_for_trace() -> bool {
+    let is_set = |name: &CStr| {
+        // SAFETY: a C string. Nobody changes the environment before `main`.
+        let value = unsafe { libc::getenv(name.as_ptr()) };
+        // SAFETY: if not NULL, a C string.
+        !value.is_null() && unsafe { value.read() } != 0
+    };
+    is_set(c"HEAPTAP") || is_set(c"MEMTRACE")
 }
 
 /// Takes our variables out of the environment, or makes them fit for children.
 /// Returns where the program that started us wants to read how it went. `alone`:
 /// no other thread can read the environment now.
-pub(crate) fn adjust(alone: bool) -> Option<PathBuf> {
+pub(super) fn adjust(alone: bool) -> Option<PathBuf> {
     let report = std::env::var_os("HEAPTAP_REPORT").map(PathBuf::from);
     let follow = std::env::var_os("HEAPTAP_FOLLOW").is_some_and(|value| value == "1");
     let remove = if alone { remove } else { empty };
@@ -50,7 +55,7 @@ pub(crate) fn adjust(alone: bool) -> Option<PathBuf> {
 }
 
 /// Whether the process has no other thread.
-pub(crate) fn is_only_thread() -> bool {
+pub(super) fn is_only_thread() -> bool {
     // `char __libc_single_threaded`: true until the first thread is made (glibc
     // 2.32, `sys/single_threaded.h`).
     let never_had = symbols::of_c_library(c"__libc_single_threaded")
@@ -100,7 +105,7 @@ fn remove_from_preload() {
 }
 
 /// Whether somebody had this library loaded into a program that does not know it.
-pub(crate) fn is_preloaded() -> bool {
+pub(super) fn is_preloaded() -> bool {
     preloaded_beside_us().is_some()
 }
 
@@ -125,7 +130,7 @@ fn without(list: &[u8], drop: impl Fn(&[u8]) -> bool) -> Vec<u8> {
 
 /// The file this library was loaded from; empty if that is the program.
 fn own_path() -> Option<Vec<u8>> {
-    File::of(own_path as *const () as usize).map(|file| file.path().to_bytes().to_vec())
+    LoadedImage::of(own_path as *const () as usize).map(|image| image.path().to_bytes().to_vec())
 }
 
 #[cfg(test)]

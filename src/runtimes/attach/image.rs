@@ -6,7 +6,13 @@
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
-use super::symbols::Symbol;
+/// A function of the program.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Symbol {
+    pub(crate) address: usize,
+    /// In bytes; 0 if it is not known.
+    pub(crate) size: usize,
+}
 
 /// `Elf64_Dyn`
 #[repr(C)]
@@ -42,7 +48,7 @@ const DT_RELASZ: i64 = 8;
 const DT_GNU_HASH: i64 = 0x6fff_fef5;
 
 /// The symbols of one file.
-pub(crate) struct File {
+pub(crate) struct LoadedImage {
     /// What its addresses are counted from.
     base: usize,
     path: *const c_char,
@@ -54,26 +60,26 @@ pub(crate) struct File {
 }
 
 // SAFETY: the loader's tables, which nobody changes.
-unsafe impl Send for File {}
+unsafe impl Send for LoadedImage {}
 // SAFETY: as above.
-unsafe impl Sync for File {}
+unsafe impl Sync for LoadedImage {}
 
 /// A question for the loader.
 struct Search {
     address: usize,
-    found: Option<File>,
+    found: Option<LoadedImage>,
 }
 
-impl File {
+impl LoadedImage {
     /// The file that holds an address.
-    pub(crate) fn of(address: usize) -> Option<File> {
+    pub(crate) fn of(address: usize) -> Option<LoadedImage> {
         let mut search = Search { address, found: None };
         // SAFETY: the function gets what it expects.
         unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut search).cast()) };
         search.found
     }
 
-    fn of_loaded(info: &libc::dl_phdr_info, dynamic: &libc::Elf64_Phdr) -> Option<File> {
+    fn of_loaded(info: &libc::dl_phdr_info, dynamic: &libc::Elf64_Phdr) -> Option<LoadedImage> {
         let base = info.dlpi_addr as usize;
         // The loader's tables stay as long as the file: one with a runtime in it
         // stays.
@@ -82,13 +88,13 @@ impl File {
         let strings = find(dynamic, DT_STRTAB)?;
         // SAFETY: the loader has relocated the address.
         let hashes = unsafe { Hashes::at(find(dynamic, DT_GNU_HASH)?) };
-        Some(File { base, path: info.dlpi_name, dynamic, symbols, strings, hashes })
+        Some(LoadedImage { base, path: info.dlpi_name, dynamic, symbols, strings, hashes })
     }
 
     /// What the kernel was asked to run, where that has symbols.
-    pub(crate) fn of_program() -> Option<File> {
+    pub(crate) fn of_program() -> Option<LoadedImage> {
         // SAFETY: asks the kernel's table; takes nothing else.
-        File::of(unsafe { libc::getauxval(libc::AT_PHDR) } as usize)
+        LoadedImage::of(unsafe { libc::getauxval(libc::AT_PHDR) } as usize)
     }
 
     /// The address of a function or variable that is in the file, and in no thread.
@@ -178,7 +184,7 @@ impl File {
 unsafe extern "C" fn look(info: *mut libc::dl_phdr_info, _: usize, search: *mut c_void) -> c_int {
     // SAFETY: what the loader gives.
     let info = unsafe { &*info };
-    // SAFETY: what `File::of` has passed.
+    // SAFETY: what `LoadedImage::of` has passed.
     let search = unsafe { &mut *search.cast::<Search>() };
     if info.dlpi_phdr.is_null() {
         return 0;
@@ -193,7 +199,7 @@ unsafe extern "C" fn look(info: *mut libc::dl_phdr_info, _: usize, search: *mut 
         return 0;
     }
     let dynamic = headers.iter().find(|header| header.p_type == libc::PT_DYNAMIC);
-    search.found = dynamic.and_then(|dynamic| File::of_loaded(info, dynamic));
+    search.found = dynamic.and_then(|dynamic| LoadedImage::of_loaded(info, dynamic));
     1
 }
 
@@ -283,7 +289,7 @@ mod tests {
             // SAFETY: a C string.
             unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) as usize }
         });
-        let file = File::of(addresses[0]).unwrap();
+        let file = LoadedImage::of(addresses[0]).unwrap();
         let mut symbols = addresses.map(|address| Symbol { address, size: 0 });
         file.measure(&mut symbols, &names);
         for Symbol { address, size } in symbols {
@@ -309,7 +315,7 @@ mod tests {
         for name in [c"getpid", c"malloc", c"execve"] {
             // SAFETY: a C string.
             let start = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) as usize };
-            let file = File::of(start).unwrap();
+            let file = LoadedImage::of(start).unwrap();
             let mut symbol = [Symbol { address: start, size: 0 }];
             file.measure(&mut symbol, &[name]);
             let last = start + symbol[0].size - 1;
@@ -332,8 +338,8 @@ mod tests {
     #[test]
     fn the_program_is_the_file_that_runs() {
         let here = the_program_is_the_file_that_runs as *const () as usize;
-        let program = File::of_program().unwrap();
-        assert_eq!(program.base, File::of(here).unwrap().base);
+        let program = LoadedImage::of_program().unwrap();
+        assert_eq!(program.base, LoadedImage::of(here).unwrap().base);
         // It uses this, and has it not.
         assert_eq!(program.defined(c"getauxval"), None);
     }
@@ -341,11 +347,11 @@ mod tests {
     #[test]
     fn every_address_of_a_file_is_of_it() {
         let here = sizes_are_those_of_the_symbol_table as *const () as usize;
-        let text = File::of(here).unwrap();
-        let data = File::of(&raw const DATA as usize).unwrap();
+        let text = LoadedImage::of(here).unwrap();
+        let data = LoadedImage::of(&raw const DATA as usize).unwrap();
         assert_eq!(text.base, data.base);
         assert_eq!(text.path(), c"");
-        assert!(File::of(16).is_none());
+        assert!(LoadedImage::of(16).is_none());
     }
 
     static DATA: std::sync::atomic::AtomicU8 = std::sync::atomic::AtomicU8::new(1);

@@ -1,105 +1,80 @@
-//! Runtimes that come after `main`: a program written in C loads a library with
-//! OCaml in it.
+//! Runtimes that appear after `main` has begun, when a program written in C loads
+//! a library with a runtime in it.
 //!
-//! The first thing that a runtime does when it starts is to read its settings
-//! (`caml_parse_ocamlrunparam`, `runtime/startup_aux.c`), by `secure_getenv` of
-//! `OCAMLRUNPARAM`. So where a trace is asked for and there is no runtime yet, we
-//! replace that function of the C library. Whoever asks for that name has its
-//! runtime looked at, before it has a heap.
+//! A runtime reads its settings from an environment variable when it starts, by
+//! `secure_getenv` ([`Runtime::startup_variable`]). So where a trace is asked for
+//! and there is no runtime yet, that function of the C library is replaced.
+//! Whoever reads the variable is checked for a runtime, before it has a heap.
 //!
-//! Loading itself is left alone: what `dlopen` finds depends on who calls it.
+//! `dlopen` itself is not replaced: what it finds depends on its caller.
 
 use std::arch::naked_asm;
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, c_char};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::image::File;
+use super::library::LoadedLibrary;
 use super::patch::replace_in_c_library;
-use super::symbols::lookup_in;
+use super::runtime::Runtime;
+use super::symbols;
+use crate::tracer;
 
-/// The library that holds the runtime.
-pub(crate) struct Library {
-    handle: *mut c_void,
-    file: File,
+/// What is waited for.
+struct Wait {
+    known: &'static [&'static dyn Runtime],
+    attach: fn(&'static dyn Runtime),
 }
 
-// SAFETY: a handle and the loader's tables may be used on any thread.
-unsafe impl Send for Library {}
-// SAFETY: as above.
-unsafe impl Sync for Library {}
+static WAIT: OnceLock<Wait> = OnceLock::new();
 
-type Open = unsafe extern "C" fn(*const c_char, c_int) -> *mut c_void;
+/// A runtime has started. Only the first one is traced.
+static STARTED: AtomicBool = AtomicBool::new(false);
 
-/// The library that is being attached to, if it came late.
-static LIBRARY: OnceLock<Library> = OnceLock::new();
-
-/// Somebody asked already: there is one runtime that is traced.
-static ASKED: AtomicBool = AtomicBool::new(false);
-
-pub(crate) fn library() -> Option<&'static Library> {
-    LIBRARY.get()
-}
-
-impl Library {
-    /// Of the code at an address. Never unloaded from now on.
-    fn of(address: usize) -> Option<Library> {
-        let file = File::of(address)?;
-        // By name: a static program that has us linked into it must not seem to
-        // need a loader.
-        // SAFETY: a C string, and the search takes no handle.
-        let open = unsafe { lookup_in(libc::RTLD_DEFAULT, c"dlopen") }?;
-        // SAFETY: the function of that name.
-        let open: Open = unsafe { std::mem::transmute(open) };
-        let how = libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE;
-        // SAFETY: a path that the loader knows; nothing is loaded.
-        let handle = unsafe { open(file.path().as_ptr(), how) };
-        (!handle.is_null()).then_some(Library { handle, file })
-    }
-
-    /// What the library has, or what it uses of others: a runtime that is a
-    /// library of its own has its program's tables elsewhere.
-    pub(crate) fn lookup(&self, name: &CStr) -> Option<usize> {
-        // SAFETY: a handle of ours.
-        unsafe { lookup_in(self.handle, name) }.or_else(|| self.file.imported(name))
+/// Calls `attach` for the first of the known runtimes that starts. Before `main`.
+///
+/// If the C library's function cannot be replaced, such a program is not traced.
+pub(super) fn wait(known: &'static [&'static dyn Runtime], attach: fn(&'static dyn Runtime)) {
+    if WAIT.set(Wait { known, attach }).is_ok() {
+        replace_in_c_library(&[(c"secure_getenv", secure_getenv as *const ())]);
     }
 }
 
-/// Attaches to the first runtime that starts. Before `main`.
-pub(crate) fn wait() {
-    // If that cannot be, such a program is not traced.
-    replace_in_c_library(&[(c"secure_getenv", asks as *const ())]);
-}
-
-/// `char *secure_getenv(const char *)`, and who asks.
+/// `char *secure_getenv(const char *name)`: adds the caller's return address.
 #[unsafe(naked)]
-unsafe extern "C" fn asks() {
-    naked_asm!("mov rsi, [rsp]", "jmp {answer}", answer = sym answer)
+unsafe extern "C" fn secure_getenv() {
+    naked_asm!("mov rsi, [rsp]", "jmp {read}", read = sym read_variable)
 }
 
-/// Does what the function does that is replaced (`stdlib/secure-getenv.c`, glibc
-/// 2.36). Any thread.
-extern "C" fn answer(name: *const c_char, caller: usize) -> *mut c_char {
-    // SAFETY: a C string, by the caller's promise.
-    if unsafe { CStr::from_ptr(name) } == c"OCAMLRUNPARAM" && !ASKED.load(Ordering::Relaxed) {
-        // A defect here must not keep the program from running.
-        drop(std::panic::catch_unwind(|| starts(caller)));
+/// Does what the replaced function does (`stdlib/secure-getenv.c`, glibc 2.36), and
+/// looks at callers that read a runtime's settings. Any thread.
+extern "C" fn read_variable(name: *const c_char, caller: usize) -> *mut c_char {
+    // SAFETY: `secure_getenv` requires a C string of its callers.
+    let variable = unsafe { CStr::from_ptr(name) };
+    if !STARTED.load(Ordering::Relaxed) {
+        tracer::guard(|| runtime_starts(variable, caller));
     }
-    // SAFETY: asks the kernel's table; takes nothing else.
+    // SAFETY: reads the table that the kernel gave the process; takes no pointer.
     if unsafe { libc::getauxval(libc::AT_SECURE) } != 0 {
         return std::ptr::null_mut();
     }
-    // SAFETY: a C string, by the caller's promise.
+    // SAFETY: the caller's C string.
     unsafe { libc::getenv(name) }
 }
 
-/// A runtime starts, if that is one.
-fn starts(caller: usize) {
-    let Some(library) = Library::of(caller) else { return };
-    if library.lookup(c"caml_alloc_shr").is_none() || ASKED.swap(true, Ordering::Relaxed) {
-        return;
-    }
-    if LIBRARY.set(library).is_ok() {
-        crate::runtimes::ocaml::attach();
+/// Attaches to the caller's library if it holds one of the runtimes whose settings
+/// it reads.
+fn runtime_starts(variable: &CStr, caller: usize) {
+    let Some(Wait { known, attach }) = WAIT.get() else { return };
+    let mut read = known.iter().filter(|known| known.startup_variable() == Some(variable));
+    let Some(first) = read.next() else { return };
+    let Some(library) = LoadedLibrary::of(caller) else { return };
+    let found = std::iter::once(first)
+        .chain(read)
+        .find(|runtime| runtime.detect(&|name| library.lookup(name)));
+    if let Some(runtime) = found
+        && !STARTED.swap(true, Ordering::Relaxed)
+        && symbols::search_in(library)
+    {
+        attach(*runtime);
     }
 }

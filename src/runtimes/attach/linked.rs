@@ -1,41 +1,46 @@
 //! The runtime's symbols as the linker knew them.
 //!
-//! A program that has this library linked into it (`crates/ocaml-object`) brings
-//! a table of its runtime's symbols. Given before the library's constructor runs,
-//! and for good.
+//! A static program has no names at run time. One that has this library linked
+//! into it brings a table of its runtime's symbols (`crates/ocaml-object`), which
+//! is provided before the library's constructor runs and never changes.
 
 use std::ffi::CStr;
 use std::sync::OnceLock;
 
-use super::symbols::thread_pointer;
+use super::thread_pointer::thread_pointer;
 
-struct Table {
-    names: &'static [&'static CStr],
-    addresses: &'static [usize],
-    state_offset: usize,
+/// What the linker knew. Symbols that are not in it do not exist.
+pub struct LinkedSymbols {
+    /// The names of the symbols.
+    pub names: &'static [&'static CStr],
+    /// Their addresses, in the same order; 0 for a symbol that the program lacks.
+    pub addresses: &'static [usize],
+    /// A thread-local variable and its distance from the thread pointer, which is
+    /// the same in all threads.
+    pub thread_local: Option<(&'static CStr, usize)>,
 }
 
-static TABLE: OnceLock<Table> = OnceLock::new();
+static SYMBOLS: OnceLock<LinkedSymbols> = OnceLock::new();
 
-/// Takes the table: names and addresses in the same order, 0 for what the program
-/// has not. `state_offset` is the distance of `caml_state` from the thread pointer,
-/// in runtimes that have it.
-pub fn provide(names: &'static [&'static CStr], addresses: &'static [usize], state_offset: usize) {
-    let _ = TABLE.set(Table { names, addresses, state_offset });
+/// Takes the program's table. Called once, before the library's constructor.
+pub fn provide(symbols: LinkedSymbols) {
+    let _ = SYMBOLS.set(symbols);
 }
 
-/// Whether the program brought a table: then it says all there is to know.
-pub(crate) fn is_provided() -> bool {
-    TABLE.get().is_some()
+/// The program's table, if it brought one.
+pub(super) fn provided() -> Option<&'static LinkedSymbols> {
+    SYMBOLS.get()
 }
 
-/// The address of a symbol.
-pub(crate) fn lookup(name: &CStr) -> Option<usize> {
-    let table = TABLE.get()?;
-    // Only OCaml 5 has both.
-    if name == c"caml_state" && lookup(c"caml_memprof_set_trigger").is_some() {
-        return Some(thread_pointer().wrapping_add(table.state_offset));
+impl LinkedSymbols {
+    /// The address of a symbol; of a thread-local variable, the calling thread's.
+    pub(super) fn lookup(&self, name: &CStr) -> Option<usize> {
+        if let Some((variable, offset)) = self.thread_local
+            && variable == name
+        {
+            return Some(thread_pointer().wrapping_add(offset));
+        }
+        let index = self.names.iter().position(|known| *known == name)?;
+        self.addresses.get(index).copied().filter(|&address| address != 0)
     }
-    let index = table.names.iter().position(|known| *known == name)?;
-    table.addresses.get(index).copied().filter(|&address| address != 0)
 }

@@ -1,13 +1,54 @@
-//! What any runtime that is traced as it is needs.
+//! What any runtime that is traced unmodified needs.
+//!
+//! A runtime is a folder beside this one that implements [`Runtime`] and is
+//! listed in `runtimes/mod.rs`. This folder knows no particular runtime: it
+//! detects one, asks it for an [`Attachment`], starts the session, patches the
+//! runtime's functions, and undoes everything when a step fails.
+//!
+//! - `runtime`: the trait, and what a runtime returns from it.
+//! - `start`: from the library's constructor to a running session.
+//! - `late`: runtimes in libraries that are loaded after `main` has begun.
+//! - `symbols`: where the runtime's functions and variables are, and how large;
+//!   `image`, `library`, `linked`, `unwinding`: the sources of that.
+//! - `patch`: jumps from the runtime's functions to hooks; `refusal`: why a
+//!   runtime cannot be traced.
+//! - `own_stack`: a stack for hooks of runtimes that leave C code little of
+//!   theirs; `thread_pointer`: thread-local variables of the runtime.
+//! - `environment`: the variables that children inherit; `endings`: `_exit` and
+//!   `execve`; `report`: what the program that started this one wants to know.
+//!
+//! Dependencies: `start → {late, environment, endings, report} → {patch, runtime}
+//! → symbols → {image, library, linked, unwinding}`.
+//!
+//! Everything runs before `main` or when a runtime starts, on one thread, and may
+//! allocate. Two parts also run later: `endings`, which may be called in a signal
+//! handler, and the table of labels.
+//!
+//! # Who reads ELF
+//!
+//! `image` reads the dynamic symbols of an object in this process, from memory,
+//! by name. `stack/native/modules.rs` finds the unwind tables of an object inside
+//! hooks, where the loader's lock must not be taken, so it asks
+//! `_dl_find_object`. `crates/symbols` reads files, of other processes too, as
+//! untrusted input and without `unsafe`. `heaptap run` only looks at a program's
+//! headers to say why it cannot be traced.
 
-pub(crate) mod endings;
 pub(crate) mod environment;
 pub(crate) mod image;
-pub(crate) mod late;
+pub(crate) mod library;
 pub mod linked;
 pub(crate) mod own_stack;
 pub(crate) mod patch;
 pub(crate) mod refusal;
-pub(crate) mod report;
+pub(crate) mod runtime;
 pub(crate) mod symbols;
-pub(crate) mod unwinding;
+pub(crate) mod thread_pointer;
+
+mod endings;
+mod late;
+mod report;
+mod start;
+mod unwinding;
+
+pub(crate) use runtime::{Attachment, Runtime};
+pub(crate) use start::{at_load, label, set_label};

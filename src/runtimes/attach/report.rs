@@ -17,7 +17,7 @@ use crate::tracer::Session;
 static REPORT: OnceLock<(Arc<Session>, PathBuf)> = OnceLock::new();
 
 /// Says that the trace has begun, and promises to say how it ended.
-pub(crate) fn begin(session: &Arc<Session>, report: Option<PathBuf>) {
+pub(super) fn begin(session: &Arc<Session>, report: Option<PathBuf>) {
     let Some(report) = report else { return };
     let mut lines = format!("pid {}\nfile ", std::process::id()).into_bytes();
     lines.extend_from_slice(session.path.as_os_str().as_bytes());
@@ -31,7 +31,7 @@ pub(crate) fn begin(session: &Arc<Session>, report: Option<PathBuf>) {
 }
 
 /// Says that there is no trace: why, a person was told.
-pub(crate) fn refused(report: Option<PathBuf>) {
+pub(super) fn refused(report: Option<PathBuf>) {
     if let Some(report) = report {
         append(&report, b"refused\n");
     }

@@ -1,28 +1,34 @@
-//! The runtime's functions and variables, by their names.
+//! The runtime's functions and variables, by name.
 //!
-//! Everything is found and measured before anything is used: a function's size
-//! in the program's symbol table tells one that can take a jump from one that
-//! cannot.
+//! Everything is found and measured before anything is used: a function that is
+//! too small for a jump refuses the whole runtime.
 
-use std::arch::asm;
-use std::ffi::{CStr, c_void};
+use std::ffi::CStr;
 use std::sync::OnceLock;
 
-use super::image::File;
+use super::image::LoadedImage;
+use super::library::{LoadedLibrary, lookup_in};
 use super::refusal::Refusal;
-use super::{late, linked, unwinding};
+use super::{linked, unwinding};
 
-/// A function of the program.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Symbol {
-    pub(crate) address: usize,
-    /// In bytes; 0 where the symbol table does not say.
-    pub(crate) size: usize,
+pub(crate) use super::image::Symbol;
+
+/// The library that holds the runtime, if it was loaded after `main` had begun.
+static LATE_LIBRARY: OnceLock<LoadedLibrary> = OnceLock::new();
+
+/// Searches the runtime in this library from now on. False if there is another.
+pub(super) fn search_in(library: LoadedLibrary) -> bool {
+    LATE_LIBRARY.set(library).is_ok()
 }
 
-/// The functions of these names, all of one file: those of another runtime in
-/// the same process would not do, and have no size here. `also` are measured too,
-/// those there are.
+/// Whether the runtime is in a library that was loaded after `main` had begun.
+pub(crate) fn is_late() -> bool {
+    LATE_LIBRARY.get().is_some()
+}
+
+/// The functions of these names, all of one image: a function of another runtime
+/// in the same process would be wrong, and has no size here. Those of `also` may
+/// be absent, and are measured too.
 pub(crate) fn functions<const N: usize, const M: usize>(
     names: [&'static CStr; N],
     also: [&'static CStr; M],
@@ -42,37 +48,37 @@ pub(crate) fn functions<const N: usize, const M: usize>(
     Ok((found, also))
 }
 
-/// The address of what a runtime must have.
+/// The address of a symbol that the runtime must have.
 pub(crate) fn needed(name: &'static CStr) -> Result<usize, Refusal> {
     lookup(name).ok_or(Refusal::Symbol(name))
 }
 
-/// The address of what the runtime has: as the linker knew it, or in the library
-/// that was loaded last of all, or whatever the program or one of its libraries
-/// exports.
+/// The address of a symbol of the runtime: in the linker's table, if the program
+/// brought one; else in the library that was loaded late; else as the loader finds
+/// it.
 pub(crate) fn lookup(name: &CStr) -> Option<usize> {
-    if linked::is_provided() {
-        return linked::lookup(name);
+    if let Some(linked) = linked::provided() {
+        return linked.lookup(name);
     }
-    if let Some(library) = late::library() {
+    if let Some(library) = LATE_LIBRARY.get() {
         return library.lookup(name);
     }
-    // The loader would look there first, too.
+    // The loader searches the program first, too, but takes long for each of the
+    // dozens of names.
     if let Some(address) = program().and_then(|program| program.defined(name)) {
         return Some(address);
     }
-    // SAFETY: a C string, and the search takes no handle.
+    // SAFETY: `RTLD_DEFAULT` is always a valid handle.
     unsafe { lookup_in(libc::RTLD_DEFAULT, name) }
 }
 
-/// The program itself. The loader takes some time for each name that is asked of
-/// it, and there are dozens.
-pub(crate) fn program() -> Option<&'static File> {
-    static PROGRAM: OnceLock<Option<File>> = OnceLock::new();
-    PROGRAM.get_or_init(File::of_program).as_ref()
+/// The program's own image, if it has dynamic symbols.
+pub(crate) fn program() -> Option<&'static LoadedImage> {
+    static PROGRAM: OnceLock<Option<LoadedImage>> = OnceLock::new();
+    PROGRAM.get_or_init(LoadedImage::of_program).as_ref()
 }
 
-/// A function of the C library, and not what the program may have in its place;
+/// A function of the C library, even if the program defines one of the same name.
 /// `None` if its size is not known.
 pub(crate) fn c_function(name: &CStr) -> Option<Symbol> {
     let address = of_c_library(name)?;
@@ -82,51 +88,30 @@ pub(crate) fn c_function(name: &CStr) -> Option<Symbol> {
     (symbol.size > 0).then_some(symbol)
 }
 
-/// The address of what the C library has.
+/// The address of a symbol of the C library.
 pub(crate) fn of_c_library(name: &CStr) -> Option<usize> {
-    if linked::is_provided() {
-        return linked::lookup(name);
+    if let Some(linked) = linked::provided() {
+        return linked.lookup(name);
     }
-    // SAFETY: a C string; the search takes no handle, and begins behind this
-    // library.
+    // SAFETY: `RTLD_NEXT` is always a valid handle: the libraries behind this one.
     unsafe { lookup_in(libc::RTLD_NEXT, name) }
 }
 
-/// Fills in the sizes of functions of one file; 0 if they are not known.
+/// Fills in the sizes of functions of one image; 0 if they are not known.
 fn measure(symbols: &mut [Symbol], names: &[&CStr]) {
     let is_unknown = |symbols: &[Symbol]| symbols.first().is_some_and(|first| first.size == 0);
     if let Some(program) = program() {
         program.measure(symbols, names);
     }
     if is_unknown(symbols)
-        && let Some(file) = symbols.first().and_then(|first| File::of(first.address))
+        && let Some(image) = symbols.first().and_then(|first| LoadedImage::of(first.address))
     {
-        file.measure(symbols, names);
+        image.measure(symbols, names);
     }
     if is_unknown(symbols) {
-        // The file names none of them.
+        // The image names none of them.
         unwinding::measure(symbols);
     }
-}
-
-/// The address of what a library exports that was loaded by hand.
-///
-/// # Safety
-/// `library` is a handle from `dlopen`.
-pub(crate) unsafe fn lookup_in(library: *mut c_void, name: &CStr) -> Option<usize> {
-    // SAFETY: the caller's promise, and a C string.
-    let address = unsafe { libc::dlsym(library, name.as_ptr()) } as usize;
-    (address != 0).then_some(address)
-}
-
-/// Where the calling thread's variables are counted from.
-#[inline]
-pub(crate) fn thread_pointer() -> usize {
-    let pointer: usize;
-    // SAFETY: the first word at the thread pointer is its own address (System V
-    // ABI, *Thread-local storage*).
-    unsafe { asm!("mov {}, fs:0", out(reg) pointer, options(nostack, readonly, preserves_flags)) };
-    pointer
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@
 use std::ffi::c_void;
 use std::ptr;
 
-use super::symbols::Symbol;
+use super::image::Symbol;
 
 /// `struct dwarf_eh_bases` (`libgcc/unwind-dw2-fde.h`, GCC 12).
 #[repr(C)]
@@ -26,7 +26,7 @@ unsafe extern "C" {
 const FOUR_BYTES: u8 = 0x1b;
 
 /// Fills in the sizes of the functions at these addresses; 0 if nothing is known.
-pub(crate) fn measure(symbols: &mut [Symbol]) {
+pub(super) fn measure(symbols: &mut [Symbol]) {
     for symbol in symbols {
         symbol.size = size(symbol.address).unwrap_or(0);
     }
@@ -63,7 +63,7 @@ fn size(function: usize) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runtimes::attach::image::File;
+    use crate::runtimes::attach::image::LoadedImage;
 
     /// As the symbol table has it.
     #[test]
@@ -73,7 +73,7 @@ mod tests {
         let addresses =
             names.map(|name| unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) as usize });
         let mut by_table = addresses.map(|address| Symbol { address, size: 0 });
-        File::of(addresses[0]).unwrap().measure(&mut by_table, &names);
+        LoadedImage::of(addresses[0]).unwrap().measure(&mut by_table, &names);
         let mut by_unwinding = addresses.map(|address| Symbol { address, size: 0 });
         measure(&mut by_unwinding);
         for (table, unwinding) in by_table.iter().zip(&by_unwinding) {

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use super::descriptors::Descriptors;
+use crate::runtimes::attach::library::lookup_in;
 use crate::runtimes::attach::symbols;
 use crate::stack::OcamlVersion;
 use crate::tracer::{Session, say};
@@ -90,7 +91,7 @@ extern "C" fn plugin_loaded(library: *mut c_void, unit: *const c_char) {
         let table = SEPARATORS.iter().find_map(|separator| {
             let name = [b"caml", unit.to_bytes(), separator, b"frametable"].concat();
             // SAFETY: a handle from `dlopen`, by the runtime's promise.
-            unsafe { symbols::lookup_in(library, &CString::new(name).ok()?) }
+            unsafe { lookup_in(library, &CString::new(name).ok()?) }
         });
         if let Some(table) = table {
             add(session, *version, table as *const u8);

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use super::layout::{END, INTERRUPT, LIMIT, POINTER, Places, START, TRIGGER, set_word, word};
 use super::symbols::Runtime;
 use super::walkers::Walk;
-use crate::runtimes::attach::symbols::thread_pointer;
+use crate::runtimes::attach::thread_pointer::thread_pointer;
 use crate::sampling::{Countdown, PartSizes, WORD};
 use crate::stack::native::Registers;
 use crate::tracer::{self, Mutator, Session, say};

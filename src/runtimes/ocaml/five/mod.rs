@@ -38,7 +38,8 @@ mod probe;
 mod symbols;
 mod walkers;
 
-use super::{begin, bytecode};
+use super::{attachment, bytecode};
+use crate::runtimes::attach::Attachment;
 use crate::runtimes::attach::refusal::Refusal;
 use crate::sampling::Rate;
 use crate::stack::OcamlVersion;
@@ -46,8 +47,8 @@ use crate::tracer::Options;
 
 pub(super) use domain::set_label;
 
-/// Attaches to such a runtime.
-pub(super) fn attach() -> Result<(), Refusal> {
+/// Checks such a runtime, and returns how to trace it.
+pub(super) fn attach() -> Result<Attachment, Refusal> {
     let runtime = symbols::find()?;
     let places = probe::check(&runtime)?;
     let options = Options {
@@ -56,8 +57,8 @@ pub(super) fn attach() -> Result<(), Refusal> {
         ..Options::new(Vec::new(), Rate::DEFAULT)
     };
     let replacements = hooks::replacements(&runtime);
-    begin(options, &replacements, OcamlVersion::Five, |session| {
+    Ok(attachment(OcamlVersion::Five, options, replacements.to_vec(), move |session| {
         domain::start(runtime, places, session);
         Ok(())
-    })
+    }))
 }

@@ -13,7 +13,7 @@ use super::layout::{
 };
 use super::symbols::Runtime;
 use crate::runtimes::attach::refusal::Refusal;
-use crate::runtimes::attach::symbols::thread_pointer;
+use crate::runtimes::attach::thread_pointer::thread_pointer;
 
 /// Room for the state and what may follow it in a runtime we do not know.
 const LENT_WORDS: usize = STATE_WORDS + 128;

@@ -2,9 +2,9 @@
 
 use std::ffi::CStr;
 
-use crate::runtimes::attach::late;
 use crate::runtimes::attach::refusal::Refusal;
-use crate::runtimes::attach::symbols::{Symbol, functions, lookup, needed, thread_pointer};
+use crate::runtimes::attach::symbols::{self, Symbol, functions, lookup, needed};
+use crate::runtimes::attach::thread_pointer::thread_pointer;
 
 /// All that is used of a runtime.
 #[derive(Clone, Copy)]
@@ -59,7 +59,7 @@ impl Runtime {
 
 /// The runtime in this program.
 pub(super) fn find() -> Result<Runtime, Refusal> {
-    if late::library().is_some() {
+    if symbols::is_late() {
         // Its `caml_state` has a place of its own in each thread.
         return Err(Refusal::Layout("a runtime of OCaml 5 that came after the program's start"));
     }

@@ -20,7 +20,8 @@ mod probe;
 mod symbols;
 mod walkers;
 
-use super::{begin, bytecode};
+use super::{attachment, bytecode};
+use crate::runtimes::attach::Attachment;
 use crate::runtimes::attach::refusal::Refusal;
 use crate::sampling::Rate;
 use crate::stack::OcamlVersion;
@@ -28,8 +29,8 @@ use crate::tracer::Options;
 
 pub(super) use host::set_label;
 
-/// Attaches to such a runtime.
-pub(super) fn attach() -> Result<(), Refusal> {
+/// Checks such a runtime, and returns how to trace it.
+pub(super) fn attach() -> Result<Attachment, Refusal> {
     let runtime = symbols::find()?;
     let layout = probe::layout(&runtime)?;
     let options = Options {
@@ -40,7 +41,7 @@ pub(super) fn attach() -> Result<(), Refusal> {
     };
     let gc_entry = gc_entry::NoRoom::find(&runtime, layout);
     let replacements = hooks::replacements(&runtime, gc_entry.as_ref());
-    begin(options, &replacements, OcamlVersion::Four, |session| {
+    Ok(attachment(OcamlVersion::Four, options, replacements, move |session| {
         host::start(&runtime, layout, gc_entry, session)
-    })
+    }))
 }

@@ -1,0 +1,54 @@
+//! What a runtime implements to be traced unmodified.
+//!
+//! Still to come here: a walk over the runtime's heap, for snapshots. It belongs
+//! beside [`Runtime::attach`], since only the runtime knows its blocks and the
+//! points at which they stand still.
+
+use std::ffi::CStr;
+use std::sync::Arc;
+
+use super::patch::Replacement;
+use super::refusal::Refusal;
+use crate::tracer::{Failure, Options, Session};
+
+/// Finds the address of a symbol, wherever the runtime is being looked for.
+pub(crate) type Lookup<'a> = &'a dyn Fn(&CStr) -> Option<usize>;
+
+/// A language runtime that can be traced without its cooperation.
+pub(crate) trait Runtime: Sync {
+    /// The language, as messages name it.
+    fn name(&self) -> &'static str;
+
+    /// Whether these symbols are those of this runtime, of whatever version. A
+    /// version that cannot be traced is refused by [`Runtime::attach`], with a
+    /// reason.
+    fn detect(&self, lookup: Lookup<'_>) -> bool;
+
+    /// The environment variable that the runtime reads with `secure_getenv` when it
+    /// starts, before it has a heap. A runtime in a library that the program loads
+    /// is noticed by that.
+    fn startup_variable(&self) -> Option<&'static CStr>;
+
+    /// Checks the runtime, found through [`super::symbols`], and returns how to
+    /// trace it. Changes nothing that it does not restore. `None` if another copy
+    /// of this library traces it already.
+    fn attach(&self) -> Result<Option<Attachment>, Refusal>;
+
+    /// Sets what the calling thread of the runtime is doing, and returns what it
+    /// was doing. Called once a session has started; `tracer/labels.rs` describes
+    /// the protocol.
+    fn set_label(&self, label: u32) -> u32;
+}
+
+/// How a runtime is traced. All of it happens, in the order of the fields, or
+/// none.
+pub(crate) struct Attachment {
+    /// The runtime's options, which the environment completes.
+    pub(crate) options: Options,
+    /// The runtime's functions that hooks replace.
+    pub(crate) replacements: Vec<Replacement>,
+    /// Makes everything ready for the first hook.
+    pub(crate) prepare: Box<dyn FnOnce(&Arc<Session>) -> Result<(), Failure>>,
+    /// Runs once the functions are replaced.
+    pub(crate) attached: fn(),
+}

@@ -1,0 +1,94 @@
+//! From the library's constructor to a running session.
+
+use std::sync::{Arc, OnceLock};
+
+use super::patch::Jumps;
+use super::refusal::Refusal;
+use super::runtime::{Attachment, Runtime};
+use super::{endings, environment, late, report, symbols};
+use crate::tracer::{self, Failure, Session, say};
+
+/// The runtimes that are looked for.
+pub(crate) type Known = &'static [&'static dyn Runtime];
+
+/// The runtime that is traced, and its session.
+static ATTACHED: OnceLock<(&'static dyn Runtime, Arc<Session>)> = OnceLock::new();
+
+/// Attaches to the runtime in this program, or, if the library was preloaded, to
+/// the first that the program loads. Does nothing unless the environment asks for
+/// a trace. A program that links this library and uses the C ABI is left alone.
+///
+/// Before `main`.
+pub(crate) fn at_load(known: Known) {
+    if !environment::asks_for_trace() {
+        return;
+    }
+    let found = known.iter().find(|runtime| runtime.detect(&symbols::lookup));
+    match found {
+        Some(runtime) => attach(*runtime),
+        None if environment::is_preloaded() => late::wait(known, attach),
+        None => {}
+    }
+}
+
+/// Attaches to a runtime that was detected. A refusal is reported to the user.
+fn attach(runtime: &'static dyn Runtime) {
+    let attached = runtime.attach().and_then(|attachment| match attachment {
+        Some(attachment) => begin(runtime, attachment),
+        None => Ok(()),
+    });
+    if let Err(refusal) = attached {
+        report_refusal(runtime, &refusal);
+    }
+}
+
+/// Starts the session, then patches the runtime. If a step fails after the
+/// session has started, the session is stopped and the runtime runs unmodified.
+fn begin(runtime: &'static dyn Runtime, attachment: Attachment) -> Result<(), Refusal> {
+    let Attachment { options, replacements, prepare, attached } = attachment;
+    let Ok(options) = tracer::options_from_environment(options) else {
+        // The reason has been reported.
+        return Ok(());
+    };
+    let mut jumps = Jumps::prepare(&replacements)?;
+    let alone = environment::is_only_thread();
+    let report = environment::adjust(alone);
+    let Ok(session) = tracer::start(options) else {
+        // The reason has been reported.
+        report::refused(report);
+        return Ok(());
+    };
+    report::begin(&session, report.clone());
+    let started = prepare(&session).and_then(|()| {
+        jumps.write().map_err(|refusal| {
+            report_refusal(runtime, &refusal);
+            Failure::Off
+        })
+    });
+    if started.is_err() {
+        let _ = session.stop();
+        return Ok(());
+    }
+    attached();
+    if alone {
+        endings::follow(report.as_deref());
+    }
+    let _ = ATTACHED.set((runtime, session));
+    Ok(())
+}
+
+/// The label of this name; 0 if nothing is traced.
+pub(crate) fn label(name: &[u8]) -> u32 {
+    ATTACHED.get().map_or(0, |(_, session)| session.labels.intern(name))
+}
+
+/// Sets what the calling thread is doing, and returns what it was doing; 0 if
+/// nothing is traced.
+pub(crate) fn set_label(label: u32) -> u32 {
+    ATTACHED.get().map_or(0, |(runtime, _)| runtime.set_label(label))
+}
+
+fn report_refusal(runtime: &dyn Runtime, refusal: &Refusal) {
+    let name = runtime.name();
+    say(format_args!("this {name} program is not traced: {refusal}; it runs untouched"));
+}
