@@ -65,6 +65,13 @@ fn there_is_a_manual_page_for_the_program_and_each_verb() {
         assert!(page.contains("Examples:"), "{verb}: {page}");
         assert!(page.contains("Exit status:"), "{verb}: {page}");
     }
+    let page = page("heaptap-run.1");
+    let (_, environment) = page.split_once(".SH ENVIRONMENT\n").expect("a section");
+    for variable in &heaptap_settings::VARIABLES {
+        for name in variable.names() {
+            assert!(environment.contains(name), "no {name} in {environment}");
+        }
+    }
 }
 
 #[test]

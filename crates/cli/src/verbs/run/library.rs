@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use heaptap_settings as settings;
+
 use crate::exit_status::Failure;
 
 const NAME: &str = "libheaptap.so";
@@ -10,7 +12,7 @@ const NAME: &str = "libheaptap.so";
 /// The library: where `HEAPTAP_LIBRARY` says, or where it lies beside this
 /// program when both are installed or built.
 pub(super) fn find() -> Result<OsString, Failure> {
-    let named = std::env::var_os("HEAPTAP_LIBRARY").map(PathBuf::from);
+    let named = std::env::var_os(settings::LIBRARY.name).map(PathBuf::from);
     let program = std::env::current_exe().ok();
     let candidates = match &named {
         Some(named) => vec![named.clone()],
@@ -21,8 +23,9 @@ pub(super) fn find() -> Result<OsString, Failure> {
     let found = found.ok_or_else(|| {
         let looked: Vec<_> = candidates.iter().map(|place| place.display().to_string()).collect();
         Failure::Trouble(format!(
-            "{NAME} is not in {}; set HEAPTAP_LIBRARY to where it is",
-            looked.join(", ")
+            "{NAME} is not in {}; set {} to where it is",
+            looked.join(", "),
+            settings::LIBRARY.name
         ))
     })?;
     // The loader divides a list at these, and knows no way to say otherwise.

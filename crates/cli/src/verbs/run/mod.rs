@@ -15,6 +15,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus};
 
 use clap::{Args, ValueHint};
+use heaptap_settings::{self as settings, Syntax, Variable};
 
 use crate::exit_status::{Ending, Failure, Verdict};
 use crate::io::notices::say;
@@ -39,26 +40,22 @@ Exit status:
   2  also: the program could not be started
   A program that a signal ends has us end by the same signal.")]
 pub(crate) struct Run {
-    /// The trace; `%p` stands for the process id, `%e` for the program's name,
-    /// `%t` for the time
-    #[arg(short, long, value_name = "FILE", default_value = "%e-%p.ctf", value_hint = ValueHint::FilePath)]
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(help = help_of(&settings::FILE), default_value = default_of(&settings::FILE))]
     output: OsString,
 
-    /// How many of the words are sampled, from 1e-7 to 1
-    #[arg(short, long, value_name = "RATE", default_value = "1e-5", value_parser = rate)]
+    #[arg(short, long, value_name = "RATE", value_parser = rate)]
+    #[arg(help = help_of(&settings::RATE), default_value = default_of(&settings::RATE))]
     rate: f64,
 
-    /// The most frames of a backtrace, the innermost ones. With `-r 1 --frames 1` each
-    /// place has its exact number of words, and deep stacks cost nothing
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=262_144))]
-    frames: Option<u32>,
+    #[arg(long, value_name = "N", value_parser = frames)]
+    #[arg(help = format!("{}. {FRAMES_TIP}", help_of(&settings::FRAMES)))]
+    frames: Option<u64>,
 
-    /// Trace the program's children too, each into its own file
-    #[arg(long)]
+    #[arg(long, help = help_of(&settings::FOLLOW))]
     follow: bool,
 
-    /// The same seed gives the same samples in the same program
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = seed, help = help_of(&settings::SEED))]
     seed: Option<u64>,
 
     /// The program and its arguments
@@ -66,9 +63,38 @@ pub(crate) struct Run {
     command: Vec<OsString>,
 }
 
+const FRAMES_TIP: &str = "With `-r 1 --frames 1` each allocation point has its exact number of words, \
+                          and deep stacks cost nothing";
+
+/// The help of the option that sets a variable.
+fn help_of(variable: &Variable) -> String {
+    match variable.syntax {
+        Syntax::File | Syntax::Word(_) => variable.meaning.to_owned(),
+        Syntax::Number { .. } | Syntax::Integer { .. } => {
+            format!("{} ({})", variable.meaning, variable.syntax)
+        }
+    }
+}
+
+fn default_of(variable: &Variable) -> &'static str {
+    variable.option.and_then(|option| option.default).unwrap_or_default()
+}
+
 fn rate(text: &str) -> Result<f64, String> {
-    let rate = text.parse().ok().filter(|rate| (1e-7..=1.0).contains(rate));
-    rate.ok_or_else(|| "a rate is a number from 1e-7 to 1".into())
+    settings::RATE.number(text).map_err(|invalid| format!("not {}", invalid.expected))
+}
+
+fn frames(text: &str) -> Result<u64, String> {
+    settings::FRAMES.integer(text).map_err(|invalid| format!("not {}", invalid.expected))
+}
+
+fn seed(text: &str) -> Result<u64, String> {
+    match settings::SEED.integer(text) {
+        // Who gives a seed wants to repeat a run.
+        Ok(0) => Err("0 stands for a new seed in each run".into()),
+        Ok(seed) => Ok(seed),
+        Err(invalid) => Err(format!("not {}", invalid.expected)),
+    }
 }
 
 impl Run {
@@ -114,18 +140,18 @@ impl Run {
             preload.push(others);
         }
         command.env("LD_PRELOAD", preload);
-        command.env("HEAPTAP", &self.output);
-        command.env("HEAPTAP_RATE", self.rate.to_string());
-        command.env("HEAPTAP_REPORT", report);
-        command.env_remove("HEAPTAP_FOLLOW");
+        command.env(settings::FILE.name, &self.output);
+        command.env(settings::RATE.name, self.rate.to_string());
+        command.env(settings::REPORT.name, report);
+        command.env_remove(settings::FOLLOW.name);
         if self.follow {
-            command.env("HEAPTAP_FOLLOW", "1");
+            command.env(settings::FOLLOW.name, "1");
         }
         if let Some(frames) = self.frames {
-            command.env("HEAPTAP_FRAMES", frames.to_string());
+            command.env(settings::FRAMES.name, frames.to_string());
         }
         if let Some(seed) = self.seed {
-            command.env("HEAPTAP_SEED", seed.to_string());
+            command.env(settings::SEED.name, seed.to_string());
         }
     }
 }
@@ -140,5 +166,44 @@ fn end_like(status: ExitStatus) -> Ending {
         // What is left to do was done: nothing is open any more.
         Some(code) => std::process::exit(code),
         None => std::process::exit(2),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use heaptap_settings::VARIABLES;
+
+    use super::*;
+
+    #[test]
+    fn the_options_are_those_of_the_table() {
+        let command = Run::augment_args(clap::Command::new("run"));
+        let options = VARIABLES.iter().filter_map(|variable| variable.option);
+        for option in options.clone() {
+            let argument = command.get_arguments().find(|a| a.get_long() == Some(option.long));
+            let argument = argument.unwrap_or_else(|| panic!("no --{}", option.long));
+            assert_eq!(argument.get_short(), option.short, "--{}", option.long);
+            let takes_value = argument.get_action().takes_values();
+            assert_eq!(takes_value, option.value_name.is_some(), "--{}", option.long);
+            let value_name = argument.get_value_names().and_then(<[_]>::first);
+            assert!(
+                !takes_value || value_name.map(clap::builder::Str::as_str) == option.value_name
+            );
+            let default = argument.get_default_values().first();
+            let default = default.filter(|_| takes_value).and_then(|value| value.to_str());
+            assert_eq!(default, option.default, "--{}", option.long);
+        }
+        let longs = command.get_arguments().filter(|argument| argument.get_long().is_some());
+        assert_eq!(longs.count(), options.count());
+    }
+
+    #[test]
+    fn values_out_of_range_are_refused() {
+        assert_eq!(rate("0.5"), Ok(0.5));
+        assert_eq!(rate("2"), Err("not a number from 1e-7 to 1".into()));
+        assert_eq!(frames("262144"), Ok(262_144));
+        assert_eq!(frames("0"), Err("not a whole number from 1 to 262144".into()));
+        assert_eq!(seed("7"), Ok(7));
+        assert!(seed("0").is_err() && seed("x").is_err());
     }
 }
