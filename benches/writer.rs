@@ -1,14 +1,15 @@
-//! What the writer thread takes for the records of a program: reading the
-//! lanes, keeping the stack, encoding, and packets into memory.
+//! The time that the writer thread takes for a program's records: reading the
+//! lanes, keeping the stack, encoding, and writing packets into memory.
 //!
-//! Traces of programs that move through their stacks like a parser, 60 frames deep
-//! or a dozen, are made and decoded; their events become records as a mutator puts
-//! them, which tells a small stack whole. What the writer makes of them must be the
-//! same events again.
+//! The input is made: traces of programs that move through their stacks like a
+//! parser, 60 frames deep or a dozen. Their events become records in the form in
+//! which a mutator writes them; small stacks are whole. The writer must turn them
+//! into the same events again.
 //!
-//! The rooms are private to the package, so their files are built in here.
+//! The modules are private to the package, so this file includes their sources.
 
 use core::time::Duration;
+use std::ffi::OsStr;
 use std::io;
 use std::sync::{Arc, Mutex};
 
@@ -18,7 +19,7 @@ use heaptap_trace::{
     Reader, Source, TraceInfo, WriteError,
 };
 use queue::{BUFFER_WORDS, BlockId, BlockRun, Channel, Part, Record, Sample};
-use writer::{Host, Mailbox, Request, Writer};
+use writer::{Mailbox, NewFile, Request, Resolver, TraceOutput, Writer};
 
 #[allow(dead_code, unused_imports, reason = "the package uses more of it")]
 #[path = "../src/queue/mod.rs"]
@@ -33,7 +34,7 @@ mod writer;
 const ALLOCATIONS: u64 = 20_000;
 const START: u64 = 1_700_000_000_000_000;
 
-/// Stacks of no more frames are told whole: `FEW` of the walker, which is not built in.
+/// Stacks of at most this many frames are recorded whole: `FEW` of the walker, which is not built in.
 const SMALL: usize = 32;
 
 fn info() -> TraceInfo {
@@ -50,8 +51,7 @@ fn info() -> TraceInfo {
     }
 }
 
-/// A session's part: a tick is a microsecond, and a code is explained by its
-/// number.
+/// A tick is a microsecond, and the location of a code is made from its number.
 struct Numbered;
 
 impl Locate for Numbered {
@@ -67,7 +67,7 @@ impl Locate for Numbered {
     }
 }
 
-impl Host for Numbered {
+impl Resolver for Numbered {
     fn observe_time(&mut self) {}
 
     fn micros(&mut self, ticks: u64) -> u64 {
@@ -82,12 +82,12 @@ impl Host for Numbered {
         part.in_code(return_address)
     }
 
-    fn failed(&mut self, error: &WriteError) {
-        panic!("{error}");
+    fn write_failed(&mut self, output: &OsStr, error: &WriteError) {
+        panic!("{}: {error}", output.display());
     }
 }
 
-/// The trace of a program around so many frames deep, of which a few change from
+/// The trace of a program around `deep` frames deep, of which a few change from
 /// one sample to the next; blocks live for 1,000 others, some are promoted.
 fn made(deep: u64) -> Vec<u8> {
     let mut encoder = Encoder::new(Vec::new(), Format::V2, &info()).expect("a valid info");
@@ -118,18 +118,18 @@ fn made(deep: u64) -> Vec<u8> {
     encoder.finish(&mut Numbered).expect("memory takes everything")
 }
 
-/// Buffers with what a mutator would have told of a trace's events.
-struct Told {
+/// Event buffers as a mutator would have filled them for a trace's events.
+struct Recorded {
     buffers: Vec<Vec<u64>>,
     events: u64,
 }
 
-fn told(trace: &[u8]) -> Told {
-    let mut told = Told { buffers: vec![Vec::new()], events: 0 };
+fn recorded(trace: &[u8]) -> Recorded {
+    let mut recorded = Recorded { buffers: vec![Vec::new()], events: 0 };
     let mut reader = Reader::from_slice(trace, Mode::Strict).expect("a trace");
     let run = |id| BlockRun::one(BlockId::new(0, id));
     while let Some(event) = reader.next_event().expect("a sound trace") {
-        told.events += 1;
+        recorded.events += 1;
         let time = Record::Time(event.time - START);
         match event.kind {
             EventKind::Alloc(block) => {
@@ -139,7 +139,7 @@ fn told(trace: &[u8]) -> Told {
                     let inner_first: Vec<_> = frames.iter().rev().copied().collect();
                     let head = Sample::header(event.time - START, inner_first.len(), length);
                     let sample = Sample { header: &head, inner_first: &inner_first };
-                    put(&mut told.buffers, &[Record::Sample(sample)]);
+                    put(&mut recorded.buffers, &[Record::Sample(sample)]);
                     continue;
                 }
                 let keep = block.backtrace.common_prefix as usize;
@@ -148,17 +148,17 @@ fn told(trace: &[u8]) -> Told {
                     (Source::Minor, 1) => Record::SmallAlloc { length },
                     _ => Record::Alloc { source, part: Part::NONE, samples, length },
                 };
-                put(&mut told.buffers, &[time, stack, alloc]);
+                put(&mut recorded.buffers, &[time, stack, alloc]);
             }
             EventKind::Promote(id) => {
-                put(&mut told.buffers, &[time, Record::End(End::Promote, run(id))]);
+                put(&mut recorded.buffers, &[time, Record::End(End::Promote, run(id))]);
             }
             EventKind::Collect(id) => {
-                put(&mut told.buffers, &[time, Record::End(End::Collect, run(id))]);
+                put(&mut recorded.buffers, &[time, Record::End(End::Collect, run(id))]);
             }
         }
     }
-    told
+    recorded
 }
 
 fn put(buffers: &mut Vec<Vec<u64>>, records: &[Record<'_>]) {
@@ -190,19 +190,25 @@ impl io::Write for Memory {
     }
 }
 
+impl TraceOutput for Memory {
+    fn name(&self) -> &OsStr {
+        OsStr::new("memory")
+    }
+}
+
 /// A writer that has all the records before it, and is asked to stop.
-fn writer(told: &Told, out: &Memory) -> Writer<Numbered, Memory> {
-    let (channel, consumer) = Channel::new(told.buffers.len() + 1).expect("memory");
+fn writer(recorded: &Recorded, out: &Memory) -> Writer<Numbered, Memory> {
+    let (channel, consumer) = Channel::new(recorded.buffers.len() + 1).expect("memory");
     let mut producer = channel.producer().expect("a lane");
-    for buffer in &told.buffers {
+    for buffer in &recorded.buffers {
         producer.reserve(buffer.len()).expect("enough buffers").copy_from_slice(buffer);
         producer.commit(buffer.len());
     }
     producer.end();
     let mailbox = Arc::new(Mailbox::new());
-    assert!(mailbox.leave(Request::Stop));
-    let file = (out.clone(), Format::V2);
-    Writer::new((consumer, mailbox), Numbered, file, &info()).expect("memory takes everything")
+    assert!(mailbox.post(Request::Stop));
+    let first = NewFile { out: out.clone(), info: info() };
+    Writer::new(consumer, mailbox, Numbered, Format::V2, first).expect("memory takes everything")
 }
 
 /// Every event of a trace, as text.
@@ -223,15 +229,15 @@ fn events(trace: &[u8]) -> Vec<String> {
 fn encode(criterion: &mut Criterion) {
     for (name, deep) in [("records to packets", 60), ("small stacks to packets", 12)] {
         let trace = made(deep);
-        let told = told(&trace);
+        let recorded = recorded(&trace);
         let out = Memory::default();
         let mut group = criterion.benchmark_group("writer");
-        group.throughput(Throughput::Elements(told.events));
+        group.throughput(Throughput::Elements(recorded.events));
         group.bench_function(name, |bencher| {
             bencher.iter_batched(
                 || {
                     out.0.lock().expect("one thread").clear();
-                    writer(&told, &out)
+                    writer(&recorded, &out)
                 },
                 Writer::run,
                 BatchSize::PerIteration,
@@ -239,7 +245,7 @@ fn encode(criterion: &mut Criterion) {
         });
         group.finish();
         let written = events(&out.0.lock().expect("one thread"));
-        assert_eq!(written.len() as u64, told.events);
+        assert_eq!(written.len() as u64, recorded.events);
         assert!(written == events(&trace), "the writer changed the events");
     }
 }

@@ -13,6 +13,7 @@ use crate::abi::handle::{heaptap_mutator, with_mutator};
 use crate::abi::pointer::{check, write};
 use crate::abi::status::{HEAPTAP_STATUS_OPTION, Refused, heaptap_status};
 use crate::stack::native::Registers;
+use crate::tracer::AllocatedBlock;
 
 /// The young pointer was set: at the start, and after each minor collection.
 ///
@@ -97,7 +98,7 @@ pub unsafe extern "C" fn heaptap_major_hit(
 ) -> heaptap_status {
     let registers = Registers::capture();
     // SAFETY: the host's promise.
-    guard(|| unsafe { hit(mutator, (Source::Major, block as usize, words), registers) })
+    guard(|| unsafe { hit(mutator, Source::Major, block as usize, words, registers) })
 }
 
 /// The slow half of `heaptap_external_alloc`, which has just taken `words` off.
@@ -112,16 +113,19 @@ pub unsafe extern "C" fn heaptap_external_hit(
 ) -> heaptap_status {
     let registers = Registers::capture();
     // SAFETY: the host's promise.
-    guard(|| unsafe { hit(mutator, (Source::External, memory as usize, words), registers) })
+    guard(|| unsafe { hit(mutator, Source::External, memory as usize, words, registers) })
 }
 
 /// # Safety
 /// `mutator` is NULL or a handle that no other thread uses.
 unsafe fn hit(
     mutator: *mut heaptap_mutator,
-    block: (Source, usize, usize),
+    source: Source,
+    address: usize,
+    words: usize,
     registers: Registers,
 ) -> Result<(), Refused> {
+    let block = AllocatedBlock { source, address, words };
     // SAFETY: the caller's promise.
     unsafe { with_mutator(mutator, |mutator, left| Ok(mutator.hit(left, block, registers)?)) }
 }

@@ -6,7 +6,7 @@ use crate::abi::guard::guard;
 use crate::abi::handle::{heaptap_mutator, heaptap_tracer, session, take_mutator, with_mutator};
 use crate::abi::pointer::{VersionedStruct, check, read_versioned, write};
 use crate::abi::status::{HEAPTAP_STATUS_OPTION, Refused, heaptap_status};
-use crate::tracer::{Place, StackLocator, StackSource};
+use crate::tracer::{Mutator, StackLocator, StackSource, StackTop};
 
 /// Where the managed stack is.
 #[repr(C)]
@@ -75,8 +75,8 @@ impl heaptap_mutator_options {
         match (self.r#where, self.walk) {
             (None, None) => Ok(StackSource::None),
             (Some(place), None) => Ok(StackSource::Tables(StackLocator {
-                ask: ask_host,
-                with: [place as usize, host],
+                locate: ask_host,
+                arguments: [place as usize, host],
             })),
             (None, Some(walk)) => Ok(StackSource::Own(Box::new(move |room| {
                 // SAFETY: the host's function, called as the header says.
@@ -88,14 +88,14 @@ impl heaptap_mutator_options {
 }
 
 /// Asks the host's function for the place of its stack.
-fn ask_host(function: usize, host: usize) -> Place {
+fn ask_host(function: usize, host: usize) -> StackTop {
     // SAFETY: `where` of the options, as an address.
     let place = unsafe { std::mem::transmute::<usize, heaptap_where_fn>(function) };
-    let Some(place) = place else { return Place::default() };
+    let Some(place) = place else { return StackTop::default() };
     let mut stack = heaptap_stack { return_address: 0, sp: 0, native_limit: 0 };
     // SAFETY: the host's function, called as the header says.
     unsafe { place(host as *mut c_void, &raw mut stack) };
-    Place {
+    StackTop {
         return_address: stack.return_address as u64,
         sp: stack.sp as u64,
         native_limit: stack.native_limit as u64,
@@ -122,7 +122,7 @@ pub unsafe extern "C" fn heaptap_mutator_start(
         // SAFETY: the host's promise.
         let options = unsafe { read_versioned(options) }?;
         check(mutator)?;
-        let handle = heaptap_mutator::leak(session.mutator(options.way()?)?);
+        let handle = heaptap_mutator::leak(Mutator::start(&session, options.way()?)?);
         session.enter(handle as usize);
         // SAFETY: the host's promise.
         unsafe { write(mutator, handle) }

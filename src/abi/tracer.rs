@@ -164,7 +164,7 @@ pub unsafe extern "C" fn heaptap_mutator_label(
         // SAFETY: the host's promise.
         unsafe {
             with_mutator(mutator, |mutator, _| {
-                mutator.label(label);
+                mutator.set_label(label);
                 Ok(())
             })
         }

@@ -1,4 +1,7 @@
-//! A mutator's backtraces, by whichever way its host gave.
+//! Captures a mutator's backtraces, from whichever source its host provides.
+//!
+//! Runs on mutators, inside hooks: no malloc, no lock. Buffers are mapped when
+//! the mutator starts.
 
 use std::ops::Range;
 
@@ -7,125 +10,134 @@ use crate::stack::native::{Modules, Registers, Unwinder};
 use crate::stack::{FEW, FrameTables, Outer, Start, Walk, Walker};
 use crate::sys::memory::Region;
 
-/// How the stack is found when a sample is taken.
+/// Where backtraces come from.
 pub(crate) enum StackSource {
-    /// Not at all: backtraces are empty.
+    /// Nowhere: backtraces are empty.
     None,
-    /// By the frame tables, from where this says.
+    /// A walk over the frame tables, from the frame that this locates.
     Tables(StackLocator),
-    /// The host's own walker, which fills the room with codes, innermost first,
-    /// and tells how many frames there are.
-    Own(Box<OwnWalker>),
+    /// The host's own walker.
+    Own(Box<HostWalker>),
 }
 
-/// A function of the host that tells where the managed stack is, and two words for
-/// it. Not a closure of its own: each hook would have to fetch it from elsewhere.
+/// A function of the host that locates the managed stack, and its arguments.
+///
+/// Two words instead of a boxed closure: the hook finds them where it finds the
+/// function.
 #[derive(Clone, Copy)]
 pub(crate) struct StackLocator {
-    pub(crate) ask: fn(usize, usize) -> Place,
-    pub(crate) with: [usize; 2],
+    pub(crate) locate: fn(usize, usize) -> StackTop,
+    pub(crate) arguments: [usize; 2],
 }
 
 impl StackLocator {
     #[inline(always)]
-    fn place(&self) -> Place {
-        let [first, second] = self.with;
-        (self.ask)(first, second)
+    fn locate(&self) -> StackTop {
+        let [first, second] = self.arguments;
+        (self.locate)(first, second)
     }
 }
 
-/// A host's own walker.
-pub(crate) type OwnWalker = dyn Fn(&mut [u64]) -> usize + Send;
+/// A host's own stack walker. Fills the slice with codes, innermost frame first,
+/// and returns the number of frames, which may be larger than the slice.
+pub(crate) type HostWalker = dyn Fn(&mut [u64]) -> usize + Send;
 
-/// Where the managed stack is when a sample is taken.
+/// The innermost end of the managed stack.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Place {
-    /// Of the innermost managed frame; 0 if there is none.
+pub(crate) struct StackTop {
+    /// The return address into the innermost managed frame; 0 if there is none.
     pub(crate) return_address: u64,
     /// That frame's stack pointer.
     pub(crate) sp: u64,
-    /// Where C frames end; 0: they are not looked at.
+    /// Where the C frames inside it end; 0: C frames are not captured.
     pub(crate) native_limit: u64,
 }
 
-/// A stack as it is told: what stays of the last one, and what is new.
+/// A backtrace as a difference to the mutator's last one.
 pub(crate) struct Backtrace<'a> {
-    /// Outermost frames that stay.
+    /// How many outermost frames are unchanged.
     pub(crate) keep: usize,
-    /// New frames behind those, towards the allocation.
+    /// The managed frames inside those, outermost first.
     pub(crate) managed: &'a [u64],
-    /// Many of them that have the code of the frame before them.
+    /// A range of `managed` in which each frame has the code of the frame before
+    /// it.
     pub(crate) repeated: Range<usize>,
-    /// Frames of C code behind those.
+    /// The C frames inside the managed ones, outermost first.
     pub(crate) native: &'a [u64],
 }
 
-/// The stacks of one mutator.
-pub(crate) struct Stacks {
-    pub(crate) way: StackSource,
+/// The backtraces of one mutator.
+pub(crate) struct Backtraces {
+    pub(crate) source: StackSource,
     walker: Walker<Region>,
-    /// Room for what the host's own walker finds.
+    /// The buffer of a host's own walker; empty if there is none.
     own: Region,
-    /// Elsewhere, for most have none.
-    native: Option<Box<Native>>,
-    /// What the mutator is doing; 0 for nothing.
+    /// Boxed, since most sessions do not capture C frames.
+    native: Option<Box<NativeFrames>>,
+    /// The label of the work the mutator is doing; 0 for none.
     pub(crate) label: u32,
 }
 
-/// What C frames are found with.
-struct Native {
+/// What C frames are unwound with.
+struct NativeFrames {
     modules: Modules,
     unwinder: Unwinder<Region>,
-    found: Region,
+    codes: Region,
 }
 
-/// The most codes of a small stack: one of them is a label.
-pub(crate) const MOST_SMALL: usize = FEW + 1;
+/// The most codes of a small stack: [`FEW`] frames and a label.
+pub(crate) const MAX_SMALL_FRAMES: usize = FEW + 1;
 
 /// The most C frames of a backtrace.
-const MAX_NATIVE: usize = 256;
+const MAX_NATIVE_FRAMES: usize = 256;
 
-impl Stacks {
-    /// None when there is no memory.
-    pub(crate) fn new(way: StackSource, max_frames: usize, native: bool) -> Option<Stacks> {
-        let room = match way {
+impl Backtraces {
+    /// `None` when there is no memory.
+    pub(crate) fn new(
+        source: StackSource,
+        max_frames: usize,
+        native_frames: bool,
+    ) -> Option<Backtraces> {
+        let own_frames = match source {
             StackSource::Own(_) => max_frames,
             StackSource::None | StackSource::Tables(_) => 0,
         };
         let walker = Walker::new(max_frames, Region::new)?;
-        let native = if native { Native::new().map(Box::new) } else { None };
-        Some(Stacks { way, walker, own: Region::new(room)?, native, label: 0 })
+        let native = if native_frames { NativeFrames::new().map(Box::new) } else { None };
+        Some(Backtraces { source, walker, own: Region::new(own_frames)?, native, label: 0 })
     }
 
-    /// Where the stack is; nowhere if it is not found by the tables.
+    /// Where a walk over the frame tables begins; nowhere for other sources.
     #[inline]
-    pub(crate) fn place(&self) -> Place {
-        match &self.way {
-            StackSource::Tables(tell) => tell.place(),
-            StackSource::None | StackSource::Own(_) => Place::default(),
+    pub(crate) fn stack_top(&self) -> StackTop {
+        match &self.source {
+            StackSource::Tables(locator) => locator.locate(),
+            StackSource::None | StackSource::Own(_) => StackTop::default(),
         }
     }
 
-    /// Whether the stack there may be small, and is all that is asked for.
+    /// Whether [`Backtraces::take_small`] is worth trying: the last stack was
+    /// small, and no C frames are wanted.
     #[inline]
-    pub(crate) fn expects_small(&self, place: Place) -> bool {
-        self.walker.expects_small() && !(self.native.is_some() && place.native_limit != 0)
+    pub(crate) fn expects_small(&self, top: StackTop) -> bool {
+        self.walker.expects_small() && !(self.native.is_some() && top.native_limit != 0)
     }
 
-    /// The stack as it is now, if it is small: its codes, innermost first, and
-    /// how many they are.
+    /// Captures the whole stack if it is small: its codes, innermost first, and
+    /// their number.
     #[inline(always)]
     pub(crate) fn take_small(
         &mut self,
         tables: &FrameTables,
-        place: Place,
-        codes: &mut [u64; MOST_SMALL],
+        top: StackTop,
+        codes: &mut [u64; MAX_SMALL_FRAMES],
     ) -> Option<usize> {
-        let Place { return_address, sp, .. } = place;
+        let StackTop { return_address, sp, .. } = top;
         let start = Start { return_address, sp };
         let frames = codes.first_chunk_mut()?;
-        // SAFETY: the host says where its stack is, and is inside a hook, so that
-        // the stack stands still.
+        // SAFETY: `top` comes from the host's locator, which returns a frame of
+        // the calling mutator's stack; the mutator is inside this hook, so the
+        // stack does not change during the walk.
         let count = unsafe { self.walker.walk_small(tables, start, frames) }?;
         if self.label == 0 {
             return Some(count);
@@ -134,35 +146,36 @@ impl Stacks {
         Some(count + 1)
     }
 
-    /// The stack as it is now. The registers are those of the hook's caller, or
-    /// near it.
+    /// Captures the stack as a difference to the last one. The registers are
+    /// those of the hook's caller.
     pub(crate) fn take(
         &mut self,
         tables: &FrameTables,
-        place: Place,
+        top: StackTop,
         registers: Registers,
     ) -> Backtrace<'_> {
-        let Stacks { way, walker, own, native, label } = self;
+        let Backtraces { source, walker, own, native, label } = self;
         let label = if *label == 0 { 0 } else { Code::Label(*label).to_bits() };
         let (cut, unknown) = (Code::BeyondLimit.to_bits(), Code::Unknown.to_bits());
         let outer = Outer { label, cut, unknown };
-        let mut found: &[u64] = &[];
-        let walk = match way {
+        let mut native_codes: &[u64] = &[];
+        let walk = match source {
             StackSource::None => walker.accept(&mut [], 0, outer),
             StackSource::Tables(_) => {
-                let Place { return_address, sp, native_limit } = place;
+                let StackTop { return_address, sp, native_limit } = top;
                 if let Some(native) = native {
-                    found = native.take(registers, native_limit);
+                    native_codes = native.take(registers, native_limit);
                 }
                 let start = Start { return_address, sp };
-                // SAFETY: the host says where its stack is, and is inside a
-                // hook, so that the stack stands still.
+                // SAFETY: `top` comes from the host's locator, which returns a
+                // frame of the calling mutator's stack; the mutator is inside
+                // this hook, so the stack does not change during the walk.
                 unsafe { walker.walk(tables, start, outer) }
             }
-            StackSource::Own(walk) => {
-                let depth = walk(own);
-                let found = depth.min(own.len());
-                let codes = own.get_mut(..found).unwrap_or(&mut []);
+            StackSource::Own(host_walker) => {
+                let depth = host_walker(own);
+                let written = depth.min(own.len());
+                let codes = own.get_mut(..written).unwrap_or(&mut []);
                 for code in codes.iter_mut().filter(|code| !(1..HOST_CODE_LIMIT).contains(*code)) {
                     *code = unknown;
                 }
@@ -170,22 +183,23 @@ impl Stacks {
             }
         };
         let Walk { prefix, fresh, repeated, .. } = walk;
-        Backtrace { keep: prefix, managed: fresh, repeated, native: found }
+        Backtrace { keep: prefix, managed: fresh, repeated, native: native_codes }
     }
 
-    /// The writer has no more than so many frames of what was last taken.
-    pub(crate) fn rewind(&mut self, has: usize) {
-        self.walker.rewind(has);
+    /// The writer has only the `frames` outermost frames of the last backtrace:
+    /// the next one is a difference to those.
+    pub(crate) fn rewind(&mut self, frames: usize) {
+        self.walker.rewind(frames);
     }
 }
 
-impl Native {
-    /// None where there is nothing to find them with.
-    fn new() -> Option<Native> {
-        Some(Native {
+impl NativeFrames {
+    /// `None` when there is no memory, or the program has no unwind tables.
+    fn new() -> Option<NativeFrames> {
+        Some(NativeFrames {
             modules: Modules::new()?,
             unwinder: Unwinder::new(Region::new(Unwinder::<Region>::WORDS)?)?,
-            found: Region::new(MAX_NATIVE)?,
+            codes: Region::new(MAX_NATIVE_FRAMES)?,
         })
     }
 
@@ -195,11 +209,12 @@ impl Native {
         if limit == 0 {
             return &[];
         }
-        let Native { modules, unwinder, found } = self;
-        // SAFETY: captured in the hook that called us, and the host says where
-        // its managed code called C on the same stack.
-        let count = unsafe { unwinder.unwind(modules, registers, limit, found) };
-        let frames = found.get_mut(..count).unwrap_or(&mut []);
+        let NativeFrames { modules, unwinder, codes } = self;
+        // SAFETY: the registers were captured in the hook that is running, whose
+        // frames stay until it returns; `limit` comes from the host's locator,
+        // which returns where managed code called C on the same stack.
+        let count = unsafe { unwinder.unwind(modules, registers, limit, codes) };
+        let frames = codes.get_mut(..count).unwrap_or(&mut []);
         frames.reverse();
         frames
     }

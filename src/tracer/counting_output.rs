@@ -1,26 +1,33 @@
-//! The file, with its bytes counted.
+//! An output whose bytes are counted for the session's statistics.
 
+use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::sys::output::Output;
 use crate::tracer::state::State;
+use crate::writer::TraceOutput;
 
-/// Counts what is written, for the statistics.
+/// Counts the bytes written to any output.
 pub(crate) struct CountingOutput {
-    pub(crate) out: Output,
+    pub(crate) output: Box<dyn TraceOutput>,
     pub(crate) state: Arc<State>,
 }
 
 impl Write for CountingOutput {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.out.write(bytes)?;
+        let written = self.output.write(bytes)?;
         self.state.bytes.fetch_add(written as u64, Ordering::Relaxed);
         Ok(written)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
+        self.output.flush()
+    }
+}
+
+impl TraceOutput for CountingOutput {
+    fn name(&self) -> &OsStr {
+        self.output.name()
     }
 }

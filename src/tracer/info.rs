@@ -1,20 +1,21 @@
-//! What a trace says of itself: who, where, when.
+//! The header of a trace file, and the random seed.
 
-#![allow(unsafe_code, reason = "asks the system for its name and for random bytes")]
+#![allow(unsafe_code, reason = "gethostname and getrandom")]
 
 use std::os::unix::ffi::OsStrExt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use heaptap_trace::TraceInfo;
 
+use crate::sampling::Rate;
 use crate::tracer::options::Options;
 
-/// The trace info of a file that begins now.
-pub(crate) fn trace_info(options: &Options) -> TraceInfo {
+/// The header of a trace file that begins now.
+pub(crate) fn trace_info(options: &Options, rate: Rate) -> TraceInfo {
     let executable = std::env::current_exe().map(|path| path.as_os_str().as_bytes().to_vec());
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     TraceInfo {
-        sample_rate: options.rate.get(),
+        sample_rate: rate.get(),
         word_size: usize::BITS as u8,
         executable: executable.unwrap_or_default(),
         host: host_name(),
@@ -28,7 +29,7 @@ pub(crate) fn trace_info(options: &Options) -> TraceInfo {
 
 fn host_name() -> Vec<u8> {
     let mut name = [0u8; 256];
-    // SAFETY: the room is as large as said.
+    // SAFETY: gethostname writes at most `name.len()` bytes to `name`.
     let failed = unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len()) };
     let end = name.iter().position(|&byte| byte == 0).unwrap_or(name.len());
     if failed == 0 { name.get(..end).unwrap_or(&[]).to_vec() } else { Vec::new() }
@@ -37,12 +38,12 @@ fn host_name() -> Vec<u8> {
 /// A seed that is not 0.
 pub(crate) fn entropy() -> u64 {
     let mut bytes = [0u8; 8];
-    // SAFETY: the room is as large as said.
+    // SAFETY: getrandom writes at most `bytes.len()` bytes to `bytes`.
     let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
     if got == bytes.len() as isize {
         return u64::from_le_bytes(bytes) | 1;
     }
-    // Without random bytes, the time and the process are better than nothing.
+    // Without random bytes, the time and the process id must do.
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     (now.as_nanos() as u64 ^ u64::from(std::process::id()).rotate_left(40)) | 1
 }

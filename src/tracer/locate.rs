@@ -1,6 +1,6 @@
 //! What the writer thread knows of the session: the time, and what codes mean.
 
-use std::ffi::{CStr, c_char};
+use std::ffi::{CStr, OsStr, c_char};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -10,7 +10,7 @@ use heaptap_trace::{Locate, Location, LocationList, WriteError};
 
 use crate::queue::{Code, Part};
 use crate::stack::{FrameTables, OcamlVersion, Place, Source};
-use crate::sys::clock::{Clock, TickSource};
+use crate::sys::clock::Clock;
 use crate::tracer::failure::Failure;
 use crate::tracer::labels::Labels;
 use crate::tracer::message::say;
@@ -18,7 +18,8 @@ use crate::tracer::options::{Locator, Namer, Options};
 use crate::tracer::own_memory::OwnMemory;
 use crate::tracer::part_codes::PartCodes;
 use crate::tracer::state::State;
-use crate::writer::Host;
+use crate::tracer::stopwatch::Stopwatch;
+use crate::writer::Resolver;
 
 /// See the module. Lives on the writer thread.
 pub(crate) struct WriterHost {
@@ -32,20 +33,20 @@ pub(crate) struct WriterHost {
     memory: OwnMemory,
     state: Arc<State>,
     clock: Clock,
-    ticks: TickSource,
-    start_ticks: u64,
+    stopwatch: Stopwatch,
     max_frames: usize,
     parts_have_places: bool,
     part_codes: PartCodes,
-    file: String,
 }
 
 impl WriterHost {
     pub(crate) fn new(
         options: &Options,
-        file: &str,
-        (tables, labels, state): (&Arc<FrameTables>, &Arc<Labels>, &Arc<State>),
-        (clock, ticks, start_ticks): (Clock, TickSource, u64),
+        tables: &Arc<FrameTables>,
+        labels: &Arc<Labels>,
+        state: &Arc<State>,
+        clock: Clock,
+        stopwatch: Stopwatch,
     ) -> WriterHost {
         WriterHost {
             tables: Arc::clone(tables),
@@ -56,12 +57,10 @@ impl WriterHost {
             memory: OwnMemory::new(),
             state: Arc::clone(state),
             clock,
-            ticks,
-            start_ticks,
+            stopwatch,
             max_frames: options.max_frames,
             parts_have_places: options.parts_have_places,
             part_codes: PartCodes::new(),
-            file: file.to_owned(),
         }
     }
 
@@ -179,18 +178,18 @@ impl Locate for WriterHost {
     }
 }
 
-impl Host for WriterHost {
+impl Resolver for WriterHost {
     fn observe_time(&mut self) {
         self.clock.observe();
         self.state.tick_ns.store(self.clock.nanoseconds(1 << 20), Ordering::Relaxed);
     }
 
     fn micros(&mut self, ticks: u64) -> u64 {
-        self.clock.micros(self.start_ticks.wrapping_add(ticks))
+        self.clock.micros(self.stopwatch.at(ticks))
     }
 
     fn now(&mut self) -> u64 {
-        let now = self.ticks.now();
+        let now = self.stopwatch.tick_source().now();
         self.clock.micros(now)
     }
 
@@ -205,9 +204,10 @@ impl Host for WriterHost {
         })
     }
 
-    fn failed(&mut self, error: &WriteError) {
+    fn write_failed(&mut self, output: &OsStr, error: &WriteError) {
         if self.state.end(Failure::File) {
-            say(format_args!("cannot write {}: {error}; tracing ends here", self.file));
+            let name = output.display();
+            say(format_args!("cannot write {name}: {error}; tracing ends here"));
         }
     }
 }

@@ -1,18 +1,25 @@
 //! The session: one trace of this process, from start to stop.
 //!
-//! - `options`, `environment`: what is asked for.
-//! - `session`: the trace as a whole; `state`: whether it goes on; `registry`: who
-//!   takes part; `counters`: what is counted.
-//! - `mutator`, `recorder`, `stacks`: what hooks do, from a sample to records in
-//!   the event buffer.
-//! - `locate`, `part_codes`, `own_memory`, `labels`, `info`: what the writer
-//!   thread needs to know.
-//! - `process`: one session at a time; `exit` and `fork`.
+//! Imports point one way, from a later line to earlier ones:
 //!
-//! Hooks run in `mutator`, `recorder` and `stacks`; the writer thread in
-//! `locate` and `part_codes`; everything else on the host's threads outside of hooks.
+//! - `failure`, `message`, `options`, `environment`: the basis; what the user
+//!   chose.
+//! - `state`, `counters`, `labels`, `stopwatch`, `info`: facts of a session that
+//!   its parts share.
+//! - `hook`, `backtraces`, `lane_writer`, `recorder`: what hooks do, from a
+//!   sampled block to records in the mutator's event buffer.
+//! - `part_codes`, `own_memory`, `locate`: what the writer thread needs to know
+//!   about the session.
+//! - `counting_output`, `writer_thread`, `registry`, `session`: the session, with
+//!   its writer thread and the list of its mutators.
+//! - `mutator`: the hooks of one thread or domain; knows its session.
+//! - `process`, `guard`: one session at a time; exit, fork and panics.
+//!
+//! Hooks run in `mutator`, `recorder`, `lane_writer` and `backtraces`; the writer
+//! thread in `locate`, `part_codes` and `own_memory`; everything else on the
+//! host's threads outside of hooks.
 
-#![allow(unsafe_code, reason = "walks the host's stack, registers handlers of exit and fork")]
+#![allow(unsafe_code, reason = "walks the host's stack, registers handlers for exit and fork")]
 
 mod backtraces;
 mod counters;
@@ -20,8 +27,10 @@ mod counting_output;
 mod environment;
 mod failure;
 mod guard;
+mod hook;
 mod info;
 mod labels;
+mod lane_writer;
 mod locate;
 mod message;
 mod mutator;
@@ -33,13 +42,15 @@ mod recorder;
 mod registry;
 mod session;
 mod state;
+mod stopwatch;
+mod writer_thread;
 
-pub(crate) use backtraces::{Place, StackLocator, StackSource};
+pub(crate) use backtraces::{StackLocator, StackSource, StackTop};
 pub(crate) use environment::options_from_environment;
 pub(crate) use failure::Failure;
 pub(crate) use guard::guard;
 pub(crate) use message::say;
-pub(crate) use mutator::Mutator;
+pub(crate) use mutator::{AllocatedBlock, Mutator};
 pub(crate) use options::{Follow, Locator, Namer, Options, WhenFull};
 pub(crate) use process::{flush_signal_safe, start, turn_off_after_panic};
 pub(crate) use recorder::Followed;

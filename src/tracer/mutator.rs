@@ -1,44 +1,63 @@
-//! A mutator: what the hooks of one thread or domain do.
+//! A mutator: the hooks of one thread or domain.
 //!
-//! Used by one thread at a time: its own, or the collector's while it stands
-//! still. The host's fast paths look only at the young limit and at the number
-//! that [`Countdown`] counts; both are set so that nothing more is called once
-//! the session is over.
+//! Used by one thread at a time: its own, or the collector's while the mutator
+//! is stopped. Hooks do not malloc, lock or unwind, and make no system call
+//! except to wait for the writer thread. The methods for the start and end of a
+//! mutator may do all of these.
+//!
+//! The host's fast paths look only at the young limit and at the number that
+//! [`Countdown`] counts down. Once the session is over both are set so that
+//! no hook is called again.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use heaptap_trace::Source;
 
-use crate::blocks::Fate;
+use crate::blocks::{Fate, Generations};
 use crate::queue::{EndWord, Part};
 use crate::sampling::{Countdown, Gaps, PartSizes, SampledPart, WORD, YoungSamples};
 use crate::stack::native::Registers;
-use crate::tracer::backtraces::StackSource;
+use crate::tracer::backtraces::{Backtraces, StackSource};
 use crate::tracer::failure::Failure;
+use crate::tracer::hook::HookContext;
+use crate::tracer::lane_writer::LaneWriter;
 use crate::tracer::options::{Follow, Options};
-use crate::tracer::recorder::{Followed, HookContext, Recorder, Sampled};
-use crate::tracer::session::{Session, Stopwatch};
+use crate::tracer::recorder::{Followed, Recorder, SampledBlock};
+use crate::tracer::session::Session;
+use crate::tracer::stopwatch::Stopwatch;
 
-/// The largest block, in words: half a tebibyte. A host that says more is
-/// mistaken.
+/// The largest block, in words: half a tebibyte. A host that reports a larger
+/// one is mistaken.
 const MAX_WORDS: usize = 1 << 36;
 
-/// Of so many hooks of allocations one is timed.
-const TIMED: u32 = 32;
+/// One in this many allocation hooks is timed.
+const TIMED_EVERY: u32 = 32;
 
-/// What of the session's options concerns young blocks, at hand for every sample.
+/// The session's options for young blocks, next to the other state of a hook.
 struct YoungBlocks {
     /// Bytes in front of where the runtime sees a block.
-    header: usize,
-    /// Whether parts of a combined allocation are told apart.
-    tell_parts: bool,
+    header_bytes: usize,
+    /// Whether the parts of a combined allocation have locations of their own.
+    has_parts: bool,
 }
 
 impl YoungBlocks {
-    fn of(options: &Options) -> YoungBlocks {
-        YoungBlocks { header: options.header_words * WORD, tell_parts: options.parts_have_places }
+    fn new(options: &Options) -> YoungBlocks {
+        YoungBlocks {
+            header_bytes: options.header_words * WORD,
+            has_parts: options.parts_have_places,
+        }
     }
+}
+
+/// A block whose words were taken off the countdown.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AllocatedBlock {
+    pub(crate) source: Source,
+    /// Where the runtime sees it.
+    pub(crate) address: usize,
+    /// Header included.
+    pub(crate) words: usize,
 }
 
 /// One mutator.
@@ -47,36 +66,98 @@ pub(crate) struct Mutator {
     young: YoungSamples,
     young_blocks: YoungBlocks,
     stopwatch: Stopwatch,
+    /// How many more calls of `suspend` there were than of `resume`.
     suspended: u32,
-    /// Hooks of allocations so far.
-    allocs: u32,
-    pub(crate) recorder: Recorder,
+    /// How many allocation hooks there were, modulo 2³².
+    alloc_hooks: u32,
+    session: Arc<Session>,
+    recorder: Recorder,
 }
 
 impl Mutator {
-    pub(crate) fn new(gaps: Gaps, recorder: Recorder) -> Mutator {
-        let young_blocks = YoungBlocks::of(&recorder.session.options);
-        let (young, stopwatch) = (YoungSamples::NONE, recorder.session.stopwatch);
-        Mutator { gaps, young, young_blocks, stopwatch, suspended: 0, allocs: 0, recorder }
+    /// Starts a mutator. It adopts the blocks that ended ones have left.
+    pub(crate) fn start(session: &Arc<Session>, source: StackSource) -> Result<Mutator, Failure> {
+        if !session.is_live() {
+            return Err(Failure::Off);
+        }
+        let options = &session.options;
+        let backtraces = Backtraces::new(source, options.max_frames, options.native_frames)
+            .ok_or(Failure::Memory)?;
+        let blocks = Generations::new().ok_or(Failure::Memory)?;
+        let producer = session.channel.producer().ok_or(Failure::Mutators)?;
+        if options.one_mutator && producer.lane() != 0 {
+            return Err(Failure::Mutators);
+        }
+        let registered = session.registry().register(producer.lane());
+        let lane = LaneWriter {
+            producer,
+            counters: registered.counters,
+            state: Arc::clone(&session.state),
+            when_full: options.when_full,
+        };
+        let recorder = Recorder {
+            tables: Arc::clone(&session.tables),
+            directory: Arc::clone(&session.directory),
+            has_headers: options.header_words > 0,
+            young_followed: Followed::usually(Source::Minor, options.follow),
+            backtraces,
+            blocks,
+            lane,
+            number: registered.number,
+        };
+        let mut mutator = Mutator {
+            gaps: Gaps::new(session.rate(), options.seed, registered.stream),
+            young: YoungSamples::NONE,
+            young_blocks: YoungBlocks::new(options),
+            stopwatch: session.stopwatch,
+            suspended: 0,
+            alloc_hooks: 0,
+            session: Arc::clone(session),
+            recorder,
+        };
+        mutator.adopt_orphans();
+        Ok(mutator)
     }
 
-    /// The countdown to start with.
+    /// The mutator that continues this one in a session of a forked child. It has
+    /// none of this one's blocks.
+    pub(crate) fn restart_in(&mut self, session: &Arc<Session>) -> Result<Mutator, Failure> {
+        let source = std::mem::replace(&mut self.recorder.backtraces.source, StackSource::None);
+        let mut fresh = Mutator::start(session, source)?;
+        fresh.suspended = self.suspended;
+        fresh.young = YoungSamples::lost_count(self.young.start());
+        fresh.set_label(self.recorder.backtraces.label);
+        Ok(fresh)
+    }
+
+    pub(crate) fn session(&self) -> &Arc<Session> {
+        &self.session
+    }
+
+    pub(crate) fn has_forked(&self) -> bool {
+        self.recorder.lane.state.has_forked()
+    }
+
+    fn is_live(&self) -> bool {
+        self.recorder.lane.state.is_live()
+    }
+
+    // --- Allocations ---
+
+    /// The value with which the countdown starts.
     pub(crate) fn countdown(&mut self) -> isize {
         Countdown::start(&mut self.gaps)
     }
 
-    /// The young pointer was moved: returns the limit.
+    /// The host has moved the young pointer. Returns the limit to install.
     pub(crate) fn renew(&mut self, pointer: usize, start: usize) -> usize {
         self.young.renew(&mut self.gaps, pointer, start);
         if self.is_live() { self.young.limit() } else { start }
     }
 
-    fn is_live(&self) -> bool {
-        self.recorder.state.is_live()
-    }
-
     /// The parts, in the order of their addresses from `pointer` on, went below
-    /// the limit: returns the new one, which is right even if a sample was lost.
+    /// the limit. Returns the limit to install, which is valid even if a sample
+    /// was lost.
     pub(crate) fn young_hit(
         &mut self,
         pointer: usize,
@@ -92,16 +173,17 @@ impl Mutator {
         let mut hook = self.enter(registers);
         let mut outcome = Ok(());
         let Mutator { gaps, young, young_blocks, suspended, recorder, .. } = self;
-        let &mut YoungBlocks { header, tell_parts } = young_blocks;
-        let tell_part = tell_parts && parts.len() > 1;
+        let &mut YoungBlocks { header_bytes, has_parts } = young_blocks;
+        let records_part = has_parts && parts.len() > 1;
         young.hit(gaps, pointer, parts, |_, sampled| {
             if *suspended != 0 {
                 return;
             }
             let SampledPart { index, address, words, samples } = sampled;
-            let address = address.saturating_add(header);
-            let part = if tell_part { Part::of_index(index) } else { Part::NONE };
-            outcome = outcome.and(recorder.young(&mut hook, address, words, samples, part));
+            let address = address.saturating_add(header_bytes);
+            let part = if records_part { Part::of_index(index) } else { Part::NONE };
+            let recorded = recorder.record_young_alloc(&mut hook, address, words, samples, part);
+            outcome = outcome.and(recorded);
         });
         self.leave_alloc(&hook);
         Ok((self.young.limit(), outcome))
@@ -111,21 +193,22 @@ impl Mutator {
     pub(crate) fn hit(
         &mut self,
         left: &mut isize,
-        (source, address, words): (Source, usize, usize),
+        block: AllocatedBlock,
         registers: Registers,
     ) -> Result<(), Failure> {
-        let followed = Followed::usually(source, self.recorder.session.options.follow);
-        self.hit_followed(left, (source, address, words), followed, registers)
+        let followed = Followed::usually(block.source, self.session.options.follow);
+        self.hit_followed(left, block, followed, registers)
     }
 
-    /// The same, of a block that is followed in this way.
+    /// The same for a block that is followed in a certain way.
     pub(crate) fn hit_followed(
         &mut self,
         left: &mut isize,
-        (source, address, words): (Source, usize, usize),
+        block: AllocatedBlock,
         followed: Followed,
         registers: Registers,
     ) -> Result<(), Failure> {
+        let AllocatedBlock { source, address, words } = block;
         if !self.is_live() {
             *left = Countdown::NEVER;
             return Ok(());
@@ -142,83 +225,87 @@ impl Mutator {
             return Ok(());
         }
         let mut hook = self.enter(registers);
-        let block = Sampled { source, address, words, samples, followed, part: Part::NONE };
-        let outcome = self.recorder.alloc(&mut hook, &block);
+        let block = SampledBlock { source, address, words, samples, followed, part: Part::NONE };
+        let outcome = self.recorder.record_alloc(&mut hook, &block);
         self.leave_alloc(&hook);
         outcome
     }
 
+    // --- Collections ---
+
     /// After a minor collection.
     pub(crate) fn sweep_young(&mut self, fate: impl FnMut(usize) -> Fate) -> Result<(), Failure> {
-        self.following(Follow::Sweeps)?;
+        self.check_follow(Follow::Sweeps)?;
         let mut hook = self.enter(Registers::NONE);
         self.recorder.sweep_young(&mut hook, fate);
         self.leave(&hook);
         Ok(())
     }
 
-    /// After marking or compacting.
+    /// After marking or compaction.
     pub(crate) fn sweep_major(&mut self, fate: impl FnMut(usize) -> Fate) -> Result<(), Failure> {
-        self.following(Follow::Sweeps)?;
+        self.check_follow(Follow::Sweeps)?;
         let mut hook = self.enter(Registers::NONE);
         self.recorder.sweep_major(&mut hook, fate);
         self.leave(&hook);
         Ok(())
     }
 
-    /// Where the addresses of the major blocks are kept, for a collector that
-    /// changes them itself. They stay where they are until the mutator is used
-    /// again.
+    /// The addresses of the major blocks, for a collector that updates them
+    /// itself. They do not move until the mutator is used again.
     pub(crate) fn major_addresses(&mut self) -> impl Iterator<Item = &mut usize> {
-        self.recorder.major_addresses()
+        self.recorder.blocks.major_addresses()
     }
 
     /// External memory is about to be released.
     pub(crate) fn external_free(&mut self, address: usize) {
-        if let Some(id) = self.recorder.session.directory.take(address) {
-            self.report(EndWord::collected(id));
+        if let Some(id) = self.recorder.directory.take(address) {
+            self.record_end(EndWord::collected(id));
         }
     }
 
-    /// A block followed by its address was collected.
+    /// A block that is followed by its address was collected.
     pub(crate) fn block_collect(&mut self, address: usize) -> Result<(), Failure> {
-        self.following(Follow::Addresses)?;
+        self.check_follow(Follow::Addresses)?;
         self.external_free(address);
         Ok(())
     }
 
-    /// A block followed by its address has moved, and perhaps was promoted.
+    /// A block that is followed by its address has moved, and may have been
+    /// promoted.
     pub(crate) fn block_move(
         &mut self,
         from: usize,
         to: usize,
         promoted: bool,
     ) -> Result<(), Failure> {
-        self.following(Follow::Addresses)?;
-        let Some(id) = self.recorder.session.directory.take(from) else { return Ok(()) };
+        self.check_follow(Follow::Addresses)?;
+        let Some(id) = self.recorder.directory.take(from) else { return Ok(()) };
         if promoted {
-            self.report(EndWord::promoted(id));
+            self.record_end(EndWord::promoted(id));
         }
-        let kept = self.recorder.session.directory.add(to, id);
+        let kept = self.recorder.directory.add(to, id);
         if kept { Ok(()) } else { Err(Failure::Memory) }
     }
 
-    fn following(&self, follow: Follow) -> Result<(), Failure> {
+    fn check_follow(&self, follow: Follow) -> Result<(), Failure> {
         if !self.is_live() {
             return Err(Failure::Off);
         }
-        if self.recorder.session.options.follow == follow { Ok(()) } else { Err(Failure::Order) }
+        if self.session.options.follow == follow { Ok(()) } else { Err(Failure::Order) }
     }
 
-    fn report(&mut self, end: EndWord) {
+    fn record_end(&mut self, end: EndWord) {
         if self.is_live() {
             let mut hook = self.enter(Registers::NONE);
-            self.recorder.end(&mut hook, end);
+            self.recorder.record_end(&mut hook, end);
             self.leave(&hook);
         }
     }
 
-    /// Samples are not recorded until it is resumed as often.
+    // --- The host's requests ---
+
+    /// Samples are not recorded until [`Mutator::resume`] was called as often.
     pub(crate) fn suspend(&mut self) -> Result<(), Failure> {
         self.suspended = self.suspended.checked_add(1).ok_or(Failure::Order)?;
         Ok(())
@@ -229,101 +316,84 @@ impl Mutator {
         Ok(())
     }
 
-    /// What the mutator is doing from now on; 0 for nothing.
-    pub(crate) fn label(&mut self, label: u32) {
-        self.recorder.stacks.label = label;
+    /// Sets the label of the work that the mutator does from now on; 0 for none.
+    pub(crate) fn set_label(&mut self, label: u32) {
+        self.recorder.backtraces.label = label;
     }
 
-    pub(crate) fn session(&self) -> &Arc<Session> {
-        &self.recorder.session
-    }
+    // --- The end of a mutator ---
 
-    /// Takes over what another mutator, which ends, leaves.
+    /// Adopts the blocks of another mutator, which ends.
     pub(crate) fn adopt(&mut self, other: &mut Mutator) {
         // Without memory for them the blocks stay alive in the trace.
         self.recorder.blocks.adopt(&mut other.recorder.blocks);
         self.recorder.count_blocks();
     }
 
-    /// Takes over what ended mutators have left.
+    /// Adopts the blocks that ended mutators have left.
     pub(crate) fn adopt_orphans(&mut self) {
-        let session = Arc::clone(self.session());
-        if !session.has_orphans() {
+        if !self.session.has_orphans() {
             return;
         }
-        let mut registry = session.lock();
-        if self.recorder.blocks.adopt(&mut registry.orphans) {
-            session.has_orphans.store(false, Ordering::Release);
-            self.recorder.count_blocks();
-        }
+        let Mutator { session, recorder, .. } = self;
+        session.with_orphans(|orphans| {
+            recorder.blocks.adopt(orphans);
+        });
+        recorder.count_blocks();
     }
 
-    /// Before it ends: tells what it has not yet told.
+    /// Before its end: records the ends that were held back.
     pub(crate) fn settle(&mut self) {
         let mut hook = self.enter(Registers::NONE);
         self.recorder.settle(&mut hook);
     }
 
-    /// Leaves its blocks to whoever comes next.
+    /// Leaves its blocks to the next mutator that starts or adopts orphans.
     pub(crate) fn leave_blocks_to_session(&mut self) {
-        if self.recorder.blocks.is_empty() {
+        let Mutator { session, recorder, .. } = self;
+        if recorder.blocks.is_empty() {
             return;
         }
-        let session = Arc::clone(self.session());
-        let mut registry = session.lock();
-        if registry.orphans.adopt(&mut self.recorder.blocks) {
-            session.has_orphans.store(true, Ordering::Release);
-        }
-        self.recorder.count_blocks();
+        session.with_orphans(|orphans| {
+            orphans.adopt(&mut recorder.blocks);
+        });
+        recorder.count_blocks();
     }
 
-    /// Gives its lane back. Everything it told is on its way.
+    /// Gives its lane back. What it recorded will be written.
     pub(crate) fn end(self) {
-        let Recorder { session, counters, producer, number, .. } = self.recorder;
+        let Mutator { session, recorder: Recorder { lane, number, .. }, .. } = self;
+        let LaneWriter { producer, counters, .. } = lane;
         if session.has_forked() {
             producer.abandon();
             return;
         }
-        session.lock().end(producer.lane(), number, &counters);
+        session.registry().remove(producer.lane(), number, &counters);
         producer.end();
     }
 
-    // --- After a fork ---
-
-    pub(crate) fn has_forked(&self) -> bool {
-        self.recorder.state.has_forked()
-    }
-
-    /// In a child: goes on in the child's own session, if it has one, with
-    /// nothing of what the parent has sampled.
-    pub(crate) fn go_on_in_child(&mut self) {
-        let Some(session) = self.session().successor() else { return };
-        let way = std::mem::replace(&mut self.recorder.stacks.way, StackSource::None);
-        let Ok(mut fresh) = session.mutator(way) else { return };
-        fresh.suspended = self.suspended;
-        fresh.young = YoungSamples::lost_count(self.young.start());
-        fresh.recorder.stacks.label = self.recorder.stacks.label;
-        std::mem::replace(self, fresh).end();
-    }
+    // --- The time spent in hooks ---
 
     fn enter(&self, registers: Registers) -> HookContext {
         HookContext::at(self.stopwatch.ticks(), registers)
     }
 
     fn leave(&self, hook: &HookContext) {
-        self.recorder.counters.hook_ticks.add(self.spent(hook));
+        self.recorder.lane.counters.hook_ticks.add(self.ticks_since(hook));
     }
 
     /// At the end of an allocation's hook. Reading the clock is a good part of
-    /// what such a hook costs, so one in [`TIMED`] is timed, for all.
+    /// the cost of such a hook, so one in [`TIMED_EVERY`] is timed and stands for
+    /// all.
     fn leave_alloc(&mut self, hook: &HookContext) {
-        self.allocs = self.allocs.wrapping_add(1);
-        if self.allocs.is_multiple_of(TIMED) {
-            self.recorder.counters.hook_ticks.add(self.spent(hook) * u64::from(TIMED));
+        self.alloc_hooks = self.alloc_hooks.wrapping_add(1);
+        if self.alloc_hooks.is_multiple_of(TIMED_EVERY) {
+            let ticks = self.ticks_since(hook) * u64::from(TIMED_EVERY);
+            self.recorder.lane.counters.hook_ticks.add(ticks);
         }
     }
 
-    fn spent(&self, hook: &HookContext) -> u64 {
-        self.stopwatch.ticks().saturating_sub(hook.ticks())
+    fn ticks_since(&self, hook: &HookContext) -> u64 {
+        self.stopwatch.ticks().saturating_sub(hook.ticks)
     }
 }

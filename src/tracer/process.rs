@@ -1,4 +1,4 @@
-//! One session at a time in a process, its exit, and its forks.
+//! The session of this process: at most one at a time. Its exit and its forks.
 
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::time::Duration;
@@ -7,10 +7,11 @@ use crate::stack::FrameTables;
 use crate::tracer::failure::Failure;
 use crate::tracer::labels::Labels;
 use crate::tracer::message::say;
+use crate::tracer::mutator::Mutator;
 use crate::tracer::options::Options;
 use crate::tracer::session::Session;
 
-/// The session of this process, if it was ever traced.
+/// The last session that was started; `None` before the first and after exit.
 static ACTIVE: Mutex<Option<Arc<Session>>> = Mutex::new(None);
 
 fn active() -> MutexGuard<'static, Option<Arc<Session>>> {
@@ -30,16 +31,8 @@ pub(crate) fn start(options: Options) -> Result<Arc<Session>, Failure> {
     Ok(session)
 }
 
-/// In a forked child that traces on.
-pub(crate) fn replace_active(session: &Arc<Session>) {
-    if let Some(before) = active().replace(Arc::clone(session)) {
-        // Its thread is the parent's: it must never be joined here.
-        std::mem::forget(before);
-    }
-}
-
-/// After a defect of ours. The session is not waited for: whatever went wrong
-/// may have left it in any state.
+/// After a panic in heaptap. Does not wait for the session: the panic may have
+/// left it in any state.
 pub(crate) fn turn_off_after_panic() {
     let Ok(active) = ACTIVE.try_lock() else { return };
     if let Some(session) = &*active
@@ -49,10 +42,10 @@ pub(crate) fn turn_off_after_panic() {
     }
 }
 
-/// Has all that is recorded written, where neither locks nor memory may be
-/// taken: false if it is not so, or need not be.
+/// Has everything recorded so far written, without blocking on locks or taking
+/// memory. False: there is no session, or it was not written in time.
 pub(crate) fn flush_signal_safe(longest: Duration) -> bool {
-    // The lock is not waited for: who has it is starting or ending a session.
+    // A lock that is held belongs to a thread that starts or ends a session.
     let session = ACTIVE.try_lock().ok().and_then(|active| active.clone());
     session.is_some_and(|session| session.flush_signal_safe(longest))
 }
@@ -60,36 +53,57 @@ pub(crate) fn flush_signal_safe(longest: Duration) -> bool {
 fn register_handlers() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // SAFETY: the function is ours, and stays: the library is never unloaded
-        // once it has registered it.
+        // SAFETY: `at_exit` is a function of this library, which is never
+        // unloaded once it has registered a handler.
         unsafe { libc::atexit(at_exit) };
-        // SAFETY: as above.
+        // SAFETY: the same holds for `in_child`.
         unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
     });
 }
 
-/// At the end of the process: everything recorded is in the file.
+/// At the end of the process: has everything recorded written.
 extern "C" fn at_exit() {
     let stopped = std::panic::catch_unwind(|| {
         let session = active().take();
         if let Some(session) = session
             && !session.has_forked()
         {
-            // Stopped before, or turned off: nothing more to do.
+            // An error means that it was stopped or turned off before.
             let _ = session.stop_at_exit();
         }
     });
     drop(stopped);
 }
 
-/// In a forked child: what the parent's thread does is not ours to touch. Runs
-/// where hardly anything may be called, so it only notes the fact.
+/// In a forked child: the writer thread and the output are the parent's. Only
+/// async-signal-safe functions may be called here, so it just notes the fact;
+/// the next hook does the rest, see [`Mutator::go_on_in_child`].
 extern "C" fn in_child() {
-    // Another thread may have held the lock when the process was forked; then
-    // this one was just being started or replaced, and stays untouched.
+    // If another thread held the lock at the fork, the session was being started
+    // or replaced, and no mutator has it yet.
     if let Ok(active) = ACTIVE.try_lock()
         && let Some(session) = &*active
     {
-        session.forked();
+        session.set_forked();
+    }
+}
+
+impl Mutator {
+    /// In a forked child: continues in the child's own session, if it has one,
+    /// without the blocks that were sampled in the parent. At the start of the
+    /// first hook in the child, the only one that takes memory and locks: it
+    /// starts a thread and opens a file.
+    pub(crate) fn go_on_in_child(&mut self) {
+        let Some(session) = self.session().successor(replace_active) else { return };
+        let Ok(fresh) = self.restart_in(&session) else { return };
+        std::mem::replace(self, fresh).end();
+    }
+}
+
+/// Makes the session of a forked child the active one.
+fn replace_active(session: &Arc<Session>) {
+    if let Some(before) = active().replace(Arc::clone(session)) {
+        // Its writer thread is the parent's: its handle must not be dropped here.
+        std::mem::forget(before);
     }
 }

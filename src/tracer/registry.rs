@@ -1,27 +1,37 @@
-//! Who takes part in a session. Behind a lock, and never on a hook's path.
+//! The mutators of a session. Behind a lock, and never on a hook's path.
 
 use std::sync::Arc;
 
 use crate::blocks::Generations;
 use crate::tracer::counters::{Counters, Totals};
 
-/// Mutators that are and were.
+/// The mutators of a session, those that ended included.
 pub(crate) struct MutatorRegistry {
-    /// Of each lane, the number of its next block: a mutator that takes the
-    /// lane of an ended one goes on there.
-    numbers: Vec<u64>,
-    /// How many mutators there ever were; each has a stream of samples.
-    begun: u64,
+    /// By lane, the number of its next block: a mutator on a lane that was used
+    /// before continues its numbers.
+    next_numbers: Vec<u64>,
+    /// How many mutators have ever started; each has its own stream of samples.
+    started: u64,
+    /// Those of the mutators that have not ended.
     counters: Vec<Arc<Counters>>,
-    /// The sum of those that ended.
+    /// The sum of the counters of those that have.
     ended: Totals,
-    /// The host's handles of mutators.
+    /// The host's handles of mutators, in the order in which they were added.
     pub(crate) handles: Vec<usize>,
-    /// Blocks that ended mutators have left to nobody.
+    /// Blocks of ended mutators that no mutator has adopted.
     pub(crate) orphans: Generations,
 }
 
-/// Everything that is counted.
+/// What a new mutator gets from the registry.
+pub(crate) struct Registered {
+    /// The number of its first block.
+    pub(crate) number: u64,
+    /// Which stream of samples is its own.
+    pub(crate) stream: u64,
+    pub(crate) counters: Arc<Counters>,
+}
+
+/// Everything that a session counts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SessionStats {
     pub(crate) totals: Totals,
@@ -34,8 +44,8 @@ pub(crate) struct SessionStats {
 impl MutatorRegistry {
     pub(crate) fn new(orphans: Generations) -> MutatorRegistry {
         MutatorRegistry {
-            numbers: Vec::new(),
-            begun: 0,
+            next_numbers: Vec::new(),
+            started: 0,
             counters: Vec::new(),
             ended: Totals::default(),
             handles: Vec::new(),
@@ -43,24 +53,24 @@ impl MutatorRegistry {
         }
     }
 
-    /// A mutator takes a lane: its first number, its stream of samples and its
-    /// counters.
-    pub(crate) fn begin(&mut self, lane: u16) -> (u64, u64, Arc<Counters>) {
-        let number = self.numbers.get(usize::from(lane)).copied().unwrap_or(0);
-        let stream = self.begun;
-        self.begun += 1;
+    /// Registers a mutator on a lane.
+    pub(crate) fn register(&mut self, lane: u16) -> Registered {
+        let number = self.next_numbers.get(usize::from(lane)).copied().unwrap_or(0);
+        let stream = self.started;
+        self.started += 1;
         let counters = Arc::new(Counters::default());
         self.counters.push(Arc::clone(&counters));
-        (number, stream, counters)
+        Registered { number, stream, counters }
     }
 
-    /// A mutator gives its lane back. Before its producer ends.
-    pub(crate) fn end(&mut self, lane: u16, number: u64, counters: &Arc<Counters>) {
+    /// Removes a mutator whose next block would have had this number. Must come
+    /// before its producer ends, which lets another mutator take the lane.
+    pub(crate) fn remove(&mut self, lane: u16, number: u64, counters: &Arc<Counters>) {
         let lane = usize::from(lane);
-        if self.numbers.len() <= lane {
-            self.numbers.resize(lane + 1, 0);
+        if self.next_numbers.len() <= lane {
+            self.next_numbers.resize(lane + 1, 0);
         }
-        if let Some(next) = self.numbers.get_mut(lane) {
+        if let Some(next) = self.next_numbers.get_mut(lane) {
             *next = number;
         }
         counters.live_blocks.set(0);

@@ -1,81 +1,61 @@
-//! A trace being taken, from its start to its end.
+//! One trace of this process, from its start to its end.
+//!
+//! Mutators ([`Mutator`](crate::tracer::Mutator)) are built on top of a session:
+//! nothing here knows them, or how they record. Runs on the host's threads,
+//! outside of hooks, except for the few methods that say otherwise.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use heaptap_trace::Source;
-
 use crate::blocks::{AddressTable, Generations};
 use crate::queue::Channel;
-use crate::sampling::Gaps;
+use crate::sampling::Rate;
 use crate::stack::FrameTables;
 use crate::sys::clock::{Clock, TickSource};
-use crate::sys::{file, name, thread};
-use crate::tracer::backtraces::{StackSource, Stacks};
+use crate::sys::name;
 use crate::tracer::counting_output::CountingOutput;
 use crate::tracer::failure::Failure;
 use crate::tracer::info::{entropy, trace_info};
 use crate::tracer::labels::Labels;
 use crate::tracer::locate::WriterHost;
 use crate::tracer::message::say;
-use crate::tracer::mutator::Mutator;
 use crate::tracer::options::Options;
-use crate::tracer::process::replace_active;
-use crate::tracer::recorder::{Followed, Recorder};
 use crate::tracer::registry::{MutatorRegistry, SessionStats};
 use crate::tracer::state::State;
-use crate::writer::{Ended, Mailbox, NextFile, Request, Writer};
+use crate::tracer::stopwatch::Stopwatch;
+use crate::tracer::writer_thread::{Stop, WriterThread};
+use crate::writer::{Mailbox, NewFile, TraceOutput, Writer, open};
 
-/// One trace. Mutators keep it alive, so that a hook which is under way when it
+/// A session. Mutators share it, so that a hook that is running when the session
 /// ends still has everything it needs.
 pub(crate) struct Session {
     pub(crate) options: Options,
-    /// The file it began in.
-    pub(crate) path: PathBuf,
-    /// The process it was begun in.
+    /// The name of the output it began with.
+    pub(crate) output_name: OsString,
+    /// The process that started it.
     pid: u32,
     pub(crate) tables: Arc<FrameTables>,
     pub(crate) labels: Arc<Labels>,
     /// External blocks, and all others if they are followed by address.
-    pub(crate) directory: AddressTable,
-    state: Arc<State>,
-    channel: Arc<Channel>,
-    mailbox: Arc<Mailbox<CountingOutput>>,
+    pub(crate) directory: Arc<AddressTable>,
+    pub(crate) state: Arc<State>,
+    pub(crate) channel: Arc<Channel>,
     pub(crate) stopwatch: Stopwatch,
-    worker: Mutex<Option<thread::Worker<()>>>,
+    writer: WriterThread,
     registry: Mutex<MutatorRegistry>,
-    /// Says without a lock what the book has.
-    pub(crate) has_orphans: AtomicBool,
-    /// What goes on in a forked child; `None` if nothing could.
+    /// Whether the registry has orphans, readable without its lock.
+    has_orphans: AtomicBool,
+    /// In a forked child, the session that replaced this one; `None` if tracing
+    /// could not continue. Set once.
     successor: OnceLock<Option<Arc<Session>>>,
 }
 
-/// How long a session has gone on. Each mutator has a copy at hand.
-#[derive(Clone, Copy)]
-pub(crate) struct Stopwatch {
-    ticks: TickSource,
-    start: u64,
-}
-
-impl Stopwatch {
-    /// Ticks since the session's start.
-    #[inline]
-    pub(crate) fn ticks(self) -> u64 {
-        self.ticks.now().saturating_sub(self.start)
-    }
-}
-
-/// How long the end of a process may take us: longer than the writer ever needs
-/// for what fits the buffers, short enough for a file system that hangs.
-const LONGEST_STOP: Duration = Duration::from_secs(20);
-
 impl Session {
-    /// Opens the file and starts the writer. What goes wrong is said.
+    /// Opens the output and starts the writer thread. Failures are reported to
+    /// the user.
     pub(crate) fn start(
         mut options: Options,
         tables: Arc<FrameTables>,
@@ -85,39 +65,37 @@ impl Session {
             options.seed = entropy();
         }
         let (channel, consumer) = Channel::new(options.buffers).ok_or(Failure::Memory)?;
-        let ticks = TickSource::detect();
-        let start_ticks = ticks.now();
-        let clock = Clock::start(ticks);
+        let stopwatch = Stopwatch::start(TickSource::detect());
+        let clock = Clock::start(stopwatch.tick_source());
         let state = Arc::new(State::new());
-        let out = open(&options.file, &state)?;
+        let out = open_output(&options.file, &state)?;
+        let output_name = out.name().to_owned();
         let mailbox = Arc::new(Mailbox::new());
-        let file = out.out.path().to_owned();
-        let path = file.display().to_string();
-        let time = (clock, ticks, start_ticks);
-        let host = WriterHost::new(&options, &path, (&tables, &labels, &state), time);
-        let info = trace_info(&options);
-        let lanes = (consumer, Arc::clone(&mailbox));
-        let writer = Writer::new(lanes, host, (out, options.format()), &info).map_err(|error| {
-            say(format_args!("cannot write {path}: {error}; not tracing"));
-            Failure::File
-        })?;
-        let worker = run(writer, Arc::clone(&state)).map_err(|error| {
-            say(format_args!("cannot start the writer thread: {error}; not tracing"));
-            Failure::Thread
-        })?;
+        let host = WriterHost::new(&options, &tables, &labels, &state, clock, stopwatch);
+        let first = NewFile { out, info: trace_info(&options, options.rate) };
+        let writer = Writer::new(consumer, Arc::clone(&mailbox), host, options.format(), first)
+            .map_err(|error| {
+                let name = output_name.display();
+                say(format_args!("cannot write {name}: {error}; not tracing"));
+                Failure::File
+            })?;
+        let writer = WriterThread::start(writer, mailbox, Arc::clone(&channel), Arc::clone(&state))
+            .map_err(|error| {
+                say(format_args!("cannot start the writer thread: {error}; not tracing"));
+                Failure::Thread
+            })?;
         let orphans = Generations::new().ok_or(Failure::Memory)?;
         Ok(Arc::new(Session {
             options,
-            path: file,
+            output_name,
             pid: std::process::id(),
             tables,
             labels,
-            directory: AddressTable::new(),
+            directory: Arc::new(AddressTable::new()),
             state,
             channel,
-            mailbox,
-            stopwatch: Stopwatch { ticks, start: start_ticks },
-            worker: Mutex::new(Some(worker)),
+            stopwatch,
+            writer,
             registry: Mutex::new(MutatorRegistry::new(orphans)),
             has_orphans: AtomicBool::new(false),
             successor: OnceLock::new(),
@@ -134,138 +112,106 @@ impl Session {
         self.state.failure()
     }
 
-    /// A new mutator, with the blocks that ended ones have left.
-    pub(crate) fn mutator(self: &Arc<Self>, way: StackSource) -> Result<Mutator, Failure> {
-        if !self.is_live() {
-            return Err(Failure::Off);
-        }
-        let stacks = Stacks::new(way, self.options.max_frames, self.options.native_frames)
-            .ok_or(Failure::Memory)?;
-        let blocks = Generations::new().ok_or(Failure::Memory)?;
-        let producer = self.channel.producer().ok_or(Failure::Mutators)?;
-        let lane = producer.lane();
-        if self.options.one_mutator && lane != 0 {
-            return Err(Failure::Mutators);
-        }
-        let (number, stream, counters) = self.lock().begin(lane);
-        let gaps = Gaps::new(self.options.rate, self.options.seed, stream);
-        let recorder = Recorder {
-            session: Arc::clone(self),
-            state: Arc::clone(&self.state),
-            tables: Arc::clone(&self.tables),
-            has_headers: self.options.header_words > 0,
-            young_followed: Followed::usually(Source::Minor, self.options.follow),
-            counters,
-            stacks,
-            blocks,
-            producer,
-            number,
-        };
-        let mut mutator = Mutator::new(gaps, recorder);
-        mutator.adopt_orphans();
-        Ok(mutator)
+    /// The sampling rate. A mutator reads it when it starts, and each trace file
+    /// has it in its header; both ask here.
+    pub(crate) fn rate(&self) -> Rate {
+        self.options.rate
     }
 
-    /// Whether ended mutators have left blocks that nobody has taken over.
+    // --- Mutators ---
+
+    /// Whether ended mutators left blocks that no mutator has adopted. Callable
+    /// from hooks.
     #[inline]
     pub(crate) fn has_orphans(&self) -> bool {
         self.has_orphans.load(Ordering::Acquire)
     }
 
-    /// Notes the handle of a mutator, for sweeps over all of them.
+    /// Runs `with` on the blocks that ended mutators left, under the registry's
+    /// lock.
+    pub(crate) fn with_orphans(&self, with: impl FnOnce(&mut Generations)) {
+        let mut registry = self.registry();
+        with(&mut registry.orphans);
+        self.has_orphans.store(!registry.orphans.is_empty(), Ordering::Release);
+    }
+
+    /// Adds the handle of a mutator, for sweeps over all of them.
     pub(crate) fn enter(&self, handle: usize) {
-        self.lock().handles.push(handle);
+        self.registry().handles.push(handle);
     }
 
-    /// Forgets a handle.
+    /// Removes a handle.
     pub(crate) fn leave(&self, handle: usize) {
-        self.lock().handles.retain(|&known| known != handle);
+        self.registry().handles.retain(|&known| known != handle);
     }
 
-    /// The handle with this index, in the order in which they were entered.
+    /// The handle with this index, in the order in which they were added.
     pub(crate) fn mutator_handle(&self, index: usize) -> Option<usize> {
-        self.lock().handles.get(index).copied()
+        self.registry().handles.get(index).copied()
     }
 
-    /// Everything recorded so far is in the file afterwards.
+    pub(crate) fn registry(&self) -> MutexGuard<'_, MutatorRegistry> {
+        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    // --- Requests to the writer thread ---
+
+    /// Returns when everything recorded so far is written.
     pub(crate) fn flush(&self) -> Result<(), Failure> {
-        self.ask(Request::Flush)
+        self.ask_writer(WriterThread::flush)
     }
 
-    /// The same where neither locks nor memory may be taken, such as in a signal
-    /// handler. Waits no longer than that. Nothing happens in another process
-    /// than its own, even one that shares its memory.
+    /// [`Session::flush`] without locks or memory, for signal handlers. Waits no
+    /// longer than `longest`. Does nothing in another process than the session's
+    /// own, even one that shares its memory.
     pub(crate) fn flush_signal_safe(&self, longest: Duration) -> bool {
         self.is_live()
             && !self.has_forked()
             && self.pid == std::process::id()
-            && self.mailbox.flush_signal_safe(longest, || self.channel.wake_writer())
+            && self.writer.flush_signal_safe(longest)
     }
 
-    /// Goes on in another file.
+    /// Continues in another output.
     pub(crate) fn rotate(&self, file: &[u8]) -> Result<(), Failure> {
-        if !self.is_live() {
-            return Err(Failure::Off);
-        }
-        let out = open(file, &self.state)?;
-        let info = trace_info(&self.options);
-        self.ask(|done| Request::Rotate(Box::new(NextFile { out, info }), done))
+        self.check_live()?;
+        let out = open_output(file, &self.state)?;
+        let info = trace_info(&self.options, self.rate());
+        self.ask_writer(|writer| writer.rotate(NewFile { out, info }))
     }
 
-    fn ask(
-        &self,
-        request: impl FnOnce(std::sync::mpsc::Sender<()>) -> Request<CountingOutput>,
-    ) -> Result<(), Failure> {
-        if !self.is_live() {
-            return Err(Failure::Off);
-        }
-        let answered = self.mailbox.ask(request, || self.channel.wake_writer());
-        if answered { Ok(()) } else { Err(self.failure().unwrap_or(Failure::Off)) }
+    fn check_live(&self) -> Result<(), Failure> {
+        if self.is_live() { Ok(()) } else { Err(Failure::Off) }
     }
 
-    /// Ends the trace: hooks do nothing from now on, and what they told is in
-    /// the file afterwards.
+    fn ask_writer(&self, ask: impl FnOnce(&WriterThread) -> bool) -> Result<(), Failure> {
+        self.check_live()?;
+        if ask(&self.writer) { Ok(()) } else { Err(self.failure().unwrap_or(Failure::Off)) }
+    }
+
+    // --- The end ---
+
+    /// Ends the trace: hooks do nothing from now on, and what they recorded is
+    /// written when this returns.
     pub(crate) fn stop(&self) -> Result<(), Failure> {
-        self.stop_and(Request::Stop, thread::Worker::join)
+        self.stop_writer(Stop::Normally)
     }
 
     /// The same at the end of the process.
     pub(crate) fn stop_at_exit(&self) -> Result<(), Failure> {
-        self.stop_and(Request::Leave, thread::Worker::join_at_exit)
+        self.stop_writer(Stop::AtExit)
     }
 
-    fn stop_and(
-        &self,
-        how: Request<CountingOutput>,
-        join: fn(thread::Worker<()>, Duration) -> thread::JoinOutcome<()>,
-    ) -> Result<(), Failure> {
+    fn stop_writer(&self, stop: Stop) -> Result<(), Failure> {
         let ended = self.state.end(Failure::Off);
-        self.mailbox.leave(how);
-        self.channel.wake_writer();
-        let worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(worker) = worker {
-            match join(worker, LONGEST_STOP) {
-                thread::JoinOutcome::Done(()) => {}
-                thread::JoinOutcome::Panicked(message) => {
-                    say(format_args!("the defect in the writer thread was: {message}"));
-                }
-                thread::JoinOutcome::Running(worker) => {
-                    say(format_args!(
-                        "writing took over {} s; the end of the trace is missing",
-                        LONGEST_STOP.as_secs()
-                    ));
-                    worker.forget();
-                }
-            }
-        }
+        self.writer.stop(stop);
         if !ended {
             return Err(Failure::Off);
         }
-        self.tell_losses();
+        self.report_losses();
         Ok(())
     }
 
-    fn tell_losses(&self) {
+    fn report_losses(&self) {
         let totals = self.stats().totals;
         if totals.dropped != 0 {
             say(format_args!(
@@ -277,41 +223,38 @@ impl Session {
         }
     }
 
-    /// Turns it off at once, without waiting for anything.
+    /// Ends the trace at once, without waiting for anything. True for the one
+    /// caller that did.
     pub(crate) fn turn_off(&self, why: Failure) -> bool {
         let ended = self.state.end(why);
-        self.mailbox.leave(Request::Stop);
-        self.channel.wake_writer();
+        self.writer.request_stop(Stop::Normally);
         ended
     }
 
-    /// All that is counted.
+    /// Everything that is counted.
     pub(crate) fn stats(&self) -> SessionStats {
-        let mut numbers = self.lock().stats();
+        let mut stats = self.registry().stats();
         let tick_ns = self.state.tick_ns.load(Ordering::Relaxed);
-        let hook_ns = (u128::from(numbers.totals.hook_ticks) * u128::from(tick_ns)) >> 20;
-        numbers.hook_ns = u64::try_from(hook_ns).unwrap_or(u64::MAX);
-        numbers.bytes = self.state.bytes.load(Ordering::Relaxed);
-        numbers.live_blocks += self.directory.len() as u64;
-        numbers
-    }
-
-    pub(crate) fn lock(&self) -> MutexGuard<'_, MutatorRegistry> {
-        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
+        let hook_ns = (u128::from(stats.totals.hook_ticks) * u128::from(tick_ns)) >> 20;
+        stats.hook_ns = u64::try_from(hook_ns).unwrap_or(u64::MAX);
+        stats.bytes = self.state.bytes.load(Ordering::Relaxed);
+        stats.live_blocks += self.directory.len() as u64;
+        stats
     }
 
     // --- After a fork ---
 
-    /// This process is a child now: the thread and the file are the parent's.
-    pub(crate) fn forked(&self) {
-        self.state.forked();
+    /// Notes that this process is a forked child: the thread and the output are
+    /// the parent's. Async-signal-safe.
+    pub(crate) fn set_forked(&self) {
+        self.state.set_forked();
     }
 
     pub(crate) fn has_forked(&self) -> bool {
         self.state.has_forked()
     }
 
-    /// The session that goes on where this one ended by a fork; else this.
+    /// The session that replaced this one after forks; else this one.
     pub(crate) fn current(self: &Arc<Self>) -> Arc<Session> {
         match self.successor.get() {
             Some(Some(session)) => session.current(),
@@ -319,51 +262,32 @@ impl Session {
         }
     }
 
-    /// In a child: the session of its own, if its file has a name of its own.
-    pub(crate) fn successor(self: &Arc<Self>) -> Option<Arc<Session>> {
-        let begin = || {
+    /// In a forked child: the session that replaces this one, started by the
+    /// first caller. `None`: the child is not traced, because its output would be
+    /// the parent's (the name has no `%p`), or because starting failed.
+    pub(crate) fn successor(
+        self: &Arc<Self>,
+        started: impl FnOnce(&Arc<Session>),
+    ) -> Option<Arc<Session>> {
+        let start = || {
             if !name::has_pid(OsStr::from_bytes(&self.options.file)) {
                 self.state.end(Failure::Off);
                 return None;
             }
             let (tables, labels) = (Arc::clone(&self.tables), Arc::clone(&self.labels));
             let session = Session::start(self.options.clone(), tables, labels).ok()?;
-            replace_active(&session);
+            started(&session);
             Some(session)
         };
-        self.successor.get_or_init(begin).clone()
+        self.successor.get_or_init(start).clone()
     }
 }
 
-/// Starts the writer thread. Should it panic, the session ends, and no mutator
-/// waits for it.
-fn run(
-    writer: Writer<WriterHost, CountingOutput>,
-    state: Arc<State>,
-) -> std::io::Result<thread::Worker<()>> {
-    thread::start("heaptap-writer", move |finish| {
-        match catch_unwind(AssertUnwindSafe(|| writer.run())) {
-            Ok(Ended::InOrder) => {}
-            Ok(Ended::WithTheProcess) => finish.rest(),
-            Err(panic) => {
-                if state.end(Failure::Panic) {
-                    say(format_args!("a defect in the writer thread; tracing ends here"));
-                }
-                resume_unwind(panic);
-            }
-        }
-    })
-}
-
-fn open(pattern: &[u8], state: &Arc<State>) -> Result<CountingOutput, Failure> {
-    let pattern = OsStr::from_bytes(pattern);
-    let path = name::expand(pattern, name::ProcessFacts::gather).map_err(|error| {
-        say(format_args!("cannot trace into {}: {error}", pattern.display()));
+/// Opens an output, with its bytes counted. Failures are reported to the user.
+fn open_output(pattern: &[u8], state: &Arc<State>) -> Result<CountingOutput, Failure> {
+    let output = open(OsStr::from_bytes(pattern)).map_err(|error| {
+        say(format_args!("{error}"));
         Failure::File
     })?;
-    let out = file::create(&path).map_err(|error| {
-        say(format_args!("{error}; not tracing"));
-        Failure::File
-    })?;
-    Ok(CountingOutput { out, state: Arc::clone(state) })
+    Ok(CountingOutput { output, state: Arc::clone(state) })
 }

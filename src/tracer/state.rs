@@ -1,20 +1,21 @@
-//! Whether a session goes on, and if not, why. Read by every hook.
+//! Whether a session is live, and if not, why. Every hook reads it.
 
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use crate::tracer::failure::Failure;
 
 const LIVE: i32 = 0;
-/// In a forked child: this session's thread and file are the parent's.
+/// In a forked child: this session's thread and file belong to the parent.
 const FORKED: i32 = -1;
 
 /// What mutators, the writer thread and the session share.
 pub(crate) struct State {
-    /// [`LIVE`], [`FORKED`] or a [`Failure`]'s number.
+    /// [`LIVE`], [`FORKED`] or the number of a [`Failure`]. Leaves `LIVE` once
+    /// and never changes again.
     state: AtomicI32,
-    /// Bytes written to files.
+    /// Bytes written to all outputs.
     pub(crate) bytes: AtomicU64,
-    /// How long 2²⁰ ticks are, in nanoseconds; 0 before that is known.
+    /// The length of 2²⁰ ticks in nanoseconds; 0 until it is known.
     pub(crate) tick_ns: AtomicU64,
 }
 
@@ -32,7 +33,7 @@ impl State {
         self.state.load(Ordering::Relaxed) == FORKED
     }
 
-    /// Why it does not go on.
+    /// Why the session is not live; `None` while it is.
     pub(crate) fn failure(&self) -> Option<Failure> {
         match self.state.load(Ordering::Relaxed) {
             LIVE => None,
@@ -40,13 +41,14 @@ impl State {
         }
     }
 
-    /// Ends it. True for the one who did.
+    /// Ends the session. True for the one caller that did.
     pub(crate) fn end(&self, why: Failure) -> bool {
         self.leave_live(why as i32)
     }
 
-    /// This process is a forked child now.
-    pub(crate) fn forked(&self) -> bool {
+    /// Notes that this process is a forked child. True for the one caller that
+    /// did.
+    pub(crate) fn set_forked(&self) -> bool {
         self.leave_live(FORKED)
     }
 

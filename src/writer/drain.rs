@@ -1,11 +1,11 @@
-//! Reading the lanes.
+//! Reads the lanes.
 
 use std::io::Write;
 
 use heaptap_trace::WriteError;
 
 use crate::queue::Consumer;
-use crate::writer::Host;
+use crate::writer::Resolver;
 use crate::writer::trace_file::TraceFile;
 
 /// Whether a pass over the lanes found anything.
@@ -16,24 +16,24 @@ pub(crate) enum Drained {
 }
 
 /// How often in a row one lane is read before the others get their turn.
-const TURNS: usize = 8;
+const MAX_TURNS: usize = 8;
 
-/// Reads each lane once, as far as it goes.
+/// Reads each lane once, as far as possible.
 ///
-/// A lane that tells of a block which another has allocated must wait until
-/// that one was read. Since whatever happens to a block happens after its
-/// allocation was committed, the lanes never wait for each other in a circle:
-/// passes until nothing is found read everything.
+/// A record of a block that another lane has allocated must wait until its
+/// allocation has been read. Since a block's allocation is committed before
+/// anything else happens to it, lanes never wait for each other in a circle:
+/// repeating this until it finds nothing reads everything.
 pub(crate) fn drain<W: Write>(
     consumer: &mut Consumer,
     file: &mut TraceFile<W>,
-    host: &mut impl Host,
+    resolver: &mut impl Resolver,
 ) -> Result<Drained, WriteError> {
     let mut drained = Drained::Nothing;
     for lane in 0..consumer.lanes() {
-        for _ in 0..TURNS {
+        for _ in 0..MAX_TURNS {
             let words = consumer.peek(lane);
-            let read = file.apply_all(lane as u16, words, host)?;
+            let read = file.apply_all(lane as u16, words, resolver)?;
             if read == 0 {
                 break;
             }

@@ -1,15 +1,15 @@
-//! A lane's stack, and how much of it the file shows.
+//! A lane's stack, and how much of it the file's last backtrace has.
 //!
-//! The mutator sends the frames that changed; the encoder wants a common prefix
-//! in frames of the file and the rest. The two differ where a backtrace was too
-//! long for the format: there one frame of the file stands for several of the
-//! stack, a [`Cut`].
+//! A mutator sends the frames that changed. The encoder needs the length of the
+//! common prefix, in frames of the file's last backtrace, and the rest. The two
+//! differ where a backtrace was too long for the format: there one frame of the
+//! file stands for several of the stack, an [`Elision`].
 
 use heaptap_trace::LeftOut;
 
-/// Frames of the stack that the file's last backtrace shows as one.
+/// Frames of the stack for which the file's last backtrace has one frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Cut {
+struct Elision {
     /// The first of them.
     from: usize,
     /// How many.
@@ -18,31 +18,32 @@ struct Cut {
 
 /// The stack of one lane, outermost frame first.
 #[derive(Default)]
-pub(crate) struct ShownStack {
+pub(crate) struct LaneStack {
     frames: Vec<u64>,
-    /// The innermost frame's code as it was told, if it now has a part in it.
+    /// The innermost frame's code as recorded, while `frames` has a code for one
+    /// of its parts instead.
     without_part: Option<u64>,
     /// How many outermost frames are as in the file's last backtrace.
     same: usize,
-    /// In the order of the stack, all within the first `same` frames at the
-    /// time of the last backtrace.
-    cuts: Vec<Cut>,
+    /// In the order of the stack; all were within the first `same` frames when
+    /// the last backtrace was written.
+    elisions: Vec<Elision>,
 }
 
-impl ShownStack {
-    /// Keeps the outermost frames and calls the new ones from there.
+impl LaneStack {
+    /// Keeps the `keep` outermost frames, and adds the new ones inside them.
     pub(crate) fn change(&mut self, keep: usize, new: &[u64]) {
         if keep >= self.frames.len() && new.is_empty() {
             return;
         }
         self.forget_part();
-        // Behind a small stack none is known to be kept.
+        // After a small stack, the mutator does not know what could be kept.
         let more = if keep == 0 { common(&self.frames, new.iter()) } else { 0 };
-        self.keep(keep + more);
+        self.truncate(keep + more);
         self.frames.extend_from_slice(new.get(more..).unwrap_or(&[]));
     }
 
-    /// The innermost frame has called itself so many times.
+    /// Adds the innermost frame again, `times` times: a recursion.
     pub(crate) fn repeat(&mut self, times: usize) {
         self.forget_part();
         if let Some(&innermost) = self.frames.last() {
@@ -50,7 +51,7 @@ impl ShownStack {
         }
     }
 
-    /// Takes these frames, the innermost first, in place of all.
+    /// Replaces all frames by these, innermost first.
     #[inline]
     pub(crate) fn replace(&mut self, inner_first: &[u64]) {
         if self.without_part.is_some() {
@@ -60,25 +61,25 @@ impl ShownStack {
             self.forget_part();
         }
         let common = common(&self.frames, inner_first.iter().rev());
-        self.keep(common);
+        self.truncate(common);
         let new = inner_first.get(..inner_first.len() - common).unwrap_or(&[]);
         self.frames.extend(new.iter().rev());
     }
 
-    /// Takes these frames, the innermost first, in place of all: the file shows so
-    /// many outermost of them as they are.
-    pub(crate) fn show(&mut self, inner_first: &[u64], same: usize) {
+    /// Replaces all frames by these, innermost first, of which the `same`
+    /// outermost are as in the file's last backtrace.
+    pub(crate) fn set_written(&mut self, inner_first: &[u64], same: usize) {
         self.frames.clear();
         self.frames.extend(inner_first.iter().rev());
         self.same = same;
     }
 
-    /// Whether the file's last backtrace is just this stack as it was told.
-    pub(crate) fn is_all_shown(&self) -> bool {
-        self.same == self.frames.len() && self.cuts.is_empty() && self.without_part.is_none()
+    /// Whether the file's last backtrace is exactly this stack as recorded.
+    pub(crate) fn is_fully_written(&self) -> bool {
+        self.same == self.frames.len() && self.elisions.is_empty() && self.without_part.is_none()
     }
 
-    /// Whether these are the frames as they were told.
+    /// Whether these are the frames as recorded.
     #[cold]
     fn is(&self, inner_first: &[u64]) -> bool {
         let outer = self.frames.iter().rev().skip(1);
@@ -91,27 +92,27 @@ impl ShownStack {
         }
     }
 
-    fn keep(&mut self, frames: usize) {
+    fn truncate(&mut self, frames: usize) {
         self.frames.truncate(frames);
         self.same = self.same.min(self.frames.len());
     }
 
-    /// The innermost frame's code as it was told, if there is a frame.
+    /// The innermost frame's code as recorded; `None` if the stack is empty.
     pub(crate) fn innermost(&self) -> Option<u64> {
         self.without_part.or_else(|| self.frames.last().copied())
     }
 
-    /// Gives the innermost frame a code that tells the part which is allocated.
-    pub(crate) fn tell_part(&mut self, innermost: u64, with_part: u64) {
+    /// Replaces the innermost frame's code by that of the part that is allocated.
+    pub(crate) fn set_part_code(&mut self, innermost: u64, with_part: u64) {
         self.without_part = Some(innermost);
         self.set_innermost(with_part);
     }
 
     /// What to write for an allocation under this stack: how many frames of the
-    /// file's last backtrace stay, and those to write behind them.
+    /// file's last backtrace stay, and the frames inside those.
     pub(crate) fn backtrace(&mut self) -> (u64, &[u64]) {
         let start = self.start();
-        let hidden: usize = self.cuts.iter().map(|cut| cut.count - 1).sum();
+        let hidden: usize = self.elisions.iter().map(|elision| elision.count - 1).sum();
         ((start - hidden) as u64, self.frames.get(start..).unwrap_or(&[]))
     }
 
@@ -124,43 +125,43 @@ impl ShownStack {
         }
     }
 
-    /// Where new frames begin: what changed within a cut is shown from the
-    /// cut's beginning on.
+    /// Where the frames to write begin. A change inside an elision is written
+    /// from the elision's beginning on.
     fn start(&mut self) -> usize {
         let mut start = self.same;
-        while let Some(cut) = self.cuts.last()
-            && cut.from + cut.count > start
+        while let Some(elision) = self.elisions.last()
+            && elision.from + elision.count > start
         {
-            start = start.min(cut.from);
-            self.cuts.pop();
+            start = start.min(elision.from);
+            self.elisions.pop();
         }
         self.same = start;
         start
     }
 
-    /// The backtrace that [`ShownStack::backtrace`] just told was written, with so
-    /// much left out of its new frames.
-    pub(crate) fn written(&mut self, left_out: Option<LeftOut>) {
+    /// What [`LaneStack::backtrace`] just returned was written, with some of its
+    /// frames left out.
+    pub(crate) fn backtrace_written(&mut self, left_out: Option<LeftOut>) {
         if let Some(LeftOut { kept, count }) = left_out {
-            self.cuts.push(Cut { from: self.same + kept, count: count as usize });
+            self.elisions.push(Elision { from: self.same + kept, count: count as usize });
         }
         self.same = self.frames.len();
     }
 
-    /// A new file knows nothing of what was shown before.
-    pub(crate) fn forget_shown(&mut self) {
+    /// A new file begins, without any backtrace.
+    pub(crate) fn forget_written(&mut self) {
         self.same = 0;
-        self.cuts.clear();
+        self.elisions.clear();
     }
 }
 
-/// How many frames are the same, from the outermost on.
+/// How many outermost frames are the same.
 #[inline(always)]
 fn common<'a>(old: &[u64], new: impl Iterator<Item = &'a u64>) -> usize {
     old.iter().zip(new).take_while(|(old, new)| old == new).count()
 }
 
-/// The same of two stacks whose innermost frame comes first.
+/// The same for two stacks with the innermost frame first.
 #[inline(always)]
 pub(crate) fn common_outermost(old: &[u64], new: &[u64]) -> usize {
     let shorter = old.len().min(new.len());
@@ -179,11 +180,11 @@ mod tests {
 
     /// A file that takes few frames at a time.
     #[derive(Default)]
-    struct File {
+    struct WrittenFile {
         shown: Vec<u64>,
     }
 
-    impl File {
+    impl WrittenFile {
         /// Writes a backtrace, of whose new frames it takes `head` and the last
         /// `tail` if there are more.
         fn write(
@@ -211,8 +212,8 @@ mod tests {
         frames.iter().rev().copied().collect()
     }
 
-    /// Every frame of the stack is shown, or is among those a mark counts.
-    fn assert_shows(shown: &[u64], stack: &[u64]) {
+    /// Every frame of the stack is written, or is among those that a mark counts.
+    fn assert_written(shown: &[u64], stack: &[u64]) {
         let mut at = 0;
         for &frame in shown {
             if frame >= MARK {
@@ -227,28 +228,28 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_file_shows_the_stack(
+        fn the_file_has_the_whole_stack(
             changes in prop::collection::vec(
                 (any::<usize>(), prop::collection::vec(1..4u64, 0..30), 0..6usize, 1..6usize, any::<[bool; 2]>()),
                 1..30,
             ),
         ) {
-            let mut lane = ShownStack::default();
+            let mut lane = LaneStack::default();
             let mut stack: Vec<u64> = Vec::new();
-            let mut file = File::default();
+            let mut file = WrittenFile::default();
             let mut all_written = true;
             for (keep, new, head, tail, [written, whole]) in changes {
                 let before = stack.clone();
                 stack.truncate(keep % (stack.len() + 1));
                 stack.extend(&new);
-                // What is kept is told as far as it goes, or not at all.
+                // The kept prefix is sent in full length, or as 0.
                 let kept = if keep % 5 == 0 { 0 } else { common(&before, stack.iter()) };
                 if whole {
                     let inner_first = reversed(&stack);
                     let same = common_outermost(&reversed(&before), &inner_first);
                     prop_assert_eq!(same, common(&before, stack.iter()));
-                    if lane.is_all_shown() {
-                        lane.show(&inner_first, same);
+                    if lane.is_fully_written() {
+                        lane.set_written(&inner_first, same);
                     } else {
                         lane.replace(&inner_first);
                     }
@@ -258,11 +259,11 @@ mod tests {
                 if written {
                     let (prefix, new) = lane.backtrace();
                     let shown = file.shown.get(prefix as usize);
-                    // What is said to be new is so.
+                    // The frames that are written as new are new.
                     prop_assert!(!all_written || shown.is_none() || shown != new.first());
                     let left_out = file.write(prefix as usize, new, head, tail);
-                    lane.written(left_out);
-                    assert_shows(&file.shown, &stack);
+                    lane.backtrace_written(left_out);
+                    assert_written(&file.shown, &stack);
                 }
                 all_written = written;
             }
@@ -270,29 +271,29 @@ mod tests {
     }
 
     #[test]
-    fn the_innermost_frame_tells_the_part() {
-        let mut lane = ShownStack::default();
+    fn the_innermost_frame_has_the_code_of_the_part() {
+        let mut lane = LaneStack::default();
         lane.change(0, &[1, 2]);
         let (first, second) = (1002, 2002);
-        lane.tell_part(2, first);
+        lane.set_part_code(2, first);
         assert_eq!(lane.backtrace(), (0, &[1, first][..]));
-        lane.written(None);
+        lane.backtrace_written(None);
         assert_eq!(lane.innermost(), Some(2));
-        lane.tell_part(2, first);
+        lane.set_part_code(2, first);
         assert_eq!(lane.backtrace(), (2, &[][..]));
-        lane.tell_part(2, second);
+        lane.set_part_code(2, second);
         assert_eq!(lane.backtrace(), (1, &[second][..]));
-        lane.written(None);
-        // The same frame has called something: no part of it is meant.
+        lane.backtrace_written(None);
+        // The frame has called another one: the part is no longer meant.
         lane.change(2, &[3]);
         assert_eq!(lane.backtrace(), (1, &[2, 3][..]));
-        lane.written(None);
+        lane.backtrace_written(None);
         lane.change(2, &[]);
-        lane.tell_part(2, first);
-        lane.written(None);
-        // Told anew, it is the same.
+        lane.set_part_code(2, first);
+        lane.backtrace_written(None);
+        // Recorded again, it is the same.
         lane.replace(&[2, 1]);
-        lane.tell_part(2, first);
+        lane.set_part_code(2, first);
         assert_eq!(lane.backtrace(), (2, &[][..]));
         lane.replace(&[2, 1]);
         lane.replace(&[3, 2, 1]);
@@ -301,11 +302,11 @@ mod tests {
 
     #[test]
     fn a_new_file_gets_the_whole_stack() {
-        let mut lane = ShownStack::default();
+        let mut lane = LaneStack::default();
         lane.change(0, &[1, 2, 3]);
-        lane.written(None);
+        lane.backtrace_written(None);
         assert_eq!(lane.backtrace(), (3, &[][..]));
-        lane.forget_shown();
+        lane.forget_written();
         assert_eq!(lane.backtrace(), (0, &[1, 2, 3][..]));
     }
 }

@@ -1,129 +1,127 @@
-//! What other threads ask of the writer thread. Never on a hook's path.
+//! Requests of other threads to the writer thread. Never on a hook's path.
+//!
+//! There are two ways to ask. A [`Request`] takes a lock and memory. An urgent
+//! flush takes neither: it increments a counter and waits on a futex, so a signal
+//! handler may ask for it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use heaptap_trace::TraceInfo;
-
 use crate::sys::futex::EventCount;
+use crate::writer::trace_file::NewFile;
 
-/// A file to go on in.
-pub(crate) struct NextFile<W> {
-    pub(crate) out: W,
-    pub(crate) info: TraceInfo,
-}
-
-/// Something to do, and whom to tell when it is done.
+/// Something to do, and where to report that it is done.
 pub(crate) enum Request<W> {
-    /// Everything committed so far belongs in the file.
+    /// Write everything committed so far.
     Flush(Sender<()>),
-    /// The same, and then a new file begins.
-    Rotate(Box<NextFile<W>>, Sender<()>),
-    /// The same, and then the thread ends.
+    /// The same, and then begin a new file.
+    Rotate(Box<NewFile<W>>, Sender<()>),
+    /// The same, and then end the thread.
     Stop,
-    /// The same at the end of the process, which gives back all that the thread has.
-    Leave,
+    /// The same at the end of the process, which frees all that the thread has.
+    StopAtExit,
 }
 
 /// Requests that wait for the writer thread.
 pub(crate) struct Mailbox<W> {
-    letters: Mutex<Letters<W>>,
-    /// How often somebody was in a hurry, and how many of these are served.
-    hurries: AtomicU64,
-    served: AtomicU64,
-    /// Who is in a hurry waits here.
-    answered: EventCount,
+    requests: Mutex<Requests<W>>,
+    /// How many urgent flushes were ever asked for.
+    urgent_asked: AtomicU64,
+    /// How many of those are done; `u64::MAX` once the mailbox is closed.
+    urgent_done: AtomicU64,
+    /// Rings when `urgent_done` grows.
+    urgent_event: EventCount,
 }
 
-struct Letters<W> {
+struct Requests<W> {
     waiting: Vec<Request<W>>,
-    /// Nobody reads any more.
+    /// The thread has ended, and will not read any more requests.
     closed: bool,
 }
 
 impl<W> Mailbox<W> {
     pub(crate) fn new() -> Mailbox<W> {
         Mailbox {
-            letters: Mutex::new(Letters { waiting: Vec::new(), closed: false }),
-            hurries: AtomicU64::new(0),
-            served: AtomicU64::new(0),
-            answered: EventCount::new(),
+            requests: Mutex::new(Requests { waiting: Vec::new(), closed: false }),
+            urgent_asked: AtomicU64::new(0),
+            urgent_done: AtomicU64::new(0),
+            urgent_event: EventCount::new(),
         }
     }
 
-    /// Has everything committed so far written, where neither locks nor memory
-    /// may be taken, such as in a signal handler. Waits no longer than that.
+    /// Has everything committed so far written, without locks or memory. Waits no
+    /// longer than `longest`. False: it was not written in time.
     pub(crate) fn flush_signal_safe(&self, longest: Duration, wake: impl FnOnce()) -> bool {
-        let mine = self.hurries.fetch_add(1, Ordering::AcqRel) + 1;
+        let mine = self.urgent_asked.fetch_add(1, Ordering::AcqRel) + 1;
         wake();
         let begin = Instant::now();
         loop {
-            let ticket = self.answered.ticket();
-            if self.served.load(Ordering::Acquire) >= mine {
+            let ticket = self.urgent_event.ticket();
+            if self.urgent_done.load(Ordering::Acquire) >= mine {
                 return true;
             }
             let left = longest.saturating_sub(begin.elapsed());
             if left.is_zero() {
                 return false;
             }
-            self.answered.wait(ticket, left);
+            self.urgent_event.wait(ticket, left);
         }
     }
 
-    /// How many were in a hurry up to now, if there are any to be served.
-    pub(crate) fn hurried(&self) -> Option<u64> {
-        let hurries = self.hurries.load(Ordering::Acquire);
-        (hurries > self.served.load(Ordering::Relaxed)).then_some(hurries)
+    /// How many urgent flushes were asked for, if some of them are not done.
+    pub(crate) fn urgent_flushes(&self) -> Option<u64> {
+        let asked = self.urgent_asked.load(Ordering::Acquire);
+        (asked > self.urgent_done.load(Ordering::Relaxed)).then_some(asked)
     }
 
-    /// So many are served.
-    pub(crate) fn serve(&self, hurries: u64) {
-        self.served.fetch_max(hurries, Ordering::AcqRel);
-        self.answered.notify();
+    /// The first `flushes` urgent flushes are done.
+    pub(crate) fn answer_urgent(&self, flushes: u64) {
+        self.urgent_done.fetch_max(flushes, Ordering::AcqRel);
+        self.urgent_event.notify();
     }
 
-    /// Leaves a request, wakes the thread and waits for its answer. False: the
-    /// thread is gone, or ended before it could do it.
+    /// Posts a request, wakes the thread and waits for its answer. False: the
+    /// thread has ended, or ended before it could do it.
     pub(crate) fn ask(
         &self,
         request: impl FnOnce(Sender<()>) -> Request<W>,
         wake: impl FnOnce(),
     ) -> bool {
         let (done, answer) = channel();
-        if !self.leave(request(done)) {
+        if !self.post(request(done)) {
             return false;
         }
         wake();
         answer.recv().is_ok()
     }
 
-    /// Leaves a request; false when nobody will read it.
-    pub(crate) fn leave(&self, request: Request<W>) -> bool {
-        let mut letters = self.lock();
-        if !letters.closed {
-            letters.waiting.push(request);
+    /// Posts a request. False: the mailbox is closed.
+    pub(crate) fn post(&self, request: Request<W>) -> bool {
+        let mut requests = self.lock();
+        if !requests.closed {
+            requests.waiting.push(request);
         }
-        !letters.closed
+        !requests.closed
     }
 
-    /// What is waiting, in order.
+    /// The waiting requests, in order.
     pub(crate) fn take(&self) -> Vec<Request<W>> {
         std::mem::take(&mut self.lock().waiting)
     }
 
-    /// Refuses all that comes, and lets those who wait know.
+    /// Refuses all further requests, and wakes those who wait for an answer.
     pub(crate) fn close(&self) {
-        let mut letters = self.lock();
-        letters.closed = true;
-        letters.waiting.clear();
-        drop(letters);
-        self.serve(u64::MAX);
+        let mut requests = self.lock();
+        requests.closed = true;
+        requests.waiting.clear();
+        drop(requests);
+        self.answer_urgent(u64::MAX);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Letters<W>> {
-        self.letters.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Requests<W>> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -132,36 +130,36 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_asks_a_closed_mailbox_is_told() {
+    fn a_closed_mailbox_refuses_requests() {
         let mailbox = Mailbox::<()>::new();
-        assert!(mailbox.leave(Request::Stop));
+        assert!(mailbox.post(Request::Stop));
         assert_eq!(mailbox.take().len(), 1);
         mailbox.close();
-        assert!(!mailbox.leave(Request::Stop));
+        assert!(!mailbox.post(Request::Stop));
         assert!(!mailbox.ask(Request::Flush, || panic!("nobody to wake")));
     }
 
     #[test]
-    fn who_is_in_a_hurry_is_served_or_goes_on() {
+    fn an_urgent_flush_is_answered_or_times_out() {
         let mailbox = Mailbox::<()>::new();
-        assert_eq!(mailbox.hurried(), None);
+        assert_eq!(mailbox.urgent_flushes(), None);
         assert!(!mailbox.flush_signal_safe(Duration::from_millis(1), || ()));
         std::thread::scope(|scope| {
             let waiting =
                 scope.spawn(|| mailbox.flush_signal_safe(Duration::from_secs(3600), || ()));
-            while mailbox.hurried() != Some(2) {
+            while mailbox.urgent_flushes() != Some(2) {
                 std::thread::yield_now();
             }
-            mailbox.serve(2);
+            mailbox.answer_urgent(2);
             assert!(waiting.join().unwrap());
         });
-        assert_eq!(mailbox.hurried(), None);
+        assert_eq!(mailbox.urgent_flushes(), None);
         mailbox.close();
         assert!(mailbox.flush_signal_safe(Duration::from_secs(3600), || ()));
     }
 
     #[test]
-    fn who_waits_is_told_when_it_closes() {
+    fn closing_wakes_a_waiting_thread() {
         let mailbox = Mailbox::<()>::new();
         std::thread::scope(|scope| {
             let asked = scope.spawn(|| mailbox.ask(Request::Flush, || ()));

@@ -1,146 +1,153 @@
-//! The writer thread: from records to a file.
+//! The writer thread: from records to packets.
 //!
-//! It wakes ten times a second, and when a good part of the event buffers is
-//! full; reads what every lane has committed, encodes it and writes whole
-//! packets. So a program that is killed has in its file all but its last tenth
-//! of a second. Requests from other threads wait in a [`Mailbox`].
+//! It wakes ten times a second, and whenever many event buffers are full; reads
+//! what every lane has committed, encodes it and writes whole packets. So a
+//! program that is killed loses at most its last tenth of a second. Requests of
+//! other threads wait in a [`Mailbox`].
 //!
-//! Here, and only here, locations are looked up, files written and memory
-//! allocated. An error ends the writing, never the program: the host is told
-//! through [`Host::failed`], and mutators are not waited for any more.
+//! Only here are locations looked up and outputs written, and memory is
+//! allocated freely. An error ends the writing, never the program: the session
+//! learns of it through [`Resolver::write_failed`], and mutators no longer wait.
+//!
+//! # From records to events, and other sinks
+//!
+//! [`drain`] reads lanes; `trace_file` turns their records into events, in one
+//! place ([`TraceFile::apply_all`]), and calls the encoder with them. Another
+//! destination for packets is a [`TraceOutput`]. Another consumer of *events*,
+//! such as a live view, is called beside the encoder in `lane`, where each event
+//! has its time, its block id and its whole stack: `Lane::alloc` and
+//! `Lane::samples` for allocations, `apply_all` for promotions and collections.
 
 mod block_ids;
 mod drain;
+mod lane;
 mod lane_stack;
 mod mailbox;
+mod output;
+mod resolver;
 mod trace_file;
 
-use std::io::Write;
+use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use heaptap_trace::{Format, Locate, TraceInfo, WriteError};
+use heaptap_trace::{Format, WriteError};
 
-use crate::queue::{Consumer, Part};
+use crate::queue::Consumer;
 use crate::writer::drain::{Drained, drain};
 use crate::writer::trace_file::TraceFile;
 
-pub(crate) use crate::writer::mailbox::{Mailbox, NextFile, Request};
-
-/// What the writer needs of the session it writes for.
-pub(crate) trait Host: Locate {
-    /// Looks at the clock, so that the following times are right.
-    fn observe_time(&mut self);
-
-    /// Microseconds since the epoch, of so many ticks since the session's start.
-    fn micros(&mut self, ticks: u64) -> u64;
-
-    /// Microseconds since the epoch, now.
-    fn now(&mut self) -> u64;
-
-    /// The code of a frame that allocates a part of several: the same for parts
-    /// with the same place.
-    fn part_code(&mut self, return_address: u64, part: Part) -> u64;
-
-    /// Writing has failed and is over.
-    fn failed(&mut self, error: &WriteError);
-}
+pub(crate) use crate::writer::mailbox::{Mailbox, Request};
+pub(crate) use crate::writer::output::{TraceOutput, open};
+pub(crate) use crate::writer::resolver::Resolver;
+pub(crate) use crate::writer::trace_file::NewFile;
 
 /// Everything the writer thread owns.
-pub(crate) struct Writer<H, W> {
+pub(crate) struct Writer<R, W> {
     consumer: Consumer,
     mailbox: Arc<Mailbox<W>>,
-    host: H,
+    resolver: R,
     file: TraceFile<W>,
-    format: Format,
+    /// The output of `file`, for messages.
+    output_name: OsString,
     last_flush: Instant,
 }
 
-/// No event waits longer than this for the file.
+/// No event waits longer than this to be written.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(100);
 
-impl<H: Host, W: Write> Writer<H, W> {
-    /// Begins the file: an output that cannot be written shows here.
+impl<R: Resolver, W: TraceOutput> Writer<R, W> {
+    /// Begins the first file, so that an output that cannot be written fails
+    /// here.
     pub(crate) fn new(
-        (consumer, mailbox): (Consumer, Arc<Mailbox<W>>),
-        host: H,
-        (out, format): (W, Format),
-        info: &TraceInfo,
+        consumer: Consumer,
+        mailbox: Arc<Mailbox<W>>,
+        resolver: R,
+        format: Format,
+        first: NewFile<W>,
     ) -> Result<Self, WriteError> {
-        let file = TraceFile::new(out, format, info)?;
-        Ok(Writer { consumer, mailbox, host, file, format, last_flush: Instant::now() })
+        let output_name = first.out.name().to_owned();
+        let file = TraceFile::new(format, first)?;
+        let last_flush = Instant::now();
+        Ok(Writer { consumer, mailbox, resolver, file, output_name, last_flush })
     }
 
-    /// The thread's life: returns when it was asked to stop, or failed.
-    pub(crate) fn run(mut self) -> Ended {
+    /// The thread's main loop: returns when it was asked to stop, or failed.
+    pub(crate) fn run(mut self) -> WriterExit {
         let last = loop {
             let ticket = self.consumer.ticket();
             let requests = self.mailbox.take();
-            let hurries = self.mailbox.hurried();
-            match self.round(requests, hurries) {
-                Ok(Next::GoOn) => {}
-                Ok(last @ (Next::Stop | Next::Leave)) => break last,
+            let urgent = self.mailbox.urgent_flushes();
+            match self.round(requests, urgent) {
+                Ok(Next::Continue) => {}
+                Ok(last @ (Next::Stop | Next::StopAtExit)) => break last,
                 Err(error) => {
-                    self.host.failed(&error);
+                    self.resolver.write_failed(&self.output_name, &error);
                     self.mailbox.close();
-                    return Ended::InOrder;
+                    return WriterExit::Finished;
                 }
             }
             let due = FLUSH_INTERVAL.saturating_sub(self.last_flush.elapsed());
             self.consumer.wait(ticket, due);
         };
         self.mailbox.close();
-        if let Err(error) = self.file.end(&mut self.host) {
-            self.host.failed(&error);
+        if let Err(error) = self.file.end(&mut self.resolver) {
+            self.resolver.write_failed(&self.output_name, &error);
         }
         match last {
-            Next::Leave => {
-                // The system gives all of it back at once.
+            Next::StopAtExit => {
+                // The system frees all of it at once.
                 std::mem::forget(self);
-                Ended::WithTheProcess
+                WriterExit::AtProcessExit
             }
-            Next::GoOn | Next::Stop => Ended::InOrder,
+            Next::Continue | Next::Stop => WriterExit::Finished,
         }
     }
 
-    /// Reads everything, then does what was asked. What had been committed when
-    /// a request was made is in the file when it is answered.
+    /// Reads everything, then serves the requests. What was committed before a
+    /// request was posted is written when the request is answered.
     fn round(
         &mut self,
         requests: Vec<Request<W>>,
-        hurries: Option<u64>,
+        urgent: Option<u64>,
     ) -> Result<Next, WriteError> {
-        self.host.observe_time();
-        while drain(&mut self.consumer, &mut self.file, &mut self.host)? == Drained::Something {
+        self.resolver.observe_time();
+        while drain(&mut self.consumer, &mut self.file, &mut self.resolver)? == Drained::Something {
             self.flush_if_due()?;
         }
-        if let Some(hurries) = hurries {
+        if let Some(urgent) = urgent {
             self.flush()?;
-            self.mailbox.serve(hurries);
+            self.mailbox.answer_urgent(urgent);
         }
-        let mut next = Next::GoOn;
+        let mut next = Next::Continue;
         for request in requests {
             self.flush()?;
             match request {
-                // Who does not wait any more is not told.
+                // It does not matter if the asking thread no longer waits.
                 Request::Flush(done) => _ = done.send(()),
                 Request::Rotate(file, done) => {
                     self.rotate(*file)?;
                     _ = done.send(());
                 }
                 Request::Stop => next = Next::Stop,
-                Request::Leave => next = Next::Leave,
+                Request::StopAtExit => next = Next::StopAtExit,
             }
         }
         self.flush_if_due()?;
         Ok(next)
     }
 
-    fn rotate(&mut self, mut next: NextFile<W>) -> Result<(), WriteError> {
-        // By the session's clock, whatever the wall clock did since.
-        next.info.start_time = self.host.now();
-        let out = (next.out, self.format);
-        self.file.rotate(out, &next.info, &mut self.host).map(drop)
+    fn rotate(&mut self, mut new: NewFile<W>) -> Result<(), WriteError> {
+        // By the session's clock, even if the wall clock was set since.
+        new.info.start_time = self.resolver.now();
+        let new_name = new.out.name().to_owned();
+        let last_name = std::mem::replace(&mut self.output_name, new_name);
+        let last = self.file.rotate(new)?;
+        if let Err(error) = last.finish(&mut self.resolver) {
+            self.output_name = last_name;
+            return Err(error);
+        }
+        Ok(())
     }
 
     fn flush_if_due(&mut self) -> Result<(), WriteError> {
@@ -149,24 +156,24 @@ impl<H: Host, W: Write> Writer<H, W> {
 
     fn flush(&mut self) -> Result<(), WriteError> {
         self.last_flush = Instant::now();
-        self.host.observe_time();
-        self.file.flush(&mut self.host)
+        self.resolver.observe_time();
+        self.file.flush(&mut self.resolver)
     }
 }
 
 /// How the writer has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
-    /// All it had is given back.
-    InOrder,
-    /// That is left to the end of the process.
-    WithTheProcess,
+pub(crate) enum WriterExit {
+    /// Everything it had is freed.
+    Finished,
+    /// Its memory and its output are left to the end of the process.
+    AtProcessExit,
 }
 
 /// What comes after a round.
 enum Next {
-    GoOn,
+    Continue,
     Stop,
-    /// Stop, and leave memory and file to the system.
-    Leave,
+    /// Stop, and leave memory and output to the system.
+    StopAtExit,
 }

@@ -20,7 +20,7 @@ static REPORT: OnceLock<(Arc<Session>, PathBuf)> = OnceLock::new();
 pub(super) fn begin(session: &Arc<Session>, report: Option<PathBuf>) {
     let Some(report) = report else { return };
     let mut lines = format!("pid {}\nfile ", std::process::id()).into_bytes();
-    lines.extend_from_slice(session.path.as_os_str().as_bytes());
+    lines.extend_from_slice(session.output_name.as_bytes());
     lines.push(b'\n');
     append(&report, &lines);
     if REPORT.set((Arc::clone(session), report)).is_ok() {

@@ -129,7 +129,7 @@ pub(super) fn create(state: usize) -> *mut Domain {
     if place.is_null() {
         return place;
     }
-    let mut mutator = session.current().mutator(walk.way(state)).ok();
+    let mut mutator = Mutator::start(&session.current(), walk.way(state)).ok();
     let left = mutator.as_mut().map_or(Countdown::NEVER, Mutator::countdown);
     let initial = Thread { domain: place, suspended: false, label: 0 };
     let current = ptr::null_mut();
@@ -281,7 +281,7 @@ impl Domain {
         // SAFETY: a thread of this domain.
         let label = unsafe { thread.as_ref() }.map_or(0, |thread| thread.label);
         if let Some(mutator) = &mut self.mutator {
-            mutator.label(label);
+            mutator.set_label(label);
         }
         if self.is_suspended() != before {
             self.renew();
@@ -293,7 +293,7 @@ impl Domain {
         // SAFETY: the thread that runs.
         let Some(thread) = (unsafe { self.current.as_mut() }) else { return 0 };
         if let Some(mutator) = &mut self.mutator {
-            mutator.label(label);
+            mutator.set_label(label);
         }
         std::mem::replace(&mut thread.label, label)
     }

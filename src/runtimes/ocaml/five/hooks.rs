@@ -23,7 +23,7 @@ use crate::blocks::Fate;
 use crate::runtimes::attach::patch::Replacement;
 use crate::runtimes::ocaml::values::{UNIT, header, part_sizes, raise_failure};
 use crate::stack::native::Registers;
-use crate::tracer::Followed;
+use crate::tracer::{AllocatedBlock, Followed};
 
 /// The runtime's functions and ours, in the order of [`FUNCTIONS`].
 pub(super) fn replacements(runtime: &Runtime) -> [Replacement; FUNCTIONS.len()] {
@@ -93,7 +93,8 @@ fn sampled(domain: &mut Domain, block: usize, words: usize, source: c_int) {
     let followed = if young { Followed::Young } else { Followed::Major };
     let Domain { mutator: Some(mutator), left, .. } = domain else { return };
     // A lost sample is counted.
-    let _ = mutator.hit_followed(left, (source, block, words), followed, Registers::NONE);
+    let allocation = AllocatedBlock { source, address: block, words };
+    let _ = mutator.hit_followed(left, allocation, followed, Registers::NONE);
 }
 
 /// The young heap is empty or another, or an allocation was not to be sampled.

@@ -17,7 +17,7 @@ use crate::runtimes::attach::symbols;
 use crate::runtimes::ocaml::bytecode::Code;
 use crate::runtimes::ocaml::frames;
 use crate::sampling::WORD;
-use crate::tracer::{Place, StackLocator, StackSource};
+use crate::tracer::{StackLocator, StackSource, StackTop};
 
 /// How all domains' stacks are walked.
 #[derive(Clone, Copy)]
@@ -47,8 +47,8 @@ impl Walk {
     pub(super) fn way(self, state: usize) -> StackSource {
         match self {
             Walk::Tables => StackSource::Tables(StackLocator {
-                ask: |state, _| innermost(state),
-                with: [state, 0],
+                locate: |state, _| innermost(state),
+                arguments: [state, 0],
             }),
             Walk::Bytecode(code, trap) => {
                 StackSource::Own(Box::new(move |room| bytecode(code, (state, trap), room)))
@@ -61,11 +61,11 @@ impl Walk {
 
 /// Where the innermost OCaml frame is (`caml_get_stack_sp_pc`,
 /// `runtime/fiber.c`).
-fn innermost(state: usize) -> Place {
+fn innermost(state: usize) -> StackTop {
     // SAFETY: the domain's state.
     let stack = unsafe { word(state, CURRENT_STACK) };
     if stack == 0 {
-        return Place::default();
+        return StackTop::default();
     }
     // SAFETY: a stack, here and below.
     let sp = unsafe { word(stack, STACK_SP) };
@@ -73,11 +73,11 @@ fn innermost(state: usize) -> Place {
     let high = unsafe { word(stack, STACK_HANDLER) };
     if sp == high {
         // Nothing has run on it yet.
-        return Place::default();
+        return StackTop::default();
     }
     // SAFETY: what OCaml pushed when it called C.
     let return_address = unsafe { word(sp, 0) } as u64;
-    Place { return_address, sp: (sp + WORD) as u64, native_limit: 0 }
+    StackTop { return_address, sp: (sp + WORD) as u64, native_limit: 0 }
 }
 
 type GetCallstack = extern "C" fn(usize, *mut *mut usize, *mut usize, isize) -> usize;

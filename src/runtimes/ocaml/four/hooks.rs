@@ -22,7 +22,7 @@ use crate::runtimes::attach::patch::Replacement;
 use crate::runtimes::ocaml::values::{UNIT, header, part_sizes, raise_failure, words};
 use crate::sampling::{PartSizes, WORD};
 use crate::stack::native::Registers;
-use crate::tracer::Followed;
+use crate::tracer::{AllocatedBlock, Followed};
 
 /// The runtime's functions and ours: those of the profiler, and where native code
 /// comes from, if that is known.
@@ -113,7 +113,8 @@ fn sampled(
     let followed = followed.unwrap_or_else(young);
     let mut left = host.left;
     // A lost sample is counted.
-    let _ = host.mutator.hit_followed(&mut left, (source, block, words), followed, Registers::NONE);
+    let allocation = AllocatedBlock { source, address: block, words };
+    let _ = host.mutator.hit_followed(&mut left, allocation, followed, Registers::NONE);
     host.left = left;
 }
 

@@ -78,7 +78,7 @@ pub(super) fn start(
     session: &Arc<Session>,
 ) -> Result<(), Failure> {
     let state = runtime.state;
-    let mut mutator = session.mutator(walkers::way(runtime, layout))?;
+    let mut mutator = Mutator::start(session, walkers::way(runtime, layout))?;
     let left = mutator.countdown();
     // SAFETY: `void caml_update_young_limit (void)`, `runtime/signals.c`.
     let update_young_limit =
@@ -201,7 +201,7 @@ impl Host {
         let place = self.label_place();
         // SAFETY: NULL or a label.
         let label = unsafe { place.as_ref() }.copied().unwrap_or(0);
-        self.mutator.label(label);
+        self.mutator.set_label(label);
     }
 
     /// A word of the runtime's state.

@@ -12,7 +12,7 @@ use super::symbols::Runtime;
 use crate::runtimes::attach::symbols;
 use crate::runtimes::ocaml::bytecode::Code;
 use crate::runtimes::ocaml::frames;
-use crate::tracer::{Place, StackLocator, StackSource};
+use crate::tracer::{StackLocator, StackSource, StackTop};
 
 /// The way for this runtime.
 pub(super) fn way(runtime: &Runtime, layout: Layout) -> StackSource {
@@ -30,7 +30,7 @@ pub(super) fn way(runtime: &Runtime, layout: Layout) -> StackSource {
     if asked && let Some(next) = symbols::lookup(c"caml_next_frame_descriptor") {
         return StackSource::Own(Box::new(move |room| by_runtime(state, next, room)));
     }
-    StackSource::Tables(StackLocator { ask: |state, _| innermost(state), with: [state, 0] })
+    StackSource::Tables(StackLocator { locate: |state, _| innermost(state), arguments: [state, 0] })
 }
 
 /// A word of the runtime's state, whose pointer is at `state`.
@@ -43,11 +43,11 @@ fn word(state: usize, index: usize) -> usize {
 
 /// Where the innermost OCaml frame is: `caml_collect_current_callstack` in
 /// `runtime/backtrace_nat.c` begins there too.
-fn innermost(state: usize) -> Place {
+fn innermost(state: usize) -> StackTop {
     let sp = word(state, BOTTOM_OF_STACK) as u64;
     // The stack pointer is NULL until OCaml code first calls C.
     let return_address = if sp == 0 { 0 } else { word(state, LAST_RETURN_ADDRESS) as u64 };
-    Place { return_address, sp, native_limit: 0 }
+    StackTop { return_address, sp, native_limit: 0 }
 }
 
 /// Walks with `caml_next_frame_descriptor` (`runtime/backtrace_nat.c`).
@@ -55,7 +55,7 @@ fn by_runtime(state: usize, next: usize, room: &mut [u64]) -> usize {
     // SAFETY: `frame_descr * caml_next_frame_descriptor(uintnat *, char **)`.
     let next: extern "C" fn(*mut u64, *mut u64) -> *const u64 =
         unsafe { std::mem::transmute(next) };
-    let Place { mut return_address, mut sp, .. } = innermost(state);
+    let StackTop { mut return_address, mut sp, .. } = innermost(state);
     let mut depth = 0;
     while sp != 0 {
         let descriptor = next(&raw mut return_address, &raw mut sp);

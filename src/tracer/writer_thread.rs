@@ -1,0 +1,121 @@
+//! The session's end of its writer thread: start it, ask it for things, stop it.
+//!
+//! On the host's threads, outside of hooks. Only
+//! [`flush_signal_safe`](WriterThread::flush_signal_safe) may be called from a
+//! signal handler.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::queue::Channel;
+use crate::sys::thread::{self, JoinOutcome, Worker};
+use crate::tracer::counting_output::CountingOutput;
+use crate::tracer::failure::Failure;
+use crate::tracer::locate::WriterHost;
+use crate::tracer::message::say;
+use crate::tracer::state::State;
+use crate::writer::{Mailbox, NewFile, Request, Writer, WriterExit};
+
+/// How long stopping may take: longer than the writer needs for all that fits
+/// the event buffers, and short enough for a file system that hangs.
+const LONGEST_STOP: Duration = Duration::from_secs(20);
+
+/// A running writer thread.
+pub(crate) struct WriterThread {
+    mailbox: Arc<Mailbox<CountingOutput>>,
+    channel: Arc<Channel>,
+    /// `None` once it is joined.
+    worker: Mutex<Option<Worker<()>>>,
+}
+
+/// How the thread is stopped.
+#[derive(Clone, Copy)]
+pub(crate) enum Stop {
+    /// It frees all it has.
+    Normally,
+    /// The process is exiting: it leaves its memory to the system.
+    AtExit,
+}
+
+impl WriterThread {
+    /// Starts the thread. If it panics the session ends, and no mutator waits for
+    /// it.
+    pub(crate) fn start(
+        writer: Writer<WriterHost, CountingOutput>,
+        mailbox: Arc<Mailbox<CountingOutput>>,
+        channel: Arc<Channel>,
+        state: Arc<State>,
+    ) -> std::io::Result<WriterThread> {
+        let worker = thread::start("heaptap-writer", move |finish| {
+            match catch_unwind(AssertUnwindSafe(|| writer.run())) {
+                Ok(WriterExit::Finished) => {}
+                Ok(WriterExit::AtProcessExit) => finish.rest(),
+                Err(panic) => {
+                    if state.end(Failure::Panic) {
+                        say(format_args!("a defect in the writer thread; tracing ends here"));
+                    }
+                    resume_unwind(panic);
+                }
+            }
+        })?;
+        Ok(WriterThread { mailbox, channel, worker: Mutex::new(Some(worker)) })
+    }
+
+    /// Returns when everything recorded so far is written. False: the thread
+    /// ended before that.
+    pub(crate) fn flush(&self) -> bool {
+        self.ask(Request::Flush)
+    }
+
+    /// Returns when the trace continues in another file. False: the thread ended
+    /// before that.
+    pub(crate) fn rotate(&self, next: NewFile<CountingOutput>) -> bool {
+        self.ask(|done| Request::Rotate(Box::new(next), done))
+    }
+
+    fn ask(&self, request: impl FnOnce(Sender<()>) -> Request<CountingOutput>) -> bool {
+        self.mailbox.ask(request, || self.channel.wake_writer())
+    }
+
+    /// [`WriterThread::flush`] without locks or memory, for signal handlers.
+    /// Waits no longer than `longest`.
+    pub(crate) fn flush_signal_safe(&self, longest: Duration) -> bool {
+        self.mailbox.flush_signal_safe(longest, || self.channel.wake_writer())
+    }
+
+    /// Asks the thread to write everything and end, and does not wait for it.
+    pub(crate) fn request_stop(&self, stop: Stop) {
+        self.mailbox.post(match stop {
+            Stop::Normally => Request::Stop,
+            Stop::AtExit => Request::StopAtExit,
+        });
+        self.channel.wake_writer();
+    }
+
+    /// Has everything written and ends the thread. Problems are reported to the
+    /// user.
+    pub(crate) fn stop(&self, stop: Stop) {
+        self.request_stop(stop);
+        let worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(worker) = worker else { return };
+        let joined = match stop {
+            Stop::Normally => worker.join(LONGEST_STOP),
+            Stop::AtExit => worker.join_at_exit(LONGEST_STOP),
+        };
+        match joined {
+            JoinOutcome::Done(()) => {}
+            JoinOutcome::Panicked(message) => {
+                say(format_args!("the defect in the writer thread was: {message}"));
+            }
+            JoinOutcome::Running(worker) => {
+                say(format_args!(
+                    "writing took over {} s; the end of the trace is missing",
+                    LONGEST_STOP.as_secs()
+                ));
+                worker.forget();
+            }
+        }
+    }
+}

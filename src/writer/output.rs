@@ -1,0 +1,62 @@
+//! Where the packets of a trace go.
+//!
+//! [`open`] is the only place that knows which kinds of output there are. A new
+//! kind (a socket, a packed file) is a file with a type that implements
+//! [`TraceOutput`], and a line there.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::io::Write;
+
+use crate::sys::file::{self, FileError};
+use crate::sys::name::{self, NameError};
+use crate::sys::output::Output;
+
+/// An output of the writer thread.
+///
+/// Each call of [`Write::write`] gets one packet, and takes all of it or none:
+/// what has been written is always a valid trace. An output needs no trailer,
+/// since a process may end without closing it.
+pub(crate) trait TraceOutput: Write + Send {
+    /// Its name in messages: for a file, its absolute path.
+    fn name(&self) -> &OsStr;
+}
+
+impl TraceOutput for Box<dyn TraceOutput> {
+    fn name(&self) -> &OsStr {
+        (**self).name()
+    }
+}
+
+impl TraceOutput for Output {
+    fn name(&self) -> &OsStr {
+        self.path().as_os_str()
+    }
+}
+
+/// Why there is no output. Its text names the output.
+#[derive(Debug)]
+pub(crate) enum OpenError {
+    /// The pattern cannot be expanded.
+    Name(OsString, NameError),
+    File(FileError),
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OpenError::Name(pattern, error) => {
+                write!(f, "cannot trace into {}: {error}", pattern.display())
+            }
+            OpenError::File(error) => write!(f, "{error}; not tracing"),
+        }
+    }
+}
+
+/// Opens the output that the user named: a file, whose name may contain `%p`,
+/// `%e` and `%t`.
+pub(crate) fn open(pattern: &OsStr) -> Result<Box<dyn TraceOutput>, OpenError> {
+    let path = name::expand(pattern, name::ProcessFacts::gather)
+        .map_err(|error| OpenError::Name(pattern.to_owned(), error))?;
+    Ok(Box::new(file::create(&path).map_err(OpenError::File)?))
+}

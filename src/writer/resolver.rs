@@ -1,0 +1,27 @@
+//! What the writer needs to know about the session whose records it writes.
+
+use std::ffi::OsStr;
+
+use heaptap_trace::{Locate, WriteError};
+
+use crate::queue::Part;
+
+/// Resolves what records leave open: ticks to times, codes to locations. Lives on
+/// the writer thread.
+pub(crate) trait Resolver: Locate {
+    /// Reads the clock, so that the following times are accurate.
+    fn observe_time(&mut self);
+
+    /// Ticks since the session's start as microseconds since the epoch.
+    fn micros(&mut self, ticks: u64) -> u64;
+
+    /// Microseconds since the epoch, now.
+    fn now(&mut self) -> u64;
+
+    /// The code of a frame that allocates one part of a combined allocation: the
+    /// same code for parts with the same location.
+    fn part_code(&mut self, return_address: u64, part: Part) -> u64;
+
+    /// Writing to `output` has failed, and is over.
+    fn write_failed(&mut self, output: &OsStr, error: &WriteError);
+}

@@ -1,0 +1,243 @@
+//! Tests of [`TraceFile`].
+
+use std::ffi::OsStr;
+
+use heaptap_trace::{End, EventKind, LocationList, LocationTable, Mode, Reader, Source};
+use proptest::prelude::*;
+
+use super::*;
+use crate::queue::{BlockId, BlockRun, Part, Sample};
+
+fn info() -> TraceInfo {
+    TraceInfo {
+        sample_rate: 0.5,
+        word_size: 64,
+        executable: b"test".to_vec(),
+        host: b"here".to_vec(),
+        runtime_params: Vec::new(),
+        pid: 1,
+        context: Vec::new(),
+        start_time: 1_000_000,
+        domain: 0,
+    }
+}
+
+fn new_file() -> NewFile<Vec<u8>> {
+    NewFile { out: Vec::new(), info: info() }
+}
+
+fn begun(format: Format) -> TraceFile<Vec<u8>> {
+    TraceFile::new(format, new_file()).unwrap()
+}
+
+const ALLOC: Record<'static> = Record::SmallAlloc { length: 2 };
+
+fn major(length: u64) -> Record<'static> {
+    Record::Alloc { source: Source::Major, part: Part::NONE, samples: 2, length }
+}
+
+/// A tick is a microsecond.
+struct Ticks;
+
+impl Locate for Ticks {
+    fn locate(&mut self, _: u64, _: &mut LocationList) {}
+}
+
+impl Resolver for Ticks {
+    fn observe_time(&mut self) {}
+
+    fn micros(&mut self, ticks: u64) -> u64 {
+        1_000_000 + ticks
+    }
+
+    fn now(&mut self) -> u64 {
+        1_000_000
+    }
+
+    /// The second and the third part have one place.
+    fn part_code(&mut self, return_address: u64, part: Part) -> u64 {
+        let second = part == Part::of_index(2);
+        if second { Part::of_index(1) } else { part }.in_code(return_address)
+    }
+
+    fn write_failed(&mut self, output: &OsStr, error: &WriteError) {
+        panic!("{}: {error}", output.display());
+    }
+}
+
+/// Feeds records, in several rounds while some are early.
+fn feed(file: &mut TraceFile<Vec<u8>>, records: &[(u16, Record<'_>)]) {
+    let mut waiting = records.to_vec();
+    while !waiting.is_empty() {
+        let before = waiting.len();
+        let mut stuck = Vec::new();
+        waiting.retain(|&(lane, record)| {
+            if stuck.contains(&lane) {
+                return true;
+            }
+            let mut words = vec![0; record.len()];
+            record.encode(&mut words).unwrap();
+            let early = file.apply_all(lane, &words, &mut Ticks).unwrap() == 0;
+            if early {
+                stuck.push(lane);
+            }
+            early
+        });
+        assert!(waiting.len() < before, "no progress");
+    }
+}
+
+/// What one lane tells, of stacks of few frames and of blocks that were told.
+fn records() -> impl Strategy<Value = Vec<(u8, u64, Vec<u64>)>> {
+    let kind = prop_oneof![1 => 0..8u8, 1 => Just(8)];
+    prop::collection::vec((kind, 0..20u64, prop::collection::vec(1..9u64, 0..12)), 0..60)
+}
+
+proptest! {
+    /// However the records come, one by one or many in a row, the file is
+    /// the same.
+    #[test]
+    fn what_is_read_in_one_go_is_read_right(records in records()) {
+        let mut blocks: u64 = 0;
+        let heads: Vec<_> = records
+            .iter()
+            .map(|(_, number, frames)| Sample::header(*number, frames.len(), number + 1))
+            .collect();
+        let records: Vec<_> = records
+            .iter()
+            .zip(&heads)
+            .filter_map(|((kind, number, frames), head)| {
+                let first = number % u64::max(blocks, 1);
+                let count = u64::clamp(blocks - first, 1, number + 1);
+                let run = BlockRun { first: BlockId::new(0, first), count };
+                let record = match kind {
+                    0 => Record::Time(*number),
+                    1 => Record::Frames { keep: *number as usize % 5, new: frames },
+                    2 => Record::SmallAlloc { length: number + 1 },
+                    3 => major(number + 1),
+                    4 => Record::Stack { inner_first: frames },
+                    5 => Record::RepeatFrame { times: *number as usize },
+                    8 => Record::Sample(Sample { header: head, inner_first: frames }),
+                    _ if blocks == 0 => return None,
+                    6 => Record::End(End::Promote, run),
+                    _ => Record::End(End::Collect, run),
+                };
+                blocks += u64::from(matches!(kind, 2 | 3 | 8));
+                Some(record)
+            })
+            .collect();
+        let mut one_by_one = begun(Format::V2);
+        feed(&mut one_by_one, &records.iter().map(|&record| (0, record)).collect::<Vec<_>>());
+        let mut words = vec![0; records.iter().map(Record::len).sum()];
+        let mut room = &mut words[..];
+        for record in &records {
+            room = record.encode(room).unwrap();
+        }
+        let mut in_one_go = begun(Format::V2);
+        prop_assert_eq!(in_one_go.apply_all(0, &words, &mut Ticks).unwrap(), words.len());
+        let [one_by_one, in_one_go] =
+            [one_by_one, in_one_go].map(|file| file.encoder.finish(&mut Ticks).unwrap());
+        prop_assert_eq!(events(&one_by_one), events(&in_one_go));
+        prop_assert_eq!(one_by_one, in_one_go);
+    }
+}
+
+fn events(bytes: &[u8]) -> Vec<(u64, String)> {
+    let mut reader = Reader::from_slice(bytes, Mode::Strict).unwrap();
+    let mut events = Vec::new();
+    while let Some(event) = reader.next_event().unwrap() {
+        let text = match event.kind {
+            EventKind::Alloc(a) => format!("alloc {} {:?}", a.id, a.backtrace.frames),
+            EventKind::Promote(id) => format!("promote {id}"),
+            EventKind::Collect(id) => format!("collect {id}"),
+        };
+        events.push((event.time - 1_000_000, text));
+    }
+    events
+}
+
+#[test]
+fn times_and_stacks_stay_until_changed() {
+    let mut file = begun(Format::V2);
+    let block = |number| BlockId::new(0, number);
+    feed(
+        &mut file,
+        &[
+            (0, Record::Time(5)),
+            (0, Record::Frames { keep: 0, new: &[10, 20, 30] }),
+            (0, ALLOC),
+            (0, ALLOC),
+            (0, Record::Time(3)),
+            (0, Record::Frames { keep: 1, new: &[40] }),
+            (0, Record::Frames { keep: 2, new: &[50] }),
+            (0, ALLOC),
+            (0, Record::Time(9)),
+            (0, Record::End(End::Promote, BlockRun::one(block(1)))),
+            (0, Record::End(End::Collect, BlockRun::one(block(0)))),
+        ],
+    );
+    let bytes = file.encoder.finish(&mut &LocationTable::default()).unwrap();
+    let want = [
+        (5, "alloc 0 [10, 20, 30]"),
+        (5, "alloc 1 [10, 20, 30]"),
+        (5, "alloc 2 [10, 40, 50]"),
+        (9, "promote 1"),
+        (9, "collect 0"),
+    ];
+    assert_eq!(events(&bytes), want.map(|(time, text)| (time, text.to_owned())));
+}
+
+#[test]
+fn an_end_waits_for_the_allocation_on_another_lane() {
+    let mut file = begun(Format::V3);
+    feed(
+        &mut file,
+        &[
+            (1, Record::Time(7)),
+            (1, Record::End(End::Collect, BlockRun::one(BlockId::new(0, 1)))),
+            (1, ALLOC),
+            (0, Record::Time(1)),
+            (0, ALLOC),
+            (0, ALLOC),
+        ],
+    );
+    let bytes = file.encoder.finish(&mut &LocationTable::default()).unwrap();
+    let events = events(&bytes);
+    assert_eq!(events.len(), 4);
+    assert!(events.iter().any(|(time, text)| *time == 7 && text == "collect 1"), "{events:?}");
+}
+
+#[test]
+fn parts_with_one_place_have_one_code() {
+    let mut file = begun(Format::V2);
+    let alloc = |index| {
+        let (source, part) = (Source::Minor, Part::of_index(index));
+        Record::Alloc { source, part, samples: 1, length: 2 }
+    };
+    let frames = Record::Frames { keep: 0, new: &[10, 20] };
+    feed(&mut file, &[(0, frames), (0, alloc(1)), (0, alloc(2)), (0, alloc(0))]);
+    let bytes = file.encoder.finish(&mut &LocationTable::default()).unwrap();
+    let frames = |index| [10, Part::of_index(index).in_code(20)];
+    let want = [1, 1, 0].map(frames).into_iter().enumerate();
+    let want: Vec<_> = want.map(|(id, frames)| (0, format!("alloc {id} {frames:?}"))).collect();
+    assert_eq!(events(&bytes), want);
+}
+
+#[test]
+fn a_new_file_knows_new_blocks_only() {
+    let table = LocationTable::default();
+    let mut file = begun(Format::V2);
+    feed(&mut file, &[(0, Record::Frames { keep: 0, new: &[7, 8] }), (0, ALLOC), (0, ALLOC)]);
+    let first = file.rotate(new_file()).unwrap().finish(&mut &table).unwrap();
+    feed(
+        &mut file,
+        &[
+            (0, Record::End(End::Collect, BlockRun::one(BlockId::new(0, 0)))),
+            (0, ALLOC),
+            (0, Record::End(End::Collect, BlockRun::one(BlockId::new(0, 2)))),
+        ],
+    );
+    let second = file.encoder.finish(&mut &table).unwrap();
+    assert_eq!(events(&first).len(), 2);
+    assert_eq!(events(&second), [(0, "alloc 0 [7, 8]".to_owned()), (0, "collect 0".to_owned())]);
+}
