@@ -1,6 +1,7 @@
 //! Frame tables, and places in source files.
 
 use std::ffi::{c_char, c_void};
+use std::sync::Arc;
 
 use heaptap_trace::{Location, LocationList};
 
@@ -10,7 +11,8 @@ use crate::abi::pointer::{VersionedStruct, check, optional_bytes, read_versioned
 use crate::abi::status::{
     HEAPTAP_STATUS_FRAMES, HEAPTAP_STATUS_OFF, HEAPTAP_STATUS_OPTION, Refused, heaptap_status,
 };
-use crate::stack::OcamlVersion;
+use crate::runtimes::ocaml::frame_table::OcamlTable;
+use crate::runtimes::ocaml::version::MajorVersion;
 use crate::tracer::say;
 
 /// `size` of a frame that C code has called: see `heaptap_frame_link`. With a
@@ -132,7 +134,6 @@ pub unsafe extern "C" fn heaptap_frames_add(
         if !session.is_live() {
             return Err(Refused(HEAPTAP_STATUS_OFF));
         }
-        let ocaml = table.frames.cast::<u8>();
         let added = match table.format {
             HEAPTAP_FRAMES_NEUTRAL => {
                 let (frames, places) = (table.frames.cast(), table.places.cast());
@@ -141,10 +142,17 @@ pub unsafe extern "C" fn heaptap_frames_add(
                     session.tables.add_neutral(frames, table.count, places, table.place_count)
                 }
             }
-            // SAFETY: the host's promise.
-            HEAPTAP_FRAMES_OCAML4 => unsafe { session.tables.add_ocaml(ocaml, OcamlVersion::Four) },
-            // SAFETY: the host's promise.
-            HEAPTAP_FRAMES_OCAML5 => unsafe { session.tables.add_ocaml(ocaml, OcamlVersion::Five) },
+            HEAPTAP_FRAMES_OCAML4 | HEAPTAP_FRAMES_OCAML5 => {
+                let version = if table.format == HEAPTAP_FRAMES_OCAML4 {
+                    MajorVersion::Four
+                } else {
+                    MajorVersion::Five
+                };
+                // SAFETY: the host promises a table in the format it names, which stays
+                // as it is until the tracer stops.
+                let table = unsafe { OcamlTable::new(table.frames.cast(), version) };
+                session.tables.add(Arc::new(table))
+            }
             _ => return Err(Refused(HEAPTAP_STATUS_OPTION)),
         };
         added.map_err(|defect| {

@@ -14,7 +14,7 @@
 #[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
 pub(crate) mod attach;
 #[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
-mod ocaml;
+pub(crate) mod ocaml;
 
 /// On other systems there is nothing to attach to.
 #[cfg(not(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64")))]
@@ -26,6 +26,14 @@ mod attach {
     pub(crate) fn set_label(_: u32) -> u32 {
         0
     }
+}
+
+/// On other systems, only the format of OCaml's frame tables, for the C ABI.
+#[cfg(not(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64")))]
+pub(crate) mod ocaml {
+    mod crossings;
+    pub(crate) mod frame_table;
+    pub(crate) mod version;
 }
 
 pub(crate) use attach::{label, set_label};

@@ -7,8 +7,8 @@
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-use super::formats::Entry;
 use super::slots::{Slot, Slots};
+use super::step::Entry;
 use crate::sys::memory::MappedArray;
 
 /// Entries that the smallest array has room for, and how much larger each next

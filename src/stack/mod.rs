@@ -1,8 +1,10 @@
 //! Where the program is: frame tables, the stack walk, native frames.
 //!
-//! - `table`: return address → frame size, read without locks by every mutator;
-//!   `formats` parses what hosts hand in; of tables that a host keeps an index
-//!   of, frames are entered when they are `lazy_frames`.
+//! - `table`: return address → how to get to the caller, read without locks by every
+//!   mutator. `formats` is the seam to the hosts' formats of tables, and has the
+//!   neutral one; `step` packs what they say into a word, and numbers their rules for
+//!   crossing C code. The frames of a host's own index are `lazy_frames`: entered when
+//!   a walk first reaches them.
 //! - `walk`: the managed frames of one sample, as what they share with the
 //!   previous sample's and what is new.
 //! - `native`: the frames of C code inside the innermost managed frame.
@@ -18,9 +20,9 @@ pub(crate) mod native;
 #[cfg(test)]
 mod paint;
 mod slots;
+mod step;
 pub(crate) mod table;
 pub(crate) mod walk;
 
-pub(crate) use formats::neutral::Place;
-pub(crate) use table::{FrameTables, OcamlVersion, Source};
+pub(crate) use table::FrameTables;
 pub(crate) use walk::{FEW, Outer, Start, Walk, Walker};

@@ -12,7 +12,7 @@
 use core::ops::Deref;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use super::formats::Entry;
+use super::step::Entry;
 use crate::sys::memory::{MappedArray, Zeroable};
 
 #[derive(Default)]

@@ -10,6 +10,7 @@
 //! | `name` | what `%p`, `%e` and `%t` in a file's name stand for | the starting thread |
 //! | `file` | makes a trace file without harming another's | the starting thread |
 //! | `prefetch` | asks the processor for memory before it is read | both |
+//! | `process_memory` | this process's memory, read by the kernel | the writer thread |
 //! | `output` | writes whole packets or nothing | the writer thread |
 //!
 //! Nothing here knows what a trace is, but for `file`, which must recognise one
@@ -24,6 +25,7 @@ pub(crate) mod memory;
 pub(crate) mod name;
 pub(crate) mod output;
 pub(crate) mod prefetch;
+pub(crate) mod process_memory;
 #[cfg(test)]
 pub(crate) mod testing;
 pub(crate) mod thread;

@@ -1,21 +1,21 @@
 //! What the writer thread knows of the session: the time, and what codes mean.
 
-use std::ffi::{CStr, OsStr, c_char};
+use std::ffi::OsStr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use heaptap_symbols::ocaml_debuginfo::{self, Packing};
 use heaptap_symbols::{Process, Symbols};
 use heaptap_trace::{Locate, Location, LocationList, WriteError};
 
 use crate::queue::{Code, Part};
-use crate::stack::{FrameTables, OcamlVersion, Place, Source};
+use crate::stack::FrameTables;
+use crate::stack::formats::Explained;
 use crate::sys::clock::Clock;
+use crate::sys::process_memory::ProcessMemory;
 use crate::tracer::failure::Failure;
 use crate::tracer::labels::Labels;
 use crate::tracer::message::say;
 use crate::tracer::options::{Locator, Namer, Options};
-use crate::tracer::own_memory::OwnMemory;
 use crate::tracer::part_codes::PartCodes;
 use crate::tracer::state::State;
 use crate::tracer::stopwatch::Stopwatch;
@@ -30,7 +30,7 @@ pub(crate) struct WriterHost {
     namer: Option<Namer>,
     /// Made when a code is first looked up in the program itself.
     symbols: Option<Symbols>,
-    memory: OwnMemory,
+    memory: ProcessMemory,
     state: Arc<State>,
     clock: Clock,
     stopwatch: Stopwatch,
@@ -54,7 +54,7 @@ impl WriterHost {
             locator: options.locate.clone(),
             namer: options.name.clone(),
             symbols: None,
-            memory: OwnMemory::new(),
+            memory: ProcessMemory::new(),
             state: Arc::clone(state),
             clock,
             stopwatch,
@@ -64,74 +64,31 @@ impl WriterHost {
         }
     }
 
-    /// A frame of the runtime or of C code.
+    /// A frame of the runtime or of C code: as its frame table explains it, else as
+    /// the host does, else by the program's own debug information and symbols.
     fn locate_host(&mut self, code: u64, list: &mut LocationList) {
         let (code, part) = if self.parts_have_places { Part::of_code(code) } else { (code, None) };
-        let source = self.tables.source(code, part);
-        match &source {
-            Some(Source::Places(places)) => {
-                for place in places {
-                    add_neutral(place, list);
-                }
-                return;
-            }
-            Some(Source::Ocaml { version, debug_info: Some(address) }) => {
-                if add_ocaml(&self.memory, *version, *address, list) {
-                    return;
-                }
-            }
-            Some(Source::Ocaml { debug_info: None, .. }) | None => {}
+        let source = self.tables.source(code);
+        let explained = source.map(|source| source.locate(part, &self.memory, list));
+        if explained == Some(Explained::Fully) {
+            return;
         }
         if let Some(locator) = &self.locator {
             locator(code, list);
             return;
         }
-        let is_without = matches!(source, Some(Source::Ocaml { debug_info: None, .. }));
-        if is_without && self.namer.as_ref().is_some_and(|namer| namer(code, list)) {
+        let only_named = explained == Some(Explained::WithoutDebugInfo);
+        if only_named && self.namer.as_ref().is_some_and(|namer| namer(code, list)) {
             return;
         }
         let symbols = self.symbols.get_or_insert_with(own_symbols);
         let mut add = |place: heaptap_symbols::Place<'_>| add(&place, list);
-        if is_without {
-            // Where OCaml's compiler leaves no debug information, there is no
-            // DWARF either.
+        if only_named {
             symbols.name(code, &mut add);
         } else {
             symbols.locate(code, &mut add);
         }
     }
-}
-
-/// What a neutral table says. A name that is not there is not known.
-fn add_neutral(place: &Place, list: &mut LocationList) {
-    let name = |name: *const c_char| {
-        if name.is_null() {
-            return &b"??"[..];
-        }
-        // SAFETY: the host promised strings that stay until the session ends.
-        unsafe { CStr::from_ptr(name) }.to_bytes()
-    };
-    list.add(Location {
-        file: name(place.file),
-        line: place.line,
-        start_char: place.start_char,
-        end_char: place.end_char,
-        definition: name(place.function),
-    });
-}
-
-/// What OCaml's own tables say. False: nothing that makes sense.
-fn add_ocaml(
-    memory: &OwnMemory,
-    version: OcamlVersion,
-    address: u64,
-    list: &mut LocationList,
-) -> bool {
-    let packing = match version {
-        OcamlVersion::Four => Packing::Until5_1,
-        OcamlVersion::Five => Packing::Since5_2,
-    };
-    ocaml_debuginfo::locate(memory, address, packing, &mut |place| add(&place, list))
 }
 
 /// What the program itself says.
@@ -196,12 +153,8 @@ impl Resolver for WriterHost {
     #[inline]
     fn part_code(&mut self, return_address: u64, part: Part) -> u64 {
         let WriterHost { tables, part_codes, .. } = self;
-        part_codes.code(return_address, part, |index| {
-            match tables.source(return_address, Some(index))? {
-                Source::Ocaml { debug_info, .. } => debug_info,
-                Source::Places(_) => None,
-            }
-        })
+        part_codes
+            .code(return_address, part, |index| tables.source(return_address)?.part_key(index))
     }
 
     fn write_failed(&mut self, output: &OsStr, error: &WriteError) {

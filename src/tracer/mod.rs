@@ -8,16 +8,15 @@
 //!   its parts share.
 //! - `hook`, `backtraces`, `lane_writer`, `recorder`: what hooks do, from a
 //!   sampled block to records in the mutator's event buffer.
-//! - `part_codes`, `own_memory`, `locate`: what the writer thread needs to know
-//!   about the session.
+//! - `part_codes`, `locate`: what the writer thread needs to know about the session.
 //! - `counting_output`, `writer_thread`, `registry`, `session`: the session, with
 //!   its writer thread and the list of its mutators.
 //! - `mutator`: the hooks of one thread or domain; knows its session.
 //! - `process`, `guard`: one session at a time; exit, fork and panics.
 //!
 //! Hooks run in `mutator`, `recorder`, `lane_writer` and `backtraces`; the writer
-//! thread in `locate`, `part_codes` and `own_memory`; everything else on the
-//! host's threads outside of hooks.
+//! thread in `locate` and `part_codes`; everything else on the host's threads
+//! outside of hooks.
 
 #![allow(unsafe_code, reason = "walks the host's stack, registers handlers for exit and fork")]
 
@@ -35,7 +34,6 @@ mod locate;
 mod message;
 mod mutator;
 mod options;
-mod own_memory;
 mod part_codes;
 mod process;
 mod recorder;

@@ -13,8 +13,8 @@
 
 use std::ptr;
 
+use super::version::MajorVersion;
 use crate::runtimes::attach::symbols::lookup;
-use crate::stack::OcamlVersion;
 
 /// Where the runtime keeps the table.
 #[derive(Clone, Copy)]
@@ -83,10 +83,10 @@ impl Lent {
 
 impl Descriptors {
     /// The table of the runtime in this program, if it is as known. Before `main`.
-    pub(super) fn find(version: OcamlVersion) -> Option<Descriptors> {
+    pub(super) fn find(version: MajorVersion) -> Option<Descriptors> {
         match version {
-            OcamlVersion::Four => find_four(),
-            OcamlVersion::Five => find_five(),
+            MajorVersion::Four => find_four(),
+            MajorVersion::Five => find_five(),
         }
     }
 
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn a_program_without_a_runtime_has_none() {
-        assert!(Descriptors::find(OcamlVersion::Four).is_none());
-        assert!(Descriptors::find(OcamlVersion::Five).is_none());
+        assert!(Descriptors::find(MajorVersion::Four).is_none());
+        assert!(Descriptors::find(MajorVersion::Five).is_none());
     }
 }

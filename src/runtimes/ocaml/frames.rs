@@ -5,14 +5,16 @@ use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use super::borrowed_tables::BorrowedTables;
 use super::descriptors::Descriptors;
+use super::frame_table::OcamlTable;
+use super::version::MajorVersion;
 use crate::runtimes::attach::library::lookup_in;
 use crate::runtimes::attach::symbols;
-use crate::stack::OcamlVersion;
 use crate::tracer::{Session, say};
 
 /// The session that plugins' tables belong to.
-static SESSION: OnceLock<(Arc<Session>, OcamlVersion)> = OnceLock::new();
+static SESSION: OnceLock<(Arc<Session>, MajorVersion)> = OnceLock::new();
 
 /// What `caml_natdynlink_hook` was before.
 static NEXT_HOOK: AtomicUsize = AtomicUsize::new(0);
@@ -25,29 +27,40 @@ type PluginHook = unsafe extern "C" fn(library: *mut c_void, unit: *const c_char
 
 /// Makes the tables of all modules known: `caml_frametable` is a list of them that
 /// ends with NULL (`runtime/roots_nat.c`, written by the linker step of `ocamlopt`).
-pub(super) fn add_all(session: &Arc<Session>, version: OcamlVersion) {
-    let Some(tables) = symbols::lookup(c"caml_frametable") else { return };
-    if !borrow(session, version, tables) {
-        // SAFETY: a table begins with the number of its frames.
-        let frames = |table: *const u8| unsafe { table.cast::<u64>().read() };
-        let count = list(tables).map(frames).sum::<u64>();
+pub(super) fn add_all(session: &Arc<Session>, version: MajorVersion) {
+    let Some(list) = symbols::lookup(c"caml_frametable") else { return };
+    let tables = list_of_tables(list, version);
+    if borrow(session, version, tables.clone()) {
+        let has_crossings = |table: &OcamlTable| table.begins_with_return_to_c() == Ok(true);
+        tables.filter(has_crossings).for_each(|table| add(session, table));
+    } else {
+        let count = tables.clone().filter_map(|table| table.count().ok()).sum::<u64>();
         session.tables.reserve(usize::try_from(count).unwrap_or(0));
-        list(tables).for_each(|table| add(session, version, table));
+        tables.for_each(|table| add(session, table));
     }
     let _ = SESSION.set((Arc::clone(session), version));
 }
 
-/// Has the tables looked up in the runtime's own index, if that can be.
-fn borrow(session: &Session, version: OcamlVersion, tables: usize) -> bool {
+/// Has frames looked up in the runtime's own index, if that is possible.
+fn borrow(
+    session: &Session,
+    version: MajorVersion,
+    tables: impl Iterator<Item = OcamlTable> + Clone,
+) -> bool {
     if asks_runtime() {
-        // Frames are not met by us then.
+        // Then no walk of ours enters the frames that it reaches.
         return false;
     }
     let Some(descriptors) = Descriptors::find(version) else { return false };
-    let index = Box::new(move |return_address| descriptors.record(return_address));
-    // SAFETY: the runtime's tables, which stay, and its index of them.
-    let borrowed = unsafe { session.tables.borrow_ocaml(list(tables), version, index) };
-    borrowed.unwrap_or(false)
+    let find = move |return_address| descriptors.record(return_address);
+    // SAFETY: the runtime's index holds the addresses of descriptors, and may be read
+    // inside hooks (see `descriptors`).
+    let borrowed = unsafe { BorrowedTables::new(tables, version, find) };
+    match borrowed {
+        Ok(Some(borrowed)) => session.tables.borrow(Arc::new(borrowed)),
+        Ok(None) => true,
+        Err(_) => false,
+    }
 }
 
 /// Whether stacks are walked by the runtime's own unwinder, to compare it with
@@ -56,17 +69,20 @@ pub(super) fn asks_runtime() -> bool {
     std::env::var_os("HEAPTAP_UNWINDER").is_some_and(|value| value == "runtime")
 }
 
-/// The pointers from there to the NULL.
-fn list(tables: usize) -> impl Iterator<Item = *const u8> + Clone {
-    let places = (0..).map(move |index| (tables as *const *const u8).wrapping_add(index));
-    // SAFETY: the list goes on until its NULL.
-    places.map(|place| unsafe { place.read() }).take_while(|table| !table.is_null())
+/// The tables of the list at this address, up to its NULL.
+fn list_of_tables(list: usize, version: MajorVersion) -> impl Iterator<Item = OcamlTable> + Clone {
+    let pointers = (0..).map(move |index| {
+        // SAFETY: the list goes on until its NULL.
+        unsafe { (list as *const *const u8).wrapping_add(index).read() }
+    });
+    // SAFETY: tables that the compiler made for this program stay as long as it runs.
+    pointers
+        .take_while(|table| !table.is_null())
+        .map(move |table| unsafe { OcamlTable::new(table, version) })
 }
 
-fn add(session: &Session, version: OcamlVersion, table: *const u8) {
-    // SAFETY: one of the runtime's tables, which stay. Plugins are never
-    // unloaded once they run.
-    if let Err(defect) = unsafe { session.tables.add_ocaml(table, version) } {
+fn add(session: &Session, table: OcamlTable) {
+    if let Err(defect) = session.tables.add(Arc::new(table)) {
         say(format_args!("a frame table was refused, backtraces may end early: {defect}"));
     }
 }
@@ -94,7 +110,9 @@ extern "C" fn plugin_loaded(library: *mut c_void, unit: *const c_char) {
             unsafe { lookup_in(library, &CString::new(name).ok()?) }
         });
         if let Some(table) = table {
-            add(session, *version, table as *const u8);
+            // SAFETY: the symbol is the plugin's table. Plugins are never unloaded once
+            // they run.
+            add(session, unsafe { OcamlTable::new(table as *const u8, *version) });
         }
     });
     drop(added);

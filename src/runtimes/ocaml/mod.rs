@@ -16,14 +16,18 @@
 //!   `descriptors`: the runtime's own index of them; `names`: of code that they
 //!   say nothing of.
 
+mod borrowed_tables;
 mod bytecode;
+mod crossings;
 mod descriptors;
 mod detect;
 mod five;
 mod four;
+pub(crate) mod frame_table;
 mod frames;
 mod names;
 mod values;
+pub(crate) mod version;
 
 use std::ffi::{CStr, OsString};
 use std::os::unix::ffi::OsStringExt;
@@ -33,15 +37,15 @@ use crate::runtimes::attach::patch::{self, Replacement};
 use crate::runtimes::attach::refusal::Refusal;
 use crate::runtimes::attach::runtime::Lookup;
 use crate::runtimes::attach::{Attachment, Runtime, symbols};
-use crate::stack::OcamlVersion;
 use crate::tracer::{Failure, Options, Session};
 use detect::Line;
+use version::MajorVersion;
 
 /// OCaml, for [`crate::runtimes::attach`].
 pub(super) struct Ocaml;
 
 /// The version that is traced, from before its first hook.
-static VERSION: OnceLock<OcamlVersion> = OnceLock::new();
+static VERSION: OnceLock<MajorVersion> = OnceLock::new();
 
 impl Runtime for Ocaml {
     fn name(&self) -> &'static str {
@@ -71,8 +75,8 @@ impl Runtime for Ocaml {
 
     fn set_label(&self, label: u32) -> u32 {
         match VERSION.get() {
-            Some(OcamlVersion::Four) => four::set_label(label),
-            Some(OcamlVersion::Five) => five::set_label(label),
+            Some(MajorVersion::Four) => four::set_label(label),
+            Some(MajorVersion::Five) => five::set_label(label),
             None => 0,
         }
     }
@@ -80,7 +84,7 @@ impl Runtime for Ocaml {
 
 /// What both versions have in common of an attachment.
 fn attachment(
-    version: OcamlVersion,
+    version: MajorVersion,
     options: Options,
     replacements: Vec<Replacement>,
     start: impl FnOnce(&Arc<Session>) -> Result<(), Failure> + 'static,

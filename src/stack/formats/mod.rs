@@ -1,49 +1,145 @@
-//! The layouts in which hosts hand in frame tables, one file each.
+//! The seam between the frame tables and the formats in which hosts describe their
+//! frames.
 //!
-//! A format turns a host's table into [`Entry`]s, all or none, and later finds
-//! in the host's record what the debug information of a return address is.
-//! Parsing runs on whatever thread adds a table, never inside a hook.
+//! A format implements [`FrameTable`]: it reads the host's table into
+//! [`FrameRecord`]s once, and later explains a single record to the writer thread.
+//! A runtime that keeps its own index of return addresses implements
+//! [`FrameIndex`] instead, and its frames are read when a walk first reaches them.
+//! Where managed code is called from C or from another stack, a frame has no plain
+//! caller; the format then names a [`CrossingRule`].
+//!
+//! The neutral format of the C header is in [`neutral`]. The format of a particular
+//! runtime lives with that runtime.
 
+#![allow(unsafe_code, reason = "declares the contracts of reading the host's records")]
+
+mod defect;
 pub(crate) mod neutral;
-pub(super) mod ocaml;
 
-/// How to get from a frame to its caller, packed in a word.
-///
-/// - a multiple of 8, not 0: add that many bytes to `sp`;
-/// - otherwise one of the crossings below.
-pub(super) type Step = u64;
+use heaptap_trace::LocationList;
 
-/// Neutral boundary that is itself a frame: a `heaptap_frame_link` at `sp`.
-pub(super) const CROSS_NEUTRAL: Step = 1;
-/// The same for a boundary without a place, which is no frame of its own.
-pub(super) const CROSS_NEUTRAL_HIDDEN: Step = 2;
-/// OCaml 4: a `caml_context` at `sp + 16`.
-pub(super) const CROSS_OCAML4: Step = 3;
-/// OCaml 5, return from a callback: another chunk of the fiber at `sp + 32`.
-pub(super) const CROSS_OCAML5_CALLBACK: Step = 4;
-/// OCaml 5, return from a fiber: its handler at `sp + 32`.
-pub(super) const CROSS_OCAML5_FIBER: Step = 5;
-
-/// True of a step that is a plain distance.
-pub(super) const fn is_distance(step: Step) -> bool {
-    step != 0 && step.is_multiple_of(8)
-}
+use crate::sys::process_memory::ProcessMemory;
+pub(crate) use defect::TableDefect;
 
 /// One return address of a table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
-    pub(super) return_address: u64,
-    pub(super) step: Step,
-    /// The address of the host's own record of it.
-    pub(super) record: u64,
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FrameRecord {
+    pub(crate) return_address: u64,
+    pub(crate) caller: Caller,
+    /// The address of the host's own record of this frame.
+    pub(crate) record: u64,
 }
 
-/// No code lies below this address (`CAMLassert(d->retaddr >= 4096)`,
-/// `runtime/frame_descriptors.c`, OCaml 5.3.0).
-pub(super) const LOWEST_CODE: u64 = 4096;
+/// How to get from a frame to its caller.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Caller {
+    /// The caller's stack pointer is this many bytes above the frame's: a positive
+    /// multiple of 8.
+    Distance(u64),
+    /// The frame is a boundary. Its caller is found by this rule.
+    Beyond(&'static CrossingRule),
+}
+
+/// How to get from a boundary frame to the next chunk of managed frames, past the C
+/// code or the change of stack in between. A rule is known by its address, so each
+/// is a `static`.
+#[derive(Debug)]
+pub(crate) struct CrossingRule {
+    /// Crosses at a boundary frame whose stack pointer is `sp`. `None` if the words
+    /// make no sense.
+    ///
+    /// Runs on mutators, inside hooks. Reads at most [`MAX_WITNESSES`] words, all
+    /// through the reader, and in an order in which each may be read again if those
+    /// before it are unchanged: the crossing depends on these words alone.
+    pub(crate) cross: fn(sp: u64, stack: &mut dyn StackReader) -> Option<Crossing>,
+}
+
+/// The most words that a [`CrossingRule`] reads.
+pub(crate) const MAX_WITNESSES: usize = 3;
+
+/// Where a crossing leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Crossing {
+    /// To a frame, whose return address was read at `read_at`.
+    Frame { sp: u64, return_address: u64, read_at: u64 },
+    /// There are no more frames.
+    End,
+}
+
+/// Reads words of a stack for a [`CrossingRule`].
+pub(crate) trait StackReader {
+    /// The word at `address`; `None` if no word can be there.
+    fn word(&mut self, address: u64) -> Option<u64>;
+}
+
+/// What a format knows about its own records. Called on the writer thread.
+pub(crate) trait FrameRecords: Send + Sync {
+    /// A value by which two parts of one combined allocation are known to have the
+    /// same source location: they have the same value. `None` if the record does
+    /// not tell parts apart.
+    ///
+    /// # Safety
+    /// `record` is one that this object returned.
+    unsafe fn part_key(&self, record: u64, part: usize) -> Option<u64>;
+
+    /// Adds the source locations of a record, outermost function first. `part` is
+    /// the part of a combined allocation, if the sample has one.
+    ///
+    /// # Safety
+    /// `record` is one that this object returned.
+    unsafe fn locate(
+        &self,
+        record: u64,
+        part: Option<usize>,
+        memory: &ProcessMemory,
+        list: &mut LocationList,
+    ) -> Explained;
+}
+
+/// What [`FrameRecords::locate`] found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Explained {
+    /// All there is to say, possibly nothing.
+    Fully,
+    /// The compiler left no debug information for this frame, in any form. Only a
+    /// symbol can name it.
+    WithoutDebugInfo,
+    /// The record's debug information cannot be read.
+    Unreadable,
+}
+
+/// A table of frames in a host's format. Its memory stays valid and unchanged as
+/// long as this object lives.
+pub(crate) trait FrameTable: FrameRecords {
+    /// All frames of the table, in ascending order of their records' addresses.
+    /// Runs on the thread that adds the table, never inside a hook.
+    fn frames(&self) -> Result<Vec<FrameRecord>, TableDefect>;
+}
+
+/// A runtime's own index of its frame tables, which are read where they are.
+pub(crate) trait FrameIndex: FrameRecords {
+    /// At most this many frames are ever found.
+    fn capacity(&self) -> usize;
+
+    /// A frame that is not a boundary. Runs on mutators, inside hooks.
+    fn find(&self, return_address: u64) -> Option<IndexedFrame>;
+}
+
+/// A frame found through a [`FrameIndex`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct IndexedFrame {
+    /// In bytes, a positive multiple of 8: the distance to the caller's stack
+    /// pointer.
+    pub(crate) size: u64,
+    /// The address of the runtime's record.
+    pub(crate) record: u64,
+}
+
+/// No code lies below this address: the first page is never mapped.
+pub(crate) const LOWEST_CODE: u64 = 4096;
 
 /// Codes from here on are not the host's.
-pub(super) const HIGHEST_CODE: u64 = 1 << 60;
+pub(crate) const HIGHEST_CODE: u64 = 1 << 60;
 
 /// More return addresses than any table has: a greater count is garbage.
-pub(super) const MAX_COUNT: u64 = 1 << 26;
+pub(crate) const MAX_COUNT: u64 = 1 << 26;

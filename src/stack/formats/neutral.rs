@@ -1,13 +1,16 @@
-//! The neutral format: an array of frames, and an array of places.
+//! The neutral format of the C header: an array of frames and an array of places.
 
 #![allow(unsafe_code, reason = "reads tables that the host owns")]
 
-use core::ffi::c_char;
+use core::ffi::{CStr, c_char};
 
-use super::super::table::TableDefect;
+use heaptap_trace::{Location, LocationList};
+
 use super::{
-    CROSS_NEUTRAL, CROSS_NEUTRAL_HIDDEN, Entry, HIGHEST_CODE, LOWEST_CODE, MAX_COUNT, Step,
+    Caller, Crossing, CrossingRule, Explained, FrameRecord, FrameRecords, FrameTable, HIGHEST_CODE,
+    LOWEST_CODE, MAX_COUNT, StackReader, TableDefect,
 };
+use crate::sys::process_memory::ProcessMemory;
 
 /// `HEAPTAP_FRAME_BOUNDARY`.
 pub(crate) const BOUNDARY: u32 = u32::MAX;
@@ -33,7 +36,7 @@ pub(crate) struct NeutralFrame {
 /// `heaptap_place`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct NeutralPlace {
     /// NUL-terminated, may be NULL.
     pub file: *const c_char,
     /// NUL-terminated, may be NULL.
@@ -45,87 +48,76 @@ pub(crate) struct Place {
     pub inlined_into: u32,
 }
 
-/// Where the places of one table are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Places {
-    base: *const Place,
-    count: u32,
+/// A boundary with a place: it is itself a frame of the backtrace.
+pub(crate) static LINK: CrossingRule = CrossingRule { cross: |sp, stack| cross_link(sp, stack) };
+
+/// A boundary without a place, which is not shown.
+pub(crate) static HIDDEN_LINK: CrossingRule =
+    CrossingRule { cross: |sp, stack| cross_link(sp, stack) };
+
+/// Both rules: a `heaptap_frame_link` {sp, return address} lies at `sp`; return
+/// address 0 ends the stack. Generic, so that the walk can inline it.
+#[inline(always)]
+pub(in crate::stack) fn cross_link<R: StackReader + ?Sized>(
+    sp: u64,
+    stack: &mut R,
+) -> Option<Crossing> {
+    let read_at = sp.checked_add(8)?;
+    let next = stack.word(sp)?;
+    let return_address = stack.word(read_at)?;
+    Some(match return_address {
+        0 => Crossing::End,
+        _ => Crossing::Frame { sp: next, return_address, read_at },
+    })
 }
 
-// SAFETY: the host promises that places stay valid and unchanged; they are only
-// ever read.
-unsafe impl Send for Places {}
-
-/// Reads a table.
-///
-/// # Safety
-/// `frames` points to `count` frames and `places` to `place_count` places if
-/// they are aligned, not NULL, and their counts not 0.
-pub(in crate::stack) unsafe fn parse(
+/// A table as `heaptap_frame_table` describes it.
+pub(crate) struct NeutralTable {
     frames: *const NeutralFrame,
-    count: usize,
-    places: *const Place,
+    frame_count: usize,
+    places: *const NeutralPlace,
     place_count: u32,
-) -> Result<(Vec<Entry>, Places), TableDefect> {
-    if count as u64 > MAX_COUNT {
-        return Err(TableDefect::Count(count as u64));
-    }
-    if count > 0 && (frames.is_null() || !frames.is_aligned()) {
-        return Err(TableDefect::Address(frames as u64));
-    }
-    if place_count > 0 && (places.is_null() || !places.is_aligned()) {
-        return Err(TableDefect::Address(places as u64));
-    }
-    let places = Places { base: places, count: place_count };
-    places.check()?;
-    let mut entries = Vec::with_capacity(count);
-    for index in 0..count {
-        // SAFETY: within the `count` frames of the caller's promise.
-        let record = unsafe { frames.add(index) };
-        // SAFETY: aligned as its base is, and within the table.
-        let frame = unsafe { *record };
-        entries.push(Entry {
-            return_address: frame.return_address as u64,
-            step: step(frame, places.count)?,
-            record: record as u64,
-        });
-    }
-    Ok((entries, places))
 }
 
-fn step(frame: NeutralFrame, places: u32) -> Result<Step, TableDefect> {
-    let return_address = frame.return_address as u64;
-    if !(LOWEST_CODE..HIGHEST_CODE).contains(&return_address) {
-        return Err(TableDefect::ReturnAddress(return_address));
-    }
-    if frame.place != NO_PLACE && frame.place >= places {
-        return Err(TableDefect::Place(frame.place));
-    }
-    match (frame.size, frame.place) {
-        (BOUNDARY, NO_PLACE) => Ok(CROSS_NEUTRAL_HIDDEN),
-        (BOUNDARY, _) => Ok(CROSS_NEUTRAL),
-        (size, _) if size > 0 && size.is_multiple_of(8) => Ok(u64::from(size)),
-        (size, _) => Err(TableDefect::FrameSize { return_address, size }),
-    }
-}
+// SAFETY: the table is only read, and by the contract of `NeutralTable::new` the
+// host does not change it while this object lives.
+unsafe impl Send for NeutralTable {}
+// SAFETY: the same contract; no method writes.
+unsafe impl Sync for NeutralTable {}
 
-impl Places {
-    fn get(&self, index: u32) -> Option<Place> {
-        if index >= self.count {
-            return None;
+impl NeutralTable {
+    /// # Safety
+    /// Unless NULL or misaligned, `frames` points to `frame_count` frames and
+    /// `places` to `place_count` places, whose strings are NULL or NUL-terminated.
+    /// All of it stays valid and unchanged while this object lives.
+    pub(crate) unsafe fn new(
+        frames: *const NeutralFrame,
+        frame_count: usize,
+        places: *const NeutralPlace,
+        place_count: u32,
+    ) -> NeutralTable {
+        NeutralTable { frames, frame_count, places, place_count }
+    }
+
+    fn check_arrays(&self) -> Result<(), TableDefect> {
+        if self.frame_count as u64 > MAX_COUNT {
+            return Err(TableDefect::Count(self.frame_count as u64));
         }
-        // SAFETY: within the places of the promise made to `parse`.
-        let place = unsafe { self.base.add(index as usize) };
-        // SAFETY: as above; alignment was checked by `parse`.
-        Some(unsafe { *place })
+        if self.frame_count > 0 && (self.frames.is_null() || !self.frames.is_aligned()) {
+            return Err(TableDefect::Address(self.frames as u64));
+        }
+        if self.place_count > 0 && (self.places.is_null() || !self.places.is_aligned()) {
+            return Err(TableDefect::Address(self.places as u64));
+        }
+        Ok(())
     }
 
     /// Every chain of inlining stays inside the table and ends.
-    fn check(&self) -> Result<(), TableDefect> {
-        for index in 0..self.count {
+    fn check_places(&self) -> Result<(), TableDefect> {
+        for index in 0..self.place_count {
             let mut next = index;
             for step in 0..=MAX_INLINED {
-                let Some(place) = self.get(next) else {
+                let Some(place) = self.place(next) else {
                     return Err(TableDefect::Place(next));
                 };
                 next = place.inlined_into;
@@ -140,22 +132,109 @@ impl Places {
         Ok(())
     }
 
+    fn caller(&self, frame: NeutralFrame) -> Result<Caller, TableDefect> {
+        let return_address = frame.return_address as u64;
+        if !(LOWEST_CODE..HIGHEST_CODE).contains(&return_address) {
+            return Err(TableDefect::ReturnAddress(return_address));
+        }
+        if frame.place != NO_PLACE && frame.place >= self.place_count {
+            return Err(TableDefect::Place(frame.place));
+        }
+        match (frame.size, frame.place) {
+            (BOUNDARY, NO_PLACE) => Ok(Caller::Beyond(&HIDDEN_LINK)),
+            (BOUNDARY, _) => Ok(Caller::Beyond(&LINK)),
+            (size, _) if size > 0 && size.is_multiple_of(8) => Ok(Caller::Distance(size.into())),
+            (size, _) => Err(TableDefect::FrameSize { return_address, size }),
+        }
+    }
+
+    /// Only after [`Self::check_arrays`].
+    fn place(&self, index: u32) -> Option<NeutralPlace> {
+        if index >= self.place_count {
+            return None;
+        }
+        // SAFETY: within the `place_count` places of the contract of `new`.
+        let place = unsafe { self.places.add(index as usize) };
+        // SAFETY: the same contract; `check_arrays` found the array aligned.
+        Some(unsafe { *place })
+    }
+
     /// The places of the frame at `record`, outermost function first.
     ///
     /// # Safety
-    /// `record` is that of an entry which [`parse`] returned with these places.
-    pub(in crate::stack) unsafe fn of(&self, record: u64) -> Vec<Place> {
-        // SAFETY: a frame of the table, by the caller's promise.
+    /// `record` is that of a frame which [`FrameTable::frames`] returned.
+    unsafe fn places_of(&self, record: u64) -> Vec<NeutralPlace> {
+        // SAFETY: the contract says that a frame of this table lies there.
         let frame = unsafe { *(record as *const NeutralFrame) };
         let mut chain = Vec::new();
         let mut next = frame.place;
-        while let Some(place) = self.get(next).filter(|_| chain.len() <= MAX_INLINED) {
+        while let Some(place) = self.place(next).filter(|_| chain.len() <= MAX_INLINED) {
             chain.push(place);
             next = place.inlined_into;
         }
         chain.reverse();
         chain
     }
+}
+
+impl FrameTable for NeutralTable {
+    fn frames(&self) -> Result<Vec<FrameRecord>, TableDefect> {
+        self.check_arrays()?;
+        self.check_places()?;
+        let mut frames = Vec::with_capacity(self.frame_count);
+        for index in 0..self.frame_count {
+            // SAFETY: within the `frame_count` frames of the contract of `new`.
+            let record = unsafe { self.frames.add(index) };
+            // SAFETY: the same contract; `check_arrays` found the array aligned.
+            let frame = unsafe { *record };
+            frames.push(FrameRecord {
+                return_address: frame.return_address as u64,
+                caller: self.caller(frame)?,
+                record: record as u64,
+            });
+        }
+        Ok(frames)
+    }
+}
+
+impl FrameRecords for NeutralTable {
+    unsafe fn part_key(&self, _: u64, _: usize) -> Option<u64> {
+        None
+    }
+
+    unsafe fn locate(
+        &self,
+        record: u64,
+        _: Option<usize>,
+        _: &ProcessMemory,
+        list: &mut LocationList,
+    ) -> Explained {
+        // SAFETY: the contract of this function is that of `places_of`.
+        for place in unsafe { self.places_of(record) } {
+            list.add(Location {
+                // SAFETY: NULL or a string, by the contract of `new`.
+                file: unsafe { name(place.file) },
+                line: place.line,
+                start_char: place.start_char,
+                end_char: place.end_char,
+                // SAFETY: NULL or a string, by the contract of `new`.
+                definition: unsafe { name(place.function) },
+            });
+        }
+        Explained::Fully
+    }
+}
+
+/// A name, or `??` if it is NULL.
+///
+/// # Safety
+/// `name` is NULL or points to a NUL-terminated string that outlives `'a`.
+unsafe fn name<'a>(name: *const c_char) -> &'a [u8] {
+    if name.is_null() {
+        return b"??";
+    }
+    // SAFETY: not NULL, so a string by this function's contract.
+    unsafe { CStr::from_ptr(name) }.to_bytes()
 }
 
 #[cfg(test)]
@@ -167,37 +246,38 @@ mod tests {
         NeutralFrame { return_address, size, place }
     }
 
-    fn place(line: u32, inlined_into: u32) -> Place {
-        Place { file: null(), function: null(), line, start_char: 0, end_char: 0, inlined_into }
+    fn place(line: u32, inlined_into: u32) -> NeutralPlace {
+        let (file, function) = (null(), null());
+        NeutralPlace { file, function, line, start_char: 0, end_char: 0, inlined_into }
     }
 
-    fn parsed(
-        frames: &[NeutralFrame],
-        places: &[Place],
-    ) -> Result<(Vec<Entry>, Places), TableDefect> {
-        let count = u32::try_from(places.len()).expect("few");
-        // SAFETY: both slices are as long as said.
-        unsafe { parse(frames.as_ptr(), frames.len(), places.as_ptr(), count) }
+    fn table(frames: &[NeutralFrame], places: &[NeutralPlace]) -> NeutralTable {
+        let place_count = u32::try_from(places.len()).expect("few");
+        // SAFETY: the pointers and lengths of two slices, which the tests keep.
+        unsafe { NeutralTable::new(frames.as_ptr(), frames.len(), places.as_ptr(), place_count) }
     }
 
     #[test]
     fn places_come_outermost_first() {
         let frames = [frame(0x5000, 16, 2), frame(0x5010, BOUNDARY, NO_PLACE)];
         let places = [place(10, NO_PLACE), place(20, 0), place(30, 1)];
-        let (entries, places) = parsed(&frames, &places).expect("sound");
-        assert_eq!(entries[0].step, 16);
-        assert_eq!(entries[1].step, CROSS_NEUTRAL_HIDDEN);
-        // SAFETY: an entry of that table.
-        let lines = unsafe { places.of(entries[0].record) };
+        let table = table(&frames, &places);
+        let records = table.frames().expect("sound");
+        assert!(matches!(records[0].caller, Caller::Distance(16)));
+        let Caller::Beyond(rule) = records[1].caller else { panic!("a boundary") };
+        assert!(std::ptr::eq(rule, &HIDDEN_LINK));
+        // SAFETY: the record of a frame of this table.
+        let lines = unsafe { table.places_of(records[0].record) };
         assert_eq!(lines.iter().map(|p| p.line).collect::<Vec<_>>(), [10, 20, 30]);
-        // SAFETY: as above.
-        assert!(unsafe { places.of(entries[1].record) }.is_empty());
+        // SAFETY: the record of a frame of this table.
+        assert!(unsafe { table.places_of(records[1].record) }.is_empty());
     }
 
     #[test]
     fn each_defect_has_its_error() {
-        let none: &[Place] = &[];
-        let refused = |frames: &[NeutralFrame], places: &[Place]| parsed(frames, places).err();
+        let none: &[NeutralPlace] = &[];
+        let refused =
+            |frames: &[NeutralFrame], places: &[NeutralPlace]| table(frames, places).frames().err();
         assert_eq!(refused(&[frame(0, 16, NO_PLACE)], none), Some(TableDefect::ReturnAddress(0)));
         assert_eq!(
             refused(&[frame(0x5000, 12, NO_PLACE)], none),
@@ -210,11 +290,11 @@ mod tests {
         assert_eq!(refused(&[frame(0x5000, 8, 0)], none), Some(TableDefect::Place(0)));
         assert_eq!(refused(&[], &[place(1, 7)]), Some(TableDefect::Place(7)));
         assert_eq!(refused(&[], &[place(1, 1), place(1, 0)]), Some(TableDefect::InliningLoop(0)));
-        // SAFETY: refused before anything is read.
-        let null_frames = unsafe { parse(null(), 1, null(), 0) };
-        assert_eq!(null_frames.err(), Some(TableDefect::Address(0)));
-        // SAFETY: as above.
-        let absurd = unsafe { parse(null(), usize::MAX, null(), 0) };
-        assert_eq!(absurd.err(), Some(TableDefect::Count(u64::MAX)));
+        // SAFETY: NULL is allowed, and refused before anything is read.
+        let null_frames = unsafe { NeutralTable::new(null(), 1, null(), 0) };
+        assert_eq!(null_frames.frames().err(), Some(TableDefect::Address(0)));
+        // SAFETY: NULL is allowed, and refused before anything is read.
+        let absurd = unsafe { NeutralTable::new(null(), usize::MAX, null(), 0) };
+        assert_eq!(absurd.frames().err(), Some(TableDefect::Count(u64::MAX)));
     }
 }

@@ -1,7 +1,7 @@
 //! A stack of few frames, all of them plain: found anew by each walk.
 
-use super::super::formats::CROSS_NEUTRAL;
 use super::super::memory::Memory;
+use super::super::step::CROSS_NEUTRAL;
 use super::super::table::FrameTables;
 use super::Start;
 use super::crossing::ends;
@@ -46,5 +46,5 @@ pub(super) fn walk_few<M: Memory>(
         *codes.get_mut(count)? = return_address;
         count += 1;
     }
-    ends(memory, step, sp).then_some(count)
+    ends(memory, tables, step, sp).then_some(count)
 }

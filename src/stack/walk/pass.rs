@@ -2,8 +2,8 @@
 
 use core::ops::Range;
 
-use super::super::formats::{CROSS_NEUTRAL, Step};
 use super::super::memory::Memory;
+use super::super::step::{CROSS_NEUTRAL, Step};
 use super::super::table::FrameTables;
 use super::crossing::{Crossing, Witnesses, cross};
 use super::held::{Held, INDIRECT, Parts, place_of};
@@ -291,16 +291,16 @@ impl<'a, S: AsMut<[u64]> + AsRef<[u64]>, M: Memory> Pass<'a, S, M> {
             return done(End::Unknown);
         }
         let mut witnesses = Witnesses::default();
-        let crossing = cross(self.memory, step, frame.sp, &mut witnesses);
+        let crossing = cross(self.memory, self.tables, step, frame.sp, &mut witnesses);
         for (at, value) in witnesses.iter() {
             if !self.held.push_link(at, value) {
                 return done(End::Cut);
             }
         }
         match crossing {
-            Crossing::End => done(End::Complete),
-            Crossing::Broken => done(End::Broken),
-            Crossing::Frame { sp, return_address, read_at } => {
+            Some(Crossing::End) => done(End::Complete),
+            None => done(End::Broken),
+            Some(Crossing::Frame { sp, return_address, read_at }) => {
                 self.arrive(sp, return_address, read_at)
             }
         }

@@ -4,8 +4,8 @@
 
 use core::arch::asm;
 
-use super::super::formats::{Step, is_distance};
 use super::super::memory::{Memory, opaque};
+use super::super::step::{Step, is_distance};
 use super::super::table::FrameTables;
 
 /// Places of the cache from return address to hop.

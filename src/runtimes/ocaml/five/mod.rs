@@ -38,11 +38,11 @@ mod probe;
 mod symbols;
 mod walkers;
 
+use super::version::MajorVersion;
 use super::{attachment, bytecode};
 use crate::runtimes::attach::Attachment;
 use crate::runtimes::attach::refusal::Refusal;
 use crate::sampling::Rate;
-use crate::stack::OcamlVersion;
 use crate::tracer::Options;
 
 pub(super) use domain::set_label;
@@ -57,7 +57,7 @@ pub(super) fn attach() -> Result<Attachment, Refusal> {
         ..Options::new(Vec::new(), Rate::DEFAULT)
     };
     let replacements = hooks::replacements(&runtime);
-    Ok(attachment(OcamlVersion::Five, options, replacements.to_vec(), move |session| {
+    Ok(attachment(MajorVersion::Five, options, replacements.to_vec(), move |session| {
         domain::start(runtime, places, session);
         Ok(())
     }))

@@ -22,8 +22,8 @@ use crate::runtimes::attach::patch::Replacement;
 use crate::runtimes::attach::symbols::{Symbol, lookup};
 use crate::runtimes::ocaml::descriptors::Descriptors;
 use crate::runtimes::ocaml::values::part_sizes;
+use crate::runtimes::ocaml::version::MajorVersion;
 use crate::sampling::PartSizes;
-use crate::stack::OcamlVersion;
 
 /// What is needed of the runtime.
 pub(super) struct NoRoom {
@@ -84,7 +84,7 @@ impl NoRoom {
             return None;
         }
         let function = runtime.gc_entry.filter(|function| function.size > 0)?;
-        let descriptors = Descriptors::find(OcamlVersion::Four)?;
+        let descriptors = Descriptors::find(MajorVersion::Four)?;
         let dispatch = lookup(c"caml_alloc_small_dispatch")?;
         let process_pending = lookup(c"caml_process_pending_actions")?;
         Some(NoRoom {

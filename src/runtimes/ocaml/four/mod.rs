@@ -20,11 +20,11 @@ mod probe;
 mod symbols;
 mod walkers;
 
+use super::version::MajorVersion;
 use super::{attachment, bytecode};
 use crate::runtimes::attach::Attachment;
 use crate::runtimes::attach::refusal::Refusal;
 use crate::sampling::Rate;
-use crate::stack::OcamlVersion;
 use crate::tracer::Options;
 
 pub(super) use host::set_label;
@@ -41,7 +41,7 @@ pub(super) fn attach() -> Result<Attachment, Refusal> {
     };
     let gc_entry = gc_entry::NoRoom::find(&runtime, layout);
     let replacements = hooks::replacements(&runtime, gc_entry.as_ref());
-    Ok(attachment(OcamlVersion::Four, options, replacements, move |session| {
+    Ok(attachment(MajorVersion::Four, options, replacements, move |session| {
         host::start(&runtime, layout, gc_entry, session)
     }))
 }

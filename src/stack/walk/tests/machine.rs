@@ -1,27 +1,31 @@
-//! A made-up machine: a stack of chunks of frames in words of memory, in each of
-//! the three formats. What is popped stays behind in memory, as on a real stack.
+//! A made-up machine: a stack of chunks of frames in words of memory, in several
+//! formats. What is popped stays behind in memory, as on a real stack.
 
 use std::ptr::null;
+use std::sync::Arc;
 
-use super::super::super::formats::neutral::{BOUNDARY, NO_PLACE, NeutralFrame, Place};
-use super::super::super::formats::ocaml::tests::TableBuilder;
+use super::super::super::formats::neutral::{BOUNDARY, NO_PLACE, NeutralFrame, NeutralPlace};
 use super::super::super::memory::Words;
-use super::super::super::table::{FrameTables, OcamlVersion};
+use super::super::super::table::FrameTables;
 use super::super::Start;
+use super::test_formats::{CHUNK, CONTEXT, PARENT, TestTable};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
     Neutral,
     NeutralHidden,
-    Ocaml4,
-    Ocaml5,
+    /// Where C code calls back, a link to the caller lies some way up.
+    Contexts,
+    /// C code runs on another stack, so the caller's frames come next where it calls
+    /// back; or the stack ends and has a parent.
+    Fibers,
 }
 
 /// Codes of plain frames, and their sizes; equal sizes can stand in for each
 /// other.
 pub(super) const CODES: [(u64, u16); 6] =
     [(0x5001, 16), (0x5002, 16), (0x5013, 16), (0x5024, 32), (0x5035, 32), (0x5046, 8)];
-/// Of boundaries; in OCaml 5 that of callbacks and that of fibers.
+/// Of boundaries; in [`Format::Fibers`] that of callbacks and that of fibers.
 const BOUNDARIES: [u64; 2] = [0x6001, 0x6002];
 /// In no table until it is added.
 pub(super) const LATE: (u64, u16) = (0x7001, 24);
@@ -50,7 +54,6 @@ pub(super) struct Machine {
     format: Format,
     chunks: Vec<Chunk>,
     /// The tables point into these.
-    _tables: Vec<Vec<u64>>,
     _frames: Vec<Vec<NeutralFrame>>,
 }
 
@@ -62,7 +65,6 @@ impl Machine {
             tables: FrameTables::new(),
             format,
             chunks: Vec::new(),
-            _tables: Vec::new(),
             _frames: Vec::new(),
         };
         machine.add_table(&CODES, &BOUNDARIES);
@@ -80,8 +82,8 @@ impl Machine {
         match self.format {
             Format::Neutral => self.add_neutral(codes, boundaries, 0),
             Format::NeutralHidden => self.add_neutral(codes, boundaries, NO_PLACE),
-            Format::Ocaml4 => self.add_ocaml(codes, boundaries, OcamlVersion::Four),
-            Format::Ocaml5 => self.add_ocaml(codes, boundaries, OcamlVersion::Five),
+            Format::Contexts => self.add(TestTable::new(codes, boundaries, [&CONTEXT; 2])),
+            Format::Fibers => self.add(TestTable::new(codes, boundaries, [&CHUNK, &PARENT])),
         }
     }
 
@@ -94,7 +96,7 @@ impl Machine {
         let plain = codes.iter().map(|&(code, size)| frame(code, size.into(), NO_PLACE));
         let bounds = boundaries.iter().map(|&code| frame(code, BOUNDARY, place));
         let frames: Vec<_> = plain.chain(bounds).collect();
-        let places = [Place {
+        let places = [NeutralPlace {
             file: null(),
             function: null(),
             line: 1,
@@ -108,14 +110,8 @@ impl Machine {
         self._frames.push(frames);
     }
 
-    fn add_ocaml(&mut self, codes: &[(u64, u16)], boundaries: &[u64], version: OcamlVersion) {
-        let mut table = TableBuilder::new();
-        codes.iter().for_each(|&(code, size)| table.frame(code, size, &[], None, &[]));
-        boundaries.iter().for_each(|&code| table.return_to_c(code));
-        let table = table.build();
-        // SAFETY: built just above.
-        unsafe { self.tables.add_ocaml(table.as_ptr().cast(), version) }.expect("sound");
-        self._tables.push(table);
+    fn add(&mut self, table: TestTable) {
+        self.tables.add(Arc::new(table)).expect("sound");
     }
 
     fn set(&mut self, address: u64, value: u64) {
@@ -207,7 +203,7 @@ impl Machine {
         }
         let inner = 1 + depth % (self.chunks.len() - 1);
         let same_region = self.chunks[inner].region == self.chunks[inner - 1].region;
-        if self.format == Format::Ocaml5 && same_region {
+        if self.format == Format::Fibers && same_region {
             // There the link is no more than the return address.
             return;
         }
@@ -238,11 +234,11 @@ impl Machine {
                 self.set(sp, next);
                 self.set(sp + 8, code);
             }
-            Format::Ocaml4 => {
+            Format::Contexts => {
                 self.set(sp + 16, next);
                 self.set(sp + 24, code);
             }
-            Format::Ocaml5 if caller.is_none() || changes_region => {
+            Format::Fibers if caller.is_none() || changes_region => {
                 self.set(sp + 32, if caller.is_none() { 1 } else { 0xC105 });
                 let parent = caller.map_or(0, |(_, region)| BASE + region * REGION);
                 self.set(sp + 56, parent);
@@ -250,7 +246,7 @@ impl Machine {
                     self.set(parent, next - 8);
                 }
             }
-            Format::Ocaml5 => self.set(next - 8, code),
+            Format::Fibers => self.set(next - 8, code),
         }
     }
 
@@ -269,7 +265,7 @@ impl Machine {
         let caller = self.innermost().expect("never empty");
         let region = self.chunks.last().expect("never empty").region;
         let sp = match self.format {
-            Format::Ocaml5 => caller.sp - 40,
+            Format::Fibers => caller.sp - 40,
             _ => caller.sp - 48 - 8 * gap,
         };
         self.begin(boundary, sp, region, Some((caller, region)));
@@ -284,7 +280,7 @@ impl Machine {
     fn begin(&mut self, boundary: usize, sp: u64, region: u64, caller: Option<(Frame, u64)>) {
         let changes_region = caller.is_some_and(|(_, from)| from != region);
         let code = match self.format {
-            Format::Ocaml5 => BOUNDARIES[usize::from(changes_region)],
+            Format::Fibers => BOUNDARIES[usize::from(changes_region)],
             _ => BOUNDARIES[boundary % BOUNDARIES.len()],
         };
         self.link(sp, caller, changes_region);
@@ -295,7 +291,7 @@ impl Machine {
     /// Overwrites the place where the return address of a frame that calls C
     /// would be, as a runtime may that keeps it in the link alone.
     pub(super) fn dirty(&mut self, depth: usize) {
-        if self.format == Format::Ocaml5 || self.chunks.len() < 2 {
+        if self.format == Format::Fibers || self.chunks.len() < 2 {
             return;
         }
         let chunk = &self.chunks[depth % (self.chunks.len() - 1)];

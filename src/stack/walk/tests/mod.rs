@@ -1,6 +1,7 @@
 //! The walk against a machine that knows its own stack.
 
 mod machine;
+mod test_formats;
 
 use proptest::prelude::*;
 
@@ -43,8 +44,8 @@ fn format() -> impl Strategy<Value = Format> {
     prop_oneof![
         Just(Format::Neutral),
         Just(Format::NeutralHidden),
-        Just(Format::Ocaml4),
-        Just(Format::Ocaml5)
+        Just(Format::Contexts),
+        Just(Format::Fibers)
     ]
 }
 
@@ -230,7 +231,7 @@ fn kept(walker: &mut Walker<Vec<u64>>, machine: &Machine) -> usize {
 
 #[test]
 fn unchanged_frames_are_met_in_every_format() {
-    for format in [Format::Neutral, Format::NeutralHidden, Format::Ocaml4, Format::Ocaml5] {
+    for format in [Format::Neutral, Format::NeutralHidden, Format::Contexts, Format::Fibers] {
         for region in [None, Some(3)] {
             let mut machine = Machine::new(format);
             let mut walker = walker(1000);
@@ -257,7 +258,7 @@ fn unchanged_frames_are_met_in_every_format() {
 
 #[test]
 fn frames_whose_address_is_in_the_link_alone_are_held_too() {
-    for format in [Format::Neutral, Format::Ocaml4] {
+    for format in [Format::Neutral, Format::Contexts] {
         let mut machine = Machine::new(format);
         let mut walker = walker(1000);
         (0..40).for_each(|_| machine.push(CODES[0]));
@@ -271,7 +272,7 @@ fn frames_whose_address_is_in_the_link_alone_are_held_too() {
 
 #[test]
 fn a_change_far_out_is_seen() {
-    let mut machine = Machine::new(Format::Ocaml4);
+    let mut machine = Machine::new(Format::Contexts);
     let mut walker = walker(1000);
     (0..100).for_each(|_| machine.push(CODES[0]));
     walker.walk_in(&machine.memory, &machine.tables, machine.start(), Outer::default());
@@ -283,7 +284,7 @@ fn a_change_far_out_is_seen() {
 
 #[test]
 fn a_recursion_is_one_streak() {
-    let mut machine = Machine::new(Format::Ocaml4);
+    let mut machine = Machine::new(Format::Contexts);
     let mut walker = walker(1000);
     // However it grew, and whatever changed at its end.
     for frames in [100, 1, 1, 30, 7, 200] {
@@ -304,7 +305,7 @@ fn a_recursion_is_one_streak() {
 #[test]
 fn a_change_within_a_streak_is_seen() {
     for depth in [0, 1, 7, 8, 16, 50, 97, 98, 99] {
-        let mut machine = Machine::new(Format::Ocaml4);
+        let mut machine = Machine::new(Format::Contexts);
         let mut walker = walker(1000);
         (0..100).for_each(|_| machine.push(CODES[0]));
         walker.walk_in(&machine.memory, &machine.tables, machine.start(), Outer::default());
@@ -319,7 +320,7 @@ fn a_change_within_a_streak_is_seen() {
 
 #[test]
 fn a_small_stack_is_tried_until_it_has_grown() {
-    for format in [Format::Neutral, Format::NeutralHidden, Format::Ocaml4, Format::Ocaml5] {
+    for format in [Format::Neutral, Format::NeutralHidden, Format::Contexts, Format::Fibers] {
         let mut machine = Machine::new(format);
         let mut walker = walker(1000);
         let mut codes = [0; FEW];
@@ -393,7 +394,7 @@ fn a_crossing_that_leads_back_to_itself_ends() {
 
 #[test]
 fn a_walk_needs_little_stack() {
-    let mut machine = Machine::new(Format::Ocaml4);
+    let mut machine = Machine::new(Format::Contexts);
     (0..30).for_each(|_| machine.push(CODES[0]));
     machine.callback(0, 2, None);
     (0..30).for_each(|_| machine.push(CODES[3]));

@@ -92,7 +92,8 @@ impl LocationList {
         !self.fits() || 4 + self.size() <= room
     }
 
-    fn iter(&self) -> impl Iterator<Item = Location<'_>> {
+    /// The locations in the order in which they were added.
+    pub fn iter(&self) -> impl Iterator<Item = Location<'_>> {
         let name = |start, end| self.names.get(start..end).unwrap_or(&[]);
         self.entries.iter().map(move |entry| Location {
             file: name(entry.file_start, entry.definition_start),
