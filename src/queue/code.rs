@@ -1,36 +1,36 @@
-//! Frames that are no return addresses.
+//! The codes that backtraces consist of.
 //!
-//! A backtrace is a list of codes. A runtime's own lie below [`HOST_CODE_LIMIT`];
-//! those above stand for what the tracer has to say itself. All fit the 63 bits
-//! with sign that the format has.
+//! A code below [`HOST_CODE_LIMIT`] is the runtime's: usually a return address. Codes
+//! above are frames that the tracer adds, such as a label or a number of frames left
+//! out. All fit the trace format's signed integers of 63 bits.
 
-/// Codes from 1 up to this are the runtime's.
+/// The runtime's codes are from 1 to below this.
 pub(crate) const HOST_CODE_LIMIT: u64 = 1 << 60;
 
 /// The code of a label is this plus its number.
 const LABELS: u64 = 1 << 60;
 
-/// The code for frames left out of a backtrace is this plus how many there are.
+/// The code for frames left out of a backtrace is this plus their number.
 pub(crate) const LEFT_OUT: u64 = 2 << 60;
 
 /// Stands for the frames beyond the depth limit.
 const BEYOND_LIMIT: u64 = 3 << 60;
 
-/// Stands for frames that could not be found: the walk ended too early.
+/// Stands for frames that the walk could not find.
 const UNKNOWN: u64 = BEYOND_LIMIT + 1;
 
-/// What a code stands for.
+/// A decoded frame code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Code {
     /// A frame of the runtime.
     Host(u64),
-    /// What the mutator is doing, by the number of its label.
+    /// The mutator's label, by its number.
     Label(u32),
-    /// So many frames for which there was no room.
+    /// This many frames were left out, for lack of space.
     LeftOut(u64),
     /// The frames beyond the depth limit.
     BeyondLimit,
-    /// The walk ended before the outermost frame.
+    /// Frames that the walk did not find: it ended before the outermost one.
     Unknown,
 }
 
@@ -56,25 +56,25 @@ impl Code {
     }
 }
 
-/// Which part of a combined allocation a block is, if that is told. Parts of one
-/// allocation have the same return address and may have different places.
+/// Which part of a combined allocation a block is, if known. The parts share a return
+/// address and may have different source locations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Part(u8);
 
-/// In the code of an innermost frame, where the number of the allocated part
-/// begins, counted from 1. Addresses of code are below.
+/// In the code of an innermost frame, the part's number (its index plus 1) is above
+/// this bit and the return address below: user addresses of amd64 have 47 bits.
 const PART_SHIFT: u32 = 48;
 
 impl Part {
-    /// It is not told.
+    /// Not known, or not a combined allocation.
     pub(crate) const NONE: Part = Part(0);
 
-    /// The part with this index; those beyond 254 share the last.
+    /// The part with this index. Indices above 254 count as 254.
     pub(crate) fn of_index(index: usize) -> Part {
         Part(u8::try_from(index.saturating_add(1)).unwrap_or(u8::MAX))
     }
 
-    /// Its index, if it is told.
+    /// Its index, if known.
     pub(crate) fn index(self) -> Option<usize> {
         usize::from(self.0).checked_sub(1)
     }
@@ -87,8 +87,8 @@ impl Part {
         Part(bits)
     }
 
-    /// An innermost frame's code with the part it returns to, whatever part it
-    /// had before. Codes that are not the host's have no parts.
+    /// An innermost frame's code with this part, in place of any part it had. Codes of
+    /// the tracer have no parts and are returned as they are.
     pub(crate) fn in_code(self, code: u64) -> u64 {
         if self == Part::NONE || code >= HOST_CODE_LIMIT {
             return code;
@@ -96,16 +96,16 @@ impl Part {
         (Part::of_code(code).0 ^ self.spread()) | u64::from(self.0) << PART_SHIFT
     }
 
-    /// The return address in a code, and the part's index if it has one.
+    /// The return address in a code, and the part's index if there is one.
     pub(crate) fn of_code(code: u64) -> (u64, Option<usize>) {
         let part = Part((code >> PART_SHIFT) as u8);
         let address = (code ^ part.spread()) & ((1 << PART_SHIFT) - 1);
         (address, part.index())
     }
 
-    /// Where a trace's cache keeps a code depends on its low bits alone: without
-    /// this the parts of one allocation would drive each other out, and each time
-    /// their locations would be written again.
+    /// What a part's return address is xored with. The memtrace format's location cache
+    /// is indexed by the low bits of a code. Without this, the parts of one allocation
+    /// would evict each other, and their locations would be written again each time.
     fn spread(self) -> u64 {
         u64::from(self.0).wrapping_mul(0x9E_3779_B97F) & ((1 << PART_SHIFT) - 1)
     }
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_is_told_with_its_return_address() {
+    fn a_code_holds_part_and_return_address() {
         let address = 0x7fff_1234_5678;
         let mut code = address;
         for index in [0, 1, 254] {
@@ -131,14 +131,14 @@ mod tests {
     }
 
     #[test]
-    fn parts_differ_in_the_bits_that_the_cache_looks_at() {
+    fn parts_differ_in_the_bits_that_index_the_cache() {
         let low = |index| Part::of_index(index).in_code(0x7fff_1234_5678) % (1 << 25);
         let codes: std::collections::BTreeSet<u64> = (0..255).map(low).collect();
         assert_eq!(codes.len(), 255);
     }
 
     #[test]
-    fn codes_are_told_apart() {
+    fn codes_decode_to_what_was_encoded() {
         for code in [
             Code::Host(1),
             Code::Host(HOST_CODE_LIMIT - 1),

@@ -1,55 +1,66 @@
-//! queue: hand-over of event buffers from mutators to the one writer thread.
+//! queue: hands event buffers from mutators to the one writer thread.
 //!
-//! # What there is
-//! A [`Channel`] owns a pool of equal buffers of words and up to 65,535 *lanes*,
-//! one per mutator. A [`Producer`] writes records into the buffer that its lane
-//! holds at the time, its *current* one; the one [`Consumer`] reads each lane's
-//! words in the order they were committed, and is the only one who gives
-//! buffers back to the pool.
+//! # Parts
+//! A [`Channel`] owns a pool of equally large buffers and up to 65,535 *lanes*,
+//! one per mutator. A lane is a stream of words. Its [`Producer`] writes records
+//! into the lane's *current* buffer. The one [`Consumer`] reads the words of each
+//! lane in the order in which they were committed, and only it returns buffers to
+//! the pool.
 //!
 //! # Protocol
-//! The buffers of a lane are numbered 1, 2, … One atomic word per lane, see
-//! [`Current`](current::Current), says which buffer holds the newest number, how
-//! many of its words are committed, and whether it is *claimed*. Who sets the
-//! claim bit, and nobody else, decides what becomes of the buffer:
+//! The buffers of a lane are numbered 1, 2, … in sequence. One atomic word per
+//! lane, [`CurrentBuffer`](current_buffer::CurrentBuffer), holds the newest
+//! sequence number, the index of that buffer, its committed length, and whether it
+//! is *claimed*. The side that sets the claim bit alone decides what happens to
+//! the buffer next:
 //!
 //! - The producer claims its buffer to write a record (one compare-exchange) and
-//!   commits with one store that releases the words, the new length and the
-//!   claim together. A full buffer is pushed to `fulls` while claimed, and stays
-//!   claimed in the lane's word until the next one replaces it.
-//! - The consumer reads a lane's current buffer up to its committed length,
-//!   without the mutator's help. When the pool runs low it claims the buffers of
-//!   idle lanes for good; their producers notice at their next record. So lanes
-//!   may outnumber buffers. Not so of the first few lanes, which keep theirs
-//!   claimed: where there are no more, no record takes an atomic exchange.
+//!   commits with one release store of the new length and the cleared claim. It
+//!   pushes a full buffer to the queue of full buffers while it holds the claim.
+//!   The lane's word still names that buffer, claimed, until the next one
+//!   replaces it.
+//! - The consumer reads a lane's current buffer up to its committed length, without
+//!   the mutator's help. When the pool runs low it claims the buffers of idle lanes
+//!   for good; their producers notice at their next record. So there may be more
+//!   lanes than buffers.
+//! - The first few lanes are *pinned*: they keep their buffers claimed, and the
+//!   consumer never takes them. Their records need no atomic exchange.
 //!
-//! A lane's word with a number below the one the consumer expects is stale: it
-//! has read and recycled that buffer already. A number above it means that the
-//! expected buffer is in `fulls`: it was pushed before the word was stored.
+//! If the sequence number in a lane's word is below the one the consumer expects,
+//! the word is stale: that buffer was read and recycled. If it is above, the
+//! expected buffer is in the queue of full buffers, since the producer pushes
+//! before it stores the word.
 //!
-//! The last eighth of the pool is for lanes of which nothing waits to be read, so
-//! a lane that the writer holds up cannot starve the one it waits for.
+//! The last eighth of the pool is reserved for lanes that have nothing waiting to
+//! be read. The writer may hold up one lane until it sees an event of another; the
+//! lane that is held up must not take the buffer the other one needs.
 //!
-//! Every buffer is in exactly one place: `empties`, a lane, `fulls`, or the
-//! consumer's hands. `fulls` has room for all, so pushing never fails.
+//! Invariant: every buffer is in exactly one place: the free list, a lane, the
+//! queue of full buffers, or the consumer. The queue has capacity for all buffers,
+//! so a push never fails.
 //!
 //! # Threads
-//! [`Producer`] on its mutator: no lock, no malloc, no panic; one system call
-//! when it hands over a buffer while the writer sleeps and the pool runs low,
-//! and those of [`Producer::wait_for_buffer`]. [`Consumer`] on the writer thread.
+//! A [`Producer`] runs on its mutator, inside hooks: it takes no lock, does not call
+//! malloc and does not panic. It makes one system call when it hands over a buffer
+//! while the writer sleeps and the pool runs low, and those of
+//! [`Producer::wait_for_buffer`]. The [`Consumer`] runs on the writer thread.
 //!
 //! # Fork
-//! A channel has no thread. In a child call [`Producer::abandon`] for what was
-//! inherited and make a new channel: the inherited queues may stand still in the
-//! middle of an operation of a thread that is no more, so nothing may be pushed
-//! or popped there. Dropping the inherited [`Consumer`] and [`Channel`] only
-//! unmaps and frees.
+//! A channel owns no thread. A forked child calls [`Producer::abandon`] for each
+//! inherited producer and makes a new channel. It must not push to or pop from the
+//! inherited queues, which another thread of the parent may have been changing at
+//! the fork. Dropping the inherited [`Consumer`] and [`Channel`] only unmaps and
+//! frees memory.
+//!
+//! # Tests
+//! `tests/interleavings.rs` runs under loom (`--cfg loom`); the other tests use
+//! real threads.
 
 mod channel;
 mod code;
 mod consumer;
-mod current;
-mod empties;
+mod current_buffer;
+mod free_list;
 mod pool;
 mod producer;
 mod record;

@@ -1,8 +1,8 @@
-//! The buffers' memory, and where those are that no lane has.
-#![allow(unsafe_code, reason = "gives out parts of shared memory that the protocol keeps apart")]
+//! The memory of all buffers, the free list and the queue of full buffers.
+#![allow(unsafe_code, reason = "shares buffers between threads by the queue's protocol")]
 
-use super::current::{Current, MAX_COMMITTED};
-use super::empties::Empties;
+use super::current_buffer::{CurrentBuffer, MAX_COMMITTED};
+use super::free_list::FreeList;
 use super::sync::{Queue, Watch};
 use crate::sys::memory::{MappedArray, Zeroable};
 use core::cell::UnsafeCell;
@@ -14,25 +14,34 @@ pub(crate) const BUFFER_WORDS: usize = 8192;
 /// See [`Pool::batch`].
 const BATCH: usize = 8;
 
-/// Buffers that a word of a lane can tell apart.
-pub(super) const MAX_BUFFERS: usize = 1 << 16;
+/// The most buffers whose indices fit a lane's word.
+const MAX_BUFFERS: usize = 1 << 16;
 
-/// A word that the pool's users share by agreement.
+/// A word of a buffer.
 #[repr(transparent)]
 struct Word(UnsafeCell<u64>);
 
-// SAFETY: a u64 inside, for which zero is a number.
+// SAFETY: a `u64`, for which zero is a valid value and which needs no drop.
 unsafe impl Zeroable for Word {}
-// SAFETY: it is read and written through `Pool` only, whose contracts exclude
-// that both happen at once.
+// SAFETY: words are accessed through `Pool` only. Writers hold the buffer's claim and
+// write beyond its committed length; readers read below it (`Pool::words`).
 unsafe impl Sync for Word {}
 
-/// A buffer on its way to the consumer.
+/// Words `from..from + count` of one buffer.
+#[derive(Clone, Copy)]
+pub(super) struct WordRange {
+    /// The buffer's index.
+    pub(super) index: u16,
+    pub(super) from: usize,
+    pub(super) count: usize,
+}
+
+/// A buffer that was handed over to the consumer.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Handed {
+pub(super) struct FullBuffer {
     pub(super) lane: u16,
-    /// The lane's word at that time: claimed, with its final length.
-    pub(super) current: Current,
+    /// The lane's word at the hand-over: claimed, with the final length.
+    pub(super) current: CurrentBuffer,
 }
 
 pub(super) struct Pool {
@@ -40,14 +49,14 @@ pub(super) struct Pool {
     watch: Watch,
     pub(super) buffers: usize,
     pub(super) buffer_words: usize,
-    pub(super) empties: Empties,
-    /// Room for all buffers.
-    pub(super) fulls: Queue<Handed>,
+    pub(super) free: FreeList,
+    /// Has capacity for all buffers.
+    pub(super) full: Queue<FullBuffer>,
 }
 
 impl Pool {
-    /// All buffers empty. `None` without memory, or for sizes that lane words
-    /// cannot hold.
+    /// A pool with all buffers free. `None` without memory, or for sizes that do not
+    /// fit a lane's word.
     pub(super) fn new(buffers: usize, buffer_words: usize) -> Option<Self> {
         if buffers == 0 || buffers > MAX_BUFFERS || buffer_words > MAX_COMMITTED {
             return None;
@@ -57,36 +66,37 @@ impl Pool {
             watch: Watch::new(buffers * buffer_words),
             buffers,
             buffer_words,
-            empties: Empties::all(buffers),
-            fulls: Queue::new(buffers),
+            free: FreeList::full(buffers),
+            full: Queue::new(buffers),
         })
     }
 
-    /// How many full buffers are worth a wake-up of the writer: few, so that the
-    /// same few are filled again and again, whose memory is there already.
+    /// How many full buffers are worth waking the writer for. Few, so that the same
+    /// buffers are filled again while their memory is in the cache.
     pub(super) fn batch(&self) -> usize {
-        self.quarter().min(BATCH)
+        self.low_mark().min(BATCH)
     }
 
-    /// A quarter of the buffers: what runs low.
-    pub(super) fn quarter(&self) -> usize {
+    /// The pool runs low if no more buffers than this are free: a quarter of them.
+    pub(super) fn low_mark(&self) -> usize {
         self.buffers.div_ceil(4)
     }
 
-    /// An eighth of the buffers: kept for lanes that have none waiting to be read.
+    /// How many buffers are reserved for lanes with nothing waiting to be read.
     pub(super) fn reserve(&self) -> usize {
         self.buffers / 8
     }
 
-    /// The first so many lanes keep their buffers while they are idle, so that
-    /// their producers need not claim them anew, by an atomic exchange, for each
-    /// record. That is few buffers: no more than an eighth.
-    pub(super) fn settled_lanes(&self) -> usize {
+    /// How many lanes, from the first, are pinned: they keep their buffers while idle.
+    /// At most an eighth of the buffers.
+    pub(super) fn pinned_lanes(&self) -> usize {
         self.buffers / 8
     }
 
-    /// The place of words `from..from + count` of a buffer, if it has them.
-    fn place(&self, index: u16, from: usize, count: usize) -> Option<(usize, *mut u64)> {
+    /// The position of a range in the pool and its first word; `None` if the buffer
+    /// has no such words.
+    fn locate(&self, range: WordRange) -> Option<(usize, *mut u64)> {
+        let WordRange { index, from, count } = range;
         if from.checked_add(count)? > self.buffer_words {
             return None;
         }
@@ -95,35 +105,37 @@ impl Pool {
         Some((start, UnsafeCell::raw_get(words.as_ptr().cast())))
     }
 
-    /// The first word of a buffer, to be written by who has claimed it and read as
-    /// far as it says.
-    pub(super) fn words_of(&self, index: u16) -> Option<NonNull<u64>> {
-        self.place(index, 0, self.buffer_words).and_then(|(_, words)| NonNull::new(words))
+    /// The first word of a buffer. Only the thread that holds the buffer's claim may
+    /// write through it, and only beyond the committed length.
+    pub(super) fn first_word(&self, index: u16) -> Option<NonNull<u64>> {
+        let all = WordRange { index, from: 0, count: self.buffer_words };
+        self.locate(all).and_then(|(_, words)| NonNull::new(words))
     }
 
-    /// Says to a watching loom that the words are being written.
-    #[inline(always)]
-    pub(super) fn writing(&self, index: u16, from: usize, count: usize) {
-        self.watch.wrote(usize::from(index) * self.buffer_words + from, count);
+    /// Tells loom that the words are being written. Nothing otherwise.
+    #[inline]
+    pub(super) fn note_write(&self, range: WordRange) {
+        self.watch.wrote(usize::from(range.index) * self.buffer_words + range.from, range.count);
     }
 
-    /// Words to read; empty if the buffer has not so many.
+    /// Words to read; empty if the buffer has no such words.
     ///
     /// # Safety
-    /// The words were released by who wrote them, acquired by the caller, and
-    /// are not written again while the slice lives.
-    pub(super) unsafe fn to_read(&self, index: u16, from: usize, count: usize) -> &[u64] {
-        let Some((start, words)) = self.place(index, from, count) else { return &[] };
-        self.watch.read(start, count);
-        // SAFETY: `place` found `count` words of the mapping there; the caller
-        // vouches that nobody writes them.
-        unsafe { core::slice::from_raw_parts(words, count) }
+    /// The words are below a committed length that the caller has loaded with acquire
+    /// order, and the buffer is not recycled while the slice lives.
+    pub(super) unsafe fn words(&self, range: WordRange) -> &[u64] {
+        let Some((start, words)) = self.locate(range) else { return &[] };
+        self.watch.read(start, range.count);
+        // SAFETY: `locate` checked that `count` words of the mapping begin there. They
+        // are committed and the buffer is not recycled (this function's contract), so
+        // nobody writes them.
+        unsafe { core::slice::from_raw_parts(words, range.count) }
     }
 
-    /// Says to a watching loom that the words are read until now.
-    pub(super) fn have_read(&self, index: u16, from: usize, count: usize) {
-        if let Some((start, _)) = self.place(index, from, count) {
-            self.watch.read(start, count);
+    /// Tells loom that the words were read until now. Nothing otherwise.
+    pub(super) fn note_read(&self, range: WordRange) {
+        if let Some((start, _)) = self.locate(range) {
+            self.watch.read(start, range.count);
         }
     }
 }

@@ -1,8 +1,8 @@
-//! What threads share, from the standard library or, with `--cfg loom`, from
-//! loom, which tries the ways in which threads can meet.
+//! The primitives that threads share: the real ones or, with `--cfg loom`, loom's,
+//! which explores the interleavings of threads.
 //!
-//! Loom cannot watch words inside a mapping, so under loom a [`Watch`] has a
-//! cell per word that is touched whenever the word may be.
+//! Loom cannot observe words inside a mapping. So under loom [`Watch`] has a cell
+//! for each word, which is accessed whenever the word may be.
 
 #[cfg(not(loom))]
 pub(super) use real::*;
@@ -16,14 +16,14 @@ mod real {
     pub(in crate::queue) use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
     pub(in crate::queue) use crossbeam_queue::ArrayQueue as Queue;
 
-    /// Fixed and shared; untouched parts cost no memory.
+    /// An array that never moves. Pages that are never touched occupy no memory.
     pub(in crate::queue) type Table<T> = crate::sys::memory::MappedArray<T>;
 
     pub(in crate::queue) fn table<T: Zeroable>(len: usize) -> Option<Table<T>> {
         Table::new(len)
     }
 
-    /// Nothing: the processor does not tell.
+    /// Does nothing outside loom.
     pub(in crate::queue) struct Watch;
 
     impl Watch {
@@ -72,14 +72,14 @@ mod simulated {
             self.items.lock().unwrap().pop_front()
         }
 
-        /// Unlike crossbeam's, which looks without stopping anybody, it does not
-        /// look: what is decided by it changes only who is woken.
+        /// Always 0: the answer only decides who is woken, and taking the lock for it
+        /// would add interleavings that crossbeam's queue does not have.
         pub(in crate::queue) fn len(&self) -> usize {
             0
         }
     }
 
-    /// Fixed and shared.
+    /// An array that never moves.
     pub(in crate::queue) type Table<T> = Box<[T]>;
 
     pub(in crate::queue) fn table<T: Default>(len: usize) -> Option<Table<T>> {
@@ -89,7 +89,7 @@ mod simulated {
     #[derive(Clone, Copy, Debug)]
     pub(crate) struct Ticket;
 
-    /// Nobody sleeps here: the futex is not loom's.
+    /// Yields instead of sleeping: loom has no futex.
     #[derive(Debug, Default)]
     pub(in crate::queue) struct EventCount;
 
@@ -111,7 +111,7 @@ mod simulated {
         }
     }
 
-    /// A cell per word of the pool.
+    /// A cell for each word of the pool. Loom reports concurrent accesses.
     pub(in crate::queue) struct Watch {
         cells: Vec<UnsafeCell<()>>,
     }

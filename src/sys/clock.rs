@@ -87,7 +87,7 @@ struct Stretch {
     /// Its time, nanoseconds since the clock's start.
     ns: u64,
     slope: Slope,
-    /// TickSource behind the start that it holds for: if the segment is the last, no
+    /// Ticks behind the start that it holds for: if the segment is the last, no
     /// more than [`AHEAD_NS`]. 0: there is no such stretch.
     ticks: u64,
 }

@@ -9,7 +9,7 @@ struct Machine {
     /// What the monotonic clock shows.
     ns: u64,
     wall_us: u64,
-    /// TickSource per 1000 ns.
+    /// Ticks per 1000 ns.
     rate: u64,
     /// Every so many readings one is disturbed by this many ns.
     preempted: Option<(u64, u64)>,

@@ -1,4 +1,4 @@
-//! A child forked while other threads are in the middle of things.
+//! A child forked while other threads are in the middle of queue operations.
 
 use crate::queue::{Channel, Producer};
 use crate::sys::testing::{in_a_fork, in_a_process};
@@ -12,8 +12,8 @@ fn write(producer: &mut Producer, words: usize) {
 }
 
 #[test]
-fn a_child_leaves_the_channel_behind_and_makes_its_own() {
-    in_a_process(module_path!(), "a_child_leaves_the_channel_behind_and_makes_its_own", || {
+fn a_child_abandons_the_channel_and_makes_its_own() {
+    in_a_process(module_path!(), "a_child_abandons_the_channel_and_makes_its_own", || {
         let (channel, mut consumer) = Channel::with_buffer_words(8, 16).unwrap();
         let mut own = Some(channel.producer().unwrap());
         let stop = AtomicBool::new(false);

@@ -1,8 +1,8 @@
-//! Small models whose interleavings loom goes through, up to three preemptions.
+//! Small models whose interleavings loom explores, up to three preemptions.
 //!
-//! `Watch` makes loom report a word that is read and written at once. The other
-//! checks: what a lane gives is exactly what was committed, in order, and at the
-//! end every buffer but the lanes' own is empty again.
+//! `Watch` makes loom report a word that is read and written at the same time. The
+//! models also check that a lane yields exactly what was committed, in order, and that
+//! in the end every buffer that no lane holds is free again.
 
 use crate::queue::{Channel, Consumer, Producer};
 use loom::thread;
@@ -14,7 +14,7 @@ fn explore(model: impl Fn() + Sync + Send + 'static) {
     builder.check(model);
 }
 
-/// Writes `count` records of one word each; gives back those that found room.
+/// Writes `count` records of one word each; returns those that were not refused.
 fn write(producer: &mut Producer, tag: u64, count: u64) -> Vec<u64> {
     let mut written = Vec::new();
     for i in 0..count {
@@ -39,7 +39,7 @@ fn start_two(channel: &Arc<Channel>) -> Vec<thread::JoinHandle<Vec<u64>>> {
     producers.into_iter().map(start).collect()
 }
 
-/// One look at every lane; of each at most `most` words are taken.
+/// Reads every lane once and consumes at most `most` words of each.
 fn round(consumer: &mut Consumer, most: usize, read: &mut [Vec<u64>]) {
     for lane in 0..consumer.lanes() {
         let words = consumer.peek(lane);
@@ -65,7 +65,7 @@ fn two_producers_and_a_reader() {
         let written: Vec<_> = writers.into_iter().map(|writer| writer.join().unwrap()).collect();
         drain(&mut consumer, &mut read);
         assert_eq!(read, written);
-        assert_eq!((0..3).filter(|_| channel.pool.empties.pop().is_some()).count(), 3);
+        assert_eq!((0..3).filter(|_| channel.pool.free.pop().is_some()).count(), 3);
     });
 }
 
@@ -85,7 +85,7 @@ fn a_current_buffer_is_read_while_it_is_filled_and_replaced() {
 }
 
 #[test]
-fn an_idle_buffer_is_taken_from_under_its_producer() {
+fn an_idle_buffer_is_reclaimed_from_its_producer() {
     explore(|| {
         let (channel, mut consumer) = Channel::with_buffer_words(1, 3).unwrap();
         let writers = start_two(&channel);
@@ -95,16 +95,16 @@ fn an_idle_buffer_is_taken_from_under_its_producer() {
         let written: Vec<_> = writers.into_iter().map(|writer| writer.join().unwrap()).collect();
         drain(&mut consumer, &mut read);
         assert_eq!(read, written);
-        assert!(channel.pool.empties.pop().is_some());
+        assert!(channel.pool.free.pop().is_some());
     });
 }
 
 #[test]
-fn a_settled_lane_keeps_its_buffer() {
+fn a_pinned_lane_keeps_its_buffer() {
     explore(|| {
         let (channel, mut consumer) = Channel::with_buffer_words(8, 2).unwrap();
         // The pool runs low.
-        (0..7).for_each(|_| assert!(channel.pool.empties.pop().is_some()));
+        (0..7).for_each(|_| assert!(channel.pool.free.pop().is_some()));
         let mut producer = channel.producer().unwrap();
         let writer = thread::spawn(move || write(&mut producer, 1, 3));
         let mut read = vec![Vec::new()];
@@ -117,7 +117,7 @@ fn a_settled_lane_keeps_its_buffer() {
 }
 
 #[test]
-fn a_lane_goes_on_under_its_next_producer() {
+fn a_lane_continues_with_its_next_producer() {
     explore(|| {
         let (channel, mut consumer) = Channel::with_buffer_words(3, 2).unwrap();
         let first = channel.producer().unwrap();

@@ -1,5 +1,4 @@
-//! Tests of the whole protocol. With `--cfg loom` those that try every meeting
-//! of threads, else those with real threads.
+//! Tests of the whole protocol: under loom with `--cfg loom`, else with real threads.
 
 #[cfg(not(loom))]
 mod fork;

@@ -1,4 +1,4 @@
-//! What one thread, playing both ends, can see.
+//! One thread plays both ends.
 
 use crate::queue::channel::MAX_LANES;
 use crate::queue::producer::Refusal;
@@ -40,7 +40,7 @@ fn an_idle_producers_partial_buffer_is_read() {
 }
 
 #[test]
-fn a_reservation_alone_is_not_seen() {
+fn a_reservation_is_invisible_until_committed() {
     let (channel, mut consumer) = Channel::new(2).unwrap();
     let mut producer = channel.producer().unwrap();
     producer.reserve(5).unwrap().fill(9);
@@ -90,7 +90,7 @@ fn sizes_that_do_not_fit_a_lanes_word_are_refused() {
 }
 
 #[test]
-fn a_woken_writer_does_not_sleep() {
+fn a_wake_up_after_the_ticket_is_not_lost() {
     let (channel, consumer) = Channel::new(1).unwrap();
     let ticket = consumer.ticket();
     channel.wake_writer();
@@ -98,14 +98,14 @@ fn a_woken_writer_does_not_sleep() {
 }
 
 #[test]
-fn the_writer_is_woken_when_a_quarter_is_full() {
+fn a_quarter_of_full_buffers_wakes_the_writer() {
     let (channel, consumer) = Channel::with_buffer_words(8, 4).unwrap();
     let mut producer = channel.producer().unwrap();
     let ticket = consumer.ticket();
     for value in 0..3 {
         put(&mut producer, &[value; 4]).unwrap();
     }
-    // Two were handed over; else this sleeps for an hour.
+    // Two were handed over. If that does not wake the writer, this sleeps for an hour.
     consumer.wait(ticket, Duration::from_secs(3600));
 }
 
@@ -122,7 +122,7 @@ fn a_whole_buffer_is_one_record() {
 }
 
 #[test]
-fn lanes_are_reused_and_their_order_goes_on() {
+fn lanes_are_reused_and_keep_their_order() {
     let (channel, mut consumer) = Channel::with_buffer_words(4, 4).unwrap();
     let (mut first, other) = (channel.producer().unwrap(), channel.producer().unwrap());
     assert_eq!((first.lane(), other.lane(), consumer.lanes()), (0, 1, 2));
@@ -138,7 +138,7 @@ fn lanes_are_reused_and_their_order_goes_on() {
 }
 
 #[test]
-fn there_is_a_last_lane() {
+fn the_last_lane_works_and_there_are_no_more() {
     let (channel, mut consumer) = Channel::with_buffer_words(1, 4).unwrap();
     let mut producers: Vec<_> = (0..MAX_LANES).map_while(|_| channel.producer()).collect();
     assert_eq!(producers.len(), MAX_LANES);
@@ -151,13 +151,13 @@ fn there_is_a_last_lane() {
 }
 
 #[test]
-fn more_lanes_than_buffers_get_on_with_each_other() {
+fn more_lanes_than_buffers_all_make_progress() {
     let (channel, mut consumer) = Channel::with_buffer_words(4, 8).unwrap();
     let mut producers: Vec<_> = (0..100).map(|_| channel.producer().unwrap()).collect();
     for round in 0..3 {
         for (lane, producer) in producers.iter_mut().enumerate() {
             while put(producer, &[lane as u64, round]) == Err(Refusal::NoBuffer) {
-                assert_ne!(consumer.reclaim(), 0, "lane {lane} finds idle ones");
+                assert_ne!(consumer.reclaim(), 0, "lane {lane} finds no idle buffers");
             }
             assert_eq!(take_all(&mut consumer, lane), [lane as u64, round]);
         }
@@ -165,7 +165,7 @@ fn more_lanes_than_buffers_get_on_with_each_other() {
 }
 
 #[test]
-fn a_lane_that_is_held_up_leaves_room_for_others() {
+fn a_lane_that_is_held_up_leaves_the_reserve_to_others() {
     let (channel, mut consumer) = Channel::with_buffer_words(16, 1).unwrap();
     let mut alone = channel.producer().unwrap();
     let fill = |producer: &mut Producer| (0..).take_while(|&i| put(producer, &[i]).is_ok()).count();
@@ -183,7 +183,7 @@ fn a_lane_that_is_held_up_leaves_room_for_others() {
 }
 
 #[test]
-fn nothing_is_taken_while_there_is_enough_or_something_unread() {
+fn no_buffer_is_reclaimed_while_enough_are_free_or_words_are_unread() {
     let (channel, mut consumer) = Channel::with_buffer_words(2, 8).unwrap();
     let mut producer = channel.producer().unwrap();
     put(&mut producer, &[1]).unwrap();
@@ -204,14 +204,14 @@ fn nothing_is_taken_while_there_is_enough_or_something_unread() {
 }
 
 #[test]
-fn the_first_lanes_keep_their_buffers() {
+fn pinned_lanes_keep_their_buffers() {
     let (channel, mut consumer) = Channel::with_buffer_words(8, 8).unwrap();
     let mut producers = [channel.producer().unwrap(), channel.producer().unwrap()];
     for (lane, producer) in producers.iter_mut().enumerate() {
         put(producer, &[1]).unwrap();
         assert_eq!(take_all(&mut consumer, lane), [1]);
     }
-    while channel.pool.empties.pop().is_some() {}
+    while channel.pool.free.pop().is_some() {}
     assert_eq!(consumer.reclaim(), 1, "the second lane's");
     put(&mut producers[0], &[2]).unwrap();
     assert_eq!(take_all(&mut consumer, 0), [2]);
@@ -220,12 +220,12 @@ fn the_first_lanes_keep_their_buffers() {
 }
 
 #[test]
-fn what_a_fork_leaves_behind_is_dropped_without_a_touch() {
+fn an_abandoned_producer_pushes_nothing() {
     let (channel, consumer) = Channel::with_buffer_words(2, 8).unwrap();
     let mut producer = channel.producer().unwrap();
     put(&mut producer, &[1]).unwrap();
     producer.abandon();
-    assert_eq!(channel.pool.fulls.len(), 0);
+    assert_eq!(channel.pool.full.len(), 0);
     drop(consumer);
     assert_eq!(std::sync::Arc::strong_count(&channel), 1);
 }

@@ -14,33 +14,32 @@ fn random(seed: u64) -> Random {
     Random::seed_from_u64(seed)
 }
 
-/// A record is its length, its number and as many words as the stream of its
-/// lane gives.
+/// A record is its length, its number and random words from the lane's generator.
 fn produce(mut producer: Producer) {
     let lane = producer.lane();
     let (mut sizes, mut contents) = (random(1000 + u64::from(lane)), random(u64::from(lane)));
     for number in 0..RECORDS {
         let len = record_len(&mut sizes);
-        let room = loop {
+        let record = loop {
             if producer.reserve(len).is_ok() {
                 break producer.reserve(len).unwrap();
             }
             assert_ne!(producer.wait_for_buffer(LONG), WaitOutcome::TimedOut);
         };
-        room[0] = len as u64;
-        room[1] = number;
-        room[2..].fill_with(|| contents.next_u64());
+        record[0] = len as u64;
+        record[1] = number;
+        record[2..].fill_with(|| contents.next_u64());
         producer.commit(len);
     }
 }
 
-/// Mostly short, now and then a long one.
+/// Mostly short; one in 64 is long.
 fn record_len(sizes: &mut Random) -> usize {
     let draw = sizes.next_u32() as usize;
     2 + if draw.is_multiple_of(64) { draw / 64 % 60 } else { draw / 64 % 8 }
 }
 
-/// What the consumer expects of a lane.
+/// Regenerates the records that a lane must deliver.
 struct Expected {
     sizes: Random,
     contents: Random,
@@ -60,7 +59,7 @@ impl Expected {
     }
 }
 
-/// Takes a random number of whole records of a lane; whether there were any.
+/// Consumes at most `most` whole records of a lane. Returns whether it had any.
 fn take_some(consumer: &mut Consumer, lane: usize, expected: &mut Expected, most: u32) -> bool {
     let words = consumer.peek(lane);
     let mut taken = 0;
@@ -115,7 +114,7 @@ fn run(buffers: usize, buffer_words: usize) {
 }
 
 #[test]
-fn eight_producers_with_room() {
+fn eight_producers_with_enough_buffers() {
     run(128, 8192);
 }
 
@@ -124,7 +123,7 @@ fn eight_producers_that_must_wait() {
     run(16, 64);
 }
 
-/// Progress needs the consumer to take idle buffers.
+/// Makes progress only if the consumer reclaims idle buffers.
 #[test]
 fn eight_producers_on_three_buffers() {
     run(3, 256);

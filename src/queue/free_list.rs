@@ -1,17 +1,18 @@
-//! The buffers that nobody uses. The one that came back last goes out first: it
-//! was touched before, and may still be in the cache.
+//! The free buffers, last in, first out: the buffer that was freed last is the most
+//! likely to be in the cache.
 //!
-//! A stack of numbers after Treiber (*Systems Programming: Coping with
-//! Parallelism*, 1986). Its head is one word: how many there are, which is on top,
-//! and how often it was changed, by which a compare-exchange tells a head from an
-//! earlier one with the same top. That count begins anew after 2^31 changes, which
-//! a thread would have to sleep through between two instructions.
+//! A lock-free stack of indices (R. K. Treiber, *Systems Programming: Coping with
+//! Parallelism*, IBM, 1986). Its head is one word with the top index, the number of
+//! entries, and a change count against the ABA problem: a compare-exchange fails if
+//! the head has changed, even if the same index is on top again. The change count
+//! wraps after 2^31 changes, which would all have to happen between a thread's load
+//! and its compare-exchange.
 //!
-//! Any thread: lock-free, no malloc.
+//! Any thread may push and pop. No malloc.
 
 use super::sync::{AtomicU64, Ordering};
 
-/// `changes:31 | count:17 | top:16`; the top means nothing when the count is 0.
+/// `changes:31 | count:17 | top:16`. The top is meaningless if the count is 0.
 #[derive(Clone, Copy)]
 struct Head(u64);
 
@@ -36,26 +37,26 @@ impl Head {
     }
 }
 
-pub(super) struct Empties {
+pub(super) struct FreeList {
     head: AtomicU64,
-    /// By buffer: which one lies below it. Read only while it is on top, and
-    /// written only by who puts it there.
+    /// By buffer index: the index below it. Meaningful only while the buffer is in
+    /// the list; written only by the thread that pushes the buffer.
     below: Box<[AtomicU64]>,
 }
 
-impl Empties {
-    /// All numbers below `count`, at most 65,536, the first on top.
-    pub(super) fn all(count: usize) -> Self {
+impl FreeList {
+    /// The indices 0 to `count` − 1, with 0 on top. `count` is at most 65,536.
+    pub(super) fn full(count: usize) -> Self {
         let below = (1..=count as u64).map(AtomicU64::new).collect();
         Self { head: AtomicU64::new(Head::new(0, count as u64, 0).0), below }
     }
 
-    /// Takes the one on top.
+    /// Removes the top index.
     pub(super) fn pop(&self) -> Option<u16> {
         let mut head = Head(self.head.load(Ordering::Acquire));
         loop {
             let left = head.count().checked_sub(1)?;
-            // Of a head that is no longer, this may be wrong; then it is not used.
+            // May be stale if the head has changed since; then the exchange fails.
             let below = self.below.get(usize::from(head.top()))?.load(Ordering::Relaxed);
             let next = Head::new(head.changes() + 1, left, below as u16);
             match self.change(head, next, Ordering::Acquire) {
@@ -65,7 +66,7 @@ impl Empties {
         }
     }
 
-    /// Puts one on top, which is not there.
+    /// Adds an index that is not in the list.
     pub(super) fn push(&self, index: u16) {
         let Some(below) = self.below.get(usize::from(index)) else { return };
         let mut head = Head(self.head.load(Ordering::Relaxed));
@@ -84,8 +85,9 @@ impl Empties {
         changed.map(drop).map_err(Head)
     }
 
-    /// How many there are. Loom does not look: what is decided by it changes only
-    /// who is woken.
+    /// How many buffers are free. Always 0 under loom: the answer only decides who is
+    /// woken and when buffers are reclaimed, and a load would multiply the
+    /// interleavings.
     pub(super) fn len(&self) -> usize {
         if cfg!(loom) { 0 } else { Head(self.head.load(Ordering::Relaxed)).count() as usize }
     }
@@ -96,59 +98,58 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_to_come_is_the_first_to_go() {
-        let empties = Empties::all(3);
-        assert_eq!(empties.len(), 3);
-        assert_eq!([(); 4].map(|()| empties.pop()), [Some(0), Some(1), Some(2), None]);
-        empties.push(1);
-        empties.push(2);
-        assert_eq!(empties.pop(), Some(2));
-        empties.push(0);
-        assert_eq!([(); 3].map(|()| empties.pop()), [Some(0), Some(1), None]);
-        assert_eq!(empties.len(), 0);
+    fn last_in_is_first_out() {
+        let free = FreeList::full(3);
+        assert_eq!(free.len(), 3);
+        assert_eq!([(); 4].map(|()| free.pop()), [Some(0), Some(1), Some(2), None]);
+        free.push(1);
+        free.push(2);
+        assert_eq!(free.pop(), Some(2));
+        free.push(0);
+        assert_eq!([(); 3].map(|()| free.pop()), [Some(0), Some(1), None]);
+        assert_eq!(free.len(), 0);
     }
 
     #[test]
-    fn it_holds_as_many_as_there_can_be() {
-        let empties = Empties::all(1 << 16);
-        assert_eq!(empties.len(), 1 << 16);
-        let taken: Vec<_> = std::iter::from_fn(|| empties.pop()).collect();
+    fn it_holds_the_most_buffers_there_can_be() {
+        let free = FreeList::full(1 << 16);
+        assert_eq!(free.len(), 1 << 16);
+        let taken: Vec<_> = std::iter::from_fn(|| free.pop()).collect();
         assert!(taken.iter().copied().eq(0..=u16::MAX));
-        taken.iter().rev().for_each(|&index| empties.push(index));
-        assert_eq!((empties.len(), empties.pop()), (1 << 16, Some(0)));
+        taken.iter().rev().for_each(|&index| free.push(index));
+        assert_eq!((free.len(), free.pop()), (1 << 16, Some(0)));
     }
 
     #[test]
-    fn the_count_of_changes_begins_anew() {
-        let empties = Empties::all(2);
-        empties.head.store(Head::new((1 << 31) - 1, 2, 0).0, Ordering::Relaxed);
-        assert_eq!(empties.pop(), Some(0));
-        assert_eq!((empties.len(), empties.pop(), empties.pop()), (1, Some(1), None));
+    fn the_change_count_wraps() {
+        let free = FreeList::full(2);
+        free.head.store(Head::new((1 << 31) - 1, 2, 0).0, Ordering::Relaxed);
+        assert_eq!(free.pop(), Some(0));
+        assert_eq!((free.len(), free.pop(), free.pop()), (1, Some(1), None));
     }
 }
 
-/// Whatever threads do, each number is in one place.
 #[cfg(all(test, loom))]
 mod interleavings {
     use super::*;
     use std::sync::Arc;
 
     #[test]
-    fn no_number_is_given_out_twice() {
+    fn no_index_is_popped_twice() {
         loom::model(|| {
-            let empties = Arc::new(Empties::all(3));
-            let other = Arc::clone(&empties);
-            // Takes two and puts back the first: what another saw on top is on top
-            // again, with something else below.
+            let free = Arc::new(FreeList::full(3));
+            let other = Arc::clone(&free);
+            // The ABA case: pops two and pushes the first again, so that the top is
+            // the same with another index below it.
             let worker = loom::thread::spawn(move || {
                 let first = other.pop();
                 let second = other.pop();
                 first.into_iter().for_each(|index| other.push(index));
                 second
             });
-            let mine = empties.pop();
+            let mine = free.pop();
             let mut all: Vec<_> = mine.into_iter().chain(worker.join().unwrap()).collect();
-            all.extend(std::iter::from_fn(|| empties.pop()));
+            all.extend(std::iter::from_fn(|| free.pop()));
             all.sort_unstable();
             assert_eq!(all, [0, 1, 2]);
         });
