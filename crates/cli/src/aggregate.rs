@@ -8,7 +8,7 @@
 use std::path::Path;
 use std::rc::Rc;
 
-use heaptap_report::{Aggregate, Gather, Lifespans, Options};
+use heaptap_report::{Aggregate, Aggregator, Lifespans, Options};
 use heaptap_trace::{Event, LocationTable, Mode};
 
 use crate::exit_status::{Failure, Verdict};
@@ -41,11 +41,11 @@ impl Gathered {
             options.lifespans = Some(Rc::new(found));
         }
         let info = input.in_file_order(Mode::Lenient)?.info().clone();
-        let fresh = || Gather::new(&info, options.clone());
-        let mut gather = fresh();
-        let reader = in_time_order(&input, fresh, &mut gather, Gather::event)?;
+        let fresh = || Aggregator::new(&info, options.clone());
+        let mut aggregator = fresh();
+        let reader = in_time_order(&input, fresh, &mut aggregator, Aggregator::event)?;
         input.end_progress();
-        Ok(Gathered { aggregate: gather.finish(), input, reader })
+        Ok(Gathered { aggregate: aggregator.finish(), input, reader })
     }
 
     pub(crate) fn locations(&self) -> &LocationTable {

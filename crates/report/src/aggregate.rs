@@ -1,13 +1,14 @@
-//! What a reading found.
+//! The figures of a trace up to one of its events.
 
 use heaptap_trace::Code;
 
 use crate::counts::Counts;
 use crate::estimate::{Estimate, Scale, Share};
 use crate::flows::Flows;
+use crate::frames::Frames;
 use crate::growth::Growth;
 use crate::lifetimes::Lifetimes;
-use crate::paths::{LIGHT, NOWHERE, Node, Paths, ROOT, domain_of};
+use crate::paths::{Bounds, LIGHT, NOWHERE, Node, Paths, ROOT, domain_of};
 use crate::peak::Peak;
 use crate::timeline::Timeline;
 
@@ -53,29 +54,65 @@ pub enum Frame {
     Light,
 }
 
-/// Everything that is reported follows from this and the trace's locations.
+/// The figures from which, with the locations of the trace, all reports follow.
 pub struct Aggregate {
     pub(crate) scale: Scale,
     pub(crate) events: u64,
+    /// Microseconds from the start of the trace to the last event.
     pub(crate) end: u64,
+    /// Samples allocated, allocated young, and promoted.
     pub(crate) allocated: u64,
     pub(crate) young: u64,
     pub(crate) promoted: u64,
+    /// One in 2^level objects is followed: now, and at the time asked for.
     pub(crate) level: u32,
     pub(crate) at_level: u32,
+    /// The samples of a sample's object, on average over samples: objects that
+    /// thinning drops as a whole make more noise than single samples.
     pub(crate) cluster: f64,
     pub(crate) peak: Peak,
     pub(crate) timeline: Timeline,
     pub(crate) lifetimes: Lifetimes,
     pub(crate) growth: Growth,
     pub(crate) flows: Flows,
-    /// Time of birth, path and samples of what is alive at the end.
-    pub(crate) survivors: Vec<(u64, u32, u32)>,
-    pub(crate) codes: Vec<Code>,
+    /// The objects alive after the last event; empty unless live sizes are followed.
+    pub(crate) survivors: Vec<Survivor>,
+    pub(crate) frames: Frames,
     pub(crate) paths: Paths,
 }
 
+/// An object that is alive after the last event.
+pub(crate) struct Survivor {
+    /// Microseconds since the start of the trace.
+    pub(crate) birth: u64,
+    pub(crate) path: u32,
+    pub(crate) samples: u32,
+}
+
 impl Aggregate {
+    /// The aggregate of no events.
+    pub(crate) fn new(scale: Scale, most_paths: Bounds) -> Self {
+        Aggregate {
+            scale,
+            events: 0,
+            end: 0,
+            allocated: 0,
+            young: 0,
+            promoted: 0,
+            level: 0,
+            at_level: 0,
+            cluster: 1.0,
+            peak: Peak::default(),
+            timeline: Timeline::new(),
+            lifetimes: Lifetimes::new(),
+            growth: Growth::new(),
+            flows: Flows::new(),
+            survivors: Vec::new(),
+            frames: Frames::default(),
+            paths: Paths::new(most_paths),
+        }
+    }
+
     /// What a sample stands for.
     pub fn scale(&self) -> Scale {
         self.scale
@@ -187,7 +224,7 @@ impl Aggregate {
             NOWHERE => Frame::Nowhere,
             number => match domain_of(number) {
                 Some(domain) => Frame::Domain(domain),
-                None => Frame::Code(self.codes[number as usize]),
+                None => Frame::Code(self.frames.code(number)),
             },
         }
     }

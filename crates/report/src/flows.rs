@@ -50,9 +50,11 @@ pub(crate) struct Flows {
     width: u64,
     /// A path that is not in a slice did not exist yet.
     slices: Vec<Vec<Flow>>,
-    /// The first half of the slice that is not over, if it was one by itself.
+    /// The first half of the slice that is not over, if it was a slice by itself.
     begun: Vec<Flow>,
     sums: Vec<Sum>,
+    /// The slice that is not over, as of the last [`Flows::settle`].
+    open: Option<Vec<Flow>>,
 }
 
 impl Flows {
@@ -84,17 +86,22 @@ impl Flows {
         }
     }
 
-    /// What happened since the last slice ended becomes one.
-    pub(crate) fn end_slice(&mut self, counts: &[Counts]) {
-        self.sums.resize(counts.len(), Sum::default());
-        let flows = counts.iter().zip(&mut self.sums).map(|(counts, sum)| {
-            let now = Sum::of(counts);
-            let flow = now.since(*sum);
-            *sum = now;
-            flow
-        });
-        let flows = flows.collect();
+    /// Makes a slice of what happened since the last one ended.
+    fn end_slice(&mut self, counts: &[Counts]) {
+        let flows = self.since_last_slice(counts);
         self.slices.push(joined(flows, std::mem::take(&mut self.begun)));
+        self.sums.clear();
+        self.sums.extend(counts.iter().map(Sum::of));
+    }
+
+    fn since_last_slice(&self, counts: &[Counts]) -> Vec<Flow> {
+        let before = self.sums.iter().copied().chain(std::iter::repeat(Sum::default()));
+        counts.iter().zip(before).map(|(counts, before)| Sum::of(counts).since(before)).collect()
+    }
+
+    /// Brings the slice that is not over up to date.
+    pub(crate) fn settle(&mut self, counts: &[Counts]) {
+        self.open = Some(joined(self.since_last_slice(counts), self.begun.clone()));
     }
 
     /// Paths have new numbers, and these counts.
@@ -112,6 +119,7 @@ impl Flows {
             sums[to as usize].went += sum.went;
         }
         self.sums = sums;
+        self.open = None;
     }
 
     /// Microseconds in a slice.
@@ -120,12 +128,13 @@ impl Flows {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.slices.len()
+        self.slices.len() + usize::from(self.open.is_some())
     }
 
     /// The flows of a path in each slice.
     pub(crate) fn of(&self, path: u32) -> impl Iterator<Item = Flow> {
-        self.slices.iter().map(move |slice| slice.get(path as usize).copied().unwrap_or_default())
+        let slices = self.slices.iter().chain(&self.open);
+        slices.map(move |slice| slice.get(path as usize).copied().unwrap_or_default())
     }
 }
 
@@ -155,7 +164,7 @@ mod tests {
             counts[0].allocated += 1;
             counts[1].died += u64::from(time > 3_000_000);
         }
-        flows.end_slice(&counts);
+        flows.settle(&counts);
         assert!(flows.len() > SLICES / 2 && flows.len() <= SLICES + 1, "{}", flows.len());
         for (slice, flow) in flows.of(0).enumerate() {
             let from = slice as u64 * flows.width();
@@ -165,6 +174,11 @@ mod tests {
         let went: u64 = flows.of(1).map(|flow| u64::from(flow.went)).sum();
         assert_eq!(went, counts[1].died);
         flows.move_paths(&[0, 0], 1);
+        flows.settle(&[Counts {
+            allocated: counts[0].allocated,
+            died: counts[1].died,
+            ..counts[0]
+        }]);
         let all: u64 = flows.of(0).map(|flow| u64::from(flow.came + flow.went)).sum();
         assert_eq!(all, counts[0].allocated + counts[1].died);
     }

@@ -43,7 +43,13 @@ impl Frames {
         self.marks[number as usize]
     }
 
-    pub(crate) fn into_codes(self) -> Vec<Code> {
-        self.codes
+    /// The code of a frame.
+    pub(crate) fn code(&self, number: u32) -> Code {
+        self.codes[number as usize]
+    }
+
+    /// Drops all but the codes, when no more frames will be numbered.
+    pub(crate) fn drop_index(&mut self) {
+        *self = Frames { codes: std::mem::take(&mut self.codes), ..Frames::default() };
     }
 }

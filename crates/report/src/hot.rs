@@ -223,7 +223,7 @@ mod tests {
     use heaptap_trace::{Allocation, Backtrace, Event, EventKind, Source, TraceInfo};
 
     use super::*;
-    use crate::gather::{Depth, Gather, Options};
+    use crate::aggregator::{Aggregator, Depth, Options};
 
     #[test]
     fn a_search_that_ends_early_says_so() {
@@ -239,7 +239,7 @@ mod tests {
             domain: 0,
         };
         let options = Options { depth: Depth::Whole, ..Options::default() };
-        let mut gather = Gather::new(&info, options);
+        let mut aggregator = Aggregator::new(&info, options);
         let table = LocationTable::default();
         for id in 0..100 {
             let frames = [1, 2, 3, 4];
@@ -247,9 +247,9 @@ mod tests {
             let source = Source::Minor;
             let kind =
                 EventKind::Alloc(Allocation { id, length: 1, samples: 2, source, backtrace });
-            gather.event(&Event { time: id, domain: 0, kind }, &table);
+            aggregator.event(&Event { time: id, domain: 0, kind }, &table);
         }
-        let aggregate = gather.finish();
+        let aggregate = aggregator.finish();
         let found =
             |steps| aggregate.hot_within(&table, By::Location, Metric::Allocated, (0.5, steps));
         let (short, whole) = (found(2), found(100));

@@ -11,7 +11,7 @@
 use hashbrown::HashMap;
 use heaptap_trace::LocationTable;
 
-use crate::aggregate::{Aggregate, Metric};
+use crate::aggregate::{Aggregate, Metric, Survivor};
 use crate::callers::{Caller, SiteNumbers};
 use crate::estimate::Estimate;
 use crate::rows::{By, Site};
@@ -123,7 +123,7 @@ impl Aggregate {
             evidence.paths.push(path as u32);
             evidence.allocated = evidence.allocated.saturating_add(counts.allocated);
         }
-        for &(birth, path, samples) in &self.survivors {
+        for &Survivor { birth, path, samples } in &self.survivors {
             if let Some(evidence) = sites.get_mut(&site_of[path as usize]) {
                 evidence.survivors.push((birth, u64::from(samples)));
             }

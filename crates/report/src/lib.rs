@@ -22,6 +22,7 @@
 #![forbid(unsafe_code)]
 
 mod aggregate;
+mod aggregator;
 mod callers;
 mod counts;
 mod diff;
@@ -29,7 +30,6 @@ mod estimate;
 mod flows;
 mod frames;
 mod functions;
-mod gather;
 mod growth;
 mod hot;
 mod leaks;
@@ -44,12 +44,12 @@ mod stacks;
 mod timeline;
 
 pub use aggregate::{Aggregate, Frame, Metric, PathRef};
+pub use aggregator::{Aggregator, Depth, Follow, Options};
 pub use callers::Caller;
 pub use counts::Counts;
 pub use diff::{Change, changes, distance};
 pub use estimate::{Estimate, Scale, Share};
 pub use flows::Flow;
-pub use gather::{Depth, Follow, Gather, Options};
 pub use hot::{Hot, HotFragments};
 pub use leaks::{Leak, Leaks, Outlook};
 pub use lifespans::Lifespans;

@@ -17,6 +17,7 @@ const MOST_LIVE: usize = (1 << 22) / 8 * 7;
 const MOST_PAGES: usize = 1 << 14;
 
 /// The ids of the blocks whose lifetime is in a span.
+#[derive(Debug)]
 pub struct Lifespans {
     span: Span,
     births: HashMap<u64, u64>,

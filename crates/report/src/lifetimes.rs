@@ -33,8 +33,8 @@ impl Lifetimes {
         self.died = self.died.saturating_add(samples);
     }
 
-    pub(crate) fn survived(&mut self, samples: u64) {
-        self.survived = self.survived.saturating_add(samples);
+    pub(crate) fn set_survivors(&mut self, samples: u64) {
+        self.survived = samples;
     }
 
     /// Samples that were collected.
@@ -114,7 +114,7 @@ mod tests {
         let median = lifetimes.quantile(0.5, 0.01).unwrap();
         assert!((median.micros - 5000.0).abs() < 200.0, "{median:?}");
         assert!((median.error - 50.0).abs() < 10.0, "{median:?}");
-        lifetimes.survived(30_000);
+        lifetimes.set_survivors(30_000);
         assert!(lifetimes.quantile(0.5, 0.01).is_none());
         assert!((lifetimes.quantile(0.2, 0.01).unwrap().micros - 8000.0).abs() < 300.0);
     }

@@ -25,7 +25,7 @@ const FIELD: u64 = (1 << 48) - 1;
 
 /// What is known of a living object.
 #[derive(Clone, Copy)]
-pub(crate) struct Object {
+pub(crate) struct LiveObject {
     /// Microseconds since the trace began: 48 bits; the path's high 16 bits.
     time_path: u64,
     /// Samples: 47 bits, whether it is old, the path's low 16 bits.
@@ -34,10 +34,11 @@ pub(crate) struct Object {
 
 const OLD: u64 = 1 << 47;
 
-impl Object {
+impl LiveObject {
     /// `old`: it was not allocated in the young generation.
-    pub(crate) fn new(time: u64, path: u32, samples: u64, old: bool) -> Object {
-        let mut object = Object { time_path: time.min(FIELD), samples_path: samples.min(OLD - 1) };
+    pub(crate) fn new(time: u64, path: u32, samples: u64, old: bool) -> LiveObject {
+        let mut object =
+            LiveObject { time_path: time.min(FIELD), samples_path: samples.min(OLD - 1) };
         object.set_path(path);
         if old {
             object.samples_path |= OLD;
@@ -76,15 +77,15 @@ impl Object {
 }
 
 /// The living objects by id.
-pub(crate) struct Live {
-    objects: HashMap<u64, Object>,
+pub(crate) struct LiveObjects {
+    objects: HashMap<u64, LiveObject>,
     most: usize,
     level: u32,
 }
 
-impl Live {
+impl LiveObjects {
     pub(crate) fn new(most: usize) -> Self {
-        Live { objects: HashMap::new(), most, level: 0 }
+        LiveObjects { objects: HashMap::new(), most, level: 0 }
     }
 
     /// One in 2^level objects is followed, unless they are large.
@@ -104,7 +105,7 @@ impl Live {
 
     /// Takes an object that is followed. The answer is another of this id, which
     /// only a damaged trace has.
-    pub(crate) fn insert(&mut self, id: u64, object: Object) -> Option<Object> {
+    pub(crate) fn insert(&mut self, id: u64, object: LiveObject) -> Option<LiveObject> {
         self.objects.insert(id, object)
     }
 
@@ -119,15 +120,15 @@ impl Live {
         self.objects.retain(|&id, object| is_large(object.samples(), level) || follows(id, level));
     }
 
-    pub(crate) fn get_mut(&mut self, id: u64) -> Option<&mut Object> {
+    pub(crate) fn get_mut(&mut self, id: u64) -> Option<&mut LiveObject> {
         self.objects.get_mut(&id)
     }
 
-    pub(crate) fn remove(&mut self, id: u64) -> Option<Object> {
+    pub(crate) fn remove(&mut self, id: u64) -> Option<LiveObject> {
         self.objects.remove(&id)
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &Object)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &LiveObject)> {
         self.objects.iter().map(|(&id, object)| (id, object))
     }
 
@@ -161,9 +162,9 @@ mod tests {
 
     #[test]
     fn fields_do_not_disturb_each_other() {
-        assert_eq!(size_of::<(u64, Object)>(), 24);
+        assert_eq!(size_of::<(u64, LiveObject)>(), 24);
         for path in [0, 1, 0xffff, 0x1_0000, u32::MAX] {
-            let mut object = Object::new(FIELD - 1, 7, OLD - 2, false);
+            let mut object = LiveObject::new(FIELD - 1, 7, OLD - 2, false);
             assert!(object.promote() && !object.promote());
             object.set_path(path);
             let found = (object.time(), object.samples(), object.path());
@@ -174,9 +175,9 @@ mod tests {
 
     #[test]
     fn each_thinning_keeps_about_half() {
-        let mut live = Live::new(10_000);
+        let mut live = LiveObjects::new(10_000);
         for id in 0..10_000 {
-            assert!(live.insert(id, Object::new(0, 0, 1, false)).is_none());
+            assert!(live.insert(id, LiveObject::new(0, 0, 1, false)).is_none());
         }
         assert!(live.is_full());
         for level in 1..5 {

@@ -5,24 +5,7 @@ use heaptap_report::rows::By;
 use heaptap_report::{Depth, Metric, Options};
 use proptest::prelude::*;
 
-use crate::made::{Life, gathered, traced};
-
-const METRICS: [Metric; 5] =
-    [Metric::Allocated, Metric::Promoted, Metric::Peak, Metric::At, Metric::Live];
-
-fn programs() -> impl Strategy<Value = Vec<Life>> {
-    let life = (0..40_u64, 0..12_u64, 0..50_u64, prop::option::of(0..400_u64), any::<bool>());
-    prop::collection::vec(life, 1..200).prop_map(|lives| {
-        let mut now = 0;
-        let made = lives.into_iter().map(|(length, site, wait, lifetime, old)| {
-            now += wait;
-            let promoted = old.then_some(now + 1);
-            let dies = lifetime.map(|lifetime| now + 2 + lifetime);
-            Life { length, site, born: now, promoted, dies }
-        });
-        made.collect()
-    })
-}
+use crate::made::{Life, METRICS, gathered, programs, traced};
 
 /// Words of the lives for which something holds.
 fn words(program: &[Life], holds: impl Fn(&Life) -> bool) -> u64 {
@@ -32,7 +15,7 @@ fn words(program: &[Life], holds: impl Fn(&Life) -> bool) -> u64 {
 proptest! {
     #[test]
     fn rows_add_up_to_totals_and_totals_to_the_truth(
-        program in programs(),
+        program in programs(50),
         at in 0..3000_u64,
         whole in any::<bool>(),
     ) {
@@ -65,7 +48,7 @@ proptest! {
     }
 
     #[test]
-    fn the_time_line_has_all_that_was_allocated(program in programs()) {
+    fn the_time_line_has_all_that_was_allocated(program in programs(50)) {
         let (aggregate, _) = gathered(&traced(&program, 1.0, 0), Options::default());
         let buckets = aggregate.timeline().buckets();
         let allocated: u64 = buckets.iter().map(|bucket| bucket.allocated).sum();
@@ -76,7 +59,7 @@ proptest! {
     }
 
     #[test]
-    fn callers_of_a_site_have_all_of_it(program in programs()) {
+    fn callers_of_a_site_have_all_of_it(program in programs(50)) {
         let options = Options { depth: Depth::Whole, ..Options::default() };
         let (aggregate, table) = gathered(&traced(&program, 1.0, 0), options);
         let rows = aggregate.rows(&table, By::Function, Metric::Allocated);

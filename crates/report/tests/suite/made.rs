@@ -3,12 +3,13 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use heaptap_report::{Aggregate, Gather, Options};
+use heaptap_report::{Aggregate, Aggregator, Metric, Options};
 use heaptap_trace::{
     Block, Code, Encoder, Format, Frames, Locate, Location, LocationList, LocationTable, Mode,
     Reader, Source, TraceInfo,
 };
-use rand::{Rng, SeedableRng};
+use proptest::prelude::*;
+use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 pub(crate) const START: u64 = 1_600_000_000_000_000;
@@ -23,6 +24,31 @@ pub(crate) struct Life {
     pub(crate) born: u64,
     pub(crate) promoted: Option<u64>,
     pub(crate) dies: Option<u64>,
+}
+
+pub(crate) const METRICS: [Metric; 5] =
+    [Metric::Allocated, Metric::Promoted, Metric::Peak, Metric::At, Metric::Live];
+
+/// Programs of up to 200 blocks, with less than `longest_wait` microseconds
+/// between one and the next.
+pub(crate) fn programs(longest_wait: u64) -> impl Strategy<Value = Vec<Life>> {
+    let life = (
+        0..40_u64,
+        0..12_u64,
+        0..longest_wait,
+        prop::option::of(0..8 * longest_wait),
+        any::<bool>(),
+    );
+    prop::collection::vec(life, 1..200).prop_map(|lives| {
+        let mut now = 0;
+        let made = lives.into_iter().map(|(length, site, wait, lifetime, old)| {
+            now += wait;
+            let promoted = old.then_some(now + 1);
+            let dies = lifetime.map(|lifetime| now + 2 + lifetime);
+            Life { length, site, born: now, promoted, dies }
+        });
+        made.collect()
+    })
 }
 
 pub(crate) struct Dice(Xoshiro256PlusPlus);
@@ -160,9 +186,9 @@ pub(crate) fn traced(program: &[Life], rate: f64, seed: u64) -> Vec<u8> {
 /// What is gathered from a trace, and its locations.
 pub(crate) fn gathered(trace: &[u8], options: Options) -> (Aggregate, LocationTable) {
     let mut reader = Reader::from_slice(trace, Mode::Strict).unwrap();
-    let mut gather = Gather::new(reader.info(), options);
+    let mut aggregator = Aggregator::new(reader.info(), options);
     while let Some((event, table)) = reader.next_located().unwrap() {
-        gather.event(&event, table);
+        aggregator.event(&event, table);
     }
-    (gather.finish(), reader.into_locations())
+    (aggregator.finish(), reader.into_locations())
 }

@@ -5,6 +5,7 @@
 mod calibration;
 mod conservation;
 mod fragments;
+mod growing;
 mod leaks;
 mod made;
 mod programs;

@@ -1,25 +1,31 @@
-//! What is alive: births, promotions and ends of the objects that are followed.
+//! Births, promotions and collections of the objects that are followed.
 
 use heaptap_trace::{Allocation, Source};
 
-use super::{Follow, Gather};
-use crate::live::Object;
+use super::{Aggregator, Follow};
+use crate::live::LiveObject;
 use crate::peak::parts;
 
-impl Gather {
+impl Aggregator {
+    /// Follows a new object.
     pub(super) fn born(&mut self, time: u64, path: u32, allocation: &Allocation<'_>, samples: u64) {
         let (id, old) = (allocation.id, allocation.source != Source::Minor);
-        let object = Object::new(time, path, samples, old);
+        let object = LiveObject::new(time, path, samples, old);
         let samples = object.samples();
         let level = self.live.level_of(samples);
         if let Some(other) = self.live.insert(id, object) {
             self.remove(id, &other);
         }
-        let counts = &mut self.paths.counts[path as usize];
-        counts.settle(self.peak.number());
+        let counts = &mut self.aggregate.paths.counts[path as usize];
+        counts.settle(self.aggregate.peak.number());
         counts.live = counts.live.wrapping_add(samples << level);
-        self.peak.add(samples << level, parts(id, samples, level), time, self.live.level());
-        self.note_time(time);
+        self.aggregate.peak.add(
+            samples << level,
+            parts(id, samples, level),
+            time,
+            self.live.level(),
+        );
+        self.record_live_size(time);
     }
 
     pub(super) fn promote(&mut self, id: u64) {
@@ -28,9 +34,9 @@ impl Gather {
         {
             let (samples, path) = (object.samples(), object.path());
             let samples = samples << self.live.level_of(samples);
-            let counts = &mut self.paths.counts[path as usize];
+            let counts = &mut self.aggregate.paths.counts[path as usize];
             counts.promoted = counts.promoted.saturating_add(samples);
-            self.promoted = self.promoted.saturating_add(samples);
+            self.aggregate.promoted = self.aggregate.promoted.saturating_add(samples);
         }
     }
 
@@ -38,39 +44,40 @@ impl Gather {
         let Some(object) = self.live.remove(id) else { return };
         let samples = self.remove(id, &object);
         let lifetime = time.saturating_sub(object.time());
-        let counts = &mut self.paths.counts[object.path() as usize];
+        let counts = &mut self.aggregate.paths.counts[object.path() as usize];
         counts.died = counts.died.saturating_add(samples);
         counts.lifetime += samples as f64 * lifetime as f64;
-        self.lifetimes.died(lifetime, samples);
+        self.aggregate.lifetimes.died(lifetime, samples);
         if self.options.follow == Follow::LiveSize && object.is_old() {
-            self.growth.old_died(time);
+            self.aggregate.growth.old_died(time);
         }
-        self.note_time(time);
+        self.record_live_size(time);
     }
 
-    /// Takes an object from what is alive; the answer is what it counted for.
-    fn remove(&mut self, id: u64, object: &Object) -> u64 {
+    /// Removes an object from the live counts and returns the samples it counted for.
+    fn remove(&mut self, id: u64, object: &LiveObject) -> u64 {
         let level = self.live.level_of(object.samples());
         let samples = object.samples() << level;
-        let counts = &mut self.paths.counts[object.path() as usize];
-        counts.settle(self.peak.number());
+        let counts = &mut self.aggregate.paths.counts[object.path() as usize];
+        counts.settle(self.aggregate.peak.number());
         counts.live = counts.live.wrapping_sub(samples);
-        self.peak.remove(samples, parts(id, object.samples(), level));
+        self.aggregate.peak.remove(samples, parts(id, object.samples(), level));
         samples
     }
 
-    fn note_time(&mut self, time: u64) {
-        let live = self.peak.live();
-        let bucket = self.timeline.at(time);
+    fn record_live_size(&mut self, time: u64) {
+        let live = self.aggregate.peak.live();
+        let bucket = self.aggregate.timeline.at(time);
         bucket.live = live;
         bucket.most_live = bucket.most_live.max(live);
     }
 
-    /// Too much is alive: half of the objects stand for all.
+    /// Halves the objects that are followed when there are too many, and counts what
+    /// is alive anew from those that are left.
     pub(super) fn thin(&mut self) {
         self.live.thin();
-        self.paths.settle(self.peak.number());
-        for counts in &mut self.paths.counts {
+        self.aggregate.paths.settle(self.aggregate.peak.number());
+        for counts in &mut self.aggregate.paths.counts {
             counts.live = 0;
         }
         let (mut all, mut all_parts) = (0_u64, [0_u64; 3]);
@@ -82,7 +89,7 @@ impl Gather {
                 squares += (object.samples() as f64).powi(2);
             }
             let samples = object.samples() << level;
-            let counts = &mut self.paths.counts[object.path() as usize];
+            let counts = &mut self.aggregate.paths.counts[object.path() as usize];
             counts.live = counts.live.wrapping_add(samples);
             all = samples.wrapping_add(all);
             let parts = parts(id, object.samples(), level);
@@ -90,7 +97,7 @@ impl Gather {
                 *sum = sum.wrapping_add(part);
             }
         }
-        self.peak.recount(all, all_parts);
-        self.cluster = if thinned > 0.0 { squares / thinned } else { 1.0 };
+        self.aggregate.peak.recount(all, all_parts);
+        self.aggregate.cluster = if thinned > 0.0 { squares / thinned } else { 1.0 };
     }
 }

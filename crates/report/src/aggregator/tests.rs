@@ -24,7 +24,12 @@ fn info() -> TraceInfo {
 }
 
 /// A program of many stacks, of whose blocks half stay.
-fn run(mut gather: Gather) -> Aggregate {
+fn run(aggregator: Aggregator) -> Aggregate {
+    run_with_looks(aggregator, u64::MAX)
+}
+
+/// The same, with a look at the aggregate after every so many blocks.
+fn run_with_looks(mut aggregator: Aggregator, every: u64) -> Aggregate {
     let table = LocationTable::default();
     for id in 0..40_000_u64 {
         let dice = scramble(id);
@@ -32,15 +37,18 @@ fn run(mut gather: Gather) -> Aggregate {
         let backtrace = Backtrace { frames: &frames, common_prefix: 0, new: &frames };
         let samples = 1 + id % 3;
         let allocation = Allocation { id, length: 9, samples, source: Source::Minor, backtrace };
-        let mut happen = |kind| gather.event(&Event { time: id, domain: 0, kind }, &table);
+        let mut happen = |kind| aggregator.event(&Event { time: id, domain: 0, kind }, &table);
         happen(EventKind::Alloc(allocation));
         if id % 2 == 0 {
             happen(EventKind::Promote(id));
         } else {
             happen(EventKind::Collect(id));
         }
+        if (id + 1) % every == 0 {
+            assert_eq!(aggregator.aggregate().events(), 2 * (id + 1));
+        }
     }
-    gather.finish()
+    aggregator.finish()
 }
 
 fn options() -> Options {
@@ -49,8 +57,8 @@ fn options() -> Options {
 
 #[test]
 fn a_thinned_heap_has_the_same_size_within_its_error() {
-    let whole = run(Gather::new(&info(), options()));
-    let thin = run(Gather::bounded(&info(), options(), 1000, Bounds::USUAL));
+    let whole = run(Aggregator::new(&info(), options()));
+    let thin = run(Aggregator::bounded(&info(), options(), 1000, Bounds::USUAL));
     assert_eq!(whole.thinning(), 0);
     assert!(thin.thinning() >= 4, "thinned {} times", thin.thinning());
     assert_eq!(thin.total(Metric::Allocated), whole.total(Metric::Allocated));
@@ -66,9 +74,9 @@ fn a_thinned_heap_has_the_same_size_within_its_error() {
 
 #[test]
 fn a_pruned_tree_has_the_same_sites_and_totals() {
-    let whole = run(Gather::new(&info(), options()));
+    let whole = run(Aggregator::new(&info(), options()));
     let few = Bounds { nodes: 2000, paths: 2000 };
-    let pruned = run(Gather::bounded(&info(), options(), live::MOST, few));
+    let pruned = run(Aggregator::bounded(&info(), options(), live::MOST, few));
     assert!(pruned.nodes() <= 2010 && pruned.missing_from_paths() > 0);
     let table = LocationTable::default();
     let rows = |aggregate: &Aggregate, metric| -> Vec<u64> {
@@ -80,4 +88,28 @@ fn a_pruned_tree_has_the_same_sites_and_totals() {
         assert_eq!(pruned.total(metric), whole.total(metric));
     }
     assert_eq!(pruned.peak_samples(), pruned.total(Metric::Peak));
+}
+
+#[test]
+fn looks_do_not_disturb_thinning_and_pruning() {
+    let few = Bounds { nodes: 2000, paths: 2000 };
+    for follow in [Follow::LiveSize, Follow::Flows] {
+        let aggregator =
+            || Aggregator::bounded(&info(), Options { follow, ..options() }, 1000, few);
+        let (plain, looked) = (run(aggregator()), run_with_looks(aggregator(), 777));
+        let sorted = |aggregate: &Aggregate| {
+            let table = LocationTable::default();
+            let mut stacks: Vec<_> = aggregate
+                .stacks(&table, By::Location)
+                .iter()
+                .map(|stack| format!("{:?} {:?}", stack.counts, stack.flows()))
+                .collect();
+            stacks.sort_unstable();
+            stacks
+        };
+        assert!(looked.thinning() >= 4 && looked.missing_from_paths() > 0);
+        assert_eq!(sorted(&looked), sorted(&plain));
+        assert_eq!(looked.lifetimes().survivors(), plain.lifetimes().survivors());
+        assert_eq!(looked.peak(), plain.peak());
+    }
 }

@@ -1,0 +1,131 @@
+//! From backtraces to nodes of the call tree.
+//!
+//! A stack mostly begins like the one before it in its domain. So the last stack
+//! of each domain is kept with its nodes, and only the frames that differ are
+//! looked up.
+
+use hashbrown::HashMap;
+use heaptap_trace::Code;
+
+use super::{AllocationEvent, Depth, Options};
+use crate::frames::Frames;
+use crate::paths::{NOWHERE, Node, Paths, ROOT, domain_frame};
+use crate::select::{Marks, Selection};
+
+/// The last stack of a domain, the outermost frame first.
+#[derive(Default)]
+struct LastStack {
+    codes: Vec<Code>,
+    /// The node of each frame; empty unless whole stacks are kept.
+    nodes: Vec<Node>,
+    /// For each frame, the marks of the selection on it and all before it.
+    marks: Vec<Marks>,
+}
+
+/// The last stacks of all domains.
+#[derive(Default)]
+pub(super) struct LastStacks {
+    by_domain: HashMap<u16, LastStack>,
+}
+
+impl LastStacks {
+    /// Forgets all stacks, after pruning has renumbered the nodes.
+    pub(super) fn forget(&mut self) {
+        self.by_domain.clear();
+    }
+
+    /// The node of an allocation's path, and the marks of its frames.
+    pub(super) fn walk(
+        &mut self,
+        frames: &mut Frames,
+        paths: &mut Paths,
+        options: &Options,
+        event: AllocationEvent<'_>,
+    ) -> (Node, Marks) {
+        let Options { selection, depth, .. } = options;
+        let codes = event.allocation.backtrace.frames;
+        if *depth == Depth::Whole && !codes.is_empty() {
+            return self.follow(frames, Some(paths), selection, event);
+        }
+        let marks = if selection.looks_at_frames() && !codes.is_empty() {
+            self.follow(frames, None, selection, event).1
+        } else {
+            0
+        };
+        (paths.child(ROOT, only_frame(frames, *depth, selection, event)), marks)
+    }
+
+    /// Follows a stack from where it differs from the last one, down the tree of
+    /// `paths` if there is one.
+    fn follow(
+        &mut self,
+        frames: &mut Frames,
+        mut paths: Option<&mut Paths>,
+        selection: &Selection,
+        event: AllocationEvent<'_>,
+    ) -> (Node, Marks) {
+        let backtrace = event.allocation.backtrace;
+        let codes = backtrace.frames;
+        let last = self.by_domain.entry(event.domain).or_default();
+        let stated = usize::try_from(backtrace.common_prefix).unwrap_or(usize::MAX);
+        let common = common_prefix(&last.codes, codes, stated);
+        last.codes.truncate(common);
+        last.nodes.truncate(common);
+        last.marks.truncate(common);
+        let mut node = last.nodes.last().copied().unwrap_or(ROOT);
+        let mut marks = last.marks.last().copied().unwrap_or(0);
+        for &code in &codes[common..] {
+            let frame = frames.number(code, event.table, selection);
+            marks |= frames.marks(frame);
+            last.codes.push(code);
+            last.marks.push(marks);
+            if let Some(paths) = &mut paths {
+                node = paths.child(node, frame);
+                last.nodes.push(node);
+            }
+        }
+        (node, marks)
+    }
+}
+
+/// The one frame that is kept of a stack.
+fn only_frame(
+    frames: &mut Frames,
+    depth: Depth,
+    selection: &Selection,
+    event: AllocationEvent<'_>,
+) -> u32 {
+    let codes = event.allocation.backtrace.frames;
+    let code = match depth {
+        Depth::Domain => return domain_frame(event.domain),
+        Depth::Label => codes.first(),
+        Depth::Innermost | Depth::Whole => codes.last(),
+    };
+    let Some(&code) = code else { return NOWHERE };
+    let frame = frames.number(code, event.table, selection);
+    if depth == Depth::Label && !frames.is_label(frame) { NOWHERE } else { frame }
+}
+
+/// The number of leading frames that two stacks share. The prefix that the file
+/// states is right unless part of the file was lost.
+fn common_prefix(last: &[Code], codes: &[Code], stated: usize) -> usize {
+    let stated = stated.min(last.len()).min(codes.len());
+    if last[..stated] == codes[..stated] {
+        return stated;
+    }
+    last.iter().zip(codes).take_while(|(last, code)| last == code).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::common_prefix;
+
+    #[test]
+    fn what_the_file_states_of_a_prefix_is_checked() {
+        assert_eq!(common_prefix(&[1, 2, 3], &[1, 2, 4], 2), 2);
+        // Something was lost in between.
+        assert_eq!(common_prefix(&[1, 5, 3], &[1, 2, 3], 3), 1);
+        assert_eq!(common_prefix(&[1], &[1, 2, 3], 9), 1);
+        assert_eq!(common_prefix(&[], &[1], 1), 0);
+    }
+}
