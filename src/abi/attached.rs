@@ -1,7 +1,6 @@
 //! For programs whose runtime was attached to: they have no tracer and no mutator.
 
 use std::ffi::c_char;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::{runtimes, tracer};
 
@@ -20,7 +19,7 @@ pub unsafe extern "C" fn heaptap_attached_label(name: *const c_char, length: usi
     }
     // SAFETY: the program's promise.
     let name = unsafe { std::slice::from_raw_parts(name.cast::<u8>(), length) };
-    guarded(|| runtimes::label(name))
+    tracer::guard(|| runtimes::label(name)).unwrap_or(0)
 }
 
 /// Sets what the calling thread is doing from now on: a label from
@@ -30,15 +29,7 @@ pub unsafe extern "C" fn heaptap_attached_label(name: *const c_char, length: usi
 /// the runtime's code or is called from it. Costs a few instructions.
 #[unsafe(no_mangle)]
 pub extern "C" fn heaptap_attached_set_label(label: u32) -> u32 {
-    guarded(|| runtimes::set_label(label))
-}
-
-/// A panic turns the tracer off.
-fn guarded(run: impl FnOnce() -> u32) -> u32 {
-    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
-        tracer::turn_off_after_panic();
-        0
-    })
+    tracer::guard(|| runtimes::set_label(label)).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -86,10 +86,7 @@ pub(crate) unsafe fn with_mutator<R>(
     unsafe {
         with_slot(mutator, |slot, left| match slot {
             Some(mutator) => {
-                if mutator.has_forked() {
-                    mutator.go_on_in_child();
-                    *left = mutator.countdown();
-                }
+                mutator.resume_after_fork(left);
                 with(mutator, left)
             }
             None => Err(Refused(HEAPTAP_STATUS_HANDLE)),

@@ -14,14 +14,8 @@ pub(crate) fn guard<R>(run: impl FnOnce() -> R) -> Option<R> {
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(result) => Some(result),
         Err(_) => {
-            panicked();
+            turn_off_after_panic();
             None
         }
     }
-}
-
-#[cold]
-#[inline(never)]
-fn panicked() {
-    turn_off_after_panic();
 }

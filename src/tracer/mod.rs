@@ -50,6 +50,6 @@ pub(crate) use guard::guard;
 pub(crate) use message::say;
 pub(crate) use mutator::{AllocatedBlock, Mutator};
 pub(crate) use options::{Follow, Locator, Namer, Options, WhenFull};
-pub(crate) use process::{flush_signal_safe, start, turn_off_after_panic};
+pub(crate) use process::{flush_signal_safe, start};
 pub(crate) use recorder::Followed;
 pub(crate) use session::Session;

@@ -33,6 +33,8 @@ pub(crate) fn start(options: Options) -> Result<Arc<Session>, Failure> {
 
 /// After a panic in heaptap. Does not wait for the session: the panic may have
 /// left it in any state.
+#[cold]
+#[inline(never)]
 pub(crate) fn turn_off_after_panic() {
     let Ok(active) = ACTIVE.try_lock() else { return };
     if let Some(session) = &*active
@@ -77,7 +79,7 @@ extern "C" fn at_exit() {
 
 /// In a forked child: the writer thread and the output are the parent's. Only
 /// async-signal-safe functions may be called here, so it just notes the fact;
-/// the next hook does the rest, see [`Mutator::go_on_in_child`].
+/// the next hook does the rest, see [`Mutator::resume_after_fork`].
 extern "C" fn in_child() {
     // If another thread held the lock at the fork, the session was being started
     // or replaced, and no mutator has it yet.
@@ -89,11 +91,21 @@ extern "C" fn in_child() {
 }
 
 impl Mutator {
-    /// In a forked child: continues in the child's own session, if it has one,
-    /// without the blocks that were sampled in the parent. At the start of the
-    /// first hook in the child, the only one that takes memory and locks: it
-    /// starts a thread and opens a file.
-    pub(crate) fn go_on_in_child(&mut self) {
+    /// In a forked child: continues in the child's session, and draws `left` anew,
+    /// the words until the next sample outside the young heap. Every hook begins
+    /// with it, since nothing can be done at the fork itself.
+    #[inline]
+    pub(crate) fn resume_after_fork(&mut self, left: &mut isize) {
+        if self.has_forked() {
+            self.continue_in_child();
+            *left = self.countdown();
+        }
+    }
+
+    /// Continues in the child's own session, if it has one, without the blocks that
+    /// were sampled in the parent. At the start of the first hook in the child, the
+    /// only one that takes memory and locks: it starts a thread and opens a file.
+    fn continue_in_child(&mut self) {
         let Some(session) = self.session().successor(replace_active) else { return };
         let Ok(fresh) = self.restart_in(&session) else { return };
         std::mem::replace(self, fresh).end();

@@ -1,10 +1,11 @@
-//! Ends of a program that run no exit handlers: `_exit`, and `execve`, by which
-//! it goes on as another.
+//! Ends of a program that run no exit handlers: `_exit`, and `execve`, which
+//! replaces it by another.
 //!
-//! Both are replaced in the C library while a trace is taken: what waits for the
-//! writer would be lost. A program may call them wherever it is, in a signal
-//! handler or in a child that shares its memory. So they take no lock and no
-//! memory, wait for a bounded time, and do what the originals do by system calls.
+//! Both functions of the C library are replaced while a trace is taken, since
+//! events that the writer has not written yet would be lost. A program may call
+//! them anywhere: in a signal handler, or in a child that shares its memory
+//! (`vfork`). So the replacements take no lock, allocate nothing, wait for a bounded
+//! time, and make the system calls of the originals.
 
 use std::ffi::{CString, c_char, c_int, c_long};
 use std::os::unix::ffi::OsStrExt;
@@ -15,15 +16,18 @@ use std::time::Duration;
 use super::patch::replace_in_c_library;
 use crate::tracer;
 
-/// Long enough for what the buffers hold, and for a disk that is busy; short
-/// enough for one that hangs.
-const LONGEST: Duration = Duration::from_secs(2);
+/// The longest wait: enough to write full buffers to a busy disk, and short
+/// enough for a disk that hangs.
+const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
-/// The file of `HEAPTAP_REPORT`, and the line for it.
+/// The report's file, and the line to append to it; made in advance, since nothing
+/// may be allocated later.
 static REPORT: OnceLock<(CString, Vec<u8>)> = OnceLock::new();
 
-/// From now on nothing is lost at such an end. While no other thread runs. If it
-/// cannot be, up to a tenth of a second is lost, and no more.
+/// Replaces `_exit` and `execve`. If they cannot be replaced, such an end loses up
+/// to a tenth of a second.
+///
+/// No other thread may be running.
 pub(super) fn follow(report: Option<&Path>) {
     if let Some(report) = report.and_then(|path| CString::new(path.as_os_str().as_bytes()).ok()) {
         let line = format!("flushed {}\n", std::process::id()).into_bytes();
@@ -32,19 +36,19 @@ pub(super) fn follow(report: Option<&Path>) {
     replace_in_c_library(&[(c"_exit", exit as *const ()), (c"execve", execve as *const ())]);
 }
 
-/// Everything that is recorded is in the file.
+/// Has everything that is recorded written, and reports that.
 fn flush() {
-    if !tracer::flush_signal_safe(LONGEST) {
+    if !tracer::flush_signal_safe(LONGEST_WAIT) {
         return;
     }
     let Some((path, line)) = REPORT.get() else { return };
-    // SAFETY: a C string.
+    // SAFETY: the path is a C string that lives as long as the process.
     let file =
         unsafe { libc::open(path.as_ptr(), libc::O_WRONLY | libc::O_APPEND | libc::O_CLOEXEC) };
     if file >= 0 {
-        // SAFETY: an open file, and so many bytes.
+        // SAFETY: `line` has `line.len()` readable bytes.
         unsafe { libc::write(file, line.as_ptr().cast(), line.len()) };
-        // SAFETY: ours.
+        // SAFETY: `open` has just returned this descriptor.
         unsafe { libc::close(file) };
     }
 }
@@ -53,19 +57,19 @@ fn flush() {
 extern "C" fn exit(status: c_int) -> ! {
     flush();
     loop {
-        // SAFETY: ends the process.
+        // SAFETY: `exit_group` takes one integer, and ends the process.
         unsafe { libc::syscall(libc::SYS_exit_group, c_long::from(status)) };
     }
 }
 
-/// `execve`: comes back if it fails, with `errno` set.
+/// `execve`: returns only if it fails, with `errno` set.
 extern "C" fn execve(
     path: *const c_char,
     arguments: *const *const c_char,
     environment: *const *const c_char,
 ) -> c_int {
     flush();
-    // SAFETY: what the caller gave; the kernel checks it.
+    // SAFETY: the caller's arguments, passed on; the kernel checks the pointers.
     let status = unsafe { libc::syscall(libc::SYS_execve, path, arguments, environment) };
     status as c_int
 }

@@ -1,101 +1,106 @@
-//! What the program and its children see of us in the environment.
+//! The environment variables that the program and its children see.
 //!
-//! A traced program's children are not traced unless that was asked for
-//! (`HEAPTAP_FOLLOW=1`). And whatever it was that asked for the trace, `MEMTRACE`
-//! is not left behind: a program that links the original library would start a
-//! second profiler.
+//! A traced program's children are not traced unless that is asked for
+//! ([`FOLLOW`]). An alias that another tool reads is never left behind: a program
+//! that links that tool's library would start a second profiler.
 //!
-//! Before `main`, while there is one thread; or later, when others may read the
-//! environment: then variables are emptied where they are.
+//! Runs before `main`, while there is one thread, which may change the environment;
+//! or later, when other threads may read it. Then variables are only made empty, in
+//! place.
 
-use std::ffi::{CStr, CString, OsString};
+use std::ffi::{CString, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
+
+use heaptap_settings::{FILE, FOLLOW, Inheritance, REPORT, VARIABLES, Variable};
 
 use super::image::LoadedImage;
 use super::symbols;
 
-/// Whether somebody asks for a trace. Cheap, since it runs in every program that
-/// loads this library.
+/// Whether a trace is asked for. Runs in every program that loads this library.
 pub(super) fn asks_for_trace() -> bool {
-    let is_set = |name: &CStr| {
-        // SAFETY: a C string. Nobody changes the environment before `main`.
-        let value = unsafe { libc::getenv(name.as_ptr()) };
-        // SAFETY: if not NULL, a C string.
-        !value.is_null() && unsafe { value.read() } != 0
-    };
-    is_set(c"HEAPTAP") || is_set(c"MEMTRACE")
+    FILE.find(variable).is_some()
 }
 
-/// Takes our variables out of the environment, or makes them fit for children.
-/// Returns where the program that started us wants to read how it went. `alone`:
+/// Removes our variables from the environment, or prepares them for children that
+/// are traced too. Returns the file for the report, if one is asked for. `alone`:
 /// no other thread can read the environment now.
 pub(super) fn adjust(alone: bool) -> Option<PathBuf> {
-    let report = std::env::var_os("HEAPTAP_REPORT").map(PathBuf::from);
-    let follow = std::env::var_os("HEAPTAP_FOLLOW").is_some_and(|value| value == "1");
-    let remove = if alone { remove } else { empty };
-    if !follow {
-        for name in ["HEAPTAP", "HEAPTAP_RATE", "HEAPTAP_SEED", "HEAPTAP_REPORT", "HEAPTAP_FRAMES"]
-        {
-            remove(name);
+    let report = REPORT.find(variable).map(|(_, file)| PathBuf::from(file));
+    match (FOLLOW.is_on(variable), alone) {
+        (true, true) => aliases().for_each(|(alias, name)| rename(alias, name)),
+        // A child whose variables are aliases is traced as well.
+        (true, false) => {}
+        (false, true) => {
+            traced_only().for_each(remove);
+            remove_from_preload();
         }
-    }
-    if alone && follow {
-        rename("MEMTRACE", "HEAPTAP");
-        rename("MEMTRACE_RATE", "HEAPTAP_RATE");
-    } else if alone {
-        // An entry that stays does nothing without the variables.
-        remove_from_preload();
-    }
-    if alone || !follow {
-        remove("MEMTRACE");
-        remove("MEMTRACE_RATE");
+        // Without the variables, the entry in `LD_PRELOAD` has no effect.
+        (false, false) => traced_only().for_each(empty),
     }
     report
 }
 
+fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name)
+}
+
+/// The names of all variables that only traced children see.
+fn traced_only() -> impl Iterator<Item = &'static str> {
+    let is_traced_only = |variable: &&Variable| variable.children == Inheritance::WithFollow;
+    VARIABLES.iter().filter(is_traced_only).flat_map(Variable::names)
+}
+
+/// The aliases of variables, each with the variable's own name.
+fn aliases() -> impl Iterator<Item = (&'static str, &'static str)> {
+    VARIABLES.iter().filter_map(|variable| Some((variable.alias?, variable.name)))
+}
+
 /// Whether the process has no other thread.
 pub(super) fn is_only_thread() -> bool {
-    // `char __libc_single_threaded`: true until the first thread is made (glibc
+    // `char __libc_single_threaded`: true until the first thread is created (glibc
     // 2.32, `sys/single_threaded.h`).
     let never_had = symbols::of_c_library(c"__libc_single_threaded")
-        // SAFETY: a variable of the C library.
+        // SAFETY: the C library's variable of that name, which is one byte.
         .is_some_and(|flag| unsafe { (flag as *const u8).read_volatile() } != 0);
-    // Having had one, it may still have none now.
+    // Other threads may have ended since.
     never_had || std::fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() == 1)
 }
 
-/// Makes a variable empty, which asks for nothing: one byte of its text, so that
-/// a thread that reads it meanwhile finds a text.
+/// Makes a variable empty, which counts as not set. Only one byte is written, so
+/// that a thread that reads the value meanwhile finds a string.
 fn empty(name: &str) {
     let Ok(name) = CString::new(name) else { return };
-    // SAFETY: a C string.
+    // SAFETY: the name is a C string. A program that changes its environment while
+    // another thread reads it breaks `getenv` with or without us (POSIX).
     let value = unsafe { libc::getenv(name.as_ptr()) };
     if !value.is_null() {
-        // SAFETY: a text of the environment, which is writable.
+        // SAFETY: `getenv` returned a string of the environment. The kernel puts these
+        // on the initial stack and `setenv` on the heap: both are writable.
         unsafe { value.write_volatile(0) };
     }
 }
 
-/// Gives a variable's value to another that has none.
+/// Moves a variable's value to another, unless that one has a value.
 fn rename(from: &str, to: &str) {
-    let has = |name| std::env::var_os(name).filter(|value| !value.is_empty());
-    if let (Some(value), None) = (has(from), has(to)) {
+    let value = |name| variable(name).filter(|value| !value.is_empty());
+    if let (Some(value), None) = (value(from), value(to)) {
         set(to, value);
     }
+    remove(from);
 }
 
 fn set(name: &str, value: OsString) {
-    // SAFETY: before `main`, with one thread.
+    // SAFETY: `adjust` changes the environment only while there is one thread.
     unsafe { std::env::set_var(name, value) };
 }
 
 fn remove(name: &str) {
-    // SAFETY: before `main`, with one thread.
+    // SAFETY: `adjust` changes the environment only while there is one thread.
     unsafe { std::env::remove_var(name) };
 }
 
-/// Takes this library out of `LD_PRELOAD`, and leaves the others in.
+/// Removes this library from `LD_PRELOAD`, and keeps the others.
 fn remove_from_preload() {
     match preloaded_beside_us() {
         None => {}
@@ -104,7 +109,7 @@ fn remove_from_preload() {
     }
 }
 
-/// Whether somebody had this library loaded into a program that does not know it.
+/// Whether this library was preloaded into a program that does not link it.
 pub(super) fn is_preloaded() -> bool {
     preloaded_beside_us().is_some()
 }
@@ -121,14 +126,14 @@ fn preloaded_beside_us() -> Option<Vec<u8>> {
     (rest != without(preload.as_bytes(), |_| false)).then_some(rest)
 }
 
-/// A list without some of its entries, which colons or spaces divide.
+/// A list, separated by colons or spaces, without some of its entries.
 fn without(list: &[u8], drop: impl Fn(&[u8]) -> bool) -> Vec<u8> {
     let entries = list.split(|byte| matches!(byte, b':' | b' '));
     let kept: Vec<&[u8]> = entries.filter(|entry| !entry.is_empty() && !drop(entry)).collect();
     kept.join(&b':')
 }
 
-/// The file this library was loaded from; empty if that is the program.
+/// The file that this library was loaded from; empty if it is part of the program.
 fn own_path() -> Option<Vec<u8>> {
     LoadedImage::of(own_path as *const () as usize).map(|image| image.path().to_bytes().to_vec())
 }
@@ -138,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_our_own_library_is_taken_out() {
+    fn only_this_library_is_removed() {
         let own = |entry: &[u8]| entry == b"/x/libheaptap.so";
         assert_eq!(without(b"/x/libheaptap.so", own), b"");
         assert_eq!(without(b"/a.so:/x/libheaptap.so /b.so", own), b"/a.so:/b.so");
@@ -146,8 +151,8 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_is_emptied_where_it_is() {
-        // SAFETY: no other test of this program reads the environment's list.
+    fn a_variable_is_emptied_in_place() {
+        // SAFETY: no other test of this binary changes the environment or lists it.
         unsafe { std::env::set_var("HEAPTAP_TEST_OF_EMPTYING", "text") };
         empty("HEAPTAP_TEST_OF_EMPTYING");
         empty("HEAPTAP_TEST_OF_NOTHING");
@@ -155,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn it_knows_where_it_was_loaded_from() {
+    fn part_of_the_program_has_no_path() {
         assert_eq!(own_path().as_deref(), Some(&b""[..]));
     }
 }

@@ -1,40 +1,40 @@
-//! The stack our hooks run on.
+//! A stack for hooks to run on.
 //!
-//! OCaml's code touches the stack 4 KiB ahead before it calls C
-//! (`runtime/amd64.S`), and turns a fault there into an exception that programs
-//! catch; a fault inside C kills them. So hooks take a few words of the
-//! program's stack and run on one of ours. One is enough, as they run one at a
-//! time.
+//! A runtime may leave the C code that it calls very little stack. Such a
+//! runtime's hooks use a few words of the program's stack and run on one of
+//! these. One is enough for hooks that run one at a time.
 
 use std::arch::naked_asm;
 use std::ffi::c_void;
 
 use crate::sys::memory::Region;
 
-/// Untouched pages cost nothing.
+/// 512 KiB. Pages that are never touched take no memory.
 const WORDS: usize = 64 << 10;
 
-/// A stack, mapped for good.
+/// A stack that is never unmapped.
 #[derive(Clone, Copy)]
 pub(crate) struct OwnStack {
-    /// Where it begins: 16-byte aligned.
+    /// One past its highest address; 16-byte aligned.
     top: usize,
 }
 
 impl OwnStack {
-    /// None when there is no memory.
+    /// `None` if there is no memory.
     pub(crate) fn new() -> Option<OwnStack> {
         let bottom = Region::new(WORDS)?.into_raw() as usize;
         Some(OwnStack { top: (bottom + WORDS * size_of::<u64>()) & !15 })
     }
 
-    /// Runs `function` there.
+    /// Calls `function(argument)` on this stack.
     ///
     /// # Safety
-    /// Nothing runs there now, and `function` does not unwind.
+    /// Nothing else runs on this stack until the call returns, and `function` does
+    /// not unwind.
     #[inline]
     pub(crate) unsafe fn run(&self, function: extern "C" fn(*mut c_void), argument: *mut c_void) {
-        // SAFETY: the caller's promise; the stack is ours and large enough.
+        // SAFETY: `new` mapped the stack for good, and by this function's contract
+        // nobody else uses it now and nothing unwinds through `call_on`.
         unsafe { call_on(self.top, function, argument) };
     }
 }
@@ -69,18 +69,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_runs_there_has_much_room_and_comes_back() {
+    fn a_call_has_room_and_returns() {
         extern "C" fn deep(result: *mut c_void) {
             let large = std::hint::black_box([1u8; 100_000]);
             let here = &raw const large as usize;
             let sum = large.iter().map(|&byte| usize::from(byte)).sum();
-            // SAFETY: two words of the test.
+            // SAFETY: the test passes the address of two words.
             unsafe { result.cast::<[usize; 2]>().write([here, sum]) };
         }
         let stack = OwnStack::new().unwrap();
         for _ in 0..2 {
             let mut result = [0usize; 2];
-            // SAFETY: nothing else runs there.
+            // SAFETY: no other thread knows this stack, and `deep` does not unwind.
             unsafe { stack.run(deep, (&raw mut result).cast()) };
             assert_eq!(result[1], 100_000);
             assert!((stack.top - WORDS * 8..stack.top).contains(&result[0]));

@@ -1,10 +1,15 @@
-//! Jumps from the runtime's functions to ours.
+//! Jumps from the runtime's functions to hooks.
 //!
-//! A jump of twelve bytes goes anywhere. One of five bytes reaches two gibibytes,
-//! so where a function is shorter than twelve, the addresses of ours go into a
-//! page near the text, with a jump through each.
+//! A far jump takes twelve bytes and reaches any address. A near jump takes five
+//! and reaches two gibibytes. Where a function has no room for a far jump, a near
+//! one leads to a relay: a far jump in a page that is mapped near the text.
 //!
-//! Before `main`, while no other thread runs the runtime's code.
+//! Either all functions are replaced or none. A written jump is never removed.
+//! Everything that can fail is checked by [`Jumps::prepare`], except for the writing
+//! itself, which is undone if it fails halfway.
+//!
+//! Before `main`, or before the runtime has a heap: no other thread may be running
+//! the code that is replaced.
 
 use std::ffi::{CStr, c_void};
 use std::io::Error;
@@ -14,14 +19,15 @@ use std::ptr;
 use super::refusal::Refusal;
 use super::symbols::{Symbol, c_function};
 
-/// What is to be replaced by what.
+/// A function, and the hook that replaces it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Replacement {
     pub(crate) name: &'static CStr,
-    /// The runtime's function, and how many bytes it has.
+    /// The address of the runtime's function.
     pub(crate) address: usize,
+    /// Its size in bytes. All of them are code of that function.
     pub(crate) size: usize,
-    /// Ours.
+    /// The address of the hook, which has the type of the function.
     pub(crate) with: usize,
 }
 
@@ -39,12 +45,12 @@ impl Replacement {
     }
 
     fn code(&self) -> &[u8] {
-        // SAFETY: a function's code, at least so long as its size says, and
-        // readable: the processor reads it too.
+        // SAFETY: `size` is from the symbol or unwind table of a loaded image, so
+        // that many bytes of code are mapped; x86-64 maps executable pages readable.
         unsafe { std::slice::from_raw_parts(self.address as *const u8, self.size) }
     }
 
-    /// How many bytes stay in front of the jump.
+    /// The number of bytes that stay before the jump.
     fn landing(&self) -> usize {
         if self.code().starts_with(&LANDING) { LANDING.len() } else { 0 }
     }
@@ -54,19 +60,20 @@ impl Replacement {
     }
 }
 
-/// `endbr64`: stays in front of the jump.
+/// `endbr64`, which must stay the target of indirect calls.
 const LANDING: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
 
-/// `jmp rel32`
+/// The length of `jmp rel32`.
 const NEAR: usize = 5;
-/// `mov $imm64, %rax; jmp *%rax`
+/// The length of `mov $imm64, %rax; jmp *%rax`.
 const FAR: usize = 12;
-/// `jmp *0(%rip)` and the address behind it, aligned.
+/// The length of `jmp *0(%rip)` and the address behind it, aligned.
 const RELAY: usize = 16;
 
 const PAGE: usize = 4096;
 
-/// Replaces functions of the C library, those that can be: each is of use alone.
+/// Replaces those of these functions of the C library that can be replaced. Unlike a
+/// runtime's, each is useful without the others.
 pub(crate) fn replace_in_c_library(functions: &[(&'static CStr, *const ())]) {
     let replacements: Vec<_> = functions
         .iter()
@@ -85,22 +92,23 @@ pub(crate) fn replace_in_c_library(functions: &[(&'static CStr, *const ())]) {
     }
 }
 
-/// Bytes to write somewhere in the text.
+/// A jump to be written.
 struct Write {
     address: usize,
     bytes: [u8; FAR],
+    /// How many of `bytes` and `before` count.
     length: usize,
-    /// What was there.
+    /// The bytes that it replaces.
     before: [u8; FAR],
 }
 
-/// Jumps that are ready to be written.
+/// Jumps that are checked and ready to be written.
 pub(crate) struct Jumps {
     writes: Vec<Write>,
 }
 
 impl Jumps {
-    /// Everything that can be refused is refused here, before the first write.
+    /// Checks the functions and makes the relays. Changes no code.
     pub(crate) fn prepare(replacements: &[Replacement]) -> Result<Jumps, Refusal> {
         let short = replacements.iter().find(|replacement| !replacement.has_room(FAR));
         let relays = short.and_then(|short| relays_near(short.address));
@@ -117,7 +125,8 @@ impl Jumps {
             let mut before = [0; FAR];
             before.iter_mut().zip(old).for_each(|(to, from)| *to = *from);
             if let (Some(relay), Some(_)) = (relay, near) {
-                // SAFETY: within the page mapped above, which is still writable.
+                // SAFETY: `relays_near` mapped a page that nobody else knows; a runtime
+                // has at most some 20 functions, and the page has room for 256 relays.
                 unsafe { (relay as *mut [u8; RELAY]).write(relay_bytes(with)) };
             }
             writes.push(Write { address: at, bytes, length, before });
@@ -128,7 +137,7 @@ impl Jumps {
         Ok(Jumps { writes })
     }
 
-    /// Writes them all, or leaves everything as it was.
+    /// Writes all of them, or leaves the code as it was.
     pub(crate) fn write(&mut self) -> Result<(), Refusal> {
         let starts = self.writes.iter().map(|write| write.address);
         let ends = self.writes.iter().map(|write| write.address + write.length);
@@ -136,10 +145,11 @@ impl Jumps {
         let start = start & !(PAGE - 1);
         let length = end - start;
         let text = libc::PROT_READ | libc::PROT_EXEC;
-        // Executable throughout: to get that right back later may be denied.
+        // Executable all the time: a security policy may deny making it so again.
         if protect(start, length, text | libc::PROT_WRITE).is_ok() {
             for write in &self.writes {
-                // SAFETY: writable now, and nobody executes it.
+                // SAFETY: `protect` has made these pages writable, `prepare` has checked
+                // that the function has so many bytes, and no thread executes it.
                 unsafe {
                     ptr::copy_nonoverlapping(
                         write.bytes.as_ptr(),
@@ -148,15 +158,16 @@ impl Jumps {
                     );
                 }
             }
-            // Text that stays writable is a pity, not a defect.
+            // If this fails, the pages stay writable, and the program still runs.
             let _ = protect(start, length, text);
             return Ok(());
         }
-        self.write_through_the_kernel()
+        self.write_through_proc()
     }
 
-    /// The kernel writes where the pages deny it, as for debuggers.
-    fn write_through_the_kernel(&self) -> Result<(), Refusal> {
+    /// Writes through `/proc/self/mem`, which ignores the protection of pages, as
+    /// debuggers do.
+    fn write_through_proc(&self) -> Result<(), Refusal> {
         let refusal = |error: Error| Refusal::Patch(error.raw_os_error().unwrap_or(0));
         let memory =
             std::fs::OpenOptions::new().write(true).open("/proc/self/mem").map_err(refusal)?;
@@ -174,11 +185,11 @@ impl Jumps {
     }
 }
 
-/// Whether a function begins with such a jump already: another copy of this
-/// library traces the program.
+/// Whether a function begins with such a jump already: then another copy of this
+/// library traces the program. The function has room for a far jump.
 pub(crate) fn is_replaced(function: usize) -> bool {
-    // SAFETY: the code of a function. None is shorter than the shortest of the
-    // profiler's, which is as long as the far jump.
+    // SAFETY: callers pass a function of at least `FAR` bytes; behind it, and behind
+    // the target of its jump, the text goes on or is padded to a page.
     let code = |at: usize| unsafe { (at as *const [u8; FAR]).read_unaligned() };
     let start = code(function);
     let at = if start.starts_with(&LANDING) { function + LANDING.len() } else { function };
@@ -192,24 +203,24 @@ pub(crate) fn is_replaced(function: usize) -> bool {
     }
 }
 
-fn protect(start: usize, length: usize, how: libc::c_int) -> Result<(), i32> {
-    // SAFETY: whole pages of text, or our own; they stay readable and
-    // executable.
-    let failed = unsafe { libc::mprotect(start as *mut c_void, length, how) };
+fn protect(start: usize, length: usize, protection: libc::c_int) -> Result<(), i32> {
+    // SAFETY: the pages are text, which stays readable and executable, or the page of
+    // relays, which nobody uses yet.
+    let failed = unsafe { libc::mprotect(start as *mut c_void, length, protection) };
     if failed == 0 { Ok(()) } else { Err(Error::last_os_error().raw_os_error().unwrap_or(0)) }
 }
 
-/// A writable page below the text: above it the heap may want to grow.
+/// Maps a writable page below the text. Above it the program's heap may grow.
 fn relays_near(text: usize) -> Option<usize> {
     const STEP: usize = 1 << 20;
     const FARTHEST: usize = 1 << 30;
     let text = text & !(STEP - 1);
-    let places = (STEP..FARTHEST).step_by(STEP).filter_map(|below| text.checked_sub(below));
-    places.take_while(|&place| place >= PAGE).take(512).find(|&place| {
-        // SAFETY: takes free addresses only.
+    let addresses = (STEP..FARTHEST).step_by(STEP).filter_map(|below| text.checked_sub(below));
+    addresses.take_while(|&address| address >= PAGE).take(512).find(|&address| {
+        // SAFETY: `MAP_FIXED_NOREPLACE` maps free addresses only.
         let page = unsafe {
             libc::mmap(
-                place as *mut c_void,
+                address as *mut c_void,
                 PAGE,
                 libc::PROT_READ | libc::PROT_WRITE,
                 libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE,
@@ -217,16 +228,16 @@ fn relays_near(text: usize) -> Option<usize> {
                 0,
             )
         };
-        if page != libc::MAP_FAILED && page as usize != place {
-            // A kernel that does not know the flag gave another place.
-            // SAFETY: just mapped.
+        if page != libc::MAP_FAILED && page as usize != address {
+            // A kernel before 4.17 ignores the flag and may map another address.
+            // SAFETY: the page was just mapped, and nobody knows it.
             unsafe { libc::munmap(page, PAGE) };
         }
-        page as usize == place
+        page as usize == address
     })
 }
 
-/// None if it is too far.
+/// `None` if it is too far.
 fn near_jump(from: usize, to: usize) -> Option<[u8; FAR]> {
     let distance = to.wrapping_sub(from + NEAR) as isize;
     let distance = i32::try_from(distance).ok()?.to_le_bytes();
@@ -265,7 +276,7 @@ mod tests {
 
     /// A page with two functions, with and without a landing, that return 7.
     fn theirs() -> usize {
-        // SAFETY: a fresh page.
+        // SAFETY: maps a new page.
         let page = unsafe {
             libc::mmap(
                 ptr::null_mut(),
@@ -278,7 +289,7 @@ mod tests {
         } as usize;
         let body = [0xb8, 7, 0, 0, 0, 0xc3, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90];
         for (offset, code) in [(0, &body[..]), (64, &LANDING), (68, &body[..])] {
-            // SAFETY: within the page.
+            // SAFETY: the page is writable, and the code ends within it.
             unsafe {
                 ptr::copy_nonoverlapping(code.as_ptr(), (page + offset) as *mut u8, code.len());
             };
@@ -288,7 +299,7 @@ mod tests {
     }
 
     fn call(address: usize) -> i32 {
-        // SAFETY: one of the two functions.
+        // SAFETY: one of the two functions of the page, of this type.
         let function: extern "C" fn() -> i32 = unsafe { std::mem::transmute(address) };
         function()
     }
@@ -302,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jump_is_near_where_a_far_one_does_not_fit() {
+    fn a_jump_is_near_where_a_far_one_has_no_room() {
         for short in [0, 1] {
             let page = theirs();
             let mut replacements = both(page);
@@ -328,14 +339,14 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_writes_where_pages_deny_it() {
+    fn jumps_are_written_through_proc_where_pages_are_protected() {
         let page = theirs();
-        Jumps::prepare(&both(page)).unwrap().write_through_the_kernel().unwrap();
+        Jumps::prepare(&both(page)).unwrap().write_through_proc().unwrap();
         assert_eq!((call(page), call(page + 64)), (42, 42));
     }
 
     #[test]
-    fn a_function_too_small_refuses_all() {
+    fn a_function_that_is_too_small_refuses_all() {
         let page = theirs();
         let mut replacements = both(page);
         replacements[1].size = 6;

@@ -3,27 +3,27 @@
 use std::ffi::CStr;
 use std::fmt;
 
-/// Why a program is not traced.
+/// Why a runtime cannot be traced. One variant for each defect.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// The runtime, but not one of the versions that are known.
+    /// A version of the runtime that is not supported: which, and what to use.
     Version(&'static str),
-    /// The runtime has no such symbol, or it is not what it should be.
+    /// The runtime has no such symbol, or the function is too small for a jump.
     Symbol(&'static CStr),
-    /// The runtime does not behave as its version should.
+    /// The runtime does not behave as its version should: in which respect.
     Layout(&'static str),
-    /// The text cannot be written.
+    /// The program's code cannot be written: the error number.
     Patch(i32),
 }
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refusal::Version(which) => write!(f, "its runtime is {which}"),
+            Refusal::Version(version) => write!(f, "its runtime is {version}"),
             Refusal::Symbol(name) => {
                 write!(f, "its runtime has no usable {}", name.to_string_lossy())
             }
-            Refusal::Layout(what) => write!(f, "its runtime is not laid out as known: {what}"),
+            Refusal::Layout(part) => write!(f, "its runtime is not laid out as known: {part}"),
             Refusal::Patch(errno) => {
                 let error = std::io::Error::from_raw_os_error(*errno);
                 write!(f, "its code cannot be changed: {error}")

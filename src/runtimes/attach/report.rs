@@ -1,22 +1,22 @@
-//! How it went, for the program that started this one.
+//! The report to the program that started this one.
 //!
-//! `HEAPTAP_REPORT=FILE` asks for lines of a word and a value in that file: at
-//! the start `pid` and `file`, at the end what was counted; or only `refused`,
-//! when there is no trace for a reason that was said. Each process of a
-//! family appends its own, a few bytes in one write.
+//! The variable [`heaptap_settings::REPORT`] names a file to which each traced
+//! process appends lines of a word and its values, a few bytes in one write: `pid`
+//! and `file` at the start, `end` with the statistics at the end, or only `refused`
+//! if there is no trace, for which standard error has the reason. `endings` appends
+//! `flushed`.
 
-use std::fmt::Write as _;
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use crate::tracer::Session;
+use crate::tracer::{self, Session};
 
 static REPORT: OnceLock<(Arc<Session>, PathBuf)> = OnceLock::new();
 
-/// Says that the trace has begun, and promises to say how it ended.
+/// Reports that the trace has begun, and registers the report of its end.
 pub(super) fn begin(session: &Arc<Session>, report: Option<PathBuf>) {
     let Some(report) = report else { return };
     let mut lines = format!("pid {}\nfile ", std::process::id()).into_bytes();
@@ -25,12 +25,13 @@ pub(super) fn begin(session: &Arc<Session>, report: Option<PathBuf>) {
     append(&report, &lines);
     if REPORT.set((Arc::clone(session), report)).is_ok() {
         // Runs before the session's own handler, which was registered earlier.
-        // SAFETY: the function is ours and stays.
+        // SAFETY: `at_exit` takes nothing, never unwinds, and is never unloaded: a
+        // library that has attached stays.
         unsafe { libc::atexit(at_exit) };
     }
 }
 
-/// Says that there is no trace: why, a person was told.
+/// Reports that there is no trace.
 pub(super) fn refused(report: Option<PathBuf>) {
     if let Some(report) = report {
         append(&report, b"refused\n");
@@ -38,31 +39,28 @@ pub(super) fn refused(report: Option<PathBuf>) {
 }
 
 extern "C" fn at_exit() {
-    let ended = std::panic::catch_unwind(|| {
+    tracer::guard(|| {
         let Some((session, report)) = REPORT.get() else { return };
         if session.has_forked() {
             return;
         }
-        // Already over if something went wrong, which was said.
+        // Fails if the session has ended before, for which there was a message.
         let _ = session.stop();
         let stats = session.stats();
-        let mut lines = String::new();
-        let _ = writeln!(
-            lines,
-            "end {} samples {} blocks {} dropped {} bytes {}",
+        let line = format!(
+            "end {} samples {} blocks {} dropped {} bytes {}\n",
             std::process::id(),
             stats.totals.samples,
             stats.totals.sampled_blocks(),
             stats.totals.dropped,
             stats.bytes,
         );
-        append(report, lines.as_bytes());
+        append(report, line.as_bytes());
     });
-    drop(ended);
 }
 
 fn append(report: &Path, lines: &[u8]) {
-    // Who asked is gone, perhaps: then nobody is to be told.
+    // A report whose file is gone is of no interest to anybody.
     if let Ok(mut file) = OpenOptions::new().append(true).open(report) {
         let _ = file.write_all(lines);
     }

@@ -40,6 +40,9 @@ pub(crate) trait Runtime: Sync {
     fn set_label(&self, label: u32) -> u32;
 }
 
+/// Makes a runtime ready for its first hook.
+pub(crate) type Prepare = Box<dyn FnOnce(&Arc<Session>) -> Result<(), Failure>>;
+
 /// How a runtime is traced. All of it happens, in the order of the fields, or
 /// none.
 pub(crate) struct Attachment {
@@ -48,7 +51,7 @@ pub(crate) struct Attachment {
     /// The runtime's functions that hooks replace.
     pub(crate) replacements: Vec<Replacement>,
     /// Makes everything ready for the first hook.
-    pub(crate) prepare: Box<dyn FnOnce(&Arc<Session>) -> Result<(), Failure>>,
+    pub(crate) prepare: Prepare,
     /// Runs once the functions are replaced.
     pub(crate) attached: fn(),
 }

@@ -11,7 +11,7 @@ use super::frame_table::OcamlTable;
 use super::version::MajorVersion;
 use crate::runtimes::attach::library::lookup_in;
 use crate::runtimes::attach::symbols;
-use crate::tracer::{Session, say};
+use crate::tracer::{self, Session, say};
 
 /// The session that plugins' tables belong to.
 static SESSION: OnceLock<(Arc<Session>, MajorVersion)> = OnceLock::new();
@@ -66,7 +66,7 @@ fn borrow(
 /// Whether stacks are walked by the runtime's own unwinder, to compare it with
 /// ours.
 pub(super) fn asks_runtime() -> bool {
-    std::env::var_os("HEAPTAP_UNWINDER").is_some_and(|value| value == "runtime")
+    heaptap_settings::UNWINDER.is_on(|name| std::env::var_os(name))
 }
 
 /// The tables of the list at this address, up to its NULL.
@@ -100,7 +100,7 @@ pub(super) fn follow_plugins() {
 
 /// A plugin is loaded. Not inside a hook of the profiler.
 extern "C" fn plugin_loaded(library: *mut c_void, unit: *const c_char) {
-    let added = std::panic::catch_unwind(|| {
+    tracer::guard(|| {
         let Some((session, version)) = SESSION.get() else { return };
         // SAFETY: the runtime's string.
         let unit = unsafe { CStr::from_ptr(unit) };
@@ -115,7 +115,6 @@ extern "C" fn plugin_loaded(library: *mut c_void, unit: *const c_char) {
             add(session, unsafe { OcamlTable::new(table as *const u8, *version) });
         }
     });
-    drop(added);
     let next = NEXT_HOOK.load(Ordering::Relaxed);
     if next != 0 {
         // SAFETY: a hook of this type, by the runtime's declaration.

@@ -12,7 +12,6 @@
 
 use std::ffi::{CStr, c_char};
 use std::os::unix::fs::FileExt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::events::{Events, Tree};
@@ -94,7 +93,7 @@ extern "C-unwind" fn load_code(bytes: usize, events: usize, digest: usize) -> us
     // Read before the runtime's function allocates, which may move them. It may
     // also raise, when there is no memory, and jump over this frame: then what
     // was read is lost.
-    let known = guarded(|| {
+    let known = tracer::guard(|| {
         // SAFETY: an argument of the primitive that is running; nothing is
         // allocated here.
         let heap = unsafe { Heap::standing_still() };
@@ -104,7 +103,7 @@ extern "C-unwind" fn load_code(bytes: usize, events: usize, digest: usize) -> us
     let load: Load = unsafe { std::mem::transmute(THEIR_LOAD.load(Ordering::Relaxed)) };
     let pair = load(bytes, events, digest);
     if let Some(known) = known {
-        guarded(|| {
+        tracer::guard(|| {
             // SAFETY: made above.
             let known = unsafe { Box::from_raw(known) };
             // SAFETY: what the primitive returned; nothing is allocated here.
@@ -121,7 +120,7 @@ extern "C-unwind" fn load_code(bytes: usize, events: usize, digest: usize) -> us
 /// In the place of `caml_static_release_bytecode`: frees the code.
 extern "C-unwind" fn release_code(code: usize) -> usize {
     // Before it is freed: others may load code at the same address behind that.
-    guarded(|| {
+    tracer::guard(|| {
         // SAFETY: an argument of the primitive that is running; nothing is
         // allocated here.
         let heap = unsafe { Heap::standing_still() };
@@ -139,13 +138,4 @@ extern "C-unwind" fn release_code(code: usize) -> usize {
 fn extent(heap: &Heap, code: usize) -> Option<(usize, usize)> {
     let shape = heap.shape(code)?;
     (shape == (ABSTRACT, 2)).then(|| (heap.word(code, 0), heap.word(code, 1)))
-}
-
-/// A defect turns tracing off; the program goes on.
-fn guarded<T>(work: impl FnOnce() -> T) -> Option<T> {
-    let done = catch_unwind(AssertUnwindSafe(work)).ok();
-    if done.is_none() {
-        tracer::turn_off_after_panic();
-    }
-    done
 }

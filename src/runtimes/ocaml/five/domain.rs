@@ -4,7 +4,6 @@
 //! that runs, or the one that takes part in collections for it while all its
 //! threads are blocked. Nobody looks at another domain's.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -110,13 +109,12 @@ pub(super) unsafe fn domain(state: usize) -> Option<&'static mut Domain> {
 pub(super) unsafe fn with(state: usize, work: impl FnOnce(&mut Domain)) {
     // SAFETY: the caller's promise.
     let Some(domain) = (unsafe { domain(state) }) else { return };
-    let guarded = catch_unwind(AssertUnwindSafe(|| {
-        domain.go_on_in_child();
+    tracer::guard(|| {
+        if let Some(mutator) = &mut domain.mutator {
+            mutator.resume_after_fork(&mut domain.left);
+        }
         work(domain);
-    }));
-    if guarded.is_err() {
-        tracer::turn_off_after_panic();
-    }
+    });
 }
 
 /// A new domain's part; NULL if there is no memory. It does not sample before its
@@ -153,15 +151,12 @@ pub(super) unsafe fn destroy(place: *mut Domain) {
     }
     // SAFETY: the caller's promise.
     let Domain { mutator, .. } = unsafe { place.read() };
-    let ended = catch_unwind(AssertUnwindSafe(|| {
+    tracer::guard(|| {
         let Some(mut mutator) = mutator else { return };
         mutator.settle();
         mutator.leave_blocks_to_session();
         ENDED.lock().unwrap_or_else(PoisonError::into_inner).push(mutator);
-    }));
-    if ended.is_err() {
-        tracer::turn_off_after_panic();
-    }
+    });
     // SAFETY: from `malloc`; what was in it has been moved out.
     unsafe { libc::free(place.cast()) };
 }
@@ -189,15 +184,6 @@ impl Domain {
     /// A thread that was made for this domain, or its first.
     pub(super) fn first_thread(&mut self) -> *mut Thread {
         &raw mut self.initial
-    }
-
-    fn go_on_in_child(&mut self) {
-        if let Some(mutator) = &mut self.mutator
-            && mutator.has_forked()
-        {
-            mutator.go_on_in_child();
-            self.left = mutator.countdown();
-        }
     }
 
     #[inline]

@@ -23,7 +23,7 @@ use crate::blocks::Fate;
 use crate::runtimes::attach::patch::Replacement;
 use crate::runtimes::ocaml::values::{UNIT, header, part_sizes, raise_failure};
 use crate::stack::native::Registers;
-use crate::tracer::{AllocatedBlock, Followed};
+use crate::tracer::{self, AllocatedBlock, Followed};
 
 /// The runtime's functions and ours, in the order of [`FUNCTIONS`].
 pub(super) fn replacements(runtime: &Runtime) -> [Replacement; FUNCTIONS.len()] {
@@ -238,8 +238,7 @@ extern "C" fn run_callbacks() -> CamlResult {
 
 /// A domain begins: on its thread, before it allocates anything.
 extern "C" fn new_domain(_parent: usize, child: usize) {
-    let made = std::panic::catch_unwind(|| domain::create(child));
-    let made = made.unwrap_or(std::ptr::null_mut());
+    let made = tracer::guard(|| domain::create(child)).unwrap_or(std::ptr::null_mut());
     let Some(places) = domain::places() else { return };
     // SAFETY: the new domain's state, in which that is ours.
     unsafe { set_word(child, places.profiler, made as usize) };

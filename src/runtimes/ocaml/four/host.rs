@@ -6,7 +6,6 @@
 use std::cell::UnsafeCell;
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -170,19 +169,14 @@ fn trampoline_of<W: FnOnce(&mut Host)>(_: &Call<W>) -> extern "C" fn(*mut c_void
         let (work, host) = unsafe { ManuallyDrop::take(call) };
         // SAFETY: the host, which only this call uses.
         let host = unsafe { &mut *host };
-        if catch_unwind(AssertUnwindSafe(|| host.enter_and(work))).is_err() {
-            tracer::turn_off_after_panic();
-        }
+        tracer::guard(|| host.enter_and(work));
     }
     run::<W>
 }
 
 impl Host {
     fn enter_and(&mut self, work: impl FnOnce(&mut Host)) {
-        if self.mutator.has_forked() {
-            self.mutator.go_on_in_child();
-            self.left = self.mutator.countdown();
-        }
+        self.mutator.resume_after_fork(&mut self.left);
         work(self);
     }
 
