@@ -156,6 +156,7 @@ fn recorded(trace: &[u8]) -> Recorded {
             EventKind::Collect(id) => {
                 put(&mut recorded.buffers, &[time, Record::End(End::Collect, run(id))]);
             }
+            _ => {}
         }
     }
     recorded

@@ -5,14 +5,14 @@
 #![no_main]
 
 mod mutate;
-mod told;
+mod recorded;
 
 use std::io::Read;
 
 use heaptap_trace::{Limits, Merged, Mode, Reader, Stream};
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 
-use crate::told::{Reading, What, read};
+use crate::recorded::{Reading, RecordedKind, read};
 
 /// A pipe that gives a few bytes at a time.
 struct Dribble<'a> {
@@ -94,7 +94,7 @@ fn check_strict(strict: &Reading, lenient: &Reading) {
 fn check_counts(reading: &Reading) {
     assert_eq!(reading.events.len() as u64, reading.tally.events());
     for event in &reading.events {
-        if let What::Alloc { samples, length, .. } = event.kind {
+        if let RecordedKind::Alloc { samples, length, .. } = event.kind {
             assert!((1..=length + 1).contains(&samples));
         }
     }

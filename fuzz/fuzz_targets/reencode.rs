@@ -1,17 +1,15 @@
-//! What can be read strictly can be written again, what was written can be read
-//! strictly, and it tells the same.
+//! What can be read strictly can be written again; what was written can be read
+//! strictly, and has the same events.
 
 #![no_main]
 
 mod mutate;
-mod told;
+mod recorded;
 
-use heaptap_trace::{
-    Block, Encoder, EventKind, Format, Frames, Limits, Mode, Reader, Version, WriteError,
-};
+use heaptap_trace::{Encoder, EventKind, Format, Limits, Mode, Reader, Version, WriteError};
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 
-use crate::told::{Told, read};
+use crate::recorded::{RecordedEvent, read};
 
 const LIMITS: Limits = Limits { frames: 1 << 16, domains: 8 };
 
@@ -30,8 +28,8 @@ fuzz_target!(|bytes: &[u8]| {
     assert_eq!(first.events.len(), second.events.len());
     for number in domains(&first.events) {
         // Domains may be interleaved differently, each is as it was.
-        let of = |events: &[Told]| {
-            events.iter().filter(|told| told.domain == number).cloned().collect::<Vec<_>>()
+        let of = |events: &[RecordedEvent]| {
+            events.iter().filter(|recorded| recorded.domain == number).cloned().collect::<Vec<_>>()
         };
         assert_eq!(of(&first.events), of(&second.events));
     }
@@ -42,8 +40,8 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-fn domains(events: &[Told]) -> std::collections::BTreeSet<u16> {
-    events.iter().map(|told| told.domain).collect()
+fn domains(events: &[RecordedEvent]) -> std::collections::BTreeSet<u16> {
+    events.iter().map(|recorded| recorded.domain).collect()
 }
 
 /// The events of a sound trace, encoded again. `None` if they break a rule that
@@ -64,13 +62,7 @@ fn write(bytes: &[u8]) -> Option<Vec<u8>> {
                 if encoder.next_id(domain) != Some(allocation.id) {
                     encoder.renumber(domain, time, allocation.id).ok()?;
                 }
-                let block = Block {
-                    length: allocation.length,
-                    samples: allocation.samples,
-                    source: allocation.source,
-                };
-                let frames =
-                    Frames::Suffix { common_prefix: backtrace.common_prefix, new: backtrace.new };
+                let (block, frames) = (allocation.block(), backtrace.suffix());
                 let id = encoder.alloc(domain, time, block, frames, &mut table);
                 id.map(|id| assert_eq!(id, allocation.id))
             }
@@ -81,6 +73,7 @@ fn write(bytes: &[u8]) -> Option<Vec<u8>> {
             }
             EventKind::Promote(id) => encoder.promote(domain, time, id, &mut table),
             EventKind::Collect(id) => encoder.collect(domain, time, id, &mut table),
+            other => panic!("{other:?}"),
         };
         match done {
             Ok(()) => {}

@@ -15,6 +15,7 @@
 use super::clock_source::clock_ns;
 use super::output::Output;
 use core::fmt;
+use heaptap_trace::{FileKind, TraceOrigin};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
@@ -157,16 +158,10 @@ enum Contents {
     Other,
 }
 
-/// The first packet's header: magic, size, time of the first event, …
-const MAGIC: u32 = 0xc1fc_1fc1;
-const TIME_AT: usize = 8;
-const PID_AT: usize = 30;
-const HEADER: usize = PID_AT + 8;
-
 fn contents(file: &File) -> io::Result<Contents> {
-    let mut header = [0; HEADER];
+    let mut header = [0; TraceOrigin::BYTES];
     let mut len = 0;
-    while len < HEADER {
+    while len < header.len() {
         match file.read_at(&mut header[len..], len as u64) {
             Ok(0) => break,
             Ok(read) => len += read,
@@ -177,13 +172,12 @@ fn contents(file: &File) -> io::Result<Contents> {
     if len == 0 {
         return Ok(Contents::Nothing);
     }
-    let field = |at: usize| {
-        u64::from_le_bytes(core::array::from_fn(|i| header.get(at + i).copied().unwrap_or(0)))
-    };
-    if len < HEADER || field(0) as u32 != MAGIC {
+    let begin = &header[..len];
+    let (Some(FileKind::Memtrace), Some(origin)) = (FileKind::of(begin), TraceOrigin::of(begin))
+    else {
         return Ok(Contents::Other);
-    }
-    let own = field(PID_AT) == u64::from(std::process::id()) && field(TIME_AT) >= earliest_us();
+    };
+    let own = origin.pid == u64::from(std::process::id()) && origin.start_time >= earliest_us();
     Ok(if own { Contents::OwnTrace } else { Contents::Trace })
 }
 
@@ -216,6 +210,11 @@ mod tests {
     use std::io::Write;
     use std::os::unix::fs::PermissionsExt;
     use tempfile::TempDir;
+
+    // Of a packet's header: `docs/format.md`.
+    const MAGIC: u32 = 0xc1fc_1fc1;
+    const TIME_AT: usize = 8;
+    const PID_AT: usize = 30;
 
     fn header(pid: u32, time_us: u64) -> Vec<u8> {
         let mut packet = vec![0; 64];

@@ -150,6 +150,7 @@ fn events(bytes: &[u8]) -> Vec<(u64, String)> {
             EventKind::Alloc(a) => format!("alloc {} {:?}", a.id, a.backtrace.frames),
             EventKind::Promote(id) => format!("promote {id}"),
             EventKind::Collect(id) => format!("collect {id}"),
+            other => unreachable!("the writer writes no {other:?}"),
         };
         events.push((event.time - 1_000_000, text));
     }

@@ -14,8 +14,7 @@ use std::fs::{self, File};
 use std::io::BufWriter;
 
 use heaptap_trace::{
-    Block, Code, Encoder, EventKind, Format, Frames, Locate, LocationList, LocationTable, Mode,
-    Reader,
+    Code, Encoder, EventKind, Format, Locate, LocationList, LocationTable, Mode, Reader,
 };
 
 /// Locations as the source has them.
@@ -52,9 +51,7 @@ impl Copy<'_> {
             let time = event.time + self.passed;
             match event.kind {
                 EventKind::Alloc(allocation) => {
-                    let heaptap_trace::Allocation { length, samples, source, .. } = allocation;
-                    let block = Block { length, samples, source };
-                    let frames = Frames::Whole(allocation.backtrace.frames);
+                    let (block, frames) = (allocation.block(), allocation.backtrace.whole());
                     let id = self.encoder.alloc(0, time, block, frames, &mut self.names)?;
                     self.live.insert(allocation.id, id);
                 }
@@ -68,6 +65,7 @@ impl Copy<'_> {
                         self.encoder.collect(0, time, id, &mut self.names)?;
                     }
                 }
+                _ => {}
             }
         }
         let left = self.live.drain().filter(|_| !keep).map(|(_, id)| id);

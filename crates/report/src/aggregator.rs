@@ -137,6 +137,8 @@ impl Aggregator {
             }),
             EventKind::Promote(id) => self.promote(id),
             EventKind::Collect(id) => self.collect(time, id),
+            // A kind that no report counts.
+            _ => {}
         }
     }
 

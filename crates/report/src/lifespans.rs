@@ -43,12 +43,13 @@ impl Lifespans {
                     self.births.insert(allocation.id, event.time);
                 }
             }
-            EventKind::Promote(_) => {}
             EventKind::Collect(id) => {
                 if let Some(birth) = self.births.remove(&id) {
                     self.judge(id, event.time.saturating_sub(birth));
                 }
             }
+            // Promotions and other kinds do not end a lifetime.
+            _ => {}
         }
     }
 

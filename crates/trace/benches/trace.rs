@@ -192,6 +192,7 @@ impl Events {
                 }
                 EventKind::Promote(id) => other(id, Kind::Promote),
                 EventKind::Collect(id) => other(id, Kind::Collect),
+                kind => panic!("{kind:?}"),
             });
         }
         Events { info, list, new_frames, table: reader.into_locations() }

@@ -1,8 +1,7 @@
-//! The memtrace file format: encoder and decoder, without dependencies.
+//! Traces: what they say, and the memtrace file format. No dependencies.
 //!
-//! A trace is a sequence of packets of at most 32 KiB: a trace info, then
-//! allocations, promotions and collections with the source locations they
-//! need. `docs/format.md` explains it to the byte.
+//! A trace is a sequence of events: sampled blocks are allocated, promoted and
+//! collected. Source locations explain the frames of their backtraces.
 //!
 //! ```
 //! use heaptap_trace::{EventKind, Mode, Reader};
@@ -24,14 +23,17 @@
 //! The map:
 //!
 //! - `model`: what a trace says, whatever its format: [`Event`], [`TraceInfo`],
-//!   [`LocationTable`].
-//! - `memtrace`: the memtrace format. `decode` is [`Reader`] and [`Merged`],
-//!   `encode` is [`Encoder`], `defect` lists what can be wrong with a file; the
-//!   rest is shared by both sides, from packet headers down to single numbers.
+//!   [`LocationTable`]; and the traits that every format implements,
+//!   [`EventSource`] and [`EventSink`].
+//! - `memtrace`: the memtrace format: [`Reader`] and [`Merged`] are sources,
+//!   [`Encoder`] is a sink. A second format would be a folder beside it.
+//! - `recognise`: [`FileKind`], the kind of a file by its first bytes.
 //!
-//! Nothing here is unsafe, and no input makes it panic: slices are taken with
-//! `get`, arithmetic on what a file says is checked or cannot overflow, and the
-//! fuzz targets run with both overflow checks and debug assertions.
+//! `memtrace` depends on `model`, never the reverse.
+//!
+//! Input is hostile. Nothing here is unsafe, and no input causes a panic: slices
+//! are taken with `get`, arithmetic on numbers from a file is checked or cannot
+//! overflow, and the fuzz targets run with overflow checks and debug assertions.
 
 #![forbid(unsafe_code)]
 #![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -39,13 +41,15 @@
 
 mod memtrace;
 mod model;
+mod recognise;
 
 pub use memtrace::{
-    Block, Defect, DomainEncoder, Encoder, End, Format, Frames, Input, LeftOut, Limits, Locate,
-    Located, LocationList, Losses, Merged, Mode, ReadError, Reader, SmallAlloc, Stream, Tally,
-    Version, WriteError,
+    Defect, DomainEncoder, Encoder, Format, Input, LeftOut, Limits, Located, Losses, Merged, Mode,
+    ReadError, Reader, SmallAlloc, Stream, Tally, TraceOrigin, Version, WriteError,
 };
 pub use model::{
-    Allocation, Backtrace, Code, Event, EventKind, LOST_FRAME, Location, LocationTable, NameId,
-    NamedLocation, Source, TraceInfo,
+    Allocation, Backtrace, Block, Code, End, Event, EventKind, EventSink, EventSource, Frames,
+    LOST_FRAME, Locate, Location, LocationList, LocationTable, NameId, NamedLocation, Source,
+    TraceInfo,
 };
+pub use recognise::FileKind;

@@ -17,7 +17,7 @@ use heaptap_trace::{
 
 /// An event as both readers can tell it.
 #[derive(Debug, PartialEq)]
-struct Told {
+struct RecordedEvent {
     time: u64,
     name: String,
     numbers: Vec<i64>,
@@ -54,11 +54,11 @@ fn compare(bytes: &[u8], name: &str) {
     let mut their_locations = 0;
     for (domain, packets) in by_domain(bytes) {
         let Some(mut theirs) = babeltrace(&packets) else { return };
-        theirs.retain(|told| told.name != "trace_info");
+        theirs.retain(|recorded| recorded.name != "trace_info");
         let before = theirs.len();
-        theirs.retain(|told| told.name != "location");
+        theirs.retain(|recorded| recorded.name != "location");
         their_locations += before - theirs.len();
-        let ours = ours.iter().filter(|(of, _)| *of == domain).map(|(_, told)| told);
+        let ours = ours.iter().filter(|(of, _)| *of == domain).map(|(_, recorded)| recorded);
         assert_eq!(theirs.len(), ours.clone().count(), "events of domain {domain} of {name}");
         for (at, (theirs, ours)) in theirs.iter().zip(ours).enumerate() {
             assert_eq!(theirs, ours, "event {at} of domain {domain} of {name}");
@@ -84,9 +84,9 @@ fn by_domain(bytes: &[u8]) -> BTreeMap<u16, Vec<u8>> {
 }
 
 /// Our events with their domains, and the number of location events.
-fn heaptap(bytes: &[u8]) -> (Vec<(u16, Told)>, u64) {
+fn heaptap(bytes: &[u8]) -> (Vec<(u16, RecordedEvent)>, u64) {
     let mut reader = Reader::from_slice(bytes, Mode::Strict).expect("a trace");
-    let mut told = Vec::new();
+    let mut recorded = Vec::new();
     while let Some(event) = reader.next_event().expect("a sound trace") {
         let (time, domain) = (event.time, event.domain);
         let (name, mut numbers) = match event.kind {
@@ -105,26 +105,27 @@ fn heaptap(bytes: &[u8]) -> (Vec<(u16, Told)>, u64) {
             }
             EventKind::Promote(id) => ("promote".to_string(), vec![id as i64]),
             EventKind::Collect(id) => ("collect".to_string(), vec![id as i64]),
+            other => panic!("{other:?}"),
         };
         if let ("promote" | "collect", [id]) = (name.as_str(), &mut numbers[..]) {
             // The file holds the distance from the last allocation.
             *id = reader.next_id() as i64 - 1 - *id;
         }
-        told.push((domain, Told { time, name, numbers }));
+        recorded.push((domain, RecordedEvent { time, name, numbers }));
     }
-    (told, reader.tally().locations)
+    (recorded, reader.tally().locations)
 }
 
 /// What `babeltrace2` tells of the same bytes; `None` where it is not installed
 /// and need not be.
-fn babeltrace(bytes: &[u8]) -> Option<Vec<Told>> {
+fn babeltrace(bytes: &[u8]) -> Option<Vec<RecordedEvent>> {
     let folder = scratch();
     let metadata = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/format/metadata.tsdl");
     fs::copy(metadata, folder.join("metadata")).expect("our metadata");
     fs::write(folder.join("trace"), bytes).expect("room for a trace");
     let run =
         Command::new("babeltrace2").args(["--clock-cycles", "--no-delta"]).arg(&folder).output();
-    let told = match run {
+    let recorded = match run {
         Ok(output) => {
             let errors = String::from_utf8_lossy(&output.stderr);
             assert!(output.status.success() && errors.is_empty(), "babeltrace2 says: {errors}");
@@ -140,7 +141,7 @@ fn babeltrace(bytes: &[u8]) -> Option<Vec<Told>> {
         }
     };
     fs::remove_dir_all(&folder).expect("our own folder");
-    told
+    recorded
 }
 
 /// A folder of our own.
@@ -155,7 +156,7 @@ fn scratch() -> PathBuf {
 }
 
 /// A line such as `[0000…] alloc_4: { … }, { common_prefix = … }`.
-fn parse(line: &str) -> Told {
+fn parse(line: &str) -> RecordedEvent {
     let (time, rest) = line.trim_start_matches('[').split_once("] ").expect("a time");
     let (name, rest) = rest.split_once(": ").expect("a name");
     let fields = rest.split_once("}, {").map_or("", |(_, fields)| fields);
@@ -167,7 +168,7 @@ fn parse(line: &str) -> Told {
     };
     // The packet's context ends at the first "}, {" that a field follows.
     let numbers = names.iter().map(|name| vint(fields, name)).collect();
-    Told { time: time.parse().expect("microseconds"), name: name.to_string(), numbers }
+    RecordedEvent { time: time.parse().expect("microseconds"), name: name.to_string(), numbers }
 }
 
 /// A number as babeltrace2 prints our vints:

@@ -8,21 +8,21 @@
 
 use std::collections::BTreeMap;
 
-use heaptap_trace::{Allocation, Block, Event, EventKind, Format, Frames};
+use heaptap_trace::{Event, EventKind, Format};
 
 use crate::exit_status::Failure;
-use crate::io::input::{InFileOrder, Input};
+use crate::io::input::{Events, Input};
 use crate::io::notices::say;
-use crate::io::rewrite::{Fate, Renaming, Rewriting};
+use crate::io::rewrite::{Renaming, Rewriting, TraceSink};
 use crate::text::units::count;
 
 /// Copies all events. `shift` moves their times.
-pub(crate) fn copy<R: Renaming>(
+pub(crate) fn copy<R: Renaming, S: TraceSink>(
     input: &Input,
-    reader: &mut InFileOrder,
+    reader: &mut impl Events,
     format: Format,
     shift: impl Fn(u64) -> u64,
-    out: &mut Rewriting<R>,
+    out: &mut Rewriting<R, S>,
 ) -> Result<(), Failure> {
     // In version 2 the encoder counts as the original did, and so it does
     // after a loss, since ids may not leave any out.
@@ -35,20 +35,19 @@ pub(crate) fn copy<R: Renaming>(
         let next = reader.next_located().map_err(|error| input.failure(error))?;
         let Some((Event { time, domain, kind }, table)) = next else { break };
         let time = shift(time);
-        let (fate, id) = match kind {
-            EventKind::Alloc(allocation) => {
-                lossy |= allocation.backtrace.is_partial();
-                if keeps_ids && !lossy {
-                    out.number_on(domain, time, allocation.id)?;
-                }
-                let frames = frames(&allocation, lossy);
-                let id = out.allocate(domain, time, block(&allocation), frames, table)?;
-                ids.add(allocation.id, id);
-                continue;
+        if let EventKind::Alloc(allocation) = kind {
+            let backtrace = allocation.backtrace;
+            lossy |= backtrace.is_partial();
+            if keeps_ids && !lossy {
+                out.number_on(domain, time, allocation.id)?;
             }
-            EventKind::Promote(id) => (Fate::Promoted, id),
-            EventKind::Collect(id) => (Fate::Collected, id),
-        };
+            let frames = if lossy { backtrace.whole() } else { backtrace.suffix() };
+            let id = out.allocate(domain, time, allocation.block(), frames, table)?;
+            ids.add(allocation.id, id);
+            continue;
+        }
+        // The format has no place for other kinds.
+        let Some((end, id)) = kind.end() else { continue };
         // The packet that holds this event may be the first after a loss.
         lossy |= !reader.losses().is_clean();
         let id = match ids.get(id) {
@@ -60,31 +59,19 @@ pub(crate) fn copy<R: Renaming>(
                 continue;
             }
         };
-        if keeps_ids && !lossy {
-            out.number_on(domain, time, reader.next_id())?;
+        if keeps_ids
+            && !lossy
+            && let Some(next) = reader.next_id()
+        {
+            out.number_on(domain, time, next)?;
         }
-        out.happen(fate, domain, time, id, reader.locations())?;
+        out.end(end, domain, time, id, reader.locations())?;
     }
     if orphans > 0 {
         let events = count(orphans, "event", "events");
         say(&format!("{}: {events} of objects whose allocation is lost left out", input.name()));
     }
     Ok(())
-}
-
-/// The part of an allocation that is the same wherever it is written.
-pub(crate) fn block(allocation: &Allocation<'_>) -> Block {
-    let &Allocation { length, samples, source, .. } = allocation;
-    Block { length, samples, source }
-}
-
-fn frames<'a>(allocation: &Allocation<'a>, lossy: bool) -> Frames<'a> {
-    let backtrace = allocation.backtrace;
-    if lossy {
-        Frames::Whole(backtrace.frames)
-    } else {
-        Frames::Suffix { common_prefix: backtrace.common_prefix, new: backtrace.new }
-    }
 }
 
 /// The allocations copied so far, by ranges of ids: few, since ids are

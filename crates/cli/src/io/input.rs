@@ -12,9 +12,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::rc::Rc;
 
-use heaptap_trace::{
-    Event, Limits, LocationTable, Losses, Merged, Mode, ReadError, Reader, Stream, TraceInfo,
-};
+use heaptap_trace::{EventSource, Limits, Losses, Merged, Mode, ReadError, Reader, Stream};
 
 use crate::exit_status::{Failure, Verdict};
 use crate::io::notices;
@@ -174,34 +172,7 @@ impl Read for TraceBytes {
     }
 }
 
-/// What both kinds of reader have in common.
-pub(crate) trait Events {
-    fn info(&self) -> &TraceInfo;
-    fn losses(&self) -> &Losses;
-    fn locations(&self) -> &LocationTable;
-    fn next_located(&mut self) -> Result<Option<(Event<'_>, &LocationTable)>, ReadError>;
-}
+/// A trace of any order.
+pub(crate) trait Events: EventSource<Error = ReadError, Losses = Losses> {}
 
-macro_rules! events {
-    ($reader:ty) => {
-        impl Events for $reader {
-            fn info(&self) -> &TraceInfo {
-                self.info()
-            }
-
-            fn losses(&self) -> &Losses {
-                self.losses()
-            }
-
-            fn locations(&self) -> &LocationTable {
-                self.locations()
-            }
-
-            fn next_located(&mut self) -> Result<Option<(Event<'_>, &LocationTable)>, ReadError> {
-                self.next_located()
-            }
-        }
-    };
-}
-events!(InFileOrder);
-events!(InTimeOrder);
+impl<S: EventSource<Error = ReadError, Losses = Losses>> Events for S {}

@@ -2,7 +2,7 @@
 
 use std::io::{Write as _, stderr};
 
-use heaptap_trace::{Defect, Located, Losses};
+use heaptap_trace::{Defect, FileKind, Located, Losses};
 
 use crate::exit_status::Verdict;
 use crate::text::units::count;
@@ -30,11 +30,11 @@ pub(crate) fn with_remedy(located: &Located) -> String {
 
 /// What a file that does not begin like a trace may be.
 fn other_file(found: u32) -> String {
-    let program = match found.to_le_bytes() {
-        [0x1f, 0x8b, ..] => "zcat",
-        [0x28, 0xb5, 0x2f, 0xfd] => "zstdcat",
-        [0xfd, b'7', b'z', b'X'] => "xzcat",
-        [b'B', b'Z', b'h', _] => "bzcat",
+    let program = match FileKind::of(&found.to_le_bytes()) {
+        Some(FileKind::Gzip) => "zcat",
+        Some(FileKind::Zstd) => "zstdcat",
+        Some(FileKind::Xz) => "xzcat",
+        Some(FileKind::Bzip2) => "bzcat",
         _ => return format!("it begins with {found:#010x} instead of 0xc1fc1fc1"),
     };
     format!("it is compressed: pass it through `{program}`, and `-` for FILE")

@@ -5,11 +5,11 @@
 
 use std::collections::HashMap;
 
-use heaptap_trace::{Allocation, Block, Event, EventKind, Frames};
+use heaptap_trace::{Allocation, Block, End, Event, EventKind};
 
 use crate::exit_status::Failure;
 use crate::io::input::{Events, Input};
-use crate::io::rewrite::{Fate, Renaming, Rewriting};
+use crate::io::rewrite::{Renaming, Rewriting, TraceSink};
 
 /// What to do with each event.
 pub(crate) trait Selection {
@@ -22,11 +22,11 @@ pub(crate) trait Selection {
 
 /// Writes what the selection keeps. Returns how many promotions and
 /// collections were left out.
-pub(crate) fn renumber<R: Renaming>(
+pub(crate) fn renumber<R: Renaming, S: TraceSink>(
     input: &Input,
     events: &mut impl Events,
     selection: &mut impl Selection,
-    out: &mut Rewriting<R>,
+    out: &mut Rewriting<R, S>,
 ) -> Result<u64, Failure> {
     let mut live: HashMap<u64, u64> = HashMap::new();
     let mut left_out = 0;
@@ -34,21 +34,23 @@ pub(crate) fn renumber<R: Renaming>(
         let next = events.next_located().map_err(|error| input.failure(error))?;
         let Some((Event { time, domain, kind }, table)) = next else { return Ok(left_out) };
         let domain = selection.domain(domain);
-        let (fate, id) = match kind {
-            EventKind::Alloc(allocation) => {
-                if let Some(block) = selection.block(&allocation) {
-                    // Whole: the allocation before it may not be written.
-                    let frames = Frames::Whole(allocation.backtrace.frames);
-                    let id = out.allocate(domain, time, block, frames, table)?;
-                    live.insert(allocation.id, id);
-                }
-                continue;
+        if let EventKind::Alloc(allocation) = kind {
+            if let Some(block) = selection.block(&allocation) {
+                // Whole: the allocation before it may not be written.
+                let frames = allocation.backtrace.whole();
+                let id = out.allocate(domain, time, block, frames, table)?;
+                live.insert(allocation.id, id);
             }
-            EventKind::Promote(id) => (Fate::Promoted, live.get(&id).copied()),
-            EventKind::Collect(id) => (Fate::Collected, live.remove(&id)),
+            continue;
+        }
+        // The format has no place for other kinds.
+        let Some((end, id)) = kind.end() else { continue };
+        let written = match end {
+            End::Promote => live.get(&id).copied(),
+            End::Collect => live.remove(&id),
         };
-        match id {
-            Some(id) => out.happen(fate, domain, time, id, table)?,
+        match written {
+            Some(id) => out.end(end, domain, time, id, table)?,
             None => left_out += 1,
         }
     }

@@ -9,8 +9,8 @@ use std::collections::HashMap;
 use std::io::{BufWriter, Write};
 
 use heaptap_trace::{
-    Block, Code, Encoder, Format, Frames, Locate, Location, LocationList, LocationTable,
-    NamedLocation, TraceInfo, WriteError,
+    Block, Code, Encoder, End, EventSink, Format, Frames, Locate, Location, LocationList,
+    LocationTable, NamedLocation, TraceInfo, WriteError,
 };
 
 use crate::exit_status::Failure;
@@ -118,16 +118,17 @@ impl<R: Renaming> Locate for Explaining<'_, R> {
     }
 }
 
-/// What becomes of an object after its allocation.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fate {
-    Promoted,
-    Collected,
-}
+/// A sink that fills a file.
+pub(crate) trait TraceSink: EventSink<Error = WriteError, Output = FileOutput> {}
+
+impl<S: EventSink<Error = WriteError, Output = FileOutput>> TraceSink for S {}
+
+/// The file that a sink fills, in large writes.
+pub(crate) type FileOutput = BufWriter<Output>;
 
 /// A trace being written from the events of another.
-pub(crate) struct Rewriting<R> {
-    encoder: Encoder<BufWriter<Output>>,
+pub(crate) struct Rewriting<R, S = Encoder<FileOutput>> {
+    sink: S,
     name: String,
     names: Names<R>,
     /// Time of the last event, by domain.
@@ -152,7 +153,7 @@ impl<R: Renaming> Rewriting<R> {
         let encoder =
             Encoder::new(out, format, info).map_err(|error| write_failure(&name, error))?;
         Ok(Rewriting {
-            encoder,
+            sink: encoder,
             name,
             names: Names { renaming, explained: HashMap::new() },
             last_times: Vec::new(),
@@ -161,7 +162,9 @@ impl<R: Renaming> Rewriting<R> {
             frames: Vec::new(),
         })
     }
+}
 
+impl<R: Renaming, S: TraceSink> Rewriting<R, S> {
     /// Writes an allocation and returns its id.
     pub(crate) fn allocate(
         &mut self,
@@ -184,15 +187,15 @@ impl<R: Renaming> Rewriting<R> {
             }
         };
         let locate = &mut self.names.explaining(table);
-        self.encoder
+        self.sink
             .alloc(domain, time, block, frames, locate)
             .map_err(|error| write_failure(&self.name, error))
     }
 
     /// Writes a promotion or collection of an object by its id here.
-    pub(crate) fn happen(
+    pub(crate) fn end(
         &mut self,
-        fate: Fate,
+        end: End,
         domain: u16,
         time: u64,
         id: u64,
@@ -200,20 +203,20 @@ impl<R: Renaming> Rewriting<R> {
     ) -> Result<(), Failure> {
         let time = self.wait(domain, time);
         let locate = &mut self.names.explaining(table);
-        match fate {
-            Fate::Promoted => self.encoder.promote(domain, time, id, locate),
-            Fate::Collected => self.encoder.collect(domain, time, id, locate),
+        match end {
+            End::Promote => self.sink.promote(domain, time, id, locate),
+            End::Collect => self.sink.collect(domain, time, id, locate),
         }
         .map_err(|error| write_failure(&self.name, error))
     }
 
     /// Lets the domain's next allocation have this id.
     pub(crate) fn number_on(&mut self, domain: u16, time: u64, id: u64) -> Result<(), Failure> {
-        if self.encoder.next_id(domain) == Some(id) {
+        if self.sink.next_id(domain) == Some(id) {
             return Ok(());
         }
         let time = time.max(self.last_time(domain));
-        self.encoder.renumber(domain, time, id).map_err(|error| write_failure(&self.name, error))
+        self.sink.renumber(domain, time, id).map_err(|error| write_failure(&self.name, error))
     }
 
     fn last_time(&self, domain: u16) -> u64 {
@@ -242,7 +245,7 @@ impl<R: Renaming> Rewriting<R> {
             ));
         }
         let locate = &mut self.names.explaining(table);
-        let finished = self.encoder.finish(locate);
+        let finished = self.sink.finish(locate);
         let mut out = finished.map_err(|error| write_failure(&self.name, error))?;
         out.flush().map_err(|error| Failure::writing(&self.name, &error))?;
         match out.into_inner() {

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum, ValueHint};
 use heaptap_trace::{Allocation, Block, Format, Mode, TraceInfo, Version};
 
 use crate::exit_status::{Ending, help_end};
-use crate::io::copy::{block, copy};
+use crate::io::copy::copy;
 use crate::io::input::Input;
 use crate::io::notices::say;
 use crate::io::output::Output;
@@ -109,7 +109,7 @@ struct Everything;
 
 impl Selection for Everything {
     fn block(&mut self, allocation: &Allocation<'_>) -> Option<Block> {
-        Some(block(allocation))
+        Some(allocation.block())
     }
 
     fn domain(&self, _domain: u16) -> u16 {

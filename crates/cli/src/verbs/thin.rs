@@ -9,7 +9,6 @@ use rand::{Rng, SeedableRng, TryRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::exit_status::{Ending, Failure, help_end};
-use crate::io::copy::block;
 use crate::io::input::{Events, Input};
 use crate::io::notices::say;
 use crate::io::output::Output;
@@ -112,7 +111,7 @@ struct Survivors {
 impl Selection for Survivors {
     fn block(&mut self, allocation: &Allocation<'_>) -> Option<Block> {
         let samples = self.of(allocation.samples);
-        (samples > 0).then_some(Block { samples, ..block(allocation) })
+        (samples > 0).then_some(Block { samples, ..allocation.block() })
     }
 
     fn domain(&self, domain: u16) -> u16 {

@@ -42,6 +42,33 @@ impl Version {
     }
 }
 
+/// Which process began a trace, and when, by the first bytes of its file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TraceOrigin {
+    /// The process id.
+    pub pid: u64,
+    /// Microseconds since the epoch.
+    pub start_time: u64,
+}
+
+impl TraceOrigin {
+    /// The number of bytes that [`TraceOrigin::of`] needs.
+    pub const BYTES: usize = 4 + 4 + 8 + 8 + 4 + 2 + 8;
+
+    /// Reads the origin of a trace; `None` if the bytes are too few or do not
+    /// begin like one. Nothing else is checked: the trace may be damaged.
+    pub fn of(bytes: &[u8]) -> Option<TraceOrigin> {
+        let mut input = Bytes::new(bytes);
+        if input.u32()? != MAGIC {
+            return None;
+        }
+        let _bits = input.u32()?;
+        let (start_time, _end) = (input.u64()?, input.u64()?);
+        let (_flush_duration, _version) = (input.u32()?, input.u16()?);
+        Some(TraceOrigin { pid: input.u64()?, start_time })
+    }
+}
+
 const HEADER_LEN: usize = 4 + 4 + 8 + 8 + 4 + 2 + 8 + (2 + 2 + 8) + 8 + 8;
 
 /// A packet header is never longer.

@@ -1,18 +1,28 @@
 //! The memtrace file format: decoder and encoder.
+//!
+//! - `decode`: [`Reader`], and [`Merged`] for the events of several domains in
+//!   the order of time.
+//! - `encode`: [`Encoder`].
+//! - `defect`: everything that can be wrong with a file.
+//! - `header`, `info`, `event`, `cache`, `mtf`, `wire`, `rules`: what both sides
+//!   share, from packet headers down to single numbers.
+//!
+//! `docs/format.md` describes the format to the byte.
 
 mod cache;
 mod decode;
-pub(crate) mod defect;
+mod defect;
 mod encode;
-pub(crate) mod header;
+mod event;
+mod header;
+mod info;
 mod mtf;
 pub(crate) mod rules;
-pub(crate) mod wire;
+mod wire;
 
 pub use crate::memtrace::decode::{Input, Limits, Losses, Merged, Mode, Reader, Stream, Tally};
 pub use crate::memtrace::defect::{Defect, Located, ReadError};
 pub use crate::memtrace::encode::{
-    Block, DomainEncoder, Encoder, End, Format, Frames, LeftOut, Locate, LocationList, SmallAlloc,
-    WriteError,
+    DomainEncoder, Encoder, Format, LeftOut, SmallAlloc, WriteError,
 };
-pub use crate::memtrace::header::Version;
+pub use crate::memtrace::header::{TraceOrigin, Version};

@@ -13,6 +13,12 @@ pub(crate) struct MoveToFront<T> {
     live: usize,
 }
 
+impl<T> Default for MoveToFront<T> {
+    fn default() -> Self {
+        MoveToFront::new()
+    }
+}
+
 impl<T> MoveToFront<T> {
     pub(crate) const fn new() -> Self {
         MoveToFront { entries: Vec::new(), live: 0 }

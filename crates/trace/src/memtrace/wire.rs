@@ -6,6 +6,7 @@
 
 use crate::memtrace::cache::{UNTOUCHED, boxed};
 use crate::memtrace::rules::MAX_PACKET;
+use crate::model::locate::until_nul;
 
 /// A cursor over bytes that end somewhere.
 #[derive(Clone, Copy)]
@@ -241,11 +242,6 @@ pub(crate) fn short_vint(value: u64) -> Option<(u64, usize)> {
         0x1_0000..=0x7fff_ffff => Some((254 | value << 8, 5)),
         _ => None,
     }
-}
-
-/// What of `text` a NUL-terminated field can hold.
-pub(crate) fn until_nul(text: &[u8]) -> &[u8] {
-    text.split(|&byte| byte == 0).next().unwrap_or(text)
 }
 
 #[cfg(test)]

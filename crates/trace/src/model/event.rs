@@ -1,21 +1,19 @@
-//! What a trace tells: allocations, promotions and collections.
-
-use crate::memtrace::rules::{TIME_BITS, TIME_MASK};
+//! Events: a block is allocated, promoted or collected.
 
 /// A frame of a backtrace: an opaque number that [`crate::LocationTable`]
-/// explains. 63 bits with sign, stored in 64.
+/// resolves. 63 bits with sign, stored in 64; never 0.
 pub type Code = u64;
 
 /// Stands for a frame that damage to the file made unknown. No writer can have
 /// written it: it does not fit 63 bits.
 pub const LOST_FRAME: Code = 1 << 63;
 
-/// Whether a number can be a code: not 0, which marks an empty slot, and such
-/// that other readers, which hold codes in 63 bits, get it back whole.
+/// Whether a number is a valid code: not 0, and 63 bits with sign, so that an
+/// OCaml reader gets it back whole.
 #[inline(always)]
 pub(crate) fn is_code(number: u64) -> bool {
-    let two_highest_differ = (number ^ number << 1) >> 63 == 1;
-    (number != 0) & !two_highest_differ
+    let top_bits_differ = (number ^ number << 1) >> 63 == 1;
+    (number != 0) & !top_bits_differ
 }
 
 /// Where a block was allocated.
@@ -29,46 +27,71 @@ pub enum Source {
     External = 2,
 }
 
-impl Source {
-    pub(crate) fn from_number(number: u8) -> Option<Source> {
-        match number {
-            0 => Some(Source::Minor),
-            1 => Some(Source::Major),
-            2 => Some(Source::External),
-            _ => None,
-        }
-    }
+/// The size and origin of a sampled block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// Words, without the header.
+    pub length: u64,
+    /// Samples in the block and its header, from 1 to `length + 1`.
+    pub samples: u64,
+    /// Where it was allocated.
+    pub source: Source,
 }
 
 /// The stack at an allocation, from `main` to the allocation point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backtrace<'a> {
-    /// The frames. They end early where the writer ran out of room.
+    /// The frames. They end early if the writer ran out of room.
     pub frames: &'a [Code],
-    /// How many frames at the `main` end are those of the domain's previous
-    /// allocation, as the file states it: more than `frames` holds when an
-    /// earlier backtrace was cut short.
+    /// The number of frames at the `main` end that are shared with the domain's
+    /// previous allocation, as the file states it. It exceeds `frames.len()`
+    /// after an earlier backtrace was cut short.
     pub common_prefix: u64,
     /// The frames after the common prefix. They are the end of `frames`,
     /// except after a backtrace that was cut short.
     pub new: &'a [Code],
 }
 
-impl Backtrace<'_> {
+impl<'a> Backtrace<'a> {
     /// Whether damage to the file made frames unknown.
     pub fn is_partial(&self) -> bool {
         self.frames.contains(&LOST_FRAME)
     }
+
+    /// All frames, to be written independently of the previous allocation.
+    pub fn whole(&self) -> Frames<'a> {
+        Frames::Whole(self.frames)
+    }
+
+    /// The difference from the domain's previous allocation, to be written
+    /// where that one was written too.
+    pub fn suffix(&self) -> Frames<'a> {
+        Frames::Suffix { common_prefix: self.common_prefix, new: self.new }
+    }
 }
 
-/// A sampled block.
+/// A backtrace to write, from `main` to the allocation point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Frames<'a> {
+    /// All frames.
+    Whole(&'a [Code]),
+    /// The frames that differ from the domain's previous allocation.
+    Suffix {
+        /// The number of frames at the `main` end that are the same.
+        common_prefix: u64,
+        /// The frames after those.
+        new: &'a [Code],
+    },
+}
+
+/// A sampled allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allocation<'a> {
-    /// Its id: allocations are numbered.
+    /// The block's id: allocations are numbered.
     pub id: u64,
     /// Words, without the header.
     pub length: u64,
-    /// How many samples fell in the block and its header, at least 1.
+    /// Samples in the block and its header, at least 1.
     pub samples: u64,
     /// Where it was allocated.
     pub source: Source,
@@ -76,62 +99,72 @@ pub struct Allocation<'a> {
     pub backtrace: Backtrace<'a>,
 }
 
-/// What happened.
+impl Allocation<'_> {
+    /// The block without its id and backtrace.
+    pub fn block(&self) -> Block {
+        Block { length: self.length, samples: self.samples, source: self.source }
+    }
+}
+
+/// What happens to a block after its allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// It moves to the old generation.
+    Promote,
+    /// It dies.
+    Collect,
+}
+
+/// The kinds of event.
+///
+/// A later version may add kinds. Code outside this crate passes over a kind it
+/// does not know; [`EventKind::block_id`] serves where only the block matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum EventKind<'a> {
     /// A sampled block was allocated.
     Alloc(Allocation<'a>),
-    /// The block of this id moved to the old generation.
+    /// The block with this id moved to the old generation.
     Promote(u64),
-    /// The block of this id died.
+    /// The block with this id died.
     Collect(u64),
+}
+
+impl EventKind<'_> {
+    /// The id of the block that the event is about, if it is about one.
+    pub fn block_id(&self) -> Option<u64> {
+        match *self {
+            EventKind::Alloc(Allocation { id, .. })
+            | EventKind::Promote(id)
+            | EventKind::Collect(id) => Some(id),
+        }
+    }
+
+    /// The later fate of a block, and its id; `None` for other kinds.
+    pub fn end(&self) -> Option<(End, u64)> {
+        match *self {
+            EventKind::Promote(id) => Some((End::Promote, id)),
+            EventKind::Collect(id) => Some((End::Collect, id)),
+            EventKind::Alloc(_) => None,
+        }
+    }
 }
 
 /// One event of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event<'a> {
-    /// Microseconds since the epoch; never decreasing within a domain.
+    /// Microseconds since the epoch. In a sound trace it never decreases within
+    /// a domain.
     pub time: u64,
-    /// The domain that recorded it; 0 before version 3.
+    /// The domain that recorded the event; 0 before version 3.
     pub domain: u16,
     /// What happened.
     pub kind: EventKind<'a>,
 }
 
-/// An event's first four bytes: its code and the low bits of its time.
-pub(crate) fn event_header(code: u8, time: u64) -> u32 {
-    (u32::from(code) << TIME_BITS) | (time & TIME_MASK) as u32
-}
-
-/// The code in an event's first four bytes.
-#[inline(always)]
-pub(crate) fn event_code(header: u32) -> u8 {
-    (header >> TIME_BITS) as u8
-}
-
-/// The whole time of an event in a packet that begins at `begin`: the first
-/// time from `begin` on with these low bits.
-#[inline(always)]
-pub(crate) fn event_time(header: u32, begin: u64) -> u64 {
-    let ahead = u64::from(header).wrapping_sub(begin) & TIME_MASK;
-    begin.wrapping_add(ahead)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn event_times_wrap_once() {
-        for begin in [0u64, TIME_MASK, TIME_MASK + 1, 1_587_000_000_123_456] {
-            for ahead in [0, 1, 29_999_999, 30_000_000] {
-                let time = begin + ahead;
-                let header = event_header(116, time);
-                assert_eq!(event_time(header, begin), time);
-                assert_eq!(event_code(header), 116);
-            }
-        }
-    }
 
     #[test]
     fn codes_have_63_bits_and_a_sign() {
@@ -141,5 +174,18 @@ mod tests {
         for code in [0, 1 << 62, 1 << 63, LOST_FRAME, (1 << 63) | 1] {
             assert!(!is_code(code), "{code:#x}");
         }
+    }
+
+    #[test]
+    fn every_kind_of_today_is_about_a_block() {
+        let backtrace = Backtrace { frames: &[], common_prefix: 0, new: &[] };
+        let source = Source::Minor;
+        let allocation = Allocation { id: 7, length: 1, samples: 1, source, backtrace };
+        let alloc = EventKind::Alloc(allocation);
+        assert_eq!((alloc.block_id(), alloc.end()), (Some(7), None));
+        let promote = EventKind::Promote(8);
+        assert_eq!((promote.block_id(), promote.end()), (Some(8), Some((End::Promote, 8))));
+        let collect = EventKind::Collect(9);
+        assert_eq!((collect.block_id(), collect.end()), (Some(9), Some((End::Collect, 9))));
     }
 }

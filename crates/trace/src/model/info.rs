@@ -1,12 +1,6 @@
-//! The trace info: what the first packet says of the whole trace.
+//! The traced process, and how it was traced.
 
-use crate::memtrace::defect::Defect;
-use crate::memtrace::header::{Header, Version};
-use crate::memtrace::rules::code;
-use crate::memtrace::wire::{Bytes, Packet, until_nul};
-use crate::model::event::{event_code, event_header, event_time};
-
-/// Who was traced, where and how.
+/// What a trace says about itself.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceInfo {
     /// The probability with which each word was sampled.
@@ -15,98 +9,16 @@ pub struct TraceInfo {
     pub word_size: u8,
     /// The program, usually its path.
     pub executable: Vec<u8>,
-    /// The machine's name.
+    /// The name of the machine.
     pub host: Vec<u8>,
-    /// The runtime's parameters as it prints them.
+    /// The runtime's parameters as the runtime prints them.
     pub runtime_params: Vec<u8>,
-    /// The process.
+    /// The process id.
     pub pid: u64,
-    /// A name given by whoever started the trace; empty in version 1.
+    /// A label chosen when the trace was started; empty in version 1.
     pub context: Vec<u8>,
     /// Microseconds since the epoch.
     pub start_time: u64,
     /// The domain that started the trace; 0 before version 3.
     pub domain: u16,
-}
-
-impl TraceInfo {
-    /// Reads the one event of a trace's first packet.
-    pub(crate) fn parse(header: &Header, body: &[u8]) -> Result<TraceInfo, Defect> {
-        let mut input = Bytes::new(body);
-        let event = input.u32().ok_or(Defect::TraceInfo)?;
-        let alone = header.first_id == 0 && header.next_id == 0;
-        if event_code(event) != code::TRACE_INFO
-            || event_time(event, header.begin) != header.begin
-            || header.begin != header.end
-            || !alone
-        {
-            return Err(Defect::TraceInfo);
-        }
-        let info = Self::parse_fields(header, &mut input).ok_or(Defect::TraceInfo)?;
-        if input.remaining() != 0 {
-            return Err(Defect::TraceInfo);
-        }
-        info.check()?;
-        Ok(info)
-    }
-
-    fn parse_fields(header: &Header, input: &mut Bytes<'_>) -> Option<TraceInfo> {
-        Some(TraceInfo {
-            sample_rate: f64::from_bits(input.u64()?),
-            word_size: input.u8()?,
-            executable: input.string()?.to_vec(),
-            host: input.string()?.to_vec(),
-            runtime_params: input.string()?.to_vec(),
-            pid: input.u64()?,
-            context: match header.version {
-                Version::V1 => Vec::new(),
-                Version::V2 | Version::V3 => input.string()?.to_vec(),
-            },
-            start_time: header.begin,
-            domain: header.domain,
-        })
-    }
-
-    /// What must hold of a trace info.
-    pub(crate) fn check(&self) -> Result<(), Defect> {
-        if !(self.sample_rate > 0.0 && self.sample_rate <= 1.0) {
-            return Err(Defect::SampleRate { bits: self.sample_rate.to_bits() });
-        }
-        if self.word_size != 32 && self.word_size != 64 {
-            return Err(Defect::WordSize { bits: self.word_size });
-        }
-        Ok(())
-    }
-
-    /// Writes the whole first packet.
-    pub(crate) fn put(&self, packet: &mut Packet, version: Version) {
-        Header::open(packet, version, self.pid, self.domain, None);
-        packet.u32(event_header(code::TRACE_INFO, self.start_time));
-        packet.u64(self.sample_rate.to_bits());
-        packet.u8(self.word_size);
-        packet.string(&self.executable);
-        packet.string(&self.host);
-        packet.string(&self.runtime_params);
-        packet.u64(self.pid);
-        if version != Version::V1 {
-            packet.string(&self.context);
-        }
-        Header::finish(packet, version, (self.start_time, self.start_time), (0, 0));
-    }
-
-    /// The same with every string as a file can hold it: cut at its first NUL,
-    /// and at `limit` bytes.
-    pub(crate) fn with_strings_cut(&self, limit: usize) -> TraceInfo {
-        let cut = |text: &[u8]| {
-            let text = until_nul(text);
-            text.get(..limit).unwrap_or(text).to_vec()
-        };
-        TraceInfo {
-            executable: cut(&self.executable),
-            host: cut(&self.host),
-            runtime_params: cut(&self.runtime_params),
-            context: cut(&self.context),
-            ..*self
-        }
-    }
 }

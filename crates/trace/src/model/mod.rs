@@ -1,11 +1,30 @@
-//! What a trace says, whatever the format it is stored in.
+//! What a trace says, whatever file format it is stored in.
+//!
+//! - `event`: [`Event`] and what it consists of.
+//! - `info`: [`TraceInfo`], about the traced process.
+//! - `location`, `table`: source locations, and [`LocationTable`], which
+//!   resolves the codes of backtraces to them. `index` and `seeded` are its hash
+//!   table.
+//! - `locate`: [`Locate`], the other direction: a writer asks for the locations
+//!   of a code.
+//! - `stream`: [`EventSource`] and [`EventSink`], which the formats implement.
+//!
+//! Nothing here knows a file format.
 
 pub(crate) mod event;
 mod index;
-pub(crate) mod info;
-pub(crate) mod location;
+mod info;
+pub(crate) mod locate;
+mod location;
 mod seeded;
+mod stream;
+pub(crate) mod table;
 
-pub use crate::model::event::{Allocation, Backtrace, Code, Event, EventKind, LOST_FRAME, Source};
+pub use crate::model::event::{
+    Allocation, Backtrace, Block, Code, End, Event, EventKind, Frames, LOST_FRAME, Source,
+};
 pub use crate::model::info::TraceInfo;
-pub use crate::model::location::{Location, LocationTable, NameId, NamedLocation};
+pub use crate::model::locate::{Locate, LocationList};
+pub use crate::model::location::{Location, NameId, NamedLocation};
+pub use crate::model::stream::{EventSink, EventSource};
+pub use crate::model::table::LocationTable;

@@ -6,10 +6,10 @@ use std::collections::HashSet;
 use heaptap_trace::{Block, Code, Encoder, Format, Frames, Source};
 use proptest::prelude::*;
 
-use crate::book::Book;
+use crate::debug_info::DebugInfo;
 use crate::generate::{NUMBER_LIMITS, cases, plain_info};
 use crate::oracle::{self, PlainTrace};
-use crate::reading::{Told, What, read_strictly};
+use crate::reading::{RecordedEvent, RecordedKind, read_strictly};
 use crate::round_trip::check;
 use crate::script::{Script, Step, Style};
 
@@ -26,13 +26,18 @@ pub(crate) fn distinct(codes: std::ops::Range<Code>) -> Vec<(Code, usize)> {
 }
 
 pub(crate) fn script(format: Format, steps: Vec<Step>) -> Script {
-    Script { format, info: plain_info(), steps, book: Book { files: 50, ..Book::default() } }
+    Script {
+        format,
+        info: plain_info(),
+        steps,
+        debug_info: DebugInfo { files: 50, ..DebugInfo::default() },
+    }
 }
 
 /// The depths at which a script's backtraces and the trace's end.
 fn depths(script: &Script, trace: &PlainTrace) -> Vec<(usize, usize)> {
-    let want = script.perform(Style::Whole).told;
-    want.iter().zip(trace.told()).map(|(a, b)| (a.frames().len(), b.frames().len())).collect()
+    let want = script.perform(Style::Whole).recorded;
+    want.iter().zip(trace.recorded()).map(|(a, b)| (a.frames().len(), b.frames().len())).collect()
 }
 
 fn longest_runs(trace: &PlainTrace) -> usize {
@@ -97,11 +102,11 @@ fn a_recursion_of_a_million_frames_is_cut_like_any_other() {
         let steps = vec![alloc(0, 0, vec![(7, 3)]), alloc(0, 0, vec![(7, depth), (8, 1)])];
         let script = script(Format::V2, steps);
         let trace = check(&script);
-        let told = depths(&script, &trace)[1].1;
+        let recorded = depths(&script, &trace)[1].1;
         if depth < 348_000 {
-            assert_eq!(told, depth + 1);
+            assert_eq!(recorded, depth + 1);
         } else {
-            assert!((348_000..350_000).contains(&told), "{told} frames of {depth}");
+            assert!((348_000..350_000).contains(&recorded), "{recorded} frames of {depth}");
         }
     }
 }
@@ -142,8 +147,8 @@ fn more_codes_than_slots_evict_each_other() {
         }
     }
     let trace = check(&script(Format::V2, steps));
-    let explained: usize = trace.events().filter(|event| event.told.is_none()).count() - 1;
-    assert_eq!(trace.places.len(), 20_004);
+    let explained: usize = trace.events().filter(|event| event.recorded.is_none()).count() - 1;
+    assert_eq!(trace.locations.len(), 20_004);
     assert!(explained > 25_000, "only {explained} misses: few codes were evicted");
 }
 
@@ -163,26 +168,26 @@ fn numbers_at_every_limit() {
 
 #[test]
 fn distances_at_every_limit() {
-    let book = Book::default();
+    let debug_info = DebugInfo::default();
     let mut encoder = Encoder::new(Vec::new(), Format::V3, &plain_info()).unwrap();
     let (first, time) = (100_000_000_000 * 10_000_000, plain_info().start_time);
     encoder.renumber(0, time, first).unwrap();
     let whole = Frames::Whole(&[5]);
-    assert_eq!(encoder.alloc(0, time, SMALL, whole, &mut &book).unwrap(), first);
-    let mut told = vec![What::Alloc { id: first, block: SMALL, frames: vec![5] }];
+    assert_eq!(encoder.alloc(0, time, SMALL, whole, &mut &debug_info).unwrap(), first);
+    let mut recorded = vec![RecordedKind::Alloc { id: first, block: SMALL, frames: vec![5] }];
     for distance in NUMBER_LIMITS.into_iter().filter(|&distance| distance <= first) {
-        encoder.promote(0, time, first - distance, &mut &book).unwrap();
-        told.push(What::Promote(first - distance));
+        encoder.promote(0, time, first - distance, &mut &debug_info).unwrap();
+        recorded.push(RecordedKind::Promote(first - distance));
         // Collections may also be of younger objects, of other domains.
         for id in [first - distance, first + distance, first + distance + 1] {
-            encoder.collect(0, time, id, &mut &book).unwrap();
-            told.push(What::Collect(id));
+            encoder.collect(0, time, id, &mut &debug_info).unwrap();
+            recorded.push(RecordedKind::Collect(id));
         }
     }
-    let bytes = encoder.finish(&mut &book).unwrap();
+    let bytes = encoder.finish(&mut &debug_info).unwrap();
     let reading = read_strictly(&bytes);
-    assert!(reading.told.iter().map(|told| &told.what).eq(&told));
-    assert!(oracle::read(&bytes).told().eq(&reading.told));
+    assert!(reading.recorded.iter().map(|recorded| &recorded.kind).eq(&recorded));
+    assert!(oracle::read(&bytes).recorded().eq(&reading.recorded));
 }
 
 #[test]
@@ -199,8 +204,8 @@ fn domains_interleave_and_take_ids_in_blocks() {
     }
     steps.extend((0..12_500).map(|_| alloc(3, 1, vec![])));
     let trace = check(&script(Format::V3, steps));
-    let ids = trace.told().filter_map(|told| match told.what {
-        What::Alloc { id, .. } => Some(id),
+    let ids = trace.recorded().filter_map(|recorded| match recorded.kind {
+        RecordedKind::Alloc { id, .. } => Some(id),
         _ => None,
     });
     let ids: HashSet<u64> = ids.collect();
@@ -208,8 +213,8 @@ fn domains_interleave_and_take_ids_in_blocks() {
     let blocks: HashSet<u64> = ids.iter().map(|id| id / 10_000).collect();
     assert_eq!(blocks.len(), 5, "8,000 ids are one block, 20,500 are three");
     // The first domain has the first block: others' ids are ahead of it.
-    let ahead = |told: &&Told| matches!(told.what, What::Collect(10_000..) if told.domain == 0);
-    assert!(trace.told().filter(ahead).count() > 100);
+    let ahead = |recorded: &&RecordedEvent| matches!(recorded.kind, RecordedKind::Collect(10_000..) if recorded.domain == 0);
+    assert!(trace.recorded().filter(ahead).count() > 100);
 }
 
 #[test]
@@ -241,7 +246,8 @@ fn the_clock_stands_still_and_leaps() {
         }
         let script = script(Format::V2, steps);
         let trace = check(&script);
-        let times: Vec<u64> = trace.told().map(|told: &Told| told.time).collect();
+        let times: Vec<u64> =
+            trace.recorded().map(|recorded: &RecordedEvent| recorded.time).collect();
         assert!(times.windows(2).any(|pair| pair[0] == pair[1]));
         assert!(times.windows(2).any(|pair| pair[1] - pair[0] > 30_000_000));
     }
@@ -278,7 +284,7 @@ proptest! {
         let quiet = steps.iter().filter(|step| !matches!(step, Step::Flush)).cloned().collect();
         let flushed = script(Format::V3, steps);
         check(&flushed);
-        let told = flushed.perform(Style::Whole).told;
-        prop_assert_eq!(told, script(Format::V3, quiet).perform(Style::Whole).told);
+        let recorded = flushed.perform(Style::Whole).recorded;
+        prop_assert_eq!(recorded, script(Format::V3, quiet).perform(Style::Whole).recorded);
     }
 }

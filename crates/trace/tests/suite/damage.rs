@@ -5,21 +5,24 @@ use std::ops::Range;
 
 use heaptap_trace::{Defect, Format, LOST_FRAME, Mode};
 
-use crate::book::Place;
+use crate::debug_info::OwnedLocation;
 use crate::forge::{Forged, info, packet, trace};
 use crate::oracle::PlainPacket;
-use crate::reading::{Reading, Told, read_leniently, read_places, read_through_pipe};
+use crate::reading::{Reading, RecordedEvent, read_leniently, read_locations, read_through_pipe};
 use crate::traces::{Dice, Sound, generated, program, real};
 
 /// The events of all packets but one.
-fn told_without(sound: &Sound, lost: usize) -> Vec<&Told> {
+fn recorded_without(sound: &Sound, lost: usize) -> Vec<&RecordedEvent> {
     let packets = sound.trace.packets.iter().enumerate();
-    packets.filter(|(number, _)| *number != lost).flat_map(|(_, packet)| packet.told()).collect()
+    packets
+        .filter(|(number, _)| *number != lost)
+        .flat_map(|(_, packet)| packet.recorded())
+        .collect()
 }
 
 /// Holds what was told against what should be: frames may be lost.
 #[track_caller]
-pub(crate) fn assert_right_or_lost(want: &[&Told], got: &[Told], context: &str) {
+pub(crate) fn assert_right_or_lost(want: &[&RecordedEvent], got: &[RecordedEvent], context: &str) {
     assert_eq!(got.len(), want.len(), "{context}: number of events");
     for (got, want) in got.iter().zip(want) {
         assert_eq!(got.clone().with_frames(want.frames()), **want, "{context}");
@@ -31,12 +34,13 @@ pub(crate) fn assert_right_or_lost(want: &[&Told], got: &[Told], context: &str) 
 }
 
 /// Names, too, are right or lost.
-fn assert_places_right_or_lost(sound: &Sound, damaged: &[u8], context: &str) {
-    for (code, places) in read_places(damaged) {
-        let want = &sound.trace.places[&code];
-        assert_eq!(places.len(), want.len(), "{context}: locations of {code:#x}");
-        for (got, want) in places.iter().zip(want) {
-            let numbers = |place: &Place| (place.line, place.start_char, place.end_char);
+fn assert_locations_right_or_lost(sound: &Sound, damaged: &[u8], context: &str) {
+    for (code, locations) in read_locations(damaged) {
+        let want = &sound.trace.locations[&code];
+        assert_eq!(locations.len(), want.len(), "{context}: locations of {code:#x}");
+        for (got, want) in locations.iter().zip(want) {
+            let numbers =
+                |location: &OwnedLocation| (location.line, location.start_char, location.end_char);
             assert_eq!(numbers(got), numbers(want), "{context}: {code:#x}");
             for (got, want) in [(&got.file, &want.file), (&got.definition, &want.definition)] {
                 assert!(got == want || got == b"<lost>", "{context}: {code:#x}: {got:?}, {want:?}");
@@ -50,12 +54,13 @@ fn assert_places_right_or_lost(sound: &Sound, damaged: &[u8], context: &str) {
 fn assert_lost(sound: &Sound, lost: usize, damaged: &[u8], context: &str) -> Reading {
     let context = format!("{}, packet {lost}, {context}", sound.name);
     let reading = read_leniently(damaged);
-    assert_right_or_lost(&told_without(sound, lost), &reading.told, &context);
+    assert_right_or_lost(&recorded_without(sound, lost), &reading.recorded, &context);
     assert!(reading.losses.defect_count > 0, "{context}: it is noticed");
-    let partial = reading.told.iter().filter(|told| told.frames().contains(&LOST_FRAME));
+    let partial =
+        reading.recorded.iter().filter(|recorded| recorded.frames().contains(&LOST_FRAME));
     assert_eq!(reading.losses.partial_backtraces, partial.count() as u64, "{context}");
     let pipe = read_through_pipe(damaged, Mode::Lenient, &[999, 70_000]).unwrap();
-    assert_eq!(pipe.told, reading.told, "{context}: a pipe gives the same");
+    assert_eq!(pipe.recorded, reading.recorded, "{context}: a pipe gives the same");
     assert_eq!(pipe.losses.defects, reading.losses.defects, "{context}: and the same defects");
     reading
 }
@@ -107,7 +112,7 @@ fn an_event_of_an_unknown_kind() {
             assert_eq!((first.packet, first.offset), (number as u64, event.at as u64));
             assert_eq!(reading.losses.packets, 1);
             assert_eq!(reading.losses.allocations, packet.allocations());
-            assert_places_right_or_lost(&sound, &bytes, "kind 99");
+            assert_locations_right_or_lost(&sound, &bytes, "kind 99");
         }
     }
 }
@@ -186,17 +191,17 @@ fn garbage_between_packets() {
             let damaged = [&sound.bytes[..start], &garbage, &sound.bytes[start..]].concat();
             let context = format!("{}: {} bytes before {number}", sound.name, garbage.len());
             let reading = read_leniently(&damaged);
-            let all: Vec<&Told> = sound.trace.told().collect();
-            assert_right_or_lost(&all, &reading.told, &context);
+            let all: Vec<&RecordedEvent> = sound.trace.recorded().collect();
+            assert_right_or_lost(&all, &reading.recorded, &context);
             assert_eq!(reading.losses.bytes, garbage.len() as u64, "{context}");
             assert_eq!(reading.losses.allocations, 0, "{context}");
             let [first] = reading.losses.defects[..] else { panic!("{:?}", reading.losses) };
             assert!(matches!(first.defect, Defect::Magic { .. }), "{context}: {first}");
             assert_eq!((first.packet, first.offset), (number as u64, start as u64), "{context}");
             let pipe = read_through_pipe(&damaged, Mode::Lenient, &[500]).unwrap();
-            assert_eq!(pipe.told, reading.told, "{context}");
+            assert_eq!(pipe.recorded, reading.recorded, "{context}");
             assert_eq!(pipe.losses.defects, reading.losses.defects, "{context}");
-            assert_places_right_or_lost(&sound, &damaged, &context);
+            assert_locations_right_or_lost(&sound, &damaged, &context);
         }
     }
 }
@@ -207,11 +212,11 @@ fn garbage_between_packets() {
 fn garbage_of_any_length() {
     let sound = Sound::of("short", &program(Format::V2, 60, 20));
     let start = sound.trace.packets[3].range.start;
-    let all: Vec<&Told> = sound.trace.told().collect();
+    let all: Vec<&RecordedEvent> = sound.trace.recorded().collect();
     for len in (32_768 - 100..32_768 + 20).chain(2 * 32_768 - 200..2 * 32_768) {
         let damaged = [&sound.bytes[..start], &vec![0; len], &sound.bytes[start..]].concat();
         let piped = read_through_pipe(&damaged, Mode::Lenient, &[16]).unwrap();
-        assert_right_or_lost(&all, &piped.told, &format!("{len} bytes"));
+        assert_right_or_lost(&all, &piped.recorded, &format!("{len} bytes"));
         assert_eq!(piped.losses.bytes, len as u64);
     }
 }
@@ -236,7 +241,7 @@ fn a_missing_packet() {
             assert_eq!(first.defect, Defect::IdGap { expected, found });
             assert_eq!(first.offset, (next.range.start - packet.range.len()) as u64);
             assert_eq!(reading.losses.allocations, packet.allocations(), "{}", sound.name);
-            assert_places_right_or_lost(&sound, &damaged, "missing");
+            assert_locations_right_or_lost(&sound, &damaged, "missing");
         }
     }
 }
@@ -254,8 +259,8 @@ fn a_packet_that_comes_again() {
             let twice = with_packet(&sound, number, &packet_bytes(&sound, number).repeat(2));
             let context = format!("{}: {number} twice", sound.name);
             let reading = read_leniently(&twice);
-            let all: Vec<&Told> = sound.trace.told().collect();
-            assert_right_or_lost(&all, &reading.told, &context);
+            let all: Vec<&RecordedEvent> = sound.trace.recorded().collect();
+            assert_right_or_lost(&all, &reading.recorded, &context);
             let again = Defect::IdAgain { first: packet.first_id };
             let found = reading.losses.defects.iter().find(|located| located.defect == again);
             let found = found.unwrap_or_else(|| panic!("{context}: {:?}", reading.losses));
@@ -275,7 +280,7 @@ fn packets_of_another_process() {
             foreign[30] ^= 1;
             let both = [foreign.clone(), packet_bytes(&sound, number), foreign].concat();
             let reading = read_leniently(&with_packet(&sound, number, &both));
-            assert!(sound.trace.told().eq(&reading.told), "{}", sound.name);
+            assert!(sound.trace.recorded().eq(&reading.recorded), "{}", sound.name);
             assert_eq!(reading.losses.foreign_packets, 2);
             assert!(reading.losses.is_clean());
         }
@@ -289,25 +294,26 @@ fn what_looks_like_an_allocation_among_locations_changes_no_backtrace() {
     let damaged = locations(1).short(0, 1).miss(3, 9).short(0, 1).miss(3, 1 << 62);
     let (first, second) = (allocation(0).miss(3, 7), allocation(1).hit(3, 0));
     let reading = read_leniently(&trace(&[info(2), locations(0), first, damaged, second]));
-    let frames: Vec<_> = reading.told.iter().map(Told::frames).collect();
+    let frames: Vec<_> = reading.recorded.iter().map(RecordedEvent::frames).collect();
     assert_eq!(frames, [[7], [7]]);
     assert_eq!((reading.losses.packets, reading.losses.partial_backtraces), (1, 0));
 }
 
 #[test]
 fn what_looks_like_a_location_among_allocations_changes_no_name() {
-    let place = |packet: Forged, code: u64, name: u64| {
+    let location = |packet: Forged, code: u64, name: u64| {
         let packed = 1 | name << 38 | name << 43;
         packet.event(1).u64(code).u8(1).u32(packed as u32).u16((packed >> 32) as u16)
     };
-    let first = place(packet(2), 7, 31).string(b"file").string(b"function");
+    let first = location(packet(2), 7, 31).string(b"file").string(b"function");
     let damaged = packet(2).ids(0, 2).short(0, 1).miss(3, 7);
-    let damaged = place(damaged, 9, 31).string(b"other").string(b"other");
+    let damaged = location(damaged, 9, 31).string(b"other").string(b"other");
     let damaged = damaged.short(0, 1).miss(3, 1 << 62);
-    let last = place(packet(2).ids(2, 2), 11, 0);
+    let last = location(packet(2).ids(2, 2), 11, 0);
     let both = packet(2).ids(2, 4).short(0, 1).miss(4, 7).short(0, 1).miss(5, 11);
-    let places = read_places(&trace(&[info(2), first, damaged, last, both]));
-    let files: Vec<_> = places.iter().map(|(code, places)| (*code, &places[0].file[..])).collect();
+    let locations = read_locations(&trace(&[info(2), first, damaged, last, both]));
+    let files: Vec<_> =
+        locations.iter().map(|(code, locations)| (*code, &locations[0].file[..])).collect();
     assert!(files.contains(&(7, b"file")), "{files:?}");
     assert!(files.contains(&(11, b"<lost>")), "{files:?}");
 }

@@ -249,23 +249,23 @@ fn predictions_of_empty_slots() {
 
 #[test]
 fn locations() {
-    let place = |packet: Forged, file: u64, definition: u64| {
+    let location = |packet: Forged, file: u64, definition: u64| {
         let packed = file << 38 | definition << 43;
         packet.u32(packed as u32).u16((packed >> 32) as u16)
     };
     for code in [1 << 62, 1 << 63, (1 << 63) | 5] {
         assert_event(packet(2).location(code), Defect::CodeRange { code });
     }
-    let file = place(packet(2).event(1).u64(7).u8(1), 0, 31).string(b"d");
+    let file = location(packet(2).event(1).u64(7).u8(1), 0, 31).string(b"d");
     assert_event(file, Defect::NameCode { code: 0, known: 0 });
-    let definition = place(packet(2).event(1).u64(7).u8(1), 31, 2).string(b"f");
+    let definition = location(packet(2).event(1).u64(7).u8(1), 31, 2).string(b"f");
     assert_event(definition, Defect::NameCode { code: 2, known: 0 });
-    let second = place(packet(2).event(1).u64(7).u8(2), 31, 31).string(b"f").string(b"d");
-    assert_event(place(second, 1, 0), Defect::NameCode { code: 1, known: 1 });
+    let second = location(packet(2).event(1).u64(7).u8(2), 31, 31).string(b"f").string(b"d");
+    assert_event(location(second, 1, 0), Defect::NameCode { code: 1, known: 1 });
 
     let first = packet(2).location(7);
     let at = first.len();
-    let again = place(first.event(1).u64(7).u8(1), 31, 31).string(b"f").string(b"d");
+    let again = location(first.event(1).u64(7).u8(1), 31, 31).string(b"f").string(b"d");
     assert_found(&[info(2), again], 1, at, Defect::LocationChange { code: 7 });
 }
 
@@ -304,7 +304,11 @@ fn truncated_files() {
     for have in 1..66 {
         let found = first_found(&bytes[..last + have], Mode::Strict);
         let unknown = Some(Defect::CodeUnknown { code: 77 });
-        assert_eq!(found.map(|located| located.defect), unknown, "what comes first is told first");
+        assert_eq!(
+            found.map(|located| located.defect),
+            unknown,
+            "the first defect is reported first"
+        );
         let reading = read(&bytes[..last + have], Mode::Lenient).unwrap();
         let truncated =
             Located { packet: 2, offset: last as u64, defect: Defect::Truncated { have, need: 0 } };

@@ -7,7 +7,7 @@ use proptest::collection::{hash_map, vec};
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::book::{Book, Place};
+use crate::debug_info::{DebugInfo, OwnedLocation};
 use crate::script::{Script, Step};
 
 /// So many cases, unless `PROPTEST_CASES` says otherwise. Nothing is kept
@@ -108,10 +108,10 @@ pub(crate) fn names() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-pub(crate) fn places() -> impl Strategy<Value = Place> {
+pub(crate) fn locations() -> impl Strategy<Value = OwnedLocation> {
     let numbers = || prop_oneof![4 => 0..300_u32, 1 => Just(0xf_ffff), 1 => any::<u32>()];
     (names(), names(), numbers(), numbers(), numbers()).prop_map(
-        |(file, definition, line, start_char, end_char)| Place {
+        |(file, definition, line, start_char, end_char)| OwnedLocation {
             file,
             line,
             start_char,
@@ -121,9 +121,10 @@ pub(crate) fn places() -> impl Strategy<Value = Place> {
     )
 }
 
-pub(crate) fn books() -> impl Strategy<Value = Book> {
-    let lists = prop_oneof![10 => vec(places(), 0..4), 1 => vec(places(), 250..260)];
-    (hash_map(codes(), lists, 0..30), 0..60_u64).prop_map(|(places, files)| Book { places, files })
+pub(crate) fn debug_infos() -> impl Strategy<Value = DebugInfo> {
+    let lists = prop_oneof![10 => vec(locations(), 0..4), 1 => vec(locations(), 250..260)];
+    (hash_map(codes(), lists, 0..30), 0..60_u64)
+        .prop_map(|(locations, files)| DebugInfo { locations, files })
 }
 
 pub(crate) fn infos(format: Format) -> impl Strategy<Value = TraceInfo> {
@@ -153,8 +154,9 @@ pub(crate) fn scripts(events: usize) -> impl Strategy<Value = Script> {
                 Format::V2 => vec![0],
                 Format::V3 => vec![info.domain, 0, 1, 2, 65_535],
             };
-            (vec(steps(format, domains), 0..events), books())
-                .prop_map(move |(steps, book)| Script { format, info: info.clone(), steps, book })
+            (vec(steps(format, domains), 0..events), debug_infos()).prop_map(
+                move |(steps, debug_info)| Script { format, info: info.clone(), steps, debug_info },
+            )
         })
     })
 }

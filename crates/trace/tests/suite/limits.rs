@@ -37,7 +37,7 @@ fn one_domain_too_many() {
     let reading = read_within(&bytes, Mode::Lenient, limits);
     assert_eq!(reading.losses.defects, [located]);
     assert_eq!(reading.losses.packets, 1);
-    let domains: Vec<u16> = reading.told.iter().map(|told| told.domain).collect();
+    let domains: Vec<u16> = reading.recorded.iter().map(|recorded| recorded.domain).collect();
     assert_eq!(domains, [0, 1, 1], "the others are read on");
     assert!(read_within(&bytes, Mode::Strict, Limits { domains: 3, ..limits }).error.is_none());
 }
@@ -55,12 +55,12 @@ fn twenty_frames(limit: usize, mode: Mode) -> Reading {
 fn one_frame_too_many() {
     let whole = twenty_frames(100, Mode::Strict);
     assert!(whole.error.is_none());
-    assert_eq!(whole.told[1].frames(), [77; 20]);
+    assert_eq!(whole.recorded[1].frames(), [77; 20]);
     // What is beyond the limit is left out, and the reader says so.
     let cut = twenty_frames(19, Mode::Lenient);
     assert!(cut.error.is_none());
-    assert_eq!(cut.told.len(), 2);
-    for (cut, whole) in cut.told.iter().zip(&whole.told) {
+    assert_eq!(cut.recorded.len(), 2);
+    for (cut, whole) in cut.recorded.iter().zip(&whole.recorded) {
         assert_eq!(cut.clone().with_frames(whole.frames()), *whole);
         assert_eq!(cut.frames(), [77; 19]);
     }
@@ -76,7 +76,7 @@ fn no_limit_is_a_limit_too() {
     let bytes = script.perform(Style::Whole).bytes;
     let reading = read_within(&bytes, Mode::Strict, NONE);
     assert!(reading.error.is_none());
-    assert_eq!(reading.told, read_strictly(&bytes).told);
+    assert_eq!(reading.recorded, read_strictly(&bytes).recorded);
 }
 
 #[test]
@@ -85,11 +85,11 @@ fn nothing_is_allowed() {
     let bytes = script.perform(Style::Whole).bytes;
     let reading = read_within(&bytes, Mode::Lenient, Limits { frames: 0, domains: 0 });
     assert!(reading.error.is_none());
-    assert!(reading.told.is_empty());
+    assert!(reading.recorded.is_empty());
     let reading = read_within(&bytes, Mode::Lenient, Limits { frames: 0, domains: 1 });
     assert!(reading.error.is_none());
     assert!(!reading.losses.is_clean());
-    assert!(reading.told.iter().all(|told| told.frames().is_empty()));
+    assert!(reading.recorded.iter().all(|recorded| recorded.frames().is_empty()));
 }
 
 #[test]
@@ -103,10 +103,11 @@ fn the_budget_is_shared_between_domains() {
     let bytes = script(Format::V3, steps).perform(Style::Whole).bytes;
     let limits = Limits { frames: 1000, ..Limits::default() };
     let reading = read_within(&bytes, Mode::Lenient, limits);
-    let depths: Vec<usize> = reading.told.iter().map(|told| told.frames().len()).collect();
+    let depths: Vec<usize> =
+        reading.recorded.iter().map(|recorded| recorded.frames().len()).collect();
     let (first, second) = (depths[0], depths[2]);
     assert!(first == 600 && second < 600 && first + second <= 1000, "{depths:?}");
-    assert_eq!((depths[1], depths[3]), (100, 100.min(second)), "what there is serves again");
+    assert_eq!((depths[1], depths[3]), (100, 100.min(second)), "memory is reused");
 }
 
 proptest! {
@@ -121,17 +122,17 @@ proptest! {
         let limits = Limits { frames, ..Limits::default() };
         let reading = read_within(&bytes, Mode::Lenient, limits);
         prop_assert!(reading.error.is_none());
-        let mut all = whole.told.iter().zip(&whole.packet_ends);
+        let mut all = whole.recorded.iter().zip(&whole.packet_ends);
         let lost = heaptap_trace::LOST_FRAME;
-        for (cut, end) in reading.told.iter().zip(&reading.packet_ends) {
-            let (told, _) = all.find(|(_, at)| *at == end).expect("an event of that packet");
-            prop_assert_eq!(&cut.clone().with_frames(told.frames()), told);
+        for (cut, end) in reading.recorded.iter().zip(&reading.packet_ends) {
+            let (recorded, _) = all.find(|(_, at)| *at == end).expect("an event of that packet");
+            prop_assert_eq!(&cut.clone().with_frames(recorded.frames()), recorded);
             prop_assert!(cut.frames().len() <= frames);
-            for (got, want) in cut.frames().iter().zip(told.frames()) {
+            for (got, want) in cut.frames().iter().zip(recorded.frames()) {
                 prop_assert!(got == want || *got == lost);
             }
         }
-        let exceeded = whole.told.iter().any(|told| told.frames().len() > frames);
+        let exceeded = whole.recorded.iter().any(|recorded| recorded.frames().len() > frames);
         prop_assert!(!exceeded || !reading.losses.is_clean());
     }
 }
@@ -141,5 +142,5 @@ proptest! {
 fn forged_packets_are_sound() {
     let packets: Vec<Forged> =
         vec![info(1), packet(1).location(7), packet(1).ids(0, 1).short(0, 0)];
-    assert_eq!(read_strictly(&trace(&packets)).told.len(), 1);
+    assert_eq!(read_strictly(&trace(&packets)).recorded.len(), 1);
 }

@@ -3,7 +3,7 @@
 //! The map:
 //!
 //! - [`script`]: what a traced program did, as a list of steps, and the
-//!   performing of it with the encoder. [`book`]: the program's names.
+//!   performing of it with the encoder. [`debug_info`]: the program's names.
 //!   [`generate`]: arbitrary scripts.
 //! - [`reading`]: a trace read to its end, from a slice or through a pipe.
 //! - [`oracle`]: a second, slow writer and reader that do nothing clever; what
@@ -14,7 +14,7 @@
 //! The rest are tests. `PROPTEST_CASES` raises the number of cases; each
 //! failure prints what reproduces it.
 
-mod book;
+mod debug_info;
 mod forge;
 mod generate;
 mod oracle;
@@ -22,16 +22,16 @@ mod reading;
 mod script;
 mod traces;
 
-mod both_ends;
+mod batches;
+mod bit_flips;
 mod corners;
-mod crowds;
 mod damage;
 mod defects;
-mod flips;
+mod elided;
 mod limits;
 mod merged;
 mod names;
-mod real;
+mod original;
 mod refusals;
 mod round_trip;
 mod tiny;

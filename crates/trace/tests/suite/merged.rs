@@ -18,7 +18,7 @@ fn merged(bytes: &[u8], mode: Mode) -> Vec<Seen> {
     while let Some(event) = merged.next_event().unwrap() {
         let (id, frames) = match event.kind {
             EventKind::Alloc(allocation) => (allocation.id, allocation.backtrace.frames.to_vec()),
-            EventKind::Promote(id) | EventKind::Collect(id) => (id, Vec::new()),
+            other => (other.block_id().unwrap(), Vec::new()),
         };
         seen.push((event.time, event.domain, id, frames));
     }
@@ -27,17 +27,19 @@ fn merged(bytes: &[u8], mode: Mode) -> Vec<Seen> {
 
 /// Each domain has its events in its order, whatever the merge.
 fn assert_same_domains(merged: &[Seen], reading: &Reading) {
-    use crate::reading::What;
-    assert_eq!(merged.len(), reading.told.len());
-    let mut domains: Vec<u16> = reading.told.iter().map(|told| told.domain).collect();
+    use crate::reading::RecordedKind;
+    assert_eq!(merged.len(), reading.recorded.len());
+    let mut domains: Vec<u16> = reading.recorded.iter().map(|recorded| recorded.domain).collect();
     domains.sort_unstable();
     domains.dedup();
     for domain in domains {
         let seen = merged.iter().filter(|(_, number, ..)| *number == domain);
-        for ((time, _, seen_id, frames), told) in seen.zip(reading.of_domain(domain)) {
-            let (What::Alloc { id, .. } | What::Promote(id) | What::Collect(id)) = told.what;
-            assert_eq!((*time, *seen_id), (told.time, id));
-            assert_eq!(frames, told.frames());
+        for ((time, _, seen_id, frames), recorded) in seen.zip(reading.of_domain(domain)) {
+            let (RecordedKind::Alloc { id, .. }
+            | RecordedKind::Promote(id)
+            | RecordedKind::Collect(id)) = recorded.kind;
+            assert_eq!((*time, *seen_id), (recorded.time, id));
+            assert_eq!(frames, recorded.frames());
         }
     }
 }

@@ -7,34 +7,34 @@ use heaptap_trace::{
     Block, Code, EventKind, Input, Limits, Losses, Mode, ReadError, Reader, Stream, Tally,
 };
 
-use crate::book::Place;
+use crate::debug_info::OwnedLocation;
 
 /// An event that owns its frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct RecordedEvent {
     pub(crate) domain: u16,
     pub(crate) time: u64,
-    pub(crate) what: What,
+    pub(crate) kind: RecordedKind,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum What {
+pub(crate) enum RecordedKind {
     Alloc { id: u64, block: Block, frames: Vec<Code> },
     Promote(u64),
     Collect(u64),
 }
 
-impl Told {
+impl RecordedEvent {
     pub(crate) fn frames(&self) -> &[Code] {
-        match &self.what {
-            What::Alloc { frames, .. } => frames,
-            What::Promote(_) | What::Collect(_) => &[],
+        match &self.kind {
+            RecordedKind::Alloc { frames, .. } => frames,
+            RecordedKind::Promote(_) | RecordedKind::Collect(_) => &[],
         }
     }
 
     /// The event with other frames.
-    pub(crate) fn with_frames(mut self, new: &[Code]) -> Told {
-        if let What::Alloc { frames, .. } = &mut self.what {
+    pub(crate) fn with_frames(mut self, new: &[Code]) -> RecordedEvent {
+        if let RecordedKind::Alloc { frames, .. } = &mut self.kind {
             *frames = new.to_vec();
         }
         self
@@ -43,7 +43,7 @@ impl Told {
 
 /// What a reader handed out and said.
 pub(crate) struct Reading {
-    pub(crate) told: Vec<Told>,
+    pub(crate) recorded: Vec<RecordedEvent>,
     /// For each event the byte offset where its packet ends.
     pub(crate) packet_ends: Vec<u64>,
     pub(crate) losses: Losses,
@@ -53,8 +53,8 @@ pub(crate) struct Reading {
 
 impl Reading {
     /// The events of one domain.
-    pub(crate) fn of_domain(&self, domain: u16) -> Vec<&Told> {
-        self.told.iter().filter(|told| told.domain == domain).collect()
+    pub(crate) fn of_domain(&self, domain: u16) -> Vec<&RecordedEvent> {
+        self.recorded.iter().filter(|recorded| recorded.domain == domain).collect()
     }
 }
 
@@ -64,26 +64,23 @@ pub(crate) fn read_on<I: Input>(mut reader: Reader<I>) -> Reading {
 }
 
 fn read_to_end<I: Input>(reader: &mut Reader<I>) -> Reading {
-    let mut told = Vec::new();
+    let mut recorded = Vec::new();
     let mut packet_ends = Vec::new();
     let error = loop {
         match reader.next_event() {
             Ok(Some(event)) => {
                 let (time, domain) = (event.time, event.domain);
-                let what = match event.kind {
-                    EventKind::Alloc(allocation) => What::Alloc {
+                let kind = match event.kind {
+                    EventKind::Alloc(allocation) => RecordedKind::Alloc {
                         id: allocation.id,
-                        block: Block {
-                            length: allocation.length,
-                            samples: allocation.samples,
-                            source: allocation.source,
-                        },
+                        block: allocation.block(),
                         frames: allocation.backtrace.frames.to_vec(),
                     },
-                    EventKind::Promote(id) => What::Promote(id),
-                    EventKind::Collect(id) => What::Collect(id),
+                    EventKind::Promote(id) => RecordedKind::Promote(id),
+                    EventKind::Collect(id) => RecordedKind::Collect(id),
+                    other => panic!("{other:?}"),
                 };
-                told.push(Told { domain, time, what });
+                recorded.push(RecordedEvent { domain, time, kind });
                 packet_ends.push(reader.offset());
             }
             Ok(None) => break None,
@@ -91,20 +88,21 @@ fn read_to_end<I: Input>(reader: &mut Reader<I>) -> Reading {
         }
     };
     let (losses, tally) = (reader.losses().clone(), *reader.tally());
-    Reading { told, packet_ends, losses, tally, error }
+    Reading { recorded, packet_ends, losses, tally, error }
 }
 
 /// The locations of all codes in a trace's backtraces, as far as it tells.
-pub(crate) fn read_places(bytes: &[u8]) -> BTreeMap<Code, Vec<Place>> {
+pub(crate) fn read_locations(bytes: &[u8]) -> BTreeMap<Code, Vec<OwnedLocation>> {
     let mut reader = Reader::from_slice(bytes, Mode::Lenient).unwrap();
-    let told = read_to_end(&mut reader).told;
-    let codes: BTreeSet<Code> = told.iter().flat_map(Told::frames).copied().collect();
+    let recorded = read_to_end(&mut reader).recorded;
+    let codes: BTreeSet<Code> = recorded.iter().flat_map(RecordedEvent::frames).copied().collect();
     let table = reader.locations();
-    let places = |code| table.resolve(code).map(|location| Place::of(&location)).collect();
+    let locations =
+        |code| table.resolve(code).map(|location| OwnedLocation::of(&location)).collect();
     codes
         .into_iter()
         .filter(|&code| table.contains(code))
-        .map(|code| (code, places(code)))
+        .map(|code| (code, locations(code)))
         .collect()
 }
 

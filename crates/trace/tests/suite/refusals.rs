@@ -3,8 +3,8 @@
 
 use heaptap_trace::{Block, Code, Encoder, Format, Frames, Source, TraceInfo, WriteError};
 
-use crate::book::Book;
 use crate::corners::SMALL;
+use crate::debug_info::DebugInfo;
 use crate::generate::plain_info;
 use crate::reading::read_strictly;
 
@@ -12,21 +12,24 @@ const START: u64 = 1_600_000_000_000_000;
 const WHOLE: Frames<'static> = Frames::Whole(&[1, 2, 3]);
 
 /// Writes a trace during which `refused` is asked for what cannot be.
-fn assert_refused(format: Format, refused: impl Fn(&mut Encoder<Vec<u8>>, &Book) -> WriteError) {
-    let book = Book { files: 3, ..Book::default() };
+fn assert_refused(
+    format: Format,
+    refused: impl Fn(&mut Encoder<Vec<u8>>, &DebugInfo) -> WriteError,
+) {
+    let debug_info = DebugInfo { files: 3, ..DebugInfo::default() };
     let write = |ask: bool| {
         let mut encoder = Encoder::new(Vec::new(), format, &plain_info()).unwrap();
         for turn in 0..5 {
-            encoder.alloc(0, START + 10 * turn, SMALL, WHOLE, &mut &book).unwrap();
+            encoder.alloc(0, START + 10 * turn, SMALL, WHOLE, &mut &debug_info).unwrap();
             if ask {
-                refused(&mut encoder, &book);
+                refused(&mut encoder, &debug_info);
             }
         }
-        encoder.finish(&mut &book).unwrap()
+        encoder.finish(&mut &debug_info).unwrap()
     };
     let bytes = write(true);
     assert!(bytes == write(false), "a refusal leaves no trace");
-    assert_eq!(read_strictly(&bytes).told.len(), 5);
+    assert_eq!(read_strictly(&bytes).recorded.len(), 5);
 }
 
 fn alloc(
@@ -35,7 +38,7 @@ fn alloc(
     block: Block,
     frames: Frames<'_>,
 ) -> WriteError {
-    encoder.alloc(0, time, block, frames, &mut &Book::default()).unwrap_err()
+    encoder.alloc(0, time, block, frames, &mut &DebugInfo::default()).unwrap_err()
 }
 
 #[test]
@@ -81,13 +84,13 @@ fn stacks() {
 #[test]
 fn times() {
     for time in [0, START - 1, i64::MAX as u64 + 1, u64::MAX] {
-        assert_refused(Format::V3, |encoder, mut book| {
+        assert_refused(Format::V3, |encoder, mut debug_info| {
             let refused = |error: &WriteError| matches!(error, WriteError::Time(at) if *at == time);
             assert!(refused(&alloc(encoder, time, SMALL, WHOLE)));
-            assert!(refused(&encoder.promote(0, time, 0, &mut book).unwrap_err()));
-            let new_domain = encoder.alloc(9, time, SMALL, WHOLE, &mut book).unwrap_err();
+            assert!(refused(&encoder.promote(0, time, 0, &mut debug_info).unwrap_err()));
+            let new_domain = encoder.alloc(9, time, SMALL, WHOLE, &mut debug_info).unwrap_err();
             assert!(refused(&new_domain));
-            encoder.collect(0, time, 0, &mut book).unwrap_err()
+            encoder.collect(0, time, 0, &mut debug_info).unwrap_err()
         });
     }
 }
@@ -95,18 +98,18 @@ fn times() {
 #[test]
 fn objects_and_domains() {
     for id in [5, 6, 1 << 62, u64::MAX] {
-        assert_refused(Format::V2, |encoder, mut book| {
+        assert_refused(Format::V2, |encoder, mut debug_info| {
             let refused =
                 |error: &WriteError| matches!(error, WriteError::Id(found) if *found == id);
-            let error = encoder.promote(0, START + 100, id, &mut book).unwrap_err();
+            let error = encoder.promote(0, START + 100, id, &mut debug_info).unwrap_err();
             assert!(refused(&error));
-            let error = encoder.collect(0, START + 100, id, &mut book).unwrap_err();
+            let error = encoder.collect(0, START + 100, id, &mut debug_info).unwrap_err();
             assert!(refused(&error));
             error
         });
     }
-    assert_refused(Format::V2, |encoder, mut book| {
-        let error = encoder.alloc(1, START + 100, SMALL, WHOLE, &mut book).unwrap_err();
+    assert_refused(Format::V2, |encoder, mut debug_info| {
+        let error = encoder.alloc(1, START + 100, SMALL, WHOLE, &mut debug_info).unwrap_err();
         assert!(matches!(error, WriteError::Domain(1)));
         error
     });
@@ -115,11 +118,11 @@ fn objects_and_domains() {
 /// A domain that could not be given its first event is not in the trace.
 #[test]
 fn a_domain_of_refused_events_does_not_begin() {
-    assert_refused(Format::V3, |encoder, mut book| {
+    assert_refused(Format::V3, |encoder, mut debug_info| {
         let zero = Frames::Whole(&[0]);
-        let error = encoder.alloc(7, START + 100, SMALL, zero, &mut book).unwrap_err();
+        let error = encoder.alloc(7, START + 100, SMALL, zero, &mut debug_info).unwrap_err();
         assert!(matches!(error, WriteError::Code(0)));
-        let error = encoder.collect(8, START + 100, u64::MAX, &mut book).unwrap_err();
+        let error = encoder.collect(8, START + 100, u64::MAX, &mut debug_info).unwrap_err();
         assert!(matches!(error, WriteError::Id(u64::MAX)));
         error
     });
@@ -137,28 +140,28 @@ fn renumbering() {
 /// No other domain takes the ids that a domain was told to go on with.
 #[test]
 fn renumbered_ids_are_kept() {
-    let book = Book::default();
+    let debug_info = DebugInfo::default();
     let mut encoder = Encoder::new(Vec::new(), Format::V3, &plain_info()).unwrap();
     encoder.renumber(0, START, 20_000).unwrap();
     let mut ids = Vec::new();
     for domain in [1, 2, 3, 0] {
-        ids.push(encoder.alloc(domain, START, SMALL, WHOLE, &mut &book).unwrap());
+        ids.push(encoder.alloc(domain, START, SMALL, WHOLE, &mut &debug_info).unwrap());
     }
     assert_eq!(ids[3], 20_000);
     assert!(!ids[..3].contains(&20_000), "{ids:?}");
-    read_strictly(&encoder.finish(&mut &book).unwrap());
+    read_strictly(&encoder.finish(&mut &debug_info).unwrap());
 }
 
 /// The largest id cannot be given out: a packet's header has the id after it.
 #[test]
 fn ids_end() {
-    let book = Book::default();
+    let debug_info = DebugInfo::default();
     for first in [(1 << 62) - 3, (1 << 62) - 2, (1 << 62) - 1] {
         let mut encoder = Encoder::new(Vec::new(), Format::V3, &plain_info()).unwrap();
         let renumbered = encoder.renumber(0, START, first);
         let mut written = 0;
         while renumbered.is_ok() && written < 5 {
-            match encoder.alloc(0, START, SMALL, WHOLE, &mut &book) {
+            match encoder.alloc(0, START, SMALL, WHOLE, &mut &debug_info) {
                 Ok(_) => written += 1,
                 Err(error) => {
                     assert!(matches!(error, WriteError::Id(_)), "{error}");
@@ -167,9 +170,9 @@ fn ids_end() {
             }
         }
         assert!(written < 3);
-        let bytes = encoder.finish(&mut &book).unwrap();
+        let bytes = encoder.finish(&mut &debug_info).unwrap();
         let reading = crate::reading::read_leniently(&bytes);
-        assert_eq!(reading.told.len(), written, "{:?}", reading.losses.defects);
+        assert_eq!(reading.recorded.len(), written, "{:?}", reading.losses.defects);
     }
 }
 
@@ -229,7 +232,7 @@ impl std::io::Write for &mut Filling {
 /// What was written before the disk was full is a trace.
 #[test]
 fn a_full_disk_leaves_a_trace_up_to_its_last_whole_packet() {
-    let book = Book { files: 3, ..Book::default() };
+    let debug_info = DebugInfo { files: 3, ..DebugInfo::default() };
     for room in [200, 500, 5000, 40_000] {
         let mut disk = Filling { room, written: Vec::new() };
         let mut encoder = Encoder::new(&mut disk, Format::V2, &plain_info()).unwrap();
@@ -238,7 +241,7 @@ fn a_full_disk_leaves_a_trace_up_to_its_last_whole_packet() {
             let block = Block { length: turn % 30, samples: 1, source: Source::Minor };
             let frames = [1 + turn % 300, 1 + turn % 1000];
             let frames = Frames::Whole(&frames);
-            match encoder.alloc(0, START + turn, block, frames, &mut &book) {
+            match encoder.alloc(0, START + turn, block, frames, &mut &debug_info) {
                 Ok(_) => {}
                 Err(WriteError::Io(_)) => {
                     refused = true;

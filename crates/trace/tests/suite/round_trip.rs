@@ -5,7 +5,9 @@ use proptest::prelude::*;
 
 use crate::generate::{cases, scripts};
 use crate::oracle::{self, PlainTrace, PlainWriter};
-use crate::reading::{Reading, Told, What, read_places, read_strictly, read_through_pipe};
+use crate::reading::{
+    Reading, RecordedEvent, RecordedKind, read_locations, read_strictly, read_through_pipe,
+};
 use crate::script::{Script, Style};
 
 /// Reads of a pipe: single bytes, a header's worth, a signal, whole packets.
@@ -17,22 +19,22 @@ pub(crate) fn check(script: &Script) -> PlainTrace {
     let whole = script.perform(Style::Whole);
     let suffix = script.perform(Style::Suffix);
     assert!(whole.bytes == suffix.bytes, "whole stacks and suffixes give the same bytes");
-    assert!(whole.told == suffix.told, "and the same ids");
+    assert!(whole.recorded == suffix.recorded, "and the same ids");
 
-    let mut plain = PlainWriter::new(script.format, &script.info, &script.book);
-    assert!(script.perform_with(&mut plain) == whole.told, "the oracle gives the same ids");
+    let mut plain = PlainWriter::new(script.format, &script.info, &script.debug_info);
+    assert!(script.perform_with(&mut plain) == whole.recorded, "the oracle gives the same ids");
     assert_same_bytes(&whole.bytes, &plain.finish());
 
     let reading = read_strictly(&whole.bytes);
     let piped = read_through_pipe(&whole.bytes, Mode::Strict, PIPE).unwrap();
     assert!(piped.error.is_none(), "{:?}", piped.error);
-    assert!(piped.told == reading.told, "a pipe gives the same events");
+    assert!(piped.recorded == reading.recorded, "a pipe gives the same events");
     assert_eq!(piped.tally, reading.tally);
     assert!(reading.losses.is_clean());
 
     let trace = oracle::read(&whole.bytes);
-    assert!(trace.told().eq(&reading.told), "the oracle reads the same events");
-    assert_told(script, &whole.told, &reading, &trace);
+    assert!(trace.recorded().eq(&reading.recorded), "the oracle reads the same events");
+    assert_recorded(script, &whole.recorded, &reading, &trace);
     assert_places(script, &whole.bytes);
     assert_tally(&whole.bytes, &reading, &trace);
     trace
@@ -46,19 +48,24 @@ fn assert_same_bytes(ours: &[u8], plain: &[u8]) {
 
 /// Every domain's events are those of the script, in its order. A backtrace
 /// may lack frames at its end, but only where the format makes the writer cut.
-fn assert_told(script: &Script, told: &[Told], reading: &Reading, trace: &PlainTrace) {
-    assert_eq!(reading.told.len(), told.len());
-    for step in trace.events().filter_map(|event| Some((event, event.told.as_ref()?))) {
+fn assert_recorded(
+    script: &Script,
+    recorded: &[RecordedEvent],
+    reading: &Reading,
+    trace: &PlainTrace,
+) {
+    assert_eq!(reading.recorded.len(), recorded.len());
+    for step in trace.events().filter_map(|event| Some((event, event.recorded.as_ref()?))) {
         let (event, read) = step;
         assert!(event.entries.len() <= 4096, "the entries of {read:?}");
     }
-    let mut domains: Vec<u16> = told.iter().map(|told| told.domain).collect();
+    let mut domains: Vec<u16> = recorded.iter().map(|recorded| recorded.domain).collect();
     domains.sort_unstable();
     domains.dedup();
     for domain in domains {
-        let want = told.iter().filter(|told| told.domain == domain);
+        let want = recorded.iter().filter(|recorded| recorded.domain == domain);
         let entries = trace.packets.iter().filter(|packet| packet.domain == domain);
-        let entries = entries.flat_map(|packet| &packet.events).filter(|e| e.told.is_some());
+        let entries = entries.flat_map(|packet| &packet.events).filter(|e| e.recorded.is_some());
         let mut last: &[Code] = &[];
         let mut last_cut = false;
         for ((want, got), event) in want.zip(reading.of_domain(domain)).zip(entries) {
@@ -80,8 +87,8 @@ fn assert_told(script: &Script, told: &[Told], reading: &Reading, trace: &PlainT
 }
 
 fn assert_places(script: &Script, bytes: &[u8]) {
-    for (code, places) in read_places(bytes) {
-        assert_eq!(places, script.book.told(code), "locations of {code:#x}");
+    for (code, locations) in read_locations(bytes) {
+        assert_eq!(locations, script.debug_info.recorded(code), "locations of {code:#x}");
     }
 }
 
@@ -96,15 +103,15 @@ fn assert_tally(bytes: &[u8], reading: &Reading, trace: &PlainTrace) {
         + tally.promotion_bytes
         + tally.collection_bytes;
     assert_eq!(sum, bytes.len() as u64);
-    assert_eq!(tally.events(), reading.told.len() as u64);
+    assert_eq!(tally.events(), reading.recorded.len() as u64);
     let [mut promotions, mut collections] = [0; 2];
     for packet in &trace.packets {
         let begins = packet.events.iter().map(|event| event.at);
         let ends = begins.skip(1).chain([packet.range.end]);
         for (event, end) in packet.events.iter().zip(ends) {
-            match event.told.as_ref().map(|told| &told.what) {
-                Some(What::Promote(_)) => promotions += end - event.at,
-                Some(What::Collect(_)) => collections += end - event.at,
+            match event.recorded.as_ref().map(|recorded| &recorded.kind) {
+                Some(RecordedKind::Promote(_)) => promotions += end - event.at,
+                Some(RecordedKind::Collect(_)) => collections += end - event.at,
                 _ => {}
             }
         }
@@ -138,6 +145,6 @@ proptest! {
         sizes.push(1);
         let bytes = script.perform(Style::Whole).bytes;
         let piped = read_through_pipe(&bytes, Mode::Strict, &sizes).unwrap();
-        prop_assert_eq!(piped.told, read_strictly(&bytes).told);
+        prop_assert_eq!(piped.recorded, read_strictly(&bytes).recorded);
     }
 }

@@ -6,8 +6,8 @@ use std::fmt;
 
 use heaptap_trace::{Block, Code, Encoder, Format, Frames, Source, TraceInfo};
 
-use crate::book::Book;
-use crate::reading::{Told, What};
+use crate::debug_info::DebugInfo;
+use crate::reading::{RecordedEvent, RecordedKind};
 
 /// A program's run.
 #[derive(Clone)]
@@ -15,7 +15,7 @@ pub(crate) struct Script {
     pub(crate) format: Format,
     pub(crate) info: TraceInfo,
     pub(crate) steps: Vec<Step>,
-    pub(crate) book: Book,
+    pub(crate) debug_info: DebugInfo,
 }
 
 /// A line for each step: a failing script should be readable.
@@ -26,10 +26,10 @@ impl fmt::Debug for Script {
         for step in &self.steps {
             writeln!(f, "  {step:?}")?;
         }
-        for (code, places) in &self.book.places {
-            writeln!(f, "  {code:#x} is at {places:?}")?;
+        for (code, locations) in &self.debug_info.locations {
+            writeln!(f, "  {code:#x} is at {locations:?}")?;
         }
-        write!(f, "  other codes in {} files", self.book.files)
+        write!(f, "  other codes in {} files", self.debug_info.files)
     }
 }
 
@@ -76,7 +76,7 @@ pub(crate) enum Style {
 /// A trace and the events in it, in the order of their writing.
 pub(crate) struct Performed {
     pub(crate) bytes: Vec<u8>,
-    pub(crate) told: Vec<Told>,
+    pub(crate) recorded: Vec<RecordedEvent>,
 }
 
 /// Something that is traced: the encoder, or the oracle in its place.
@@ -101,18 +101,18 @@ impl Script {
     /// Writes the trace with the encoder.
     pub(crate) fn perform(&self, style: Style) -> Performed {
         let encoder = Encoder::new(Vec::new(), self.format, &self.info).unwrap();
-        let mut recorder = Encoding { encoder, style, book: &self.book };
-        let told = self.perform_with(&mut recorder);
-        let bytes = recorder.encoder.finish(&mut &self.book).unwrap();
-        Performed { bytes, told }
+        let mut recorder = Encoding { encoder, style, debug_info: &self.debug_info };
+        let recorded = self.perform_with(&mut recorder);
+        let bytes = recorder.encoder.finish(&mut &self.debug_info).unwrap();
+        Performed { bytes, recorded }
     }
 
     /// Plays the script to any recorder; returns what it must tell.
-    pub(crate) fn perform_with(&self, recorder: &mut impl Recorder) -> Vec<Told> {
+    pub(crate) fn perform_with(&self, recorder: &mut impl Recorder) -> Vec<RecordedEvent> {
         let mut domains: HashMap<u16, Running> = HashMap::new();
         let mut given: Vec<u64> = Vec::new();
         let mut highest = 0;
-        let mut told = Vec::new();
+        let mut recorded = Vec::new();
         for step in &self.steps {
             let (domain, wait) = match *step {
                 Step::Alloc { domain, wait, .. }
@@ -129,13 +129,13 @@ impl Script {
                 .or_insert_with(|| Running { time: self.info.start_time, ..Running::default() });
             running.time += wait;
             let time = running.time;
-            let what = match step {
+            let kind = match step {
                 Step::Alloc { block, keep, calls, .. } => {
                     let stack = called(&running.stack, *keep, calls);
                     let id = recorder.alloc(domain, time, *block, &running.stack, &stack);
                     running.stack = stack;
                     given.push(id);
-                    What::Alloc { id, block: *block, frames: running.stack.clone() }
+                    RecordedKind::Alloc { id, block: *block, frames: running.stack.clone() }
                 }
                 Step::Promote { back, .. } => {
                     // A promotion of an object that another domain allocated
@@ -143,12 +143,12 @@ impl Script {
                     let next = recorder.next_id(domain).unwrap_or(0);
                     let Some(id) = nth_back(&given, *back, next) else { continue };
                     recorder.promote(domain, time, id);
-                    What::Promote(id)
+                    RecordedKind::Promote(id)
                 }
                 Step::Collect { back, .. } => {
                     let Some(id) = nth_back(&given, *back, u64::MAX) else { continue };
                     recorder.collect(domain, time, id);
-                    What::Collect(id)
+                    RecordedKind::Collect(id)
                 }
                 Step::Renumber { skip, .. } => {
                     let first = match recorder.next_id(domain) {
@@ -162,14 +162,14 @@ impl Script {
                     let id = recorder.alloc(domain, time, block, &stack, &stack);
                     assert_eq!(id, first);
                     given.push(id);
-                    What::Alloc { id, block, frames: stack }
+                    RecordedKind::Alloc { id, block, frames: stack }
                 }
                 Step::Flush => continue,
             };
-            told.push(Told { domain, time, what });
+            recorded.push(RecordedEvent { domain, time, kind });
             highest = highest.max(recorder.next_id(domain).unwrap_or(0));
         }
-        told
+        recorded
     }
 }
 
@@ -198,7 +198,7 @@ pub(crate) fn same_frames(a: &[Code], b: &[Code]) -> usize {
 struct Encoding<'a> {
     encoder: Encoder<Vec<u8>>,
     style: Style,
-    book: &'a Book,
+    debug_info: &'a DebugInfo,
 }
 
 impl Recorder for Encoding<'_> {
@@ -217,19 +217,19 @@ impl Recorder for Encoding<'_> {
                 Frames::Suffix { common_prefix: same as u64, new: &stack[same..] }
             }
         };
-        self.encoder.alloc(domain, time, block, frames, &mut self.book).unwrap()
+        self.encoder.alloc(domain, time, block, frames, &mut self.debug_info).unwrap()
     }
 
     fn promote(&mut self, domain: u16, time: u64, id: u64) {
-        self.encoder.promote(domain, time, id, &mut self.book).unwrap();
+        self.encoder.promote(domain, time, id, &mut self.debug_info).unwrap();
     }
 
     fn collect(&mut self, domain: u16, time: u64, id: u64) {
-        self.encoder.collect(domain, time, id, &mut self.book).unwrap();
+        self.encoder.collect(domain, time, id, &mut self.debug_info).unwrap();
     }
 
     fn flush(&mut self) {
-        self.encoder.flush(&mut self.book).unwrap();
+        self.encoder.flush(&mut self.debug_info).unwrap();
     }
 
     fn next_id(&self, domain: u16) -> Option<u64> {

@@ -9,8 +9,8 @@ use std::path::PathBuf;
 
 use heaptap_trace::{Block, Format, Source, TraceInfo};
 
-use crate::book::{Book, Place};
-use crate::reading::{What, read_places, read_strictly};
+use crate::debug_info::{DebugInfo, OwnedLocation};
+use crate::reading::{RecordedKind, read_locations, read_strictly};
 use crate::round_trip::check;
 use crate::script::{Script, Step, Style};
 
@@ -32,15 +32,15 @@ pub(crate) fn tiny(format: Format) -> Script {
         (0x1060, "array.ml", 404, "Stdlib__Array.stable_sort"),
         (0x1070, "domain.ml", 202, "Stdlib__Domain.spawn.body"),
     ];
-    let place = |&(code, file, line, definition): &(u64, &str, u32, &str)| {
-        let place = Place {
+    let location = |&(code, file, line, definition): &(u64, &str, u32, &str)| {
+        let location = OwnedLocation {
             file: file.as_bytes().to_vec(),
             line,
             start_char: 4,
             end_char: 30,
             definition: definition.as_bytes().to_vec(),
         };
-        (code, vec![place])
+        (code, vec![location])
     };
     let second = if format == Format::V3 { 1 } else { 0 };
     let alloc = |domain, length, source, keep, codes: &[u64]| Step::Alloc {
@@ -73,8 +73,8 @@ pub(crate) fn tiny(format: Format) -> Script {
         start_time: 1_700_000_000_000_000,
         domain: 0,
     };
-    let book = Book { places: names.iter().map(place).collect(), files: 0 };
-    Script { format, info, steps, book }
+    let debug_info = DebugInfo { locations: names.iter().map(location).collect(), files: 0 };
+    Script { format, info, steps, debug_info }
 }
 
 #[test]
@@ -105,11 +105,11 @@ fn the_tiny_traces_tell() {
         assert_eq!(reading.tally.allocations, 20, "{name}");
         assert_eq!(reading.tally.promotions, 3, "{name}");
         assert_eq!(reading.tally.collections, 9, "{name}");
-        assert_eq!(read_places(&bytes).len(), 7, "{name}");
-        let domains = reading.told.iter().filter(|told| told.domain == 1).count();
+        assert_eq!(read_locations(&bytes).len(), 7, "{name}");
+        let domains = reading.recorded.iter().filter(|recorded| recorded.domain == 1).count();
         assert_eq!(domains, if format == Format::V3 { 6 } else { 0 }, "{name}");
-        let samples = reading.told.iter().map(|told| match told.what {
-            What::Alloc { block, .. } => block.samples,
+        let samples = reading.recorded.iter().map(|recorded| match recorded.kind {
+            RecordedKind::Alloc { block, .. } => block.samples,
             _ => 0,
         });
         assert_eq!(samples.sum::<u64>(), 678, "{name}");

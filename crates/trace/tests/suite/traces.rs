@@ -3,11 +3,11 @@
 
 use std::fs;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use heaptap_trace::{Block, Format, Source};
 
-use crate::book::Book;
+use crate::debug_info::DebugInfo;
 use crate::generate::plain_info;
 use crate::oracle::{self, PlainTrace};
 use crate::script::{Script, Step, Style};
@@ -30,9 +30,8 @@ impl Sound {
     }
 }
 
-/// The traces in `shared/data`, each up to a packet's end below `limit` bytes.
-/// They are not part of the repository: without them the tests that need them
-/// have not run, and say so.
+/// The traces of the original writer, each up to a packet's end below `limit`
+/// bytes.
 pub(crate) fn real(limit: usize) -> Vec<Sound> {
     real_files()
         .into_iter()
@@ -43,28 +42,37 @@ pub(crate) fn real(limit: usize) -> Vec<Sound> {
         .collect()
 }
 
-/// The same whole, without a reading.
+/// The whole files: those in `tests/data`, written by the original tool running
+/// programs of our own, and the published ones, which are not part of the
+/// repository. Without the latter a test says that it runs on fewer.
 pub(crate) fn real_files() -> Vec<(String, Vec<u8>)> {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
-    let Ok(entries) = fs::read_dir(&folder) else {
-        say_skipped(&folder);
-        return Vec::new();
-    };
-    let paths = entries.map(|entry| entry.unwrap().path());
-    let mut paths: Vec<_> =
-        paths.filter(|path| path.extension().is_some_and(|e| e == "ctf")).collect();
-    paths.sort();
-    if paths.is_empty() {
-        say_skipped(&folder);
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut files = traces_in(&package.join("tests/data"), "made-");
+    assert_eq!(files.len(), 3, "traces of the original writer in tests/data");
+    let published = package.join("../../../shared/data");
+    let mut more = traces_in(&published, "");
+    more.retain(|(name, _)| !name.starts_with("made-"));
+    if more.is_empty() {
+        report_skipped(&published);
     }
-    let name = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().into_owned();
-    paths.iter().map(|path| (name(path), fs::read(path).unwrap())).collect()
+    files.extend(more);
+    files
 }
 
-/// Not with `eprintln!`, which a passing test keeps to itself.
-fn say_skipped(folder: &Path) {
+/// The traces in a folder whose names begin like this, by name.
+fn traces_in(folder: &Path, prefix: &str) -> Vec<(String, Vec<u8>)> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> =
+        names.filter(|name| name.starts_with(prefix) && name.ends_with(".ctf")).collect();
+    names.sort();
+    names.into_iter().map(|name| (name.clone(), fs::read(folder.join(name)).unwrap())).collect()
+}
+
+/// Not with `eprintln!`, which the test harness hides when a test passes.
+fn report_skipped(folder: &Path) {
     let test = std::thread::current().name().unwrap_or("a test").to_owned();
-    let message = format!("SKIPPED {test}: no real traces in {}\n", folder.display());
+    let message = format!("SKIPPED in {test}: no published traces in {}\n", folder.display());
     io::stderr().write_all(message.as_bytes()).unwrap();
 }
 
@@ -120,7 +128,12 @@ pub(crate) fn program(format: Format, steps: u64, flush: u64) -> Script {
         }
     });
     let steps = steps.collect();
-    Script { format, info: plain_info(), steps, book: Book { files: 70, ..Book::default() } }
+    Script {
+        format,
+        info: plain_info(),
+        steps,
+        debug_info: DebugInfo { files: 70, ..DebugInfo::default() },
+    }
 }
 
 /// A small generator of random numbers (`SplitMix64`), so that a seed is all it

@@ -21,13 +21,13 @@ fn assert_cut(sound: &Sound, number: usize, have: usize) {
         defect: Defect::Truncated { have, need },
     };
     let reading = read_leniently(cut);
-    let whole = trace.packets[..number].iter().flat_map(PlainPacket::told);
-    assert!(whole.eq(&reading.told), "{context}: the events of all whole packets");
+    let whole = trace.packets[..number].iter().flat_map(PlainPacket::recorded);
+    assert!(whole.eq(&reading.recorded), "{context}: the events of all whole packets");
     assert_eq!(reading.losses.truncated, Some(truncated), "{context}");
     assert_eq!(reading.losses.defects, [], "{context}: no other defect");
     assert_eq!(reading.losses.bytes, have as u64, "{context}");
     let known = if need == 0 { 0 } else { packet.allocations() };
-    assert_eq!(reading.losses.allocations, known, "{context}: what the header tells");
+    assert_eq!(reading.losses.allocations, known, "{context}: the number in the header");
     assert_eq!(reading.losses.partial_backtraces, 0, "{context}");
     assert_eq!(first_found(cut, Mode::Strict), Some(truncated), "{context}: strict");
 }
@@ -82,8 +82,8 @@ fn between_packets_nothing_is_wrong() {
             let cut = &sound.bytes[..packet.range.end];
             assert_eq!(first_found(cut, Mode::Strict), None);
             let before = |other: &&PlainPacket| other.range.end <= packet.range.end;
-            let whole = sound.trace.packets.iter().filter(before).flat_map(PlainPacket::told);
-            assert!(whole.eq(&read_leniently(cut).told));
+            let whole = sound.trace.packets.iter().filter(before).flat_map(PlainPacket::recorded);
+            assert!(whole.eq(&read_leniently(cut).recorded));
         }
     }
 }
@@ -133,7 +133,7 @@ fn a_pipe_that_closes_early_is_a_truncated_file() {
     let cut = &sound.bytes[..sound.bytes.len() - 7];
     let piped = read_through_pipe(cut, Mode::Lenient, &[1, 999, 0]).unwrap();
     let slice = read_leniently(cut);
-    assert_eq!(piped.told, slice.told);
+    assert_eq!(piped.recorded, slice.recorded);
     assert_eq!(piped.losses.truncated, slice.losses.truncated);
     assert!(slice.losses.truncated.is_some());
 }

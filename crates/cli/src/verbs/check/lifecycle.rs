@@ -11,7 +11,7 @@
 use std::collections::HashMap;
 use std::mem::size_of;
 
-use heaptap_trace::{Allocation, Event, EventKind};
+use heaptap_trace::{Event, EventKind};
 
 /// A way in which a life can be wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,9 +96,7 @@ impl Lives {
     /// Takes note of an event; the answer is what is wrong with which object.
     pub(crate) fn note(&mut self, event: &Event<'_>) -> Option<(Offence, u64)> {
         self.several_domains |= *self.domain.get_or_insert(event.domain) != event.domain;
-        let (EventKind::Alloc(Allocation { id, .. })
-        | EventKind::Promote(id)
-        | EventKind::Collect(id)) = event.kind;
+        let id = event.kind.block_id()?;
         let one_domain = !self.several_domains;
         let Some(page) = self.page(id) else {
             self.unchecked.get_or_insert(id);
@@ -116,6 +114,8 @@ impl Lives {
             EventKind::Collect(_) => {
                 set(&mut page.collected, id).then_some(Offence::CollectedTwice)
             }
+            // No rule about other kinds.
+            _ => None,
         };
         if let Some(offence) = offence {
             self.count(offence, id);
@@ -197,7 +197,7 @@ fn set(plane: &mut Plane, id: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use heaptap_trace::{Backtrace, Source};
+    use heaptap_trace::{Allocation, Backtrace, Source};
 
     fn event(domain: u16, kind: EventKind<'_>) -> Event<'_> {
         Event { time: 0, domain, kind }

@@ -32,6 +32,8 @@ impl Lines for JsonLines {
             EventKind::Alloc(allocation) => ("alloc", allocation.id),
             EventKind::Promote(id) => ("promote", id),
             EventKind::Collect(id) => ("collect", id),
+            // A kind that the documented format has no line for.
+            _ => return Ok(()),
         };
         let (time, absolute, domain) = (since(self.start, event.time), event.time, event.domain);
         write!(

@@ -8,10 +8,12 @@ use crate::memtrace::cache::boxed;
 use crate::memtrace::decode::frames::{FrameBudget, NewFrames};
 use crate::memtrace::decode::stack::Stack;
 use crate::memtrace::defect::Defect;
+use crate::memtrace::event::{event_code, event_time};
 use crate::memtrace::header::Header;
 use crate::memtrace::rules::{MAX_PACKET, SHORT_ALLOC, SMALLEST_EVENT, code};
-use crate::model::event::{Allocation, Code, EventKind, Source, event_code, event_time};
-use crate::model::location::{NamedLocation, Undo};
+use crate::model::NamedLocation;
+use crate::model::event::{Allocation, Code, EventKind, Source};
+use crate::model::table::Undo;
 
 /// A decoded event, in 16 bytes: a packet's records are written and read again
 /// before the next packet's, and should not fall out of the fastest cache.

@@ -47,8 +47,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::memtrace::event::{event_header, event_time};
     use crate::memtrace::header::Version;
-    use crate::model::event::{event_header, event_time};
 
     fn header(begin: u64, end: u64) -> Header {
         Header {

@@ -6,9 +6,9 @@ use crate::memtrace::decode::input::Input;
 use crate::memtrace::decode::reader::Reader;
 use crate::memtrace::decode::resync::Landmarks;
 use crate::memtrace::defect::{Defect, Located, ReadError};
+use crate::memtrace::event::event_code;
 use crate::memtrace::header::{Header, MAX_HEADER};
 use crate::memtrace::rules::{MAX_PACKET, code};
-use crate::model::event::event_code;
 
 impl<I: Input> Reader<I> {
     /// Frames that the limits made us leave out are a defect of the trace as

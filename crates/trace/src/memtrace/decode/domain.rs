@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::memtrace::decode::names::RecentNames;
 use crate::memtrace::decode::stack::Stack;
-use crate::model::location::LocationTable;
+use crate::model::LocationTable;
 
 /// One domain's decoding state.
 pub(crate) struct Domain {

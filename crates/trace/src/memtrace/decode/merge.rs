@@ -17,9 +17,9 @@ use crate::memtrace::decode::tally::{Losses, Tally};
 use crate::memtrace::decode::{Input, Limits, Mode, Reader};
 use crate::memtrace::defect::ReadError;
 use crate::memtrace::header::Version;
+use crate::model::LocationTable;
 use crate::model::event::Event;
-use crate::model::info::TraceInfo;
-use crate::model::location::LocationTable;
+use crate::model::{EventSource, TraceInfo};
 
 /// What decides which event comes first. At the same microsecond an allocation
 /// precedes what may become of its block in another domain; else the domain's
@@ -121,5 +121,26 @@ impl<I: Input> Merged<I> {
             self.next.push(Reverse((time, !allocates, number, place)));
         }
         Ok(())
+    }
+}
+
+impl<I: Input> EventSource for Merged<I> {
+    type Error = ReadError;
+    type Losses = Losses;
+
+    fn info(&self) -> &TraceInfo {
+        self.info()
+    }
+
+    fn locations(&self) -> &LocationTable {
+        self.locations()
+    }
+
+    fn losses(&self) -> &Losses {
+        self.losses()
+    }
+
+    fn next_located(&mut self) -> Result<Option<(Event<'_>, &LocationTable)>, ReadError> {
+        self.next_located()
     }
 }

@@ -4,7 +4,8 @@ use crate::memtrace::defect::Defect;
 use crate::memtrace::mtf::MoveToFront;
 use crate::memtrace::rules::MTF_LEN;
 use crate::memtrace::wire::Bytes;
-use crate::model::location::{LocationTable, NameId, NamedLocation};
+use crate::model::table::LocationTable;
+use crate::model::{NameId, NamedLocation};
 
 struct File {
     name: NameId,

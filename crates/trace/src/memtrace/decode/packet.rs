@@ -18,10 +18,10 @@ use crate::memtrace::decode::quick::MAX_SMALL;
 use crate::memtrace::decode::rare::{Other, Rare};
 use crate::memtrace::decode::tally::Tally;
 use crate::memtrace::defect::Defect;
+use crate::memtrace::event::event_code;
 use crate::memtrace::header::Header;
 use crate::memtrace::rules::{MAX_ENTRY, MAX_EVENT_BODY, MAX_PACKET, SMALLEST_EVENT, code};
-use crate::model::event::event_code;
-use crate::model::location::LocationTable;
+use crate::model::LocationTable;
 
 /// A packet's body and what lies behind it, so that numbers can be read without
 /// asking where the packet ends.

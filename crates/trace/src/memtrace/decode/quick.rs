@@ -11,8 +11,8 @@ use crate::memtrace::decode::batch::{Record, Records};
 use crate::memtrace::decode::chain::{FIRST, NAMED, Step};
 use crate::memtrace::decode::frames::NewFrames;
 use crate::memtrace::decode::packet::{Body, Loop, entry_at, word_at};
+use crate::memtrace::event::event_code;
 use crate::memtrace::rules::{MAX_PACKET, SMALLEST_EVENT, code};
-use crate::model::event::event_code;
 
 /// The largest number that a vint holds in its first byte.
 pub(crate) const MAX_SMALL: u64 = 252;

@@ -10,11 +10,13 @@ use crate::memtrace::decode::names::RecentNames;
 use crate::memtrace::decode::packet::Body;
 use crate::memtrace::decode::tally::Tally;
 use crate::memtrace::defect::Defect;
+use crate::memtrace::event::event_time;
 use crate::memtrace::header::{Header, Version};
 use crate::memtrace::rules::{MAX_NUMBER, SMALLEST_EVENT, code};
 use crate::memtrace::wire::Bytes;
-use crate::model::event::{Code, Source, event_time, is_code};
-use crate::model::location::{Definition, LocationTable, NamedLocation, Undo};
+use crate::model::NamedLocation;
+use crate::model::event::{Code, Source, is_code};
+use crate::model::table::{Definition, LocationTable, Undo};
 
 /// What is neither a promotion, nor a collection, nor a usual allocation.
 pub(crate) enum Other {
@@ -275,6 +277,11 @@ fn long_block(input: &mut Bytes<'_>) -> Result<Long, Defect> {
     if !(1..=length + 1).contains(&samples) {
         return Err(Defect::Samples { samples });
     }
-    let source = Source::from_number(source).ok_or(Defect::Source { source })?;
+    let source = match source {
+        0 => Source::Minor,
+        1 => Source::Major,
+        2 => Source::External,
+        source => return Err(Defect::Source { source }),
+    };
     Ok(Long { length: length as u64, samples: samples as u64, source })
 }

@@ -14,9 +14,9 @@ use crate::memtrace::decode::{Limits, Mode};
 use crate::memtrace::defect::{Defect, Located, ReadError};
 use crate::memtrace::header::{Header, MAX_HEADER, Version};
 use crate::memtrace::rules::{IDS_PER_BLOCK, MAX_PACKET};
+use crate::model::LocationTable;
 use crate::model::event::{Event, EventKind};
-use crate::model::info::TraceInfo;
-use crate::model::location::LocationTable;
+use crate::model::{EventSource, TraceInfo};
 
 /// Reads a trace event by event.
 pub struct Reader<I> {
@@ -329,6 +329,32 @@ impl<I: Input> Reader<I> {
             self.domains.current.stack.check(check);
         }
         Ok(())
+    }
+}
+
+impl<I: Input> EventSource for Reader<I> {
+    type Error = ReadError;
+    type Losses = Losses;
+
+    fn info(&self) -> &TraceInfo {
+        self.info()
+    }
+
+    fn locations(&self) -> &LocationTable {
+        self.locations()
+    }
+
+    fn losses(&self) -> &Losses {
+        self.losses()
+    }
+
+    #[inline(always)]
+    fn next_located(&mut self) -> Result<Option<(Event<'_>, &LocationTable)>, ReadError> {
+        self.next_located()
+    }
+
+    fn next_id(&self) -> Option<u64> {
+        Some(self.next_id())
     }
 }
 

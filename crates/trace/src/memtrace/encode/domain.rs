@@ -2,17 +2,17 @@
 
 use std::io::{self, Write};
 
-use crate::memtrace::encode::Block;
 use crate::memtrace::encode::found::Order;
-use crate::memtrace::encode::names::{Locate, LocationList, RecentNames};
+use crate::memtrace::encode::names::{RecentNames, fits_room};
 use crate::memtrace::encode::stack::{LeftOut, Stack};
+use crate::memtrace::event::event_header;
 use crate::memtrace::header::{Header, Version};
 use crate::memtrace::rules::{
     MAX_EVENT_BODY, MAX_NUMBER, MAX_PACKET_SPAN, MAX_PENDING_LOCATIONS, MAX_SHORT_LENGTH, MIN_ROOM,
     SHORT_ALLOC, code,
 };
 use crate::memtrace::wire::Packet;
-use crate::model::event::{Code, Source, event_header};
+use crate::model::{Block, Code, Locate, LocationList, Source};
 
 /// Object ids taken from the shared counter.
 #[derive(Clone, Copy)]
@@ -284,7 +284,7 @@ impl DomainWriter {
             {
                 shared.list.clear();
                 locate.locate(*code, &mut shared.list);
-                if !shared.list.fits_room(packet.room()) {
+                if !fits_room(&shared.list, packet.room()) {
                     break;
                 }
                 self.names.put(packet, self.begin, *code, &shared.list);

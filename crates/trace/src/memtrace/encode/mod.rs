@@ -19,10 +19,8 @@ use crate::memtrace::encode::stack::first_without_code;
 use crate::memtrace::header::Version;
 use crate::memtrace::rules::{IDS_PER_BLOCK, MAX_NUMBER, MAX_PACKET, code};
 use crate::memtrace::wire::Packet;
-use crate::model::event::{Code, Source};
-use crate::model::info::TraceInfo;
+use crate::model::{Block, Code, End, EventSink, Frames, Locate, LocationList, TraceInfo};
 
-pub use crate::memtrace::encode::names::{Locate, LocationList};
 pub use crate::memtrace::encode::one_domain::DomainEncoder;
 pub use crate::memtrace::encode::stack::LeftOut;
 
@@ -44,31 +42,6 @@ impl Format {
     }
 }
 
-/// A sampled block to write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Block {
-    /// Words, without the header.
-    pub length: u64,
-    /// Samples in it, from 1 to `length + 1`.
-    pub samples: u64,
-    /// Where it was allocated.
-    pub source: Source,
-}
-
-/// A stack to write, from `main` to the allocation point.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Frames<'a> {
-    /// All frames.
-    Whole(&'a [Code]),
-    /// Those that differ from the domain's previous allocation.
-    Suffix {
-        /// How many frames at the `main` end are the same.
-        common_prefix: u64,
-        /// The frames after those.
-        new: &'a [Code],
-    },
-}
-
 /// A block from the minor heap with one sample, as most are, and its stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SmallAlloc<'a> {
@@ -83,23 +56,12 @@ pub struct SmallAlloc<'a> {
     pub inner_first: &'a [Code],
 }
 
-/// What happens to an object that was allocated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// It is promoted.
-    Promote,
-    /// It is collected.
-    Collect,
-}
-
-impl End {
-    /// The event's code.
-    #[inline(always)]
-    fn code(self) -> u8 {
-        match self {
-            End::Promote => code::PROMOTE,
-            End::Collect => code::COLLECT,
-        }
+/// The event code of a promotion or collection.
+#[inline(always)]
+fn end_code(end: End) -> u8 {
+    match end {
+        End::Promote => code::PROMOTE,
+        End::Collect => code::COLLECT,
     }
 }
 
@@ -328,6 +290,57 @@ impl<W: Write> Encoder<W> {
         }
         self.shared.out.flush()?;
         Ok(())
+    }
+}
+
+impl<W: Write> EventSink for Encoder<W> {
+    type Error = WriteError;
+    type Output = W;
+
+    #[inline]
+    fn alloc(
+        &mut self,
+        domain: u16,
+        time: u64,
+        block: Block,
+        frames: Frames<'_>,
+        mut locate: &mut dyn Locate,
+    ) -> Result<u64, WriteError> {
+        self.domain(domain).alloc(time, block, frames, &mut locate)
+    }
+
+    #[inline]
+    fn promote(
+        &mut self,
+        domain: u16,
+        time: u64,
+        id: u64,
+        mut locate: &mut dyn Locate,
+    ) -> Result<(), WriteError> {
+        self.domain(domain).promote(time, id, &mut locate)
+    }
+
+    #[inline]
+    fn collect(
+        &mut self,
+        domain: u16,
+        time: u64,
+        id: u64,
+        mut locate: &mut dyn Locate,
+    ) -> Result<(), WriteError> {
+        self.domain(domain).collect(time, id, &mut locate)
+    }
+
+    fn next_id(&self, domain: u16) -> Option<u64> {
+        Encoder::next_id(self, domain)
+    }
+
+    fn renumber(&mut self, domain: u16, time: u64, first: u64) -> Result<(), WriteError> {
+        Encoder::renumber(self, domain, time, first)
+    }
+
+    fn finish(self, mut locate: &mut dyn Locate) -> Result<W, WriteError> {
+        Encoder::finish(self, &mut locate)
     }
 }
 

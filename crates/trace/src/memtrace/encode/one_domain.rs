@@ -4,14 +4,13 @@ use std::io::Write;
 use std::ops::Range;
 
 use crate::memtrace::encode::domain::NewFrames;
-use crate::memtrace::encode::names::Locate;
 use crate::memtrace::encode::stack::{LeftOut, common_prefix};
 use crate::memtrace::encode::{
-    Block, Encoder, End, Frames, SmallAlloc, WriteError, check_block, check_codes, check_time,
+    Encoder, SmallAlloc, WriteError, check_block, check_codes, check_time, end_code,
 };
 use crate::memtrace::header::Version;
 use crate::memtrace::rules::{MAX_NUMBER, code};
-use crate::model::event::Code;
+use crate::model::{Block, Code, End, Frames, Locate};
 
 /// One domain of an [`Encoder`]. It begins with its first event.
 pub struct DomainEncoder<'e, W> {
@@ -181,10 +180,10 @@ impl<'e, W: Write> DomainEncoder<'e, W> {
     ) -> Result<(), WriteError> {
         loop {
             if let Some(domain) = self.encoder.domains.get_mut(self.place) {
-                domain.usual_ends(end.code(), time, &mut ids);
+                domain.usual_ends(end_code(end), time, &mut ids);
             }
             let Some(id) = ids.next() else { return Ok(()) };
-            self.put_any_end(end.code(), time, id, locate)?;
+            self.put_any_end(end_code(end), time, id, locate)?;
         }
     }
 

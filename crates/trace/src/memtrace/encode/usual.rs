@@ -8,12 +8,13 @@
 
 use std::ops::Range;
 
+use crate::memtrace::encode::SmallAlloc;
 use crate::memtrace::encode::domain::DomainWriter;
 use crate::memtrace::encode::found::Order;
-use crate::memtrace::encode::{Block, SmallAlloc};
+use crate::memtrace::event::event_header;
 use crate::memtrace::rules::{MAX_SHORT_LENGTH, MIN_ROOM, SHORT_ALLOC};
 use crate::memtrace::wire::short_vint;
-use crate::model::event::{Code, Source, event_header};
+use crate::model::{Block, Code, Source};
 
 /// An event's header.
 const HEADER: usize = size_of::<u32>();

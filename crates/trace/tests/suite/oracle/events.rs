@@ -1,6 +1,6 @@
 //! The bytes of events, as the plain writer puts them.
 
-use crate::book::Place;
+use crate::debug_info::OwnedLocation;
 
 /// File names, most recent first, each with its definitions, likewise.
 pub(super) type RecentNames = Vec<(Vec<u8>, Vec<Vec<u8>>)>;
@@ -32,26 +32,26 @@ pub(super) fn put_vint(body: &mut Vec<u8>, value: i64) {
     }
 }
 
-pub(super) fn put_location(body: &mut Vec<u8>, place: &Place, files: &mut RecentNames) {
-    let file = files.iter().position(|(name, _)| *name == place.file);
-    let entry = file.map_or_else(|| (place.file.clone(), Vec::new()), |at| files.remove(at));
+pub(super) fn put_location(body: &mut Vec<u8>, location: &OwnedLocation, files: &mut RecentNames) {
+    let file = files.iter().position(|(name, _)| *name == location.file);
+    let entry = file.map_or_else(|| (location.file.clone(), Vec::new()), |at| files.remove(at));
     files.insert(0, entry);
     files.truncate(31);
     let definitions = &mut files[0].1;
-    let definition = definitions.iter().position(|name| *name == place.definition);
-    let entry = definition.map_or_else(|| place.definition.clone(), |at| definitions.remove(at));
+    let definition = definitions.iter().position(|name| *name == location.definition);
+    let entry = definition.map_or_else(|| location.definition.clone(), |at| definitions.remove(at));
     definitions.insert(0, entry);
     definitions.truncate(31);
-    let packed = u64::from(place.line)
-        + (u64::from(place.start_char) << 20)
-        + (u64::from(place.end_char) << 28)
+    let packed = u64::from(location.line)
+        + (u64::from(location.start_char) << 20)
+        + (u64::from(location.end_char) << 28)
         + ((file.unwrap_or(31) as u64) << 38)
         + ((definition.unwrap_or(31) as u64) << 43);
     body.extend(&packed.to_le_bytes()[..6]);
     if file.is_none() {
-        put_string(body, &place.file);
+        put_string(body, &location.file);
     }
     if definition.is_none() {
-        put_string(body, &place.definition);
+        put_string(body, &location.definition);
     }
 }

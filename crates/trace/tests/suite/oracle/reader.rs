@@ -5,14 +5,14 @@ use std::ops::Range;
 
 use heaptap_trace::{Block, Code, Source};
 
-use crate::book::Place;
-use crate::reading::{Told, What};
+use crate::debug_info::OwnedLocation;
+use crate::reading::{RecordedEvent, RecordedKind};
 
 pub(crate) struct PlainTrace {
     /// The first one, with the trace info, included.
     pub(crate) packets: Vec<PlainPacket>,
     /// The last explanation of each code.
-    pub(crate) places: HashMap<Code, Vec<Place>>,
+    pub(crate) locations: HashMap<Code, Vec<OwnedLocation>>,
 }
 
 pub(crate) struct PlainPacket {
@@ -30,7 +30,7 @@ pub(crate) struct PlainEvent {
     /// Where in the file it begins.
     pub(crate) at: usize,
     /// `None` for a location and the trace info.
-    pub(crate) told: Option<Told>,
+    pub(crate) recorded: Option<RecordedEvent>,
     /// Of an allocation: where its entries are.
     pub(crate) entries: Range<usize>,
     /// Of an allocation: how many entries foretell 255 frames.
@@ -38,8 +38,8 @@ pub(crate) struct PlainEvent {
 }
 
 impl PlainPacket {
-    pub(crate) fn told(&self) -> impl Iterator<Item = &Told> {
-        self.events.iter().filter_map(|event| event.told.as_ref())
+    pub(crate) fn recorded(&self) -> impl Iterator<Item = &RecordedEvent> {
+        self.events.iter().filter_map(|event| event.recorded.as_ref())
     }
 
     pub(crate) fn allocations(&self) -> u64 {
@@ -48,8 +48,8 @@ impl PlainPacket {
 }
 
 impl PlainTrace {
-    pub(crate) fn told(&self) -> impl Iterator<Item = &Told> {
-        self.packets.iter().flat_map(PlainPacket::told)
+    pub(crate) fn recorded(&self) -> impl Iterator<Item = &RecordedEvent> {
+        self.packets.iter().flat_map(PlainPacket::recorded)
     }
 
     pub(crate) fn events(&self) -> impl Iterator<Item = &PlainEvent> {
@@ -68,10 +68,10 @@ struct Domain {
 /// Reads a sound trace.
 pub(crate) fn read(bytes: &[u8]) -> PlainTrace {
     let mut domains: HashMap<u16, Domain> = HashMap::new();
-    let mut trace = PlainTrace { packets: Vec::new(), places: HashMap::new() };
+    let mut trace = PlainTrace { packets: Vec::new(), locations: HashMap::new() };
     let mut at = 0;
     while at < bytes.len() {
-        let packet = read_packet(bytes, at, &mut domains, &mut trace.places);
+        let packet = read_packet(bytes, at, &mut domains, &mut trace.locations);
         at = packet.range.end;
         trace.packets.push(packet);
     }
@@ -82,7 +82,7 @@ fn read_packet(
     bytes: &[u8],
     start: usize,
     domains: &mut HashMap<u16, Domain>,
-    places: &mut HashMap<Code, Vec<Place>>,
+    locations: &mut HashMap<Code, Vec<OwnedLocation>>,
 ) -> PlainPacket {
     let mut input = Cursor { bytes, at: start };
     assert_eq!(input.number(4), 0xc1fc_1fc1, "magic at {start}");
@@ -116,7 +116,7 @@ fn read_packet(
         time += event.wrapping_sub(time) % (1 << 25);
         let mut entries = at..at;
         let mut longest_runs = 0;
-        let what = match event >> 25 {
+        let kind = match event >> 25 {
             0 => {
                 input.at = packet.range.end;
                 None
@@ -124,8 +124,8 @@ fn read_packet(
             1 => {
                 let code = input.number(8);
                 let count = input.number(1);
-                let list = (0..count).map(|_| domain.place(&mut input)).collect();
-                places.insert(code, list);
+                let list = (0..count).map(|_| domain.location(&mut input)).collect();
+                locations.insert(code, list);
                 packet.has_locations = true;
                 None
             }
@@ -147,14 +147,14 @@ fn read_packet(
                     domain.stack.extend(new);
                 }
                 id += 1;
-                Some(What::Alloc { id: id - 1, block, frames: domain.stack.clone() })
+                Some(RecordedKind::Alloc { id: id - 1, block, frames: domain.stack.clone() })
             }
-            3 => Some(What::Promote((id as i64 - 1 - input.vint()) as u64)),
-            4 => Some(What::Collect((id as i64 - 1 - input.vint()) as u64)),
+            3 => Some(RecordedKind::Promote((id as i64 - 1 - input.vint()) as u64)),
+            4 => Some(RecordedKind::Collect((id as i64 - 1 - input.vint()) as u64)),
             code => panic!("event code {code} at {at}"),
         };
-        let told = what.map(|what| Told { domain: number, time, what });
-        packet.events.push(PlainEvent { at, told, entries, longest_runs });
+        let recorded = kind.map(|kind| RecordedEvent { domain: number, time, kind });
+        packet.events.push(PlainEvent { at, recorded, entries, longest_runs });
     }
     assert_eq!(input.at, packet.range.end, "the last event ends with its packet");
     assert_eq!(id, next_id, "allocations in the packet at {start}");
@@ -190,7 +190,7 @@ impl Domain {
         frames
     }
 
-    fn place(&mut self, input: &mut Cursor<'_>) -> Place {
+    fn location(&mut self, input: &mut Cursor<'_>) -> OwnedLocation {
         let packed = input.number(6);
         let (file, definition) = (packed >> 38 & 31, packed >> 43 & 31);
         let entry = if file < 31 {
@@ -208,7 +208,7 @@ impl Domain {
             if definition < 31 { definitions.remove(definition as usize) } else { input.string() };
         definitions.insert(0, name.clone());
         definitions.truncate(31);
-        Place {
+        OwnedLocation {
             file: file.clone(),
             line: packed as u32 & 0xf_ffff,
             start_char: (packed >> 20) as u32 & 0xff,

@@ -2,7 +2,7 @@
 
 use heaptap_trace::{Block, Code, Format, Source, TraceInfo};
 
-use crate::book::Book;
+use crate::debug_info::DebugInfo;
 use crate::oracle::cache::PlainCache;
 use crate::oracle::events::{RecentNames, put_event, put_location, put_string, put_vint};
 use crate::script::{Recorder, same_frames};
@@ -15,7 +15,7 @@ pub(crate) struct PlainWriter<'a> {
     start_time: u64,
     free_id: u64,
     ids_per_block: u64,
-    book: &'a Book,
+    debug_info: &'a DebugInfo,
     domains: Vec<Domain>,
 }
 
@@ -38,7 +38,7 @@ struct Domain {
 const NO_CHECK: (u16, u16, u64) = (0xffff, 0, 0);
 
 impl<'a> PlainWriter<'a> {
-    pub(crate) fn new(format: Format, info: &TraceInfo, book: &'a Book) -> Self {
+    pub(crate) fn new(format: Format, info: &TraceInfo, debug_info: &'a DebugInfo) -> Self {
         let (version, ids_per_block) = match format {
             Format::V2 => (2, (1 << 62) - 1),
             Format::V3 => (3, 10_000),
@@ -59,20 +59,20 @@ impl<'a> PlainWriter<'a> {
             start_time: info.start_time,
             free_id: 0,
             ids_per_block,
-            book,
+            debug_info,
             domains: Vec::new(),
         };
         let times = (info.start_time, info.start_time);
         writer.put_packet(info.domain, times, NO_CHECK, (0, 0), &body);
-        writer.place(info.domain, info.start_time);
+        writer.domain_index(info.domain, info.start_time);
         writer
     }
 
     pub(crate) fn finish(mut self) -> Vec<u8> {
-        for place in 0..self.domains.len() {
-            let domain = &self.domains[place];
+        for index in 0..self.domains.len() {
+            let domain = &self.domains[index];
             if !domain.body.is_empty() || domain.packets == 0 {
-                self.close(place, domain.end);
+                self.close(index, domain.end);
             }
         }
         self.out
@@ -122,9 +122,9 @@ impl<'a> PlainWriter<'a> {
         (first, self.free_id)
     }
 
-    fn place(&mut self, number: u16, time: u64) -> usize {
-        if let Some(place) = self.domains.iter().position(|domain| domain.number == number) {
-            return place;
+    fn domain_index(&mut self, number: u16, time: u64) -> usize {
+        if let Some(index) = self.domains.iter().position(|domain| domain.number == number) {
+            return index;
         }
         assert!(time >= self.start_time);
         let (first_id, end_id) = self.take_ids();
@@ -146,8 +146,8 @@ impl<'a> PlainWriter<'a> {
     }
 
     /// Starts an event, in a new packet if need be.
-    fn event(&mut self, place: usize, code: u32, time: u64) {
-        let domain = &self.domains[place];
+    fn event(&mut self, index: usize, code: u32, time: u64) {
+        let domain = &self.domains[index];
         let age = time - domain.begin;
         let unused = domain.body.is_empty() && domain.packets == 0 && age <= 30_000_000;
         let full = self.room(&domain.body) < 4196
@@ -156,9 +156,9 @@ impl<'a> PlainWriter<'a> {
             || domain.next_id == domain.end_id
             || domain.renumber.is_some();
         if full && !unused {
-            self.close(place, time);
+            self.close(index, time);
         }
-        let domain = &mut self.domains[place];
+        let domain = &mut self.domains[index];
         if let Some(first) = domain.renumber.take() {
             domain.first_id = first;
             domain.next_id = first;
@@ -169,14 +169,14 @@ impl<'a> PlainWriter<'a> {
         put_event(&mut domain.body, code, time);
     }
 
-    fn close(&mut self, place: usize, time: u64) {
-        self.put_locations(place);
-        let domain = &mut self.domains[place];
+    fn close(&mut self, index: usize, time: u64) {
+        self.put_locations(index);
+        let domain = &mut self.domains[index];
         let body = std::mem::take(&mut domain.body);
         let Domain { number, begin, end, check, first_id, next_id, end_id, .. } = *domain;
         self.put_packet(number, (begin, end), check, (first_id, next_id), &body);
         let ids = if next_id == end_id { self.take_ids() } else { (next_id, end_id) };
-        let domain = &mut self.domains[place];
+        let domain = &mut self.domains[index];
         (domain.first_id, domain.end_id) = ids;
         domain.next_id = domain.first_id;
         (domain.begin, domain.end) = (time, time);
@@ -184,19 +184,19 @@ impl<'a> PlainWriter<'a> {
         domain.packets += 1;
     }
 
-    fn put_locations(&mut self, place: usize) {
-        let Domain { number, begin, first_id, .. } = self.domains[place];
+    fn put_locations(&mut self, index: usize) {
+        let Domain { number, begin, first_id, .. } = self.domains[index];
         let mut body = Vec::new();
-        for code in std::mem::take(&mut self.domains[place].cache.missed) {
+        for code in std::mem::take(&mut self.domains[index].cache.missed) {
             let mut event = Vec::new();
             put_event(&mut event, 1, begin);
             event.extend(code.to_le_bytes());
-            let places = self.book.told(code);
-            event.push(places.len() as u8);
+            let locations = self.debug_info.recorded(code);
+            event.push(locations.len() as u8);
             let mut most = 4 + 8 + 1;
-            for location in &places {
+            for location in &locations {
                 most += 6 + location.file.len() + 1 + location.definition.len() + 1;
-                put_location(&mut event, location, &mut self.domains[place].files);
+                put_location(&mut event, location, &mut self.domains[index].files);
             }
             if self.room(&body) <= 4096 || self.room(&body) < most {
                 self.put_packet(number, (begin, begin), NO_CHECK, (first_id, first_id), &body);
@@ -210,9 +210,9 @@ impl<'a> PlainWriter<'a> {
     }
 
     fn object(&mut self, domain: u16, time: u64, id: u64, code: u32) {
-        let place = self.place(domain, time);
-        self.event(place, code, time);
-        let Domain { body, next_id, .. } = &mut self.domains[place];
+        let index = self.domain_index(domain, time);
+        self.event(index, code, time);
+        let Domain { body, next_id, .. } = &mut self.domains[index];
         put_vint(body, *next_id as i64 - 1 - id as i64);
     }
 }
@@ -226,7 +226,7 @@ impl Recorder for PlainWriter<'_> {
         last: &[Code],
         stack: &[Code],
     ) -> u64 {
-        let place = self.place(domain, time);
+        let index = self.domain_index(domain, time);
         let prefix = same_frames(last, stack);
         let new = &stack[prefix..];
         let short = (1..=16).contains(&block.length)
@@ -234,8 +234,8 @@ impl Recorder for PlainWriter<'_> {
             && block.samples == 1
             && new.len() < 256;
         let code = if short { 100 + block.length as u32 } else { 2 };
-        self.event(place, code, time);
-        let domain = &mut self.domains[place];
+        self.event(index, code, time);
+        let domain = &mut self.domains[index];
         let id = domain.next_id;
         domain.next_id += 1;
         let (entries, bytes) = domain.cache.entries(new, id);
@@ -264,9 +264,9 @@ impl Recorder for PlainWriter<'_> {
     }
 
     fn flush(&mut self) {
-        for place in 0..self.domains.len() {
-            if !self.domains[place].body.is_empty() {
-                self.close(place, self.domains[place].end);
+        for index in 0..self.domains.len() {
+            if !self.domains[index].body.is_empty() {
+                self.close(index, self.domains[index].end);
             }
         }
     }
@@ -277,9 +277,9 @@ impl Recorder for PlainWriter<'_> {
     }
 
     fn renumber(&mut self, domain: u16, time: u64, first: u64) {
-        let place = self.place(domain, time);
+        let index = self.domain_index(domain, time);
         if Some(first) != self.next_id(domain) {
-            self.domains[place].renumber = Some(first);
+            self.domains[index].renumber = Some(first);
         }
     }
 }

@@ -1,9 +1,9 @@
 //! The real traces: read as the oracle reads them, and written again to the
 //! same bytes.
 
-use heaptap_trace::{Block, Encoder, EventKind, Format, Frames, Mode, Reader, Version};
+use heaptap_trace::{Encoder, EventKind, Format, Mode, Reader, Version};
 
-use crate::reading::{read_places, read_strictly, read_through_pipe};
+use crate::reading::{read_locations, read_strictly, read_through_pipe};
 use crate::traces::{real, real_files};
 
 #[test]
@@ -11,13 +11,13 @@ fn they_have_no_defect_and_say_what_the_oracle_says() {
     for sound in real(400_000) {
         let reading = read_strictly(&sound.bytes);
         assert!(reading.losses.is_clean(), "{}", sound.name);
-        assert!(sound.trace.told().eq(&reading.told), "{}", sound.name);
-        assert!(reading.told.len() > 100, "{}", sound.name);
-        for (code, places) in read_places(&sound.bytes) {
-            assert_eq!(Some(&places), sound.trace.places.get(&code), "{}", sound.name);
+        assert!(sound.trace.recorded().eq(&reading.recorded), "{}", sound.name);
+        assert!(reading.recorded.len() > 100, "{}", sound.name);
+        for (code, locations) in read_locations(&sound.bytes) {
+            assert_eq!(Some(&locations), sound.trace.locations.get(&code), "{}", sound.name);
         }
         let piped = read_through_pipe(&sound.bytes, Mode::Strict, &[4096, 0, 1, 65_536]).unwrap();
-        assert_eq!(piped.told, reading.told, "{}", sound.name);
+        assert_eq!(piped.recorded, reading.recorded, "{}", sound.name);
     }
 }
 
@@ -33,20 +33,14 @@ pub(crate) fn written_again(bytes: &[u8]) -> Vec<u8> {
         let (domain, time) = (event.domain, event.time);
         match event.kind {
             EventKind::Alloc(allocation) => {
-                let block = Block {
-                    length: allocation.length,
-                    samples: allocation.samples,
-                    source: allocation.source,
-                };
-                let backtrace = allocation.backtrace;
-                let frames =
-                    Frames::Suffix { common_prefix: backtrace.common_prefix, new: backtrace.new };
+                let (block, frames) = (allocation.block(), allocation.backtrace.suffix());
                 encoder.renumber(domain, time, allocation.id).unwrap();
                 let id = encoder.alloc(domain, time, block, frames, &mut locate).unwrap();
                 assert_eq!(id, allocation.id);
             }
             EventKind::Promote(id) => encoder.promote(domain, time, id, &mut locate).unwrap(),
             EventKind::Collect(id) => encoder.collect(domain, time, id, &mut locate).unwrap(),
+            other => panic!("{other:?}"),
         }
     }
     encoder.finish(&mut locate).unwrap()
@@ -58,7 +52,9 @@ fn written_again_they_have_the_same_bytes() {
         let again = written_again(&bytes);
         match bytes[28] {
             // Version 1 is not written; as version 2 it tells the same.
-            1 => assert_eq!(read_strictly(&again).told, read_strictly(&bytes).told, "{name}"),
+            1 => {
+                assert_eq!(read_strictly(&again).recorded, read_strictly(&bytes).recorded, "{name}")
+            }
             _ => assert!(again == bytes, "{name}"),
         }
     }

@@ -1,4 +1,4 @@
-//! What a reader tells of some bytes, in a form that can be compared.
+//! What a reader returns for some bytes, in a form that can be compared.
 
 use heaptap_trace::{Event, EventKind, Input, LocationTable, Losses, ReadError, Reader, Tally};
 
@@ -7,15 +7,15 @@ const FRAMES: usize = 64;
 
 /// One event.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Told {
+pub struct RecordedEvent {
     pub time: u64,
     pub domain: u16,
-    pub kind: What,
+    pub kind: RecordedKind,
 }
 
 /// What happened.
 #[derive(Clone, Debug, PartialEq)]
-pub enum What {
+pub enum RecordedKind {
     Alloc {
         id: u64,
         length: u64,
@@ -30,11 +30,11 @@ pub enum What {
     Collect(u64),
 }
 
-impl Told {
+impl RecordedEvent {
     /// The event without what it borrows.
-    pub fn of(event: &Event<'_>) -> Told {
+    pub fn of(event: &Event<'_>) -> RecordedEvent {
         let kind = match event.kind {
-            EventKind::Alloc(allocation) => What::Alloc {
+            EventKind::Alloc(allocation) => RecordedKind::Alloc {
                 id: allocation.id,
                 length: allocation.length,
                 samples: allocation.samples,
@@ -44,16 +44,17 @@ impl Told {
                 newest: allocation.backtrace.frames.iter().rev().take(FRAMES).copied().collect(),
                 new: allocation.backtrace.new.iter().take(FRAMES).copied().collect(),
             },
-            EventKind::Promote(id) => What::Promote(id),
-            EventKind::Collect(id) => What::Collect(id),
+            EventKind::Promote(id) => RecordedKind::Promote(id),
+            EventKind::Collect(id) => RecordedKind::Collect(id),
+            other => panic!("{other:?}"),
         };
-        Told { time: event.time, domain: event.domain, kind }
+        RecordedEvent { time: event.time, domain: event.domain, kind }
     }
 }
 
-/// All that a reader tells.
+/// Everything that a reader returns.
 pub struct Reading {
-    pub events: Vec<Told>,
+    pub events: Vec<RecordedEvent>,
     /// The error that ended it, if one did.
     pub error: Option<String>,
     pub tally: Tally,
@@ -88,7 +89,7 @@ pub fn read<I: Input>(reader: Result<Reader<I>, ReadError>) -> Reading {
         match reader.next_located() {
             Ok(Some((event, table))) => {
                 walk_locations(&event, table);
-                reading.events.push(Told::of(&event));
+                reading.events.push(RecordedEvent::of(&event));
             }
             Ok(None) => break,
             Err(error) => {

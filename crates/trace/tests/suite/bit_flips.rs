@@ -5,15 +5,15 @@
 use heaptap_trace::{Defect, Format, Mode};
 
 use crate::damage::{assert_right_or_lost, shown_later};
-use crate::reading::{Reading, Told, What, read, read_through_pipe};
+use crate::reading::{Reading, RecordedEvent, RecordedKind, read, read_through_pipe};
 use crate::traces::{Dice, Sound, program, real};
 
 /// Whether the reader noticed damage in this packet and told none of it.
 fn left_out(sound: &Sound, number: usize, reading: &Reading) -> bool {
     let packet = &sound.trace.packets[number];
     let ids = packet.first_id..packet.next_id;
-    let told = reading.told.iter().any(|told| match told.what {
-        What::Alloc { id, .. } => ids.contains(&id),
+    let recorded = reading.recorded.iter().any(|recorded| match recorded.kind {
+        RecordedKind::Alloc { id, .. } => ids.contains(&id),
         _ => false,
     });
     let reported = |located: &&heaptap_trace::Located| located.packet == number as u64;
@@ -30,7 +30,7 @@ fn left_out(sound: &Sound, number: usize, reading: &Reading) -> bool {
         )
     };
     let fatal = reading.losses.defects.iter().filter(reported).any(|found| !harmless(found.defect));
-    fatal && !told && packet.allocations() > 0
+    fatal && !recorded && packet.allocations() > 0
 }
 
 /// Flips a bit and reads. Returns whether the packet was left out.
@@ -48,15 +48,15 @@ fn assert_flip(sound: &Sound, at: usize, bit: u8) -> bool {
     assert!(reading.error.is_none(), "{context}: {:?}", reading.error);
     if at.is_multiple_of(4) {
         let pipe = read_through_pipe(&bytes, Mode::Lenient, &[5000]).unwrap();
-        assert_eq!(pipe.told, reading.told, "{context}: a pipe gives the same");
+        assert_eq!(pipe.recorded, reading.recorded, "{context}: a pipe gives the same");
         assert_eq!(pipe.losses.defects, reading.losses.defects, "{context}");
     }
     if !left_out(sound, number, &reading) {
         return false;
     }
     let others = packets.iter().enumerate().filter(|(other, _)| *other != number);
-    let want: Vec<&Told> = others.flat_map(|(_, packet)| packet.told()).collect();
-    assert_right_or_lost(&want, &reading.told, &context);
+    let want: Vec<&RecordedEvent> = others.flat_map(|(_, packet)| packet.recorded()).collect();
+    assert_right_or_lost(&want, &reading.recorded, &context);
     if shown_later(sound, number) {
         let lost = packets[number].allocations();
         assert_eq!(reading.losses.allocations, lost, "{context}: {:?}", reading.losses.defects);

@@ -7,7 +7,7 @@ use heaptap_trace::{Code, Locate, Location, LocationList};
 
 /// A location that owns its names.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct OwnedLocation {
     pub(crate) file: Vec<u8>,
     pub(crate) line: u32,
     pub(crate) start_char: u32,
@@ -15,15 +15,15 @@ pub(crate) struct Place {
     pub(crate) definition: Vec<u8>,
 }
 
-impl fmt::Debug for Place {
+impl fmt::Debug for OwnedLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Place { file, line, start_char, end_char, definition } = self;
+        let OwnedLocation { file, line, start_char, end_char, definition } = self;
         let (file, definition) = (file.escape_ascii(), definition.escape_ascii());
         write!(f, "{definition} in {file}:{line}:{start_char}-{end_char}")
     }
 }
 
-impl Place {
+impl OwnedLocation {
     pub(crate) fn location(&self) -> Location<'_> {
         Location {
             file: &self.file,
@@ -34,8 +34,8 @@ impl Place {
         }
     }
 
-    pub(crate) fn of(location: &Location<'_>) -> Place {
-        Place {
+    pub(crate) fn of(location: &Location<'_>) -> OwnedLocation {
+        OwnedLocation {
             file: location.file.to_vec(),
             line: location.line,
             start_char: location.start_char,
@@ -47,18 +47,18 @@ impl Place {
 
 /// The traced program's debug information.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Book {
-    pub(crate) places: HashMap<Code, Vec<Place>>,
+pub(crate) struct DebugInfo {
+    pub(crate) locations: HashMap<Code, Vec<OwnedLocation>>,
     /// Codes that are not in `places` lie in one of so many files.
     pub(crate) files: u64,
 }
 
-impl Book {
-    pub(crate) fn places(&self, code: Code) -> Vec<Place> {
-        match self.places.get(&code) {
-            Some(places) => places.clone(),
+impl DebugInfo {
+    pub(crate) fn locations(&self, code: Code) -> Vec<OwnedLocation> {
+        match self.locations.get(&code) {
+            Some(locations) => locations.clone(),
             None if self.files == 0 => Vec::new(),
-            None => vec![Place {
+            None => vec![OwnedLocation {
                 file: format!("file{}.ml", code % self.files).into_bytes(),
                 line: (code % 5000) as u32,
                 start_char: (code % 80) as u32,
@@ -69,32 +69,34 @@ impl Book {
     }
 
     /// The same as a trace can tell it.
-    pub(crate) fn told(&self, code: Code) -> Vec<Place> {
+    pub(crate) fn recorded(&self, code: Code) -> Vec<OwnedLocation> {
         let cut = |name: &[u8]| name.split(|&byte| byte == 0).next().unwrap().to_vec();
-        let places: Vec<Place> = self
-            .places(code)
+        let locations: Vec<OwnedLocation> = self
+            .locations(code)
             .iter()
-            .map(|place| Place {
-                file: cut(&place.file),
-                line: place.line.min(0xf_ffff),
-                start_char: place.start_char.min(0xff),
-                end_char: place.end_char.min(0x3ff),
-                definition: cut(&place.definition),
+            .map(|location| OwnedLocation {
+                file: cut(&location.file),
+                line: location.line.min(0xf_ffff),
+                start_char: location.start_char.min(0xff),
+                end_char: location.end_char.min(0x3ff),
+                definition: cut(&location.definition),
             })
             .collect();
-        let size: usize =
-            places.iter().map(|place| 6 + place.file.len() + 1 + place.definition.len() + 1).sum();
-        if places.len() > 255 || 8 + 1 + size > 4096 {
-            return vec![Place::of(&Location::UNKNOWN)];
+        let size: usize = locations
+            .iter()
+            .map(|location| 6 + location.file.len() + 1 + location.definition.len() + 1)
+            .sum();
+        if locations.len() > 255 || 8 + 1 + size > 4096 {
+            return vec![OwnedLocation::of(&Location::UNKNOWN)];
         }
-        places
+        locations
     }
 }
 
-impl Locate for &Book {
+impl Locate for &DebugInfo {
     fn locate(&mut self, code: Code, list: &mut LocationList) {
-        for place in self.places(code) {
-            list.add(place.location());
+        for location in self.locations(code) {
+            list.add(location.location());
         }
     }
 }
