@@ -1,22 +1,23 @@
-//! What a session counts.
+//! The counters of a session.
 //!
 //! Each mutator has its own [`Counters`], which only its hooks write: a plain
-//! load and store each, no locked instruction. Whoever asks adds them up.
+//! load and store each, no locked instruction. Any thread may read them;
+//! [`Totals`] adds them up.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// One number.
+/// One counter.
 #[derive(Default)]
 pub(crate) struct Counter(AtomicU64);
 
 impl Counter {
-    /// Counts. One thread at a time.
+    /// Adds to it. By one thread at a time.
     #[inline]
     pub(crate) fn add(&self, more: u64) {
         self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
     }
 
-    /// Sets it to what is true now.
+    /// Replaces its value. By one thread at a time.
     #[inline]
     pub(crate) fn set(&self, value: u64) {
         self.0.store(value, Ordering::Relaxed);
@@ -27,23 +28,24 @@ impl Counter {
     }
 }
 
-/// Of one mutator. What every sample changes comes first.
+/// The counters of one mutator. Those that every sample changes come first, so
+/// that they share a cache line.
 #[derive(Default)]
 #[repr(C)]
 pub(crate) struct Counters {
-    /// Samples that fell.
+    /// Sampled words.
     pub(crate) samples: Counter,
     /// Blocks that were recorded.
     pub(crate) allocations: Counter,
-    /// Blocks followed by sweeps now.
+    /// Blocks that are currently followed by sweeps.
     pub(crate) live_blocks: Counter,
     pub(crate) promotions: Counter,
     pub(crate) collections: Counter,
     /// Sampled blocks that were not recorded.
     pub(crate) dropped: Counter,
-    /// Times a hook waited for the writer.
+    /// Times that a hook waited for the writer thread.
     pub(crate) waits: Counter,
-    /// Ticks spent in hooks.
+    /// Clock ticks spent in hooks, an estimate.
     pub(crate) hook_ticks: Counter,
 }
 
@@ -61,7 +63,7 @@ pub(crate) struct Totals {
 }
 
 impl Totals {
-    /// Blocks in which samples fell.
+    /// Blocks in which words were sampled.
     pub(crate) fn sampled_blocks(&self) -> u64 {
         self.allocations + self.dropped
     }

@@ -1,55 +1,57 @@
-//! Names for what mutators are doing.
+//! Labels: names for the work that mutators do, such as requests they serve.
 //!
 //! A label is the outermost frame of a backtrace, so every reader shows it.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Labels by name and by number. Never on a hook's path.
+/// The labels of a session. Behind a lock, and never on a hook's path.
 #[derive(Default)]
 pub(crate) struct Labels {
-    known: Mutex<Known>,
+    interned: Mutex<Interned>,
 }
 
 #[derive(Default)]
-struct Known {
-    /// Few, and without a hash no random bytes are asked of the system.
+struct Interned {
+    /// From 1 on. Not a hash map, which would ask the system for random bytes.
     numbers: BTreeMap<Vec<u8>, u32>,
+    /// By number - 1.
     names: Vec<Vec<u8>>,
 }
 
 impl Labels {
-    /// A host that makes a label for each request would fill the memory: names
-    /// beyond these many share the last one.
+    /// The most labels. A host that makes one for each request would fill the
+    /// memory: names beyond these share the last one.
     const MAX: usize = 65_536;
+    /// The most bytes of a name; the rest is cut off.
     const MAX_NAME: usize = 1_024;
     const TOO_MANY: &'static [u8] = b"(more labels than heaptap keeps)";
 
-    /// The number of a name, from 1; 0 is no label.
+    /// The number of a name, from 1 on; 0 is no label.
     pub(crate) fn intern(&self, name: &[u8]) -> u32 {
         let name = name.get(..Self::MAX_NAME).unwrap_or(name);
-        let mut known = self.lock();
-        if let Some(&number) = known.numbers.get(name) {
+        let mut interned = self.lock();
+        if let Some(&number) = interned.numbers.get(name) {
             return number;
         }
-        let name = if known.names.len() + 1 < Self::MAX { name } else { Self::TOO_MANY };
-        if let Some(&number) = known.numbers.get(name) {
+        let name = if interned.names.len() + 1 < Self::MAX { name } else { Self::TOO_MANY };
+        if let Some(&number) = interned.numbers.get(name) {
             return number;
         }
-        known.names.push(name.to_vec());
-        let number = known.names.len() as u32;
-        known.numbers.insert(name.to_vec(), number);
+        interned.names.push(name.to_vec());
+        let number = interned.names.len() as u32;
+        interned.numbers.insert(name.to_vec(), number);
         number
     }
 
-    /// The name of a number that [`Labels::intern`] gave.
+    /// The name of a number that [`Labels::intern`] returned.
     pub(crate) fn name(&self, number: u32) -> Option<Vec<u8>> {
         let at = (number as usize).checked_sub(1)?;
         self.lock().names.get(at).cloned()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Interned> {
+        self.interned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,11 +1,11 @@
-//! What a person is told: one line on standard error.
+//! Messages to the user: one line each, on standard error.
 
 use std::fmt::Arguments;
 use std::io::Write;
 
-/// Says something, in one write, with the program's name before it. If standard
-/// error is gone, so be it.
-pub(crate) fn say(what: Arguments<'_>) {
-    let line = format!("heaptap: {what}\n");
+/// Prints a message, with the program's name in front, in one write. A closed
+/// standard error is ignored.
+pub(crate) fn say(message: Arguments<'_>) {
+    let line = format!("heaptap: {message}\n");
     let _ = std::io::stderr().write_all(line.as_bytes());
 }

@@ -5,7 +5,7 @@ use std::io::Write;
 use heaptap_trace::WriteError;
 
 use crate::queue::Consumer;
-use crate::writer::Resolver;
+use crate::writer::resolver::Resolver;
 use crate::writer::trace_file::TraceFile;
 
 /// Whether a pass over the lanes found anything.

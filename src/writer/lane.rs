@@ -11,9 +11,9 @@ use heaptap_trace::{Block, DomainEncoder, SmallAlloc, Source, WriteError};
 
 use crate::queue::{BlockId, LEFT_OUT, Part, Sample};
 use crate::sys::prefetch::prefetch;
-use crate::writer::Resolver;
 use crate::writer::block_ids::{BlockIds, KnownBlock};
 use crate::writer::lane_stack::{LaneStack, common_outermost};
+use crate::writer::resolver::Resolver;
 
 /// How many bytes ahead words are prefetched: another core has written them.
 /// Bench: `benches/writer.rs`.

@@ -25,6 +25,8 @@ mod lane_stack;
 mod mailbox;
 mod output;
 mod resolver;
+#[cfg(test)]
+mod tests;
 mod trace_file;
 
 use std::ffi::OsString;

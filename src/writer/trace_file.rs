@@ -5,9 +5,9 @@ use std::io::Write;
 use heaptap_trace::{Block, Encoder, Format, Locate, TraceInfo, WriteError};
 
 use crate::queue::Record;
-use crate::writer::Resolver;
 use crate::writer::block_ids::KnownBlock;
 use crate::writer::lane::{Lane, OtherLanes};
+use crate::writer::resolver::Resolver;
 
 /// A trace file that is about to begin.
 pub(crate) struct NewFile<W> {

@@ -8,20 +8,26 @@
 //! The host's fast paths look only at the young limit and at the number that
 //! [`Countdown`] counts down. Once the session is over both are set so that
 //! no hook is called again.
+//!
+//! Allocations are here, `collections` has the hooks of collections, and
+//! `handover` the end of a mutator.
+
+mod collections;
+mod handover;
 
 use std::sync::Arc;
 
 use heaptap_trace::Source;
 
-use crate::blocks::{Fate, Generations};
-use crate::queue::{EndWord, Part};
+use crate::blocks::Generations;
+use crate::queue::Part;
 use crate::sampling::{Countdown, Gaps, PartSizes, SampledPart, WORD, YoungSamples};
 use crate::stack::native::Registers;
 use crate::tracer::backtraces::{Backtraces, StackSource};
 use crate::tracer::failure::Failure;
 use crate::tracer::hook::HookContext;
 use crate::tracer::lane_writer::LaneWriter;
-use crate::tracer::options::{Follow, Options};
+use crate::tracer::options::Options;
 use crate::tracer::recorder::{Followed, Recorder, SampledBlock};
 use crate::tracer::session::Session;
 use crate::tracer::stopwatch::Stopwatch;
@@ -117,17 +123,6 @@ impl Mutator {
         };
         mutator.adopt_orphans();
         Ok(mutator)
-    }
-
-    /// The mutator that continues this one in a session of a forked child. It has
-    /// none of this one's blocks.
-    pub(crate) fn restart_in(&mut self, session: &Arc<Session>) -> Result<Mutator, Failure> {
-        let source = std::mem::replace(&mut self.recorder.backtraces.source, StackSource::None);
-        let mut fresh = Mutator::start(session, source)?;
-        fresh.suspended = self.suspended;
-        fresh.young = YoungSamples::lost_count(self.young.start());
-        fresh.set_label(self.recorder.backtraces.label);
-        Ok(fresh)
     }
 
     pub(crate) fn session(&self) -> &Arc<Session> {
@@ -231,78 +226,6 @@ impl Mutator {
         outcome
     }
 
-    // --- Collections ---
-
-    /// After a minor collection.
-    pub(crate) fn sweep_young(&mut self, fate: impl FnMut(usize) -> Fate) -> Result<(), Failure> {
-        self.check_follow(Follow::Sweeps)?;
-        let mut hook = self.enter(Registers::NONE);
-        self.recorder.sweep_young(&mut hook, fate);
-        self.leave(&hook);
-        Ok(())
-    }
-
-    /// After marking or compaction.
-    pub(crate) fn sweep_major(&mut self, fate: impl FnMut(usize) -> Fate) -> Result<(), Failure> {
-        self.check_follow(Follow::Sweeps)?;
-        let mut hook = self.enter(Registers::NONE);
-        self.recorder.sweep_major(&mut hook, fate);
-        self.leave(&hook);
-        Ok(())
-    }
-
-    /// The addresses of the major blocks, for a collector that updates them
-    /// itself. They do not move until the mutator is used again.
-    pub(crate) fn major_addresses(&mut self) -> impl Iterator<Item = &mut usize> {
-        self.recorder.blocks.major_addresses()
-    }
-
-    /// External memory is about to be released.
-    pub(crate) fn external_free(&mut self, address: usize) {
-        if let Some(id) = self.recorder.directory.take(address) {
-            self.record_end(EndWord::collected(id));
-        }
-    }
-
-    /// A block that is followed by its address was collected.
-    pub(crate) fn block_collect(&mut self, address: usize) -> Result<(), Failure> {
-        self.check_follow(Follow::Addresses)?;
-        self.external_free(address);
-        Ok(())
-    }
-
-    /// A block that is followed by its address has moved, and may have been
-    /// promoted.
-    pub(crate) fn block_move(
-        &mut self,
-        from: usize,
-        to: usize,
-        promoted: bool,
-    ) -> Result<(), Failure> {
-        self.check_follow(Follow::Addresses)?;
-        let Some(id) = self.recorder.directory.take(from) else { return Ok(()) };
-        if promoted {
-            self.record_end(EndWord::promoted(id));
-        }
-        let kept = self.recorder.directory.add(to, id);
-        if kept { Ok(()) } else { Err(Failure::Memory) }
-    }
-
-    fn check_follow(&self, follow: Follow) -> Result<(), Failure> {
-        if !self.is_live() {
-            return Err(Failure::Off);
-        }
-        if self.session.options.follow == follow { Ok(()) } else { Err(Failure::Order) }
-    }
-
-    fn record_end(&mut self, end: EndWord) {
-        if self.is_live() {
-            let mut hook = self.enter(Registers::NONE);
-            self.recorder.record_end(&mut hook, end);
-            self.leave(&hook);
-        }
-    }
-
     // --- The host's requests ---
 
     /// Samples are not recorded until [`Mutator::resume`] was called as often.
@@ -319,57 +242,6 @@ impl Mutator {
     /// Sets the label of the work that the mutator does from now on; 0 for none.
     pub(crate) fn set_label(&mut self, label: u32) {
         self.recorder.backtraces.label = label;
-    }
-
-    // --- The end of a mutator ---
-
-    /// Adopts the blocks of another mutator, which ends.
-    pub(crate) fn adopt(&mut self, other: &mut Mutator) {
-        // Without memory for them the blocks stay alive in the trace.
-        self.recorder.blocks.adopt(&mut other.recorder.blocks);
-        self.recorder.count_blocks();
-    }
-
-    /// Adopts the blocks that ended mutators have left.
-    pub(crate) fn adopt_orphans(&mut self) {
-        if !self.session.has_orphans() {
-            return;
-        }
-        let Mutator { session, recorder, .. } = self;
-        session.with_orphans(|orphans| {
-            recorder.blocks.adopt(orphans);
-        });
-        recorder.count_blocks();
-    }
-
-    /// Before its end: records the ends that were held back.
-    pub(crate) fn settle(&mut self) {
-        let mut hook = self.enter(Registers::NONE);
-        self.recorder.settle(&mut hook);
-    }
-
-    /// Leaves its blocks to the next mutator that starts or adopts orphans.
-    pub(crate) fn leave_blocks_to_session(&mut self) {
-        let Mutator { session, recorder, .. } = self;
-        if recorder.blocks.is_empty() {
-            return;
-        }
-        session.with_orphans(|orphans| {
-            orphans.adopt(&mut recorder.blocks);
-        });
-        recorder.count_blocks();
-    }
-
-    /// Gives its lane back. What it recorded will be written.
-    pub(crate) fn end(self) {
-        let Mutator { session, recorder: Recorder { lane, number, .. }, .. } = self;
-        let LaneWriter { producer, counters, .. } = lane;
-        if session.has_forked() {
-            producer.abandon();
-            return;
-        }
-        session.registry().remove(producer.lane(), number, &counters);
-        producer.end();
     }
 
     // --- The time spent in hooks ---

@@ -1,0 +1,82 @@
+//! Hooks of collections: what became of the blocks.
+
+use crate::blocks::Fate;
+use crate::queue::EndWord;
+use crate::stack::native::Registers;
+use crate::tracer::failure::Failure;
+use crate::tracer::mutator::Mutator;
+use crate::tracer::options::Follow;
+
+impl Mutator {
+    // --- Collections ---
+
+    /// After a minor collection.
+    pub(crate) fn sweep_young(&mut self, fate: impl FnMut(usize) -> Fate) -> Result<(), Failure> {
+        self.check_follow(Follow::Sweeps)?;
+        let mut hook = self.enter(Registers::NONE);
+        self.recorder.sweep_young(&mut hook, fate);
+        self.leave(&hook);
+        Ok(())
+    }
+
+    /// After marking or compaction.
+    pub(crate) fn sweep_major(&mut self, fate: impl FnMut(usize) -> Fate) -> Result<(), Failure> {
+        self.check_follow(Follow::Sweeps)?;
+        let mut hook = self.enter(Registers::NONE);
+        self.recorder.sweep_major(&mut hook, fate);
+        self.leave(&hook);
+        Ok(())
+    }
+
+    /// The addresses of the major blocks, for a collector that updates them
+    /// itself. They do not move until the mutator is used again.
+    pub(crate) fn major_addresses(&mut self) -> impl Iterator<Item = &mut usize> {
+        self.recorder.blocks.major_addresses()
+    }
+
+    /// External memory is about to be released.
+    pub(crate) fn external_free(&mut self, address: usize) {
+        if let Some(id) = self.recorder.directory.take(address) {
+            self.record_end(EndWord::collected(id));
+        }
+    }
+
+    /// A block that is followed by its address was collected.
+    pub(crate) fn block_collect(&mut self, address: usize) -> Result<(), Failure> {
+        self.check_follow(Follow::Addresses)?;
+        self.external_free(address);
+        Ok(())
+    }
+
+    /// A block that is followed by its address has moved, and may have been
+    /// promoted.
+    pub(crate) fn block_move(
+        &mut self,
+        from: usize,
+        to: usize,
+        promoted: bool,
+    ) -> Result<(), Failure> {
+        self.check_follow(Follow::Addresses)?;
+        let Some(id) = self.recorder.directory.take(from) else { return Ok(()) };
+        if promoted {
+            self.record_end(EndWord::promoted(id));
+        }
+        let kept = self.recorder.directory.add(to, id);
+        if kept { Ok(()) } else { Err(Failure::Memory) }
+    }
+
+    fn check_follow(&self, follow: Follow) -> Result<(), Failure> {
+        if !self.is_live() {
+            return Err(Failure::Off);
+        }
+        if self.session.options.follow == follow { Ok(()) } else { Err(Failure::Order) }
+    }
+
+    fn record_end(&mut self, end: EndWord) {
+        if self.is_live() {
+            let mut hook = self.enter(Registers::NONE);
+            self.recorder.record_end(&mut hook, end);
+            self.leave(&hook);
+        }
+    }
+}
