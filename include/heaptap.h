@@ -14,8 +14,8 @@
 #define HEAPTAP_VERSION_MINOR 1
 #define HEAPTAP_VERSION_PATCH 0
 
-/* What allocates: one for each thread or domain. Made by heaptap_mutator_start; never freed.
- * Only the inline functions below look inside. */
+/* A thread or domain that allocates. Created by heaptap_mutator_start; never freed.
+ * Only the inline functions below use its field. */
 typedef struct heaptap_mutator {
   /* Words until the next sample outside the young heap. */
   intptr_t until_sample;
@@ -63,7 +63,7 @@ typedef struct heaptap_places heaptap_places;
 /* A trace being taken. Made by `heaptap_tracer_start`; never freed. */
 typedef struct heaptap_tracer heaptap_tracer;
 
-/* How a call went: 0 is fine. See `heaptap_status_str`. */
+/* The result of a call: 0 for success. `heaptap_status_str` explains the others. */
 typedef int32_t heaptap_status;
 
 /* A place in a source file. */
@@ -250,59 +250,60 @@ typedef struct heaptap_frame_link {
   size_t return_address;
 } heaptap_frame_link;
 
-/* Done. */
+/* Success. */
 #define HEAPTAP_STATUS_OK 0
 
-/* A pointer that must not be is NULL or misaligned. */
+/* A pointer is NULL or misaligned. */
 #define HEAPTAP_STATUS_NULL 1
 
-/* A struct's `size` is not that of any version of it. */
+/* A struct's size is not that of any version: set it to sizeof the struct. */
 #define HEAPTAP_STATUS_SIZE 2
 
-/* Reserved bytes are not zero: this library is older than the host. */
+/* Reserved bytes are not zero, or the host uses fields that this library does
+ * not know. */
 #define HEAPTAP_STATUS_RESERVED 3
 
-/* The rate is not from 1e-7 to 1. */
+/* The sampling rate is not between 1e-7 and 1. */
 #define HEAPTAP_STATUS_RATE 4
 
-/* Another option or argument is out of its range. */
+/* An option or argument is out of range. */
 #define HEAPTAP_STATUS_OPTION 5
 
-/* The file cannot be made or written; standard error says why. */
+/* The trace file cannot be created or written. Standard error has the reason. */
 #define HEAPTAP_STATUS_FILE 6
 
-/* There is not enough memory. */
+/* Not enough memory. */
 #define HEAPTAP_STATUS_MEMORY 7
 
 /* The writer thread cannot be started. */
 #define HEAPTAP_STATUS_THREAD 8
 
-/* This process is being traced already. */
+/* This process is already being traced. */
 #define HEAPTAP_STATUS_ALREADY 9
 
-/* Not tracing: stopped, or turned off after a failure. */
+/* Tracing is off: it was stopped, or ended after a failure. */
 #define HEAPTAP_STATUS_OFF 10
 
-/* More mutators than `max_mutators`, or than 65,535. */
+/* Too many mutators. More than `max_mutators`, or more than 65,535. */
 #define HEAPTAP_STATUS_MUTATORS 11
 
-/* Not a handle of heaptap's, or one that has ended. */
+/* Not a handle, or one that has ended. */
 #define HEAPTAP_STATUS_HANDLE 12
 
-/* The frame table makes no sense; nothing of it was added. */
+/* The frame table is malformed. Nothing of it was added. */
 #define HEAPTAP_STATUS_FRAMES 13
 
-/* The environment asks for no trace. */
+/* The environment does not ask for a trace. */
 #define HEAPTAP_STATUS_NOT_ASKED 14
 
-/* Called at a moment when it may not be: from inside a hook, or by two
- * threads at once, or with another way of following blocks chosen. */
+/* The call is not allowed at this point. It came from inside a hook or from two
+ * threads at once, or it does not fit the option `follow`. */
 #define HEAPTAP_STATUS_ORDER 15
 
-/* A defect in heaptap; tracing has turned itself off. */
+/* An internal error in heaptap: tracing is off. */
 #define HEAPTAP_STATUS_PANIC 16
 
-/* A sampled block was not recorded, and is counted as dropped. */
+/* A sampled block was not recorded. It is counted as dropped. */
 #define HEAPTAP_STATUS_LOST 17
 
 /* It is gone. */
@@ -318,10 +319,12 @@ typedef struct heaptap_frame_link {
 extern "C" {
 #endif // __cplusplus
 
-/* Explains a status in English. Never NULL; valid for ever. Any thread. */
+/* Returns the meaning of a status, in English. Never NULL; the string is static.
+ * Any thread. */
 const char *heaptap_status_str(heaptap_status status);
 
-/* The library's version, as `HEAPTAP_VERSION` was when it was built. */
+/* Returns the version of the library that is loaded. `HEAPTAP_VERSION` is the
+ * version of this header. */
 const char *heaptap_version(void);
 
 /* Adds a table. It and its strings stay as they are until the tracer stops.
@@ -489,6 +492,26 @@ heaptap_status heaptap_block_collect(heaptap_mutator *mutator, void *block);
  * Any thread. Hooks that are under way may be missing. */
 heaptap_status heaptap_tracer_stats(const struct heaptap_tracer *tracer,
                                     struct heaptap_stats *stats);
+
+/* Returns the label with this name, for a program that the library attached itself
+ * to. The same name gives the same label. Returns 0 if the program is not traced.
+ *
+ * `name` has `length` bytes and need not end with a NUL; bytes after the first
+ * 1,024 are ignored. For code that runs traced and untraced, and does not call
+ * `heaptap_tracer_start`.
+ *
+ * Any thread, not inside a hook. Takes a lock. There are at most 65,536 labels. */
+uint32_t heaptap_attached_label(const char *name, size_t length);
+
+/* Sets the label of the calling thread and returns the one it had before.
+ *
+ * `label` is from `heaptap_attached_label`, or 0 for none. The label is the
+ * outermost frame of the backtraces of this thread's samples. Does nothing and
+ * returns 0 if the program is not traced.
+ *
+ * A thread of the runtime, while it runs the runtime's code or is called from it.
+ * Costs a few instructions. */
+uint32_t heaptap_attached_set_label(uint32_t label);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -1,16 +1,23 @@
-//! The C header is what the sources say.
+//! The C header is generated from the sources, and complete.
 //!
 //! `HEAPTAP_UPDATE_HEADER=1 cargo test --test header` writes it anew.
 
+#![allow(unsafe_code, reason = "reads the C strings of the ABI")]
+
+use std::collections::BTreeSet;
+use std::ffi::CStr;
 use std::path::Path;
+
+use heaptap::abi::heaptap_status_str;
+use heaptap_settings::{Reader, VARIABLES, Variable};
 
 const HEADER: &str = "include/heaptap.h";
 
-/// The mutator is opaque but for its first field, which the inline functions
+/// The mutator is opaque except for its first field, which the inline functions
 /// count down.
 const MUTATOR: &str = "\
-/* What allocates: one for each thread or domain. Made by heaptap_mutator_start; never freed.
- * Only the inline functions below look inside. */
+/* A thread or domain that allocates. Created by heaptap_mutator_start; never freed.
+ * Only the inline functions below use its field. */
 typedef struct heaptap_mutator {
   /* Words until the next sample outside the young heap. */
   intptr_t until_sample;
@@ -28,7 +35,7 @@ fn version() -> String {
     lines
 }
 
-/// What Rust's readers must be told of safety is in the words before it.
+/// Without the sections on safety, which are for callers in Rust.
 fn without_safety(header: &str) -> String {
     let mut kept = Vec::new();
     let mut skipping = false;
@@ -89,6 +96,7 @@ fn generate() -> String {
         .with_src(root.join("src/abi/hooks.rs"))
         .with_src(root.join("src/abi/collector.rs"))
         .with_src(root.join("src/abi/stats.rs"))
+        .with_src(root.join("src/abi/attached.rs"))
         .generate()
         .expect("a header")
         .write(&mut text);
@@ -96,16 +104,85 @@ fn generate() -> String {
     with_block_comments(&without_safety(&text))
 }
 
+fn read(file: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
+    std::fs::read_to_string(path).expect(file)
+}
+
 #[test]
-fn the_header_is_what_the_sources_say() {
+fn the_header_is_generated_from_the_sources() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(HEADER);
     let generated = generate();
     if std::env::var_os("HEAPTAP_UPDATE_HEADER").is_some() {
         std::fs::write(&path, &generated).expect("writing the header");
     }
-    let committed = std::fs::read_to_string(&path).expect("reading the header");
     assert!(
-        committed == generated,
+        read(HEADER) == generated,
         "{HEADER} differs from src/abi; HEAPTAP_UPDATE_HEADER=1 cargo test --test header"
     );
+}
+
+/// The names of the functions that the header declares.
+fn declared(header: &str) -> BTreeSet<String> {
+    let (_, rest) = header.split_once("extern \"C\" {\n").expect("declarations");
+    let (declarations, _) = rest.split_once("\n}  // extern").expect("their end");
+    let code: String =
+        declarations.split("/*").map(|part| part.rsplit("*/").next().unwrap_or(part)).collect();
+    let functions = code.split(';').filter_map(|declaration| declaration.split_once('('));
+    let name = |before: &str| {
+        let name = before.rsplit(|c: char| !(c == '_' || c.is_ascii_alphanumeric())).next();
+        name.unwrap_or_default().to_owned()
+    };
+    functions.map(|(before, _)| name(before)).collect()
+}
+
+#[test]
+fn the_header_declares_what_the_library_exports() {
+    let exports: BTreeSet<String> = read("include/exports").lines().map(str::to_owned).collect();
+    assert!(exports.len() >= 30, "{} exports", exports.len());
+    assert_eq!(declared(&read(HEADER)), exports);
+}
+
+/// The statuses of the header: name, number and the comment before it.
+fn statuses(header: &str) -> Vec<(String, i32, String)> {
+    let mut comment = String::new();
+    let mut found = Vec::new();
+    for line in header.lines() {
+        if let Some(definition) = line.strip_prefix("#define HEAPTAP_STATUS_") {
+            let (name, number) = definition.split_once(' ').expect("a number");
+            found.push((name.to_owned(), number.parse().expect("a number"), comment.clone()));
+        }
+        if line.starts_with("/*") {
+            comment.clear();
+        }
+        comment += line.trim_start_matches(['/', '*', ' ']).trim_end_matches(" */");
+        comment += " ";
+    }
+    found
+}
+
+#[test]
+fn each_status_is_described_by_its_text() {
+    let statuses = statuses(&read(HEADER));
+    for (number, (name, value, comment)) in statuses.iter().enumerate() {
+        assert_eq!(usize::try_from(*value), Ok(number), "{name}");
+        // SAFETY: a static string, as the header says.
+        let text = unsafe { CStr::from_ptr(heaptap_status_str(*value)) };
+        let text = text.to_str().expect("English");
+        let (first, rest) = text.split_at(1);
+        let sentence = format!("{}{rest}.", first.to_uppercase());
+        assert!(comment.starts_with(&sentence), "{name}: `{comment}` is not `{sentence}`");
+    }
+    // SAFETY: a static string, as the header says.
+    let beyond = unsafe { CStr::from_ptr(heaptap_status_str(statuses.len() as i32)) };
+    assert_eq!(beyond, c"unknown status");
+}
+
+#[test]
+fn the_header_names_the_environment_variables_of_every_host() {
+    let header = read(HEADER);
+    let variables = VARIABLES.iter().filter(|variable| variable.reader == Reader::Library);
+    for name in variables.flat_map(Variable::names) {
+        assert!(header.contains(&format!("`{name}`")), "{name}");
+    }
 }

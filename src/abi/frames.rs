@@ -7,10 +7,11 @@ use heaptap_trace::{Location, LocationList};
 
 use crate::abi::guard::guard;
 use crate::abi::handle::{heaptap_tracer, session};
-use crate::abi::pointer::{VersionedStruct, check, optional_bytes, read_versioned};
+use crate::abi::pointer::{check, optional_bytes};
 use crate::abi::status::{
     HEAPTAP_STATUS_FRAMES, HEAPTAP_STATUS_OFF, HEAPTAP_STATUS_OPTION, Refused, heaptap_status,
 };
+use crate::abi::versioned::{VersionedStruct, read_versioned};
 use crate::runtimes::ocaml::frame_table::OcamlTable;
 use crate::runtimes::ocaml::version::MajorVersion;
 use crate::tracer::say;
@@ -96,7 +97,7 @@ pub struct heaptap_frame_table {
 
 // SAFETY: `repr(C)`, begins with its size; numbers and pointers only.
 unsafe impl VersionedStruct for heaptap_frame_table {
-    const FIRST_SIZE: usize = size_of::<heaptap_frame_table>();
+    const FIRST_SIZE: usize = 72;
 
     const ZERO: Self = heaptap_frame_table {
         size: 0,

@@ -59,6 +59,9 @@ pub(crate) unsafe fn session(tracer: *const heaptap_tracer) -> Result<Arc<Sessio
 }
 
 impl heaptap_mutator {
+    /// Where the header's inline functions find the countdown.
+    pub(super) const UNTIL_SAMPLE_OFFSET: usize = std::mem::offset_of!(Self, until_sample);
+
     pub(crate) fn leak(mut mutator: Mutator) -> *mut heaptap_mutator {
         let until_sample = mutator.countdown();
         Box::into_raw(Box::new(heaptap_mutator {

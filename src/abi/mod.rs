@@ -24,12 +24,15 @@ mod frames;
 mod guard;
 mod handle;
 mod hooks;
+#[cfg(target_pointer_width = "64")]
+mod layout;
 mod mutator;
 mod options;
 mod pointer;
 mod stats;
 mod status;
 mod tracer;
+mod versioned;
 
 pub use attached::*;
 pub use collector::*;

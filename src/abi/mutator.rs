@@ -4,8 +4,9 @@ use std::ffi::c_void;
 
 use crate::abi::guard::guard;
 use crate::abi::handle::{heaptap_mutator, heaptap_tracer, session, take_mutator, with_mutator};
-use crate::abi::pointer::{VersionedStruct, check, read_versioned, write};
+use crate::abi::pointer::{check, write};
 use crate::abi::status::{HEAPTAP_STATUS_OPTION, Refused, heaptap_status};
+use crate::abi::versioned::{VersionedStruct, read_versioned};
 use crate::tracer::{Mutator, StackLocator, StackSource, StackTop};
 
 /// Where the managed stack is.
@@ -53,7 +54,7 @@ pub struct heaptap_mutator_options {
 // SAFETY: `repr(C)`, begins with its size; numbers, a pointer and optional
 // function pointers, which the header requires to be functions or NULL.
 unsafe impl VersionedStruct for heaptap_mutator_options {
-    const FIRST_SIZE: usize = size_of::<heaptap_mutator_options>();
+    const FIRST_SIZE: usize = 64;
 
     const ZERO: Self = heaptap_mutator_options {
         size: 0,

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::abi::frames::{heaptap_locate_fn, heaptap_places};
-use crate::abi::pointer::{VersionedStruct, bytes, optional_bytes};
+use crate::abi::pointer::{bytes, optional_bytes};
 use crate::abi::status::{HEAPTAP_STATUS_OPTION, HEAPTAP_STATUS_RATE, Refused};
+use crate::abi::versioned::VersionedStruct;
 use crate::sampling::Rate;
 use crate::tracer::{Follow, Locator, Options, WhenFull};
 
@@ -77,7 +78,7 @@ pub struct heaptap_options {
 // SAFETY: `repr(C)`, begins with its size; numbers, pointers and an optional
 // function pointer, which the header requires to be one or NULL.
 unsafe impl VersionedStruct for heaptap_options {
-    const FIRST_SIZE: usize = size_of::<heaptap_options>();
+    const FIRST_SIZE: usize = 160;
 
     const ZERO: Self = heaptap_options {
         size: 0,

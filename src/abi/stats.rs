@@ -2,8 +2,8 @@
 
 use crate::abi::guard::guard;
 use crate::abi::handle::{heaptap_tracer, session};
-use crate::abi::pointer::check;
-use crate::abi::status::{HEAPTAP_STATUS_SIZE, Refused, heaptap_status};
+use crate::abi::status::{HEAPTAP_STATUS_OK, Refused, heaptap_status};
+use crate::abi::versioned::{VersionedStruct, write_versioned};
 
 /// Numbers of a trace.
 #[repr(C)]
@@ -40,6 +40,32 @@ pub struct heaptap_stats {
     pub reserved: [u64; 4],
 }
 
+// SAFETY: `repr(C)`, starts with its size; numbers only, no padding.
+unsafe impl VersionedStruct for heaptap_stats {
+    const FIRST_SIZE: usize = 128;
+
+    const ZERO: Self = heaptap_stats {
+        size: 0,
+        state: HEAPTAP_STATUS_OK,
+        mutators: 0,
+        samples: 0,
+        sampled_blocks: 0,
+        allocations: 0,
+        promotions: 0,
+        collections: 0,
+        dropped: 0,
+        waits: 0,
+        bytes: 0,
+        hook_ns: 0,
+        live_blocks: 0,
+        reserved: [0; 4],
+    };
+
+    fn reserved_is_zero(&self) -> bool {
+        self.reserved == [0; 4]
+    }
+}
+
 /// The numbers so far. Also after the tracer has stopped.
 ///
 /// Any thread. Hooks that are under way may be missing.
@@ -54,17 +80,12 @@ pub unsafe extern "C" fn heaptap_tracer_stats(
     guard(|| {
         // SAFETY: the host's promise.
         let session = unsafe { session(tracer) }?;
-        check(stats)?;
-        // SAFETY: checked, and it begins with its size.
-        let size = unsafe { stats.cast::<usize>().read() };
-        if size != size_of::<heaptap_stats>() {
-            return Err(Refused(HEAPTAP_STATUS_SIZE));
-        }
         let numbers = session.stats();
         let totals = numbers.totals;
         let result = heaptap_stats {
-            size,
-            state: session.failure().map_or(0, |failure| failure as heaptap_status),
+            // Replaced by what is written.
+            size: 0,
+            state: session.failure().map_or(HEAPTAP_STATUS_OK, |failure| Refused::from(failure).0),
             mutators: numbers.mutators as u32,
             samples: totals.samples,
             sampled_blocks: totals.sampled_blocks(),
@@ -78,8 +99,8 @@ pub unsafe extern "C" fn heaptap_tracer_stats(
             live_blocks: numbers.live_blocks,
             reserved: [0; 4],
         };
-        // SAFETY: checked, and by the host's promise of that size.
-        unsafe { stats.write(result) };
-        Ok(())
+        // SAFETY: this function requires `stats` to be NULL or a struct of the size that
+        // it starts with.
+        unsafe { write_versioned(stats, &result) }
     })
 }

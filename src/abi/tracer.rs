@@ -5,8 +5,9 @@ use std::ffi::c_char;
 use crate::abi::guard::guard;
 use crate::abi::handle::{heaptap_mutator, heaptap_tracer, session, with_mutator};
 use crate::abi::options::heaptap_options;
-use crate::abi::pointer::{bytes, check, read_versioned, write};
+use crate::abi::pointer::{bytes, check, write};
 use crate::abi::status::{HEAPTAP_STATUS_OPTION, Refused, heaptap_status};
+use crate::abi::versioned::read_versioned;
 use crate::tracer::{self, Options};
 
 /// Starts a trace.

@@ -1,48 +1,73 @@
-//! Why something was not done.
+//! Why a session cannot do something, or has ended.
 
-/// One variant for each reason; the C ABI has a status for each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(i32)]
-pub(crate) enum Failure {
-    /// The rate is not from 1e-7 to 1.
-    Rate = 4,
-    /// Another option is out of its range.
-    Option = 5,
-    /// The file cannot be made or written.
-    File = 6,
-    /// There is no memory.
-    Memory = 7,
+macro_rules! failures {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// One variant for each reason. The C ABI has a status for each.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum Failure {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl Failure {
+            const ALL: &[Failure] = &[$(Failure::$name),*];
+        }
+    };
+}
+
+failures! {
+    /// The rate is not between 1e-7 and 1.
+    Rate,
+    /// Another option is out of range.
+    Option,
+    /// The file cannot be created or written.
+    File,
+    /// There is not enough memory.
+    Memory,
     /// The writer thread cannot be started.
-    Thread = 8,
-    /// A session runs in this process.
-    Already = 9,
-    /// The session was stopped, or turned itself off.
-    Off = 10,
-    /// More mutators than promised, or than there can be.
-    Mutators = 11,
-    /// A frame table that makes no sense.
-    Frames = 13,
-    /// The environment asks for no trace.
-    NotAsked = 14,
-    /// Not at this moment.
-    Order = 15,
-    /// A defect of ours.
-    Panic = 16,
+    Thread,
+    /// Another session runs in this process.
+    Already,
+    /// The session was stopped, or has ended after a failure.
+    Off,
+    /// More mutators than the options allow, or than the format can number.
+    Mutators,
+    /// The frame table is malformed.
+    Frames,
+    /// The environment does not ask for a trace.
+    NotAsked,
+    /// The call is not allowed at this point.
+    Order,
+    /// An internal error.
+    Panic,
     /// A sampled block was not recorded.
-    Lost = 17,
+    Lost,
 }
 
 impl Failure {
-    /// The failure with this number.
+    /// A number for a shared word in which 0 means no failure. It is not the status
+    /// of the C ABI.
+    pub(crate) fn number(self) -> i32 {
+        self as i32 + 1
+    }
+
+    /// The failure with this [`Failure::number`].
     pub(crate) fn from_number(number: i32) -> Option<Failure> {
-        use Failure::{
-            Already, File, Frames, Lost, Memory, Mutators, NotAsked, Off, Option as BadOption,
-            Order, Panic, Rate, Thread,
-        };
-        let all = [
-            Rate, BadOption, File, Memory, Thread, Already, Off, Mutators, Frames, NotAsked, Order,
-            Panic, Lost,
-        ];
-        all.into_iter().find(|&failure| failure as i32 == number)
+        let index = usize::try_from(number).ok()?.checked_sub(1)?;
+        Self::ALL.get(index).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_failure_has_a_number_of_its_own() {
+        for &failure in Failure::ALL {
+            assert_eq!(Failure::from_number(failure.number()), Some(failure));
+        }
+        assert_eq!(Failure::from_number(0), None);
+        assert_eq!(Failure::from_number(-1), None);
+        assert_eq!(Failure::from_number(Failure::ALL.len() as i32 + 1), None);
     }
 }

@@ -43,7 +43,7 @@ impl State {
 
     /// Ends the session. True for the one caller that did.
     pub(crate) fn end(&self, why: Failure) -> bool {
-        self.leave_live(why as i32)
+        self.leave_live(why.number())
     }
 
     /// Notes that this process is a forked child. True for the one caller that
