@@ -1,11 +1,11 @@
-//! Where time comes from: the processor's counter and the system's clocks.
-#![allow(unsafe_code, reason = "reads the counter and calls clock_gettime")]
+//! Sources of time: the processor's time-stamp counter and the system's clocks.
+#![allow(unsafe_code, reason = "reads the counter and calls prctl and clock_gettime")]
 
 use core::time::Duration;
 #[cfg(target_arch = "x86_64")]
 use std::io::Read;
 
-/// How mutators stamp events.
+/// What mutators stamp events with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TickSource {
     /// The time-stamp counter.
@@ -16,12 +16,12 @@ pub(crate) enum TickSource {
 }
 
 impl TickSource {
-    /// The counter, where it runs at one rate in all sleep states and the kernel
-    /// trusts it.
+    /// The counter if it runs at a constant rate in all sleep states and the kernel trusts
+    /// it, else the clock.
     ///
-    /// A kernel that finds the counters of its processors apart takes `tsc` off
-    /// the list of clock sources; a guest on KVM keeps it there beside
-    /// `kvm-clock`. Without that list nothing is known, so the clock is taken.
+    /// A kernel that finds the counters of its processors out of step removes `tsc` from
+    /// its list of clock sources. A guest on KVM keeps it there beside `kvm-clock`. If the
+    /// list cannot be read, the counter is not trusted.
     pub(crate) fn detect() -> Self {
         #[cfg(target_arch = "x86_64")]
         if counter_is_invariant() && kernel_trusts_counter() {
@@ -34,8 +34,8 @@ impl TickSource {
     #[inline(always)]
     pub(crate) fn now(self) -> u64 {
         match self {
-            // SAFETY: every amd64 processor has the instruction, and Linux
-            // leaves it open to programs unless they forbid it to themselves.
+            // SAFETY: every amd64 processor has RDTSC. `detect` has checked that this process
+            // may use it (PR_GET_TSC).
             #[cfg(target_arch = "x86_64")]
             Self::Counter => unsafe { core::arch::x86_64::_rdtsc() },
             Self::Monotonic => clock_ns(libc::CLOCK_MONOTONIC),
@@ -43,7 +43,8 @@ impl TickSource {
     }
 }
 
-/// Bit 8 of edx of leaf `0x8000_0007` (AMD64 manual volume 3, Intel SDM volume 2).
+/// The bit "invariant TSC": bit 8 of EDX of CPUID leaf `0x8000_0007` (AMD64 manual volume
+/// 3, Intel SDM volume 2).
 #[cfg(target_arch = "x86_64")]
 fn counter_is_invariant() -> bool {
     use core::arch::x86_64::__cpuid;
@@ -52,15 +53,15 @@ fn counter_is_invariant() -> bool {
 
 #[cfg(target_arch = "x86_64")]
 fn kernel_trusts_counter() -> bool {
-    // prctl(PR_SET_TSC) can make the instruction a SIGSEGV.
+    // After prctl(PR_SET_TSC, PR_TSC_SIGSEGV) the instruction raises SIGSEGV.
     let mut mode: libc::c_int = 0;
-    // SAFETY: writes one int to the place given.
-    let asked = unsafe { libc::prctl(libc::PR_GET_TSC, &raw mut mode) };
-    let open = asked != 0 || mode == libc::PR_TSC_ENABLE;
-    open && clock_sources().is_some_and(|sources| names_counter(&sources))
+    // SAFETY: PR_GET_TSC writes one int to the pointer.
+    let status = unsafe { libc::prctl(libc::PR_GET_TSC, &raw mut mode) };
+    let usable = status != 0 || mode == libc::PR_TSC_ENABLE;
+    usable && clock_sources().is_some_and(|sources| lists_counter(&sources))
 }
 
-/// The kernel's list, as far as it has ever been long: there are some ten sources.
+/// The first 256 bytes of the kernel's list, which names some ten sources at most.
 #[cfg(target_arch = "x86_64")]
 fn clock_sources() -> Option<[u8; 256]> {
     let list = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
@@ -70,12 +71,12 @@ fn clock_sources() -> Option<[u8; 256]> {
 }
 
 #[cfg(target_arch = "x86_64")]
-fn names_counter(sources: &[u8]) -> bool {
+fn lists_counter(sources: &[u8]) -> bool {
     sources.split(|byte| matches!(byte, b' ' | b'\n' | 0)).any(|source| source == b"tsc")
 }
 
-/// What a [`Clock`](super::clock::Clock) reads; tests have one of their own.
-pub(crate) trait Source {
+/// What a [`Clock`](super::clock::Clock) reads. Tests implement it with a simulated machine.
+pub(crate) trait ClockSource {
     fn ticks(&mut self) -> u64;
     fn monotonic_ns(&mut self) -> u64;
     /// Microseconds since the Unix epoch.
@@ -83,18 +84,18 @@ pub(crate) trait Source {
     fn sleep_ns(&mut self, ns: u64);
 }
 
-/// The machine's own.
-pub(crate) struct System {
+/// The clocks of this machine.
+pub(crate) struct SystemClocks {
     ticks: TickSource,
 }
 
-impl System {
+impl SystemClocks {
     pub(super) fn new(ticks: TickSource) -> Self {
         Self { ticks }
     }
 }
 
-impl Source for System {
+impl ClockSource for SystemClocks {
     fn ticks(&mut self) -> u64 {
         self.ticks.now()
     }
@@ -112,10 +113,10 @@ impl Source for System {
     }
 }
 
-/// A clock of the system in nanoseconds; 0 if there is no such clock.
+/// The time of a system clock in nanoseconds; 0 if there is no such clock.
 pub(super) fn clock_ns(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: writes one timespec to the place given.
+    // SAFETY: clock_gettime writes one timespec to the pointer.
     unsafe { libc::clock_gettime(clock, &raw mut time) };
     (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
 }
@@ -126,12 +127,12 @@ mod tests {
 
     #[cfg(target_arch = "x86_64")]
     #[test]
-    fn the_counter_is_one_of_the_kernels_sources() {
+    fn the_counter_is_found_in_the_kernels_list() {
         for list in ["tsc kvm-clock \n\0\0", "hpet tsc", "tsc"] {
-            assert!(names_counter(list.as_bytes()), "{list}");
+            assert!(lists_counter(list.as_bytes()), "{list}");
         }
         for list in ["", "kvm-clock acpi_pm \n", "tsc-early hpet \n", "\0"] {
-            assert!(!names_counter(list.as_bytes()), "{list}");
+            assert!(!lists_counter(list.as_bytes()), "{list}");
         }
     }
 

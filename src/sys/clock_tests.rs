@@ -1,19 +1,25 @@
 use super::*;
 use proptest::prelude::*;
 
-/// A machine whose time the test moves. All in real nanoseconds.
+/// A machine whose time the test advances.
 #[derive(Clone, Debug)]
 struct Machine {
-    /// What the counter shows.
+    /// The counter.
     ticks: u64,
-    /// What the monotonic clock shows.
+    /// The monotonic clock.
     ns: u64,
     wall_us: u64,
     /// Ticks per 1000 ns.
     rate: u64,
-    /// Every so many readings one is disturbed by this many ns.
-    preempted: Option<(u64, u64)>,
+    preemption: Option<Preemption>,
     readings: u64,
+}
+
+/// Delays every `every`-th reading of the counter by `ns`.
+#[derive(Clone, Copy, Debug)]
+struct Preemption {
+    every: u64,
+    ns: u64,
 }
 
 impl Machine {
@@ -23,7 +29,7 @@ impl Machine {
             ns: 5_000_000_000,
             wall_us: 1_700_000_000_000_000,
             rate,
-            preempted: None,
+            preemption: None,
             readings: 0,
         }
     }
@@ -34,13 +40,13 @@ impl Machine {
     }
 }
 
-impl Source for Machine {
+impl ClockSource for Machine {
     fn ticks(&mut self) -> u64 {
         self.readings += 1;
-        if let Some((every, ns)) = self.preempted
-            && self.readings.is_multiple_of(every)
+        if let Some(preemption) = self.preemption
+            && self.readings.is_multiple_of(preemption.every)
         {
-            self.pass(ns);
+            self.pass(preemption.ns);
         }
         self.ticks
     }
@@ -72,7 +78,7 @@ fn now(clock: &mut Clock<Machine>) -> u64 {
 }
 
 #[test]
-fn a_stamp_is_the_wall_clock_at_the_start_plus_what_passed() {
+fn a_stamp_is_the_wall_clock_at_the_start_plus_the_time_since() {
     for rate in [1, 24, 1000, 2_893, 5_000] {
         let mut clock = started(rate);
         clock.source.pass(SECOND);
@@ -96,7 +102,7 @@ fn a_conversion_right_after_the_start_waits_for_a_slope() {
 }
 
 #[test]
-fn the_wall_clock_is_looked_at_once() {
+fn the_wall_clock_is_read_once() {
     let mut clock = started(3_000);
     clock.source.pass(SECOND);
     clock.observe();
@@ -111,7 +117,7 @@ fn the_wall_clock_is_looked_at_once() {
 fn a_drifting_counter_is_followed() {
     let mut clock = started(2_000);
     for round in 0..600 {
-        // To and fro by 500 ppm.
+        // The rate alternates by 500 ppm.
         clock.source.rate = if round % 2 == 0 { 2_000 } else { 2_001 };
         clock.source.pass(SECOND / 10);
         clock.observe();
@@ -123,7 +129,7 @@ fn a_drifting_counter_is_followed() {
 #[test]
 fn a_preempted_reading_is_not_used() {
     let mut machine = Machine::new(2_000);
-    machine.preempted = Some((4, 40_000_000));
+    machine.preemption = Some(Preemption { every: 4, ns: 40_000_000 });
     let mut clock = Clock::with_source(machine);
     for _ in 0..20 {
         clock.source.pass(SECOND / 10);
@@ -134,14 +140,14 @@ fn a_preempted_reading_is_not_used() {
 }
 
 #[test]
-fn a_suspended_machine_loses_no_time_to_it() {
+fn suspending_the_machine_adds_no_time() {
     let mut clock = started(2_000);
     for _ in 0..10 {
         clock.source.pass(SECOND / 10);
         clock.observe();
     }
     let before = now(&mut clock);
-    // The counter goes on for an hour, the monotonic clock does not.
+    // The counter advances by an hour, the monotonic clock does not.
     clock.source.ticks += 3600 * 2 * SECOND;
     clock.source.pass(SECOND / 100);
     assert!(now(&mut clock).abs_diff(before + 10_000) <= 1, "noticed by the conversion itself");
@@ -154,7 +160,7 @@ fn a_suspended_machine_loses_no_time_to_it() {
 }
 
 #[test]
-fn a_counter_that_was_set_back_does_not_take_the_time_along() {
+fn a_counter_that_is_set_back_does_not_set_the_time_back() {
     let mut clock = started(2_000);
     for _ in 0..10 {
         clock.source.pass(SECOND / 10);
@@ -166,7 +172,7 @@ fn a_counter_that_was_set_back_does_not_take_the_time_along() {
     clock.source.pass(SECOND / 10);
     clock.observe();
     assert!(now(&mut clock).abs_diff(before + 100_000) <= 1);
-    assert!(clock.micros(stale).abs_diff(before + 100_000) <= 1, "from before, asked late");
+    assert!(clock.micros(stale).abs_diff(before + 100_000) <= 1, "an old stamp, converted late");
     clock.source.pass(SECOND / 10);
     assert!(now(&mut clock).abs_diff(before + 200_000) <= 1);
 }
@@ -188,7 +194,7 @@ enum Step {
     Pass(u64),
     Observe,
     Stamp,
-    /// Converts the stamp that is so many from the newest.
+    /// Converts the stamp that is this many before the newest.
     Convert(usize),
     Rate(u64),
     Suspend(u64),
@@ -206,8 +212,8 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// Whatever happens, and whenever a stamp is converted: a later stamp never
-    /// has an earlier time, and a stamp has one time, looked up or not.
+    /// Whatever happens and whenever stamps are converted: a later stamp never has an
+    /// earlier time, and a stamp always has the same time, cached or not.
     #[test]
     fn time_does_not_run_backwards(steps in proptest::collection::vec(step(), 0..100)) {
         let mut clock = started(2_000);
@@ -223,7 +229,7 @@ proptest! {
                 Step::Suspend(ticks) => clock.source.ticks += ticks,
                 Step::Convert(back) => {
                     let stamp = stamps[stamps.len().saturating_sub(back + 1)];
-                    if let Some(ns) = clock.stretch.ns(stamp) {
+                    if let Some(ns) = clock.cached.ns(stamp) {
                         prop_assert_eq!(ns, clock.find_ns(stamp));
                     }
                     let time = clock.micros(stamp);

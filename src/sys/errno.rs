@@ -1,5 +1,4 @@
-//! `errno` belongs to the host: a hook that makes a system call gives it back as
-//! it was.
+//! `errno` belongs to the host: a hook that makes a system call restores it.
 #![allow(unsafe_code, reason = "reads and writes the C library's errno")]
 
 /// Restores this thread's `errno` when dropped.
@@ -8,7 +7,7 @@ pub(crate) struct KeepErrno {
 }
 
 impl KeepErrno {
-    /// Notes `errno` as it is now.
+    /// Saves the current `errno`.
     pub(crate) fn new() -> Self {
         Self { value: get() }
     }
@@ -16,19 +15,22 @@ impl KeepErrno {
 
 impl Drop for KeepErrno {
     fn drop(&mut self) {
-        // SAFETY: takes nothing; the C library gives every thread its place.
-        let place = unsafe { libc::__errno_location() };
-        // SAFETY: the place is this thread's own and lives as long as it does.
-        unsafe { *place = self.value };
+        // SAFETY: `location` is this thread's `errno`, valid to write.
+        unsafe { location().write(self.value) };
     }
 }
 
 /// This thread's `errno`.
 pub(crate) fn get() -> i32 {
-    // SAFETY: takes nothing; the C library gives every thread its place.
-    let place = unsafe { libc::__errno_location() };
-    // SAFETY: the place is this thread's own and lives as long as it does.
-    unsafe { *place }
+    // SAFETY: `location` is this thread's `errno`, valid to read.
+    unsafe { location().read() }
+}
+
+/// Where the C library keeps this thread's `errno`: valid to read and write on this
+/// thread for as long as the thread lives (errno(3)).
+fn location() -> *mut i32 {
+    // SAFETY: takes no arguments and cannot fail.
+    unsafe { libc::__errno_location() }
 }
 
 #[cfg(test)]
@@ -36,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failed_call_in_between_leaves_no_mark() {
+    fn errno_survives_a_failed_call() {
         // SAFETY: closing a descriptor that cannot exist does nothing.
         unsafe { libc::close(-1) };
         assert_eq!(get(), libc::EBADF);

@@ -1,40 +1,39 @@
-//! Makes a trace file without harming anybody else's.
+//! Creates a trace file without destroying other files.
 //!
 //! - A file that another process traces into is locked, and is refused.
-//! - A file that is neither empty nor a trace is refused: a mistyped name must
-//!   not cost anybody their data.
-//! - A process keeps its number over `exec`. If the file is a trace that this
-//!   very process began, as an earlier program, the new one goes into
-//!   `FILE.1`, `FILE.2`, …
-//! - Pipes, terminals and other special files are written as they are.
+//! - A file that is neither empty nor a trace is refused: a mistyped name must not destroy
+//!   data.
+//! - A process keeps its id over `exec`. If the file is a trace that this same process began
+//!   as an earlier program, the new trace goes to `FILE.1`, `FILE.2`, …
+//! - Pipes, terminals and other special files are written to as they are.
 //!
-//! A new file is for its owner alone (mode 0600); one that exists keeps its
-//! mode. Symbolic links are followed, as `/dev/stdout` is one.
-#![allow(unsafe_code, reason = "locks files and duplicates descriptors")]
+//! A new file is readable by its owner only (mode 0600); an existing one keeps its mode.
+//! Symbolic links are followed, since `/dev/stdout` is one.
+#![allow(unsafe_code, reason = "calls sysconf")]
 
 use super::clock_source::clock_ns;
+use super::descriptor::lock;
 use super::output::Output;
 use core::fmt;
 use heaptap_trace::{FileKind, TraceOrigin};
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// `FILE.999` is the last that is tried.
+/// `FILE.999` is the last name that is tried.
 const MAX_SUFFIX: u32 = 999;
 
-/// Why there is no trace file.
+/// Why no trace file was created.
 #[derive(Debug)]
 pub(crate) enum FileError {
-    /// The system refuses.
+    /// The system refused.
     Open(PathBuf, io::Error),
-    /// Somebody has it locked.
+    /// Another process holds the lock.
     Locked(PathBuf),
-    /// There is something else in it.
+    /// The file holds something else.
     NotATrace(PathBuf),
-    /// This process has begun a thousand traces of that name.
+    /// This process has begun a thousand traces with this name.
     TooMany(PathBuf),
 }
 
@@ -68,8 +67,8 @@ impl fmt::Display for FileError {
 
 impl std::error::Error for FileError {}
 
-/// Opens `path`, or the first `path.N` that does not hold an earlier trace of
-/// this process, and empties it.
+/// Opens and empties `path`, or the first `path.N` that does not hold an earlier trace of
+/// this process.
 pub(crate) fn create(path: &Path) -> Result<Output, FileError> {
     for suffix in 0..=MAX_SUFFIX {
         let mut name = path.as_os_str().to_owned();
@@ -92,25 +91,25 @@ fn create_exactly(path: &Path) -> Result<Option<Output>, FileError> {
         if !lock(&file).map_err(refused)? {
             return Err(FileError::Locked(path.into()));
         }
-        match contents(&file).map_err(refused)? {
-            // To empty it all the same would have some file systems (ext4) write it
-            // to the disk when it is closed, as one that replaces another.
-            Contents::Nothing => {}
-            Contents::Trace => file.set_len(0).map_err(refused)?,
-            Contents::OwnTrace => return Ok(None),
-            Contents::Other => return Err(FileError::NotATrace(path.into())),
+        match existing_contents(&file).map_err(refused)? {
+            // Not truncated: ext4 would then flush the file to disk when it is closed, as a
+            // replaced file (its mount option auto_da_alloc).
+            ExistingContents::Nothing => {}
+            ExistingContents::Trace => file.set_len(0).map_err(refused)?,
+            ExistingContents::OwnTrace => return Ok(None),
+            ExistingContents::Other => return Err(FileError::NotATrace(path.into())),
         }
     }
     Output::new(file, &found, path).map(Some).map_err(refused)
 }
 
-/// Opening must not wait for a pipe's reader, so it does not block; nor do
-/// writes then, see [`Output`].
+/// Opens without waiting for a pipe's reader: in non-blocking mode, which [`Output`]
+/// expects.
 fn open(path: &Path) -> io::Result<File> {
     let special = std::fs::metadata(path).is_ok_and(|found| !found.is_file());
     OpenOptions::new()
         .write(true)
-        // A pipe that we could read from ourselves would never be closed.
+        // If this process could read from the pipe, it would never see its reader close it.
         .read(!special)
         .create(!special)
         .truncate(false)
@@ -119,37 +118,9 @@ fn open(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Locks the file for as long as the descriptor is open; false if another has
-/// it. A file system without locks is none to refuse.
-pub(super) fn lock(file: &File) -> io::Result<bool> {
-    // SAFETY: works on an open descriptor.
-    if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
-        return Ok(true);
-    }
-    let error = io::Error::last_os_error();
-    match error.raw_os_error() {
-        Some(libc::EWOULDBLOCK) => Ok(false),
-        Some(libc::ENOLCK | libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL) => Ok(true),
-        _ => Err(error),
-    }
-}
-
-/// The file under a high number: low ones are the host's, which may count on
-/// getting the lowest, or close those it expects to have.
-pub(super) fn raise(file: File) -> File {
-    for lowest in [200, 64, 3] {
-        // SAFETY: duplicates an open descriptor; the result is a new one.
-        let raised = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_DUPFD_CLOEXEC, lowest) };
-        if raised >= 0 {
-            // SAFETY: just made, and owned by nobody else.
-            return unsafe { File::from_raw_fd(raised) };
-        }
-    }
-    file
-}
-
+/// What a file holds before tracing starts.
 #[derive(Debug, PartialEq, Eq)]
-enum Contents {
+enum ExistingContents {
     Nothing,
     /// A trace of another process.
     Trace,
@@ -158,7 +129,7 @@ enum Contents {
     Other,
 }
 
-fn contents(file: &File) -> io::Result<Contents> {
+fn existing_contents(file: &File) -> io::Result<ExistingContents> {
     let mut header = [0; TraceOrigin::BYTES];
     let mut len = 0;
     while len < header.len() {
@@ -170,35 +141,35 @@ fn contents(file: &File) -> io::Result<Contents> {
         }
     }
     if len == 0 {
-        return Ok(Contents::Nothing);
+        return Ok(ExistingContents::Nothing);
     }
     let begin = &header[..len];
     let (Some(FileKind::Memtrace), Some(origin)) = (FileKind::of(begin), TraceOrigin::of(begin))
     else {
-        return Ok(Contents::Other);
+        return Ok(ExistingContents::Other);
     };
     let own = origin.pid == u64::from(std::process::id()) && origin.start_time >= earliest_us();
-    Ok(if own { Contents::OwnTrace } else { Contents::Trace })
+    Ok(if own { ExistingContents::OwnTrace } else { ExistingContents::Trace })
 }
 
-/// The earliest time at which this process can have begun a trace, microseconds
-/// since the epoch: an older one is of another process that had the same
-/// number, as in containers, where it is always the same. 0 if unknown.
+/// The earliest time at which this process can have begun a trace, in microseconds since the
+/// epoch; 0 if unknown. An older trace is of another process with the same id, which is
+/// common in containers.
 fn earliest_us() -> u64 {
-    /// The clocks may have been set against each other since.
+    /// The clocks may have been adjusted since.
     const MARGIN_US: u64 = 2_000_000;
     let age = process_age_us().unwrap_or(u64::MAX);
     (clock_ns(libc::CLOCK_REALTIME) / 1000).saturating_sub(age).saturating_sub(MARGIN_US)
 }
 
-/// Field 22 of `/proc/self/stat` is the start in clock ticks since boot; the
-/// second field, in parentheses, may hold anything.
+/// How long ago this process started. Field 22 of `/proc/self/stat` is the start in clock
+/// ticks since boot; the second field, in parentheses, may contain anything (proc(5)).
 fn process_age_us() -> Option<u64> {
     let stat = std::fs::read("/proc/self/stat").ok()?;
     let name_end = stat.iter().rposition(|&byte| byte == b')')?;
     let fields = core::str::from_utf8(stat.get(name_end + 1..)?).ok()?;
     let start: u64 = fields.split_whitespace().nth(22 - 3)?.parse().ok()?;
-    // SAFETY: asks for a number.
+    // SAFETY: sysconf takes and returns numbers.
     let per_second = u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).ok()?;
     let start_us = start.checked_mul(1_000_000)?.checked_div(per_second)?;
     (clock_ns(libc::CLOCK_BOOTTIME) / 1000).checked_sub(start_us)
@@ -235,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_file_is_its_owners_alone() {
+    fn a_new_file_is_readable_by_its_owner_only() {
         let (_dir, path) = scratch();
         create(&path).unwrap().write_all(b"packet").unwrap();
         let found = std::fs::metadata(&path).unwrap();
@@ -252,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_of_an_older_process_of_our_number_is_overwritten() {
+    fn a_trace_of_an_older_process_with_this_id_is_overwritten() {
         let (_dir, path) = scratch();
         let before = now_us() - process_age_us().unwrap() - 3_000_000;
         std::fs::write(&path, header(std::process::id(), before)).unwrap();
@@ -273,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_in_use_is_refused_unharmed() {
+    fn a_file_in_use_is_refused_and_unchanged() {
         let (_dir, path) = scratch();
         let mut first = create(&path).unwrap();
         first.write_all(b"packet").unwrap();
@@ -283,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_trace_is_refused_unharmed() {
+    fn a_file_that_is_no_trace_is_refused_and_unchanged() {
         let (_dir, path) = scratch();
         for text in [&b"x"[..], &[b'x'; 100], &MAGIC.to_le_bytes()] {
             std::fs::write(&path, text).unwrap();
@@ -293,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_opened_is_named() {
+    fn the_error_names_a_file_that_cannot_be_opened() {
         let (dir, _) = scratch();
         for path in [dir.path().join("none/trace.ctf"), dir.path().to_owned()] {
             let error = create(&path).unwrap_err().to_string();
@@ -302,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_is_younger_than_the_machine() {
+    fn the_process_is_younger_than_the_machine() {
         let age = process_age_us().unwrap();
         assert!(age < clock_ns(libc::CLOCK_BOOTTIME) / 1000);
         assert!(0 < earliest_us() && earliest_us() < now_us());

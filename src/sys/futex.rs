@@ -1,15 +1,14 @@
-//! A event count: one thread sleeps on it, another wakes it.
+//! An event count on a futex: threads sleep on it until another one notifies them.
 //!
-//! The word counts rings in its upper 31 bits; bit 0 says that somebody sleeps.
-//! A sleeper first takes a [`Ticket`], then looks for work, then waits with that
-//! ticket: if the bell rang after the ticket was taken, the wait returns at
-//! once, so no ring is lost between looking and sleeping. Ringing is one atomic
-//! addition, and a system call only when somebody sleeps. A wait may return
-//! early for no reason; callers look again.
+//! A thread takes a [`Ticket`], looks for work, and waits with that ticket. If there was a
+//! notification after the ticket was taken, the wait returns at once, so none is lost
+//! between looking and sleeping. A wait may return spuriously; callers look again.
 //!
-//! The futex is private to the process, and a bell is plain memory, so a forked
-//! child has its own copy on which nobody sleeps. May run inside hooks; `errno`
-//! is kept.
+//! The word counts notifications in its upper 31 bits; bit 0 is set while a thread
+//! sleeps. To notify is one atomic addition, and a system call only if a thread sleeps.
+//!
+//! The futex is private to the process and the word is plain memory. A forked child has
+//! its own copy, on which nobody sleeps. May run inside hooks; `errno` is preserved.
 #![allow(unsafe_code, reason = "makes the futex system call")]
 
 use super::errno::KeepErrno;
@@ -17,9 +16,9 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use core::time::Duration;
 
 const SLEEPING: u32 = 1;
-const RING: u32 = 2;
+const ONE_NOTIFICATION: u32 = 2;
 
-/// The state of a bell before its holder looked for work.
+/// The number of notifications when the ticket was taken.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ticket(u32);
 
@@ -30,26 +29,26 @@ pub(crate) struct EventCount {
 }
 
 impl EventCount {
-    /// A bell that never rang.
     pub(crate) const fn new() -> Self {
         Self { word: AtomicU32::new(0) }
     }
 
-    /// Take it before looking for work.
+    /// Take a ticket before looking for work.
     pub(crate) fn ticket(&self) -> Ticket {
         Ticket(self.word.load(Ordering::Acquire) & !SLEEPING)
     }
 
-    /// Wakes all who sleep; true if that took a system call.
+    /// Wakes all sleeping threads. Returns whether that took a system call.
     pub(crate) fn notify(&self) -> bool {
-        if self.word.fetch_add(RING, Ordering::AcqRel) & SLEEPING == 0 {
+        if self.word.fetch_add(ONE_NOTIFICATION, Ordering::AcqRel) & SLEEPING == 0 {
             return false;
         }
-        // Who set the bit after our addition finds it gone, or the count
-        // changed, and does not sleep; who set it before is woken.
+        // A thread that set the bit before the addition is woken below. One that sets it
+        // after finds another count, or the bit cleared, and does not sleep.
         self.word.fetch_and(!SLEEPING, Ordering::AcqRel);
         let _keep = KeepErrno::new();
-        // SAFETY: the word lives; waking reads nothing else.
+        // SAFETY: FUTEX_WAKE takes the address of the word, which `self` keeps alive, and
+        // numbers.
         unsafe {
             libc::syscall(
                 libc::SYS_futex,
@@ -61,7 +60,8 @@ impl EventCount {
         true
     }
 
-    /// Sleeps until the bell rings, or rang since `ticket`, or `timeout` is over.
+    /// Sleeps until a notification or until `timeout` has passed. Returns at once if there
+    /// was a notification since `ticket`.
     pub(crate) fn wait(&self, ticket: Ticket, timeout: Duration) {
         let asleep = ticket.0 | SLEEPING;
         let mut word = self.word.load(Ordering::Acquire);
@@ -79,7 +79,8 @@ impl EventCount {
             tv_nsec: timeout.subsec_nanos().into(),
         };
         let _keep = KeepErrno::new();
-        // SAFETY: the word and the timeout live over the call.
+        // SAFETY: FUTEX_WAIT reads the word, which `self` keeps alive, and the timeout,
+        // which is on this stack.
         unsafe {
             libc::syscall(
                 libc::SYS_futex,
@@ -100,32 +101,32 @@ mod tests {
     const LONG: Duration = Duration::from_secs(3600);
 
     #[test]
-    fn a_ring_after_the_ticket_is_not_lost() {
-        let bell = EventCount::new();
-        let ticket = bell.ticket();
-        assert!(!bell.notify(), "nobody sleeps");
-        bell.wait(ticket, LONG);
+    fn a_notification_after_the_ticket_is_not_lost() {
+        let event = EventCount::new();
+        let ticket = event.ticket();
+        assert!(!event.notify(), "nobody sleeps");
+        event.wait(ticket, LONG);
     }
 
     #[test]
     fn a_wait_ends_with_its_timeout() {
-        let bell = EventCount::new();
-        bell.wait(bell.ticket(), Duration::from_millis(1));
+        let event = EventCount::new();
+        event.wait(event.ticket(), Duration::from_millis(1));
     }
 
-    /// Every hand-over is answered; a lost ring would hang for an hour.
+    /// Every turn is answered; a lost notification would hang for an hour.
     #[test]
     fn two_threads_take_turns() {
         const TURNS: usize = 20_000;
         let (there, back) = (EventCount::new(), EventCount::new());
         let turn = AtomicUsize::new(0);
-        let wait_until = |bell: &EventCount, odd: usize| {
+        let wait_until = |event: &EventCount, odd: usize| {
             loop {
-                let ticket = bell.ticket();
+                let ticket = event.ticket();
                 if turn.load(Ordering::Acquire) % 2 == odd {
                     return;
                 }
-                bell.wait(ticket, LONG);
+                event.wait(ticket, LONG);
             }
         };
         std::thread::scope(|scope| {
@@ -146,24 +147,24 @@ mod tests {
     }
 
     #[test]
-    fn one_ring_wakes_all_sleepers() {
-        let bell = EventCount::new();
+    fn one_notification_wakes_all_sleepers() {
+        let event = EventCount::new();
         let open = std::sync::atomic::AtomicBool::new(false);
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
                     loop {
-                        let ticket = bell.ticket();
+                        let ticket = event.ticket();
                         if open.load(Ordering::Acquire) {
                             return;
                         }
-                        bell.wait(ticket, LONG);
+                        event.wait(ticket, LONG);
                     }
                 });
             }
             std::thread::sleep(Duration::from_millis(20));
             open.store(true, Ordering::Release);
-            bell.notify();
+            event.notify();
         });
     }
 }

@@ -1,23 +1,25 @@
-//! sys: what this package asks of the operating system.
+//! sys: the operating system and the processor, as this package uses them.
 //!
 //! | module | job | runs on |
 //! |---|---|---|
-//! | `clock`, `clock_source` | time stamps for mutators, and their conversion to wall-clock time | both |
+//! | `clock`, `clock_source` | time stamps on mutators and their conversion to wall-clock time | both |
 //! | `memory` | arrays in anonymous mappings, never from malloc | both |
 //! | `futex` | the event count that wakes a sleeping thread | both |
-//! | `errno` | keeps the host's `errno` as it was | mutators |
+//! | `errno` | preserves the host's `errno` | both |
 //! | `thread` | the writer thread | both |
-//! | `name` | what `%p`, `%e` and `%t` in a file's name stand for | the starting thread |
-//! | `file` | makes a trace file without harming another's | the starting thread |
-//! | `prefetch` | asks the processor for memory before it is read | both |
+//! | `name` | expands `%p`, `%e` and `%t` in a file name | the starting thread |
+//! | `file` | creates a trace file without destroying another file | the starting thread |
+//! | `descriptor` | locks, numbers and identities of open files | both |
+//! | `prefetch` | tells the processor which memory will be read | the writer thread |
 //! | `process_memory` | this process's memory, read by the kernel | the writer thread |
-//! | `output` | writes whole packets or nothing | the writer thread |
+//! | `output` | writes each packet whole or not at all | the writer thread |
 //!
-//! Nothing here knows what a trace is, but for `file`, which must recognise one
-//! so as not to overwrite it. Linux only; amd64 first.
+//! Only `file` knows what a trace is: it must recognise one in order not to overwrite
+//! other files. Linux only; amd64 first.
 
 pub(crate) mod clock;
 mod clock_source;
+mod descriptor;
 pub(crate) mod errno;
 pub(crate) mod file;
 pub(crate) mod futex;

@@ -1,7 +1,7 @@
-//! What `%` stands for in the name of a trace file.
+//! Placeholders in the name of a trace file.
 //!
-//! `%p` the process id, `%e` the executable's base name, `%t` the start time in
-//! seconds, `%%` a percent sign. Names are bytes, as the system has them.
+//! `%p` is the process id, `%e` the executable's base name, `%t` the start time in seconds
+//! since the epoch, `%%` a percent sign. Names are bytes and need not be UTF-8.
 
 use core::cell::LazyCell;
 use core::fmt;
@@ -9,7 +9,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
-/// What names may refer to.
+/// The values of the placeholders.
 #[derive(Clone, Debug)]
 pub(crate) struct ProcessFacts {
     pub(crate) pid: u32,
@@ -18,7 +18,7 @@ pub(crate) struct ProcessFacts {
 }
 
 impl ProcessFacts {
-    /// Of this process, now.
+    /// The values for this process at this time.
     pub(crate) fn gather() -> Self {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         Self {
@@ -29,12 +29,12 @@ impl ProcessFacts {
     }
 }
 
-/// A `%` that stands for nothing.
+/// An invalid placeholder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NameError {
-    /// `%` and this byte.
+    /// `%` followed by this byte.
     Unknown(u8),
-    /// `%` at the end.
+    /// `%` at the end of the name.
     Unfinished,
 }
 
@@ -50,7 +50,7 @@ impl fmt::Display for NameError {
 
 impl std::error::Error for NameError {}
 
-/// Whether the name has a `%p`, so that each process gets a file of its own.
+/// Whether the name contains `%p`, so that each process gets its own file.
 pub(crate) fn has_pid(pattern: &OsStr) -> bool {
     let mut bytes = pattern.as_bytes().iter();
     while let Some(byte) = bytes.next() {
@@ -61,7 +61,7 @@ pub(crate) fn has_pid(pattern: &OsStr) -> bool {
     false
 }
 
-/// The name with every `%` replaced. The facts are asked for only if there is one.
+/// Replaces the placeholders. Calls `facts` only if there are any.
 pub(crate) fn expand(
     pattern: &OsStr,
     facts: impl FnOnce() -> ProcessFacts,
@@ -86,7 +86,7 @@ pub(crate) fn expand(
     Ok(OsString::from_vec(name).into())
 }
 
-/// The base name of what runs, even if its file was replaced meanwhile.
+/// The base name of the executable, even if its file was replaced or deleted since.
 fn executable_name() -> OsString {
     let path = std::fs::read_link("/proc/self/exe").unwrap_or_default();
     let name = path.file_name().unwrap_or(OsStr::new("unknown")).as_bytes();
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn each_sign_stands_for_its_fact() {
+    fn placeholders_are_replaced() {
         assert_eq!(expanded("plain.ctf").unwrap(), "plain.ctf");
         assert_eq!(expanded("/t/%e-%p@%t.ctf").unwrap(), "/t/prog-42@1700000000.ctf");
         assert_eq!(expanded("%%p%p%%").unwrap(), "%p42%");
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_sign_is_named() {
+    fn an_invalid_placeholder_is_named() {
         assert_eq!(expanded("a%q"), Err(NameError::Unknown(b'q')));
         assert_eq!(expanded("a%"), Err(NameError::Unfinished));
         assert_eq!(expanded("a%%%"), Err(NameError::Unfinished));
@@ -121,21 +121,21 @@ mod tests {
     }
 
     #[test]
-    fn the_pid_is_found_where_it_is_one() {
+    fn a_pid_placeholder_is_found() {
         for (pattern, has) in [("%p", true), ("a%tb%p", true), ("%%p", false), ("p%", false)] {
             assert_eq!(has_pid(pattern.as_ref()), has, "{pattern}");
         }
     }
 
     #[test]
-    fn other_bytes_than_text_pass_through() {
+    fn bytes_that_are_not_utf_8_are_kept() {
         let pattern = OsStr::from_bytes(b"\xff\xfe%p");
         let name = expand(pattern, || ProcessFacts { pid: 7, ..ProcessFacts::gather() }).unwrap();
         assert_eq!(name.as_os_str().as_bytes(), b"\xff\xfe7");
     }
 
     #[test]
-    fn this_process_is_known() {
+    fn the_facts_of_this_process_are_right() {
         let facts = ProcessFacts::gather();
         assert_eq!(facts.pid, std::process::id());
         let own = std::env::current_exe().unwrap();

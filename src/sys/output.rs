@@ -1,71 +1,64 @@
-//! Writes packets so that what is on disk is whole packets only.
+//! Writes packets such that the file always holds whole packets only.
 //!
 //! Each call of [`write`](io::Write::write) takes one packet and writes all of it,
-//! with one `write(2)` unless the system takes less. If it cannot, a regular file
-//! is cut back to its last whole packet and the error is returned.
+//! with one `write(2)` unless the system accepts less. If that fails, a regular file
+//! is truncated to its last whole packet, and the error is returned.
 //!
-//! The host may close descriptors that are not its own, and then get the same
-//! number for a file of its own. So before each packet the descriptor is compared
-//! with what was opened; if it is another's, the trace is opened again by its
-//! name, if it is still there as it was left. Somebody else's file is never
-//! written to nor closed.
+//! The host may close descriptors that it does not own, and may then get the same
+//! number for one of its own files. So before each packet the descriptor's file is
+//! compared with the one that was opened. If it is another file, the trace is opened
+//! again by its name, provided that it is unchanged. A file of the host is never
+//! written to or closed.
 //!
-//! For a thread on which SIGPIPE and SIGXFSZ are blocked, see
-//! [`thread`](super::thread): elsewhere they would end the host.
-#![allow(unsafe_code, reason = "works on a descriptor that may have become another's")]
+//! Runs on a thread that blocks SIGPIPE and SIGXFSZ, see [`thread`](super::thread).
+//! Elsewhere these signals would kill the host.
+#![allow(unsafe_code, reason = "writes to a raw descriptor, which the host may have closed")]
 
-use super::file::{lock, raise};
-use core::mem::MaybeUninit;
+use super::descriptor::{FileIdentity, lock, move_to_high_number};
 use core::time::Duration;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::os::fd::{IntoRawFd, RawFd};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// How long a pipe's reader may take no byte.
+/// How long a pipe's reader may go without reading a byte.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What a file is, whatever its name and descriptor are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Identity {
-    device: u64,
-    inode: u64,
-}
-
-/// An open trace.
+/// An open trace file, pipe or device.
 #[derive(Debug)]
 pub(crate) struct Output {
-    /// Ours only while it has our identity.
+    /// Owned only while it refers to the file with `identity`.
     descriptor: RawFd,
-    identity: Identity,
-    /// Absolute, and without symbolic links for a regular file.
+    identity: FileIdentity,
+    /// Absolute; for a regular file without symbolic links.
     path: PathBuf,
     regular: bool,
     /// Bytes of whole packets.
     written: u64,
-    /// Part of a packet went out and could not be taken back.
+    /// Part of a packet was written and could not be removed.
     broken: bool,
+    /// [`PATIENCE`], except in tests.
     patience: Duration,
 }
 
 impl Output {
-    /// An empty file, open for writing, that was found as `path`, and is this.
-    pub(super) fn new(file: File, found: &Metadata, path: &Path) -> io::Result<Self> {
+    /// `file` is empty and open for writing, and was opened as `path`.
+    pub(super) fn new(file: File, metadata: &Metadata, path: &Path) -> io::Result<Self> {
         let path = std::fs::canonicalize(path).or_else(|_| std::path::absolute(path))?;
         Ok(Self {
-            descriptor: raise(file).into_raw_fd(),
-            identity: Identity { device: found.dev(), inode: found.ino() },
+            descriptor: move_to_high_number(file).into_raw_fd(),
+            identity: FileIdentity::of(metadata),
             path,
-            regular: found.is_file(),
+            regular: metadata.is_file(),
             written: 0,
             broken: false,
             patience: PATIENCE,
         })
     }
 
-    /// Where it goes.
+    /// The path of the file.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -76,8 +69,9 @@ impl Output {
         self.written
     }
 
-    fn is_ours(&self) -> bool {
-        identify(self.descriptor) == Some(self.identity)
+    /// Whether the descriptor still refers to the file that was opened.
+    fn owns_descriptor(&self) -> bool {
+        FileIdentity::of_descriptor(self.descriptor) == Some(self.identity)
     }
 
     /// Opens the trace again after the host has closed it.
@@ -98,26 +92,26 @@ impl Output {
             .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY)
             .open(&self.path)
             .map_err(|error| lost(&error))?;
-        let found = file.metadata().map_err(|error| lost(&error))?;
-        if (Identity { device: found.dev(), inode: found.ino() }) != self.identity {
+        let metadata = file.metadata().map_err(|error| lost(&error))?;
+        if FileIdentity::of(&metadata) != self.identity {
             return Err(lost(&"another file has its name"));
         }
         if !lock(&file).map_err(|error| lost(&error))? {
             return Err(lost(&"another process is tracing into it"));
         }
-        if found.len() != self.written {
+        if metadata.len() != self.written {
             return Err(lost(&"somebody else has written to it"));
         }
-        self.descriptor = raise(file).into_raw_fd();
+        self.descriptor = move_to_high_number(file).into_raw_fd();
         Ok(())
     }
 
-    /// Writes all of `packet`, or says how much of it went out and why no more.
+    /// Writes all of `packet`, or returns how many bytes were written and the error.
     fn write_whole(&self, packet: &[u8]) -> Result<(), (usize, io::Error)> {
         let mut done = 0;
         let mut progress = Instant::now();
         while let Some(rest) = packet.get(done..).filter(|rest| !rest.is_empty()) {
-            // SAFETY: writes from a slice that lives.
+            // SAFETY: write(2) reads `rest.len()` bytes from the slice.
             let wrote = unsafe { libc::write(self.descriptor, rest.as_ptr().cast(), rest.len()) };
             if let Ok(wrote @ 1..) = usize::try_from(wrote) {
                 done += wrote;
@@ -141,22 +135,24 @@ impl Output {
         Ok(())
     }
 
-    /// Waits a little until there may be room.
+    /// Waits at most 100 ms until the descriptor may be writable.
     fn poll(&self) {
         let mut asked = libc::pollfd { fd: self.descriptor, events: libc::POLLOUT, revents: 0 };
-        // SAFETY: one entry, which lives; whatever the outcome, the write tells.
+        // The result does not matter: the next write finds out.
+        // SAFETY: poll reads and writes one entry, which is on this stack.
         unsafe { libc::poll(&raw mut asked, 1, 100) };
     }
 
-    /// Takes back part of a packet.
-    fn cut_back(&mut self) {
+    /// Removes a packet that was written in part.
+    fn truncate_to_whole_packets(&mut self) {
         let Some(end) = libc::off_t::try_from(self.written).ok().filter(|_| self.regular) else {
             self.broken = true;
             return;
         };
-        // SAFETY: works on the descriptor, which was ours before the write.
+        // SAFETY: ftruncate takes numbers. `write` has checked that the descriptor refers
+        // to the trace.
         let cut = unsafe { libc::ftruncate(self.descriptor, end) };
-        // SAFETY: as above.
+        // SAFETY: lseek takes numbers, and the same descriptor.
         let back = unsafe { libc::lseek(self.descriptor, end, libc::SEEK_SET) };
         self.broken = cut != 0 || back != end;
     }
@@ -168,7 +164,7 @@ impl io::Write for Output {
         if self.broken {
             return Err(io::Error::other("the trace ends in the middle of a packet"));
         }
-        if !self.is_ours() {
+        if !self.owns_descriptor() {
             self.reopen()?;
         }
         match self.write_whole(packet) {
@@ -178,14 +174,14 @@ impl io::Write for Output {
             }
             Err((done, error)) => {
                 if done > 0 {
-                    self.cut_back();
+                    self.truncate_to_whole_packets();
                 }
                 Err(error)
             }
         }
     }
 
-    /// Nothing is held back.
+    /// Does nothing: `write` does not buffer.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -193,23 +189,12 @@ impl io::Write for Output {
 
 impl Drop for Output {
     fn drop(&mut self) {
-        if self.is_ours() {
-            // SAFETY: the descriptor is ours and not used again.
+        if self.owns_descriptor() {
+            // SAFETY: the descriptor refers to the trace, which this value opened, and is
+            // not used again.
             unsafe { libc::close(self.descriptor) };
         }
     }
-}
-
-/// What a descriptor refers to; `None` if nothing.
-fn identify(descriptor: RawFd) -> Option<Identity> {
-    let mut found = MaybeUninit::<libc::stat>::uninit();
-    // SAFETY: writes one stat to the place given.
-    if unsafe { libc::fstat(descriptor, found.as_mut_ptr()) } != 0 {
-        return None;
-    }
-    // SAFETY: written by the successful call.
-    let found = unsafe { found.assume_init() };
-    Some(Identity { device: found.st_dev, inode: found.st_ino })
 }
 
 #[cfg(test)]

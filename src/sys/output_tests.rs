@@ -31,7 +31,7 @@ fn on_a_worker<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> 
 
 fn fifo(path: &Path) {
     let name = CString::new(path.as_os_str().as_bytes()).unwrap();
-    // SAFETY: reads a string that ends with a zero.
+    // SAFETY: `name` is a NUL-terminated string.
     assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
 }
 
@@ -68,7 +68,7 @@ fn a_size_limit_cuts_to_the_last_whole_packet() {
         let (_dir, path) = scratch();
         let mut output = create(&path).unwrap();
         let limit = libc::rlimit { rlim_cur: 10_000, rlim_max: 10_000 };
-        // SAFETY: reads one limit.
+        // SAFETY: setrlimit reads one `rlimit`, which is on this stack.
         assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit) }, 0);
         on_a_worker(move || {
             assert_eq!(output.write(&[1; 4096]).unwrap(), 4096);
@@ -99,19 +99,20 @@ fn a_full_disk_cuts_to_the_last_whole_packet() {
     });
 }
 
-/// A file system of 12 KiB there, that only this process sees.
+/// Mounts a file system of 12 KiB that only this process sees. False without the right
+/// to.
 fn mount_small(dir: &Path) -> bool {
     let dir = CString::new(dir.as_os_str().as_bytes()).unwrap();
     let null = core::ptr::null();
-    // SAFETY: this process alone leaves the common view.
+    // SAFETY: takes flags only; this process is the test's own.
     if unsafe { libc::unshare(libc::CLONE_NEWNS) } != 0 {
         return false;
     }
     let private = libc::MS_REC | libc::MS_PRIVATE;
-    // SAFETY: reads strings that end with a zero.
+    // SAFETY: the paths are NUL-terminated strings; NULL is allowed for the others.
     let alone = unsafe { libc::mount(null, c"/".as_ptr(), null, private, null.cast()) } == 0;
     let (tmpfs, size) = (c"tmpfs".as_ptr(), c"size=12k".as_ptr());
-    // SAFETY: as above.
+    // SAFETY: all arguments are NUL-terminated strings.
     alone && unsafe { libc::mount(tmpfs, dir.as_ptr(), tmpfs, 0, size.cast()) } == 0
 }
 
@@ -121,7 +122,8 @@ fn a_closed_descriptor_is_opened_again() {
         let (_dir, path) = scratch();
         let mut output = create(&path).unwrap();
         output.write_all(b"one").unwrap();
-        // SAFETY: what a host does that closes all it does not know.
+        // SAFETY: closes the number, as a host does that closes all it does not know; the
+        // output is prepared for that.
         unsafe { libc::close(output.descriptor) };
         output.write_all(b"two").unwrap();
         output.write_all(b"three").unwrap();
@@ -131,26 +133,26 @@ fn a_closed_descriptor_is_opened_again() {
 }
 
 #[test]
-fn a_reused_descriptor_is_not_written_to_nor_closed() {
-    in_a_process(module_path!(), "a_reused_descriptor_is_not_written_to_nor_closed", || {
+fn a_reused_descriptor_is_neither_written_to_nor_closed() {
+    in_a_process(module_path!(), "a_reused_descriptor_is_neither_written_to_nor_closed", || {
         let (dir, path) = scratch();
         let other = dir.path().join("host.log");
         let host = File::create(&other).unwrap();
         let mut output = create(&path).unwrap();
         output.write_all(b"one").unwrap();
         let number = output.descriptor;
-        // SAFETY: what a host does that closed all and opened a file of its own.
+        // SAFETY: dup2 takes numbers; the output is prepared for a descriptor that changes.
         assert_eq!(unsafe { libc::dup2(host.as_raw_fd(), number) }, number);
         output.write_all(b"two").unwrap();
         assert_ne!(output.descriptor, number);
         assert_eq!(std::fs::read(&path).unwrap(), b"onetwo");
 
-        // SAFETY: and again.
+        // SAFETY: dup2 takes numbers, as before.
         unsafe { libc::dup2(host.as_raw_fd(), output.descriptor) };
         let second = output.descriptor;
         drop(output);
         assert_eq!(len(&other), 0);
-        assert!(identify(number).is_some() && identify(second).is_some());
+        assert!([number, second].iter().all(|&fd| FileIdentity::of_descriptor(fd).is_some()));
     });
 }
 
@@ -173,7 +175,8 @@ fn a_lost_trace_that_changed_is_left_alone() {
             let (_dir, path) = scratch();
             let mut output = create(&path).unwrap();
             output.write_all(b"one").unwrap();
-            // SAFETY: what a host does that closes all it does not know.
+            // SAFETY: closes the number, as a host does that closes all it does not know; the
+            // output is prepared for that.
             unsafe { libc::close(output.descriptor) };
             change(&path);
             let error = output.write(b"two").unwrap_err().to_string();
@@ -227,11 +230,11 @@ fn a_stuck_reader_is_not_waited_for_forever() {
     assert_eq!(output.written(), 0);
 }
 
-/// With the default action, which a C or OCaml host has: the signal kills.
+/// With the default action of a C or OCaml host: SIGPIPE would kill.
 #[test]
-fn a_closed_pipe_is_an_error_and_not_the_hosts_end() {
-    in_a_process(module_path!(), "a_closed_pipe_is_an_error_and_not_the_hosts_end", || {
-        // SAFETY: takes back what Rust's start-up did.
+fn a_closed_pipe_is_an_error_and_does_not_kill_the_host() {
+    in_a_process(module_path!(), "a_closed_pipe_is_an_error_and_does_not_kill_the_host", || {
+        // SAFETY: SIG_DFL is a valid handler; undoes what Rust's start-up did.
         unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
         let (_dir, path) = scratch();
         fifo(&path);

@@ -1,9 +1,8 @@
-//! For tests of what belongs to a whole process: signals, limits, descriptors,
-//! forks.
+//! Runs tests in processes of their own: for signals, limits, descriptors and forks.
 #![allow(unsafe_code, reason = "forks")]
 
-/// Runs `body` in a process of its own. `module` and `test` are the path and the
-/// name of the calling test, which is run again there.
+/// Runs `body` in a new process, which runs the calling test again. `module` and `test`
+/// are that test's module path and name.
 pub(crate) fn in_a_process(module: &str, test: &str, body: impl FnOnce()) {
     const CHILD: &str = "HEAPTAP_TEST_CHILD";
     if std::env::var_os(CHILD).is_some() {
@@ -22,22 +21,22 @@ pub(crate) fn in_a_process(module: &str, test: &str, body: impl FnOnce()) {
     assert!(output.status.success(), "{}\n{text}\n{errors}", output.status);
 }
 
-/// Forks; the child runs `body` and is gone. A panic in it fails the parent, and
-/// so does a child that hangs: it is ended after a minute.
+/// Forks. The child runs `body` and exits. If it panics, the parent fails too; so it does
+/// if the child hangs, which is killed after a minute.
 pub(crate) fn in_a_fork(body: impl FnOnce()) {
-    // SAFETY: the child calls `body` and `_exit` only. The C library makes its
-    // own locks usable again in a child.
+    // SAFETY: the child calls `body` and `_exit` only. After a fork the C library resets its
+    // own locks in the child.
     let child = unsafe { libc::fork() };
     assert!(child >= 0);
     if child == 0 {
-        // SAFETY: takes a number.
+        // SAFETY: alarm takes a number.
         unsafe { libc::alarm(60) };
         let held = std::panic::catch_unwind(core::panic::AssertUnwindSafe(body)).is_ok();
-        // SAFETY: ends the child without the parent's exit handlers.
+        // SAFETY: takes a number; skips the exit handlers, which are the parent's.
         unsafe { libc::_exit(i32::from(!held)) };
     }
     let mut status = 0;
-    // SAFETY: writes one number to the place given.
+    // SAFETY: waitpid writes one int to `status`.
     assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
     assert_eq!(status, 0, "the child's status");
 }

@@ -1,14 +1,13 @@
 //! The writer thread.
 //!
-//! Every signal is blocked on it, so none of the host's handlers ever runs
-//! there, and a write into a closed pipe or beyond a size limit comes back as an
-//! error: SIGPIPE and SIGXFSZ are sent to the thread that wrote, stay pending
-//! there, and vanish with it.
+//! It blocks every signal, so the host's signal handlers never run on it. A write to a
+//! closed pipe or beyond a size limit returns an error there: the kernel sends SIGPIPE and
+//! SIGXFSZ to the thread that wrote, where they stay pending until the thread ends.
 //!
-//! A panic on it ends the thread and is reported by [`Worker::join`]; it never
-//! crosses into the host. In a forked child the thread does not exist, so there
-//! a worker is to be [forgotten](Worker::forget).
-#![allow(unsafe_code, reason = "changes the signal mask and asks for the thread's id")]
+//! A panic ends the thread and is reported by [`Worker::join`]; it never unwinds into the
+//! host. A forked child does not have the thread and must [forget](Worker::forget) the
+//! worker.
+#![allow(unsafe_code, reason = "changes the signal mask and reads the thread's id")]
 
 use super::futex::EventCount;
 use core::mem::MaybeUninit;
@@ -19,32 +18,32 @@ use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 use std::time::Instant;
 
-/// Enough for the deepest thing the writer does, reading DWARF.
+/// Enough for reading DWARF, which needs the most stack of what the writer does.
 const STACK_BYTES: usize = 2 << 20;
 
 /// What the thread and its owner share.
 #[derive(Default)]
 struct Shared {
-    /// The kernel's number for the thread: 0 before it began, `ENDED` or `PANICKED`
-    /// after.
+    /// The kernel's thread id: 0 before the thread starts, `ENDED` or `PANICKED` at its end.
     id: AtomicI32,
+    /// Notified when `id` changes.
     changed: EventCount,
 }
 
 const ENDED: i32 = -1;
 const PANICKED: i32 = -2;
 
-/// Says that the thread is over, however it ends: when it is dropped.
+/// Reports the end of the thread's work when it is dropped, also by a panic.
 pub(crate) struct Finish(Arc<Shared>);
 
 impl Finish {
-    /// Ends the thread's work at the end of the process: it waits there for the
-    /// system to end it, since to end it in order takes longer.
-    pub(crate) fn rest(self) -> ! {
+    /// Reports the end of the work and sleeps until the process exits, which is faster than
+    /// an orderly end of the thread.
+    pub(crate) fn sleep_until_exit(self) -> ! {
         drop(self);
         loop {
-            // All signals are blocked, so it does not come back.
-            // SAFETY: takes nothing.
+            // All signals are blocked, so this does not return.
+            // SAFETY: takes no arguments.
             unsafe { libc::pause() };
         }
     }
@@ -52,8 +51,8 @@ impl Finish {
 
 impl Drop for Finish {
     fn drop(&mut self) {
-        let how = if std::thread::panicking() { PANICKED } else { ENDED };
-        self.0.id.store(how, Ordering::Release);
+        let state = if std::thread::panicking() { PANICKED } else { ENDED };
+        self.0.id.store(state, Ordering::Release);
         self.0.changed.notify();
     }
 }
@@ -70,12 +69,12 @@ pub(crate) enum JoinOutcome<T> {
     Done(T),
     /// By a panic, with its message if it has one.
     Panicked(String),
-    /// Not yet; here it is back.
+    /// It has not ended in time.
     Running(Worker<T>),
 }
 
-/// Starts a thread with all signals blocked. Its owner is told of its end when the
-/// body drops what it is given.
+/// Starts a thread with all signals blocked. The body drops its argument when its work is
+/// done, which [`Worker::join`] waits for.
 pub(crate) fn start<T: Send + 'static>(
     name: &str,
     body: impl FnOnce(Finish) -> T + Send + 'static,
@@ -84,7 +83,7 @@ pub(crate) fn start<T: Send + 'static>(
     let finish = Finish(Arc::clone(&shared));
     let before = block_all()?;
     let spawned = Builder::new().name(name.into()).stack_size(STACK_BYTES).spawn(move || {
-        // SAFETY: takes nothing and cannot fail.
+        // SAFETY: takes no arguments and cannot fail.
         let id = unsafe { libc::gettid() };
         finish.0.id.store(id, Ordering::Release);
         finish.0.changed.notify();
@@ -95,25 +94,25 @@ pub(crate) fn start<T: Send + 'static>(
 }
 
 impl<T> Worker<T> {
-    /// The kernel's number for the thread; `None` if it has not begun, or ended.
+    /// The kernel's thread id; `None` before the thread starts and after its end.
     #[cfg(test)]
     pub(crate) fn id(&self) -> Option<i32> {
         Some(self.shared.id.load(Ordering::Acquire)).filter(|&id| id > 0)
     }
 
-    /// Waits for the end of the thread, at most `timeout`.
+    /// Waits at most `timeout` for the end of the thread.
     pub(crate) fn join(self, timeout: Duration) -> JoinOutcome<T> {
         if self.wait(timeout).is_none() {
             return JoinOutcome::Running(self);
         }
-        // Only the end of the thread's own bookkeeping is waited for here.
+        // The work is done; this only waits for the thread's own clean-up.
         match self.handle.join() {
             Ok(result) => JoinOutcome::Done(result),
             Err(panic) => JoinOutcome::Panicked(message(&*panic)),
         }
     }
 
-    /// How the thread has ended: `ENDED` or `PANICKED`; `None` if that took longer.
+    /// `ENDED` or `PANICKED`; `None` if the thread has not ended within `timeout`.
     fn wait(&self, timeout: Duration) -> Option<i32> {
         let start = Instant::now();
         loop {
@@ -127,16 +126,16 @@ impl<T> Worker<T> {
         }
     }
 
-    /// For a forked child: lets go of a thread that does not exist there. A drop
-    /// would detach it, which touches memory that the C library has reused.
+    /// Drops the handle in a forked child, where the thread does not exist, without detaching
+    /// the thread: that would touch memory which the C library has reused.
     pub(crate) fn forget(self) {
         core::mem::forget(self);
     }
 }
 
 impl Worker<()> {
-    /// [`Worker::join`] at the end of the process: the thread's bookkeeping ends
-    /// with that, and is not waited for.
+    /// Like [`Worker::join`], at the exit of the process: does not wait for the thread's
+    /// clean-up.
     pub(crate) fn join_at_exit(self, timeout: Duration) -> JoinOutcome<()> {
         if self.wait(timeout) == Some(ENDED) {
             JoinOutcome::Done(())
@@ -152,24 +151,24 @@ fn message(panic: &(dyn core::any::Any + Send)) -> String {
     text.or(owned).unwrap_or("no message").to_owned()
 }
 
-/// Blocks all signals on this thread; the mask before.
+/// Blocks all signals on this thread. Returns the mask before.
 fn block_all() -> io::Result<libc::sigset_t> {
     let mut all = MaybeUninit::uninit();
-    // SAFETY: fills the set given.
+    // SAFETY: sigfillset initialises the set.
     unsafe { libc::sigfillset(all.as_mut_ptr()) };
     let mut before = MaybeUninit::uninit();
-    // SAFETY: reads one set, initialised above, and writes the other.
+    // SAFETY: pthread_sigmask reads `all`, initialised above, and writes `before`.
     let failed =
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr()) };
     if failed != 0 {
         return Err(io::Error::from_raw_os_error(failed));
     }
-    // SAFETY: written by the successful call.
+    // SAFETY: pthread_sigmask succeeded, so it has written the old mask.
     Ok(unsafe { before.assume_init() })
 }
 
 fn set_mask(mask: &libc::sigset_t) -> io::Result<()> {
-    // SAFETY: reads one set; the old mask is not asked for.
+    // SAFETY: pthread_sigmask reads `mask`; NULL means that the old mask is not wanted.
     let failed = unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, mask, core::ptr::null_mut()) };
     if failed == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(failed)) }
 }
@@ -189,19 +188,19 @@ mod tests {
     }
 
     #[test]
-    fn it_has_a_name_and_no_signals_and_ours_are_as_before() {
-        // SAFETY: takes nothing and cannot fail.
+    fn it_has_a_name_and_blocks_signals_and_the_caller_keeps_its_mask() {
+        // SAFETY: takes no arguments and cannot fail.
         let own = unsafe { libc::gettid() };
         let before = status(own, "SigBlk:");
         let (stop, until) = mpsc::channel::<()>();
-        let (say, said) = mpsc::channel();
+        let (started, has_started) = mpsc::channel();
         let worker = start("heaptap-writer", move |_| {
-            say.send(()).unwrap();
+            started.send(()).unwrap();
             until.recv().unwrap_err();
             17
         })
         .unwrap();
-        said.recv().unwrap();
+        has_started.recv().unwrap();
         let id = worker.id().unwrap();
         assert_eq!(status(id, "Name:"), "heaptap-writer");
         let blocked = u64::from_str_radix(&status(id, "SigBlk:"), 16).unwrap();
@@ -218,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_is_a_result() {
+    fn a_panic_is_reported_by_join() {
         for join in [Worker::join, Worker::join_at_exit] {
             let worker: Worker<()> = start("panics", |_| panic!("on purpose: {}", 1 + 1)).unwrap();
             match join(worker, LONG) {
@@ -229,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn at_the_end_of_the_process_its_work_is_waited_for() {
+    fn join_at_exit_waits_for_the_work() {
         let (stop, until) = mpsc::channel::<()>();
         let worker = start("works", move |_| assert!(until.recv().is_err())).unwrap();
         let JoinOutcome::Running(worker) = worker.join_at_exit(Duration::from_millis(1)) else {
@@ -240,18 +239,18 @@ mod tests {
     }
 
     #[test]
-    fn who_rests_is_done_at_the_end_of_the_process() {
-        in_a_process(module_path!(), "who_rests_is_done_at_the_end_of_the_process", || {
-            let worker: Worker<()> = start("rests", |finish| finish.rest()).unwrap();
+    fn join_at_exit_does_not_wait_for_a_sleeping_thread() {
+        in_a_process(module_path!(), "join_at_exit_does_not_wait_for_a_sleeping_thread", || {
+            let worker: Worker<()> = start("rests", |finish| finish.sleep_until_exit()).unwrap();
             assert!(matches!(worker.join_at_exit(LONG), JoinOutcome::Done(())));
         });
     }
 
     #[test]
-    fn a_child_forgets_its_parents_thread_and_starts_its_own() {
+    fn a_forked_child_forgets_the_worker_and_starts_its_own() {
         in_a_process(
             module_path!(),
-            "a_child_forgets_its_parents_thread_and_starts_its_own",
+            "a_forked_child_forgets_the_worker_and_starts_its_own",
             || {
                 let (stop, until) = mpsc::channel::<()>();
                 let worker = start("parents", move |_| until.recv().unwrap_err()).unwrap();
@@ -268,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_cannot_be_is_an_error_or_a_thread() {
+    fn a_name_that_is_too_long_does_no_harm() {
         let Ok(worker) = start("a name that is too long for the kernel", |_| 1) else { return };
         assert!(matches!(worker.join(LONG), JoinOutcome::Done(1)));
     }

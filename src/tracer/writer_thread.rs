@@ -51,7 +51,7 @@ impl WriterThread {
         let worker = thread::start("heaptap-writer", move |finish| {
             match catch_unwind(AssertUnwindSafe(|| writer.run())) {
                 Ok(WriterExit::Finished) => {}
-                Ok(WriterExit::AtProcessExit) => finish.rest(),
+                Ok(WriterExit::AtProcessExit) => finish.sleep_until_exit(),
                 Err(panic) => {
                     if state.end(Failure::Panic) {
                         say(format_args!("a defect in the writer thread; tracing ends here"));

@@ -1,0 +1,64 @@
+//! System calls on file descriptors that the standard library has no functions for.
+#![allow(unsafe_code, reason = "calls flock, fcntl and fstat")]
+
+use core::mem::MaybeUninit;
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, RawFd};
+use std::os::unix::fs::MetadataExt;
+
+/// Identifies a file independently of its name and descriptor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FileIdentity {
+    device: u64,
+    inode: u64,
+}
+
+impl FileIdentity {
+    pub(super) fn of(metadata: &Metadata) -> Self {
+        Self { device: metadata.dev(), inode: metadata.ino() }
+    }
+
+    /// The file that a descriptor refers to; `None` if it is closed.
+    pub(super) fn of_descriptor(descriptor: RawFd) -> Option<Self> {
+        let mut stat = MaybeUninit::<libc::stat>::uninit();
+        // SAFETY: fstat accepts any descriptor number and writes one `stat` to the
+        // pointer on success.
+        if unsafe { libc::fstat(descriptor, stat.as_mut_ptr()) } != 0 {
+            return None;
+        }
+        // SAFETY: fstat succeeded, so it has written the whole struct.
+        let stat = unsafe { stat.assume_init() };
+        Some(Self { device: stat.st_dev, inode: stat.st_ino })
+    }
+}
+
+/// Locks the file until its descriptor is closed. Returns false if another process
+/// holds the lock. On a file system without locks every attempt succeeds.
+pub(super) fn lock(file: &File) -> io::Result<bool> {
+    // SAFETY: flock takes a descriptor, which `file` keeps open, and flags.
+    if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
+        return Ok(true);
+    }
+    let error = io::Error::last_os_error();
+    match error.raw_os_error() {
+        Some(libc::EWOULDBLOCK) => Ok(false),
+        Some(libc::ENOLCK | libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL) => Ok(true),
+        _ => Err(error),
+    }
+}
+
+/// Moves the file to a high descriptor number. Low numbers belong to the host: it may
+/// rely on getting the lowest one, or close those it expects to own.
+pub(super) fn move_to_high_number(file: File) -> File {
+    for lowest in [200, 64, 3] {
+        // SAFETY: F_DUPFD_CLOEXEC takes a descriptor, which `file` keeps open, and a
+        // number.
+        let raised = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_DUPFD_CLOEXEC, lowest) };
+        if raised >= 0 {
+            // SAFETY: fcntl has just made this descriptor, so nobody else owns it.
+            return unsafe { File::from_raw_fd(raised) };
+        }
+    }
+    file
+}
