@@ -8,14 +8,14 @@
 //!   its parts share.
 //! - `hook`, `backtraces`, `lane_writer`, `recorder`: what hooks do, from a
 //!   sampled block to records in the mutator's event buffer.
-//! - `part_codes`, `locate`: what the writer thread needs to know about the session.
+//! - `part_codes`, `session_resolver`: what the writer thread needs to know about the session.
 //! - `counting_output`, `writer_thread`, `registry`, `session`: the session, with
 //!   its writer thread and the list of its mutators.
 //! - `mutator`: the hooks of one thread or domain; knows its session.
 //! - `process`, `guard`: one session at a time; exit, fork and panics.
 //!
 //! Hooks run in `mutator`, `recorder`, `lane_writer` and `backtraces`; the writer
-//! thread in `locate` and `part_codes`; everything else on the host's threads
+//! thread in `session_resolver` and `part_codes`; everything else on the host's threads
 //! outside of hooks.
 
 #![allow(unsafe_code, reason = "walks the host's stack, registers handlers for exit and fork")]
@@ -30,7 +30,6 @@ mod hook;
 mod info;
 mod labels;
 mod lane_writer;
-mod locate;
 mod message;
 mod mutator;
 mod options;
@@ -39,6 +38,7 @@ mod process;
 mod recorder;
 mod registry;
 mod session;
+mod session_resolver;
 mod state;
 mod stopwatch;
 mod writer_thread;

@@ -20,10 +20,10 @@ use crate::tracer::counting_output::CountingOutput;
 use crate::tracer::failure::Failure;
 use crate::tracer::info::{entropy, trace_info};
 use crate::tracer::labels::Labels;
-use crate::tracer::locate::WriterHost;
 use crate::tracer::message::say;
 use crate::tracer::options::Options;
 use crate::tracer::registry::{MutatorRegistry, SessionStats};
+use crate::tracer::session_resolver::SessionResolver;
 use crate::tracer::state::State;
 use crate::tracer::stopwatch::Stopwatch;
 use crate::tracer::writer_thread::{Stop, WriterThread};
@@ -71,9 +71,9 @@ impl Session {
         let out = open_output(&options.file, &state)?;
         let output_name = out.name().to_owned();
         let mailbox = Arc::new(Mailbox::new());
-        let host = WriterHost::new(&options, &tables, &labels, &state, clock, stopwatch);
+        let resolver = SessionResolver::new(&options, &tables, &labels, &state, clock, stopwatch);
         let first = NewFile { out, info: trace_info(&options, options.rate) };
-        let writer = Writer::new(consumer, Arc::clone(&mailbox), host, options.format(), first)
+        let writer = Writer::new(consumer, Arc::clone(&mailbox), resolver, options.format(), first)
             .map_err(|error| {
                 let name = output_name.display();
                 say(format_args!("cannot write {name}: {error}; not tracing"));

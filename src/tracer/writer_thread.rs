@@ -13,8 +13,8 @@ use crate::queue::Channel;
 use crate::sys::thread::{self, JoinOutcome, Worker};
 use crate::tracer::counting_output::CountingOutput;
 use crate::tracer::failure::Failure;
-use crate::tracer::locate::WriterHost;
 use crate::tracer::message::say;
+use crate::tracer::session_resolver::SessionResolver;
 use crate::tracer::state::State;
 use crate::writer::{Mailbox, NewFile, Request, Writer, WriterExit};
 
@@ -43,7 +43,7 @@ impl WriterThread {
     /// Starts the thread. If it panics the session ends, and no mutator waits for
     /// it.
     pub(crate) fn start(
-        writer: Writer<WriterHost, CountingOutput>,
+        writer: Writer<SessionResolver, CountingOutput>,
         mailbox: Arc<Mailbox<CountingOutput>>,
         channel: Arc<Channel>,
         state: Arc<State>,

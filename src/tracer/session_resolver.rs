@@ -1,4 +1,7 @@
-//! What the writer thread knows of the session: the time, and what codes mean.
+//! What the writer thread knows of the session: the clock, and what codes mean.
+//!
+//! Lives on the writer thread, where it may allocate, read files and call the
+//! host's locator.
 
 use std::ffi::OsStr;
 use std::sync::Arc;
@@ -21,14 +24,14 @@ use crate::tracer::state::State;
 use crate::tracer::stopwatch::Stopwatch;
 use crate::writer::Resolver;
 
-/// See the module. Lives on the writer thread.
-pub(crate) struct WriterHost {
+/// The session's [`Resolver`].
+pub(crate) struct SessionResolver {
     tables: Arc<FrameTables>,
     labels: Arc<Labels>,
-    /// The host's own explanations, if it has some.
+    /// The host's own function, for codes that no frame table explains.
     locator: Option<Locator>,
     namer: Option<Namer>,
-    /// Made when a code is first looked up in the program itself.
+    /// The program's own debug information; `None` until it is first needed.
     symbols: Option<Symbols>,
     memory: ProcessMemory,
     state: Arc<State>,
@@ -39,7 +42,7 @@ pub(crate) struct WriterHost {
     part_codes: PartCodes,
 }
 
-impl WriterHost {
+impl SessionResolver {
     pub(crate) fn new(
         options: &Options,
         tables: &Arc<FrameTables>,
@@ -47,8 +50,8 @@ impl WriterHost {
         state: &Arc<State>,
         clock: Clock,
         stopwatch: Stopwatch,
-    ) -> WriterHost {
-        WriterHost {
+    ) -> SessionResolver {
+        SessionResolver {
             tables: Arc::clone(tables),
             labels: Arc::clone(labels),
             locator: options.locate.clone(),
@@ -91,7 +94,7 @@ impl WriterHost {
     }
 }
 
-/// What the program itself says.
+/// Adds what the program's own debug information says.
 fn add(place: &heaptap_symbols::Place<'_>, list: &mut LocationList) {
     list.add(Location {
         file: place.file,
@@ -102,19 +105,19 @@ fn add(place: &heaptap_symbols::Place<'_>, list: &mut LocationList) {
     });
 }
 
-/// The program's own debug information, of which no more than this is kept in
-/// the memory of somebody's process.
+/// The program's own debug information.
 fn own_symbols() -> Symbols {
+    /// The most bytes of it that are kept in the host's memory.
     const LIMIT: u64 = 128 << 20;
     Symbols::of_process(Process::This, LIMIT)
 }
 
-/// A frame that is ours: told by its name alone.
+/// Adds a frame of heaptap's own, which has only a name.
 fn add_own(definition: &[u8], list: &mut LocationList) {
     list.add(Location { file: b"heaptap", line: 0, start_char: 0, end_char: 0, definition });
 }
 
-impl Locate for WriterHost {
+impl Locate for SessionResolver {
     fn locate(&mut self, code: u64, list: &mut LocationList) {
         match Code::from_bits(code) {
             Code::Host(code) => self.locate_host(code, list),
@@ -135,7 +138,7 @@ impl Locate for WriterHost {
     }
 }
 
-impl Resolver for WriterHost {
+impl Resolver for SessionResolver {
     fn observe_time(&mut self) {
         self.clock.observe();
         self.state.tick_ns.store(self.clock.nanoseconds(1 << 20), Ordering::Relaxed);
@@ -152,7 +155,7 @@ impl Resolver for WriterHost {
 
     #[inline]
     fn part_code(&mut self, return_address: u64, part: Part) -> u64 {
-        let WriterHost { tables, part_codes, .. } = self;
+        let SessionResolver { tables, part_codes, .. } = self;
         part_codes
             .code(return_address, part, |index| tables.source(return_address)?.part_key(index))
     }
