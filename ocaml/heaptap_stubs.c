@@ -1,6 +1,7 @@
 /* Labels for the tracer, if there is one: libheaptap, loaded before the program,
-   exports these two functions. Compiled with -fPIC, or the linker of an executable
-   that is not position-independent takes them for absent once and for all. */
+   exports these two functions (src/tracer/labels.rs describes the protocol). Compiled
+   with -fPIC: otherwise the linker of an executable that is not position-independent
+   resolves them to NULL for good. */
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,6 +1,21 @@
 //! Labels: names for the work that mutators do, such as requests they serve.
 //!
-//! A label is the outermost frame of a backtrace, so every reader shows it.
+//! The protocol, for all that take part in it:
+//!
+//! - A label is a number that [`Labels::intern`] gives to a name, from 1; 0 is no
+//!   label. Interning takes a lock, so not inside hooks. Hosts of the C ABI call
+//!   `heaptap_label_intern`; a program whose runtime was attached to calls
+//!   `heaptap_attached_label`.
+//! - Each thread of the program has its label, 0 at first. A host sets it with
+//!   `heaptap_mutator_label`. An attached program sets its own with
+//!   `heaptap_attached_set_label`; the runtime's folder keeps it with the thread, and
+//!   passes it to the mutator whenever another thread runs.
+//! - A mutator adds its label to each backtrace as the outermost frame, so that every
+//!   reader shows it. The writer thread asks [`Labels::name`] for the name.
+//! - A forked child that is traced shares the table, so that numbers stay valid.
+//!
+//! `ocaml/heaptap_stubs.c` refers to the two functions for attached programs weakly:
+//! in a program that is not traced they are NULL, and labels do nothing.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

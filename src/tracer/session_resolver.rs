@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use heaptap_symbols::{Process, Symbols};
+use heaptap_symbols::{Process, SourceLocation, Symbols};
 use heaptap_trace::{Locate, Location, LocationList, WriteError};
 
 use crate::queue::{Code, Part};
@@ -85,7 +85,7 @@ impl SessionResolver {
             return;
         }
         let symbols = self.symbols.get_or_insert_with(own_symbols);
-        let mut add = |place: heaptap_symbols::Place<'_>| add(&place, list);
+        let mut add = |found: SourceLocation<'_>| add(&found, list);
         if only_named {
             symbols.name(code, &mut add);
         } else {
@@ -95,13 +95,13 @@ impl SessionResolver {
 }
 
 /// Adds what the program's own debug information says.
-fn add(place: &heaptap_symbols::Place<'_>, list: &mut LocationList) {
+fn add(found: &SourceLocation<'_>, list: &mut LocationList) {
     list.add(Location {
-        file: place.file,
-        line: place.line,
-        start_char: place.start_char,
-        end_char: place.end_char,
-        definition: place.function,
+        file: found.file,
+        line: found.line,
+        start_char: found.start_char,
+        end_char: found.end_char,
+        definition: found.function,
     });
 }
 

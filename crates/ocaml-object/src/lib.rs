@@ -1,20 +1,19 @@
-//! heaptap as an object that is linked into an OCaml program, for programs into
-//! which no library can be loaded: fully static ones.
+//! heaptap as an object file for OCaml programs into which no library can be loaded:
+//! fully static ones.
 //!
-//! The library finds the runtime's functions and variables by name when the
-//! program starts. In a static program nobody knows names any more. So here is a
-//! table of them that the linker fills in. All references are weak: they bring
-//! nothing into the program that is not there, and what another version of the
-//! runtime has not stays 0.
+//! The library finds the runtime's functions and variables by name when the program
+//! starts. A static program has no names at run time, so this crate brings a table of
+//! them, whose addresses the linker fills in. All references are weak: they add
+//! nothing to the program, and a symbol that this version of the runtime lacks is 0.
+//! Everything else is in the library; if no trace is asked for, nothing happens.
 //!
-//! Everything else is the library's: with no trace asked for, nothing happens.
-//!
-//! `crates/ocaml-object/link` makes one object file of it that shows none of its
-//! symbols but `heaptap_version` and those for labels. A note in it (System V ABI, *Note section*) tells
-//! `heaptap run` that the program can be traced, stripped or not.
+//! `crates/ocaml-object/link` makes one object file of both, whose only global symbols
+//! are `heaptap_version` and the functions for labels. A note in it (System V ABI,
+//! *Note section*) shows `heaptap run` that the program can be traced, stripped or
+//! not.
 
 #![cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
-#![allow(unsafe_code, reason = "hands over a table that the linker has made")]
+#![allow(unsafe_code, reason = "refers to a table that the linker fills in")]
 
 mod symbols;
 
@@ -23,7 +22,7 @@ use core::arch::global_asm;
 use heaptap::linked::{LinkedSymbols, provide};
 
 unsafe extern "C" {
-    /// As many as there are names: made in [`symbols`].
+    /// One address for each of [`symbols::NAMES`], which defines both.
     #[link_name = "heaptap_ocaml_symbols"]
     static ADDRESSES: [usize; symbols::NAMES.len()];
 }
@@ -31,15 +30,17 @@ unsafe extern "C" {
 global_asm!(
     ".pushsection .note.heaptap, \"a\", @note",
     ".balign 4",
-    // The lengths of name and content, the kind, the name, no content.
+    // The lengths of its name and descriptor, its type, its name. `heaptap run` looks
+    // for these bytes.
     ".long 8, 0, 1",
     ".asciz \"heaptap\"",
     ".popsection",
 );
 
-/// Runs before the library's own constructor, which looks at the table.
+/// Runs before the library's own constructor, which reads the table.
 #[used]
-// SAFETY: the C library calls what this section holds, the lowest number first.
+// SAFETY: the C library calls each function of this section, those with lower numbers
+// first, with arguments that the C calling convention lets a function ignore.
 #[unsafe(link_section = ".init_array.00100")]
 static CONSTRUCTOR: extern "C" fn() = at_start;
 

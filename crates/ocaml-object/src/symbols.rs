@@ -1,14 +1,15 @@
-//! What the library may ask for by name.
+//! The symbols that the library looks up by name, and their addresses.
 
 use core::arch::{global_asm, naked_asm};
 use core::ffi::CStr;
 
-/// Makes [`NAMES`], and the linker's table of their addresses, in the same order.
+/// Defines [`NAMES`], and a table of their addresses in the same order, which the
+/// linker fills in.
 macro_rules! symbols {
     ($($name:literal)*) => {
-        /// The names of the entries.
+        /// The names of the symbols.
         pub(crate) static NAMES: [&CStr; [$($name),*].len()] = [$(
-            // SAFETY: ends with its only NUL.
+            // SAFETY: a symbol's name has no NUL, and one is appended.
             unsafe { CStr::from_bytes_with_nul_unchecked(concat!($name, "\0").as_bytes()) }
         ),*];
 
@@ -122,7 +123,7 @@ mod tests {
 
     use super::*;
 
-    /// Adds the names of the runtime's symbols in the sources below a folder.
+    /// Adds the names of the runtime's symbols that the sources below a folder use.
     fn names_in(folder: &Path, names: &mut Vec<String>) {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
@@ -136,21 +137,23 @@ mod tests {
                 before.is_none_or(|before| !before.is_alphanumeric() && before != '_')
             });
             let literals = starts.filter_map(|(at, _)| source[at + 2..].split('"').next());
-            let symbols =
-                literals.filter(|name| name.starts_with("caml_") || *name == "Caml_state");
+            // A hook has the name of the function that it replaces.
+            let functions = source.split("fn ").skip(1).filter_map(|rest| rest.split('(').next());
+            let is_symbol = |name: &&str| name.starts_with("caml_") || *name == "Caml_state";
+            let symbols = literals.chain(functions).filter(is_symbol);
             names
                 .extend(symbols.filter(|name| !name.starts_with("caml_no_such")).map(String::from));
         }
     }
 
     #[test]
-    fn every_name_the_library_asks_for_is_there() {
+    fn every_symbol_that_the_library_looks_up_is_listed() {
         let mut asked = Vec::new();
         let sources = concat!(env!("CARGO_MANIFEST_DIR"), "/../../src/runtimes/ocaml");
         names_in(Path::new(sources), &mut asked);
         assert!(asked.len() > 30, "{asked:?}");
-        // A prefix of names, the variable of each thread, and what is looked up among
-        // the program's own symbols, where a static one has none.
+        // A prefix of names, the thread-local variable, and a symbol that is only looked
+        // up in the program's dynamic symbols, of which a static one has none.
         let others = ["caml_memprof", "caml_state", "caml_program"];
         for name in asked.iter().filter(|name| !others.contains(&name.as_str())) {
             let listed = NAMES.iter().any(|known| known.to_bytes() == name.as_bytes());
@@ -159,8 +162,8 @@ mod tests {
     }
 
     #[test]
-    fn in_a_program_without_ocaml_nothing_is_there() {
-        // SAFETY: a constant.
+    fn a_program_without_ocaml_has_only_the_symbols_of_c() {
+        // SAFETY: `global_asm!` in this module defines it, constant and of this length.
         let addresses = unsafe { &crate::ADDRESSES };
         for (name, address) in NAMES.iter().zip(addresses) {
             let is_of_ocaml = name.to_bytes().to_ascii_lowercase().starts_with(b"caml");

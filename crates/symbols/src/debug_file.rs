@@ -1,11 +1,11 @@
-//! Where a stripped module's debug information may lie apart from it.
+//! The separate file with a stripped module's debug information.
 //!
-//! By build id: `/usr/lib/debug/.build-id/xx/yyyy.debug`. By the section
-//! `.gnu_debuglink` (a file name, NUL, padding to 4 bytes, a CRC-32 of the whole
-//! file): beside the module, in `.debug` beside it, and under `/usr/lib/debug`
-//! with the module's own directory below. The rules are those of gdb ("Debugging
-//! Information in Separate Files"). A file that does not belong to the module is
-//! worse than none: build ids are compared, else the checksum.
+//! It is found by build id, as `/usr/lib/debug/.build-id/xx/yyyy.debug`, or by the
+//! section `.gnu_debuglink` (a file name, NUL, padding to 4 bytes, a CRC-32 of the whole
+//! file): beside the module, in `.debug` beside it, and under `/usr/lib/debug` followed
+//! by the module's directory. The rules are those of gdb ("Debugging Information in
+//! Separate Files"). A file of another build is worse than none, so build ids are
+//! compared, or else the checksum.
 
 use std::ffi::OsStr;
 use std::fmt::Write;
@@ -18,7 +18,7 @@ use crate::source::{Budget, Origin, ReadAt};
 /// The directory of separate debug files.
 const DEBUG_ROOT: &str = "/usr/lib/debug";
 
-/// The longest link that is looked at: a file name and its checksum.
+/// The longest link that is read: a file name and its checksum.
 const MAX_LINK: u64 = 4096;
 
 /// Finds the debug file of the module `elf`, which was read from `path`.
@@ -51,7 +51,7 @@ fn debug_link(elf: &Elf<'_>) -> Option<DebugLink> {
     let length = bytes.iter().position(|&byte| byte == 0)?;
     let checksum = bytes.get((length + 1).next_multiple_of(4)..)?.first_chunk::<4>()?;
     let name = bytes.get(..length)?;
-    // A name, not a way through the file system.
+    // A name without directories.
     let plain = !name.is_empty() && !name.contains(&b'/');
     plain.then(|| DebugLink { name: name.to_vec(), checksum: u32::from_le_bytes(*checksum) })
 }
@@ -82,7 +82,7 @@ fn by_link(name: &[u8], directory: Option<&Path>) -> Vec<PathBuf> {
     ]
 }
 
-/// Does the file belong to the module with that build id, or that checksum?
+/// Whether the file belongs to the module with that build id, or has that checksum.
 fn belongs(origin: &Origin, id: Option<&[u8]>, checksum: Option<u32>) -> bool {
     let Some(source) = origin.open() else {
         return false;
@@ -135,7 +135,7 @@ mod tests {
         let check: Arc<[u8]> = Arc::from(&b"123456789"[..]);
         assert_eq!(crc32(&check), Some(0xcbf4_3926));
         let long: Arc<[u8]> = Arc::from(vec![0; 200_000]);
-        // As zlib's crc32 has it for 200,000 zeros.
+        // zlib's crc32 of 200,000 zeros.
         assert_eq!(crc32(&long), Some(0x5ce0_587b));
     }
 

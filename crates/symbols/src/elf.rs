@@ -1,9 +1,9 @@
 //! The headers of an ELF file, and its sections one by one.
 //!
-//! 64-bit little-endian only; anything else, and anything damaged, is "not
-//! there". Tables are read when the file is opened, a section's contents only
-//! when asked for. The extended numbering of files with more than 65,279
-//! sections is not followed: linked programs have some forty.
+//! 64-bit little-endian only; other files, and damaged ones, count as absent. Tables
+//! are read when the file is opened, the contents of a section only on request. The
+//! extended numbering of files with more than 65,279 sections is not supported: linked
+//! programs have some forty.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -22,10 +22,10 @@ use crate::source::{Budget, ReadAt, read_range};
 
 const LE: LittleEndian = LittleEndian;
 
-/// How much of a section is read at a time, where it is not kept.
+/// The bytes of a section that are read at a time if it is not kept.
 const PIECE: usize = 16 << 10;
 
-/// Notes are some hundred bytes; more is damage.
+/// Notes have some hundred bytes. A file with more is damaged.
 const MAX_NOTES: u64 = 64 << 10;
 
 /// A program header.
@@ -40,16 +40,15 @@ pub(crate) struct Segment {
 }
 
 impl Segment {
-    /// The address at which the file's byte `offset` is linked, if this segment
-    /// loads it.
+    /// The linked address of the byte at `offset` in the file, if this segment loads it.
     fn address_of(&self, offset: u64) -> Option<u64> {
         let within = offset.checked_sub(self.offset)?;
         (within < self.file_size).then(|| self.address.wrapping_add(within))
     }
 }
 
-/// The linked address of a byte of the file. A page of the file may be loaded
-/// by two segments (code and the constants next to it): code is what is asked for.
+/// The linked address of a byte of the file. A page may be loaded by two segments, code
+/// and the constants beside it: then that of the code.
 pub(crate) fn linked_address(segments: &[Segment], offset: u64) -> Option<u64> {
     let loaded = || segments.iter().filter(|segment| segment.loaded);
     loaded()
@@ -67,12 +66,12 @@ pub(crate) struct Section {
     compressed: bool,
     /// Holds instructions.
     pub(crate) executable: bool,
-    /// Where it is linked.
+    /// Its linked address.
     address: u64,
     offset: u64,
-    /// How many bytes, in memory and in the file.
+    /// Its size in memory and in the file.
     pub(crate) size: u64,
-    /// The index of the section that belongs to it: a symbol table's names.
+    /// The index of the section that belongs to it: for a symbol table, its names.
     pub(crate) link: u32,
 }
 
@@ -88,13 +87,13 @@ pub(crate) struct Elf<'a> {
     pub(crate) source: &'a dyn ReadAt,
     /// Its program headers.
     pub(crate) segments: Vec<Segment>,
-    /// Its section headers; none when they cannot be read, as in an image in memory.
+    /// Its section headers; none if they cannot be read, as in an image in memory.
     pub(crate) sections: Vec<Section>,
     names: Arc<[u8]>,
 }
 
 impl<'a> Elf<'a> {
-    /// Reads the headers, or None if this is no such file.
+    /// Reads the headers; `None` if this is no such file.
     pub(crate) fn open(source: &'a dyn ReadAt) -> Option<Elf<'a>> {
         let bytes = read_range(source, 0, size_of::<FileHeader64<LittleEndian>>() as u64)?;
         let (header, _) = from_bytes::<FileHeader64<LittleEndian>>(&bytes).ok()?;
@@ -127,7 +126,7 @@ impl<'a> Elf<'a> {
         Some(elf)
     }
 
-    /// The section of that name which has contents in this file.
+    /// The section of that name, if it has contents in this file.
     pub(crate) fn section(&self, name: &[u8]) -> Option<&Section> {
         self.sections.iter().find(|section| !section.empty && self.name_is(section, name))
     }
@@ -137,7 +136,7 @@ impl<'a> Elf<'a> {
         rest.strip_prefix(name).is_some_and(|after| after.first() == Some(&0))
     }
 
-    /// A section's contents, decompressed, paid for from the budget.
+    /// A section's contents, decompressed, charged to the budget.
     pub(crate) fn contents(&self, section: &Section, budget: &mut Budget) -> Option<Arc<[u8]>> {
         if section.empty {
             return None;
@@ -145,7 +144,7 @@ impl<'a> Elf<'a> {
         if section.compressed {
             return self.inflate(section, budget);
         }
-        // Not paid for what the file does not have.
+        // Bytes that the file does not have are not charged.
         if section.offset.checked_add(section.size)? > self.source.size()
             || !budget.spend(section.size)
         {
@@ -158,17 +157,17 @@ impl<'a> Elf<'a> {
         bytes
     }
 
-    /// Where in the file a section's contents are, as they are; none if it has not
-    /// so many bytes.
+    /// The range of the file with a section's contents; `None` if they are compressed
+    /// or the file is too short.
     pub(crate) fn stored_at(&self, section: &Section) -> Option<Range<u64>> {
         let end = section.offset.checked_add(section.size)?;
         let is_there = !section.empty && !section.compressed && end <= self.source.size();
         is_there.then_some(section.offset..end)
     }
 
-    /// A section's contents in pieces of whole entries, for what need not be kept
-    /// as it is; paid for like [`Elf::contents`]. False if it cannot be read, in
-    /// which case some pieces may have been given.
+    /// Passes a section's contents to `give` in pieces of whole entries, for a reader
+    /// that does not keep the bytes. Charged like [`Elf::contents`]. False if it cannot
+    /// be read, after which some pieces may have been passed.
     pub(crate) fn pieces(
         &self,
         section: &Section,
@@ -199,8 +198,8 @@ impl<'a> Elf<'a> {
         true
     }
 
-    /// Distributions compress their separate debug files with zlib (`Elf64_Chdr`,
-    /// then the stream). What else exists (zstd) is not read.
+    /// Decompresses a section: `Elf64_Chdr`, then a zlib stream, as distributions
+    /// compress their separate debug files. Other methods (zstd) are not supported.
     fn inflate(&self, section: &Section, budget: &mut Budget) -> Option<Arc<[u8]>> {
         if section.size > budget.left() {
             return None;
@@ -221,9 +220,9 @@ impl<'a> Elf<'a> {
         }
     }
 
-    /// The build id: from the sections (a separate debug file has its segments'
-    /// contents cut out), else from the segments (an image in memory has no
-    /// section headers).
+    /// The build id: from the sections, since a separate debug file lacks the contents
+    /// of its segments; else from the segments, since an image in memory lacks section
+    /// headers.
     pub(crate) fn build_id(&self) -> Option<Vec<u8>> {
         let sections = self.sections.iter().filter(|section| section.note && !section.empty);
         let segments = self.segments.iter().filter(|segment| segment.notes);
@@ -248,7 +247,7 @@ impl<'a> Elf<'a> {
     }
 }
 
-/// A table of headers; empty when there are none.
+/// A table of headers; empty if there are none.
 fn read_table<T: Pod + Copy>(
     source: &dyn ReadAt,
     offset: u64,
@@ -300,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_segments_that_load_a_byte_the_code_is_meant() {
+    fn of_two_segments_that_load_a_byte_the_code_is_chosen() {
         let constants = loaded(false, 0, 0x40_0000, 0x1800);
         let code = loaded(true, 0x1000, 0x41_1000, 0x1000);
         for segments in [[constants, code], [code, constants]] {

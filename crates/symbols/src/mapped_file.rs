@@ -1,5 +1,5 @@
-//! The file that a mapping is of, which need not be the one that has its name
-//! today: programs are upgraded while they run.
+//! The file behind a mapping. It need not be the one that has its name today: programs
+//! are upgraded while they run.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -8,30 +8,29 @@ use crate::elf::Elf;
 use crate::maps::Mapped;
 use crate::source::{Origin, Process};
 
-/// Where the bytes of what was mapped can be read.
+/// Where the mapped file's bytes can be read.
 pub(crate) fn origin(process: Process, mapped: &Mapped) -> Option<Origin> {
     if mapped.path == Path::new("[vdso]") {
-        // It has no file; all of it, sections too, is in memory.
+        // It has no file. All of it, with its sections, is in memory.
         return mapped.image.clone();
     }
-    // Other names in brackets, and what never was a file.
+    // Other names in brackets, and mappings of no file.
     if !mapped.path.is_absolute() {
         return None;
     }
-    // The program itself can be read through this link even when it was deleted,
-    // and when it will be.
+    // Through this link the program itself can be read even after it was deleted.
     let program = process.path("exe");
     let is_program = std::fs::read_link(&program).is_ok_and(|path| path == mapped.path);
     let mut candidates = [mapped.path.clone(), program];
     if is_program {
         candidates.reverse();
     }
-    candidates.into_iter().find(|path| is_what_was_mapped(path, mapped)).map(Origin::File)
+    candidates.into_iter().find(|path| is_mapped_file(path, mapped)).map(Origin::File)
 }
 
-/// Is the file at `path` what is in memory? By build id, else by program headers;
-/// when memory cannot be read, by inode.
-fn is_what_was_mapped(path: &Path, mapped: &Mapped) -> bool {
+/// Whether the file at `path` is the one in memory: by build id, else by program
+/// headers; if memory cannot be read, by inode.
+fn is_mapped_file(path: &Path, mapped: &Mapped) -> bool {
     let same = || {
         let memory = mapped.image.as_ref()?.open()?;
         let memory = Elf::open(&*memory)?;

@@ -1,23 +1,24 @@
-//! `/proc/PID/maps`: which file is mapped where.
+//! The mappings in `/proc/PID/maps`.
 //!
-//! One line each (the manual's page `proc_pid_maps`): `start-end perms offset dev inode path`,
-//! the path with newlines as `\012` and ` (deleted)` behind it when the file is
-//! gone. Only what may be executed is kept, since only that is asked about.
+//! Each line is `start-end perms offset dev inode path` (manual page
+//! `proc_pid_maps(5)`), where newlines in the path are `\012` and ` (deleted)` follows
+//! it if the file is gone. Only executable mappings are kept: return addresses are in
+//! no others.
 
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
 use crate::source::{Origin, Process};
 
-/// What a file mapping is a mapping of: equal means the same module, still
-/// loaded at the same place.
+/// The file behind a mapping. Equal ones are the same module, still loaded at the same
+/// address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mapped {
     /// The path without ` (deleted)`, or a name in brackets.
     pub(crate) path: PathBuf,
     /// The inode.
     pub(crate) inode: u64,
-    /// Where the beginning of the file, its ELF header, is in memory.
+    /// The beginning of the file, with its ELF header, in memory.
     pub(crate) image: Option<Origin>,
 }
 
@@ -28,20 +29,19 @@ pub(crate) struct Mapping {
     pub(crate) start: u64,
     /// One past the last.
     pub(crate) end: u64,
-    /// Where in the file it begins.
+    /// The offset in the file at which it begins.
     pub(crate) offset: u64,
-    /// The file; None for memory without one.
+    /// The file; `None` for anonymous memory.
     pub(crate) mapped: Option<Mapped>,
 }
 
-/// The executable mappings, in order of address. Lines that are not understood
-/// are passed over.
+/// The executable mappings, in order of address. Malformed lines are ignored.
 pub(crate) fn executable(process: Process, maps: &[u8]) -> Vec<Mapping> {
     let mut found = Vec::new();
-    let mut beginning: Option<Line<'_>> = None;
-    for line in maps.split(|&byte| byte == b'\n').filter_map(Line::parse) {
-        // The loader maps a module's first page first. Memory without a file may
-        // lie between its segments, and has the offset 0 too.
+    let mut beginning: Option<MapsLine<'_>> = None;
+    for line in maps.split(|&byte| byte == b'\n').filter_map(MapsLine::parse) {
+        // The loader maps a module's first page first. Anonymous memory may lie between
+        // its segments, and has the offset 0 too.
         if line.offset == 0 && !line.path.is_empty() {
             beginning = Some(line);
         }
@@ -59,15 +59,16 @@ pub(crate) fn executable(process: Process, maps: &[u8]) -> Vec<Mapping> {
             inode: line.inode,
             image,
         });
-        let Line { start, end, offset, .. } = line;
+        let MapsLine { start, end, offset, .. } = line;
         found.push(Mapping { start, end, offset, mapped });
     }
     found.sort_by_key(|mapping| mapping.start);
     found
 }
 
+/// One line of the file.
 #[derive(Clone, Copy)]
-struct Line<'a> {
+struct MapsLine<'a> {
     start: u64,
     end: u64,
     executable: bool,
@@ -77,8 +78,8 @@ struct Line<'a> {
     path: &'a [u8],
 }
 
-impl<'a> Line<'a> {
-    fn parse(line: &'a [u8]) -> Option<Line<'a>> {
+impl<'a> MapsLine<'a> {
+    fn parse(line: &'a [u8]) -> Option<MapsLine<'a>> {
         // The path is the rest of the line and may hold spaces.
         let mut fields = line.splitn(6, |&byte| byte == b' ');
         let mut range = fields.next()?.splitn(2, |&byte| byte == b'-');
@@ -89,10 +90,10 @@ impl<'a> Line<'a> {
         let device = fields.next()?;
         let inode = number(fields.next()?, 10)?;
         let path = fields.next().unwrap_or_default().trim_ascii_start();
-        (start < end).then_some(Line { start, end, executable, offset, device, inode, path })
+        (start < end).then_some(MapsLine { start, end, executable, offset, device, inode, path })
     }
 
-    fn same_file(&self, other: &Line<'_>) -> bool {
+    fn same_file(&self, other: &MapsLine<'_>) -> bool {
         (self.device, self.inode, self.path) == (other.device, other.inode, other.path)
     }
 }
@@ -101,7 +102,7 @@ fn number(digits: &[u8], radix: u32) -> Option<u64> {
     u64::from_str_radix(std::str::from_utf8(digits).ok()?, radix).ok()
 }
 
-/// The path as it is on disk.
+/// The path as it is on disk: without escapes and ` (deleted)`.
 fn plain_path(path: &[u8]) -> Vec<u8> {
     let path = path.strip_suffix(b" (deleted)").unwrap_or(path);
     let mut plain = Vec::with_capacity(path.len());
@@ -143,7 +144,7 @@ nonsense
     }
 
     #[test]
-    fn what_may_be_executed_is_found_with_its_file() {
+    fn executable_mappings_are_found_with_their_files() {
         let found = executable(Process::This, MAPS.as_bytes());
         let starts: Vec<u64> = found.iter().map(|mapping| mapping.start).collect();
         let wanted = [0x5555_5555_7000, 0x7fff_f000_0000, 0x7fff_f100_0000, 0x7fff_f7fc_0000];

@@ -1,69 +1,67 @@
 //! One module: a program, a shared object, the vdso.
 //!
-//! Nothing is read before it is first asked about. Then its headers are, its DWARF
-//! when a place is asked for, from itself or its separate debug file, and its
-//! symbol table when DWARF has no answer or a name alone is asked for. What cannot
-//! be read once is not tried again.
+//! Everything is read on demand: its headers at the first lookup; its DWARF, or that of
+//! its separate debug file, at the first lookup of a location; its symbol table if DWARF
+//! has no answer, or at the first lookup of a name. A read that fails is not repeated.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::Place;
 use crate::debug_file;
 use crate::dwarf::Dwarf;
 use crate::elf::{Elf, Segment, linked_address};
+use crate::location::SourceLocation;
 use crate::mapped_file;
 use crate::maps::Mapped;
 use crate::names::readable;
 use crate::source::{Budget, Origin, Process};
 use crate::symbol_table::SymbolTable;
 
-/// A module and what has been read of it so far.
+/// A module, and the parts that have been read.
 pub struct Module {
-    /// What is shown: the last part of its path.
+    /// The last part of its path, for locations.
     name: Vec<u8>,
     /// Its path, to look for a debug file near it.
     path: Option<PathBuf>,
     bytes: Bytes,
     headers: Option<Headers>,
-    /// None before it was asked for.
+    /// `None` before it was read; `Some(None)` if it has none.
     dwarf: Option<Option<Dwarf>>,
-    symbols: Symbols,
+    symbols: LazySymbols,
 }
 
-/// Where a module's bytes are.
+/// The origin of a module's bytes.
 enum Bytes {
     At(Origin),
-    /// In the file that was mapped, which is looked for at the first question.
+    /// In the file that was mapped, which is found at the first lookup.
     Mapped(Process, Mapped),
 }
 
-/// What the first question reads.
+/// What the first lookup reads.
 #[derive(Default)]
 struct Headers {
     origin: Option<Origin>,
     segments: Vec<Segment>,
-    /// Where its DWARF is, and its fullest symbol table may be: none if it has
-    /// DWARF itself, or nobody has.
+    /// Its separate debug file, if it has no DWARF itself and there is one.
     debug_file: Option<Origin>,
 }
 
-/// The symbol table, once it was needed.
-enum Symbols {
-    NotAsked,
+/// The symbol table, read when it is first needed.
+enum LazySymbols {
+    NotRead,
     Absent,
     Read(SymbolTable),
 }
 
-impl Symbols {
-    /// The function that covers `address`, from the fullest table there is.
+impl LazySymbols {
+    /// The function that covers `address`, from the most complete table.
     fn find(
         &mut self,
         address: u64,
         [module, debug_file]: [Option<&Origin>; 2],
         budget: &mut Budget,
     ) -> Option<Vec<u8>> {
-        if let Symbols::NotAsked = self {
+        if let LazySymbols::NotRead = self {
             let mut read = |origin: Option<&Origin>, name: &[u8]| {
                 let source = origin?.open()?;
                 SymbolTable::read(&Elf::open(&*source)?, origin?, name, budget)
@@ -71,11 +69,11 @@ impl Symbols {
             let table = read(module, b".symtab")
                 .or_else(|| read(debug_file, b".symtab"))
                 .or_else(|| read(module, b".dynsym"));
-            *self = table.map_or(Symbols::Absent, Symbols::Read);
+            *self = table.map_or(LazySymbols::Absent, LazySymbols::Read);
         }
         match self {
-            Symbols::Read(table) => table.find(address),
-            Symbols::NotAsked | Symbols::Absent => None,
+            LazySymbols::Read(table) => table.find(address),
+            LazySymbols::NotRead | LazySymbols::Absent => None,
         }
     }
 }
@@ -86,13 +84,13 @@ impl Module {
         Module::new(path, Bytes::At(Origin::File(path.to_path_buf())))
     }
 
-    /// The module in these bytes, shown under `name`. It has no separate debug
-    /// file but one found by build id.
+    /// The module in these bytes, called `name`. A separate debug file is only found by
+    /// build id.
     pub fn of_bytes(name: &str, bytes: Arc<[u8]>) -> Module {
         Module { path: None, ..Module::new(Path::new(name), Bytes::At(Origin::Bytes(bytes))) }
     }
 
-    /// The module that a process has mapped.
+    /// A module that a process has mapped.
     pub(crate) fn of_mapping(process: Process, mapped: Mapped) -> Module {
         Module::new(&mapped.path.clone(), Bytes::Mapped(process, mapped))
     }
@@ -105,21 +103,25 @@ impl Module {
             bytes,
             headers: None,
             dwarf: None,
-            symbols: Symbols::NotAsked,
+            symbols: LazySymbols::NotRead,
         }
     }
 
-    /// The address at which the file's byte `offset` is linked: what
-    /// [`Module::locate`] asks for.
+    /// The linked address of the byte at `offset` in the file, for [`Module::locate`].
     pub fn linked_address(&mut self, offset: u64) -> Option<u64> {
         linked_address(&self.headers().segments, offset)
     }
 
-    /// Emits the places of the call that returns to the linked address `address`,
-    /// outermost first: from DWARF, else the function's symbol in the module,
-    /// else the module and the address in it.
-    pub fn locate(&mut self, address: u64, budget: &mut Budget, emit: &mut dyn FnMut(Place<'_>)) {
-        // The call ends where the return address begins, maybe another function's.
+    /// Emits the locations of the call that returns to the linked address `address`,
+    /// outermost first: from DWARF, else the function's symbol and the module, else the
+    /// module and the address in it.
+    pub fn locate(
+        &mut self,
+        address: u64,
+        budget: &mut Budget,
+        emit: &mut dyn FnMut(SourceLocation<'_>),
+    ) {
+        // The return address may already belong to the next function.
         let call = address.wrapping_sub(1);
         self.read_dwarf(budget);
         let Module { name, headers, symbols, dwarf, .. } = self;
@@ -133,31 +135,36 @@ impl Module {
         self.name(address, budget, emit);
     }
 
-    /// The same without DWARF, which is not even read: the function's symbol in
-    /// the module, else the module and the address in it.
-    pub fn name(&mut self, address: u64, budget: &mut Budget, emit: &mut dyn FnMut(Place<'_>)) {
+    /// Like [`Module::locate`], but does not read DWARF.
+    pub fn name(
+        &mut self,
+        address: u64,
+        budget: &mut Budget,
+        emit: &mut dyn FnMut(SourceLocation<'_>),
+    ) {
         let call = address.wrapping_sub(1);
         self.headers();
         let Module { name, headers, symbols, .. } = self;
         let headers = headers.get_or_insert_default();
-        let place = Place { file: name, line: 0, start_char: 0, end_char: 0, function: b"" };
+        let location =
+            SourceLocation { file: name, line: 0, start_char: 0, end_char: 0, function: b"" };
         match symbols.find(call, headers.origins(), budget) {
-            Some(symbol) => emit(Place { function: &readable(&symbol), ..place }),
-            None => emit(Place { function: &with_offset(name, address), ..place }),
+            Some(symbol) => emit(SourceLocation { function: &readable(&symbol), ..location }),
+            None => emit(SourceLocation { function: &with_offset(name, address), ..location }),
         }
     }
 
-    /// Emits the module and an address in it, when that is all that is known.
-    pub(crate) fn locate_offset(&self, offset: u64, emit: &mut dyn FnMut(Place<'_>)) {
+    /// Emits the module and an address in it.
+    pub(crate) fn locate_offset(&self, offset: u64, emit: &mut dyn FnMut(SourceLocation<'_>)) {
         let function = &with_offset(&self.name, offset);
-        emit(Place { file: &self.name, line: 0, start_char: 0, end_char: 0, function });
+        emit(SourceLocation { file: &self.name, line: 0, start_char: 0, end_char: 0, function });
     }
 
-    /// How much of the budget it holds.
+    /// The bytes that it took from the budget.
     pub(crate) fn cost(&self) -> u64 {
         let symbols = match &self.symbols {
-            Symbols::Read(table) => table.cost(),
-            Symbols::NotAsked | Symbols::Absent => 0,
+            LazySymbols::Read(table) => table.cost(),
+            LazySymbols::NotRead | LazySymbols::Absent => 0,
         };
         symbols + self.dwarf.as_ref().and_then(Option::as_ref).map_or(0, Dwarf::cost)
     }

@@ -1,12 +1,12 @@
-//! Where the bytes of a module come from.
+//! The bytes of a module, and the limit on those kept in memory.
 //!
-//! A source is opened, read section by section, and closed again: no file
-//! descriptor outlives a question, because a host may close descriptors it does
-//! not know (daemons do) and open its own under the same number. Files are read,
-//! never mapped: a map of a file that is truncated kills the host with SIGBUS.
+//! A source is opened, read section by section, and closed again. No file descriptor
+//! stays open between lookups, because a host may close descriptors it does not know
+//! (daemons do) and open its own under the same number. Files are read, never mapped:
+//! accessing a mapped file that was truncated kills the host with SIGBUS.
 //!
-//! A process's memory, this one's too, is read through `/proc/PID/mem`, so that an
-//! address that is no longer mapped is an error and not a crash.
+//! The memory of a process, also of this one, is read through `/proc/PID/mem`, so that
+//! an address that is no longer mapped is an error and not a crash.
 
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -15,24 +15,24 @@ use std::sync::Arc;
 
 /// Bytes that can be read at any offset.
 pub(crate) trait ReadAt {
-    /// How many bytes there are.
+    /// The number of bytes.
     fn size(&self) -> u64;
-    /// Fills `into` from `offset`; false if that is not possible in full.
+    /// Fills `into` from `offset`; false if not all of it can be read.
     fn read_at(&self, offset: u64, into: &mut [u8]) -> bool;
-    /// What tells the file it is from others, and from itself changed; none if it
-    /// is no file.
+    /// The identity and version of the file; `None` if it is not a file.
     fn stamp(&self) -> Option<Stamp> {
         None
     }
 }
 
-/// See [`ReadAt::stamp`].
+/// The identity of a file, and its version: two files with equal stamps have the same
+/// bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
     device: u64,
     inode: u64,
     size: u64,
-    /// When it was last written: seconds and nanoseconds.
+    /// The time of its last change, in seconds and nanoseconds.
     written: (i64, i64),
 }
 
@@ -50,12 +50,12 @@ impl ReadAt for Arc<[u8]> {
     }
 }
 
-/// `size` bytes from `start` on of a file.
+/// `size` bytes of a file, from `start` on.
 struct Window {
     file: File,
     start: u64,
     size: u64,
-    /// All of a file that stays.
+    /// A whole regular file, and no memory of a process.
     is_whole: bool,
 }
 
@@ -86,12 +86,12 @@ impl ReadAt for Window {
     }
 }
 
-/// A process whose modules are looked at.
+/// A process whose modules are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Process {
-    /// This one; after a fork, the child.
+    /// The calling process; after a fork, the child.
     This,
-    /// The one with this id.
+    /// The process with this id.
     Id(u32),
 }
 
@@ -106,30 +106,30 @@ impl Process {
     }
 }
 
-/// What a source is opened from, as often as needed.
+/// Where a source is opened from, as often as needed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// A regular file.
     File(PathBuf),
     /// A range of a process's memory.
     Memory {
-        /// Whose.
+        /// The process.
         process: Process,
         /// The first address.
         start: u64,
-        /// How many bytes.
+        /// The number of bytes.
         size: u64,
     },
-    /// Bytes already at hand.
+    /// Bytes in memory.
     Bytes(Arc<[u8]>),
 }
 
 impl Origin {
-    /// Opens it, or None if there is nothing to read.
+    /// Opens it; `None` if there is nothing to read.
     pub(crate) fn open(&self) -> Option<Box<dyn ReadAt>> {
         match self {
             Origin::File(path) => {
-                // Asked before it is opened: opening a FIFO would block.
+                // Checked before it is opened: opening a FIFO would block.
                 let known = std::fs::metadata(path).ok()?;
                 if !known.is_file() {
                     return None;
@@ -146,7 +146,7 @@ impl Origin {
     }
 }
 
-/// How many bytes of files may still be kept in memory.
+/// The number of bytes of files that may still be kept in memory.
 #[derive(Debug)]
 pub struct Budget {
     left: u64,
@@ -158,7 +158,7 @@ impl Budget {
         Budget { left: bytes }
     }
 
-    /// Takes `bytes`; false, and nothing is taken, when they are not there.
+    /// Takes `bytes`; takes nothing and returns false if there are fewer.
     pub(crate) fn spend(&mut self, bytes: u64) -> bool {
         match self.left.checked_sub(bytes) {
             Some(left) => {
@@ -169,19 +169,19 @@ impl Budget {
         }
     }
 
-    /// Gives back what was taken.
+    /// Returns `bytes` that were taken.
     pub(crate) fn give_back(&mut self, bytes: u64) {
         self.left = self.left.saturating_add(bytes);
     }
 
-    /// What is left.
+    /// The number of bytes left.
     pub(crate) fn left(&self) -> u64 {
         self.left
     }
 }
 
-/// Reads a range that lies within the source. The size is compared with the
-/// source's before memory is asked for, so a false header costs nothing.
+/// Reads a range of the source. The range is checked before memory is allocated, so
+/// that a forged size costs nothing.
 pub(crate) fn read_range(source: &dyn ReadAt, offset: u64, size: u64) -> Option<Arc<[u8]>> {
     if offset.checked_add(size)? > source.size() {
         return None;
@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_range_beyond_the_source_is_refused_before_memory_is_asked_for() {
+    fn a_range_beyond_the_source_is_refused_before_memory_is_allocated() {
         let bytes: Arc<[u8]> = Arc::from(&b"0123456789"[..]);
         assert_eq!(read_range(&bytes, 2, 3).as_deref(), Some(&b"234"[..]));
         assert_eq!(read_range(&bytes, 10, 0).as_deref(), Some(&b""[..]));
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_regular_file_is_not_opened() {
+    fn only_regular_files_are_opened() {
         assert!(Origin::File(PathBuf::from("/dev/null")).open().is_none());
         assert!(Origin::File(PathBuf::from("/")).open().is_none());
         assert!(Origin::File(PathBuf::from("/proc/self/no-such-file")).open().is_none());

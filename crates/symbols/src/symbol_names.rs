@@ -1,7 +1,7 @@
-//! The names of symbols, of which few are ever asked for.
+//! The names of symbols, of which few are ever read.
 //!
-//! Those in a file stay there. It is opened again for each name, and has to be as
-//! it was when the symbols were read. Others are kept.
+//! The names in a file are not kept in memory. The file is opened again for each name,
+//! and must not have changed since its symbols were read. Names from elsewhere are kept.
 
 use std::sync::Arc;
 
@@ -11,22 +11,22 @@ use crate::source::{Budget, Origin, ReadAt, Stamp};
 /// Where the names of a symbol table are.
 pub(crate) enum Names {
     Kept(Arc<[u8]>),
-    InFile(Place),
+    InFile(StoredNames),
 }
 
-/// A section of a file.
-pub(crate) struct Place {
+/// A string table in a file.
+pub(crate) struct StoredNames {
     origin: Origin,
-    /// Of the file, as it was.
+    /// The file's identity when its symbols were read.
     stamp: Stamp,
     offset: u64,
     size: u64,
 }
 
-/// How much of a file is read at a time: of most names all.
+/// How much of a file is read at a time: enough for most names.
 const PIECE: u64 = 256;
 
-/// No name is longer; what is, is cut.
+/// Longer names are cut.
 const LONGEST: usize = 64 << 10;
 
 impl Names {
@@ -40,25 +40,25 @@ impl Names {
         match (elf.source.stamp(), elf.stored_at(section)) {
             (Some(stamp), Some(stored)) => {
                 let (offset, size) = (stored.start, stored.end - stored.start);
-                Some(Names::InFile(Place { origin: origin.clone(), stamp, offset, size }))
+                Some(Names::InFile(StoredNames { origin: origin.clone(), stamp, offset, size }))
             }
             _ => elf.contents(section, budget).map(Names::Kept),
         }
     }
 
-    /// The name that begins at `start`, if it has one.
+    /// The name at the offset `start`; `None` if it is empty.
     pub(crate) fn read(&self, start: u32) -> Option<Vec<u8>> {
         let name = match self {
             Names::Kept(names) => {
                 let rest = names.get(start as usize..)?;
                 rest.split(|&byte| byte == 0).next()?.to_vec()
             }
-            Names::InFile(place) => place.read(u64::from(start))?,
+            Names::InFile(stored) => stored.read(u64::from(start))?,
         };
         (!name.is_empty()).then_some(name)
     }
 
-    /// The first two bytes of each of these names, which are in order.
+    /// The first two bytes of each of these names, whose offsets are sorted.
     pub(crate) fn beginnings(
         &self,
         elf: &Elf<'_>,
@@ -67,7 +67,7 @@ impl Names {
         let mut pieces = Pieces { source: elf.source, piece: Vec::new(), at: 0 };
         let beginning = |start: u32| match self {
             Names::Kept(names) => names.get(start as usize..)?.first_chunk().copied(),
-            Names::InFile(Place { offset, size, .. }) => {
+            Names::InFile(StoredNames { offset, size, .. }) => {
                 let start = u64::from(start);
                 (start < *size).then(|| pieces.bytes(offset + start))?
             }
@@ -76,7 +76,7 @@ impl Names {
     }
 }
 
-impl Place {
+impl StoredNames {
     fn read(&self, start: u64) -> Option<Vec<u8>> {
         let source = self.origin.open()?;
         if source.stamp() != Some(self.stamp) {
@@ -101,11 +101,11 @@ impl Place {
     }
 }
 
-/// Reads ahead what is asked for in order.
+/// Reads ahead, for reads at increasing offsets.
 struct Pieces<'a> {
     source: &'a dyn ReadAt,
     piece: Vec<u8>,
-    /// Where in the source the piece begins.
+    /// The offset of the piece in the source.
     at: u64,
 }
 
@@ -140,7 +140,7 @@ mod tests {
         let origin = Origin::File(path.clone());
         let stamp = origin.open().unwrap().stamp().unwrap();
         let size = 5 + 6 + 1001 + 4 - 4;
-        let names = Names::InFile(Place { origin, stamp, offset: 4, size });
+        let names = Names::InFile(StoredNames { origin, stamp, offset: 4, size });
         assert_eq!(names.read(1).as_deref(), Some(&b"first"[..]));
         assert_eq!(names.read(7).as_deref(), Some(long.as_bytes()));
         assert_eq!(names.read(1008).as_deref(), Some(&b"last"[..]));

@@ -1,10 +1,10 @@
 //! The functions that an ELF symbol table names, by address.
 //!
-//! A symbol covers its size, or, when it has none (assembly without `.size`),
-//! everything up to the next symbol; never more than its section. Of several
-//! that cover an address the nearest one before it answers; of several at one
-//! address the most telling: a function before a label, a sized one before an
-//! unsized one, a global before a weak before a local one.
+//! A symbol covers its size, or, if it has none (assembly without `.size`), everything
+//! up to the next symbol; never more than its section. Of several that cover an
+//! address, the nearest one before it is chosen; of several at one address, a function
+//! before a label, a sized before an unsized one, a global before a weak before a local
+//! one.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -23,32 +23,32 @@ const LE: LittleEndian = LittleEndian;
 #[derive(Clone, Copy, Debug)]
 struct Symbol {
     start: u64,
-    /// One past its last byte, within its section; the start if it has no size,
-    /// until all are in order.
+    /// One past its last byte, within its section. The start, for a symbol without a
+    /// size, until [`give_ends`].
     end: u64,
-    /// Where its name begins.
+    /// The offset of its name in the string table.
     name: u32,
-    /// The smaller, the more telling.
+    /// Of several symbols at one address the one with the lowest rank is chosen.
     rank: u8,
 }
 
 impl Symbol {
-    /// What the best one to answer has least of.
+    /// Of several symbols that cover an address the least is chosen.
     fn order(&self) -> impl Ord + use<> {
         // The nearest, unless it is a label inside a function.
         (self.rank >= LABEL, Reverse(self.start), self.rank, self.name)
     }
 }
 
-/// The least rank of what is no function but a bare label.
+/// The lowest rank of a label, that is of a symbol that is no function.
 const LABEL: u8 = 8;
 
 /// The functions of one symbol table.
 pub(crate) struct SymbolTable {
     /// Ordered by start.
     symbols: Vec<Symbol>,
-    /// For each the greatest end among it and all before it: a search may stop
-    /// where this does not reach the address.
+    /// For each symbol the greatest end of it and all before it. A search stops where
+    /// this is not beyond the address.
     reach: Vec<u64>,
     names: Names,
     cost: u64,
@@ -85,14 +85,14 @@ impl SymbolTable {
         let sections = Sections::of(executable.map(Section::addresses).collect());
         let size = size_of::<Sym64<LittleEndian>>();
         let stored = elf.stored_at(section).filter(|_| section.size <= budget.left());
-        // Room that is not used costs nothing; to make more would.
+        // Capacity that is not used takes no memory; growing would copy.
         let mut symbols = Vec::with_capacity(stored.map_or(0, |_| section.size as usize / size));
         let read = elf.pieces(section, size, budget, &mut |piece| {
             if let Ok((piece, _)) = slice_from_bytes(piece, piece.len() / size) {
                 symbols.extend(piece.iter().filter_map(|symbol| function(symbol, &sections)));
             }
         });
-        remove_leftovers(&mut symbols, elf, &names);
+        remove_assembler_labels(&mut symbols, elf, &names);
         if !read || symbols.is_empty() {
             return None;
         }
@@ -101,7 +101,7 @@ impl SymbolTable {
         Some(SymbolTable { symbols, reach, names, cost: 0 })
     }
 
-    /// What it took from the budget.
+    /// The bytes that it took from the budget.
     pub(crate) fn cost(&self) -> u64 {
         self.cost
     }
@@ -122,7 +122,7 @@ impl SymbolTable {
     }
 }
 
-/// Addresses of code.
+/// The executable sections.
 struct Sections {
     sections: Vec<Range<u64>>,
     /// From the lowest to the highest of them.
@@ -136,9 +136,9 @@ impl Sections {
         Sections { sections, all: start..end }
     }
 
-    /// Where the section with this address ends.
+    /// The end of the section that holds this address.
     fn end(&self, address: u64) -> Option<u64> {
-        // Most symbols are of data.
+        // Most symbols are data.
         if !self.all.contains(&address) {
             return None;
         }
@@ -147,8 +147,8 @@ impl Sections {
     }
 }
 
-/// The symbols by their starts. Those lie evenly, so symbols go into about as many
-/// buckets as there are of them, where few are left to be sorted.
+/// The symbols, sorted by start. A bucket sort: starts are spread evenly, so with about
+/// as many buckets as symbols few are left to sort in each.
 fn in_order(symbols: &[Symbol]) -> Vec<Symbol> {
     let mut ordered = symbols.to_vec();
     let starts = || symbols.iter().map(|symbol| symbol.start);
@@ -156,28 +156,28 @@ fn in_order(symbols: &[Symbol]) -> Vec<Symbol> {
     let bits = u64::BITS - (high - low).leading_zeros();
     let shift = bits.saturating_sub(symbols.len().ilog2());
     let bucket = |symbol: &Symbol| ((symbol.start - low) >> shift) as usize;
-    // At first how many are in a bucket, then where the next one goes.
-    let mut places = vec![0; ((high - low) >> shift) as usize + 1];
-    symbols.iter().for_each(|symbol| places[bucket(symbol)] += 1);
+    // First the size of each bucket, then the index at which its next symbol goes.
+    let mut indices = vec![0; ((high - low) >> shift) as usize + 1];
+    symbols.iter().for_each(|symbol| indices[bucket(symbol)] += 1);
     let mut next = 0;
-    for place in &mut places {
-        next += std::mem::replace(place, next);
+    for index in &mut indices {
+        next += std::mem::replace(index, next);
     }
     for symbol in symbols {
-        let place = &mut places[bucket(symbol)];
-        ordered[*place] = *symbol;
-        *place += 1;
+        let index = &mut indices[bucket(symbol)];
+        ordered[*index] = *symbol;
+        *index += 1;
     }
     let mut from = 0;
-    for to in places {
+    for to in indices {
         ordered[from..to].sort_unstable_by_key(|symbol| symbol.start);
         from = to;
     }
     ordered
 }
 
-/// Gives ends to those of the ordered symbols that have none, and returns how far
-/// each and those before it reach.
+/// Gives an end to each of the sorted symbols that has no size, and returns
+/// [`SymbolTable::reach`].
 fn give_ends(symbols: &mut [Symbol], sections: &Sections) -> Vec<u64> {
     // From the last to the first: the start of the next one at a later address.
     let mut next = u64::MAX;
@@ -198,8 +198,8 @@ fn give_ends(symbols: &mut [Symbol], sections: &Sections) -> Vec<u64> {
     reaches.collect()
 }
 
-/// Removes what assemblers leave: mapping symbols of ARM and RISC-V, local labels.
-fn remove_leftovers(symbols: &mut Vec<Symbol>, elf: &Elf<'_>, names: &Names) {
+/// Removes local labels, and the mapping symbols of ARM and RISC-V.
+fn remove_assembler_labels(symbols: &mut Vec<Symbol>, elf: &Elf<'_>, names: &Names) {
     let mut labels: Vec<(u32, usize)> = (0..)
         .zip(&*symbols)
         .filter(|(_, symbol)| symbol.rank >= LABEL)
@@ -207,16 +207,16 @@ fn remove_leftovers(symbols: &mut Vec<Symbol>, elf: &Elf<'_>, names: &Names) {
         .collect();
     labels.sort_unstable();
     let beginnings = names.beginnings(elf, labels.iter().map(|(name, _)| *name));
-    let is_leftover =
+    let is_assembler_label =
         |[first, second]: [u8; 2]| first == 0 || first == b'$' || [first, second] == *b".L";
     let labels = labels.iter().zip(beginnings);
-    for ((_, index), _) in labels.filter(|(_, beginning)| is_leftover(*beginning)) {
+    for ((_, index), _) in labels.filter(|(_, beginning)| is_assembler_label(*beginning)) {
         symbols[*index].name = 0;
     }
     symbols.retain(|symbol| symbol.name != 0);
 }
 
-/// The symbol if it names code.
+/// The symbol, if it names code.
 fn function(symbol: &Sym64<LittleEndian>, sections: &Sections) -> Option<Symbol> {
     let kind = symbol.st_type();
     let is_function = kind == STT_FUNC || kind == STT_GNU_IFUNC;
@@ -224,9 +224,9 @@ fn function(symbol: &Sym64<LittleEndian>, sections: &Sections) -> Option<Symbol>
         return None;
     }
     let start = symbol.st_value.get(LE);
-    // By address: tools that remove sections leave the indices in .dynsym stale.
+    // By address: tools that remove sections leave stale indices in .dynsym.
     let limit = sections.end(start)?;
-    // The first name is that of symbols without one.
+    // Offset 0 is the empty name.
     let name = Some(symbol.st_name.get(LE)).filter(|&name| name != 0)?;
     let size = symbol.st_size.get(LE);
     let binding = symbol.st_bind();
@@ -260,7 +260,7 @@ mod tests {
         })
     }
 
-    /// By going over all symbols.
+    /// The oracle: a scan of all symbols.
     fn covering<'a>(symbols: &'a [Symbol], sections: &Sections, at: u64) -> Option<&'a Symbol> {
         let before = || symbols.iter().filter(|symbol| symbol.start <= at);
         let nearest = before().map(|symbol| symbol.start).max()?;
@@ -274,7 +274,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_best_of_all_symbols_answers(
+        fn the_same_symbol_is_chosen_as_by_a_scan(
             symbols in proptest::collection::vec(symbol(), 1..40),
         ) {
             let sections = Sections::of(vec![10..100, 150..250]);
@@ -289,7 +289,7 @@ mod tests {
         }
 
         #[test]
-        fn order_is_order(
+        fn a_bucket_sort_sorts(
             starts in prop_oneof![
                 proptest::collection::vec(any::<u64>(), 1..200),
                 proptest::collection::vec(0..40_u64, 1..200),

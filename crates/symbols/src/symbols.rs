@@ -3,33 +3,32 @@
 use std::fs::File;
 use std::io::Read;
 
-use crate::Place;
+use crate::location::SourceLocation;
 use crate::maps::{self, Mapped, Mapping};
 use crate::module::Module;
 use crate::source::{Budget, Process};
 
-/// How many bytes of symbols and debug information are kept in memory at most,
-/// unless said otherwise.
+/// The default limit on the bytes of symbols and debug information in memory.
 pub const DEFAULT_LIMIT: u64 = 256 << 20;
 
-/// A process has some 65,530 mappings at most (`vm.max_map_count`), of a hundred
-/// bytes each; what is longer than this is not all read.
+/// The most that is read of `/proc/PID/maps`. A process has some 65,530 mappings at most
+/// (`vm.max_map_count`), whose lines have about a hundred bytes.
 const MAX_MAPS: u64 = 64 << 20;
 
 /// Finds source locations for return addresses in a process.
 ///
-/// For the writer thread: it allocates, reads files, and may take milliseconds
-/// when a module is first asked about. It holds no file open between questions.
+/// For the writer thread: it allocates, reads files, and may take milliseconds for the
+/// first lookup in a module. It holds no file open between lookups.
 pub struct Symbols {
     process: Process,
     /// Executable mappings, in order of address.
-    mappings: Vec<Known>,
+    mappings: Vec<ModuleMapping>,
     modules: Vec<(Mapped, Module)>,
     budget: Budget,
 }
 
-/// A mapping, and which module it is of.
-struct Known {
+/// A mapping and the index of its module.
+struct ModuleMapping {
     start: u64,
     end: u64,
     offset: u64,
@@ -42,38 +41,42 @@ impl Symbols {
         Symbols::of_process(Process::This, DEFAULT_LIMIT)
     }
 
-    /// The modules of a process, keeping at most `limit` bytes of symbols and debug information
-    /// as they are in the files. What is parsed from them takes a multiple of
-    /// the part that was asked about. A module for which there is no room shows
-    /// what the next poorer kind of information has.
+    /// The modules of a process. At most `limit` bytes of symbols and debug information
+    /// are kept as they are in the files. What is parsed from them takes a multiple of
+    /// the part that lookups needed. A module whose information does not fit is located
+    /// by the next simpler kind of information.
     pub fn of_process(process: Process, limit: u64) -> Symbols {
         Symbols { process, mappings: Vec::new(), modules: Vec::new(), budget: Budget::new(limit) }
     }
 
-    /// Emits the places of the call that returns to `return_address`, outermost
-    /// function first when calls were inlined. False, and nothing is emitted, for
-    /// an address in no file: garbage, or code made while running.
+    /// Emits the locations of the call that returns to `return_address`, outermost
+    /// function first if calls were inlined. Emits nothing and returns false for an
+    /// address in no file: garbage, or code generated at run time.
     ///
-    /// The list of modules is read again when the address is in none of them
-    /// (`dlopen`). A module that was unloaded and replaced at the same addresses
-    /// is not noticed: see [`Symbols::refresh`].
-    pub fn locate(&mut self, return_address: u64, emit: &mut dyn FnMut(Place<'_>)) -> bool {
-        self.ask(return_address, Module::locate, emit)
-    }
-
-    /// The same from symbols alone: for code that is known to have no DWARF,
-    /// since reading a module's takes much longer than reading its symbols.
-    pub fn name(&mut self, return_address: u64, emit: &mut dyn FnMut(Place<'_>)) -> bool {
-        self.ask(return_address, Module::name, emit)
-    }
-
-    fn ask(
+    /// The list of modules is read again if the address is in none of them (`dlopen`).
+    /// A module that replaces another at the same addresses is not noticed: see
+    /// [`Symbols::refresh`].
+    pub fn locate(
         &mut self,
         return_address: u64,
-        question: impl FnOnce(&mut Module, u64, &mut Budget, &mut dyn FnMut(Place<'_>)),
-        emit: &mut dyn FnMut(Place<'_>),
+        emit: &mut dyn FnMut(SourceLocation<'_>),
     ) -> bool {
-        // Of the call: the last one may end where the mapping does.
+        self.lookup(return_address, Module::locate, emit)
+    }
+
+    /// Like [`Symbols::locate`], but from symbols alone: for code that is known to have
+    /// no DWARF, since reading a module's DWARF takes much longer than its symbols.
+    pub fn name(&mut self, return_address: u64, emit: &mut dyn FnMut(SourceLocation<'_>)) -> bool {
+        self.lookup(return_address, Module::name, emit)
+    }
+
+    fn lookup(
+        &mut self,
+        return_address: u64,
+        query: impl FnOnce(&mut Module, u64, &mut Budget, &mut dyn FnMut(SourceLocation<'_>)),
+        emit: &mut dyn FnMut(SourceLocation<'_>),
+    ) -> bool {
+        // The address of the call: a call at the end of a mapping returns beyond it.
         let call = return_address.wrapping_sub(1);
         let mut found = self.find(call);
         if found.is_none() {
@@ -90,14 +93,14 @@ impl Symbols {
             return false;
         };
         match module.linked_address(offset) {
-            Some(linked) => question(module, linked.wrapping_add(1), &mut self.budget, emit),
+            Some(linked) => query(module, linked.wrapping_add(1), &mut self.budget, emit),
             None => module.locate_offset(offset.wrapping_add(1), emit),
         }
         true
     }
 
-    /// Reads again which modules are loaded where. What was read of those that
-    /// are still there is kept, what was read of others is given up.
+    /// Reads the list of modules again. Keeps the information about modules that are
+    /// still loaded, and drops that about others.
     pub fn refresh(&mut self) {
         let mut bytes = Vec::new();
         let maps = File::open(self.process.path("maps"));
@@ -108,14 +111,14 @@ impl Symbols {
         self.mappings.clear();
         for Mapping { start, end, offset, mapped } in maps::executable(self.process, &bytes) {
             let module = mapped.map(|mapped| self.module(mapped, &mut old));
-            self.mappings.push(Known { start, end, offset, module });
+            self.mappings.push(ModuleMapping { start, end, offset, module });
         }
         for (_, module) in old {
             self.budget.give_back(module.cost());
         }
     }
 
-    /// The index of a module: already listed, or moved from `old`, or new.
+    /// The index of a module: listed already, moved from `old`, or new.
     fn module(&mut self, mapped: Mapped, old: &mut Vec<(Mapped, Module)>) -> usize {
         let listed = self.modules.iter().position(|(known, _)| *known == mapped);
         listed.unwrap_or_else(|| {
@@ -132,7 +135,7 @@ impl Symbols {
         })
     }
 
-    fn find(&self, address: u64) -> Option<&Known> {
+    fn find(&self, address: u64) -> Option<&ModuleMapping> {
         let after = self.mappings.partition_point(|known| known.start <= address);
         let known = self.mappings.get(after.checked_sub(1)?)?;
         (address < known.end).then_some(known)
@@ -144,13 +147,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_module_that_is_gone_gives_its_room_back() {
+    fn an_unloaded_module_returns_its_budget() {
         let program = std::env::current_exe().unwrap();
         let mut symbols = Symbols::of_self();
         let mut module = Module::of_file(&program);
-        let mut places = 0;
-        module.locate(1, &mut symbols.budget, &mut |_| places += 1);
-        assert_eq!(places, 1);
+        let mut locations = 0;
+        module.locate(1, &mut symbols.budget, &mut |_| locations += 1);
+        assert_eq!(locations, 1);
         let cost = module.cost();
         assert!(cost > 0);
         assert_eq!(symbols.budget.left(), DEFAULT_LIMIT - cost);
@@ -163,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn it_can_be_made_on_one_thread_and_used_on_another() {
+    fn symbols_are_send() {
         fn is_send<T: Send>() {}
         is_send::<Symbols>();
     }

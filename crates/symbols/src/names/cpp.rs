@@ -1,13 +1,13 @@
 //! C++ names (the Itanium ABI): `_ZN3foo3barEi` → `foo::bar`.
 //!
-//! Without parameters and return type: the file and line next to a name tell
-//! overloads apart, and templates' signatures are longer than what they name.
+//! Without parameters and return type: the file and line beside a name distinguish
+//! overloads, and signatures of templates are longer than the names.
 
 use cpp_demangle::{BorrowedSymbol, DemangleOptions};
 
 use super::Bounded;
 
-/// The readable form, or None if it is not such a name.
+/// The readable form; `None` if it is no such name.
 pub(super) fn readable(name: &str) -> Option<String> {
     if !name.starts_with("_Z") {
         return None;
@@ -23,7 +23,7 @@ pub(super) fn readable(name: &str) -> Option<String> {
     text.finish(whole).map(|text| without_qualifiers(&text).to_string())
 }
 
-/// Without a member function's own qualifiers, left behind by its parameters.
+/// Removes the qualifiers of a member function, which remain where its parameters were.
 fn without_qualifiers(name: &str) -> &str {
     let by_reference = name.trim_end_matches('&').strip_suffix(' ');
     let name = by_reference.unwrap_or(name);

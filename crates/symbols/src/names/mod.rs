@@ -1,8 +1,8 @@
-//! Mangled names made readable.
+//! Demangling.
 //!
-//! Which compiler made a name is told from its prefix. What is not recognised
-//! stays as it is. Names are cut at [`MAX_NAME`] bytes: the demangled form of a
-//! short name can be of any length, since manglings refer back to their own parts.
+//! The prefix of a name shows which compiler mangled it. A name that is not recognised
+//! is not changed. Names are cut at [`MAX_NAME`] bytes: the demangled form of a short
+//! name can have any length, since mangled names refer back to their own parts.
 
 mod cpp;
 mod ocaml;
@@ -11,13 +11,13 @@ mod rust;
 use std::borrow::Cow;
 use std::fmt;
 
-/// The longest name that is shown, and the longest that is demangled. The places
-/// of one code have 4,096 bytes in a trace.
+/// The longest name that is returned, and the longest that is demangled, in bytes. All
+/// locations of one code have 4,096 bytes in a trace.
 pub const MAX_NAME: usize = 1024;
 
 /// The readable form of a function's name.
 pub fn readable(name: &[u8]) -> Cow<'_, [u8]> {
-    // A symbol's version: memcpy@@GLIBC_2.14.
+    // Without the symbol's version, as in memcpy@@GLIBC_2.14.
     let plain = name.split(|&byte| byte == b'@').next().filter(|plain| !plain.is_empty());
     let name = plain.unwrap_or(name);
     let Some(short) = std::str::from_utf8(name).ok().filter(|name| name.len() <= MAX_NAME) else {
@@ -30,8 +30,8 @@ pub fn readable(name: &[u8]) -> Cow<'_, [u8]> {
     }
 }
 
-/// Text that takes no more than [`MAX_NAME`] bytes: the rest is refused, which
-/// stops whoever writes it.
+/// A text of at most [`MAX_NAME`] bytes. Writing more is an error, which stops the
+/// demangler.
 #[derive(Default)]
 struct Bounded {
     text: String,
@@ -39,7 +39,7 @@ struct Bounded {
 }
 
 impl Bounded {
-    /// What was written, if it was whole or at least all that fits.
+    /// The text, if all of it was written or all that fits.
     fn finish(self, whole: fmt::Result) -> Option<String> {
         (whole.is_ok() || self.full).then_some(self.text).filter(|text| !text.is_empty())
     }
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn each_language_is_told_from_the_prefix() {
+    fn each_language_is_recognised_by_its_prefix() {
         assert_eq!(shown("camlStdlib__List__map_523"), "Stdlib.List.map");
         assert_eq!(
             shown("_ZNSt6vectorIiSaIiEE9push_backERKi"),

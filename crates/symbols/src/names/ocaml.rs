@@ -7,14 +7,14 @@
 //! versions, and between packs up to 5.0. Other bytes are `$` and two hexadecimal
 //! digits (`string_of_symbol` in `asmcomp/x86_proc.ml`, 4.14.1 and 5.3.0).
 //!
-//! `__` is ambiguous, since identifiers may hold it: what follows the last part
-//! that begins with a capital letter is taken for the identifier. Operators are
-//! put in parentheses, as the runtime does in its own names: `Stdlib.(@)`.
+//! `__` is ambiguous, since identifiers may contain it: everything after the last part
+//! that begins with a capital letter is taken as the identifier. Operators are put in
+//! parentheses, as in the runtime's own names: `Stdlib.(@)`.
 
-/// The readable form, or None if it is not such a name.
+/// The readable form; `None` if it is no such name.
 pub(super) fn readable(name: &str) -> Option<String> {
     let rest = name.strip_prefix("caml")?;
-    // Not the runtime's own caml_alloc and the like.
+    // The functions of the runtime, such as caml_alloc, begin with a small letter.
     if !rest.starts_with(|first: char| first.is_ascii_uppercase()) {
         return None;
     }
@@ -33,11 +33,11 @@ pub(super) fn readable(name: &str) -> Option<String> {
     })
 }
 
-/// Drops `_` and the digits that end a name.
+/// Removes the `_` and digits at the end of a name.
 fn without_stamp(name: &str) -> &str {
     let bare = name.trim_end_matches(|digit: char| digit.is_ascii_digit());
     match bare.strip_suffix('_') {
-        // A name that is nothing but a stamp keeps it; so does one without.
+        // A name that would be empty without its stamp keeps it.
         Some(before) if bare.len() < name.len() && !before.ends_with(['_', '.']) => before,
         _ => name,
     }
@@ -60,7 +60,8 @@ fn by_underscores(name: &str) -> (String, &str) {
     (name.get(..modules_end).unwrap_or_default().replace("__", "."), identifier)
 }
 
-/// Replaces `$` and two hexadecimal digits by the byte; None if it is no text.
+/// Replaces `$` and two hexadecimal digits by the byte; `None` if the result is not
+/// UTF-8.
 fn unescape(name: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(name.len());
     let mut rest = name.as_bytes();
@@ -125,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_ocaml_is_left_alone() {
+    fn other_names_are_not_recognised() {
         for name in ["caml_alloc", "caml", "camlot", "main", "camel__Foo", "_camlFoo"] {
             assert_eq!(readable(name), None, "{name}");
         }

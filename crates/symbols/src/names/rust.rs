@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use super::Bounded;
 
-/// The readable form, or None if it is not such a name.
+/// The readable form; `None` if it is no such name.
 pub(super) fn readable(name: &str) -> Option<String> {
     if !name.starts_with("_R") && !name.starts_with("_ZN") {
         return None;

@@ -13,7 +13,7 @@
 //! line:20 start:8 end:10 names:24 raise:1 next:1
 //! names = file:i32 definition
 //! ```
-//! From 5.2 (5.3.0's file), two forms, told apart by bit 63:
+//! From 5.2 (5.3.0's file), two forms, distinguished by bit 63:
 //! ```text
 //! 0 line:12 lines:3 start:6 end:7 bol:9 names:24 raise:1 next:1
 //! 1 line:19 lines:18 names:24 raise:1 next:1
@@ -21,21 +21,20 @@
 //! names = file:i32 start:u16 end:u16 end_offset:i32 definition   (the second)
 //! ```
 //! where `end` counts from the beginning of the last line and `bol` is from the
-//! beginning of the first line to that of the last. A place's end is counted from
+//! beginning of the first line to that of the last. A location's end is counted from
 //! the beginning of its first line, as `Printexc.location.end_char` is.
 //!
-//! Memory comes through [`Memory`], so nothing here can touch an address of its
-//! own accord. Every loop is bounded.
+//! Memory is only read through [`Memory`]. Every loop is bounded.
 
-use crate::Place;
+use crate::location::SourceLocation;
 
 /// Memory in which frame tables lie.
 pub trait Memory {
-    /// Fills `into` from `address` on; false if that is not possible in full.
+    /// Fills `into` from `address` on; false if not all of it can be read.
     fn read(&self, address: u64, into: &mut [u8]) -> bool;
 }
 
-/// How an entry is laid out.
+/// The layout of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packing {
     /// OCaml 4.11 to 5.1.
@@ -44,26 +43,26 @@ pub enum Packing {
     Since5_2,
 }
 
-/// A trace keeps at most this many places for one code.
+/// A trace stores at most this many locations for one code.
 const MAX_INLINED: usize = 255;
 
-/// The longest name that is shown; longer ones are cut.
+/// Longer names are cut.
 const MAX_NAME: usize = 1024;
 
-/// Emits the places of the entry at `address`, outermost first. False, and
-/// nothing is emitted, if the entry or a name cannot be read or more than 255
-/// calls are inlined.
+/// Emits the locations of the entry at `address`, outermost first. Emits nothing and
+/// returns false if the entry or a name cannot be read or more than 255 calls are
+/// inlined.
 pub fn locate(
     memory: &dyn Memory,
     address: u64,
     packing: Packing,
-    emit: &mut dyn FnMut(Place<'_>),
+    emit: &mut dyn FnMut(SourceLocation<'_>),
 ) -> bool {
     let Some(entries) = entries(memory, address, packing) else {
         return false;
     };
     for entry in entries.iter().rev() {
-        emit(Place {
+        emit(SourceLocation {
             file: &entry.file,
             line: entry.line,
             start_char: entry.start_char,
@@ -111,13 +110,13 @@ fn entry(memory: &dyn Memory, address: u64, info: u64, packing: Packing) -> Opti
     Some(Entry { file, line, start_char, end_char, definition })
 }
 
-/// What the bits of an entry say.
+/// The position in an entry.
 #[derive(Debug, PartialEq, Eq)]
 struct Chars {
     line: u32,
     start_char: u32,
     end_char: u32,
-    /// Where in the record of names the definition begins.
+    /// The offset of the definition in the record of names.
     definition: u64,
 }
 
@@ -160,10 +159,10 @@ fn read<const N: usize>(memory: &dyn Memory, address: u64) -> Option<[u8; N]> {
     memory.read(address, &mut bytes).then_some(bytes)
 }
 
-/// The NUL-terminated text at `address`, cut at [`MAX_NAME`].
+/// The NUL-terminated string at `address`, cut at [`MAX_NAME`].
 fn read_name(memory: &dyn Memory, address: u64) -> Option<Vec<u8>> {
-    /// Pieces end at multiples of this, so that none reaches into a page in
-    /// which no byte of the name lies.
+    /// Pieces end at multiples of this, so that none reaches into a page without a byte
+    /// of the name.
     const PIECE: u64 = 64;
     let mut name = Vec::with_capacity(PIECE as usize);
     let mut address = address;

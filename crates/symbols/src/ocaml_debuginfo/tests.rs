@@ -20,7 +20,7 @@ impl Memory for Bytes {
     }
 }
 
-/// A place as the compiler knows it (`Debuginfo.item`).
+/// A location as the compiler has it (`Debuginfo.item`).
 #[derive(Clone, Debug)]
 struct Item {
     file: String,
@@ -39,14 +39,14 @@ struct Item {
 type Found = (String, u32, u32, u32, String);
 
 fn found(memory: &Bytes, packing: Packing) -> Option<Vec<Found>> {
-    let mut places = Vec::new();
-    let any = locate(memory, memory.start, packing, &mut |place| {
+    let mut locations = Vec::new();
+    let any = locate(memory, memory.start, packing, &mut |location| {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let Place { file, line, start_char, end_char, function } = place;
-        places.push((text(file), line, start_char, end_char, text(function)));
+        let SourceLocation { file, line, start_char, end_char, function } = location;
+        locations.push((text(file), line, start_char, end_char, text(function)));
     });
-    assert_eq!(any, !places.is_empty());
-    any.then_some(places)
+    assert_eq!(any, !locations.is_empty());
+    any.then_some(locations)
 }
 
 /// Lays entries out as `emit_debuginfo` in `asmcomp/emitaux.ml` does (4.14.1,
@@ -105,7 +105,7 @@ fn is_small(item: &Item) -> bool {
 }
 
 fn wanted(items: &[Item], packing: Packing) -> Vec<Found> {
-    let place = |item: &Item| {
+    let location = |item: &Item| {
         let end = item.bol + item.end;
         let (line, start, end) = match packing {
             Packing::Until5_1 => (item.line.min(0xf_ffff), item.start.min(0xff), end.min(0x3ff)),
@@ -116,7 +116,7 @@ fn wanted(items: &[Item], packing: Packing) -> Vec<Found> {
         };
         (item.file.clone(), line as u32, start as u32, end as u32, item.definition.clone())
     };
-    items.iter().rev().map(place).collect()
+    items.iter().rev().map(location).collect()
 }
 
 fn item() -> impl Strategy<Value = Item> {
@@ -157,8 +157,8 @@ fn as_many_inlined_calls_as_a_trace_holds_and_no_more() {
 #[test]
 fn a_name_without_end_is_cut() {
     let long = Item { definition: "x".repeat(5000), ..plain(3) };
-    let places = found(&lay_out(&[long], Packing::Until5_1), Packing::Until5_1).unwrap();
-    assert_eq!(places[0].4, "x".repeat(MAX_NAME));
+    let locations = found(&lay_out(&[long], Packing::Until5_1), Packing::Until5_1).unwrap();
+    assert_eq!(locations[0].4, "x".repeat(MAX_NAME));
 }
 
 #[test]
@@ -188,8 +188,8 @@ proptest! {
         start in prop_oneof![Just(0), Just(u64::MAX - 100), any::<u64>()],
         packing in packing(),
     ) {
-        if let Some(places) = found(&Bytes { start, bytes }, packing) {
-            prop_assert!(places.len() <= MAX_INLINED);
+        if let Some(locations) = found(&Bytes { start, bytes }, packing) {
+            prop_assert!(locations.len() <= MAX_INLINED);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Damaged files: no panic, no endless loop, no memory beyond the budget.
 //!
-//! Real programs with bytes changed: anywhere, in the headers, and in the debug
-//! sections, where every reader below has to cope with it.
+//! Real programs with changed bytes: anywhere, in the headers, and in the debug
+//! sections.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -13,7 +13,7 @@ use proptest::sample::Index;
 use crate::native::C;
 use crate::toolchain::{addresses_in, compile, directory, have, run};
 
-/// A program, where its parts lie in the file, and addresses in it.
+/// A program, the ranges of its parts in the file, and addresses in it.
 struct Sample {
     bytes: Vec<u8>,
     parts: Vec<Range<usize>>,
@@ -65,14 +65,14 @@ fn parts(listed: &str) -> Vec<Range<usize>> {
     parts
 }
 
-/// Asks about every address; every one has a place, whatever the file says.
+/// Locates every address. Each has a location, whatever is in the file.
 fn ask(bytes: Vec<u8>, addresses: &[u64]) {
     let mut module = Module::of_bytes("damaged", Arc::from(bytes));
     let mut budget = Budget::new(8 << 20);
     for &address in addresses.iter().chain(&[0, 1, u64::MAX]) {
-        let mut places = 0;
-        module.locate(address, &mut budget, &mut |_| places += 1);
-        assert!((1..=255).contains(&places));
+        let mut locations = 0;
+        module.locate(address, &mut budget, &mut |_| locations += 1);
+        assert!((1..=255).contains(&locations));
         module.linked_address(address);
     }
 }
@@ -103,8 +103,8 @@ impl Change {
     }
 }
 
-/// A thousand files, unless `PROPTEST_CASES` says otherwise. Nothing is kept
-/// between runs: a failure prints the smallest change that it found.
+/// A thousand files, or `PROPTEST_CASES`. Nothing is kept between runs: a failure prints
+/// the smallest change that it found.
 fn cases() -> ProptestConfig {
     let usual = match std::env::var_os("PROPTEST_CASES") {
         Some(_) => ProptestConfig::default(),
@@ -152,8 +152,8 @@ fn undamaged_samples_have_lines_and_names() {
         let mut budget = Budget::new(8 << 20);
         let mut named = 0;
         for address in &sample.addresses {
-            module.locate(address + 1, &mut budget, &mut |place| {
-                named += usize::from(!place.function.starts_with(b"whole+"));
+            module.locate(address + 1, &mut budget, &mut |location| {
+                named += usize::from(!location.function.starts_with(b"whole+"));
             });
         }
         assert!(named >= sample.addresses.len());
@@ -167,7 +167,7 @@ fn a_section_larger_than_the_budget_is_not_read() {
         let mut budget = Budget::new(100);
         let address = sample.addresses[0] + 1;
         let mut shown = Vec::new();
-        module.locate(address, &mut budget, &mut |place| shown = place.function.to_vec());
+        module.locate(address, &mut budget, &mut |location| shown = location.function.to_vec());
         assert_eq!(shown, format!("whole+{address:#x}").into_bytes());
     }
 }

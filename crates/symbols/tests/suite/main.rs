@@ -1,6 +1,6 @@
-//! What crosses modules, against real programs and binutils' own answers.
+//! Tests of the whole crate on real programs, with binutils as the oracle.
 //!
-//! A missing compiler or tool is said aloud and its tests are skipped; with
+//! Tests whose compiler or tool is missing are skipped with a message; with
 //! `HEAPTAP_TEST_ALL=1` it is a failure.
 
 mod hostile;

@@ -8,8 +8,8 @@ use heaptap_symbols::names::{MAX_NAME, readable};
 
 use crate::toolchain::{have, run};
 
-/// What `c++filt` makes of each name, without parameters (`-p`) and with the
-/// standard's own short names, as `std::string` (`-i`).
+/// Each name as demangled by `c++filt`, without parameters (`-p`) and with the standard's
+/// short names, such as `std::string` (`-i`).
 fn filtered(names: &[&str]) -> Vec<String> {
     let mut child = Command::new("c++filt")
         .args(["-p", "-i"])
@@ -44,7 +44,7 @@ fn shortened(name: &str) -> String {
 }
 
 #[test]
-fn the_cpp_library_s_functions_as_binutils_names_them() {
+fn functions_of_the_cpp_library_are_named_as_by_binutils() {
     if !have(&["g++", "nm", "c++filt"]) {
         return;
     }

@@ -1,10 +1,10 @@
-//! C, C++ and Rust with DWARF: every byte of their functions, as binutils has it.
+//! C, C++ and Rust with DWARF: every byte of their functions, compared with binutils.
 
 use std::path::Path;
 
 use crate::toolchain::{addresses_in, binutils, compile, directory, have, ours};
 
-/// Calls inlined into calls, over two files' worth of functions.
+/// Calls inlined into inlined calls.
 pub(crate) const C: &str = r#"
 #include <stdlib.h>
 #include <stdio.h>
@@ -74,7 +74,7 @@ fn main() {
 }
 "#;
 
-/// Compares every address; gives how many had more than one frame.
+/// Compares every address; returns how many have more than one frame.
 fn compare(program: &Path, addresses: &[u64]) -> usize {
     let (mine, theirs) = (ours(program, addresses), binutils(program, addresses));
     let mut wrong = 0;
@@ -91,7 +91,7 @@ fn compare(program: &Path, addresses: &[u64]) -> usize {
 }
 
 #[test]
-fn c_as_binutils_has_it() {
+fn c_is_located_as_by_binutils() {
     if !have(&["gcc", "nm", "addr2line"]) {
         return;
     }
@@ -126,7 +126,7 @@ fn inlined_calls_come_outermost_first() {
 }
 
 #[test]
-fn cpp_as_binutils_has_it() {
+fn cpp_is_located_as_by_binutils() {
     if !have(&["g++", "nm", "addr2line"]) {
         return;
     }
@@ -140,12 +140,12 @@ fn cpp_as_binutils_has_it() {
 }
 
 #[test]
-fn rust_as_binutils_has_it() {
+fn rust_is_located_as_by_binutils() {
     if !have(&["rustc", "nm", "addr2line"]) {
         return;
     }
     let directory = directory("native-rust");
-    // The compiler's own choice was the legacy mangling for long.
+    // Older compilers use the legacy mangling by default.
     for (name, mangling) in [("default", ""), ("v0", "-C symbol-mangling-version=v0")] {
         let command = format!("rustc -g -O --edition 2021 {mangling} -o {name} SOURCE");
         compile(&directory, "program.rs", RUST, &command);

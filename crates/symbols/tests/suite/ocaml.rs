@@ -1,5 +1,5 @@
-//! OCaml: the debug information in real frame tables, against the runtime's own
-//! answer, and symbols as the compiler makes them.
+//! OCaml: the debug information in real frame tables, compared with what the runtime
+//! reads from it, and symbols as the compiler makes them.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,8 +10,8 @@ use object::{Object, ObjectSegment, ObjectSymbol};
 
 use crate::toolchain::{compile, directory, functions, have, ours, run};
 
-/// Prints, for every frame of a call stack, its descriptor's address and what the
-/// runtime says of it, innermost first.
+/// Prints, for every frame of a call stack, its descriptor's address and its location by
+/// the runtime, innermost first.
 const PROGRAM: &str = r#"
 let frames () =
   let raw = Printexc.get_callstack 64 in
@@ -47,7 +47,7 @@ let () =
   Printf.printf "%d\n" (List.fold_left step 0 [1; 2])
 "#;
 
-/// A program's memory as its file has it: linked at fixed addresses.
+/// The memory of a program linked at fixed addresses, from its file.
 struct Image {
     segments: Vec<(u64, Vec<u8>)>,
     frame_table: u64,
@@ -123,13 +123,13 @@ impl Memory for Image {
     }
 }
 
-/// What the program prints of each frame, made from the image. Innermost first.
+/// What the program prints for each frame, from the image, innermost first.
 fn shown(image: &Image, info: u64, packing: Packing) -> Vec<String> {
     let mut lines = Vec::new();
-    let found = ocaml_debuginfo::locate(image, info, packing, &mut |place| {
+    let found = ocaml_debuginfo::locate(image, info, packing, &mut |location| {
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-        let (file, function) = (text(place.file), text(place.function));
-        let (line, start, end) = (place.line, place.start_char, place.end_char);
+        let (file, function) = (text(location.file), text(location.function));
+        let (line, start, end) = (location.line, location.start_char, location.end_char);
         lines.push(format!("{file}|{line}|{start}|{end}|{function}"));
     });
     assert!(found && !lines.is_empty(), "{info:#x}");
@@ -137,7 +137,7 @@ fn shown(image: &Image, info: u64, packing: Packing) -> Vec<String> {
     lines
 }
 
-/// The program and how its compiler packs, or None without a compiler.
+/// The program and its compiler's packing; `None` without a compiler.
 fn program(test: &str) -> Option<(PathBuf, Packing)> {
     if !have(&["ocamlopt", "gcc"]) {
         return None;
@@ -152,7 +152,7 @@ fn program(test: &str) -> Option<(PathBuf, Packing)> {
 }
 
 #[test]
-fn frame_tables_say_what_the_runtime_says() {
+fn frame_tables_are_read_as_by_the_runtime() {
     let Some((program, packing)) = program("ocaml-frames") else {
         return;
     };
@@ -165,7 +165,7 @@ fn frame_tables_say_what_the_runtime_says() {
         let mut lines = frame.lines();
         let descriptor = u64::from_str_radix(lines.next().unwrap(), 16).unwrap();
         assert!(descriptors.contains(&descriptor), "{descriptor:#x}");
-        // The last frame's text is followed by the program's own result.
+        // The program's own result follows the last frame.
         let wanted: Vec<&str> = lines.filter(|line| line.contains('|')).collect();
         let (infos, _) = image.debug_infos(descriptor);
         let mine = infos.first().map_or(Vec::new(), |&info| shown(&image, info, packing));

@@ -1,4 +1,4 @@
-//! Running processes: this one, and children that tell their addresses.
+//! Running processes: this one, and children that print the addresses of functions.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -22,7 +22,8 @@ fn landmark_code() -> u64 {
 
 fn located(symbols: &mut Symbols, address: u64) -> Option<Vec<Frame>> {
     let mut frames = Vec::new();
-    let found = symbols.locate(address, &mut |place| frames.push(crate::toolchain::frame(place)));
+    let found =
+        symbols.locate(address, &mut |location| frames.push(crate::toolchain::frame(location)));
     assert_eq!(found, !frames.is_empty());
     found.then_some(frames)
 }
@@ -39,7 +40,7 @@ fn this_process_finds_its_own_functions() {
 }
 
 #[test]
-fn addresses_in_no_file_have_no_place() {
+fn addresses_in_no_file_have_no_location() {
     let mut symbols = Symbols::of_self();
     let text = String::from("not code");
     for address in [0, 1, 4096, text.as_ptr() as u64, u64::MAX] {
@@ -49,7 +50,7 @@ fn addresses_in_no_file_have_no_place() {
 }
 
 #[test]
-fn without_room_for_debug_information_the_module_is_still_named() {
+fn without_a_budget_for_debug_information_the_module_is_still_named() {
     let mut symbols = Symbols::of_process(Process::This, 0);
     let frames = located(&mut symbols, landmark_code()).unwrap();
     let [(function, file, 0)] = &frames[..] else { panic!("{frames:?}") };
@@ -86,14 +87,14 @@ int main(int argc, char **argv) {
 }
 "#;
 
-/// A child that runs until it is dropped.
-struct Told {
+/// A child that prints addresses, and runs until it is dropped.
+struct ReportingChild {
     child: Child,
     lines: BufReader<std::process::ChildStdout>,
 }
 
-impl Told {
-    fn start(program: &Path, argument: &Path) -> Told {
+impl ReportingChild {
+    fn start(program: &Path, argument: &Path) -> ReportingChild {
         let mut child = Command::new(program)
             .arg(argument)
             .env("LD_LIBRARY_PATH", program.parent().unwrap())
@@ -102,10 +103,10 @@ impl Told {
             .spawn()
             .unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap());
-        Told { child, lines }
+        ReportingChild { child, lines }
     }
 
-    /// The addresses it tells next.
+    /// The addresses that it prints next.
     fn addresses(&mut self) -> HashMap<String, u64> {
         let lines = self.lines.by_ref().lines().map(Result::unwrap);
         lines
@@ -117,7 +118,7 @@ impl Told {
             .collect()
     }
 
-    fn go_on(&mut self) {
+    fn proceed(&mut self) {
         self.child.stdin.as_mut().unwrap().write_all(b"x").unwrap();
     }
 
@@ -126,7 +127,7 @@ impl Told {
     }
 }
 
-impl Drop for Told {
+impl Drop for ReportingChild {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -156,7 +157,7 @@ fn build(directory: &Path, program: &str, library: &str) {
 }
 
 fn only(frames: Option<Vec<Frame>>) -> (String, String, u32) {
-    let frames = frames.expect("a place");
+    let frames = frames.expect("a location");
     assert_eq!(frames.len(), 1, "{frames:?}");
     let (function, file, line) = frames[0].clone();
     (function, file.rsplit('/').next().unwrap().to_string(), line)
@@ -180,20 +181,20 @@ fn programs_and_libraries_are_found_wherever_they_are_linked_and_loaded() {
     {
         let directory = directory(&format!("process-{number}"));
         build(&directory, program, library);
-        let mut told = Told::start(&directory.join("p"), &directory.join("liblate.so"));
-        let addresses = told.addresses();
-        let mut symbols = told.symbols();
+        let mut child = ReportingChild::start(&directory.join("p"), &directory.join("liblate.so"));
+        let addresses = child.addresses();
+        let mut symbols = child.symbols();
         let here = only(located(&mut symbols, addresses["here"] + 1));
         assert_eq!(here, ("here".into(), "p.c".into(), 7));
-        // A call at a function's very end returns to what follows it.
+        // A call at the end of a function returns to the next one.
         let size = functions(&directory.join("p"), "")["here"].1;
         let end = only(located(&mut symbols, addresses["here"] + size));
         assert_eq!(end, ("here".into(), "p.c".into(), 7));
         let shared = only(located(&mut symbols, addresses["shared"] + 1));
         assert_eq!(shared, ("shared".into(), "shared.c".into(), 1));
         // Loaded after the list of modules was read.
-        told.go_on();
-        let late = told.addresses()["late"];
+        child.proceed();
+        let late = child.addresses()["late"];
         assert_eq!(only(located(&mut symbols, late + 1)), ("late".into(), "late.c".into(), 1));
     }
 }
@@ -205,8 +206,8 @@ fn a_program_replaced_on_disk_is_not_mistaken_for_the_running_one() {
     }
     let directory = directory("process-replaced");
     build(&directory, "-pie", "");
-    let mut told = Told::start(&directory.join("p"), &directory.join("liblate.so"));
-    let addresses = told.addresses();
+    let mut child = ReportingChild::start(&directory.join("p"), &directory.join("liblate.so"));
+    let addresses = child.addresses();
     for file in ["p", "libshared.so"] {
         std::fs::remove_file(directory.join(file)).unwrap();
     }
@@ -214,7 +215,7 @@ fn a_program_replaced_on_disk_is_not_mistaken_for_the_running_one() {
     compile(&directory, "o.c", other, "gcc -g -O0 -o p SOURCE");
     compile(&directory, "o.c", other, "gcc -g -O0 -shared -fPIC -o libshared.so SOURCE");
 
-    let mut symbols = told.symbols();
+    let mut symbols = child.symbols();
     // The program can still be read through /proc; the library is gone.
     let here = only(located(&mut symbols, addresses["here"] + 1));
     assert_eq!(here, ("here".into(), "p.c".into(), 7));

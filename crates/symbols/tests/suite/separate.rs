@@ -1,12 +1,12 @@
-//! Debug information in a file of its own, as distributions ship it.
+//! Debug information in a separate file, as distributions ship it.
 
 use std::path::Path;
 
 use crate::native::C;
 use crate::toolchain::{Frame, addresses_in, compile, directory, have, ours, run};
 
-/// A stripped program whose debug information is in `program.debug`, and what
-/// was known before it was stripped.
+/// A stripped program whose debug information is in `program.debug`: its addresses, and
+/// their locations before it was stripped.
 fn separated(directory: &Path, options: &str, objcopy: &str) -> (Vec<u64>, Vec<Vec<Frame>>) {
     compile(directory, "program.c", C, &format!("gcc -g -O2 {options} -o program SOURCE"));
     let program = directory.join("program");

@@ -1,4 +1,4 @@
-//! Programs without DWARF: names from symbol tables, and what is shown without.
+//! Programs without DWARF: names from symbol tables, or addresses.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::toolchain::{
 };
 
 #[test]
-fn without_debug_information_the_symbol_table_answers() {
+fn without_debug_information_the_symbol_table_is_used() {
     if !have(&["gcc", "nm", "addr2line", "strip"]) {
         return;
     }
@@ -29,7 +29,7 @@ fn without_debug_information_the_symbol_table_answers() {
 }
 
 #[test]
-fn a_stripped_program_still_shows_what_it_exports() {
+fn exported_functions_of_a_stripped_program_are_named() {
     if !have(&["gcc", "nm", "strip"]) {
         return;
     }
@@ -44,7 +44,7 @@ fn a_stripped_program_still_shows_what_it_exports() {
         let wanted = vec![(name.to_string(), "program".to_string(), 0)];
         assert_eq!(ours(&program, &[start, start + size - 1]), [wanted.clone(), wanted]);
     }
-    // Not exported, and no neighbour's name either.
+    // A function that is not exported does not get a neighbour's name.
     let (start, _) = local;
     let shown = format!("program+{:#x}", start + 1);
     assert_eq!(ours(&program, &[start]), [vec![(shown, "program".to_string(), 0)]]);
@@ -87,7 +87,7 @@ bare:   nop
     };
     let shown = |address| ours(&program, &[address])[0][0].0.clone();
     assert_eq!(shown(at("first")), "first");
-    // A label stops a function of no size: assembly names its functions so.
+    // A label ends a function without a size: assembly has such functions.
     assert_eq!(shown(at("label")), "label");
     assert_eq!(shown(at("label") + 1), "label");
     assert_eq!(shown(at("second")), "second");
@@ -106,7 +106,7 @@ fn every_exported_function_of_the_c_library_is_found() {
     let (Some(library), true) = (library, have(&["nm", "objcopy"])) else {
         return eprintln!("SKIPPED: this is no glibc system");
     };
-    // Without the ways to its debug information, which names some of them otherwise.
+    // Without its debug file, which has other names for some of them.
     let directory = directory("stripped-libc");
     run(&directory, &format!("objcopy -R .note.gnu.build-id -R .gnu_debuglink {library} libc.so"));
     let library = directory.join("libc.so");

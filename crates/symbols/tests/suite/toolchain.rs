@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use heaptap_symbols::names::readable;
-use heaptap_symbols::{Budget, Module, Place};
+use heaptap_symbols::{Budget, Module, SourceLocation};
 
-/// A directory of its own for a test.
+/// An empty directory for a test.
 pub(crate) fn directory(test: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
     let _ = std::fs::remove_dir_all(&path);
@@ -16,7 +16,7 @@ pub(crate) fn directory(test: &str) -> PathBuf {
     path
 }
 
-/// Are these tools there? Says aloud which one is not.
+/// Whether these tools are installed. Prints which one is not.
 pub(crate) fn have(tools: &[&str]) -> bool {
     tools.iter().all(|tool| {
         let argument = if *tool == "ocamlopt" { "-version" } else { "--version" };
@@ -30,7 +30,7 @@ pub(crate) fn have(tools: &[&str]) -> bool {
     })
 }
 
-/// Runs a command in a directory and gives what it printed.
+/// Runs a command in a directory and returns its output.
 pub(crate) fn run(directory: &Path, command: &str) -> String {
     let mut words = command.split_whitespace();
     let output = Command::new(words.next().unwrap())
@@ -43,16 +43,16 @@ pub(crate) fn run(directory: &Path, command: &str) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Writes a source and compiles it: `command` names its parts by `SOURCE`.
+/// Writes a source file and compiles it: `SOURCE` in `command` stands for its name.
 pub(crate) fn compile(directory: &Path, source: &str, text: &str, command: &str) {
     std::fs::write(directory.join(source), text).unwrap();
     run(directory, &command.replace("SOURCE", source));
 }
 
-/// A place: function, file, line.
+/// A location: function, file, line.
 pub(crate) type Frame = (String, String, u32);
 
-/// Asks the module for the instruction at each address. Outermost first.
+/// The locations of the instruction at each address by this crate, outermost first.
 pub(crate) fn ours(program: &Path, addresses: &[u64]) -> Vec<Vec<Frame>> {
     let mut module = Module::of_file(program);
     let mut budget = Budget::new(256 << 20);
@@ -60,20 +60,20 @@ pub(crate) fn ours(program: &Path, addresses: &[u64]) -> Vec<Vec<Frame>> {
         .iter()
         .map(|address| {
             let mut frames = Vec::new();
-            module.locate(address + 1, &mut budget, &mut |place| frames.push(frame(place)));
+            module.locate(address + 1, &mut budget, &mut |location| frames.push(frame(location)));
             frames
         })
         .collect()
 }
 
-/// A place as text.
-pub(crate) fn frame(place: Place<'_>) -> Frame {
+/// A location as text.
+pub(crate) fn frame(location: SourceLocation<'_>) -> Frame {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    (text(place.function), text(place.file), place.line)
+    (text(location.function), text(location.file), location.line)
 }
 
-/// Asks binutils' `addr2line` for the instruction at each address. Outermost
-/// first; names as we show them; unknown lines are 0, unknown files `??`.
+/// The locations of the instruction at each address by binutils' `addr2line`, outermost
+/// first, with names demangled by this crate. Unknown lines are 0, unknown files `??`.
 pub(crate) fn binutils(program: &Path, addresses: &[u64]) -> Vec<Vec<Frame>> {
     let mut child = Command::new("addr2line")
         .args(["-a", "-f", "-i", "-e"])
@@ -96,8 +96,8 @@ pub(crate) fn binutils(program: &Path, addresses: &[u64]) -> Vec<Vec<Frame>> {
             continue;
         }
         let function = String::from_utf8_lossy(&readable(line.as_bytes())).into_owned();
-        let place = lines.next().unwrap().split(" (discriminator").next().unwrap();
-        let (file, number) = place.rsplit_once(':').unwrap();
+        let location = lines.next().unwrap().split(" (discriminator").next().unwrap();
+        let (file, number) = location.rsplit_once(':').unwrap();
         let frame = (function, file.to_string(), number.parse().unwrap_or(0));
         answers.last_mut().unwrap().push(frame);
     }
