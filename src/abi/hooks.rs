@@ -77,12 +77,12 @@ pub unsafe extern "C" fn heaptap_young_hit(
         // SAFETY: checked, and by the host's promise so many numbers.
         let words = unsafe { std::slice::from_raw_parts(words, count) }.iter().copied();
         // SAFETY: the host's promise.
-        let (new, outcome) = unsafe {
+        let hit = unsafe {
             with_mutator(mutator, |mutator, _| Ok(mutator.young_hit(pointer, words, registers)?))
         }?;
         // SAFETY: the host's promise.
-        unsafe { write(limit, new as *mut c_void) }?;
-        Ok(outcome?)
+        unsafe { write(limit, hit.limit as *mut c_void) }?;
+        Ok(hit.recorded?)
     })
 }
 

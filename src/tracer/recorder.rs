@@ -49,7 +49,7 @@ pub(crate) enum Followed {
 
 impl Followed {
     /// How blocks from this source are followed by default.
-    pub(crate) fn usually(source: Source, follow: Follow) -> Followed {
+    pub(crate) fn by_default(source: Source, follow: Follow) -> Followed {
         match (source, follow) {
             (Source::External, _) | (_, Follow::Addresses) => Followed::ByAddress,
             (Source::Minor, Follow::Sweeps) => Followed::Young,

@@ -54,7 +54,7 @@ impl Resolver for Ticks {
         1_000_000
     }
 
-    /// The second and the third part have one place.
+    /// The second and the third part have the same location.
     fn part_code(&mut self, return_address: u64, part: Part) -> u64 {
         let second = part == Part::of_index(2);
         if second { Part::of_index(1) } else { part }.in_code(return_address)
@@ -65,7 +65,7 @@ impl Resolver for Ticks {
     }
 }
 
-/// Feeds records, in several rounds while some are early.
+/// Feeds records, in several rounds while some must wait.
 fn feed(file: &mut TraceFile<Vec<u8>>, records: &[(u16, Record<'_>)]) {
     let mut waiting = records.to_vec();
     while !waiting.is_empty() {
@@ -87,17 +87,17 @@ fn feed(file: &mut TraceFile<Vec<u8>>, records: &[(u16, Record<'_>)]) {
     }
 }
 
-/// What one lane tells, of stacks of few frames and of blocks that were told.
+/// The records of one lane: kind, number and frames of each.
 fn records() -> impl Strategy<Value = Vec<(u8, u64, Vec<u64>)>> {
     let kind = prop_oneof![1 => 0..8u8, 1 => Just(8)];
     prop::collection::vec((kind, 0..20u64, prop::collection::vec(1..9u64, 0..12)), 0..60)
 }
 
 proptest! {
-    /// However the records come, one by one or many in a row, the file is
+    /// Whether the records are read one by one or many at once, the file is
     /// the same.
     #[test]
-    fn what_is_read_in_one_go_is_read_right(records in records()) {
+    fn records_read_at_once_give_the_same_file(records in records()) {
         let mut blocks: u64 = 0;
         let heads: Vec<_> = records
             .iter()
@@ -209,7 +209,7 @@ fn an_end_waits_for_the_allocation_on_another_lane() {
 }
 
 #[test]
-fn parts_with_one_place_have_one_code() {
+fn parts_with_one_location_have_one_code() {
     let mut file = begun(Format::V2);
     let alloc = |index| {
         let (source, part) = (Source::Minor, Part::of_index(index));

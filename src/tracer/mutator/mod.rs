@@ -66,6 +66,14 @@ pub(crate) struct AllocatedBlock {
     pub(crate) words: usize,
 }
 
+/// The outcome of [`Mutator::young_hit`].
+pub(crate) struct YoungHit {
+    /// The limit to install, valid even if a sample was lost.
+    pub(crate) limit: usize,
+    /// Whether every sampled block was recorded.
+    pub(crate) recorded: Result<(), Failure>,
+}
+
 /// One mutator.
 pub(crate) struct Mutator {
     gaps: Gaps,
@@ -105,7 +113,7 @@ impl Mutator {
             tables: Arc::clone(&session.tables),
             directory: Arc::clone(&session.directory),
             has_headers: options.header_words > 0,
-            young_followed: Followed::usually(Source::Minor, options.follow),
+            young_followed: Followed::by_default(Source::Minor, options.follow),
             backtraces,
             blocks,
             lane,
@@ -151,22 +159,21 @@ impl Mutator {
     }
 
     /// The parts, in the order of their addresses from `pointer` on, went below
-    /// the limit. Returns the limit to install, which is valid even if a sample
-    /// was lost.
+    /// the limit.
     pub(crate) fn young_hit(
         &mut self,
         pointer: usize,
         parts: impl PartSizes,
         registers: Registers,
-    ) -> Result<(usize, Result<(), Failure>), Failure> {
+    ) -> Result<YoungHit, Failure> {
         if !self.young.is_set() {
             return Err(Failure::Order);
         }
         if !self.is_live() {
-            return Ok((self.young.start(), Ok(())));
+            return Ok(YoungHit { limit: self.young.start(), recorded: Ok(()) });
         }
         let mut hook = self.enter(registers);
-        let mut outcome = Ok(());
+        let mut recorded = Ok(());
         let Mutator { gaps, young, young_blocks, suspended, recorder, .. } = self;
         let &mut YoungBlocks { header_bytes, has_parts } = young_blocks;
         let records_part = has_parts && parts.len() > 1;
@@ -177,11 +184,11 @@ impl Mutator {
             let SampledPart { index, address, words, samples } = sampled;
             let address = address.saturating_add(header_bytes);
             let part = if records_part { Part::of_index(index) } else { Part::NONE };
-            let recorded = recorder.record_young_alloc(&mut hook, address, words, samples, part);
-            outcome = outcome.and(recorded);
+            let block = recorder.record_young_alloc(&mut hook, address, words, samples, part);
+            recorded = recorded.and(block);
         });
         self.leave_alloc(&hook);
-        Ok((self.young.limit(), outcome))
+        Ok(YoungHit { limit: self.young.limit(), recorded })
     }
 
     /// An allocation outside the young heap has made the countdown negative.
@@ -191,7 +198,7 @@ impl Mutator {
         block: AllocatedBlock,
         registers: Registers,
     ) -> Result<(), Failure> {
-        let followed = Followed::usually(block.source, self.session.options.follow);
+        let followed = Followed::by_default(block.source, self.session.options.follow);
         self.hit_followed(left, block, followed, registers)
     }
 

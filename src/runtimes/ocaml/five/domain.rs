@@ -212,7 +212,7 @@ impl Domain {
             None => None,
         };
         match hit {
-            Some((trigger, _)) => self.set_trigger(trigger),
+            Some(hit) => self.set_trigger(hit.limit),
             None => self.renew(),
         }
         self.reset_limit();

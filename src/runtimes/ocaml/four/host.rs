@@ -228,7 +228,7 @@ impl Host {
         let pointer = self.young_pointer();
         match self.mutator.young_hit(pointer, parts, Registers::NONE) {
             // A lost sample is counted.
-            Ok((limit, _)) => self.set_trigger(limit),
+            Ok(hit) => self.set_trigger(hit.limit),
             Err(_) => self.renew(),
         }
     }
