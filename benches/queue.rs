@@ -1,9 +1,9 @@
-//! What a record costs a mutator on its way to the writer.
+//! The cost of a record on its way from a mutator to the writer.
 //!
-//! Both ends run on one thread, so nothing waits for another core: the numbers
-//! are of the path itself. Every bench asserts that what it wrote was read.
+//! Both ends run on one thread, so no core waits for another: the numbers are those of the
+//! code itself. Every bench asserts that it has read what it wrote.
 //!
-//! The rooms are private to the package, so their files are built in here.
+//! The modules are private to the package, so their files are compiled into this bench.
 
 use core::time::Duration;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
@@ -18,11 +18,11 @@ mod queue;
 #[path = "../src/sys/mod.rs"]
 mod sys;
 
-/// Writes a record; when there is no room, reads everything first.
+/// Writes a record. If no buffer is free, reads everything first.
 fn put(producer: &mut Producer, consumer: &mut Consumer, words: usize, read: &mut u64) {
     loop {
-        if let Ok(room) = producer.reserve(words) {
-            room.fill(black_box(7));
+        if let Ok(record) = producer.reserve(words) {
+            record.fill(black_box(7));
             producer.commit(words);
             return;
         }
@@ -41,7 +41,7 @@ fn take_all(consumer: &mut Consumer, read: &mut u64) {
     }
 }
 
-/// Reserve, fill, commit, and the record's share of hand-over and recycling.
+/// Reserve, fill and commit, and the record's share of the hand-over and recycling.
 fn records(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("record");
     for words in [4, 32, 128, BUFFER_WORDS] {
@@ -61,7 +61,7 @@ fn records(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// A buffer for each record of one word: hand-over, taking and recycling alone.
+/// A buffer for each record of one word: only hand-over, taking and recycling.
 fn hand_over(criterion: &mut Criterion) {
     let (channel, mut consumer) = Channel::with_buffer_words(128, 1).expect("memory");
     let mut producer = channel.producer().expect("a lane");

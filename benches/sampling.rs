@@ -1,7 +1,7 @@
-//! What choosing samples costs: the next gap, and the split of an allocation
-//! among its parts, without anything being recorded.
+//! The cost of choosing samples: drawing a gap, and finding the sampled parts of an
+//! allocation. Nothing is recorded.
 //!
-//! The room is private to the package, so its files are built in here.
+//! The module is private to the package, so its files are compiled into this bench.
 
 use core::time::Duration;
 use std::hint::black_box;
@@ -42,11 +42,11 @@ fn gap(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Words of the young heap, which is addresses only.
+/// The young heap: addresses only, no memory.
 const HEAP: usize = 1 << 20;
 const HEAP_WORDS: usize = 1 << 40;
 
-/// An allocation of the parts just where the next sample falls: each is a hit.
+/// Allocations that all end at the next sample, so that each is a hit.
 fn split(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("split");
     for parts in [&[3][..], &[3, 2, 9, 5, 2]] {
@@ -77,8 +77,8 @@ fn split(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Of each hit's words the highest is a sample, the others are with the rate's
-/// probability: n (1 + m p) ± √(n m p (1 − p)), 6 sigma.
+/// Of each hit's words the highest is sampled; the m others are with probability p: n (1 + m
+/// p) ± √(n m p (1 − p)), 6 sigma.
 fn assert_samples(rate: f64, words: usize, hits: u64, samples: u64) {
     let others = hits as f64 * (words - 1) as f64;
     let sigma = (others * rate * (1.0 - rate)).sqrt();
@@ -86,7 +86,7 @@ fn assert_samples(rate: f64, words: usize, hits: u64, samples: u64) {
     assert!(off <= 6.0 * sigma, "rate {rate}: {samples} samples in {hits} hits of {words} words");
 }
 
-/// An allocation outside the young heap in which a sample falls.
+/// An allocation outside the young heap that is sampled.
 fn countdown(criterion: &mut Criterion) {
     let rate = 1e-3;
     let mut gaps = gaps(rate);

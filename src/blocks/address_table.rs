@@ -1,17 +1,20 @@
-//! Tracked blocks by address, shared by all mutators.
+//! A concurrent hash table of tracked blocks by address, shared by all mutators.
 //!
-//! Open addressing in segments, each twice the last one's size; a new segment
-//! is mapped when no known one has room near a block's place. A key is written
-//! once its id is, and taken out by exchanging it for [`TAKEN`]: of two threads
-//! that free one address, one finds it.
+//! Open addressing with linear probing (Knuth, *The Art of Computer Programming* 3, 6.4),
+//! limited to a window of [`WINDOW`] slots. The table is a sequence of segments, each twice
+//! as large as the one before. A block that finds no free slot in its windows gets one in a
+//! new segment. Segments never move.
 //!
-//! A place that was ever used never becomes empty again. So whatever lies
-//! behind an empty place of a window was never put there, and most look-ups,
-//! which are for blocks that were not sampled, end at the first place.
+//! A slot's id is written before its key, and the key is removed by a compare-exchange to
+//! [`REMOVED`]. So if two threads free the same address, exactly one of them finds the block.
 //!
-//! No locks: every operation ends in a bounded number of steps.
+//! A slot that was used never becomes [`EMPTY`] again. So a look-up may stop at the first
+//! empty slot of a window. Most look-ups are for blocks that were not sampled, and stop at
+//! the first slot.
+//!
+//! Wait-free: every operation takes a bounded number of steps.
 
-#![allow(unsafe_code, reason = "segments are found through atomic pointers")]
+#![allow(unsafe_code, reason = "segments are published through atomic pointers")]
 
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
@@ -19,31 +22,36 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use crate::queue::BlockId;
 use crate::sys::memory::{MappedArray, Zeroable};
 
-/// What a key is when no block is there. No block lies at such an address.
+/// Keys that are not addresses of blocks: a slot that was never used, one whose block was
+/// removed, and one that a thread is filling.
 const EMPTY: usize = 0;
-const TAKEN: usize = 1;
+const REMOVED: usize = 1;
 const BUSY: usize = 2;
 
-/// Places in the first segment, and how many segments there can be.
+/// The base-2 logarithm of the first segment's length.
 const FIRST_BITS: u32 = 12;
+/// The most segments.
 const SEGMENTS: usize = 20;
 
-/// How far from its place a block may lie.
+/// In how many consecutive slots of a segment a block may be.
 const WINDOW: usize = 16;
 
-/// One place. All bytes zero is an empty one.
-struct Place {
+/// All bytes zero is an empty slot.
+struct Slot {
+    /// [`EMPTY`], [`REMOVED`], [`BUSY`] or a block's address.
     key: AtomicUsize,
+    /// A [`BlockId`], valid while the key is an address.
     id: AtomicU64,
 }
 
-// SAFETY: zero is a number, and nothing needs to be dropped.
-unsafe impl Zeroable for Place {}
+// SAFETY: both fields are atomic integers, for which zero is valid and which need no drop.
+unsafe impl Zeroable for Slot {}
 
 /// Blocks by address.
 pub(crate) struct AddressTable {
-    /// Null or `1 << (FIRST_BITS + index)` places, mapped until the end.
-    segments: [AtomicPtr<Place>; SEGMENTS],
+    /// By index: null, or a mapping of [`slots_in`] slots that lives as long as the table.
+    segments: [AtomicPtr<Slot>; SEGMENTS],
+    /// How many blocks are in the table.
     live: AtomicUsize,
 }
 
@@ -55,12 +63,12 @@ impl AddressTable {
         }
     }
 
-    /// How many blocks are in it.
+    /// How many blocks are in the table.
     pub(crate) fn len(&self) -> usize {
         self.live.load(Ordering::Relaxed)
     }
 
-    /// Adds a block. False: no memory, or no address of a block.
+    /// Adds a block. False without memory, or if `address` cannot be a block's.
     pub(crate) fn add(&self, address: usize, id: BlockId) -> bool {
         if address <= BUSY {
             return false;
@@ -69,7 +77,7 @@ impl AddressTable {
             let Some(segment) = self.segment(index).or_else(|| self.grow(index)) else {
                 return false;
             };
-            if window(segment, address).any(|place| place.put(address, id)) {
+            if window(segment, address).any(|slot| slot.try_insert(address, id)) {
                 self.live.fetch_add(1, Ordering::Relaxed);
                 return true;
             }
@@ -77,17 +85,17 @@ impl AddressTable {
         false
     }
 
-    /// Takes a block out, if it is there.
+    /// Removes the block at `address`, if it is in the table.
     pub(crate) fn take(&self, address: usize) -> Option<BlockId> {
         if address <= BUSY || self.len() == 0 {
             return None;
         }
         let segments = (0..SEGMENTS).map_while(|index| self.segment(index));
         for segment in segments {
-            for place in window(segment, address) {
-                let key = place.key.load(Ordering::Acquire);
+            for slot in window(segment, address) {
+                let key = slot.key.load(Ordering::Acquire);
                 if key == address
-                    && let Some(id) = place.take(address)
+                    && let Some(id) = slot.try_remove(address)
                 {
                     self.live.fetch_sub(1, Ordering::Relaxed);
                     return Some(id);
@@ -100,26 +108,26 @@ impl AddressTable {
         None
     }
 
-    fn segment(&self, index: usize) -> Option<&[Place]> {
-        let places = self.segments.get(index)?.load(Ordering::Acquire);
-        if places.is_null() {
+    fn segment(&self, index: usize) -> Option<&[Slot]> {
+        let slots = self.segments.get(index)?.load(Ordering::Acquire);
+        if slots.is_null() {
             return None;
         }
-        // SAFETY: a pointer that is not null was published by `grow` and is
-        // that many zeroed or used places, mapped for as long as `self`.
-        Some(unsafe { std::slice::from_raw_parts(places, places_in(index)) })
+        // SAFETY: `grow` published the pointer with release order. It is a mapping of that
+        // many slots, which is unmapped only when `self` is dropped.
+        Some(unsafe { std::slice::from_raw_parts(slots, slots_in(index)) })
     }
 
-    /// Maps a segment, or finds that another thread has.
+    /// Maps a segment, unless another thread has.
     #[cold]
-    fn grow(&self, index: usize) -> Option<&[Place]> {
-        let slot = self.segments.get(index)?;
-        let places = MappedArray::<Place>::new(places_in(index))?.into_raw();
+    fn grow(&self, index: usize) -> Option<&[Slot]> {
+        let segment = self.segments.get(index)?;
+        let slots = MappedArray::<Slot>::new(slots_in(index))?.into_raw();
         let published =
-            slot.compare_exchange(ptr::null_mut(), places, Ordering::AcqRel, Ordering::Acquire);
+            segment.compare_exchange(ptr::null_mut(), slots, Ordering::AcqRel, Ordering::Acquire);
         if published.is_err() {
-            // SAFETY: just taken apart, and not published.
-            drop(unsafe { MappedArray::from_raw(places, places_in(index)) });
+            // SAFETY: `into_raw` above returned it for this length, and it was not published.
+            drop(unsafe { MappedArray::from_raw(slots, slots_in(index)) });
         }
         self.segment(index)
     }
@@ -128,20 +136,21 @@ impl AddressTable {
 impl Drop for AddressTable {
     fn drop(&mut self) {
         for (index, segment) in self.segments.iter_mut().enumerate() {
-            let places = *segment.get_mut();
-            if !places.is_null() {
-                // SAFETY: published by `grow` with this length, and ours alone.
-                drop(unsafe { MappedArray::from_raw(places, places_in(index)) });
+            let slots = *segment.get_mut();
+            if !slots.is_null() {
+                // SAFETY: `grow` made it with `into_raw` for this length. `&mut self` excludes
+                // other users.
+                drop(unsafe { MappedArray::from_raw(slots, slots_in(index)) });
             }
         }
     }
 }
 
-impl Place {
-    /// Takes the place for a block, if it is free.
-    fn put(&self, address: usize, id: BlockId) -> bool {
+impl Slot {
+    /// Stores a block if the slot is free. Returns whether it was.
+    fn try_insert(&self, address: usize, id: BlockId) -> bool {
         let key = self.key.load(Ordering::Relaxed);
-        if key != EMPTY && key != TAKEN {
+        if key != EMPTY && key != REMOVED {
             return false;
         }
         let claimed =
@@ -153,22 +162,23 @@ impl Place {
         claimed
     }
 
-    fn take(&self, address: usize) -> Option<BlockId> {
+    /// Removes the block at `address` unless another thread has.
+    fn try_remove(&self, address: usize) -> Option<BlockId> {
         let id = BlockId::from_bits(self.id.load(Ordering::Relaxed));
         self.key
-            .compare_exchange(address, TAKEN, Ordering::AcqRel, Ordering::Relaxed)
+            .compare_exchange(address, REMOVED, Ordering::AcqRel, Ordering::Relaxed)
             .is_ok()
             .then_some(id)
     }
 }
 
-const fn places_in(index: usize) -> usize {
+const fn slots_in(index: usize) -> usize {
     1 << (FIRST_BITS as usize + index)
 }
 
-/// The places where a block may lie, from the first on.
-fn window(segment: &[Place], address: usize) -> impl Iterator<Item = &Place> {
-    // Fibonacci hashing (Knuth, The Art of Computer Programming 3, 6.4).
+/// The slots of a segment where a block may be, in the order of probing.
+fn window(segment: &[Slot], address: usize) -> impl Iterator<Item = &Slot> {
+    // Fibonacci hashing (Knuth, same section).
     let hash = (address >> 3).wrapping_mul(0x9e37_79b9_7f4a_7c15_u64 as usize);
     let mask = segment.len() - 1;
     let start = hash >> (usize::BITS - segment.len().trailing_zeros());
@@ -186,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_put_in_is_taken_out_once() {
+    fn a_block_is_removed_once() {
         let directory = AddressTable::new();
         assert_eq!(directory.take(4096), None);
         assert!(directory.add(4096, id(7)));
@@ -198,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn it_grows_and_keeps_everything() {
+    fn it_grows_and_keeps_all_blocks() {
         let directory = AddressTable::new();
         let address = |n: u64| 0x7f00_0000_0000 + n as usize * 48;
         for n in 0..100_000 {
@@ -210,9 +220,9 @@ mod tests {
         assert_eq!(directory.len(), 0);
     }
 
-    /// Blocks come and go for ever in the same room.
+    /// Adding and removing blocks forever does not need more memory.
     #[test]
-    fn freed_places_are_used_again() {
+    fn removed_slots_are_used_again() {
         let directory = AddressTable::new();
         for n in 0..1_000_000u64 {
             let address = 0x1000 + (n as usize).wrapping_mul(0x9e3b) % 0xfff_fff0;
@@ -223,9 +233,9 @@ mod tests {
         assert!(directory.segment(1).is_none());
     }
 
-    /// Each of many blocks is freed by two threads at once: one finds it.
+    /// Two threads remove each of many blocks: one of them finds it.
     #[test]
-    fn two_threads_free_a_block_once() {
+    fn two_threads_remove_a_block_once() {
         let directory = Arc::new(AddressTable::new());
         const BLOCKS: u64 = 50_000;
         let address = |n: u64| 0x5000 + n as usize * 16;

@@ -1,18 +1,17 @@
-//! The blocks that one mutator's collections decide about.
+//! The blocks that one mutator's collector sweeps.
 
 use heaptap_trace::End;
 
-use crate::blocks::PendingEnds;
-use crate::blocks::pending_ends::Swept;
+use crate::blocks::pending_ends::{PendingEnds, RunMerger};
 use crate::queue::BlockId;
 use crate::sys::memory::MappedVec;
 
-/// What a collection did to a block.
+/// What a collection did to a block: `heaptap_fate` of the C ABI with an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// It is gone.
+    /// It was collected.
     Dead,
-    /// It stays in its generation, at this address.
+    /// It stays in its generation and is now at this address.
     Alive(usize),
     /// It is a major block from now on, at this address.
     Promoted(usize),
@@ -24,73 +23,72 @@ struct Tracked {
     id: BlockId,
 }
 
-/// For so many blocks room is made at a time.
-const AT_A_TIME: usize = 256;
+/// The least number of blocks to reserve memory for at a time.
+const RESERVE_STEP: usize = 256;
 
-/// For so many there is room from the start: pages that are not used cost nothing,
-/// but to make room inside a hook takes a system call, which moves those that are.
-const AT_FIRST: usize = if cfg!(test) { AT_A_TIME } else { 16 << 10 };
+/// The initial capacity, in blocks. Large, because untouched pages cost nothing, while
+/// growing inside a hook takes a system call that moves the pages in use.
+const INITIAL_CAPACITY: usize = if cfg!(test) { RESERVE_STEP } else { 16 << 10 };
 
 /// Young and major blocks.
 pub(crate) struct Generations {
     young: MappedVec<Tracked>,
-    /// Has room for all of `young` as well.
+    /// Has capacity for all of `young` as well.
     major: MappedVec<Tracked>,
-    /// Has room for two of each block: nothing that was once told of is ever
-    /// forgotten.
+    /// Has capacity for two ends of each block, so the end of a recorded block is never lost.
     pub(crate) ends: PendingEnds,
-    /// At least so many more blocks have room, with all that may happen to them.
-    room: usize,
+    /// For how many more blocks memory is reserved, in all three arrays.
+    reserved: usize,
 }
 
 impl Generations {
-    /// None when there is no memory.
+    /// `None` without memory.
     pub(crate) fn new() -> Option<Generations> {
         Some(Generations {
-            young: MappedVec::new(AT_FIRST)?,
-            major: MappedVec::new(AT_FIRST)?,
-            ends: PendingEnds::new(2 * AT_FIRST)?,
-            room: 0,
+            young: MappedVec::new(INITIAL_CAPACITY)?,
+            major: MappedVec::new(INITIAL_CAPACITY)?,
+            ends: PendingEnds::new(2 * INITIAL_CAPACITY)?,
+            reserved: 0,
         })
     }
 
-    /// How many blocks are followed.
+    /// How many blocks are tracked.
     pub(crate) fn len(&self) -> usize {
         self.young.len() + self.major.len()
     }
 
-    /// Whether there is nothing to do for anybody.
+    /// Whether there are neither blocks nor pending ends.
     pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0 && self.ends.is_empty()
     }
 
-    /// Makes room for so many more blocks and all that may happen to them.
-    /// False: there is no memory, and they cannot be followed.
+    /// Reserves memory for `blocks` more blocks and their ends. False if there is none; then
+    /// they cannot be tracked.
     #[inline]
     pub(crate) fn reserve(&mut self, blocks: usize) -> bool {
-        blocks <= self.room || self.make_room(blocks)
+        blocks <= self.reserved || self.grow(blocks)
     }
 
     #[cold]
-    fn make_room(&mut self, blocks: usize) -> bool {
-        // Some at a time. Blocks that are gone make room, too: this grows only
-        // if there are more than ever.
-        let more = blocks.max(AT_A_TIME);
+    fn grow(&mut self, blocks: usize) -> bool {
+        // The arrays reuse the memory of blocks that are gone, so they grow only if there
+        // are more blocks than ever before.
+        let more = blocks.max(RESERVE_STEP);
         let all = self.len().saturating_add(more);
-        let made = self.young.reserve(more)
+        let grown = self.young.reserve(more)
             && self.major.reserve(self.young.len().saturating_add(more))
             && self.ends.reserve(all.saturating_mul(2));
-        if made {
-            self.room = more;
+        if grown {
+            self.reserved = more;
         }
-        made
+        grown
     }
 
-    /// What must hold whenever a collection may come: it never asks for memory.
+    /// Checks that a collection needs no more memory.
     #[cfg(debug_assertions)]
     fn check(&self) {
         let blocks = self.len();
-        assert!(self.major.capacity() >= blocks, "major has no room for all young");
+        assert!(self.major.capacity() >= blocks, "no capacity for all young blocks in major");
         let mut tracked = self.young.iter().chain(self.major.iter());
         assert!(tracked.all(|block| block.address != 0), "a block at no address");
     }
@@ -98,89 +96,89 @@ impl Generations {
     #[cfg(not(debug_assertions))]
     fn check(&self) {}
 
-    /// Follows a block. Room for it has been reserved.
+    /// Tracks a block, for which memory was reserved.
     pub(crate) fn add_young(&mut self, address: usize, id: BlockId) {
-        self.take_room(1);
+        self.use_reserved(1);
         let added = self.young.push(Tracked { address, id });
         debug_assert!(added, "not reserved");
     }
 
-    /// Follows a block. Room for it has been reserved.
+    /// Tracks a block, for which memory was reserved.
     pub(crate) fn add_major(&mut self, address: usize, id: BlockId) {
-        self.take_room(1);
+        self.use_reserved(1);
         let added = self.major.push(Tracked { address, id });
         debug_assert!(added, "not reserved");
     }
 
-    fn take_room(&mut self, blocks: usize) {
-        debug_assert!(self.room >= blocks, "not reserved");
-        self.room = self.room.saturating_sub(blocks);
+    fn use_reserved(&mut self, blocks: usize) {
+        debug_assert!(self.reserved >= blocks, "not reserved");
+        self.reserved = self.reserved.saturating_sub(blocks);
     }
 
-    /// Asks for the fate of each young block. What there is to tell goes to the
-    /// ends; `tell` is called when there are many of them, and may take some.
+    /// Calls `fate` for each young block and appends the promotions and collections to the
+    /// pending ends. Calls `flush`, which may remove ends, for each batch of them.
     pub(crate) fn sweep_young(
         &mut self,
         mut fate: impl FnMut(usize) -> Fate,
-        tell: impl FnMut(&mut PendingEnds),
+        flush: impl FnMut(&mut PendingEnds),
     ) {
         self.check();
         let Generations { young, major, ends, .. } = self;
-        let mut swept = Swept::new(ends, tell);
+        let mut merger = RunMerger::new(ends, flush);
         let mut kept = 0;
         for at in 0..young.len() {
             let Some(&block) = young.get(at) else { break };
             match fate(block.address) {
-                Fate::Dead => swept.add(End::Collect, block.id),
+                Fate::Dead => merger.add(End::Collect, block.id),
                 Fate::Promoted(address) => {
                     let added = major.push(Tracked { address, ..block });
                     debug_assert!(added, "not reserved");
-                    swept.add(End::Promote, block.id);
+                    merger.add(End::Promote, block.id);
                 }
                 Fate::Alive(address) => {
                     keep(young, &mut kept, Tracked { address, ..block });
                 }
             }
         }
-        swept.finish();
+        merger.finish();
         young.truncate(kept);
     }
 
-    /// The same for major blocks. To be promoted again is to stay.
+    /// Like [`sweep_young`](Self::sweep_young) for the major blocks. A promoted one stays.
     pub(crate) fn sweep_major(
         &mut self,
         mut fate: impl FnMut(usize) -> Fate,
-        tell: impl FnMut(&mut PendingEnds),
+        flush: impl FnMut(&mut PendingEnds),
     ) {
         let Generations { major, ends, .. } = self;
-        let mut swept = Swept::new(ends, tell);
+        let mut merger = RunMerger::new(ends, flush);
         let mut kept = 0;
         for at in 0..major.len() {
             let Some(&block) = major.get(at) else { break };
             match fate(block.address) {
-                Fate::Dead => swept.add(End::Collect, block.id),
+                Fate::Dead => merger.add(End::Collect, block.id),
                 Fate::Alive(address) | Fate::Promoted(address) => {
                     keep(major, &mut kept, Tracked { address, ..block });
                 }
             }
         }
-        swept.finish();
+        merger.finish();
         major.truncate(kept);
         self.check();
     }
 
-    /// Where the addresses of the major blocks are kept.
+    /// The addresses of the major blocks, for a collector that moves them.
     pub(crate) fn major_addresses(&mut self) -> impl Iterator<Item = &mut usize> {
         self.major.iter_mut().map(|block| &mut block.address)
     }
 
-    /// Takes over what another mutator leaves. False: there is no memory, and
-    /// the other keeps it all.
+    /// Takes over the blocks and pending ends of another mutator. False without memory; then
+    /// the other keeps them.
     pub(crate) fn adopt(&mut self, other: &mut Generations) -> bool {
         if !self.reserve(other.len().saturating_add(other.ends.len())) {
             return false;
         }
-        self.take_room(other.ends.len());
+        self.use_reserved(other.ends.len());
         self.ends.adopt(&mut other.ends);
         for block in other.young.iter() {
             self.add_young(block.address, block.id);
@@ -192,7 +190,7 @@ impl Generations {
         true
     }
 
-    /// Forgets everything.
+    /// Drops all blocks and ends.
     pub(crate) fn clear(&mut self) {
         self.young.truncate(0);
         self.major.truncate(0);
@@ -200,10 +198,10 @@ impl Generations {
     }
 }
 
-/// Writes a block behind those that stay.
+/// Moves a block to the end of those that stay.
 fn keep(blocks: &mut [Tracked], kept: &mut usize, block: Tracked) {
-    if let Some(place) = blocks.get_mut(*kept) {
-        *place = block;
+    if let Some(slot) = blocks.get_mut(*kept) {
+        *slot = block;
     }
     *kept += 1;
 }
@@ -221,18 +219,18 @@ mod tests {
         BlockId::new(3, number)
     }
 
-    /// The numbers of the blocks that it tells of.
+    /// The numbers of the blocks of an end.
     fn numbers(end: EndWord) -> impl Iterator<Item = u64> {
         end.blocks().blocks().map(BlockId::number)
     }
 
-    /// Takes none of the ends.
-    fn nobody(_: &mut PendingEnds) {}
+    /// A flush into a full event buffer.
+    fn keep_all(_: &mut PendingEnds) {}
 
-    fn told(blocks: &mut Generations) -> Vec<EndWord> {
-        let told = blocks.ends.to_vec();
+    fn take_ends(blocks: &mut Generations) -> Vec<EndWord> {
+        let ends = blocks.ends.to_vec();
         blocks.ends.clear();
-        told
+        ends
     }
 
     fn with(young: &[usize], major: &[usize]) -> Generations {
@@ -248,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_minor_collection_visits_the_young_only() {
+    fn a_minor_collection_visits_young_blocks_only() {
         let mut blocks = with(&[1, 2, 3], &[10]);
         blocks.sweep_young(
             |address| match address {
@@ -256,16 +254,16 @@ mod tests {
                 2 => Fate::Promoted(20),
                 _ => Fate::Alive(33),
             },
-            nobody,
+            keep_all,
         );
-        assert_eq!(told(&mut blocks), [EndWord::collected(id(1)), EndWord::promoted(id(2))]);
+        assert_eq!(take_ends(&mut blocks), [EndWord::collected(id(1)), EndWord::promoted(id(2))]);
         let mut seen = Vec::new();
         blocks.sweep_major(
             |address| {
                 seen.push(address);
                 Fate::Alive(address)
             },
-            nobody,
+            keep_all,
         );
         assert_eq!(seen, [10, 20]);
         assert_eq!(blocks.len(), 3);
@@ -281,41 +279,42 @@ mod tests {
                 seen.push(address);
                 Fate::Dead
             },
-            nobody,
+            keep_all,
         );
         assert_eq!(seen, [110, 111]);
     }
 
     #[test]
-    fn what_an_heir_adopts_goes_on() {
+    fn an_heir_adopts_blocks_and_ends() {
         let mut heir = with(&[1], &[2]);
         let mut other = with(&[3], &[4, 5]);
-        other.sweep_young(|_| Fate::Dead, nobody);
+        other.sweep_young(|_| Fate::Dead, keep_all);
         assert!(heir.adopt(&mut other));
         assert_eq!((heir.len(), other.len()), (4, 0));
-        assert_eq!(told(&mut heir), [EndWord::collected(id(3))]);
+        assert_eq!(take_ends(&mut heir), [EndWord::collected(id(3))]);
         assert!(heir.ends.is_empty());
     }
 
-    /// A collector's doings, one byte each.
-    fn doings() -> impl Strategy<Value = Vec<(u8, u8, u8)>> {
+    /// Random steps of a collector: which one, what becomes of blocks, and how much space the
+    /// event buffer has.
+    fn steps() -> impl Strategy<Value = Vec<(u8, u8, u8)>> {
         prop::collection::vec((0..4u8, any::<u8>(), any::<u8>()), 1..60)
     }
 
     proptest! {
-        /// Every block is promoted at most once and collected exactly once in
-        /// the end, in that order, however seldom there is room to say so.
+        /// Every block is promoted at most once and then collected exactly once, however
+        /// little space the event buffer has.
         #[test]
-        fn nothing_is_lost_or_doubled(doings in doings()) {
+        fn no_end_is_lost_or_doubled(steps in steps()) {
             let mut blocks = Generations::new().unwrap();
-            let mut told: BTreeMap<u64, Vec<End>> = BTreeMap::new();
+            let mut recorded: BTreeMap<u64, Vec<End>> = BTreeMap::new();
             let mut next = 0u64;
-            for (what, fates, room) in doings {
-                let mut tell = |ends: &mut PendingEnds| {
-                    let some = ends.len().min(usize::from(room) % 5);
+            for (step, fates, space) in steps {
+                let mut flush = |ends: &mut PendingEnds| {
+                    let some = ends.len().min(usize::from(space) % 5);
                     for &end in &ends[..some] {
                         for number in numbers(end) {
-                            told.entry(number).or_default().push(end.end());
+                            recorded.entry(number).or_default().push(end.end());
                         }
                     }
                     ends.remove_first(some);
@@ -325,30 +324,30 @@ mod tests {
                     90..190 => Fate::Promoted(address + 1_000_000),
                     _ => Fate::Alive(address + 8),
                 };
-                match what {
+                match step {
                     0 | 1 => {
                         prop_assert!(blocks.reserve(2));
                         blocks.add_young(1000 + next as usize * 16, id(next));
                         blocks.add_major(2000 + next as usize * 16, id(next + 1));
                         next += 2;
                     }
-                    2 => blocks.sweep_young(fate, &mut tell),
+                    2 => blocks.sweep_young(fate, &mut flush),
                     _ => {
-                        blocks.sweep_major(fate, &mut tell);
-                        tell(&mut blocks.ends);
+                        blocks.sweep_major(fate, &mut flush);
+                        flush(&mut blocks.ends);
                     }
                 }
             }
-            blocks.sweep_young(|_| Fate::Dead, nobody);
-            blocks.sweep_major(|_| Fate::Dead, nobody);
+            blocks.sweep_young(|_| Fate::Dead, keep_all);
+            blocks.sweep_major(|_| Fate::Dead, keep_all);
             for &end in blocks.ends.iter() {
                 for number in numbers(end) {
-                    told.entry(number).or_default().push(end.end());
+                    recorded.entry(number).or_default().push(end.end());
                 }
             }
             prop_assert_eq!(blocks.len(), 0);
-            prop_assert_eq!(told.len() as u64, next);
-            for ends in told.values() {
+            prop_assert_eq!(recorded.len() as u64, next);
+            for ends in recorded.values() {
                 let promoted_before = [End::Promote, End::Collect];
                 prop_assert!(ends == &[End::Collect] || ends == &promoted_before, "{:?}", ends);
             }

@@ -1,13 +1,14 @@
-//! Sampled blocks, from their allocation to their end.
+//! blocks: sampled blocks, from their allocation to their end.
 //!
-//! [`Generations`] holds what one mutator's collector sweeps: its young blocks
-//! apart from its major ones, so that after a minor collection only the young
-//! are visited. [`AddressTable`] finds a block by its address, for memory that is
-//! freed one by one and by any thread.
+//! [`Generations`] holds the blocks of one mutator that its collector sweeps. Young and
+//! major blocks are separate, so that a minor collection visits the young ones only.
+//! [`AddressTable`] finds a block by its address, for memory that any thread may free
+//! individually. [`PendingEnds`] are promotions and collections that are not in the event
+//! buffer yet.
 //!
-//! Runs on mutators and inside the collector: no locks, no malloc. Memory grows
-//! by mapping pages, before the collector needs it: whatever a sweep may have to
-//! store was reserved when its block was added.
+//! Runs on mutators and inside the collector: no locks, no malloc, no panics. Memory grows
+//! by mapping pages, before a collection: what a sweep may have to store is reserved when
+//! the block is added.
 
 mod address_table;
 mod generations;

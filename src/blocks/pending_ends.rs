@@ -1,4 +1,4 @@
-//! What there is to tell of blocks and was not told yet.
+//! Promotions and collections that are not in the event buffer yet.
 
 use std::mem;
 use std::ops::Deref;
@@ -8,57 +8,57 @@ use heaptap_trace::End;
 use crate::queue::{BlockId, BlockRun, EndWord};
 use crate::sys::memory::MappedVec;
 
-/// So many are told together: room for each alone would cost more than the
-/// telling.
-const MANY: usize = if cfg!(test) { 4 } else { 512 };
+/// How many ends are flushed at a time: reserving space for each one separately would cost
+/// more than writing it.
+const BATCH: usize = if cfg!(test) { 4 } else { 512 };
 
-/// Promotions and collections, in the order in which they happened.
+/// Encoded promotions and collections, in the order in which they happened.
 pub(crate) struct PendingEnds {
     words: MappedVec<EndWord>,
-    /// At this length they are to be told.
-    due: usize,
+    /// The length at which the next flush is due.
+    flush_at: usize,
 }
 
 impl PendingEnds {
-    /// None when there is no memory.
+    /// `None` without memory.
     pub(super) fn new(capacity: usize) -> Option<PendingEnds> {
-        Some(PendingEnds { words: MappedVec::new(capacity)?, due: MANY })
+        Some(PendingEnds { words: MappedVec::new(capacity)?, flush_at: BATCH })
     }
 
-    /// Makes room for so many more; false when there is no memory.
+    /// Reserves memory for `more` ends. False if there is none.
     pub(super) fn reserve(&mut self, more: usize) -> bool {
         self.words.reserve(more)
     }
 
-    /// Adds one, for which there is room; if there are many now, `tell` may take
-    /// some.
+    /// Appends an end, for which memory was reserved. Calls `flush`, which may remove ends,
+    /// when a batch is complete.
     #[inline]
-    fn add(&mut self, end: EndWord, tell: &mut impl FnMut(&mut PendingEnds)) {
+    fn push_and_flush(&mut self, end: EndWord, flush: &mut impl FnMut(&mut PendingEnds)) {
         self.push(end);
-        if self.words.len() >= self.due {
-            tell(self);
-            // Those that could not be told are not tried again with each.
-            self.due = self.words.len() + MANY;
+        if self.words.len() >= self.flush_at {
+            flush(self);
+            // If the event buffer was full, does not try again for each end.
+            self.flush_at = self.words.len() + BATCH;
         }
     }
 
-    /// Adds one, for which there is room.
+    /// Appends an end, for which memory was reserved.
     #[inline]
     pub(crate) fn push(&mut self, end: EndWord) {
         let added = self.words.push(end);
         debug_assert!(added, "not reserved");
     }
 
-    /// The first `told` were told.
-    pub(crate) fn remove_first(&mut self, told: usize) {
-        let told = told.min(self.words.len());
-        let left = self.words.len() - told;
-        self.words.copy_within(told.., 0);
+    /// Removes the first `count` ends.
+    pub(crate) fn remove_first(&mut self, count: usize) {
+        let count = count.min(self.words.len());
+        let left = self.words.len() - count;
+        self.words.copy_within(count.., 0);
         self.words.truncate(left);
-        self.due = left + MANY;
+        self.flush_at = left + BATCH;
     }
 
-    /// Takes over all of another, for which there is room.
+    /// Moves all ends of `other` to the end of this list. Memory was reserved.
     pub(super) fn adopt(&mut self, other: &mut PendingEnds) {
         other.words.iter().for_each(|&end| self.push(end));
         other.clear();
@@ -69,22 +69,21 @@ impl PendingEnds {
     }
 }
 
-/// What a sweep finds, on its way to the [`PendingEnds`]: blocks that follow each other and
-/// end alike are told together.
-pub(super) struct Swept<'a, T> {
+/// Merges the ends that a sweep finds: consecutive blocks with the same end share a word.
+pub(super) struct RunMerger<'a, F> {
     ends: &'a mut PendingEnds,
-    /// Is called when there are many, and may take some.
-    tell: T,
-    /// What is not among the ends yet.
+    /// Called when a batch is complete; may remove ends.
+    flush: F,
+    /// The run that is not among `ends` yet.
     last: Option<(End, BlockRun)>,
 }
 
-impl<'a, T: FnMut(&mut PendingEnds)> Swept<'a, T> {
-    pub(super) fn new(ends: &'a mut PendingEnds, tell: T) -> Self {
-        Swept { ends, tell, last: None }
+impl<'a, F: FnMut(&mut PendingEnds)> RunMerger<'a, F> {
+    pub(super) fn new(ends: &'a mut PendingEnds, flush: F) -> Self {
+        RunMerger { ends, flush, last: None }
     }
 
-    /// Adds one, for which there is room.
+    /// Adds the end of a block, for which memory was reserved.
     #[inline(always)]
     pub(super) fn add(&mut self, end: End, block: BlockId) {
         if let Some((last, run)) = &mut self.last
@@ -93,20 +92,20 @@ impl<'a, T: FnMut(&mut PendingEnds)> Swept<'a, T> {
         {
             return;
         }
-        self.pass_on(Some((end, BlockRun::one(block))));
+        self.start_run(Some((end, BlockRun::one(block))));
     }
 
-    /// Passes on what was found and goes on with what comes next.
+    /// Appends the last run to the ends and starts the next one.
     #[inline(always)]
-    fn pass_on(&mut self, next: Option<(End, BlockRun)>) {
+    fn start_run(&mut self, next: Option<(End, BlockRun)>) {
         if let Some((end, run)) = mem::replace(&mut self.last, next) {
-            self.ends.add(EndWord::new(end, run), &mut self.tell);
+            self.ends.push_and_flush(EndWord::new(end, run), &mut self.flush);
         }
     }
 
-    /// Passes on what is left.
+    /// Appends the last run.
     pub(super) fn finish(mut self) {
-        self.pass_on(None);
+        self.start_run(None);
     }
 }
 

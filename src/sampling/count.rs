@@ -1,8 +1,8 @@
-//! Samples among the words that are not allocated in the young heap.
+//! Samples outside the young heap.
 //!
-//! The header's inline functions take the words of each allocation off a
-//! number and call in when it falls below zero, so what is not sampled costs
-//! one subtraction and one branch.
+//! The inline functions of the C header subtract the words of each allocation from a
+//! countdown and call the tracer when it becomes negative. So an allocation that is not
+//! sampled costs one subtraction and one branch.
 
 use crate::sampling::Gaps;
 
@@ -10,19 +10,19 @@ use crate::sampling::Gaps;
 pub(crate) struct Countdown;
 
 impl Countdown {
-    /// What the number is while nothing is to be sampled: no sum of
-    /// allocations gets to its end.
+    /// The countdown while sampling is off: no sum of allocations reaches its end.
     pub(crate) const NEVER: isize = isize::MAX;
 
-    /// The number for a fresh start: how many words may still go by.
+    /// The initial countdown: how many words precede the first sample.
     pub(crate) fn start(gaps: &mut Gaps) -> isize {
         gaps.next() as isize - 1
     }
 
-    /// How many samples fall in an allocation of `words`, which has just been
-    /// taken off `left`; sets `left` to what it is from there on.
+    /// The number of samples in an allocation of `words` words, which the caller has just
+    /// subtracted from `left`. Sets `left` to the countdown to the next sample.
     ///
-    /// None if the words alone cannot have made `left` negative.
+    /// `None`, and nothing changes, if `left` is not negative or more negative than `words`
+    /// can have made it.
     pub(crate) fn hit(gaps: &mut Gaps, left: &mut isize, words: usize) -> Option<u64> {
         let beyond = left.checked_neg().filter(|&beyond| beyond > 0)?.unsigned_abs();
         if beyond > words {
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
     use crate::sampling::Rate;
 
-    /// The samples of allocations one after another, as the header counts.
+    /// The samples of consecutive allocations, counted as in the header.
     fn samples(rate: f64, seed: u64, sizes: &[usize]) -> Vec<u64> {
         let mut gaps = Gaps::new(Rate::new(rate).unwrap(), seed, 0);
         let mut left = Countdown::start(&mut gaps);
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn every_word_counts_at_rate_1() {
+    fn every_word_is_sampled_at_rate_1() {
         let sizes = [1, 2, 300, 1, 100_000];
         assert_eq!(samples(1.0, 1, &sizes), [1, 2, 300, 1, 100_000]);
     }
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn an_impossible_countdown_is_refused() {
         let mut gaps = Gaps::new(Rate::DEFAULT, 1, 0);
         for mut left in [0, 5, isize::MAX, isize::MIN, -100] {
             let before = left;

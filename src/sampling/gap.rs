@@ -1,18 +1,17 @@
-//! Gaps between samples: geometric, from an exponential variate.
+//! Gaps between samples: geometric variates, by inversion of the exponential distribution.
 //!
-//! With U uniform on (0, 1) and λ = −ln(1 − p), the number 1 + ⌊−ln U ÷ λ⌋ is
-//! the place of the first success in trials of probability p: its chance to
-//! exceed k is P(−ln U ≥ kλ) = (1 − p)ᵏ, without any approximation (Devroye,
-//! *Non-Uniform Random Variate Generation*, X.2).
+//! With U uniform on (0, 1) and λ = −ln(1 − p), the number 1 + ⌊−ln U ÷ λ⌋ is the index of
+//! the first success in trials of probability p: the probability that it exceeds k is
+//! P(−ln U ≥ kλ) = (1 − p)ᵏ, exactly (Devroye, *Non-Uniform Random Variate Generation*,
+//! X.2).
 //!
-//! What floating point adds to that:
-//! - U = (r + ½) ÷ 2⁶⁴ for a 64-bit r, so the tail reaches 45 means instead of
-//!   being cut at 36 as 53 bits would have it; what is beyond has probability
-//!   2⁻⁶⁵.
-//! - λ comes from `ln_1p`, so it is right to the last bit for small p too, and
-//!   is infinite for p = 1, where every gap is 1.
-//! - The quotient is off by some 10⁻¹⁵ of itself. A gap moves by one word only
-//!   if it lies that near to a whole number: at p = 10⁻⁷, one gap in 10⁷.
+//! The effects of floating point:
+//! - U = (r + ½) ÷ 2⁶⁴ with a 64-bit r. So the tail reaches 45 means, where 53 bits would
+//!   cut it at 36. What lies beyond has probability 2⁻⁶⁵.
+//! - λ comes from `ln_1p`, which is accurate for small p too. It is infinite for p = 1, where
+//!   every gap is 1.
+//! - The quotient has a relative error of some 10⁻¹⁵. It changes a gap by one word only if
+//!   the exact quotient is that close to an integer: at p = 10⁻⁷, one gap in 10⁷.
 
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -24,10 +23,10 @@ use crate::sampling::logarithm::{floor, minus_ln_uniform};
 pub(crate) struct Rate(f64);
 
 impl Rate {
-    /// The smallest: gaps stay below 2³².
+    /// The lowest rate. Gaps stay below 2³² at this rate.
     pub(crate) const MIN: f64 = 1e-7;
 
-    /// As the original tool has it.
+    /// The default of the original memtrace.
     pub(crate) const DEFAULT: Rate = Rate(1e-5);
 
     pub(crate) fn new(rate: f64) -> Option<Rate> {
@@ -39,25 +38,25 @@ impl Rate {
     }
 }
 
-/// How many gaps are drawn at a time: several logarithms are taken together,
-/// alone each would be waited for.
+/// How many gaps are drawn at a time. The compiler vectorises the logarithms of a batch,
+/// and their latencies overlap (bench `gap`).
 const BATCH: usize = 32;
 
 /// A stream of gaps.
 pub(crate) struct Gaps {
     generator: Xoshiro256PlusPlus,
-    /// At rate 1.
+    /// Whether the rate is 1.
     all_one: bool,
     /// 1 ÷ λ.
     mean: f64,
     drawn: [u32; BATCH],
-    /// How many of `drawn` are not used yet, at its end.
+    /// The first `left` of `drawn` are not used yet.
     left: usize,
 }
 
 impl Gaps {
-    /// The stream with this number under a seed. Streams of one seed differ as
-    /// much as those of different seeds.
+    /// Stream number `stream` of a seed. Streams of one seed are as independent as those of
+    /// different seeds.
     pub(crate) fn new(rate: Rate, seed: u64, stream: u64) -> Gaps {
         let generator = Xoshiro256PlusPlus::seed_from_u64(mix(seed ^ mix(stream)));
         let mean = -1.0 / (-rate.get()).ln_1p();
@@ -70,7 +69,7 @@ impl Gaps {
         self.all_one
     }
 
-    /// Words to the next sample, that sample's word included: at least 1.
+    /// The distance in words from one sample to the next: at least 1.
     #[inline]
     pub(crate) fn next(&mut self) -> usize {
         if self.left == 0 {
@@ -83,7 +82,7 @@ impl Gaps {
     #[cold]
     #[inline(never)]
     fn refill(&mut self) {
-        // Apart from the arithmetic, which is done for several at a time.
+        // Separate from the arithmetic, so that the compiler can vectorise that.
         let random: [u64; BATCH] = std::array::from_fn(|_| self.generator.next_u64());
         for (gap, &r) in self.drawn.iter_mut().zip(&random) {
             // Below 2³²: 46 ÷ 1e-7.
@@ -94,7 +93,7 @@ impl Gaps {
 }
 
 /// The finisher of `SplitMix64` (Steele, Lea, Flood, *Fast Splittable
-/// Pseudorandom Number Generators*, 2014): a bijection that spreads each bit.
+/// Pseudorandom Number Generators*, 2014): a bijection in which each bit affects all others.
 fn mix(value: u64) -> u64 {
     let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -175,7 +174,7 @@ mod tests {
     /// e⁻¹⁶, about 1.1e-7. Of 2·10⁷ gaps 2.25 are expected: between 0 and 13
     /// at odds of a million to one.
     #[test]
-    fn the_tail_is_there() {
+    fn the_tail_is_not_cut() {
         let mut gaps = gaps(1e-6, 5);
         let long = (0..20_000_000).filter(|_| gaps.next() > 16_000_000).count();
         assert!((1..=13).contains(&long), "{long}");

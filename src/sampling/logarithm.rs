@@ -1,35 +1,35 @@
-//! Logarithms of many uniforms at a time.
+//! A logarithm that the compiler can vectorise.
 //!
-//! The logarithm of the mathematical library is a call with branches for each
-//! argument. Here are no calls and no branches, so the compiler takes several
-//! arguments at a time; and nothing but sums, products and quotients, which
-//! every processor rounds alike: a seed gives the same gaps everywhere.
+//! The logarithm of the C library is a call with branches for each argument. This one has
+//! neither calls nor branches, so the compiler computes several at a time (bench `gap` in
+//! `benches/sampling.rs`). It only uses sums, products and quotients, which IEEE 754 rounds
+//! the same way everywhere: a seed gives the same gaps on every machine.
 //!
-//! A number is 2ᵏ·m with m between √½ and √2, and with s = (m − 1) ÷ (m + 1)
-//! ln m is 2 artanh s = 2 (s + s³ ÷ 3 + s⁵ ÷ 5 + …). As |s| is below 0.172, what
-//! comes behind s¹⁷ ÷ 17 is less than 10⁻¹⁵ of the sum. The uniforms next to 1
-//! have k = 0, so their logarithms, next to 0, are as right as all others.
+//! Write the argument as 2ᵏ·m with m between √½ and √2, and let s = (m − 1) ÷ (m + 1). Then
+//! ln m = 2 artanh s = 2 (s + s³ ÷ 3 + s⁵ ÷ 5 + …) (Abramowitz and Stegun, *Handbook of
+//! Mathematical Functions*, 4.1.27). As |s| < 0.172, the terms after s¹⁷ ÷ 17 are less than
+//! 10⁻¹⁵ of the sum. Uniforms close to 1 have k = 0, so their logarithms, which are close to
+//! 0, have the same relative accuracy.
 
 use std::f64::consts::LN_2;
 
-/// Bits of a number's fraction.
+/// The number of fraction bits of an `f64`.
 const FRACTION: u32 = f64::MANTISSA_DIGITS - 1;
 
-/// The bits of √½, where fractions begin here.
+/// The bits of √½, the smallest m.
 const LEAST: u64 = std::f64::consts::FRAC_1_SQRT_2.to_bits();
 
-/// The exponent of 1, as it is stored.
+/// The stored (biased) exponent of 1.
 const EXPONENT_OF_1: u64 = 1.0f64.to_bits() >> FRACTION;
 
-/// The first whole number without a fraction's bit: with a small whole number in
-/// its lowest bits, it is their sum.
+/// 2⁵²: an integer below 2⁵² in its fraction bits is added to it.
 const WHOLE: f64 = (1u64 << FRACTION) as f64;
 
 /// −ln((r + ½) ÷ 2⁶⁴): from 0 to 45.1.
 #[inline(always)]
 pub(super) fn minus_ln_uniform(r: u64) -> f64 {
     let bits = (r as f64 + 0.5).to_bits();
-    // As if fractions began at 1, where the exponent changes.
+    // Shifted so that the exponent changes at √½ instead of 1.
     let from_1 = bits.wrapping_sub(LEAST).wrapping_add(1.0f64.to_bits());
     let exponent = f64::from_bits(WHOLE.to_bits() | from_1 >> FRACTION);
     let m = f64::from_bits(LEAST + (from_1 & ((1 << FRACTION) - 1)));
@@ -38,8 +38,8 @@ pub(super) fn minus_ln_uniform(r: u64) -> f64 {
     halvings * LN_2 - 2.0 * (s + s * s * s * series(s * s))
 }
 
-/// ⅓ + z ÷ 5 + z² ÷ 7 + … + z⁷ ÷ 17. Not one term after the other, where each
-/// would wait for the last.
+/// ⅓ + z ÷ 5 + z² ÷ 7 + … + z⁷ ÷ 17. In two halves, whose latencies overlap, instead of
+/// Horner's scheme.
 #[inline(always)]
 fn series(z: f64) -> f64 {
     let z2 = z * z;
@@ -48,10 +48,11 @@ fn series(z: f64) -> f64 {
     first + z2 * z2 * second
 }
 
-/// The largest whole number that is not above `value`, which is from 0 to 2³².
+/// The floor of `value`, which is from 0 to 2³². `f64::floor` is a call on amd64 before
+/// SSE4.1.
 #[inline(always)]
 pub(super) fn floor(value: f64) -> u32 {
-    // Has no room for a fraction, and may have been rounded up.
+    // At this magnitude there are no fraction bits; the sum may have been rounded up.
     let sum = value + WHOLE;
     let up = sum - WHOLE > value;
     (sum.to_bits() as u32).wrapping_sub(u32::from(up))
@@ -63,7 +64,7 @@ mod tests {
 
     use super::*;
 
-    /// The largest relative error that is granted: a few of the last bits.
+    /// The largest relative error allowed: a few units in the last place.
     const TOLERANCE: f64 = 2e-15;
 
     fn off(r: u64) -> f64 {
@@ -74,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn both_ends_and_all_powers_of_two_are_right() {
+    fn it_is_accurate_at_both_ends_and_near_powers_of_two() {
         assert_eq!(minus_ln_uniform(u64::MAX), 0.0);
         assert!((minus_ln_uniform(0) / (65.0 * LN_2) - 1.0).abs() < TOLERANCE);
         for bit in 0..64 {
@@ -92,14 +93,14 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(20_000))]
 
         #[test]
-        fn it_is_the_logarithm(r: u64, smaller in 0..64u32) {
+        fn it_agrees_with_the_library(r: u64, smaller in 0..64u32) {
             prop_assert!(off(r >> smaller) < TOLERANCE, "small {}", off(r >> smaller));
             let near_1 = !(r >> smaller);
             prop_assert!(off(near_1) < TOLERANCE, "near 1 {}", off(near_1));
         }
 
         #[test]
-        fn floors_are_floors(value in 0.0..4e9f64, whole: u32) {
+        fn it_agrees_with_the_librarys_floor(value in 0.0..4e9f64, whole: u32) {
             prop_assert_eq!(floor(value), value.floor() as u32);
             let whole = f64::from(whole);
             for value in [whole, whole.next_down().max(0.0), whole.next_up()] {

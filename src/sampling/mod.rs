@@ -1,13 +1,13 @@
-//! Which words are sampled.
+//! sampling: decides which words are sampled.
 //!
-//! Every word of every allocation is sampled with the same probability, the
-//! rate, whatever block it is part of. [`gap`] draws how far it is from one
-//! sample to the next, by a [`logarithm`] of our own; [`young`] lays these gaps
-//! onto the young heap, where a combined allocation is split among its parts by
-//! the addresses themselves; [`count`] counts down the words of all other
-//! allocations.
+//! Every word of every allocation is sampled with the same probability, the rate,
+//! independently of the block it is in. So the distances between samples are geometric:
+//! [`gap`] draws them, with its own [`logarithm`]. [`young`] places them in the young heap,
+//! where addresses alone decide which part of a combined allocation is sampled. [`count`]
+//! counts down the words of all other allocations. `docs/statistics.md` has the mathematics.
 //!
-//! Runs on mutators, inside hooks: no allocation, no locks, no system calls.
+//! Runs on mutators, inside hooks: no malloc, no locks, no system calls. The cost is
+//! measured by `benches/sampling.rs`.
 
 mod count;
 mod gap;

@@ -1,34 +1,34 @@
 //! Samples in the young heap, which is filled downwards.
 //!
-//! The next sample is a place in memory: the word below [`YoungSamples::limit`].
-//! An allocation that lowers the pointer below it has that word in one of its
-//! blocks, so the pointer's own comparison finds samples without one more
-//! instruction, and a combined allocation is split by addresses alone.
+//! The next sample is an address: the word just below [`YoungSamples::limit`]. An allocation
+//! that moves the runtime's pointer below the limit contains that word. So the comparison
+//! that the runtime makes anyway finds the samples, without one more instruction, and
+//! addresses alone decide which parts of a combined allocation are sampled.
 
 use crate::sampling::{Gaps, WORD};
 
 /// The next sample in one young heap.
 pub(crate) struct YoungSamples {
-    /// The sampled word ends here. Below `start` there is none in this heap.
+    /// The end address of the next sampled word. If below `start`, this heap has no more.
     next_end: usize,
     /// The heap's lowest address.
     start: usize,
 }
 
-/// A part of a combined allocation that was sampled.
+/// A sampled part of a combined allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SampledPart {
-    /// Which part it is, in the order of addresses.
+    /// Its index, in the order of addresses.
     pub(crate) index: usize,
     /// Its lowest address, header included.
     pub(crate) address: usize,
     /// Its size, header included.
     pub(crate) words: usize,
-    /// Samples in it, at least 1.
+    /// The number of samples in it, at least 1.
     pub(crate) samples: u64,
 }
 
-/// The words of each part of an allocation, header included, in the order of
+/// The size in words of each part of an allocation, header included, in the order of
 /// addresses.
 pub(crate) trait PartSizes:
     DoubleEndedIterator<Item = usize> + ExactSizeIterator + Clone
@@ -41,8 +41,8 @@ impl YoungSamples {
     /// No heap yet.
     pub(crate) const NONE: YoungSamples = YoungSamples { next_end: 0, start: 0 };
 
-    /// The same heap after what went by was not counted: the next hit finds out
-    /// where the pointer is.
+    /// A heap in which allocations went by uncounted. The limit is such that the next
+    /// allocation is a hit, which shows where the pointer is.
     pub(crate) fn lost_count(start: usize) -> YoungSamples {
         YoungSamples { next_end: usize::MAX, start }
     }
@@ -52,29 +52,28 @@ impl YoungSamples {
         self.start != 0
     }
 
-    /// Where the runtime's limit belongs: an allocation that ends below it is
-    /// sampled, or does not fit.
+    /// What the runtime's limit must be: an allocation that moves the pointer below it is
+    /// sampled or does not fit the heap.
     pub(crate) fn limit(&self) -> usize {
         self.next_end.max(self.start)
     }
 
-    /// The heap's lowest address: the limit when nothing is to be sampled.
+    /// The heap's lowest address: the limit while sampling is off.
     pub(crate) fn start(&self) -> usize {
         self.start
     }
 
-    /// The pointer was moved: the next sample is a fresh gap away.
+    /// Places the next sample a new gap below `pointer`, which has moved.
     ///
-    /// Gaps have no memory. That no sample fell on the words so far says
-    /// nothing about those to come, so drawing anew is as good as going on.
+    /// The geometric distribution is memoryless: that no sample fell on the words so far says
+    /// nothing about the next ones, so a new gap is as good as the rest of the old one.
     pub(crate) fn renew(&mut self, gaps: &mut Gaps, pointer: usize, start: usize) {
         self.start = start;
         self.next_end = below(pointer, gaps.next() - 1);
     }
 
-    /// The parts, in the order of their addresses from `pointer` on, have been
-    /// allocated: tells those that are sampled, from
-    /// the highest down, and moves on to the sample after them.
+    /// Handles an allocation of `parts`, which begin at `pointer`: calls `sampled` for each
+    /// sampled part, from the highest address down, and moves on to the next sample.
     pub(crate) fn hit(
         &mut self,
         gaps: &mut Gaps,
@@ -85,7 +84,7 @@ impl YoungSamples {
         let total = parts.clone().fold(0usize, usize::saturating_add);
         let mut end = pointer.saturating_add(total.saturating_mul(WORD));
         if self.next_end > end {
-            // Words went by that we were not told of.
+            // Some allocations went by uncounted.
             self.next_end = below(end, gaps.next() - 1);
         }
         for (index, words) in parts.enumerate().rev() {
@@ -98,7 +97,7 @@ impl YoungSamples {
         }
     }
 
-    /// Takes the samples on words above `address`.
+    /// Counts the samples at words above `address` and moves on to the next one.
     fn samples_above(&mut self, gaps: &mut Gaps, address: usize) -> u64 {
         if gaps.are_all_one() {
             let words = self.next_end.saturating_sub(address) / WORD;
@@ -114,7 +113,7 @@ impl YoungSamples {
     }
 }
 
-/// So many words further down, or at the end of the address space.
+/// The address `words` words lower, or 0.
 fn below(address: usize, words: usize) -> usize {
     address.saturating_sub(words.saturating_mul(WORD))
 }
@@ -131,8 +130,8 @@ mod tests {
         Gaps::new(Rate::new(rate).unwrap(), seed, 9)
     }
 
-    /// Allocates as a runtime would, `rounds` heaps full of `parts`; returns
-    /// the samples of each part.
+    /// Allocates like a runtime: `parts`, until `rounds` heaps are full. Returns the samples of
+    /// each part and the number of allocations.
     fn run(rate: f64, seed: u64, rounds: usize, parts: &[usize]) -> (Vec<u64>, usize) {
         let mut gaps = gaps(rate, seed);
         let mut young = YoungSamples::NONE;
@@ -187,14 +186,14 @@ mod tests {
         let mut gaps = gaps(0.9, 2);
         let mut young = YoungSamples::NONE;
         young.renew(&mut gaps, HEAP + 800, HEAP);
-        let mut told = Vec::new();
-        young.hit(&mut gaps, HEAP + 80, [2].into_iter(), |_, part| told.push(part));
-        assert!(told.iter().all(|part| part.address == HEAP + 80 && part.samples <= 2));
+        let mut sampled = Vec::new();
+        young.hit(&mut gaps, HEAP + 80, [2].into_iter(), |_, part| sampled.push(part));
+        assert!(sampled.iter().all(|part| part.address == HEAP + 80 && part.samples <= 2));
         assert!(young.limit() <= HEAP + 80);
     }
 
     #[test]
-    fn absurd_sizes_end() {
+    fn absurd_sizes_do_not_overflow() {
         let mut gaps = gaps(1.0, 2);
         let mut young = YoungSamples::NONE;
         young.renew(&mut gaps, HEAP + 800, HEAP);
