@@ -20,7 +20,7 @@
 //! | room | job | runs on |
 //! |---|---|---|
 //! | [`abi`] | every `extern "C"` function: check, guard against panics, call in | mutators |
-//! | [`runtimes`] | OCaml: layouts, hooks, attachment to programs as they are | mutators |
+//! | [`runtimes`] | runtimes traced unmodified: what all need (`attach`), and OCaml's hooks and layouts | mutators |
 //! | [`tracer`] | the session: options, mutators, start, stop, fork, exit | both |
 //! | [`writer`] | drain the queue, find locations, encode, write | writer thread |
 //! | [`sampling`] | geometric gaps; the split of a combined allocation | mutators |

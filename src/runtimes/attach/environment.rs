@@ -160,6 +160,18 @@ mod tests {
     }
 
     #[test]
+    fn children_that_are_not_traced_see_no_request_for_a_trace() {
+        let hidden: Vec<_> = traced_only().collect();
+        assert!(FILE.names().chain(REPORT.names()).all(|name| hidden.contains(&name)));
+        assert!(!hidden.contains(&FOLLOW.name));
+        let aliases: Vec<_> = aliases().collect();
+        assert!(aliases.contains(&(FILE.alias.unwrap(), FILE.name)));
+        assert!(
+            aliases.iter().all(|(alias, name)| hidden.contains(alias) && hidden.contains(name))
+        );
+    }
+
+    #[test]
     fn part_of_the_program_has_no_path() {
         assert_eq!(own_path().as_deref(), Some(&b""[..]));
     }

@@ -44,3 +44,21 @@ impl LinkedSymbols {
         self.addresses.get(index).copied().filter(|&address| address != 0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn symbols_are_those_of_the_table_only() {
+        let table = LinkedSymbols {
+            names: &[c"present", c"absent"],
+            addresses: &[0x1000, 0],
+            thread_local: Some((c"local", 16)),
+        };
+        assert_eq!(table.lookup(c"present"), Some(0x1000));
+        assert_eq!(table.lookup(c"absent"), None);
+        assert_eq!(table.lookup(c"getpid"), None);
+        assert_eq!(table.lookup(c"local"), Some(thread_pointer() + 16));
+    }
+}
