@@ -1,7 +1,10 @@
 /* heaptap: a sampling allocation tracer for language runtimes.
  *
- * docs/embedding.md explains how a runtime uses this. Generated from the sources of the library:
- * changes here are lost. SPDX-License-Identifier: MIT OR Apache-2.0 */
+ * docs/embedding.md explains how a runtime uses it. Each function says on which thread and when it may
+ * be called, and what it costs. Outputs are written only if the status is HEAPTAP_STATUS_OK, unless
+ * stated otherwise. Structs with a `size` may grow: set it to sizeof the struct, and zero the rest.
+ *
+ * Generated from src/abi: do not edit. SPDX-License-Identifier: MIT OR Apache-2.0 */
 #ifndef HEAPTAP_H
 #define HEAPTAP_H
 
@@ -22,8 +25,8 @@ typedef struct heaptap_mutator {
 } heaptap_mutator;
 
 
-/* `size` of a frame that C code has called: see `heaptap_frame_link`. With a
- * place it is a frame like others; without one it is not shown. */
+/* `size` of a frame that was called from C code: see `heaptap_frame_link`. With a
+ * place it shows in backtraces; without one it does not. */
 #define HEAPTAP_FRAME_BOUNDARY 4294967295
 
 /* No place. */
@@ -32,54 +35,56 @@ typedef struct heaptap_mutator {
 /* `format`: an array of `heaptap_frame`. */
 #define HEAPTAP_FRAMES_NEUTRAL 0
 
-/* `format`: a table as OCaml 4.12 to 5.1 emits it for a module. */
+/* `format`: the frame table of a module, as OCaml 4.12 to 5.1 emits it. */
 #define HEAPTAP_FRAMES_OCAML4 4
 
-/* `format`: a table as OCaml 5.2 and later emits it for a module. */
+/* `format`: the frame table of a module, as OCaml 5.2 and later emit it. */
 #define HEAPTAP_FRAMES_OCAML5 5
 
-/* `when_full`: wait up to `wait_ms` for the writer, then drop and count. */
+/* `when_full`: wait up to `wait_ms` for the writer, then drop the sample and
+ * count it. */
 #define HEAPTAP_FULL_WAIT 0
 
-/* `when_full`: drop and count at once. */
+/* `when_full`: drop the sample and count it at once. */
 #define HEAPTAP_FULL_DROP 1
 
-/* `follow`: by `heaptap_young_sweep` and `heaptap_major_sweep`. */
+/* `follow`: with `heaptap_young_sweep` and `heaptap_major_sweep`. */
 #define HEAPTAP_FOLLOW_SWEEPS 0
 
-/* `follow`: by `heaptap_block_promote`, `_move` and `_collect`. */
+/* `follow`: with `heaptap_block_promote`, `heaptap_block_move` and
+ * `heaptap_block_collect`. */
 #define HEAPTAP_FOLLOW_ADDRESSES 1
 
 /* `native_frames`: C frames are left out of backtraces. */
 #define HEAPTAP_NATIVE_OFF 0
 
 /* `native_frames`: C frames between a sample and the innermost managed frame
- * are unwound, if `heaptap_stack` says where they end. */
+ * are unwound, if `native_limit` in `heaptap_stack` is set. */
 #define HEAPTAP_NATIVE_ON 1
 
-/* Where a `heaptap_locate_fn` puts the places of a code. */
+/* The places of a code, which a `heaptap_locate_fn` fills in. */
 typedef struct heaptap_places heaptap_places;
 
-/* A trace being taken. Made by `heaptap_tracer_start`; never freed. */
+/* A trace that is being written. Created by `heaptap_tracer_start`; never freed. */
 typedef struct heaptap_tracer heaptap_tracer;
 
 /* The result of a call: 0 for success. `heaptap_status_str` explains the others. */
 typedef int32_t heaptap_status;
 
-/* A place in a source file. */
+/* A place in a source file. Its layout never changes. */
 typedef struct heaptap_place {
-  /* NULL: not known. */
+  /* The file's name. NULL: unknown. */
   const char *file;
-  /* NULL: not known. */
+  /* The function's name. NULL: unknown. */
   const char *function;
-  /* From 1; 0: not known. */
+  /* The line, from 1. 0: unknown. */
   uint32_t line;
-  /* First character within the line. */
+  /* The first character within the line. */
   uint32_t start_char;
-  /* Last character, counted from the same line's start. */
+  /* The last character, counted from the start of the same line. */
   uint32_t end_char;
-  /* An index into the table's places: the call that this is inlined into; or
-   * `HEAPTAP_NO_PLACE`. */
+  /* An index into the table's places: the call into which this one is inlined.
+   * `HEAPTAP_NO_PLACE`: not inlined. */
   uint32_t inlined_into;
 } heaptap_place;
 
@@ -87,153 +92,161 @@ typedef struct heaptap_place {
 typedef struct heaptap_frame_table {
   /* `sizeof(heaptap_frame_table)`. */
   size_t size;
-  /* `HEAPTAP_FRAMES_`. */
+  /* One of `HEAPTAP_FRAMES_...`. */
   uint32_t format;
-  /* How many places there are. */
+  /* The number of places. */
   uint32_t place_count;
-  /* The frames, or the runtime's own table. */
+  /* The frames, or the table in the runtime's own format. */
   const void *frames;
-  /* How many frames there are; 0 for a runtime's own table, which knows it. */
+  /* The number of frames. 0 for a table in the runtime's own format, which
+   * contains it. */
   size_t count;
-  /* The places, or NULL if there are none. */
+  /* The places. NULL if there are none. */
   const struct heaptap_place *places;
-  /* Zero. */
+  /* Must be zero. */
   uint8_t reserved[32];
 } heaptap_frame_table;
 
-/* Explains a code by calling `heaptap_places_add`, for the outermost function
- * first when calls were inlined. Called on the writer thread, once for each
- * code of a domain; it must not call other functions of heaptap. */
+/* Finds the places of a code and passes each to `heaptap_places_add`. If calls
+ * are inlined, the outermost function comes first. Called on the writer thread,
+ * once for each code of a domain. It must not call other functions of heaptap. */
 typedef void (*heaptap_locate_fn)(void *host, uint64_t code, struct heaptap_places *places);
 
-/* What a trace is to be. Zero in a field means the usual value. */
+/* The options of a trace. Zero in a field means its default. */
 typedef struct heaptap_options {
   /* `sizeof(heaptap_options)`. */
   size_t size;
-  /* The file to write. `%p` stands for the process id, `%e` for the
-   * executable's name, `%t` for the time in seconds, `%%` for a percent
-   * sign. With `%p`, a forked child goes on in a file of its own. */
+  /* The trace file. In its name `%p` stands for the process id, `%e` for the
+   * executable's name, `%t` for the time in seconds and `%%` for a percent
+   * sign. With `%p`, a forked child is traced into its own file; without, it
+   * is not traced. */
   const char *file;
-  /* The probability with which each word is sampled, from 1e-7 to 1. Usually
-   * 1e-5. */
+  /* The probability with which each allocated word is sampled, from 1e-7 to
+   * 1. Default: 1e-5. */
   double rate;
-  /* The same seed gives the same samples in a program that does the same.
-   * Usually from the system. */
+  /* The seed of the sampler. With the same seed, a program that does the same
+   * gives the same samples. Default: a new seed in each run. */
   uint64_t seed;
-  /* Words in front of a block that belong to it: its address as the runtime
-   * sees it is so much behind its beginning. At most 8. */
+  /* The number of header words of a block: the address by which the runtime
+   * knows a block is this many words after its start. At most 8. */
   uint32_t header_words;
   /* 1: one mutator at a time, and a file that every reader opens (version
-   * 2). 0: any number, and a file with a domain for each (version 3). */
+   * 2). 0: any number of mutators, and a file with a domain for each (version
+   * 3). */
   uint32_t max_mutators;
-  /* The most frames in a backtrace: outer ones are cut. Usually 262,144,
-   * which is also the most. */
+  /* The most frames in a backtrace, of which the innermost are kept. Default
+   * and upper bound: 262,144. */
   uint32_t max_frames;
-  /* `HEAPTAP_FULL_`: what to do when the writer has fallen behind. */
+  /* One of `HEAPTAP_FULL_...`: what to do when the writer has fallen behind. */
   uint32_t when_full;
-  /* The longest wait for the writer, in milliseconds. Usually 1,000. */
+  /* The longest wait for the writer, in milliseconds. Default: 1,000; at most
+   * 60,000. */
   uint32_t wait_ms;
-  /* `HEAPTAP_FOLLOW_`: how blocks are followed to their end. */
+  /* One of `HEAPTAP_FOLLOW_...`: how the host reports what becomes of blocks. */
   uint32_t follow;
-  /* `HEAPTAP_NATIVE_`: whether C frames are unwound. */
+  /* One of `HEAPTAP_NATIVE_...`: whether C frames are unwound. */
   uint32_t native_frames;
-  /* Memory for events on their way to the writer. Usually 8,192. */
+  /* Memory for events on their way to the writer, in KiB. Default: 8,192; from
+   * 256 to 4,194,304. */
   uint32_t buffer_kib;
   /* A name for the trace, or NULL. */
   const char *context;
-  /* The runtime's parameters as it prints them, or NULL. */
+  /* The runtime's parameters, for the trace's readers, or NULL. */
   const char *runtime_params;
-  /* Explains codes that are in no frame table, or NULL: they are then looked
-   * up as return addresses in the debug information of the program. */
+  /* Finds the places of codes that are in no frame table. NULL: such codes are
+   * return addresses, and the program's debug information has their places. */
   heaptap_locate_fn locate;
-  /* Handed to `locate`. */
+  /* Passed to `locate`. */
   void *locate_host;
-  /* Zero. */
+  /* Must be zero. */
   uint8_t reserved[64];
 } heaptap_options;
 
-/* Where the managed stack is. */
+/* The top of the managed stack. Its layout never changes. */
 typedef struct heaptap_stack {
-  /* By which the innermost managed frame is known; 0: there is none. */
+  /* The return address of the innermost managed frame. 0: there is none. */
   size_t return_address;
-  /* That frame's stack pointer. */
+  /* The stack pointer of that frame. */
   size_t sp;
-  /* Where the C frames inside it end: the C stack's pointer when managed
-   * code last called C. 0: they are not looked at. */
+  /* The C stack pointer at the time when managed code last called C, where the
+   * C frames inside that frame end. 0: C frames are left out. */
   size_t native_limit;
 } heaptap_stack;
 
-/* Tells where the stack is. Called on the mutator's thread when a sample is
- * taken; must be quick, and must not call heaptap. */
+/* Writes the top of the managed stack to `*stack`. Called on the mutator's
+ * thread when a sample is taken. It must be quick and must not call heaptap. */
 typedef void (*heaptap_where_fn)(void *host, struct heaptap_stack *stack);
 
-/* A runtime's own walker. Writes the codes of at most `capacity` frames,
- * innermost first, each from 1 to 2^60 - 1, and returns how many frames there
- * are, which may be more. Called on the mutator's thread when a sample is
- * taken; must not call heaptap. */
+/* The runtime's own stack walker. Writes the codes of at most `capacity` frames
+ * to `codes`, innermost first, each from 1 to 2^60 - 1. Returns the number of
+ * frames on the stack, which may be larger than `capacity`. Called on the
+ * mutator's thread when a sample is taken. It must not call heaptap. */
 typedef size_t (*heaptap_walk_fn)(void *host, uint64_t *codes, size_t capacity);
 
-/* How a mutator's stack is found. */
+/* Options of a mutator: how its stack is walked. */
 typedef struct heaptap_mutator_options {
   /* `sizeof(heaptap_mutator_options)`. */
   size_t size;
-  /* Handed to the functions. */
+  /* Passed to `where` and `walk`. */
   void *host;
-  /* Backtraces by the frame tables, from where this says; or */
+  /* Finds the top of the stack, which is then walked with the frame tables. */
   heaptap_where_fn where;
-  /* by the runtime's own walker. Both NULL: backtraces are empty. */
+  /* Walks the stack instead. Set at most one of `where` and `walk`; if both
+   * are NULL, backtraces are empty. */
   heaptap_walk_fn walk;
-  /* Zero. */
+  /* Must be zero. */
   uint8_t reserved[32];
 } heaptap_mutator_options;
 
 /* What a collection did to a block. */
 typedef int32_t heaptap_fate;
 
-/* Tells the fate of the block at `*block`, and changes that if it was moved.
- * Must not call heaptap. */
+/* Returns the fate of the block at `*block`, and writes its new address there if
+ * it was moved. It must not call heaptap. */
 typedef heaptap_fate (*heaptap_fate_fn)(void *host, void **block);
 
-/* Numbers of a trace. */
+/* Statistics of a trace. */
 typedef struct heaptap_stats {
-  /* `sizeof(heaptap_stats)`, set by the caller. */
+  /* `sizeof(heaptap_stats)`, set by the caller. Afterwards the number of bytes
+   * that were written: fewer if the library is older than this header. */
   size_t size;
-  /* 0 while tracing, else why not. */
+  /* `HEAPTAP_STATUS_OK` while tracing, otherwise why tracing ended. */
   heaptap_status state;
-  /* Mutators there are now. */
+  /* Mutators that exist now. */
   uint32_t mutators;
-  /* Samples that fell. */
+  /* Samples taken. */
   uint64_t samples;
-  /* Blocks in which they fell. */
+  /* Blocks with at least one sample. */
   uint64_t sampled_blocks;
-  /* Events recorded. */
+  /* Allocations recorded. */
   uint64_t allocations;
-  /* Events recorded. */
+  /* Promotions recorded. */
   uint64_t promotions;
-  /* Events recorded. */
+  /* Collections recorded. */
   uint64_t collections;
   /* Sampled blocks that were not recorded. */
   uint64_t dropped;
-  /* Times that a hook waited for the writer. */
+  /* How often a hook waited for the writer. */
   uint64_t waits;
-  /* Bytes written to files. */
+  /* Bytes written to the trace's files. */
   uint64_t bytes;
-  /* Time spent in hooks, by all mutators, in nanoseconds: an estimate, since
-   * of allocations only one hook in 32 is timed. */
+  /* Time that all mutators spent in hooks, in nanoseconds. An estimate: only
+   * one in 32 hooks of allocations is timed. */
   uint64_t hook_ns;
-  /* Sampled blocks that are alive as far as is known. */
+  /* Sampled blocks not known to be dead. */
   uint64_t live_blocks;
   /* Zero. */
   uint64_t reserved[4];
 } heaptap_stats;
 
-/* A frame of the neutral layout, for stacks that grow down.
+/* A frame of the neutral format, for stacks that grow down. Its layout never
+ * changes.
  *
- * With sp the stack pointer of a frame, the word at sp - 8 is the return
- * address by which the frame is known. Its caller's stack pointer is sp + size,
- * and so the caller's return address is at sp + size - 8. */
+ * If sp is the stack pointer of a frame, the word at sp - 8 is the return address
+ * that identifies the frame. Its caller's stack pointer is sp + size, so that the
+ * caller's return address is at sp + size - 8. */
 typedef struct heaptap_frame {
-  /* From 4,096 to 2^60 - 1, and in no other frame of any table. */
+  /* From 4,096 to 2^60 - 1, unique among all tables. */
   size_t return_address;
   /* In bytes, a multiple of 8; or `HEAPTAP_FRAME_BOUNDARY`. */
   uint32_t size;
@@ -241,12 +254,13 @@ typedef struct heaptap_frame {
   uint32_t place;
 } heaptap_frame;
 
-/* Lies at the stack pointer of a frame of size `HEAPTAP_FRAME_BOUNDARY`, which
- * C code has called: says where managed code goes on behind that C code. */
+/* Lies at the stack pointer of a frame of size `HEAPTAP_FRAME_BOUNDARY` and says
+ * where the managed stack continues beyond the C code that called that frame. Its
+ * layout never changes. */
 typedef struct heaptap_frame_link {
   /* The stack pointer of the frame that called the C code. */
   size_t sp;
-  /* That frame's return address; 0: there is none, the stack ends here. */
+  /* The return address of that frame. 0: the stack ends here. */
   size_t return_address;
 } heaptap_frame_link;
 
@@ -306,13 +320,13 @@ typedef struct heaptap_frame_link {
 /* A sampled block was not recorded. It is counted as dropped. */
 #define HEAPTAP_STATUS_LOST 17
 
-/* It is gone. */
+/* The block is dead. */
 #define HEAPTAP_FATE_DEAD 0
 
-/* It stays in its generation, at the address that `*block` says. */
+/* The block stays in its generation, at the address in `*block`. */
 #define HEAPTAP_FATE_ALIVE 1
 
-/* It was young and is now in the major heap, at the address that `*block` says. */
+/* The block was young and is now in the major heap, at the address in `*block`. */
 #define HEAPTAP_FATE_PROMOTED 2
 
 #ifdef __cplusplus
@@ -327,169 +341,185 @@ const char *heaptap_status_str(heaptap_status status);
  * version of this header. */
 const char *heaptap_version(void);
 
-/* Adds a table. It and its strings stay as they are until the tracer stops.
+/* Adds a frame table. The table and its strings must stay valid and unchanged
+ * until the tracer stops.
  *
- * Any thread, also while others take samples; not inside a hook. Costs some
- * 20 ns a frame. */
+ * Any thread, also while others take samples; not inside a hook. Costs about
+ * 20 ns for each frame. */
 heaptap_status heaptap_frames_add(struct heaptap_tracer *tracer,
                                   const struct heaptap_frame_table *table);
 
-/* Adds a place of the code that is being explained. Only inside a
- * `heaptap_locate_fn`, with what that was given. The strings are copied, and
- * `inlined_into` is not looked at. */
+/* Adds a place to `places`. Only inside a `heaptap_locate_fn`, with the `places`
+ * that it was given. The strings are copied; `inlined_into` is ignored. */
 heaptap_status heaptap_places_add(struct heaptap_places *places, const struct heaptap_place *place);
 
-/* Starts a trace.
+/* Starts a trace. A process has at most one trace at a time. If the call fails,
+ * the host runs untraced.
  *
- * Any thread, not inside a collection; once at a time in a process. Costs a
- * thread and the options' `buffer_kib` of memory, of which only what is used is
- * ever touched. When it fails the host runs on untraced. */
+ * Any thread, not inside a collection. Starts the writer thread and reserves
+ * `buffer_kib` of memory, of which only the used part is ever touched. */
 heaptap_status heaptap_tracer_start(const struct heaptap_options *options,
                                     struct heaptap_tracer **tracer);
 
-/* Starts a trace if the environment asks for one, `HEAPTAP_STATUS_NOT_ASKED`
- * if not.
+/* Starts a trace if the environment asks for one. Returns
+ * `HEAPTAP_STATUS_NOT_ASKED` if it does not.
  *
- * `HEAPTAP` (or `MEMTRACE`) names the file, `HEAPTAP_RATE` (or
- * `MEMTRACE_RATE`) the rate, `HEAPTAP_SEED` the seed, in place of those in
- * `options`; `HEAPTAP_FRAMES` the most frames in a backtrace. Otherwise as
- * `heaptap_tracer_start`. */
+ * `HEAPTAP` (or `MEMTRACE`) is the file and asks for the trace, `HEAPTAP_RATE`
+ * (or `MEMTRACE_RATE`) the rate, `HEAPTAP_SEED` the seed and `HEAPTAP_FRAMES` the
+ * most frames in a backtrace. Each replaces the value in `options`. Otherwise
+ * like `heaptap_tracer_start`. */
 heaptap_status heaptap_tracer_start_from_env(const struct heaptap_options *options,
                                              struct heaptap_tracer **tracer);
 
-/* Writes everything and ends the trace.
+/* Writes everything recorded so far and ends the trace. Happens by itself at
+ * `exit`.
  *
- * Any thread, not inside a hook; end your mutators before, so that nothing they
- * still have to tell is missing. Hooks of other threads that are under way
- * finish; later ones do nothing. Also happens at `exit`. */
+ * Any thread, not inside a hook. End the mutators first, so that all their
+ * events are written. Hooks that are running on other threads finish; later ones
+ * do nothing. */
 heaptap_status heaptap_tracer_stop(struct heaptap_tracer *tracer);
 
 /* Returns when everything recorded so far is in the file.
  *
- * Any thread, not inside a hook. Worth calling before `_exit` and `exec`,
- * which end a process without ceremony; otherwise it happens every 100 ms. */
+ * Any thread, not inside a hook. Call it before `_exit` and `exec`, which run no
+ * exit handlers. Otherwise events reach the file at least every 100 ms. */
 heaptap_status heaptap_tracer_flush(struct heaptap_tracer *tracer);
 
-/* Ends the file and goes on in another, which holds what is sampled from now
- * on. The ends of blocks in the old file are in neither.
+/* Ends the current file and continues in `file`, which gets the blocks that are
+ * sampled from now on. What happens later to blocks in the old file is recorded
+ * in neither.
  *
- * Any thread, not inside a hook. When it fails the old file goes on. */
+ * Any thread, not inside a hook. If the call fails, the trace continues in the
+ * old file. */
 heaptap_status heaptap_tracer_rotate(struct heaptap_tracer *tracer, const char *file);
 
-/* A label for what mutators do: the same name gives the same label. Never 0.
+/* Writes the label with this name to `*label`. The same name gives the same
+ * label, which is never 0.
  *
- * Any thread, not inside a hook; takes a lock. There are at most 65,536. */
+ * Any thread, not inside a hook. Takes a lock. There are at most 65,536 labels;
+ * names beyond them share the last one. */
 heaptap_status heaptap_label_intern(struct heaptap_tracer *tracer,
                                     const char *name,
                                     uint32_t *label);
 
-/* What the mutator is doing from now on: the outermost frame of its
- * backtraces. 0: nothing in particular. */
+/* Sets what the mutator is working on: the label becomes the outermost frame of
+ * its backtraces. 0 for none. The mutator's thread. */
 heaptap_status heaptap_mutator_label(heaptap_mutator *mutator, uint32_t label);
 
-/* Makes a mutator: for each thread or domain that allocates.
+/* Creates a mutator. Each thread or domain that allocates needs one.
  *
- * Any thread, not inside a hook. A mutator is used by one thread at a time:
- * its own, or another that has stopped it. Costs the memory of its deepest
+ * Any thread, not inside a hook. A mutator is used by one thread at a time: its
+ * own, or another that has stopped it. It needs memory for its deepest
  * backtrace. */
 heaptap_status heaptap_mutator_start(struct heaptap_tracer *tracer,
                                      const struct heaptap_mutator_options *options,
                                      heaptap_mutator **mutator);
 
-/* Ends a mutator. The blocks it follows pass to `heir`, which the calling
- * thread may use; with NULL they stay with the tracer until a mutator starts or
- * `heaptap_tracer_major_sweep` finds one.
+/* Ends a mutator. The blocks that it follows pass to `heir`, a mutator that the
+ * calling thread may use. If `heir` is NULL they stay with the tracer until a
+ * mutator starts or `heaptap_tracer_major_sweep` runs.
  *
- * Its own thread, or another that has stopped it; not inside a hook. May wait
- * for the writer, if ends of blocks could not be told before. */
+ * The mutator's thread, or another that has stopped it; not inside a hook. May
+ * wait for the writer, if promotions and collections are still to be recorded. */
 heaptap_status heaptap_mutator_end(heaptap_mutator *mutator, heaptap_mutator *heir);
 
-/* Samples are not recorded until the mutator was resumed as often. */
+/* Suspends a mutator: no samples are recorded until it has been resumed as often
+ * as it was suspended. The mutator's thread. */
 heaptap_status heaptap_mutator_suspend(heaptap_mutator *mutator);
 
-/* Ends what `heaptap_mutator_suspend` began. */
+/* Undoes one `heaptap_mutator_suspend`. The mutator's thread. */
 heaptap_status heaptap_mutator_resume(heaptap_mutator *mutator);
 
-/* The young pointer was set: at the start, and after each minor collection.
+/* Reports that the young pointer was set: at the start, and after each minor
+ * collection.
  *
- * The young heap is filled from above: an allocation lowers the pointer, and
- * takes its slow path if it is then below the limit. Install `*limit`, which
- * is at least `young_start`, as that limit. */
+ * The young heap is filled from above: an allocation lowers the pointer and
+ * takes its slow path if the pointer is then below the limit. Install `*limit`,
+ * which is at least `young_start`, as that limit.
+ *
+ * The mutator's thread, or another that has stopped it. */
 heaptap_status heaptap_young_renew(heaptap_mutator *mutator,
                                    void *young_ptr,
                                    void *young_start,
                                    void **limit);
 
-/* What was just allocated went below the limit, but not below `young_start`.
+/* Reports an allocation that went below the limit, but not below `young_start`.
  *
- * `young_ptr` is where the pointer is now. `words` has the size in words,
- * headers included, of each of the `count` blocks that were allocated together,
- * in the order of their addresses from `young_ptr` on. Each word is sampled for
- * itself, so each block gets the samples on its own words. Call it before the
- * next allocation; headers and fields need not be written yet. Install
- * `*limit`. With `HEAPTAP_STATUS_LOST` the limit is written too.
+ * `young_ptr` is the pointer after the allocation. `words` holds the size in
+ * words, headers included, of each of the `count` blocks that were allocated
+ * together, in the order of their addresses from `young_ptr` up. Each word is
+ * sampled independently, so each block gets the samples on its own words.
+ * Install `*limit`. It is also written with `HEAPTAP_STATUS_LOST`.
  *
- * Costs 150 to 400 ns for each sampled block, and a few ns for each frame that is
- * as at the last sample, some 20 for a new one. */
+ * The mutator's thread, before the next allocation; headers and fields need not
+ * be initialised yet. Costs 150 to 400 ns for each sampled block, plus a few ns
+ * for each frame that has not changed since the last sample and about 20 ns for
+ * each new one. */
 heaptap_status heaptap_young_hit(heaptap_mutator *mutator,
                                  void *young_ptr,
                                  const size_t *words,
                                  size_t count,
                                  void **limit);
 
-/* The slow half of `heaptap_major_alloc`, which has just taken `words` off. */
+/* The slow half of `heaptap_major_alloc`, which has already subtracted `words`.
+ * Do not call it directly. */
 heaptap_status heaptap_major_hit(heaptap_mutator *mutator, void *block, size_t words);
 
-/* The slow half of `heaptap_external_alloc`, which has just taken `words` off. */
+/* The slow half of `heaptap_external_alloc`, which has already subtracted
+ * `words`. Do not call it directly. */
 heaptap_status heaptap_external_hit(heaptap_mutator *mutator, void *memory, size_t words);
 
-/* External memory is about to be released.
+/* Reports that external memory is about to be released.
  *
- * By any mutator, whichever allocated it, and before another allocation can
- * get the same address. Memory that was not sampled costs a look at one place
- * of a table. */
+ * Any mutator, not only the one that allocated it. Call it before the memory is
+ * released: another thread may be given the same address at once. Memory that
+ * was not sampled costs one table lookup. */
 heaptap_status heaptap_external_free(heaptap_mutator *mutator, void *memory);
 
-/* After a minor collection, while it can still be told which young blocks were
- * forwarded where: asks for the fate of each young block of the mutator.
+/* Calls `fate` for each sampled young block of the mutator. Call it after a minor
+ * collection, while the forwarding pointers of the young blocks can still be read.
  *
- * The mutator's thread, or the collector's while the mutator stands still.
- * Costs some 10 ns for each sampled young block, nothing for any other. */
+ * The mutator's thread, or the collector's while the mutator is stopped. Costs
+ * about 10 ns for each sampled young block, nothing for the others. */
 heaptap_status heaptap_young_sweep(heaptap_mutator *mutator, heaptap_fate_fn fate, void *host);
 
-/* After marking, before the memory of dead blocks is used again; and after
- * compaction: asks for the fate of each major block of the mutator.
+/* Calls `fate` for each sampled major block of the mutator. Call it after marking,
+ * before the memory of dead blocks is used again, and after compaction.
  *
- * As `heaptap_young_sweep`. */
+ * Threads and cost like `heaptap_young_sweep`. */
 heaptap_status heaptap_major_sweep(heaptap_mutator *mutator, heaptap_fate_fn fate, void *host);
 
-/* `heaptap_young_sweep` over all mutators, while the world stands still. */
+/* `heaptap_young_sweep` for all mutators. Call it while the world is stopped. */
 heaptap_status heaptap_tracer_young_sweep(struct heaptap_tracer *tracer,
                                           heaptap_fate_fn fate,
                                           void *host);
 
-/* `heaptap_major_sweep` over all mutators, and over the blocks that ended ones
- * have left, while the world stands still. */
+/* `heaptap_major_sweep` for all mutators, and for the blocks of mutators that have
+ * ended. Call it while the world is stopped. */
 heaptap_status heaptap_tracer_major_sweep(struct heaptap_tracer *tracer,
                                           heaptap_fate_fn fate,
                                           void *host);
 
-/* With `HEAPTAP_FOLLOW_ADDRESSES`: a block was promoted, perhaps to another
- * address. Blocks that were not sampled cost a look at one place of a table.
+/* With `HEAPTAP_FOLLOW_ADDRESSES`: reports that a block was promoted, perhaps to
+ * another address.
  *
- * Any mutator. */
+ * Any mutator. A block that was not sampled costs one table lookup. */
 heaptap_status heaptap_block_promote(heaptap_mutator *mutator, void *from, void *to);
 
-/* With `HEAPTAP_FOLLOW_ADDRESSES`: a block was moved. As `heaptap_block_promote`. */
+/* With `HEAPTAP_FOLLOW_ADDRESSES`: reports that a block was moved.
+ *
+ * Any mutator. A block that was not sampled costs one table lookup. */
 heaptap_status heaptap_block_move(heaptap_mutator *mutator, void *from, void *to);
 
-/* With `HEAPTAP_FOLLOW_ADDRESSES`: a block is about to be freed. As
- * `heaptap_block_promote`. */
+/* With `HEAPTAP_FOLLOW_ADDRESSES`: reports that a block is about to be freed.
+ *
+ * Any mutator. A block that was not sampled costs one table lookup. */
 heaptap_status heaptap_block_collect(heaptap_mutator *mutator, void *block);
 
-/* The numbers so far. Also after the tracer has stopped.
+/* Writes the statistics so far to `*stats`. Also works after the tracer has
+ * stopped.
  *
- * Any thread. Hooks that are under way may be missing. */
+ * Any thread. Hooks that are running may not be counted yet. */
 heaptap_status heaptap_tracer_stats(const struct heaptap_tracer *tracer,
                                     struct heaptap_stats *stats);
 
@@ -517,17 +547,17 @@ uint32_t heaptap_attached_set_label(uint32_t label);
 }  // extern "C"
 #endif  // __cplusplus
 
-/* Allocations outside the young heap: one subtraction and one branch. On the mutator's own thread. */
+/* Allocations outside the young heap: one subtraction and one branch. The mutator's thread. */
 
-/* A block was allocated directly in the major heap: `words` with its header, `block` its address as
- * the runtime sees it. */
+/* Reports a block that was allocated directly in the major heap. `words` includes the header; `block`
+ * is the address by which the runtime knows it. */
 static inline void heaptap_major_alloc(heaptap_mutator *mutator, void *block, size_t words) {
   if ((mutator->until_sample -= (intptr_t)words) < 0) {
     (void)heaptap_major_hit(mutator, block, words);
   }
 }
 
-/* Memory outside the heap was allocated that the heap owns. */
+/* Reports memory that was allocated outside the heap and is owned by it. */
 static inline void heaptap_external_alloc(heaptap_mutator *mutator, void *memory, size_t bytes) {
   size_t words = bytes / sizeof(void *) + (bytes % sizeof(void *) != 0);
   if ((mutator->until_sample -= (intptr_t)words) < 0) {

@@ -212,6 +212,13 @@ static void group_handles(void) {
   stats.size = 8;
   GIVES(heaptap_tracer_stats(host.tracer, &stats), HEAPTAP_STATUS_SIZE);
   GIVES(heaptap_tracer_stats(host.tracer, NULL), IS_NULL);
+  stats.size = SIZE_MAX;
+  GIVES(heaptap_tracer_stats(host.tracer, &stats), HEAPTAP_STATUS_SIZE);
+  /* A host newer than the library: it learns how much was written. */
+  struct { heaptap_stats known; uint64_t unknown; } newer = {.unknown = 77};
+  newer.known.size = sizeof newer;
+  GIVES_OK(heaptap_tracer_stats(host.tracer, &newer.known));
+  CHECK(newer.known.size == sizeof newer.known && newer.known.mutators == 1 && newer.unknown == 77);
   stats.size = sizeof stats;
   GIVES_OK(heaptap_tracer_stats(host.tracer, &stats));
   CHECK(stats.state == OK && stats.mutators == 1);

@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 
 import scenarios  # noqa: E402
 from bench import Bench  # noqa: E402
-import exact, estimates, cost, misuse, stacks, control, endings, threads, clean  # noqa: E402, E401, F401
+import exact, estimates, cost, misuse, stacks, control, endings, threads, versions, clean  # noqa: E402, E401, F401
 
 
 def main():

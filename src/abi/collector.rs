@@ -1,4 +1,4 @@
-//! What collections do to blocks.
+//! Collections: what becomes of blocks.
 
 use std::ffi::c_void;
 
@@ -11,52 +11,57 @@ use crate::tracer::Mutator;
 /// What a collection did to a block.
 pub type heaptap_fate = i32;
 
-/// It is gone.
+/// The block is dead.
 pub const HEAPTAP_FATE_DEAD: heaptap_fate = 0;
-/// It stays in its generation, at the address that `*block` says.
+/// The block stays in its generation, at the address in `*block`.
 pub const HEAPTAP_FATE_ALIVE: heaptap_fate = 1;
-/// It was young and is now in the major heap, at the address that `*block` says.
+/// The block was young and is now in the major heap, at the address in `*block`.
 pub const HEAPTAP_FATE_PROMOTED: heaptap_fate = 2;
 
-/// Tells the fate of the block at `*block`, and changes that if it was moved.
-/// Must not call heaptap.
+/// Returns the fate of the block at `*block`, and writes its new address there if
+/// it was moved. It must not call heaptap.
 pub type heaptap_fate_fn =
     Option<unsafe extern "C-unwind" fn(host: *mut c_void, block: *mut *mut c_void) -> heaptap_fate>;
 
-/// Which sweep.
+/// Which blocks are swept.
 #[derive(Clone, Copy)]
 enum Generation {
     Young,
     Major,
 }
 
-fn sweep(
-    mutator: &mut Mutator,
+/// A sweep: which blocks, and the host's function for their fates.
+#[derive(Clone, Copy)]
+struct Sweep {
     generation: Generation,
-    (fate, host): (heaptap_fate_fn, *mut c_void),
-) -> Result<(), Refused> {
-    let fate = fate.ok_or(Refused(HEAPTAP_STATUS_NULL))?;
+    fate: heaptap_fate_fn,
+    /// Passed to `fate`.
+    host: *mut c_void,
+}
+
+fn sweep(mutator: &mut Mutator, sweep: Sweep) -> Result<(), Refused> {
+    let function = sweep.fate.ok_or(Refused(HEAPTAP_STATUS_NULL))?;
     let fate = |address: usize| {
         let mut block = address as *mut c_void;
-        // SAFETY: the host's function, called as the header says.
-        match unsafe { fate(host, &raw mut block) } {
+        // SAFETY: the host's function of the documented type; `block` outlives the call.
+        match unsafe { function(sweep.host, &raw mut block) } {
             HEAPTAP_FATE_DEAD => Fate::Dead,
             HEAPTAP_FATE_PROMOTED => Fate::Promoted(block as usize),
             _ => Fate::Alive(block as usize),
         }
     };
-    match generation {
+    match sweep.generation {
         Generation::Young => mutator.sweep_young(fate)?,
         Generation::Major => mutator.sweep_major(fate)?,
     }
     Ok(())
 }
 
-/// After a minor collection, while it can still be told which young blocks were
-/// forwarded where: asks for the fate of each young block of the mutator.
+/// Calls `fate` for each sampled young block of the mutator. Call it after a minor
+/// collection, while the forwarding pointers of the young blocks can still be read.
 ///
-/// The mutator's thread, or the collector's while the mutator stands still.
-/// Costs some 10 ns for each sampled young block, nothing for any other.
+/// The mutator's thread, or the collector's while the mutator is stopped. Costs
+/// about 10 ns for each sampled young block, nothing for the others.
 ///
 /// # Safety
 /// `mutator` is NULL or a handle that no other thread uses.
@@ -67,17 +72,17 @@ pub unsafe extern "C" fn heaptap_young_sweep(
     host: *mut c_void,
 ) -> heaptap_status {
     guard(|| {
-        // SAFETY: the host's promise.
-        unsafe {
-            with_mutator(mutator, |mutator, _| sweep(mutator, Generation::Young, (fate, host)))
-        }
+        let how = Sweep { generation: Generation::Young, fate, host };
+        // SAFETY: this function requires that `mutator` is NULL or a handle that no other
+        // thread uses.
+        unsafe { with_mutator(mutator, |mutator, _| sweep(mutator, how)) }
     })
 }
 
-/// After marking, before the memory of dead blocks is used again; and after
-/// compaction: asks for the fate of each major block of the mutator.
+/// Calls `fate` for each sampled major block of the mutator. Call it after marking,
+/// before the memory of dead blocks is used again, and after compaction.
 ///
-/// As `heaptap_young_sweep`.
+/// Threads and cost like `heaptap_young_sweep`.
 ///
 /// # Safety
 /// `mutator` is NULL or a handle that no other thread uses.
@@ -88,14 +93,14 @@ pub unsafe extern "C" fn heaptap_major_sweep(
     host: *mut c_void,
 ) -> heaptap_status {
     guard(|| {
-        // SAFETY: the host's promise.
-        unsafe {
-            with_mutator(mutator, |mutator, _| sweep(mutator, Generation::Major, (fate, host)))
-        }
+        let how = Sweep { generation: Generation::Major, fate, host };
+        // SAFETY: this function requires that `mutator` is NULL or a handle that no other
+        // thread uses.
+        unsafe { with_mutator(mutator, |mutator, _| sweep(mutator, how)) }
     })
 }
 
-/// `heaptap_young_sweep` over all mutators, while the world stands still.
+/// `heaptap_young_sweep` for all mutators. Call it while the world is stopped.
 ///
 /// # Safety
 /// `tracer` is NULL or a handle, and no thread uses any of its mutators.
@@ -105,12 +110,14 @@ pub unsafe extern "C" fn heaptap_tracer_young_sweep(
     fate: heaptap_fate_fn,
     host: *mut c_void,
 ) -> heaptap_status {
-    // SAFETY: the host's promise.
-    guard(|| unsafe { sweep_all(tracer, Generation::Young, (fate, host)) })
+    let how = Sweep { generation: Generation::Young, fate, host };
+    // SAFETY: this function requires `tracer` to be NULL or a handle whose mutators no
+    // thread uses.
+    guard(|| unsafe { sweep_all(tracer, how) })
 }
 
-/// `heaptap_major_sweep` over all mutators, and over the blocks that ended ones
-/// have left, while the world stands still.
+/// `heaptap_major_sweep` for all mutators, and for the blocks of mutators that have
+/// ended. Call it while the world is stopped.
 ///
 /// # Safety
 /// `tracer` is NULL or a handle, and no thread uses any of its mutators.
@@ -120,29 +127,28 @@ pub unsafe extern "C" fn heaptap_tracer_major_sweep(
     fate: heaptap_fate_fn,
     host: *mut c_void,
 ) -> heaptap_status {
-    // SAFETY: the host's promise.
-    guard(|| unsafe { sweep_all(tracer, Generation::Major, (fate, host)) })
+    let how = Sweep { generation: Generation::Major, fate, host };
+    // SAFETY: this function requires `tracer` to be NULL or a handle whose mutators no
+    // thread uses.
+    guard(|| unsafe { sweep_all(tracer, how) })
 }
 
 /// # Safety
 /// `tracer` is NULL or a handle, and no thread uses any of its mutators.
-unsafe fn sweep_all(
-    tracer: *mut heaptap_tracer,
-    generation: Generation,
-    how: (heaptap_fate_fn, *mut c_void),
-) -> Result<(), Refused> {
-    // SAFETY: the caller's promise.
+unsafe fn sweep_all(tracer: *mut heaptap_tracer, how: Sweep) -> Result<(), Refused> {
+    // SAFETY: this function requires `tracer` to be NULL or a handle.
     let session = unsafe { session(tracer) }?;
     let mut index = 0;
     while let Some(handle) = session.mutator_handle(index) {
         let handle = handle as *mut heaptap_mutator;
-        // SAFETY: a handle of this session, that no thread uses.
+        // SAFETY: the session returns its own handles, and this function requires that no
+        // thread uses them.
         unsafe {
             with_mutator(handle, |mutator, _| {
                 if index == 0 {
                     mutator.adopt_orphans();
                 }
-                sweep(mutator, generation, how)
+                sweep(mutator, how)
             })
         }?;
         index += 1;
@@ -150,10 +156,10 @@ unsafe fn sweep_all(
     Ok(())
 }
 
-/// With `HEAPTAP_FOLLOW_ADDRESSES`: a block was promoted, perhaps to another
-/// address. Blocks that were not sampled cost a look at one place of a table.
+/// With `HEAPTAP_FOLLOW_ADDRESSES`: reports that a block was promoted, perhaps to
+/// another address.
 ///
-/// Any mutator.
+/// Any mutator. A block that was not sampled costs one table lookup.
 ///
 /// # Safety
 /// `mutator` is NULL or a handle that no other thread uses.
@@ -163,11 +169,14 @@ pub unsafe extern "C" fn heaptap_block_promote(
     from: *mut c_void,
     to: *mut c_void,
 ) -> heaptap_status {
-    // SAFETY: the host's promise.
+    // SAFETY: this function requires that `mutator` is NULL or a handle that no other
+    // thread uses.
     guard(|| unsafe { moved(mutator, from, to, true) })
 }
 
-/// With `HEAPTAP_FOLLOW_ADDRESSES`: a block was moved. As `heaptap_block_promote`.
+/// With `HEAPTAP_FOLLOW_ADDRESSES`: reports that a block was moved.
+///
+/// Any mutator. A block that was not sampled costs one table lookup.
 ///
 /// # Safety
 /// `mutator` is NULL or a handle that no other thread uses.
@@ -177,7 +186,8 @@ pub unsafe extern "C" fn heaptap_block_move(
     from: *mut c_void,
     to: *mut c_void,
 ) -> heaptap_status {
-    // SAFETY: the host's promise.
+    // SAFETY: this function requires that `mutator` is NULL or a handle that no other
+    // thread uses.
     guard(|| unsafe { moved(mutator, from, to, false) })
 }
 
@@ -190,12 +200,14 @@ unsafe fn moved(
     promoted: bool,
 ) -> Result<(), Refused> {
     let (from, to) = (from as usize, to as usize);
-    // SAFETY: the caller's promise.
+    // SAFETY: this function requires that `mutator` is NULL or a handle that no other
+    // thread uses.
     unsafe { with_mutator(mutator, |mutator, _| Ok(mutator.block_move(from, to, promoted)?)) }
 }
 
-/// With `HEAPTAP_FOLLOW_ADDRESSES`: a block is about to be freed. As
-/// `heaptap_block_promote`.
+/// With `HEAPTAP_FOLLOW_ADDRESSES`: reports that a block is about to be freed.
+///
+/// Any mutator. A block that was not sampled costs one table lookup.
 ///
 /// # Safety
 /// `mutator` is NULL or a handle that no other thread uses.
@@ -205,7 +217,8 @@ pub unsafe extern "C" fn heaptap_block_collect(
     block: *mut c_void,
 ) -> heaptap_status {
     guard(|| {
-        // SAFETY: the host's promise.
+        // SAFETY: this function requires that `mutator` is NULL or a handle that no
+        // other thread uses.
         unsafe { with_mutator(mutator, |mutator, _| Ok(mutator.block_collect(block as usize)?)) }
     })
 }

@@ -1,4 +1,7 @@
 //! Frame tables, and places in source files.
+//!
+//! The structs without a size have the layout that the stack walker reads: `layout`
+//! asserts that they are the same.
 
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
@@ -16,21 +19,22 @@ use crate::runtimes::ocaml::frame_table::OcamlTable;
 use crate::runtimes::ocaml::version::MajorVersion;
 use crate::tracer::say;
 
-/// `size` of a frame that C code has called: see `heaptap_frame_link`. With a
-/// place it is a frame like others; without one it is not shown.
+/// `size` of a frame that was called from C code: see `heaptap_frame_link`. With a
+/// place it shows in backtraces; without one it does not.
 pub const HEAPTAP_FRAME_BOUNDARY: u32 = 0xFFFF_FFFF;
 /// No place.
 pub const HEAPTAP_NO_PLACE: u32 = 0xFFFF_FFFF;
 
-/// A frame of the neutral layout, for stacks that grow down.
+/// A frame of the neutral format, for stacks that grow down. Its layout never
+/// changes.
 ///
-/// With sp the stack pointer of a frame, the word at sp - 8 is the return
-/// address by which the frame is known. Its caller's stack pointer is sp + size,
-/// and so the caller's return address is at sp + size - 8.
+/// If sp is the stack pointer of a frame, the word at sp - 8 is the return address
+/// that identifies the frame. Its caller's stack pointer is sp + size, so that the
+/// caller's return address is at sp + size - 8.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct heaptap_frame {
-    /// From 4,096 to 2^60 - 1, and in no other frame of any table.
+    /// From 4,096 to 2^60 - 1, unique among all tables.
     pub return_address: usize,
     /// In bytes, a multiple of 8; or `HEAPTAP_FRAME_BOUNDARY`.
     pub size: u32,
@@ -38,41 +42,42 @@ pub struct heaptap_frame {
     pub place: u32,
 }
 
-/// Lies at the stack pointer of a frame of size `HEAPTAP_FRAME_BOUNDARY`, which
-/// C code has called: says where managed code goes on behind that C code.
+/// Lies at the stack pointer of a frame of size `HEAPTAP_FRAME_BOUNDARY` and says
+/// where the managed stack continues beyond the C code that called that frame. Its
+/// layout never changes.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct heaptap_frame_link {
     /// The stack pointer of the frame that called the C code.
     pub sp: usize,
-    /// That frame's return address; 0: there is none, the stack ends here.
+    /// The return address of that frame. 0: the stack ends here.
     pub return_address: usize,
 }
 
-/// A place in a source file.
+/// A place in a source file. Its layout never changes.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct heaptap_place {
-    /// NULL: not known.
+    /// The file's name. NULL: unknown.
     pub file: *const c_char,
-    /// NULL: not known.
+    /// The function's name. NULL: unknown.
     pub function: *const c_char,
-    /// From 1; 0: not known.
+    /// The line, from 1. 0: unknown.
     pub line: u32,
-    /// First character within the line.
+    /// The first character within the line.
     pub start_char: u32,
-    /// Last character, counted from the same line's start.
+    /// The last character, counted from the start of the same line.
     pub end_char: u32,
-    /// An index into the table's places: the call that this is inlined into; or
-    /// `HEAPTAP_NO_PLACE`.
+    /// An index into the table's places: the call into which this one is inlined.
+    /// `HEAPTAP_NO_PLACE`: not inlined.
     pub inlined_into: u32,
 }
 
 /// `format`: an array of `heaptap_frame`.
 pub const HEAPTAP_FRAMES_NEUTRAL: u32 = 0;
-/// `format`: a table as OCaml 4.12 to 5.1 emits it for a module.
+/// `format`: the frame table of a module, as OCaml 4.12 to 5.1 emits it.
 pub const HEAPTAP_FRAMES_OCAML4: u32 = 4;
-/// `format`: a table as OCaml 5.2 and later emits it for a module.
+/// `format`: the frame table of a module, as OCaml 5.2 and later emit it.
 pub const HEAPTAP_FRAMES_OCAML5: u32 = 5;
 
 /// A table of frames.
@@ -81,21 +86,22 @@ pub const HEAPTAP_FRAMES_OCAML5: u32 = 5;
 pub struct heaptap_frame_table {
     /// `sizeof(heaptap_frame_table)`.
     pub size: usize,
-    /// `HEAPTAP_FRAMES_`.
+    /// One of `HEAPTAP_FRAMES_...`.
     pub format: u32,
-    /// How many places there are.
+    /// The number of places.
     pub place_count: u32,
-    /// The frames, or the runtime's own table.
+    /// The frames, or the table in the runtime's own format.
     pub frames: *const c_void,
-    /// How many frames there are; 0 for a runtime's own table, which knows it.
+    /// The number of frames. 0 for a table in the runtime's own format, which
+    /// contains it.
     pub count: usize,
-    /// The places, or NULL if there are none.
+    /// The places. NULL if there are none.
     pub places: *const heaptap_place,
-    /// Zero.
+    /// Must be zero.
     pub reserved: [u8; 32],
 }
 
-// SAFETY: `repr(C)`, begins with its size; numbers and pointers only.
+// SAFETY: `repr(C)`, starts with its size, no padding; numbers and pointers only.
 unsafe impl VersionedStruct for heaptap_frame_table {
     const FIRST_SIZE: usize = 72;
 
@@ -114,10 +120,11 @@ unsafe impl VersionedStruct for heaptap_frame_table {
     }
 }
 
-/// Adds a table. It and its strings stay as they are until the tracer stops.
+/// Adds a frame table. The table and its strings must stay valid and unchanged
+/// until the tracer stops.
 ///
-/// Any thread, also while others take samples; not inside a hook. Costs some
-/// 20 ns a frame.
+/// Any thread, also while others take samples; not inside a hook. Costs about
+/// 20 ns for each frame.
 ///
 /// # Safety
 /// The pointers are NULL or as described.
@@ -127,9 +134,10 @@ pub unsafe extern "C" fn heaptap_frames_add(
     table: *const heaptap_frame_table,
 ) -> heaptap_status {
     guard(|| {
-        // SAFETY: the host's promise.
+        // SAFETY: this function requires `tracer` to be NULL or a handle.
         let session = unsafe { session(tracer) }?;
-        // SAFETY: the host's promise.
+        // SAFETY: this function requires `table` to be NULL or a struct of the size
+        // that it starts with.
         let table = unsafe { read_versioned(table) }?;
         check(table.frames.cast::<u64>())?;
         if !session.is_live() {
@@ -138,7 +146,8 @@ pub unsafe extern "C" fn heaptap_frames_add(
         let added = match table.format {
             HEAPTAP_FRAMES_NEUTRAL => {
                 let (frames, places) = (table.frames.cast(), table.places.cast());
-                // SAFETY: the host's promise; the layouts are the same.
+                // SAFETY: the host guarantees both arrays; `layout` asserts that their types
+                // have the layout of the internal ones.
                 unsafe {
                     session.tables.add_neutral(frames, table.count, places, table.place_count)
                 }
@@ -149,8 +158,8 @@ pub unsafe extern "C" fn heaptap_frames_add(
                 } else {
                     MajorVersion::Five
                 };
-                // SAFETY: the host promises a table in the format it names, which stays
-                // as it is until the tracer stops.
+                // SAFETY: this function requires a table in the format that it names, which
+                // stays unchanged until the tracer stops.
                 let table = unsafe { OcamlTable::new(table.frames.cast(), version) };
                 session.tables.add(Arc::new(table))
             }
@@ -163,7 +172,7 @@ pub unsafe extern "C" fn heaptap_frames_add(
     })
 }
 
-/// Where a `heaptap_locate_fn` puts the places of a code.
+/// The places of a code, which a `heaptap_locate_fn` fills in.
 pub struct heaptap_places {
     list: *mut LocationList,
 }
@@ -174,15 +183,14 @@ impl heaptap_places {
     }
 }
 
-/// Explains a code by calling `heaptap_places_add`, for the outermost function
-/// first when calls were inlined. Called on the writer thread, once for each
-/// code of a domain; it must not call other functions of heaptap.
+/// Finds the places of a code and passes each to `heaptap_places_add`. If calls
+/// are inlined, the outermost function comes first. Called on the writer thread,
+/// once for each code of a domain. It must not call other functions of heaptap.
 pub type heaptap_locate_fn =
     Option<unsafe extern "C-unwind" fn(host: *mut c_void, code: u64, places: *mut heaptap_places)>;
 
-/// Adds a place of the code that is being explained. Only inside a
-/// `heaptap_locate_fn`, with what that was given. The strings are copied, and
-/// `inlined_into` is not looked at.
+/// Adds a place to `places`. Only inside a `heaptap_locate_fn`, with the `places`
+/// that it was given. The strings are copied; `inlined_into` is ignored.
 ///
 /// # Safety
 /// The pointers are NULL or as described.
@@ -194,16 +202,16 @@ pub unsafe extern "C" fn heaptap_places_add(
     guard(|| {
         check(places)?;
         check(place)?;
-        // SAFETY: checked, and by the host's promise a place.
+        // SAFETY: not NULL, aligned, and this function requires a place there.
         let place = unsafe { place.read() };
-        // SAFETY: checked, and by the host's promise what its function was
-        // given, which lives until that returns.
+        // SAFETY: not NULL, aligned, and this function requires it to be what the
+        // host's `heaptap_locate_fn` was given, which lives until that returns.
         let places = unsafe { &mut *places };
-        // SAFETY: the list outlives the host's function.
+        // SAFETY: `locator` borrows the list for as long as the host's function runs.
         let list = unsafe { &mut *places.list };
-        // SAFETY: a string or NULL, by the host's promise.
+        // SAFETY: the header requires `file` to be NULL or to end with a NUL.
         let file = unsafe { optional_bytes(place.file) };
-        // SAFETY: as above.
+        // SAFETY: the header requires `function` to be NULL or to end with a NUL.
         let function = unsafe { optional_bytes(place.function) };
         list.add(Location {
             file: &file,

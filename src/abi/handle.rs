@@ -1,7 +1,7 @@
-//! What hosts hold: a tracer, and its mutators.
+//! Handles that hosts hold: a tracer, and its mutators.
 //!
-//! A handle is never freed, only emptied: a host may use one after it ended, or
-//! end it twice, and learns that it did. What stays of each is a few words.
+//! A handle is never freed, only emptied: a host that uses one after its end, or
+//! ends it twice, gets a status. A few words of each remain.
 
 use std::cell::UnsafeCell;
 use std::sync::Arc;
@@ -12,23 +12,22 @@ use crate::abi::status::{HEAPTAP_STATUS_HANDLE, HEAPTAP_STATUS_ORDER, Refused};
 use crate::sampling::Countdown;
 use crate::tracer::{Mutator, Session};
 
-/// A trace being taken. Made by `heaptap_tracer_start`; never freed.
+/// A trace that is being written. Created by `heaptap_tracer_start`; never freed.
 pub struct heaptap_tracer {
     magic: AtomicU64,
     session: Arc<Session>,
 }
 
-/// What allocates: one for each thread or domain. Made by
-/// `heaptap_mutator_start`; never freed. Only the inline functions of this
-/// header look inside.
+/// A thread or domain that allocates. Created by `heaptap_mutator_start`; never
+/// freed. `tests/header.rs` writes its declaration in the header.
 #[repr(C)]
 pub struct heaptap_mutator {
-    /// Words until the next sample outside the young heap. First, since the
-    /// header's inline functions know where it is.
+    /// Words until the next sample outside the young heap. First, because the
+    /// header's inline functions count it down.
     until_sample: isize,
     magic: AtomicU64,
-    /// A call is under way. Set and cleared by the thread that uses the
-    /// mutator; it guards against that thread's own signal handlers.
+    /// Whether a call is running. Set and cleared by the thread that uses the
+    /// mutator; refuses calls from that thread's own signal handlers.
     busy: AtomicBool,
     mutator: UnsafeCell<Option<Mutator>>,
 }
@@ -43,14 +42,14 @@ impl heaptap_tracer {
     }
 }
 
-/// The session of a handle: in a forked child that traces on, the child's.
+/// The session of a handle. In a forked child that is traced, the child's.
 ///
 /// # Safety
 /// If not NULL and aligned, it points to a handle.
 pub(crate) unsafe fn session(tracer: *const heaptap_tracer) -> Result<Arc<Session>, Refused> {
     check(tracer)?;
-    // SAFETY: not NULL and aligned, and by the caller's promise a handle, which
-    // is never freed.
+    // SAFETY: not NULL, aligned, and this function requires a handle, which is never
+    // freed.
     let tracer = unsafe { &*tracer };
     if tracer.magic.load(Ordering::Relaxed) != TRACER {
         return Err(Refused(HEAPTAP_STATUS_HANDLE));
@@ -75,7 +74,7 @@ impl heaptap_mutator {
 
 /// Runs `with` on a mutator and its countdown.
 ///
-/// A second call while one is under way, as from a signal handler, is refused.
+/// A call while another is running, as from a signal handler, is refused.
 ///
 /// # Safety
 /// If not NULL and aligned, `mutator` points to a handle that no other thread
@@ -85,7 +84,8 @@ pub(crate) unsafe fn with_mutator<R>(
     mutator: *mut heaptap_mutator,
     with: impl FnOnce(&mut Mutator, &mut isize) -> Result<R, Refused>,
 ) -> Result<R, Refused> {
-    // SAFETY: the caller's promise.
+    // SAFETY: this function requires `mutator` to be NULL, misaligned or a handle that
+    // no other thread is using.
     unsafe {
         with_slot(mutator, |slot, left| match slot {
             Some(mutator) => {
@@ -97,12 +97,14 @@ pub(crate) unsafe fn with_mutator<R>(
     }
 }
 
-/// Takes the mutator out of its handle, which is dead from then on.
+/// Takes the mutator out of its handle, which has ended then.
 ///
 /// # Safety
-/// As for [`with_mutator`].
+/// If not NULL and aligned, `mutator` points to a handle that no other thread is
+/// using.
 pub(crate) unsafe fn take_mutator(mutator: *mut heaptap_mutator) -> Result<Mutator, Refused> {
-    // SAFETY: the caller's promise.
+    // SAFETY: this function requires `mutator` to be NULL, misaligned or a handle that
+    // no other thread is using.
     let taken = unsafe {
         with_slot(mutator, |slot, left| {
             *left = Countdown::NEVER;
@@ -115,17 +117,18 @@ pub(crate) unsafe fn take_mutator(mutator: *mut heaptap_mutator) -> Result<Mutat
 }
 
 /// # Safety
-/// As for [`with_mutator`].
+/// If not NULL and aligned, `mutator` points to a handle that no other thread is
+/// using.
 #[inline]
 unsafe fn with_slot<R>(
     mutator: *mut heaptap_mutator,
     with: impl FnOnce(&mut Option<Mutator>, &mut isize) -> Result<R, Refused>,
 ) -> Result<R, Refused> {
     check(mutator)?;
-    // SAFETY: not NULL and aligned, and by the caller's promise a handle, which
-    // is never freed.
+    // SAFETY: not NULL, aligned, and this function requires a handle, which is never
+    // freed.
     let magic = unsafe { &(*mutator).magic };
-    // SAFETY: as above.
+    // SAFETY: not NULL, aligned, and a handle.
     let busy = unsafe { &(*mutator).busy };
     if magic.load(Ordering::Relaxed) != MUTATOR {
         return Err(Refused(HEAPTAP_STATUS_HANDLE));
@@ -134,18 +137,18 @@ unsafe fn with_slot<R>(
         return Err(Refused(HEAPTAP_STATUS_ORDER));
     }
     let _in_use = InUse::new(busy);
-    // SAFETY: a handle, as above.
+    // SAFETY: not NULL, aligned, and a handle.
     let slot = unsafe { &(*mutator).mutator };
-    // SAFETY: `busy` was clear, so no other call on this thread has a reference;
-    // other threads do not use the mutator, as the caller promises.
+    // SAFETY: `busy` was clear, so that no other call on this thread has a reference,
+    // and this function requires that no other thread uses the mutator.
     let slot = unsafe { &mut *slot.get() };
-    // SAFETY: as above; a field of its own.
+    // SAFETY: the same, for a field that `slot` does not include.
     let left = unsafe { &mut (*mutator).until_sample };
     with(slot, left)
 }
 
-/// A call under way. After a panic too the mutator is free again: the session is
-/// over then, and its hooks must still say so.
+/// A running call. Its end clears `busy`, also after a panic: the session is off
+/// then, and later hooks must report that.
 struct InUse<'a>(&'a AtomicBool);
 
 impl<'a> InUse<'a> {

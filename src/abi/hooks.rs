@@ -1,8 +1,7 @@
 //! Allocations: the hooks on a mutator's slow paths.
 //!
-//! None of them allocates with malloc, takes a lock, makes a system call (but
-//! for waiting when the writer has fallen behind) or needs more than 2 KiB of
-//! stack.
+//! No hook calls malloc, takes a lock, makes a system call (except to wait when the
+//! writer has fallen behind) or needs more than 2 KiB of stack.
 
 use std::ffi::c_void;
 
@@ -15,11 +14,14 @@ use crate::abi::status::{HEAPTAP_STATUS_OPTION, Refused, heaptap_status};
 use crate::stack::native::Registers;
 use crate::tracer::AllocatedBlock;
 
-/// The young pointer was set: at the start, and after each minor collection.
+/// Reports that the young pointer was set: at the start, and after each minor
+/// collection.
 ///
-/// The young heap is filled from above: an allocation lowers the pointer, and
-/// takes its slow path if it is then below the limit. Install `*limit`, which
-/// is at least `young_start`, as that limit.
+/// The young heap is filled from above: an allocation lowers the pointer and
+/// takes its slow path if the pointer is then below the limit. Install `*limit`,
+/// which is at least `young_start`, as that limit.
+///
+/// The mutator's thread, or another that has stopped it.
 ///
 /// # Safety
 /// `mutator` is NULL or a handle that no other thread uses; `limit` is NULL or
@@ -37,24 +39,26 @@ pub unsafe extern "C" fn heaptap_young_renew(
         if start == 0 || start > pointer || !pointer.is_multiple_of(size_of::<usize>()) {
             return Err(Refused(HEAPTAP_STATUS_OPTION));
         }
-        // SAFETY: the host's promise.
+        // SAFETY: this function requires that `mutator` is NULL or a handle that no
+        // other thread uses.
         let new = unsafe { with_mutator(mutator, |mutator, _| Ok(mutator.renew(pointer, start))) }?;
-        // SAFETY: the host's promise.
+        // SAFETY: this function requires `limit` to be NULL or room for the result.
         unsafe { write(limit, new as *mut c_void) }
     })
 }
 
-/// What was just allocated went below the limit, but not below `young_start`.
+/// Reports an allocation that went below the limit, but not below `young_start`.
 ///
-/// `young_ptr` is where the pointer is now. `words` has the size in words,
-/// headers included, of each of the `count` blocks that were allocated together,
-/// in the order of their addresses from `young_ptr` on. Each word is sampled for
-/// itself, so each block gets the samples on its own words. Call it before the
-/// next allocation; headers and fields need not be written yet. Install
-/// `*limit`. With `HEAPTAP_STATUS_LOST` the limit is written too.
+/// `young_ptr` is the pointer after the allocation. `words` holds the size in
+/// words, headers included, of each of the `count` blocks that were allocated
+/// together, in the order of their addresses from `young_ptr` up. Each word is
+/// sampled independently, so each block gets the samples on its own words.
+/// Install `*limit`. It is also written with `HEAPTAP_STATUS_LOST`.
 ///
-/// Costs 150 to 400 ns for each sampled block, and a few ns for each frame that is
-/// as at the last sample, some 20 for a new one.
+/// The mutator's thread, before the next allocation; headers and fields need not
+/// be initialised yet. Costs 150 to 400 ns for each sampled block, plus a few ns
+/// for each frame that has not changed since the last sample and about 20 ns for
+/// each new one.
 ///
 /// # Safety
 /// The pointers are NULL or as described; no other thread uses the mutator.
@@ -74,19 +78,21 @@ pub unsafe extern "C" fn heaptap_young_hit(
         if count > 1 << 16 || !pointer.is_multiple_of(size_of::<usize>()) {
             return Err(Refused(HEAPTAP_STATUS_OPTION));
         }
-        // SAFETY: checked, and by the host's promise so many numbers.
+        // SAFETY: not NULL, aligned, and this function requires `count` numbers there.
         let words = unsafe { std::slice::from_raw_parts(words, count) }.iter().copied();
-        // SAFETY: the host's promise.
+        // SAFETY: this function requires that `mutator` is NULL or a handle that no
+        // other thread uses.
         let hit = unsafe {
             with_mutator(mutator, |mutator, _| Ok(mutator.young_hit(pointer, words, registers)?))
         }?;
-        // SAFETY: the host's promise.
+        // SAFETY: this function requires `limit` to be NULL or room for the result.
         unsafe { write(limit, hit.limit as *mut c_void) }?;
         Ok(hit.recorded?)
     })
 }
 
-/// The slow half of `heaptap_major_alloc`, which has just taken `words` off.
+/// The slow half of `heaptap_major_alloc`, which has already subtracted `words`.
+/// Do not call it directly.
 ///
 /// # Safety
 /// `mutator` is NULL or a handle that no other thread uses.
@@ -97,11 +103,13 @@ pub unsafe extern "C" fn heaptap_major_hit(
     words: usize,
 ) -> heaptap_status {
     let registers = Registers::capture();
-    // SAFETY: the host's promise.
+    // SAFETY: this function requires that `mutator` is NULL or a handle that no other
+    // thread uses.
     guard(|| unsafe { hit(mutator, Source::Major, block as usize, words, registers) })
 }
 
-/// The slow half of `heaptap_external_alloc`, which has just taken `words` off.
+/// The slow half of `heaptap_external_alloc`, which has already subtracted
+/// `words`. Do not call it directly.
 ///
 /// # Safety
 /// `mutator` is NULL or a handle that no other thread uses.
@@ -112,7 +120,8 @@ pub unsafe extern "C" fn heaptap_external_hit(
     words: usize,
 ) -> heaptap_status {
     let registers = Registers::capture();
-    // SAFETY: the host's promise.
+    // SAFETY: this function requires that `mutator` is NULL or a handle that no other
+    // thread uses.
     guard(|| unsafe { hit(mutator, Source::External, memory as usize, words, registers) })
 }
 
@@ -126,15 +135,16 @@ unsafe fn hit(
     registers: Registers,
 ) -> Result<(), Refused> {
     let block = AllocatedBlock { source, address, words };
-    // SAFETY: the caller's promise.
+    // SAFETY: this function requires that `mutator` is NULL or a handle that no other
+    // thread uses.
     unsafe { with_mutator(mutator, |mutator, left| Ok(mutator.hit(left, block, registers)?)) }
 }
 
-/// External memory is about to be released.
+/// Reports that external memory is about to be released.
 ///
-/// By any mutator, whichever allocated it, and before another allocation can
-/// get the same address. Memory that was not sampled costs a look at one place
-/// of a table.
+/// Any mutator, not only the one that allocated it. Call it before the memory is
+/// released: another thread may be given the same address at once. Memory that
+/// was not sampled costs one table lookup.
 ///
 /// # Safety
 /// `mutator` is NULL or a handle that no other thread uses.
@@ -144,7 +154,8 @@ pub unsafe extern "C" fn heaptap_external_free(
     memory: *mut c_void,
 ) -> heaptap_status {
     guard(|| {
-        // SAFETY: the host's promise.
+        // SAFETY: this function requires that `mutator` is NULL or a handle that no
+        // other thread uses.
         unsafe {
             with_mutator(mutator, |mutator, _| {
                 mutator.external_free(memory as usize);

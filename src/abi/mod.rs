@@ -1,19 +1,20 @@
 //! The C ABI: every exported function, and nothing else.
 //!
-//! `include/heaptap.h` is generated from this room. Each export checks what it
-//! was given, runs inside [`guard`](guard::guard), which turns a panic into a
+//! `include/heaptap.h` is generated from this module. Each export checks its
+//! arguments, runs inside [`guard`](guard::guard), which turns a panic into a
 //! status, and calls into [`tracer`](crate::tracer).
 //!
-//! Rules that hold for all of them:
-//! - A status is returned; results are written through the last parameters, and
-//!   only when the status is [`HEAPTAP_STATUS_OK`] (or, for the young limit,
-//!   [`HEAPTAP_STATUS_LOST`]: the sample was lost, the limit is right).
-//! - Every pointer may be NULL or misaligned: that is a status, not a crash.
-//! - Structs begin with their size and end with zeroed reserved bytes, so that
-//!   an old host works with a new library.
-//! - The functions for programs that were attached to return a label: such a
-//!   program does not know whether it is traced, and there is nothing to refuse.
-//! - A handle may be used after its tracer was stopped: nothing happens then.
+//! Rules for all exports:
+//! - An export returns a status. Results are written through the last parameters,
+//!   and only if the status is [`HEAPTAP_STATUS_OK`] (the young limit also with
+//!   [`HEAPTAP_STATUS_LOST`]: the sample was lost, but the limit is right).
+//! - A pointer that is NULL or misaligned is refused with a status.
+//! - Structs start with their size and end with reserved bytes that must be zero,
+//!   so that old hosts work with new libraries (`versioned`). `layout` pins the
+//!   offsets of all fields.
+//! - The functions for programs that the library attached itself to return labels:
+//!   such a program does not know whether it is traced, and nothing can fail.
+//! - A handle may be used after its tracer was stopped. Nothing happens then.
 
 #![allow(unsafe_code, reason = "exports C functions and follows the host's pointers")]
 #![allow(non_camel_case_types, reason = "the names of the C header")]

@@ -1,4 +1,4 @@
-//! What a host chooses.
+//! The options of a trace.
 
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
@@ -11,72 +11,78 @@ use crate::abi::versioned::VersionedStruct;
 use crate::sampling::Rate;
 use crate::tracer::{Follow, Locator, Options, WhenFull};
 
-/// `when_full`: wait up to `wait_ms` for the writer, then drop and count.
+/// `when_full`: wait up to `wait_ms` for the writer, then drop the sample and
+/// count it.
 pub const HEAPTAP_FULL_WAIT: u32 = 0;
-/// `when_full`: drop and count at once.
+/// `when_full`: drop the sample and count it at once.
 pub const HEAPTAP_FULL_DROP: u32 = 1;
 
-/// `follow`: by `heaptap_young_sweep` and `heaptap_major_sweep`.
+/// `follow`: with `heaptap_young_sweep` and `heaptap_major_sweep`.
 pub const HEAPTAP_FOLLOW_SWEEPS: u32 = 0;
-/// `follow`: by `heaptap_block_promote`, `_move` and `_collect`.
+/// `follow`: with `heaptap_block_promote`, `heaptap_block_move` and
+/// `heaptap_block_collect`.
 pub const HEAPTAP_FOLLOW_ADDRESSES: u32 = 1;
 
 /// `native_frames`: C frames are left out of backtraces.
 pub const HEAPTAP_NATIVE_OFF: u32 = 0;
 /// `native_frames`: C frames between a sample and the innermost managed frame
-/// are unwound, if `heaptap_stack` says where they end.
+/// are unwound, if `native_limit` in `heaptap_stack` is set.
 pub const HEAPTAP_NATIVE_ON: u32 = 1;
 
-/// What a trace is to be. Zero in a field means the usual value.
+/// The options of a trace. Zero in a field means its default.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct heaptap_options {
     /// `sizeof(heaptap_options)`.
     pub size: usize,
-    /// The file to write. `%p` stands for the process id, `%e` for the
-    /// executable's name, `%t` for the time in seconds, `%%` for a percent
-    /// sign. With `%p`, a forked child goes on in a file of its own.
+    /// The trace file. In its name `%p` stands for the process id, `%e` for the
+    /// executable's name, `%t` for the time in seconds and `%%` for a percent
+    /// sign. With `%p`, a forked child is traced into its own file; without, it
+    /// is not traced.
     pub file: *const c_char,
-    /// The probability with which each word is sampled, from 1e-7 to 1. Usually
-    /// 1e-5.
+    /// The probability with which each allocated word is sampled, from 1e-7 to
+    /// 1. Default: 1e-5.
     pub rate: f64,
-    /// The same seed gives the same samples in a program that does the same.
-    /// Usually from the system.
+    /// The seed of the sampler. With the same seed, a program that does the same
+    /// gives the same samples. Default: a new seed in each run.
     pub seed: u64,
-    /// Words in front of a block that belong to it: its address as the runtime
-    /// sees it is so much behind its beginning. At most 8.
+    /// The number of header words of a block: the address by which the runtime
+    /// knows a block is this many words after its start. At most 8.
     pub header_words: u32,
     /// 1: one mutator at a time, and a file that every reader opens (version
-    /// 2). 0: any number, and a file with a domain for each (version 3).
+    /// 2). 0: any number of mutators, and a file with a domain for each (version
+    /// 3).
     pub max_mutators: u32,
-    /// The most frames in a backtrace: outer ones are cut. Usually 262,144,
-    /// which is also the most.
+    /// The most frames in a backtrace, of which the innermost are kept. Default
+    /// and upper bound: 262,144.
     pub max_frames: u32,
-    /// `HEAPTAP_FULL_`: what to do when the writer has fallen behind.
+    /// One of `HEAPTAP_FULL_...`: what to do when the writer has fallen behind.
     pub when_full: u32,
-    /// The longest wait for the writer, in milliseconds. Usually 1,000.
+    /// The longest wait for the writer, in milliseconds. Default: 1,000; at most
+    /// 60,000.
     pub wait_ms: u32,
-    /// `HEAPTAP_FOLLOW_`: how blocks are followed to their end.
+    /// One of `HEAPTAP_FOLLOW_...`: how the host reports what becomes of blocks.
     pub follow: u32,
-    /// `HEAPTAP_NATIVE_`: whether C frames are unwound.
+    /// One of `HEAPTAP_NATIVE_...`: whether C frames are unwound.
     pub native_frames: u32,
-    /// Memory for events on their way to the writer. Usually 8,192.
+    /// Memory for events on their way to the writer, in KiB. Default: 8,192; from
+    /// 256 to 4,194,304.
     pub buffer_kib: u32,
     /// A name for the trace, or NULL.
     pub context: *const c_char,
-    /// The runtime's parameters as it prints them, or NULL.
+    /// The runtime's parameters, for the trace's readers, or NULL.
     pub runtime_params: *const c_char,
-    /// Explains codes that are in no frame table, or NULL: they are then looked
-    /// up as return addresses in the debug information of the program.
+    /// Finds the places of codes that are in no frame table. NULL: such codes are
+    /// return addresses, and the program's debug information has their places.
     pub locate: heaptap_locate_fn,
-    /// Handed to `locate`.
+    /// Passed to `locate`.
     pub locate_host: *mut c_void,
-    /// Zero.
+    /// Must be zero.
     pub reserved: [u8; 64],
 }
 
-// SAFETY: `repr(C)`, begins with its size; numbers, pointers and an optional
-// function pointer, which the header requires to be one or NULL.
+// SAFETY: `repr(C)`, starts with its size, no padding; numbers, pointers and an
+// optional function pointer, which the header requires to be a function or NULL.
 unsafe impl VersionedStruct for heaptap_options {
     const FIRST_SIZE: usize = 160;
 
@@ -106,7 +112,7 @@ unsafe impl VersionedStruct for heaptap_options {
 }
 
 impl heaptap_options {
-    /// Checks all but the file, which the environment may name instead.
+    /// Checks everything except the file, which the environment may name instead.
     ///
     /// # Safety
     /// The strings are NULL or end with a NUL.
@@ -115,15 +121,15 @@ impl heaptap_options {
             0.0 => Rate::DEFAULT,
             rate => Rate::new(rate).ok_or(Refused(HEAPTAP_STATUS_RATE))?,
         };
-        let max_frames = or_usual(self.max_frames as usize, Options::MAX_FRAMES);
-        let buffer_kib = or_usual(self.buffer_kib as usize, Options::BUFFER_KIB);
-        let fine = self.header_words <= 8
+        let max_frames = or_default(self.max_frames as usize, Options::MAX_FRAMES);
+        let buffer_kib = or_default(self.buffer_kib as usize, Options::BUFFER_KIB);
+        let in_range = self.header_words <= 8
             && self.max_mutators <= 1
             && max_frames <= Options::MAX_FRAMES
             && (256..=4 << 20).contains(&buffer_kib)
             && self.wait_ms <= 60_000
             && self.native_frames <= HEAPTAP_NATIVE_ON;
-        if !fine {
+        if !in_range {
             return Err(Refused(HEAPTAP_STATUS_OPTION));
         }
         let wait = match self.wait_ms {
@@ -147,36 +153,37 @@ impl heaptap_options {
             },
             native_frames: self.native_frames == HEAPTAP_NATIVE_ON,
             buffers: Options::buffers_in(buffer_kib),
-            // SAFETY: the caller's promise.
+            // SAFETY: this function requires `context` to be NULL or to end with a NUL.
             context: unsafe { optional_bytes(self.context) },
-            // SAFETY: the caller's promise.
+            // SAFETY: this function requires `runtime_params` to be NULL or to end with a NUL.
             runtime_params: unsafe { optional_bytes(self.runtime_params) },
             locate: self.locator(),
             ..Options::new(Vec::new(), rate)
         })
     }
 
-    /// The file's name, which must be there.
+    /// The file's name, which is required.
     ///
     /// # Safety
     /// The string is NULL or ends with a NUL.
     pub(crate) unsafe fn file(&self) -> Result<Vec<u8>, Refused> {
-        // SAFETY: the caller's promise.
+        // SAFETY: this function requires `file` to be NULL or to end with a NUL.
         unsafe { bytes(self.file) }
     }
 
-    /// The host's own way of explaining codes.
+    /// The host's function for places of codes.
     fn locator(&self) -> Option<Locator> {
         let locate = self.locate?;
         let host = self.locate_host as usize;
         Some(Arc::new(move |code, list| {
             let mut places = heaptap_places::new(list);
-            // SAFETY: the host's function, called as the header says.
+            // SAFETY: the host's function of the documented type; `places` outlives the
+            // call.
             unsafe { locate(host as *mut c_void, code, &raw mut places) };
         }))
     }
 }
 
-fn or_usual(value: usize, usual: usize) -> usize {
-    if value == 0 { usual } else { value }
+fn or_default(value: usize, default: usize) -> usize {
+    if value == 0 { default } else { value }
 }

@@ -1,40 +1,41 @@
-//! What a trace has cost and brought so far.
+//! Statistics of a trace.
 
 use crate::abi::guard::guard;
 use crate::abi::handle::{heaptap_tracer, session};
 use crate::abi::status::{HEAPTAP_STATUS_OK, Refused, heaptap_status};
 use crate::abi::versioned::{VersionedStruct, write_versioned};
 
-/// Numbers of a trace.
+/// Statistics of a trace.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 pub struct heaptap_stats {
-    /// `sizeof(heaptap_stats)`, set by the caller.
+    /// `sizeof(heaptap_stats)`, set by the caller. Afterwards the number of bytes
+    /// that were written: fewer if the library is older than this header.
     pub size: usize,
-    /// 0 while tracing, else why not.
+    /// `HEAPTAP_STATUS_OK` while tracing, otherwise why tracing ended.
     pub state: heaptap_status,
-    /// Mutators there are now.
+    /// Mutators that exist now.
     pub mutators: u32,
-    /// Samples that fell.
+    /// Samples taken.
     pub samples: u64,
-    /// Blocks in which they fell.
+    /// Blocks with at least one sample.
     pub sampled_blocks: u64,
-    /// Events recorded.
+    /// Allocations recorded.
     pub allocations: u64,
-    /// Events recorded.
+    /// Promotions recorded.
     pub promotions: u64,
-    /// Events recorded.
+    /// Collections recorded.
     pub collections: u64,
     /// Sampled blocks that were not recorded.
     pub dropped: u64,
-    /// Times that a hook waited for the writer.
+    /// How often a hook waited for the writer.
     pub waits: u64,
-    /// Bytes written to files.
+    /// Bytes written to the trace's files.
     pub bytes: u64,
-    /// Time spent in hooks, by all mutators, in nanoseconds: an estimate, since
-    /// of allocations only one hook in 32 is timed.
+    /// Time that all mutators spent in hooks, in nanoseconds. An estimate: only
+    /// one in 32 hooks of allocations is timed.
     pub hook_ns: u64,
-    /// Sampled blocks that are alive as far as is known.
+    /// Sampled blocks not known to be dead.
     pub live_blocks: u64,
     /// Zero.
     pub reserved: [u64; 4],
@@ -66,9 +67,10 @@ unsafe impl VersionedStruct for heaptap_stats {
     }
 }
 
-/// The numbers so far. Also after the tracer has stopped.
+/// Writes the statistics so far to `*stats`. Also works after the tracer has
+/// stopped.
 ///
-/// Any thread. Hooks that are under way may be missing.
+/// Any thread. Hooks that are running may not be counted yet.
 ///
 /// # Safety
 /// The pointers are NULL or as described.
@@ -78,13 +80,11 @@ pub unsafe extern "C" fn heaptap_tracer_stats(
     stats: *mut heaptap_stats,
 ) -> heaptap_status {
     guard(|| {
-        // SAFETY: the host's promise.
+        // SAFETY: this function requires `tracer` to be NULL or a handle.
         let session = unsafe { session(tracer) }?;
         let numbers = session.stats();
         let totals = numbers.totals;
         let result = heaptap_stats {
-            // Replaced by what is written.
-            size: 0,
             state: session.failure().map_or(HEAPTAP_STATUS_OK, |failure| Refused::from(failure).0),
             mutators: numbers.mutators as u32,
             samples: totals.samples,
@@ -97,7 +97,7 @@ pub unsafe extern "C" fn heaptap_tracer_stats(
             bytes: numbers.bytes,
             hook_ns: numbers.hook_ns,
             live_blocks: numbers.live_blocks,
-            reserved: [0; 4],
+            ..VersionedStruct::ZERO
         };
         // SAFETY: this function requires `stats` to be NULL or a struct of the size that
         // it starts with.

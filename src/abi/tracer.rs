@@ -1,4 +1,4 @@
-//! Starting, stopping and everything else about a trace as a whole.
+//! A trace as a whole: starting, stopping, flushing, rotating, labels.
 
 use std::ffi::c_char;
 
@@ -10,11 +10,11 @@ use crate::abi::status::{HEAPTAP_STATUS_OPTION, Refused, heaptap_status};
 use crate::abi::versioned::read_versioned;
 use crate::tracer::{self, Options};
 
-/// Starts a trace.
+/// Starts a trace. A process has at most one trace at a time. If the call fails,
+/// the host runs untraced.
 ///
-/// Any thread, not inside a collection; once at a time in a process. Costs a
-/// thread and the options' `buffer_kib` of memory, of which only what is used is
-/// ever touched. When it fails the host runs on untraced.
+/// Any thread, not inside a collection. Starts the writer thread and reserves
+/// `buffer_kib` of memory, of which only the used part is ever touched.
 ///
 /// # Safety
 /// The pointers are NULL or as described.
@@ -25,24 +25,27 @@ pub unsafe extern "C" fn heaptap_tracer_start(
 ) -> heaptap_status {
     guard(|| {
         check(tracer)?;
-        // SAFETY: the host's promise.
+        // SAFETY: this function requires `options` to be NULL or a struct of the size
+        // that it starts with.
         let given = unsafe { read_versioned(options) }?;
-        // SAFETY: the host's promise.
+        // SAFETY: the header requires the strings in the options to be NULL or to end
+        // with a NUL.
         let options = unsafe { given.checked() }?;
-        // SAFETY: the host's promise.
+        // SAFETY: the header requires the strings in the options to be NULL or to end
+        // with a NUL.
         let file = unsafe { given.file() }?;
-        // SAFETY: the host's promise.
+        // SAFETY: this function requires `tracer` to be NULL or room for a pointer.
         unsafe { start(Options { file, ..options }, tracer) }
     })
 }
 
-/// Starts a trace if the environment asks for one, `HEAPTAP_STATUS_NOT_ASKED`
-/// if not.
+/// Starts a trace if the environment asks for one. Returns
+/// `HEAPTAP_STATUS_NOT_ASKED` if it does not.
 ///
-/// `HEAPTAP` (or `MEMTRACE`) names the file, `HEAPTAP_RATE` (or
-/// `MEMTRACE_RATE`) the rate, `HEAPTAP_SEED` the seed, in place of those in
-/// `options`; `HEAPTAP_FRAMES` the most frames in a backtrace. Otherwise as
-/// `heaptap_tracer_start`.
+/// `HEAPTAP` (or `MEMTRACE`) is the file and asks for the trace, `HEAPTAP_RATE`
+/// (or `MEMTRACE_RATE`) the rate, `HEAPTAP_SEED` the seed and `HEAPTAP_FRAMES` the
+/// most frames in a backtrace. Each replaces the value in `options`. Otherwise
+/// like `heaptap_tracer_start`.
 ///
 /// # Safety
 /// The pointers are NULL or as described.
@@ -53,36 +56,39 @@ pub unsafe extern "C" fn heaptap_tracer_start_from_env(
 ) -> heaptap_status {
     guard(|| {
         check(tracer)?;
-        // SAFETY: the host's promise.
+        // SAFETY: this function requires `options` to be NULL or a struct of the size
+        // that it starts with.
         let given = unsafe { read_versioned(options) }?;
-        // SAFETY: the host's promise.
+        // SAFETY: the header requires the strings in the options to be NULL or to end
+        // with a NUL.
         let options = unsafe { given.checked() }?;
         let options = tracer::options_from_environment(options)?;
-        // SAFETY: the host's promise.
+        // SAFETY: this function requires `tracer` to be NULL or room for a pointer.
         unsafe { start(options, tracer) }
     })
 }
 
 /// # Safety
-/// `tracer` is as for [`heaptap_tracer_start`].
+/// `tracer` is NULL or room for a pointer.
 unsafe fn start(options: Options, tracer: *mut *mut heaptap_tracer) -> Result<(), Refused> {
     let session = tracer::start(options)?;
-    // SAFETY: the caller's promise.
+    // SAFETY: this function requires `tracer` to be NULL or room for a pointer.
     unsafe { write(tracer, heaptap_tracer::leak(session)) }
 }
 
-/// Writes everything and ends the trace.
+/// Writes everything recorded so far and ends the trace. Happens by itself at
+/// `exit`.
 ///
-/// Any thread, not inside a hook; end your mutators before, so that nothing they
-/// still have to tell is missing. Hooks of other threads that are under way
-/// finish; later ones do nothing. Also happens at `exit`.
+/// Any thread, not inside a hook. End the mutators first, so that all their
+/// events are written. Hooks that are running on other threads finish; later ones
+/// do nothing.
 ///
 /// # Safety
 /// `tracer` is NULL or a handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn heaptap_tracer_stop(tracer: *mut heaptap_tracer) -> heaptap_status {
     guard(|| {
-        // SAFETY: the host's promise.
+        // SAFETY: this function requires `tracer` to be NULL or a handle.
         let session = unsafe { session(tracer) }?;
         Ok(session.stop()?)
     })
@@ -90,24 +96,26 @@ pub unsafe extern "C" fn heaptap_tracer_stop(tracer: *mut heaptap_tracer) -> hea
 
 /// Returns when everything recorded so far is in the file.
 ///
-/// Any thread, not inside a hook. Worth calling before `_exit` and `exec`,
-/// which end a process without ceremony; otherwise it happens every 100 ms.
+/// Any thread, not inside a hook. Call it before `_exit` and `exec`, which run no
+/// exit handlers. Otherwise events reach the file at least every 100 ms.
 ///
 /// # Safety
 /// `tracer` is NULL or a handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn heaptap_tracer_flush(tracer: *mut heaptap_tracer) -> heaptap_status {
     guard(|| {
-        // SAFETY: the host's promise.
+        // SAFETY: this function requires `tracer` to be NULL or a handle.
         let session = unsafe { session(tracer) }?;
         Ok(session.flush()?)
     })
 }
 
-/// Ends the file and goes on in another, which holds what is sampled from now
-/// on. The ends of blocks in the old file are in neither.
+/// Ends the current file and continues in `file`, which gets the blocks that are
+/// sampled from now on. What happens later to blocks in the old file is recorded
+/// in neither.
 ///
-/// Any thread, not inside a hook. When it fails the old file goes on.
+/// Any thread, not inside a hook. If the call fails, the trace continues in the
+/// old file.
 ///
 /// # Safety
 /// The pointers are NULL or as described.
@@ -117,17 +125,19 @@ pub unsafe extern "C" fn heaptap_tracer_rotate(
     file: *const c_char,
 ) -> heaptap_status {
     guard(|| {
-        // SAFETY: the host's promise.
+        // SAFETY: this function requires `tracer` to be NULL or a handle.
         let session = unsafe { session(tracer) }?;
-        // SAFETY: the host's promise.
+        // SAFETY: this function requires `file` to be NULL or to end with a NUL.
         let file = unsafe { bytes(file) }?;
         Ok(session.rotate(&file)?)
     })
 }
 
-/// A label for what mutators do: the same name gives the same label. Never 0.
+/// Writes the label with this name to `*label`. The same name gives the same
+/// label, which is never 0.
 ///
-/// Any thread, not inside a hook; takes a lock. There are at most 65,536.
+/// Any thread, not inside a hook. Takes a lock. There are at most 65,536 labels;
+/// names beyond them share the last one.
 ///
 /// # Safety
 /// The pointers are NULL or as described.
@@ -138,21 +148,21 @@ pub unsafe extern "C" fn heaptap_label_intern(
     label: *mut u32,
 ) -> heaptap_status {
     guard(|| {
-        // SAFETY: the host's promise.
+        // SAFETY: this function requires `tracer` to be NULL or a handle.
         let session = unsafe { session(tracer) }?;
-        // SAFETY: the host's promise.
+        // SAFETY: this function requires `name` to be NULL or to end with a NUL.
         let name = unsafe { bytes(name) }?;
         check(label)?;
         if name.is_empty() {
             return Err(Refused(HEAPTAP_STATUS_OPTION));
         }
-        // SAFETY: the host's promise.
+        // SAFETY: this function requires `label` to be NULL or room for the result.
         unsafe { write(label, session.labels.intern(&name)) }
     })
 }
 
-/// What the mutator is doing from now on: the outermost frame of its
-/// backtraces. 0: nothing in particular.
+/// Sets what the mutator is working on: the label becomes the outermost frame of
+/// its backtraces. 0 for none. The mutator's thread.
 ///
 /// # Safety
 /// `mutator` is NULL or a handle that no other thread uses.
@@ -162,7 +172,8 @@ pub unsafe extern "C" fn heaptap_mutator_label(
     label: u32,
 ) -> heaptap_status {
     guard(|| {
-        // SAFETY: the host's promise.
+        // SAFETY: this function requires that `mutator` is NULL or a handle that no
+        // other thread uses.
         unsafe {
             with_mutator(mutator, |mutator, _| {
                 mutator.set_label(label);
