@@ -9,11 +9,16 @@
 //! read without locks, from any thread: its tables never change. It must stay
 //! loaded, which holds for the program and for a library with a running runtime.
 //!
-//! Formats: System V ABI, *Dynamic Linking*; for `DT_GNU_HASH` there is only the
-//! loader's source (`elf/dl-lookup.c`, glibc 2.36).
+//! Formats: System V ABI, *Dynamic Linking*.
+
+mod gnu_hash;
+mod tables;
 
 use std::cmp::Reverse;
 use std::ffi::{CStr, c_char, c_int, c_void};
+
+use gnu_hash::GnuHash;
+use tables::Tables;
 
 /// A function of the program.
 #[derive(Clone, Copy, Debug, Default)]
@@ -21,14 +26,6 @@ pub(crate) struct Symbol {
     pub(crate) address: usize,
     /// In bytes; 0 if it is not known.
     pub(crate) size: usize,
-}
-
-/// `Elf64_Dyn`
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Dynamic {
-    tag: i64,
-    value: usize,
 }
 
 /// `Elf64_Rela`
@@ -50,47 +47,11 @@ const STT_FUNC: u8 = 2;
 const STB_GLOBAL: u8 = 1;
 const SHN_UNDEF: u16 = 0;
 
-const DT_NULL: i64 = 0;
 const DT_STRTAB: i64 = 5;
 const DT_SYMTAB: i64 = 6;
 const DT_RELA: i64 = 7;
 const DT_RELASZ: i64 = 8;
 const DT_GNU_HASH: i64 = 0x6fff_fef5;
-
-/// Reads the tables of one image.
-#[derive(Clone, Copy)]
-struct Tables(());
-
-impl Tables {
-    /// # Safety
-    /// The image stays loaded, and is only read at addresses that its own headers
-    /// and tables give.
-    unsafe fn of_loaded() -> Tables {
-        Tables(())
-    }
-
-    fn read<T: Copy>(self, address: usize) -> T {
-        // SAFETY: by the contract of `of_loaded` the address is in a table that the
-        // linker wrote and the loader mapped, aligned as ELF requires.
-        unsafe { (address as *const T).read() }
-    }
-
-    /// The value of an entry of the dynamic section, which ends with `DT_NULL`. The
-    /// loader has relocated those that are addresses.
-    fn dynamic(self, section: usize, tag: i64) -> Option<usize> {
-        let mut address = section;
-        loop {
-            let entry: Dynamic = self.read(address);
-            if entry.tag == tag {
-                return Some(entry.value);
-            }
-            if entry.tag == DT_NULL {
-                return None;
-            }
-            address += size_of::<Dynamic>();
-        }
-    }
-}
 
 /// An image in this process, with its dynamic symbols.
 pub(crate) struct LoadedImage {
@@ -266,66 +227,6 @@ unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _: usize, search: *mut
     let dynamic = headers.iter().find(|header| header.p_type == libc::PT_DYNAMIC);
     search.found = dynamic.and_then(|dynamic| LoadedImage::of_loaded(info, dynamic));
     1
-}
-
-/// An image's `DT_GNU_HASH`: four 32-bit words of header, a Bloom filter, the first
-/// symbol of each bucket, and for each symbol from `first_symbol` on a word with its
-/// hash, whose lowest bit ends the bucket.
-struct GnuHash {
-    tables: Tables,
-    bucket_count: usize,
-    /// Symbols before it are imported and have no hash.
-    first_symbol: usize,
-    /// The address of the buckets.
-    buckets: usize,
-    /// The address of the hashes.
-    chains: usize,
-}
-
-impl GnuHash {
-    fn read(tables: Tables, table: usize) -> GnuHash {
-        let [bucket_count, first_symbol, filter_words, _]: [u32; 4] = tables.read(table);
-        let buckets = table + 16 + filter_words as usize * 8;
-        let bucket_count = bucket_count as usize;
-        let chains = buckets + bucket_count * 4;
-        GnuHash { tables, bucket_count, first_symbol: first_symbol as usize, buckets, chains }
-    }
-
-    /// The indices of the symbols whose hash is that of this name.
-    fn candidates<'a>(&'a self, name: &CStr) -> impl Iterator<Item = usize> + use<'a> {
-        let step = |hash: u32, &byte: &u8| hash.wrapping_mul(33).wrapping_add(u32::from(byte));
-        let wanted = name.to_bytes().iter().fold(5381, step);
-        let bucket = (wanted as usize).checked_rem(self.bucket_count);
-        let first = bucket.map_or(0, |bucket| self.first_of(bucket));
-        self.bucket_from(first).filter(move |&symbol| self.hash(symbol) | 1 == wanted | 1)
-    }
-
-    /// The indices of all symbols that the image defines.
-    fn all(&self) -> impl Iterator<Item = usize> {
-        // They are in the order of their buckets.
-        let last_bucket = (0..self.bucket_count).map(|bucket| self.first_of(bucket)).max();
-        let last = self.bucket_from(last_bucket.unwrap_or(0)).last();
-        self.first_symbol..last.map_or(self.first_symbol, |last| last + 1)
-    }
-
-    /// The first symbol of a bucket; 0 if it is empty.
-    fn first_of(&self, bucket: usize) -> usize {
-        self.tables.read::<u32>(self.buckets + bucket * 4) as usize
-    }
-
-    /// The indices of a bucket's symbols, of which `first` is the first.
-    fn bucket_from(&self, first: usize) -> impl Iterator<Item = usize> {
-        let mut next = Some(first).filter(|&first| first >= self.first_symbol && first != 0);
-        std::iter::from_fn(move || {
-            let symbol = next?;
-            next = (self.hash(symbol) & 1 == 0).then_some(symbol + 1);
-            Some(symbol)
-        })
-    }
-
-    fn hash(&self, symbol: usize) -> u32 {
-        self.tables.read(self.chains + (symbol - self.first_symbol) * 4)
-    }
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ impl LoadedLibrary {
     }
 
     /// The address of a symbol that the library defines, or that it imports: a
-    /// runtime in a library of its own imports the program's tables.
+    /// runtime in a separate library imports the program's tables.
     pub(crate) fn lookup(&self, name: &CStr) -> Option<usize> {
         // SAFETY: the handle is from `dlopen`, and is never closed.
         unsafe { lookup_in(self.handle, name) }.or_else(|| self.image.imported(name))

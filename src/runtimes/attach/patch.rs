@@ -77,9 +77,9 @@ const PAGE: usize = 4096;
 pub(crate) fn replace_in_c_library(functions: &[(&'static CStr, *const ())]) {
     let replacements: Vec<_> = functions
         .iter()
-        .filter_map(|&(name, ours)| {
+        .filter_map(|&(name, hook)| {
             let Symbol { address, size } = c_function(name)?;
-            Some(Replacement { name, address, size, with: ours as usize })
+            Some(Replacement { name, address, size, with: hook as usize })
         })
         .collect();
     let replace = |replacements: &[Replacement]| {
@@ -149,7 +149,7 @@ impl Jumps {
         if protect(start, length, text | libc::PROT_WRITE).is_ok() {
             for write in &self.writes {
                 // SAFETY: `protect` has made these pages writable, `prepare` has checked
-                // that the function has so many bytes, and no thread executes it.
+                // that the function is that long, and no thread executes it.
                 unsafe {
                     ptr::copy_nonoverlapping(
                         write.bytes.as_ptr(),
@@ -260,99 +260,4 @@ fn relay_bytes(to: usize) -> [u8; RELAY] {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn jumps_are_relative_to_their_end() {
-        assert_eq!(near_jump(0x1000, 0x1005).unwrap()[..NEAR], [0xe9, 0, 0, 0, 0]);
-        assert_eq!(near_jump(0x1000, 0xff0).unwrap()[1], 0xeb);
-        assert!(near_jump(0x1000, 0x1_0000_0000).is_none());
-    }
-
-    extern "C" fn ours() -> i32 {
-        42
-    }
-
-    /// A page with two functions, with and without a landing, that return 7.
-    fn theirs() -> usize {
-        // SAFETY: maps a new page.
-        let page = unsafe {
-            libc::mmap(
-                ptr::null_mut(),
-                PAGE,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-                -1,
-                0,
-            )
-        } as usize;
-        let body = [0xb8, 7, 0, 0, 0, 0xc3, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90];
-        for (offset, code) in [(0, &body[..]), (64, &LANDING), (68, &body[..])] {
-            // SAFETY: the page is writable, and the code ends within it.
-            unsafe {
-                ptr::copy_nonoverlapping(code.as_ptr(), (page + offset) as *mut u8, code.len());
-            };
-        }
-        protect(page, PAGE, libc::PROT_READ | libc::PROT_EXEC).unwrap();
-        page
-    }
-
-    fn call(address: usize) -> i32 {
-        // SAFETY: one of the two functions of the page, of this type.
-        let function: extern "C" fn() -> i32 = unsafe { std::mem::transmute(address) };
-        function()
-    }
-
-    fn both(page: usize) -> [Replacement; 2] {
-        let with = ours as *const () as usize;
-        [
-            Replacement { name: c"a", address: page, size: 12, with },
-            Replacement { name: c"b", address: page + 64, size: 16, with },
-        ]
-    }
-
-    #[test]
-    fn a_jump_is_near_where_a_far_one_has_no_room() {
-        for short in [0, 1] {
-            let page = theirs();
-            let mut replacements = both(page);
-            replacements[short].size -= 1;
-            let mut jumps = Jumps::prepare(&replacements).unwrap();
-            assert_eq!(jumps.writes[short].length, NEAR);
-            assert_eq!(jumps.writes[1 - short].length, FAR);
-            jumps.write().unwrap();
-            assert_eq!((call(page), call(page + 64)), (42, 42));
-            assert_eq!((is_replaced(page), is_replaced(page + 64)), (true, true));
-        }
-    }
-
-    #[test]
-    fn functions_are_replaced() {
-        let page = theirs();
-        let mut jumps = Jumps::prepare(&both(page)).unwrap();
-        assert_eq!((call(page), call(page + 64)), (7, 7));
-        assert_eq!((is_replaced(page), is_replaced(page + 64)), (false, false));
-        jumps.write().unwrap();
-        assert_eq!((call(page), call(page + 64)), (42, 42));
-        assert_eq!((is_replaced(page), is_replaced(page + 64)), (true, true));
-    }
-
-    #[test]
-    fn jumps_are_written_through_proc_where_pages_are_protected() {
-        let page = theirs();
-        Jumps::prepare(&both(page)).unwrap().write_through_proc().unwrap();
-        assert_eq!((call(page), call(page + 64)), (42, 42));
-    }
-
-    #[test]
-    fn a_function_that_is_too_small_refuses_all() {
-        let page = theirs();
-        let mut replacements = both(page);
-        replacements[1].size = 6;
-        assert!(
-            matches!(Jumps::prepare(&replacements), Err(Refusal::Symbol(name)) if name == c"b")
-        );
-        assert_eq!(call(page), 7);
-    }
-}
+mod tests;
