@@ -1,4 +1,4 @@
-//! How a run ends: the verdict on the trace, or why there is none.
+//! The result of a verb, and the exit status that follows from it.
 //!
 //! | status | meaning |
 //! |---|---|
@@ -9,8 +9,6 @@
 
 use std::io;
 use std::process::ExitCode;
-
-use crate::io::notices::say;
 
 /// The end of every verb's help.
 macro_rules! help_end {
@@ -38,7 +36,7 @@ macro_rules! gate_help_end {
 }
 pub(crate) use gate_help_end;
 
-/// What is to be said of the trace.
+/// The verdict on the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Sound,
@@ -54,15 +52,23 @@ pub(crate) enum Failure {
     Defective(String),
     /// The call is wrong, or a file cannot be read or written.
     Trouble(String),
-    /// Whoever read our output has seen enough, which is no failure at all.
+    /// The reader of our output closed the pipe, which is not an error.
     PipeClosed,
 }
 
 /// What every verb returns.
-pub(crate) type Ending = Result<Verdict, Failure>;
+pub(crate) type VerbResult = Result<Verdict, Failure>;
 
 impl Failure {
-    /// The output, called `name`, did not take what was written.
+    /// The message for standard error, if there is one.
+    pub(crate) fn message(&self) -> Option<&str> {
+        match self {
+            Failure::Defective(message) | Failure::Trouble(message) => Some(message),
+            Failure::PipeClosed => None,
+        }
+    }
+
+    /// Writing to the output called `name` failed.
     pub(crate) fn writing(name: &str, error: &io::Error) -> Failure {
         match error.kind() {
             io::ErrorKind::BrokenPipe => Failure::PipeClosed,
@@ -74,19 +80,12 @@ impl Failure {
     }
 }
 
-/// Says what is to be said on standard error and gives the status.
-pub(crate) fn conclude(ending: Ending) -> ExitCode {
-    match ending {
+/// The exit status of the process.
+pub(crate) fn exit_code(result: &VerbResult) -> ExitCode {
+    match result {
         Ok(Verdict::Sound) | Err(Failure::PipeClosed) => ExitCode::SUCCESS,
-        Ok(Verdict::Defective) => ExitCode::from(1),
+        Ok(Verdict::Defective) | Err(Failure::Defective(_)) => ExitCode::from(1),
+        Err(Failure::Trouble(_)) => ExitCode::from(2),
         Ok(Verdict::OverLimit) => ExitCode::from(3),
-        Err(Failure::Defective(message)) => {
-            say(&message);
-            ExitCode::from(1)
-        }
-        Err(Failure::Trouble(message)) => {
-            say(&message);
-            ExitCode::from(2)
-        }
     }
 }

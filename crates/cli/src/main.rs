@@ -6,16 +6,19 @@
 //! - [`io`]: opening traces, writing files that appear only when complete, the
 //!   progress bar, messages about damage, and rewriting traces.
 //! - [`text`]: escaping, JSON, units, the layout on a terminal.
-//! - [`exit_status`]: how a run ends. [`aggregate`]: the one reading of a trace
-//!   behind every analysing verb. [`filters`]: the options that select blocks.
+//! - [`analysis`]: what the analysing verbs share: the one reading of a trace, the
+//!   options that select blocks and rows, sizes and call sites.
+//! - [`exit_status`]: the result of a verb.
+//!
+//! Dependencies point one way: `verbs → analysis → io → {exit_status, text}`. A
+//! verb does not import another one.
 //!
 //! Traces are read leniently, and in bounded memory unless a module states what
 //! it keeps. Every name printed from a trace goes through [`text::escape`] or
 //! [`text::json`].
 
-mod aggregate;
+mod analysis;
 mod exit_status;
-mod filters;
 mod io;
 mod text;
 mod verbs;
@@ -24,7 +27,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::exit_status::{conclude, help_end};
+use crate::exit_status::{exit_code, help_end};
+use crate::io::notices::say;
 use crate::verbs::Verb;
 
 /// Take, look at, check and rewrite allocation traces in the memtrace format
@@ -44,5 +48,11 @@ struct Program {
 }
 
 fn main() -> ExitCode {
-    conclude(Program::parse().verb.run())
+    let result = Program::parse().verb.run();
+    if let Err(failure) = &result
+        && let Some(message) = failure.message()
+    {
+        say(message);
+    }
+    exit_code(&result)
 }

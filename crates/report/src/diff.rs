@@ -1,11 +1,11 @@
-//! Two traces compared: what grew, what shrank, and what is chance.
+//! The comparison of two traces: what grew, what shrank, and what is chance.
 
 use hashbrown::HashMap;
 
 use crate::estimate::Estimate;
 use crate::rows::Site;
 
-/// What became of a site.
+/// A site in both traces.
 #[derive(Clone, Debug)]
 pub struct Change {
     /// The site.
@@ -14,31 +14,37 @@ pub struct Change {
     pub before: Estimate,
     /// Its size in the second.
     pub after: Estimate,
-    /// How many standard errors they are apart.
+    /// The distance of the two, in standard errors.
     pub distance: f64,
-    /// Whether that is more than chance.
+    /// Whether the difference is more than chance.
     pub certain: bool,
 }
 
-/// How many standard errors apart two estimates are.
-///
-/// Where one is nothing its error is that of a single sample, of the size that
-/// `one_before` and `one_after` say.
-pub fn distance(before: &Estimate, after: &Estimate, ones: (f64, f64)) -> f64 {
-    let error = |estimate: &Estimate, one: f64| estimate.error.max(one);
-    let noise = error(before, ones.0).hypot(error(after, ones.1));
+/// The standard error of a single sample in each of the two traces, in bytes. An
+/// estimate from no samples is taken to have this error.
+#[derive(Clone, Copy, Debug)]
+pub struct SingleSample {
+    /// In the first trace.
+    pub before: f64,
+    /// In the second trace.
+    pub after: f64,
+}
+
+/// The distance of two estimates, in standard errors.
+pub fn distance(before: &Estimate, after: &Estimate, single: SingleSample) -> f64 {
+    let noise = before.error.max(single.before).hypot(after.error.max(single.after));
     let difference = after.bytes - before.bytes;
     if difference == 0.0 { 0.0 } else { difference / noise }
 }
 
 /// The sites of two tables side by side, the largest difference first.
 ///
-/// Among many sites that did not change some seem to: what is certain would
-/// happen by chance in less than one of 20 comparisons.
+/// Among many sites that did not change, some seem to. A difference is certain if
+/// chance makes one as large at any site in less than one of 20 comparisons.
 pub fn changes(
     before: Vec<(Site, Estimate)>,
     after: Vec<(Site, Estimate)>,
-    ones: (f64, f64),
+    single: SingleSample,
 ) -> Vec<Change> {
     let mut pairs: HashMap<Site, (Estimate, Estimate)> = HashMap::new();
     for (site, estimate) in before {
@@ -51,7 +57,7 @@ pub fn changes(
     let mut changes: Vec<Change> = pairs
         .into_iter()
         .map(|(site, (before, after))| {
-            let distance = distance(&before, &after, ones);
+            let distance = distance(&before, &after, single);
             Change { site, before, after, distance, certain: distance.abs() > limit }
         })
         .collect();
@@ -62,8 +68,8 @@ pub fn changes(
     changes
 }
 
-/// So far apart that among `count` comparisons of equals chance makes none in 19
-/// of 20 cases: a bound on the tail of the normal law.
+/// The distance that none of `count` equal pairs exceeds by chance in 19 of 20
+/// cases: a bound on the tail of the normal distribution.
 fn certain_distance(count: usize) -> f64 {
     (2.0 * (count.max(1) as f64 / 0.05).ln()).sqrt()
 }
@@ -78,15 +84,15 @@ mod tests {
     }
 
     #[test]
-    fn chance_is_told_from_change() {
+    fn chance_is_distinguished_from_change() {
         let scale = Scale { rate: 0.001, word_bytes: 8.0 };
-        let ones = (8000.0, 8000.0);
+        let single = SingleSample { before: 8000.0, after: 8000.0 };
         let table = |counts: [(&str, u64); 4]| {
             counts.map(|(name, samples)| (site(name), scale.bytes(samples))).to_vec()
         };
         let before = table([("grows", 1000), ("shrinks", 1000), ("same", 1000), ("gone", 50)]);
         let after = table([("grows", 2000), ("shrinks", 500), ("same", 1040), ("new", 60)]);
-        let found = changes(before, after, ones);
+        let found = changes(before, after, single);
         let certain: Vec<&str> =
             found.iter().filter(|c| c.certain).map(|c| c.site.name.as_str()).collect();
         assert_eq!(certain, ["grows", "shrinks", "new", "gone"]);
@@ -97,6 +103,7 @@ mod tests {
     fn few_samples_are_no_news() {
         let scale = Scale { rate: 0.001, word_bytes: 8.0 };
         let after = vec![(site("new"), scale.bytes(2))];
-        assert!(!changes(Vec::new(), after, (8000.0, 8000.0))[0].certain);
+        let single = SingleSample { before: 8000.0, after: 8000.0 };
+        assert!(!changes(Vec::new(), after, single)[0].certain);
     }
 }

@@ -1,14 +1,14 @@
-//! Hot fragments: runs of calls that much is allocated under.
+//! Hot fragments: runs of calls under which much is allocated.
 //!
-//! A fragment is a run of functions, each called by the one before, anywhere in
-//! a stack. Those are hierarchical heavy hitters over all fragments: the longest
-//! come first, and a fragment is hot if what is allocated under it, and not
-//! under a longer hot one, is at least the threshold. So of a hundred callers
-//! that all lead to the same place one fragment is told, and a short fragment
-//! only for what no longer one explains. There are at most 1/threshold of them.
+//! A fragment is a run of functions, each called by the one before, anywhere in a
+//! stack. Hot fragments are the hierarchical heavy hitters among all fragments:
+//! from the longest to the shortest, a fragment is hot if at least the threshold
+//! is allocated under it and not under a longer hot one. So a hundred callers of
+//! the same code yield one fragment, and a short fragment is reported only for
+//! what no longer one explains. There are at most 1/threshold of them.
 //!
-//! The stream is summed up in the bounded call tree ([`crate::paths`]); a
-//! fragment's weight is short by at most what that tree is.
+//! The weights come from the bounded call tree ([`crate::paths`]); that of a
+//! fragment is too low by at most what is missing from that tree.
 
 use hashbrown::HashMap;
 use heaptap_trace::LocationTable;
@@ -17,37 +17,42 @@ use crate::aggregate::{Aggregate, Metric};
 use crate::functions::FunctionTree;
 use crate::rows::{By, Site};
 
-/// Longer fragments are not looked for.
+/// The length of the longest fragments that are searched for.
 const LONGEST: usize = 48;
 
-/// How many steps the search may take; then it goes no deeper.
+/// The steps of a search. When they are used up, it goes no deeper.
 const MOST_STEPS: u64 = 100_000_000;
 
 /// A run of calls under which much is allocated.
 #[derive(Clone, Debug)]
-pub struct Hot {
+pub struct HotFragment {
     /// The functions, the innermost first.
     pub sites: Vec<Site>,
     /// Samples allocated under it.
     pub samples: u64,
-    /// Those that no longer hot fragment has.
+    /// Those that are under no longer hot fragment.
     pub own: u64,
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Clone, Debug)]
 pub struct HotFragments {
     /// The fragments, the largest first.
-    pub found: Vec<Hot>,
-    /// Whether all were looked for. If not, some may go on further than is told.
+    pub found: Vec<HotFragment>,
+    /// Whether the search came to its end. If not, some may be longer than reported.
     pub complete: bool,
 }
 
 /// A fragment that is heavy enough.
 struct Candidate {
     sites: Vec<u32>,
-    /// The nodes of its innermost function, none below another.
-    tops: Vec<u32>,
+    tops: Tops,
+}
+
+/// The innermost nodes of a fragment's occurrences, none below another, and their
+/// weight together.
+struct Tops {
+    nodes: Vec<u32>,
     weight: u64,
 }
 
@@ -73,29 +78,23 @@ impl Aggregate {
         metric: Metric,
         threshold: f64,
     ) -> HotFragments {
-        self.hot_within(table, by, metric, (threshold, MOST_STEPS))
+        search(&FunctionTree::new(self, table, by, metric), threshold, MOST_STEPS)
     }
+}
 
-    fn hot_within(
-        &self,
-        table: &LocationTable,
-        by: By,
-        metric: Metric,
-        (threshold, steps): (f64, u64),
-    ) -> HotFragments {
-        let tree = FunctionTree::new(self, table, by, metric);
-        let least = ((tree.weights[0] as f64 * threshold).ceil() as u64).max(1);
-        let mut search = Search { tree: &tree, least, found: Vec::new(), steps, complete: true };
-        search.run();
-        let complete = search.complete;
-        let mut hot = select(&tree, search.found, least);
-        hot.sort_by(|one, other| {
-            (other.own, other.samples)
-                .cmp(&(one.own, one.samples))
-                .then_with(|| one.sites.cmp(&other.sites))
-        });
-        HotFragments { found: hot, complete }
-    }
+/// The hot fragments of a tree, found in at most `steps` steps.
+fn search(tree: &FunctionTree, threshold: f64, steps: u64) -> HotFragments {
+    let least = ((tree.weights[0] as f64 * threshold).ceil() as u64).max(1);
+    let mut search = Search { tree, least, found: Vec::new(), steps, complete: true };
+    search.run();
+    let complete = search.complete;
+    let mut hot = select(tree, search.found, least);
+    hot.sort_by(|one, other| {
+        (other.own, other.samples)
+            .cmp(&(one.own, one.samples))
+            .then_with(|| one.sites.cmp(&other.sites))
+    });
+    HotFragments { found: hot, complete }
 }
 
 impl Search<'_> {
@@ -105,21 +104,16 @@ impl Search<'_> {
             starts.entry(self.tree.sites[node as usize]).or_default().push((node, node));
         }
         for (site, occurrences) in in_order(starts) {
-            let (tops, weight) = self.tops(&occurrences);
-            if weight >= self.least {
-                self.grow(&mut vec![site], &occurrences, (tops, weight));
+            let tops = self.tops(&occurrences);
+            if tops.weight >= self.least {
+                self.grow(&mut vec![site], &occurrences, tops);
             }
         }
     }
 
-    /// Takes a heavy fragment, and the heavy ones that go on from it.
-    fn grow(
-        &mut self,
-        sites: &mut Vec<u32>,
-        occurrences: &[Occurrence],
-        (tops, weight): (Vec<u32>, u64),
-    ) {
-        // Always called by the same: the fragment with that caller says more.
+    /// Collects a heavy fragment, and the heavy ones that extend it.
+    fn grow(&mut self, sites: &mut Vec<u32>, occurrences: &[Occurrence], tops: Tops) {
+        // If its caller is always the same, the fragment with that caller says more.
         if sites.len() >= LONGEST || self.has_one_caller(occurrences) {
             return;
         }
@@ -133,35 +127,35 @@ impl Search<'_> {
         let mut says_more = false;
         for (site, mut occurrences) in in_order(longer) {
             occurrences.sort_unstable_by_key(|&(_, last)| last);
-            let (tops, longer_weight) = self.tops(&occurrences);
-            if longer_weight < self.least {
+            let longer = self.tops(&occurrences);
+            if longer.weight < self.least {
                 continue;
             }
             if self.steps == 0 {
                 self.complete = false;
             } else {
-                says_more |= longer_weight == weight;
+                says_more |= longer.weight == tops.weight;
                 sites.push(site);
-                self.grow(sites, &occurrences, (tops, longer_weight));
+                self.grow(sites, &occurrences, longer);
                 sites.pop();
             }
         }
         if !says_more {
-            self.found.push(Candidate { sites: sites.clone(), tops, weight });
+            self.found.push(Candidate { sites: sites.clone(), tops });
         }
     }
 
-    /// The nodes that no other occurrence is above, and what they weigh.
-    fn tops(&self, occurrences: &[Occurrence]) -> (Vec<u32>, u64) {
-        let (mut tops, mut weight, mut end) = (Vec::new(), 0_u64, 0);
+    /// The innermost nodes that are not below those of another occurrence.
+    fn tops(&self, occurrences: &[Occurrence]) -> Tops {
+        let (mut nodes, mut weight, mut end) = (Vec::new(), 0_u64, 0);
         for &(_, last) in occurrences {
             if last >= end {
                 end = self.tree.ends[last as usize];
                 weight = weight.saturating_add(self.tree.weights[last as usize]);
-                tops.push(last);
+                nodes.push(last);
             }
         }
-        (tops, weight)
+        Tops { nodes, weight }
     }
 
     fn has_one_caller(&self, occurrences: &[Occurrence]) -> bool {
@@ -177,30 +171,30 @@ impl Search<'_> {
     }
 }
 
-/// By site: where the search ends early, it always ends at the same place.
+/// Ordered by site, so that a search that ends early always ends at the same point.
 fn in_order(occurrences: HashMap<u32, Vec<Occurrence>>) -> Vec<(u32, Vec<Occurrence>)> {
     let mut ordered: Vec<_> = occurrences.into_iter().collect();
     ordered.sort_unstable_by_key(|&(site, _)| site);
     ordered
 }
 
-/// From the longest to the shortest: those that are heavy by themselves.
-fn select(tree: &FunctionTree, mut candidates: Vec<Candidate>, least: u64) -> Vec<Hot> {
+/// Chooses, from the longest to the shortest, those that are heavy by themselves.
+fn select(tree: &FunctionTree, mut candidates: Vec<Candidate>, least: u64) -> Vec<HotFragment> {
     candidates.sort_by(|one, other| {
-        (other.sites.len(), other.weight, &one.sites).cmp(&(
+        (other.sites.len(), other.tops.weight, &one.sites).cmp(&(
             one.sites.len(),
-            one.weight,
+            one.tops.weight,
             &other.sites,
         ))
     });
     let mut open = tree.weights.clone();
     let mut hot = Vec::new();
-    for Candidate { sites, tops, weight } in candidates {
-        let own = tops.iter().fold(0_u64, |sum, &top| sum.saturating_add(open[top as usize]));
+    for Candidate { sites, tops } in candidates {
+        let own = tops.nodes.iter().fold(0_u64, |sum, &top| sum.saturating_add(open[top as usize]));
         if own < least {
             continue;
         }
-        for &top in &tops {
+        for &top in &tops.nodes {
             let taken = open[top as usize];
             let mut above = tree.parents[top as usize];
             loop {
@@ -213,7 +207,7 @@ fn select(tree: &FunctionTree, mut candidates: Vec<Candidate>, least: u64) -> Ve
             open[top as usize..tree.ends[top as usize] as usize].fill(0);
         }
         let sites = sites.iter().rev().map(|&site| tree.names[site as usize].clone());
-        hot.push(Hot { sites: sites.collect(), samples: weight, own });
+        hot.push(HotFragment { sites: sites.collect(), samples: tops.weight, own });
     }
     hot
 }
@@ -250,9 +244,8 @@ mod tests {
             aggregator.event(&Event { time: id, domain: 0, kind }, &table);
         }
         let aggregate = aggregator.finish();
-        let found =
-            |steps| aggregate.hot_within(&table, By::Location, Metric::Allocated, (0.5, steps));
-        let (short, whole) = (found(2), found(100));
+        let tree = FunctionTree::new(&aggregate, &table, By::Location, Metric::Allocated);
+        let (short, whole) = (search(&tree, 0.5, 2), search(&tree, 0.5, 100));
         assert!(!short.complete && whole.complete);
         assert_eq!(whole.found[0].sites.len(), 4);
         assert!(short.found[0].sites.len() < 4);

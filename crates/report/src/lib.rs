@@ -1,23 +1,26 @@
-//! What an allocation trace says: sites, call paths, live sizes, lifetimes, growth.
+//! Aggregates an allocation trace: sites, call paths, live sizes, lifetimes, growth.
 //!
 //! ```text
-//! Gather::new(info, options) → event(…) for each, in the order of time → Aggregate
+//! Aggregator::new(info, options) → event(…) for each event, in the order of time
+//!     → aggregate(): an Aggregate up to here; more events may follow
+//!     → finish(): the Aggregate of the whole trace
 //! ```
 //!
 //! The map:
 //!
-//! - [`Gather`] is the one reading that everything shares, in bounded memory. It
-//!   uses `live` (living objects), `paths`, `counts` and `frames` (call paths),
-//!   `peak`, `timeline`, `lifetimes`, `growth` and `flows` (paths over time);
-//!   `select` says which blocks count.
-//! - [`Aggregate`] is what it found; `estimate` turns samples into bytes with
-//!   their error.
-//! - [`rows`] groups by function, location, file, module, label or domain;
-//!   `stacks` gives whole call paths to exporters; `callers` says who
-//!   calls them; `leaks` finds sites that keep growing;
-//!   `hot` finds hot fragments in the tree of `functions`; `diff` compares.
+//! - [`Aggregator`] is the one pass that all reports share, in bounded memory. It
+//!   uses `live` (live objects), `paths`, `counts` and `frames` (call paths),
+//!   `peak`, `timeline`, `lifetimes`, `growth` and `flows` (paths over time).
+//!   `select` decides which blocks count, `lifespans` which of them live as long
+//!   as the selection demands.
+//! - [`Aggregate`] is the result; `estimate` turns samples into bytes with their
+//!   error.
+//! - From an aggregate: [`rows`] groups by function, location, file, module, label
+//!   or domain; `stacks` lists whole call paths for exporters; `callers` finds the
+//!   callers of a site; `leaks` finds sites that keep growing; `hot` finds hot
+//!   fragments in the tree of `functions`; `diff` compares two traces.
 //!
-//! Nothing here prints: the program `heaptap`, its exporters and viewers do.
+//! Nothing here prints: the program `heaptap`, the exporters and the viewer do.
 
 #![forbid(unsafe_code)]
 
@@ -47,10 +50,10 @@ pub use aggregate::{Aggregate, Frame, Metric, PathRef};
 pub use aggregator::{Aggregator, Depth, Follow, Options};
 pub use callers::Caller;
 pub use counts::Counts;
-pub use diff::{Change, changes, distance};
+pub use diff::{Change, SingleSample, changes, distance};
 pub use estimate::{Estimate, Scale, Share};
 pub use flows::Flow;
-pub use hot::{Hot, HotFragments};
+pub use hot::{HotFragment, HotFragments};
 pub use leaks::{Leak, Leaks, Outlook};
 pub use lifespans::Lifespans;
 pub use lifetimes::{Lifetimes, Quantile};

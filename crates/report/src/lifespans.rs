@@ -34,7 +34,7 @@ impl Lifespans {
     }
 
     /// Takes the next event, in the order of time.
-    pub fn see(&mut self, event: &Event<'_>, _: &LocationTable) {
+    pub fn event(&mut self, event: &Event<'_>, _: &LocationTable) {
         self.last = self.last.max(event.time);
         match event.kind {
             EventKind::Alloc(allocation) => {

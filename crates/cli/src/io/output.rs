@@ -13,8 +13,10 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process;
 
+use serde::Serialize;
+
 use crate::exit_status::Failure;
-use crate::text::escape;
+use crate::text::{escape, json};
 
 /// A trace being written.
 pub(crate) struct Output {
@@ -124,6 +126,14 @@ pub(crate) fn print(text: &[u8]) -> Result<(), Failure> {
     raw_stdout()
         .and_then(|mut out| out.write_all(text))
         .map_err(|error| Failure::writing("standard output", &error))
+}
+
+/// Prints a value on standard output, as one line of JSON.
+pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
+    let mut line = Vec::new();
+    json::put(&mut line, value);
+    line.push(b'\n');
+    print(&line)
 }
 
 /// A new file in the same directory.

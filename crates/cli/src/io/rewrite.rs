@@ -10,13 +10,21 @@ use std::io::{BufWriter, Write};
 
 use heaptap_trace::{
     Block, Code, Encoder, End, EventSink, Format, Frames, Locate, Location, LocationList,
-    LocationTable, NamedLocation, TraceInfo, WriteError,
+    LocationTable, NamedLocation, TraceInfo, Version, WriteError,
 };
 
 use crate::exit_status::Failure;
 use crate::io::notices::say;
 use crate::io::output::Output;
 use crate::text::units::count;
+
+/// The format of a copy, unless another one is asked for.
+pub(crate) fn same_format(version: Version) -> Format {
+    match version {
+        Version::V1 | Version::V2 => Format::V2,
+        Version::V3 => Format::V3,
+    }
+}
 
 /// How codes and what they stand for change on the way.
 pub(crate) trait Renaming {

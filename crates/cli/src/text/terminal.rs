@@ -1,7 +1,8 @@
-//! The page that a person reads: its width, its colours, names that fit it.
+//! The layout of text for people: width, colours, names cut to fit.
 //!
-//! Colours and widths are those of the terminal. In a file or a pipe there are
-//! no colours and names are whole. `NO_COLOR` and `COLUMNS` are honoured.
+//! On a terminal, width and colours are those of the terminal. In a file or a pipe
+//! there are no colours, and names are whole. `NO_COLOR` and `COLUMNS` are
+//! honoured.
 
 use std::env;
 use std::io::{IsTerminal, stdout};
@@ -9,17 +10,17 @@ use std::io::{IsTerminal, stdout};
 use terminal_size::{Width, terminal_size};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-/// How to lay text out.
+/// The width and the colours of the output.
 #[derive(Clone, Copy)]
-pub(crate) struct Page {
+pub(crate) struct Layout {
     /// Columns.
     pub(crate) width: usize,
     colour: bool,
 }
 
-impl Page {
-    /// That of standard output.
-    pub(crate) fn of_stdout() -> Page {
+impl Layout {
+    /// The layout of standard output.
+    pub(crate) fn of_stdout() -> Layout {
         let terminal = stdout().is_terminal();
         let set = |name: &str| env::var_os(name).is_some_and(|value| !value.is_empty());
         let dumb = env::var_os("TERM").is_some_and(|value| value == "dumb");
@@ -30,31 +31,31 @@ impl Page {
             None if terminal => found().unwrap_or(80),
             None => usize::MAX,
         };
-        Page { width: width.max(40), colour: terminal && !dumb && !set("NO_COLOR") }
+        Layout { width: width.max(40), colour: terminal && !dumb && !set("NO_COLOR") }
     }
 
-    /// A page without colours.
+    /// A layout without colours.
     #[cfg(test)]
-    pub(crate) fn plain(width: usize) -> Page {
-        Page { width, colour: false }
+    pub(crate) fn plain(width: usize) -> Layout {
+        Layout { width, colour: false }
     }
 
-    /// What matters most.
+    /// Text that matters most.
     pub(crate) fn strong(&self, text: &str) -> String {
         self.with("1", text)
     }
 
-    /// What matters least.
+    /// Text that matters least.
     pub(crate) fn faint(&self, text: &str) -> String {
         self.with("2", text)
     }
 
-    /// What is bad.
+    /// Bad news.
     pub(crate) fn bad(&self, text: &str) -> String {
         self.with("31", text)
     }
 
-    /// What is good.
+    /// Good news.
     pub(crate) fn good(&self, text: &str) -> String {
         self.with("32", text)
     }
@@ -68,13 +69,13 @@ impl Page {
     }
 }
 
-/// How many columns a text takes.
+/// The number of columns that a text takes.
 pub(crate) fn width(text: &str) -> usize {
     text.width()
 }
 
-/// A text in at most so many columns: what does not fit goes from its middle,
-/// since both ends of a name tell more.
+/// A text in at most `columns` columns. A text that does not fit is cut in its
+/// middle, since the ends of a name are more telling.
 pub(crate) fn fit(text: &str, columns: usize) -> String {
     if text.width() <= columns {
         return text.to_owned();
@@ -86,19 +87,19 @@ pub(crate) fn fit(text: &str, columns: usize) -> String {
     format!("{head}…{tail}")
 }
 
-/// The same for a path, whose end tells most.
+/// The same for a path, of which the end is kept.
 pub(crate) fn fit_path(text: &str, columns: usize) -> String {
     if text.width() <= columns {
         return text.to_owned();
     }
     let tail = take(text.chars().rev(), columns.saturating_sub(1));
     let tail: String = tail.chars().rev().collect();
-    // Whole names of directories, if one is left.
+    // From the first whole name of a directory on, if there is one.
     let from = tail.find('/').unwrap_or(0);
     format!("…{}", &tail[from..])
 }
 
-/// As many characters as fit.
+/// The leading characters that fit.
 fn take(characters: impl Iterator<Item = char>, columns: usize) -> String {
     let mut used = 0;
     characters
@@ -109,10 +110,25 @@ fn take(characters: impl Iterator<Item = char>, columns: usize) -> String {
         .collect()
 }
 
-/// The text, filled up with spaces.
+/// The text, padded with spaces.
 pub(crate) fn pad(text: &str, columns: usize) -> String {
     let missing = columns.saturating_sub(text.width());
     format!("{text}{}", " ".repeat(missing))
+}
+
+/// A line of bars, from 0 to the largest value, in at most `columns` columns.
+pub(crate) fn sparkline(values: &[f64], columns: usize) -> String {
+    const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let largest = values.iter().fold(0.0_f64, |most, &value| most.max(value));
+    let columns = columns.min(values.len()).max(1);
+    let mut line = String::new();
+    for column in 0..columns {
+        let (from, to) = (column * values.len() / columns, (column + 1) * values.len() / columns);
+        let most = values.get(from..to).unwrap_or(&[]).iter().fold(0.0_f64, |a, &b| a.max(b));
+        let height = if largest > 0.0 { most / largest * 7.0 } else { 0.0 };
+        line.push(HEIGHTS[(height.round() as usize).min(7)]);
+    }
+    line
 }
 
 #[cfg(test)]
@@ -131,8 +147,8 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_page_has_no_colours() {
-        assert_eq!(Page::plain(80).strong("x"), "x");
-        assert_eq!(Page { width: 80, colour: true }.strong("x"), "\x1b[1mx\x1b[0m");
+    fn a_plain_layout_has_no_colours() {
+        assert_eq!(Layout::plain(80).strong("x"), "x");
+        assert_eq!(Layout { width: 80, colour: true }.strong("x"), "\x1b[1mx\x1b[0m");
     }
 }

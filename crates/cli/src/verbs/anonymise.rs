@@ -8,12 +8,11 @@ use heaptap_trace::{
     Code, LOST_FRAME, Location, LocationList, LocationTable, Mode, NameId, NamedLocation, TraceInfo,
 };
 
-use crate::exit_status::{Ending, Failure, help_end};
+use crate::exit_status::{Failure, VerbResult, help_end};
 use crate::io::copy::copy;
 use crate::io::input::Input;
 use crate::io::output::Output;
-use crate::io::rewrite::{Renaming, Rewriting};
-use crate::verbs::recode::same_format;
+use crate::io::rewrite::{Renaming, Rewriting, same_format};
 
 /// Take the names out of a trace, so that it can be shown to others
 ///
@@ -51,7 +50,7 @@ pub(crate) struct Anonymise {
 const BEGINNING: u64 = 946_684_800_000_000;
 
 impl Anonymise {
-    pub(crate) fn run(&self) -> Ending {
+    pub(crate) fn run(&self) -> VerbResult {
         let input = Input::open(&self.input)?;
         let mut reader = input.in_file_order(Mode::Lenient)?;
         let format = same_format(reader.version());

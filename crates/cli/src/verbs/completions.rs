@@ -4,7 +4,7 @@ use clap::{Args, CommandFactory};
 use clap_complete::{Shell, generate};
 
 use crate::Program;
-use crate::exit_status::{Ending, Verdict, help_end};
+use crate::exit_status::{VerbResult, Verdict, help_end};
 use crate::io::output::print;
 
 /// Print the completion script for a shell
@@ -20,7 +20,7 @@ pub(crate) struct Completions {
 }
 
 impl Completions {
-    pub(crate) fn run(&self) -> Ending {
+    pub(crate) fn run(&self) -> VerbResult {
         let mut script = Vec::new();
         generate(self.shell, &mut Program::command(), "heaptap", &mut script);
         print(&script)?;

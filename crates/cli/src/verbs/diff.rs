@@ -5,18 +5,19 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use heaptap_report::rows::Site;
-use heaptap_report::{Change, Estimate, Options, changes, distance};
+use heaptap_report::{Change, Estimate, Options, SingleSample, changes, distance};
 use serde::Serialize;
 
-use crate::aggregate::Gathered;
-use crate::exit_status::{Ending, Failure, Verdict, gate_help_end};
-use crate::filters::{Selecting, parse_share};
-use crate::io::output::print;
+use crate::analysis::aggregate::AggregatedTrace;
+use crate::analysis::call_site::CallSite;
+use crate::analysis::filters::{Filters, parse_share};
+use crate::analysis::size::{Size, sized};
+use crate::analysis::view::View;
+use crate::exit_status::{Failure, VerbResult, Verdict, gate_help_end};
+use crate::io::output::{print, print_json};
 use crate::text::escape::Escaped;
-use crate::text::json;
-use crate::text::terminal::{Page, fit};
+use crate::text::terminal::{Layout, fit};
 use crate::text::units::{bytes, count, percent};
-use crate::verbs::report::{Place, Shown, Size, sized};
 
 /// Compare two traces: what grew, what shrank, what is new, and what is chance
 ///
@@ -40,10 +41,10 @@ pub(crate) struct Diff {
     after: PathBuf,
 
     #[command(flatten)]
-    shown: Shown,
+    view: View,
 
     #[command(flatten)]
-    selecting: Selecting,
+    filters: Filters,
 
     /// Exit with 3 if the total grew by more than this
     #[arg(long, value_name = "PERCENT", value_parser = parse_share)]
@@ -65,9 +66,9 @@ struct Comparison {
     after: String,
     metric: String,
     by: &'static str,
-    total: Line,
+    total: ChangeRow,
     /// Differences that are more than chance.
-    changes: Vec<Line>,
+    changes: Vec<ChangeRow>,
     /// How many more there are.
     not_shown: usize,
     /// Sites whose difference may be chance.
@@ -77,9 +78,9 @@ struct Comparison {
 }
 
 #[derive(Serialize)]
-struct Line {
+struct ChangeRow {
     #[serde(flatten)]
-    place: Place,
+    site: CallSite,
     before: Size,
     after: Size,
     difference_bytes: f64,
@@ -96,16 +97,13 @@ struct Gate {
 }
 
 impl Diff {
-    pub(crate) fn run(&self) -> Ending {
+    pub(crate) fn run(&self) -> VerbResult {
         let (before, after) = (self.read(&self.before)?, self.read(&self.after)?);
         let comparison = self.compare(&before, &after);
         if self.json {
-            let mut line = Vec::new();
-            json::put(&mut line, &comparison);
-            line.push(b'\n');
-            print(&line)?;
+            print_json(&comparison)?;
         } else {
-            print(text(&comparison, Page::of_stdout()).as_bytes())?;
+            print(text(&comparison, Layout::of_stdout()).as_bytes())?;
         }
         let sound = [before.verdict(), after.verdict()] == [Verdict::Sound; 2];
         Ok(match &comparison.gate {
@@ -115,52 +113,52 @@ impl Diff {
         })
     }
 
-    fn read(&self, path: &Path) -> Result<Gathered, Failure> {
+    fn read(&self, path: &Path) -> Result<AggregatedTrace, Failure> {
         let options = Options {
-            selection: self.selecting.selection()?,
-            depth: self.shown.by.depth(),
-            at: self.shown.at,
+            selection: self.filters.selection()?,
+            depth: self.view.by.depth(),
+            at: self.view.at,
             ..Options::default()
         };
-        let gathered = Gathered::read(path, options)?;
-        self.shown.check(&gathered)?;
-        Ok(gathered)
+        let trace = AggregatedTrace::read(path, options)?;
+        self.view.check(&trace)?;
+        Ok(trace)
     }
 
-    fn compare(&self, before: &Gathered, after: &Gathered) -> Comparison {
-        let metric = self.shown.metric();
-        let table = |gathered: &Gathered| -> Vec<(Site, Estimate)> {
-            let rows = gathered.aggregate.rows(gathered.locations(), self.shown.by.by(), metric);
+    fn compare(&self, before: &AggregatedTrace, after: &AggregatedTrace) -> Comparison {
+        let metric = self.view.metric();
+        let table = |trace: &AggregatedTrace| -> Vec<(Site, Estimate)> {
+            let rows = trace.aggregate.rows(trace.locations(), self.view.by.by(), metric);
             rows.into_iter()
                 .map(|row| {
                     let samples = metric.samples(&row.counts);
-                    (row.site, gathered.aggregate.estimate(metric, samples))
+                    (row.site, trace.aggregate.estimate(metric, samples))
                 })
                 .filter(|(_, estimate)| estimate.bytes > 0.0)
                 .collect()
         };
-        let one = |gathered: &Gathered| gathered.aggregate.estimate(metric, 1).error;
-        let ones = (one(before), one(after));
-        let total = |gathered: &Gathered| {
-            gathered.aggregate.estimate(metric, gathered.aggregate.total(metric))
+        let error = |trace: &AggregatedTrace| trace.aggregate.estimate(metric, 1).error;
+        let single = SingleSample { before: error(before), after: error(after) };
+        let total = |trace: &AggregatedTrace| {
+            trace.aggregate.estimate(metric, trace.aggregate.total(metric))
         };
         let totals = (total(before), total(after));
-        let all = changes(table(before), table(after), ones);
+        let all = changes(table(before), table(after), single);
         let sites = all.len();
         let mut certain: Vec<Change> = all.into_iter().filter(|change| change.certain).collect();
         let within_chance = sites - certain.len();
         let shown = if self.top == 0 { certain.len() } else { self.top.min(certain.len()) };
         let not_shown = certain.split_off(shown).len();
-        let apart = distance(&totals.0, &totals.1, ones);
+        let apart = distance(&totals.0, &totals.1, single);
         Comparison {
             before: before.input.name().to_owned(),
             after: after.input.name().to_owned(),
-            metric: self.shown.title(after.aggregate.peak_time()),
-            by: self.shown.by.name(),
-            total: line(Place::total(), &totals.0, &totals.1, apart, apart.abs() > 1.96),
+            metric: self.view.title(after.aggregate.peak_time()),
+            by: self.view.by.name(),
+            total: change_row(CallSite::total(), &totals.0, &totals.1, apart, apart.abs() > 1.96),
             changes: certain
                 .iter()
-                .map(|c| line(Place::from(&c.site), &c.before, &c.after, c.distance, true))
+                .map(|c| change_row(CallSite::from(&c.site), &c.before, &c.after, c.distance, true))
                 .collect(),
             not_shown,
             within_chance,
@@ -169,8 +167,8 @@ impl Diff {
     }
 }
 
-/// Whether the growth is beyond the limit, and the sampling error with it: one
-/// passes unchanged in 19 of 20 runs at the limit itself.
+/// Whether the growth is over the limit by more than the sampling error. A program
+/// that grew by exactly the limit passes in 19 of 20 runs.
 fn gate(before: &Estimate, after: &Estimate, limit: f64) -> Gate {
     let allowed = before.bytes * (1.0 + limit);
     let noise = after.error.hypot(before.error * (1.0 + limit));
@@ -180,7 +178,13 @@ fn gate(before: &Estimate, after: &Estimate, limit: f64) -> Gate {
     Gate { limit, growth, passed: !over && !grew_from_nothing }
 }
 
-fn line(place: Place, before: &Estimate, after: &Estimate, distance: f64, certain: bool) -> Line {
+fn change_row(
+    site: CallSite,
+    before: &Estimate,
+    after: &Estimate,
+    distance: f64,
+    certain: bool,
+) -> ChangeRow {
     let kind = match (before.bytes > 0.0, after.bytes > 0.0) {
         _ if !certain => "unchanged",
         (false, true) => "new",
@@ -188,8 +192,8 @@ fn line(place: Place, before: &Estimate, after: &Estimate, distance: f64, certai
         _ if after.bytes > before.bytes => "grew",
         _ => "shrank",
     };
-    Line {
-        place,
+    ChangeRow {
+        site,
         before: (*before).into(),
         after: (*after).into(),
         difference_bytes: after.bytes - before.bytes,
@@ -198,7 +202,7 @@ fn line(place: Place, before: &Estimate, after: &Estimate, distance: f64, certai
     }
 }
 
-fn text(found: &Comparison, page: Page) -> String {
+fn text(found: &Comparison, layout: Layout) -> String {
     let mut text = String::new();
     let total = &found.total;
     let change = match total.kind {
@@ -209,39 +213,39 @@ fn text(found: &Comparison, page: Page) -> String {
     };
     let totals = format!("{} → {}: {change}", sized(&total.before), sized(&total.after));
     // Writing to a string does not fail.
-    let _ = writeln!(text, "{} {totals}", page.strong(&found.metric));
+    let _ = writeln!(text, "{} {totals}", layout.strong(&found.metric));
     if !found.changes.is_empty() {
         let heading =
             format!("{:>11}  {:>11}  {:>12}  {:<6}  {}", "before", "after", "change", "", found.by);
-        let _ = writeln!(text, "\n{}", page.strong(&heading));
+        let _ = writeln!(text, "\n{}", layout.strong(&heading));
     }
-    for line in &found.changes {
-        let name = Escaped(line.place.label().as_bytes()).to_string();
-        let name = fit(&name, page.width.saturating_sub(50));
-        let kind = format!("{:<6}", line.kind);
-        let kind = match line.kind {
-            "grew" | "new" => page.bad(&kind),
-            _ => page.good(&kind),
+    for row in &found.changes {
+        let name = Escaped(row.site.label().as_bytes()).to_string();
+        let name = fit(&name, layout.width.saturating_sub(50));
+        let kind = format!("{:<6}", row.kind);
+        let kind = match row.kind {
+            "grew" | "new" => layout.bad(&kind),
+            _ => layout.good(&kind),
         };
         let _ = writeln!(
             text,
             "{:>11}  {:>11}  {:>12}  {kind}  {name}",
-            bytes(line.before.bytes),
-            bytes(line.after.bytes),
-            signed(line.difference_bytes)
+            bytes(row.before.bytes),
+            bytes(row.after.bytes),
+            signed(row.difference_bytes)
         );
     }
     if found.not_shown > 0 {
         let _ = writeln!(text, "{:>40}  and {} more", "", found.not_shown);
     }
     let sites = count(found.within_chance as u64, "site differs", "sites differ");
-    let _ = writeln!(text, "\n{}", page.faint(&format!("{sites} by no more than chance.")));
+    let _ = writeln!(text, "\n{}", layout.faint(&format!("{sites} by no more than chance.")));
     if let Some(gate) = &found.gate {
         let (growth, limit) = (percent(gate.growth), percent(gate.limit));
         let verdict = if gate.passed {
-            page.good(&format!("passed: {growth} of growth, {limit} allowed"))
+            layout.good(&format!("passed: {growth} of growth, {limit} allowed"))
         } else {
-            page.bad(&format!("failed: {growth} of growth, {limit} allowed"))
+            layout.bad(&format!("failed: {growth} of growth, {limit} allowed"))
         };
         let _ = writeln!(text, "{verdict}");
     }

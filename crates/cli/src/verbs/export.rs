@@ -7,13 +7,14 @@ use std::io::{self, BufWriter, IsTerminal as _, Write, stdout};
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{Args, ValueEnum, ValueHint};
+use clap::{Args, ValueHint};
 use heaptap_export::{ExportInput, FORMATS, Format};
-use heaptap_report::{Metric, Options};
+use heaptap_report::Options;
 
-use crate::aggregate::Gathered;
-use crate::exit_status::{Ending, Failure, help_end};
-use crate::filters::Selecting;
+use crate::analysis::aggregate::AggregatedTrace;
+use crate::analysis::filters::Filters;
+use crate::analysis::view::Measure;
+use crate::exit_status::{Failure, VerbResult, help_end};
 use crate::io::notices::say;
 use crate::io::output::{Output, raw_stdout};
 
@@ -48,7 +49,7 @@ pub(crate) struct Export {
     metric: Measure,
 
     #[command(flatten)]
-    selecting: Selecting,
+    filters: Filters,
 }
 
 /// The values of `--to`.
@@ -58,23 +59,9 @@ fn formats() -> impl TypedValueParser<Value = &'static Format> {
     PossibleValuesParser::new(values).try_map(|name| Format::named(&name).ok_or("no such format"))
 }
 
-/// What is measured.
-#[derive(Clone, Copy, ValueEnum)]
-enum Measure {
-    /// All that was allocated
-    Allocated,
-    /// What survived a minor collection
-    Promoted,
-    /// What was alive when the most was
-    Peak,
-    /// What was alive at the end
-    Live,
-}
-
 impl Export {
-    pub(crate) fn run(&self) -> Ending {
-        let options =
-            Options { selection: self.selecting.selection()?, ..heaptap_export::options() };
+    pub(crate) fn run(&self) -> VerbResult {
+        let options = Options { selection: self.filters.selection()?, ..heaptap_export::options() };
         if self.to.is_binary && self.output.is_none() && stdout().is_terminal() {
             return Err(Failure::Trouble(format!(
                 "standard output is a terminal, and {} is binary; name a file with -o",
@@ -82,17 +69,12 @@ impl Export {
             )));
         }
         let out = self.output.as_deref().map(Output::create).transpose()?;
-        let gathered = Gathered::read(&self.file, options)?;
+        let trace = AggregatedTrace::read(&self.file, options)?;
         let export = ExportInput {
-            aggregate: &gathered.aggregate,
-            info: gathered.info(),
-            locations: gathered.locations(),
-            metric: match self.metric {
-                Measure::Allocated => Metric::Allocated,
-                Measure::Promoted => Metric::Promoted,
-                Measure::Peak => Metric::Peak,
-                Measure::Live => Metric::Live,
-            },
+            aggregate: &trace.aggregate,
+            info: trace.info(),
+            locations: trace.locations(),
+            metric: self.metric.metric(),
         };
         match out {
             Some(mut out) => {
@@ -104,14 +86,14 @@ impl Export {
                 .and_then(|mut out| self.write(&export, &mut out))
                 .map_err(|error| Failure::writing("standard output", &error))?,
         }
-        if let missing @ 1.. = gathered.aggregate.missing_from_paths() {
+        if let missing @ 1.. = trace.aggregate.missing_from_paths() {
             say(&format!(
                 "{}: too many call paths to keep all: light ones are under (light call paths), \
                  and up to {missing} samples are missing from a caller",
-                gathered.input.name()
+                trace.input.name()
             ));
         }
-        Ok(gathered.verdict())
+        Ok(trace.verdict())
     }
 
     fn write(&self, input: &ExportInput<'_>, out: &mut dyn Write) -> io::Result<()> {

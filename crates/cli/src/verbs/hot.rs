@@ -5,18 +5,19 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 use heaptap_report::rows::Site;
-use heaptap_report::{Depth, Hot as Fragment, Options};
+use heaptap_report::{Depth, HotFragment, Options};
 use serde::Serialize;
 
-use crate::aggregate::Gathered;
-use crate::exit_status::{Ending, help_end};
-use crate::filters::{Selecting, parse_share};
-use crate::io::output::print;
+use crate::analysis::aggregate::AggregatedTrace;
+use crate::analysis::call_site::CallSite;
+use crate::analysis::filters::{Filters, parse_share};
+use crate::analysis::size::{Size, share, sized};
+use crate::analysis::view::View;
+use crate::exit_status::{VerbResult, help_end};
+use crate::io::output::{print, print_json};
 use crate::text::escape::Escaped;
-use crate::text::json;
-use crate::text::terminal::{Page, fit};
+use crate::text::terminal::{Layout, fit};
 use crate::text::units::percent;
-use crate::verbs::report::{Place, Shown, Size, sized};
 
 /// Show hot stack fragments: runs of calls, anywhere in stacks, that much is
 /// allocated under
@@ -36,10 +37,10 @@ pub(crate) struct Hot {
     file: PathBuf,
 
     #[command(flatten)]
-    shown: Shown,
+    view: View,
 
     #[command(flatten)]
-    selecting: Selecting,
+    filters: Filters,
 
     /// How much must be allocated under a fragment, of all there is
     #[arg(long, value_name = "PERCENT", value_parser = parse_share, default_value = "3%")]
@@ -57,7 +58,7 @@ struct Fragments {
     metric: String,
     threshold: f64,
     total: Size,
-    fragments: Vec<Line>,
+    fragments: Vec<FragmentRow>,
     limits: Limits,
 }
 
@@ -71,56 +72,52 @@ struct Limits {
 }
 
 #[derive(Serialize)]
-struct Line {
+struct FragmentRow {
     #[serde(flatten)]
     size: Size,
     share: f64,
     /// The share that no longer fragment has.
     own_share: f64,
     /// The innermost function first.
-    frames: Vec<Place>,
+    frames: Vec<CallSite>,
 }
 
 impl Hot {
-    pub(crate) fn run(&self) -> Ending {
-        self.shown.by.check_frames("hot")?;
+    pub(crate) fn run(&self) -> VerbResult {
+        self.view.by.check_frames("hot")?;
         let options = Options {
-            selection: self.selecting.selection()?,
+            selection: self.filters.selection()?,
             depth: Depth::Whole,
-            at: self.shown.at,
+            at: self.view.at,
             ..Options::default()
         };
-        let gathered = Gathered::read(&self.file, options)?;
-        self.shown.check(&gathered)?;
-        let fragments = self.fragments(&gathered);
+        let trace = AggregatedTrace::read(&self.file, options)?;
+        self.view.check(&trace)?;
+        let fragments = self.fragments(&trace);
         if self.json {
-            let mut line = Vec::new();
-            json::put(&mut line, &fragments);
-            line.push(b'\n');
-            print(&line)?;
+            print_json(&fragments)?;
         } else {
-            print(text(&fragments, Page::of_stdout()).as_bytes())?;
+            print(text(&fragments, Layout::of_stdout()).as_bytes())?;
         }
-        Ok(gathered.verdict())
+        Ok(trace.verdict())
     }
 
-    fn fragments(&self, gathered: &Gathered) -> Fragments {
-        let (aggregate, metric) = (&gathered.aggregate, self.shown.metric());
+    fn fragments(&self, trace: &AggregatedTrace) -> Fragments {
+        let (aggregate, metric) = (&trace.aggregate, self.view.metric());
         let all = aggregate.total(metric);
-        let share = |samples: u64| if all == 0 { 0.0 } else { samples as f64 / all as f64 };
-        let hot = aggregate.hot(gathered.locations(), self.shown.by.by(), metric, self.threshold);
-        let line = |Fragment { sites, samples, own }: &Fragment| Line {
+        let hot = aggregate.hot(trace.locations(), self.view.by.by(), metric, self.threshold);
+        let row = |HotFragment { sites, samples, own }: &HotFragment| FragmentRow {
             size: aggregate.estimate(metric, *samples).into(),
-            share: share(*samples),
-            own_share: share(*own),
-            frames: sites.iter().map(|site: &Site| Place::from(site)).collect(),
+            share: share(*samples, all),
+            own_share: share(*own, all),
+            frames: sites.iter().map(|site: &Site| CallSite::from(site)).collect(),
         };
         Fragments {
-            trace: gathered.input.name().to_owned(),
-            metric: self.shown.title(aggregate.peak_time()),
+            trace: trace.input.name().to_owned(),
+            metric: self.view.title(aggregate.peak_time()),
             threshold: self.threshold,
             total: aggregate.estimate(metric, all).into(),
-            fragments: hot.found.iter().map(line).collect(),
+            fragments: hot.found.iter().map(row).collect(),
             limits: Limits {
                 complete: hot.complete,
                 samples_missing: aggregate.missing_from_paths(),
@@ -129,12 +126,12 @@ impl Hot {
     }
 }
 
-fn text(found: &Fragments, page: Page) -> String {
+fn text(found: &Fragments, layout: Layout) -> String {
     let mut text = String::new();
     let threshold = percent(found.threshold);
     let heading = format!("{}: {} in all", found.metric, sized(&found.total));
     // Writing to a string does not fail.
-    let _ = writeln!(text, "{}", page.strong(&heading));
+    let _ = writeln!(text, "{}", layout.strong(&heading));
     if found.fragments.is_empty() {
         let _ = writeln!(text, "No fragment has {threshold} of it; try a lower --threshold.");
     }
@@ -143,39 +140,39 @@ fn text(found: &Fragments, page: Page) -> String {
             share if line.own_share == line.share => share,
             share => format!("{share}, {} not shown elsewhere", percent(line.own_share)),
         };
-        let _ = writeln!(text, "\n{} ({shares})", page.strong(&sized(&line.size)));
-        frames(&mut text, &line.frames, page);
+        let _ = writeln!(text, "\n{} ({shares})", layout.strong(&sized(&line.size)));
+        frames(&mut text, &line.frames, layout);
     }
     let Limits { complete, samples_missing } = found.limits;
     if !complete {
         let note = "There is too much to look at: fragments may go on further than is shown. \
                     A higher --threshold or a --filter leaves less.";
-        let _ = writeln!(text, "\n{}", page.faint(note));
+        let _ = writeln!(text, "\n{}", layout.faint(note));
     }
     if samples_missing > 0 {
         let note = format!(
             "There are too many call paths to keep all: up to {samples_missing} samples are \
              missing from a fragment."
         );
-        let _ = writeln!(text, "\n{}", page.faint(&note));
+        let _ = writeln!(text, "\n{}", layout.faint(&note));
     }
     text
 }
 
 /// The ends of a long fragment; what is between is only counted.
-fn frames(text: &mut String, frames: &[Place], page: Page) {
+fn frames(text: &mut String, frames: &[CallSite], layout: Layout) {
     const HEAD: usize = 8;
     const TAIL: usize = 3;
     let skipped = frames.len().saturating_sub(HEAD + TAIL);
     for (at, place) in frames.iter().enumerate() {
         if skipped > 1 && at == HEAD {
-            let _ = writeln!(text, "{}", page.faint(&format!("    … {skipped} more")));
+            let _ = writeln!(text, "{}", layout.faint(&format!("    … {skipped} more")));
         }
         if skipped > 1 && (HEAD..HEAD + skipped).contains(&at) {
             continue;
         }
         let arrow = if at == 0 { "   " } else { " ← " };
-        let name = fit(&Escaped(place.label().as_bytes()).to_string(), page.width - 4);
+        let name = fit(&Escaped(place.label().as_bytes()).to_string(), layout.width - 4);
         let _ = writeln!(text, " {arrow}{name}");
     }
 }

@@ -7,15 +7,15 @@ use clap::{Args, ValueHint};
 use heaptap_report::{Caller, Depth, Follow, Leak, Options, Outlook};
 use serde::Serialize;
 
-use crate::aggregate::Gathered;
-use crate::exit_status::{Ending, help_end};
-use crate::filters::Selecting;
-use crate::io::output::print;
+use crate::analysis::aggregate::AggregatedTrace;
+use crate::analysis::call_site::CallSite;
+use crate::analysis::filters::Filters;
+use crate::analysis::size::{Size, sized};
+use crate::exit_status::{VerbResult, help_end};
+use crate::io::output::{print, print_json};
 use crate::text::escape::Escaped;
-use crate::text::json;
-use crate::text::terminal::{Page, fit};
+use crate::text::terminal::{Layout, fit, sparkline};
 use crate::text::units::{bytes, count, percent, short_duration};
-use crate::verbs::report::{Place, Size, sized, sparkline};
 
 /// Find leaks: allocation sites whose live size keeps growing
 ///
@@ -35,7 +35,7 @@ pub(crate) struct Leaks {
     file: PathBuf,
 
     #[command(flatten)]
-    selecting: Selecting,
+    filters: Filters,
 
     /// Print one JSON object
     #[arg(long)]
@@ -44,18 +44,18 @@ pub(crate) struct Leaks {
 
 /// What is shown. The field names are those of the JSON.
 #[derive(Serialize)]
-struct Found {
+struct LeakReport {
     trace: String,
     duration_us: u64,
     verdict: String,
     /// Whether the trace can show leaks.
     conclusive: bool,
-    leaks: Vec<Line>,
+    leaks: Vec<LeakRow>,
 }
 
 #[derive(Serialize)]
-struct Line {
-    site: Place,
+struct LeakRow {
+    site: CallSite,
     live: Size,
     allocated: Size,
     growth_per_second: Size,
@@ -65,34 +65,31 @@ struct Line {
     /// Bytes alive of what was allocated in each window of that time.
     survivors: Vec<f64>,
     /// The callers under which nearly all of it lives, the nearest first.
-    called_from: Vec<Place>,
+    called_from: Vec<CallSite>,
 }
 
 impl Leaks {
-    pub(crate) fn run(&self) -> Ending {
+    pub(crate) fn run(&self) -> VerbResult {
         let options = Options {
-            selection: self.selecting.selection()?,
+            selection: self.filters.selection()?,
             depth: Depth::Whole,
             follow: Follow::LiveSize,
             ..Options::default()
         };
-        let gathered = Gathered::read(&self.file, options)?;
-        let found = found(&gathered);
+        let trace = AggregatedTrace::read(&self.file, options)?;
+        let report = leak_report(&trace);
         if self.json {
-            let mut line = Vec::new();
-            json::put(&mut line, &found);
-            line.push(b'\n');
-            print(&line)?;
+            print_json(&report)?;
         } else {
-            print(text(&found, Page::of_stdout()).as_bytes())?;
+            print(text(&report, Layout::of_stdout()).as_bytes())?;
         }
-        Ok(gathered.verdict())
+        Ok(trace.verdict())
     }
 }
 
-fn found(gathered: &Gathered) -> Found {
+fn leak_report(trace: &AggregatedTrace) -> LeakReport {
     const LEVELS: usize = 6;
-    let leaks = gathered.aggregate.leaks(gathered.locations(), LEVELS);
+    let leaks = trace.aggregate.leaks(trace.locations(), LEVELS);
     let verdict = match (leaks.outlook, leaks.found.len() as u64) {
         (Outlook::TooShort, _) => {
             "cannot tell: the trace is too short; trace a longer run, or at a higher rate"
@@ -106,19 +103,19 @@ fn found(gathered: &Gathered) -> Found {
             format!("{} growing", count(number, "site keeps", "sites keep"))
         }
     };
-    Found {
-        trace: gathered.input.name().to_owned(),
-        duration_us: gathered.aggregate.duration(),
+    LeakReport {
+        trace: trace.input.name().to_owned(),
+        duration_us: trace.aggregate.duration(),
         verdict,
         conclusive: leaks.outlook == Outlook::Clear,
-        leaks: leaks.found.iter().map(line).collect(),
+        leaks: leaks.found.iter().map(row).collect(),
     }
 }
 
-fn line(leak: &Leak) -> Line {
+fn row(leak: &Leak) -> LeakRow {
     let live: u64 = leak.callers.iter().map(|caller| caller.samples).sum();
-    Line {
-        site: Place::from(&leak.site),
+    LeakRow {
+        site: CallSite::from(&leak.site),
         live: leak.live.into(),
         allocated: leak.allocated.into(),
         growth_per_second: leak.growth.into(),
@@ -131,42 +128,42 @@ fn line(leak: &Leak) -> Line {
 }
 
 /// The callers that nine tenths of the size have in common.
-fn main_callers(callers: &[Caller], all: u64) -> Vec<Place> {
+fn main_callers(callers: &[Caller], all: u64) -> Vec<CallSite> {
     let mut chain = Vec::new();
     let mut level = callers;
     while let Some(caller) = level.first() {
         if caller.samples.saturating_mul(10) < all.saturating_mul(9) {
             break;
         }
-        chain.push(Place::from(&caller.site));
+        chain.push(CallSite::from(&caller.site));
         level = &caller.callers;
     }
     chain
 }
 
-fn text(found: &Found, page: Page) -> String {
-    let seen = format!("in {}", short_duration(found.duration_us as f64));
-    let verdict = match (found.conclusive, found.leaks.is_empty()) {
-        (true, true) => page.good(&found.verdict),
-        (true, false) => page.bad(&found.verdict),
-        (false, _) => page.strong(&found.verdict),
+fn text(report: &LeakReport, layout: Layout) -> String {
+    let seen = format!("in {}", short_duration(report.duration_us as f64));
+    let verdict = match (report.conclusive, report.leaks.is_empty()) {
+        (true, true) => layout.good(&report.verdict),
+        (true, false) => layout.bad(&report.verdict),
+        (false, _) => layout.strong(&report.verdict),
     };
     let mut text = format!("{verdict} ({seen})\n");
-    for line in &found.leaks {
-        put(&mut text, line, page);
+    for line in &report.leaks {
+        put(&mut text, line, layout);
     }
     text
 }
 
-fn put(text: &mut String, line: &Line, page: Page) {
-    let escaped = |place: &Place| Escaped(place.label().as_bytes()).to_string();
-    let name = fit(&escaped(&line.site), page.width);
+fn put(text: &mut String, line: &LeakRow, layout: Layout) {
+    let escaped = |place: &CallSite| Escaped(place.label().as_bytes()).to_string();
+    let name = fit(&escaped(&line.site), layout.width);
     let growth = &line.growth_per_second;
     let minute = bytes(60.0 * growth.bytes);
     let kept =
         if line.allocated.bytes > 0.0 { line.live.bytes / line.allocated.bytes } else { 0.0 };
     // Writing to a string does not fail.
-    let _ = writeln!(text, "\n{}", page.strong(&name));
+    let _ = writeln!(text, "\n{}", layout.strong(&name));
     let _ = writeln!(text, "  grows by    {minute} ± {} a minute", percent(growth.relative()));
     let _ = writeln!(
         text,
@@ -189,7 +186,7 @@ fn put(text: &mut String, line: &Line, page: Page) {
     let _ = writeln!(text, "  verdict     {verdict}");
     for (at, caller) in line.called_from.iter().enumerate() {
         let label = if at == 0 { "called from" } else { "" };
-        let name = fit(&escaped(caller), page.width - 14);
+        let name = fit(&escaped(caller), layout.width - 14);
         let _ = writeln!(text, "  {label:<11} {name}");
     }
 }

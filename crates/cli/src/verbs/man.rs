@@ -10,7 +10,7 @@ use clap_mangen::roff::{Roff, bold, roman};
 use heaptap_settings::{VARIABLES, Variable};
 
 use crate::Program;
-use crate::exit_status::{Ending, Failure, Verdict, help_end};
+use crate::exit_status::{Failure, VerbResult, Verdict, help_end};
 use crate::text::escape;
 
 /// Write the manual pages into a directory
@@ -23,7 +23,7 @@ pub(crate) struct Man {
 }
 
 impl Man {
-    pub(crate) fn run(&self) -> Ending {
+    pub(crate) fn run(&self) -> VerbResult {
         fs::create_dir_all(&self.directory)
             .and_then(|()| clap_mangen::generate_to(Program::command(), &self.directory))
             .and_then(|()| self.append_environment("heaptap-run.1"))

@@ -1,7 +1,7 @@
 //! The verbs, one file or folder each.
 //!
 //! A verb is a `clap` struct, which is its help, and a `run` that returns an
-//! [`Ending`]. A further verb is one more file,
+//! [`VerbResult`]. A further verb is one more file,
 //! declared here, and one more line in the list below.
 
 mod anonymise;
@@ -21,7 +21,7 @@ mod thin;
 
 use clap::Subcommand;
 
-use crate::exit_status::Ending;
+use crate::exit_status::VerbResult;
 
 /// Makes the enum of verbs from a list, in the order in which the help shows them.
 macro_rules! verbs {
@@ -33,7 +33,7 @@ macro_rules! verbs {
         }
 
         impl Verb {
-            pub(crate) fn run(&self) -> Ending {
+            pub(crate) fn run(&self) -> VerbResult {
                 match self {
                     $(Verb::$verb(verb) => verb.run(),)*
                 }

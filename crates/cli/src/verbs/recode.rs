@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum, ValueHint};
 use heaptap_trace::{Allocation, Block, Format, Mode, TraceInfo, Version};
 
-use crate::exit_status::{Ending, help_end};
+use crate::exit_status::{VerbResult, help_end};
 use crate::io::copy::copy;
 use crate::io::input::Input;
 use crate::io::notices::say;
 use crate::io::output::Output;
 use crate::io::renumber::{Selection, renumber};
-use crate::io::rewrite::{Rewriting, SameNames};
+use crate::io::rewrite::{Rewriting, SameNames, same_format};
 use crate::text::units::count;
 
 /// Write a trace again, in another version of the format or repaired
@@ -55,16 +55,8 @@ enum TargetFormat {
     V3,
 }
 
-/// The version in which a copy is written when nobody says otherwise.
-pub(crate) fn same_format(version: Version) -> Format {
-    match version {
-        Version::V1 | Version::V2 => Format::V2,
-        Version::V3 => Format::V3,
-    }
-}
-
 impl Recode {
-    pub(crate) fn run(&self) -> Ending {
+    pub(crate) fn run(&self) -> VerbResult {
         let input = Input::open(&self.input)?;
         if let Some(TargetFormat::V2) = self.format {
             // Only now: a trace that stays in its format is read just once.
@@ -88,7 +80,7 @@ impl Recode {
     }
 
     /// Puts all domains into one.
-    fn flatten(&self, input: &Input) -> Ending {
+    fn flatten(&self, input: &Input) -> VerbResult {
         let mut events = input.in_time_order()?;
         let info = TraceInfo { domain: 0, ..events.info().clone() };
         let output = Output::create(&self.output)?;

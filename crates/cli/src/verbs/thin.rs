@@ -8,13 +8,12 @@ use rand::rngs::SysRng;
 use rand::{Rng, SeedableRng, TryRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::exit_status::{Ending, Failure, help_end};
+use crate::exit_status::{Failure, VerbResult, help_end};
 use crate::io::input::{Events, Input};
 use crate::io::notices::say;
 use crate::io::output::Output;
 use crate::io::renumber::{Selection, renumber};
-use crate::io::rewrite::{Rewriting, SameNames};
-use crate::verbs::recode::same_format;
+use crate::io::rewrite::{Rewriting, SameNames, same_format};
 
 /// Thin a trace out to a lower sampling rate
 ///
@@ -54,7 +53,7 @@ fn sampling_rate(text: &str) -> Result<f64, String> {
 }
 
 impl Thin {
-    pub(crate) fn run(&self) -> Ending {
+    pub(crate) fn run(&self) -> VerbResult {
         let input = Input::open(&self.input)?;
         input.make_repeatable()?;
         let mut reader = input.in_file_order(Mode::Lenient)?;
@@ -74,7 +73,7 @@ impl Thin {
         }
     }
 
-    fn thin(&self, input: &Input, events: &mut impl Events, version: Version) -> Ending {
+    fn thin(&self, input: &Input, events: &mut impl Events, version: Version) -> VerbResult {
         let share = self.rate / events.info().sample_rate;
         let mut survivors = Survivors { share, random: self.random()? };
         let info = TraceInfo { sample_rate: self.rate, ..events.info().clone() };

@@ -3,13 +3,13 @@
 use std::collections::HashSet;
 
 use heaptap_report::rows::By;
-use heaptap_report::{Depth, Hot, Metric, Options};
+use heaptap_report::{Depth, HotFragment, Metric, Options};
 use heaptap_trace::Code;
 use proptest::prelude::*;
 
 use crate::made::{CALLERS, Writer, gathered};
 
-fn hot(stacks: &[Vec<Code>], threshold: f64) -> Vec<Hot> {
+fn hot(stacks: &[Vec<Code>], threshold: f64) -> Vec<HotFragment> {
     let mut writer = Writer::new(1.0);
     for (at, stack) in stacks.iter().enumerate() {
         writer.alloc(at as u64, 0, 1, stack);
@@ -27,7 +27,7 @@ fn names(stack: &[Code]) -> Vec<String> {
     names
 }
 
-fn told(hot: &Hot) -> Vec<String> {
+fn names_of(hot: &HotFragment) -> Vec<String> {
     hot.sites.iter().map(|site| site.name.clone()).collect()
 }
 
@@ -39,12 +39,12 @@ fn a_shared_middle_is_found_though_no_leaf_and_no_caller_is_hot() {
         .collect();
     let found = hot(&stacks, 0.05);
     assert_eq!(found.len(), 1, "{found:?}");
-    assert_eq!(told(&found[0]), ["Caller.f3", "Caller.f2", "Caller.f1"]);
+    assert_eq!(names_of(&found[0]), ["Caller.f3", "Caller.f2", "Caller.f1"]);
     assert_eq!((found[0].samples, found[0].own), (1000, 1000));
 }
 
 #[test]
-fn a_short_fragment_is_told_for_what_longer_ones_do_not_explain() {
+fn a_short_fragment_is_reported_for_what_longer_ones_do_not_explain() {
     let long = [1, 2, 3].map(|f| CALLERS + f).to_vec();
     let stacks: Vec<Vec<Code>> = (0..1000)
         .map(|turn| match turn % 10 {
@@ -53,7 +53,7 @@ fn a_short_fragment_is_told_for_what_longer_ones_do_not_explain() {
         })
         .collect();
     let found: Vec<(Vec<String>, u64, u64)> =
-        hot(&stacks, 0.1).iter().map(|hot| (told(hot), hot.samples, hot.own)).collect();
+        hot(&stacks, 0.1).iter().map(|hot| (names_of(hot), hot.samples, hot.own)).collect();
     let name = |numbers: &[u64]| numbers.iter().map(|n| format!("Caller.f{n}")).collect::<Vec<_>>();
     assert_eq!(found, [(name(&[3, 2]), 1000, 500), (name(&[3, 2, 1]), 500, 500)]);
 }
@@ -62,7 +62,7 @@ fn a_short_fragment_is_told_for_what_longer_ones_do_not_explain() {
 fn deep_recursion_is_one_function() {
     let deep: Vec<Code> = [CALLERS + 1].into_iter().chain([CALLERS + 2; 5000]).collect();
     let found = hot(&vec![deep; 20], 0.5);
-    assert_eq!(told(&found[0]), ["Caller.f2", "Caller.f1"]);
+    assert_eq!(names_of(&found[0]), ["Caller.f2", "Caller.f1"]);
 }
 
 proptest! {
@@ -81,11 +81,11 @@ proptest! {
         };
         let mut seen = HashSet::new();
         for hot in &found {
-            let fragment = told(hot);
+            let fragment = names_of(hot);
             let count = stacks.iter().filter(|stack| contains(stack, &fragment)).count();
             prop_assert_eq!(hot.samples, count as u64, "{:?}", fragment);
             prop_assert!(hot.own >= least && hot.own <= hot.samples);
-            prop_assert!(seen.insert(fragment), "told twice");
+            prop_assert!(seen.insert(fragment), "reported twice");
         }
         let own: u64 = found.iter().map(|hot| hot.own).sum();
         prop_assert!(own <= stacks.len() as u64);
@@ -93,7 +93,7 @@ proptest! {
         for function in 0..6_u64 {
             let name = vec![format!("Caller.f{function}")];
             let left = stacks.iter().filter(|stack| {
-                contains(stack, &name) && !found.iter().any(|hot| contains(stack, &told(hot)))
+                contains(stack, &name) && !found.iter().any(|hot| contains(stack, &names_of(hot)))
             });
             prop_assert!((left.count() as u64) < least, "{:?} is missing", name);
         }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 use heaptap_trace::{Losses, Mode};
 
-use crate::exit_status::{Ending, Failure, Verdict, help_end};
+use crate::exit_status::{Failure, VerbResult, Verdict, help_end};
 use crate::io::input::{InFileOrder, Input};
 use crate::io::notices;
 use crate::io::output::print;
@@ -43,7 +43,7 @@ pub(crate) struct Check {
 }
 
 impl Check {
-    pub(crate) fn run(&self) -> Ending {
+    pub(crate) fn run(&self) -> VerbResult {
         let input = Input::open(&self.file)?;
         let mode = if self.strict { Mode::Strict } else { Mode::Lenient };
         let mut reader = input.in_file_order(mode)?;

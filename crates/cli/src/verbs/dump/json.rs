@@ -5,9 +5,9 @@ use std::io::{self, Write};
 use heaptap_trace::{Allocation, Code, Event, EventKind, LOST_FRAME, LocationTable};
 
 use crate::text::json;
-use crate::verbs::dump::Lines;
-use crate::verbs::dump::stack::StackText;
-use crate::verbs::dump::text::{since, source_name};
+
+use super::lines::{EventLines, since, source_name};
+use super::stack::StackText;
 
 pub(crate) struct JsonLines {
     start: u64,
@@ -21,7 +21,7 @@ impl JsonLines {
     }
 }
 
-impl Lines for JsonLines {
+impl EventLines for JsonLines {
     fn write(
         &mut self,
         out: &mut impl Write,

@@ -1,6 +1,7 @@
 //! `heaptap dump`: every event of a trace, one a line.
 
 mod json;
+mod lines;
 mod stack;
 mod text;
 
@@ -8,13 +9,15 @@ use std::io::{self, BufWriter, IsTerminal, Write, stdout};
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use heaptap_trace::{Event, LocationTable, Mode};
+use heaptap_trace::Mode;
 
-use crate::exit_status::{Ending, Failure, help_end};
+use crate::exit_status::{Failure, VerbResult, help_end};
 use crate::io::input::{Events, Input};
 use crate::io::output::raw_stdout;
-use crate::verbs::dump::json::JsonLines;
-use crate::verbs::dump::text::TextLines;
+
+use json::JsonLines;
+use lines::EventLines;
+use text::TextLines;
 
 /// Print every event of a trace, one a line
 #[derive(Args)]
@@ -65,18 +68,8 @@ With --json each line is an object with the fields event ("alloc", "promote" or
 source, depth, common and frames: a list of {"code": "0x…" or null if lost,
 "locations": [{"definition", "file", "line", "start", "end"} …]}."#;
 
-/// Writes events as lines.
-trait Lines {
-    fn write(
-        &mut self,
-        out: &mut impl Write,
-        event: &Event<'_>,
-        table: &LocationTable,
-    ) -> io::Result<()>;
-}
-
 impl Dump {
-    pub(crate) fn run(&self) -> Ending {
+    pub(crate) fn run(&self) -> VerbResult {
         let mut input = Input::open(&self.file)?;
         if !stdout_is_file() {
             // On a terminal, or below a pager, a bar would be in the way.
@@ -89,7 +82,7 @@ impl Dump {
         }
     }
 
-    fn dump(&self, input: &Input, events: &mut impl Events) -> Ending {
+    fn dump(&self, input: &Input, events: &mut impl Events) -> VerbResult {
         let start = events.info().start_time;
         if self.json {
             print_all(input, events, &mut JsonLines::new(start))?;
@@ -103,7 +96,7 @@ impl Dump {
 fn print_all(
     input: &Input,
     events: &mut impl Events,
-    lines: &mut impl Lines,
+    lines: &mut impl EventLines,
 ) -> Result<(), Failure> {
     let unwritten = |error: io::Error| Failure::writing("standard output", &error);
     let mut out = BufWriter::with_capacity(1 << 18, raw_stdout().map_err(unwritten)?);

@@ -2,11 +2,12 @@
 
 use std::io::{self, Write};
 
-use heaptap_trace::{Allocation, Code, Event, EventKind, LOST_FRAME, LocationTable, Source};
+use heaptap_trace::{Allocation, Code, Event, EventKind, LOST_FRAME, LocationTable};
 
 use crate::text::escape;
-use crate::verbs::dump::Lines;
-use crate::verbs::dump::stack::StackText;
+
+use super::lines::{EventLines, since, source_name};
+use super::stack::StackText;
 
 pub(crate) struct TextLines {
     start: u64,
@@ -20,7 +21,7 @@ impl TextLines {
     }
 }
 
-impl Lines for TextLines {
+impl EventLines for TextLines {
     fn write(
         &mut self,
         out: &mut impl Write,
@@ -47,20 +48,6 @@ impl Lines for TextLines {
             // A kind that the documented format has no line for.
             _ => Ok(()),
         }
-    }
-}
-
-/// Microseconds from the start of the trace, before which only a damaged one
-/// has events. Both are below 2⁶³.
-pub(crate) fn since(start: u64, time: u64) -> i64 {
-    time as i64 - start as i64
-}
-
-pub(crate) fn source_name(source: Source) -> &'static str {
-    match source {
-        Source::Minor => "minor",
-        Source::Major => "major",
-        Source::External => "external",
     }
 }
 

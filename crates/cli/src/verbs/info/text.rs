@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::Facts;
+use super::facts::Facts;
 use crate::text::escape::Escaped;
 use crate::text::units::{bytes, duration, utc};
 

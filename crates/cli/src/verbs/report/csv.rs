@@ -2,20 +2,20 @@
 
 use std::fmt::Write as _;
 
-use super::Place;
-use super::figures::{Figures, Line, Sum};
+use super::figures::{Figures, ReportRow, Sum};
+use crate::analysis::call_site::CallSite;
 
-/// A heading, the rows, and if some are not shown, one for them.
+/// A heading, the rows, and one row for those that are not shown, if any.
 pub(crate) fn table(figures: &Figures) -> String {
     let mut text =
         String::from("name,file,line,start_char,end_char,samples,bytes,error,low,high,share\n");
-    for line in &figures.table.rows {
-        let Line { place, sum, share, .. } = line;
-        let Place { name, file, line, chars } = place;
+    for ReportRow { site, sum, share, .. } in &figures.table.rows {
+        let CallSite { name, file, line, chars } = site;
         let (name, file) = (quoted(name), quoted(file));
-        let spot = if *line == 0 { ",,".into() } else { format!("{line},{},{}", chars.0, chars.1) };
+        let position =
+            if *line == 0 { ",,".into() } else { format!("{line},{},{}", chars.0, chars.1) };
         // Writing to a string does not fail.
-        let _ = writeln!(text, "{name},{file},{spot},{},{share}", numbers(sum));
+        let _ = writeln!(text, "{name},{file},{position},{},{share}", numbers(sum));
     }
     let others = &figures.table.others;
     if others.rows > 0 {
@@ -30,7 +30,7 @@ fn numbers(sum: &Sum) -> String {
     format!("{samples},{},{},{},{}", size.bytes, size.error, size.low, size.high)
 }
 
-/// As RFC 4180 has it. Line breaks stay inside quotes.
+/// A field as in RFC 4180. Line breaks stay, inside quotes.
 fn quoted(field: &str) -> String {
     if field.contains(['"', ',', '\n', '\r']) {
         format!("\"{}\"", field.replace('"', "\"\""))

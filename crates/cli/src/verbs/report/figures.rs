@@ -1,11 +1,22 @@
-//! The figures of a report: what text, JSON and CSV all show.
+//! The figures of a report, which text, JSON and CSV all show.
 
 use heaptap_report::rows::{Row, Site};
-use heaptap_report::{Aggregate, Caller, Estimate, Metric};
+use heaptap_report::{Aggregate, Caller, Metric};
 use serde::Serialize;
 
-use super::{Place, Report};
-use crate::aggregate::Gathered;
+use crate::analysis::aggregate::AggregatedTrace;
+use crate::analysis::call_site::CallSite;
+use crate::analysis::size::{Size, share};
+use crate::analysis::view::View;
+
+/// The options of the table.
+pub(super) struct TableOptions<'a> {
+    pub(super) view: &'a View,
+    /// The number of rows; 0 for all.
+    pub(super) top: usize,
+    /// The levels of callers, if they are shown.
+    pub(super) callers: Option<usize>,
+}
 
 /// Everything that is shown. The field names are those of the JSON.
 #[derive(Serialize)]
@@ -16,35 +27,12 @@ pub(crate) struct Figures {
     pub(crate) word_bytes: f64,
     pub(crate) duration_us: u64,
     pub(crate) events: u64,
-    /// Whether options left blocks out.
+    /// Whether filters left blocks out.
     pub(crate) selected: bool,
     pub(crate) totals: Totals,
     pub(crate) timeline: Timeline,
     pub(crate) table: Table,
     pub(crate) limits: Limits,
-}
-
-/// An estimated size.
-#[derive(Clone, Copy, Serialize)]
-pub(crate) struct Size {
-    pub(crate) bytes: f64,
-    pub(crate) error: f64,
-    pub(crate) low: f64,
-    pub(crate) high: f64,
-}
-
-impl From<Estimate> for Size {
-    fn from(estimate: Estimate) -> Size {
-        let Estimate { bytes, error, low, high } = estimate;
-        Size { bytes, error, low, high }
-    }
-}
-
-impl Size {
-    /// The standard error as a share of the size.
-    pub(crate) fn relative(&self) -> f64 {
-        if self.bytes > 0.0 { self.error / self.bytes } else { 0.0 }
-    }
 }
 
 #[derive(Serialize)]
@@ -86,22 +74,22 @@ pub(crate) struct Timeline {
 pub(crate) struct Table {
     pub(crate) metric: String,
     pub(crate) by: &'static str,
-    pub(crate) rows: Vec<Line>,
+    pub(crate) rows: Vec<ReportRow>,
     pub(crate) others: Others,
     pub(crate) total: Sum,
 }
 
 /// A row of the table.
 #[derive(Serialize)]
-pub(crate) struct Line {
+pub(crate) struct ReportRow {
     #[serde(flatten)]
-    pub(crate) place: Place,
+    pub(crate) site: CallSite,
     #[serde(flatten)]
     pub(crate) sum: Sum,
     /// Of the table's total.
     pub(crate) share: f64,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) callers: Vec<Line>,
+    pub(crate) callers: Vec<ReportRow>,
 }
 
 /// Samples, and what they stand for.
@@ -121,30 +109,34 @@ pub(crate) struct Others {
     pub(crate) share: f64,
 }
 
-/// What the bounds on memory cost.
+/// What was lost to the bounds on memory.
 #[derive(Serialize)]
 pub(crate) struct Limits {
-    /// One in so many objects was followed.
+    /// One in this many objects was followed.
     pub(crate) objects_followed_one_in: u64,
-    /// What can be missing from the callers.
+    /// The most samples that can be missing from a caller.
     pub(crate) samples_missing_from_callers: u64,
 }
 
 impl Figures {
-    pub(crate) fn of(gathered: &Gathered, report: &Report) -> Figures {
-        let aggregate = &gathered.aggregate;
-        let info = gathered.info();
+    pub(super) fn of(
+        trace: &AggregatedTrace,
+        options: &TableOptions<'_>,
+        selected: bool,
+    ) -> Figures {
+        let aggregate = &trace.aggregate;
+        let info = trace.info();
         Figures {
-            trace: gathered.input.name().to_owned(),
+            trace: trace.input.name().to_owned(),
             executable: String::from_utf8_lossy(&info.executable).into_owned(),
             sample_rate: info.sample_rate,
             word_bytes: aggregate.scale().word_bytes,
             duration_us: aggregate.duration(),
             events: aggregate.events(),
-            selected: !report.selecting.is_all(),
+            selected,
             totals: totals(aggregate),
             timeline: timeline(aggregate),
-            table: table(gathered, report),
+            table: table(trace, options),
             limits: Limits {
                 objects_followed_one_in: 1 << aggregate.thinning(),
                 samples_missing_from_callers: aggregate.missing_from_paths(),
@@ -188,48 +180,48 @@ fn timeline(aggregate: &Aggregate) -> Timeline {
     }
 }
 
-fn table(gathered: &Gathered, report: &Report) -> Table {
-    let Gathered { aggregate, .. } = gathered;
-    let (by, metric) = (report.shown.by, report.shown.metric());
+fn table(trace: &AggregatedTrace, options: &TableOptions<'_>) -> Table {
+    let aggregate = &trace.aggregate;
+    let (by, metric) = (options.view.by, options.view.metric());
     let all = aggregate.total(metric);
     let sum = |samples| Sum { samples, size: aggregate.estimate(metric, samples).into() };
-    let mut rows = aggregate.rows(gathered.locations(), by.by(), metric);
+    let mut rows = aggregate.rows(trace.locations(), by.by(), metric);
     rows.retain(|row| metric.samples(&row.counts) > 0);
-    let shown = if report.top == 0 { rows.len() } else { report.top.min(rows.len()) };
+    let shown = if options.top == 0 { rows.len() } else { options.top.min(rows.len()) };
     let others = rows.split_off(shown);
     let left: u64 = others.iter().map(|row| metric.samples(&row.counts)).sum();
-    let mut callers = match report.callers {
+    let mut callers = match options.callers {
         Some(levels) => {
             let sites: Vec<Site> = rows.iter().map(|row| row.site.clone()).collect();
-            aggregate.callers(gathered.locations(), by.by(), metric, &sites, levels)
+            aggregate.callers(trace.locations(), by.by(), metric, &sites, levels)
         }
         None => Vec::new(),
     };
-    let line = |site: &Site, samples, callers| Line {
-        place: Place::from(site),
+    let row = |site: &Site, samples, callers| ReportRow {
+        site: CallSite::from(site),
         sum: sum(samples),
         share: share(samples, all),
         callers,
     };
-    let lines = rows.iter().enumerate().map(|(at, Row { site, counts })| {
+    let shown_rows = rows.iter().enumerate().map(|(at, Row { site, counts })| {
         let callers = callers.get_mut(at).map(std::mem::take).unwrap_or_default();
-        let callers = named(&callers, &line);
-        line(site, metric.samples(counts), callers)
+        let callers = named(&callers, &row);
+        row(site, metric.samples(counts), callers)
     });
     Table {
-        rows: lines.collect(),
-        metric: report.shown.title(aggregate.peak_time()),
+        rows: shown_rows.collect(),
+        metric: options.view.title(aggregate.peak_time()),
         by: by.name(),
         others: Others { rows: others.len(), sum: sum(left), share: share(left, all) },
         total: sum(all),
     }
 }
 
-fn named(callers: &[Caller], line: &impl Fn(&Site, u64, Vec<Line>) -> Line) -> Vec<Line> {
-    let one = |caller: &Caller| line(&caller.site, caller.samples, named(&caller.callers, line));
+/// The callers as rows, each with its own callers.
+fn named(
+    callers: &[Caller],
+    row: &impl Fn(&Site, u64, Vec<ReportRow>) -> ReportRow,
+) -> Vec<ReportRow> {
+    let one = |caller: &Caller| row(&caller.site, caller.samples, named(&caller.callers, row));
     callers.iter().map(one).collect()
-}
-
-pub(crate) fn share(part: u64, all: u64) -> f64 {
-    if all == 0 { 0.0 } else { part as f64 / all as f64 }
 }

@@ -2,32 +2,28 @@
 
 use std::fmt::Write as _;
 
-use super::figures::{Figures, Line, Size, Sum, Time};
+use super::figures::{Figures, ReportRow, Sum, Time};
+use crate::analysis::size::{share, sized};
 use crate::text::escape::Escaped;
-use crate::text::terminal::{Page, fit, fit_path, pad, width};
-use crate::text::units::{bytes, percent, short_duration};
+use crate::text::terminal::{Layout, fit, fit_path, pad, sparkline, width};
+use crate::text::units::{bytes, count, percent, short_duration};
 
 /// Totals, then the table.
-pub(crate) fn report(figures: &Figures, page: Page) -> String {
+pub(crate) fn report(figures: &Figures, layout: Layout) -> String {
     let mut text = String::new();
     for (label, value) in totals(figures) {
         // Writing to a string does not fail.
-        let value = fit(&value, page.width.saturating_sub(13));
-        let _ = writeln!(text, "{} {value}", page.strong(&format!("{label:<12}")));
+        let value = fit(&value, layout.width.saturating_sub(13));
+        let _ = writeln!(text, "{} {value}", layout.strong(&format!("{label:<12}")));
     }
-    let line = sparkline(&figures.timeline.most_live_bytes, page.width.min(100) - 13);
-    let _ = writeln!(text, "{} {line}", page.strong(&format!("{:<12}", "live size")));
+    let line = sparkline(&figures.timeline.most_live_bytes, layout.width.min(100) - 13);
+    let _ = writeln!(text, "{} {line}", layout.strong(&format!("{:<12}", "live size")));
     text.push('\n');
-    table(&mut text, figures, page);
+    table(&mut text, figures, layout);
     for note in notes(figures) {
-        let _ = writeln!(text, "\n{}", page.faint(&note));
+        let _ = writeln!(text, "\n{}", layout.faint(&note));
     }
     text
-}
-
-/// A size with its error.
-pub(crate) fn sized(size: &Size) -> String {
-    format!("{} ± {}", bytes(size.bytes), percent(size.relative()))
 }
 
 fn totals(figures: &Figures) -> Vec<(&'static str, String)> {
@@ -79,30 +75,15 @@ fn totals(figures: &Figures) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Heights in one line of text, from 0 to the largest.
-pub(crate) fn sparkline(values: &[f64], columns: usize) -> String {
-    const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-    let largest = values.iter().fold(0.0_f64, |most, &value| most.max(value));
-    let columns = columns.min(values.len()).max(1);
-    let mut line = String::new();
-    for column in 0..columns {
-        let (from, to) = (column * values.len() / columns, (column + 1) * values.len() / columns);
-        let most = values.get(from..to).unwrap_or(&[]).iter().fold(0.0_f64, |a, &b| a.max(b));
-        let height = if largest > 0.0 { most / largest * 7.0 } else { 0.0 };
-        line.push(HEIGHTS[(height.round() as usize).min(7)]);
-    }
-    line
-}
-
 /// Columns before the name.
 const NUMBERS: usize = 11 + 2 + 7 + 2 + 7 + 2;
 
-fn table(text: &mut String, figures: &Figures, page: Page) {
+fn table(text: &mut String, figures: &Figures, layout: Layout) {
     let shown = &figures.table;
     let title = format!("{} by {}", shown.metric, shown.by);
     let heading = format!("{:>11}  {:>7}  {:>7}  {title}", "size", "±", "share");
-    let _ = writeln!(text, "{}", page.strong(&heading));
-    let room = page.width.saturating_sub(NUMBERS);
+    let _ = writeln!(text, "{}", layout.strong(&heading));
+    let room = layout.width.saturating_sub(NUMBERS);
     let names: Vec<(String, String)> = shown.rows.iter().map(label).collect();
     let longest = names.iter().map(|(name, _)| width(name)).max().unwrap_or(0);
     // Names get what they need, but leave the files a third.
@@ -115,17 +96,17 @@ fn table(text: &mut String, figures: &Figures, page: Page) {
         let place = if file.is_empty() {
             name
         } else {
-            format!("{}  {}", pad(&name, column), page.faint(&file))
+            format!("{}  {}", pad(&name, column), layout.faint(&file))
         };
         let _ = writeln!(text, "{}{place}", numbers(&line.sum, line.share));
-        callers(text, line, line.sum.samples, 1, page);
+        callers(text, line, line.sum.samples, 1, layout);
     }
     if shown.others.rows > 0 {
-        let others = crate::text::units::count(shown.others.rows as u64, "other", "others");
+        let others = count(shown.others.rows as u64, "other", "others");
         let _ = writeln!(text, "{}{others}", numbers(&shown.others.sum, shown.others.share));
     }
     let total = format!("{}total", numbers(&shown.total, 1.0));
-    let _ = writeln!(text, "{}", page.strong(&total));
+    let _ = writeln!(text, "{}", layout.strong(&total));
 }
 
 fn numbers(sum: &Sum, share: f64) -> String {
@@ -134,25 +115,25 @@ fn numbers(sum: &Sum, share: f64) -> String {
 }
 
 /// What to call a row, and where it is.
-fn label(line: &Line) -> (String, String) {
-    let (name, place) = line.place.parts();
+fn label(line: &ReportRow) -> (String, String) {
+    let (name, place) = line.site.parts();
     let escaped = |text: &str| Escaped(text.as_bytes()).to_string();
     (escaped(&name), escaped(&place))
 }
 
 /// The callers that matter: a twentieth of the row, five of each at most.
-fn callers(text: &mut String, line: &Line, row: u64, level: usize, page: Page) {
+fn callers(text: &mut String, line: &ReportRow, row: u64, level: usize, layout: Layout) {
     for caller in line.callers.iter().take(5) {
         if caller.sum.samples.saturating_mul(20) < row {
             continue;
         }
-        let share = super::figures::share(caller.sum.samples, row);
+        let part = share(caller.sum.samples, row);
         let (name, _) = label(caller);
         let indent = NUMBERS + 2 * level;
-        let name = fit(&name, page.width.saturating_sub(indent + 12));
-        let from = format!("{}← {name} {}", " ".repeat(indent), percent(share));
-        let _ = writeln!(text, "{}", page.faint(&from));
-        callers(text, caller, row, level + 1, page);
+        let name = fit(&name, layout.width.saturating_sub(indent + 12));
+        let from = format!("{}← {name} {}", " ".repeat(indent), percent(part));
+        let _ = writeln!(text, "{}", layout.faint(&from));
+        callers(text, caller, row, level + 1, layout);
     }
 }
 
@@ -162,7 +143,7 @@ fn notes(figures: &Figures) -> Vec<String> {
     if figures.totals.samples < 100 {
         notes.push(format!(
             "Only {}: the figures are rough. A higher sampling rate gives better ones.",
-            crate::text::units::count(figures.totals.samples, "sample", "samples")
+            count(figures.totals.samples, "sample", "samples")
         ));
     }
     let limits = &figures.limits;

@@ -17,7 +17,7 @@ use std::process::{Command, ExitStatus};
 use clap::{Args, ValueHint};
 use heaptap_settings::{self as settings, Syntax, Variable};
 
-use crate::exit_status::{Ending, Failure, Verdict};
+use crate::exit_status::{Failure, VerbResult, Verdict};
 use crate::io::notices::say;
 
 /// Run a program and trace its allocations
@@ -98,7 +98,7 @@ fn seed(text: &str) -> Result<u64, String> {
 }
 
 impl Run {
-    pub(crate) fn run(&self) -> Ending {
+    pub(crate) fn run(&self) -> VerbResult {
         let Some((program, arguments)) = self.command.split_first() else {
             return Err(Failure::Trouble("no program to run".into()));
         };
@@ -157,7 +157,7 @@ impl Run {
 }
 
 /// Ends as the program did.
-fn end_like(status: ExitStatus) -> Ending {
+fn end_like(status: ExitStatus) -> VerbResult {
     if let Some(signal) = status.signal() {
         signals::end_by(signal);
     }

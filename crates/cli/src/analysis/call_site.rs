@@ -1,11 +1,11 @@
-//! A site as it is shown, in text and in JSON.
+//! A call site, in text and in JSON.
 
 use heaptap_report::rows::Site;
 use serde::Serialize;
 
-/// What a row is about. The field names are those of the JSON.
+/// The call site of a row, or the file, module, label or domain. The field names are those of the JSON.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Place {
+pub(crate) struct CallSite {
     pub(crate) name: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) file: String,
@@ -23,22 +23,22 @@ fn is_nowhere(chars: &(u32, u32)) -> bool {
     *chars == (0, 0)
 }
 
-impl From<&Site> for Place {
-    fn from(site: &Site) -> Place {
+impl From<&Site> for CallSite {
+    fn from(site: &Site) -> CallSite {
         let Site { name, file, line, chars } = site.clone();
-        Place { name, file, line, chars }
+        CallSite { name, file, line, chars }
     }
 }
 
-impl Place {
-    /// All there is.
-    pub(crate) fn total() -> Place {
-        Place { name: "total".into(), file: String::new(), line: 0, chars: (0, 0) }
+impl CallSite {
+    /// The row of the total.
+    pub(crate) fn total() -> CallSite {
+        CallSite { name: "total".into(), file: String::new(), line: 0, chars: (0, 0) }
     }
 
-    /// Its name, and what else there is to say.
+    /// The name, and more about it, which may be empty.
     pub(crate) fn parts(&self) -> (String, String) {
-        let Place { name, file, line, chars: (first, last) } = self;
+        let CallSite { name, file, line, chars: (first, last) } = self;
         match (line, name.as_str()) {
             (0, "") => (file.clone(), String::new()),
             (0, _) => (name.clone(), file.clone()),
@@ -46,7 +46,7 @@ impl Place {
         }
     }
 
-    /// Both in one.
+    /// Both in one text.
     pub(crate) fn label(&self) -> String {
         match self.parts() {
             (name, more) if more.is_empty() => name,

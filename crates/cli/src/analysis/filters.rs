@@ -1,4 +1,4 @@
-//! The options that say which blocks count, and how times and sizes are written.
+//! The options that select blocks, and the syntax of times, sizes and shares.
 
 use clap::Args;
 use heaptap_report::{Regex, Selection, Span};
@@ -10,7 +10,7 @@ use crate::exit_status::Failure;
 /// All figures, totals and peak included, are of the blocks that are selected.
 #[derive(Args)]
 #[command(next_help_heading = "Which blocks count")]
-pub(crate) struct Selecting {
+pub(crate) struct Filters {
     /// Only blocks with a frame whose function or file matches; given several
     /// times, each must match
     #[arg(long, value_name = "REGEX")]
@@ -53,7 +53,7 @@ pub(crate) struct Selecting {
     domain: Vec<u16>,
 }
 
-impl Selecting {
+impl Filters {
     pub(crate) fn selection(&self) -> Result<Selection, Failure> {
         if self.filter.len() > Selection::MOST_INCLUDED {
             return Err(Failure::Trouble(format!(
@@ -77,7 +77,7 @@ impl Selecting {
         })
     }
 
-    /// Whether anything is left out.
+    /// Whether every block is selected.
     pub(crate) fn is_all(&self) -> bool {
         let patterns = self.filter.len() + self.exclude.len() + self.label.len();
         let spans = [
@@ -95,7 +95,7 @@ impl Selecting {
 fn patterns(option: &str, texts: &[String]) -> Result<Vec<Regex>, Failure> {
     let parse = |text: &String| {
         Regex::new(text).map_err(|error| {
-            // The last line of the error has the reason, those before draw it.
+            // The last line of the error is the reason; those before it are a drawing.
             let reason = error.to_string();
             let reason = reason.lines().last().unwrap_or("").trim_start_matches("error: ");
             Failure::Trouble(format!(

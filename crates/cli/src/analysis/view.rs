@@ -1,0 +1,146 @@
+//! The options `--by`, `--metric` and `--at`.
+
+use clap::{Args, ValueEnum};
+use heaptap_report::rows::By;
+use heaptap_report::{Depth, Metric};
+
+use crate::analysis::aggregate::AggregatedTrace;
+use crate::analysis::filters::parse_time;
+use crate::exit_status::Failure;
+use crate::text::units::{duration, short_duration};
+
+/// The options of a table: what a row is and what is measured.
+#[derive(Args)]
+pub(crate) struct View {
+    /// What a row is
+    #[arg(long, value_enum, default_value_t = RowKind::Function)]
+    pub(crate) by: RowKind,
+
+    /// What is measured
+    #[arg(long, value_enum, default_value_t = Measure::Allocated)]
+    metric: Measure,
+
+    /// Measure what is alive at this time, counted from the start: 90s, 1.5min
+    #[arg(long, value_name = "TIME", value_parser = parse_time, conflicts_with = "metric")]
+    pub(crate) at: Option<u64>,
+}
+
+impl View {
+    pub(crate) fn metric(&self) -> Metric {
+        if self.at.is_some() { Metric::At } else { self.metric.metric() }
+    }
+
+    /// The name of the metric in a heading.
+    pub(crate) fn title(&self, peak_time: u64) -> String {
+        match self.metric() {
+            Metric::Allocated => "allocated".into(),
+            Metric::Promoted => "promoted".into(),
+            Metric::Peak => format!("live at the peak ({})", short_duration(peak_time as f64)),
+            Metric::At => format!("live at {}", duration(self.at.unwrap_or(0))),
+            Metric::Live => "live at the end".into(),
+        }
+    }
+
+    /// Fails if `--at` is after the end of the trace.
+    pub(crate) fn check(&self, trace: &AggregatedTrace) -> Result<(), Failure> {
+        let end = trace.aggregate.duration();
+        match self.at {
+            Some(at) if at > end => Err(Failure::Trouble(format!(
+                "--at {}: {} ends after {}; ask for an earlier time, \
+                 or for the end with --metric live",
+                duration(at),
+                trace.input.name(),
+                duration(end)
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What a row is.
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum RowKind {
+    /// The function that allocates
+    Function,
+    /// The place in its source
+    Location,
+    /// The source file
+    File,
+    /// The module
+    Module,
+    /// The label that the program gave to what it was doing
+    Label,
+    /// The domain: a thread of the runtime with a heap of its own
+    Domain,
+}
+
+impl RowKind {
+    pub(crate) fn by(self) -> By {
+        match self {
+            RowKind::Function => By::Function,
+            RowKind::Location => By::Location,
+            RowKind::File => By::File,
+            RowKind::Module => By::Module,
+            RowKind::Label => By::Label,
+            RowKind::Domain => By::Domain,
+        }
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            RowKind::Function => "function",
+            RowKind::Location => "location",
+            RowKind::File => "file",
+            RowKind::Module => "module",
+            RowKind::Label => "label",
+            RowKind::Domain => "domain",
+        }
+    }
+
+    /// How much of each stack a table of these rows needs.
+    pub(crate) fn depth(self) -> Depth {
+        match self {
+            RowKind::Function | RowKind::Location | RowKind::File | RowKind::Module => {
+                Depth::Innermost
+            }
+            RowKind::Label => Depth::Label,
+            RowKind::Domain => Depth::Domain,
+        }
+    }
+
+    /// Fails unless rows are frames, for the option or verb `wanted`, which needs whole
+    /// stacks.
+    pub(crate) fn check_frames(self, wanted: &str) -> Result<(), Failure> {
+        match self.depth() {
+            Depth::Innermost | Depth::Whole => Ok(()),
+            Depth::Label | Depth::Domain => Err(Failure::Trouble(format!(
+                "{wanted} needs --by function, location, file or module; \
+                 choose one label or domain with --label or --domain"
+            ))),
+        }
+    }
+}
+
+/// What is measured.
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum Measure {
+    /// All that was allocated
+    Allocated,
+    /// What survived a minor collection
+    Promoted,
+    /// What was alive when the most was
+    Peak,
+    /// What was alive at the end
+    Live,
+}
+
+impl Measure {
+    pub(crate) fn metric(self) -> Metric {
+        match self {
+            Measure::Allocated => Metric::Allocated,
+            Measure::Promoted => Metric::Promoted,
+            Measure::Peak => Metric::Peak,
+            Measure::Live => Metric::Live,
+        }
+    }
+}

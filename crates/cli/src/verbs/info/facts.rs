@@ -1,0 +1,193 @@
+//! The facts about a trace.
+
+use heaptap_trace::{EventKind, Losses, Tally};
+use serde::Serialize;
+
+use crate::exit_status::Failure;
+use crate::io::input::{InFileOrder, Input};
+
+/// Everything that is shown. The field names are those of the JSON.
+#[derive(Serialize)]
+pub(super) struct Facts {
+    pub(super) name: String,
+    pub(super) bytes: u64,
+    pub(super) version: u16,
+    pub(super) sample_rate: f64,
+    pub(super) word_bits: u8,
+    pub(super) executable: String,
+    pub(super) host: String,
+    pub(super) runtime_params: String,
+    pub(super) context: String,
+    pub(super) pid: u64,
+    pub(super) start_unix_us: u64,
+    pub(super) end_unix_us: u64,
+    pub(super) duration_us: u64,
+    pub(super) domains: Vec<u16>,
+    pub(super) events: Counts,
+    pub(super) codes: usize,
+    pub(super) names: usize,
+    pub(super) depth: Depth,
+    pub(super) words: Estimate,
+    pub(super) parts: Vec<Part>,
+    losses: Missing,
+}
+
+#[derive(Serialize)]
+pub(super) struct Counts {
+    pub(super) allocations: u64,
+    pub(super) promotions: u64,
+    pub(super) collections: u64,
+    pub(super) locations: u64,
+    pub(super) packets: u64,
+    pub(super) samples: u64,
+}
+
+#[derive(Serialize)]
+pub(super) struct Depth {
+    pub(super) mean: f64,
+    pub(super) max: usize,
+}
+
+/// The words that the program allocated in all, estimated from the samples.
+#[derive(Serialize)]
+pub(super) struct Estimate {
+    pub(super) words: f64,
+    pub(super) bytes: f64,
+    /// One standard deviation, as a share of the estimate.
+    pub(super) relative_error: f64,
+}
+
+/// Where bytes of the file go.
+#[derive(Serialize)]
+pub(super) struct Part {
+    pub(super) part: &'static str,
+    pub(super) bytes: u64,
+    pub(super) share: f64,
+    pub(super) bytes_per_allocation: f64,
+}
+
+#[derive(Serialize)]
+struct Missing {
+    defects: u64,
+    first_defect: Option<String>,
+    truncated: bool,
+    packets: u64,
+    bytes: u64,
+    allocations: u64,
+    partial_backtraces: u64,
+    foreign_packets: u64,
+}
+
+/// Sums over all events.
+#[derive(Default)]
+struct Sums {
+    samples: u64,
+    frames: u64,
+    deepest: usize,
+    last_time: u64,
+}
+
+impl Sums {
+    fn gather(input: &Input, reader: &mut InFileOrder) -> Result<Sums, Failure> {
+        let mut sums = Sums { last_time: reader.info().start_time, ..Sums::default() };
+        while let Some(event) = reader.next_event().map_err(|error| input.failure(error))? {
+            sums.last_time = sums.last_time.max(event.time);
+            if let EventKind::Alloc(allocation) = event.kind {
+                let depth = allocation.backtrace.frames.len();
+                sums.samples = sums.samples.saturating_add(allocation.samples);
+                sums.frames += depth as u64;
+                sums.deepest = sums.deepest.max(depth);
+            }
+        }
+        Ok(sums)
+    }
+}
+
+impl Facts {
+    /// Reads the trace to its end.
+    pub(super) fn gather(input: &Input, reader: &mut InFileOrder) -> Result<Facts, Failure> {
+        let sums = Sums::gather(input, reader)?;
+        let info = reader.info();
+        let tally = reader.tally();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Ok(Facts {
+            name: input.name().to_string(),
+            bytes: reader.offset(),
+            version: reader.version().number(),
+            sample_rate: info.sample_rate,
+            word_bits: info.word_size,
+            executable: text(&info.executable),
+            host: text(&info.host),
+            runtime_params: text(&info.runtime_params),
+            context: text(&info.context),
+            pid: info.pid,
+            start_unix_us: info.start_time,
+            end_unix_us: sums.last_time,
+            duration_us: sums.last_time - info.start_time,
+            domains: reader.domains().collect(),
+            events: Counts::of(tally, sums.samples),
+            codes: reader.locations().len(),
+            names: reader.locations().name_count(),
+            depth: Depth { mean: per(sums.frames as f64, tally.allocations), max: sums.deepest },
+            words: Estimate::of(sums.samples, info.sample_rate, info.word_size),
+            parts: parts(tally),
+            losses: Missing::of(reader.losses()),
+        })
+    }
+}
+
+impl Counts {
+    fn of(tally: &Tally, samples: u64) -> Counts {
+        let &Tally { allocations, promotions, collections, locations, packets, .. } = tally;
+        Counts { allocations, promotions, collections, locations, packets, samples }
+    }
+}
+
+impl Estimate {
+    /// The number of samples is binomial: each word is one with probability `rate`.
+    fn of(samples: u64, rate: f64, word_bits: u8) -> Estimate {
+        let samples = samples as f64;
+        let words = samples / rate;
+        let error = if samples > 0.0 { ((1.0 - rate) / samples).sqrt() } else { 0.0 };
+        Estimate { words, bytes: words * f64::from(word_bits / 8), relative_error: error }
+    }
+}
+
+impl Missing {
+    fn of(losses: &Losses) -> Missing {
+        Missing {
+            defects: losses.defect_count,
+            first_defect: losses.defects.first().map(ToString::to_string),
+            truncated: losses.truncated.is_some(),
+            packets: losses.packets,
+            bytes: losses.bytes,
+            allocations: losses.allocations,
+            partial_backtraces: losses.partial_backtraces,
+            foreign_packets: losses.foreign_packets,
+        }
+    }
+}
+
+fn parts(tally: &Tally) -> Vec<Part> {
+    let sizes = [
+        ("headers", tally.header_bytes),
+        ("trace info", tally.info_bytes),
+        ("locations", tally.location_bytes),
+        ("allocations", tally.allocation_bytes),
+        ("backtraces", tally.backtrace_bytes),
+        ("promotions", tally.promotion_bytes),
+        ("collections", tally.collection_bytes),
+    ];
+    let all: u64 = sizes.iter().map(|(_, bytes)| bytes).sum();
+    let part = |(part, bytes)| Part {
+        part,
+        bytes,
+        share: per(bytes as f64, all),
+        bytes_per_allocation: per(bytes as f64, tally.allocations),
+    };
+    sizes.into_iter().chain([("all", all)]).map(part).collect()
+}
+
+fn per(sum: f64, count: u64) -> f64 {
+    if count == 0 { 0.0 } else { sum / count as f64 }
+}
