@@ -62,7 +62,7 @@ impl Followed {
 pub(crate) struct Recorder {
     pub(crate) tables: Arc<FrameTables>,
     /// The session's blocks that are followed by address.
-    pub(crate) directory: Arc<AddressTable>,
+    pub(crate) by_address: Arc<AddressTable>,
     /// Whether the words of a block include a header.
     pub(crate) has_headers: bool,
     /// How young blocks are followed.
@@ -145,7 +145,7 @@ impl Recorder {
         match block.followed {
             Followed::ByAddress => {
                 // Without memory the block stays alive in the trace.
-                self.directory.add(block.address, id);
+                self.by_address.add(block.address, id);
             }
             Followed::Young => self.blocks.add_young(block.address, id),
             Followed::Major => self.blocks.add_major(block.address, id),

@@ -40,7 +40,7 @@ pub(crate) struct Session {
     pub(crate) tables: Arc<FrameTables>,
     pub(crate) labels: Arc<Labels>,
     /// External blocks, and all others if they are followed by address.
-    pub(crate) directory: Arc<AddressTable>,
+    pub(crate) by_address: Arc<AddressTable>,
     pub(crate) state: Arc<State>,
     pub(crate) channel: Arc<Channel>,
     pub(crate) stopwatch: Stopwatch,
@@ -91,7 +91,7 @@ impl Session {
             pid: std::process::id(),
             tables,
             labels,
-            directory: Arc::new(AddressTable::new()),
+            by_address: Arc::new(AddressTable::new()),
             state,
             channel,
             stopwatch,
@@ -165,10 +165,7 @@ impl Session {
     /// longer than `longest`. Does nothing in another process than the session's
     /// own, even one that shares its memory.
     pub(crate) fn flush_signal_safe(&self, longest: Duration) -> bool {
-        self.is_live()
-            && !self.has_forked()
-            && self.pid == std::process::id()
-            && self.writer.flush_signal_safe(longest)
+        self.is_live() && self.pid == std::process::id() && self.writer.flush_signal_safe(longest)
     }
 
     /// Continues in another output.
@@ -238,7 +235,7 @@ impl Session {
         let hook_ns = (u128::from(stats.totals.hook_ticks) * u128::from(tick_ns)) >> 20;
         stats.hook_ns = u64::try_from(hook_ns).unwrap_or(u64::MAX);
         stats.bytes = self.state.bytes.load(Ordering::Relaxed);
-        stats.live_blocks += self.directory.len() as u64;
+        stats.live_blocks += self.by_address.len() as u64;
         stats
     }
 

@@ -36,7 +36,7 @@ impl Mutator {
 
     /// External memory is about to be released.
     pub(crate) fn external_free(&mut self, address: usize) {
-        if let Some(id) = self.recorder.directory.take(address) {
+        if let Some(id) = self.recorder.by_address.take(address) {
             self.record_end(EndWord::collected(id));
         }
     }
@@ -57,11 +57,11 @@ impl Mutator {
         promoted: bool,
     ) -> Result<(), Failure> {
         self.check_follow(Follow::Addresses)?;
-        let Some(id) = self.recorder.directory.take(from) else { return Ok(()) };
+        let Some(id) = self.recorder.by_address.take(from) else { return Ok(()) };
         if promoted {
             self.record_end(EndWord::promoted(id));
         }
-        let kept = self.recorder.directory.add(to, id);
+        let kept = self.recorder.by_address.add(to, id);
         if kept { Ok(()) } else { Err(Failure::Memory) }
     }
 

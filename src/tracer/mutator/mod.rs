@@ -111,7 +111,7 @@ impl Mutator {
         };
         let recorder = Recorder {
             tables: Arc::clone(&session.tables),
-            directory: Arc::clone(&session.directory),
+            by_address: Arc::clone(&session.by_address),
             has_headers: options.header_words > 0,
             young_followed: Followed::by_default(Source::Minor, options.follow),
             backtraces,
