@@ -4,7 +4,7 @@ external is_here : unit -> bool = "heaptap_ocaml_is_here" [@@noalloc]
 external intern : string -> label = "heaptap_ocaml_label" [@@noalloc]
 external swap : (int[@untagged]) -> (int[@untagged]) = "heaptap_ocaml_swap_bytecode" "heaptap_ocaml_swap" [@@noalloc]
 
-(* The tracer is loaded before the program or never. *)
+(* The tracer is loaded before the program starts, or never. *)
 let here = is_here ()
 let none = 0
 let label name = if here then intern name else none

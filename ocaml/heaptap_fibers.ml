@@ -3,12 +3,12 @@ open Effect.Deep
 let within label f =
   if label = Heaptap.none then f ()
   else
-    (* The label around this fiber: when it is resumed, that of whoever resumes it. *)
+    (* The label outside this fiber; after a resumption, that of the resumer. *)
     let outside = ref (Heaptap.swap_label label) in
-    (* Passes an effect on, and does not keep the fiber's label while it waits. *)
-    let pass asked k =
+    (* Forwards an effect, without the fiber's label while the fiber is suspended. *)
+    let forward effect_ k =
       let inside = Heaptap.swap_label !outside in
-      match Effect.perform asked with
+      match Effect.perform effect_ with
       | result ->
           outside := Heaptap.swap_label inside;
           continue k result
@@ -26,6 +26,6 @@ let within label f =
       Heaptap.set_label !outside;
       Printexc.raise_with_backtrace exn backtrace
     in
-    match_with f () { retc; exnc; effc = (fun asked -> Some (fun k -> pass asked k)) }
+    match_with f () { retc; exnc; effc = (fun effect_ -> Some (fun k -> forward effect_ k)) }
 
 let with_label name f = within (Heaptap.label name) f

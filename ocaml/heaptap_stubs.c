@@ -16,7 +16,7 @@ value heaptap_ocaml_is_here(value unit)
   return Val_bool(heaptap_attached_label != NULL && heaptap_attached_set_label != NULL);
 }
 
-/* Both are called only if they are here. */
+/* The OCaml side calls the following only if heaptap_ocaml_is_here. */
 
 value heaptap_ocaml_label(value name)
 {

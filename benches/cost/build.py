@@ -1,4 +1,4 @@
-"""What is measured: the library, the reference runtime's programs, and a host that is nothing but hooks."""
+"""Builds what is measured: the library, the reference runtime's programs, and a host that only calls hooks."""
 
 import os
 import re
@@ -18,7 +18,7 @@ def run(*command):
 
 
 def environment(libraries=None, **more):
-    """Without anything that would start a trace; with libraries of another place than was linked."""
+    """The environment without variables that start a trace; with `libraries` as the directory to load libraries from."""
     env = {name: value for name, value in os.environ.items() if not name.startswith(("HEAPTAP", "MEMTRACE"))}
     if libraries is not None:
         env["LD_LIBRARY_PATH"] = str(libraries)
@@ -26,7 +26,7 @@ def environment(libraries=None, **more):
 
 
 class Built:
-    """Where everything is."""
+    """The directories and programs that were built."""
 
     def __init__(self, options):
         self.directory = Path(options.build).resolve()
@@ -61,7 +61,7 @@ class Built:
         run("gcc", *FLAGS, f"-I{self.include}", HERE / "hook.c", *self.link, "-o", self.directory / "hook")
 
     def _absent(self):
-        """A library of the plugin's name that only says that no trace is asked for."""
+        """A library with the plugin's name, all of whose functions report that no trace is requested."""
         self.absent = self.directory / "absent"
         self.absent.mkdir(exist_ok=True)
         header = (self.include / "heaptap.h").read_text(encoding="utf-8")

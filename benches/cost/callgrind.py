@@ -1,4 +1,4 @@
-"""Instructions, counted by callgrind."""
+"""Counts instructions with callgrind."""
 
 import collections
 import re
@@ -10,7 +10,7 @@ NAME = re.compile(r"^(ob|fl|fi|fe|fn)=(.*)$")
 
 
 class Count:
-    """The instructions of one run: of all objects, and of each object and source file."""
+    """The instructions of one run: in total, and by object, source file and function."""
 
     def __init__(self, output):
         self.by_object = collections.Counter()
@@ -21,13 +21,13 @@ class Count:
         with open(output, encoding="utf-8", errors="replace") as lines:
             for line in lines:
                 if line.startswith("calls="):
-                    callee = True  # the next line is what the callee took
+                    callee = True  # the next line is the cost of the callee
                 elif (cost := LINE.match(line)) is not None:
                     if not callee:
                         self._add(at, int(cost.group(1)))
                     callee = False
                 elif (name := NAME.match(line)) is not None:
-                    # fi and fe: code of another file that was inlined, and back.
+                    # fi and fe: start and end of code inlined from another file.
                     key = "fl" if name.group(1) in ("fi", "fe") else name.group(1)
                     at[key] = name.group(2).strip()
         self.total = sum(self.by_object.values())
@@ -42,8 +42,8 @@ class Count:
 
 
 def count(command, output, env, inside=None):
-    """Runs a command under callgrind; with `inside`, counts only what that function does."""
-    # The library changes code of OCaml's runtime, before main.
+    """Runs a command under callgrind. With `inside`, counts only the calls of that function."""
+    # The library patches code of OCaml's runtime before main: hence --smc-check.
     under = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={output}", "--smc-check=all",
              "--compress-strings=no", "--compress-pos=no"]
     if inside is not None:

@@ -1,19 +1,19 @@
-/* What a sampled block costs its mutator: a host that is nothing but hooks.
+/* Measures the cost of a sampled block on its mutator: a host that only calls hooks.
  *
  *   hook FILE RATE DEPTH CHANGE BATCHES [BATCH]
  *
- * Every hook is a call of heaptap_young_hit for a block of 3 words in which one sample falls (at rate 1:
- * three), with DEPTH frames on a made-up managed stack. CHANGE says what is new since the last sample:
+ * Every hook is a call of heaptap_young_hit for a block of 3 words with one sample (at rate 1: three), with
+ * DEPTH frames on a synthetic managed stack. CHANGE says what is new since the last sample:
  *
- *   same       nothing                         suspended   as same, but samples are not recorded
- *   top        the innermost 4 frames          empty       there is no stack at all
- *   all        every frame, and where it lies  recursion   as same, and all frames are of one call site
+ *   same       nothing                           suspended   like same, but samples are not recorded
+ *   top        the innermost 4 frames            empty       there is no stack
+ *   all        every frame and its position      recursion   like same, with all frames of one call site
  *
- * After each batch the blocks are swept and the file is flushed, outside the measured time, so that no
- * hook ever waits for the writer. Prints the thread's own processor time for one hook, and for one block
- * swept, in nanoseconds, for each batch; then the tracer's own count of the samples, and its time.
+ * After each batch the blocks are swept and the file is flushed, outside the measured time, so that no hook
+ * waits for the writer. Prints, for each batch, the thread's processor time for one hook and for one swept
+ * block, in nanoseconds; then the tracer's own count of the samples, and its time.
  *
- * The young heap is addresses only: neither we nor the tracer look into it. */
+ * The young heap is addresses only: neither the host nor the tracer accesses it. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@
 #include <heaptap.h>
 
 enum { SITES = 700, TOP = 4, BLOCK = 3, WARM_UP = 4, RECORD = 5 };
-/* What a batch may put into the buffers before the writer would be woken, in words. */
+/* The words that a batch may write into the buffers before the writer is woken. */
 enum { BATCH_WORDS = 200000, MOST_BATCH = 5000 };
 
 static uint64_t seed = 1;
@@ -32,7 +32,7 @@ static size_t random_below(size_t bound) {
   return (seed >> 33) % bound;
 }
 
-/* Call sites: at irregular distances, as in code, and with frames of 2 to 14 words. */
+/* Call sites at irregular distances, as in real code, with frames of 2 to 14 words. */
 static uintptr_t addresses[SITES];
 static const uintptr_t last = 0x3F0000;
 
@@ -55,10 +55,10 @@ static void ok(heaptap_status status) {
 typedef struct stack {
   uintptr_t *sp; /* of the innermost frame; sp[-1] is its return address */
   uintptr_t *return_address[TOP];
-  uintptr_t other[TOP]; /* what belongs there next time */
+  uintptr_t other[TOP]; /* the return address for next time */
 } stack;
 
-/* What a call site's function calls: mostly the same, as the frames of a program are no random ones. */
+/* The call site that a function calls next: mostly the same one, since the stacks of a program are not random. */
 static size_t callee_of(size_t site) {
   return random_below(4) != 0 ? (site * 241 + 97) % SITES : random_below(SITES);
 }
@@ -67,7 +67,7 @@ static stack make_stack(size_t depth, int recursion) {
   size_t words = depth * 14 + 8;
   uintptr_t *memory = calloc(words, sizeof *memory);
   if (memory == NULL) fail("no memory");
-  stack made = {.sp = memory + words - 4}; /* two words of zero there: no managed code outside */
+  stack made = {.sp = memory + words - 4}; /* two zero words there: no managed code outside */
   made.sp[-1] = last;
   size_t site = 3;
   for (size_t i = 0; i < depth; i++) {
@@ -76,7 +76,7 @@ static stack make_stack(size_t depth, int recursion) {
     made.sp[-1] = addresses[site];
     if (depth - i > TOP) continue;
     made.return_address[depth - i - 1] = made.sp - 1;
-    /* A site whose frames are as large: SITES is a multiple of 7. */
+    /* A site with frames of the same size: SITES is a multiple of 7. */
     made.other[depth - i - 1] = addresses[(site + 7) % SITES];
   }
   return made;
@@ -106,7 +106,7 @@ static heaptap_tracer *tracer;
 static heaptap_mutator *mutator;
 static void *limit;
 
-/* A heap so large that no batch fills it. */
+/* A heap that no batch fills. */
 static char *const young_start = (char *)((uintptr_t)1 << 20);
 static char *const young_end = (char *)((uintptr_t)1 << 45);
 
@@ -126,7 +126,7 @@ static void start(const char *file, double rate, int no_stack) {
   ok(heaptap_mutator_start(tracer, &mutator_options, &mutator));
 }
 
-/* Allocates a block just where the next sample falls. */
+/* Allocates a block that ends at the next sample. */
 static inline void allocate(void) {
   static const size_t words[] = {BLOCK};
   char *young_ptr = (char *)limit - BLOCK * sizeof(uintptr_t);

@@ -1,4 +1,4 @@
-"""What one sampled block costs its mutator, by `hook.c`: time, and instructions."""
+"""The cost of one sampled block on its mutator, measured with `hook.c`: time and instructions."""
 
 import os
 import random
@@ -14,21 +14,21 @@ from spread import Spread
 
 @dataclass(frozen=True)
 class Case:
-    """A stack, and what of it is new since the last sample."""
+    """A stack, and which part of it is new since the last sample."""
 
     rate: str
     depth: int
     change: str
 
     def aim(self):
-        """The cost to aim at: 150 ns, and 3 ns for each frame."""
+        """The target: 150 ns plus 3 ns for each frame."""
         return 150 + 3 * self.depth
 
     def batches(self):
         return 4 if self.depth >= 10_000 else 15
 
     def batch(self):
-        """Hooks in one batch; 0 for as many as the buffers take."""
+        """Hooks in one batch; 0 for as many as fit the buffers."""
         return 40 if self.depth >= 10_000 and self.change != "all" else 0
 
 
@@ -47,9 +47,9 @@ def times(built, cases, rounds, say):
             order = list(cases)
             random.shuffle(order)
             for case in order:
-                said = run(*command(built, case, file, case.batches(), case.batch()))
-                hooks.setdefault(case, []).extend(numbers(said, "hook_ns"))
-                sweeps.setdefault(case, []).extend(numbers(said, "sweep_ns"))
+                output = run(*command(built, case, file, case.batches(), case.batch()))
+                hooks.setdefault(case, []).extend(numbers(output, "hook_ns"))
+                sweeps.setdefault(case, []).extend(numbers(output, "sweep_ns"))
             say(f"hooks: round {number + 1} of {rounds} done")
     return {case: (Spread.of(hooks[case]), Spread.of(sweeps[case])) for case in cases}
 
@@ -59,8 +59,8 @@ def command(built, case, file, batches, batch):
     return [str(part) for part in line + ([batch] if batch else [])]
 
 
-def numbers(said, name):
-    line = re.search(rf"^{name} (.*)$", said, re.MULTILINE).group(1)
+def numbers(output, name):
+    line = re.search(rf"^{name} (.*)$", output, re.MULTILINE).group(1)
     return [float(number) for number in line.split()]
 
 
@@ -68,7 +68,7 @@ WARM_UP = 4  # batches, as in hook.c
 
 
 def counts(built, cases):
-    """{case: (instructions of a hook, {room: instructions of it})}."""
+    """{case: (instructions of a hook, {module: instructions of it})}."""
     counted = {}
     for case in cases:
         batches, batch = (1, 4) if case.depth >= 10_000 else (6, 100)
@@ -84,7 +84,7 @@ def counts(built, cases):
 
 
 def room(file):
-    """The room of the plugin that a source file is in; inlined code of the standard library counts apart."""
+    """The top-level module of the plugin that a source file is in. Inlined code of the standard library is separate."""
     inside = re.search(r"(?:^|/)src/(abi|tracer|sampling|blocks|stack|queue|sys|writer)/", file)
     if inside and "/library/" not in file and (str(ROOT) in file or not file.startswith("/")):
         return inside.group(1)

@@ -1,4 +1,4 @@
-"""What a measurement was taken on. No names of hosts or people."""
+"""Describes the machine of a measurement, without names of hosts or people."""
 
 import os
 import platform
@@ -25,7 +25,7 @@ def field(file, name):
 
 
 def facts(root):
-    """{name: value}, in the order in which they are shown."""
+    """{name: value}, in the order of the report."""
     flags = field("/proc/cpuinfo", "flags").split()
     clock = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
     changed = subprocess.run(["git", "-C", root, "status", "--porcelain", "--", "src", "crates", "c-tests"],
@@ -46,5 +46,5 @@ def facts(root):
 
 
 def load():
-    """Of the last minute."""
+    """The load average of the last minute."""
     return round(os.getloadavg()[0], 2)

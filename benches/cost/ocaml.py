@@ -1,13 +1,12 @@
-"""What tracing costs OCaml programs, beside what the runtime's own sampler costs them.
+"""The cost of tracing OCaml programs, compared with the runtime's own sampler.
 
-The programs are run as they are, with the library preloaded; in the ways called "own", untraced, with
-`Gc.Memprof` taking full call stacks and callbacks that do nothing but return. Every round runs all of it, and
-ratios are taken within a round. The compiler stops before it would run the
-assembler, which is another program and not traced.
+The programs run unmodified, with the library preloaded; in the configurations called "own" untraced, under `Gc.Memprof`
+with full call stacks and callbacks that only return. Every round runs all configurations, and ratios are taken within a
+round. The compiler stops before it runs the assembler, which is another program and not traced.
 
-Each round has a young heap of another size. What a minor collection has to promote depends on where in its work
-the program is just then, and the runtime's sampler, which allocates, moves that: with one size for all rounds its
-runs had up to 6 % less to promote than untraced ones, or a third more, by chance. We allocate nothing there.
+Each round uses another size of the young heap. What a minor collection has to promote depends on when it happens, and
+the runtime's sampler, which allocates, changes that: with one size for all rounds its runs had up to 6 % less to promote
+than untraced ones, or a third more, by chance. heaptap allocates nothing in the young heap.
 """
 
 import concurrent.futures
@@ -30,23 +29,23 @@ from spread import Spread
 
 SOURCES = HERE.parent / "ocaml"
 RATES = ["1e-6", "1e-5", "1e-4", "1e-3"]
-# Where stacks are shallow, a sample costs so little that only this rate tells it from the noise.
+# For programs with shallow stacks: a sample costs so little that only at this rate the cost exceeds the noise.
 HIGH = "1e-2"
 OWN = {f"own {rate}": rate for rate in [*RATES, HIGH]}
 WAYS = [UNTRACED, AGAIN, *RATES, *(f"own {rate}" for rate in RATES)]
-# Of the standard library: together one large module.
+# Modules of the standard library that together are one large module to compile.
 LARGE = ["camlinternalFormat", "format", "scanf", "hashtbl", "map", "set", "list", "bytes", "filename", "arg"]
 
 
 COMPILE = ("-w", "-a", "-c", "-stop-after", "scheduling")
 COUNTED = [UNTRACED, "1e-4", "1e-3", "own 1e-4", "own 1e-3"]
-# Of the young heap, in thousands of words; the runtime's default is 256.
+# Sizes of the young heap, in thousands of words; the runtime's default is 256.
 YOUNG = range(192, 321)
 
 
 @dataclass(frozen=True)
 class Program:
-    """A program with its arguments for times, and those of a smaller run for counts."""
+    """A program with its arguments for timing, and for the smaller run that is counted."""
 
     name: str
     arguments: tuple
@@ -68,7 +67,7 @@ PROGRAMS = [
 
 
 class BuiltOcaml:
-    """The programs, and the module that the compiler compiles."""
+    """The compiled programs, and the module that the compiler compiles."""
 
     def __init__(self, built, programs):
         self.directory = built.directory / "ocaml"
@@ -108,7 +107,7 @@ def shuffled(among):
 
 
 def times(built, programs, rounds, seconds, say):
-    """{(program, way): [Run of each round]}, {(program, rate): bytes of the trace}."""
+    """{(program, configuration): [Run of each round]}, {(program, rate): bytes of the trace}."""
     runs, sizes = {}, {}
     begin = last = time.monotonic()
     with tempfile.TemporaryDirectory() as directory:
@@ -117,10 +116,10 @@ def times(built, programs, rounds, seconds, say):
         for number in range(rounds):
             for program in shuffled(programs):
                 young = {"OCAMLRUNPARAM": f"s={random.choice(YOUNG)}k"}
-                # All ways one after another: a ratio is of runs that are near each other.
+                # All configurations in succession, so that a ratio is of runs close in time.
                 for way in shuffled(program.ways()):
                     line, env = built.command(program, way, file, program.arguments)
-                    # To give back what an older trace takes is none of tracing's cost.
+                    # Truncating an older trace is not part of the cost of tracing.
                     Path(file).unlink(missing_ok=True)
                     runs.setdefault((program.name, way), []).append(measure(line, env | young))
                     if way in RATES:
@@ -133,20 +132,21 @@ def times(built, programs, rounds, seconds, say):
     for program in programs:
         sums = {done.checksum for way in program.ways() for done in runs[program.name, way]}
         if len(sums) != 1:
-            raise SystemExit(f"{program.name} computes {sums}: tracing has changed what it does")
+            raise SystemExit(f"{program.name} computes {sums}: tracing has changed the result")
     return runs, sizes
 
 
 def words(built, program):
-    """How many words the smaller run allocates, by the runtime's own counters."""
+    """How many words the smaller run allocates, according to the runtime's counters."""
     line, env = built.command(program, UNTRACED, None, program.counted)
     done = subprocess.run(line, env=env | {"OCAMLRUNPARAM": "v=0x400"}, check=True, capture_output=True, text=True)
-    told = {name: float(value) for name, value in re.findall(r"^(\w+): ([\d.]+)$", done.stderr, re.MULTILINE)}
-    return told["minor_words"] + told["major_words"] - told["promoted_words"]
+    counters = {name: float(value) for name, value in re.findall(r"^(\w+): ([\d.]+)$", done.stderr, re.MULTILINE)}
+    return counters["minor_words"] + counters["major_words"] - counters["promoted_words"]
 
 
 def counts(built, programs, say):
-    """{(program, way): callgrind.Count}, two at a time: counts do not mind; and {program: words allocated}."""
+    """{(program, configuration): callgrind.Count} and {program: words allocated}. Runs two at a time, which does not
+    affect counts."""
 
     def one(job):
         program, way = job
@@ -165,7 +165,7 @@ def counts(built, programs, say):
 
 
 def per_sample(counted, allocated, program, low, high):
-    """What each of the samples takes that fall at the higher rate and not at the lower."""
+    """The instructions of each additional sample at the higher rate."""
     more = counted[program.name, high].total - counted[program.name, low].total
     rates = [float(OWN.get(way, way)) for way in (low, high)]
     return more / (allocated[program.name] * (rates[1] - rates[0]))
@@ -214,8 +214,8 @@ def tables(runs, sizes, programs):
 
 
 def high_table(runs, programs):
-    """What a rate costs at which the cost can be seen. Of all rounds together, for their mean is better known
-    than their median, with its standard error."""
+    """The cost at a rate where it exceeds the noise: the mean of all rounds, which is more precise than the median, with
+    its standard error."""
     lines = [f"### Shallow stacks at {HIGH}, processor time of all threads: mean ratio ± its standard error", ""]
     rows = []
     for title, way, base in ((f"rate {HIGH}", HIGH, UNTRACED), (f"own {HIGH}", f"own {HIGH}", UNTRACED),
@@ -228,7 +228,7 @@ def high_table(runs, programs):
 
 
 def raw_of(runs, sizes, programs):
-    """All that was measured."""
+    """All measurements."""
     return [
         {"program": program.name, "arguments": " ".join(program.arguments), "way": way,
          "cpu": [round(done.cpu, 6) for done in runs[program.name, way]],

@@ -1,7 +1,7 @@
-"""What tracing costs whole programs: processor time and wall time, as ratios to the untraced program.
+"""The cost of tracing whole programs: processor time and wall time, as ratios to the untraced program.
 
-Every round runs each program once in every way, all in random order, so that whatever else the machine
-does falls on all alike; a ratio is taken within its round.
+Every round runs each program once in every configuration, in random order, so that other load of the machine affects all
+of them equally. Ratios are taken within a round.
 """
 
 import concurrent.futures
@@ -19,7 +19,7 @@ from spread import Spread
 
 @dataclass(frozen=True)
 class Program:
-    """A program with its size for times, and a smaller one for counts."""
+    """A program with its size for timing, and a smaller size for counting."""
 
     name: str
     size: int
@@ -33,13 +33,13 @@ PROGRAMS = [
     Program("parser", 3_400, 60),
     Program("server", 550_000, 2_000),
     Program("recursion", 110_000, 20),
-    # Up to 262,144 frames for each sample: at 1e-2 that is 20 s, at 1 half an hour.
+    # Up to 262,144 frames for each sample: takes 20 s at 1e-2, half an hour at 1.
     Program("deep", 800_000, 4_000, highest_rate=1e-3),
 ]
 
 UNTRACED, AGAIN, IDLE = "untraced", "again", "idle"
 RATES = ["1e-6", "1e-5", "1e-4", "1e-3", "1e-2", "1"]
-# At rate 1 programs take many times as long, which a few rounds show well enough.
+# At rate 1 programs take many times as long, for which a few rounds suffice.
 SLOW, SLOW_ROUNDS = "1", 3
 WAYS = [UNTRACED, AGAIN, IDLE, *RATES]
 COUNTED = [UNTRACED, IDLE, "1e-6", "1e-4", "1e-2", "1"]
@@ -47,7 +47,7 @@ COUNTED = [UNTRACED, IDLE, "1e-6", "1e-4", "1e-2", "1"]
 
 @dataclass
 class Run:
-    """One run: seconds, and the checksum that the program printed."""
+    """One run: times in seconds, and the checksum that the program printed."""
 
     cpu: float
     wall: float
@@ -62,12 +62,12 @@ def command(built, program, way, size, file, *more):
     line = [built.program(program.name), str(size), *more]
     if way in RATES:
         line += ["--trace", file, "--rate", way]
-    # Untraced, the plugin is not even loaded; idle, it is, and was not asked for a trace.
+    # Untraced: the plugin is not loaded. Idle: it is loaded, but no trace is requested.
     return line, environment(built.absent if way in (UNTRACED, AGAIN) else built.libdir)
 
 
 def measure(line, env):
-    """Total processor time of all threads, as the kernel accounts it to the process."""
+    """Runs a command and measures the processor time of all its threads, as accounted by the kernel."""
     out, into = os.pipe()
     actions = [(os.POSIX_SPAWN_DUP2, into, 1), (os.POSIX_SPAWN_CLOSE, out)]
     begin = time.perf_counter()
@@ -84,7 +84,7 @@ def measure(line, env):
 
 
 def times(built, programs, among, rounds, seconds, say):
-    """{(program, way): [Run of each round]}, for so many rounds, or until the next would not be in time."""
+    """{(program, configuration): [Run of each round]}, for at most `rounds` rounds, as long as another fits `seconds`."""
     runs = {}
     begin = last = time.monotonic()
     with tempfile.TemporaryDirectory() as directory:
@@ -115,7 +115,7 @@ def ratios(runs, program, way, what):
 
 
 def counts(built, programs, among):
-    """{(program, way): callgrind.Count}, two at a time: counts do not mind."""
+    """{(program, configuration): callgrind.Count}. Runs two at a time, which does not affect counts."""
 
     def one(job):
         program, way = job

@@ -1,5 +1,5 @@
-/* The reference runtime's `deep`, as often as asked for, and as deep as programs usually are. One very deep
- * run as `deep` itself does would take hours at a high rate: every sample looks at the whole stack. */
+/* The reference runtime's `deep`, repeated as often as requested and only as deep as usual programs are. One very deep
+ * run, as `deep` does, would take hours at a high rate, since every sample walks the whole stack. */
 #include "runtime/rt.h"
 
 #define rt_the_program deep_program

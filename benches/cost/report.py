@@ -1,4 +1,4 @@
-"""Tables for people, and the record of a measurement."""
+"""Tables and records of measurements."""
 
 import dataclasses
 import datetime
@@ -12,7 +12,7 @@ NAMES = {UNTRACED: "untraced", AGAIN: "untraced, again", IDLE: "loaded, idle"}
 
 
 def table(head, rows):
-    """Lines of a Markdown table with aligned columns."""
+    """The lines of a Markdown table with aligned columns."""
     lines = [head] + rows
     widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
 
@@ -102,7 +102,7 @@ def fact_lines(facts):
 
 
 def write(directory, name, facts, lines, raw):
-    """The record, for people and for machines; returns where it is."""
+    """Writes the record as Markdown and JSON. Returns its path."""
     stamp = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d")
     directory.mkdir(parents=True, exist_ok=True)
     base = directory / f"{stamp}-{name}"
@@ -112,7 +112,7 @@ def write(directory, name, facts, lines, raw):
 
 
 def raw_of(runs, program_counts, hook_times, hook_counts, programs):
-    """All that was measured."""
+    """All measurements."""
 
     def case_of(case):
         return dataclasses.asdict(case)

@@ -1,8 +1,8 @@
-"""Where traced OCaml programs spend processor time: a clock that looks 10,000 times a second (perf).
+"""Where traced OCaml programs spend processor time, by sampling them 10,000 times a second (perf).
 
-Ratios of whole runs drown in what else a machine does; of what a clock finds inside our code and outside of it in
-one and the same run, the quotient is steady. It does not show what tracing costs the program's own code: the
-runtime's way to a hook, and what hooks take from the caches.
+Ratios of whole runs drown in the other load of the machine. The ratio of the samples inside heaptap's code to those
+outside of it, in the same run, is stable. It does not show what tracing costs the program's own code: the
+runtime's path to a hook, and the cache lines that hooks evict.
 """
 
 import os
@@ -19,8 +19,8 @@ from report import name_of, table
 ROUNDS = 7
 WAYS = [UNTRACED, "1e-4", "1e-3", "own 1e-4", "own 1e-3"]
 LINE = re.compile(r"^\s*([\d.]+)%\s+(\S+)\s+(\S+)\s+\[.\]\s+(.*?)\s*$", re.MULTILINE)
-# Of the runtime's sampler and what it runs for a sample (runtime/memprof.c, backtrace_nat.c), of the callback, and of
-# the way there from native code, in place of which there is ours (runtime/signals_nat.c, minor_gc.c, signals.c).
+# Functions of the runtime's sampler and what it calls for a sample (runtime/memprof.c, backtrace_nat.c), of the callback,
+# and of the path from native code to the sampler, which heaptap replaces (runtime/signals_nat.c, minor_gc.c, signals.c).
 SAMPLER = re.compile(r"caml_memprof|caml_next_frame_descriptor|caml_collect_current_callstack|realloc_entries"
                      r"|flush_deleted|rand_batch|run_alloc_callback|caml_callback|Gc.fun_|caml_alloc$"
                      r"|caml_garbage_collection|caml_alloc_small_dispatch|caml_do_pending_actions"
@@ -46,7 +46,7 @@ def found(command, env, directory):
 
 
 def parts(shares):
-    """Percent of what the program spends outside of us and of the kernel."""
+    """Shares in percent of the program's own time, without heaptap and the kernel."""
     def of(wanted):
         return sum(share for key, share in shares.items() if wanted(*key))
 
@@ -61,7 +61,7 @@ def parts(shares):
 
 
 def obstacle():
-    """Why perf cannot be used; None if it can. What was measured before must not be lost by it."""
+    """Why perf cannot be used; None if it can. Not an error, which would lose the measurements made before."""
     if shutil.which("perf") is None:
         return "there is no perf"
     with tempfile.TemporaryDirectory() as directory:
@@ -70,7 +70,7 @@ def obstacle():
 
 
 def measure(built, programs, say):
-    """{(program, way): medians of parts}; None, said aloud, where perf cannot be used."""
+    """{(program, configuration): medians of parts}; None, with a message, if perf cannot be used."""
     why_not = obstacle()
     if why_not is not None:
         say(f"shares are not measured: {why_not}")

@@ -1,4 +1,4 @@
-"""Numbers measured several times."""
+"""Summaries of repeated measurements."""
 
 import statistics
 from dataclasses import dataclass
