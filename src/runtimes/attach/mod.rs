@@ -10,7 +10,8 @@
 //! - `late`: runtimes in libraries that are loaded after `main` has begun.
 //! - `symbols`: where the runtime's functions and variables are, and how large;
 //!   `image`, `library`, `linked`, `unwinding`: the sources of that.
-//! - `patch`: jumps from the runtime's functions to hooks; `refusal`: why a
+//! - `patch`: jumps from the runtime's functions to hooks; `hook_table`: which hook
+//!   replaces which function, checked by the compiler; `refusal`: why a
 //!   runtime cannot be traced.
 //! - `own_stack`: a stack for hooks of runtimes that leave C code little of
 //!   theirs; `thread_pointer`: thread-local variables of the runtime.
@@ -34,6 +35,7 @@
 //! headers to say why it cannot be traced.
 
 pub(crate) mod environment;
+pub(crate) mod hook_table;
 pub(crate) mod image;
 pub(crate) mod library;
 pub mod linked;

@@ -32,18 +32,6 @@ pub(crate) struct Replacement {
 }
 
 impl Replacement {
-    /// The runtime's functions of these names by ours, in the same order.
-    pub(crate) fn each<const N: usize>(
-        names: [&'static CStr; N],
-        functions: [Symbol; N],
-        ours: [*const (); N],
-    ) -> [Replacement; N] {
-        std::array::from_fn(|index| {
-            let Symbol { address, size } = functions[index];
-            Replacement { name: names[index], address, size, with: ours[index] as usize }
-        })
-    }
-
     fn code(&self) -> &[u8] {
         // SAFETY: `size` is from the symbol or unwind table of a loaded image, so
         // that many bytes of code are mapped; x86-64 maps executable pages readable.

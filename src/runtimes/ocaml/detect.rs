@@ -2,26 +2,18 @@
 
 use std::ffi::CStr;
 
+use super::version::MajorVersion;
 use crate::runtimes::attach::refusal::Refusal;
 use crate::runtimes::attach::symbols::lookup;
 
-/// Runtimes whose profilers are alike.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Line {
-    /// 4.12 to 4.14.
-    Four,
-    /// 5.3 and later.
-    Five,
-}
-
-/// Which runtime is in this program, which holds one.
-pub(super) fn line() -> Result<Line, Refusal> {
+/// The version of the runtime in this program, which holds one.
+pub(super) fn version() -> Result<MajorVersion, Refusal> {
     let has = |name: &CStr| lookup(name).is_some();
     if has(c"Caml_state") && has(c"caml_memprof_main_ctx") {
-        return Ok(Line::Four);
+        return Ok(MajorVersion::Four);
     }
     if has(c"caml_memprof_set_trigger") {
-        return Ok(Line::Five);
+        return Ok(MajorVersion::Five);
     }
     Err(Refusal::Version(if has(c"caml_domain_spawn") {
         "OCaml 5.0 to 5.2, which cannot sample: use OCaml 4.14, 5.3 or 5.4"

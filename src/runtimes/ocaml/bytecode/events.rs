@@ -1,29 +1,19 @@
-//! Debug events: which place an offset in the bytecode belongs to.
+//! Debug events: the source location of an offset in the bytecode.
 //!
-//! As `runtime/backtrace_byt.c` (4.14.1) reads them. The section holds a number
-//! of units, and for each where its code begins, its list of events, and a list
-//! of directories.
+//! Read as in `runtime/backtrace_byt.c` (4.14.1). The section holds a number of
+//! units, and for each the start of its code, its list of events, and a list of
+//! directories.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::marshal::{Values, lengths};
+use super::tree::Tree;
 
-/// Where events are read from. Nothing in it is trusted: what is not as it should
-/// be is `None`.
-pub(super) trait Tree {
-    /// An integer or a block.
-    type Value: Copy;
-
-    fn field(&self, value: Self::Value, index: usize) -> Option<Self::Value>;
-    fn string(&self, value: Self::Value) -> Option<&[u8]>;
-    fn int(&self, value: Self::Value) -> Option<i64>;
-}
-
-/// A place.
+/// The source location of one offset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Event {
-    /// In bytes from the code's begin.
+    /// In bytes from the beginning of the code.
     offset: u64,
     pub(super) file: Arc<[u8]>,
     pub(super) definition: Arc<[u8]>,
@@ -32,7 +22,7 @@ pub(super) struct Event {
     pub(super) end_char: u32,
 }
 
-/// All places, by offset.
+/// All events, sorted by offset.
 pub(super) struct Events(Vec<Event>);
 
 /// Bytes of an instruction.
@@ -61,7 +51,7 @@ impl Events {
         for _ in 0..units {
             let origin = u64::from(number(&mut rest)?);
             let events = marshalled(&mut rest)?;
-            // A unit that cannot be read has no places; the others have.
+            // A unit that cannot be read has no events; the others have.
             if let Some(values) = Values::read(events) {
                 add_unit(&values, values.root, origin, &mut names, &mut all);
             }
@@ -70,8 +60,8 @@ impl Events {
         Some(Events::sorted(all))
     }
 
-    /// The events of an array of units, whose offsets are all from the same
-    /// begin.
+    /// The events of an array of units, whose offsets all count from the same
+    /// address.
     pub(super) fn of_units<T: Tree>(tree: &T, array: T::Value) -> Events {
         let (mut all, mut names) = (Vec::new(), Names::default());
         let units = (0..).map_while(|index| tree.field(array, index));

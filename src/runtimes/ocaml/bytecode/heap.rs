@@ -5,7 +5,7 @@
 //! not look at their shapes; we do. Only what is needed is read: events of the
 //! toplevel refer to whole typing environments.
 
-use super::events::Tree;
+use super::tree::Tree;
 use crate::runtimes::ocaml::values::header;
 use crate::sampling::WORD;
 

@@ -4,7 +4,7 @@
 //! the codes. Only what data made of blocks, strings and integers needs; code
 //! and most custom blocks are refused. Iterative, so that no list is too long.
 
-use super::events::Tree;
+use super::tree::Tree;
 
 /// A value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,11 +1,12 @@
-//! What addresses in bytecode are, and where their places come from.
+//! What addresses in bytecode are, and their source locations.
 //!
-//! - `events`: which place an offset belongs to. Of the program itself they are in
-//!   the executable's debug section, which is in `marshal`'s form. The runtime's
-//!   own decoder allocates in the heap, so we read the file ourselves: on the
-//!   writer thread, when the first place is asked for; nothing in it is trusted.
-//! - `loaded`: code that is loaded while the program runs; `ranges`: its
-//!   addresses; `heap`: its events; `primitives`: how we hear of it.
+//! - `events`: the source location of an offset. The events of the program itself are
+//!   in the debug section of the executable, marshalled (`marshal`). The runtime's own
+//!   decoder allocates in the heap, so the file is read here: on the writer thread, when
+//!   the first location is needed; nothing in it is trusted.
+//! - `loaded`: code that is loaded while the program runs; `ranges`: its addresses;
+//!   `heap`: its events; `primitives`: the runtime's functions that load it.
+//! - `tree`: marshalled values and those in the heap, read alike.
 
 mod events;
 mod heap;
@@ -13,6 +14,7 @@ mod loaded;
 mod marshal;
 mod primitives;
 mod ranges;
+mod tree;
 
 use std::ffi::{CStr, OsStr, c_char};
 use std::fs::File;

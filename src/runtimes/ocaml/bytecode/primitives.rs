@@ -14,9 +14,10 @@ use std::ffi::{CStr, c_char};
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::events::{Events, Tree};
+use super::events::Events;
 use super::heap::Heap;
 use super::loaded;
+use super::tree::Tree;
 use crate::runtimes::attach::symbols::lookup;
 use crate::sampling::WORD;
 use crate::tracer;

@@ -8,7 +8,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::layout::{END, INTERRUPT, LIMIT, POINTER, Places, START, TRIGGER, set_word, word};
+use super::layout::{INTERRUPT, StateLayout, set_word, word};
 use super::symbols::Runtime;
 use super::walkers::Walk;
 use crate::runtimes::attach::thread_pointer::thread_pointer;
@@ -29,9 +29,9 @@ pub(super) struct Thread {
 pub(super) struct Domain {
     /// `None`: it could not be made, and the domain is not traced.
     pub(super) mutator: Option<Mutator>,
-    /// The runtime's part, where `caml_state` points to, and where things are in it.
+    /// The runtime's part, where `caml_state` points to, and its layout.
     state: usize,
-    places: Places,
+    layout: &'static StateLayout,
     /// Words until the next sample outside the young heap.
     pub(super) left: isize,
     /// The one that runs.
@@ -45,7 +45,7 @@ pub(super) struct Domain {
 /// What every domain needs.
 struct Facts {
     runtime: Runtime,
-    places: Places,
+    layout: &'static StateLayout,
     walk: Walk,
     session: Arc<Session>,
 }
@@ -60,9 +60,9 @@ static FACTS: OnceLock<Facts> = OnceLock::new();
 static ENDED: Mutex<Vec<Mutator>> = Mutex::new(Vec::new());
 
 /// Makes everything ready for the first domain. Before `main`.
-pub(super) fn start(runtime: Runtime, places: Places, session: &Arc<Session>) {
-    let walk = Walk::choose(&runtime, places);
-    let _ = FACTS.set(Facts { runtime, places, walk, session: Arc::clone(session) });
+pub(super) fn start(runtime: Runtime, layout: &'static StateLayout, session: &Arc<Session>) {
+    let walk = Walk::choose(&runtime, layout);
+    let _ = FACTS.set(Facts { runtime, layout, walk, session: Arc::clone(session) });
 }
 
 /// The runtime we are attached to.
@@ -71,10 +71,10 @@ pub(super) fn runtime() -> Option<&'static Runtime> {
     FACTS.get().map(|facts| &facts.runtime)
 }
 
-/// Where things are in its domains' states.
+/// The layout of its domains' states.
 #[inline]
-pub(super) fn places() -> Option<Places> {
-    FACTS.get().map(|facts| facts.places)
+pub(super) fn layout() -> Option<&'static StateLayout> {
+    FACTS.get().map(|facts| facts.layout)
 }
 
 /// The running domain's state: `caml_state`.
@@ -97,7 +97,7 @@ pub(super) unsafe fn domain(state: usize) -> Option<&'static mut Domain> {
         return None;
     }
     // SAFETY: a state.
-    let domain = unsafe { word(state, places()?.profiler) } as *mut Domain;
+    let domain = unsafe { word(state, layout()?.memprof) } as *mut Domain;
     // SAFETY: NULL or what `create` has made; the caller's promise.
     unsafe { domain.as_mut() }
 }
@@ -121,18 +121,17 @@ pub(super) unsafe fn with(state: usize, work: impl FnOnce(&mut Domain)) {
 /// trigger is first set.
 pub(super) fn create(state: usize) -> *mut Domain {
     take_down_ended(usize::MAX);
-    let Some(Facts { places, walk, session, .. }) = FACTS.get() else { return ptr::null_mut() };
+    let Some(Facts { layout, walk, session, .. }) = FACTS.get() else { return ptr::null_mut() };
     // SAFETY: asks for memory, which may be refused.
     let place = unsafe { libc::malloc(size_of::<Domain>()) }.cast::<Domain>();
     if place.is_null() {
         return place;
     }
-    let mut mutator = Mutator::start(&session.current(), walk.way(state)).ok();
+    let mut mutator = Mutator::start(&session.current(), walk.stack_source(state)).ok();
     let left = mutator.as_mut().map_or(Countdown::NEVER, Mutator::countdown);
     let initial = Thread { domain: place, suspended: false, label: 0 };
     let current = ptr::null_mut();
-    let places = *places;
-    let domain = Domain { mutator, state, places, left, current, initial, unsettled: false };
+    let domain = Domain { mutator, state, layout, left, current, initial, unsettled: false };
     // SAFETY: room for it.
     unsafe { place.write(domain) };
     // SAFETY: just made.
@@ -188,13 +187,13 @@ impl Domain {
 
     #[inline]
     pub(super) fn word(&self, index: usize) -> usize {
-        // SAFETY: the domain's state, of which we know all these words.
+        // SAFETY: the state of a domain that exists, and `probe` has proved the layout.
         unsafe { word(self.state, index) }
     }
 
     /// Whether a block that this domain has just allocated is in its young heap.
     pub(super) fn is_young(&self, block: usize) -> bool {
-        block > self.word(START) && block < self.word(END)
+        block > self.word(self.layout.young_start) && block < self.word(self.layout.young_end)
     }
 
     /// Whether nothing is to be sampled.
@@ -205,7 +204,7 @@ impl Domain {
 
     /// The parts have gone below the trigger.
     pub(super) fn young_hit(&mut self, parts: impl PartSizes) {
-        let pointer = self.word(POINTER);
+        let pointer = self.word(self.layout.young_ptr);
         let hit = match &mut self.mutator {
             // A lost sample is counted.
             Some(mutator) => mutator.young_hit(pointer, parts, Registers::NONE).ok(),
@@ -220,9 +219,13 @@ impl Domain {
 
     /// Draws the next sample in the young heap. The caller sees to the limit.
     pub(super) fn renew(&mut self) {
-        let (pointer, start) = (self.word(POINTER), self.word(START));
+        let (pointer, start) =
+            (self.word(self.layout.young_ptr), self.word(self.layout.young_start));
         let suspended = self.is_suspended();
-        if start != 0 && self.word(END) - start != self.word(self.places.young_words) * WORD {
+        if start != 0
+            && self.word(self.layout.young_end) - start
+                != self.word(self.layout.minor_heap_wsz) * WORD
+        {
             self.give_up("its young heap is not laid out as known");
         }
         let trigger = match &mut self.mutator {
@@ -235,7 +238,7 @@ impl Domain {
     /// The next sample in the young heap is below this.
     pub(super) fn set_trigger(&mut self, trigger: usize) {
         // SAFETY: `memprof_young_trigger`, which is the profiler's.
-        unsafe { set_word(self.state, self.places.sample_trigger, trigger) };
+        unsafe { set_word(self.state, self.layout.memprof_young_trigger, trigger) };
         // With a mutator whose session is over, the next hit outside the young heap
         // does that.
         if self.mutator.is_none() {
@@ -247,8 +250,9 @@ impl Domain {
     /// (`runtime/domain.c`) does, but leaves an interrupt where it is: whoever
     /// sees to that resets the limit too.
     pub(super) fn reset_limit(&self) {
-        let limit = self.word(TRIGGER).max(self.word(self.places.sample_trigger));
-        let place = (self.state as *mut usize).wrapping_add(LIMIT);
+        let limit =
+            self.word(self.layout.young_trigger).max(self.word(self.layout.memprof_young_trigger));
+        let place = (self.state as *mut usize).wrapping_add(self.layout.young_limit);
         // SAFETY: `young_limit`, which is atomic.
         let place = unsafe { AtomicUsize::from_ptr(place) };
         let mut seen = place.load(Ordering::Relaxed);

@@ -1,52 +1,65 @@
-//! Where things are in a domain's state and in what it points to.
+//! Where things are in a domain's state and in what it points to, by release.
 //!
-//! `caml_state` points to words in the order of `runtime/caml/domain_state.tbl`.
+//! `caml_state` points to words in the order of `runtime/caml/domain_state.tbl`. To
+//! support a release that moved a word, add a row to [`KNOWN`]; `probe` proves it.
+
+use crate::runtimes::ocaml::version::{MajorVersion, Release};
 
 /// Words of the state: the table of 5.4 has 64 entries, that of 5.3 four less, and
 /// then an area for further parameters.
 pub(super) const STATE_WORDS: usize = 64;
 
-/// `young_limit`
-pub(super) const LIMIT: usize = 0;
-/// `young_ptr`
-pub(super) const POINTER: usize = 1;
-/// `young_start`
-pub(super) const START: usize = 2;
-/// `young_end`
-pub(super) const END: usize = 3;
-/// `young_trigger`
-pub(super) const TRIGGER: usize = 4;
-/// `current_stack`
-pub(super) const CURRENT_STACK: usize = 5;
-/// `action_pending`
-pub(super) const ACTION_PENDING: usize = 7;
-
-/// Where in the state of a version the others are.
+/// Indices of words in a domain's state, by their names in `domain_state.tbl`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Places {
-    /// `final_info`
+pub(super) struct StateLayout {
+    pub(super) young_limit: usize,
+    pub(super) young_ptr: usize,
+    pub(super) young_start: usize,
+    pub(super) young_end: usize,
+    pub(super) young_trigger: usize,
+    pub(super) current_stack: usize,
+    pub(super) action_pending: usize,
     pub(super) final_info: usize,
-    /// `minor_heap_wsz`
-    pub(super) young_words: usize,
-    /// `trap_sp_off`, of bytecode
-    pub(super) trap_offset: usize,
-    /// `memprof`: ours to use. NULL makes the domain's creation fail.
-    pub(super) profiler: usize,
-    /// `memprof_young_trigger`
-    pub(super) sample_trigger: usize,
+    pub(super) minor_heap_wsz: usize,
+    /// Of bytecode.
+    pub(super) trap_sp_off: usize,
+    /// The profiler's, and so ours to use. NULL makes the domain's creation fail.
+    pub(super) memprof: usize,
+    pub(super) memprof_young_trigger: usize,
 }
 
-/// Of 5.3, and of 5.4, which has four more behind `allocated_words_direct`.
-const KNOWN: [Places; 2] = [
-    Places { final_info: 22, young_words: 34, trap_offset: 54, profiler: 58, sample_trigger: 59 },
-    Places { final_info: 26, young_words: 38, trap_offset: 58, profiler: 62, sample_trigger: 63 },
-];
+const V5_3: StateLayout = StateLayout {
+    young_limit: 0,
+    young_ptr: 1,
+    young_start: 2,
+    young_end: 3,
+    young_trigger: 4,
+    current_stack: 5,
+    action_pending: 7,
+    final_info: 22,
+    minor_heap_wsz: 34,
+    trap_sp_off: 54,
+    memprof: 58,
+    memprof_young_trigger: 59,
+};
 
-impl Places {
-    /// Those of the version that has the profiler's part there.
-    pub(super) fn by_profiler(profiler: usize) -> Option<Places> {
-        KNOWN.into_iter().find(|places| places.profiler == profiler)
-    }
+/// 5.4 has four more words behind `allocated_words_direct`.
+const V5_4: StateLayout = StateLayout {
+    final_info: 26,
+    minor_heap_wsz: 38,
+    trap_sp_off: 58,
+    memprof: 62,
+    memprof_young_trigger: 63,
+    ..V5_3
+};
+
+/// The layout of each release that changed it, the newest first.
+pub(super) static KNOWN: [(Release, StateLayout); 2] = [(release(4), V5_4), (release(3), V5_3)];
+
+const _: () = assert!(Release::are_newest_first(&KNOWN, MajorVersion::Five));
+
+const fn release(minor: u8) -> Release {
+    Release { major: MajorVersion::Five, minor }
 }
 
 /// `young_limit` when the runtime has something to do (`interrupt_domain`,
@@ -77,22 +90,22 @@ pub(super) const SOURCE_CUSTOM: libc::c_int = 2;
 /// `CAML_MEMPROF_SRC_MAP_FILE`, from 5.4 on: a file that is mapped.
 pub(super) const SOURCE_MAPPED: libc::c_int = 3;
 
-/// A word of what begins at `base`.
+/// The word at an index of the structure that begins at `base`.
 ///
 /// # Safety
-/// It has such a word.
+/// The structure has such a word, and it can be read.
 #[inline]
 pub(super) unsafe fn word(base: usize, index: usize) -> usize {
-    // SAFETY: the caller's promise.
+    // SAFETY: readable, by this function's contract.
     unsafe { (base as *const usize).wrapping_add(index).read() }
 }
 
-/// Changes one.
+/// Changes the word at an index of the structure that begins at `base`.
 ///
 /// # Safety
-/// As above, and it is ours to change.
+/// The structure has such a word, and no other thread uses it now.
 #[inline]
 pub(super) unsafe fn set_word(base: usize, index: usize, value: usize) {
-    // SAFETY: the caller's promise.
+    // SAFETY: writable, by this function's contract.
     unsafe { (base as *mut usize).wrapping_add(index).write(value) };
 }

@@ -1,9 +1,10 @@
 //! OCaml 5.3 and later: domains, each with a young heap of its own.
 //!
-//! - `symbols`: what is used of the runtime; `layout`: where things are in a
-//!   domain's state; `probe`: the proof, live, before anything is changed.
-//! - `domain`: what we keep for each domain and each of its threads.
-//! - `hooks`: what the profiler's functions are replaced by.
+//! - `symbols`: what is used of the runtime, and the table of the functions that are
+//!   replaced; `layout`: where things are in a domain's state, by release; `probe`: the
+//!   live proof of a layout, before anything is changed.
+//! - `hooks`: the replacements.
+//! - `domain`: the state behind them, for each domain and each of its threads.
 //! - `walkers`: how the stack is walked, through all fibers.
 //!
 //! Facts about the runtime are from the source of OCaml 5.3.0, and hold for 5.4.1,
@@ -38,27 +39,28 @@ mod probe;
 mod symbols;
 mod walkers;
 
-use super::version::MajorVersion;
-use super::{attachment, bytecode};
 use crate::runtimes::attach::Attachment;
 use crate::runtimes::attach::refusal::Refusal;
+use crate::runtimes::ocaml::attachment::attachment;
+use crate::runtimes::ocaml::bytecode;
+use crate::runtimes::ocaml::version::MajorVersion;
 use crate::sampling::Rate;
 use crate::tracer::Options;
 
 pub(super) use domain::set_label;
 
-/// Checks such a runtime, and returns how to trace it.
+/// Proves that the runtime is as known, and returns how to trace it.
 pub(super) fn attach() -> Result<Attachment, Refusal> {
     let runtime = symbols::find()?;
-    let places = probe::check(&runtime)?;
+    let layout = probe::prove(&runtime)?;
     let options = Options {
         parts_have_places: runtime.is_native,
         locate: if runtime.is_native { None } else { Some(bytecode::locator()) },
         ..Options::new(Vec::new(), Rate::DEFAULT)
     };
     let replacements = hooks::replacements(&runtime);
-    Ok(attachment(MajorVersion::Five, options, replacements.to_vec(), move |session| {
-        domain::start(runtime, places, session);
+    Ok(attachment(MajorVersion::Five, options, replacements, move |session| {
+        domain::start(runtime, layout, session);
         Ok(())
     }))
 }

@@ -1,16 +1,91 @@
 //! What is used of the runtime of OCaml 5.
 
-use std::ffi::CStr;
+use std::ffi::{c_int, c_void};
 
+use crate::runtimes::attach::hook_table::hook_table;
 use crate::runtimes::attach::refusal::Refusal;
 use crate::runtimes::attach::symbols::{self, Symbol, functions, lookup, needed};
 use crate::runtimes::attach::thread_pointer::thread_pointer;
 
+/// `scanning_action` (`runtime/caml/roots.h`).
+pub(super) type ScanningAction = extern "C" fn(data: *mut c_void, value: usize, at: *mut usize);
+
+/// `caml_result` (`runtime/caml/mlvalues.h`).
+#[repr(C)]
+pub(super) struct CamlResult {
+    pub(super) is_exception: c_int,
+    pub(super) data: usize,
+}
+
+hook_table! {
+    /// The profiler's functions (`runtime/caml/memprof.h`, 5.3.0), all of which are
+    /// replaced, and the one that is called when a minor collection is over in all
+    /// domains. `state` is a `caml_domain_state *`, `thread` a `memprof_thread_t`.
+    pub(super) trait ProfilerHooks replaces ProfilerFunctions {
+        /// A sample falls on what is about to be allocated in the young heap: one block,
+        /// or `count` in one go with these encoded lengths. The young pointer was moved
+        /// already, and must not be touched (`caml_alloc_small_dispatch`,
+        /// `runtime/minor_gc.c`).
+        fn caml_memprof_sample_young(
+            wosize: usize,
+            from_caml: c_int,
+            count: c_int,
+            lengths: *const u8,
+        );
+        /// A block was allocated in the major heap, read from marshalled data, or owns
+        /// memory outside the heap, which dies with the block.
+        fn caml_memprof_sample_block(block: usize, allocated: usize, words: usize, source: c_int);
+        /// The young heap is empty or another, or an allocation was not to be sampled.
+        /// The caller updates the young limit.
+        fn caml_memprof_set_trigger(state: usize);
+        /// While an uncaught exception is printed nothing is sampled
+        /// (`runtime/printexc.c`).
+        fn caml_memprof_update_suspended(suspended: bool);
+        /// The profiler's roots are scanned; with `weak` when the heap is compacted, and
+        /// the addresses of blocks change (`caml_compact_heap`, `runtime/shared_heap.c`).
+        fn caml_memprof_scan_roots(
+            action: ScanningAction,
+            flags: c_int,
+            data: *mut c_void,
+            state: usize,
+            weak: bool,
+        );
+        /// This domain has promoted what it could. Others may still be at it.
+        fn caml_memprof_after_minor_gc(state: usize);
+        /// Marking is done in all domains, which stand still (`stw_cycle_all_domains`,
+        /// `runtime/major_gc.c`).
+        fn caml_memprof_after_major_gc(state: usize);
+        /// Callbacks that could not run before run now.
+        fn caml_memprof_run_callbacks_res() -> CamlResult;
+        /// A domain begins: on its thread, before it allocates anything.
+        fn caml_memprof_new_domain(parent: usize, child: usize);
+        /// A domain ends, or could not be started.
+        fn caml_memprof_delete_domain(state: usize);
+        /// A thread of a domain is about to begin. NULL makes its creation fail.
+        fn caml_memprof_new_thread(state: usize) -> *mut c_void;
+        /// The first thread of a domain.
+        fn caml_memprof_main_thread(state: usize) -> *mut c_void;
+        /// The thread goes on.
+        fn caml_memprof_enter_thread(thread: *mut c_void);
+        /// The thread is over.
+        fn caml_memprof_delete_thread(thread: *mut c_void);
+        /// `Gc.Memprof.start`. Raises.
+        fn caml_memprof_start(rate: usize, depth: usize, tracker: usize) -> usize;
+        /// `Gc.Memprof.stop`. Raises.
+        fn caml_memprof_stop(unit: usize) -> usize;
+        /// `Gc.Memprof.discard`. Raises.
+        fn caml_memprof_discard(profile: usize) -> usize;
+        /// Not the profiler's (`runtime/finalise.c`): called when all domains are through
+        /// with a minor collection and this one has not gone on yet.
+        fn caml_final_empty_young(state: usize);
+    }
+}
+
 /// All that is used of a runtime.
 #[derive(Clone, Copy)]
 pub(super) struct Runtime {
-    /// Those to be replaced, as in [`FUNCTIONS`].
-    pub(super) functions: [Symbol; FUNCTIONS.len()],
+    /// Those to be replaced.
+    pub(super) functions: ProfilerFunctions,
     /// How far from the thread pointer `caml_state` lies, in every thread: it is
     /// a variable of the program or of a library it was started with.
     pub(super) state_offset: usize,
@@ -26,46 +101,15 @@ pub(super) struct Runtime {
     pub(super) alloc1: Option<usize>,
 }
 
-/// The profiler's functions (`runtime/caml/memprof.h`), and the one that is
-/// called when a minor collection is over in all domains.
-pub(super) const FUNCTIONS: [&CStr; 18] = [
-    c"caml_memprof_sample_young",
-    c"caml_memprof_sample_block",
-    c"caml_memprof_set_trigger",
-    c"caml_memprof_update_suspended",
-    c"caml_memprof_scan_roots",
-    c"caml_memprof_after_minor_gc",
-    c"caml_memprof_after_major_gc",
-    c"caml_memprof_run_callbacks_res",
-    c"caml_memprof_new_domain",
-    c"caml_memprof_delete_domain",
-    c"caml_memprof_new_thread",
-    c"caml_memprof_main_thread",
-    c"caml_memprof_enter_thread",
-    c"caml_memprof_delete_thread",
-    c"caml_memprof_start",
-    c"caml_memprof_stop",
-    c"caml_memprof_discard",
-    c"caml_final_empty_young",
-];
-
-impl Runtime {
-    /// Where the runtime's own function of this name is.
-    pub(super) fn function(&self, name: &CStr) -> usize {
-        let found = FUNCTIONS.iter().zip(&self.functions).find(|(known, _)| **known == name);
-        found.map_or(0, |(_, symbol)| symbol.address)
-    }
-}
-
 /// The runtime in this program.
 pub(super) fn find() -> Result<Runtime, Refusal> {
     if symbols::is_late() {
         // Its `caml_state` has a place of its own in each thread.
         return Err(Refusal::Layout("a runtime of OCaml 5 that came after the program's start"));
     }
-    let (functions, [c_call]) = functions(FUNCTIONS, [c"caml_c_call"])?;
+    let (functions, [c_call]) = functions(ProfilerFunctions::NAMES, [c"caml_c_call"])?;
     Ok(Runtime {
-        functions,
+        functions: ProfilerFunctions::found(functions),
         state_offset: needed(c"caml_state")?.wrapping_sub(thread_pointer()),
         heap_state: needed(c"caml_global_heap_state")?,
         domain_terminating: needed(c"caml_domain_terminating")?,

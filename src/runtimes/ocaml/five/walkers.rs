@@ -1,9 +1,9 @@
 //! How the stack is walked: from the domain's current stack through the chain of
 //! fibers to the first.
 //!
-//! Native code by the frame tables, from where OCaml last called C. With
-//! `HEAPTAP_UNWINDER=runtime` the runtime's own unwinder is asked instead, which
-//! is slower: two traces of one seed, one by each, must be the same.
+//! Native code is walked by the frame tables, from where OCaml last called C. With
+//! `HEAPTAP_UNWINDER=runtime` the runtime's own unwinder is used instead, which is
+//! slower: two traces with the same seed, one by each, must be equal.
 //!
 //! In bytecode a stack is an array of words in which return addresses are
 //! recognised by where they point.
@@ -11,7 +11,7 @@
 use std::ffi::c_void;
 use std::ptr;
 
-use super::layout::{CURRENT_STACK, HANDLER_PARENT, Places, STACK_HANDLER, STACK_SP, word};
+use super::layout::{HANDLER_PARENT, STACK_HANDLER, STACK_SP, StateLayout, word};
 use super::symbols::Runtime;
 use crate::runtimes::attach::symbols;
 use crate::runtimes::ocaml::bytecode::Code;
@@ -19,63 +19,71 @@ use crate::runtimes::ocaml::frames;
 use crate::sampling::WORD;
 use crate::tracer::{StackLocator, StackSource, StackTop};
 
-/// How all domains' stacks are walked.
+/// How the stacks of all domains are walked.
 #[derive(Clone, Copy)]
-pub(super) enum Walk {
+pub(super) struct Walk {
+    kind: WalkKind,
+    layout: &'static StateLayout,
+}
+
+#[derive(Clone, Copy)]
+enum WalkKind {
     Tables,
-    /// With the place of the innermost handler's offset in a domain's state.
-    Bytecode(Code, usize),
+    Bytecode(Code),
     Runtime(Unwinder),
-    /// There is no way: backtraces are empty.
+    /// Not possible: backtraces are empty.
     None,
 }
 
 impl Walk {
     /// Chosen before `main`: later, others may change the environment.
-    pub(super) fn choose(runtime: &Runtime, places: Places) -> Walk {
+    pub(super) fn choose(runtime: &Runtime, layout: &'static StateLayout) -> Walk {
         let asked = frames::asks_runtime();
-        if asked && let Some(unwinder) = Unwinder::find(runtime.is_native) {
-            return Walk::Runtime(unwinder);
-        }
-        if runtime.is_native {
-            return Walk::Tables;
-        }
-        Code::find().map_or(Walk::None, |code| Walk::Bytecode(code, places.trap_offset))
+        let unwinder = if asked { Unwinder::find(runtime.is_native) } else { None };
+        let kind = match unwinder {
+            Some(unwinder) => WalkKind::Runtime(unwinder),
+            None if runtime.is_native => WalkKind::Tables,
+            None => Code::find().map_or(WalkKind::None, WalkKind::Bytecode),
+        };
+        Walk { kind, layout }
     }
 
-    /// The way for the domain with this state.
-    pub(super) fn way(self, state: usize) -> StackSource {
-        match self {
-            Walk::Tables => StackSource::Tables(StackLocator {
-                locate: |state, _| innermost(state),
-                arguments: [state, 0],
+    /// Where backtraces of the domain with this state come from.
+    pub(super) fn stack_source(self, state: usize) -> StackSource {
+        let Walk { kind, layout } = self;
+        match kind {
+            WalkKind::Tables => StackSource::Tables(StackLocator {
+                locate: innermost,
+                arguments: [state, layout.current_stack],
             }),
-            Walk::Bytecode(code, trap) => {
-                StackSource::Own(Box::new(move |room| bytecode(code, (state, trap), room)))
+            WalkKind::Bytecode(code) => {
+                StackSource::Own(Box::new(move |room| bytecode(code, state, layout, room)))
             }
-            Walk::Runtime(unwinder) => StackSource::Own(Box::new(move |room| unwinder.walk(room))),
-            Walk::None => StackSource::None,
+            WalkKind::Runtime(unwinder) => {
+                StackSource::Own(Box::new(move |room| unwinder.walk(room)))
+            }
+            WalkKind::None => StackSource::None,
         }
     }
 }
 
-/// Where the innermost OCaml frame is (`caml_get_stack_sp_pc`,
-/// `runtime/fiber.c`).
-fn innermost(state: usize) -> StackTop {
-    // SAFETY: the domain's state.
-    let stack = unsafe { word(state, CURRENT_STACK) };
+/// The innermost OCaml frame (`caml_get_stack_sp_pc`, `runtime/fiber.c`) of a domain in
+/// whose state `current_stack` is at this index.
+fn innermost(state: usize, current_stack: usize) -> StackTop {
+    // SAFETY: the state of the domain that runs the hook, and `probe` has proved the layout.
+    let stack = unsafe { word(state, current_stack) };
     if stack == 0 {
         return StackTop::default();
     }
-    // SAFETY: a stack, here and below.
+    // SAFETY: not NULL, so a `stack_info`, which lives as long as the fiber runs.
     let sp = unsafe { word(stack, STACK_SP) };
-    // SAFETY: as above.
+    // SAFETY: the same `stack_info`.
     let high = unsafe { word(stack, STACK_HANDLER) };
     if sp == high {
         // Nothing has run on it yet.
         return StackTop::default();
     }
-    // SAFETY: what OCaml pushed when it called C.
+    // SAFETY: below the stack's end, so what OCaml pushed when it called C.
     let return_address = unsafe { word(sp, 0) } as u64;
     StackTop { return_address, sp: (sp + WORD) as u64, native_limit: 0 }
 }
@@ -113,7 +121,7 @@ impl Unwinder {
         let (mut slots, mut size) = (ptr::null_mut(), 0);
         let depth = (self.get)(isize::MAX as usize, &raw mut slots, &raw mut size, -1);
         for (index, place) in room.iter_mut().enumerate().take(depth) {
-            // SAFETY: one of so many slots.
+            // SAFETY: the unwinder has filled `depth` slots.
             let slot = unsafe { slots.wrapping_add(index).read() };
             *place = match self.code {
                 Some(code) => code.now().frame(slot).unwrap_or(0),
@@ -128,18 +136,18 @@ impl Unwinder {
 
 /// As `get_callstack` in `runtime/backtrace_byt.c`: of each stack all words from
 /// its pointer up that point into the code, but for those of exception handlers.
-fn bytecode(code: Code, (state, trap): (usize, usize), room: &mut [u64]) -> usize {
-    // SAFETY: the domain's state, here and below.
-    let mut stack = unsafe { word(state, CURRENT_STACK) };
-    // SAFETY: as above.
-    let mut trap = unsafe { word(state, trap) } as isize;
+fn bytecode(code: Code, state: usize, layout: &StateLayout, room: &mut [u64]) -> usize {
+    // SAFETY: the state of the domain that runs the hook, and `probe` has proved the layout.
+    let mut stack = unsafe { word(state, layout.current_stack) };
+    // SAFETY: the same state and layout.
+    let mut trap = unsafe { word(state, layout.trap_sp_off) } as isize;
     let addresses = code.now();
     let mut depth = 0;
     let mut first = true;
     while stack != 0 {
-        // SAFETY: a stack, here and below.
+        // SAFETY: not NULL, so a `stack_info` of a fiber that has not ended.
         let mut sp = unsafe { word(stack, STACK_SP) };
-        // SAFETY: as above.
+        // SAFETY: the same `stack_info`.
         let high = unsafe { word(stack, STACK_HANDLER) };
         if !first && sp < high {
             // A stack that waits for another has the offset of its innermost
@@ -149,7 +157,7 @@ fn bytecode(code: Code, (state, trap): (usize, usize), room: &mut [u64]) -> usiz
         }
         first = false;
         while sp < high {
-            // SAFETY: as above.
+            // SAFETY: between the stack's pointer and its end.
             let value = unsafe { word(sp, 0) };
             if value & 1 == 0 {
                 if sp == high.wrapping_add_signed(trap * WORD as isize) {
@@ -164,7 +172,7 @@ fn bytecode(code: Code, (state, trap): (usize, usize), room: &mut [u64]) -> usiz
             }
             sp += WORD;
         }
-        // SAFETY: a stack's handler.
+        // SAFETY: a stack ends with its `stack_handler`.
         stack = unsafe { word(high, HANDLER_PARENT) };
     }
     depth

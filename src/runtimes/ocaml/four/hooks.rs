@@ -1,22 +1,22 @@
-//! What the runtime's profiler is replaced by.
+//! The hooks that replace the runtime's profiler.
 //!
-//! Each function does what the one of the same name in `runtime/memprof.c` is
-//! for, as far as the runtime's heap is concerned. Those that are called for
-//! every allocation outside the young heap return at once if no sample falls on
-//! it.
+//! Each does for the trace what the function of the same name in `runtime/memprof.c`
+//! does for a profile, as far as the runtime's heap is concerned. Those that are called
+//! for every allocation outside the young heap return at once if no sample falls on it.
 //!
-//! All run under the runtime's master lock but [`new_context`]. None allocates
-//! in the runtime's heap or calls OCaml. The two that raise own nothing.
+//! All run under the runtime's master lock but `caml_memprof_new_th_ctx`. None allocates
+//! in the runtime's heap or calls OCaml. Those that raise own nothing.
 
-use std::ffi::{CStr, c_int};
+use std::ffi::{CStr, c_int, c_void};
+use std::ptr;
 use std::sync::atomic::Ordering;
 
 use heaptap_trace::Source;
 
-use super::gc_entry::NoRoom;
+use super::gc_entry::GcEntry;
 use super::host::{Context, FAILWITH, Host, MAIN_CONTEXT, host, on_own_stack};
 use super::layout::is_white;
-use super::symbols::{FUNCTIONS, Runtime};
+use super::symbols::{GcEntryFunction, ProfilerHooks, Runtime};
 use crate::blocks::Fate;
 use crate::runtimes::attach::patch::Replacement;
 use crate::runtimes::ocaml::values::{UNIT, header, part_sizes, raise_failure, words};
@@ -24,80 +24,227 @@ use crate::sampling::{PartSizes, WORD};
 use crate::stack::native::Registers;
 use crate::tracer::{AllocatedBlock, Followed};
 
-/// The runtime's functions and ours: those of the profiler, and where native code
-/// comes from, if that is known.
-pub(super) fn replacements(runtime: &Runtime, gc_entry: Option<&NoRoom>) -> Vec<Replacement> {
-    let ours: [*const (); FUNCTIONS.len()] = [
-        track_young as *const (),
-        track_major as *const (),
-        track_custom as *const (),
-        track_interned as *const (),
-        renew_young_sample as *const (),
-        after_minor_collection as *const (),
-        after_marking as *const (),
-        compacting as *const (),
-        nothing as *const (),
-        nothing as *const (),
-        nothing_pending as *const (),
-        set_suspended as *const (),
-        new_context as *const (),
-        enter_thread as *const (),
-        leave_thread as *const (),
-        delete_context as *const (),
-        refuse_start as *const (),
-        refuse_stop as *const (),
-    ];
-    let mut all = Replacement::each(FUNCTIONS, runtime.functions, ours).to_vec();
-    all.extend(gc_entry.map(NoRoom::replacement));
+/// What is replaced: the profiler, and the entry from native code if there is a shortcut
+/// for it.
+pub(super) fn replacements(runtime: &Runtime, has_shortcut: bool) -> Vec<Replacement> {
+    let gc_entry = runtime.gc_entry.filter(|_| has_shortcut);
+    let hook: GcEntryFunction = caml_garbage_collection;
+    let mut all = runtime.functions.replacements::<Hooks>();
+    all.extend(gc_entry.map(|function| function.replaced_by(hook)));
     all
 }
 
-// --- Allocations ---
+/// See [`ProfilerHooks`] for when each is called.
+struct Hooks;
 
-/// A sample falls on what has just been allocated in the young heap: one block,
-/// or `count` in one go. The young pointer has been moved already, and must not
-/// be touched (`caml_alloc_small_dispatch` in `runtime/minor_gc.c`).
-extern "C" fn track_young(wosize: usize, _from_ocaml: c_int, count: c_int, lengths: *const u8) {
-    if count == 1 || lengths.is_null() {
-        young_hit(std::iter::once(wosize.saturating_add(1)));
-    } else {
-        // SAFETY: as the runtime calls it.
-        young_hit(unsafe { part_sizes(count, lengths) });
+impl ProfilerHooks for Hooks {
+    // --- Allocations ---
+
+    extern "C" fn caml_memprof_track_young(
+        wosize: usize,
+        _from_caml: c_int,
+        count: c_int,
+        lengths: *const u8,
+    ) {
+        if count == 1 || lengths.is_null() {
+            young_hit(std::iter::once(wosize.saturating_add(1)));
+        } else {
+            // SAFETY: `caml_alloc_small_dispatch` passes `count` encoded lengths.
+            young_hit(unsafe { part_sizes(count, lengths) });
+        }
+    }
+
+    extern "C" fn caml_memprof_track_alloc_shr(block: usize) {
+        // SAFETY: `caml_alloc_shr` passes the block that it has just allocated.
+        let header = unsafe { header(block) };
+        count(Source::Major, block, words(header), Some(Followed::Major));
+    }
+
+    extern "C" fn caml_memprof_track_custom(block: usize, bytes: usize) {
+        count(Source::External, block, bytes / WORD, None);
+    }
+
+    extern "C" fn caml_memprof_track_interned(start: *const usize, end: *const usize) {
+        // SAFETY: a hook, under the master lock.
+        unsafe { on_own_stack(|host| interned(host, start, end)) };
+    }
+
+    // --- Collections ---
+
+    extern "C" fn caml_memprof_renew_minor_sample() {
+        // SAFETY: a hook, under the master lock.
+        unsafe { on_own_stack(Host::renew) };
+    }
+
+    /// A header of 0 means that the first field holds the new address.
+    extern "C" fn caml_memprof_minor_update() {
+        let fate = |block: usize| {
+            // SAFETY: a young block, whose memory is reused only after this hook.
+            if unsafe { header(block) } != 0 {
+                return Fate::Dead;
+            }
+            // SAFETY: the same block; every block has a field.
+            Fate::Promoted(unsafe { (block as *const usize).read() })
+        };
+        // SAFETY: a hook, under the master lock. If tracing is over there is nothing to
+        // follow.
+        unsafe { on_own_stack(|host| _ = host.mutator.sweep_young(fate)) };
+    }
+
+    /// White means dead.
+    extern "C" fn caml_memprof_update_clean_phase() {
+        let fate = |block: usize| {
+            // SAFETY: a major block that was alive before this cycle, and is swept only
+            // after this hook.
+            let header = unsafe { header(block) };
+            if is_white(header) { Fate::Dead } else { Fate::Alive(block) }
+        };
+        // SAFETY: a hook, under the master lock.
+        unsafe { on_own_stack(|host| _ = host.mutator.sweep_major(fate)) };
+    }
+
+    extern "C" fn caml_memprof_invert_tracked() {
+        let work = |host: &mut Host| {
+            let invert = host.invert_root;
+            for address in host.mutator.major_addresses() {
+                let block = *address;
+                invert(block, address);
+            }
+        };
+        // SAFETY: a hook, under the master lock.
+        unsafe { on_own_stack(work) };
+    }
+
+    /// A trace holds no values of the runtime's, so there are no roots.
+    extern "C" fn caml_memprof_oldify_young_roots() {}
+
+    /// No roots either.
+    extern "C" fn caml_memprof_do_roots(_action: *mut c_void) {}
+
+    /// No callback ever waits.
+    extern "C" fn caml_memprof_handle_postponed_exn() -> usize {
+        UNIT
+    }
+
+    // --- Threads ---
+
+    extern "C" fn caml_memprof_set_suspended(suspended: c_int) {
+        let work = |host: &mut Host| {
+            host.suspended = suspended != 0;
+            // SAFETY: NULL or the context of the running thread, which begins with this
+            // flag.
+            if let Some(flag) = unsafe { host.context.cast::<c_int>().as_mut() } {
+                *flag = suspended;
+            }
+            host.renew();
+        };
+        // SAFETY: a hook, under the master lock.
+        unsafe { on_own_stack(work) };
+    }
+
+    extern "C" fn caml_memprof_new_th_ctx() -> *mut c_void {
+        // SAFETY: `calloc` has no preconditions; zeros are a context.
+        unsafe { libc::calloc(1, size_of::<Context>()) }
+    }
+
+    extern "C" fn caml_memprof_enter_thread(context: *mut c_void) {
+        let work = |host: &mut Host| {
+            host.context = context.cast();
+            host.take_label();
+            // SAFETY: NULL where there was no memory, else a context, which begins with
+            // this flag.
+            let flag = unsafe { context.cast::<c_int>().as_ref() };
+            let suspended = flag.is_some_and(|&flag| flag != 0);
+            if suspended != host.suspended {
+                host.suspended = suspended;
+                host.renew();
+            }
+        };
+        // SAFETY: a hook, under the master lock.
+        unsafe { on_own_stack(work) };
+    }
+
+    extern "C" fn caml_memprof_leave_thread() {
+        // SAFETY: a hook, under the master lock.
+        if let Some(host) = unsafe { host() } {
+            host.context = ptr::null_mut();
+        }
+    }
+
+    extern "C" fn caml_memprof_delete_th_ctx(context: *mut c_void) {
+        // SAFETY: a hook, under the master lock.
+        if let Some(host) = unsafe { host() }
+            && host.context == context.cast()
+        {
+            host.context = ptr::null_mut();
+        }
+        if context as usize != MAIN_CONTEXT.load(Ordering::Relaxed) {
+            // SAFETY: from `caml_memprof_new_th_ctx`, and the runtime forgets it now.
+            unsafe { libc::free(context) };
+        }
+    }
+
+    // --- The program's own profiles ---
+
+    /// There is one profiler at a time.
+    extern "C" fn caml_memprof_start(_rate: usize, _depth: usize, _tracker: usize) -> usize {
+        fail(c"Gc.Memprof.start: heaptap is tracing this program")
+    }
+
+    /// As if none was started.
+    extern "C" fn caml_memprof_stop(_unit: usize) -> usize {
+        fail(c"Gc.Memprof.stop: not started.")
     }
 }
 
-/// The same, by the blocks' words with their headers.
+/// In place of the runtime's: an allocation of native code has led below the young
+/// limit. May raise, and owns nothing.
+extern "C-unwind" fn caml_garbage_collection() {
+    // SAFETY: a hook, under the master lock; the reference is not used once others are
+    // called.
+    let Some(host) = (unsafe { host() }) else { return };
+    let return_address = host.last_return_address();
+    // It is there before the jump to this hook is.
+    let Some(gc_entry) = &host.gc_entry else { return };
+    let only_sampled = !gc_entry.is_pending() && host.is_sampled();
+    if only_sampled && let Some(words) = gc_entry.singles.find(return_address) {
+        return young_hit(std::iter::once(words));
+    }
+    let allocation = gc_entry.allocation(return_address);
+    let GcEntry { process_pending, dispatch, .. } = *gc_entry;
+    if allocation.count == 0 {
+        return process_pending();
+    }
+    if !only_sampled {
+        return allocation.pass_to(dispatch);
+    }
+    let Some(words) = allocation.single() else { return young_hit(allocation.parts()) };
+    if let Some(gc_entry) = &mut host.gc_entry {
+        gc_entry.singles.add(return_address, words);
+    }
+    young_hit(std::iter::once(words));
+}
+
+/// A sample falls on blocks of these words, with their headers, in the young heap.
 #[inline]
-pub(super) fn young_hit(parts: impl PartSizes) {
-    // SAFETY: a hook.
+fn young_hit(parts: impl PartSizes) {
+    // SAFETY: only hooks call this, under the master lock.
     unsafe { on_own_stack(|host| host.young_hit(parts)) };
 }
 
-/// A block was allocated in the major heap (`runtime/memory.c`).
-extern "C" fn track_major(block: usize) {
-    // SAFETY: a block.
-    let header = unsafe { header(block) };
-    count(Source::Major, block, words(header), Some(Followed::Major));
-}
-
-/// A custom block owns memory outside the heap (`runtime/custom.c`): dies with
-/// the block.
-extern "C" fn track_custom(block: usize, bytes: usize) {
-    count(Source::External, block, bytes / WORD, None);
-}
-
-/// Takes an allocation off the words until the next sample. `followed`: `None`
-/// if it is to be seen from the block's address.
+/// Takes an allocation off the words until the next sample. `followed` is `None` if it
+/// depends on the block's address.
 #[inline]
 fn count(source: Source, block: usize, words: usize, followed: Option<Followed>) {
-    // SAFETY: a hook, and the reference ends before the stack is changed.
+    // SAFETY: only hooks call this, under the master lock; the reference ends before the
+    // stack is changed.
     let Some(host) = (unsafe { host() }) else { return };
     if host.suspended {
         return;
     }
     host.left = host.left.saturating_sub_unsigned(words);
     if host.left < 0 {
-        // SAFETY: a hook.
+        // SAFETY: only hooks call this, under the master lock.
         unsafe { on_own_stack(|host| sampled(host, source, block, words, followed)) };
     }
 }
@@ -118,164 +265,32 @@ fn sampled(
     host.left = left;
 }
 
-/// Blocks were read from marshalled data, one behind the other from `start` to
-/// `end`, all young or all major (`runtime/intern.c`).
-extern "C" fn track_interned(start: *const usize, end: *const usize) {
-    let work = |host: &mut Host| {
-        if host.suspended {
-            return;
-        }
-        let first = start as usize + WORD;
-        let (source, followed) = if host.is_young(first) {
-            (Source::Minor, Followed::Young)
-        } else {
-            (Source::Major, Followed::Major)
-        };
-        let mut at = start;
-        while at < end {
-            // SAFETY: a block's header, between start and end.
-            let words = words(unsafe { at.read() });
-            host.left = host.left.saturating_sub_unsigned(words);
-            if host.left < 0 {
-                sampled(host, source, at as usize + WORD, words, Some(followed));
-            }
-            at = at.wrapping_add(words);
-        }
-    };
-    // SAFETY: a hook.
-    unsafe { on_own_stack(work) };
-}
-
-// --- Collections ---
-
-/// The young heap is empty or another, or an allocation was not to be sampled.
-extern "C" fn renew_young_sample() {
-    // SAFETY: a hook.
-    unsafe { on_own_stack(Host::renew) };
-}
-
-/// Young blocks were promoted or are dead (`caml_empty_minor_heap`,
-/// `runtime/minor_gc.c`): a header of 0 means that the first field holds the new
-/// address.
-extern "C" fn after_minor_collection() {
-    let fate = |block: usize| {
-        // SAFETY: a young block, whose memory is not used again yet.
-        if unsafe { header(block) } != 0 {
-            return Fate::Dead;
-        }
-        // SAFETY: as above; every block has a field.
-        Fate::Promoted(unsafe { (block as *const usize).read() })
-    };
-    // SAFETY: a hook. If tracing is over there is nothing to follow.
-    unsafe { on_own_stack(|host| _ = host.mutator.sweep_young(fate)) };
-}
-
-/// Marking is done (`mark_slice`, `runtime/major_gc.c`): white means dead.
-extern "C" fn after_marking() {
-    let fate = |block: usize| {
-        // SAFETY: a major block that was alive before this cycle, not swept yet.
-        let header = unsafe { header(block) };
-        if is_white(header) { Fate::Dead } else { Fate::Alive(block) }
-    };
-    // SAFETY: a hook.
-    unsafe { on_own_stack(|host| _ = host.mutator.sweep_major(fate)) };
-}
-
-/// The heap is being compacted (`do_compaction`, `runtime/compact.c`): it wants
-/// to know every place that holds an address, and changes them all by the end.
-/// No other hook is called until then.
-extern "C" fn compacting() {
-    let work = |host: &mut Host| {
-        let invert = host.invert_root;
-        for address in host.mutator.major_addresses() {
-            let block = *address;
-            invert(block, address);
-        }
-    };
-    // SAFETY: a hook.
-    unsafe { on_own_stack(work) };
-}
-
-/// We have no values of the runtime's, so there are no roots.
-extern "C" fn nothing() {}
-
-/// Nothing of ours waits to be called.
-extern "C" fn nothing_pending() -> usize {
-    UNIT
-}
-
-// --- Threads ---
-
-/// While an exception that nobody catches is printed nothing is sampled
-/// (`runtime/printexc.c`).
-extern "C" fn set_suspended(suspended: c_int) {
-    let work = |host: &mut Host| {
-        host.suspended = suspended != 0;
-        // SAFETY: NULL or the context of the running thread.
-        if let Some(place) = unsafe { host.context.cast::<c_int>().as_mut() } {
-            *place = suspended;
-        }
-        host.renew();
-    };
-    // SAFETY: a hook.
-    unsafe { on_own_stack(work) };
-}
-
-/// A context for a thread. Any thread.
-extern "C" fn new_context() -> *mut Context {
-    // SAFETY: a context of zeros.
-    unsafe { libc::calloc(1, size_of::<Context>()) }.cast()
-}
-
-extern "C" fn delete_context(context: *mut Context) {
-    // SAFETY: a hook.
-    if let Some(host) = unsafe { host() }
-        && host.context == context
-    {
-        host.context = std::ptr::null_mut();
+/// Counts blocks one behind the other, all young or all major.
+fn interned(host: &mut Host, start: *const usize, end: *const usize) {
+    if host.suspended {
+        return;
     }
-    if context as usize != MAIN_CONTEXT.load(Ordering::Relaxed) {
-        // SAFETY: made by `new_context`, and not used again.
-        unsafe { libc::free(context.cast()) };
-    }
-}
-
-/// Another thread goes on.
-extern "C" fn enter_thread(context: *mut Context) {
-    let work = |host: &mut Host| {
-        host.context = context;
-        host.take_label();
-        // SAFETY: NULL where there was no memory, else a context.
-        let suspended = unsafe { context.cast::<c_int>().as_ref() }.is_some_and(|&flag| flag != 0);
-        if suspended != host.suspended {
-            host.suspended = suspended;
-            host.renew();
-        }
+    let first = start as usize + WORD;
+    let (source, followed) = if host.is_young(first) {
+        (Source::Minor, Followed::Young)
+    } else {
+        (Source::Major, Followed::Major)
     };
-    // SAFETY: a hook.
-    unsafe { on_own_stack(work) };
-}
-
-extern "C" fn leave_thread() {
-    // SAFETY: a hook.
-    if let Some(host) = unsafe { host() } {
-        host.context = std::ptr::null_mut();
+    let mut at = start;
+    while at < end {
+        // SAFETY: `intern_add_to_heap` (`runtime/intern.c`) passes whole blocks, and a
+        // header lies where the block before it ends.
+        let words = words(unsafe { at.read() });
+        host.left = host.left.saturating_sub_unsigned(words);
+        if host.left < 0 {
+            sampled(host, source, at as usize + WORD, words, Some(followed));
+        }
+        at = at.wrapping_add(words);
     }
-}
-
-// --- The program's own profiles ---
-
-/// `Gc.Memprof.start`: there is one profiler at a time.
-extern "C" fn refuse_start() -> usize {
-    fail(c"Gc.Memprof.start: heaptap is tracing this program")
-}
-
-/// `Gc.Memprof.stop`: as if none was started.
-extern "C" fn refuse_stop() -> usize {
-    fail(c"Gc.Memprof.stop: not started.")
 }
 
 fn fail(message: &'static CStr) -> usize {
-    // SAFETY: the runtime's function, and the hooks that call this own nothing.
+    // SAFETY: the address of the runtime's `caml_failwith`, and the hooks that call this
+    // own nothing.
     unsafe { raise_failure(FAILWITH.load(Ordering::Relaxed), message) }
 }

@@ -1,7 +1,6 @@
-//! The state behind the hooks: one mutator, and what there is to know of the
-//! runtime.
+//! The state behind the hooks: one mutator, and what is known about the runtime.
 //!
-//! Everything here is used under the runtime's master lock. What is not is said.
+//! Everything here is used under the runtime's master lock, unless stated otherwise.
 
 use std::cell::UnsafeCell;
 use std::ffi::c_void;
@@ -9,8 +8,9 @@ use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use super::gc_entry::NoRoom;
-use super::layout::{ALLOC_START, Layout, YOUNG_END, YOUNG_START};
+use super::gc_entry::GcEntry;
+use super::layout::StateLayout;
+use super::probe::Proved;
 use super::symbols::Runtime;
 use super::walkers;
 use crate::runtimes::attach::own_stack::OwnStack;
@@ -24,7 +24,7 @@ pub(super) struct Host {
     stack: OwnStack,
     /// `Caml_state`: where the pointer to the state is.
     state: *const *mut usize,
-    layout: Layout,
+    layout: &'static StateLayout,
     /// `caml_memprof_young_trigger`
     trigger: *mut usize,
     update_young_limit: extern "C" fn(),
@@ -37,8 +37,8 @@ pub(super) struct Host {
     pub(super) context: *mut Context,
     /// What the first thread is doing, whose context is the runtime's.
     first_label: u32,
-    /// Where native code comes from, if its way is shortened.
-    pub(super) gc_entry: Option<NoRoom>,
+    /// The shortcut from native code, if there is one.
+    pub(super) gc_entry: Option<GcEntry>,
 }
 
 /// A thread's context: ours, but for that of the first thread, which is the
@@ -72,12 +72,12 @@ pub(super) static MAIN_CONTEXT: AtomicUsize = AtomicUsize::new(0);
 /// Makes everything ready for the first hook. Before `main`.
 pub(super) fn start(
     runtime: &Runtime,
-    layout: Layout,
-    gc_entry: Option<NoRoom>,
+    proved: Proved,
+    gc_entry: Option<GcEntry>,
     session: &Arc<Session>,
 ) -> Result<(), Failure> {
     let state = runtime.state;
-    let mut mutator = Mutator::start(session, walkers::way(runtime, layout))?;
+    let mut mutator = Mutator::start(session, walkers::stack_source(runtime, proved))?;
     let left = mutator.countdown();
     // SAFETY: `void caml_update_young_limit (void)`, `runtime/signals.c`.
     let update_young_limit =
@@ -90,7 +90,7 @@ pub(super) fn start(
         mutator,
         stack: OwnStack::new().ok_or(Failure::Memory)?,
         state: state as *const *mut usize,
-        layout,
+        layout: proved.layout,
         trigger: runtime.young_trigger as *mut usize,
         update_young_limit,
         invert_root,
@@ -201,20 +201,33 @@ impl Host {
     /// A word of the runtime's state.
     #[inline]
     pub(super) fn word(&self, index: usize) -> usize {
-        // SAFETY: `Caml_state`, which is set before any hook is called.
+        // SAFETY: `Caml_state` is a variable of the runtime.
         let state = unsafe { self.state.read() };
-        // SAFETY: a word of the state.
+        // SAFETY: `caml_init_domain` (`runtime/domain.c`) sets it before anything is
+        // allocated, and `probe` has proved the layout.
         unsafe { state.wrapping_add(index).read() }
+    }
+
+    /// `last_return_address`
+    pub(super) fn last_return_address(&self) -> u64 {
+        self.word(self.layout.last_return_address) as u64
+    }
+
+    /// Whether the young pointer is below the trigger of samples, but not below that of
+    /// collections.
+    pub(super) fn is_sampled(&self) -> bool {
+        let pointer = self.young_pointer();
+        pointer >= self.word(self.layout.young_trigger) && pointer < self.trigger()
     }
 
     /// `young_ptr`
     pub(super) fn young_pointer(&self) -> usize {
-        self.word(self.layout.pointer)
+        self.word(self.layout.young_ptr)
     }
 
     /// `Is_young` (`runtime/caml/address_class.h`).
     pub(super) fn is_young(&self, block: usize) -> bool {
-        block > self.word(YOUNG_START) && block < self.word(YOUNG_END)
+        block > self.word(self.layout.young_start) && block < self.word(self.layout.young_end)
     }
 
     /// `caml_memprof_young_trigger`
@@ -235,7 +248,7 @@ impl Host {
 
     /// Draws the next sample in the young heap.
     pub(super) fn renew(&mut self) {
-        let start = self.word(ALLOC_START);
+        let start = self.word(self.layout.young_alloc_start);
         let limit = if self.suspended {
             start
         } else {

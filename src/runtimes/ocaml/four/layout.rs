@@ -1,51 +1,57 @@
-//! Where things are in the runtime's state.
+//! Where things are in the state of the runtime, by release.
 //!
-//! `Caml_state` points to words in the order of `runtime/caml/domain_state.tbl`.
-//! The order below is that of 4.13.1 and 4.14.1; 4.12.1 has the first two the
-//! other way round.
+//! `Caml_state` points to words in the order of `runtime/caml/domain_state.tbl`. To
+//! support a release that moved a word, add a row to [`KNOWN`]; `probe` proves it.
+
+use crate::runtimes::ocaml::version::{MajorVersion, Release};
 
 /// Words of the state, at least: the table has 54 entries.
 pub(super) const STATE_WORDS: usize = 54;
 
-/// Indices of words in the state.
+/// Indices of words in the state, by their names in `domain_state.tbl`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Layout {
-    /// `young_limit`
-    pub(super) limit: usize,
-    /// `young_ptr`
-    pub(super) pointer: usize,
-    /// Whether there is native code: else `bottom_of_stack` and
-    /// `last_return_address` mean nothing.
-    pub(super) native: bool,
+pub(super) struct StateLayout {
+    pub(super) young_limit: usize,
+    pub(super) young_ptr: usize,
+    pub(super) young_start: usize,
+    pub(super) young_end: usize,
+    pub(super) young_alloc_start: usize,
+    pub(super) young_alloc_end: usize,
+    pub(super) young_trigger: usize,
+    /// Of bytecode's stack, as are the next two.
+    pub(super) stack_high: usize,
+    pub(super) extern_sp: usize,
+    pub(super) trapsp: usize,
+    /// Of native code's stack, as is the next.
+    pub(super) bottom_of_stack: usize,
+    pub(super) last_return_address: usize,
 }
 
-impl Layout {
-    /// Of 4.13 and 4.14.
-    pub(super) const LIMIT_FIRST: Layout = Layout { limit: 0, pointer: 1, native: true };
-    /// Of 4.12.
-    pub(super) const POINTER_FIRST: Layout = Layout { limit: 1, pointer: 0, native: true };
-}
+const V4_13: StateLayout = StateLayout {
+    young_limit: 0,
+    young_ptr: 1,
+    young_start: 4,
+    young_end: 5,
+    young_alloc_start: 6,
+    young_alloc_end: 7,
+    young_trigger: 9,
+    stack_high: 18,
+    extern_sp: 20,
+    trapsp: 21,
+    bottom_of_stack: 26,
+    last_return_address: 27,
+};
 
-/// `young_start`
-pub(super) const YOUNG_START: usize = 4;
-/// `young_end`
-pub(super) const YOUNG_END: usize = 5;
-/// `young_alloc_start`
-pub(super) const ALLOC_START: usize = 6;
-/// `young_alloc_end`
-pub(super) const ALLOC_END: usize = 7;
-/// `young_trigger`
-pub(super) const TRIGGER: usize = 9;
-/// `stack_high`, of bytecode's stack
-pub(super) const STACK_HIGH: usize = 18;
-/// `extern_sp`, of bytecode's stack
-pub(super) const EXTERN_SP: usize = 20;
-/// `trapsp`, of bytecode's stack
-pub(super) const TRAP_SP: usize = 21;
-/// `bottom_of_stack`
-pub(super) const BOTTOM_OF_STACK: usize = 26;
-/// `last_return_address`
-pub(super) const LAST_RETURN_ADDRESS: usize = 27;
+/// The layout of each release that changed it, the newest first. That of 4.13.1 is
+/// also that of 4.14.1.
+pub(super) static KNOWN: [(Release, StateLayout); 2] =
+    [(release(13), V4_13), (release(12), StateLayout { young_ptr: 0, young_limit: 1, ..V4_13 })];
+
+const _: () = assert!(Release::are_newest_first(&KNOWN, MajorVersion::Four));
+
+const fn release(minor: u8) -> Release {
+    Release { major: MajorVersion::Four, minor }
+}
 
 /// Whether a header is white (`Caml_white`, `runtime/caml/gc.h`).
 pub(super) fn is_white(header: usize) -> bool {

@@ -1,138 +1,190 @@
-//! The layout, proved before anything is changed.
+//! The live proof of a layout, before anything is changed.
 //!
-//! Before `main` the runtime has no state yet, and when it begins to start an
-//! empty one. We lend it one of our own, filled with numbers that tell their
-//! places, let it work on that with its own functions, and see what it read and
-//! wrote. Then everything is put back.
+//! Before `main` the runtime has no state yet, or an empty one if it is about to
+//! start. It is lent a state in which each word holds a different number, works on
+//! that with its own functions, and what it read and wrote shows which word is which.
+//! Then everything is put back.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::layout::{
-    ALLOC_END, ALLOC_START, BOTTOM_OF_STACK, LAST_RETURN_ADDRESS, Layout, STATE_WORDS, TRIGGER,
-    YOUNG_START,
-};
+use super::layout::{KNOWN, STATE_WORDS, StateLayout};
 use super::symbols::Runtime;
 use crate::runtimes::attach::refusal::Refusal;
 use crate::runtimes::attach::symbols::Symbol;
 
-/// Room for the state and what may follow it in a runtime we do not know.
+/// Room for the state and what may follow it in an unknown runtime.
 const LENT_WORDS: usize = STATE_WORDS + 74;
 
-/// What word `index` of the lent state holds: a number of its own, and a young
-/// heap that the debug runtime's assertions find in order.
-fn mark(index: usize) -> usize {
+/// What a runtime was proved to be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Proved {
+    pub(super) layout: &'static StateLayout,
+    /// Whether there is native code: else `bottom_of_stack` and
+    /// `last_return_address` mean nothing.
+    pub(super) is_native: bool,
+}
+
+/// What word `index` of the lent state holds: a different number for each, and a young
+/// heap that the assertions of the debug runtime accept.
+fn mark(layout: &StateLayout, index: usize) -> usize {
     const HEAP: usize = 0x1000_0000;
     match index {
-        ALLOC_START => HEAP,
-        TRIGGER => HEAP + 0x10_000,
-        ALLOC_END => HEAP + 0x20_000,
+        _ if index == layout.young_alloc_start => HEAP,
+        _ if index == layout.young_trigger => HEAP + 0x10_000,
+        _ if index == layout.young_alloc_end => HEAP + 0x20_000,
         _ => HEAP + 0x100_000 + index * 0x1000,
     }
 }
 
-/// How the runtime's state is laid out.
-pub(super) fn layout(runtime: &Runtime) -> Result<Layout, Refusal> {
-    let state = runtime.state as *mut *mut usize;
-    // SAFETY: `Caml_state`, 8 bytes.
-    let state_before = unsafe { state.read() };
-    // SAFETY: a word of the state, which is NULL until there is a heap
+/// A variable of the runtime.
+///
+/// Contract of [`Variable::at`], under which all methods are safe: the address is that
+/// of a variable of type `T`, and no other thread runs the runtime's code yet.
+#[derive(Clone, Copy)]
+struct Variable<T>(*mut T);
+
+impl<T: Copy> Variable<T> {
+    /// # Safety
+    /// See [`Variable`].
+    unsafe fn at(address: usize) -> Variable<T> {
+        Variable(address as *mut T)
+    }
+
+    fn get(self) -> T {
+        // SAFETY: by the contract of `at`, nobody else uses the variable.
+        unsafe { self.0.read() }
+    }
+
+    fn set(self, value: T) {
+        // SAFETY: by the contract of `at`, nobody else uses the variable.
+        unsafe { self.0.write(value) };
+    }
+}
+
+/// The runtime's variables that the proof changes for a while.
+struct Variables {
+    /// `Caml_state`
+    state: Variable<*mut usize>,
+    /// `caml_memprof_young_trigger`
+    trigger: Variable<usize>,
+    /// `caml_something_to_do`
+    something_to_do: Variable<libc::c_int>,
+}
+
+/// The layout of the runtime's state.
+pub(super) fn prove(runtime: &Runtime) -> Result<Proved, Refusal> {
+    // SAFETY: the symbols are variables of these types (`runtime/domain.c`,
+    // `runtime/memprof.c`, `runtime/signals.c`), and `main` has not begun.
+    let variables = unsafe {
+        Variables {
+            state: Variable::at(runtime.state),
+            trigger: Variable::at(runtime.young_trigger),
+            something_to_do: Variable::at(runtime.something_to_do),
+        }
+    };
+    let mut refusal = Refusal::Layout("the young limit");
+    for (_, layout) in &KNOWN {
+        match prove_one(runtime, &variables, layout) {
+            Ok(is_native) => return Ok(Proved { layout, is_native }),
+            Err(why) => refusal = why,
+        }
+    }
+    Err(refusal)
+}
+
+/// Whether there is native code, if the runtime has this layout.
+fn prove_one(
+    runtime: &Runtime,
+    variables: &Variables,
+    layout: &StateLayout,
+) -> Result<bool, Refusal> {
+    let Variables { state, trigger, something_to_do } = variables;
+    let state_before = state.get();
+    // SAFETY: a word of the state, which is 0 until there is a heap
     // (`caml_init_domain`, `runtime/domain.c`).
-    if !state_before.is_null() && unsafe { state_before.wrapping_add(YOUNG_START).read() } != 0 {
+    let young_start = || unsafe { state_before.wrapping_add(layout.young_start).read() };
+    if !state_before.is_null() && young_start() != 0 {
         return Err(Refusal::Layout("it runs already"));
     }
-    let trigger = runtime.young_trigger as *mut usize;
-    let something_to_do = runtime.something_to_do as *mut libc::c_int;
-    // SAFETY: a variable of the runtime, of at least this size.
-    let trigger_before = unsafe { trigger.read() };
-    // SAFETY: as above.
-    let something_before = unsafe { something_to_do.read() };
-    let lent: Vec<AtomicUsize> = (0..LENT_WORDS).map(mark).map(AtomicUsize::new).collect();
-    // SAFETY: as above. No other thread runs OCaml yet.
-    unsafe { state.write(lent.as_ptr().cast::<usize>().cast_mut()) };
-    let seen = observe(runtime, &lent, trigger, something_to_do);
-    // SAFETY: as above, here and below.
-    unsafe { state.write(state_before) };
-    // SAFETY: as above.
-    unsafe { trigger.write(trigger_before) };
-    // SAFETY: as above.
-    unsafe { something_to_do.write(something_before) };
-    let mut layout = seen?;
+    let (trigger_before, something_before) = (trigger.get(), something_to_do.get());
+    let lent = lend(layout);
+    state.set(lent.as_ptr().cast::<usize>().cast_mut());
+    let observed = observe(runtime, variables, layout, &lent);
+    state.set(state_before);
+    trigger.set(trigger_before);
+    something_to_do.set(something_before);
+    observed?;
     match (runtime.frame_tables, &runtime.c_call) {
-        (Some(_), Some(call)) => check_entry_to_c(call, layout)?,
-        (None, None) => layout.native = false,
-        _ => return Err(Refusal::Layout("neither native code nor bytecode")),
+        (Some(_), Some(call)) => check_entry_to_c(call, layout).map(|()| true),
+        (None, None) => Ok(false),
+        _ => Err(Refusal::Layout("neither native code nor bytecode")),
     }
-    Ok(layout)
 }
 
 /// What the runtime does with the lent state.
 fn observe(
     runtime: &Runtime,
+    variables: &Variables,
+    layout: &StateLayout,
     lent: &[AtomicUsize],
-    trigger: *mut usize,
-    something_to_do: *mut libc::c_int,
-) -> Result<Layout, Refusal> {
+) -> Result<(), Refusal> {
+    let Variables { trigger, something_to_do, .. } = variables;
     // SAFETY: `void caml_update_young_limit (void)`, `runtime/signals.c`: reads
     // and writes the state and the two variables, and calls nothing.
     let update: extern "C" fn() = unsafe { std::mem::transmute(runtime.update_young_limit) };
-    // SAFETY: a variable of the runtime, here and below.
-    unsafe { something_to_do.write(0) };
-
-    let word = |index: usize| lent.get(index).map_or(0, |word| word.load(Ordering::Relaxed));
+    let mark = |index| mark(layout, index);
+    let limit = || lent.get(layout.young_limit).map_or(0, |word| word.load(Ordering::Relaxed));
+    something_to_do.set(0);
     // A trigger below the runtime's own leaves the runtime's own.
-    // SAFETY: as above.
-    unsafe { trigger.write(mark(ALLOC_START) + 0x8000) };
+    trigger.set(mark(layout.young_alloc_start) + 0x8000);
     update();
-    let changed = changed(lent);
-    let limit = match changed[..] {
-        [(index @ (0 | 1), value)] if value == mark(TRIGGER) => index,
-        _ => return Err(Refusal::Layout("the young limit")),
-    };
-    // One above it is the limit.
-    let high = mark(TRIGGER) + 0x800;
-    // SAFETY: as above.
-    unsafe { trigger.write(high) };
+    if changed(layout, lent) != [(layout.young_limit, mark(layout.young_trigger))] {
+        return Err(Refusal::Layout("the young limit"));
+    }
+    // One above it becomes the limit.
+    let high = mark(layout.young_trigger) + 0x800;
+    trigger.set(high);
     update();
-    if word(limit) != high {
+    if limit() != high {
         return Err(Refusal::Layout("the trigger of samples"));
     }
-    // Something to do: the end of the heap.
-    // SAFETY: as above.
-    unsafe { something_to_do.write(1) };
+    // If there is something to do, the limit is the end of the heap.
+    something_to_do.set(1);
     update();
-    if word(limit) != mark(ALLOC_END) {
+    if limit() != mark(layout.young_alloc_end) {
         return Err(Refusal::Layout("the end of the young heap"));
     }
-    // SAFETY: as above.
-    unsafe { something_to_do.write(0) };
-    // Without a profile there is no sample in the heap: its start.
-    // SAFETY: as above.
-    unsafe { trigger.write(0) };
-    let renew = runtime.functions.get(4).map_or(0, |renew| renew.address);
-    // SAFETY: `void caml_memprof_renew_minor_sample (void)`, `runtime/memprof.c`:
-    // as long as no profile is being taken, which is so before `main`, sets the
-    // trigger and calls `caml_update_young_limit`.
-    let renew: extern "C" fn() = unsafe { std::mem::transmute(renew) };
+    something_to_do.set(0);
+    // Without a profile there is no sample in the heap: the trigger is its start.
+    trigger.set(0);
+    // SAFETY: the table declares it as `runtime/caml/memprof.h` does. As long as no
+    // profile is being taken, which is so before `main`, it sets the trigger and calls
+    // `caml_update_young_limit`.
+    let renew = unsafe { runtime.functions.caml_memprof_renew_minor_sample.get() };
     renew();
-    // SAFETY: as above.
-    if unsafe { trigger.read() } != mark(ALLOC_START) {
+    if trigger.get() != mark(layout.young_alloc_start) {
         return Err(Refusal::Layout("the start of the young heap"));
     }
-    Ok(if limit == 0 { Layout::LIMIT_FIRST } else { Layout::POINTER_FIRST })
+    Ok(())
+}
+
+fn lend(layout: &StateLayout) -> Vec<AtomicUsize> {
+    (0..LENT_WORDS).map(|index| AtomicUsize::new(mark(layout, index))).collect()
 }
 
 /// The words that are no longer as they were lent.
-fn changed(lent: &[AtomicUsize]) -> Vec<(usize, usize)> {
+fn changed(layout: &StateLayout, lent: &[AtomicUsize]) -> Vec<(usize, usize)> {
     let pairs = lent.iter().map(|word| word.load(Ordering::Relaxed)).enumerate();
-    pairs.filter(|&(index, value)| value != mark(index)).collect()
+    pairs.filter(|&(index, value)| value != mark(layout, index)).collect()
 }
 
 /// Native code enters C through `caml_c_call` (`runtime/amd64.S`), which stores
 /// the young pointer, the return address and the stack pointer in the state that
 /// `r14` points to. Those stores say where.
-fn check_entry_to_c(call: &Symbol, layout: Layout) -> Result<(), Refusal> {
+fn check_entry_to_c(call: &Symbol, layout: &StateLayout) -> Result<(), Refusal> {
     let length = call.size.clamp(1, 64);
-    // SAFETY: the function's code, of that size.
+    // SAFETY: the code of a function, whose size the symbol table states; text is never
+    // unmapped.
     let code = unsafe { std::slice::from_raw_parts(call.address as *const u8, length) };
     if entry_stores(code, layout) {
         Ok(())
@@ -141,7 +193,7 @@ fn check_entry_to_c(call: &Symbol, layout: Layout) -> Result<(), Refusal> {
     }
 }
 
-fn entry_stores(code: &[u8], layout: Layout) -> bool {
+fn entry_stores(code: &[u8], layout: &StateLayout) -> bool {
     let far = |index: usize| (index as u32 * 8).to_le_bytes();
     // pop disp32(%r14), or mov %reg, disp32(%r14): the last byte of each
     // operation names r14 as the base.
@@ -153,13 +205,13 @@ fn entry_stores(code: &[u8], layout: Layout) -> bool {
         })
     };
     // mov %r15, disp8(%r14), or mov %r15, (%r14).
-    let stores_pointer = if layout.pointer == 0 {
+    let stores_pointer = if layout.young_ptr == 0 {
         code.windows(3).any(|bytes| bytes == [0x4d, 0x89, 0x3e])
     } else {
-        let wanted = [0x4d, 0x89, 0x7e, (layout.pointer * 8) as u8];
+        let wanted = [0x4d, 0x89, 0x7e, (layout.young_ptr * 8) as u8];
         code.windows(4).any(|bytes| bytes == wanted)
     };
-    stores_far(BOTTOM_OF_STACK) && stores_far(LAST_RETURN_ADDRESS) && stores_pointer
+    stores_far(layout.bottom_of_stack) && stores_far(layout.last_return_address) && stores_pointer
 }
 
 #[cfg(test)]
@@ -176,22 +228,30 @@ mod tests {
         0xff, 0xe0,
     ];
 
+    fn since(minor: u8) -> &'static StateLayout {
+        let known = KNOWN.iter().find(|(release, _)| release.minor == minor);
+        known.map(|(_, layout)| layout).expect("a release that changed the layout")
+    }
+
     #[test]
     fn the_entry_to_c_says_where_things_are() {
-        assert!(entry_stores(&C_CALL, Layout::LIMIT_FIRST));
-        assert!(!entry_stores(&C_CALL, Layout::POINTER_FIRST));
+        assert!(entry_stores(&C_CALL, since(13)));
+        assert!(!entry_stores(&C_CALL, since(12)));
         for at in [3, 10, 39] {
             let mut other = C_CALL;
             other[at] += 8;
-            assert!(!entry_stores(&other, Layout::LIMIT_FIRST), "byte {at}");
+            assert!(!entry_stores(&other, since(13)), "byte {at}");
         }
     }
 
     #[test]
     fn marks_differ() {
-        let lent: Vec<_> = (0..LENT_WORDS).map(mark).map(AtomicUsize::new).collect();
-        assert!(changed(&lent).is_empty());
-        let distinct: std::collections::BTreeSet<_> = (0..LENT_WORDS).map(mark).collect();
-        assert_eq!(distinct.len(), lent.len());
+        for (_, layout) in &KNOWN {
+            let lent = lend(layout);
+            assert!(changed(layout, &lent).is_empty());
+            let distinct: std::collections::BTreeSet<_> =
+                (0..LENT_WORDS).map(|index| mark(layout, index)).collect();
+            assert_eq!(distinct.len(), lent.len());
+        }
     }
 }

@@ -1,14 +1,72 @@
 //! What is used of the runtime of OCaml 4.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, c_int, c_void};
 
+use crate::runtimes::attach::hook_table::{RuntimeFunction, hook_table};
 use crate::runtimes::attach::refusal::Refusal;
 use crate::runtimes::attach::symbols::{Symbol, functions, lookup, needed};
 
+hook_table! {
+    /// The profiler's functions (`runtime/caml/memprof.h`, 4.14.1), all of which are
+    /// replaced: they share state that hooks do not keep.
+    pub(super) trait ProfilerHooks replaces ProfilerFunctions {
+        /// A sample falls on what was just allocated in the young heap: one block, or
+        /// `count` in one go with these encoded lengths. The young pointer was moved
+        /// already, and must not be touched (`caml_alloc_small_dispatch`,
+        /// `runtime/minor_gc.c`).
+        fn caml_memprof_track_young(
+            wosize: usize,
+            from_caml: c_int,
+            count: c_int,
+            lengths: *const u8,
+        );
+        /// A block was allocated in the major heap (`runtime/memory.c`).
+        fn caml_memprof_track_alloc_shr(block: usize);
+        /// A custom block owns memory outside the heap (`runtime/custom.c`), which dies
+        /// with it.
+        fn caml_memprof_track_custom(block: usize, bytes: usize);
+        /// Blocks were read from marshalled data, one behind the other from `start` to
+        /// `end`, all young or all major (`runtime/intern.c`).
+        fn caml_memprof_track_interned(start: *const usize, end: *const usize);
+        /// The young heap is empty or another, or an allocation was not to be sampled.
+        fn caml_memprof_renew_minor_sample();
+        /// Young blocks were promoted or are dead (`caml_empty_minor_heap`,
+        /// `runtime/minor_gc.c`).
+        fn caml_memprof_minor_update();
+        /// Marking is done (`mark_slice`, `runtime/major_gc.c`).
+        fn caml_memprof_update_clean_phase();
+        /// The heap is being compacted (`do_compaction`, `runtime/compact.c`): it wants
+        /// every word that holds an address, and changes them all by the end. No other
+        /// hook is called until then.
+        fn caml_memprof_invert_tracked();
+        /// The profiler's young roots are promoted.
+        fn caml_memprof_oldify_young_roots();
+        /// The profiler's roots are scanned.
+        fn caml_memprof_do_roots(action: *mut c_void);
+        /// Callbacks that could not run before run now.
+        fn caml_memprof_handle_postponed_exn() -> usize;
+        /// While an uncaught exception is printed nothing is sampled
+        /// (`runtime/printexc.c`).
+        fn caml_memprof_set_suspended(suspended: c_int);
+        /// A context for a thread that begins. Any thread, without the master lock.
+        fn caml_memprof_new_th_ctx() -> *mut c_void;
+        /// The thread with this context goes on.
+        fn caml_memprof_enter_thread(context: *mut c_void);
+        /// The running thread gives up the master lock.
+        fn caml_memprof_leave_thread();
+        /// A thread is over.
+        fn caml_memprof_delete_th_ctx(context: *mut c_void);
+        /// `Gc.Memprof.start`. Raises.
+        fn caml_memprof_start(rate: usize, depth: usize, tracker: usize) -> usize;
+        /// `Gc.Memprof.stop`. Raises.
+        fn caml_memprof_stop(unit: usize) -> usize;
+    }
+}
+
 /// All that is used of a runtime.
 pub(super) struct Runtime {
-    /// Those to be replaced, as in [`FUNCTIONS`].
-    pub(super) functions: [Symbol; FUNCTIONS.len()],
+    /// Those to be replaced.
+    pub(super) functions: ProfilerFunctions,
     /// `Caml_state`: points to the state.
     pub(super) state: usize,
     /// `caml_memprof_young_trigger`.
@@ -22,44 +80,24 @@ pub(super) struct Runtime {
     pub(super) failwith: usize,
     /// Native code's entry to C; none in bytecode.
     pub(super) c_call: Option<Symbol>,
-    /// [`GC_ENTRY`]; none in bytecode.
-    pub(super) gc_entry: Option<Symbol>,
+    /// `caml_garbage_collection` (`runtime/signals_nat.c`), where native code goes when
+    /// an allocation leads below the young limit; none in bytecode. May raise.
+    pub(super) gc_entry: Option<RuntimeFunction<GcEntryFunction>>,
     /// `caml_frametable`; none in bytecode.
     pub(super) frame_tables: Option<usize>,
 }
 
-/// Where native code goes when an allocation leads below the young limit.
-pub(super) const GC_ENTRY: &CStr = c"caml_garbage_collection";
+/// `void caml_garbage_collection (void)`.
+pub(super) type GcEntryFunction = extern "C-unwind" fn();
 
-/// The profiler's functions (`runtime/caml/memprof.h`), all of which are
-/// replaced.
-pub(super) const FUNCTIONS: [&CStr; 18] = [
-    c"caml_memprof_track_young",
-    c"caml_memprof_track_alloc_shr",
-    c"caml_memprof_track_custom",
-    c"caml_memprof_track_interned",
-    c"caml_memprof_renew_minor_sample",
-    c"caml_memprof_minor_update",
-    c"caml_memprof_update_clean_phase",
-    c"caml_memprof_invert_tracked",
-    c"caml_memprof_oldify_young_roots",
-    c"caml_memprof_do_roots",
-    c"caml_memprof_handle_postponed_exn",
-    c"caml_memprof_set_suspended",
-    c"caml_memprof_new_th_ctx",
-    c"caml_memprof_enter_thread",
-    c"caml_memprof_leave_thread",
-    c"caml_memprof_delete_th_ctx",
-    c"caml_memprof_start",
-    c"caml_memprof_stop",
-];
+const GC_ENTRY: &CStr = c"caml_garbage_collection";
 
 /// The runtime in this program.
 pub(super) fn find() -> Result<Runtime, Refusal> {
     let also = [c"caml_c_call", GC_ENTRY];
-    let (functions, [c_call, gc_entry]) = functions(FUNCTIONS, also)?;
+    let (functions, [c_call, gc_entry]) = functions(ProfilerFunctions::NAMES, also)?;
     Ok(Runtime {
-        functions,
+        functions: ProfilerFunctions::found(functions),
         state: needed(c"Caml_state")?,
         young_trigger: needed(c"caml_memprof_young_trigger")?,
         something_to_do: needed(c"caml_something_to_do")?,
@@ -68,7 +106,9 @@ pub(super) fn find() -> Result<Runtime, Refusal> {
         invert_root: needed(c"caml_invert_root")?,
         failwith: needed(c"caml_failwith")?,
         c_call,
-        gc_entry,
+        gc_entry: gc_entry
+            .filter(|symbol| symbol.size > 0)
+            .map(|symbol| RuntimeFunction::new(GC_ENTRY, symbol)),
         frame_tables: lookup(c"caml_frametable"),
     })
 }

@@ -1,24 +1,27 @@
 //! How the stack is walked.
 //!
-//! Native code by the frame tables, from where OCaml last called C. With
-//! `HEAPTAP_UNWINDER=runtime` the runtime's own unwinder is asked instead, which
-//! is slower: two traces of one seed, one by each, must be the same.
+//! Native code is walked by the frame tables, from where OCaml last called C. With
+//! `HEAPTAP_UNWINDER=runtime` the runtime's own unwinder is used instead, which is
+//! slower: two traces with the same seed, one by each, must be equal.
 //!
 //! In bytecode the stack is an array of words in which return addresses are
 //! recognised by where they point, and codes are offsets into the bytecode.
 
-use super::layout::{BOTTOM_OF_STACK, EXTERN_SP, LAST_RETURN_ADDRESS, Layout, STACK_HIGH, TRAP_SP};
+use std::ptr;
+
+use super::layout::StateLayout;
+use super::probe::Proved;
 use super::symbols::Runtime;
 use crate::runtimes::attach::symbols;
 use crate::runtimes::ocaml::bytecode::Code;
 use crate::runtimes::ocaml::frames;
 use crate::tracer::{StackLocator, StackSource, StackTop};
 
-/// The way for this runtime.
-pub(super) fn way(runtime: &Runtime, layout: Layout) -> StackSource {
-    let state = runtime.state;
+/// Where backtraces come from in this runtime.
+pub(super) fn stack_source(runtime: &Runtime, proved: Proved) -> StackSource {
+    let state = State { pointer: runtime.state as *const *const usize, layout: proved.layout };
     let asked = frames::asks_runtime();
-    if !layout.native {
+    if !proved.is_native {
         let Some(code) = Code::find() else { return StackSource::None };
         if asked && let Some(next) = symbols::lookup(c"caml_next_frame_pointer") {
             return StackSource::Own(Box::new(move |room| {
@@ -30,28 +33,50 @@ pub(super) fn way(runtime: &Runtime, layout: Layout) -> StackSource {
     if asked && let Some(next) = symbols::lookup(c"caml_next_frame_descriptor") {
         return StackSource::Own(Box::new(move |room| by_runtime(state, next, room)));
     }
-    StackSource::Tables(StackLocator { locate: |state, _| innermost(state), arguments: [state, 0] })
+    let locate = |pointer: usize, layout: usize| {
+        // SAFETY: the address of a static, passed below.
+        let layout = unsafe { &*(layout as *const StateLayout) };
+        innermost(State { pointer: pointer as *const *const usize, layout })
+    };
+    let arguments = [runtime.state, ptr::from_ref(proved.layout) as usize];
+    StackSource::Tables(StackLocator { locate, arguments })
 }
 
-/// A word of the runtime's state, whose pointer is at `state`.
-fn word(state: usize, index: usize) -> usize {
-    // SAFETY: `Caml_state`, which is set before anything is allocated.
-    let state = unsafe { (state as *const *const usize).read() };
-    // SAFETY: a word of the state.
-    unsafe { state.wrapping_add(index).read() }
+/// The runtime's state, as long as a hook runs.
+#[derive(Clone, Copy)]
+struct State {
+    /// `Caml_state`, which the runtime sets before it allocates anything
+    /// (`caml_init_domain`, `runtime/domain.c`).
+    pointer: *const *const usize,
+    layout: &'static StateLayout,
 }
 
-/// Where the innermost OCaml frame is: `caml_collect_current_callstack` in
+// SAFETY: read inside hooks only, under the master lock.
+unsafe impl Send for State {}
+
+impl State {
+    /// The word at an index of the layout.
+    #[inline]
+    fn word(self, index: usize) -> usize {
+        // SAFETY: a variable of the runtime.
+        let state = unsafe { self.pointer.read() };
+        // SAFETY: set before the first hook, and `probe` has proved the layout.
+        unsafe { state.wrapping_add(index).read() }
+    }
+}
+
+/// The innermost OCaml frame: `caml_collect_current_callstack` in
 /// `runtime/backtrace_nat.c` begins there too.
-fn innermost(state: usize) -> StackTop {
-    let sp = word(state, BOTTOM_OF_STACK) as u64;
+fn innermost(state: State) -> StackTop {
+    let sp = state.word(state.layout.bottom_of_stack) as u64;
     // The stack pointer is NULL until OCaml code first calls C.
-    let return_address = if sp == 0 { 0 } else { word(state, LAST_RETURN_ADDRESS) as u64 };
+    let return_address =
+        if sp == 0 { 0 } else { state.word(state.layout.last_return_address) as u64 };
     StackTop { return_address, sp, native_limit: 0 }
 }
 
 /// Walks with `caml_next_frame_descriptor` (`runtime/backtrace_nat.c`).
-fn by_runtime(state: usize, next: usize, room: &mut [u64]) -> usize {
+fn by_runtime(state: State, next: usize, room: &mut [u64]) -> usize {
     // SAFETY: `frame_descr * caml_next_frame_descriptor(uintnat *, char **)`.
     let next: extern "C" fn(*mut u64, *mut u64) -> *const u64 =
         unsafe { std::mem::transmute(next) };
@@ -72,10 +97,10 @@ fn by_runtime(state: usize, next: usize, room: &mut [u64]) -> usize {
 }
 
 /// Walks with `caml_next_frame_pointer` (`runtime/backtrace_byt.c`).
-fn bytecode_by_runtime(code: Code, state: usize, next: usize, room: &mut [u64]) -> usize {
+fn bytecode_by_runtime(code: Code, state: State, next: usize, room: &mut [u64]) -> usize {
     // SAFETY: `code_t caml_next_frame_pointer(value **, value **)`.
     let next: extern "C" fn(*mut usize, *mut usize) -> usize = unsafe { std::mem::transmute(next) };
-    let (mut sp, mut trap) = (word(state, EXTERN_SP), word(state, TRAP_SP));
+    let (mut sp, mut trap) = (state.word(state.layout.extern_sp), state.word(state.layout.trapsp));
     let mut depth = 0;
     while sp != 0 {
         let address = next(&raw mut sp, &raw mut trap);
@@ -93,10 +118,10 @@ fn bytecode_by_runtime(code: Code, state: usize, next: usize, room: &mut [u64]) 
 /// As `caml_next_frame_pointer` in `runtime/backtrace_byt.c`: all words from the
 /// stack pointer up that point into the code, but for those of exception
 /// handlers.
-fn bytecode(code: Code, state: usize, room: &mut [u64]) -> usize {
-    let mut sp = word(state, EXTERN_SP) as *const usize;
-    let high = word(state, STACK_HIGH) as *const usize;
-    let mut trap = word(state, TRAP_SP) as *const usize;
+fn bytecode(code: Code, state: State, room: &mut [u64]) -> usize {
+    let mut sp = state.word(state.layout.extern_sp) as *const usize;
+    let high = state.word(state.layout.stack_high) as *const usize;
+    let mut trap = state.word(state.layout.trapsp) as *const usize;
     let addresses = code.now();
     let mut depth = 0;
     if sp.is_null() {

@@ -1,0 +1,50 @@
+//! What attaching to OCaml 4 and to OCaml 5 have in common.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::sync::{Arc, OnceLock};
+
+use super::version::MajorVersion;
+use super::{bytecode, frames, names};
+use crate::runtimes::attach::Attachment;
+use crate::runtimes::attach::patch::Replacement;
+use crate::tracer::{Failure, Options, Session};
+
+/// The version that is traced, from before its first hook.
+static VERSION: OnceLock<MajorVersion> = OnceLock::new();
+
+/// The version that is traced, if one is.
+pub(super) fn version() -> Option<MajorVersion> {
+    VERSION.get().copied()
+}
+
+/// An attachment that adds the frame tables before `start`, and follows plugins and
+/// bytecode that are loaded later.
+pub(super) fn attachment(
+    version: MajorVersion,
+    options: Options,
+    replacements: Vec<Replacement>,
+    start: impl FnOnce(&Arc<Session>) -> Result<(), Failure> + 'static,
+) -> Attachment {
+    let (runtime_params, name) = (runtime_params(), names::namer());
+    Attachment {
+        options: Options { header_words: 1, runtime_params, name, ..options },
+        replacements,
+        prepare: Box::new(move |session| {
+            let _ = VERSION.set(version);
+            frames::add_all(session, version);
+            start(session)
+        }),
+        attached: || {
+            frames::follow_plugins();
+            bytecode::follow_loading();
+        },
+    }
+}
+
+/// The runtime's settings, for the trace: the environment variables that OCaml
+/// reads them from (`runtime/startup_aux.c`, 4.14.1 and 5.3.0).
+fn runtime_params() -> Vec<u8> {
+    let params = ["OCAMLRUNPARAM", "CAMLRUNPARAM"].into_iter().find_map(std::env::var_os);
+    params.map(OsString::into_vec).unwrap_or_default()
+}
