@@ -36,27 +36,24 @@ fn mark(layout: &StateLayout, index: usize) -> usize {
     }
 }
 
-/// A variable of the runtime.
-///
-/// Contract of [`Variable::at`], under which all methods are safe: the address is that
-/// of a variable of type `T`, and no other thread runs the runtime's code yet.
+/// A variable of the runtime, before `main`, while no other thread runs its code.
 #[derive(Clone, Copy)]
 struct Variable<T>(*mut T);
 
 impl<T: Copy> Variable<T> {
     /// # Safety
-    /// See [`Variable`].
+    /// The runtime declares a variable of type `T` at this address.
     unsafe fn at(address: usize) -> Variable<T> {
         Variable(address as *mut T)
     }
 
     fn get(self) -> T {
-        // SAFETY: by the contract of `at`, nobody else uses the variable.
+        // SAFETY: a variable of this type by the contract of `at`, and nobody else runs yet.
         unsafe { self.0.read() }
     }
 
     fn set(self, value: T) {
-        // SAFETY: by the contract of `at`, nobody else uses the variable.
+        // SAFETY: a variable of this type by the contract of `at`, and nobody else runs yet.
         unsafe { self.0.write(value) };
     }
 }
@@ -73,14 +70,13 @@ struct Variables {
 
 /// The layout of the runtime's state.
 pub(super) fn prove(runtime: &Runtime) -> Result<Proved, Refusal> {
-    // SAFETY: the symbols are variables of these types (`runtime/domain.c`,
-    // `runtime/memprof.c`, `runtime/signals.c`), and `main` has not begun.
-    let variables = unsafe {
-        Variables {
-            state: Variable::at(runtime.state),
-            trigger: Variable::at(runtime.young_trigger),
-            something_to_do: Variable::at(runtime.something_to_do),
-        }
+    let variables = Variables {
+        // SAFETY: `CAMLextern caml_domain_state * Caml_state` (`runtime/domain.c`).
+        state: unsafe { Variable::at(runtime.state) },
+        // SAFETY: `value * caml_memprof_young_trigger` (`runtime/memprof.c`).
+        trigger: unsafe { Variable::at(runtime.young_trigger) },
+        // SAFETY: `int volatile caml_something_to_do` (`runtime/signals.c`).
+        something_to_do: unsafe { Variable::at(runtime.something_to_do) },
     };
     let mut refusal = Refusal::Layout("the young limit");
     for (_, layout) in &KNOWN {
