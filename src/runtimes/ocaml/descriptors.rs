@@ -1,22 +1,23 @@
 //! The runtime's own index of its frame tables: an open-addressed hash table of
-//! pointers to descriptors, which its collector finds frames by.
+//! pointers to descriptors, by which its collector finds frames.
 //!
 //! OCaml 4 has it in two variables, `caml_frame_descriptors` and
 //! `caml_frame_descriptors_mask` (`runtime/roots_nat.c`); OCaml 5 in a structure
-//! that `caml_get_frame_descrs` tells the place of
-//! (`runtime/frame_descriptors.c`). It is made when the runtime starts, and made
-//! anew when a plugin is loaded, under the master lock or while all domains stand
-//! still. So it may be read inside hooks, and nowhere else.
+//! whose address `caml_get_frame_descrs` returns (`runtime/frame_descriptors.c`). It is
+//! built when the runtime starts, and rebuilt when a plugin is loaded, under the master
+//! lock or while all domains stand still. So it may be read inside hooks, and nowhere
+//! else.
 //!
-//! That it is laid out as known is proved before: the runtime is lent a table of
-//! ours, and must find in it what we have put there.
+//! Its layout is proved before `main`: the runtime is lent a table, and must find the
+//! descriptors in it.
 
 use std::ptr;
 
+use super::variable::Variable;
 use super::version::MajorVersion;
 use crate::runtimes::attach::symbols::lookup;
 
-/// Where the runtime keeps the table.
+/// Where the runtime keeps the index.
 #[derive(Clone, Copy)]
 pub(super) struct Descriptors {
     /// Of the pointer to the first bucket: NULL before the runtime starts.
@@ -37,9 +38,9 @@ enum Mask {
     Five(*const i32),
 }
 
-// SAFETY: variables of the runtime, which are read as the module says.
+// SAFETY: the variables are only read, inside hooks, when the runtime does not change them.
 unsafe impl Send for Descriptors {}
-// SAFETY: as above.
+// SAFETY: reading from several threads at once is fine, too.
 unsafe impl Sync for Descriptors {}
 
 /// `struct caml_frame_descrs` (`runtime/frame_descriptors.c`, 5.3.0), as far as
@@ -53,7 +54,7 @@ struct Structure {
     rest: [u64; 16],
 }
 
-/// A descriptor of ours.
+/// A lent descriptor.
 #[repr(C, align(8))]
 struct Lent {
     return_address: u64,
@@ -82,7 +83,7 @@ impl Lent {
 }
 
 impl Descriptors {
-    /// The table of the runtime in this program, if it is as known. Before `main`.
+    /// The index of the runtime in this program, if its layout is known. Before `main`.
     pub(super) fn find(version: MajorVersion) -> Option<Descriptors> {
         match version {
             MajorVersion::Four => find_four(),
@@ -90,25 +91,25 @@ impl Descriptors {
         }
     }
 
-    /// Where the descriptor of a return address is; 0 if there is none. Inside
-    /// hooks.
+    /// The address of the descriptor of a return address; 0 if there is none. Inside
+    /// hooks only.
     pub(super) fn record(&self, return_address: u64) -> u64 {
-        // SAFETY: a variable of the runtime, which nobody changes now.
+        // SAFETY: a variable of the runtime, which does not change during a hook.
         let buckets = unsafe { self.buckets.read() };
         if buckets.is_null() {
             return 0;
         }
         let mask = match self.mask {
-            // SAFETY: as above.
+            // SAFETY: a variable of the runtime, which does not change during a hook.
             Mask::Four(mask) => unsafe { mask.read() },
-            // SAFETY: as above.
+            // SAFETY: a variable of the runtime, which does not change during a hook.
             Mask::Five(mask) => unsafe { mask.read() as usize },
         };
         let mut at = (return_address >> 3) as usize & mask;
         loop {
-            // SAFETY: a bucket of the table.
+            // SAFETY: the mask keeps the index within the table.
             let descriptor = unsafe { buckets.wrapping_add(at).read() };
-            // SAFETY: not NULL, so a descriptor.
+            // SAFETY: not NULL, so a descriptor, which begins with its return address.
             if descriptor.is_null() || unsafe { descriptor.read() } == return_address {
                 return descriptor as u64;
             }
@@ -121,14 +122,15 @@ impl Descriptors {
 /// `caml_next_frame_descriptor` (`runtime/backtrace_nat.c`) has to find the lent
 /// descriptor, and to step over its frame.
 fn find_four() -> Option<Descriptors> {
-    let buckets = lookup(c"caml_frame_descriptors")? as *mut *const Bucket;
-    let mask = lookup(c"caml_frame_descriptors_mask")? as *mut usize;
+    let buckets_at = lookup(c"caml_frame_descriptors")?;
+    let mask_at = lookup(c"caml_frame_descriptors_mask")?;
     let next = lookup(c"caml_next_frame_descriptor")?;
-    // SAFETY: a variable of the runtime, here and below.
-    let is_made = unsafe { !buckets.read().is_null() };
-    // SAFETY: as above.
-    let mask_before = unsafe { mask.read() };
-    if is_made || mask_before != 0 {
+    // SAFETY: `frame_descr ** caml_frame_descriptors` (`runtime/roots_nat.c`).
+    let buckets: Variable<*const Bucket> = unsafe { Variable::at(buckets_at) };
+    // SAFETY: `uintnat caml_frame_descriptors_mask` (`runtime/roots_nat.c`).
+    let mask: Variable<usize> = unsafe { Variable::at(mask_at) };
+    let mask_before = mask.get();
+    if !buckets.get().is_null() || mask_before != 0 {
         return None;
     }
     // SAFETY: `frame_descr * caml_next_frame_descriptor(uintnat *, char **)`.
@@ -137,21 +139,18 @@ fn find_four() -> Option<Descriptors> {
     let (lent, wanted) = lend();
     let stack = [1, 2, 3, 4];
     let (mut pc, mut sp) = (wanted.return_address, stack.as_ptr());
-    // SAFETY: as above. No other thread runs OCaml yet.
-    unsafe { buckets.write(lent.as_ptr()) };
-    // SAFETY: as above.
-    unsafe { mask.write(lent.len() - 1) };
+    buckets.set(lent.as_ptr());
+    mask.set(lent.len() - 1);
     let found = next(&raw mut pc, &raw mut sp);
-    // SAFETY: as above.
-    unsafe { buckets.write(ptr::null()) };
-    // SAFETY: as above.
-    unsafe { mask.write(mask_before) };
+    buckets.set(ptr::null());
+    mask.set(mask_before);
     let is_known = found == wanted.bucket() && sp == stack[2..].as_ptr() && pc == stack[1];
-    is_known.then_some(Descriptors { buckets, mask: Mask::Four(mask) })
+    let mask = Mask::Four(mask_at as *const usize);
+    is_known.then_some(Descriptors { buckets: buckets_at as *const *const Bucket, mask })
 }
 
-/// `caml_find_frame_descr` has to find the lent descriptor in a structure of ours,
-/// and the runtime's own has to be empty still.
+/// `caml_find_frame_descr` has to find the lent descriptor in a lent structure,
+/// and the runtime's own still has to be empty.
 fn find_five() -> Option<Descriptors> {
     let get = lookup(c"caml_get_frame_descrs")?;
     let find = lookup(c"caml_find_frame_descr")?;
@@ -166,13 +165,13 @@ fn find_five() -> Option<Descriptors> {
     // SAFETY: `caml_frame_descrs* caml_get_frame_descrs(void)`.
     let get: extern "C" fn() -> *const Structure = unsafe { std::mem::transmute(get) };
     let own = get();
-    // SAFETY: a variable of the runtime, here and below.
+    // SAFETY: the runtime's structure, a variable that lives as long as the program.
     let buckets = unsafe { &raw const (*own).buckets };
-    // SAFETY: as above.
+    // SAFETY: the same structure.
     let mask = unsafe { &raw const (*own).mask };
-    // SAFETY: as above.
+    // SAFETY: a field of the structure; no other thread runs OCaml yet.
     let is_empty = unsafe { buckets.read().is_null() };
-    // SAFETY: as above.
+    // SAFETY: a field of the structure; no other thread runs OCaml yet.
     let is_as_made = is_empty && unsafe { mask.read() } == -1;
     is_as_made.then_some(Descriptors { buckets, mask: Mask::Five(mask) })
 }

@@ -63,8 +63,7 @@ fn borrow(
     }
 }
 
-/// Whether stacks are walked by the runtime's own unwinder, to compare it with
-/// ours.
+/// Whether the runtime's own unwinder is to walk stacks, for comparison.
 pub(super) fn asks_runtime() -> bool {
     heaptap_settings::UNWINDER.is_on(|name| std::env::var_os(name))
 }
@@ -87,26 +86,26 @@ fn add(session: &Session, table: OcamlTable) {
     }
 }
 
-/// From now on the tables of plugins are added when they are loaded: the runtime
+/// Adds the tables of plugins when they are loaded from now on: the runtime
 /// calls a hook between registering a plugin and running it
 /// (`caml_natdynlink_run`, `runtime/dynlink_nat.c`).
 pub(super) fn follow_plugins() {
     let Some(hook) = symbols::lookup(c"caml_natdynlink_hook") else { return };
     let hook = hook as *mut usize;
-    // SAFETY: a pointer of the runtime; OCaml does not run yet.
+    // SAFETY: a variable of the runtime that holds a pointer; OCaml does not run yet.
     let before = unsafe { ptr::replace(hook, plugin_loaded as *const () as usize) };
     NEXT_HOOK.store(before, Ordering::Relaxed);
 }
 
-/// A plugin is loaded. Not inside a hook of the profiler.
+/// Called by the runtime when a plugin is loaded, not inside a hook of the profiler.
 extern "C" fn plugin_loaded(library: *mut c_void, unit: *const c_char) {
     tracer::guard(|| {
         let Some((session, version)) = SESSION.get() else { return };
-        // SAFETY: the runtime's string.
+        // SAFETY: `caml_natdynlink_run` passes the name of the unit, a C string.
         let unit = unsafe { CStr::from_ptr(unit) };
         let table = SEPARATORS.iter().find_map(|separator| {
             let name = [b"caml", unit.to_bytes(), separator, b"frametable"].concat();
-            // SAFETY: a handle from `dlopen`, by the runtime's promise.
+            // SAFETY: `caml_natdynlink_run` passes the handle that it got from `dlopen`.
             unsafe { lookup_in(library, &CString::new(name).ok()?) }
         });
         if let Some(table) = table {
@@ -117,9 +116,10 @@ extern "C" fn plugin_loaded(library: *mut c_void, unit: *const c_char) {
     });
     let next = NEXT_HOOK.load(Ordering::Relaxed);
     if next != 0 {
-        // SAFETY: a hook of this type, by the runtime's declaration.
+        // SAFETY: `void (*caml_natdynlink_hook)(void *, const char *)`
+        // (`runtime/dynlink_nat.c`) held it before.
         let next: PluginHook = unsafe { std::mem::transmute(next) };
-        // SAFETY: what the runtime gave us.
+        // SAFETY: the arguments are those that the runtime has passed.
         unsafe { next(library, unit) };
     }
 }

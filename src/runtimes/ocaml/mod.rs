@@ -17,7 +17,7 @@
 //!   `borrowed_tables`: tables that are found through it; `frames`: adds the tables of
 //!   the program, and of plugins that it loads; `names`: of code without debug
 //!   information.
-//! - `values`: headers and lengths; `bytecode`: what addresses in bytecode mean,
+//! - `values`: headers and lengths; `variable`: variables of the runtime; `bytecode`: what addresses in bytecode mean,
 //!   also in code that is loaded later.
 
 mod attachment;
@@ -32,6 +32,7 @@ pub(crate) mod frame_table;
 mod frames;
 mod names;
 mod values;
+mod variable;
 pub(crate) mod version;
 
 use std::ffi::CStr;

@@ -23,10 +23,10 @@ fn part_words(encoded: u8) -> usize {
 /// lengths.
 ///
 /// # Safety
-/// Until what is returned is dropped there are so many lengths.
+/// `count` lengths lie there until the iterator is dropped.
 pub(super) unsafe fn part_sizes(count: c_int, lengths: *const u8) -> impl PartSizes {
     (0..usize::try_from(count).unwrap_or(0)).map(move |index| {
-        // SAFETY: the caller's promise.
+        // SAFETY: one of `count` lengths, by the contract.
         part_words(unsafe { lengths.wrapping_add(index).read() })
     })
 }
@@ -34,9 +34,9 @@ pub(super) unsafe fn part_sizes(count: c_int, lengths: *const u8) -> impl PartSi
 /// The word in front of a block.
 ///
 /// # Safety
-/// A block of the runtime's is there.
+/// A block of the runtime's heap is there.
 pub(super) unsafe fn header(block: usize) -> usize {
-    // SAFETY: the caller's promise.
+    // SAFETY: by the contract a block, which has a header in front of it.
     unsafe { ((block - WORD) as *const usize).read() }
 }
 
@@ -47,7 +47,7 @@ pub(super) unsafe fn header(block: usize) -> usize {
 /// (`runtime/fail_nat.c`), which does not return; the callers own nothing.
 pub(super) unsafe fn raise_failure(failwith: usize, message: &'static CStr) -> usize {
     type Failwith = extern "C-unwind" fn(*const c_char);
-    // SAFETY: the caller's promise.
+    // SAFETY: by the contract a function of this type.
     let failwith = unsafe { std::mem::transmute::<usize, Failwith>(failwith) };
     failwith(message.as_ptr());
     UNIT

@@ -1,8 +1,8 @@
-//! What we keep for each domain and each of its threads.
+//! The state behind the hooks, for each domain and each of its threads.
 //!
-//! A domain's part is used by whoever holds that domain's lock: the thread of its
-//! that runs, or the one that takes part in collections for it while all its
-//! threads are blocked. Nobody looks at another domain's.
+//! A domain's state is used by whoever holds that domain's lock: its running thread, or
+//! the one that takes part in collections for it while all its threads are blocked.
+//! Nobody uses another domain's.
 
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,20 +21,20 @@ pub(super) struct Thread {
     pub(super) domain: *mut Domain,
     /// Nothing is sampled.
     pub(super) suspended: bool,
-    /// What it is doing; 0 for nothing.
+    /// What it is doing, as a label; 0 for none.
     pub(super) label: u32,
 }
 
 /// A domain, being traced.
 pub(super) struct Domain {
-    /// `None`: it could not be made, and the domain is not traced.
+    /// `None` if there was no memory for it: the domain is not traced.
     pub(super) mutator: Option<Mutator>,
     /// The runtime's part, where `caml_state` points to, and its layout.
     state: usize,
     layout: &'static StateLayout,
     /// Words until the next sample outside the young heap.
     pub(super) left: isize,
-    /// The one that runs.
+    /// The running thread.
     pub(super) current: *mut Thread,
     /// Its first thread, which lives as long as the domain.
     initial: Thread,
@@ -82,7 +82,7 @@ pub(super) fn layout() -> Option<&'static StateLayout> {
 pub(super) fn current_state() -> usize {
     let Some(runtime) = runtime() else { return 0 };
     let place = thread_pointer().wrapping_add(runtime.state_offset) as *const usize;
-    // SAFETY: this thread's `caml_state`.
+    // SAFETY: this thread's `caml_state`, a pointer.
     unsafe { place.read() }
 }
 
@@ -96,9 +96,9 @@ pub(super) unsafe fn domain(state: usize) -> Option<&'static mut Domain> {
     if state == 0 {
         return None;
     }
-    // SAFETY: a state.
+    // SAFETY: the state of a domain, and `probe` has proved the layout.
     let domain = unsafe { word(state, layout()?.memprof) } as *mut Domain;
-    // SAFETY: NULL or what `create` has made; the caller's promise.
+    // SAFETY: NULL or from `create`; by the contract nobody else uses it now.
     unsafe { domain.as_mut() }
 }
 
@@ -107,7 +107,7 @@ pub(super) unsafe fn domain(state: usize) -> Option<&'static mut Domain> {
 /// # Safety
 /// As for [`domain`].
 pub(super) unsafe fn with(state: usize, work: impl FnOnce(&mut Domain)) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the same contract.
     let Some(domain) = (unsafe { domain(state) }) else { return };
     tracer::guard(|| {
         if let Some(mutator) = &mut domain.mutator {
@@ -122,7 +122,7 @@ pub(super) unsafe fn with(state: usize, work: impl FnOnce(&mut Domain)) {
 pub(super) fn create(state: usize) -> *mut Domain {
     take_down_ended(usize::MAX);
     let Some(Facts { layout, walk, session, .. }) = FACTS.get() else { return ptr::null_mut() };
-    // SAFETY: asks for memory, which may be refused.
+    // SAFETY: `malloc` has no preconditions.
     let place = unsafe { libc::malloc(size_of::<Domain>()) }.cast::<Domain>();
     if place.is_null() {
         return place;
@@ -132,15 +132,15 @@ pub(super) fn create(state: usize) -> *mut Domain {
     let initial = Thread { domain: place, suspended: false, label: 0 };
     let current = ptr::null_mut();
     let domain = Domain { mutator, state, layout, left, current, initial, unsettled: false };
-    // SAFETY: room for it.
+    // SAFETY: just allocated, with room for it.
     unsafe { place.write(domain) };
-    // SAFETY: just made.
+    // SAFETY: just written, and nobody else knows it yet.
     let domain = unsafe { &mut *place };
     domain.current = &raw mut domain.initial;
     place
 }
 
-/// The domain is over.
+/// Takes down a domain that is over.
 ///
 /// # Safety
 /// From [`create`], and not used again.
@@ -148,7 +148,7 @@ pub(super) unsafe fn destroy(place: *mut Domain) {
     if place.is_null() {
         return;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: from `create`, and not used again, by the contract.
     let Domain { mutator, .. } = unsafe { place.read() };
     tracer::guard(|| {
         let Some(mut mutator) = mutator else { return };
@@ -169,7 +169,7 @@ pub(super) fn take_down_ended(most: usize) {
     some.into_iter().for_each(Mutator::end);
 }
 
-/// What the calling thread is doing from now on; returns what it was doing.
+/// Sets the label of the calling thread; returns the one before.
 pub(in crate::runtimes::ocaml) fn set_label(label: u32) -> u32 {
     let mut before = 0;
     // SAFETY: called by the program's code, which holds its domain's lock.
@@ -198,7 +198,7 @@ impl Domain {
 
     /// Whether nothing is to be sampled.
     pub(super) fn is_suspended(&self) -> bool {
-        // SAFETY: the thread that runs, which exists.
+        // SAFETY: the running thread, which the runtime deletes only when another runs.
         unsafe { self.current.as_ref() }.is_none_or(|thread| thread.suspended)
     }
 
@@ -237,7 +237,7 @@ impl Domain {
 
     /// The next sample in the young heap is below this.
     pub(super) fn set_trigger(&mut self, trigger: usize) {
-        // SAFETY: `memprof_young_trigger`, which is the profiler's.
+        // SAFETY: the state of this domain, in which this word is the profiler's.
         unsafe { set_word(self.state, self.layout.memprof_young_trigger, trigger) };
         // With a mutator whose session is over, the next hit outside the young heap
         // does that.
@@ -253,7 +253,7 @@ impl Domain {
         let limit =
             self.word(self.layout.young_trigger).max(self.word(self.layout.memprof_young_trigger));
         let place = (self.state as *mut usize).wrapping_add(self.layout.young_limit);
-        // SAFETY: `young_limit`, which is atomic.
+        // SAFETY: the runtime declares `young_limit` atomic (`domain_state.tbl`).
         let place = unsafe { AtomicUsize::from_ptr(place) };
         let mut seen = place.load(Ordering::Relaxed);
         while seen != INTERRUPT {
@@ -264,11 +264,11 @@ impl Domain {
         }
     }
 
-    /// Another thread runs, or the same in another way.
+    /// Another thread runs, or the same with another label or suspended.
     pub(super) fn enter(&mut self, thread: *mut Thread) {
         let before = self.is_suspended();
         self.current = thread;
-        // SAFETY: a thread of this domain.
+        // SAFETY: the runtime enters threads of this domain that are not deleted.
         let label = unsafe { thread.as_ref() }.map_or(0, |thread| thread.label);
         if let Some(mutator) = &mut self.mutator {
             mutator.set_label(label);
@@ -280,7 +280,7 @@ impl Domain {
     }
 
     fn set_label(&mut self, label: u32) -> u32 {
-        // SAFETY: the thread that runs.
+        // SAFETY: the running thread, which the runtime deletes only when another runs.
         let Some(thread) = (unsafe { self.current.as_mut() }) else { return 0 };
         if let Some(mutator) = &mut self.mutator {
             mutator.set_label(label);
@@ -307,7 +307,7 @@ impl Domain {
         }
     }
 
-    /// The runtime is not what it seemed to be.
+    /// The runtime does not behave as known: ends tracing.
     pub(super) fn give_up(&mut self, why: &str) {
         if let Some(mutator) = self.mutator.take() {
             if mutator.session().turn_off(tracer::Failure::Off) {

@@ -35,7 +35,7 @@ pub(super) struct Host {
     pub(super) suspended: bool,
     /// That context; NULL while no thread runs OCaml.
     pub(super) context: *mut Context,
-    /// What the first thread is doing, whose context is the runtime's.
+    /// The label of the first thread, whose context is the runtime's.
     first_label: u32,
     /// The shortcut from native code, if there is one.
     pub(super) gc_entry: Option<GcEntry>,
@@ -48,14 +48,14 @@ pub(super) struct Host {
 pub(super) struct Context {
     /// Nothing is sampled.
     suspended: libc::c_int,
-    /// What the thread is doing; 0 for nothing. Not in the first thread's.
+    /// What the thread is doing, as a label; 0 for none. Not in the first thread's.
     label: u32,
 }
 
 /// Holds the one host, once there is one.
 struct Hold(UnsafeCell<Option<Host>>);
 
-// SAFETY: used under the runtime's master lock, as this module says.
+// SAFETY: used under the runtime's master lock only, by one thread at a time.
 unsafe impl Sync for Hold {}
 
 static HOST: Hold = Hold(UnsafeCell::new(None));
@@ -69,7 +69,7 @@ pub(super) static FAILWITH: AtomicUsize = AtomicUsize::new(0);
 /// `caml_memprof_main_ctx`, which is never freed.
 pub(super) static MAIN_CONTEXT: AtomicUsize = AtomicUsize::new(0);
 
-/// Makes everything ready for the first hook. Before `main`.
+/// Prepares everything for the first hook. Before `main`.
 pub(super) fn start(
     runtime: &Runtime,
     proved: Proved,
@@ -114,7 +114,7 @@ pub(super) fn start(
 /// longer than itself and not while [`on_own_stack`] runs.
 #[inline]
 pub(super) unsafe fn host() -> Option<&'static mut Host> {
-    // SAFETY: the caller's promise.
+    // SAFETY: by the contract this is the only reference.
     let hold = unsafe { &mut *HOST.0.get() };
     hold.as_mut()
 }
@@ -131,28 +131,28 @@ pub(super) unsafe fn on_own_stack(work: impl FnOnce(&mut Host)) {
     // One thread at a time, and a handler that runs between these two is done
     // before we go on: no exchange is needed.
     BUSY.store(true, Ordering::Relaxed);
-    // SAFETY: the caller's promise.
+    // SAFETY: the same contract.
     if let Some(host) = unsafe { host() } {
         let stack = host.stack;
         let mut call = ManuallyDrop::new((work, &raw mut *host));
-        // SAFETY: was not busy.
+        // SAFETY: not busy before, so nothing else is on that stack.
         unsafe { stack.run(trampoline_of(&call), (&raw mut call).cast()) };
     }
     BUSY.store(false, Ordering::Relaxed);
 }
 
-/// What the calling thread is doing from now on; returns what it was doing. It
-/// holds the master lock, as all code of the program does.
+/// Sets the label of the calling thread, which holds the master lock as all code of the
+/// program does; returns the one before.
 pub(in crate::runtimes::ocaml) fn set_label(label: u32) -> u32 {
     let mut before = 0;
     let work = |host: &mut Host| {
-        // SAFETY: NULL or a label.
+        // SAFETY: NULL, or points into the host or a context that is not deleted.
         if let Some(place) = unsafe { host.label_place().as_mut() } {
             before = std::mem::replace(place, label);
             host.take_label();
         }
     };
-    // SAFETY: under the master lock.
+    // SAFETY: the program's code, which calls this, holds the master lock.
     unsafe { on_own_stack(work) };
     before
 }
@@ -165,7 +165,7 @@ fn trampoline_of<W: FnOnce(&mut Host)>(_: &Call<W>) -> extern "C" fn(*mut c_void
     extern "C" fn run<W: FnOnce(&mut Host)>(call: *mut c_void) {
         // SAFETY: what `on_own_stack` has passed.
         let call = unsafe { &mut *call.cast::<Call<W>>() };
-        // SAFETY: it is taken here only.
+        // SAFETY: `on_own_stack` calls this once for each call.
         let (work, host) = unsafe { ManuallyDrop::take(call) };
         // SAFETY: the host, which only this call uses.
         let host = unsafe { &mut *host };
@@ -185,15 +185,15 @@ impl Host {
         if self.context as usize == MAIN_CONTEXT.load(Ordering::Relaxed) {
             return &raw mut self.first_label;
         }
-        // SAFETY: NULL or a context of ours.
+        // SAFETY: NULL, or from `caml_memprof_new_th_ctx` and not deleted.
         unsafe { self.context.as_mut() }
             .map_or(std::ptr::null_mut(), |context| &raw mut context.label)
     }
 
-    /// The running thread is another, or was told what it is doing.
+    /// Gives the running thread's label to the mutator.
     pub(super) fn take_label(&mut self) {
         let place = self.label_place();
-        // SAFETY: NULL or a label.
+        // SAFETY: NULL, or points into the host or a context that is not deleted.
         let label = unsafe { place.as_ref() }.copied().unwrap_or(0);
         self.mutator.set_label(label);
     }
@@ -232,7 +232,7 @@ impl Host {
 
     /// `caml_memprof_young_trigger`
     pub(super) fn trigger(&self) -> usize {
-        // SAFETY: a variable of the runtime.
+        // SAFETY: `caml_memprof_young_trigger`, a variable of the runtime.
         unsafe { self.trigger.read() }
     }
 
@@ -260,7 +260,8 @@ impl Host {
 
     /// The next sample in the young heap is below this.
     fn set_trigger(&mut self, trigger: usize) {
-        // SAFETY: `caml_memprof_young_trigger`.
+        // SAFETY: `caml_memprof_young_trigger`, a variable of the runtime that only the
+        // profiler sets.
         unsafe { self.trigger.write(trigger) };
         (self.update_young_limit)();
     }

@@ -11,6 +11,7 @@ use super::layout::{KNOWN, STATE_WORDS, StateLayout};
 use super::symbols::Runtime;
 use crate::runtimes::attach::refusal::Refusal;
 use crate::runtimes::attach::symbols::Symbol;
+use crate::runtimes::ocaml::variable::Variable;
 
 /// Room for the state and what may follow it in an unknown runtime.
 const LENT_WORDS: usize = STATE_WORDS + 74;
@@ -33,28 +34,6 @@ fn mark(layout: &StateLayout, index: usize) -> usize {
         _ if index == layout.young_trigger => HEAP + 0x10_000,
         _ if index == layout.young_alloc_end => HEAP + 0x20_000,
         _ => HEAP + 0x100_000 + index * 0x1000,
-    }
-}
-
-/// A variable of the runtime, before `main`, while no other thread runs its code.
-#[derive(Clone, Copy)]
-struct Variable<T>(*mut T);
-
-impl<T: Copy> Variable<T> {
-    /// # Safety
-    /// The runtime declares a variable of type `T` at this address.
-    unsafe fn at(address: usize) -> Variable<T> {
-        Variable(address as *mut T)
-    }
-
-    fn get(self) -> T {
-        // SAFETY: a variable of this type by the contract of `at`, and nobody else runs yet.
-        unsafe { self.0.read() }
-    }
-
-    fn set(self, value: T) {
-        // SAFETY: a variable of this type by the contract of `at`, and nobody else runs yet.
-        unsafe { self.0.write(value) };
     }
 }
 
