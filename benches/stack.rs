@@ -1,14 +1,14 @@
-//! The walk over managed frames, on stacks made up in memory: what a sample
-//! costs when nothing, the top, or everything has changed since the last one.
+//! The walk over managed frames, on stacks made up in memory: what a sample costs when
+//! nothing, the top, or everything has changed since the last one; and the naive walk.
 //!
-//! The rooms are private to the plugin, so they are compiled in here.
+//! The modules are private to the plugin, so they are compiled in here.
 
 #![allow(unsafe_code, reason = "the walk reads raw stacks")]
 
-#[allow(dead_code, unused_imports, reason = "a bench uses part of a room")]
+#[allow(dead_code, unused_imports, reason = "a bench uses part of a module")]
 #[path = "../src/stack/mod.rs"]
 mod stack;
-#[allow(dead_code, unused_imports, reason = "a room that this one needs")]
+#[allow(dead_code, unused_imports, reason = "a module that `stack` needs")]
 #[path = "../src/sys/mod.rs"]
 mod sys;
 
@@ -17,8 +17,12 @@ use std::ptr::null;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use stack::formats::neutral::NeutralFrame;
-use stack::walk::End;
-use stack::{FrameTables, Outer, Start, Walker};
+use stack::memory::Live;
+use stack::walk::{End, naive};
+use stack::{FrameTables, Markers, SMALL_STACK, Start, Walker};
+
+/// The limits are those of the plugin, not those of its unit tests.
+const SMALL_LIMITS: bool = false;
 
 const NO_PLACE: u32 = u32::MAX;
 const BOUNDARY: u32 = u32::MAX;
@@ -48,7 +52,7 @@ fn tables() -> FrameTables {
     frames.push(frame(LAST, BOUNDARY));
     let frames = frames.leak();
     let tables = FrameTables::new();
-    // SAFETY: as many frames as said, never freed.
+    // SAFETY: `frames` has the given length and is never freed.
     unsafe { tables.add_neutral(frames.as_ptr(), frames.len(), null(), 0) }.expect("sound");
     tables
 }
@@ -97,8 +101,8 @@ fn walker() -> Walker<Vec<u64>> {
 }
 
 fn walk(walker: &mut Walker<Vec<u64>>, tables: &FrameTables, stack: &Stack) -> (usize, usize) {
-    // SAFETY: a stack as the tables describe it.
-    let walk = unsafe { walker.walk(tables, stack.start(), Outer::default()) };
+    // SAFETY: the tables describe all frames of the stack, which is borrowed.
+    let walk = unsafe { walker.walk(tables, stack.start(), Markers::default()) };
     assert!(walk.end == End::Complete);
     (walk.prefix, walk.fresh.len())
 }
@@ -122,7 +126,7 @@ fn walks(criterion: &mut Criterion) {
                 assert_eq!(fresh, 0);
             });
         });
-        // The same codes at other addresses, so that nothing is met.
+        // The same codes at other addresses, so that the last walk is not rejoined.
         group.bench_function(BenchmarkId::new("moved", depth), |bencher| {
             let mut walker = walker();
             let mut turn = 0;
@@ -133,19 +137,51 @@ fn walks(criterion: &mut Criterion) {
         });
     }
     group.throughput(Throughput::Elements(1));
-    group.bench_function("top 15 of 190", |bencher| {
-        let mut seed = 1;
-        let mut stack = Stack::new(190);
-        (0..175).for_each(|_| stack.push(site(&mut seed)));
-        let tops: Vec<[u64; 15]> =
-            (0..64).map(|_| std::array::from_fn(|_| site(&mut seed))).collect();
+    for top in [4, 15] {
+        group.bench_function(format!("top {top} of 190"), |bencher| {
+            let mut seed = 1;
+            let mut stack = Stack::new(190);
+            (0..190 - top).for_each(|_| stack.push(site(&mut seed)));
+            let tops: Vec<Vec<u64>> =
+                (0..64).map(|_| (0..top).map(|_| site(&mut seed)).collect()).collect();
+            let mut walker = walker();
+            let mut tops = tops.iter().cycle();
+            bencher.iter(|| {
+                stack.frames.truncate(191 - top);
+                tops.next().into_iter().flatten().for_each(|&site| stack.push(site));
+                let (prefix, fresh) = black_box(walk(&mut walker, &tables, &stack));
+                assert_eq!(prefix + fresh, 190);
+            });
+        });
+    }
+    group.bench_function("recursion/100000", |bencher| {
+        let mut stack = Stack::new(100_000);
+        (0..100_000).for_each(|_| stack.push(3));
         let mut walker = walker();
-        let mut tops = tops.iter().cycle();
         bencher.iter(|| {
-            stack.frames.truncate(176);
-            tops.next().into_iter().flatten().for_each(|&site| stack.push(site));
             let (prefix, fresh) = black_box(walk(&mut walker, &tables, &stack));
-            assert_eq!(prefix + fresh, 190);
+            assert_eq!(prefix + fresh, 100_000);
+        });
+    });
+    group.bench_function("small/15", |bencher| {
+        let (mut seed, mut stack, mut walker) = (1, Stack::new(15), walker());
+        (0..15).for_each(|_| stack.push(site(&mut seed)));
+        let mut codes = [0; SMALL_STACK];
+        bencher.iter(|| {
+            let start = black_box(stack.start());
+            // SAFETY: the tables describe all frames of the stack, which is borrowed.
+            let count = unsafe { walker.walk_small(&tables, start, &mut codes) };
+            assert_eq!(count, Some(15));
+        });
+    });
+    group.bench_function("naive/190", |bencher| {
+        let (mut seed, mut stack) = (1, Stack::new(190));
+        (0..190).for_each(|_| stack.push(site(&mut seed)));
+        // SAFETY: only the stack is read, along which the tables lead.
+        let live = unsafe { Live::new() };
+        bencher.iter(|| {
+            let (codes, end) = black_box(naive::walk(&live, &tables, stack.start(), 1000));
+            assert!(codes.len() == 190 && end == End::Complete);
         });
     });
     group.finish();

@@ -62,5 +62,9 @@ mod writer;
 #[cfg(all(not(loom), target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
 pub use runtimes::attach::linked;
 
+/// Whether tables and thresholds are small, so that unit tests reach their limits.
+/// Benches, which compile modules of this crate with `cfg(test)`, define it as false.
+const SMALL_LIMITS: bool = cfg!(test);
+
 /// This package's version, as `Cargo.toml` has it.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -18,11 +18,6 @@ pub(crate) trait Memory {
     /// The word at an address where [`Self::word`] found one before.
     fn again(&self, address: u64) -> u64;
 
-    /// Whether that word is this one.
-    fn still_is(&self, address: u64, word: u64) -> bool {
-        self.again(address) == word
-    }
-
     /// How many words in a row, from `address` on and each `stride` above the
     /// last, are this one. Both are multiples of 8 and not 0, the stride is below
     /// 2^32. Looks at no word at or above `end`, and at none above one that is
@@ -51,7 +46,7 @@ impl Live {
 }
 
 impl Memory for Live {
-    #[inline(always)]
+    #[inline]
     fn word(&self, address: u64) -> Option<u64> {
         if address == 0 || !address.is_multiple_of(8) {
             return None;
@@ -61,23 +56,16 @@ impl Memory for Live {
         Some(unsafe { core::ptr::read_volatile(address as *const u64) })
     }
 
-    #[inline(always)]
+    #[inline]
     fn aligned_word(&self, address: u64) -> Option<u64> {
         // SAFETY: as above; aligned as the caller says.
         Some(unsafe { core::ptr::read_volatile(address as *const u64) })
     }
 
-    #[inline(always)]
+    #[inline]
     fn again(&self, address: u64) -> u64 {
         // SAFETY: as above; it was found aligned then.
         unsafe { core::ptr::read_volatile(address as *const u64) }
-    }
-
-    #[inline(always)]
-    fn still_is(&self, address: u64, word: u64) -> bool {
-        // Not volatile, so that it can be compared where it is.
-        // SAFETY: as above.
-        unsafe { core::ptr::read(address as *const u64) == word }
     }
 
     fn repeats(&self, address: u64, stride: u64, end: u64, word: u64) -> usize {
@@ -134,7 +122,7 @@ unsafe fn repeats(mut address: u64, stride: u64, end: u64, word: u64) -> usize {
 }
 
 /// The same value, of which the compiler does not know where it came from.
-#[inline(always)]
+#[inline]
 pub(super) fn opaque(mut value: u64) -> u64 {
     // SAFETY: no instruction.
     unsafe {

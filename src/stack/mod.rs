@@ -15,7 +15,7 @@
 
 pub(crate) mod formats;
 mod lazy_frames;
-mod memory;
+pub(crate) mod memory;
 pub(crate) mod native;
 #[cfg(test)]
 mod paint;
@@ -25,4 +25,4 @@ pub(crate) mod table;
 pub(crate) mod walk;
 
 pub(crate) use table::FrameTables;
-pub(crate) use walk::{FEW, Outer, Start, Walk, Walker};
+pub(crate) use walk::{Markers, SMALL_STACK, Start, Walk, Walker};

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use crate::queue::{Code, HOST_CODE_LIMIT};
 use crate::stack::native::{Modules, Registers, Unwinder};
-use crate::stack::{FEW, FrameTables, Outer, Start, Walk, Walker};
+use crate::stack::{FrameTables, Markers, SMALL_STACK, Start, Walk, Walker};
 use crate::sys::memory::Region;
 
 /// Where backtraces come from.
@@ -85,8 +85,8 @@ struct NativeFrames {
     codes: Region,
 }
 
-/// The most codes of a small stack: [`FEW`] frames and a label.
-pub(crate) const MAX_SMALL_FRAMES: usize = FEW + 1;
+/// The most codes of a small stack: [`SMALL_STACK`] frames and a label.
+pub(crate) const MAX_SMALL_FRAMES: usize = SMALL_STACK + 1;
 
 /// The most C frames of a backtrace.
 const MAX_NATIVE_FRAMES: usize = 256;
@@ -157,10 +157,10 @@ impl Backtraces {
         let Backtraces { source, walker, own, native, label } = self;
         let label = if *label == 0 { 0 } else { Code::Label(*label).to_bits() };
         let (cut, unknown) = (Code::BeyondLimit.to_bits(), Code::Unknown.to_bits());
-        let outer = Outer { label, cut, unknown };
+        let markers = Markers { label, cut, unknown };
         let mut native_codes: &[u64] = &[];
         let walk = match source {
-            StackSource::None => walker.accept(&mut [], 0, outer),
+            StackSource::None => walker.accept(&mut [], 0, markers),
             StackSource::Tables(_) => {
                 let StackTop { return_address, sp, native_limit } = top;
                 if let Some(native) = native {
@@ -170,7 +170,7 @@ impl Backtraces {
                 // SAFETY: `top` comes from the host's locator, which returns a
                 // frame of the calling mutator's stack; the mutator is inside
                 // this hook, so the stack does not change during the walk.
-                unsafe { walker.walk(tables, start, outer) }
+                unsafe { walker.walk(tables, start, markers) }
             }
             StackSource::Own(host_walker) => {
                 let depth = host_walker(own);
@@ -179,7 +179,7 @@ impl Backtraces {
                 for code in codes.iter_mut().filter(|code| !(1..HOST_CODE_LIMIT).contains(*code)) {
                     *code = unknown;
                 }
-                walker.accept(codes, depth, outer)
+                walker.accept(codes, depth, markers)
             }
         };
         let Walk { prefix, fresh, repeated, .. } = walk;

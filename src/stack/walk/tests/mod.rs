@@ -1,13 +1,17 @@
-//! The walk against a machine that knows its own stack.
+//! The walk against a machine that knows its own stack, and against the naive walk.
+
+#![allow(unsafe_code, reason = "the machine adds tables")]
 
 mod machine;
+mod oracle;
 mod test_formats;
 
 use proptest::prelude::*;
 
 use super::super::paint::stack_used;
-use super::pass::LOOKED_UP;
-use super::streaks::{LONG, Streak};
+use super::outward::INDEX_LOOKUPS;
+use super::records::{MIN_STREAK, Streak};
+use super::walker::SMALL_RETRY;
 use super::*;
 use machine::{CODES, Format, LATE, Machine};
 
@@ -94,8 +98,8 @@ fn common(a: &[u64], b: &[u64]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
-fn labelled(label: Option<u64>) -> Outer {
-    Outer { label: label_code(label).unwrap_or(0), ..Outer::default() }
+fn labelled(label: Option<u64>) -> Markers {
+    Markers { label: label_code(label).unwrap_or(0), ..Markers::default() }
 }
 
 /// Stands for the frames beyond the limit; no frame has it.
@@ -116,7 +120,7 @@ proptest! {
     ) {
         let mut machine = Machine::new(format);
         let mut walker = walker(1000);
-        let mut codes = [0; FEW];
+        let mut codes = [0; SMALL_STACK];
         let mut receiver = Receiver { stack: Vec::new(), in_step: true };
         let mut label = None;
         for (action, weight) in actions {
@@ -170,7 +174,7 @@ proptest! {
         let mut label = None;
         for action in actions {
             act(&mut machine, &mut label, &action);
-            let marks = Outer { cut: CUT, ..labelled(label) };
+            let marks = Markers { cut: CUT, ..labelled(label) };
             let walk = walker.walk_in(&machine.memory, &machine.tables, machine.start(), marks);
             let end = walk.end;
             receiver.receive(&walk);
@@ -199,7 +203,7 @@ proptest! {
         let mut receiver = Receiver { stack: Vec::new(), in_step: true };
         for stack in stacks {
             let mut innermost_first: Vec<_> = stack.iter().rev().copied().collect();
-            let walk = walker.accept(&mut innermost_first, stack.len(), Outer::default());
+            let walk = walker.accept(&mut innermost_first, stack.len(), Markers::default());
             let expected = &stack[stack.len().saturating_sub(8)..];
             prop_assert_eq!(walk.end == End::Cut, stack.len() > 8);
             prop_assert_eq!(walk.prefix, common(&receiver.stack, expected));
@@ -212,11 +216,10 @@ proptest! {
 /// What is said of streaks is so of each of their frames.
 fn assert_streaks_are(walker: &Walker<Vec<u64>>) {
     let mut before = 0;
-    for words in walker.held.streaks() {
-        let Streak { outer, end, stride } = Streak::from_words(*words);
-        assert!(before <= outer && outer + LONG <= end && end <= walker.held.frames);
-        let at = &walker.held.at[outer..end];
-        let codes = &walker.held.codes[OUTER..][outer..end];
+    for Streak { outer, end, stride } in walker.last.streaks.iter() {
+        assert!(before <= outer && outer + MIN_STREAK <= end && end <= walker.last.frames);
+        let at = &walker.last.witnesses[outer..end];
+        let codes = &walker.last.codes[MARKERS..][outer..end];
         assert!(at.windows(2).all(|at| at[0] == at[1] + stride && at[0] % 8 == 0));
         assert!(codes.iter().all(|code| *code == codes[0]));
         before = end;
@@ -225,8 +228,7 @@ fn assert_streaks_are(walker: &Walker<Vec<u64>>) {
 
 /// How many held frames the next walk keeps without looking them up.
 fn kept(walker: &mut Walker<Vec<u64>>, machine: &Machine) -> usize {
-    let pass = Pass::new(&machine.memory, &machine.tables, &mut walker.held, walker.end);
-    pass.run(machine.start()).kept
+    walker.walk_outwards(&machine.memory, &machine.tables, machine.start())
 }
 
 #[test]
@@ -238,7 +240,7 @@ fn unchanged_frames_are_met_in_every_format() {
             (0..30).for_each(|_| machine.push(CODES[0]));
             machine.callback(0, 2, region);
             (0..10).for_each(|_| machine.push(CODES[3]));
-            walker.walk_in(&machine.memory, &machine.tables, machine.start(), Outer::default());
+            walker.walk_in(&machine.memory, &machine.tables, machine.start(), Markers::default());
             let shown = usize::from(format == Format::Neutral);
             assert_eq!(kept(&mut walker, &machine), 40 + 2 * shown, "{format:?} {region:?}");
             machine.pop(5);
@@ -250,7 +252,7 @@ fn unchanged_frames_are_met_in_every_format() {
             machine.push(CODES[4]);
             // A few may be looked up before one is found that is not in the index.
             let kept = kept(&mut walker, &machine);
-            let met = 30 + shown - LOOKED_UP..=30 + shown;
+            let met = 30 + shown - INDEX_LOOKUPS..=30 + shown;
             assert!(met.contains(&kept), "{kept} {format:?} {region:?}");
         }
     }
@@ -265,7 +267,7 @@ fn frames_whose_address_is_in_the_link_alone_are_held_too() {
         machine.callback(0, 2, None);
         machine.push(CODES[3]);
         machine.dirty(0);
-        walker.walk_in(&machine.memory, &machine.tables, machine.start(), Outer::default());
+        walker.walk_in(&machine.memory, &machine.tables, machine.start(), Markers::default());
         assert_eq!(kept(&mut walker, &machine), machine.codes().len());
     }
 }
@@ -275,9 +277,10 @@ fn a_change_far_out_is_seen() {
     let mut machine = Machine::new(Format::Contexts);
     let mut walker = walker(1000);
     (0..100).for_each(|_| machine.push(CODES[0]));
-    walker.walk_in(&machine.memory, &machine.tables, machine.start(), Outer::default());
+    walker.walk_in(&machine.memory, &machine.tables, machine.start(), Markers::default());
     machine.swap(50, CODES[1]);
-    let walk = walker.walk_in(&machine.memory, &machine.tables, machine.start(), Outer::default());
+    let walk =
+        walker.walk_in(&machine.memory, &machine.tables, machine.start(), Markers::default());
     assert_eq!((walk.prefix, walk.fresh.len()), (50, 50));
     assert_eq!(walk.fresh, &machine.codes()[50..]);
 }
@@ -289,16 +292,16 @@ fn a_recursion_is_one_streak() {
     // However it grew, and whatever changed at its end.
     for frames in [100, 1, 1, 30, 7, 200] {
         machine.push(CODES[1]);
-        walker.walk_in(&machine.memory, &machine.tables, machine.start(), Outer::default());
+        walker.walk_in(&machine.memory, &machine.tables, machine.start(), Markers::default());
         machine.pop(1);
         (0..frames).for_each(|_| machine.push(CODES[0]));
     }
     machine.push(CODES[1]);
-    let walk = walker.walk_in(&machine.memory, &machine.tables, machine.start(), Outer::default());
+    let walk =
+        walker.walk_in(&machine.memory, &machine.tables, machine.start(), Markers::default());
     assert_eq!((walk.prefix, walk.fresh.len()), (139, 201));
     assert_eq!(walk.repeated, 0..200);
-    let streaks: Vec<_> =
-        walker.held.streaks().iter().map(|words| Streak::from_words(*words)).collect();
+    let streaks: Vec<_> = walker.last.streaks.iter().collect();
     assert_eq!(streaks, [Streak { outer: 0, end: 339, stride: 16 }]);
 }
 
@@ -308,10 +311,10 @@ fn a_change_within_a_streak_is_seen() {
         let mut machine = Machine::new(Format::Contexts);
         let mut walker = walker(1000);
         (0..100).for_each(|_| machine.push(CODES[0]));
-        walker.walk_in(&machine.memory, &machine.tables, machine.start(), Outer::default());
+        walker.walk_in(&machine.memory, &machine.tables, machine.start(), Markers::default());
         machine.swap(depth, CODES[1]);
         let walk =
-            walker.walk_in(&machine.memory, &machine.tables, machine.start(), Outer::default());
+            walker.walk_in(&machine.memory, &machine.tables, machine.start(), Markers::default());
         assert_eq!((walk.prefix, walk.fresh.len()), (depth, 100 - depth));
         assert_eq!(walk.fresh, &machine.codes()[depth..]);
         assert_streaks_are(&walker);
@@ -323,7 +326,7 @@ fn a_small_stack_is_tried_until_it_has_grown() {
     for format in [Format::Neutral, Format::NeutralHidden, Format::Contexts, Format::Fibers] {
         let mut machine = Machine::new(format);
         let mut walker = walker(1000);
-        let mut codes = [0; FEW];
+        let mut codes = [0; SMALL_STACK];
         let mut small = |walker: &mut Walker<Vec<u64>>, machine: &Machine| {
             let start = machine.start();
             let expected = walker.expects_small();
@@ -332,29 +335,29 @@ fn a_small_stack_is_tried_until_it_has_grown() {
             })?
         };
         let shown = usize::from(format == Format::Neutral);
-        (0..FEW - shown).for_each(|at| machine.push(CODES[at % CODES.len()]));
-        assert_eq!(small(&mut walker, &machine), Some(FEW), "{format:?}");
+        (0..SMALL_STACK - shown).for_each(|at| machine.push(CODES[at % CODES.len()]));
+        assert_eq!(small(&mut walker, &machine), Some(SMALL_STACK), "{format:?}");
         // That another walk was asked for says nothing.
-        walker.walk_in(&machine.memory, &machine.tables, machine.start(), Outer::default());
-        assert_eq!(small(&mut walker, &machine), Some(FEW), "{format:?}");
+        walker.walk_in(&machine.memory, &machine.tables, machine.start(), Markers::default());
+        assert_eq!(small(&mut walker, &machine), Some(SMALL_STACK), "{format:?}");
         machine.push(CODES[0]);
         assert_eq!(small(&mut walker, &machine), None, "{format:?}");
-        walker.walk_in(&machine.memory, &machine.tables, machine.start(), Outer::default());
+        walker.walk_in(&machine.memory, &machine.tables, machine.start(), Markers::default());
         machine.pop(2);
         assert_eq!(small(&mut walker, &machine), None, "{format:?}");
         let walk =
-            walker.walk_in(&machine.memory, &machine.tables, machine.start(), Outer::default());
-        assert_eq!((walk.prefix, walk.fresh.len()), (FEW - 1, 0), "{format:?}");
-        assert_eq!(small(&mut walker, &machine), Some(FEW - 1), "{format:?}");
+            walker.walk_in(&machine.memory, &machine.tables, machine.start(), Markers::default());
+        assert_eq!((walk.prefix, walk.fresh.len()), (SMALL_STACK - 1, 0), "{format:?}");
+        assert_eq!(small(&mut walker, &machine), Some(SMALL_STACK - 1), "{format:?}");
         // What is in several chunks is not small, and is not tried again soon.
         machine.callback(0, 2, None);
         machine.pop(1);
         machine.callback(0, 2, None);
         assert_eq!(small(&mut walker, &machine), None, "{format:?}");
-        for _ in 0..PATIENCE {
+        for _ in 0..SMALL_RETRY {
             assert!(!walker.expects_small(), "{format:?}");
             assert_eq!(small(&mut walker, &machine), None, "{format:?}");
-            walker.walk_in(&machine.memory, &machine.tables, machine.start(), Outer::default());
+            walker.walk_in(&machine.memory, &machine.tables, machine.start(), Markers::default());
         }
         assert!(walker.expects_small(), "{format:?}");
     }
@@ -366,7 +369,7 @@ fn senseless_starts_end_at_once() {
     let mut walker = walker(1000);
     let mut walk = |return_address, sp| {
         let start = Start { return_address, sp };
-        let walk = walker.walk_in(&machine.memory, &machine.tables, start, Outer::default());
+        let walk = walker.walk_in(&machine.memory, &machine.tables, start, Markers::default());
         (walk.depth(), walk.end)
     };
     assert_eq!(walk(0, 0), (0, End::Complete));
@@ -387,7 +390,7 @@ fn a_crossing_that_leads_back_to_itself_ends() {
     machine.memory.words[at + 1] = start.return_address;
     let mut walker = walker(100);
     for _ in 0..3 {
-        let walk = walker.walk_in(&machine.memory, &machine.tables, start, Outer::default());
+        let walk = walker.walk_in(&machine.memory, &machine.tables, start, Markers::default());
         assert_eq!((walk.depth(), walk.end), (0, End::Cut));
     }
 }
@@ -399,10 +402,10 @@ fn a_walk_needs_little_stack() {
     machine.callback(0, 2, None);
     (0..30).for_each(|_| machine.push(CODES[3]));
     let mut walker = walker(1000);
-    walker.walk_in(&machine.memory, &machine.tables, machine.start(), Outer::default());
+    walker.walk_in(&machine.memory, &machine.tables, machine.start(), Markers::default());
     machine.swap(40, CODES[4]);
     let used = stack_used(&mut || {
-        walker.walk_in(&machine.memory, &machine.tables, machine.start(), Outer::default());
+        walker.walk_in(&machine.memory, &machine.tables, machine.start(), Markers::default());
     });
     println!("stack used by a walk: {used} bytes");
     let allowed = if cfg!(debug_assertions) { 8 << 10 } else { 1024 };
@@ -411,7 +414,7 @@ fn a_walk_needs_little_stack() {
 
 #[test]
 fn storage_that_is_too_small_is_refused() {
-    for refused in 0..7 {
+    for refused in 0..10 {
         for too_few in 0..2 {
             let mut asked = 0;
             let walker = Walker::new(100, |words| {
