@@ -21,13 +21,13 @@ static int is_young(const uintptr_t *cell) { return cell > young && cell < young
 
 /* --- The managed stack: return addresses only, so every frame has 8 bytes --------------- */
 enum { IN_C = 0x1000, IN_MAIN, IN_FILL, IN_CONS }; /* "return addresses": from 4,096 up */
-static uintptr_t stack[64] = {[61] = IN_C};    /* the words behind it say: nothing further out */
+static uintptr_t stack[64] = {[61] = IN_C};    /* the words above it are zero: the stack ends */
 static uintptr_t *sp = stack + 61;             /* the innermost return address */
 
 static void call(uintptr_t return_address) { *--sp = return_address; }
 static void ret(void) { sp++; }
 
-/* --- What heaptap is told --------------------------------------------------------------- */
+/* --- What heaptap needs ----------------------------------------------------------------- */
 static heaptap_tracer *tracer;
 static heaptap_mutator *mutator;
 

@@ -1,6 +1,6 @@
-//! What a host sees when things go wrong inside: a status, and no more samples.
+//! After an internal failure a host gets a status, and no more samples are taken.
 //!
-//! Each test is a process of its own, since a process has one tracer.
+//! Each test runs in its own process, because a process has one tracer.
 
 #![allow(unsafe_code, reason = "calls the C ABI")]
 
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use heaptap::abi::*;
 
-/// Runs a test of this file again, in a process of its own.
+/// Runs a test of this file again, in its own process.
 fn in_a_process(test: &str, body: impl FnOnce()) {
     if std::env::var_os("HEAPTAP_TEST_INSIDE").is_some() {
         return body();
@@ -25,8 +25,8 @@ fn in_a_process(test: &str, body: impl FnOnce()) {
         .env("HEAPTAP_TEST_INSIDE", "1")
         .output()
         .expect("running the test");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{test}: {}\n{said}", output.status);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{test}: {}\n{errors}", output.status);
 }
 
 /// The smallest host: a young heap of one page.
@@ -39,13 +39,13 @@ struct Host {
 }
 
 unsafe extern "C-unwind" fn walk(_: *mut c_void, codes: *mut u64, _: usize) -> usize {
-    // SAFETY: there is always room for one.
+    // SAFETY: heaptap passes room for at least one code.
     unsafe { codes.write(4242) };
     1
 }
 
 unsafe extern "C-unwind" fn walk_into_a_panic(_: *mut c_void, _: *mut u64, _: usize) -> usize {
-    panic!("a defect, for once on purpose");
+    panic!("a panic on purpose");
 }
 
 impl Host {
@@ -60,7 +60,7 @@ impl Host {
             ..unsafe { std::mem::zeroed() }
         };
         let mut tracer = ptr::null_mut();
-        // SAFETY: as the header says.
+        // SAFETY: the options and the result are local variables.
         assert_eq!(unsafe { heaptap_tracer_start(&options, &mut tracer) }, HEAPTAP_STATUS_OK);
         let options = heaptap_mutator_options {
             size: size_of::<heaptap_mutator_options>(),
@@ -69,7 +69,7 @@ impl Host {
             ..unsafe { std::mem::zeroed() }
         };
         let mut mutator = ptr::null_mut();
-        // SAFETY: as the header says.
+        // SAFETY: the tracer is a handle, the rest are local variables.
         let started = unsafe { heaptap_mutator_start(tracer, &options, &mut mutator) };
         assert_eq!(started, HEAPTAP_STATUS_OK);
         let mut host =
@@ -94,14 +94,14 @@ impl Host {
         }
         self.used = 0;
         let (pointer, start) = (self.young_ptr(), self.young_start());
-        // SAFETY: as the header says.
+        // SAFETY: the mutator is used by this thread only.
         unsafe { heaptap_young_sweep(self.mutator, Some(dead), ptr::null_mut()) };
-        // SAFETY: as the header says.
+        // SAFETY: the mutator is used by this thread only, the heap is its own.
         let renewed = unsafe { heaptap_young_renew(self.mutator, pointer, start, &mut self.limit) };
         assert_eq!(renewed, HEAPTAP_STATUS_OK);
     }
 
-    /// Allocates two words; the hook's status if it was called.
+    /// Allocates two words. Returns the hook's status if the hook was called.
     fn alloc(&mut self) -> Option<heaptap_status> {
         if self.used + 2 > self.heap.len() {
             self.empty();
@@ -111,32 +111,32 @@ impl Host {
         if pointer >= self.limit {
             return None;
         }
-        // SAFETY: as the header says.
+        // SAFETY: the mutator is used by this thread only, the block is in its heap.
         Some(unsafe { heaptap_young_hit(self.mutator, pointer, &2, 1, &mut self.limit) })
     }
 
     fn state(&self) -> heaptap_status {
         let mut stats =
             heaptap_stats { size: size_of::<heaptap_stats>(), ..heaptap_stats::default() };
-        // SAFETY: as the header says.
+        // SAFETY: the tracer is a handle, `stats` has the size that it starts with.
         let asked = unsafe { heaptap_tracer_stats(self.tracer, &mut stats) };
         assert_eq!(asked, HEAPTAP_STATUS_OK);
         stats.state
     }
 
-    /// Nothing is sampled any more, in any heap, and no hook is called.
+    /// Asserts that nothing is sampled any more, in any heap, and no hook is called.
     fn assert_quiet(&mut self) {
-        // The limit may stand where it was: the next hit moves it away.
+        // The limit may still be the old one: the next hit resets it.
         self.alloc();
         for _ in 0..10_000 {
             assert_eq!(self.alloc(), None);
             let start = self.young_start();
             assert_eq!(self.limit, start);
         }
-        // SAFETY: as the header says.
+        // SAFETY: the mutator is used by this thread only.
         let hit = unsafe { heaptap_major_hit(self.mutator, ptr::null_mut(), 1) };
         assert_eq!(hit, HEAPTAP_STATUS_OK);
-        // SAFETY: the first field, as the header has it.
+        // SAFETY: the first field of the mutator, as the header declares it.
         let until_sample = unsafe { self.mutator.cast::<isize>().read() };
         assert_eq!(until_sample, isize::MAX);
     }
@@ -150,9 +150,9 @@ fn a_panic_is_a_status_and_turns_tracing_off() {
         assert_eq!(host.alloc(), Some(HEAPTAP_STATUS_PANIC));
         assert_eq!(host.state(), HEAPTAP_STATUS_PANIC);
         host.assert_quiet();
-        // SAFETY: as the header says.
+        // SAFETY: the tracer is a handle.
         assert_eq!(unsafe { heaptap_tracer_flush(host.tracer) }, HEAPTAP_STATUS_OFF);
-        // SAFETY: as the header says.
+        // SAFETY: the tracer is a handle.
         assert_eq!(unsafe { heaptap_tracer_stop(host.tracer) }, HEAPTAP_STATUS_OFF);
     });
 }
@@ -164,7 +164,7 @@ fn after_a_failed_write_nothing_is_sampled() {
         let fifo = dir.path().join("fifo");
         let made = Command::new("mkfifo").arg(&fifo).status().expect("mkfifo");
         assert!(made.success());
-        // A reader that leaves once there is something to read.
+        // A reader that closes the pipe after the first bytes.
         let reader = std::thread::spawn({
             let fifo = fifo.clone();
             move || {
@@ -193,7 +193,7 @@ fn after_a_stop_nothing_is_sampled() {
         for _ in 0..1000 {
             assert_eq!(host.alloc(), Some(HEAPTAP_STATUS_OK));
         }
-        // SAFETY: as the header says.
+        // SAFETY: the tracer is a handle.
         assert_eq!(unsafe { heaptap_tracer_stop(host.tracer) }, HEAPTAP_STATUS_OK);
         host.assert_quiet();
     });

@@ -1,4 +1,4 @@
-//! What a trace is to be.
+//! The options of a session, with their defaults.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,57 +11,57 @@ use crate::sampling::Rate;
 /// What to do when no event buffer is free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WhenFull {
-    /// Wait so long for the writer, then drop and count.
+    /// Wait up to this long for the writer, then drop the sample and count it.
     Wait(Duration),
-    /// Drop and count at once.
+    /// Drop the sample and count it at once.
     Drop,
 }
 
 /// How blocks are followed after their allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Follow {
-    /// The runtime's collections are swept.
+    /// The runtime reports each collection, and returns the fate of each block.
     Sweeps,
     /// The runtime reports each block's fate by its address.
     Addresses,
 }
 
-/// A host's own explanation of its codes. Called on the writer thread.
+/// Finds the locations of a host's codes. Called on the writer thread.
 pub(crate) type Locator = Arc<dyn Fn(u64, &mut LocationList) + Send + Sync>;
 
-/// Names code of which the frame tables say nothing; false if it cannot. Called on
-/// the writer thread.
+/// Finds the name of code without a location in the frame tables. Returns false if
+/// it has none. Called on the writer thread.
 pub(crate) type Namer = Arc<dyn Fn(u64, &mut LocationList) -> bool + Send + Sync>;
 
-/// Everything about a session that its host or its user chooses.
+/// Everything that the host or its user chooses about a session.
 #[derive(Clone)]
 pub(crate) struct Options {
-    /// The file's name, in which `%p`, `%e` and `%t` stand for something.
+    /// The file's name, before `%p`, `%e` and `%t` are replaced.
     pub(crate) file: Vec<u8>,
     pub(crate) rate: Rate,
-    /// The same seed gives the same samples in the same program.
+    /// The same seed gives the same samples in the same program. 0: a new one.
     pub(crate) seed: u64,
-    /// Words in front of a block that are part of it.
+    /// Header words: between a block's start and the address that the runtime uses.
     pub(crate) header_words: usize,
-    /// Whether there is one mutator at a time: the file is then of version 2.
+    /// Whether there is at most one mutator at a time. The file then has version 2.
     pub(crate) one_mutator: bool,
-    /// Whether the parts of a combined allocation have places of their own in
-    /// the frame tables.
+    /// Whether the frame tables have a location for each part of a combined
+    /// allocation.
     pub(crate) parts_have_places: bool,
-    /// The most frames of a backtrace.
+    /// The most frames in a backtrace, of which the innermost are kept.
     pub(crate) max_frames: usize,
     pub(crate) when_full: WhenFull,
     pub(crate) follow: Follow,
     /// Whether C frames inside the innermost managed frame are unwound.
     pub(crate) native_frames: bool,
-    /// Event buffers.
+    /// The number of event buffers.
     pub(crate) buffers: usize,
     pub(crate) context: Vec<u8>,
     pub(crate) runtime_params: Vec<u8>,
     /// For codes that are in no frame table.
     pub(crate) locate: Option<Locator>,
-    /// For codes that are in a frame table without a place. Where it cannot, the
-    /// program's symbols are read.
+    /// For codes that are in a frame table without a location. If it finds no name,
+    /// the program's symbols are read.
     pub(crate) name: Option<Namer>,
 }
 
@@ -70,13 +70,13 @@ impl Options {
     /// that many frames of one recursion still fits the format.
     pub(crate) const MAX_FRAMES: usize = heaptap_settings::MAX_FRAMES as usize;
 
-    /// Memory for events on their way, unless told otherwise.
+    /// The default memory for events on their way to the writer.
     pub(crate) const BUFFER_KIB: usize = 8_192;
 
-    /// How long a mutator waits for the writer, unless told otherwise.
+    /// The default of how long a mutator waits for the writer.
     pub(crate) const WAIT: Duration = Duration::from_secs(1);
 
-    /// Of a trace into this file, with everything else as it usually is.
+    /// The options of a trace into this file, with defaults for everything else.
     pub(crate) fn new(file: Vec<u8>, rate: Rate) -> Options {
         Options {
             file,
@@ -97,7 +97,7 @@ impl Options {
         }
     }
 
-    /// How many event buffers so much memory is.
+    /// The number of event buffers in this much memory.
     pub(crate) fn buffers_in(kib: usize) -> usize {
         (kib * 1024 / (BUFFER_WORDS * size_of::<u64>())).max(2)
     }
