@@ -40,11 +40,11 @@ pub(crate) struct Filters {
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     max_size: Option<u64>,
 
-    /// Only blocks that live at least so long
+    /// Only blocks that live at least this long
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     min_lifetime: Option<u64>,
 
-    /// Only blocks that live at most so long
+    /// Only blocks that live at most this long
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     max_lifetime: Option<u64>,
 

@@ -62,15 +62,15 @@ impl View {
 pub(crate) enum RowKind {
     /// The function that allocates
     Function,
-    /// The place in its source
+    /// The location in its source
     Location,
     /// The source file
     File,
     /// The module
     Module,
-    /// The label that the program gave to what it was doing
+    /// The label that the program gave to its current work
     Label,
-    /// The domain: a thread of the runtime with a heap of its own
+    /// The domain: a thread of the runtime with its own heap
     Domain,
 }
 

@@ -1,10 +1,10 @@
-//! Events from one trace to another in the order of the file, with their ids.
+//! Copies events in the order of the file, with their ids.
 //!
-//! A sound trace is copied to the byte: new frames are passed on as they were
-//! read, and ids stay. After a loss neither works. The frames before it that a
-//! prefix refers to are unknown, so backtraces are written whole from then on.
-//! Ids may not leave out those that are lost, so objects move up; and what
-//! became of the lost ones is left out. So the copy is sound again.
+//! A sound trace is copied to the byte: backtraces are written as they were read,
+//! and ids are kept. After a loss neither is possible. The frames that a prefix
+//! refers to are unknown, so backtraces are written whole from then on. Ids must
+//! not have gaps, so later objects move up, and promotions and collections of lost
+//! ones are left out. So the copy is sound again.
 
 use std::collections::BTreeMap;
 
@@ -24,8 +24,7 @@ pub(crate) fn copy<R: Renaming, S: TraceSink>(
     shift: impl Fn(u64) -> u64,
     out: &mut Rewriting<R, S>,
 ) -> Result<(), Failure> {
-    // In version 2 the encoder counts as the original did, and so it does
-    // after a loss, since ids may not leave any out.
+    // In version 2, and after a loss, the encoder numbers objects itself.
     let keeps_ids = format == Format::V3;
     let mut ids = KeptIds::default();
     let mut orphans = 0;
@@ -46,13 +45,13 @@ pub(crate) fn copy<R: Renaming, S: TraceSink>(
             ids.add(allocation.id, id);
             continue;
         }
-        // The format has no place for other kinds.
+        // The format has no other kinds of event.
         let Some((end, id)) = kind.end() else { continue };
         // The packet that holds this event may be the first after a loss.
         lossy |= !reader.losses().is_clean();
         let id = match ids.get(id) {
             Some(kept) => kept,
-            // In another domain's packet, which comes later in the file.
+            // Allocated by another domain, in a later packet of the file.
             None if !lossy => id,
             None => {
                 orphans += 1;

@@ -1,8 +1,8 @@
-//! Where traces come from: a file, or `-` for standard input.
+//! Input: a trace from a file, or from standard input for `-`.
 //!
-//! An [`Input`] hands out readers. Reading in the order of the file takes any
-//! input; the order of time needs one that can be read again, so a pipe is
-//! first copied into a temporary file that has no name any more.
+//! An [`Input`] opens readers. Any input can be read once in the order of the file.
+//! The order of time takes an input that can be read again, so a pipe is first
+//! copied into an unnamed temporary file.
 
 use std::cell::OnceCell;
 use std::fs::File;
@@ -24,9 +24,9 @@ use crate::text::escape;
 pub(crate) struct Input {
     name: String,
     file: Rc<File>,
-    /// Where the trace begins in a file that can be read again.
+    /// The offset of the trace in a file that can be read again.
     begin: Option<u64>,
-    /// The copy of a pipe, once it was needed.
+    /// The copy of a pipe, once one is needed.
     copy: OnceCell<Rc<File>>,
     progress: Rc<Progress>,
 }
@@ -60,13 +60,13 @@ impl Input {
         Ok(Input { name, file: Rc::new(file), begin, copy: OnceCell::new(), progress })
     }
 
-    /// The same without a progress bar, where one would be in the way.
+    /// The same without a progress bar.
     pub(crate) fn quietly(mut self) -> Self {
         self.progress = Rc::new(Progress::silent());
         self
     }
 
-    /// What to call it in messages.
+    /// Its name in messages.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
@@ -81,7 +81,7 @@ impl Input {
             .map_err(|error| self.failure(error))
     }
 
-    /// Makes an input that can be read any number of times.
+    /// Makes sure that the input can be read any number of times.
     pub(crate) fn make_repeatable(&self) -> Result<(), Failure> {
         if self.begin.is_some() || self.copy.get().is_some() {
             return Ok(());
@@ -119,7 +119,7 @@ impl Input {
         TraceBytes { file: Rc::clone(file), begin, read: 0, progress: Rc::clone(&self.progress) }
     }
 
-    /// What a failed reading means to whoever called us.
+    /// The failure of a verb that could not read the trace.
     pub(crate) fn failure(&self, error: ReadError) -> Failure {
         match error {
             ReadError::Io(error) => Failure::Trouble(format!("{}: {error}", self.name)),
@@ -129,13 +129,13 @@ impl Input {
         }
     }
 
-    /// After the last event: says on standard error what is missing.
+    /// After the last event: reports on standard error what is missing.
     pub(crate) fn report(&self, losses: &Losses) -> Verdict {
         self.end_progress();
         notices::report(&self.name, losses)
     }
 
-    /// After the last event: takes the progress bar away.
+    /// After the last event: removes the progress bar.
     pub(crate) fn end_progress(&self) {
         self.progress.clear();
     }
@@ -151,8 +151,8 @@ fn cannot_open(name: &str, error: &io::Error) -> Failure {
     })
 }
 
-/// The bytes of a trace, with a place of their own in the file if that can be
-/// read again.
+/// The bytes of a trace. If the file can be read again, several of these can read it
+/// at the same time, each at its own offset.
 pub(crate) struct TraceBytes {
     file: Rc<File>,
     begin: Option<u64>,

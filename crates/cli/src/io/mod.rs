@@ -1,10 +1,10 @@
-//! Reading and writing: traces come in through [`input`], results leave through
-//! [`output`], and everything said on the way goes to standard error
-//! ([`notices`], [`progress`]).
+//! Reading and writing: traces come in through [`input`], results go out through
+//! [`output`], messages and progress to standard error through [`notices`] and
+//! [`progress`].
 //!
-//! From trace to trace: [`copy`] keeps the file's order and ids, [`renumber`]
-//! sorts by time and numbers objects anew. Both write through [`rewrite`], which
-//! knows what an encoder accepts.
+//! From trace to trace: [`copy`] keeps the order and the ids of the file,
+//! [`renumber`] sorts by time and assigns new ids. Both write through [`rewrite`],
+//! which turns damaged events into ones that can be written.
 
 pub(crate) mod copy;
 pub(crate) mod input;

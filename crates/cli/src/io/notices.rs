@@ -1,4 +1,4 @@
-//! What is said about defects and losses, on standard error.
+//! Messages on standard error, about defects and losses above all.
 
 use std::io::{Write as _, stderr};
 
@@ -7,12 +7,12 @@ use heaptap_trace::{Defect, FileKind, Located, Losses};
 use crate::exit_status::Verdict;
 use crate::text::units::count;
 
-/// Says something on standard error, if anybody listens.
+/// Prints a message on standard error. Failure to do so is ignored.
 pub(crate) fn say(message: &str) {
     let _ = writeln!(stderr(), "heaptap: {message}");
 }
 
-/// A defect that ends the reading, and what to do about it.
+/// A defect that ends the reading, with the remedy if there is one.
 pub(crate) fn with_remedy(located: &Located) -> String {
     let remedy = match located.defect {
         Defect::Empty => "the traced program wrote nothing: did it run, and to its end?",
@@ -40,7 +40,7 @@ fn other_file(found: u32) -> String {
     format!("it is compressed: pass it through `{program}`, and `-` for FILE")
 }
 
-/// Says what is missing from what was read of `name`.
+/// Prints the losses in reading `name`.
 pub(crate) fn report(name: &str, losses: &Losses) -> Verdict {
     for line in lines(losses) {
         say(&format!("{name}: {line}"));
@@ -73,7 +73,7 @@ pub(crate) fn lines(losses: &Losses) -> Vec<String> {
     lines
 }
 
-/// How much could not be used.
+/// The amounts that could not be used.
 fn left_out(losses: &Losses) -> Option<String> {
     let parts = [
         (losses.packets, "packet left out", "packets left out"),

@@ -1,9 +1,9 @@
-//! Where results go: standard output, or a file that appears when it is whole.
+//! Output: standard output, or a file that appears only when it is complete.
 //!
 //! A new trace is written under a temporary name beside its destination, and
-//! renamed when it is complete: a run that fails leaves no half file and does
-//! not touch what was there. So a trace can also replace its own source. Like
-//! the traces of the plugin, new files are for their owner only.
+//! renamed when it is complete: a run that fails leaves no partial file and does
+//! not touch the old one. So a trace can also replace its own source. Like the
+//! traces of the plugin, new files are readable by their owner only.
 
 use std::env;
 use std::fs::{self, File, OpenOptions};
@@ -22,11 +22,11 @@ use crate::text::{escape, json};
 pub(crate) struct Output {
     name: String,
     file: File,
-    /// Where the file is for now, and where it belongs.
+    /// None if the output is not a regular file.
     unfinished: Option<Unfinished>,
 }
 
-/// A file under a temporary name, which goes away with this.
+/// A file under a temporary name, which is removed when this is dropped.
 struct Unfinished {
     temporary: PathBuf,
     destination: PathBuf,
@@ -34,7 +34,7 @@ struct Unfinished {
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        // After the renaming there is nothing to remove.
+        // After it was renamed there is nothing to remove.
         let _ = fs::remove_file(&self.temporary);
     }
 }
@@ -59,13 +59,13 @@ impl Output {
                 let message = format!("{name}: is a directory; name a file in it");
                 Err(Failure::Trouble(message))
             }
-            // A device or a pipe is written to, never replaced.
+            // A device or a pipe is never replaced.
             Ok(metadata) if !metadata.is_file() => {
                 let file = OpenOptions::new().write(true).open(path).map_err(unwritable)?;
                 Ok(Output { name, file, unfinished: None })
             }
             existing => {
-                // What a symbolic link points to is replaced, not the link.
+                // The target of a symbolic link is replaced, not the link.
                 let followed = existing.and_then(|_| fs::canonicalize(path));
                 let destination = followed.unwrap_or_else(|_| path.to_path_buf());
                 let (file, temporary) = beside(&destination).map_err(unwritable)?;
@@ -90,15 +90,15 @@ impl Output {
         }
     }
 
-    /// What to call it in messages.
+    /// Its name in messages.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Everything is written: the file takes its name.
+    /// Gives the complete file its name.
     pub(crate) fn complete(self) -> Result<(), Failure> {
         let Some(unfinished) = &self.unfinished else { return Ok(()) };
-        // On the disk before the name is: a crash leaves the old or the new.
+        // On disk before the name: a crash leaves the old file or the new one.
         self.file
             .sync_data()
             .and_then(|()| fs::rename(&unfinished.temporary, &unfinished.destination))
@@ -116,7 +116,7 @@ impl Write for Output {
     }
 }
 
-/// Standard output without a buffer: those who write much bring their own.
+/// Standard output without a buffer.
 pub(crate) fn raw_stdout() -> io::Result<File> {
     stdout().as_fd().try_clone_to_owned().map(File::from)
 }
@@ -155,7 +155,7 @@ pub(crate) fn unnamed_file() -> io::Result<File> {
     Ok(file)
 }
 
-/// Creates a file that only its owner can read, under a name of its own.
+/// Creates a file that only its owner can read, under an unused name.
 fn new_file(directory: &Path) -> io::Result<(File, PathBuf)> {
     for attempt in 0..1000 {
         let path = directory.join(format!(".heaptap-{}-{attempt}.tmp", process::id()));

@@ -1,5 +1,5 @@
-//! The progress bar: on standard error, if that is a terminal, and only when
-//! the work turns out to take longer than a second.
+//! The progress bar: on standard error, if that is a terminal, and only when the
+//! work takes longer than a second.
 
 use std::cell::OnceCell;
 use std::io::{IsTerminal, stderr};
@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// How long to stay silent.
+/// The time before the bar appears.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How far the reading is. Whoever reads reports to it.
+/// The progress of a reading.
 pub(crate) struct Progress {
-    /// The time to appear, if ever.
+    /// When the bar is to appear, if ever.
     due: Option<Instant>,
     total: Option<u64>,
     bar: OnceCell<ProgressBar>,
@@ -25,12 +25,12 @@ impl Progress {
         Progress { due, total, bar: OnceCell::new() }
     }
 
-    /// Never shown.
+    /// One that is never shown.
     pub(crate) fn silent() -> Self {
         Progress { due: None, total: None, bar: OnceCell::new() }
     }
 
-    /// Leaves the terminal as it was, before anything else is printed.
+    /// Removes the bar from the terminal, before anything else is printed.
     pub(crate) fn clear(&self) {
         if let Some(bar) = self.bar.get() {
             bar.finish_and_clear();
@@ -59,7 +59,7 @@ impl Progress {
             Ok(style) => bar.with_style(style),
             Err(_) => bar,
         };
-        // The jump to here says nothing of the speed from here on.
+        // The jump to this offset would distort the speed.
         bar.set_position(offset);
         bar.reset_eta();
         bar

@@ -1,7 +1,7 @@
-//! Events from one trace to another in the order of time, with new ids: for
-//! putting several domains into one, and for leaving objects out.
+//! Copies events in the order of time, with new ids: for joining domains, and for
+//! leaving objects out.
 //!
-//! What it keeps is the new id of every object that is written and alive.
+//! Keeps the new id of every object that is written and alive.
 
 use std::collections::HashMap;
 
@@ -11,17 +11,17 @@ use crate::exit_status::Failure;
 use crate::io::input::{Events, Input};
 use crate::io::rewrite::{Renaming, Rewriting, TraceSink};
 
-/// What to do with each event.
+/// The choice of what is written.
 pub(crate) trait Selection {
-    /// The block to write for an allocation, if it stays.
+    /// The block to write for an allocation, if it is kept.
     fn block(&mut self, allocation: &Allocation<'_>) -> Option<Block>;
 
     /// The domain to write it in.
     fn domain(&self, domain: u16) -> u16;
 }
 
-/// Writes what the selection keeps. Returns how many promotions and
-/// collections were left out.
+/// Writes the events that the selection keeps. Returns the number of promotions and
+/// collections that were left out.
 pub(crate) fn renumber<R: Renaming, S: TraceSink>(
     input: &Input,
     events: &mut impl Events,
@@ -43,7 +43,7 @@ pub(crate) fn renumber<R: Renaming, S: TraceSink>(
             }
             continue;
         }
-        // The format has no place for other kinds.
+        // The format has no other kinds of event.
         let Some((end, id)) = kind.end() else { continue };
         let written = match end {
             End::Promote => live.get(&id).copied(),

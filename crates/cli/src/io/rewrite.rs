@@ -1,9 +1,8 @@
 //! Writing the events of one trace into another.
 //!
-//! [`Rewriting`] puts an encoder between what a reader hands out and what a
-//! trace may hold. A lenient reader hands out times that run backwards and
-//! frames that damage made unknown; neither can be written, so times wait for
-//! the domain's last one, and frames are [renamed](Renaming).
+//! A lenient reader returns times that run backwards and frames that damage made
+//! unknown. Neither can be written, so [`Rewriting`] raises a time to that of the
+//! domain's last event, and [renames](Renaming) frames.
 
 use std::collections::HashMap;
 use std::io::{BufWriter, Write};
@@ -26,23 +25,24 @@ pub(crate) fn same_format(version: Version) -> Format {
     }
 }
 
-/// How codes and what they stand for change on the way.
+/// How codes and their locations change between the traces.
 pub(crate) trait Renaming {
     /// The code to write for a code that was read.
     fn code(&mut self, read: Code, table: &LocationTable) -> Result<Code, Failure>;
 
-    /// The other way round; `None` for a code that stands for a lost frame.
+    /// The code that was read for a code that was written; `None` if it stands for a
+    /// lost frame.
     fn origin(&self, written: Code) -> Option<Code>;
 
     /// Adds a location under its new names.
     fn rename(&mut self, location: Location<'_>, ids: &NamedLocation, list: &mut LocationList);
 }
 
-/// What a frame that damage made unknown is explained as.
+/// The location of a frame that damage made unknown.
 const LOST: Location<'static> =
     Location { file: b"<lost>", line: 0, start_char: 0, end_char: 0, definition: b"<lost>" };
 
-/// Codes stay as they are; only a frame that cannot be written gets another.
+/// Keeps codes and names; only a frame that cannot be written gets another code.
 #[derive(Default)]
 pub(crate) struct SameNames {
     /// Frames were written as [`SameNames::STAND_IN`].
@@ -52,13 +52,13 @@ pub(crate) struct SameNames {
 }
 
 impl SameNames {
-    /// Written in place of a frame that damage made unknown: the largest code
-    /// there is, which no address comes near.
+    /// The code written for a frame that damage made unknown: the largest one, far
+    /// above all addresses.
     pub(crate) const STAND_IN: Code = (1 << 62) - 1;
 
-    /// A frame is to be written as the stand-in: because it is lost, here or
-    /// when the trace was repaired before, or because it has that code itself.
-    fn note(&mut self, read: Code, table: &LocationTable) -> Result<(), Failure> {
+    /// Records that a frame is written as the stand-in: because it is lost, now or in
+    /// an earlier repair of the trace, or because it has that code itself.
+    fn record_stand_in(&mut self, read: Code, table: &LocationTable) -> Result<(), Failure> {
         let lost = read != Self::STAND_IN || table.resolve(read).eq([LOST]);
         self.lost |= lost;
         self.taken |= !lost;
@@ -74,12 +74,12 @@ impl SameNames {
 
 impl Renaming for SameNames {
     fn code(&mut self, read: Code, table: &LocationTable) -> Result<Code, Failure> {
-        // Of 63 bits with sign, and not 0, which marks an empty cache slot.
+        // Codes are signed numbers of 63 bits, and 0 marks an empty cache slot.
         let fits = matches!(read >> 62, 0b00 | 0b11) && read != 0;
         if fits && read != Self::STAND_IN {
             return Ok(read);
         }
-        self.note(read, table)?;
+        self.record_stand_in(read, table)?;
         Ok(Self::STAND_IN)
     }
 
@@ -92,35 +92,35 @@ impl Renaming for SameNames {
     }
 }
 
-/// What the codes of the new trace stand for.
+/// The locations of the codes in the new trace.
 struct Names<R> {
     renaming: R,
-    /// What each code was explained as. A damaged trace may explain a code
-    /// again and differently; the new one says the same every time.
-    explained: HashMap<Code, Box<[NamedLocation]>>,
+    /// The locations written for each code. A damaged trace may define a code again
+    /// and differently; the new one defines it the same every time.
+    written_locations: HashMap<Code, Box<[NamedLocation]>>,
 }
 
 impl<R> Names<R> {
-    fn explaining<'a>(&'a mut self, table: &'a LocationTable) -> Explaining<'a, R> {
-        Explaining { names: self, table }
+    fn locator<'a>(&'a mut self, table: &'a LocationTable) -> CodeLocator<'a, R> {
+        CodeLocator { names: self, table }
     }
 }
 
-/// Tells the encoder what codes stand for.
-struct Explaining<'a, R> {
+/// Gives the encoder the locations of codes.
+struct CodeLocator<'a, R> {
     names: &'a mut Names<R>,
     table: &'a LocationTable,
 }
 
-impl<R: Renaming> Locate for Explaining<'_, R> {
+impl<R: Renaming> Locate for CodeLocator<'_, R> {
     fn locate(&mut self, code: Code, list: &mut LocationList) {
-        let Names { renaming, explained } = &mut *self.names;
+        let Names { renaming, written_locations } = &mut *self.names;
         let Some(origin) = renaming.origin(code) else {
             list.add(LOST);
             return;
         };
         let read = || self.table.get(origin).unwrap_or(&[]).into();
-        for location in &**explained.entry(code).or_insert_with(read) {
+        for location in &**written_locations.entry(code).or_insert_with(read) {
             renaming.rename(self.table.named(location), location, list);
         }
     }
@@ -142,7 +142,7 @@ pub(crate) struct Rewriting<R, S = Encoder<FileOutput>> {
     /// Time of the last event, by domain.
     last_times: Vec<u64>,
     start_time: u64,
-    /// Events whose time had to wait.
+    /// Events whose time was raised.
     late: u64,
     /// Room for the frames of one backtrace.
     frames: Vec<Code>,
@@ -163,7 +163,7 @@ impl<R: Renaming> Rewriting<R> {
         Ok(Rewriting {
             sink: encoder,
             name,
-            names: Names { renaming, explained: HashMap::new() },
+            names: Names { renaming, written_locations: HashMap::new() },
             last_times: Vec::new(),
             start_time: info.start_time,
             late: 0,
@@ -182,7 +182,7 @@ impl<R: Renaming, S: TraceSink> Rewriting<R, S> {
         frames: Frames<'_>,
         table: &LocationTable,
     ) -> Result<u64, Failure> {
-        let time = self.wait(domain, time);
+        let time = self.raise_time(domain, time);
         let (Frames::Whole(codes) | Frames::Suffix { new: codes, .. }) = frames;
         self.frames.clear();
         for &code in codes {
@@ -194,7 +194,7 @@ impl<R: Renaming, S: TraceSink> Rewriting<R, S> {
                 Frames::Suffix { common_prefix, new: &self.frames }
             }
         };
-        let locate = &mut self.names.explaining(table);
+        let locate = &mut self.names.locator(table);
         self.sink
             .alloc(domain, time, block, frames, locate)
             .map_err(|error| write_failure(&self.name, error))
@@ -209,8 +209,8 @@ impl<R: Renaming, S: TraceSink> Rewriting<R, S> {
         id: u64,
         table: &LocationTable,
     ) -> Result<(), Failure> {
-        let time = self.wait(domain, time);
-        let locate = &mut self.names.explaining(table);
+        let time = self.raise_time(domain, time);
+        let locate = &mut self.names.locator(table);
         match end {
             End::Promote => self.sink.promote(domain, time, id, locate),
             End::Collect => self.sink.collect(domain, time, id, locate),
@@ -218,7 +218,7 @@ impl<R: Renaming, S: TraceSink> Rewriting<R, S> {
         .map_err(|error| write_failure(&self.name, error))
     }
 
-    /// Lets the domain's next allocation have this id.
+    /// Makes this the id of the domain's next allocation.
     pub(crate) fn number_on(&mut self, domain: u16, time: u64, id: u64) -> Result<(), Failure> {
         if self.sink.next_id(domain) == Some(id) {
             return Ok(());
@@ -231,19 +231,19 @@ impl<R: Renaming, S: TraceSink> Rewriting<R, S> {
         self.last_times.get(usize::from(domain)).copied().unwrap_or(0).max(self.start_time)
     }
 
-    /// The time to write: in a domain, time does not run backwards.
-    fn wait(&mut self, domain: u16, time: u64) -> u64 {
-        let place = usize::from(domain);
-        if place >= self.last_times.len() {
-            self.last_times.resize(place + 1, self.start_time);
+    /// The time to write: in a domain, time must not run backwards.
+    fn raise_time(&mut self, domain: u16, time: u64) -> u64 {
+        let index = usize::from(domain);
+        if index >= self.last_times.len() {
+            self.last_times.resize(index + 1, self.start_time);
         }
-        let last = &mut self.last_times[place];
+        let last = &mut self.last_times[index];
         self.late += u64::from(time < *last);
         *last = time.max(*last);
         *last
     }
 
-    /// Ends the trace and gives it its name.
+    /// Ends the trace and gives the file its name.
     pub(crate) fn complete(mut self, table: &LocationTable) -> Result<(), Failure> {
         if self.late > 0 {
             let events = count(self.late, "event", "events");
@@ -252,7 +252,7 @@ impl<R: Renaming, S: TraceSink> Rewriting<R, S> {
                 self.name
             ));
         }
-        let locate = &mut self.names.explaining(table);
+        let locate = &mut self.names.locator(table);
         let finished = self.sink.finish(locate);
         let mut out = finished.map_err(|error| write_failure(&self.name, error))?;
         out.flush().map_err(|error| Failure::writing(&self.name, &error))?;
@@ -266,7 +266,7 @@ impl<R: Renaming, S: TraceSink> Rewriting<R, S> {
 fn write_failure(name: &str, error: WriteError) -> Failure {
     match error {
         WriteError::Io(error) => Failure::writing(name, &error),
-        // The reader lets nothing else pass that cannot be written.
+        // The reader accepts nothing else that cannot be written.
         other => Failure::Defective(format!("{name}: cannot hold this trace: {other}")),
     }
 }

@@ -16,13 +16,13 @@ use crate::io::rewrite::{Renaming, Rewriting, same_format};
 
 /// Take the names out of a trace, so that it can be shown to others
 ///
-/// Files become file1, file2 …, definitions def1, def2 …, the same name always
-/// the same. Executable, host, runtime parameters and context become those very
-/// words, the process id 0, and the addresses in backtraces small numbers. The
-/// trace then begins at 2000-01-01 00:00 UTC.
+/// Files become file1, file2 …, definitions def1, def2 …; equal names stay equal.
+/// Executable, host, runtime parameters and context are replaced by these very
+/// words, the process id by 0, and the addresses in backtraces by small numbers.
+/// The trace begins at 2000-01-01 00:00 UTC.
 ///
-/// What stays: sizes, samples, the shape of the stacks, times relative to the
-/// start, and lines and columns unless --drop-lines is given.
+/// Sizes, samples, the shape of the stacks and times relative to the start are
+/// kept, and so are lines and columns unless --drop-lines is given.
 #[derive(Args)]
 #[command(after_help = help_end!(
     "  heaptap anonymise trace.ctf public.ctf
@@ -46,7 +46,7 @@ pub(crate) struct Anonymise {
     drop_lines: bool,
 }
 
-/// 2000-01-01 00:00 UTC in microseconds: when anonymous traces begin.
+/// The start of anonymous traces: 2000-01-01 00:00 UTC in microseconds.
 const BEGINNING: u64 = 946_684_800_000_000;
 
 impl Anonymise {
@@ -84,12 +84,13 @@ fn without_names(info: &TraceInfo, start_time: u64) -> TraceInfo {
     }
 }
 
-/// Numbers in place of codes and names.
+/// Replaces codes and names by numbers.
 #[derive(Default)]
 struct NumberedNames {
     drop_lines: bool,
-    /// Numbers from 1 by code, and the codes by number.
+    /// The number of each code, from 1 on.
     numbers: HashMap<Code, u64>,
+    /// The codes by number.
     codes: Vec<Code>,
     files: Numbering,
     definitions: Numbering,
@@ -106,8 +107,8 @@ impl Renaming for NumberedNames {
     }
 
     fn origin(&self, written: Code) -> Option<Code> {
-        let place = usize::try_from(written.checked_sub(1)?).ok()?;
-        self.codes.get(place).copied().filter(|&code| code != LOST_FRAME)
+        let index = usize::try_from(written.checked_sub(1)?).ok()?;
+        self.codes.get(index).copied().filter(|&code| code != LOST_FRAME)
     }
 
     fn rename(&mut self, location: Location<'_>, ids: &NamedLocation, list: &mut LocationList) {
@@ -124,13 +125,13 @@ impl Renaming for NumberedNames {
     }
 }
 
-/// Numbers for names, in the order in which they are asked for.
+/// Numbers names in the order in which they are first asked for.
 #[derive(Default)]
 struct Numbering(HashMap<NameId, usize>);
 
 impl Numbering {
     fn name(&mut self, kind: &str, id: NameId, name: &[u8]) -> String {
-        // Names that the format itself gives say nothing of the program.
+        // Names that the format itself defines reveal nothing about the program.
         for common in [&b"<lost>"[..], b"<unknown>", b"??"] {
             if name == common {
                 return String::from_utf8_lossy(common).into_owned();

@@ -18,13 +18,14 @@ use crate::exit_status::{Failure, VerbResult, help_end};
 use crate::io::notices::say;
 use crate::io::output::{Output, raw_stdout};
 
-/// Write what a trace says in the format of another tool
+/// Write the call paths of a trace in the format of another tool
 ///
 /// Sizes are estimates in bytes, headers of blocks included.
 ///
 /// Takes less than 500 MB of memory, whatever the trace. At most 250,000 call
-/// paths are written: of more, the lightest are joined by what allocates, under
-/// "(light call paths)", and it is said how much that can be.
+/// paths are written. If there are more, the lightest are joined by their
+/// innermost function under "(light call paths)", and a message gives the most
+/// samples that can be missing from a caller.
 #[derive(Args)]
 #[command(after_help = help_end!(
     "  heaptap export trace.ctf --to folded | flamegraph.pl > flames.svg

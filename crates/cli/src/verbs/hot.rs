@@ -1,4 +1,4 @@
-//! `heaptap hot`: the runs of calls that much is allocated under.
+//! `heaptap hot`: runs of calls under which much is allocated.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -19,11 +19,11 @@ use crate::text::escape::Escaped;
 use crate::text::terminal::{Layout, fit};
 use crate::text::units::percent;
 
-/// Show hot stack fragments: runs of calls, anywhere in stacks, that much is
-/// allocated under
+/// Show hot stack fragments: runs of calls, anywhere in stacks, under which much is
+/// allocated
 ///
-/// The longest come first: of a hundred callers that lead to the same place one
-/// fragment is shown, and a shorter one only if enough is allocated under it
+/// Longer fragments go first: for a hundred callers of the same code one fragment
+/// is shown, and a shorter fragment is shown only if enough is allocated under it
 /// that no longer one explains.
 #[derive(Args)]
 #[command(after_help = help_end!(
@@ -42,7 +42,7 @@ pub(crate) struct Hot {
     #[command(flatten)]
     filters: Filters,
 
-    /// How much must be allocated under a fragment, of all there is
+    /// The least share of the total that a fragment must have
     #[arg(long, value_name = "PERCENT", value_parser = parse_share, default_value = "3%")]
     threshold: f64,
 
@@ -62,12 +62,12 @@ struct Fragments {
     limits: Limits,
 }
 
-/// What the bounds on memory and time cost.
+/// What was lost to the bounds on memory and time.
 #[derive(Serialize)]
 struct Limits {
-    /// False if there was too much to look at: fragments may be longer.
+    /// False if the search was cut short: fragments may be longer.
     complete: bool,
-    /// What can be missing from a fragment.
+    /// The most samples that can be missing from a fragment.
     samples_missing: u64,
 }
 
@@ -76,7 +76,7 @@ struct FragmentRow {
     #[serde(flatten)]
     size: Size,
     share: f64,
-    /// The share that no longer fragment has.
+    /// The share that is under no longer fragment.
     own_share: f64,
     /// The innermost function first.
     frames: Vec<CallSite>,
@@ -159,12 +159,12 @@ fn text(found: &Fragments, layout: Layout) -> String {
     text
 }
 
-/// The ends of a long fragment; what is between is only counted.
+/// The frames of a fragment. Of a long one only the ends are shown.
 fn frames(text: &mut String, frames: &[CallSite], layout: Layout) {
     const HEAD: usize = 8;
     const TAIL: usize = 3;
     let skipped = frames.len().saturating_sub(HEAD + TAIL);
-    for (at, place) in frames.iter().enumerate() {
+    for (at, site) in frames.iter().enumerate() {
         if skipped > 1 && at == HEAD {
             let _ = writeln!(text, "{}", layout.faint(&format!("    … {skipped} more")));
         }
@@ -172,7 +172,7 @@ fn frames(text: &mut String, frames: &[CallSite], layout: Layout) {
             continue;
         }
         let arrow = if at == 0 { "   " } else { " ← " };
-        let name = fit(&Escaped(place.label().as_bytes()).to_string(), layout.width - 4);
+        let name = fit(&Escaped(site.label().as_bytes()).to_string(), layout.width - 4);
         let _ = writeln!(text, " {arrow}{name}");
     }
 }

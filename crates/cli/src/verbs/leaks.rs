@@ -19,10 +19,10 @@ use crate::text::units::{bytes, count, percent, short_duration};
 
 /// Find leaks: allocation sites whose live size keeps growing
 ///
-/// A site leaks if of what it allocated at any time about as much is still alive
-/// as of what it allocated at any other, and if it grows by more than sampling
-/// explains. Blocks that have not met the collector twice are no evidence: they
-/// may be garbage that waits.
+/// A site leaks if about the same share of its blocks is still alive, whenever they
+/// were allocated, and if its live size grows by more than sampling explains.
+/// Blocks that have not been through two collections are no evidence: they may be
+/// garbage that is not collected yet.
 #[derive(Args)]
 #[command(after_help = help_end!(
     "  heaptap leaks trace.ctf
@@ -62,7 +62,7 @@ struct LeakRow {
     slowing: bool,
     survivors_from_us: u64,
     survivors_to_us: u64,
-    /// Bytes alive of what was allocated in each window of that time.
+    /// Bytes still alive, by the window of that time in which they were allocated.
     survivors: Vec<f64>,
     /// The callers under which nearly all of it lives, the nearest first.
     called_from: Vec<CallSite>,
@@ -127,7 +127,7 @@ fn row(leak: &Leak) -> LeakRow {
     }
 }
 
-/// The callers that nine tenths of the size have in common.
+/// The chain of callers that nine tenths of the size have in common.
 fn main_callers(callers: &[Caller], all: u64) -> Vec<CallSite> {
     let mut chain = Vec::new();
     let mut level = callers;
@@ -156,7 +156,7 @@ fn text(report: &LeakReport, layout: Layout) -> String {
 }
 
 fn put(text: &mut String, line: &LeakRow, layout: Layout) {
-    let escaped = |place: &CallSite| Escaped(place.label().as_bytes()).to_string();
+    let escaped = |site: &CallSite| Escaped(site.label().as_bytes()).to_string();
     let name = fit(&escaped(&line.site), layout.width);
     let growth = &line.growth_per_second;
     let minute = bytes(60.0 * growth.bytes);

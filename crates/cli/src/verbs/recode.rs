@@ -1,4 +1,4 @@
-//! `heaptap recode`: writes a trace again.
+//! `heaptap recode`: rewrites a trace, in another version of the format or repaired.
 
 use std::path::PathBuf;
 
@@ -16,13 +16,13 @@ use crate::text::units::count;
 
 /// Write a trace again, in another version of the format or repaired
 ///
-/// The same events come out as the original writer would have written them: a
-/// sound trace of version 2 or 3 comes out as it is, to the byte. From a damaged
-/// one comes a sound one that holds what could be read: frames that are unknown
-/// become `<lost>`, and what became of lost objects is left out.
+/// The events are written as the original writer would have written them: a sound
+/// trace of version 2 or 3 is copied to the byte. A damaged trace becomes a sound
+/// one with everything that could be read: unknown frames become `<lost>`, and
+/// promotions and collections of lost objects are left out.
 ///
-/// Ids stay as they are, except where domains become one (version 3 to version 2)
-/// and after damage: then objects are numbered anew as they are allocated.
+/// Ids are kept, except where domains are joined (version 3 to version 2) and
+/// after damage: then objects are numbered in the order of their allocation.
 #[derive(Args)]
 #[command(after_help = help_end!(
     "  heaptap recode old.ctf new.ctf              version 1 becomes 2, others stay
@@ -39,12 +39,12 @@ pub(crate) struct Recode {
     #[arg(value_name = "OUT", value_hint = ValueHint::FilePath)]
     output: PathBuf,
 
-    /// Version of the format to write; without it 3 stays 3, others become 2
+    /// Version of the format to write; by default 3 for version 3, else 2
     #[arg(long, value_name = "VERSION")]
     format: Option<TargetFormat>,
 }
 
-/// The versions that are written.
+/// The versions that can be written.
 #[derive(Clone, Copy, ValueEnum)]
 enum TargetFormat {
     /// One domain; every reader opens it
@@ -59,7 +59,7 @@ impl Recode {
     pub(crate) fn run(&self) -> VerbResult {
         let input = Input::open(&self.input)?;
         if let Some(TargetFormat::V2) = self.format {
-            // Only now: a trace that stays in its format is read just once.
+            // Other traces are read only once.
             input.make_repeatable()?;
         }
         let mut reader = input.in_file_order(Mode::Lenient)?;
@@ -79,7 +79,7 @@ impl Recode {
         Ok(input.report(reader.losses()))
     }
 
-    /// Puts all domains into one.
+    /// Joins all domains into one.
     fn flatten(&self, input: &Input) -> VerbResult {
         let mut events = input.in_time_order()?;
         let info = TraceInfo { domain: 0, ..events.info().clone() };
@@ -96,7 +96,7 @@ impl Recode {
     }
 }
 
-/// All objects, in one domain.
+/// Selects all objects, for one domain.
 struct Everything;
 
 impl Selection for Everything {

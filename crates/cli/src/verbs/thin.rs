@@ -1,4 +1,4 @@
-//! `heaptap thin`: a trace as a lower sampling rate would have made it.
+//! `heaptap thin`: reduces a trace to a lower sampling rate.
 
 use std::path::PathBuf;
 
@@ -17,10 +17,11 @@ use crate::io::rewrite::{Rewriting, SameNames, same_format};
 
 /// Thin a trace out to a lower sampling rate
 ///
-/// Each sample of the trace survives by itself, with the probability RATE / (the
-/// trace's rate). An allocation stays if one of its samples does, with what became
-/// of it. So the result is distributed exactly as if the program had been traced
-/// at RATE, and estimates from it are right on average. Objects are numbered anew.
+/// Each sample of the trace is kept with the probability RATE / (the trace's rate),
+/// independently. An allocation is kept if one of its samples is, and so are its
+/// promotion and collection. The result is distributed exactly as if the program
+/// had been traced at RATE, so estimates from it are unbiased. Objects get new
+/// numbers.
 #[derive(Args)]
 #[command(after_help = help_end!(
     "  heaptap thin --rate 1e-5 big.ctf small.ctf
@@ -40,7 +41,7 @@ pub(crate) struct Thin {
     #[arg(long, value_name = "RATE", value_parser = sampling_rate)]
     rate: f64,
 
-    /// Seed of the random numbers; without it a new one is taken and printed
+    /// Seed of the random numbers; by default a new one, which is printed
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 }
@@ -100,9 +101,9 @@ impl Thin {
     }
 }
 
-/// Chooses the samples that stay.
+/// Chooses the samples that are kept.
 struct Survivors {
-    /// The probability of each sample.
+    /// The probability with which each sample is kept.
     share: f64,
     random: Xoshiro256PlusPlus,
 }
@@ -119,13 +120,13 @@ impl Selection for Survivors {
 }
 
 impl Survivors {
-    /// Above this variance a binomial number is drawn from the normal law of
-    /// the same mean and variance, whose distribution function then is within
-    /// 3·10⁻⁴ of it. Hardly a real block has so many samples, and a hostile
-    /// one must not keep us busy.
+    /// Above this variance a binomial number is drawn from the normal distribution
+    /// of the same mean and variance; their distribution functions then differ by
+    /// at most 3·10⁻⁴. Real blocks rarely have that many samples, and a hostile one
+    /// must not take long.
     const MANY: f64 = 65_536.0;
 
-    /// How many of so many samples stay: a binomial number.
+    /// The number of samples that are kept, which is binomial.
     fn of(&mut self, samples: u64) -> u64 {
         if self.share >= 1.0 {
             return samples;
@@ -137,7 +138,7 @@ impl Survivors {
         if count * self.share * (1.0 - self.share) > Self::MANY {
             return self.of_many(count).min(samples);
         }
-        // The rarer kind is counted, by the gaps between its members.
+        // Whichever kind is rarer is counted, by the gaps between its members.
         if self.share <= 0.5 {
             self.rare(samples, self.share)
         } else {
@@ -145,8 +146,8 @@ impl Survivors {
         }
     }
 
-    /// How many of `samples` are of a kind that each is with probability
-    /// `share`. The gap to the next one is a geometric number.
+    /// The number of successes among `samples` trials with probability `share`. The
+    /// gap to the next one is geometric.
     fn rare(&mut self, samples: u64, share: f64) -> u64 {
         let mut left = samples as f64;
         let mut found = 0;

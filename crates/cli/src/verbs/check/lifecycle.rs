@@ -1,19 +1,18 @@
 //! The lives of objects: allocated once, promoted at most once, then collected
 //! at most once.
 //!
-//! Three bits for each id, in pages of 65,536 ids that are made when an id
-//! first falls in them. In a file, packets of several domains are not in the
-//! order of time, so that an object may be collected in a packet that precedes
-//! the one it is allocated in. Whether an object was allocated at all is
-//! therefore asked at the end, and whether it was promoted too late only while
-//! there is one domain.
+//! There are three bits for each id, in pages of 65,536 ids that are allocated on
+//! first use. In a file, packets of several domains are not in the order of time:
+//! an object may be collected in a packet that precedes the one it is allocated
+//! in. So whether an object was allocated at all is checked at the end, and whether
+//! it was promoted after its collection only while there is one domain.
 
 use std::collections::HashMap;
 use std::mem::size_of;
 
 use heaptap_trace::{Event, EventKind};
 
-/// A way in which a life can be wrong.
+/// A violation of an object's life cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Offence {
     PromotedTwice,
@@ -30,8 +29,8 @@ impl Offence {
         Offence::NeverAllocated,
     ];
 
-    /// What is said of the object.
-    pub(crate) fn what(self) -> &'static str {
+    /// What the object did wrong, after its name.
+    pub(crate) fn description(self) -> &'static str {
         match self {
             Offence::PromotedTwice => "promoted twice",
             Offence::CollectedTwice => "collected twice",
@@ -67,12 +66,12 @@ impl Page {
     }
 }
 
-/// What happened to each object so far.
+/// The events of each object so far.
 pub(crate) struct Lives {
     pages: HashMap<u64, Box<Page>>,
     most_pages: usize,
     cases: [Cases; Offence::ALL.len()],
-    /// The first event that was not looked at, because memory is bounded.
+    /// The object of the first event that was not checked, because memory is bounded.
     unchecked: Option<u64>,
     domain: Option<u16>,
     several_domains: bool,
@@ -93,8 +92,8 @@ impl Lives {
         }
     }
 
-    /// Takes note of an event; the answer is what is wrong with which object.
-    pub(crate) fn note(&mut self, event: &Event<'_>) -> Option<(Offence, u64)> {
+    /// Takes the next event. Returns the violation, if it is one, and the object.
+    pub(crate) fn event(&mut self, event: &Event<'_>) -> Option<(Offence, u64)> {
         self.several_domains |= *self.domain.get_or_insert(event.domain) != event.domain;
         let id = event.kind.block_id()?;
         let one_domain = !self.several_domains;
@@ -139,8 +138,8 @@ impl Lives {
         cases.count += 1;
     }
 
-    /// At the end of a trace that misses nothing: looks for objects that came
-    /// from nowhere.
+    /// At the end of a trace of which nothing is missing: finds objects that were
+    /// never allocated.
     pub(crate) fn find_never_allocated(&mut self) {
         let mut numbers: Vec<u64> = self.pages.keys().copied().collect();
         numbers.sort_unstable();
@@ -165,30 +164,31 @@ impl Lives {
         }
     }
 
-    /// What is wrong, and how often.
+    /// The violations that occurred, and how often.
     pub(crate) fn offences(&self) -> impl Iterator<Item = (Offence, Cases)> + '_ {
         Offence::ALL.into_iter().zip(self.cases).filter(|(_, cases)| cases.count > 0)
     }
 
-    /// The object from which on not all were checked.
+    /// The first object that was not checked.
     pub(crate) fn unchecked(&self) -> Option<u64> {
         self.unchecked
     }
 }
 
-fn place(id: u64) -> (usize, u64) {
+/// The word of an id in a plane, and its bit in that word.
+fn position(id: u64) -> (usize, u64) {
     let bit = id & ((1 << PAGE_BITS) - 1);
     ((bit / 64) as usize, 1 << (bit % 64))
 }
 
 fn has(plane: &Plane, id: u64) -> bool {
-    let (word, bit) = place(id);
+    let (word, bit) = position(id);
     plane[word] & bit != 0
 }
 
 /// Sets a bit; true if it was set.
 fn set(plane: &mut Plane, id: u64) -> bool {
-    let (word, bit) = place(id);
+    let (word, bit) = position(id);
     let was = plane[word] & bit != 0;
     plane[word] |= bit;
     was
@@ -212,10 +212,10 @@ mod tests {
     fn every_offence_is_found_with_its_first_object_and_count() {
         let mut lives = Lives::new();
         for id in 0..200_000 {
-            assert_eq!(lives.note(&event(0, allocation(id))), None);
+            assert_eq!(lives.event(&event(0, allocation(id))), None);
         }
-        let promote = |lives: &mut Lives, id| lives.note(&event(0, EventKind::Promote(id)));
-        let collect = |lives: &mut Lives, id| lives.note(&event(0, EventKind::Collect(id)));
+        let promote = |lives: &mut Lives, id| lives.event(&event(0, EventKind::Promote(id)));
+        let collect = |lives: &mut Lives, id| lives.event(&event(0, EventKind::Collect(id)));
         assert_eq!(promote(&mut lives, 70_000), None);
         assert_eq!(promote(&mut lives, 70_000), Some((Offence::PromotedTwice, 70_000)));
         assert_eq!(collect(&mut lives, 70_000), None);
@@ -232,10 +232,10 @@ mod tests {
     #[test]
     fn in_several_domains_the_order_in_the_file_proves_nothing() {
         let mut lives = Lives::new();
-        lives.note(&event(0, allocation(1)));
-        lives.note(&event(1, EventKind::Collect(20_000)));
-        lives.note(&event(0, EventKind::Promote(20_000)));
-        lives.note(&event(0, allocation(20_000)));
+        lives.event(&event(0, allocation(1)));
+        lives.event(&event(1, EventKind::Collect(20_000)));
+        lives.event(&event(0, EventKind::Promote(20_000)));
+        lives.event(&event(0, allocation(20_000)));
         lives.find_never_allocated();
         assert_eq!(lives.offences().count(), 0);
     }
@@ -245,7 +245,7 @@ mod tests {
         let mut lives = Lives::new();
         lives.most_pages = 2;
         for page in 0..5 {
-            lives.note(&event(0, EventKind::Collect(page << PAGE_BITS)));
+            lives.event(&event(0, EventKind::Collect(page << PAGE_BITS)));
         }
         assert_eq!(lives.pages.len(), 2);
         assert_eq!(lives.unchecked(), Some(2 << PAGE_BITS));

@@ -18,7 +18,7 @@ use lifecycle::Lives;
 
 /// Check whether a trace is sound
 ///
-/// Every packet is decoded and held against the rules of the format and against
+/// Every packet is decoded and checked against the rules of the format and against
 /// the packets before it; every object must be allocated once, then promoted and
 /// collected at most once. Prints the first defect with its byte and packet, and
 /// what can be read in spite of it.
@@ -49,15 +49,16 @@ impl Check {
         let mut reader = input.in_file_order(mode)?;
         let mut lives = Lives::new();
         while let Some(event) = reader.next_event().map_err(|error| input.failure(error))? {
-            if let Some((offence, id)) = lives.note(&event)
+            if let Some((offence, id)) = lives.event(&event)
                 && self.strict
             {
-                let (name, packet_end, what) = (input.name(), reader.offset(), offence.what());
-                let message = format!("{name}: before byte {packet_end}: object {id} {what}");
+                let (name, packet_end, offence) =
+                    (input.name(), reader.offset(), offence.description());
+                let message = format!("{name}: before byte {packet_end}: object {id} {offence}");
                 return Err(Failure::Defective(message));
             }
         }
-        // Where something is missing, so may be an object's allocation.
+        // If something is missing, an object's allocation may be, too.
         if reader.losses().is_clean() {
             lives.find_never_allocated();
         }
@@ -77,7 +78,7 @@ impl Check {
     }
 }
 
-/// What is said on standard output.
+/// The text for standard output.
 fn summary(name: &str, reader: &InFileOrder, lives: &Lives, verdict: Verdict) -> String {
     let losses = reader.losses();
     let state = match verdict {
@@ -102,8 +103,8 @@ fn summary(name: &str, reader: &InFileOrder, lives: &Lives, verdict: Verdict) ->
     }
     for (offence, cases) in lives.offences() {
         let objects = count(cases.count, "object", "objects");
-        let (what, first) = (offence.what(), cases.first);
-        let _ = writeln!(text, "  {objects} {what}, the first is {first}");
+        let (offence, first) = (offence.description(), cases.first);
+        let _ = writeln!(text, "  {objects} {offence}, the first is {first}");
     }
     if let Some(id) = lives.unchecked() {
         let limit = bytes(Lives::MEMORY as f64);

@@ -72,7 +72,7 @@ impl Dump {
     pub(crate) fn run(&self) -> VerbResult {
         let mut input = Input::open(&self.file)?;
         if !stdout_is_file() {
-            // On a terminal, or below a pager, a bar would be in the way.
+            // On a terminal or under a pager, a bar would disturb the output.
             input = input.quietly();
         }
         if self.merge {

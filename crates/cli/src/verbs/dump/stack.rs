@@ -8,7 +8,7 @@ use std::io::{self, Write};
 
 use heaptap_trace::{Code, LocationTable};
 
-/// Adds the text of a frame to a line; the flag says that it is the first.
+/// Appends the text of a frame to a line; the flag is true for the first frame.
 pub(crate) type PutFrame = fn(&mut Vec<u8>, bool, Code, &LocationTable);
 
 /// The last backtrace and its text.
@@ -55,7 +55,7 @@ impl StackText {
         Ok(())
     }
 
-    /// Forgets all but what the last backtrace and this one share.
+    /// Drops all but the frames that the last backtrace and this one share.
     fn keep_common(&mut self, frames: &[Code]) {
         let pairs = self.frames.iter().zip(frames);
         let common = pairs.take_while(|(last, this)| last == this).count();

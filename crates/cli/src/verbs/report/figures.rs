@@ -92,7 +92,7 @@ pub(crate) struct ReportRow {
     pub(crate) callers: Vec<ReportRow>,
 }
 
-/// Samples, and what they stand for.
+/// Samples, and the size they stand for.
 #[derive(Serialize)]
 pub(crate) struct Sum {
     pub(crate) samples: u64,

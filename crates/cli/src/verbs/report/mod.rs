@@ -44,7 +44,7 @@ pub(crate) struct Report {
     #[command(flatten)]
     filters: Filters,
 
-    /// Show who calls, so many levels up
+    /// Show callers, this many levels up
     #[arg(long, value_name = "LEVELS")]
     callers: Option<usize>,
 

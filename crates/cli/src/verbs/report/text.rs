@@ -86,19 +86,19 @@ fn table(text: &mut String, figures: &Figures, layout: Layout) {
     let room = layout.width.saturating_sub(NUMBERS);
     let names: Vec<(String, String)> = shown.rows.iter().map(label).collect();
     let longest = names.iter().map(|(name, _)| width(name)).max().unwrap_or(0);
-    // Names get what they need, but leave the files a third.
+    // Names take the columns they need, but leave a third to the files.
     let has_files = names.iter().any(|(_, file)| !file.is_empty());
     let most = if has_files { room - room / 3 } else { room };
     let column = longest.min(most);
     for (line, (name, file)) in shown.rows.iter().zip(&names) {
         let name = fit(name, column);
         let file = fit_path(file, room.saturating_sub(column + 2));
-        let place = if file.is_empty() {
+        let label = if file.is_empty() {
             name
         } else {
             format!("{}  {}", pad(&name, column), layout.faint(&file))
         };
-        let _ = writeln!(text, "{}{place}", numbers(&line.sum, line.share));
+        let _ = writeln!(text, "{}{label}", numbers(&line.sum, line.share));
         callers(text, line, line.sum.samples, 1, layout);
     }
     if shown.others.rows > 0 {
@@ -114,11 +114,11 @@ fn numbers(sum: &Sum, share: f64) -> String {
     format!("{:>11}  {error:>7}  {:>7}  ", bytes(sum.size.bytes), percent(share))
 }
 
-/// What to call a row, and where it is.
+/// The name of a row, and more about it.
 fn label(line: &ReportRow) -> (String, String) {
-    let (name, place) = line.site.parts();
+    let (name, more) = line.site.parts();
     let escaped = |text: &str| Escaped(text.as_bytes()).to_string();
-    (escaped(&name), escaped(&place))
+    (escaped(&name), escaped(&more))
 }
 
 /// The callers that matter: a twentieth of the row, five of each at most.
@@ -137,7 +137,7 @@ fn callers(text: &mut String, line: &ReportRow, row: u64, level: usize, layout: 
     }
 }
 
-/// What must be said of the figures.
+/// Notes on the accuracy of the figures.
 fn notes(figures: &Figures) -> Vec<String> {
     let mut notes = Vec::new();
     if figures.totals.samples < 100 {

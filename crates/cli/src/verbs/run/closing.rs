@@ -1,9 +1,10 @@
-//! What is said when the program has ended.
+//! The report after the program has ended.
 //!
-//! The library appends lines to a file of ours: `pid N` and `file PATH` when it
-//! begins, `end …` with what only it knows when the program ends in an orderly
-//! way, `flushed N` when it ends without exit handlers or goes on as another; only `refused` if there is no trace for a reason that it has said itself.
-//! The rest is in the trace, however the program ended.
+//! The library appends lines to a temporary file: `pid N` and `file PATH` when it
+//! starts; `end …`, with its own statistics, when the program exits normally;
+//! `flushed N` when it ends without exit handlers or by exec; `refused` alone if
+//! there is no trace for a reason that the library has already printed. Everything
+//! else is in the trace, however the program ended.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -18,30 +19,30 @@ use crate::io::input::Input;
 use crate::io::notices::say;
 use crate::text::units::{bytes, count};
 
-/// A file that the traced program writes into. Removed in the end.
-pub(super) struct Report {
+/// The file into which the library reports. Removed when dropped.
+pub(super) struct ReportFile {
     file: NamedTempFile,
 }
 
-impl Report {
-    pub(super) fn new() -> Result<Report, Failure> {
+impl ReportFile {
+    pub(super) fn new() -> Result<ReportFile, Failure> {
         let file = tempfile::Builder::new().prefix("heaptap-run-").tempfile();
         let file = file.map_err(|error| {
-            let place = std::env::temp_dir();
-            Failure::Trouble(format!("no file can be made in {}: {error}", place.display()))
+            let directory = std::env::temp_dir();
+            Failure::Trouble(format!("no file can be made in {}: {error}", directory.display()))
         })?;
-        Ok(Report { file })
+        Ok(ReportFile { file })
     }
 
     pub(super) fn path(&self) -> &Path {
         self.file.path()
     }
 
-    /// Says what was traced, in a line for each process.
-    pub(super) fn tell(&self, program: &str) {
+    /// Prints a line for each process that was traced.
+    pub(super) fn print(&self, program: &str) {
         let lines = fs::read(self.path()).unwrap_or_default();
         let traced = processes(&lines);
-        // Refused: the library has said why.
+        // If it was refused, the library has printed the reason.
         if traced.is_empty() && !lines.starts_with(b"refused") {
             say(&format!(
                 "{program} was not traced: it is not an OCaml program that heaptap knows (4.12 to \
@@ -68,13 +69,13 @@ enum End {
     /// The program was killed.
     #[default]
     Abrupt,
-    /// All is there that was recorded.
+    /// Everything recorded is in the trace.
     Flushed,
-    /// So many sampled blocks are not in the trace.
+    /// The program exited; this many sampled blocks are not in the trace.
     Orderly { dropped: u64 },
 }
 
-/// What the report says.
+/// The processes in the report.
 fn processes(report: &[u8]) -> Vec<Process> {
     let mut all: Vec<Process> = Vec::new();
     let mut pid: &[u8] = b"";
@@ -94,7 +95,7 @@ fn processes(report: &[u8]) -> Vec<Process> {
                     let pair = words.windows(2).find(|pair| pair[0] == name)?;
                     std::str::from_utf8(pair[1]).ok()?.parse().ok()
                 };
-                // After an exec the last of a process is the one that ends.
+                // After an exec, several entries have the same pid; the last one ends.
                 let of_process = |process: &&mut Process| words.first() == Some(&&process.pid[..]);
                 if let Some(process) = all.iter_mut().rev().find(of_process) {
                     process.end = match value(b"dropped") {
@@ -153,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_report_tells_of_each_process() {
+    fn the_report_has_each_process() {
         let report =
             b"pid 7\nfile /t/a b.ctf\npid 8\nfile c\nend 7 samples 5 blocks 4 dropped 2 bytes 9\n";
         let process =

@@ -1,4 +1,4 @@
-//! Where the library is that is loaded into programs.
+//! Finds the library that is loaded into programs.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use crate::exit_status::Failure;
 
 const NAME: &str = "libheaptap.so";
 
-/// The library: where `HEAPTAP_LIBRARY` says, or where it lies beside this
+/// The library: named by `HEAPTAP_LIBRARY`, or found beside this
 /// program when both are installed or built.
 pub(super) fn find() -> Result<OsString, Failure> {
     let named = std::env::var_os(settings::LIBRARY.name).map(PathBuf::from);
@@ -18,17 +18,16 @@ pub(super) fn find() -> Result<OsString, Failure> {
         Some(named) => vec![named.clone()],
         None => program.as_deref().map(places).unwrap_or_default(),
     };
-    let found =
-        candidates.iter().find_map(|place| place.canonicalize().ok().filter(|p| p.is_file()));
+    let found = candidates.iter().find_map(|path| path.canonicalize().ok().filter(|p| p.is_file()));
     let found = found.ok_or_else(|| {
-        let looked: Vec<_> = candidates.iter().map(|place| place.display().to_string()).collect();
+        let looked: Vec<_> = candidates.iter().map(|path| path.display().to_string()).collect();
         Failure::Trouble(format!(
             "{NAME} is not in {}; set {} to where it is",
             looked.join(", "),
             settings::LIBRARY.name
         ))
     })?;
-    // The loader divides a list at these, and knows no way to say otherwise.
+    // The loader splits the list at these characters, and they cannot be escaped.
     if found.as_os_str().as_encoded_bytes().iter().any(|byte| matches!(byte, b':' | b' ')) {
         let message =
             format!("{}: a path with a colon or a space cannot be preloaded", found.display());

@@ -1,9 +1,8 @@
-//! `heaptap run`: runs a program and traces it as it is.
+//! `heaptap run`: runs a program and traces it, unmodified.
 //!
 //! The library is loaded into the program through the environment, and attaches
-//! itself there. What the program does with its input, its output, signals and
-//! its exit status is its own affair; we only wait, and say at the end what was
-//! traced.
+//! itself there. The program keeps its input, output, signals and exit status; we
+//! only wait for it, and report at its end what was traced.
 
 mod closing;
 mod executable;
@@ -22,13 +21,13 @@ use crate::io::notices::say;
 
 /// Run a program and trace its allocations
 ///
-/// The program runs as it is: nothing is to be compiled or linked anew. It can be
-/// any dynamically linked program of OCaml 4.12 to 4.14, 5.3 or 5.4, native or
-/// bytecode, stripped or not, and a script that starts one. Other programs run
-/// untraced, and a line says so.
+/// The program runs as it is; nothing is compiled or linked again. It can be any
+/// dynamically linked program of OCaml 4.12 to 4.14, 5.3 or 5.4, native or
+/// bytecode, stripped or not, or a script that starts one. Other programs run
+/// untraced, with a message.
 ///
-/// At the end a line on standard error tells the file, the samples, the words
-/// that the program allocated by estimate, and what was lost.
+/// At the end a line on standard error gives the file, the samples, an estimate of
+/// the words that the program allocated, and what was lost.
 #[derive(Args)]
 #[command(after_help = "Examples:
   heaptap run -- ./server --port 80
@@ -90,7 +89,7 @@ fn frames(text: &str) -> Result<u64, String> {
 
 fn seed(text: &str) -> Result<u64, String> {
     match settings::SEED.integer(text) {
-        // Who gives a seed wants to repeat a run.
+        // A seed is given to repeat a run.
         Ok(0) => Err("0 stands for a new seed in each run".into()),
         Ok(seed) => Ok(seed),
         Err(invalid) => Err(format!("not {}", invalid.expected)),
@@ -109,31 +108,31 @@ impl Run {
         }
         let library = library::find()?;
         let refusal = executable::why_not(program);
-        let report = closing::Report::new()?;
+        let report = closing::ReportFile::new()?;
         let mut command = Command::new(program);
         command.args(arguments);
         if let Some(why) = &refusal {
             say(&format!("{shown} is not traced: {why}"));
         } else {
-            self.ask_for_a_trace(&mut command, &library, report.path().as_os_str());
+            self.request_trace(&mut command, &library, report.path().as_os_str());
         }
-        let signals = signals::Passing::begin()
+        let signals = signals::SignalForwarder::begin()
             .map_err(|error| Failure::Trouble(format!("signals cannot be passed on: {error}")))?;
         let mut child = command
             .spawn()
             .map_err(|error| Failure::Trouble(format!("{shown} cannot be started: {error}")))?;
-        signals.pass_to(child.id());
+        signals.forward_to(child.id());
         let status = child
             .wait()
             .map_err(|error| Failure::Trouble(format!("{shown} was lost sight of: {error}")))?;
         if refusal.is_none() {
-            report.tell(&shown.to_string());
+            report.print(&shown.to_string());
         }
         drop(report);
         end_like(status)
     }
 
-    fn ask_for_a_trace(&self, command: &mut Command, library: &OsStr, report: &OsStr) {
+    fn request_trace(&self, command: &mut Command, library: &OsStr, report: &OsStr) {
         let mut preload = library.to_owned();
         if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
             preload.push(":");
@@ -156,14 +155,14 @@ impl Run {
     }
 }
 
-/// Ends as the program did.
+/// Ends this process as the program ended.
 fn end_like(status: ExitStatus) -> VerbResult {
     if let Some(signal) = status.signal() {
         signals::end_by(signal);
     }
     match status.code() {
         Some(0) => Ok(Verdict::Sound),
-        // What is left to do was done: nothing is open any more.
+        // Nothing is left to close or to write.
         Some(code) => std::process::exit(code),
         None => std::process::exit(2),
     }

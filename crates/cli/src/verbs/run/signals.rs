@@ -1,4 +1,4 @@
-//! Signals pass through: what is sent to us is meant for the program.
+//! Forwards signals to the traced program.
 
 use std::io::{self, IsTerminal as _};
 use std::sync::mpsc::{Sender, channel};
@@ -9,19 +9,19 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
-/// Catches signals from when it begins.
-pub(super) struct Passing {
+/// Catches signals from its creation on, and forwards them to a child process.
+pub(super) struct SignalForwarder {
     child: Sender<u32>,
 }
 
-impl Passing {
-    pub(super) fn begin() -> io::Result<Passing> {
+impl SignalForwarder {
+    pub(super) fn begin() -> io::Result<SignalForwarder> {
         let mut signals = Signals::new([SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2])?;
         let (sender, receiver) = channel();
         thread::spawn(move || {
             let Ok(child) = receiver.recv() else { return };
             let Some(child) = i32::try_from(child).ok().and_then(Pid::from_raw) else { return };
-            // A terminal sends its own to both of us.
+            // A terminal sends its signals to the program as well.
             let terminal = io::stdin().is_terminal() || io::stderr().is_terminal();
             for number in signals.forever() {
                 let from_terminal = terminal && matches!(number, SIGINT | SIGQUIT);
@@ -31,16 +31,16 @@ impl Passing {
                 }
             }
         });
-        Ok(Passing { child: sender })
+        Ok(SignalForwarder { child: sender })
     }
 
-    /// To whom: nothing is lost that was sent before.
-    pub(super) fn pass_to(&self, child: u32) {
+    /// Names the child. Signals that came before are forwarded now.
+    pub(super) fn forward_to(&self, child: u32) {
         let _ = self.child.send(child);
     }
 }
 
-/// Ends us as the signal ended the program. Returns if it cannot.
+/// Ends this process by the signal that ended the program. Returns if it cannot.
 pub(super) fn end_by(signal: i32) {
     let _ = emulate_default_handler(signal);
 }
