@@ -12,17 +12,17 @@ use crate::paths::{Bounds, LIGHT, NOWHERE, Node, Paths, ROOT, domain_of};
 use crate::peak::Peak;
 use crate::timeline::Timeline;
 
-/// A figure that can be asked for.
+/// A metric of a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Metric {
-    /// All that was allocated.
+    /// Everything that was allocated.
     #[default]
     Allocated,
     /// What moved to the old generation.
     Promoted,
-    /// What was alive when the most was alive.
+    /// What was alive at the peak.
     Peak,
-    /// What was alive at the time that was asked for.
+    /// What was alive at [`crate::Options::at`].
     At,
     /// What was alive at the end.
     Live,
@@ -48,9 +48,9 @@ pub enum Frame {
     Code(Code),
     /// There was no backtrace, or no label.
     Nowhere,
-    /// A domain, where they are what is kept.
+    /// A domain, if paths are domains.
     Domain(u16),
-    /// In place of frames of paths that were too light to keep.
+    /// Stands for the frames of paths that were too light to keep.
     Light,
 }
 
@@ -171,12 +171,12 @@ impl Aggregate {
         self.peak.largest()
     }
 
-    /// Which share of what was allocated young got old.
+    /// The share of the samples allocated young that were promoted.
     pub fn promotion_rate(&self) -> Share {
         Share::of(self.promoted, self.young, self.scale.rate)
     }
 
-    /// How long things lived.
+    /// The lifetimes of samples.
     pub fn lifetimes(&self) -> &Lifetimes {
         &self.lifetimes
     }

@@ -1,4 +1,4 @@
-//! Who calls what allocates.
+//! The callers of sites.
 
 use std::rc::Rc;
 
@@ -8,7 +8,7 @@ use heaptap_trace::LocationTable;
 use crate::aggregate::{Aggregate, Frame, Metric};
 use crate::rows::{By, Site, Sites};
 
-/// Sites, numbered, and those of each frame.
+/// Numbers sites, and remembers those of each frame.
 pub(crate) struct SiteNumbers<'a> {
     names: Sites<'a>,
     pub(crate) sites: Vec<Site>,
@@ -51,7 +51,7 @@ impl<'a> SiteNumbers<'a> {
 pub struct Caller {
     /// The caller.
     pub site: Site,
-    /// What was allocated through it, in samples of the metric.
+    /// Samples of the metric under this caller.
     pub samples: u64,
     /// Its callers, the largest first.
     pub callers: Vec<Caller>,
@@ -82,8 +82,8 @@ impl Node {
 }
 
 impl Aggregate {
-    /// The callers of each of these sites, so many levels up. Needs whole
-    /// stacks. A site that calls itself counts once.
+    /// The callers of each of these sites, up to `levels` levels. Needs
+    /// [`crate::Depth::Whole`]. Direct recursion counts as one level.
     pub fn callers(
         &self,
         table: &LocationTable,

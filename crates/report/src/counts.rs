@@ -1,6 +1,6 @@
-//! What is counted of each call path.
+//! The counts of a call path.
 
-/// What was counted of the allocations of one path, in samples.
+/// Counts of the blocks of a path, in samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Counts {
     /// Allocated.
@@ -15,16 +15,16 @@ pub struct Counts {
     pub at: u64,
     /// Collected.
     pub died: u64,
-    /// How long those lived: samples × microseconds.
+    /// The lifetimes of those: samples × microseconds.
     pub lifetime: f64,
-    /// How many blocks were allocated, as far as samples tell.
+    /// The number of blocks allocated, estimated from the samples.
     pub blocks: f64,
-    /// The peak for which `peak` is up to date.
+    /// The number of the peak for which `peak` is up to date.
     pub(crate) peak_number: u64,
 }
 
 impl Counts {
-    /// Adds another's counts.
+    /// Adds other counts.
     pub fn add(&mut self, other: &Counts) {
         self.allocated = self.allocated.saturating_add(other.allocated);
         self.promoted = self.promoted.saturating_add(other.promoted);
@@ -36,8 +36,8 @@ impl Counts {
         self.blocks += other.blocks;
     }
 
-    /// Before `live` changes: it still is what it was at the last peak, unless
-    /// it has changed since.
+    /// To be called before `live` changes. Until its first change after a peak, `live`
+    /// is what was alive at that peak.
     pub(crate) fn settle(&mut self, peak_number: u64) {
         if self.peak_number != peak_number {
             self.peak = self.live;

@@ -3,9 +3,9 @@
 //! Every word, headers included, is a sample with probability λ, independently.
 //! So of `w` words `s ~ Binomial(w, λ)` are samples, `s/λ` estimates `w` without
 //! bias, and `s(1−λ)/λ²` its variance. `docs/statistics.md` has the derivation,
-//! what it assumes, and the test that holds it to the truth.
+//! its assumptions, and the test that compares it with the truth.
 
-/// Two-sided 95 % of the normal law.
+/// The two-sided 95 % quantile of the normal distribution.
 pub(crate) const Z95: f64 = 1.959_963_984_540_054;
 
 /// What a sample stands for in one trace.
@@ -24,28 +24,28 @@ pub struct Estimate {
     pub bytes: f64,
     /// Its standard error, in bytes.
     pub error: f64,
-    /// The interval that holds the truth 95 times of 100.
+    /// The lower end of the 95 % confidence interval.
     pub low: f64,
-    /// See `low`.
+    /// The upper end of that interval.
     pub high: f64,
 }
 
 impl Scale {
-    /// The bytes that so many samples stand for.
+    /// The bytes that these samples stand for.
     pub fn bytes(&self, samples: u64) -> Estimate {
         self.with_variance(samples as f64, 1.0 - self.rate)
     }
 
     /// The same for samples of which only one in 2^`level` objects was followed,
     /// and counted 2^`level` times. `cluster` is how many samples the object of a
-    /// sample has, on average: they come and go together.
+    /// sample has, on average: they are allocated and collected together.
     pub fn thinned(&self, samples: u64, level: u32, cluster: f64) -> Estimate {
         let spread = 1.0 - self.rate + thinning_spread(level, cluster);
         self.with_variance(samples as f64, spread)
     }
 
     /// From a count in which each sample has the variance `spread`. The interval
-    /// is the score interval, which holds what it promises from a few samples on.
+    /// is the score interval, which is accurate from a few samples on.
     pub(crate) fn with_variance(&self, count: f64, spread: f64) -> Estimate {
         let unit = self.word_bytes / self.rate;
         let middle = count + Z95 * Z95 * spread / 2.0;
@@ -59,7 +59,7 @@ impl Scale {
     }
 }
 
-/// What thinning adds to a sample's variance.
+/// The variance that thinning adds to a sample.
 pub(crate) fn thinning_spread(level: u32, cluster: f64) -> f64 {
     cluster * (2_f64.powi(level as i32) - 1.0)
 }

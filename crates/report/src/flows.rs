@@ -1,15 +1,15 @@
-//! What came and what went, path by path and slice by slice of time.
+//! Allocations and collections of each path in each slice of time.
 //!
-//! There are at most [`SLICES`] slices of equal length. When time outgrows them,
-//! two become one. What a slice has of a path is read off the path's counts when
-//! the slice is over, so following costs nothing at an event.
+//! There are at most [`SLICES`] slices of equal length. When the trace outgrows
+//! them, they are joined in pairs. The flow of a path in a slice is the change of
+//! its counts, taken when the slice is over, so that events cost nothing extra.
 
 use crate::counts::Counts;
 
-/// How finely time is divided at most.
+/// The most slices that are over.
 pub(crate) const SLICES: usize = 64;
 
-/// Samples that came and went in a slice.
+/// Samples allocated and collected in a slice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flow {
     /// Allocated.
@@ -25,7 +25,7 @@ impl Flow {
     }
 }
 
-/// What a path had allocated and what had gone when the last slice ended.
+/// Samples that a path had allocated and lost when the last slice ended.
 #[derive(Clone, Copy, Default)]
 struct Sum {
     came: u64,
@@ -44,11 +44,11 @@ impl Sum {
     }
 }
 
-/// Slices from the start of the trace on.
+/// The slices, from the start of the trace on.
 #[derive(Default)]
 pub(crate) struct Flows {
     width: u64,
-    /// A path that is not in a slice did not exist yet.
+    /// The flows by path. A path beyond the end did not exist yet.
     slices: Vec<Vec<Flow>>,
     /// The first half of the slice that is not over, if it was a slice by itself.
     begun: Vec<Flow>,
@@ -62,7 +62,7 @@ impl Flows {
         Flows { width: 1024, ..Flows::default() }
     }
 
-    /// Whether slices are over by now, before anything happens at `time`.
+    /// Whether a slice ends before the first event at `time`.
     pub(crate) fn is_due(&self, time: u64) -> bool {
         time / self.width > self.slices.len() as u64
     }
@@ -104,7 +104,7 @@ impl Flows {
         self.open = Some(joined(self.since_last_slice(counts), self.begun.clone()));
     }
 
-    /// Paths have new numbers, and these counts.
+    /// Renumbers paths: `moved` has the new number of each.
     pub(crate) fn move_paths(&mut self, moved: &[u32], count: usize) {
         for slice in self.slices.iter_mut().chain([&mut self.begun]) {
             let mut new = vec![Flow::default(); count];
@@ -154,7 +154,7 @@ mod tests {
     fn all_that_came_and_went_is_in_its_slice() {
         let mut flows = Flows::new();
         let mut counts = [Counts::default(); 2];
-        // One path comes all the time, with a pause; the other goes at the end.
+        // One path allocates all the time, with a pause; the other is collected at the end.
         let times: Vec<u64> =
             (0..4000_u64).filter(|step| !(1000..2000).contains(step)).map(|s| s * 977).collect();
         for &time in &times {

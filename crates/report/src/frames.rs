@@ -5,7 +5,7 @@ use heaptap_trace::{Code, LocationTable};
 
 use crate::select::{Marks, Selection, is_label};
 
-/// Codes and what the selection says of each, by number.
+/// The codes of frames by number, and the marks of the selection on each.
 #[derive(Default)]
 pub(crate) struct Frames {
     numbers: HashMap<Code, u32>,
@@ -15,7 +15,7 @@ pub(crate) struct Frames {
 }
 
 impl Frames {
-    /// The number of a code, new or not.
+    /// The number of a code, which is assigned on first use.
     pub(crate) fn number(
         &mut self,
         code: Code,

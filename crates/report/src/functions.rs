@@ -9,14 +9,14 @@ use crate::aggregate::{Aggregate, Metric};
 use crate::callers::SiteNumbers;
 use crate::rows::{By, Site};
 
-/// A tree of functions with what was allocated in each.
+/// A tree of functions with the samples of each.
 pub(crate) struct FunctionTree {
-    /// What sites are called.
+    /// The sites by number.
     pub(crate) names: Vec<Site>,
-    /// The site of each node. Node 0 is the root, whose site means nothing.
+    /// The site of each node. Node 0 is the root, which has no site.
     pub(crate) sites: Vec<u32>,
     pub(crate) parents: Vec<u32>,
-    /// The node behind each subtree.
+    /// For each node, the first node after its subtree.
     pub(crate) ends: Vec<u32>,
     /// Samples at each node and below it.
     pub(crate) weights: Vec<u64>,
@@ -49,36 +49,36 @@ impl FunctionTree {
         let mut numbers = SiteNumbers::new(table, by);
         let mut draft =
             Draft { parents: vec![0], sites: vec![u32::MAX], own: vec![0], index: HashMap::new() };
-        // Parents come first there, too.
-        let mut places = vec![0_u32; aggregate.paths.len()];
+        // In `paths` too, parents precede their children.
+        let mut positions = vec![0_u32; aggregate.paths.len()];
         for node in 1..aggregate.paths.len() as u32 {
-            let mut place = places[aggregate.paths.parent(node) as usize];
+            let mut position = positions[aggregate.paths.parent(node) as usize];
             for &site in numbers.of(aggregate.frame(node)).iter().rev() {
-                place = draft.child(place, site);
+                position = draft.child(position, site);
             }
-            places[node as usize] = place;
+            positions[node as usize] = position;
         }
         for (path, counts) in aggregate.paths.counts.iter().enumerate() {
-            let place = places[aggregate.paths.node(path as u32) as usize] as usize;
-            draft.own[place] = draft.own[place].saturating_add(of.samples(counts));
+            let position = positions[aggregate.paths.node(path as u32) as usize] as usize;
+            draft.own[position] = draft.own[position].saturating_add(of.samples(counts));
         }
         FunctionTree::in_preorder(&draft, numbers.sites)
     }
 
     fn in_preorder(draft: &Draft, names: Vec<Site>) -> FunctionTree {
         let count = draft.sites.len();
-        // Sizes of subtrees, then places: a node's children follow it in turn.
+        // Sizes of subtrees, then positions: a node's children follow it one by one.
         let mut sizes = vec![1_u32; count];
         for node in (1..count).rev() {
             sizes[draft.parents[node] as usize] += sizes[node];
         }
         let mut free = vec![1_u32; count];
-        let mut places = vec![0_u32; count];
+        let mut positions = vec![0_u32; count];
         for node in 1..count {
             let parent = draft.parents[node] as usize;
-            places[node] = free[parent];
+            positions[node] = free[parent];
             free[parent] += sizes[node];
-            free[node] = places[node] + 1;
+            free[node] = positions[node] + 1;
         }
         let mut tree = FunctionTree {
             names,
@@ -88,15 +88,15 @@ impl FunctionTree {
             weights: vec![0; count],
         };
         for node in 0..count {
-            let place = places[node] as usize;
-            tree.sites[place] = draft.sites[node];
-            tree.parents[place] = places[draft.parents[node] as usize];
-            tree.ends[place] = places[node] + sizes[node];
-            tree.weights[place] = draft.own[node];
+            let position = positions[node] as usize;
+            tree.sites[position] = draft.sites[node];
+            tree.parents[position] = positions[draft.parents[node] as usize];
+            tree.ends[position] = positions[node] + sizes[node];
+            tree.weights[position] = draft.own[node];
         }
-        for place in (1..count).rev() {
-            let parent = tree.parents[place] as usize;
-            tree.weights[parent] = tree.weights[parent].saturating_add(tree.weights[place]);
+        for position in (1..count).rev() {
+            let parent = tree.parents[position] as usize;
+            tree.weights[parent] = tree.weights[parent].saturating_add(tree.weights[position]);
         }
         tree
     }

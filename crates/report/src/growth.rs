@@ -1,16 +1,16 @@
-//! How the live size of each path went over time.
+//! The live size of each path over time.
 //!
-//! At each of at most [`POINTS`] evenly spaced times the live samples of all
-//! paths are copied. When time outgrows the points, every second one goes.
+//! The live samples of all paths are copied at up to [`POINTS`] evenly spaced
+//! times. When the trace outgrows them, every second point is dropped.
 
-/// How many points there are at most.
+/// The most points.
 pub(crate) const POINTS: usize = 64;
 
 /// Live samples of all paths at evenly spaced times.
 #[derive(Default)]
 pub(crate) struct Growth {
     width: u64,
-    /// A path that is not in a point did not exist yet.
+    /// The live samples by path. A path beyond the end did not exist yet.
     points: Vec<Vec<u32>>,
     /// Whether something old was collected, up to each point and after the last.
     swept: Vec<bool>,
@@ -26,7 +26,7 @@ impl Growth {
         self.width
     }
 
-    /// Points whose time has come by now, before anything happens at `time`.
+    /// Whether a point is to be taken before the first event at `time`.
     pub(crate) fn is_due(&self, time: u64) -> bool {
         time / self.width > self.points.len() as u64
     }
@@ -49,13 +49,13 @@ impl Growth {
         }
     }
 
-    /// Something old was collected at `time`, up to which points were taken.
+    /// Records that an old object was collected at `time`. Points were taken up to it.
     pub(crate) fn old_died(&mut self, time: u64) {
-        let place = (time / self.width) as usize;
-        if place >= self.swept.len() {
-            self.swept.resize(place + 1, false);
+        let index = (time / self.width) as usize;
+        if index >= self.swept.len() {
+            self.swept.resize(index + 1, false);
         }
-        self.swept[place] = true;
+        self.swept[index] = true;
     }
 
     /// The longest time in which nothing old was collected, from the first
@@ -63,15 +63,15 @@ impl Growth {
     pub(crate) fn longest_wait(&self, end: u64) -> Option<u64> {
         let all = (end / self.width) as usize + 1;
         let (mut wait, mut longest) = (0, 0);
-        for place in all / 16..all {
-            let swept = self.swept.get(place).copied().unwrap_or(false);
+        for index in all / 16..all {
+            let swept = self.swept.get(index).copied().unwrap_or(false);
             wait = if swept { 0 } else { wait + 1 };
             longest = longest.max(wait);
         }
         self.swept.contains(&true).then_some(longest * self.width)
     }
 
-    /// Paths have new numbers.
+    /// Renumbers paths: `moved` has the new number of each.
     pub(crate) fn move_paths(&mut self, moved: &[u32], count: usize) {
         for point in &mut self.points {
             let mut new = vec![0_u32; count];
@@ -110,9 +110,9 @@ mod tests {
             }
         }
         assert!(growth.len() > POINTS / 2 && growth.len() <= POINTS);
-        for (place, at) in growth.series(0).enumerate() {
-            let due = (place as u64 + 1) * growth.width();
-            assert!(at >= due && at < due + 1000, "point {place} was taken at {at}");
+        for (index, at) in growth.series(0).enumerate() {
+            let due = (index as u64 + 1) * growth.width();
+            assert!(at >= due && at < due + 1000, "point {index} was taken at {at}");
         }
         assert_eq!(growth.series(1).sum::<u64>(), 0);
     }

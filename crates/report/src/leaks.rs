@@ -1,12 +1,12 @@
 //! Sites whose live size keeps growing.
 //!
-//! What leaks has two marks. Of what the site allocated at any time, about the
-//! same share is still alive: the survivors' ages are spread over the whole run,
-//! where a steady site has young ones only and a filled cache old ones only. And
-//! the live size of the site grows by more than sampling can explain.
+//! A leak has two signs. First, about the same share of the site's blocks is still
+//! alive, whenever they were allocated: the ages of the survivors are spread over
+//! the whole run, while a steady site has only young ones and a filled cache only
+//! old ones. Second, the live size of the site grows by more than sampling explains.
 //!
-//! Garbage that waits for the collector looks like a leak. So only survivors
-//! that are old enough to have met it twice count as evidence.
+//! Garbage that is not collected yet looks like a leak. So only survivors that are
+//! old enough to have survived two collections count as evidence.
 
 use hashbrown::HashMap;
 use heaptap_trace::LocationTable;
@@ -16,13 +16,13 @@ use crate::callers::{Caller, SiteNumbers};
 use crate::estimate::Estimate;
 use crate::rows::{By, Site};
 
-/// Fewer survivors than this prove nothing: three windows of a dozen.
+/// The fewest survivors that are evidence: three windows of a dozen.
 const FEWEST: u64 = 36;
 const PER_WINDOW: u64 = 12;
 const MOST_WINDOWS: u64 = 8;
 
-/// How certain the growth must be, in standard errors. A program has thousands
-/// of sites, so two would not do.
+/// The least growth, in standard errors. A program has thousands of sites, so two
+/// would give false alarms.
 const CERTAIN: f64 = 5.0;
 
 /// Whether the trace can show leaks at all.
@@ -32,8 +32,8 @@ pub enum Outlook {
     Clear,
     /// It is too short, or nearly nothing was sampled.
     TooShort,
-    /// Old blocks are collected too rarely, or never, to tell what leaks from
-    /// what waits to be collected.
+    /// Old blocks are collected too rarely, or never, to distinguish a leak from
+    /// garbage that is not collected yet.
     RarelyCollected,
 }
 
@@ -48,44 +48,44 @@ pub struct Leak {
     pub growth: Estimate,
     /// What it allocated in all.
     pub allocated: Estimate,
-    /// Bytes still alive of what it allocated in each of several windows, equal
-    /// in time or in what the program allocated, the oldest first.
+    /// Bytes still alive, by the window in which they were allocated, the oldest first.
+    /// The windows are equal in time, or in what the program allocated in them.
     pub survivors: Vec<f64>,
     /// Microseconds at which the first window begins and the last one ends.
     pub window: (u64, u64),
     /// It grows less and less, as a cache does that fills.
     pub slowing: bool,
-    /// Who calls, by what is alive.
+    /// The callers, by live samples.
     pub callers: Vec<Caller>,
 }
 
-/// What a search for leaks found.
+/// The result of a search for leaks.
 #[derive(Clone, Debug)]
 pub struct Leaks {
-    /// Whether it could find any.
+    /// Whether the trace can show leaks.
     pub outlook: Outlook,
     /// The sites, the fastest first.
     pub found: Vec<Leak>,
 }
 
-/// What is known of one site.
+/// The evidence on one site.
 #[derive(Default)]
 struct Evidence {
     paths: Vec<u32>,
-    /// Birth and samples of what is alive at the end.
+    /// Birth and samples of each object that is alive at the end.
     survivors: Vec<(u64, u64)>,
     allocated: u64,
 }
 
 impl Aggregate {
-    /// Looks for leaks. Needs growth and whole stacks.
+    /// Finds leaks. Needs [`crate::Follow::LiveSize`] and [`crate::Depth::Whole`].
     pub fn leaks(&self, table: &LocationTable, levels: usize) -> Leaks {
         const FEWEST_POINTS: usize = 16;
         let none = |outlook| Leaks { outlook, found: Vec::new() };
         if self.growth.len() < FEWEST_POINTS || self.allocated < FEWEST {
             return none(Outlook::TooShort);
         }
-        // Twice the longest wait, and the point at which it is not yet over.
+        // Two longest waits before the end, and the points that are not over.
         let wait = self.growth.longest_wait(self.end);
         let met = wait.map(|wait| self.end.saturating_sub(2 * (wait + self.growth.width())));
         let from = self.end / 10;
@@ -138,7 +138,7 @@ impl Aggregate {
         window: (u64, u64),
         progress: &impl Fn(u64) -> f64,
     ) -> Option<Leak> {
-        // A program that pauses leaks evenly in what it allocates, not in time.
+        // The leak of a program that pauses is even over its allocations, not over time.
         let survivors = even_survivors(&evidence.survivors, window, |time| time as f64)
             .or_else(|| even_survivors(&evidence.survivors, window, progress))?;
         self.grows(evidence, window.0)?;
@@ -165,14 +165,13 @@ impl Aggregate {
         }
         let first = (from / self.growth.width()).saturating_sub(1) as usize;
         let since = (first as u64 + 1) * self.growth.width();
-        // What came since then and stays, and what was there then and went: the
-        // two are counts of different words, so their variances add.
+        // Objects born since then that survive, and objects alive then that died: the two
+        // count different words, so their variances add.
         let all = sum(&evidence.survivors, 0);
         let came = sum(&evidence.survivors, since);
         let went = series.get(first)?.saturating_sub(all - came);
         let (gained, noise) = (came as f64 - went as f64, (came as f64 + went as f64).sqrt());
-        // What happens to be alive in a third at least is less of a coincidence
-        // than what is alive at its end.
+        // The minimum over a third depends less on chance than the value at its end.
         let rest = series.get(first..)?;
         let third = rest.len() / 3;
         let floors: Vec<f64> = rest
@@ -187,9 +186,8 @@ impl Aggregate {
         Some(())
     }
 
-    /// What is kept of each second's allocations. The median of the windows,
-    /// since the youngest may still hold what is about to go; it has 1.25 times
-    /// the error of the mean.
+    /// The bytes kept of each second's allocations: the median of the windows, since
+    /// the youngest may still hold garbage. It has 1.25 times the error of the mean.
     fn kept_each_second(&self, survivors: &[u64], (from, to): (u64, u64)) -> Estimate {
         let windows = survivors.len() as f64;
         let mut ordered = survivors.to_vec();
@@ -203,13 +201,13 @@ impl Aggregate {
     }
 }
 
-/// Samples of what was born from `since` on.
+/// Samples of the objects born from `since` on.
 fn sum(survivors: &[(u64, u64)], since: u64) -> u64 {
     let born_since = survivors.iter().filter(|&&(birth, _)| birth >= since);
     born_since.fold(0, |sum: u64, &(_, samples)| sum.saturating_add(samples))
 }
 
-/// Whether more of what is old is kept than of what is new.
+/// Whether more old objects are kept than new ones.
 fn is_slowing(survivors: &[u64]) -> bool {
     let (old, new) = survivors.split_at(survivors.len() / 2);
     let mean = |part: &[u64]| part.iter().sum::<u64>() as f64 / part.len().max(1) as f64;

@@ -1,7 +1,7 @@
-//! Which blocks lived as long as was asked for.
+//! The blocks whose lifetime is in a given range.
 //!
-//! That is known only when they are dead, so it takes a reading of its own,
-//! before the one that counts. A bit for each block is kept.
+//! A lifetime is known only at its end, so this takes a separate pass before the
+//! one that counts. It keeps a bit for each block.
 
 use hashbrown::HashMap;
 use heaptap_trace::{Event, EventKind, LocationTable};
@@ -11,9 +11,9 @@ use crate::select::Span;
 const PAGE_BITS: u32 = 16;
 const WORDS: usize = (1 << PAGE_BITS) / 64;
 
-/// The most that may be alive at once: 150 MB of table.
+/// The most blocks that may be alive at once: a table of 150 MB.
 const MOST_LIVE: usize = (1 << 22) / 8 * 7;
-/// The most pages of bits: 128 MB, a thousand million blocks.
+/// The most pages of bits: 128 MB, for 10⁹ blocks.
 const MOST_PAGES: usize = 1 << 14;
 
 /// The ids of the blocks whose lifetime is in a span.
@@ -27,7 +27,7 @@ pub struct Lifespans {
 }
 
 impl Lifespans {
-    /// Of blocks that live so many microseconds.
+    /// For blocks that live this many microseconds.
     pub fn new(span: Span) -> Self {
         let (births, pages) = (HashMap::new(), HashMap::new());
         Lifespans { span, births, pages, last: 0, overfull: false }
@@ -53,7 +53,8 @@ impl Lifespans {
         }
     }
 
-    /// After the last event. False: more was alive than can be followed.
+    /// After the last event. Returns false if more blocks were alive than can be
+    /// followed.
     #[must_use]
     pub fn finish(&mut self) -> bool {
         for (id, birth) in std::mem::take(&mut self.births) {

@@ -1,4 +1,4 @@
-//! How long samples lived, in classes of 3 % width.
+//! The distribution of lifetimes, in classes of 3 % width.
 
 /// Classes for each power of two.
 const FINE_BITS: u32 = 5;
@@ -52,8 +52,8 @@ impl Lifetimes {
     pub fn quantile(&self, share: f64, rate: f64) -> Option<Quantile> {
         let all = self.died as f64 + self.survived as f64;
         let micros = self.at_rank(share * all)?;
-        // The rank is binomial; the lifetimes at both ends of its error show
-        // what that means in time.
+        // The rank is binomial; its error is turned into time by the lifetimes at both
+        // ends of it.
         let spread = (share * (1.0 - share) * all * (1.0 - rate)).sqrt();
         let low = self.at_rank(share * all - spread).unwrap_or(micros);
         let high = self.at_rank(share * all + spread).unwrap_or(micros);

@@ -1,29 +1,28 @@
 //! The objects that are alive, in bounded memory.
 //!
-//! An object takes 24 bytes. When there are [`MOST`], every second object, by a
-//! hash of its id, is no longer followed, and those that are count twice: the
-//! estimates stay unbiased, and with millions of objects left their error grows
-//! by less than anybody can see. Objects of thousands of samples, each of which
-//! matters, are followed all the same. So a heap of any size can be followed in
-//! about 160 MB, the growing of the table included.
+//! An object takes 24 bytes. When there are [`MOST`], half of them, chosen by a hash
+//! of the id, are dropped, and the others count twice: the estimates stay unbiased,
+//! and with millions of objects left their error hardly grows. Objects with
+//! thousands of samples, each of which matters, are never dropped. So a heap of any
+//! size can be followed in about 160 MB, including the growth of the table.
 
 use hashbrown::HashMap;
 
-/// The most objects that are followed: what fits a table of 2²¹ places, or half
-/// of one of 2²², which then cleans itself of removed objects without growing.
+/// The most objects that are followed: the capacity of a table of 2²¹ slots, or half
+/// that of one of 2²², which then purges removed objects without growing.
 pub(crate) const MOST: usize = (1 << 21) / 8 * 7;
 
-/// No block has more samples: 512 GiB at rate 1. Sums of any number of such
-/// blocks that can be followed fit 64 bits.
+/// The most samples of a block: 512 GiB at rate 1. The sum over all blocks that can
+/// be followed fits 64 bits.
 pub(crate) const MOST_SAMPLES: u64 = 1 << 36;
 
-/// From so many samples on an object is large, at level 0; twice as many at each
+/// The samples from which an object is large at level 0; twice as many at each
 /// further level.
 const LARGE: u64 = 4096;
 
 const FIELD: u64 = (1 << 48) - 1;
 
-/// What is known of a living object.
+/// A live object.
 #[derive(Clone, Copy)]
 pub(crate) struct LiveObject {
     /// Microseconds since the trace began: 48 bits; the path's high 16 bits.
@@ -68,7 +67,7 @@ impl LiveObject {
         self.samples_path & OLD != 0
     }
 
-    /// Notes the promotion; false if it was old before.
+    /// Records the promotion; false if it was old before.
     pub(crate) fn promote(&mut self) -> bool {
         let first = !self.is_old();
         self.samples_path |= OLD;
@@ -76,7 +75,7 @@ impl LiveObject {
     }
 }
 
-/// The living objects by id.
+/// The live objects by id.
 pub(crate) struct LiveObjects {
     objects: HashMap<u64, LiveObject>,
     most: usize,
@@ -93,7 +92,7 @@ impl LiveObjects {
         self.level
     }
 
-    /// What the samples of an object of this size stand for: 2 to this power.
+    /// The level of an object of this size: each of its samples counts 2^level times.
     pub(crate) fn level_of(&self, samples: u64) -> u32 {
         if is_large(samples, self.level) { 0 } else { self.level }
     }
@@ -103,8 +102,8 @@ impl LiveObjects {
         is_large(samples, self.level) || follows(id, self.level)
     }
 
-    /// Takes an object that is followed. The answer is another of this id, which
-    /// only a damaged trace has.
+    /// Adds an object that is followed. Returns another object of this id, which only a
+    /// damaged trace has.
     pub(crate) fn insert(&mut self, id: u64, object: LiveObject) -> Option<LiveObject> {
         self.objects.insert(id, object)
     }
@@ -113,7 +112,7 @@ impl LiveObjects {
         self.objects.len() >= self.most
     }
 
-    /// Follows half of the objects from now on.
+    /// Drops half of the objects that are followed.
     pub(crate) fn thin(&mut self) {
         self.level += 1;
         let level = self.level;
@@ -132,7 +131,7 @@ impl LiveObjects {
         self.objects.iter().map(|(&id, object)| (id, object))
     }
 
-    /// Paths have new numbers.
+    /// Renumbers paths: `moved` has the new number of each.
     pub(crate) fn move_paths(&mut self, moved: &[u32]) {
         for object in self.objects.values_mut() {
             object.set_path(moved[object.path() as usize]);
@@ -148,7 +147,7 @@ fn follows(id: u64, level: u32) -> bool {
     level == 0 || scramble(id ^ 0x0bad_5eed) >> (64 - level.min(63)) == 0
 }
 
-/// A number that looks random: the output function of `SplitMix64`.
+/// A pseudo-random number: the output function of `SplitMix64`.
 pub(crate) fn scramble(number: u64) -> u64 {
     let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

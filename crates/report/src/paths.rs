@@ -1,10 +1,10 @@
-//! Call paths: a tree of frames from `main` on, in bounded memory.
+//! Call paths: a tree of frames, the outermost at the root, in bounded memory.
 //!
-//! A path is a node at which something was allocated, with its sums. When the
-//! tree outgrows its bound, the lightest nodes go, as in lossy counting: what
-//! was allocated in them is kept under [`LIGHT`] with its innermost frame alone.
-//! So sums over innermost frames stay exact, and what is missing from the sum of
-//! any call path is at most [`Paths::missing`] samples.
+//! A path is a node at which blocks were allocated, with their counts. When the
+//! tree reaches its bound, the lightest nodes are dropped, as in lossy counting
+//! (Manku and Motwani, VLDB 2002): their counts move under [`LIGHT`], with the
+//! innermost frame alone. So sums over innermost frames stay exact, and the sum of
+//! any call path lacks at most [`Paths::missing`] samples.
 
 use std::hash::BuildHasher as _;
 
@@ -12,10 +12,10 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 
 use crate::counts::Counts;
 
-/// A node: its place in the tree's lists.
+/// A node: its index in the list of nodes.
 pub(crate) type Node = u32;
 
-/// Where everything begins.
+/// The root, above all outermost frames.
 pub(crate) const ROOT: Node = 0;
 
 /// Stands in for the frames of paths that were too light to keep.
@@ -39,19 +39,19 @@ pub(crate) fn domain_of(frame: u32) -> Option<u16> {
 
 const NONE: u32 = u32::MAX;
 
-/// Where a node is. In one piece, since a step down the tree asks for all of it.
+/// The links of a node. They are together, since a step down the tree needs all.
 #[derive(Clone, Copy)]
-struct Place {
+struct NodeLinks {
     parent: Node,
     frame: u32,
-    /// The path that ends here.
+    /// The path that ends here, or `NONE`.
     end: u32,
 }
 
-/// A child by its parent and frame. The key is in the table, so that a look-up
-/// goes to one place in memory more than the table's own bytes, not three.
+/// A child by its parent and frame. The key is in the table, so that a look-up costs
+/// one cache miss besides that of the table's control bytes, not three.
 #[derive(Clone, Copy)]
-struct Step {
+struct ChildEntry {
     parent: Node,
     frame: u32,
     child: Node,
@@ -59,8 +59,8 @@ struct Step {
 
 /// The tree, its paths and their counts.
 pub(crate) struct Paths {
-    places: Vec<Place>,
-    index: HashTable<Step>,
+    links: Vec<NodeLinks>,
+    index: HashTable<ChildEntry>,
     hash: DefaultHashBuilder,
     /// The node of each path.
     nodes: Vec<Node>,
@@ -69,7 +69,7 @@ pub(crate) struct Paths {
     missing: u64,
 }
 
-/// How large a tree gets before it is pruned.
+/// The sizes at which a tree is pruned.
 #[derive(Clone, Copy)]
 pub(crate) struct Bounds {
     pub(crate) nodes: usize,
@@ -77,18 +77,18 @@ pub(crate) struct Bounds {
 }
 
 impl Bounds {
-    /// 42 MB of nodes, 54 of index and 72 of counts. While it grows or is pruned
-    /// some of that is there twice.
+    /// 42 MB of nodes, 54 of index and 72 of counts. While the tree grows or is
+    /// pruned, some of that exists twice.
     pub(crate) const USUAL: Bounds = Bounds { nodes: 3_500_000, paths: 1_000_000 };
 
-    /// Where each path is followed over time, in 64 points of up to 8 bytes.
+    /// If paths are followed over time, in 64 points of up to 8 bytes each.
     pub(crate) const FOLLOWED: Bounds = Bounds { nodes: 2_000_000, paths: 250_000 };
 }
 
 impl Paths {
     pub(crate) fn new(most: Bounds) -> Self {
         Paths {
-            places: vec![Place { parent: ROOT, frame: NONE, end: NONE }],
+            links: vec![NodeLinks { parent: ROOT, frame: NONE, end: NONE }],
             index: HashTable::new(),
             hash: DefaultHashBuilder::default(),
             nodes: Vec::new(),
@@ -101,10 +101,10 @@ impl Paths {
     /// The node of `frame` called from `parent`.
     #[inline]
     pub(crate) fn child(&mut self, parent: Node, frame: u32) -> Node {
-        // A stack that was new when it came has its nodes in a row.
+        // The nodes of a stack that was new as a whole are consecutive.
         let next = parent + 1;
-        if let Some(place) = self.places.get(next as usize)
-            && (place.parent, place.frame) == (parent, frame)
+        if let Some(links) = self.links.get(next as usize)
+            && (links.parent, links.frame) == (parent, frame)
         {
             return next;
         }
@@ -112,23 +112,23 @@ impl Paths {
     }
 
     fn look_up(&mut self, parent: Node, frame: u32) -> Node {
-        let Paths { places, index, hash, .. } = self;
+        let Paths { links, index, hash, .. } = self;
         let hashed = hash_of(hash, parent, frame);
-        let same = |step: &Step| (step.parent, step.frame) == (parent, frame);
+        let same = |entry: &ChildEntry| (entry.parent, entry.frame) == (parent, frame);
         if let Some(step) = index.find(hashed, same) {
             return step.child;
         }
-        let child = places.len() as Node;
-        index.insert_unique(hashed, Step { parent, frame, child }, |step| {
+        let child = links.len() as Node;
+        index.insert_unique(hashed, ChildEntry { parent, frame, child }, |step| {
             hash_of(hash, step.parent, step.frame)
         });
-        places.push(Place { parent, frame, end: NONE });
+        links.push(NodeLinks { parent, frame, end: NONE });
         child
     }
 
     /// The path that ends at this node.
     pub(crate) fn path(&mut self, node: Node) -> u32 {
-        let end = &mut self.places[node as usize].end;
+        let end = &mut self.links[node as usize].end;
         if *end == NONE {
             *end = self.counts.len() as u32;
             self.nodes.push(node);
@@ -142,60 +142,61 @@ impl Paths {
     }
 
     pub(crate) fn parent(&self, node: Node) -> Node {
-        self.places[node as usize].parent
+        self.links[node as usize].parent
     }
 
     pub(crate) fn frame(&self, node: Node) -> u32 {
-        self.places[node as usize].frame
+        self.links[node as usize].frame
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.places.len()
+        self.links.len()
     }
 
     pub(crate) fn is_full(&self) -> bool {
-        self.places.len() >= self.most.nodes || self.counts.len() >= self.most.paths
+        self.links.len() >= self.most.nodes || self.counts.len() >= self.most.paths
     }
 
-    /// How many samples at most are missing from the sum of any call path.
+    /// The most samples that are missing from the sum of any call path.
     pub(crate) fn missing(&self) -> u64 {
         self.missing
     }
 
     /// Samples allocated at each node or below it.
     fn weights(&self) -> Vec<u64> {
-        let mut weights = vec![0_u64; self.places.len()];
+        let mut weights = vec![0_u64; self.links.len()];
         for (&node, counts) in self.nodes.iter().zip(&self.counts) {
             weights[node as usize] = weights[node as usize].saturating_add(counts.allocated);
         }
-        // A parent is older than its children.
+        // The number of a parent is below those of its children.
         for node in (1..weights.len()).rev() {
-            let parent = self.places[node].parent as usize;
+            let parent = self.links[node].parent as usize;
             weights[parent] = weights[parent].saturating_add(weights[node]);
         }
         weights
     }
 
-    /// Drops the lightest nodes, at least half of all. Gives the new number of
-    /// each path.
+    /// Drops the lightest nodes, at least half of all. Returns the new number of each
+    /// path.
     pub(crate) fn prune(&mut self) -> Vec<u32> {
         let weights = self.weights();
         let mut ordered = weights.clone();
-        let keep = self.places.len() / 2;
-        let place = ordered.len().saturating_sub(keep + 1);
-        let (_, &mut lightest, _) = ordered.select_nth_unstable(place);
+        let keep = self.links.len() / 2;
+        let rank = ordered.len().saturating_sub(keep + 1);
+        let (_, &mut lightest, _) = ordered.select_nth_unstable(rank);
         drop(ordered);
         self.missing += lightest;
         let mut tree = Paths::new(self.most);
         tree.missing = self.missing;
-        // The old index goes before the new one comes, with room to the next pruning.
-        let room = self.places.len();
+        // The old index is dropped before the new one is allocated, which has room up to
+        // the next pruning.
+        let room = self.links.len();
         self.index = HashTable::new();
         tree.index.reserve(room, |step| hash_of(&self.hash, step.parent, step.frame));
-        tree.places.reserve(room);
-        let mut moved = vec![NONE; self.places.len()];
+        tree.links.reserve(room);
+        let mut moved = vec![NONE; self.links.len()];
         moved[ROOT as usize] = ROOT;
-        for (node, &Place { parent, frame, .. }) in self.places.iter().enumerate().skip(1) {
+        for (node, &NodeLinks { parent, frame, .. }) in self.links.iter().enumerate().skip(1) {
             let parent = moved[parent as usize];
             let stays = weights[node] > lightest || frame == LIGHT;
             if parent != NONE && (stays || tree.frame(parent) == LIGHT) {
@@ -214,9 +215,9 @@ impl Paths {
             tree.take(path, counts)
         });
         let paths = paths.collect();
-        // Innermost frames are never dropped: where they alone fill the tree, it
-        // must have more room, or it would be pruned for each of them.
-        tree.most.nodes = tree.most.nodes.max(tree.places.len() * 2);
+        // Innermost frames are never dropped. If they alone fill the tree, it must grow,
+        // or it would be pruned for each of them.
+        tree.most.nodes = tree.most.nodes.max(tree.links.len() * 2);
         tree.most.paths = tree.most.paths.max(tree.counts.len() * 2);
         *self = tree;
         paths

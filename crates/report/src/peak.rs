@@ -1,14 +1,14 @@
-//! When the live size was largest, and how large.
+//! The peak of the live size, and its time.
 //!
-//! The largest of many noisy values is larger than the true largest: what is
-//! chosen for its noise has a bias. So every sample falls, by the throw of a die,
-//! into one of three parts. Each two parts choose a moment by their noise and the
-//! third, which knows nothing of that noise, says how large it was then. The sum
-//! of the three answers has no such bias, but two thirds of the samples find a
-//! worse moment than all of them do, so it is too low where the live size wavers
-//! by as much as its noise. The estimate is the middle of the two, and its interval
-//! has room for both: with a clear peak they are the same, and
-//! `docs/statistics.md` shows what the interval is worth without one.
+//! The largest of many noisy values overestimates the true maximum, since it is
+//! chosen for its noise. So every sample is put at random into one of three parts.
+//! Each two parts choose a moment by their sum, and the third, which is independent
+//! of them, estimates the size at that moment. The sum of the three estimates does
+//! not have this bias, but two thirds of the samples choose a worse moment than all
+//! of them do, so it is too low where the live size varies by no more than its
+//! noise. The estimate is the mean of both values, and its interval covers both:
+//! with a clear peak they are equal, and `docs/statistics.md` shows the coverage
+//! without one.
 
 use crate::estimate::{Estimate, Scale, Z95, thinning_spread};
 use crate::live::scramble;
@@ -16,7 +16,7 @@ use crate::live::scramble;
 /// An object's samples by part.
 pub(crate) type Parts = [u64; 3];
 
-/// What two parts chose.
+/// The moment that two parts chose.
 #[derive(Clone, Copy, Default)]
 struct Choice {
     largest: u64,
@@ -24,7 +24,7 @@ struct Choice {
     other: u64,
 }
 
-/// Follows the live samples, and remembers their largest number.
+/// The live samples, and their largest number so far.
 #[derive(Default)]
 pub(crate) struct Peak {
     live: u64,
@@ -32,7 +32,7 @@ pub(crate) struct Peak {
     largest: u64,
     time: u64,
     level: u32,
-    /// How often there was a new largest number.
+    /// The number of peaks so far.
     number: u64,
     choices: [Choice; 3],
 }
@@ -64,7 +64,7 @@ impl Peak {
         }
     }
 
-    /// The live samples were counted anew.
+    /// Sets the live samples after thinning.
     pub(crate) fn recount(&mut self, live: u64, parts: Parts) {
         self.live = live;
         self.parts = parts;
@@ -84,7 +84,7 @@ impl Peak {
         self.time
     }
 
-    /// How thinned the objects were then.
+    /// The level of thinning at the peak.
     pub(crate) fn level(&self) -> u32 {
         self.level
     }
@@ -94,8 +94,7 @@ impl Peak {
         self.largest
     }
 
-    /// The estimate: see the module. Where nothing was left to chance it is what
-    /// was found.
+    /// The estimate: see the module. At rate 1 it is the largest number itself.
     pub(crate) fn estimate(&self, scale: &Scale, cluster: f64) -> Estimate {
         if scale.rate >= 1.0 {
             return scale.thinned(self.largest, self.level, cluster);
@@ -110,8 +109,8 @@ impl Peak {
     }
 }
 
-/// How many of an object's samples fall into each part: multinomial with even
-/// chances, and the same whenever the object is asked for.
+/// The samples of an object by part: multinomial with equal probabilities, and a
+/// function of the object's id, so that it is the same at every call.
 pub(crate) fn parts(id: u64, samples: u64, level: u32) -> Parts {
     const EXACT: u64 = 1 << 12;
     if samples > EXACT {
@@ -134,7 +133,7 @@ pub(crate) fn parts(id: u64, samples: u64, level: u32) -> Parts {
     parts
 }
 
-/// The normal law in place of the multinomial one, for thousands of throws.
+/// The normal approximation of the multinomial distribution, for thousands of samples.
 fn normal_parts(id: u64, samples: u64) -> Parts {
     // Twelve uniform numbers have variance one.
     let uniform = |turn: u64| scramble(scramble(id) ^ turn) as f64 / u64::MAX as f64;

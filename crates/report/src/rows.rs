@@ -1,4 +1,5 @@
-//! Tables: the counts of all paths, grouped by what allocates.
+//! Tables: the counts of all paths, grouped by function, location, file, module,
+//! label or domain.
 
 use hashbrown::HashMap;
 use heaptap_trace::{LocationTable, NameId, NamedLocation};
@@ -6,17 +7,17 @@ use heaptap_trace::{LocationTable, NameId, NamedLocation};
 use crate::aggregate::{Aggregate, Frame, Metric};
 use crate::counts::Counts;
 
-/// What a row of a table stands for.
+/// How the rows of a table are grouped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum By {
     /// The function that allocates.
     #[default]
     Function,
-    /// The place in it.
+    /// The location in it.
     Location,
     /// Its file.
     File,
-    /// Its module: what its name or, failing that, its file says.
+    /// Its module: by its name or, failing that, by its file.
     Module,
     /// The label under which it was allocated. Needs [`crate::Depth::Label`].
     Label,
@@ -24,16 +25,16 @@ pub enum By {
     Domain,
 }
 
-/// What a row is about. Two rows of a table have different ones.
+/// The key of a row: a function, location, file, module, label or domain.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Site {
     /// Function or module; empty for a file.
     pub name: String,
     /// File; empty for a module.
     pub file: String,
-    /// Line and characters; zeros but for a location.
+    /// The line; 0 except for a location.
     pub line: u32,
-    /// First and last character.
+    /// First and last character; zeros except for a location.
     pub chars: (u32, u32),
 }
 
@@ -43,10 +44,10 @@ impl Site {
     }
 }
 
-/// A row with its sums.
+/// A row of a table.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// What it is about.
+    /// Its key.
     pub site: Site,
     /// Its sums.
     pub counts: Counts,
@@ -56,19 +57,19 @@ pub struct Row {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Key {
     Frame(Frame),
-    Place(NamedLocation),
+    Location(NamedLocation),
     Function(NameId, NameId),
     File(NameId),
 }
 
-/// Names the sites of frames.
+/// Finds the sites of frames.
 pub struct Sites<'a> {
     table: &'a LocationTable,
     by: By,
 }
 
 impl<'a> Sites<'a> {
-    /// With the locations of the trace.
+    /// Sites from the locations of a trace.
     pub fn new(table: &'a LocationTable, by: By) -> Self {
         Sites { table, by }
     }
@@ -88,20 +89,20 @@ impl<'a> Sites<'a> {
         if locations.is_empty() {
             return vec![self.named(Key::Frame(frame))];
         }
-        locations.iter().rev().map(|location| self.named(self.place(location))).collect()
+        locations.iter().rev().map(|location| self.named(self.location_key(location))).collect()
     }
 
     fn key(&self, frame: Frame) -> Key {
         let Frame::Code(code) = frame else { return Key::Frame(frame) };
         match self.table.get(code).and_then(<[NamedLocation]>::last) {
-            Some(location) => self.place(location),
+            Some(location) => self.location_key(location),
             None => Key::Frame(frame),
         }
     }
 
-    fn place(&self, location: &NamedLocation) -> Key {
+    fn location_key(&self, location: &NamedLocation) -> Key {
         match self.by {
-            By::Location => Key::Place(*location),
+            By::Location => Key::Location(*location),
             By::Function | By::Module | By::Label | By::Domain => {
                 Key::Function(location.definition, location.file)
             }
@@ -120,7 +121,7 @@ impl<'a> Sites<'a> {
                 Site::named(&format!("(unknown {code:#x})"))
             }
             Key::Frame(Frame::Code(_)) => Site::named("(unknown)"),
-            Key::Place(location) => Site {
+            Key::Location(location) => Site {
                 name: text(location.definition),
                 file: text(location.file),
                 line: location.line,
@@ -139,15 +140,15 @@ impl<'a> Sites<'a> {
 }
 
 impl Aggregate {
-    /// The table by what allocates, the largest first.
+    /// The rows of the table, the largest first.
     pub fn rows(&self, table: &LocationTable, by: By, metric: Metric) -> Vec<Row> {
         let sites = Sites::new(table, by);
         let mut sums: HashMap<Key, Counts> = HashMap::new();
         for (path, counts) in self.paths() {
             sums.entry(sites.key(path.innermost())).or_default().add(counts);
         }
-        // Different numbers may have the same name: functions of one module, and
-        // frames without a location.
+        // Different keys may have the same site: functions of one module, and frames
+        // without a location.
         let mut rows: HashMap<Site, Counts> = HashMap::with_capacity(sums.len());
         for (key, counts) in sums {
             rows.entry(sites.named(key)).or_default().add(&counts);

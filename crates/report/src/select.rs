@@ -1,17 +1,17 @@
 //! Which blocks count: the filters that all verbs share.
 //!
-//! A block is selected by what is known when it is allocated. How long it will
-//! live is not: [`crate::lifespans`] finds that out in a reading of its own.
+//! A block is selected by facts that are known at its allocation. Its lifetime is
+//! not: [`crate::lifespans`] finds it in a separate pass.
 
 use heaptap_trace::{Location, LocationTable};
 use regex::bytes::Regex;
 
-/// A stretch of numbers, both ends included.
+/// A range of numbers, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// The first number in it.
+    /// The first number.
     pub from: u64,
-    /// The last.
+    /// The last number.
     pub to: u64,
 }
 
@@ -27,52 +27,52 @@ impl Span {
         (self.from..=self.to).contains(&number)
     }
 
-    /// Whether it leaves nothing out.
+    /// Whether it contains every number.
     pub fn is_all(&self) -> bool {
         *self == Span::default()
     }
 }
 
-/// What a block must be like.
+/// The conditions that a block must meet.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
     /// For each of these, a frame of the stack matches in function or file.
     pub include: Vec<Regex>,
     /// No frame matches any of these.
     pub exclude: Vec<Regex>,
-    /// If there are any, the label at the allocation matches one.
+    /// Unless empty: the label at the allocation matches one of these.
     pub labels: Vec<Regex>,
-    /// Allocated then, in microseconds since the trace began.
+    /// The time of allocation, in microseconds since the start of the trace.
     pub time: Span,
-    /// Bytes, without the header.
+    /// The size in bytes, without the header.
     pub size: Span,
-    /// Microseconds from allocation to collection, or to the end.
+    /// Microseconds from allocation to collection, or to the end of the trace.
     pub lifetime: Span,
-    /// If there are any, allocated in one of these.
+    /// Unless empty: the block was allocated in one of these domains.
     pub domains: Vec<u16>,
 }
 
-/// What the frames of a stack, together, say to the patterns: a bit for each.
+/// The patterns that match any frame of a stack: one bit for each pattern.
 pub(crate) type Marks = u64;
 
 const EXCLUDED: Marks = 1 << 63;
 const LABELLED: Marks = 1 << 62;
 
-/// Whether the tracer made this frame for a label. It is the outermost one.
+/// Whether the tracer added this frame for a label. Such a frame is the outermost.
 pub(crate) fn is_label(location: &Location<'_>) -> bool {
     location.file == b"label" && location.line == 0
 }
 
 impl Selection {
-    /// There are no bits for more.
+    /// The most patterns of `include`: [`Marks`] has no bits for more.
     pub const MOST_INCLUDED: usize = 62;
 
-    /// Whether frames matter.
+    /// Whether the selection depends on frames.
     pub(crate) fn looks_at_frames(&self) -> bool {
         !(self.include.is_empty() && self.exclude.is_empty() && self.labels.is_empty())
     }
 
-    /// What one frame says.
+    /// The patterns that match a frame.
     pub(crate) fn marks(&self, code: u64, table: &LocationTable) -> Marks {
         table.resolve(code).fold(0, |marks, location| marks | self.location_marks(&location))
     }

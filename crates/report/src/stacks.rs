@@ -1,9 +1,9 @@
-//! Call paths by site: what exporters write.
+//! Call paths by site, for exporters.
 //!
 //! Different frames may have the same site, and a frame with inlined calls has
-//! several. So the tree of frames becomes one of sites, and paths that are the
-//! same there are one stack. Stacks are made one at a time: whoever writes them
-//! needs no more memory than the tree does.
+//! several. So the tree of frames is turned into one of sites, and paths that are
+//! equal there are one stack. Stacks are produced one at a time, so that writing
+//! them takes no more memory than the tree.
 
 use hashbrown::HashMap;
 use heaptap_trace::LocationTable;
@@ -20,39 +20,39 @@ pub struct Stacks<'a> {
     sites: Vec<Site>,
     /// Parent and site of each node. Node 0 is the root.
     nodes: Vec<(u32, u32)>,
-    /// The node at which each path ends, with the path, in order.
+    /// For each path, the node at which it ends and its number; sorted.
     ends: Vec<(u32, u32)>,
 }
 
-/// A stack.
+/// A stack of sites.
 pub struct Stack<'a> {
     /// The numbers of its sites, the innermost first.
     pub sites: Vec<u32>,
-    /// The sums of all paths that it is made of.
+    /// The sums over all paths that have this stack.
     pub counts: Counts,
     stacks: &'a Stacks<'a>,
     ends: &'a [(u32, u32)],
 }
 
 impl Aggregate {
-    /// All stacks. Needs whole ones.
+    /// All stacks. Needs [`crate::Depth::Whole`].
     pub fn stacks(&self, table: &LocationTable, by: By) -> Stacks<'_> {
         let mut numbers = SiteNumbers::new(table, by);
         let mut nodes = vec![(0, u32::MAX)];
         let mut index: HashMap<(u32, u32), u32> = HashMap::new();
-        // A parent is older than its children.
-        let mut places = vec![0_u32; self.paths.len()];
+        // The number of a parent is below those of its children.
+        let mut site_nodes = vec![0_u32; self.paths.len()];
         for node in 1..self.paths.len() as u32 {
-            let mut place = places[self.paths.parent(node) as usize];
+            let mut site_node = site_nodes[self.paths.parent(node) as usize];
             for &site in numbers.of(self.frame(node)).iter().rev() {
-                place = *index.entry((place, site)).or_insert_with(|| {
-                    nodes.push((place, site));
+                site_node = *index.entry((site_node, site)).or_insert_with(|| {
+                    nodes.push((site_node, site));
                     nodes.len() as u32 - 1
                 });
             }
-            places[node as usize] = place;
+            site_nodes[node as usize] = site_node;
         }
-        let end = |path: u32| (places[self.paths.node(path) as usize], path);
+        let end = |path: u32| (site_nodes[self.paths.node(path) as usize], path);
         let mut ends: Vec<(u32, u32)> = (0..self.paths.counts.len() as u32).map(end).collect();
         ends.sort_unstable();
         Stacks { aggregate: self, sites: numbers.sites, nodes, ends }
@@ -88,7 +88,7 @@ impl Stacks<'_> {
 }
 
 impl Stack<'_> {
-    /// What came and went in each slice of time; nothing if that was not followed.
+    /// Allocations and collections in each slice of time; empty unless followed.
     pub fn flows(&self) -> Vec<Flow> {
         let mut sums = vec![Flow::default(); self.stacks.aggregate.slices()];
         for &(_, path) in self.ends {

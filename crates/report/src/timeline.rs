@@ -1,13 +1,13 @@
-//! What was allocated and what was alive over time.
+//! Allocated and live samples over time.
 //!
-//! There are at most [`BUCKETS`] buckets. When time outgrows them, two become
-//! one, so that a trace of any length fits and nothing needs to be known of it
-//! beforehand.
+//! There are at most [`BUCKETS`] buckets. When the trace outgrows them, they are
+//! joined in pairs, so that a trace of any length fits, and its length need not be
+//! known.
 
-/// How finely time is divided at most.
+/// The most buckets.
 pub(crate) const BUCKETS: usize = 1024;
 
-/// A stretch of time.
+/// A bucket of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bucket {
     /// Samples allocated in it.
@@ -40,7 +40,7 @@ impl Timeline {
         &self.buckets
     }
 
-    /// How much was allocated up to each time.
+    /// A function from a time to the samples allocated up to it.
     pub(crate) fn progress(&self) -> impl Fn(u64) -> f64 + use<> {
         let (width, mut sum) = (self.width, 0);
         let mut sums = vec![0];
@@ -49,10 +49,10 @@ impl Timeline {
             sum
         }));
         move |time| {
-            let place = ((time / width) as usize).min(sums.len() - 1);
-            let next = sums.get(place + 1).copied().unwrap_or(sum);
+            let index = ((time / width) as usize).min(sums.len() - 1);
+            let next = sums.get(index + 1).copied().unwrap_or(sum);
             let within = (time % width) as f64 / width as f64;
-            sums[place] as f64 + within * (next - sums[place]) as f64
+            sums[index] as f64 + within * (next - sums[index]) as f64
         }
     }
 
@@ -61,14 +61,14 @@ impl Timeline {
         while time / self.width >= BUCKETS as u64 {
             self.halve();
         }
-        let place = (time / self.width) as usize;
+        let index = (time / self.width) as usize;
         let live = self.buckets.last().map_or(0, |bucket| bucket.live);
         let quiet = Bucket { allocated: 0, most_live: live, live };
-        if place >= self.buckets.len() {
-            self.buckets.resize(place + 1, quiet);
+        if index >= self.buckets.len() {
+            self.buckets.resize(index + 1, quiet);
         }
         let last = self.buckets.len() - 1;
-        &mut self.buckets[place.min(last)]
+        &mut self.buckets[index.min(last)]
     }
 
     fn halve(&mut self) {
@@ -112,10 +112,10 @@ mod tests {
         assert!(line.buckets().len() <= BUCKETS);
         let allocated: u64 = line.buckets().iter().map(|bucket| bucket.allocated).sum();
         assert_eq!(allocated, 5000);
-        for (place, bucket) in line.buckets().iter().enumerate() {
-            let end = (place as u64 + 1) * line.width();
+        for (index, bucket) in line.buckets().iter().enumerate() {
+            let end = (index as u64 + 1) * line.width();
             let last = (0..5000_u64).rev().find(|step| step * step < end).unwrap();
-            assert_eq!((bucket.live, bucket.most_live), (last, last), "bucket {place}");
+            assert_eq!((bucket.live, bucket.most_live), (last, last), "bucket {index}");
         }
     }
 }
