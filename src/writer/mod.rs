@@ -11,7 +11,7 @@
 //!
 //! # From records to events, and other sinks
 //!
-//! [`drain`] reads lanes; `trace_file` turns their records into events, in one
+//! [`drain()`] reads lanes; `trace_file` turns their records into events, in one
 //! place ([`TraceFile::apply_all`]), and calls the encoder with them. Another
 //! destination for packets is a [`TraceOutput`]. Another consumer of *events*,
 //! such as a live view, is called beside the encoder in `lane`, where each event
