@@ -5,7 +5,7 @@ external ring : unit -> unit = "ring" [@@noalloc]
 
 let rec down n = if n = 0 then List.length (make 5) else call (fun m -> down (m - 1) + 1) n
 
-(* However many of the allocations are sampled, the first of them runs the handler. *)
+(* The first allocation runs the handler, however many of them are sampled. *)
 let hear () =
   let heard = ref false and blocks = ref 0 in
   Sys.set_signal Sys.sigusr1 (Sys.Signal_handle (fun _ -> heard := true));

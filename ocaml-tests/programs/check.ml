@@ -1,5 +1,5 @@
-(* The collector's own count of allocated words, right behind a block of 777
-   words that marks the place in the trace. *)
+(* The collector's own count of allocated words, right after a block of 777
+   words that marks this point in the trace. *)
 let finish () =
   let marker = Array.make 777 0 in
   let minor, promoted, major = Gc.counters () in

@@ -1,4 +1,4 @@
-(* Ways to end, and to become several. *)
+(* Ways to exit, and to fork. *)
 let allocate n = ignore (Sys.opaque_identity (List.init n (fun i -> (i, string_of_int i))))
 
 external exit_in_handler : int -> unit = "exit_in_handler" [@@noalloc]

@@ -10,7 +10,7 @@ static void at_once(int signal)
   _exit(7);
 }
 
-/* The process ends in a signal handler, wherever it is in so many microseconds. */
+/* Exits in a signal handler after a number of microseconds, wherever the program is then. */
 value exit_in_handler(value after)
 {
   struct sigaction action;

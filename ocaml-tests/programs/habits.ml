@@ -15,7 +15,7 @@ let leak words = leaked := Bytes.create (8 * words) :: !leaked (* the leak *)
 let scratch () =
   ignore (Sys.opaque_identity (List.init size.(0) (fun i -> (i, i))))
 
-(* Each session ends after so many others have begun. *)
+(* Each session ends after a number of others have begun. *)
 let sessions = Hashtbl.create 1000
 let session_count = 2_000 + Random.int 8_000
 let session turn =
@@ -51,7 +51,7 @@ let rec work turn until kept =
   if turn land 1023 <> 0 || Unix.gettimeofday () < until then begin
     scratch (); session turn; into_ring turn; cached turn; in_phase turn;
     through_queue (); buffered turn;
-    (* With its header and its place in the list. *)
+    (* With its header and its list cell. *)
     let words = size.(7) + 5 in
     if kept < share *. Gc.minor_words () then begin
       leak (words - 5);

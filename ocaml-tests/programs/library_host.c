@@ -1,4 +1,4 @@
-/* A program in C that opens a library with OCaml in it: LIBRARY [threads]. */
+/* A C program that opens a library that contains OCaml: LIBRARY [threads]. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 (* Loaded as a plugin, or run by the toplevel. Blocks of 1,000 words and more, each
-   with the call stack as the runtime's own unwinder tells it. *)
+   with the call stack as the runtime's own unwinder reports it. *)
 let mark =
   let next = ref 1_000 in
   fun () ->

@@ -1,5 +1,5 @@
-(* Loads plugins one after another, each into names of its own, and calls what they
-   leave behind. *)
+(* Loads plugins one after another, each in its own namespace, and calls what they
+   have registered. *)
 let () =
   for plugin = 1 to Array.length Sys.argv - 1 do
     Dynlink.loadfile_private Sys.argv.(plugin);

@@ -1,5 +1,5 @@
-(* Blocks that begin in the major heap, promotion, compaction, and a young heap
-   that changes its size. *)
+(* Blocks allocated in the major heap, promotion, compaction, and a young heap
+   that is resized. *)
 let () =
   let kept = Array.make 64 [||] in
   for i = 1 to 400 do

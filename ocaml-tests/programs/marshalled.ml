@@ -1,4 +1,4 @@
-(* Blocks read from marshalled data: few that stay young, many that do not. *)
+(* Blocks read from marshalled data: few blocks, which stay young, and many, which do not. *)
 let () =
   let small = Marshal.to_string (List.init 20 (fun i -> (i, string_of_int i))) [] in
   let large = Marshal.to_string (Array.init 3_000 (fun i -> Some (float i))) [] in

@@ -1,4 +1,4 @@
-(* A program that wants the runtime's profiler for itself. *)
+(* A program that uses the runtime's own profiler. *)
 let () =
   (match Gc.Memprof.start ~sampling_rate:1. Gc.Memprof.null_tracker with
   | () -> Gc.Memprof.stop (); print_endline "started"

@@ -1,5 +1,5 @@
 (* Blocks of 1,000 words and more, each with the call stack as the runtime's own
-   unwinder tells it. *)
+   unwinder reports it. *)
 let mark =
   let next = ref 1_000 in
   fun () ->

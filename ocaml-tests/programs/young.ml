@@ -1,4 +1,4 @@
-(* Young blocks: one at a time, several in one go, closures, floats, and those
+(* Young blocks: single, combined allocations, closures, floats, and those
    that C code allocates. *)
 type t = Leaf | Node of { left : t; key : float; right : t }
 

@@ -1,4 +1,4 @@
-(* Domains that do nothing but allocate, for so many rounds each: busy DOMAINS ROUNDS. *)
+(* Domains that only allocate, for a number of rounds each: busy DOMAINS ROUNDS. *)
 let work rounds member =
   let kept = Array.make 256 [] in
   for i = 1 to rounds do

@@ -1,5 +1,5 @@
 (* What the collector counted in each domain: those that have ended, and this one up
-   to a block of 777 words that marks the place in the trace. *)
+   to a block of 777 words that marks this point in the trace. *)
 external watch : unit -> unit = "check_watch"
 external here : unit -> int = "check_here"
 external ended : int -> int = "check_ended"

@@ -12,11 +12,11 @@
 
 enum { MOST = 4096 };
 static atomic_llong ended[MOST];
-/* Of each state, before its present domain; used by that domain alone. */
+/* For each domain state, the counts before its present domain; used by that domain only. */
 static long long before[MOST];
 static void (*next_begins)(void);
 
-/* As runtime/gc_ctrl.c, caml_gc_counters; what is promoted is counted twice. */
+/* Like caml_gc_counters of runtime/gc_ctrl.c; promoted words are counted twice. */
 static long long counted(void)
 {
   caml_domain_state *domain = Caml_state;

@@ -1,4 +1,4 @@
-(* All domains' blocks move. *)
+(* The blocks of all domains move. *)
 let work member =
   let kept = Array.make 64 [||] in
   for i = 1 to 100 do

@@ -1,4 +1,4 @@
-(* Everything at once, in so many domains, for so many seconds: everything DOMAINS SECONDS SEED.
+(* Everything at once, in several domains, for a while: everything DOMAINS SECONDS SEED.
    Every value that is kept is checked when it is replaced. *)
 open Effect
 open Effect.Deep
@@ -53,7 +53,7 @@ let fresh random =
   | 4 -> List (Marshal.from_string (Marshal.to_string (List.init n (fun i -> (i, string_of_int i))) []) 0)
   | _ -> List (List.init n (fun i -> (i, string_of_int i)))
 
-(* Shallow: what is kept in kept values does not pile up. *)
+(* Shallow, so that values kept inside kept values do not accumulate. *)
 let rec flat = function Kept l -> Kept (List.filter (fun k -> match k.what with Kept _ -> false | _ -> true) l) | w -> w
 
 let rec deep n f = if n = 0 then f () else let r = deep (n - 1) f in Sys.opaque_identity (r + 0)
@@ -106,7 +106,7 @@ let rec life depth seed =
     incr count;
     (try step random with Rung -> ());
     if !count mod 400 = 0 && depth > 0 then
-      (* A domain that lives for a moment, and one with threads in it. *)
+      (* A short-lived domain, and one with threads. *)
       ignore
         (Domain.join
            (Domain.spawn (fun () ->

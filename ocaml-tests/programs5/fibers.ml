@@ -36,7 +36,7 @@ let asked f =
                   continue k (fst pair + 1))
           | _ -> None) }
 
-(* Values that a function gives, one at a time, each from its own fiber. *)
+(* Values that a function yields, one at a time, each from its own fiber. *)
 let generator f =
   let rec next =
     ref (fun () ->

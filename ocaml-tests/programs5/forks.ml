@@ -1,4 +1,4 @@
-(* A fork before the first domain: parent and child have domains of their own. *)
+(* A fork before the first domain: parent and child each have their own domains. *)
 let () =
   match Unix.fork () with
   | 0 -> Printf.printf "child %d\n%!" (Trees.run 2)

@@ -23,7 +23,7 @@ let basics () =
   mark "";
   Heaptap.within kept (fun () -> mark "kept")
 
-(* Threads have their own, and keep it while others run. *)
+(* Each thread has its own label, and keeps it while others run. *)
 let threads () =
   Heaptap.with_label "main" (fun () ->
       let thread n () =

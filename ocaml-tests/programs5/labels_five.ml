@@ -21,7 +21,7 @@ let domains () =
       List.iter Domain.join all;
       mark "parent")
 
-(* A scheduler, which has a label of its own, and may know of labels. *)
+(* A scheduler that has its own label, and may support labels. *)
 let schedule wrap tasks =
   let queue = Queue.create () in
   let start task =

@@ -1,4 +1,4 @@
-(* Blocks whose size is their name: which are kept to the end, which are not, and when
+(* Blocks that are identified by their size: which are kept to the end, which are not, and when
    they were let go. lives KIND DOMAINS ACTION
 
    Blocks are only in what the domains share, so that any of them may be the one that
@@ -7,12 +7,12 @@
 let members = int_of_string Sys.argv.(2)
 let rounds = 24
 let per_round = 40
-let young member round = 57 + (member * 24) + round (* 248 at most: these begin in the young heap *)
+let young member round = 57 + (member * 24) + round (* at most 248: these are allocated in the young heap *)
 let major member round = 2_000 + (member * 100) + round
 let released member round = 5_000 + (member * 100) + round
 let kept round = round mod 2 = 0
 
-(* The blocks of this function are those that have names. *)
+(* Only the blocks of this function are identified by their size. *)
 let[@inline never] named size content = Array.make size content
 let mark size = ignore (Sys.opaque_identity (named size 0))
 
@@ -29,7 +29,7 @@ let action =
   | "major" -> fun member round -> if round mod 4 = member mod 4 then Gc.full_major ()
   | other -> failwith other
 
-(* Work for the collector in which no block has a name. *)
+(* Work for the collector, without identified blocks. *)
 let clutter = Array.make (8 * 8) []
 
 let disturb member i = clutter.((member * 8) + (i mod 8)) <- List.init (20 + (i mod 50)) (fun j -> (i, j))

@@ -1,4 +1,4 @@
-(* What a domain has for itself, and what it does at its end. *)
+(* Domain-local state, and actions at the end of a domain. *)
 let key = Domain.DLS.new_key ~split_from_parent:(fun l -> List.map succ l) (fun () -> List.init 20 Fun.id)
 let keys = List.init 40 (fun i -> Domain.DLS.new_key (fun () -> [| i; i + 1 |]))
 let ends = Atomic.make 0

@@ -1,4 +1,4 @@
-(* One kind of work in so many domains: many WORK DOMAINS. *)
+(* One kind of work in several domains: many WORK DOMAINS. *)
 let works =
   [ ("trees", Trees.run); ("comings", Comings.run); ("fibers", Fibers.run); ("threads", Threads_within.run);
     ("resizing", Resizing.run); ("compaction", Compaction.run); ("marshalling", Marshalling.run);

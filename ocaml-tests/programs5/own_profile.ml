@@ -1,4 +1,4 @@
-(* A program that wants the runtime's profiler for itself, in every domain. *)
+(* A program that uses the runtime's own profiler, in every domain. *)
 let attempt () =
   (match Gc.Memprof.start ~sampling_rate:1. Gc.Memprof.null_tracker with
   | profile -> Gc.Memprof.stop (); Gc.Memprof.discard profile; print_endline "started"

@@ -1,5 +1,5 @@
-(* Where blocks were made: memory that is used again belonged to a block that is gone.
-   A block's length says which domain made it. Nothing is compacted. *)
+(* Addresses of blocks: memory that is reused belonged to a block that is dead.
+   A block's length identifies the domain that allocated it. No compaction. *)
 external place : Obj.t -> int = "reuse_place" [@@noalloc]
 
 let rounds = 6_000

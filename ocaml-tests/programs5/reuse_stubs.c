@@ -1,4 +1,4 @@
-/* Where a block is, and in the lowest bit whether it is young there. */
+/* The address of a block, with the lowest bit set if it is young. */
 #define CAML_INTERNALS
 #include <caml/address_class.h>
 #include <caml/mlvalues.h>

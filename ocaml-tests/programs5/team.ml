@@ -1,4 +1,4 @@
-(* The same work in several domains, the first of which is the program's own. *)
+(* The same work in several domains, including the first one. *)
 let run count work =
   let others = List.init (count - 1) (fun i -> Domain.spawn (fun () -> work (i + 1))) in
   let own = work 0 in

@@ -11,7 +11,7 @@ let work member =
   for _ = 1 to 2 do
     List.iter Thread.join (List.init 5 (fun n -> Thread.create run n))
   done;
-  (* Some that the domain's end waits for. *)
+  (* The end of the domain waits for these. *)
   ignore (List.init 2 (fun n -> Thread.create run n));
   Atomic.get total
 

@@ -1,4 +1,4 @@
-(* Young blocks of all kinds, promotion, and some that begin in the major heap. *)
+(* Young blocks of all kinds, promotion, and some blocks allocated in the major heap. *)
 type t = Leaf | Node of { left : t; key : float; right : t }
 
 let rec insert key = function

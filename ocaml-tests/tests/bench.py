@@ -1,4 +1,4 @@
-"""What scenarios share: running programs traced and untraced, reading traces."""
+"""Shared by the scenarios: running programs traced and untraced, and reading traces."""
 
 import os
 import re
@@ -12,7 +12,7 @@ HERE = Path(__file__).resolve().parent.parent
 
 
 def needs_from_distribution(tool):
-    """Skips where there is no such tool, or another compiler than the distribution's, whose libraries it knows."""
+    """Skips the scenario without this tool, or if the compiler is not the distribution's, whose libraries it uses."""
     if not shutil.which(tool) or os.environ.get("OCAML"):
         raise Skip(f"{tool} is not for this compiler")
 
@@ -39,7 +39,7 @@ class Alloc:
 
 
 class Bench:
-    """A directory of its own, and the programs, for one scenario."""
+    """The directory of one scenario, and the programs it may run."""
 
     def __init__(self, options, directory):
         self.directory = Path(directory)
@@ -49,7 +49,7 @@ class Bench:
         self.build = Path(options.build).resolve()
         self.toplevel = "ocaml"
         self.compiler = "ocamlc"
-        # Whether the runtime's own unwinder takes exception handlers in bytecode for frames.
+        # Whether the runtime's own unwinder mistakes exception handlers in bytecode for frames.
         self.handlers_are_frames = False
 
     def path(self, name):
@@ -65,7 +65,7 @@ class Bench:
         return kept
 
     def run(self, program, *arguments, env=(), code=0, under=(), timeout=300):
-        """Runs a program, and expects it to end with a code."""
+        """Runs a program, and expects this exit code."""
         command = [*under, self.program(program), *map(str, arguments)]
         process = subprocess.run(command, capture_output=True, timeout=timeout,
                                  env=self.environment(env), cwd=self.directory)
@@ -76,20 +76,20 @@ class Bench:
         return result
 
     def preload(self, name="trace.ctf", rate=1, **more):
-        """The variables that ask for a trace. Of deep stacks the innermost part will do."""
+        """The variables that request a trace, with the innermost 20 frames of each stack."""
         variables = {"HEAPTAP": self.path(name), "HEAPTAP_RATE": rate, "HEAPTAP_SEED": 1, "HEAPTAP_FRAMES": 20,
                      "LD_PRELOAD": self.library}
         variables.update(more)
         return variables
 
     def trace(self, program, *arguments, name="trace.ctf", rate=1, env=(), **how):
-        """The same, traced; what it says and how it ends is as when it is not."""
+        """Runs a program traced, and checks the trace."""
         result = self.run(program, *arguments, env={**self.preload(name, rate), **dict(env)}, **how)
         self.sound(name)
         return result
 
     def same(self, program, *arguments, rate=1, code=0, **how):
-        """Runs it untraced and traced: no difference is to be seen."""
+        """Runs a program untraced and traced, and expects the same output and exit code."""
         untraced = self.run(program, *arguments, code=code, **how)
         traced = self.trace(program, *arguments, rate=rate, code=code, **how)
         equal(traced.out, untraced.out, "what it printed when traced")
@@ -97,12 +97,12 @@ class Bench:
         return traced
 
     def sound(self, name="trace.ctf"):
-        """The trace is as it should be, to ourselves and to others."""
+        """Expects the trace to pass `heaptap check --strict`."""
         check = subprocess.run([self.heaptap, "check", "--strict", self.path(name)], capture_output=True)
         expect(check.returncode == 0, f"check --strict: {(check.stdout + check.stderr).decode()[-500:]}")
 
     def babeltrace(self, name="trace.ctf"):
-        """babeltrace2 reads as many allocations as we do."""
+        """Expects babeltrace2 to read as many allocations as heaptap does."""
         if not shutil.which("babeltrace2"):
             raise Skip("babeltrace2 is not installed")
         folder = self.directory / "babeltrace"
@@ -115,7 +115,7 @@ class Bench:
         equal(count, sum(1 for _ in self.allocs(name)), "allocations that babeltrace2 reads")
 
     def dump(self, name="trace.ctf"):
-        """The lines of a trace, one after another: all of them may be too many to hold."""
+        """Yields the lines of a trace, which may be too many to hold at once."""
         with subprocess.Popen([self.heaptap, "dump", self.path(name)], stdout=subprocess.PIPE) as read:
             for line in read.stdout:
                 yield line.decode(errors="replace").rstrip("\n")
@@ -125,5 +125,5 @@ class Bench:
         return (Alloc(found) for found in map(Alloc.LINE.fullmatch, self.dump(name)) if found)
 
     def frames(self, name="trace.ctf"):
-        """All frames in all backtraces, each once."""
+        """The set of all frames in all backtraces."""
         return {frame for alloc in self.allocs(name) for frame in re.split("[ ;]", alloc.frames)}

@@ -1,4 +1,4 @@
-"""What a traced compiler must do, whichever it is."""
+"""Scenarios for every traced compiler."""
 
 from bench import expect
 
@@ -27,6 +27,6 @@ def the_same(bench, compiler, rate):
 
 
 def an_error(bench, compiler):
-    """It says what is wrong as untraced."""
+    """It reports the same error as untraced."""
     (bench.directory / "wrong.ml").write_text("let x : int = \"text\"\n")
     bench.same(compiler, "-c", "wrong.ml", code=2, rate=1e-2)

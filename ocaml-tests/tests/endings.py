@@ -1,4 +1,4 @@
-"""However a program ends or multiplies, its trace is sound and it does not notice."""
+"""However a program exits or forks, its trace is valid and its behaviour unchanged."""
 
 import os
 import re
@@ -23,7 +23,7 @@ def uncaught_exception(bench):
 
 @scenario
 def kill(bench):
-    """All but the last moments are in the file."""
+    """The file has everything but the last moments."""
     bench.run("endings", "kill", env=bench.preload(), code=-signal.SIGKILL)
     bench.sound()
     expect(sum(1 for _ in bench.allocs()) > 3_000, "what it allocated half a second before is missing")
@@ -31,7 +31,7 @@ def kill(bench):
 
 @scenario
 def fork(bench):
-    """The child of a file without %p is not traced; the parent goes on."""
+    """Without %p in the file name the child is not traced; the parent still is."""
     bench.same("endings", "fork")
     equal([p.name for p in bench.directory.glob("*.ctf*")], ["trace.ctf"], "files")
 
@@ -43,7 +43,7 @@ def fork_with_a_file_each(bench):
     equal(len(files), 2, "files")
     for file in files:
         bench.sound(file)
-    # The child alone allocates the 2,000 pairs after the fork, 14 words each at most.
+    # Only the child allocates the 2,000 pairs after the fork, at most 14 words each.
     counts = sorted(sum(1 for _ in bench.allocs(file)) for file in files)
     expect(counts[0] > 3_000 and counts[1] > 3_000, f"allocations: {counts}")
 
@@ -61,7 +61,7 @@ def daemon(bench):
 @family({f"{way}{variant}": (f"endings{variant}", way, code) for variant in ["", ".debug", ".byte"]
          for way, code in [("exec", 3), ("exec_fails", 0), ("_exit", 5)]})
 def without_exit_handlers(bench, program, way, code):
-    """Nothing is missing, and of the program that comes next nothing is traced."""
+    """Nothing is missing, and the program that is executed next is not traced."""
     result = bench.trace(program, way, code=code)
     equal([p.name for p in bench.directory.glob("trace*")], ["trace.ctf"], "files")
     counted(bench, result)
@@ -69,7 +69,7 @@ def without_exit_handlers(bench, program, way, code):
 
 @scenario
 def exit_in_a_signal_handler(bench):
-    """Wherever the program is: it ends, with its code, and the trace is sound."""
+    """Wherever the signal arrives, the program exits with its code and the trace is valid."""
     for after in range(1, 40):
         name = f"{after}.ctf"
         bench.trace("endings", "_exit_in_handler", after * 700, name=name, code=7, timeout=20)
@@ -77,7 +77,7 @@ def exit_in_a_signal_handler(bench):
 
 @scenario
 def exit_with_a_disk_that_hangs(bench):
-    """A pipe that nobody reads from any more: the end is waited for, but not for long."""
+    """A pipe that nobody reads: the program waits for the trace, but not for long."""
     os.mkfifo(bench.path("pipe"))
     reader = os.open(bench.path("pipe"), os.O_RDONLY | os.O_NONBLOCK)
     try:
@@ -115,7 +115,7 @@ def children_followed(bench):
 
 @scenario
 def own_profile(bench):
-    """While we trace, the program's own profile is refused; else it works."""
+    """While heaptap traces, the program's own profiler is refused; otherwise it works."""
     untraced = bench.run("own_profile", env={"LD_PRELOAD": bench.library, "MEMTRACE": ""})
     expect(untraced.out.startswith("started\n"), f"without a trace: {untraced.out!r}")
     traced = bench.run("own_profile", env={"LD_PRELOAD": bench.library, "MEMTRACE": bench.path("trace.ctf")})
@@ -150,14 +150,14 @@ def a_wrong_rate(bench):
 
 @scenario
 def not_ocaml(bench):
-    """The library does nothing at all in other programs."""
+    """In programs that are not OCaml the library does nothing."""
     result = bench.run("bash", "-c", "echo $HEAPTAP", env=bench.preload("x.ctf"))
     equal((result.out, result.err), (bench.path("x.ctf") + "\n", ""), "bash")
 
 
 @scenario
 def no_trace_asked_for(bench):
-    """Loaded without a reason, it opens nothing and starts no thread."""
+    """Without a request for a trace, the library opens no file and starts no thread."""
     if not Path("/usr/bin/strace").exists():
         maps = bench.run("bash", "-c", 'LD_PRELOAD=$0 "$1"; ls', bench.library, bench.program("young"))
         expect("ctf" not in maps.out, "a file was made")

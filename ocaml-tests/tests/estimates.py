@@ -1,4 +1,4 @@
-"""Below rate 1 samples estimate the truth as well as chance allows."""
+"""Below rate 1 the number of samples follows the binomial distribution."""
 
 from math import sqrt
 
@@ -8,7 +8,7 @@ SEEDS = 40
 
 
 def words(bench, program, rate, seed):
-    """Samples in the heap. Those outside it are few and large, and counted apart."""
+    """The number of samples in the heap. Those outside are few and large, and are not counted."""
     bench.run(program, env=bench.preload(rate=rate, HEAPTAP_SEED=seed, HEAPTAP_FRAMES=1))
     return sum(alloc.samples for alloc in bench.allocs() if alloc.source != "external")
 
@@ -16,9 +16,9 @@ def words(bench, program, rate, seed):
 @family({f"{program}_{rate}": (program, rate) for program in ["young", "marshalled", "weak", "young.byte"]
          for rate in [0.01, 1e-3]})
 def over_many_seeds(bench, program, rate):
-    """The number of samples is binomial: its distance from the mean in sigmas has mean 0 ± 1/√n and square 1 ± √(2/n).
+    """The distance from the mean, in standard deviations, has mean 0 ± 1/√n and mean square 1 ± √(2/n).
 
-    Both within 4 sigma."""
+    Both must hold within 4 sigma."""
     truth = words(bench, program, 1, 1)
     sigma = sqrt(truth * rate * (1 - rate))
     distances = [(words(bench, program, rate, seed) - truth * rate) / sigma for seed in range(1, SEEDS + 1)]

@@ -1,15 +1,15 @@
-"""At rate 1 the sampled words are those that the collector counted."""
+"""At rate 1 the sampled words equal the collector's count."""
 
 from bench import equal, expect, family, scenario
 
 PROGRAMS = "young major marshalled bigarrays threads exceptions weak callbacks".split()
-# Words that the collector may count for blocks that are never made, see overflow.ml: up to five overflows in each of
-# two functions, 6 words each time.
+# Words that the collector may count for blocks that are never created, see overflow.ml: up to five overflows in each
+# of two functions, 6 words each.
 NEVER_MADE = [6 * times for times in range(11)]
 
 
 def counted(bench, result, name="trace.ctf", never_made=(0,)):
-    """Compares the trace up to the marker of 777 words with the count printed."""
+    """Compares the trace up to the marker block of 777 words with the printed count."""
     words = 0
     for alloc in bench.allocs(name):
         if alloc.source != "external":
@@ -27,14 +27,14 @@ def native(bench, program):
 
 @family({name: (name,) for name in ["signals", "signals.debug", "signals.byte"]})
 def signals(bench, program):
-    """What it prints depends on the time."""
+    """Its output depends on timing."""
     counted(bench, bench.trace(program))
 
 
 @scenario
 def overflow_words(bench):
-    """Not on the debug runtime, whose checks need more stack than OCaml keeps for C: that of 4.12.0 died of a
-    small stack untraced, too."""
+    """Not on the debug runtime, whose checks need more stack than OCaml reserves for C: that of 4.12.0 crashes
+    on a small stack untraced, too."""
     under = ["bash", "-c", 'ulimit -s 256; exec "$@"', "-"]
     for pad in range(3):
         result = bench.trace("overflow", under=under, env={"PAD": "x" * (pad * 101)})
@@ -43,7 +43,7 @@ def overflow_words(bench):
 
 @family({name: (f"{name}.debug",) for name in PROGRAMS})
 def debug_runtime(bench, program):
-    # It says on standard error that it is the debug runtime.
+    # The debug runtime announces itself on standard error.
     counted(bench, bench.trace(program))
 
 
@@ -72,7 +72,7 @@ def plugins_in_bytecode(bench):
 @scenario
 def external_memory(bench):
     bench.trace("bigarrays")
-    # Channels are outside the heap too.
+    # Channels have memory outside the heap too.
     blocks = [alloc for alloc in bench.allocs() if alloc.source == "external" and alloc.length == 1_000]
     equal([(block.length, block.samples) for block in blocks], [(1_000, 1_000)] * 200, "external blocks")
     ids = {block.id for block in blocks}
@@ -82,7 +82,7 @@ def external_memory(bench):
 
 @family({f"{kib}_kib": (kib,) for kib in [256, 512, 1024, 4096]})
 def overflow(bench, kib):
-    """The stack's end comes at many places; none of them is a crash."""
+    """The stack overflows at many points of the program, none of which may crash."""
     for seed in range(6):
         under = ["bash", "-c", f'ulimit -s {kib}; exec "$@"', "-"]
         result = bench.trace("overflow", under=under, rate=[1, 0.3, 0.01][seed % 3],

@@ -1,4 +1,4 @@
-"""However a program with domains ends or multiplies, its trace is sound and it does not notice."""
+"""However a program with domains exits or forks, its trace is valid and its behaviour unchanged."""
 
 from bench import equal, expect, scenario
 from five_exact import counted
@@ -23,7 +23,7 @@ def fork_with_a_file_each(bench):
 
 @scenario
 def own_profile(bench):
-    """While we trace, the program's own profile is refused in every domain; else it works."""
+    """While heaptap traces, the program's own profiler is refused in every domain; otherwise it works."""
     untraced = bench.run("own_profile", env={"LD_PRELOAD": bench.library, "MEMTRACE": ""})
     equal(untraced.out.count("started\n"), 2, f"profiles started without a trace ({untraced.out!r})")
     traced = bench.run("own_profile", env={"LD_PRELOAD": bench.library, "MEMTRACE": bench.path("trace.ctf")})

@@ -1,4 +1,4 @@
-"""Below rate 1 samples estimate what all domains allocate as well as chance allows."""
+"""Below rate 1 the number of samples of all domains follows the binomial distribution."""
 
 from math import sqrt
 
@@ -8,16 +8,16 @@ from five_exact import blocks_in_the_heap
 
 
 def words(bench, work, domains, rate, seed):
-    """Samples in the heap: of the first domain up to the marker, of the others all."""
+    """The number of samples in the heap: in the first domain up to the marker, in the others all."""
     bench.run("many", work, domains, env=bench.preload(rate=rate, HEAPTAP_SEED=seed, HEAPTAP_FRAMES=1))
     return sum(alloc.samples for alloc in blocks_in_the_heap(bench))
 
 
 @family({f"{work}_{rate}": (work, rate) for work, rate in [("marshalling", 0.01), ("fibers", 0.01), ("fibers", 1e-3), ("calls", 0.01)]})
 def over_many_seeds(bench, work, rate):
-    """The number of samples is binomial: its distance from the mean in sigmas has mean 0 ± 1/√n and square 1 ± √(2/n).
+    """The distance from the mean, in standard deviations, has mean 0 ± 1/√n and mean square 1 ± √(2/n).
 
-    Both within 4 sigma. Without the marker's end: what is printed behind it is a few words in each run."""
+    Both must hold within 4 sigma. What is allocated after the marker, to print, is a few words in each run."""
     truth = words(bench, work, 3, 1, 1)
     sigma = sqrt(truth * rate * (1 - rate))
     distances = [(words(bench, work, 3, rate, seed) - truth * rate) / sigma for seed in range(1, SEEDS + 1)]

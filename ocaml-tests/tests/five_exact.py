@@ -1,14 +1,14 @@
-"""At rate 1 the sampled words of each domain are those that the collector counted there."""
+"""At rate 1 the sampled words of each domain equal the collector's count for it."""
 
 from bench import equal, expect, family, scenario
 
 WORKS = "trees fibers threads resizing compaction marshalling weak outside locals calls raising".split()
-# The debug runtime says so on standard error otherwise.
+# Keeps the debug runtime from announcing itself on standard error.
 QUIET = {"OCAMLRUNPARAM": "v=0"}
 
 
 def blocks_in_the_heap(bench, name="trace.ctf"):
-    """The sampled blocks in the heap; of the first domain up to the marker of 777 words."""
+    """The sampled blocks in the heap; in the first domain up to the marker block of 777 words."""
     ended = False
     for alloc in bench.allocs(name):
         if alloc.source == "external" or (alloc.domain == 0 and ended):
@@ -18,10 +18,10 @@ def blocks_in_the_heap(bench, name="trace.ctf"):
 
 
 def counted(bench, result, name="trace.ctf", never_made=0):
-    """Compares the trace with what the collector counted in the first domain and in the others.
+    """Compares the trace with the collector's counts for the first domain and the others.
 
     Which of those that come and go have a number one after another is not the same in the runtime and in the trace.
-    `never_made`: at most so many words were counted for blocks that were never made."""
+    `never_made`: the most words that were counted for blocks that were never created."""
     wanted = [0, 0]
     for line in result.out.splitlines():
         if line.startswith("domain "):
@@ -63,13 +63,13 @@ def domains_that_come_and_go(bench, program, count):
 
 @family({"native": ("overflow",), "debug": ("overflow.debug",), "bytecode": ("overflow.byte",)})
 def overflow(bench, program):
-    """The stack's end comes at many places, in fibers and in domains; none of them is a crash."""
+    """The stack overflows at many points, in fibers and in domains, none of which may crash."""
     for seed, words in enumerate([8_000, 20_001, 50_010]):
         env = {"OCAMLRUNPARAM": f"v=0,l={words}", "HEAPTAP_SEED": seed + 1}
         result = bench.trace(program, rate=[1, 0.3, 0.01][seed], env=env)
         equal(result.out.count("caught"), 24, "overflows caught")
         if seed == 0:
-            # Where the stack ends within an allocation its words (6 at most) are counted before there is a block.
+            # If the stack overflows in an allocation, its words (at most 6) are counted but there is no block.
             counted(bench, result, never_made=24 * 6)
 
 

@@ -6,7 +6,7 @@ from bench import HERE, family
 from labels import compile_library, labels
 from scenarios import SCENARIOS
 
-# Those of `labels` are for the distribution's OCaml.
+# The scenarios of `labels` are for the distribution's OCaml.
 SCENARIOS[:] = [(name, function) for name, function in SCENARIOS if not name.startswith("labels.")]
 
 

@@ -1,4 +1,4 @@
-"""No block is dead that is alive, and none alive that is dead: a block's size is its name."""
+"""No live block is reported dead and no dead one alive. Blocks are identified by their size."""
 
 from bench import equal, expect, family
 
@@ -8,7 +8,7 @@ LAST = 999
 
 
 class Lives:
-    """What a trace tells of the blocks of each size."""
+    """The events of a trace for the blocks of each size."""
 
     def __init__(self, bench, sizes):
         self.blocks = {}
@@ -35,8 +35,8 @@ class Lives:
             self.last = time
 
 
-def told(result):
-    """Sizes that are kept, and that are dropped, with the number of blocks."""
+def kept_and_dropped(result):
+    """The sizes that the program keeps and those that it drops, with their numbers of blocks."""
     kept, dropped = {}, {}
     for line in result.out.splitlines():
         state, *numbers = line.split()
@@ -48,7 +48,7 @@ def told(result):
 
 
 def check(bench, result):
-    kept, dropped = told(result)
+    kept, dropped = kept_and_dropped(result)
     lives = Lives(bench, {*kept, *dropped})
     counts = {size: len(blocks) for size, blocks in lives.blocks.items()}
     wrong = {size: counts.get(size, 0) for size, count in {**kept, **dropped}.items() if counts.get(size, 0) != count}

@@ -1,4 +1,4 @@
-"""Programs of an OCaml 5 installation, stripped, as they are; versions that cannot be traced."""
+"""Unmodified programs of an OCaml 5 installation, stripped; versions that cannot be traced."""
 
 import re
 import subprocess
@@ -31,14 +31,14 @@ def ocamlrun(bench):
     bench.run(bench.ocaml / "bin/ocamlc", "-g", "team.ml", "trees.ml", "main.ml", "-o", "main.byte")
     bench.same(bench.ocaml / "bin/ocamlrun", "main.byte", rate=1e-2)
     expect(any(frame.startswith("Trees.") for frame in bench.frames()), "no frames of the program")
-    # babeltrace2 wants the events of a file in the order of time, and domains have packets of their own.
+    # babeltrace2 requires the events of a file to be in the order of time, but each domain has its own packets.
     bench.run(bench.heaptap, "recode", "--format", "2", "trace.ctf", "flat.ctf")
     bench.babeltrace("flat.ctf")
 
 
 @scenario
 def ocaml_5_1(bench):
-    """Refused with a line, and it runs."""
+    """Refused with a message; the program runs."""
     prefix = subprocess.run([HERE / "provide", "5.1.0"], capture_output=True, text=True, check=True).stdout.strip()
     interpreter = prefix + "/bin/ocamlrun"
     plain = bench.run(interpreter, "-version")

@@ -1,15 +1,15 @@
-"""Memory that is used again belonged to a block that is gone, by what the trace tells."""
+"""Memory that is reused belonged to a block that is dead according to the trace."""
 
 from bench import equal, expect, family
 
 
 class Member:
-    """The blocks of one length, which one domain made, in their order."""
+    """The blocks of one length, which one domain allocated, in order."""
 
     def __init__(self, places):
         self.places = places
         self.made = 0
-        # What was made where last, and how often that was used again.
+        # The last block at each address, and how often an address was reused.
         self.blocks, self.again = {}, 0
 
 

@@ -1,4 +1,4 @@
-"""Backtraces are those of the runtime's own unwinder, through all fibers and in all domains."""
+"""Backtraces equal those of the runtime's own unwinder, through all fibers and in all domains."""
 
 import re
 from collections import Counter
@@ -17,7 +17,7 @@ def trace_with(bench, unwinder, program, *arguments):
 @family({f"{work}_{program}": (work, program) for work in "fibers calls trees marshalling raising".split()
          for program in ("many", "many.debug", "many.byte")})
 def in_one_domain(bench, work, program):
-    """The same seed, by our walk and by the runtime's: the same trace."""
+    """With the same seed, heaptap's walk and the runtime's give the same trace."""
 
     def events(unwinder):
         name = trace_with(bench, unwinder, program, work, 1)
@@ -30,13 +30,13 @@ def in_one_domain(bench, work, program):
     expect(count > 500, f"only {count} events")
 
 
-# Not calls in bytecode: neither walk knows the handlers below a callback from C (caml_bytecode_interpreter sets
-# trap_sp_off anew, runtime/interp.c, 5.3.0), and there they are frames to both.
+# Not calls in bytecode: neither walk knows the handlers below a callback from C (caml_bytecode_interpreter resets
+# trap_sp_off, runtime/interp.c, 5.3.0), so both take them for frames.
 @family({f"{work}_{program}": (work, program) for work, program in [
     ("fibers", "many"), ("calls", "many"), ("raising", "many"), ("locals", "many"),
     ("fibers", "many.byte"), ("raising", "many.byte"), ("locals", "many.byte")]})
 def in_several_domains(bench, work, program):
-    """Who runs when differs; what is allocated where does not."""
+    """The schedule differs from run to run; what is allocated where does not."""
 
     def allocations(unwinder):
         return Counter(codes(bench, trace_with(bench, unwinder, program, work, 3)))
@@ -49,7 +49,7 @@ def in_several_domains(bench, work, program):
 
 @family({"native": ("many",), "debug": ("many.debug",), "bytecode": ("many.byte",)})
 def through_all_fibers(bench, program):
-    """A chain of 96 fibers below the main one is a backtrace of them all."""
+    """In a chain of 96 fibers below the main one, a backtrace contains them all."""
     bench.trace(program, "fibers", 1, env={"HEAPTAP_FRAMES": 20_000, "OCAMLRUNPARAM": "v=0"})
     deepest = max(len(re.findall(r"Fibers\.chain", alloc.frames)) for alloc in bench.allocs())
     expect(deepest >= 97, f"at most {deepest} calls of a chain of 97")
@@ -59,7 +59,7 @@ def through_all_fibers(bench, program):
 
 @scenario
 def of_a_plugin_in_several_domains(bench):
-    """One domain loads it, all call it."""
+    """One domain loads the plugin, all call it."""
 
     def allocations(unwinder):
         return Counter(codes(bench, trace_with(bench, unwinder, "host.byte", bench.build / "plugin.cmo")))
@@ -78,7 +78,7 @@ let domains = List.init 2 (fun _ -> Domain.spawn (fun () -> busy 0))
 
 @scenario
 def of_domains_while_another_loads(bench):
-    """The toplevel loads and frees phrase after phrase; the frames of the others' code are there in all their backtraces."""
+    """While the toplevel loads and frees phrases, the backtraces of the other domains have all their frames."""
     phrases = "".join(f"let f{number} x = x + {number}\nlet _ = f{number} {number}\n" for number in range(500))
     end = "let () = Atomic.set stop true\nlet () = if List.exists (( = ) 0) (List.map Domain.join domains) then exit 3\n"
     (bench.directory / "script.ml").write_text(BUSY + phrases + end)

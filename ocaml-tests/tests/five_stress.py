@@ -1,4 +1,4 @@
-"""Everything at once, for a while: no crash, no loss, nothing kept that changes."""
+"""Everything at once, for a while: no crash, no loss, no change of what is kept."""
 
 import os
 from itertools import islice

@@ -1,13 +1,13 @@
-"""What the lines of flat.ml allocate."""
+"""The words that the lines of flat.ml allocate."""
 
 import csv
 
-# Words on each line: the number of blocks times their fields and headers.
+# The words of each line: the number of blocks times their fields and header.
 FLAT = {8: 1_000 * 3, 11: 700 * 2, 14: 300 * 11, 17: 20 * 1_001, 23: 50 * 9}
 
 
 def words_of_lines(bench, lines):
-    """The words on these lines, as the report by location has them."""
+    """The words of these lines in the report by location."""
     report = bench.run(bench.heaptap, "report", "--by", "location", "--top", "0", "--csv", "trace.ctf")
     words = dict.fromkeys(lines, 0)
     for row in csv.DictReader(report.out.splitlines()):

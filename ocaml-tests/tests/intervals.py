@@ -1,4 +1,4 @@
-"""The intervals of `heaptap report` hold the truth, which a trace at rate 1 tells.
+"""The intervals of `heaptap report` contain the true values, which a trace at rate 1 gives.
 
 HEAPTAP_INTERVAL_RUNS says over how many seeds; `make test-long` takes 200.
 """
@@ -18,7 +18,7 @@ def report(bench, *options):
 
 
 def traced(bench, rate, seed):
-    """Totals and sites of a program that does the same in every run."""
+    """The totals and sites of a deterministic program."""
     bench.run("lives", env=bench.preload(rate=rate, HEAPTAP_SEED=seed))
     found = report(bench, "--by", "location")
     sites = {(row.get("file"), row.get("line"), tuple(row.get("chars", ()))): row for row in found["table"]["rows"]}
@@ -31,7 +31,7 @@ def holds(size, truth):
 
 @scenario
 def totals_sites_and_peak(bench):
-    """95 % of the intervals, within the 3.5 sigma of so many seeds, and in 200 between 93 and 97 %, or 3 sigma."""
+    """95 % of the intervals, within 3.5 sigma for this number of seeds; with 200, 93 to 97 % or 3 sigma."""
     truth, true_sites = traced(bench, 1, 1)
     sites = {place: row["bytes"] for place, row in true_sites.items() if row["samples"] * RATE >= 20}
     expect(len(sites) >= 5, f"only {len(sites)} sites are large enough to be judged")

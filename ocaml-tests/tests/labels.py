@@ -1,4 +1,4 @@
-"""What a program says it is doing is the outermost frame of what it allocates meanwhile."""
+"""The label that a program sets is the outermost frame of what it allocates."""
 
 import json
 import shutil
@@ -13,7 +13,7 @@ def expected(result):
 
 
 def labels(bench, result):
-    """Compares a trace with what the program printed."""
+    """Compares the labels in a trace with those that the program printed."""
     wanted, found = expected(result), {}
     for line in bench.run(bench.heaptap, "dump", "--json", "trace.ctf").out.splitlines():
         event = json.loads(line)
@@ -37,7 +37,7 @@ def write_program(bench):
 
 
 def compile_on_four(bench, compiler, suffix, *more):
-    """Not by ocamlfind, which knows the libraries of one compiler only."""
+    """Does not use ocamlfind, which knows the libraries of one compiler only."""
     compile_library(bench)
     write_program(bench)
     archives = [f"{name}.{suffix}" for name in ("unix", "threads", "heaptap")]
@@ -58,7 +58,7 @@ def bytecode(bench):
 
 @scenario
 def built_by_dune(bench):
-    """The folder, copied into a project."""
+    """The folder is copied into a dune project."""
     needs_from_distribution("dune")
     shutil.copytree(HERE.parent / "ocaml", bench.directory / "heaptap", ignore=shutil.ignore_patterns("_build"))
     (bench.directory / "dune-project").write_text("(lang dune 2.8)\n")

@@ -1,4 +1,4 @@
-"""A program in C opens a library with OCaml in it, after main."""
+"""A C program opens a library that contains OCaml, after main."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ def runtime_folder():
 
 
 def library(bench, kind):
-    """A library of the program `young`, and a host for it."""
+    """Builds a library from the program `young`, and a host for it."""
     copy_programs(bench, "check.ml", "young.ml", "library_stubs.c")
     sources = ["-g", "-w", "-a", "check.ml", "young.ml", "library_stubs.c"]
     where = runtime_folder()
@@ -46,7 +46,7 @@ def opened(bench, kind, *arguments):
 
 @scenario
 def without_a_trace(bench):
-    """Loaded without a reason, the library does not mind."""
+    """Without a request for a trace, the library does nothing."""
     library(bench, "native")
     result = bench.run("./main", "./young.so", env={"LD_PRELOAD": bench.library})
     expect(result.out.startswith("sum "), f"printed {result.out!r}")
@@ -54,7 +54,7 @@ def without_a_trace(bench):
 
 @scenario
 def nobody_inherits(bench):
-    """What the host starts later is not traced, though the environment could not be changed."""
+    """Programs that the host starts are not traced, although the environment could not be changed."""
     library(bench, "native")
     (bench.directory / "young.ml").write_text(
         'let () = ignore (Sys.command "echo HEAPTAP=$HEAPTAP MEMTRACE=$MEMTRACE")\n')
@@ -75,7 +75,7 @@ def with_the_tool(bench):
 
 @scenario
 def an_unknown_runtime(bench):
-    """Asks as OCaml does, and is not: untouched, and the next that asks is looked at."""
+    """A library that calls secure_getenv like OCaml, but is not: untouched; the next caller is examined."""
     (bench.directory / "main.c").write_text(
         "#define _GNU_SOURCE\n#include <stdlib.h>\n#include <stdio.h>\n"
         'int main(void) { puts(secure_getenv("OCAMLRUNPARAM")); puts(secure_getenv("HOME")); return 0; }\n')

@@ -1,4 +1,4 @@
-"""Leaks in real programs are found, and steady programs left in peace.
+"""Leaks in real programs are found, and none are reported in steady programs.
 
 HEAPTAP_LEAK_RUNS says how many of each; `make test-long` takes 20.
 """
@@ -9,7 +9,7 @@ import os
 from bench import HERE, expect, family
 
 RUNS = int(os.environ.get("HEAPTAP_LEAK_RUNS", 2))
-# At this rate six seconds have the samples of a minute at 1e-4.
+# At this rate six seconds have as many samples as a minute at 1e-4.
 RATE, SECONDS = 1e-3, 6
 
 
@@ -25,7 +25,7 @@ def said(found):
 
 @family({str(seed): (seed,) for seed in range(1, RUNS + 1)})
 def planted(bench, seed):
-    """1 % of what is allocated is kept. Its line is named, and no other."""
+    """1 % of what is allocated is kept. Its line is reported, and no other."""
     source = (HERE / "programs" / "habits.ml").read_text().splitlines()
     line = next(number for number, text in enumerate(source, 1) if "(* the leak *)" in text)
     found = verdict(bench, seed, 0.01)

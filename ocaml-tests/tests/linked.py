@@ -1,4 +1,4 @@
-"""heaptap_ocaml.o linked into programs, most of all into static ones."""
+"""heaptap_ocaml.o linked into programs, especially into static ones."""
 
 import shutil
 
@@ -10,7 +10,7 @@ STATIC = ["-ccopt", "-static"]
 
 
 def link(bench, compiler, program, *arguments):
-    """Links a program with the object, and returns its path."""
+    """Links a program with the object. Returns its path."""
     stubs = [f"{program}_stubs.c"] if program in ["callbacks", "endings"] else []
     copy_programs(bench, "check.ml", f"{program}.ml", *stubs)
     libraries = [f"{name}.{'cma' if 'ocamlc' in compiler else 'cmxa'}" for name in ["unix", "threads"]]
@@ -20,7 +20,7 @@ def link(bench, compiler, program, *arguments):
 
 
 def asked(bench, **more):
-    """What asks for a trace: the same variables, and nothing is loaded."""
+    """The variables that request a trace, without the preloaded library."""
     variables = bench.preload(**more)
     del variables["LD_PRELOAD"]
     return variables
@@ -69,7 +69,7 @@ def static_with_overflows(bench):
 
 @family({"static": STATIC, "dynamic": []})
 def plugins_in_bytecode(bench, *arguments):
-    """The pointers to the runtime's functions that load code are replaced here too."""
+    """The pointers to the runtime's functions that load code are replaced in this case too."""
     copy_programs(bench, "check.ml", "plugin_interface.ml", "loader.ml")
     bench.run("ocamlc", "-custom", "-g", "-w", "-a", "dynlink.cma", "check.ml", "plugin_interface.ml", "loader.ml", bench.object,
               *arguments, "-o", "loader")
@@ -81,7 +81,7 @@ def plugins_in_bytecode(bench, *arguments):
 
 @family({"static": STATIC, "dynamic": []})
 def own_profile(bench, *arguments):
-    """The runtime's own profiler is still in the program, and works when we do not trace."""
+    """The runtime's own profiler is still in the program, and works while heaptap does not trace."""
     program = link(bench, ["ocamlopt"], "own_profile", *arguments)
     expect(bench.run(program).out.startswith("started\n"), "without a trace it cannot profile itself")
     traced = bench.run(program, env=asked(bench))
@@ -111,7 +111,7 @@ def with_the_tool(bench):
 
 @scenario
 def linked_and_preloaded(bench):
-    """Both are there, and one of them traces."""
+    """With both the object and the library, one of them traces."""
     program = link(bench, ["ocamlopt"], "young")
     result = bench.run(program, env=bench.preload(HEAPTAP_FOLLOW=1))
     equal((sorted(file.name for file in bench.directory.glob("trace*")), result.err), (["trace.ctf"], ""), "files")
@@ -121,7 +121,7 @@ def linked_and_preloaded(bench):
 
 @scenario
 def found_by_findlib(bench):
-    """The line for ocamlfind, with the files where `make install` puts them."""
+    """The documented ocamlfind command, with the files where `make install` puts them."""
     needs_from_distribution("ocamlfind")
     installed = bench.directory / "lib/heaptap"
     installed.mkdir(parents=True)
@@ -135,7 +135,7 @@ def found_by_findlib(bench):
 
 @scenario
 def built_by_dune(bench):
-    """The line for dune, in a static executable."""
+    """The documented line for dune, in a static executable."""
     needs_from_distribution("dune")
     copy_programs(bench, "check.ml", "young.ml")
     (bench.directory / "dune-project").write_text("(lang dune 2.8)\n")

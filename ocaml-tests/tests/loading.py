@@ -1,4 +1,4 @@
-"""Bytecode that is loaded while the program runs has its frames and places: plugins, and all that the toplevel runs."""
+"""Bytecode loaded while the program runs has frames and locations: plugins, and all that the toplevel runs."""
 
 import re
 import shutil
@@ -8,16 +8,16 @@ from bench import HERE, equal, expect, family, scenario
 from flat import FLAT, words_of_lines
 from stacks import as_decoded, codes, same_allocations
 
-# Before 5.0 the toplevel keeps no places of a script unless told so.
+# Before 5.0 the toplevel keeps the locations of a script only with this option.
 PLACES = {"OCAMLPARAM": "_,g=1"}
-# Stacks to their ends.
+# Whole stacks.
 WHOLE = {"HEAPTAP_FRAMES": 10_000}
-# Blocks of 1,000 words are all sampled: that one is not has a chance of 1e-22.
+# Blocks of 1,000 words are all sampled: the probability that one is not is 1e-22.
 LARGE = 0.05
 
 
 def toplevel(bench, script, env=(), **how):
-    """Traces the toplevel as it runs a script of this text."""
+    """Traces the toplevel while it runs a script with this text."""
     (bench.directory / "script.ml").write_text(script)
     return bench.trace(bench.toplevel, "-noinit", "script.ml", env={**PLACES, **dict(env)}, **how)
 
@@ -27,7 +27,7 @@ def program(name):
 
 
 def as_a_module(name, text):
-    """The text of a file that is used as a module, and then its own lines."""
+    """The text of a file as a module, whose lines keep their numbers in that file."""
     return f"module {name.capitalize()} = struct\n# 1 \"{name}.ml\"\n{text}end;;\n"
 
 
@@ -54,9 +54,9 @@ def as_the_runtime_decodes_them(bench, run):
 
 @family(WAYS)
 def as_the_runtime_walks_them(bench, run):
-    """The same seed, by our walk and by the runtime's.
+    """With the same seed, heaptap's walk and the runtime's give the same trace.
 
-    The traces go into another folder: the toplevel reads the names of all files in its own."""
+    The traces go into another folder, because the toplevel reads the names of all files in its own."""
     (bench.directory / "traces").mkdir()
 
     def allocations(unwinder):
@@ -77,7 +77,7 @@ def as_untraced(bench, *plugins):
 
 @scenario
 def words_of_each_line_of_a_script(bench):
-    """To the word, as of a program that is compiled."""
+    """Exact to the word, as for a compiled program."""
     script = as_a_module("check", "let finish () = print_endline \"done\"\n") + "# 1 \"flat.ml\"\n" + program("flat.ml")
     toplevel(bench, script)
     wanted = {**FLAT, 20: 400 * (2 + 3)}
@@ -85,7 +85,7 @@ def words_of_each_line_of_a_script(bench):
 
 
 def places_of_marks(bench, file):
-    """Line and first character of where each large block was allocated, by its length."""
+    """By length of the large blocks: line and first character of the allocation."""
     found = {}
     for alloc in bench.allocs():
         if alloc.source == "major" and alloc.length > 1_000:
@@ -96,7 +96,7 @@ def places_of_marks(bench, file):
 
 @scenario
 def phrases_whose_code_is_freed(bench):
-    """The toplevel frees the code of a phrase without functions when it is done, and the next one is put there."""
+    """The toplevel frees the code of a phrase without functions, and loads the next one to the same address."""
     phrases = 200
     script = "".join(f"let _ = Array.make {1_000 + line} {line}\n" for line in range(1, phrases + 1))
     toplevel(bench, script, rate=LARGE)
@@ -107,7 +107,7 @@ def phrases_whose_code_is_freed(bench):
 
 @scenario
 def phrases_that_raise(bench):
-    """Typed in, where each phrase is line 1: every other one fails, its code is freed, and the next one goes on."""
+    """Typed in, so that each phrase is line 1: every other one raises, and its code is freed."""
     phrases, begin = 100, ["let _ = ", "failwith @@ string_of_int @@ Array.length @@ "]
     typed = "".join(f"{' ' * number}{begin[number % 2]}Array.make {1_000 + number} 0;;\n" for number in range(1, phrases + 1))
     (bench.directory / "typed.ml").write_text(typed)
@@ -120,7 +120,7 @@ def phrases_that_raise(bench):
 
 @scenario
 def a_plugin_loaded_twice(bench):
-    """Two pieces of code with the same places."""
+    """Two pieces of code with the same locations."""
     bench.trace("loader.byte", bench.build / "plugin.cmo", bench.build / "plugin.cmo", env=WHOLE)
     built = [alloc for alloc in bench.allocs() if re.search(r"Plugin\.build@plugin\.ml:1:40-77$", alloc.frames)]
     equal(len(built), 2 * (100 + 200), "cells that line 1 built")
@@ -131,7 +131,7 @@ def a_plugin_loaded_twice(bench):
 
 @scenario
 def without_debug_information(bench):
-    """The frames are there, and have no places."""
+    """The frames are there, without locations."""
     for name in ("plugin_interface.ml", "plugin.ml"):
         shutil.copy(HERE / "programs" / name, bench.directory)
     bench.run(bench.compiler, "-c", "plugin_interface.ml", "plugin.ml")

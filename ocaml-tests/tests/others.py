@@ -1,4 +1,4 @@
-"""Programs from the distribution, stripped, as they are."""
+"""Unmodified, stripped programs of the distribution."""
 
 import shutil
 

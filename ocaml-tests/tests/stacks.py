@@ -1,4 +1,4 @@
-"""Backtraces are what the runtime's own unwinder and decoder tell."""
+"""Backtraces equal those of the runtime's own unwinder and decoder."""
 
 import re
 from collections import Counter
@@ -8,7 +8,7 @@ from bench import equal, expect, family, scenario
 
 
 def places(frames):
-    """Frames of a dump, innermost first, without those that have no place."""
+    """The frames of a dump that have a location, innermost first."""
     found = [frame for part in frames.split(" ") for frame in part.split(";")]
     return [frame for frame in reversed(found) if frame and not re.search(r":0:0-0$|^0x\w+$", frame)]
 
@@ -20,27 +20,27 @@ def as_the_runtime_decodes_them(bench, program):
 
 
 def as_decoded(bench, result, mark):
-    """Compares the stacks that were printed with those of the blocks that were made beside them."""
-    told = {}
+    """Compares the stacks that the program printed with those of the blocks it allocated next to them."""
+    printed = {}
     for line in result.out.splitlines():
         if line.startswith("stack "):
             _, size, *frames = line.split(" ")
-            told[int(size)] = frames
-    expect(len(told) >= 18, f"only {len(told)} stacks were printed")
-    made = [alloc for alloc in bench.allocs() if alloc.length in told and alloc.source == "major" and mark in alloc.frames]
+            printed[int(size)] = frames
+    expect(len(printed) >= 18, f"only {len(printed)} stacks were printed")
+    made = [alloc for alloc in bench.allocs() if alloc.length in printed and alloc.source == "major" and mark in alloc.frames]
     if bench.handlers_are_frames:
         frames = {frame for alloc in made for frame in places(alloc.frames)}
-        told = {size: [f for f in stack if f in frames or mark in f] for size, stack in told.items()}
+        printed = {size: [f for f in stack if f in frames or mark in f] for size, stack in printed.items()}
     for alloc in made:
-        if alloc.length not in told:
+        if alloc.length not in printed:
             continue
-        ours, theirs = places(alloc.frames), told.pop(alloc.length)
-        # The innermost call differs: one asks for the stack, one allocates.
+        ours, theirs = places(alloc.frames), printed.pop(alloc.length)
+        # The innermost call differs: one gets the stack, the other allocates.
         skip = next(i for i, (a, b) in enumerate(zip(reversed(ours), reversed(theirs))) if a != b) if ours != theirs else len(ours)
         inner_ours, inner_theirs = ours[: len(ours) - skip], theirs[: len(theirs) - skip]
         expect(len(inner_theirs) <= 2 and len(inner_ours) <= 2 and all(mark in f for f in inner_ours),
                f"block of {alloc.length}: {ours[:6]}, should be {theirs[:6]}")
-    equal(sorted(told), [], "stacks whose blocks are not in the trace")
+    equal(sorted(printed), [], "stacks whose blocks are not in the trace")
 
 
 PROGRAMS = "young major marshalled exceptions weak callbacks".split()
@@ -49,9 +49,9 @@ PROGRAMS = "young major marshalled exceptions weak callbacks".split()
 @family({**{name: (name, 1) for name in PROGRAMS}, "overflow": ("overflow", 2e-3),
          **{f"{name}_bytecode": (f"{name}.byte", 1) for name in ["young", "exceptions", "callbacks"]}})
 def as_the_runtime_walks_them(bench, program, rate):
-    """The same seed, by our walk and by the runtime's: the same trace.
+    """With the same seed, heaptap's walk and the runtime's give the same trace.
 
-    The environments are of the same size, so that a stack that overflows does so at the same depth."""
+    Both environments have the same size, so that a stack overflows at the same depth."""
 
     def walk(unwinder):
         under = ["setarch", "-R", "bash", "-c", 'ulimit -s 256; exec "$@"', "-"]
@@ -67,8 +67,8 @@ def as_the_runtime_walks_them(bench, program, rate):
 
 
 def codes(bench, name):
-    """Size and backtrace of each allocation. Not of those behind the end's marker: what is printed there depends on how
-    many domains there were at once."""
+    """Size and backtrace of each allocation before the end marker. What is printed after it depends on how many domains
+    there were at a time."""
     dump = bench.run(bench.heaptap, "dump", "--json", bench.path(name)).out
     ended = False
     for line in dump.splitlines():
@@ -80,10 +80,10 @@ def codes(bench, name):
 
 
 def without_handlers(ours, theirs):
-    """In 5.3.0 the unwinder of bytecode takes the second exception handler of a stack, and those beyond it, for frames:
+    """In 5.3.0 the unwinder of bytecode mistakes all exception handlers of a stack but the first for frames:
     it forgets that the offset in a handler is an OCaml integer (caml_next_frame_pointer, runtime/backtrace_byt.c). Where
     that is the place of a frame, it leaves out the frame: not in programs for which this is good enough.
-    A handler's address is nobody's return address, so it is in none of our backtraces."""
+    A handler's address is never a return address, so it is in none of heaptap's backtraces."""
     frames = {frame for _, backtrace in ours for frame in backtrace}
     cleaned = Counter()
     for (length, backtrace), count in theirs.items():
@@ -92,7 +92,7 @@ def without_handlers(ours, theirs):
 
 
 def same_allocations(ours, theirs):
-    """Sizes and backtraces, by how often there are such allocations."""
+    """Compares the allocations by size and backtrace, and their numbers."""
     only_ours, only_theirs = ours - theirs, theirs - ours
     expect(not only_ours and not only_theirs,
            f"{sum(only_ours.values())} allocations differ: {next(iter(only_ours), None)}, should be {next(iter(only_theirs), None)}")
@@ -101,7 +101,7 @@ def same_allocations(ours, theirs):
 
 @scenario
 def parts_of_a_combined_allocation(bench):
-    """Each part has its own place."""
+    """Each part has its own location."""
     bench.trace("young")
     found = {frame for frame in bench.frames() if frame.startswith("Young.combined@young.ml:")}
     expect(len(found) >= 5, f"places in one line of young.ml: {sorted(found)}")

@@ -1,4 +1,4 @@
-"""`heaptap run`: one command, and the program does not notice."""
+"""`heaptap run`: one command, and the program's behaviour is unchanged."""
 
 import re
 import signal
@@ -75,7 +75,7 @@ def through_a_script(bench):
 
 @scenario
 def a_file_that_cannot_be_made(bench):
-    """One line says so, and the program runs as if it were not traced."""
+    """A message says so, and the program runs untraced."""
     result = run(bench, "-o", "none/trace.ctf", "--", bench.program("young"))
     equal(result.err, "heaptap: cannot make the trace file none/trace.ctf: No such file or directory (os error 2); "
           "not tracing\n", "what it said")
@@ -98,7 +98,7 @@ def static(bench):
 
 @scenario
 def an_unknown_runtime(bench):
-    """Looks like OCaml, and is not: it runs untouched."""
+    """A program that looks like OCaml but is not runs unchanged."""
     (bench.directory / "fake.c").write_text(
         "void *Caml_state; int caml_memprof_main_ctx; void caml_alloc_shr(void) {}\nint main(void) { return 8; }\n")
     bench.run("gcc", "-rdynamic", "fake.c", "-o", "fake")

@@ -1,4 +1,4 @@
-"""Other ways to link the same program, and other runtimes of the same version."""
+"""The same program linked in other ways, and with other runtimes of the same version."""
 
 import os
 import shutil
@@ -29,7 +29,7 @@ def linked(bench, *arguments):
 
 @family({"pie": ("-pie",), "no_pie": ("-no-pie",)})
 def shared_runtime(bench, how):
-    """The runtime is a library, and the program is C."""
+    """The runtime is a shared library, and the program is in C."""
     where = subprocess.run(["ocamlc", "-where"], capture_output=True, text=True).stdout.strip()
     if not os.path.exists(f"{where}/libasmrun_shared.so"):
         raise Skip("there is no libasmrun_shared.so")
@@ -44,7 +44,7 @@ def shared_runtime(bench, how):
 
 @scenario
 def static(bench):
-    """Says what to do."""
+    """A message names the remedy."""
     compile_young(bench, "-ccopt", "-static")
     result = bench.run(bench.heaptap, "run", "-o", "trace.ctf", "--", "./young",
                        env={"HEAPTAP_LIBRARY": bench.library})
@@ -56,7 +56,7 @@ def static(bench):
 def flat(bench, program, floats):
     """With one frame, at rate 1, the report by location has the exact number of words of each line.
 
-    Of floats: bytecode boxes the one that native code holds in a register."""
+    `floats` differs: bytecode boxes the float that native code keeps in a register."""
     result = bench.run(bench.heaptap, "run", "-r", "1", "--frames", "1", "-o", "trace.ctf", "--",
                        bench.program(program), env={"HEAPTAP_LIBRARY": bench.library})
     counted(bench, result)
