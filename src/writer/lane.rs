@@ -7,7 +7,7 @@
 use std::io::Write;
 use std::slice::Iter;
 
-use heaptap_trace::{Block, DomainEncoder, SmallAlloc, Source, WriteError};
+use heaptap_trace::{Block, DomainEncoder, ElidableFrames, SmallAlloc, Source, WriteError};
 
 use crate::queue::{BlockId, LEFT_OUT, Part, Sample};
 use crate::sys::prefetch::prefetch;
@@ -126,9 +126,9 @@ impl Lane {
         {
             self.stack.set_part_code(innermost, resolver.part_code(innermost, part));
         }
-        let backtrace = self.stack.backtrace();
-        let (id, left_out) =
-            domain.alloc_elided(self.time, block, backtrace, LEFT_OUT, resolver)?;
+        let (common_prefix, new) = self.stack.backtrace();
+        let frames = ElidableFrames { common_prefix, new, left_out: LEFT_OUT };
+        let (id, left_out) = domain.alloc_elided(self.time, block, frames, resolver)?;
         self.stack.backtrace_written(left_out);
         self.block_ids.add(id);
         Ok(())

@@ -44,8 +44,9 @@ mod model;
 mod recognise;
 
 pub use memtrace::{
-    Defect, DomainEncoder, Encoder, Format, Input, LeftOut, Limits, Located, Losses, Merged, Mode,
-    ReadError, Reader, SmallAlloc, Stream, Tally, TraceOrigin, Version, WriteError,
+    Defect, DomainEncoder, ElidableFrames, Encoder, Format, Input, LeftOut, Limits, Located,
+    Losses, Merged, Mode, ReadError, Reader, SmallAlloc, Stream, Tally, TraceOrigin, Version,
+    WriteError,
 };
 pub use model::{
     Allocation, Backtrace, Block, Code, End, Event, EventKind, EventSink, EventSource, Frames,

@@ -7,6 +7,7 @@
 
 use crate::memtrace::header::CacheCheck;
 use crate::memtrace::rules::SLOTS;
+use crate::memtrace::zeroed::boxed;
 use crate::model::event::Code;
 
 /// A slot's number, below [`SLOTS`].
@@ -29,20 +30,6 @@ impl<const ROOM: usize> Cache<ROOM> {
     pub(crate) fn check(&self, slot: Slot) -> CacheCheck {
         let at = index(slot);
         CacheCheck { slot, prediction: self.predictions[at], code: self.codes[at] }
-    }
-}
-
-/// So many bytes allocators take fresh from the system (glibc: `M_MMAP_THRESHOLD`),
-/// where they are zeros already. Of less they touch every page to make it so.
-pub(crate) const UNTOUCHED: usize = 128 << 10;
-
-/// A zeroed array, made on the heap. If it has [`UNTOUCHED`] bytes, the pages that
-/// are never touched cost nothing, which matters for domains with few events.
-pub(crate) fn boxed<T: Clone + Default, const N: usize>() -> Box<[T; N]> {
-    let array: Box<[T]> = vec![T::default(); N].into();
-    match array.try_into() {
-        Ok(array) => array,
-        Err(_) => unreachable!("the vector has N elements"),
     }
 }
 

@@ -109,6 +109,15 @@ pub(crate) struct Header {
     pub(crate) next_id: u64,
 }
 
+/// What is known of a packet once it is complete; fields as in [`Header`].
+#[derive(Clone, Copy)]
+pub(crate) struct PacketRange {
+    pub(crate) begin: u64,
+    pub(crate) end: u64,
+    pub(crate) first_id: u64,
+    pub(crate) next_id: u64,
+}
+
 impl Header {
     /// Reads and checks a header. `bytes` may reach beyond it.
     ///
@@ -205,19 +214,14 @@ impl Header {
     }
 
     /// Fills in what [`Header::open`] left out.
-    pub(crate) fn finish(
-        packet: &mut Packet,
-        version: Version,
-        times: (u64, u64),
-        ids: (u64, u64),
-    ) {
+    pub(crate) fn finish(packet: &mut Packet, version: Version, range: PacketRange) {
         // At most MAX_PACKET bytes, so the bits fit.
         let bits = (packet.len() as u32).wrapping_mul(8);
         let ids_at = version.header_len() - 16;
         packet.patch(4, bits.to_le_bytes());
-        packet.patch(8, times.0.to_le_bytes());
-        packet.patch(16, times.1.to_le_bytes());
-        packet.patch(ids_at, ids.0.to_le_bytes());
-        packet.patch(ids_at + 8, ids.1.to_le_bytes());
+        packet.patch(8, range.begin.to_le_bytes());
+        packet.patch(16, range.end.to_le_bytes());
+        packet.patch(ids_at, range.first_id.to_le_bytes());
+        packet.patch(ids_at + 8, range.next_id.to_le_bytes());
     }
 }

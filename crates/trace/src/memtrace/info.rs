@@ -2,7 +2,7 @@
 
 use crate::memtrace::defect::Defect;
 use crate::memtrace::event::{event_code, event_header, event_time};
-use crate::memtrace::header::{Header, Version};
+use crate::memtrace::header::{Header, PacketRange, Version};
 use crate::memtrace::rules::code;
 use crate::memtrace::wire::{Bytes, Packet};
 use crate::model::TraceInfo;
@@ -70,7 +70,9 @@ impl TraceInfo {
         if version != Version::V1 {
             packet.string(&self.context);
         }
-        Header::finish(packet, version, (self.start_time, self.start_time), (0, 0));
+        let begin = self.start_time;
+        let range = PacketRange { begin, end: begin, first_id: 0, next_id: 0 };
+        Header::finish(packet, version, range);
     }
 
     /// The same with every string as a file can hold it: cut at its first NUL,

@@ -4,7 +4,7 @@
 //!   the order of time.
 //! - `encode`: [`Encoder`].
 //! - `defect`: everything that can be wrong with a file.
-//! - `header`, `info`, `event`, `cache`, `mtf`, `wire`, `rules`: what both sides
+//! - `header`, `info`, `event`, `cache`, `mtf`, `wire`, `zeroed`, `rules`: what both sides
 //!   share, from packet headers down to single numbers.
 //!
 //! `docs/format.md` describes the format to the byte.
@@ -19,10 +19,11 @@ mod info;
 mod mtf;
 pub(crate) mod rules;
 mod wire;
+mod zeroed;
 
 pub use crate::memtrace::decode::{Input, Limits, Losses, Merged, Mode, Reader, Stream, Tally};
 pub use crate::memtrace::defect::{Defect, Located, ReadError};
 pub use crate::memtrace::encode::{
-    DomainEncoder, Encoder, Format, LeftOut, SmallAlloc, WriteError,
+    DomainEncoder, ElidableFrames, Encoder, Format, LeftOut, SmallAlloc, WriteError,
 };
 pub use crate::memtrace::header::{TraceOrigin, Version};

@@ -4,8 +4,8 @@
 //! writing goes through [`Packet`], whose capacity is a packet's and whose
 //! caller has made sure of the room.
 
-use crate::memtrace::cache::{UNTOUCHED, boxed};
 use crate::memtrace::rules::MAX_PACKET;
+use crate::memtrace::zeroed::{UNTOUCHED, boxed};
 use crate::model::locate::until_nul;
 
 /// A cursor over bytes that end somewhere.

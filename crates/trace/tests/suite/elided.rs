@@ -1,6 +1,8 @@
 //! Backtraces too long for the format whose two ends are kept.
 
-use heaptap_trace::{Code, Encoder, EventKind, Format, LeftOut, LocationTable, Mode, Reader};
+use heaptap_trace::{
+    Code, ElidableFrames, Encoder, EventKind, Format, LeftOut, LocationTable, Mode, Reader,
+};
 use proptest::prelude::*;
 
 use crate::corners::SMALL;
@@ -32,9 +34,8 @@ fn write(stacks: &[(usize, Vec<Code>)]) -> (Vec<u8>, Vec<Vec<Code>>) {
     let mut want = Vec::new();
     for (keep, new) in stacks {
         let prefix = keep % (shown.len() + 1);
-        let (_, cut) = encoder
-            .alloc_elided(0, time, SMALL, (prefix as u64, new), LEFT_OUT, &mut locate)
-            .unwrap();
+        let frames = ElidableFrames { common_prefix: prefix as u64, new, left_out: LEFT_OUT };
+        let (_, cut) = encoder.domain(0).alloc_elided(time, SMALL, frames, &mut locate).unwrap();
         shown.truncate(prefix);
         match cut {
             None => shown.extend(new),

@@ -53,7 +53,11 @@ fn written_again_they_have_the_same_bytes() {
         match bytes[28] {
             // Version 1 is not written; as version 2 it tells the same.
             1 => {
-                assert_eq!(read_strictly(&again).recorded, read_strictly(&bytes).recorded, "{name}")
+                assert_eq!(
+                    read_strictly(&again).recorded,
+                    read_strictly(&bytes).recorded,
+                    "{name}"
+                );
             }
             _ => assert!(again == bytes, "{name}"),
         }

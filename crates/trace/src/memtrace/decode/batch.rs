@@ -4,13 +4,13 @@
 //! where a byte is wrong, the numbers before it in the same packet are not
 //! trusted either. [`super::packet`] fills a batch; this hands it out.
 
-use crate::memtrace::cache::boxed;
 use crate::memtrace::decode::frames::{FrameBudget, NewFrames};
 use crate::memtrace::decode::stack::Stack;
 use crate::memtrace::defect::Defect;
 use crate::memtrace::event::{event_code, event_time};
 use crate::memtrace::header::Header;
 use crate::memtrace::rules::{MAX_PACKET, SHORT_ALLOC, SMALLEST_EVENT, code};
+use crate::memtrace::zeroed::boxed;
 use crate::model::NamedLocation;
 use crate::model::event::{Allocation, Code, EventKind, Source};
 use crate::model::table::Undo;

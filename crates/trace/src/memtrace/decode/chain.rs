@@ -14,19 +14,9 @@ use std::hint::select_unpredictable;
 
 use crate::memtrace::cache::{Cache, Slot, index};
 use crate::memtrace::decode::frames::NewFrames;
+use crate::memtrace::decode::step::Step;
 use crate::memtrace::rules::SLOTS;
 use crate::model::event::Code;
-
-/// One frame's step: 0 goes where the last slot predicts; else there is a mark
-/// in the high two bits and the slot below. So what a step is can be told by its
-/// being 0 or negative, which takes one instruction.
-pub(crate) type Step = i16;
-
-/// Marks a step to a slot that an entry names.
-pub(crate) const NAMED: Step = 1 << 14;
-
-/// Marks a backtrace's first step, which an entry names too.
-pub(crate) const FIRST: Step = Step::MIN;
 
 /// So many steps are followed for each allocation: rather more than it has, so
 /// that few are left at the end.

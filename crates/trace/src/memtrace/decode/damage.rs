@@ -1,8 +1,8 @@
 //! What the reader does about defects: report, leave out, go on.
 
-use crate::memtrace::decode::Mode;
 use crate::memtrace::decode::domain::Lost;
 use crate::memtrace::decode::input::Input;
+use crate::memtrace::decode::options::Mode;
 use crate::memtrace::decode::reader::Reader;
 use crate::memtrace::decode::resync::Landmarks;
 use crate::memtrace::defect::{Defect, Located, ReadError};

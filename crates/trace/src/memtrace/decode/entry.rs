@@ -4,7 +4,7 @@
 use std::hint::select_unpredictable;
 
 use crate::memtrace::cache::Slot;
-use crate::memtrace::decode::chain::Step;
+use crate::memtrace::decode::step::Step;
 use crate::memtrace::rules::{MAX_ENTRY, MAX_PREDICTED};
 use crate::model::event::Code;
 

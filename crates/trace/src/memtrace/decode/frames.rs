@@ -1,7 +1,7 @@
 //! Room for frames: those of a packet, and how many may be kept in all.
 
-use crate::memtrace::decode::chain::Step;
 use crate::memtrace::decode::entry::{ENTRY_FRAMES, EntryFault};
+use crate::memtrace::decode::step::Step;
 use crate::model::event::Code;
 
 /// Frames are copied this many at a time: for nine backtraces in ten that is

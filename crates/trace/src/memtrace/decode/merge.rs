@@ -13,8 +13,10 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
 
+use crate::memtrace::decode::input::Input;
+use crate::memtrace::decode::options::{Limits, Mode};
+use crate::memtrace::decode::reader::Reader;
 use crate::memtrace::decode::tally::{Losses, Tally};
-use crate::memtrace::decode::{Input, Limits, Mode, Reader};
 use crate::memtrace::defect::ReadError;
 use crate::memtrace::header::Version;
 use crate::model::LocationTable;

@@ -3,14 +3,14 @@
 use std::io::Read;
 
 use crate::memtrace::decode::batch::{Batch, Fault};
+use crate::memtrace::decode::body::padded_body;
 use crate::memtrace::decode::domain::{Domain, Domains, Lost};
 use crate::memtrace::decode::frames::FrameBudget;
 use crate::memtrace::decode::ids::UsedIds;
 use crate::memtrace::decode::input::{Input, Stream};
-use crate::memtrace::decode::packet::Body;
+use crate::memtrace::decode::options::{Limits, Mode};
 use crate::memtrace::decode::resync::Landmarks;
 use crate::memtrace::decode::tally::{Losses, Tally};
-use crate::memtrace::decode::{Limits, Mode};
 use crate::memtrace::defect::{Defect, Located, ReadError};
 use crate::memtrace::header::{Header, MAX_HEADER, Version};
 use crate::memtrace::rules::{IDS_PER_BLOCK, MAX_PACKET};
@@ -195,9 +195,9 @@ impl<I: Input> Reader<I> {
     #[inline(always)]
     fn hand_out(&mut self) -> Option<(Event<'_>, &LocationTable)> {
         let Domain { number, stack, .. } = &mut self.domains.current;
-        let doubtful = stack.in_doubt();
+        let after_loss = stack.is_after_loss();
         let (time, kind) = self.batch.next(stack, &mut self.budget)?;
-        if doubtful
+        if after_loss
             && let EventKind::Alloc(allocation) = kind
             && allocation.backtrace.is_partial()
         {
@@ -263,7 +263,7 @@ impl<I: Input> Reader<I> {
     /// Decodes a packet before which `missing` allocations are missing.
     fn decode_packet(&mut self, header: &Header, missing: u64) -> Result<(), ReadError> {
         let domain = &mut self.domains.current;
-        let body = body(self.input.visible(), header, &mut self.last_packet);
+        let body = padded_body(self.input.visible(), header, &mut self.last_packet);
         let Some(body) = body else { return Ok(()) };
         let outcome = self.batch.decode(header, body, domain, &mut self.table);
         let end = self.offset + header.size as u64;
@@ -370,19 +370,6 @@ fn missing_ids(version: Version, expected: u64, found: u64) -> u64 {
         Version::V3 if of_last == 0 => of_next,
         Version::V3 => IDS_PER_BLOCK - of_last + of_next,
     }
-}
-
-/// The body of a packet with enough other bytes behind it. Only the last
-/// packets of an input need to be copied for that.
-fn body<'a>(visible: &'a [u8], header: &Header, copy: &'a mut Vec<u8>) -> Option<&'a Body> {
-    let head = header.version.header_len();
-    if let Some(body) = visible.get(head..).and_then(|bytes| bytes.first_chunk()) {
-        return Some(body);
-    }
-    copy.clear();
-    copy.extend_from_slice(visible.get(head..header.size)?);
-    copy.resize(size_of::<Body>(), 0);
-    copy.first_chunk()
 }
 
 #[cfg(test)]

@@ -1,15 +1,15 @@
 //! One domain's backtraces: the cache of codes, and the last backtrace.
 
 use crate::memtrace::cache::Cache;
-use crate::memtrace::decode::doubt::Doubt;
 use crate::memtrace::decode::frames::{CHUNK, FrameBudget, Padded};
+use crate::memtrace::decode::known_slots::KnownSlots;
 use crate::memtrace::header::CacheCheck;
 use crate::model::event::{Backtrace, Code, LOST_FRAME};
 
 /// One domain's cache and last backtrace.
 pub(crate) struct Stack {
     cache: Cache,
-    doubt: Option<Box<Doubt>>,
+    known: Option<Box<KnownSlots>>,
     /// `frames[..depth]` is the last backtrace handed out, the rest is room.
     frames: Vec<Code>,
     depth: usize,
@@ -17,32 +17,32 @@ pub(crate) struct Stack {
 
 impl Stack {
     pub(crate) fn new() -> Self {
-        Stack { cache: Cache::new(), doubt: None, frames: Vec::new(), depth: 0 }
+        Stack { cache: Cache::new(), known: None, frames: Vec::new(), depth: 0 }
     }
 
     /// Whether a packet was lost and the cache is only partly known since.
     #[inline(always)]
-    pub(crate) fn in_doubt(&self) -> bool {
-        self.doubt.is_some()
+    pub(crate) fn is_after_loss(&self) -> bool {
+        self.known.is_some()
     }
 
     /// Forgets what a lost packet may have changed.
     pub(crate) fn lose(&mut self) {
-        self.doubt = Some(Doubt::new());
+        self.known = Some(KnownSlots::new());
         self.depth = 0;
     }
 
     /// Compares a packet's cache check with the cache.
     pub(crate) fn check(&mut self, check: CacheCheck) -> bool {
-        match &mut self.doubt {
-            Some(doubt) => doubt.learn(&mut self.cache, check),
+        match &mut self.known {
+            Some(known) => known.learn(&mut self.cache, check),
             None => self.cache.check(check.slot) == check,
         }
     }
 
     /// The cache, and what is in doubt of it.
-    pub(crate) fn parts(&mut self) -> (&mut Cache, Option<&mut Doubt>) {
-        (&mut self.cache, self.doubt.as_deref_mut())
+    pub(crate) fn parts(&mut self) -> (&mut Cache, Option<&mut KnownSlots>) {
+        (&mut self.cache, self.known.as_deref_mut())
     }
 
     /// Puts the next backtrace together: `prefix` frames of the last one and
@@ -70,7 +70,7 @@ impl Stack {
             // The last backtrace was cut short, by its writer or by our limit:
             // what we have of it is all there is of this one. Unless it is
             // only unknown, and not so deep that a few bytes fill the memory.
-            let unknown = if self.doubt.is_some() { shared.min(MAX_UNKNOWN) } else { 0 };
+            let unknown = if self.known.is_some() { shared.min(MAX_UNKNOWN) } else { 0 };
             self.lengthen(unknown, budget);
         }
         if shared > self.depth {

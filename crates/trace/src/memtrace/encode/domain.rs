@@ -2,11 +2,11 @@
 
 use std::io::{self, Write};
 
-use crate::memtrace::encode::found::Order;
+use crate::memtrace::encode::cached::Order;
 use crate::memtrace::encode::names::{RecentNames, fits_room};
 use crate::memtrace::encode::stack::{LeftOut, Stack};
 use crate::memtrace::event::event_header;
-use crate::memtrace::header::{Header, Version};
+use crate::memtrace::header::{Header, PacketRange, Version};
 use crate::memtrace::rules::{
     MAX_EVENT_BODY, MAX_NUMBER, MAX_PACKET_SPAN, MAX_PENDING_LOCATIONS, MAX_SHORT_LENGTH, MIN_ROOM,
     SHORT_ALLOC, code,
@@ -57,7 +57,7 @@ pub(crate) struct NewFrames<'a> {
     /// With both ends kept where there is no room for all: see
     /// [`Stack::put_elided`].
     pub(crate) left_out: Option<Code>,
-    /// [`Stack::find_all`] found them all.
+    /// [`Stack::find_cached`] found them all.
     pub(crate) found: bool,
 }
 
@@ -82,7 +82,7 @@ pub(crate) struct DomainWriter {
     latest: u64,
     /// Before this time an event belongs into this packet if that has room and
     /// the domain ids; 0 if it does not in any case. See [`Self::look_ahead`].
-    pub(super) usual_before: u64,
+    pub(super) common_before: u64,
     names: RecentNames,
     pub(super) empty: bool,
     /// No packet was written yet.
@@ -106,7 +106,7 @@ impl DomainWriter {
             begin,
             end: begin,
             latest: latest(begin),
-            usual_before: latest(begin) + 1,
+            common_before: latest(begin) + 1,
             names: RecentNames::new(),
             empty: true,
             fresh: true,
@@ -127,11 +127,11 @@ impl DomainWriter {
         self.empty && self.fresh
     }
 
-    /// Keeps `usual_before` up; to be called when anything changed that it
+    /// Keeps `common_before` up; to be called when anything changed that it
     /// depends on.
     pub(super) fn look_ahead(&mut self) {
         let needs_new = self.renumber.is_some() || self.missed.len() > MAX_PENDING_LOCATIONS;
-        self.usual_before = if needs_new { 0 } else { self.latest + 1 };
+        self.common_before = if needs_new { 0 } else { self.latest + 1 };
     }
 
     /// Writes an allocation whose new frames follow a prefix of the last one's.
@@ -168,7 +168,8 @@ impl DomainWriter {
         let (entries, cut) = match left_out {
             _ if found => {
                 let Some(room) = packet.window() else { return Ok(None) };
-                let (entries, bytes) = self.stack.put_found(room, new.len(), Order::OuterFirst, id);
+                let (entries, bytes) =
+                    self.stack.put_cached(room, new.len(), Order::OuterFirst, id);
                 packet.extend(bytes);
                 (u16::from(entries), None)
             }
@@ -189,7 +190,8 @@ impl DomainWriter {
         &mut self,
         shared: &mut Shared<W>,
         code: u8,
-        (time, id): (u64, u64),
+        time: u64,
+        id: u64,
         locate: &mut impl Locate,
     ) -> io::Result<()> {
         self.begin_event(shared, code, time, locate)?;
@@ -249,9 +251,13 @@ impl DomainWriter {
         locate: &mut impl Locate,
     ) -> io::Result<()> {
         self.write_locations(shared, locate)?;
-        let times = (self.begin, self.end);
-        let ids = (self.first_id, self.ids.next);
-        Header::finish(&mut self.packet, shared.version, times, ids);
+        let range = PacketRange {
+            begin: self.begin,
+            end: self.end,
+            first_id: self.first_id,
+            next_id: self.ids.next,
+        };
+        Header::finish(&mut self.packet, shared.version, range);
         debug_assert!(!self.packet.is_overfull());
         shared.out.write_all(self.packet.as_slice())?;
         self.begin = time;
@@ -290,8 +296,13 @@ impl DomainWriter {
                 self.names.put(packet, self.begin, *code, &shared.list);
                 missed = behind;
             }
-            let (times, ids) = ((self.begin, self.begin), (self.first_id, self.first_id));
-            Header::finish(packet, shared.version, times, ids);
+            let range = PacketRange {
+                begin: self.begin,
+                end: self.begin,
+                first_id: self.first_id,
+                next_id: self.first_id,
+            };
+            Header::finish(packet, shared.version, range);
             debug_assert!(!packet.is_overfull());
             shared.out.write_all(packet.as_slice())?;
         }

@@ -1,15 +1,15 @@
 //! Backtraces as the encoder writes them.
 //!
-//! A code goes into the older of its two slots when it is in neither. After a
-//! hit the predictions are followed for as long as they are right, which costs
-//! nothing in the file but their number. Here this is done step by step, as the
-//! format describes it; most backtraces go the shorter way of [`super::found`].
+//! A code that is in neither of its two slots enters the one that was named
+//! longest ago. After a hit, predictions are followed for as long as they are
+//! right; only their number is written. Here this is done entry by entry, as the
+//! format defines it; most backtraces take the faster path of `cached`.
 
-use crate::memtrace::cache::{Cache, Slot, UNTOUCHED, boxed, homes, index};
-use crate::memtrace::encode::found::Found;
+use crate::memtrace::cache::{Cache, Slot, homes, index};
 use crate::memtrace::header::CacheCheck;
 use crate::memtrace::rules::{MAX_ENTRY, MAX_EVENT_BODY, MAX_PREDICTED, SLOTS};
 use crate::memtrace::wire::Packet;
+use crate::memtrace::zeroed::{UNTOUCHED, boxed};
 use crate::model::event::{Code, is_code};
 
 /// The cache with what only a writer needs.
@@ -18,9 +18,18 @@ pub(crate) struct Stack {
     /// Id of the allocation that last named the slot.
     pub(super) dates: Box<[u64; SLOTS]>,
     next_check: Slot,
-    /// Where [`Stack::find_all`] found the codes of one allocation.
-    pub(super) found: Box<Found>,
+    /// Where [`Stack::find_cached`] found the codes of one allocation.
+    pub(super) found: Box<[Slot; MAX_CACHED]>,
 }
+
+/// The most new frames that `cached` writes. More are recursions, which
+/// [`Stack::put`] is quicker at; and no entry can predict more than 255.
+pub(super) const MAX_CACHED: usize = 63;
+
+/// Bytes for the entries of so many frames. One frame takes 2 bytes, two take 2
+/// and more take 3; each is written 4 bytes at a time.
+pub(super) const CACHED_ROOM: usize = CACHED_ENTRIES + 4;
+pub(super) const CACHED_ENTRIES: usize = 2 * (MAX_CACHED + 1);
 
 /// The slot of the first cache check, and the step to each next one.
 const FIRST_CHECK: Slot = 4242;
@@ -77,7 +86,7 @@ impl Stack {
         missed: &mut Vec<Code>,
     ) -> u16 {
         let limit = packet.len() + ROOM;
-        self.put_until(packet, frames, (id, 0, limit), missed).0
+        self.put_until(packet, frames, id, 0, limit, missed).0
     }
 
     /// The same, but where there is no room for all, one frame stands for those
@@ -98,15 +107,15 @@ impl Stack {
             _ => (frames.len(), false),
         };
         if !may_be_cut {
-            return (self.put_until(packet, frames, (id, 0, limit), missed).0, None);
+            return (self.put_until(packet, frames, id, 0, limit, missed).0, None);
         }
         let (head, tail) = frames.split_at(tail_start);
-        let (entries, predictor, rest) = self.put_until(packet, head, (id, 0, head_limit), missed);
+        let (entries, predictor, rest) = self.put_until(packet, head, id, 0, head_limit, missed);
         let count = rest.len() as u64;
         let marker = [left_out + count];
         let marker = if count == 0 { &[] } else { marker.as_slice() };
-        let (one, predictor, _) = self.put_until(packet, marker, (id, predictor, limit), missed);
-        let (more, ..) = self.put_until(packet, tail, (id, predictor, limit), missed);
+        let (one, predictor, _) = self.put_until(packet, marker, id, predictor, limit, missed);
+        let (more, ..) = self.put_until(packet, tail, id, predictor, limit, missed);
         let cut = LeftOut { kept: head.len() - rest.len(), count };
         (entries + one + more, (count != 0).then_some(cut))
     }
@@ -118,7 +127,9 @@ impl Stack {
         &mut self,
         packet: &mut Packet,
         frames: &'a [Code],
-        (id, mut predictor, limit): (u64, Slot, usize),
+        id: u64,
+        mut predictor: Slot,
+        limit: usize,
         missed: &mut Vec<Code>,
     ) -> (u16, Slot, &'a [Code]) {
         let mut entries = 0;

@@ -1,13 +1,14 @@
-//! What happens to few events of a packet, out of the way of its loop.
+//! What few events of a packet need, kept apart from the loop over its events:
+//! locations, long allocations, and finding out what is wrong.
 
 use crate::memtrace::cache::Cache;
 use crate::memtrace::decode::batch::{Fault, Long, Record};
+use crate::memtrace::decode::body::Body;
 use crate::memtrace::decode::clock::Clock;
-use crate::memtrace::decode::doubt::Doubt;
 use crate::memtrace::decode::entry::{EntryFault, entries_frames, entries_size, miss_code};
 use crate::memtrace::decode::frames::NewFrames;
+use crate::memtrace::decode::known_slots::KnownSlots;
 use crate::memtrace::decode::names::RecentNames;
-use crate::memtrace::decode::packet::Body;
 use crate::memtrace::decode::tally::Tally;
 use crate::memtrace::defect::Defect;
 use crate::memtrace::event::event_time;
@@ -19,15 +20,15 @@ use crate::model::event::{Code, Source, is_code};
 use crate::model::table::{Definition, LocationTable, Undo};
 
 /// What is neither a promotion, nor a collection, nor a usual allocation.
-pub(crate) enum Other {
+pub(crate) enum OtherEvent {
     /// A location, and where it ends.
     Location(usize),
     /// An allocation, and where its entries begin.
     Allocation { prefix: u32, entries: u16, at: usize },
 }
 
-/// What happens to few events, with what only they need.
-pub(crate) struct Rare<'a> {
+/// A packet, and what few of its events need.
+pub(crate) struct PacketContext<'a> {
     pub(crate) header: &'a Header,
     pub(crate) bytes: &'a Body,
     pub(crate) size: usize,
@@ -46,7 +47,7 @@ pub(crate) struct Rare<'a> {
 /// No packet is so bad that more than this many harmless defects matter.
 const MAX_HARMLESS: usize = 16;
 
-impl<'a> Rare<'a> {
+impl<'a> PacketContext<'a> {
     fn input(&self, at: usize) -> Bytes<'a> {
         Bytes::new(self.bytes.get(at..self.size).unwrap_or(&[]))
     }
@@ -60,13 +61,13 @@ impl<'a> Rare<'a> {
     /// An event that begins at `at` and is no promotion, no collection and no
     /// short allocation with a small prefix.
     #[inline(never)]
-    pub(crate) fn other_event(&mut self, code: u8, at: usize) -> Result<Other, Defect> {
+    pub(crate) fn other_event(&mut self, code: u8, at: usize) -> Result<OtherEvent, Defect> {
         if self.size - at < SMALLEST_EVENT {
             return Err(Defect::EventOverrun);
         }
         match code {
             code::FIRST_SHORT..=code::LAST_SHORT | code::ALLOC => self.allocation(code, at),
-            code::LOCATION => self.location(at + 4).map(Other::Location),
+            code::LOCATION => self.location(at + 4).map(OtherEvent::Location),
             code::TRACE_INFO => Err(Defect::TraceInfoAgain),
             code => Err(Defect::EventCode { code }),
         }
@@ -89,16 +90,16 @@ impl<'a> Rare<'a> {
     /// Follows the entries at `at` in doubt; where they end.
     #[cold]
     #[inline(never)]
-    pub(crate) fn follow_in_doubt(
+    pub(crate) fn follow_after_loss(
         &mut self,
-        doubt: &mut Doubt,
+        known: &mut KnownSlots,
         cache: &mut Cache,
         new: &mut NewFrames,
         at: usize,
         entries: u16,
     ) -> Result<usize, Defect> {
         let mut end = at;
-        match doubt.follow(cache, self.bytes, &mut end, entries, new, self.stated) {
+        match known.follow(cache, self.bytes, &mut end, entries, new, self.stated) {
             Ok(()) => Ok(end),
             Err(fault) => Err(self.entry_defect(fault, new.limit, at, entries)),
         }
@@ -158,7 +159,7 @@ impl<'a> Rare<'a> {
 
     /// A long allocation, or a short one with a deep prefix, whose event begins
     /// at `at`: its prefix, its number of entries, and where they begin.
-    fn allocation(&mut self, code: u8, at: usize) -> Result<Other, Defect> {
+    fn allocation(&mut self, code: u8, at: usize) -> Result<OtherEvent, Defect> {
         let mut input = self.input(at + 4);
         if code == code::ALLOC {
             let start = input.remaining();
@@ -172,7 +173,7 @@ impl<'a> Rare<'a> {
         // No stack has four thousand million frames.
         let too_deep = Defect::CommonPrefix { prefix, depth: u64::from(u32::MAX) };
         let prefix = u32::try_from(prefix).map_err(|_| too_deep)?;
-        Ok(Other::Allocation { prefix, entries, at: self.size - input.remaining() })
+        Ok(OtherEvent::Allocation { prefix, entries, at: self.size - input.remaining() })
     }
 
     /// Where the event begins that has the packet's `frame`th new frame.
@@ -187,7 +188,7 @@ impl<'a> Rare<'a> {
                 _ => {
                     frames += record.value as usize;
                     match self.allocation(code, at) {
-                        Ok(Other::Allocation { entries, at, .. }) => {
+                        Ok(OtherEvent::Allocation { entries, at, .. }) => {
                             self.entries_size(at, entries).map(|size| at + size)
                         }
                         _ => None,

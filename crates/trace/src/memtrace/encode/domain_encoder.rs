@@ -3,28 +3,40 @@
 use std::io::Write;
 use std::ops::Range;
 
+use crate::memtrace::encode::common::SmallAlloc;
 use crate::memtrace::encode::domain::NewFrames;
-use crate::memtrace::encode::stack::{LeftOut, common_prefix};
-use crate::memtrace::encode::{
-    Encoder, SmallAlloc, WriteError, check_block, check_codes, check_time, end_code,
-};
+use crate::memtrace::encode::domains::Domains;
+use crate::memtrace::encode::error::WriteError;
+use crate::memtrace::encode::stack::{LeftOut, common_prefix, first_without_code};
 use crate::memtrace::header::Version;
 use crate::memtrace::rules::{MAX_NUMBER, code};
 use crate::model::{Block, Code, End, Frames, Locate};
 
-/// One domain of an [`Encoder`]. It begins with its first event.
+/// A backtrace to write that may lose frames in its middle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ElidableFrames<'a> {
+    /// The number of frames at the `main` end that are those of the domain's
+    /// previous allocation.
+    pub common_prefix: u64,
+    /// The frames after those.
+    pub new: &'a [Code],
+    /// Left-out frames are replaced by one whose code is this plus their number.
+    pub left_out: Code,
+}
+
+/// One domain of an [`crate::Encoder`]. It begins with its first event.
 pub struct DomainEncoder<'e, W> {
-    encoder: &'e mut Encoder<W>,
+    domains: &'e mut Domains<W>,
     number: u16,
-    /// Where the encoder keeps it; beyond all if it has not begun.
-    place: usize,
+    /// Its index among the domains; `usize::MAX` if it has not begun.
+    index: usize,
 }
 
 impl<'e, W: Write> DomainEncoder<'e, W> {
     #[inline(always)]
-    pub(super) fn new(encoder: &'e mut Encoder<W>, number: u16) -> Self {
-        let place = encoder.place(number).unwrap_or(usize::MAX);
-        DomainEncoder { encoder, number, place }
+    pub(super) fn new(domains: &'e mut Domains<W>, number: u16) -> Self {
+        let index = domains.index(number).unwrap_or(usize::MAX);
+        DomainEncoder { domains, number, index }
     }
 
     /// Writes an allocation and returns its id.
@@ -36,7 +48,7 @@ impl<'e, W: Write> DomainEncoder<'e, W> {
         frames: Frames<'_>,
         locate: &mut impl Locate,
     ) -> Result<u64, WriteError> {
-        let last = self.encoder.domains.get(self.place).map_or(&[][..], |domain| &domain.last);
+        let last = self.domains.list.get(self.index).map_or(&[][..], |domain| &domain.last);
         let (prefix, new, known) = match frames {
             Frames::Whole(frames) => {
                 let prefix = common_prefix(last, frames);
@@ -45,73 +57,72 @@ impl<'e, W: Write> DomainEncoder<'e, W> {
             // The last frames are not kept up: the caller knows the prefixes.
             Frames::Suffix { common_prefix, new } => (common_prefix, new, 0),
         };
-        let (id, _) = self.put_alloc(time, block, (prefix, new, None), known, locate)?;
+        let new_frames = NewFrames { prefix, new, left_out: None, found: false };
+        let (id, _) = self.put_alloc(time, block, new_frames, known, locate)?;
         if let Frames::Whole(_) = frames
-            && let Some(domain) = self.encoder.domains.get_mut(self.place)
+            && let Some(domain) = self.domains.list.get_mut(self.index)
         {
             domain.last.extend_from_slice(new);
         }
         Ok(id)
     }
 
-    /// Writes an allocation whose backtrace, should it not fit into 4,096 bytes,
-    /// keeps both its ends: one frame, whose code is `left_out` plus the number
-    /// of frames it stands for, takes the place of those in the middle.
+    /// Writes an allocation whose backtrace keeps both its ends if it does not
+    /// fit into 4,096 bytes: one frame replaces those in the middle.
     ///
-    /// Returns the allocation's id and what of `new` was left out. Later common
-    /// prefixes count the frames as they are in the file.
+    /// Returns the allocation's id and which of the new frames were left out.
+    /// Later common prefixes count the frames as they are in the file.
     #[inline]
     pub fn alloc_elided(
         &mut self,
         time: u64,
         block: Block,
-        (common_prefix, new): (u64, &[Code]),
-        left_out: Code,
+        frames: ElidableFrames<'_>,
         locate: &mut impl Locate,
     ) -> Result<(u64, Option<LeftOut>), WriteError> {
-        self.put_alloc(time, block, (common_prefix, new, Some(left_out)), 0, locate)
+        let ElidableFrames { common_prefix: prefix, new, left_out } = frames;
+        let frames = NewFrames { prefix, new, left_out: Some(left_out), found: false };
+        self.put_alloc(time, block, frames, 0, locate)
     }
 
-    /// Writes allocations for as long as they need nothing but room in the packet.
-    /// Returns their ids, and the first allocation for which something else would
-    /// have to be done, if there is one: [`DomainEncoder::alloc`] does that. For a
-    /// domain that has not begun it takes none.
+    /// Writes allocations until one needs more than room in the packet. Returns
+    /// the ids of those written, and the one that was taken but not written, for
+    /// [`DomainEncoder::alloc`]. A domain that has not begun takes none.
     #[inline(always)]
     pub fn alloc_batch<'a>(
         &mut self,
         allocs: &mut impl Iterator<Item = SmallAlloc<'a>>,
     ) -> (Range<u64>, Option<SmallAlloc<'a>>) {
-        let Some(domain) = self.encoder.domains.get_mut(self.place) else { return (0..0, None) };
+        let Some(domain) = self.domains.list.get_mut(self.index) else { return (0..0, None) };
         let first = domain.ids.next;
-        let unusual = domain.alloc_batch(allocs);
+        let uncommon = domain.alloc_batch(allocs);
         let ids = first..domain.ids.next;
         if !ids.is_empty() {
             domain.last.clear();
         }
-        (ids, unusual)
+        (ids, uncommon)
     }
 
-    /// Writes an allocation. Of the last frames, so many are known afterwards.
+    /// Writes an allocation. Afterwards `known` of the last frames are known.
     #[inline(always)]
     fn put_alloc(
         &mut self,
         time: u64,
         block: Block,
-        (prefix, new, left_out): (u64, &[Code], Option<Code>),
+        frames: NewFrames<'_>,
         known: usize,
         locate: &mut impl Locate,
     ) -> Result<(u64, Option<LeftOut>), WriteError> {
-        if let Some(domain) = self.encoder.domains.get_mut(self.place)
-            && let Some(id) = domain.usual_alloc(time, &block, prefix, new)
+        if let Some(domain) = self.domains.list.get_mut(self.index)
+            && let Some(id) = domain.common_alloc(time, &block, frames.prefix, frames.new)
         {
             domain.last.truncate(known);
             return Ok((id, None));
         }
-        let frames = NewFrames { prefix, new, left_out, found: false };
         self.put_any_alloc(time, block, frames, known, locate)
     }
 
-    /// What is refused leaves no trace, so everything is checked before.
+    /// A rejected event must not change anything, so all checks come first.
     #[inline(never)]
     fn put_any_alloc(
         &mut self,
@@ -123,8 +134,8 @@ impl<'e, W: Write> DomainEncoder<'e, W> {
     ) -> Result<(u64, Option<LeftOut>), WriteError> {
         check_block(&block)?;
         let next_id = self.check_event(time)?;
-        let domain = self.encoder.domains.get_mut(self.place);
-        frames.found = domain.is_some_and(|domain| domain.stack.find_all(frames.new));
+        let domain = self.domains.list.get_mut(self.index);
+        frames.found = domain.is_some_and(|domain| domain.stack.find_cached(frames.new));
         if !frames.found {
             check_codes(frames.new)?;
         }
@@ -139,8 +150,8 @@ impl<'e, W: Write> DomainEncoder<'e, W> {
             return Err(WriteError::Id(next_id));
         }
         self.begin(time);
-        let Encoder { shared, domains, .. } = &mut *self.encoder;
-        let domain = domains.get_mut(self.place).ok_or(WriteError::Domain(self.number))?;
+        let Domains { shared, list, .. } = &mut *self.domains;
+        let domain = list.get_mut(self.index).ok_or(WriteError::Domain(self.number))?;
         let cut = domain.alloc(shared, time, &block, &frames, locate)?;
         domain.last.truncate(known);
         Ok((domain.ids.next - 1, cut))
@@ -179,8 +190,8 @@ impl<'e, W: Write> DomainEncoder<'e, W> {
         locate: &mut impl Locate,
     ) -> Result<(), WriteError> {
         loop {
-            if let Some(domain) = self.encoder.domains.get_mut(self.place) {
-                domain.usual_ends(end_code(end), time, &mut ids);
+            if let Some(domain) = self.domains.list.get_mut(self.index) {
+                domain.common_ends(end_code(end), time, &mut ids);
             }
             let Some(id) = ids.next() else { return Ok(()) };
             self.put_any_end(end_code(end), time, id, locate)?;
@@ -195,8 +206,8 @@ impl<'e, W: Write> DomainEncoder<'e, W> {
         id: u64,
         locate: &mut impl Locate,
     ) -> Result<(), WriteError> {
-        let domain = self.encoder.domains.get_mut(self.place);
-        if domain.and_then(|domain| domain.usual_end(code, time, id)).is_some() {
+        let domain = self.domains.list.get_mut(self.index);
+        if domain.and_then(|domain| domain.common_end(code, time, id)).is_some() {
             return Ok(());
         }
         self.put_any_end(code, time, id, locate)
@@ -211,22 +222,22 @@ impl<'e, W: Write> DomainEncoder<'e, W> {
         locate: &mut impl Locate,
     ) -> Result<(), WriteError> {
         let next_id = self.check_event(time)?;
-        let is_v2 = self.encoder.shared.version == Version::V2;
+        let is_v2 = self.domains.shared.version == Version::V2;
         if id > MAX_NUMBER || is_v2 && id >= next_id {
             return Err(WriteError::Id(id));
         }
         self.begin(time);
-        let Encoder { shared, domains, .. } = &mut *self.encoder;
-        let domain = domains.get_mut(self.place).ok_or(WriteError::Domain(self.number))?;
-        Ok(domain.end(shared, code, (time, id), locate)?)
+        let Domains { shared, list, .. } = &mut *self.domains;
+        let domain = list.get_mut(self.index).ok_or(WriteError::Domain(self.number))?;
+        Ok(domain.end(shared, code, time, id, locate)?)
     }
 
     /// Whether there can be an event at this time; the next allocation's id.
     fn check_event(&self, time: u64) -> Result<u64, WriteError> {
-        let shared = &self.encoder.shared;
-        let (last_time, next_id) = match self.encoder.domains.get(self.place) {
+        let shared = &self.domains.shared;
+        let (last_time, next_id) = match self.domains.list.get(self.index) {
             Some(domain) => (domain.end, domain.next_id(shared)),
-            None if shared.version == Version::V3 => (self.encoder.start_time, shared.free_id),
+            None if shared.version == Version::V3 => (self.domains.start_time, shared.free_id),
             None => return Err(WriteError::Domain(self.number)),
         };
         check_time(time, last_time)?;
@@ -235,27 +246,55 @@ impl<'e, W: Write> DomainEncoder<'e, W> {
 
     /// The domain begins now if it has not.
     pub(super) fn begin(&mut self, time: u64) {
-        if self.place == usize::MAX {
-            self.place = self.encoder.begin_domain(self.number, time);
+        if self.index == usize::MAX {
+            self.index = self.domains.begin(self.number, time);
         }
     }
 
     /// Lets the domain, which begins at `time` if it is new, number its next
-    /// allocations from `first` on: see [`Encoder::renumber`].
+    /// allocations from `first` on: see [`crate::Encoder::renumber`].
     pub(super) fn renumber(&mut self, time: u64, first: u64) -> Result<(), WriteError> {
         self.check_event(time)?;
-        let known = self.encoder.domains.get(self.place);
+        let known = self.domains.list.get(self.index);
         let grows = known.is_none_or(|known| first >= known.ids.next || known.is_unused());
         if first >= MAX_NUMBER || !grows {
             return Err(WriteError::Id(first));
         }
         self.begin(time);
-        let Encoder { shared, domains, .. } = &mut *self.encoder;
-        if let Some(domain) = domains.get_mut(self.place) {
+        let Domains { shared, list, .. } = &mut *self.domains;
+        if let Some(domain) = list.get_mut(self.index) {
             let same = first == domain.ids.next && domain.ids.next < domain.ids.end;
             domain.renumber = (!same).then(|| shared.take_ids_from(first));
             domain.look_ahead();
         }
         Ok(())
     }
+}
+
+/// The event code of a promotion or collection.
+#[inline(always)]
+fn end_code(end: End) -> u8 {
+    match end {
+        End::Promote => code::PROMOTE,
+        End::Collect => code::COLLECT,
+    }
+}
+
+fn check_block(block: &Block) -> Result<(), WriteError> {
+    if block.length > MAX_NUMBER {
+        return Err(WriteError::Length(block.length));
+    }
+    if block.samples == 0 || block.samples > block.length + 1 {
+        return Err(WriteError::Samples(block.samples));
+    }
+    Ok(())
+}
+
+#[inline(always)]
+fn check_codes(codes: &[Code]) -> Result<(), WriteError> {
+    first_without_code(codes).map_or(Ok(()), |bad| Err(WriteError::Code(bad)))
+}
+
+fn check_time(time: u64, last: u64) -> Result<(), WriteError> {
+    if time < last || time > i64::MAX as u64 { Err(WriteError::Time(time)) } else { Ok(()) }
 }

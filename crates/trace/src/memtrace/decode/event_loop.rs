@@ -1,21 +1,19 @@
 //! The decoding of one packet: the decoder's hot loop.
 //!
 //! What the loop needs at every event is in local variables, so that it has
-//! registers; what is rare is in functions of its own ([`Rare`]). The bytes
-//! reach [`PADDING`] beyond the packet, so that any number can be read without
-//! asking where the packet ends: whether an event stayed within is checked once,
-//! behind it.
+//! registers; what few events need is in [`PacketContext`].
 
 use crate::memtrace::cache::Cache;
 use crate::memtrace::decode::batch::{Batch, Fault, Record, Records};
-use crate::memtrace::decode::chain::{Chain, FIRST, NAMED};
+use crate::memtrace::decode::body::{Body, MAX_SMALL, TWO_BYTES, entry_at, word_at};
+use crate::memtrace::decode::chain::Chain;
 use crate::memtrace::decode::clock::Clock;
+use crate::memtrace::decode::context::{OtherEvent, PacketContext};
 use crate::memtrace::decode::domain::{CodedDepth, Domain};
-use crate::memtrace::decode::doubt::Doubt;
 use crate::memtrace::decode::entry::{ENTRY_FRAMES, Entry};
 use crate::memtrace::decode::frames::NewFrames;
-use crate::memtrace::decode::quick::MAX_SMALL;
-use crate::memtrace::decode::rare::{Other, Rare};
+use crate::memtrace::decode::known_slots::KnownSlots;
+use crate::memtrace::decode::step::{FIRST, NAMED, Step};
 use crate::memtrace::decode::tally::Tally;
 use crate::memtrace::defect::Defect;
 use crate::memtrace::event::event_code;
@@ -23,15 +21,8 @@ use crate::memtrace::header::Header;
 use crate::memtrace::rules::{MAX_ENTRY, MAX_EVENT_BODY, MAX_PACKET, SMALLEST_EVENT, code};
 use crate::model::LocationTable;
 
-/// A packet's body and what lies behind it, so that numbers can be read without
-/// asking where the packet ends.
-pub(crate) type Body = [u8; MAX_PACKET + PADDING];
-
-/// How many bytes there are behind the largest packet's last.
-const PADDING: usize = 16;
-
 impl Batch {
-    /// Decodes a packet's body, which `bytes` begin with. After a fault the
+    /// Decodes a packet's body, which `bytes` begins with. After a fault the
     /// domain's names and stack are out of step with the writer; the table is
     /// as it was.
     pub(crate) fn decode(
@@ -44,7 +35,7 @@ impl Batch {
         self.start(header);
         let size = header.size - header.version.header_len();
         let Batch { records, longs, new_frames, harmless, defined, stated, locations, .. } = self;
-        let mut rare = Rare {
+        let mut context = PacketContext {
             header,
             bytes,
             size,
@@ -58,14 +49,14 @@ impl Batch {
             tally: Tally::default(),
             located: false,
         };
-        let mut events = Loop::new(header, bytes, size, domain.depth);
-        let (cache, doubt) = domain.stack.parts();
-        let doubtful = doubt.is_some();
-        let outcome = events.run(cache, doubt, records, new_frames, &mut rare);
-        let Loop { start, before, frames, mut chain, next_id: found, depth, .. } = events;
+        let mut events = EventLoop::new(header, bytes, size, domain.depth);
+        let (cache, known) = domain.stack.parts();
+        let after_loss = known.is_some();
+        let outcome = events.run(cache, known, records, new_frames, &mut context);
+        let EventLoop { start, before, frames, mut chain, next_id: found, depth, .. } = events;
         // All frames, or those of the events before a fault.
         let sound = if outcome.is_ok() { frames } else { before };
-        if !doubtful {
+        if !after_loss {
             chain.finish(cache, new_frames, sound);
         }
         let empty = chain.met_empty_slot().then(|| new_frames.first_zero(sound)).flatten();
@@ -73,7 +64,7 @@ impl Batch {
         let stated = header.next_id;
         let outcome = match (outcome, empty) {
             (_, Some(frame)) => {
-                let remaining = size - rare.event_of_frame(&records[..], frame);
+                let remaining = size - context.event_of_frame(&records[..], frame);
                 Err(Fault { remaining, defect: Defect::EmptySlot })
             }
             (Ok(_), _) if stated != found => {
@@ -82,7 +73,7 @@ impl Batch {
             (Ok(count), _) => Ok(count),
             (Err(defect), _) => Err(Fault { remaining: size - start, defect }),
         };
-        let Rare { mut tally, located, .. } = rare;
+        let PacketContext { mut tally, located, .. } = context;
         match outcome {
             Ok(count) => {
                 self.count = count;
@@ -104,7 +95,7 @@ impl Batch {
 
 /// The loop's state. The loops for the usual events (`quick`) keep what they
 /// need of it in registers.
-pub(crate) struct Loop<'a> {
+pub(crate) struct EventLoop<'a> {
     pub(crate) bytes: &'a Body,
     /// Size of the packet's body, and the place in it.
     pub(crate) size: usize,
@@ -128,9 +119,9 @@ pub(crate) struct Loop<'a> {
     pub(crate) count: usize,
 }
 
-impl<'a> Loop<'a> {
+impl<'a> EventLoop<'a> {
     fn new(header: &Header, bytes: &'a Body, size: usize, depth: CodedDepth) -> Self {
-        Loop {
+        EventLoop {
             bytes,
             size,
             at: 0,
@@ -154,13 +145,13 @@ impl<'a> Loop<'a> {
     fn run(
         &mut self,
         cache: &mut Cache,
-        mut doubt: Option<&mut Doubt>,
+        mut known: Option<&mut KnownSlots>,
         records: &mut Records,
         new: &mut NewFrames,
-        rare: &mut Rare<'_>,
+        context: &mut PacketContext<'_>,
     ) -> Result<usize, Defect> {
         while self.at < self.size {
-            if doubt.is_none() && !self.depth.open && rare.header.allocates() {
+            if known.is_none() && !self.depth.open && context.header.allocates() {
                 self.allocations(cache, new, records);
             }
             self.objects(records);
@@ -172,22 +163,22 @@ impl<'a> Loop<'a> {
             let word = word_at(self.bytes, self.at).ok_or(Defect::EventOverrun)?;
             let event = word as u32;
             if !self.clock.reach(event) {
-                return Err(rare.time_defect(self.start, event, self.clock));
+                return Err(context.time_defect(self.start, event, self.clock));
             }
             let record = match event_code(event) {
-                code::COLLECT | code::PROMOTE => self.object(word, rare)?,
-                _ => match self.allocation(word, rare)? {
+                code::COLLECT | code::PROMOTE => self.object(word, context)?,
+                _ => match self.allocation(word, context)? {
                     Some((prefix, entries)) => {
-                        match &mut doubt {
-                            None => self.entries(entries, cache, new, rare)?,
-                            Some(doubt) => {
+                        match &mut known {
+                            None => self.entries(entries, cache, new, context)?,
+                            Some(known) => {
                                 new.len = self.frames;
-                                self.at =
-                                    rare.follow_in_doubt(doubt, cache, new, self.at, entries)?;
+                                self.at = context
+                                    .follow_after_loss(known, cache, new, self.at, entries)?;
                                 self.frames = new.len;
                             }
                         }
-                        self.end_allocation(event, prefix, doubt.is_some(), rare)?
+                        self.end_allocation(event, prefix, known.is_some(), context)?
                     }
                     None => continue,
                 },
@@ -200,7 +191,7 @@ impl<'a> Loop<'a> {
 
     /// A promotion or collection.
     #[inline(always)]
-    fn object(&mut self, word: u64, rare: &mut Rare<'_>) -> Result<Record, Defect> {
+    fn object(&mut self, word: u64, context: &mut PacketContext<'_>) -> Result<Record, Defect> {
         let (event, fifth) = (word as u32, (word >> 32) as u8);
         let promotes = event_code(event) == code::PROMOTE;
         let mut delta = i64::from(fifth);
@@ -209,11 +200,11 @@ impl<'a> Loop<'a> {
             return Err(Defect::EventOverrun);
         }
         if u64::from(fifth) > MAX_SMALL {
-            (delta, self.at) = rare.vint(self.at - 1)?;
+            (delta, self.at) = context.vint(self.at - 1)?;
         }
         let id = self.next_id.wrapping_sub(1).wrapping_sub(delta as u64);
         if id >= self.next_id {
-            rare.object_ahead(delta, id, promotes, self.start)?;
+            context.object_ahead(delta, id, promotes, self.start)?;
         }
         let bytes = self.at - self.start;
         self.object_bytes += bytes;
@@ -227,18 +218,22 @@ impl<'a> Loop<'a> {
     /// An allocation up to its entries: common prefix and number of entries.
     /// `None` for a location, which is done with.
     #[inline(always)]
-    fn allocation(&mut self, word: u64, rare: &mut Rare<'_>) -> Result<Option<(u32, u16)>, Defect> {
+    fn allocation(
+        &mut self,
+        word: u64,
+        context: &mut PacketContext<'_>,
+    ) -> Result<Option<(u32, u16)>, Defect> {
         let (code, fifth, sixth) =
             (event_code(word as u32), (word >> 32) as u8, (word >> 40) as u8);
         let (mut prefix, mut entries) = (u32::from(fifth), u16::from(sixth));
         self.at += 6;
         if !matches!(code, code::FIRST_SHORT..=code::LAST_SHORT) || u64::from(fifth) > MAX_SMALL {
-            match rare.other_event(code, self.start)? {
-                Other::Location(end) => {
+            match context.other_event(code, self.start)? {
+                OtherEvent::Location(end) => {
                     self.at = end;
                     return Ok(None);
                 }
-                Other::Allocation { prefix: deep, entries: many, at } => {
+                OtherEvent::Allocation { prefix: deep, entries: many, at } => {
                     (prefix, entries, self.at) = (deep, many, at);
                 }
             }
@@ -247,9 +242,9 @@ impl<'a> Loop<'a> {
         if u64::from(prefix) > depth && !open {
             return Err(Defect::CommonPrefix { prefix: i64::from(prefix), depth });
         }
-        if !rare.header.allocates() {
+        if !context.header.allocates() {
             // Before it changes the cache: such a packet, lost, does not.
-            let (stated, found) = (rare.header.next_id, self.next_id + 1);
+            let (stated, found) = (context.header.next_id, self.next_id + 1);
             return Err(Defect::AllocationCount { stated, found });
         }
         self.next_id += 1;
@@ -264,12 +259,12 @@ impl<'a> Loop<'a> {
         entries: u16,
         cache: &mut Cache,
         new: &mut NewFrames,
-        rare: &mut Rare<'_>,
+        context: &mut PacketContext<'_>,
     ) -> Result<(), Defect> {
         let most = usize::from(entries) * ENTRY_FRAMES;
         if new.steps.len() < self.frames + most {
             new.len = self.frames;
-            rare.make_room(new, self.at, entries)?;
+            context.make_room(new, self.at, entries)?;
         }
         let (mut left, mut marks) = (entries, FIRST);
         loop {
@@ -290,7 +285,7 @@ impl<'a> Loop<'a> {
             if left == 0 {
                 return Ok(());
             }
-            let code = rare.miss(self.at);
+            let code = context.miss(self.at);
             self.chain.miss(cache, new, self.frames, entry.step(marks), code);
             self.frames += 1;
             self.at += MAX_ENTRY;
@@ -305,18 +300,18 @@ impl<'a> Loop<'a> {
         &mut self,
         event: u32,
         prefix: u32,
-        doubtful: bool,
-        rare: &mut Rare<'_>,
+        after_loss: bool,
+        context: &mut PacketContext<'_>,
     ) -> Result<Record, Defect> {
         if self.at > self.size {
             return Err(Defect::EventOverrun);
         }
-        if !rare.stated.is_empty() {
-            rare.check_stated(self.start)?;
+        if !context.stated.is_empty() {
+            context.check_stated(self.start)?;
         }
         let bytes = self.at - self.entries_at;
         let new = (self.frames - self.before) as u64;
-        if u64::from(prefix) <= self.depth.frames || doubtful {
+        if u64::from(prefix) <= self.depth.frames || after_loss {
             // The writer stops there, with frames left or not.
             let open = bytes > MAX_EVENT_BODY - MAX_ENTRY;
             self.depth = CodedDepth { frames: u64::from(prefix) + new, open };
@@ -327,7 +322,7 @@ impl<'a> Loop<'a> {
         Ok(Record::new(event, prefix, new))
     }
 
-    /// Adds the events to what the rare ones counted.
+    /// Adds the events to what the context ones counted.
     fn tally(&self, tally: &mut Tally, header: &Header) {
         tally.allocations = header.next_id - header.first_id;
         tally.promotions = self.promoted;
@@ -339,13 +334,132 @@ impl<'a> Loop<'a> {
     }
 }
 
-#[inline(always)]
-pub(crate) fn word_at(bytes: &Body, at: usize) -> Option<u64> {
-    bytes.get(at..)?.first_chunk().map(|&word| u64::from_le_bytes(word))
+/// The events that a packet consists of almost entirely, in loops whose state
+/// stays in registers. Anything unusual ends such a loop before its event, and
+/// [`EventLoop::run`] decodes it. Bench: `decode` in `benches/trace.rs`.
+///
+/// No packet is larger than [`MAX_PACKET`]. Repeating that here lets the compiler
+/// drop a bounds check at every event.
+impl EventLoop<'_> {
+    /// Promotions and collections of objects that are not far.
+    #[inline(never)]
+    pub(crate) fn objects(&mut self, records: &mut Records) {
+        let EventLoop { bytes, size, mut at, mut clock, mut count, next_id, .. } = *self;
+        let size = size.min(MAX_PACKET);
+        let (mut codes, mut long_promoted) = (0, 0);
+        while let Some(word) = word_at(bytes, at) {
+            let event = word as u32;
+            let code = event_code(event);
+            if !matches!(code, code::PROMOTE | code::COLLECT) || !clock.reach(event) {
+                break;
+            }
+            let (mut end, mut distance) = (at + SMALLEST_EVENT, u64::from((word >> 32) as u8));
+            let long = distance > MAX_SMALL;
+            if long {
+                if distance > TWO_BYTES {
+                    break;
+                }
+                (end, distance) = (end + 2, u64::from((word >> 40) as u16));
+            }
+            if end > size || distance >= next_id {
+                break;
+            }
+            if long {
+                long_promoted += usize::from(code == code::PROMOTE);
+            }
+            records[count % records.len()] = Record::new(event, 0, next_id - 1 - distance);
+            at = end;
+            count += 1;
+            codes += usize::from(code);
+        }
+        let promoted = (count - self.count) * usize::from(code::COLLECT) - codes;
+        self.promoted += promoted as u64;
+        self.promotion_bytes += SMALLEST_EVENT * promoted + 2 * long_promoted;
+        self.object_bytes += at - self.at;
+        (self.at, self.clock, self.count) = (at, clock, count);
+    }
+
+    /// Short allocations whose entries are all hits.
+    #[inline(never)]
+    pub(crate) fn allocations(
+        &mut self,
+        cache: &mut Cache,
+        new: &mut NewFrames,
+        records: &mut Records,
+    ) {
+        let EventLoop { bytes, size, mut at, mut clock, mut count, mut frames, .. } = *self;
+        let size = size.min(MAX_PACKET);
+        while let Some(word) = word_at(bytes, at) {
+            let event = word as u32;
+            let short = matches!(event_code(event), code::FIRST_SHORT..=code::LAST_SHORT);
+            if !short || !clock.reach(event) {
+                break;
+            }
+            let (mut start, mut entries) = (at + 6, (word >> 40) as u8);
+            let mut prefix = u64::from((word >> 32) as u8);
+            if prefix > MAX_SMALL {
+                if prefix > TWO_BYTES {
+                    break;
+                }
+                (start, entries) = (at + 8, (word >> 56) as u8);
+                prefix = u64::from((word >> 40) as u16);
+            }
+            if prefix > self.depth.frames {
+                break;
+            }
+            let Some(steps) = new.steps.get_mut(frames..) else { break };
+            let (end, more) = hits(bytes, start, size, entries, steps);
+            if end > size {
+                break;
+            }
+            records[count % records.len()] = Record::new(event, prefix as u32, more as u64);
+            at = end;
+            count += 1;
+            self.depth.frames = prefix + more as u64;
+            frames += more;
+            self.chain.advance(cache, new, frames);
+        }
+        self.next_id += (count - self.count) as u64;
+        (self.at, self.clock, self.count, self.frames) = (at, clock, count, frames);
+    }
 }
 
-/// The entry at `at`, if all of it is there.
+/// Turns the entries at `at` into steps: where they end, and how many steps they
+/// are. They end beyond `size`, and all steps are 0 as before, if one of them is
+/// no hit, or the packet or the room ends before them.
 #[inline(always)]
-pub(crate) fn entry_at(bytes: &Body, at: usize) -> Option<Entry> {
-    if at > bytes.len() - MAX_ENTRY { None } else { Entry::read(bytes, at) }
+fn hits(
+    bytes: &Body,
+    mut at: usize,
+    size: usize,
+    entries: u8,
+    steps: &mut [Step],
+) -> (usize, usize) {
+    let (mut count, mut marks) = (0, FIRST);
+    for _ in 0..entries {
+        let (Some(entry), Some(step)) = (entry_at(bytes, at), steps.get_mut(count)) else {
+            return give_up(steps, count);
+        };
+        if entry.is_miss() {
+            return give_up(steps, count);
+        }
+        *step = entry.step(marks);
+        count += 1 + entry.predicted();
+        at += entry.hit_size();
+        marks = NAMED;
+    }
+    if count > steps.len() || at > size {
+        return give_up(steps, count);
+    }
+    (at, count)
+}
+
+#[cold]
+#[inline(never)]
+fn give_up(steps: &mut [Step], count: usize) -> (usize, usize) {
+    let end = steps.len().min(count);
+    if let Some(steps) = steps.get_mut(..end) {
+        steps.fill(0);
+    }
+    (usize::MAX, 0)
 }

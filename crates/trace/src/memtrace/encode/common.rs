@@ -1,28 +1,51 @@
-//! Events as nearly all are, written in one go.
+//! The common events, written in one go.
 //!
-//! A short allocation whose codes are all in the cache, or the end of an object
-//! that is not too old, in a packet that may take another event: there is
-//! nothing to refuse, nothing to close and nothing to look up. Whether it is so
-//! is found out first. If not, nothing has changed, and the event goes the way of
-//! [`DomainWriter::alloc`] and [`DomainWriter::end`], which write the same.
+//! A short allocation whose codes are all in the cache, or the end of a block
+//! that is not too old, in a packet that may take another event: nothing can be
+//! rejected, closed or looked up. Whether an event is common is found out first.
+//! If it is not, nothing has changed, and [`DomainWriter::alloc`] or
+//! [`DomainWriter::end`] write it; for common events they write the same bytes.
+//! Benches: `encode` in `benches/trace.rs`, and `benches/writer.rs`.
 
 use std::ops::Range;
 
-use crate::memtrace::encode::SmallAlloc;
+use crate::memtrace::encode::cached::Order;
 use crate::memtrace::encode::domain::DomainWriter;
-use crate::memtrace::encode::found::Order;
 use crate::memtrace::event::event_header;
 use crate::memtrace::rules::{MAX_SHORT_LENGTH, MIN_ROOM, SHORT_ALLOC};
 use crate::memtrace::wire::short_vint;
 use crate::model::{Block, Code, Source};
 
+/// A block from the minor heap with one sample, as most are, and its stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SmallAlloc<'a> {
+    /// Microseconds since the epoch.
+    pub time: u64,
+    /// Words, without the header.
+    pub length: u64,
+    /// How many frames at the `main` end are those of the domain's previous
+    /// allocation.
+    pub common_prefix: u64,
+    /// The others, from the allocation point towards `main`.
+    pub inner_first: &'a [Code],
+}
+
 /// An event's header.
 const HEADER: usize = size_of::<u32>();
 
+/// An allocation whose length is in its event code.
+#[derive(Clone, Copy)]
+struct ShortAlloc<'a> {
+    code: u8,
+    time: u64,
+    prefix: u64,
+    new: &'a [Code],
+}
+
 impl DomainWriter {
-    /// Writes an allocation and returns its id; `None` if it is not a usual one.
+    /// Writes an allocation and returns its id; `None` if it is not a common one.
     #[inline(always)]
-    pub(crate) fn usual_alloc(
+    pub(crate) fn common_alloc(
         &mut self,
         time: u64,
         block: &Block,
@@ -38,7 +61,7 @@ impl DomainWriter {
         self.short_alloc(SHORT_ALLOC + block.length as u8, time, prefix, new)
     }
 
-    /// Writes allocations until there is no more or one that is not usual, which
+    /// Writes allocations until there is no more or one that is not common, which
     /// it returns.
     #[inline(always)]
     pub(crate) fn alloc_batch<'a>(
@@ -47,9 +70,9 @@ impl DomainWriter {
     ) -> Option<SmallAlloc<'a>> {
         allocs.find(|alloc| {
             let &SmallAlloc { time, length, common_prefix, inner_first } = alloc;
-            let usual = (1..=MAX_SHORT_LENGTH).contains(&length) && self.goes_on(time);
+            let common = (1..=MAX_SHORT_LENGTH).contains(&length) && self.goes_on(time);
             let code = SHORT_ALLOC + length as u8;
-            !usual || self.inner_first_alloc(code, time, common_prefix, inner_first).is_none()
+            !common || self.inner_first_alloc(code, time, common_prefix, inner_first).is_none()
         })
     }
 
@@ -57,22 +80,18 @@ impl DomainWriter {
     /// it need; and so is the next.
     #[inline(never)]
     fn short_alloc(&mut self, code: u8, time: u64, prefix: u64, new: &[Code]) -> Option<u64> {
-        self.short_alloc_in(Order::OuterFirst, (code, time, prefix), new)
+        self.short_alloc_in(Order::OuterFirst, ShortAlloc { code, time, prefix, new })
     }
 
     #[inline(never)]
     fn inner_first_alloc(&mut self, code: u8, time: u64, prefix: u64, new: &[Code]) -> Option<u64> {
-        self.short_alloc_in(Order::InnerFirst, (code, time, prefix), new)
+        self.short_alloc_in(Order::InnerFirst, ShortAlloc { code, time, prefix, new })
     }
 
     #[inline(always)]
-    fn short_alloc_in(
-        &mut self,
-        order: Order,
-        (code, time, prefix): (u8, u64, u64),
-        new: &[Code],
-    ) -> Option<u64> {
-        if !self.stack.find_all(new) {
+    fn short_alloc_in(&mut self, order: Order, alloc: ShortAlloc<'_>) -> Option<u64> {
+        let ShortAlloc { code, time, prefix, new } = alloc;
+        if !self.stack.find_cached(new) {
             return None;
         }
         let room = self.packet.window::<MIN_ROOM>()?;
@@ -81,7 +100,7 @@ impl DomainWriter {
         let id = self.ids.next;
         let bytes;
         let entries = entries.first_chunk_mut()?;
-        (*count, bytes) = self.stack.put_found(entries, new.len(), order, id);
+        (*count, bytes) = self.stack.put_cached(entries, new.len(), order, id);
         self.packet.extend(size + 1 + bytes);
         self.ids.next = id + 1;
         self.went_on(time);
@@ -89,9 +108,9 @@ impl DomainWriter {
     }
 
     /// Writes what happened to an object that was already allocated; `None` if
-    /// that is not usual.
+    /// that is not common.
     #[inline(always)]
-    pub(crate) fn usual_end(&mut self, code: u8, time: u64, id: u64) -> Option<()> {
+    pub(crate) fn common_end(&mut self, code: u8, time: u64, id: u64) -> Option<()> {
         let back = self.ids.next.checked_sub(id)?.checked_sub(1)?;
         if !self.goes_on(time) {
             return None;
@@ -104,9 +123,9 @@ impl DomainWriter {
     }
 
     /// Writes what happened to objects, all at one time, until there is no more
-    /// or one that is not usual.
+    /// or one that is not common.
     #[inline(always)]
-    pub(crate) fn usual_ends(&mut self, code: u8, time: u64, ids: &mut Range<u64>) {
+    pub(crate) fn common_ends(&mut self, code: u8, time: u64, ids: &mut Range<u64>) {
         let next = self.ids.next;
         if ids.is_empty() || ids.end > next || !self.goes_on(time) {
             return;
@@ -130,7 +149,7 @@ impl DomainWriter {
     /// has room.
     #[inline(always)]
     fn goes_on(&self, time: u64) -> bool {
-        time >= self.end && time < self.usual_before && self.ids.next < self.ids.end
+        time >= self.end && time < self.common_before && self.ids.next < self.ids.end
     }
 
     #[inline(always)]

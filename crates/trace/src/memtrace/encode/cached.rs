@@ -1,31 +1,19 @@
-//! Backtraces of which all codes are in the cache: nearly all.
+//! Backtraces whose codes are all in the cache: nearly all.
 //!
-//! Where the frames are known to be, and none comes or goes on the way, writing
-//! them needs hardly a branch that the processor could guess wrongly. Whether a
-//! frame is foretold or named, afterwards the slot before it predicts it; so all
-//! that is to be found out is whether it did so already. Which frames are named
-//! is as good as random: they are listed without a branch on it, and the entries
-//! written from the list. The result is what [`Stack::put`] writes, which a test
-//! below holds it to.
+//! If no code enters or leaves the cache, writing the entries needs hardly a
+//! branch that the processor could mispredict. Whether a frame is predicted or
+//! named, afterwards the previous slot predicts it; all there is to find out is
+//! whether it did so before. Which frames are named is as good as random, so the
+//! entries are built with conditional moves. The bytes are those of
+//! [`Stack::put`], which a test below verifies. Benches: `encode` in
+//! `benches/trace.rs`, and `benches/writer.rs`.
 
 use std::hint::select_unpredictable;
 
 use crate::memtrace::cache::{Slot, homes, index};
-use crate::memtrace::encode::stack::Stack;
+use crate::memtrace::encode::stack::{CACHED_ENTRIES, CACHED_ROOM, Stack};
 use crate::memtrace::rules::SLOTS;
 use crate::model::event::Code;
-
-/// Backtraces of more new frames are left to [`Stack::put`]: they are recursions,
-/// which that is quicker at. Of so many, no entry foretells more than an entry can.
-const MAX_FOUND: usize = 63;
-
-/// Room for the entries of all of them. One frame takes 2 bytes, two take 2 and
-/// more take 3; they are written 4 bytes at a time.
-pub(super) const FOUND_ROOM: usize = ENTRIES + 4;
-const ENTRIES: usize = 2 * (MAX_FOUND + 1);
-
-/// The slots of one backtrace's frames.
-pub(super) type Found = [Slot; MAX_FOUND];
 
 /// Which way frames are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +34,7 @@ impl Stack {
     /// Looks up all codes; false if one is not in the cache, is no code, or
     /// there are too many. Changes nothing that is written.
     #[inline(always)]
-    pub(crate) fn find_all(&mut self, frames: &[Code]) -> bool {
+    pub(crate) fn find_cached(&mut self, frames: &[Code]) -> bool {
         let codes = &*self.cache.codes;
         let Some(slots) = self.found.get_mut(..frames.len()) else { return false };
         for (slot, &code) in slots.iter_mut().zip(frames) {
@@ -63,22 +51,22 @@ impl Stack {
         true
     }
 
-    /// Writes the entries for the `count` frames that [`Stack::find_all`] found
+    /// Writes the entries for the `count` frames that [`Stack::find_cached`] found
     /// all of. Returns their number and their bytes.
     #[inline(always)]
-    pub(crate) fn put_found(
+    pub(crate) fn put_cached(
         &mut self,
-        room: &mut [u8; FOUND_ROOM],
+        room: &mut [u8; CACHED_ROOM],
         count: usize,
         order: Order,
         id: u64,
     ) -> (u8, usize) {
         let Stack { cache, dates, found, .. } = self;
         let slots = found.get(..count).unwrap_or(&[]);
-        let known = (&mut *cache.predictions, &mut **dates);
+        let predictions = &mut *cache.predictions;
         match order {
-            Order::OuterFirst => put_slots(room, slots.iter(), known, id),
-            Order::InnerFirst => put_slots(room, slots.iter().rev(), known, id),
+            Order::OuterFirst => put_slots(room, slots.iter(), predictions, dates, id),
+            Order::InnerFirst => put_slots(room, slots.iter().rev(), predictions, dates, id),
         }
     }
 }
@@ -86,9 +74,10 @@ impl Stack {
 /// Writes the entries for frames in these slots, from the outermost on.
 #[inline(always)]
 fn put_slots<'a, const ROOM: usize>(
-    room: &mut [u8; FOUND_ROOM],
+    room: &mut [u8; CACHED_ROOM],
     slots: impl Iterator<Item = &'a Slot> + Clone,
-    (predictions, dates): (&mut [Slot; ROOM], &mut [u64; SLOTS]),
+    predictions: &mut [Slot; ROOM],
+    dates: &mut [u64; SLOTS],
     id: u64,
 ) -> (u8, usize) {
     // Even if it was foretold, the first frame is named.
@@ -112,7 +101,7 @@ fn put_slots<'a, const ROOM: usize>(
         // The entry as it is so far: the next frame writes it again, or
         // another behind it.
         let entry = named as u32 * 4 + foretold;
-        at %= ENTRIES;
+        at %= CACHED_ENTRIES;
         if let Some(place) = room.get_mut(at..at + size_of_val(&entry)) {
             place.copy_from_slice(&entry.to_le_bytes());
         }
@@ -124,6 +113,7 @@ fn put_slots<'a, const ROOM: usize>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memtrace::encode::stack::MAX_CACHED;
     use crate::memtrace::wire::Packet;
 
     /// Stacks that share much with the ones before, over so many codes.
@@ -148,7 +138,7 @@ mod tests {
                 let code = self.last.last().copied().filter(|_| repeats).unwrap_or(code);
                 self.last.push(code);
             }
-            self.last.truncate(MAX_FOUND);
+            self.last.truncate(MAX_CACHED);
             &self.last
         }
     }
@@ -170,10 +160,10 @@ mod tests {
                 }
                 fast_packet.clear();
                 slow_packet.clear();
-                let entries = if fast.find_all(&listed) {
+                let entries = if fast.find_cached(&listed) {
                     short_ways += 1;
                     let room = fast_packet.window().unwrap();
-                    let (entries, bytes) = fast.put_found(room, frames.len(), order, id);
+                    let (entries, bytes) = fast.put_cached(room, frames.len(), order, id);
                     fast_packet.extend(bytes);
                     u16::from(entries)
                 } else {
@@ -192,8 +182,8 @@ mod tests {
     #[test]
     fn what_is_no_code_is_not_found() {
         let mut stack = Stack::new();
-        assert!(!stack.find_all(&[0]));
-        assert!(!stack.find_all(&[1 << 63]));
-        assert!(stack.find_all(&[]));
+        assert!(!stack.find_cached(&[0]));
+        assert!(!stack.find_cached(&[1 << 63]));
+        assert!(stack.find_cached(&[]));
     }
 }

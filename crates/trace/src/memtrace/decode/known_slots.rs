@@ -15,14 +15,14 @@ use crate::memtrace::rules::{MAX_ENTRY, SLOTS};
 use crate::model::event::{Code, LOST_FRAME};
 
 /// Which parts of the cache are known.
-pub(crate) struct Doubt {
+pub(crate) struct KnownSlots {
     codes: Bits,
     predictions: Bits,
 }
 
-impl Doubt {
+impl KnownSlots {
     pub(crate) fn new() -> Box<Self> {
-        Box::new(Doubt { codes: Bits::none(), predictions: Bits::none() })
+        Box::new(KnownSlots { codes: Bits::none(), predictions: Bits::none() })
     }
 
     /// Learns from a packet's cache check; false if it contradicts what is

@@ -1,0 +1,198 @@
+//! The encoder: a whole trace.
+
+use std::io::Write;
+
+use crate::memtrace::encode::domain::Shared;
+use crate::memtrace::encode::domain_encoder::DomainEncoder;
+use crate::memtrace::encode::domains::Domains;
+use crate::memtrace::encode::error::WriteError;
+use crate::memtrace::header::Version;
+use crate::memtrace::rules::{IDS_PER_BLOCK, MAX_NUMBER, MAX_PACKET};
+use crate::memtrace::wire::Packet;
+use crate::model::{Block, EventSink, Frames, Locate, LocationList, TraceInfo};
+
+/// The versions that are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// One domain; every reader opens it.
+    V2,
+    /// Any number of domains; newer readers only.
+    V3,
+}
+
+impl Format {
+    fn version(self) -> Version {
+        match self {
+            Format::V2 => Version::V2,
+            Format::V3 => Version::V3,
+        }
+    }
+}
+
+/// Writes a trace: one call of the output's `write` for each packet.
+pub struct Encoder<W> {
+    domains: Domains<W>,
+}
+
+impl<W: Write> Encoder<W> {
+    /// Starts a trace: writes its first packet.
+    ///
+    /// Strings in `info` end at their first NUL and at 4,096 bytes.
+    pub fn new(out: W, format: Format, info: &TraceInfo) -> Result<Self, WriteError> {
+        const MAX_STRING: usize = MAX_PACKET / 8;
+        let info = info.with_strings_cut(MAX_STRING);
+        let fits = i64::try_from(info.start_time).is_ok();
+        if info.check().is_err() || !fits || format == Format::V2 && info.domain != 0 {
+            return Err(WriteError::Info);
+        }
+        let version = format.version();
+        let mut shared = Shared {
+            out,
+            version,
+            pid: info.pid,
+            free_id: 0,
+            ids_per_block: match format {
+                // One domain may use them all.
+                Format::V2 => MAX_NUMBER,
+                Format::V3 => IDS_PER_BLOCK,
+            },
+            locations: Packet::new(),
+            list: LocationList::default(),
+        };
+        info.put(&mut shared.locations, version);
+        shared.out.write_all(shared.locations.as_slice())?;
+        Ok(Encoder { domains: Domains::new(shared, info.domain, info.start_time) })
+    }
+
+    /// One domain, for many events of it: it is looked up once.
+    #[inline]
+    pub fn domain(&mut self, number: u16) -> DomainEncoder<'_, W> {
+        DomainEncoder::new(&mut self.domains, number)
+    }
+
+    /// Writes an allocation and returns its id.
+    #[inline]
+    pub fn alloc(
+        &mut self,
+        domain: u16,
+        time: u64,
+        block: Block,
+        frames: Frames<'_>,
+        locate: &mut impl Locate,
+    ) -> Result<u64, WriteError> {
+        self.domain(domain).alloc(time, block, frames, locate)
+    }
+
+    /// Writes a promotion.
+    pub fn promote(
+        &mut self,
+        domain: u16,
+        time: u64,
+        id: u64,
+        locate: &mut impl Locate,
+    ) -> Result<(), WriteError> {
+        self.domain(domain).promote(time, id, locate)
+    }
+
+    /// Writes a collection.
+    pub fn collect(
+        &mut self,
+        domain: u16,
+        time: u64,
+        id: u64,
+        locate: &mut impl Locate,
+    ) -> Result<(), WriteError> {
+        self.domain(domain).collect(time, id, locate)
+    }
+
+    /// The id that the domain's next allocation will get.
+    pub fn next_id(&self, domain: u16) -> Option<u64> {
+        let domain = self.domains.list.get(self.domains.index(domain)?)?;
+        Some(domain.next_id(&self.domains.shared))
+    }
+
+    /// Lets the domain, which begins at `time` if it is new, number its next
+    /// allocations from `first` on: for copying a trace with its ids. Ids only
+    /// grow within a domain, and the caller sees to it that none is used twice.
+    pub fn renumber(&mut self, domain: u16, time: u64, first: u64) -> Result<(), WriteError> {
+        self.domain(domain).renumber(time, first)
+    }
+
+    /// Writes what is held back, as far as there are events in it.
+    pub fn flush(&mut self, locate: &mut impl Locate) -> Result<(), WriteError> {
+        let Domains { shared, list, .. } = &mut self.domains;
+        for domain in list {
+            domain.flush(shared, locate)?;
+        }
+        shared.out.flush()?;
+        Ok(())
+    }
+
+    /// Ends the trace and gives the output back.
+    pub fn finish(mut self, locate: &mut impl Locate) -> Result<W, WriteError> {
+        self.end(locate)?;
+        Ok(self.domains.shared.out)
+    }
+
+    /// The same, and keeps the output and all memory: for a process that ends.
+    /// Nothing may be written afterwards.
+    pub fn end(&mut self, locate: &mut impl Locate) -> Result<(), WriteError> {
+        let Domains { shared, list, .. } = &mut self.domains;
+        for domain in list {
+            domain.finish(shared, locate)?;
+        }
+        shared.out.flush()?;
+        Ok(())
+    }
+}
+
+impl<W: Write> EventSink for Encoder<W> {
+    type Error = WriteError;
+    type Output = W;
+
+    #[inline]
+    fn alloc(
+        &mut self,
+        domain: u16,
+        time: u64,
+        block: Block,
+        frames: Frames<'_>,
+        mut locate: &mut dyn Locate,
+    ) -> Result<u64, WriteError> {
+        self.domain(domain).alloc(time, block, frames, &mut locate)
+    }
+
+    #[inline]
+    fn promote(
+        &mut self,
+        domain: u16,
+        time: u64,
+        id: u64,
+        mut locate: &mut dyn Locate,
+    ) -> Result<(), WriteError> {
+        self.domain(domain).promote(time, id, &mut locate)
+    }
+
+    #[inline]
+    fn collect(
+        &mut self,
+        domain: u16,
+        time: u64,
+        id: u64,
+        mut locate: &mut dyn Locate,
+    ) -> Result<(), WriteError> {
+        self.domain(domain).collect(time, id, &mut locate)
+    }
+
+    fn next_id(&self, domain: u16) -> Option<u64> {
+        Encoder::next_id(self, domain)
+    }
+
+    fn renumber(&mut self, domain: u16, time: u64, first: u64) -> Result<(), WriteError> {
+        Encoder::renumber(self, domain, time, first)
+    }
+
+    fn finish(self, mut locate: &mut dyn Locate) -> Result<W, WriteError> {
+        Encoder::finish(self, &mut locate)
+    }
+}
