@@ -1,6 +1,7 @@
 # heaptap: what a person or a machine does with this checkout.
 #
 #   make demo        trace a program and see where its memory went
+#   make check       the daily loop: format, clippy, tests of the packages that changed, a few minutes
 #   make test        everything that must hold, about 30 minutes
 #   make test-long   the same with many more cases, longer fuzzing, a minute of 64 threads, 48 minutes of domains
 #   make bench       what a sample costs, what tracing costs, how fast traces are read and written
@@ -56,6 +57,18 @@ demo: build
 	@echo "  docs/embedding.md                           how a runtime is wired to it"
 
 # --- Testing -------------------------------------------------------------------
+
+# Packages with changes since this commit are tested; `make check SINCE=v0.1.0` takes more.
+SINCE ?= HEAD
+
+.PHONY: check
+check: fmt clippy
+	$(CARGO) test --test layers
+	@packages=$$(git diff --name-only $(SINCE) -- | sed -nE \
+		-e 's#^crates/([^/]+)/.*#-p heaptap-\1#p' -e 's#^(src|tests|benches|include)/.*#-p heaptap#p' \
+		-e 's#^-p heaptap-ocaml-object#-p heaptap-ocaml#' | sort -u); \
+	if [ -z "$$packages" ]; then echo "make check: nothing changed since $(SINCE)"; exit 0; fi; \
+	echo $(CARGO) test $$packages; $(CARGO) test $$packages
 
 .PHONY: test
 test: tools consumers fmt clippy unit loom build exports c-tests ocaml-tests doc dependencies fuzz
