@@ -1,41 +1,56 @@
 //! heaptap: a sampling allocation tracer that plugs into a language runtime.
 //!
-//! This package is what a runtime loads: `libheaptap.so` and `libheaptap.a`
-//! behind the C ABI of `include/heaptap.h`. `docs/embedding.md` tells how a
-//! runtime uses it, `docs/design.md` why it is built as it is.
+//! This package is what a runtime loads: `libheaptap.so` and `libheaptap.a` behind the C ABI
+//! of `include/heaptap.h`. `docs/embedding.md` explains how a runtime uses it,
+//! `docs/design.md` why it is built this way.
 //!
-//! # The way of a sample
+//! # From an allocation to the file
 //!
-//! The runtime allocates by lowering a pointer and comparing it with a limit,
-//! which [`sampling`] has put where the next sample falls. Below it, the runtime
-//! calls a hook of [`abi`]; [`tracer`] finds out which blocks are sampled, has
-//! [`stack`] walk the stack, puts the block among those that [`blocks`] follows,
-//! and appends records to the mutator's event buffer. [`queue`] hands buffers to
-//! the writer thread, where [`writer`] turns records into the packets of a trace
-//! (`crates/trace`), with locations from the frame tables and `crates/symbols`.
-//! Collections report through [`abi`] what became of the blocks.
+//! The runtime allocates by lowering a pointer and comparing it with a limit. [`sampling`] has
+//! placed that limit where the next sample falls. When an allocation crosses it, the runtime
+//! calls a hook in [`abi`] (or one of [`runtimes`], which replace functions of a runtime that
+//! does not know us). [`tracer`] finds out which blocks were sampled, [`stack`] walks the
+//! stack, [`blocks`] starts to follow the block, and a record goes into the mutator's event
+//! buffer. [`queue`] hands buffers to the writer thread, where [`writer`] finds source
+//! locations and encodes the packets of a trace (`crates/trace`). When the runtime collects,
+//! [`abi`] or [`runtimes`] report what was promoted, moved or collected.
 //!
 //! # The rooms
 //!
-//! | room | job | runs on |
-//! |---|---|---|
-//! | [`abi`] | every `extern "C"` function: check, guard against panics, call in | mutators |
-//! | [`runtimes`] | runtimes traced unmodified: what all need (`attach`), and OCaml's hooks and layouts | mutators |
-//! | [`tracer`] | the session: options, mutators, start, stop, fork, exit | both |
-//! | [`writer`] | drain the queue, find locations, encode, write | writer thread |
-//! | [`sampling`] | geometric gaps; the split of a combined allocation | mutators |
-//! | [`blocks`] | tracked blocks: young, major, external | mutators |
-//! | [`stack`] | frame-descriptor tables, the walk, native frames | mutators |
-//! | [`queue`], [`sys`] | records and their hand-over; clock, memory, threads, files | both |
+//! | room | job | runs on | may use |
+//! |---|---|---|---|
+//! | [`abi`] | every `extern "C"` function: check arguments, guard against panics, call in | mutators | `runtimes`, `tracer`, `stack` |
+//! | [`runtimes`] | runtimes that are traced as they are: `attach` for all of them, a folder for each | mutators | `tracer`, `stack`, `sys` |
+//! | [`tracer`] | the session: options, mutators, start, stop, fork, exit | both | `writer`, `sampling`, `blocks`, `stack`, `queue`, `sys` |
+//! | [`writer`] | drain the queue, find locations, encode, write | writer thread | `queue`, `sys` |
+//! | [`sampling`] | geometric gaps; which parts of a combined allocation are sampled | mutators | |
+//! | [`blocks`] | the sampled blocks that are alive: young, major, external | mutators | `queue`, `sys` |
+//! | [`stack`] | frame tables, the stack walk, native frames | mutators | `sys` |
+//! | [`queue`] | records, and their hand-over to the writer | both | `sys` |
+//! | [`sys`] | clock, memory, threads, files | both | |
 //!
-//! Dependencies point one way:
-//! `{abi, runtimes} → tracer → {writer, sampling, blocks, stack} → {queue, sys}`; siblings do
-//! not know each other, only `abi` names the types of the public header, and only
-//! `runtimes` knows how a certain runtime lays out its memory.
+//! Imports between rooms are those of the last column: `tests/layers` reads this table and
+//! compares it with the code. Only `abi` names types of the public header, and only a folder
+//! of `runtimes` knows how a particular runtime lays out its memory. `tracer` re-exports what
+//! its callers need of the rooms below it.
 //!
-//! What runs on a mutator, inside a hook, does not call malloc, takes no lock,
-//! does not unwind into the host, needs less than 2 KiB of stack and makes no
-//! system call, except to wait for the writer when that has fallen behind.
+//! # Inside a hook
+//!
+//! Code that runs on a mutator inside a hook does not call malloc, takes no lock, does not
+//! unwind into the host, needs less than 2 KiB of stack, and makes no system call except to
+//! wait for the writer when that has fallen behind.
+//!
+//! # Where a change goes
+//!
+//! | change | place |
+//! |---|---|
+//! | another runtime that is traced as it is | a folder in `runtimes`, one line in `runtimes/mod.rs` |
+//! | a new release of OCaml | one row in the layouts of its line in `runtimes/ocaml` |
+//! | an option of the C ABI | `abi/options.rs`, `tracer/options.rs` |
+//! | an environment variable | the table in `crates/settings` |
+//! | another destination for the trace | `writer/output.rs` |
+//! | another trace format | a folder beside `crates/trace/src/memtrace` |
+//! | another export | a file in `crates/export` |
 
 #![allow(rustdoc::private_intra_doc_links, reason = "this is the map of the private rooms")]
 #![cfg_attr(loom, allow(dead_code, unused_imports, reason = "most of what uses them is not built"))]

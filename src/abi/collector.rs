@@ -5,8 +5,7 @@ use std::ffi::c_void;
 use crate::abi::guard::guard;
 use crate::abi::handle::{heaptap_mutator, heaptap_tracer, session, with_mutator};
 use crate::abi::status::{HEAPTAP_STATUS_NULL, Refused, heaptap_status};
-use crate::blocks::Fate;
-use crate::tracer::Mutator;
+use crate::tracer::{Fate, Mutator};
 
 /// What a collection did to a block.
 pub type heaptap_fate = i32;

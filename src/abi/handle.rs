@@ -9,8 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, compiler_fence};
 
 use crate::abi::pointer::check;
 use crate::abi::status::{HEAPTAP_STATUS_HANDLE, HEAPTAP_STATUS_ORDER, Refused};
-use crate::sampling::Countdown;
-use crate::tracer::{Mutator, Session};
+use crate::tracer::{Countdown, Mutator, Session};
 
 /// A trace that is being written. Created by `heaptap_tracer_start`; never freed.
 pub struct heaptap_tracer {

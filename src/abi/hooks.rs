@@ -11,8 +11,7 @@ use crate::abi::guard::guard;
 use crate::abi::handle::{heaptap_mutator, with_mutator};
 use crate::abi::pointer::{check, write};
 use crate::abi::status::{HEAPTAP_STATUS_OPTION, Refused, heaptap_status};
-use crate::stack::native::Registers;
-use crate::tracer::AllocatedBlock;
+use crate::tracer::{AllocatedBlock, Registers};
 
 /// Reports that the young pointer was set: at the start, and after each minor
 /// collection.

@@ -8,8 +8,7 @@ use crate::abi::frames::{heaptap_locate_fn, heaptap_places};
 use crate::abi::pointer::{bytes, optional_bytes};
 use crate::abi::status::{HEAPTAP_STATUS_OPTION, HEAPTAP_STATUS_RATE, Refused};
 use crate::abi::versioned::VersionedStruct;
-use crate::sampling::Rate;
-use crate::tracer::{Follow, Locator, Options, WhenFull};
+use crate::tracer::{Follow, Locator, Options, Rate, WhenFull};
 
 /// `when_full`: wait up to `wait_ms` for the writer, then drop the sample and
 /// count it.

@@ -53,3 +53,8 @@ pub(crate) use options::{Follow, Locator, Namer, Options, WhenFull};
 pub(crate) use process::{flush_signal_safe, start};
 pub(crate) use recorder::Followed;
 pub(crate) use session::Session;
+
+// What hosts and runtimes need of the rooms below.
+pub(crate) use crate::blocks::Fate;
+pub(crate) use crate::sampling::{Countdown, PartSizes, Rate, WORD};
+pub(crate) use crate::stack::native::Registers;

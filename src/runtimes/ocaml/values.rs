@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, c_char, c_int};
 
-use crate::sampling::{PartSizes, WORD};
+use crate::tracer::{PartSizes, WORD};
 
 /// `Val_unit` (`runtime/caml/mlvalues.h`).
 pub(super) const UNIT: usize = 1;

@@ -7,7 +7,7 @@
 
 use super::tree::Tree;
 use crate::runtimes::ocaml::values::header;
-use crate::sampling::WORD;
+use crate::tracer::WORD;
 
 /// `String_tag` (`runtime/caml/mlvalues.h`).
 const STRING: usize = 252;

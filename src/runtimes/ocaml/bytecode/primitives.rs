@@ -19,8 +19,8 @@ use super::heap::Heap;
 use super::loaded;
 use super::tree::Tree;
 use crate::runtimes::attach::symbols::lookup;
-use crate::sampling::WORD;
 use crate::tracer;
+use crate::tracer::WORD;
 
 const LOAD: &CStr = c"caml_reify_bytecode";
 const RELEASE: &CStr = c"caml_static_release_bytecode";

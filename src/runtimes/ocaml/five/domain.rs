@@ -12,9 +12,7 @@ use super::layout::{INTERRUPT, StateLayout, set_word, word};
 use super::symbols::Runtime;
 use super::walkers::Walk;
 use crate::runtimes::attach::thread_pointer::thread_pointer;
-use crate::sampling::{Countdown, PartSizes, WORD};
-use crate::stack::native::Registers;
-use crate::tracer::{self, Mutator, Session, say};
+use crate::tracer::{self, Countdown, Mutator, PartSizes, Registers, Session, WORD, say};
 
 /// One of the program's threads.
 pub(super) struct Thread {

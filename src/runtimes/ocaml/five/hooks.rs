@@ -18,11 +18,9 @@ use super::layout::{
     COLOUR, FINAL_OLD_YOUNG, SOURCE_CUSTOM, SOURCE_MAPPED, SOURCE_NORMAL, UNMARKED, set_word, word,
 };
 use super::symbols::{CamlResult, ProfilerHooks, Runtime, ScanningAction};
-use crate::blocks::Fate;
 use crate::runtimes::attach::patch::Replacement;
 use crate::runtimes::ocaml::values::{UNIT, header, part_sizes, raise_failure};
-use crate::stack::native::Registers;
-use crate::tracer::{self, AllocatedBlock, Followed};
+use crate::tracer::{self, AllocatedBlock, Fate, Followed, Registers};
 
 /// What is replaced.
 pub(super) fn replacements(runtime: &Runtime) -> Vec<Replacement> {

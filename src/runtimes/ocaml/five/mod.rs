@@ -44,8 +44,7 @@ use crate::runtimes::attach::refusal::Refusal;
 use crate::runtimes::ocaml::attachment::attachment;
 use crate::runtimes::ocaml::bytecode;
 use crate::runtimes::ocaml::version::MajorVersion;
-use crate::sampling::Rate;
-use crate::tracer::Options;
+use crate::tracer::{Options, Rate};
 
 pub(super) use domain::set_label;
 

@@ -16,8 +16,7 @@ use super::symbols::Runtime;
 use crate::runtimes::attach::symbols;
 use crate::runtimes::ocaml::bytecode::Code;
 use crate::runtimes::ocaml::frames;
-use crate::sampling::WORD;
-use crate::tracer::{StackLocator, StackSource, StackTop};
+use crate::tracer::{StackLocator, StackSource, StackTop, WORD};
 
 /// How the stacks of all domains are walked.
 #[derive(Clone, Copy)]

@@ -21,7 +21,7 @@ use crate::runtimes::attach::symbols::lookup;
 use crate::runtimes::ocaml::descriptors::Descriptors;
 use crate::runtimes::ocaml::values::part_sizes;
 use crate::runtimes::ocaml::version::MajorVersion;
-use crate::sampling::PartSizes;
+use crate::tracer::PartSizes;
 
 /// What the shortcut needs of the runtime.
 pub(super) struct GcEntry {

@@ -17,12 +17,9 @@ use super::gc_entry::GcEntry;
 use super::host::{Context, FAILWITH, Host, MAIN_CONTEXT, host, on_own_stack};
 use super::layout::is_white;
 use super::symbols::{GcEntryFunction, ProfilerHooks, Runtime};
-use crate::blocks::Fate;
 use crate::runtimes::attach::patch::Replacement;
 use crate::runtimes::ocaml::values::{UNIT, header, part_sizes, raise_failure, words};
-use crate::sampling::{PartSizes, WORD};
-use crate::stack::native::Registers;
-use crate::tracer::{AllocatedBlock, Followed};
+use crate::tracer::{AllocatedBlock, Fate, Followed, PartSizes, Registers, WORD};
 
 /// What is replaced: the profiler, and the entry from native code if there is a shortcut
 /// for it.

@@ -14,9 +14,7 @@ use super::probe::Proved;
 use super::symbols::Runtime;
 use super::walkers;
 use crate::runtimes::attach::own_stack::OwnStack;
-use crate::sampling::PartSizes;
-use crate::stack::native::Registers;
-use crate::tracer::{self, Failure, Mutator, Session};
+use crate::tracer::{self, Failure, Mutator, PartSizes, Registers, Session};
 
 /// The program's runtime, being traced.
 pub(super) struct Host {

@@ -26,8 +26,7 @@ use crate::runtimes::attach::refusal::Refusal;
 use crate::runtimes::ocaml::attachment::attachment;
 use crate::runtimes::ocaml::bytecode;
 use crate::runtimes::ocaml::version::MajorVersion;
-use crate::sampling::Rate;
-use crate::tracer::Options;
+use crate::tracer::{Options, Rate};
 
 use gc_entry::GcEntry;
 pub(super) use host::set_label;
