@@ -62,7 +62,7 @@ pub const SEED: Variable = Variable {
     name: "HEAPTAP_SEED",
     alias: None,
     syntax: Syntax::Integer { min: 0, max: u64::MAX },
-    default: "0, a new seed in each run",
+    default: "a new seed in each run",
     meaning: "The seed of the sampler: with the same seed, the same program gives the same samples",
     reader: Reader::Library,
     children: Inheritance::WithFollow,

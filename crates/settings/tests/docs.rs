@@ -1,4 +1,5 @@
-//! The tables of environment variables in `docs/` are what the table says.
+//! The tables of environment variables and of `heaptap run`'s options in `docs/` are
+//! those of the table.
 //!
 //! `HEAPTAP_UPDATE_DOCS=1 cargo test -p heaptap-settings --test docs` writes them
 //! anew, between their markers.
@@ -6,10 +7,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use heaptap_settings::{Inheritance, Reader, VARIABLES, Variable};
-
-const BEGIN: &str = "<!-- Generated from crates/settings: begin -->\n";
-const END: &str = "<!-- Generated from crates/settings: end -->\n";
+use heaptap_settings::{Inheritance, Reader, Syntax, VARIABLES, Variable};
 
 fn quoted(names: impl IntoIterator<Item = &'static str>) -> String {
     let names: Vec<_> = names.into_iter().map(|name| format!("`{name}`")).collect();
@@ -49,29 +47,52 @@ fn embedded() -> String {
     table
 }
 
-/// Compares the text between the markers of a document, or writes it.
-fn compare(document: &str, table: &str) {
+/// The options of `heaptap run`.
+fn options() -> String {
+    let mut table = String::from("| option | meaning | default |\n|---|---|---|\n");
+    for variable in &VARIABLES {
+        let Some(option) = variable.option else { continue };
+        let range = match variable.syntax {
+            Syntax::File | Syntax::Word(_) => String::new(),
+            range => format!(" ({range})"),
+        };
+        let default = option.default.map_or(variable.default.to_owned(), |d| format!("`{d}`"));
+        let Variable { meaning, .. } = variable;
+        let _ = writeln!(table, "| `{}` | {meaning}{range} | {default} |", option.usage());
+    }
+    table
+}
+
+/// Compares a document with the tables that belong between its markers, or writes
+/// them.
+fn compare(document: &str, tables: &[(&str, String)]) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(document);
-    let text = std::fs::read_to_string(&path).expect("the document");
-    let (before, rest) = text.split_once(BEGIN).expect("a marker where the table begins");
-    let (committed, after) = rest.split_once(END).expect("a marker where the table ends");
+    let committed = std::fs::read_to_string(&path).expect("the document");
+    let mut generated = committed.clone();
+    for (name, table) in tables {
+        let begin = format!("<!-- {name} from crates/settings: begin -->\n");
+        let end = format!("<!-- {name} from crates/settings: end -->\n");
+        let (before, rest) = generated.split_once(&begin).expect("where the table begins");
+        let (_, after) = rest.split_once(&end).expect("where the table ends");
+        generated = format!("{before}{begin}{table}{end}{after}");
+    }
     if std::env::var_os("HEAPTAP_UPDATE_DOCS").is_some() {
-        std::fs::write(&path, format!("{before}{BEGIN}{table}{END}{after}")).expect("writing");
+        std::fs::write(&path, generated).expect("writing");
         return;
     }
     assert!(
-        committed == table,
+        committed == generated,
         "{document} differs from crates/settings; \
          HEAPTAP_UPDATE_DOCS=1 cargo test -p heaptap-settings --test docs"
     );
 }
 
 #[test]
-fn the_guide_to_ocaml_has_every_variable() {
-    compare("docs/ocaml.md", &attached());
+fn the_guide_to_ocaml_has_every_option_and_variable() {
+    compare("docs/ocaml.md", &[("Options", options()), ("Variables", attached())]);
 }
 
 #[test]
 fn the_guide_to_embedding_has_those_of_every_host() {
-    compare("docs/embedding.md", &embedded());
+    compare("docs/embedding.md", &[("Variables", embedded())]);
 }
