@@ -12,7 +12,7 @@
 mod last_stacks;
 mod lifecycle;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::rc::Rc;
 

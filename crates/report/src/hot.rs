@@ -214,26 +214,16 @@ fn select(tree: &FunctionTree, mut candidates: Vec<Candidate>, least: u64) -> Ve
 
 #[cfg(test)]
 mod tests {
-    use heaptap_trace::{Allocation, Backtrace, Event, EventKind, Source, TraceInfo};
+    use heaptap_trace::{Allocation, Backtrace, Event, EventKind, Source};
 
     use super::*;
+    use crate::aggregator::tests::info;
     use crate::aggregator::{Aggregator, Depth, Options};
 
     #[test]
     fn a_search_that_ends_early_says_so() {
-        let info = TraceInfo {
-            sample_rate: 1.0,
-            word_size: 64,
-            executable: Vec::new(),
-            host: Vec::new(),
-            runtime_params: Vec::new(),
-            pid: 1,
-            context: Vec::new(),
-            start_time: 0,
-            domain: 0,
-        };
         let options = Options { depth: Depth::Whole, ..Options::default() };
-        let mut aggregator = Aggregator::new(&info, options);
+        let mut aggregator = Aggregator::new(&info(1.0), options);
         let table = LocationTable::default();
         for id in 0..100 {
             let frames = [1, 2, 3, 4];

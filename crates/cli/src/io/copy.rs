@@ -8,12 +8,13 @@
 
 use std::collections::BTreeMap;
 
-use heaptap_trace::{Event, EventKind, Format};
+use heaptap_trace::{Allocation, Event, EventKind, Format, LocationTable};
 
 use crate::exit_status::Failure;
 use crate::io::input::{Events, Input};
 use crate::io::notices::say;
-use crate::io::rewrite::{Renaming, Rewriting, TraceSink};
+use crate::io::renaming::Renaming;
+use crate::io::rewrite::{Rewriting, TraceSink};
 use crate::text::units::count;
 
 /// Copies all events. `shift` moves their times.
@@ -24,53 +25,75 @@ pub(crate) fn copy<R: Renaming, S: TraceSink>(
     shift: impl Fn(u64) -> u64,
     out: &mut Rewriting<R, S>,
 ) -> Result<(), Failure> {
-    // In version 2, and after a loss, the encoder numbers objects itself.
-    let keeps_ids = format == Format::V3;
-    let mut ids = KeptIds::default();
+    let mut copier =
+        Copier { out, keeps_ids: format == Format::V3, lossy: false, ids: KeptIds::default() };
     let mut orphans = 0;
-    let mut lossy = false;
     loop {
-        lossy |= !reader.losses().is_clean();
+        copier.lossy |= !reader.losses().is_clean();
         let next = reader.next_located().map_err(|error| input.failure(error))?;
         let Some((Event { time, domain, kind }, table)) = next else { break };
         let time = shift(time);
         if let EventKind::Alloc(allocation) = kind {
-            let backtrace = allocation.backtrace;
-            lossy |= backtrace.is_partial();
-            if keeps_ids && !lossy {
-                out.number_on(domain, time, allocation.id)?;
-            }
-            let frames = if lossy { backtrace.whole() } else { backtrace.suffix() };
-            let id = out.allocate(domain, time, allocation.block(), frames, table)?;
-            ids.add(allocation.id, id);
+            copier.allocate(domain, time, &allocation, table)?;
             continue;
         }
         // The format has no other kinds of event.
         let Some((end, id)) = kind.end() else { continue };
         // The packet that holds this event may be the first after a loss.
-        lossy |= !reader.losses().is_clean();
-        let id = match ids.get(id) {
-            Some(kept) => kept,
-            // Allocated by another domain, in a later packet of the file.
-            None if !lossy => id,
-            None => {
-                orphans += 1;
-                continue;
-            }
+        copier.lossy |= !reader.losses().is_clean();
+        let Some(id) = copier.copied_id(id) else {
+            orphans += 1;
+            continue;
         };
-        if keeps_ids
-            && !lossy
-            && let Some(next) = reader.next_id()
-        {
-            out.number_on(domain, time, next)?;
+        if let Some(next) = reader.next_id() {
+            copier.number_on(domain, time, next)?;
         }
-        out.end(end, domain, time, id, reader.locations())?;
+        copier.out.end(end, domain, time, id, reader.locations())?;
     }
     if orphans > 0 {
         let events = count(orphans, "event", "events");
         say(&format!("{}: {events} of objects whose allocation is lost left out", input.name()));
     }
     Ok(())
+}
+
+/// A copy in progress.
+struct Copier<'a, R, S> {
+    out: &'a mut Rewriting<R, S>,
+    /// In version 2, the encoder numbers objects itself.
+    keeps_ids: bool,
+    /// Part of the trace is lost. From then on the encoder numbers objects itself.
+    lossy: bool,
+    ids: KeptIds,
+}
+
+impl<R: Renaming, S: TraceSink> Copier<'_, R, S> {
+    fn allocate(
+        &mut self,
+        domain: u16,
+        time: u64,
+        allocation: &Allocation<'_>,
+        table: &LocationTable,
+    ) -> Result<(), Failure> {
+        let backtrace = allocation.backtrace;
+        self.lossy |= backtrace.is_partial();
+        self.number_on(domain, time, allocation.id)?;
+        let frames = if self.lossy { backtrace.whole() } else { backtrace.suffix() };
+        let id = self.out.allocate(domain, time, allocation.block(), frames, table)?;
+        self.ids.add(allocation.id, id);
+        Ok(())
+    }
+
+    /// Makes this the id of the domain's next allocation, if ids are kept.
+    fn number_on(&mut self, domain: u16, time: u64, id: u64) -> Result<(), Failure> {
+        if self.keeps_ids && !self.lossy { self.out.number_on(domain, time, id) } else { Ok(()) }
+    }
+
+    /// The id of an object in the copy; `None` if its allocation is lost.
+    fn copied_id(&self, id: u64) -> Option<u64> {
+        // Without a loss, another domain allocates it in a later packet of the file.
+        self.ids.get(id).or((!self.lossy).then_some(id))
+    }
 }
 
 /// The allocations copied so far, by ranges of ids: few, since ids are

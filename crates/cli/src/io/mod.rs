@@ -4,12 +4,14 @@
 //!
 //! From trace to trace: [`copy`] keeps the order and the ids of the file,
 //! [`renumber`] sorts by time and assigns new ids. Both write through [`rewrite`],
-//! which turns damaged events into ones that can be written.
+//! which turns damaged events into ones that can be written and [renames](renaming)
+//! frames.
 
 pub(crate) mod copy;
 pub(crate) mod input;
 pub(crate) mod notices;
 pub(crate) mod output;
 pub(crate) mod progress;
+pub(crate) mod renaming;
 pub(crate) mod renumber;
 pub(crate) mod rewrite;

@@ -9,7 +9,8 @@ use heaptap_trace::{Allocation, Block, End, Event, EventKind};
 
 use crate::exit_status::Failure;
 use crate::io::input::{Events, Input};
-use crate::io::rewrite::{Renaming, Rewriting, TraceSink};
+use crate::io::renaming::Renaming;
+use crate::io::rewrite::{Rewriting, TraceSink};
 
 /// The choice of what is written.
 pub(crate) trait Selection {

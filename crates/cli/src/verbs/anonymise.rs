@@ -12,7 +12,8 @@ use crate::exit_status::{Failure, VerbResult, help_end};
 use crate::io::copy::copy;
 use crate::io::input::Input;
 use crate::io::output::Output;
-use crate::io::rewrite::{Renaming, Rewriting, same_format};
+use crate::io::renaming::Renaming;
+use crate::io::rewrite::{Rewriting, same_format};
 
 /// Take the names out of a trace, so that it can be shown to others
 ///

@@ -220,20 +220,7 @@ fn text(found: &Comparison, layout: Layout) -> String {
         let _ = writeln!(text, "\n{}", layout.strong(&heading));
     }
     for row in &found.changes {
-        let name = Escaped(row.site.label().as_bytes()).to_string();
-        let name = fit(&name, layout.width.saturating_sub(50));
-        let kind = format!("{:<6}", row.kind);
-        let kind = match row.kind {
-            "grew" | "new" => layout.bad(&kind),
-            _ => layout.good(&kind),
-        };
-        let _ = writeln!(
-            text,
-            "{:>11}  {:>11}  {:>12}  {kind}  {name}",
-            bytes(row.before.bytes),
-            bytes(row.after.bytes),
-            signed(row.difference_bytes)
-        );
+        let _ = writeln!(text, "{}", change_line(row, layout));
     }
     if found.not_shown > 0 {
         let _ = writeln!(text, "{:>40}  and {} more", "", found.not_shown);
@@ -241,15 +228,31 @@ fn text(found: &Comparison, layout: Layout) -> String {
     let sites = count(found.within_chance as u64, "site differs", "sites differ");
     let _ = writeln!(text, "\n{}", layout.faint(&format!("{sites} by no more than chance.")));
     if let Some(gate) = &found.gate {
-        let (growth, limit) = (percent(gate.growth), percent(gate.limit));
-        let verdict = if gate.passed {
-            layout.good(&format!("passed: {growth} of growth, {limit} allowed"))
-        } else {
-            layout.bad(&format!("failed: {growth} of growth, {limit} allowed"))
-        };
-        let _ = writeln!(text, "{verdict}");
+        let _ = writeln!(text, "{}", gate_line(gate, layout));
     }
     text
+}
+
+fn change_line(row: &ChangeRow, layout: Layout) -> String {
+    let name = Escaped(row.site.label().as_bytes()).to_string();
+    let name = fit(&name, layout.width.saturating_sub(50));
+    let kind = format!("{:<6}", row.kind);
+    let kind = match row.kind {
+        "grew" | "new" => layout.bad(&kind),
+        _ => layout.good(&kind),
+    };
+    let (before, after) = (bytes(row.before.bytes), bytes(row.after.bytes));
+    let difference = signed(row.difference_bytes);
+    format!("{before:>11}  {after:>11}  {difference:>12}  {kind}  {name}")
+}
+
+fn gate_line(gate: &Gate, layout: Layout) -> String {
+    let (growth, limit) = (percent(gate.growth), percent(gate.limit));
+    if gate.passed {
+        layout.good(&format!("passed: {growth} of growth, {limit} allowed"))
+    } else {
+        layout.bad(&format!("failed: {growth} of growth, {limit} allowed"))
+    }
 }
 
 fn signed(difference: f64) -> String {

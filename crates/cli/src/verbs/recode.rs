@@ -10,8 +10,9 @@ use crate::io::copy::copy;
 use crate::io::input::Input;
 use crate::io::notices::say;
 use crate::io::output::Output;
+use crate::io::renaming::SameNames;
 use crate::io::renumber::{Selection, renumber};
-use crate::io::rewrite::{Rewriting, SameNames, same_format};
+use crate::io::rewrite::{Rewriting, same_format};
 use crate::text::units::count;
 
 /// Write a trace again, in another version of the format or repaired

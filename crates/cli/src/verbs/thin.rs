@@ -12,8 +12,9 @@ use crate::exit_status::{Failure, VerbResult, help_end};
 use crate::io::input::{Events, Input};
 use crate::io::notices::say;
 use crate::io::output::Output;
+use crate::io::renaming::SameNames;
 use crate::io::renumber::{Selection, renumber};
-use crate::io::rewrite::{Rewriting, SameNames, same_format};
+use crate::io::rewrite::{Rewriting, same_format};
 
 /// Thin a trace out to a lower sampling rate
 ///

@@ -9,9 +9,10 @@ use crate::rows::By;
 
 const RATE: f64 = 0.01;
 
-fn info() -> TraceInfo {
+/// The description of a trace that has nothing else to describe.
+pub(crate) fn info(sample_rate: f64) -> TraceInfo {
     TraceInfo {
-        sample_rate: RATE,
+        sample_rate,
         word_size: 64,
         executable: Vec::new(),
         host: Vec::new(),
@@ -57,8 +58,8 @@ fn options() -> Options {
 
 #[test]
 fn a_thinned_heap_has_the_same_size_within_its_error() {
-    let whole = run(Aggregator::new(&info(), options()));
-    let thin = run(Aggregator::bounded(&info(), options(), 1000, Bounds::USUAL));
+    let whole = run(Aggregator::new(&info(RATE), options()));
+    let thin = run(Aggregator::bounded(&info(RATE), options(), 1000, Bounds::USUAL));
     assert_eq!(whole.thinning(), 0);
     assert!(thin.thinning() >= 4, "thinned {} times", thin.thinning());
     assert_eq!(thin.total(Metric::Allocated), whole.total(Metric::Allocated));
@@ -74,9 +75,9 @@ fn a_thinned_heap_has_the_same_size_within_its_error() {
 
 #[test]
 fn a_pruned_tree_has_the_same_sites_and_totals() {
-    let whole = run(Aggregator::new(&info(), options()));
+    let whole = run(Aggregator::new(&info(RATE), options()));
     let few = Bounds { nodes: 2000, paths: 2000 };
-    let pruned = run(Aggregator::bounded(&info(), options(), live::MOST, few));
+    let pruned = run(Aggregator::bounded(&info(RATE), options(), live::MOST, few));
     assert!(pruned.nodes() <= 2010 && pruned.missing_from_paths() > 0);
     let table = LocationTable::default();
     let rows = |aggregate: &Aggregate, metric| -> Vec<u64> {
@@ -95,7 +96,7 @@ fn looks_do_not_disturb_thinning_and_pruning() {
     let few = Bounds { nodes: 2000, paths: 2000 };
     for follow in [Follow::LiveSize, Follow::Flows] {
         let aggregator =
-            || Aggregator::bounded(&info(), Options { follow, ..options() }, 1000, few);
+            || Aggregator::bounded(&info(RATE), Options { follow, ..options() }, 1000, few);
         let (plain, looked) = (run(aggregator()), run_with_looks(aggregator(), 777));
         let sorted = |aggregate: &Aggregate| {
             let table = LocationTable::default();
