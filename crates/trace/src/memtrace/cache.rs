@@ -1,9 +1,9 @@
 //! The backtrace cache's slots, on both sides of the format.
 //!
 //! A code is in one of two slots that its value determines. Each slot also
-//! remembers which slot followed it last: its prediction. The arrays are kept
-//! apart because the decoder's critical path is the chain of predictions, and
-//! 32 KiB of those stay in the first-level data cache.
+//! remembers which slot followed it last: its prediction. Codes and predictions
+//! are separate arrays because the decoder's critical path is the chain of
+//! predictions, whose 32 KiB stay in the first-level data cache.
 
 use crate::memtrace::header::CacheCheck;
 use crate::memtrace::rules::SLOTS;
@@ -13,8 +13,9 @@ use crate::model::event::Code;
 /// A slot's number, below [`SLOTS`].
 pub(crate) type Slot = u16;
 
-/// What both sides keep of each slot. Readers count the memory they take; writers,
-/// who have few domains, want what they do not use untouched: see [`UNTOUCHED`].
+/// The slots. The reader's memory is bounded, so its arrays are exact. A writer
+/// has few domains and makes `ROOM` so large that unused pages stay untouched:
+/// see [`crate::memtrace::zeroed`].
 pub(crate) struct Cache<const ROOM: usize = SLOTS> {
     pub(crate) codes: Box<[Code; SLOTS]>,
     /// The slot that last followed. Only the first [`SLOTS`] are used.
@@ -26,14 +27,14 @@ impl<const ROOM: usize> Cache<ROOM> {
         Cache { codes: boxed(), predictions: boxed() }
     }
 
-    /// A slot's content, as a packet header states it.
+    /// A slot's content in the form of a packet's cache check.
     pub(crate) fn check(&self, slot: Slot) -> CacheCheck {
         let at = index(slot);
         CacheCheck { slot, prediction: self.predictions[at], code: self.codes[at] }
     }
 }
 
-/// An index that cannot be out of range, so the compiler leaves out the check.
+/// The slot as an index that is in range, so that the bounds check is elided.
 #[inline(always)]
 pub(crate) fn index(slot: Slot) -> usize {
     usize::from(slot) & (SLOTS - 1)

@@ -1,4 +1,4 @@
-//! What can be wrong with a trace, one variant for each way.
+//! What can be wrong with a trace: one variant for each defect.
 
 use std::fmt;
 use std::io;
@@ -14,7 +14,7 @@ pub enum Defect {
         /// The four bytes found instead.
         found: u32,
     },
-    /// A version of the format that we do not know.
+    /// An unknown version of the format.
     Version {
         /// Its number.
         found: u16,
@@ -51,15 +51,15 @@ pub enum Defect {
         /// Its prediction.
         prediction: u16,
     },
-    /// The backtrace cache of the writer and ours differ: something between
-    /// was lost or damaged.
+    /// The caches of writer and reader differ: something before was lost or
+    /// damaged.
     CacheCheck {
         /// The slot that differs.
         slot: u16,
     },
     /// The first packet does not hold exactly one trace info.
     TraceInfo,
-    /// A trace info comes again.
+    /// A second trace info.
     TraceInfoAgain,
     /// The sampling rate is not a number above 0 and at most 1.
     SampleRate {
@@ -105,11 +105,11 @@ pub enum Defect {
         /// Its number.
         source: u8,
     },
-    /// A backtrace shares more frames with the previous one than that has.
+    /// A backtrace shares more frames with the previous one than it has.
     CommonPrefix {
-        /// Frames said to be shared.
+        /// The stated number of shared frames.
         prefix: i64,
-        /// Frames there are.
+        /// The depth of the previous backtrace.
         depth: u64,
     },
     /// A backtrace's entries take more than 4,096 bytes.
@@ -129,7 +129,7 @@ pub enum Defect {
     },
     /// A backtrace uses a slot of the cache that was never filled.
     EmptySlot,
-    /// A location refers to a recent name that there is not.
+    /// A location refers to a recent name that does not exist.
     NameCode {
         /// The code of the name, 0 to 30.
         code: u8,
@@ -159,12 +159,12 @@ pub enum Defect {
         /// The id found.
         found: u64,
     },
-    /// Two packets number their allocations alike.
+    /// Two packets use the same ids.
     IdAgain {
         /// The first id of the later packet.
         first: u64,
     },
-    /// A packet holds another number of allocations than its ids say.
+    /// The number of allocations in a packet differs from its ids.
     AllocationCount {
         /// The id after the last that its header gives.
         stated: u64,
@@ -173,7 +173,7 @@ pub enum Defect {
     },
     /// The file ends inside a packet.
     Truncated {
-        /// Bytes there are.
+        /// Bytes present.
         have: usize,
         /// Bytes the packet needs; 0 when the header itself is cut.
         need: usize,
@@ -281,7 +281,7 @@ impl fmt::Display for Defect {
     }
 }
 
-/// A defect and where it is.
+/// A defect and its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Located {
     /// Number of the packet in the file, from 0.
@@ -298,13 +298,13 @@ impl fmt::Display for Located {
     }
 }
 
-/// Why a trace could not be read on.
+/// Why reading stopped.
 #[derive(Debug)]
 pub enum ReadError {
     /// The source failed.
     Io(io::Error),
-    /// The trace is defective, and either the mode is strict or nothing sound
-    /// can be read of it.
+    /// The trace is defective, and either the mode is strict or nothing in it is
+    /// usable.
     Defect(Located),
 }
 

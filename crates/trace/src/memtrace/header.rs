@@ -18,7 +18,7 @@ pub enum Version {
 }
 
 impl Version {
-    /// The version of this number, if it is one we know.
+    /// The version with this number, if it is known.
     pub fn from_number(number: u16) -> Option<Version> {
         match number {
             1 => Some(Version::V1),
@@ -74,8 +74,8 @@ const HEADER_LEN: usize = 4 + 4 + 8 + 8 + 4 + 2 + 8 + (2 + 2 + 8) + 8 + 8;
 /// A packet header is never longer.
 pub(crate) const MAX_HEADER: usize = HEADER_LEN + 2;
 
-/// One slot of the writer's backtrace cache as it was when the packet began,
-/// for the reader to compare with its own.
+/// One slot of the writer's backtrace cache when the packet began, for the
+/// reader to compare with its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CacheCheck {
     /// Which slot.
@@ -86,7 +86,7 @@ pub(crate) struct CacheCheck {
     pub(crate) code: u64,
 }
 
-/// What a packet says of itself.
+/// The fields of a packet header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     /// Size of the whole packet in bytes.
@@ -147,7 +147,7 @@ impl Header {
         Some(header.check(bits).map(|()| header))
     }
 
-    /// What must hold of a header on its own.
+    /// Checks what can be checked without other packets.
     fn check(&self, bits: u32) -> Result<(), Defect> {
         if !bits.is_multiple_of(8)
             || self.size < self.version.header_len()
@@ -171,13 +171,13 @@ impl Header {
         }
     }
 
-    /// Whether it says that there are allocations in the packet.
+    /// Whether the packet claims to contain allocations.
     pub(crate) fn allocates(&self) -> bool {
         self.first_id != self.next_id
     }
 
-    /// How many allocations the packet says it holds; `None` if it has no room
-    /// for so many.
+    /// The number of allocations that the packet claims to contain; `None` if it
+    /// is too small for them.
     pub(crate) fn stated_allocations(&self) -> Option<u64> {
         const SMALLEST: usize = 4 + 1 + 1;
         let count = self.next_id - self.first_id;
@@ -213,7 +213,7 @@ impl Header {
         packet.u64(0);
     }
 
-    /// Fills in what [`Header::open`] left out.
+    /// Fills in the fields that [`Header::open`] left 0.
     pub(crate) fn finish(packet: &mut Packet, version: Version, range: PacketRange) {
         // At most MAX_PACKET bytes, so the bits fit.
         let bits = (packet.len() as u32).wrapping_mul(8);

@@ -46,7 +46,7 @@ impl TraceInfo {
         })
     }
 
-    /// What must hold of a trace info.
+    /// Checks the values of a trace info.
     pub(crate) fn check(&self) -> Result<(), Defect> {
         if !(self.sample_rate > 0.0 && self.sample_rate <= 1.0) {
             return Err(Defect::SampleRate { bits: self.sample_rate.to_bits() });
@@ -75,8 +75,7 @@ impl TraceInfo {
         Header::finish(packet, version, range);
     }
 
-    /// The same with every string as a file can hold it: cut at its first NUL,
-    /// and at `limit` bytes.
+    /// The same with every string cut at its first NUL and at `limit` bytes.
     pub(crate) fn with_strings_cut(&self, limit: usize) -> TraceInfo {
         let cut = |text: &[u8]| {
             let text = until_nul(text);

@@ -7,8 +7,8 @@ use crate::memtrace::rules::MTF_LEN;
 
 /// Entries in order of last use.
 pub(crate) struct MoveToFront<T> {
-    /// At most [`MTF_LEN`]. The first `live` are the table; what a cleared
-    /// table held stays behind them, for its memory.
+    /// At most [`MTF_LEN`]. The first `live` are the table; the entries of a
+    /// cleared table stay after them so that their memory is reused.
     entries: Vec<T>,
     live: usize,
 }
@@ -41,9 +41,9 @@ impl<T> MoveToFront<T> {
         self.entries.get(..self.live)?.iter().position(same)
     }
 
-    /// Puts a new entry at the front. `make` gets an entry to reuse if there
-    /// is one: that which falls out of a full table, or one of before the
-    /// table was cleared.
+    /// Inserts a new entry at the front. `make` gets an entry to reuse if there is
+    /// one: the evicted one of a full table, or one from before the table was
+    /// cleared.
     pub(crate) fn push(&mut self, make: impl FnOnce(Option<T>) -> T) -> Option<&mut T> {
         let full = self.live == MTF_LEN;
         let spare = if full || self.live < self.entries.len() { self.entries.pop() } else { None };

@@ -1,6 +1,6 @@
-//! The numbers of the format, each in one place.
+//! The constants of the format, shared by encoder and decoder.
 //!
-//! Encoder and decoder share them; `docs/format.md` explains what they are for.
+//! `docs/format.md` explains what they are for.
 
 /// The first four bytes of every packet, as a little-endian number.
 pub(crate) const MAGIC: u32 = 0xc1fc_1fc1;
@@ -30,13 +30,13 @@ pub(crate) const MAX_PENDING_LOCATIONS: usize = 128;
 /// How many object ids a domain takes at a time from the shared counter (v3).
 pub(crate) const IDS_PER_BLOCK: u64 = 10_000;
 
-/// The most frames one entry foretells.
+/// The most predicted frames in one entry.
 pub(crate) const MAX_PREDICTED: usize = 255;
 
-/// The longest allocation, in words, that has an event code of its own.
+/// The longest allocation, in words, that has its own event code.
 pub(crate) const MAX_SHORT_LENGTH: u64 = 16;
 
-/// Event codes of the short allocations are this plus their length.
+/// The event code of a short allocation is this plus its length.
 pub(crate) const SHORT_ALLOC: u8 = 100;
 
 /// Numbers are OCaml integers: 63 bits with sign.

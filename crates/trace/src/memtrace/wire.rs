@@ -1,14 +1,14 @@
 //! Little-endian numbers, variable-length integers and NUL-terminated strings.
 //!
-//! Reading goes through [`Bytes`], which answers `None` where the bytes end;
-//! writing goes through [`Packet`], whose capacity is a packet's and whose
-//! caller has made sure of the room.
+//! Reading goes through [`Bytes`], which returns `None` where the bytes end.
+//! Writing goes through [`Packet`], whose capacity is that of a packet; callers
+//! check for room beforehand.
 
 use crate::memtrace::rules::MAX_PACKET;
 use crate::memtrace::zeroed::{UNTOUCHED, boxed};
 use crate::model::locate::until_nul;
 
-/// A cursor over bytes that end somewhere.
+/// A cursor over bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct Bytes<'a> {
     rest: &'a [u8],
@@ -78,8 +78,8 @@ impl<'a> Bytes<'a> {
     }
 }
 
-/// Where the first NUL is: eight bytes at a time, for a name's length cannot be
-/// foreseen.
+/// The position of the first NUL. Eight bytes at a time: the lengths of names are
+/// unpredictable, and so would be the exit of a loop over single bytes.
 fn first_nul(bytes: &[u8]) -> Option<usize> {
     const ONES: u64 = 0x0101_0101_0101_0101;
     let (words, rest) = bytes.as_chunks::<8>();
@@ -98,11 +98,11 @@ fn first_nul(bytes: &[u8]) -> Option<usize> {
 
 /// The bytes of a packet under construction.
 ///
-/// Storage is one fixed block. A put that would not fit is left out and marks
-/// the packet as overfull, which the encoder's closing rules exclude and its
-/// tests assert: no input makes it panic or write elsewhere.
+/// Storage is one fixed block. A write that would not fit is dropped and marks
+/// the packet as overfull. The encoder closes packets before that can happen, and
+/// its tests assert it; no input causes a panic.
 pub(crate) struct Packet {
-    /// Only the first [`MAX_PACKET`] are used.
+    /// Only the first [`MAX_PACKET`] bytes are used.
     bytes: Box<[u8; UNTOUCHED]>,
     len: usize,
     overfull: bool,
@@ -134,20 +134,20 @@ impl Packet {
         self.bytes.get(..self.len).unwrap_or(&[])
     }
 
-    /// So much of the room behind what was put, if there is so much.
-    /// [`Packet::extend`] takes what was written there.
+    /// The next `N` bytes of room, if there are so many. [`Packet::extend`] adds
+    /// what was written there.
     #[inline(always)]
     pub(crate) fn window<const N: usize>(&mut self) -> Option<&mut [u8; N]> {
         self.behind()?.first_chunk_mut()
     }
 
-    /// All of the room behind what was put.
+    /// All of the room that is left.
     #[inline(always)]
     pub(crate) fn behind(&mut self) -> Option<&mut [u8]> {
         self.bytes.get_mut(self.len..MAX_PACKET)
     }
 
-    /// Adds the first bytes of the window.
+    /// Adds the first `count` bytes of the room.
     #[inline(always)]
     pub(crate) fn extend(&mut self, count: usize) {
         self.len = MAX_PACKET.min(self.len.saturating_add(count));
@@ -222,7 +222,7 @@ impl Packet {
         }
     }
 
-    /// Overwrites what was put at `at`.
+    /// Overwrites the bytes at `at`.
     #[inline(always)]
     pub(crate) fn patch<const N: usize>(&mut self, at: usize, value: [u8; N]) {
         match self.bytes.get_mut(at..MAX_PACKET).and_then(|b| b.first_chunk_mut::<N>()) {
@@ -232,8 +232,8 @@ impl Packet {
     }
 }
 
-/// The bytes of a number as a little-endian word, and how many they are, if
-/// they are 5 at most.
+/// The vint of a number as a little-endian word, and its length in bytes; `None`
+/// if that is more than 5.
 #[inline(always)]
 pub(crate) fn short_vint(value: u64) -> Option<(u64, usize)> {
     match value {
@@ -308,7 +308,7 @@ mod tests {
                     let mut bytes = vec![filler; len];
                     bytes[first] = 0;
                     assert_eq!(first_nul(&bytes), Some(first), "of {len} bytes of {filler}");
-                    // What lies behind it does not matter.
+                    // The bytes after it do not matter.
                     if let Some(behind) = bytes.get_mut(first + 1) {
                         *behind = 1;
                     }
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_packet_takes_no_more_and_says_so() {
+    fn a_full_packet_accepts_nothing_and_is_overfull() {
         let mut packet = Packet::new();
         packet.string(&[b'x'; MAX_PACKET - 2]);
         assert!(!packet.is_overfull());

@@ -1,32 +1,31 @@
-//! Finding the number of a thing by the thing itself: a hash table of numbers.
+//! A hash table from items to their numbers.
 //!
-//! The things stay with the caller, in the order of their numbers, so that they
-//! can lie side by side. Places are probed one after the other and half of them
-//! at least are empty; nothing is ever taken out.
+//! The items stay with the caller, in an array in the order of their numbers.
+//! Open addressing with linear probing, at most half full; noitem is removed.
 
 use std::hash::{BuildHasher, Hasher};
 
 use crate::model::seeded::Seeded;
 
-/// Numbers by what they stand for.
+/// The numbers of items, by their hashes.
 #[derive(Default)]
 pub(crate) struct Index {
-    /// A power of two of them, or none.
-    places: Vec<Place>,
+    /// Their number is a power of two, or 0.
+    buckets: Vec<Bucket>,
     used: usize,
     seeded: Seeded,
 }
 
-/// A hash above, the number plus one below; 0 if there is none, so that an
-/// empty index is memory that nobody has touched yet.
-type Place = u64;
+/// The hash in the high half, the number plus 1 in the low half; 0 if empty, so
+/// that a new table is untouched zeroed memory.
+type Bucket = u64;
 
-const EMPTY: Place = 0;
+const EMPTY: Bucket = 0;
 
-/// How many places there are at first.
+/// The initial number of buckets.
 const FIRST: usize = 1024;
 
-/// A thing's hash, under this index's secret.
+/// The hash of an item, with this table's secret.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Hash(u32);
 
@@ -43,42 +42,42 @@ impl Index {
         Hash(hasher.finish() as u32)
     }
 
-    /// The number of the thing with this hash that `is` recognises.
+    /// The number of the item with this hash for which `is` returns true.
     pub(crate) fn find(&self, hash: Hash, is: impl Fn(u32) -> bool) -> Option<u32> {
         self.probe(hash, is).ok()
     }
 
-    /// The same, and if there is none, adds the thing under this number. The
-    /// largest number is none.
+    /// The same; if there is none, adds the item with this number. `u32::MAX` is
+    /// not a number and is not added.
     pub(crate) fn find_or_add(
         &mut self,
         hash: Hash,
         number: u32,
         is: impl Fn(u32) -> bool,
     ) -> Option<u32> {
-        if 2 * (self.used + 1) > self.places.len() {
+        if 2 * (self.used + 1) > self.buckets.len() {
             self.grow();
         }
         let empty = match self.probe(hash, is) {
             Ok(there) => return Some(there),
             Err(empty) => empty,
         };
-        if let (Some(place), Some(next)) = (self.places.get_mut(empty), number.checked_add(1)) {
-            *place = u64::from(hash.0) << 32 | u64::from(next);
+        if let (Some(bucket), Some(next)) = (self.buckets.get_mut(empty), number.checked_add(1)) {
+            *bucket = u64::from(hash.0) << 32 | u64::from(next);
             self.used += 1;
         }
         None
     }
 
-    /// The number of the thing, or the empty place where it would be.
+    /// The number of the item, or the empty bucket where it belongs.
     #[inline(always)]
     fn probe(&self, hash: Hash, is: impl Fn(u32) -> bool) -> Result<u32, usize> {
         let mut at = hash.0 as usize;
         loop {
-            at &= self.places.len().wrapping_sub(1);
-            let place = self.places.get(at).copied().unwrap_or(EMPTY);
-            let Some(number) = (place as u32).checked_sub(1) else { return Err(at) };
-            if hash_of(place) == hash && is(number) {
+            at &= self.buckets.len().wrapping_sub(1);
+            let bucket = self.buckets.get(at).copied().unwrap_or(EMPTY);
+            let Some(number) = (bucket as u32).checked_sub(1) else { return Err(at) };
+            if hash_of(bucket) == hash && is(number) {
                 return Ok(number);
             }
             at += 1;
@@ -88,20 +87,20 @@ impl Index {
     #[cold]
     #[inline(never)]
     fn grow(&mut self) {
-        let more = (4 * self.places.len()).max(FIRST);
-        let before = std::mem::replace(&mut self.places, vec![EMPTY; more]);
-        for place in before.into_iter().filter(|&place| place != EMPTY) {
-            if let Err(empty) = self.probe(hash_of(place), |_| false)
-                && let Some(there) = self.places.get_mut(empty)
+        let more = (4 * self.buckets.len()).max(FIRST);
+        let before = std::mem::replace(&mut self.buckets, vec![EMPTY; more]);
+        for bucket in before.into_iter().filter(|&bucket| bucket != EMPTY) {
+            if let Err(empty) = self.probe(hash_of(bucket), |_| false)
+                && let Some(there) = self.buckets.get_mut(empty)
             {
-                *there = place;
+                *there = bucket;
             }
         }
     }
 }
 
-fn hash_of(place: Place) -> Hash {
-    Hash((place >> 32) as u32)
+fn hash_of(bucket: Bucket) -> Hash {
+    Hash((bucket >> 32) as u32)
 }
 
 #[cfg(test)]
@@ -109,27 +108,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_thing_is_found_and_no_other() {
+    fn every_item_is_found_and_no_other() {
         let mut index = Index::default();
-        let things: Vec<u64> = (0..5_000).map(|number| number * 16).collect();
-        for (number, &thing) in things.iter().enumerate() {
-            let (hash, number) = (index.hash_number(thing), number as u32);
-            let is = |other: u32| things[other as usize] == thing;
+        let items: Vec<u64> = (0..5_000).map(|number| number * 16).collect();
+        for (number, &item) in items.iter().enumerate() {
+            let (hash, number) = (index.hash_number(item), number as u32);
+            let is = |other: u32| items[other as usize] == item;
             assert_eq!(index.find(hash, is), None);
             assert_eq!(index.find_or_add(hash, number, is), None);
             assert_eq!(index.find_or_add(hash, number + 1, is), Some(number));
         }
-        for (number, &thing) in things.iter().enumerate() {
-            let hash = index.hash_number(thing);
-            let found = index.find(hash, |other| things[other as usize] == thing);
+        for (number, &item) in items.iter().enumerate() {
+            let hash = index.hash_number(item);
+            let found = index.find(hash, |other| items[other as usize] == item);
             assert_eq!(found, Some(number as u32));
-            let other = index.hash_number(thing + 1);
-            assert_eq!(index.find(other, |found| things[found as usize] == thing + 1), None);
+            let other = index.hash_number(item + 1);
+            assert_eq!(index.find(other, |found| items[found as usize] == item + 1), None);
         }
     }
 
     #[test]
-    fn things_of_one_hash_are_told_apart() {
+    fn items_with_the_same_hash_are_distinguished() {
         let mut index = Index::default();
         let hash = index.hash_bytes(b"one");
         for number in 0..600 {

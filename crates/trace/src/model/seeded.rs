@@ -1,13 +1,13 @@
 //! A fast hash for the tables of codes and names.
 //!
-//! A trace is hostile input, so the hash depends on a secret that is drawn anew
-//! for each table: nobody can prepare a file whose codes all collide. The mixing
-//! step folds the 128-bit product of two words, as wyhash and its kin do; it is
-//! several times faster on a single word than the standard library's hash.
+//! A trace is hostile input, so the hash depends on a secret drawn for each
+//! table: nobody can prepare a file whose codes all collide. The mixing step
+//! folds the 128-bit product of two words, as wyhash does; on a single word it is
+//! several times faster than the standard library's hash.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-/// Makes hashers that share one secret.
+/// Builds hashers that share one secret.
 #[derive(Clone)]
 pub(crate) struct Seeded {
     seed: u64,
@@ -54,7 +54,7 @@ impl Hasher for Fold {
         for (to, from) in last.iter_mut().zip(rest) {
             *to = *from;
         }
-        // The length tells a short rest from one with zeros.
+        // The length distinguishes a short rest from one with zeros.
         self.mix(u64::from_le_bytes(last) ^ (bytes.len() as u64).rotate_right(8));
     }
 
@@ -67,8 +67,8 @@ impl Hasher for Fold {
     }
 
     fn finish(&self) -> u64 {
-        // The table takes its place from the low bits and its tag from the
-        // high ones: one more round spreads the last word over both.
+        // The table uses the low bits as a position and the high ones as a tag:
+        // one more round spreads the last word over both.
         let product = u128::from(self.state) * u128::from(self.factor);
         (product as u64) ^ (product >> 64) as u64
     }
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_have_secrets_of_their_own() {
+    fn every_table_has_its_own_secret() {
         assert_ne!(Seeded::default().hash_one(7u64), Seeded::default().hash_one(7u64));
     }
 }

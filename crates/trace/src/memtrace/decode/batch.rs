@@ -1,8 +1,8 @@
-//! A packet's events, decoded and checked before the first is handed out.
+//! A packet's events, decoded and checked before the first is returned.
 //!
-//! So what the reader hands out comes from packets that are sound as a whole:
-//! where a byte is wrong, the numbers before it in the same packet are not
-//! trusted either. [`super::packet`] fills a batch; this hands it out.
+//! So every event that the reader returns comes from a packet that is sound as a
+//! whole: if one byte is wrong, the numbers before it in the same packet are not
+//! trusted either. `event_loop` fills a batch; this file returns its events.
 
 use crate::memtrace::decode::frames::{FrameBudget, NewFrames};
 use crate::memtrace::decode::stack::Stack;
@@ -15,14 +15,14 @@ use crate::model::NamedLocation;
 use crate::model::event::{Allocation, Code, EventKind, Source};
 use crate::model::table::Undo;
 
-/// A decoded event, in 16 bytes: a packet's records are written and read again
-/// before the next packet's, and should not fall out of the fastest cache.
+/// A decoded event in 16 bytes, so that the records of a packet stay in the
+/// first-level cache until they are read.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Record {
-    /// Below the event's first four bytes, as in the file; above, of an
-    /// allocation, the frames shared with the one before.
+    /// Low half: the event's first four bytes, as in the file. High half, for an
+    /// allocation: the number of frames shared with the one before.
     head: u64,
-    /// Of an allocation: how many new frames. Else the object's id.
+    /// For an allocation the number of new frames, otherwise the block's id.
     pub(crate) value: u64,
 }
 
@@ -53,7 +53,7 @@ pub(crate) type Records = [Record; 1 << 13];
 
 const _: () = assert!(size_of::<Records>() / size_of::<Record>() * SMALLEST_EVENT > MAX_PACKET);
 
-/// What a long allocation has that a short one does not.
+/// The fields of a long allocation that a short one does not have.
 #[derive(Clone, Copy)]
 pub(crate) struct Long {
     pub(crate) length: u64,
@@ -61,37 +61,37 @@ pub(crate) struct Long {
     pub(crate) source: Source,
 }
 
-/// A defect, and how many bytes of the packet there are from its event on.
+/// A defect, and the number of bytes from its event to the packet's end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fault {
     pub(crate) remaining: usize,
     pub(crate) defect: Defect,
 }
 
-/// The events of one packet, in room that is used again for the next.
+/// The events of one packet, in memory that is reused for the next.
 pub(crate) struct Batch {
-    /// `records[..count]` are the packet's, the rest is room.
+    /// `records[..count]` are the packet's events.
     pub(crate) records: Box<Records>,
     pub(crate) count: usize,
     pub(crate) longs: Vec<Long>,
     pub(crate) new_frames: NewFrames,
     /// Defects that do not make the packet unusable.
     pub(crate) harmless: Vec<Fault>,
-    /// What takes this packet's explanations back if it turns out to be damaged.
+    /// Reverts this packet's definitions if it turns out to be damaged.
     pub(crate) defined: Vec<Undo>,
-    /// Codes that one backtrace states in full.
+    /// The codes of one backtrace that are written out, not cached.
     pub(crate) stated: Vec<Code>,
     /// The locations of one code.
     pub(crate) locations: Vec<NamedLocation>,
-    /// Whether a packet with a fault has a location before that, or what looks
-    /// like one.
+    /// Whether a faulty packet has a location before the fault, or bytes that
+    /// look like one.
     pub(crate) located: bool,
-    handed_out: HandedOut,
+    returned: Returned,
 }
 
-/// How far the batch is handed out.
+/// How many of the batch's events were returned.
 #[derive(Clone, Copy, Default)]
-struct HandedOut {
+struct Returned {
     records: usize,
     longs: usize,
     frames: usize,
@@ -111,7 +111,7 @@ impl Batch {
             stated: Vec::new(),
             locations: Vec::new(),
             located: false,
-            handed_out: HandedOut::default(),
+            returned: Returned::default(),
         }
     }
 
@@ -123,48 +123,48 @@ impl Batch {
         self.defined.clear();
         self.stated.clear();
         self.located = false;
-        self.handed_out = HandedOut::default();
+        self.returned = Returned::default();
     }
 
-    /// Makes ready for a packet's events.
+    /// Prepares for a packet's events.
     pub(crate) fn start(&mut self, header: &Header) {
         self.clear();
-        self.handed_out.begin = header.begin;
-        self.handed_out.next_id = header.first_id;
+        self.returned.begin = header.begin;
+        self.returned.next_id = header.first_id;
     }
 
-    /// Whether there is nothing more to hand out.
+    /// Whether all events were returned.
     #[inline(always)]
     pub(crate) fn is_drained(&self) -> bool {
-        self.handed_out.records >= self.count
+        self.returned.records >= self.count
     }
 
-    /// The id of the next allocation to hand out.
+    /// The id of the next allocation to return.
     pub(crate) fn next_id(&self) -> u64 {
-        self.handed_out.next_id
+        self.returned.next_id
     }
 
-    /// Time and kind of the next event to hand out.
+    /// The time of the next event, and whether it is an allocation.
     pub(crate) fn peek(&self) -> Option<(u64, bool)> {
-        let record = self.records.get(..self.count)?.get(self.handed_out.records)?;
-        let time = record.time(self.handed_out.begin);
+        let record = self.records.get(..self.count)?.get(self.returned.records)?;
+        let time = record.time(self.returned.begin);
         let allocates = !matches!(record.code(), code::PROMOTE | code::COLLECT);
         Some((time, allocates))
     }
 
-    /// Hands out the next event.
+    /// Returns the next event.
     #[inline(always)]
     pub(crate) fn next<'a>(
         &'a mut self,
         stack: &'a mut Stack,
         budget: &mut FrameBudget,
     ) -> Option<(u64, EventKind<'a>)> {
-        let out = &mut self.handed_out;
+        let out = &mut self.returned;
         let record = self.records[out.records % self.records.len()];
         out.records += 1;
         let time = record.time(out.begin);
         let code = record.code();
-        let happening = match code {
+        let kind = match code {
             code::COLLECT => EventKind::Collect(record.value),
             code::PROMOTE => EventKind::Promote(record.value),
             _ => {
@@ -187,6 +187,6 @@ impl Batch {
                 })
             }
         };
-        Some((time, happening))
+        Some((time, kind))
     }
 }

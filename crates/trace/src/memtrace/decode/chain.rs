@@ -1,14 +1,13 @@
-//! From entries to frames, in two steps that run side by side.
+//! From entries to frames, in two stages that overlap.
 //!
-//! What an entry stands for is known only slot by slot: which slot comes next is
-//! what the last one predicts, a load from memory that must end before the next
-//! can begin. Where an entry ends is known only byte by byte, and how many
-//! entries and predictions there are is as good as random, so that the processor
-//! guesses wrongly once in each backtrace. Either alone takes most of its time
-//! waiting. So the packet's loop turns entries into *steps*, one for each frame,
-//! and the chain follows them somewhat later, a fixed number at a time and
-//! without a branch: while the loop waits for one, the chain gets on with the
-//! other.
+//! The frames of an entry are found slot by slot: the next slot is what the last
+//! one predicts, a load that must complete before the next can begin. The end of
+//! an entry is found byte by byte, and the numbers of entries and predictions are
+//! as good as random, so the branch predictor misses once per backtrace. Each
+//! stage alone would mostly wait. So the event loop turns entries into *steps*,
+//! one for each frame, and the chain follows them somewhat later, a fixed number
+//! at a time and without branches: while one stage waits, the other proceeds.
+//! Bench: `decode` in `benches/trace.rs`.
 
 use std::hint::select_unpredictable;
 
@@ -18,8 +17,8 @@ use crate::memtrace::decode::step::Step;
 use crate::memtrace::rules::SLOTS;
 use crate::model::event::Code;
 
-/// So many steps are followed for each allocation: rather more than it has, so
-/// that few are left at the end.
+/// The number of steps followed for each allocation: somewhat more than it has
+/// on average, so that few are left at the end.
 const BLOCK: usize = 10;
 
 /// How far a packet's steps are followed.
@@ -27,7 +26,7 @@ const BLOCK: usize = 10;
 pub(crate) struct Chain {
     /// The last frame's slot.
     slot: usize,
-    /// How many frames are there.
+    /// The number of frames found.
     done: usize,
     /// Whether some frame comes from a slot that was never filled.
     met_empty_slot: bool,
@@ -43,7 +42,7 @@ impl Chain {
         self.met_empty_slot
     }
 
-    /// Follows some of the first `count` steps, if they are enough.
+    /// Follows a block of the first `count` steps, if that many are left.
     #[inline(always)]
     pub(crate) fn advance(&mut self, cache: &mut Cache, new: &mut NewFrames, count: usize) {
         if count - self.done >= BLOCK {
@@ -59,7 +58,7 @@ impl Chain {
         }
     }
 
-    /// Follows what is left of the first `count` steps.
+    /// Follows the rest of the first `count` steps.
     #[inline(never)]
     pub(crate) fn finish(&mut self, cache: &mut Cache, new: &mut NewFrames, count: usize) {
         let left = count.saturating_sub(self.done);
@@ -70,8 +69,8 @@ impl Chain {
         }
     }
 
-    /// A miss behind the first `count` steps: what depends on the cache as it
-    /// was before has to come first.
+    /// A miss after the first `count` steps. It changes the cache, so the steps
+    /// before it are followed first.
     #[inline(never)]
     pub(crate) fn miss(
         &mut self,
@@ -93,16 +92,16 @@ impl Chain {
         chain.done = count + 1;
     }
 
-    /// Each step sets the prediction of the slot before, where it goes by that
-    /// prediction to what it was. Ends at an empty slot: no packet with such a
-    /// frame is handed out.
+    /// Each step sets the prediction of the previous slot; a step that follows the
+    /// prediction sets it to what it was. Stops at an empty slot: a packet with
+    /// such a frame is rejected.
     #[inline(always)]
     fn follow(&mut self, cache: &mut Cache, steps: &[Step], frames: &mut [Code]) {
         let (codes, predictions) = (&*cache.codes, &mut *cache.predictions);
         let mut slot = self.slot;
         for (&step, frame) in steps.iter().zip(frames) {
-            let foretold = predictions[slot % SLOTS];
-            let next = select_unpredictable(step == 0, foretold, step as Slot);
+            let predicted = predictions[slot % SLOTS];
+            let next = select_unpredictable(step == 0, predicted, step as Slot);
             let before = select_unpredictable(step < 0, 0, slot);
             slot = index(next);
             predictions[before % SLOTS] = slot as Slot;

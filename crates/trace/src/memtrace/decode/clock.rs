@@ -3,10 +3,9 @@
 use crate::memtrace::header::Header;
 use crate::memtrace::rules::{MAX_PACKET_SPAN, TIME_MASK};
 
-/// The time of a packet's last event, and how far the next ones may be from it:
-/// one comparison tells whether an event lies neither before the last one nor
-/// behind the packet's end. A step back is one of almost the whole round that
-/// 25 bits can count, and no packet spans that.
+/// The time of the last event, and the distance from it to the packet's end. One
+/// comparison checks that an event is neither before the last one nor after the
+/// end: modulo 2²⁵, a step back is almost a whole round, and no packet spans that.
 #[derive(Clone, Copy)]
 pub(crate) struct Clock {
     /// The last event's first four bytes, whose lower bits are its time.
@@ -24,8 +23,8 @@ impl Clock {
         Clock { last: header.begin as u32, left: (header.end - header.begin) as u32 }
     }
 
-    /// Moves on to an event; false, and stays where it is, if the event's time
-    /// cannot be.
+    /// Advances to an event. Returns false, and does not move, if the event's time
+    /// is impossible.
     #[inline(always)]
     pub(crate) fn reach(&mut self, event: u32) -> bool {
         let step = event.wrapping_sub(self.last) & TIME_MASK as u32;

@@ -19,11 +19,11 @@ use crate::model::NamedLocation;
 use crate::model::event::{Code, Source, is_code};
 use crate::model::table::{Definition, LocationTable, Undo};
 
-/// What is neither a promotion, nor a collection, nor a usual allocation.
+/// An event that is not a promotion, a collection or a common allocation.
 pub(crate) enum OtherEvent {
-    /// A location, and where it ends.
+    /// A location, and its end.
     Location(usize),
-    /// An allocation, and where its entries begin.
+    /// An allocation, and the position of its entries.
     Allocation { prefix: u32, entries: u16, at: usize },
 }
 
@@ -40,11 +40,11 @@ pub(crate) struct PacketContext<'a> {
     pub(crate) stated: &'a mut Vec<Code>,
     pub(crate) locations: &'a mut Vec<NamedLocation>,
     pub(crate) tally: Tally,
-    /// Whether a location was begun.
+    /// Whether a location event was seen.
     pub(crate) located: bool,
 }
 
-/// No packet is so bad that more than this many harmless defects matter.
+/// The most harmless defects reported for one packet.
 const MAX_HARMLESS: usize = 16;
 
 impl<'a> PacketContext<'a> {
@@ -73,7 +73,7 @@ impl<'a> PacketContext<'a> {
         }
     }
 
-    /// Makes room for the steps of the entries at `at`, however many they are.
+    /// Makes room for the steps of the entries at `at`.
     #[cold]
     #[inline(never)]
     pub(crate) fn make_room(
@@ -87,7 +87,7 @@ impl<'a> PacketContext<'a> {
             .map_err(|fault| self.entry_defect(fault, new.limit, at, entries))
     }
 
-    /// Follows the entries at `at` in doubt; where they end.
+    /// Follows the entries at `at` after a loss; returns their end.
     #[cold]
     #[inline(never)]
     pub(crate) fn follow_after_loss(
@@ -113,7 +113,7 @@ impl<'a> PacketContext<'a> {
         code
     }
 
-    /// What is wrong with an event at `at` that the clock cannot reach.
+    /// The defect of an event at `at` whose time is impossible.
     #[cold]
     #[inline(never)]
     pub(crate) fn time_defect(&self, at: usize, event: u32, clock: Clock) -> Defect {
@@ -127,7 +127,7 @@ impl<'a> PacketContext<'a> {
         }
     }
 
-    /// A number at `at`, and where it ends.
+    /// A number at `at`, and its end.
     #[cold]
     #[inline(never)]
     pub(crate) fn vint(&self, at: usize) -> Result<(i64, usize), Defect> {
@@ -136,9 +136,9 @@ impl<'a> PacketContext<'a> {
         Ok((value, self.size - input.remaining()))
     }
 
-    /// A promotion or collection of an object not given out yet in this
-    /// domain: another domain's, adopted when that ended. Other readers take
-    /// it of collections only.
+    /// A promotion or collection of a block whose id this domain has not reached:
+    /// one of another domain, adopted when that ended. Other readers accept this
+    /// of collections only.
     #[cold]
     #[inline(never)]
     pub(crate) fn object_ahead(
@@ -176,7 +176,7 @@ impl<'a> PacketContext<'a> {
         Ok(OtherEvent::Allocation { prefix, entries, at: self.size - input.remaining() })
     }
 
-    /// Where the event begins that has the packet's `frame`th new frame.
+    /// The position of the event with the packet's `frame`th new frame.
     #[cold]
     #[inline(never)]
     pub(crate) fn event_of_frame(&mut self, records: &[Record], frame: usize) -> usize {
@@ -203,14 +203,14 @@ impl<'a> PacketContext<'a> {
         at
     }
 
-    /// How many bytes the entries at `at` take, if they end within the packet.
+    /// The size of the entries at `at`, if they end within the packet.
     fn entries_size(&self, at: usize, entries: u16) -> Option<usize> {
         let size = entries_size(self.bytes.get(at..)?, entries)?;
         (at + size <= self.size).then_some(size)
     }
 
-    /// What is wrong with these entries, of which something is: if they reach
-    /// beyond the packet, that.
+    /// The defect of faulty entries. That they reach beyond the packet takes
+    /// precedence.
     fn entry_defect(&self, fault: EntryFault, limit: usize, at: usize, entries: u16) -> Defect {
         match fault {
             EntryFault::TooMany if self.entries_size(at, entries).is_some() => {
@@ -220,7 +220,7 @@ impl<'a> PacketContext<'a> {
         }
     }
 
-    /// The codes that an allocation states must have been explained before.
+    /// Checks that the codes which an allocation writes out were defined before.
     #[inline(never)]
     pub(crate) fn check_stated(&mut self, at: usize) -> Result<(), Defect> {
         let mut stated = std::mem::take(self.stated);
@@ -239,7 +239,7 @@ impl<'a> PacketContext<'a> {
         Ok(())
     }
 
-    /// A location event whose body begins at `at`; where it ends.
+    /// A location event whose body begins at `at`; returns its end.
     fn location(&mut self, at: usize) -> Result<usize, Defect> {
         self.located = true;
         let mut input = self.input(at);

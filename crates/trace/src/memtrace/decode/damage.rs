@@ -1,4 +1,4 @@
-//! What the reader does about defects: report, leave out, go on.
+//! What the reader does about defects: report, skip, continue.
 
 use crate::memtrace::decode::domain::Lost;
 use crate::memtrace::decode::input::Input;
@@ -11,8 +11,7 @@ use crate::memtrace::header::{Header, MAX_HEADER};
 use crate::memtrace::rules::{MAX_PACKET, code};
 
 impl<I: Input> Reader<I> {
-    /// Frames that the limits made us leave out are a defect of the trace as
-    /// read, once.
+    /// Reports once that frames were dropped because of the limits.
     pub(crate) fn note_limits(&mut self) -> Result<(), ReadError> {
         if std::mem::take(&mut self.budget.exceeded) {
             self.report(self.offset, Defect::TooDeep { limit: self.limits.frames })?;
@@ -20,7 +19,7 @@ impl<I: Input> Reader<I> {
         Ok(())
     }
 
-    /// The end in strict mode, a notice in lenient mode.
+    /// Ends the reading in strict mode, counts the defect in lenient mode.
     pub(crate) fn report(&mut self, offset: u64, defect: Defect) -> Result<(), ReadError> {
         let located = Located { packet: self.packet, offset, defect };
         match self.mode {
@@ -36,15 +35,15 @@ impl<I: Input> Reader<I> {
         }
     }
 
-    /// Goes on behind the current packet.
+    /// Moves past the current packet.
     pub(crate) fn advance(&mut self, size: usize) {
         self.input.consume(size);
         self.offset += size as u64;
         self.packet += 1;
     }
 
-    /// The file ends before the packet does, unless the packet's size is
-    /// wrong and another one follows.
+    /// The file ends inside a packet, unless the packet's size is wrong and another
+    /// packet follows.
     pub(crate) fn end_inside_packet(
         &mut self,
         defect: Defect,
@@ -67,14 +66,14 @@ impl<I: Input> Reader<I> {
         size.map_or(0, |&bits| u32::from_le_bytes(bits))
     }
 
-    /// Leaves out a damaged packet of the current domain.
+    /// Skips a damaged packet of the current domain.
     pub(crate) fn leave_out(&mut self, header: &Header) -> Result<(), ReadError> {
         self.lose(self.lost_with(header));
         self.count_left_out(header);
         self.pass_over_packet(header)
     }
 
-    /// Goes on where the packet behind this one begins.
+    /// Moves to the packet after this one.
     pub(crate) fn pass_over_packet(&mut self, header: &Header) -> Result<(), ReadError> {
         self.batch.clear();
         self.losses.packets += 1;
@@ -89,7 +88,7 @@ impl<I: Input> Reader<I> {
         }
     }
 
-    /// Notes how many allocations a packet that is left out says it holds.
+    /// Counts the allocations that a skipped packet claims to contain.
     fn count_left_out(&mut self, header: &Header) {
         let domain = &mut self.domains.current;
         if header.first_id >= domain.next_id {
@@ -97,7 +96,7 @@ impl<I: Input> Reader<I> {
         }
     }
 
-    /// The end: no further packet will tell what those left out held.
+    /// The end: no later packet will show what the skipped ones contained.
     pub(crate) fn end(&mut self) {
         self.ended = true;
         for domain in self.domains.iter_mut() {
@@ -105,8 +104,8 @@ impl<I: Input> Reader<I> {
         }
     }
 
-    /// What a damaged packet leaves in doubt, by its kind and by what was taken for
-    /// a location.
+    /// What is unknown after a damaged packet, by its kind and by what was decoded
+    /// as a location.
     pub(crate) fn lost_with(&self, header: &Header) -> Lost {
         let body = self.input.visible().get(header.version.header_len()..header.size);
         let first = body.and_then(|body| body.first_chunk()).copied().map(u32::from_le_bytes);
@@ -119,20 +118,20 @@ impl<I: Input> Reader<I> {
         }
     }
 
-    /// Passes over bytes that are no packet of ours.
+    /// Skips bytes that are not a packet of this trace.
     pub(crate) fn pass_over_damage(&mut self, defect: Defect) -> Result<(), ReadError> {
         self.report(self.offset, defect)?;
         self.seek_packet()
     }
 
-    /// Moves to the next place where a packet seems to begin. Which domains'
-    /// packets were passed over is not known, so all are in doubt.
+    /// Moves to where the next packet seems to begin. Packets of any domain may
+    /// have been skipped, so all domains lose what they know.
     pub(crate) fn seek_packet(&mut self) -> Result<(), ReadError> {
         let mut first = true;
         loop {
             self.input.fill(MAX_PACKET)?;
             let bytes = self.input.visible();
-            // The search begins behind the packet that led here.
+            // The search begins after the packet that led here.
             let here = !first && self.landmarks.begin_packet(bytes);
             let found = if here { Some(0) } else { self.landmarks.find(bytes) };
             let ended = bytes.len() < MAX_PACKET;
@@ -154,7 +153,7 @@ impl<I: Input> Reader<I> {
         Ok(())
     }
 
-    /// Lets the current domain lose what it has to since it came last.
+    /// Applies the losses since the current domain's last packet to it.
     pub(crate) fn catch_up(&mut self) {
         let seen = &mut self.domains.current.losses_seen;
         if std::mem::replace(seen, self.losses_of_all) != self.losses_of_all {

@@ -1,4 +1,4 @@
-//! What the reader keeps of each domain, and the finding of it.
+//! What the reader keeps for each domain.
 
 use std::collections::HashMap;
 
@@ -14,24 +14,23 @@ pub(crate) struct Domain {
     pub(crate) depth: CodedDepth,
     /// Time of the last event, or of the trace's start.
     pub(crate) last_time: u64,
-    /// The id after the last allocation that we know of.
+    /// The id after the last known allocation.
     pub(crate) next_id: u64,
     /// Allocations were lost: the next packet's ids may leave some out.
     pub(crate) gap_expected: bool,
-    /// The losses of all domains that this one has taken note of.
+    /// The value of the reader's `losses_of_all` that was applied to this domain.
     pub(crate) losses_seen: u64,
-    /// How many allocations the packets say they hold that were left out since
-    /// the last good one. Only the next good one's ids tell for sure.
+    /// The number of allocations that the packets skipped since the last good one
+    /// claim to contain. The ids of the next good one replace this estimate.
     pub(crate) left_out: u64,
 }
 
-/// How deep the last backtrace is by what the file says, which the next one's
-/// common prefix is checked against.
+/// The depth of the last backtrace according to the file. The next common prefix
+/// is checked against it.
 #[derive(Clone, Copy)]
 pub(crate) struct CodedDepth {
     pub(crate) frames: u64,
-    /// The writer may know of more frames: it ran out of room, or packets are
-    /// lost.
+    /// The depth may be larger: the writer ran out of room, or packets are lost.
     pub(crate) open: bool,
 }
 
@@ -63,7 +62,7 @@ impl Domain {
     }
 }
 
-/// What a lost packet leaves in doubt.
+/// What is unknown after a lost packet.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lost {
     /// The recent names of a domain.
@@ -76,9 +75,8 @@ pub(crate) enum Lost {
 
 /// The domains seen so far, most often one.
 pub(crate) struct Domains {
-    /// The domain of the current packet, apart from the others so that nothing
-    /// is looked up for an event. Until there is a packet, it is nobody's: the
-    /// first to come gets it.
+    /// The domain of the current packet, separate from the others so that events
+    /// need no lookup. Before the first packet it has no number yet.
     pub(crate) current: Domain,
     others: HashMap<u16, Domain>,
     /// Domain numbers in the order of their appearance.
@@ -93,8 +91,7 @@ impl Domains {
         Domains { current, others: HashMap::new(), numbers: Vec::new(), limit, start_time }
     }
 
-    /// Makes a domain, new or not, the current one; false when there are too
-    /// many.
+    /// Makes a domain, new or not, the current one; false if there are too many.
     pub(crate) fn select(&mut self, number: u16) -> bool {
         if self.numbers.is_empty() && self.limit > 0 {
             self.current.number = number;

@@ -1,5 +1,5 @@
-//! One entry of a backtrace: tag and slot in its first two bytes, what the tag
-//! calls for behind them.
+//! One entry of a backtrace: tag and slot in its first two bytes, then what the
+//! tag calls for.
 
 use std::hint::select_unpredictable;
 
@@ -8,7 +8,7 @@ use crate::memtrace::decode::step::Step;
 use crate::memtrace::rules::{MAX_ENTRY, MAX_PREDICTED};
 use crate::model::event::Code;
 
-/// The most frames that one entry stands for.
+/// The most frames in one entry.
 pub(crate) const ENTRY_FRAMES: usize = 1 + MAX_PREDICTED;
 
 /// What went wrong with one backtrace's entries.
@@ -20,7 +20,7 @@ pub(crate) enum EntryFault {
     TooMany,
 }
 
-/// An entry's first two bytes, tag below and slot above, and the one behind.
+/// An entry's first two bytes, tag in the low bits and slot above, and the third.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Entry {
     head: u16,
@@ -28,8 +28,8 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// The entry at `at`. `bytes` reach so far beyond the packet that where
-    /// they end need not be asked.
+    /// The entry at `at`. It may reach beyond the packet; callers check that
+    /// afterwards.
     #[inline(always)]
     pub(crate) fn read(bytes: &[u8], at: usize) -> Option<Entry> {
         let bytes: &[u8; 3] = bytes.get(at..)?.first_chunk()?;
@@ -59,19 +59,19 @@ impl Entry {
         self.slot() as Step | marks
     }
 
-    /// How many predictions to follow after a hit: none, one, or what the third
-    /// byte says. Without a branch, for the tag cannot be foreseen.
+    /// The number of predictions to follow after a hit: none, one, or the third
+    /// byte. Without a branch, since the tag is unpredictable.
     #[inline(always)]
     pub(crate) fn predicted(self) -> usize {
         select_unpredictable(self.tag() == 2, usize::from(self.third), self.tag())
     }
 
-    /// How many bytes it takes.
+    /// Its size in bytes.
     pub(crate) fn size(self) -> usize {
         if self.is_miss() { MAX_ENTRY } else { self.hit_size() }
     }
 
-    /// How many bytes a hit takes.
+    /// The size of a hit in bytes.
     #[inline(always)]
     pub(crate) fn hit_size(self) -> usize {
         2 + (self.tag() >> 1)
@@ -85,18 +85,18 @@ pub(crate) fn miss_code(bytes: &[u8], at: usize) -> Option<Code> {
     Some(u64::from_le_bytes(*code))
 }
 
-/// The entries at the start of `bytes`, each with its place.
+/// The entries at the start of `bytes`, each with its position.
 fn entries(bytes: &[u8]) -> impl Iterator<Item = (usize, Entry)> {
     let mut at = 0;
     std::iter::from_fn(move || {
         let entry = Entry::read(bytes, at)?;
-        let place = at;
+        let position = at;
         at += entry.size();
-        Some((place, entry))
+        Some((position, entry))
     })
 }
 
-/// How many bytes the first `count` entries take, if there are so many.
+/// The size of the first `count` entries in bytes, if there are that many.
 pub(crate) fn entries_size(bytes: &[u8], count: u16) -> Option<usize> {
     match count.checked_sub(1) {
         None => Some(0),
@@ -104,7 +104,7 @@ pub(crate) fn entries_size(bytes: &[u8], count: u16) -> Option<usize> {
     }
 }
 
-/// How many frames the first `count` entries stand for, if there are so many.
+/// The number of frames of the first `count` entries, if there are that many.
 pub(crate) fn entries_frames(bytes: &[u8], count: u16) -> Option<usize> {
     let mut entries = entries(bytes);
     (0..count).try_fold(0, |frames, _| {

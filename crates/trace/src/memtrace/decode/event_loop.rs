@@ -93,29 +93,29 @@ impl Batch {
     }
 }
 
-/// The loop's state. The loops for the usual events (`quick`) keep what they
-/// need of it in registers.
+/// The loop's state. The loops for the common events copy what they need of it
+/// into registers.
 pub(crate) struct EventLoop<'a> {
     pub(crate) bytes: &'a Body,
-    /// Size of the packet's body, and the place in it.
+    /// The size of the packet's body, and the position in it.
     pub(crate) size: usize,
     pub(crate) at: usize,
-    /// Where the current event begins, and its entries.
+    /// The positions of the current event and of its entries.
     start: usize,
     entries_at: usize,
     pub(crate) clock: Clock,
     pub(crate) next_id: u64,
     pub(crate) depth: CodedDepth,
-    /// How many promotions, and the bytes that they take, and those of promotions
-    /// and collections together.
+    /// The number of promotions, their bytes, and the bytes of promotions and
+    /// collections together.
     pub(crate) promoted: u64,
     pub(crate) promotion_bytes: usize,
     pub(crate) object_bytes: usize,
-    /// New frames up to the current place, and up to the current event.
+    /// New frames up to the current position, and up to the current event.
     pub(crate) frames: usize,
     before: usize,
     pub(crate) chain: Chain,
-    /// How many records.
+    /// The number of records.
     pub(crate) count: usize,
 }
 
@@ -140,7 +140,7 @@ impl<'a> EventLoop<'a> {
         }
     }
 
-    /// Decodes events into `records` and `new`; returns how many.
+    /// Decodes events into `records` and `new`; returns their number.
     #[inline(always)]
     fn run(
         &mut self,
@@ -216,7 +216,7 @@ impl<'a> EventLoop<'a> {
     }
 
     /// An allocation up to its entries: common prefix and number of entries.
-    /// `None` for a location, which is done with.
+    /// `None` for a location, which is complete.
     #[inline(always)]
     fn allocation(
         &mut self,
@@ -243,7 +243,7 @@ impl<'a> EventLoop<'a> {
             return Err(Defect::CommonPrefix { prefix: i64::from(prefix), depth });
         }
         if !context.header.allocates() {
-            // Before it changes the cache: such a packet, lost, does not.
+            // Before the cache changes: skipping such a packet loses no stack.
             let (stated, found) = (context.header.next_id, self.next_id + 1);
             return Err(Defect::AllocationCount { stated, found });
         }
@@ -294,7 +294,7 @@ impl<'a> EventLoop<'a> {
         }
     }
 
-    /// Checks an allocation whose entries end at the current place.
+    /// Checks an allocation whose entries end at the current position.
     #[inline(always)]
     fn end_allocation(
         &mut self,
@@ -312,7 +312,7 @@ impl<'a> EventLoop<'a> {
         let bytes = self.at - self.entries_at;
         let new = (self.frames - self.before) as u64;
         if u64::from(prefix) <= self.depth.frames || after_loss {
-            // The writer stops there, with frames left or not.
+            // The writer stops here, whether frames are left or not.
             let open = bytes > MAX_EVENT_BODY - MAX_ENTRY;
             self.depth = CodedDepth { frames: u64::from(prefix) + new, open };
         }
@@ -322,7 +322,7 @@ impl<'a> EventLoop<'a> {
         Ok(Record::new(event, prefix, new))
     }
 
-    /// Adds the events to what the context ones counted.
+    /// Adds the counts of the loop to those of the context.
     fn tally(&self, tally: &mut Tally, header: &Header) {
         tally.allocations = header.next_id - header.first_id;
         tally.promotions = self.promoted;
@@ -341,7 +341,7 @@ impl<'a> EventLoop<'a> {
 /// No packet is larger than [`MAX_PACKET`]. Repeating that here lets the compiler
 /// drop a bounds check at every event.
 impl EventLoop<'_> {
-    /// Promotions and collections of objects that are not far.
+    /// Promotions and collections of blocks that are not too old.
     #[inline(never)]
     pub(crate) fn objects(&mut self, records: &mut Records) {
         let EventLoop { bytes, size, mut at, mut clock, mut count, next_id, .. } = *self;
@@ -424,9 +424,9 @@ impl EventLoop<'_> {
     }
 }
 
-/// Turns the entries at `at` into steps: where they end, and how many steps they
-/// are. They end beyond `size`, and all steps are 0 as before, if one of them is
-/// no hit, or the packet or the room ends before them.
+/// Turns the entries at `at` into steps; returns their end and the number of
+/// steps. If one is not a hit, or the packet or the room ends too early, the end
+/// is beyond `size` and all steps are 0 again.
 #[inline(always)]
 fn hits(
     bytes: &Body,

@@ -1,29 +1,29 @@
-//! Room for frames: those of a packet, and how many may be kept in all.
+//! Memory for frames: those of a packet, and the bound on all that are kept.
 
 use crate::memtrace::decode::entry::{ENTRY_FRAMES, EntryFault};
 use crate::memtrace::decode::step::Step;
 use crate::model::event::Code;
 
-/// Frames are copied this many at a time: for nine backtraces in ten that is
-/// all, and the end of a loop for so few would be mispredicted.
+/// Frames are copied this many at a time: that is enough for nine backtraces in
+/// ten, and the exit of a loop over so few would be mispredicted.
 pub(crate) const CHUNK: usize = 16;
 
-/// Room for so many at first: most packets' frames.
+/// The initial capacity: enough for most packets.
 const FIRST: usize = 1 << 13;
 
-/// A packet may have so many more frames than the limit.
+/// A packet may exceed the limit by this many frames.
 const SLACK: usize = 4 * ENTRY_FRAMES;
 
 /// The new frames of a whole packet's allocations, one after the other.
 pub(crate) struct NewFrames {
-    /// `codes[..len]` are frames, the rest is room: always a chunk at least,
-    /// so that a copy may take whole chunks.
+    /// `codes[..len]` are frames. At least a chunk of room follows, so that whole
+    /// chunks can be copied.
     codes: Vec<Code>,
     pub(crate) len: usize,
-    /// What the frames are found by, unless in doubt: as many as there are
-    /// codes, less that chunk, and all 0 behind the packet's last.
+    /// The steps that lead to the frames; unused after a loss. As long as `codes`
+    /// less that chunk, and 0 after the packet's last step.
     pub(crate) steps: Vec<Step>,
-    /// Not many more frames than this: a packet can stand for 2.8 million.
+    /// The bound on `len`, give or take [`SLACK`]: a packet can contain 2.8 million.
     pub(crate) limit: usize,
 }
 
@@ -39,7 +39,7 @@ impl NewFrames {
         (steps, self.codes.get_mut(start..).unwrap_or(&mut []))
     }
 
-    /// `N` of them, if there is room for so many.
+    /// `N` of them, if there are that many.
     #[inline(always)]
     pub(crate) fn block<const N: usize>(
         &mut self,
@@ -62,12 +62,12 @@ impl NewFrames {
         Some(Padded { frames: codes.get(..count)?, chunk: codes.first_chunk()? })
     }
 
-    /// The first of `count` frames whose code is 0: it comes from an empty slot.
+    /// The first of `count` frames that is 0, which is the content of an empty slot.
     pub(crate) fn first_zero(&self, count: usize) -> Option<usize> {
         self.codes.get(..count)?.iter().position(|&code| code == 0)
     }
 
-    /// The room behind the frames there are.
+    /// The room after the frames.
     #[inline(always)]
     pub(crate) fn room(&mut self) -> &mut [Code] {
         let end = self.codes.len().saturating_sub(CHUNK);
@@ -101,8 +101,8 @@ impl NewFrames {
     }
 }
 
-/// Makes it `size` long and keeps the first `used`. Memory that is asked for
-/// zeroed is touched only where it is used.
+/// Makes it `size` long and keeps the first `used`. Zeroed memory is touched only
+/// where it is used.
 fn lengthen<T: Copy + Default>(values: &mut Vec<T>, size: usize, used: usize) {
     let mut longer = vec![T::default(); size];
     for (to, from) in longer.iter_mut().zip(values.iter()).take(used) {
@@ -111,7 +111,7 @@ fn lengthen<T: Copy + Default>(values: &mut Vec<T>, size: usize, used: usize) {
     *values = longer;
 }
 
-/// Frames, and the chunk of room that begins with them.
+/// Frames, and the chunk of memory that begins with them.
 #[derive(Clone, Copy)]
 pub(crate) struct Padded<'a> {
     pub(crate) frames: &'a [Code],
@@ -119,8 +119,8 @@ pub(crate) struct Padded<'a> {
 }
 
 impl Padded<'_> {
-    /// Copies the frames, and what lies behind them, as a whole chunk; false if
-    /// they are more or the room is less.
+    /// Copies the frames as part of a whole chunk; false if they are more than one
+    /// or the destination is too short.
     #[inline(always)]
     pub(crate) fn copy_chunk(&self, frames: &mut [Code], start: usize) -> bool {
         match frames.get_mut(start..start + CHUNK) {
@@ -133,7 +133,7 @@ impl Padded<'_> {
     }
 }
 
-/// How many frames the backtraces of all domains together may take.
+/// The bound on the frames in the last backtraces of all domains together.
 pub(crate) struct FrameBudget {
     limit: usize,
     used: usize,

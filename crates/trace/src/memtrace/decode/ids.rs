@@ -1,4 +1,4 @@
-//! Which object ids were given out, so that none is given out twice.
+//! Which block ids were used, to detect one that is used twice.
 
 use std::collections::BTreeMap;
 
@@ -10,19 +10,18 @@ pub(crate) struct UsedIds {
     ranges: BTreeMap<u64, u64>,
 }
 
-/// More ranges than any sound trace has; beyond this we stop remembering.
+/// More ranges than any sound trace has; beyond this nothing is added.
 const MAX_RANGES: usize = 1 << 16;
 
 impl UsedIds {
-    /// The ranges before and after a place: that which begins at or below it,
-    /// and the next.
+    /// The range that begins at or below an id, and the next one.
     fn around(&self, id: u64) -> [Option<(u64, u64)>; 2] {
         let before = self.ranges.range(..=id).next_back();
         let after = self.ranges.range(id.saturating_add(1)..).next();
         [before, after].map(|range| range.map(|(&start, &end)| (start, end)))
     }
 
-    /// Whether some of the ids from `first` to below `next` were given out.
+    /// Whether some of the ids from `first` to below `next` were used.
     pub(crate) fn overlap(&self, first: u64, next: u64) -> bool {
         let [before, after] = self.around(first);
         first < next
@@ -50,7 +49,7 @@ mod tests {
     use super::UsedIds;
 
     #[test]
-    fn ids_are_given_out_once_and_ranges_grow_together() {
+    fn overlaps_are_found_and_adjacent_ranges_merge() {
         let mut used = UsedIds::default();
         used.add(10, 20);
         used.add(30, 40);

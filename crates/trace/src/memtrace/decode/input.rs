@@ -1,22 +1,22 @@
-//! Where a trace's bytes come from: a slice, a file or a pipe.
+//! The bytes of a trace: a slice, a file or a pipe.
 //!
-//! The reader looks at one packet at a time and never goes back, so any
-//! [`Read`] will do and the buffer is two packets, whatever the file's size.
+//! The reader looks at one packet at a time and never goes back, so any [`Read`]
+//! will do, and the buffer does not depend on the size of the file.
 
 use std::io::{self, Read};
 
 use crate::memtrace::rules::MAX_PACKET;
 
-/// Bytes with a place in them that moves forward.
+/// Bytes with a position that moves forward.
 pub trait Input {
-    /// Makes `want` bytes from the current place visible, or all there are
-    /// when the input ends before. `want` is at most a packet and a header.
+    /// Makes `want` bytes from the current position visible, or fewer if the input
+    /// ends before. `want` is at most a packet and a header.
     fn fill(&mut self, want: usize) -> io::Result<()>;
 
-    /// The bytes visible from the current place.
+    /// The bytes visible from the current position.
     fn visible(&self) -> &[u8];
 
-    /// Moves the current place on by `count` visible bytes.
+    /// Advances the position by `count` visible bytes.
     fn consume(&mut self, count: usize);
 }
 

@@ -1,11 +1,11 @@
 //! Backtraces after a loss.
 //!
-//! The cache has no way to start afresh within a trace: a damaged packet
-//! leaves every slot and every prediction in doubt. What the file says anew
-//! from then on is known again (a miss tells a slot's code, an explicit entry
-//! the prediction of the one before it, a packet's cache check both), and only
-//! frames that follow from such knowledge are handed out. The others become
-//! [`LOST_FRAME`]: a backtrace may be incomplete, never wrong.
+//! The cache is never reset within a trace, so after a damaged packet every slot
+//! and every prediction is unknown. What the file states from then on is known
+//! again: a miss states a slot's code, a named slot the prediction of the one
+//! before it, a packet's cache check both. Only frames that follow from known
+//! slots are returned. The others become [`LOST_FRAME`]: a backtrace may be
+//! incomplete, but is never wrong.
 
 use crate::memtrace::cache::{Cache, Slot, index};
 use crate::memtrace::decode::entry::{Entry, EntryFault, miss_code};
@@ -25,8 +25,7 @@ impl KnownSlots {
         Box::new(KnownSlots { codes: Bits::none(), predictions: Bits::none() })
     }
 
-    /// Learns from a packet's cache check; false if it contradicts what is
-    /// known.
+    /// Adds a packet's cache check; false if it contradicts what is known.
     pub(crate) fn learn(&mut self, cache: &mut Cache, check: CacheCheck) -> bool {
         let at = index(check.slot);
         let code_holds = !self.codes.has(check.slot) || cache.codes[at] == check.code;
@@ -41,8 +40,8 @@ impl KnownSlots {
         code_holds && prediction_holds
     }
 
-    /// Adds the frames of the entries at `at`, as far as they are known, to
-    /// `new`, and the codes that they state to `stated`.
+    /// Adds the frames of the entries at `at` to `new`, lost ones where they are
+    /// unknown, and the codes that are written out to `stated`.
     #[cold]
     #[inline(never)]
     pub(crate) fn follow(
@@ -81,7 +80,7 @@ impl KnownSlots {
         Ok(())
     }
 
-    /// A prediction of an unknown slot changes: any of them may be it.
+    /// The prediction of an unknown slot changes: it may be any of them.
     fn set_prediction(&mut self, cache: &mut Cache, of: Option<Slot>, to: Slot) {
         match of {
             Some(slot) => {

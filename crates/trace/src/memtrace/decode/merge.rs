@@ -1,13 +1,13 @@
 //! Several domains in the order of time.
 //!
-//! In a file the packets of a domain are in order, but a packet of one domain
-//! may come long after the packets of others that cover the same time: a domain
-//! that has little to say keeps its packet open. So the merge reads the file
-//! once for each domain, side by side, which takes the memory of as many
-//! readers and needs an input that can be opened again.
+//! In a file the packets of a domain are in order. But a domain with few events
+//! keeps its packet open, so that the packet may come long after those of other
+//! domains that cover the same time. So the merge reads the file once for each
+//! domain, in parallel, which takes the memory of as many readers and needs an
+//! input that can be opened again.
 //!
-//! A first reading of the whole file finds the domains, the locations and the
-//! defects; what it reports is what the merge reports.
+//! A first pass over the whole file finds the domains, the locations and the
+//! defects.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -23,18 +23,18 @@ use crate::model::LocationTable;
 use crate::model::event::Event;
 use crate::model::{EventSource, TraceInfo};
 
-/// What decides which event comes first. At the same microsecond an allocation
-/// precedes what may become of its block in another domain; else the domain's
-/// number decides, and then the place of its reader.
-type Key = Reverse<(u64, bool, u16, usize)>;
+/// The order of events: time, allocations before promotions and collections,
+/// which may be of the same block in another domain, the domain's number, and the
+/// index of its reader.
+type MergeKey = Reverse<(u64, bool, u16, usize)>;
 
 /// Reads the events of all domains in the order of time.
 pub struct Merged<I> {
-    /// The first reading, at its end.
+    /// The first pass, at its end.
     whole: Reader<I>,
     readers: Vec<Reader<I>>,
-    /// The next event of every reader but the last used.
-    next: BinaryHeap<Key>,
+    /// The next event of every reader except the one used last.
+    next: BinaryHeap<MergeKey>,
     last_used: Option<usize>,
 }
 
@@ -61,7 +61,7 @@ impl<I: Input> Merged<I> {
         Ok(merged)
     }
 
-    /// What the trace says of itself.
+    /// What the trace says about itself.
     pub fn info(&self) -> &TraceInfo {
         self.whole.info()
     }
@@ -91,8 +91,7 @@ impl<I: Input> Merged<I> {
         self.whole.domains()
     }
 
-    /// How many bytes of the file are dealt with, seen from the domain that is
-    /// furthest ahead.
+    /// The number of bytes processed by the reader that is furthest ahead.
     pub fn offset(&self) -> u64 {
         self.readers.iter().map(Reader::offset).max().unwrap_or(0)
     }
@@ -114,7 +113,7 @@ impl<I: Input> Merged<I> {
         Ok(event.map(|event| (event, self.whole.locations())))
     }
 
-    /// Notes a reader's next event.
+    /// Queues a reader's next event.
     fn queue(&mut self, place: usize) -> Result<(), ReadError> {
         if let Some(reader) = self.readers.get_mut(place)
             && let Some((time, allocates)) = reader.peek()?

@@ -7,14 +7,14 @@ use crate::memtrace::wire::Bytes;
 use crate::model::table::LocationTable;
 use crate::model::{NameId, NamedLocation};
 
-struct File {
+struct RecentFile {
     name: NameId,
     definitions: MoveToFront<NameId>,
 }
 
 /// The move-to-front tables of one domain.
 pub(crate) struct RecentNames {
-    files: MoveToFront<File>,
+    files: MoveToFront<RecentFile>,
 }
 
 impl RecentNames {
@@ -48,7 +48,7 @@ impl RecentNames {
         code: usize,
         input: &mut Bytes<'_>,
         table: &mut LocationTable,
-    ) -> Result<&mut File, Defect> {
+    ) -> Result<&mut RecentFile, Defect> {
         let known = self.files.len();
         if code < MTF_LEN {
             return self.files.touch(code).ok_or(Defect::NameCode { code: code as u8, known });
@@ -56,7 +56,7 @@ impl RecentNames {
         let name = table.intern(input.string().ok_or(Defect::EventOverrun)?);
         // Version 1 writers gave a new file the definitions of the entry that
         // fell out; later ones start empty and so never refer to those.
-        let entry = self.files.push(|evicted| File {
+        let entry = self.files.push(|evicted| RecentFile {
             name,
             definitions: evicted.map_or_else(MoveToFront::new, |file| file.definitions),
         });
@@ -73,13 +73,13 @@ impl RecentNames {
             for _ in 0..MTF_LEN {
                 definitions.push(|_| lost);
             }
-            self.files.push(|_| File { name: lost, definitions });
+            self.files.push(|_| RecentFile { name: lost, definitions });
         }
     }
 }
 
 fn recent_definition(
-    file: &mut File,
+    file: &mut RecentFile,
     code: usize,
     input: &mut Bytes<'_>,
     table: &mut LocationTable,

@@ -30,15 +30,15 @@ pub struct Reader<I> {
     pub(crate) budget: FrameBudget,
     pub(crate) limits: Limits,
     pub(crate) batch: Batch,
-    /// Room for a packet with nothing behind it.
+    /// A copy of the last packet, with padding.
     pub(crate) last_packet: Vec<u8>,
     /// Byte offset and number of the next packet.
     pub(crate) offset: u64,
     pub(crate) packet: u64,
-    /// How often packets of unknown domains were lost. Each domain, those that
-    /// appear later included, loses what it knows when it comes next.
+    /// How often packets of unknown domains were lost. Each domain, including
+    /// those that appear later, loses what it knows at its next packet.
     pub(crate) losses_of_all: u64,
-    /// A packet held locations and other events, which no known writer does.
+    /// A packet contained locations and other events, which no known writer does.
     pub(crate) mixes: bool,
     /// Read this domain's packets only.
     pub(crate) only: Option<u16>,
@@ -64,8 +64,8 @@ impl<'a> Reader<&'a [u8]> {
 }
 
 impl<I: Input> Reader<I> {
-    /// Reads the trace info. Without it nothing can be said of the rest, so a
-    /// defect here ends the reading in lenient mode too.
+    /// Reads the trace info. Without it the rest cannot be interpreted, so a defect
+    /// here is an error in lenient mode too.
     pub fn open(mut input: I, mode: Mode, limits: Limits) -> Result<Self, ReadError> {
         let at_start = |offset, defect| ReadError::Defect(Located { packet: 0, offset, defect });
         input.fill(MAX_PACKET)?;
@@ -111,7 +111,7 @@ impl<I: Input> Reader<I> {
         })
     }
 
-    /// What the trace says of itself.
+    /// What the trace says about itself.
     pub fn info(&self) -> &TraceInfo {
         &self.info
     }
@@ -121,13 +121,13 @@ impl<I: Input> Reader<I> {
         self.landmarks.version
     }
 
-    /// The names and locations read so far: all that the events handed out so
-    /// far refer to.
+    /// The names and locations read so far. They cover every event returned so
+    /// far.
     pub fn locations(&self) -> &LocationTable {
         &self.table
     }
 
-    /// The same, kept when the reader goes.
+    /// Consumes the reader and returns its names and locations.
     pub fn into_locations(self) -> LocationTable {
         self.table
     }
@@ -147,7 +147,7 @@ impl<I: Input> Reader<I> {
         self.domains.numbers()
     }
 
-    /// How many bytes of the file are dealt with.
+    /// The number of bytes of the file that were processed.
     pub fn offset(&self) -> u64 {
         self.offset
     }
@@ -158,13 +158,13 @@ impl<I: Input> Reader<I> {
         Ok(self.next_located()?.map(|(event, _)| event))
     }
 
-    /// The same with the locations read so far, for code that needs both.
+    /// The next event with the locations read so far.
     #[inline(always)]
     pub fn next_located(&mut self) -> Result<Option<(Event<'_>, &LocationTable)>, ReadError> {
         if self.batch.is_drained() && !self.next_batch()? {
             return Ok(None);
         }
-        Ok(self.hand_out())
+        Ok(self.return_next())
     }
 
     /// Time of the next event, and whether it is an allocation.
@@ -187,13 +187,13 @@ impl<I: Input> Reader<I> {
         Ok(true)
     }
 
-    /// The id that the next allocation of the current packet has.
+    /// The id of the next allocation in the current packet.
     pub fn next_id(&self) -> u64 {
         self.batch.next_id()
     }
 
     #[inline(always)]
-    fn hand_out(&mut self) -> Option<(Event<'_>, &LocationTable)> {
+    fn return_next(&mut self) -> Option<(Event<'_>, &LocationTable)> {
         let Domain { number, stack, .. } = &mut self.domains.current;
         let after_loss = stack.is_after_loss();
         let (time, kind) = self.batch.next(stack, &mut self.budget)?;
@@ -206,8 +206,8 @@ impl<I: Input> Reader<I> {
         Some((Event { time, domain: *number, kind }, &self.table))
     }
 
-    /// Decodes the next packet into the batch, which stays empty where the
-    /// packet has no events, is not ours or is left out.
+    /// Decodes the next packet into the batch, which stays empty if the packet has
+    /// no events, is of another process or is skipped.
     fn next_packet(&mut self) -> Result<(), ReadError> {
         self.batch.clear();
         self.note_limits()?;
@@ -297,9 +297,8 @@ impl<I: Input> Reader<I> {
         self.tally.header_bytes += header.version.header_len() as u64;
     }
 
-    /// Checks what a packet's header says against the packets before it. Tells
-    /// how many allocations are missing between, or `None` if the packet cannot
-    /// be used.
+    /// Checks a packet's header against the packets before it. Returns the number
+    /// of allocations missing between them, or `None` if the packet is unusable.
     fn check_in_sequence(&mut self, header: &Header) -> Result<Option<u64>, ReadError> {
         let at = self.offset;
         let Domain { last_time: after, next_id: expected, gap_expected, .. } = self.domains.current;
@@ -325,7 +324,7 @@ impl<I: Input> Reader<I> {
         if !self.domains.current.stack.check(check) {
             self.report(self.offset, Defect::CacheCheck { slot: check.slot })?;
             self.lose(Lost::Stack);
-            // Now it teaches the slot's content instead.
+            // After the loss the check makes the slot's content known.
             self.domains.current.stack.check(check);
         }
         Ok(())
@@ -358,9 +357,9 @@ impl<I: Input> EventSource for Reader<I> {
     }
 }
 
-/// How many ids are missing between a domain's packets, at least. Version 3
-/// takes them in blocks, each used up before the next is begun, and the blocks
-/// of other domains lie between.
+/// The least number of ids missing between a domain's packets. In version 3 a
+/// domain takes ids in blocks and uses up each before the next; blocks of other
+/// domains lie between.
 fn missing_ids(version: Version, expected: u64, found: u64) -> u64 {
     let (of_last, of_next) = (expected % IDS_PER_BLOCK, found % IDS_PER_BLOCK);
     let same_block = expected - of_last == found - of_next;

@@ -1,9 +1,9 @@
-//! Finding the next packet when the last one does not say where it is.
+//! Finding the next packet when the last one does not lead to it.
 
 use crate::memtrace::header::{Header, MAX_HEADER, Version};
 use crate::memtrace::rules::MAGIC;
 
-/// What every packet of the trace has in common.
+/// What all packets of the trace have in common.
 #[derive(Clone, Copy)]
 pub(crate) struct Landmarks {
     pub(crate) version: Version,
@@ -31,7 +31,7 @@ impl Landmarks {
         None
     }
 
-    /// How many bytes at the end of a search without result must be kept: a
-    /// header may begin in them.
+    /// The number of bytes to keep after a search without result: a header may
+    /// begin in them.
     pub(crate) const OVERLAP: usize = MAX_HEADER;
 }

@@ -1,4 +1,4 @@
-//! One domain's backtraces: the cache of codes, and the last backtrace.
+//! One domain's cache of codes, and its last backtrace.
 
 use crate::memtrace::cache::Cache;
 use crate::memtrace::decode::frames::{CHUNK, FrameBudget, Padded};
@@ -9,8 +9,9 @@ use crate::model::event::{Backtrace, Code, LOST_FRAME};
 /// One domain's cache and last backtrace.
 pub(crate) struct Stack {
     cache: Cache,
+    /// What is known of the cache, once a packet was lost.
     known: Option<Box<KnownSlots>>,
-    /// `frames[..depth]` is the last backtrace handed out, the rest is room.
+    /// `frames[..depth]` is the last backtrace returned.
     frames: Vec<Code>,
     depth: usize,
 }
@@ -20,7 +21,7 @@ impl Stack {
         Stack { cache: Cache::new(), known: None, frames: Vec::new(), depth: 0 }
     }
 
-    /// Whether a packet was lost and the cache is only partly known since.
+    /// Whether a packet was lost, so that the cache is only partly known.
     #[inline(always)]
     pub(crate) fn is_after_loss(&self) -> bool {
         self.known.is_some()
@@ -40,13 +41,13 @@ impl Stack {
         }
     }
 
-    /// The cache, and what is in doubt of it.
+    /// The cache, and after a loss what is known of it.
     pub(crate) fn parts(&mut self) -> (&mut Cache, Option<&mut KnownSlots>) {
         (&mut self.cache, self.known.as_deref_mut())
     }
 
-    /// Puts the next backtrace together: `prefix` frames of the last one and
-    /// the new ones. `budget` is what all domains together may keep.
+    /// Assembles the next backtrace from `prefix` frames of the last one and the
+    /// new ones. `budget` bounds all domains together.
     #[inline(always)]
     pub(crate) fn advance<'a>(
         &'a mut self,
@@ -67,9 +68,9 @@ impl Stack {
     #[inline(never)]
     fn advance_slowly(&mut self, shared: usize, new: &[Code], budget: &mut FrameBudget) {
         if shared > self.depth {
-            // The last backtrace was cut short, by its writer or by our limit:
-            // what we have of it is all there is of this one. Unless it is
-            // only unknown, and not so deep that a few bytes fill the memory.
+            // The last backtrace was cut short, by its writer or by the limit, and
+            // this one is as short. After a loss it is only unknown: then the
+            // frames are lost ones, within a bound.
             let unknown = if self.known.is_some() { shared.min(MAX_UNKNOWN) } else { 0 };
             self.lengthen(unknown, budget);
         }
@@ -90,7 +91,7 @@ impl Stack {
         self.depth = shared + kept;
     }
 
-    /// Makes the last backtrace `depth` frames deep, with lost ones.
+    /// Extends the last backtrace to `depth` frames with lost ones.
     fn lengthen(&mut self, depth: usize, budget: &mut FrameBudget) {
         let granted = budget.grow(&mut self.frames, depth);
         if let Some(unknown) = self.frames.get_mut(self.depth..granted) {
@@ -100,6 +101,6 @@ impl Stack {
     }
 }
 
-/// No more frames than this are taken for lost only because a common prefix
-/// claims them: a few bytes can claim any number.
+/// At most this many frames count as lost because a common prefix claims them: a
+/// few bytes can claim any number.
 const MAX_UNKNOWN: usize = 1 << 15;

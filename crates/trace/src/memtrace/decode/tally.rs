@@ -1,8 +1,8 @@
-//! What the reader counts: events, bytes by part, and losses.
+//! What the reader counts: events, bytes, and losses.
 
 use crate::memtrace::defect::{Defect, Located};
 
-/// Counts of a trace's events and where its bytes go.
+/// Counts of a trace's events, and of its bytes by their use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Packets used, the trace info's included.
@@ -37,7 +37,7 @@ impl Tally {
         self.allocations + self.promotions + self.collections
     }
 
-    /// Bytes of a packet's body that are known not to be of backtraces.
+    /// Bytes of a packet's body that do not belong to backtraces.
     pub(crate) fn bytes_but_backtraces(&self) -> u64 {
         self.allocation_bytes + self.promotion_bytes + self.collection_bytes + self.location_bytes
     }
@@ -72,29 +72,29 @@ impl Tally {
     }
 }
 
-/// What a lenient reader found wrong, and what it could not hand out for it.
+/// What a lenient reader found wrong, and what is missing because of it.
 #[derive(Clone, Debug, Default)]
 pub struct Losses {
     /// The first defects, at most [`Losses::KEPT`].
     pub defects: Vec<Located>,
-    /// How many defects there were.
+    /// The number of defects.
     pub defect_count: u64,
-    /// The file ends inside a packet: its program was killed, or still runs.
+    /// The file ends inside a packet: the program was killed, or still runs.
     pub truncated: Option<Located>,
-    /// Packets with a readable header that were left out.
+    /// Packets with a readable header that were skipped.
     pub packets: u64,
-    /// Bytes that were passed over, whole packets and others.
+    /// Bytes that were skipped, whole packets and others.
     pub bytes: u64,
-    /// Allocations that are missing, as far as the ids tell.
+    /// Allocations that are missing, according to the ids.
     pub allocations: u64,
-    /// Packets of other processes, which do not belong to the trace (a fork).
+    /// Packets of other processes, for instance after a fork.
     pub foreign_packets: u64,
     /// Allocations whose backtrace has lost frames.
     pub partial_backtraces: u64,
 }
 
 impl Losses {
-    /// How many defects are kept one by one.
+    /// The most defects that are kept individually.
     pub const KEPT: usize = 64;
 
     /// Whether nothing is wrong and nothing is missing.

@@ -15,7 +15,7 @@ use crate::memtrace::encode::stack::{CACHED_ENTRIES, CACHED_ROOM, Stack};
 use crate::memtrace::rules::SLOTS;
 use crate::model::event::Code;
 
-/// Which way frames are listed.
+/// The order in which frames are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
     /// From `main` to the allocation point.
@@ -24,22 +24,21 @@ pub(crate) enum Order {
     InnerFirst,
 }
 
-/// In an entry, what one foretold frame more adds to the first two and to later
-/// ones: they are counted in a byte of their own, and up to two of them also in
-/// the lowest bits.
-const FORETOLD: u32 = 1 << 16;
-const TWO_FORETOLD: u32 = 2 * FORETOLD;
+/// What a predicted frame adds to an entry. They are counted in the third byte,
+/// and up to two of them also in the two lowest bits.
+const PREDICTED: u32 = 1 << 16;
+const TWO_PREDICTED: u32 = 2 * PREDICTED;
 
 impl Stack {
-    /// Looks up all codes; false if one is not in the cache, is no code, or
-    /// there are too many. Changes nothing that is written.
+    /// Looks up all codes; false if one is not in the cache or not a code, or if
+    /// there are too many. Does not affect what is written.
     #[inline(always)]
     pub(crate) fn find_cached(&mut self, frames: &[Code]) -> bool {
         let codes = &*self.cache.codes;
         let Some(slots) = self.found.get_mut(..frames.len()) else { return false };
         for (slot, &code) in slots.iter_mut().zip(frames) {
             let (first, second) = homes(code);
-            // As long as there is room, a code comes into its second slot.
+            // While both slots are empty, a code enters its second one.
             *slot = second;
             if codes[index(second)] != code {
                 *slot = first;
@@ -80,14 +79,14 @@ fn put_slots<'a, const ROOM: usize>(
     dates: &mut [u64; SLOTS],
     id: u64,
 ) -> (u8, usize) {
-    // Even if it was foretold, the first frame is named.
+    // Even if it was predicted, the first frame is named.
     if let Some(first) = slots.clone().next() {
         predictions[0] = !first;
     }
     let (mut entries, mut at, mut end) = (0, 0, 0);
-    let (mut before, mut named, mut foretold) = (0, 0, 0);
+    let (mut before, mut named, mut predicted) = (0, 0, 0);
     for &slot in slots {
-        // A slot that is in bounds stays so: it is not looked at again.
+        // Masked once: the index stays in bounds without another check.
         let place = index(slot);
         let begins = predictions[before] != slot;
         predictions[before] = slot;
@@ -95,17 +94,17 @@ fn put_slots<'a, const ROOM: usize>(
         entries += u8::from(begins);
         at = select_unpredictable(begins, end, at);
         named = select_unpredictable(begins, place, named);
-        let one_more = foretold + FORETOLD + u32::from(foretold < TWO_FORETOLD);
-        foretold = select_unpredictable(begins, 0, one_more);
+        let one_more = predicted + PREDICTED + u32::from(predicted < TWO_PREDICTED);
+        predicted = select_unpredictable(begins, 0, one_more);
         dates[named] = id;
         // The entry as it is so far: the next frame writes it again, or
         // another behind it.
-        let entry = named as u32 * 4 + foretold;
+        let entry = named as u32 * 4 + predicted;
         at %= CACHED_ENTRIES;
         if let Some(place) = room.get_mut(at..at + size_of_val(&entry)) {
             place.copy_from_slice(&entry.to_le_bytes());
         }
-        end = at + 2 + usize::from(foretold >= TWO_FORETOLD);
+        end = at + 2 + usize::from(predicted >= TWO_PREDICTED);
     }
     (entries, end)
 }
@@ -116,7 +115,7 @@ mod tests {
     use crate::memtrace::encode::stack::MAX_CACHED;
     use crate::memtrace::wire::Packet;
 
-    /// Stacks that share much with the ones before, over so many codes.
+    /// Stacks that share much with the ones before, made of `codes` codes.
     struct Stacks {
         state: u64,
         codes: u64,
@@ -144,13 +143,13 @@ mod tests {
     }
 
     #[test]
-    fn both_ways_write_the_same() {
+    fn both_paths_write_the_same() {
         for (codes, most) in [(1, 300), (2, 9), (3, 300), (40, 20), (700, 60), (40_000, 30)] {
             let mut stacks = Stacks { state: codes, codes, last: Vec::new() };
             let (mut fast, mut slow) = (Stack::new(), Stack::new());
             let (mut fast_packet, mut slow_packet) = (Packet::new(), Packet::new());
             let (mut fast_missed, mut slow_missed) = (Vec::new(), Vec::new());
-            let mut short_ways = 0;
+            let mut cached_paths = 0;
             for id in 0..3_000 {
                 let frames = stacks.next(most);
                 let order = if id % 2 == 0 { Order::OuterFirst } else { Order::InnerFirst };
@@ -161,7 +160,7 @@ mod tests {
                 fast_packet.clear();
                 slow_packet.clear();
                 let entries = if fast.find_cached(&listed) {
-                    short_ways += 1;
+                    cached_paths += 1;
                     let room = fast_packet.window().unwrap();
                     let (entries, bytes) = fast.put_cached(room, frames.len(), order, id);
                     fast_packet.extend(bytes);
@@ -175,12 +174,12 @@ mod tests {
                 assert!(fast.cache.predictions == slow.cache.predictions, "after event {id}");
             }
             assert_eq!(fast_missed, slow_missed);
-            assert!(short_ways > 100, "{short_ways} of {codes} codes");
+            assert!(cached_paths > 100, "{cached_paths} of {codes} codes");
         }
     }
 
     #[test]
-    fn what_is_no_code_is_not_found() {
+    fn invalid_codes_are_not_found() {
         let mut stack = Stack::new();
         assert!(!stack.find_cached(&[0]));
         assert!(!stack.find_cached(&[1 << 63]));

@@ -16,7 +16,7 @@ use crate::memtrace::rules::{MAX_SHORT_LENGTH, MIN_ROOM, SHORT_ALLOC};
 use crate::memtrace::wire::short_vint;
 use crate::model::{Block, Code, Source};
 
-/// A block from the minor heap with one sample, as most are, and its stack.
+/// A block of the minor heap with one sample, as most are, and its backtrace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SmallAlloc<'a> {
     /// Microseconds since the epoch.
@@ -55,7 +55,7 @@ impl DomainWriter {
         let short = (1..=MAX_SHORT_LENGTH).contains(&block.length)
             && block.source == Source::Minor
             && block.samples == 1;
-        if !short || !self.goes_on(time) {
+        if !short || !self.continues_packet(time) {
             return None;
         }
         self.short_alloc(SHORT_ALLOC + block.length as u8, time, prefix, new)
@@ -70,14 +70,14 @@ impl DomainWriter {
     ) -> Option<SmallAlloc<'a>> {
         allocs.find(|alloc| {
             let &SmallAlloc { time, length, common_prefix, inner_first } = alloc;
-            let common = (1..=MAX_SHORT_LENGTH).contains(&length) && self.goes_on(time);
+            let common = (1..=MAX_SHORT_LENGTH).contains(&length) && self.continues_packet(time);
             let code = SHORT_ALLOC + length as u8;
             !common || self.inner_first_alloc(code, time, common_prefix, inner_first).is_none()
         })
     }
 
-    /// Apart from its callers, which would take the registers that the loops in
-    /// it need; and so is the next.
+    /// Not inlined, so that the loops in it have all registers; the same holds for
+    /// the next function.
     #[inline(never)]
     fn short_alloc(&mut self, code: u8, time: u64, prefix: u64, new: &[Code]) -> Option<u64> {
         self.short_alloc_in(Order::OuterFirst, ShortAlloc { code, time, prefix, new })
@@ -103,7 +103,7 @@ impl DomainWriter {
         (*count, bytes) = self.stack.put_cached(entries, new.len(), order, id);
         self.packet.extend(size + 1 + bytes);
         self.ids.next = id + 1;
-        self.went_on(time);
+        self.note_event(time);
         Some(id)
     }
 
@@ -112,13 +112,13 @@ impl DomainWriter {
     #[inline(always)]
     pub(crate) fn common_end(&mut self, code: u8, time: u64, id: u64) -> Option<()> {
         let back = self.ids.next.checked_sub(id)?.checked_sub(1)?;
-        if !self.goes_on(time) {
+        if !self.continues_packet(time) {
             return None;
         }
         let room = self.packet.window::<MIN_ROOM>()?;
         let size = put_header(room, code, time, back)?;
         self.packet.extend(size);
-        self.went_on(time);
+        self.note_event(time);
         Some(())
     }
 
@@ -127,7 +127,7 @@ impl DomainWriter {
     #[inline(always)]
     pub(crate) fn common_ends(&mut self, code: u8, time: u64, ids: &mut Range<u64>) {
         let next = self.ids.next;
-        if ids.is_empty() || ids.end > next || !self.goes_on(time) {
+        if ids.is_empty() || ids.end > next || !self.continues_packet(time) {
             return;
         }
         let Some(mut room) = self.packet.behind() else { return };
@@ -141,19 +141,18 @@ impl DomainWriter {
         let bytes = before - room.len();
         if bytes != 0 {
             self.packet.extend(bytes);
-            self.went_on(time);
+            self.note_event(time);
         }
     }
 
-    /// Whether an event at this time belongs behind the last one, if the packet
-    /// has room.
+    /// Whether an event at this time goes into the open packet, if that has room.
     #[inline(always)]
-    fn goes_on(&self, time: u64) -> bool {
+    fn continues_packet(&self, time: u64) -> bool {
         time >= self.end && time < self.common_before && self.ids.next < self.ids.end
     }
 
     #[inline(always)]
-    fn went_on(&mut self, time: u64) {
+    fn note_event(&mut self, time: u64) {
         self.end = time;
         self.empty = false;
     }

@@ -29,7 +29,7 @@ pub(crate) struct Shared<W> {
     /// The first id that no domain has taken.
     pub(crate) free_id: u64,
     pub(crate) ids_per_block: u64,
-    /// Room for a packet of locations and for the locations of one code.
+    /// Memory for a packet of locations, and for the locations of one code.
     pub(crate) locations: Packet,
     pub(crate) list: LocationList,
 }
@@ -40,7 +40,7 @@ impl<W> Shared<W> {
     }
 
     /// The ids from `first` to the end of its block. The largest number is never
-    /// given out: a packet's header has the id after its last.
+    /// used: a packet header states the id after its last.
     pub(crate) fn take_ids_from(&mut self, first: u64) -> IdBlock {
         let next = first.min(MAX_NUMBER);
         let end = (next - next % self.ids_per_block).saturating_add(self.ids_per_block);
@@ -54,8 +54,7 @@ impl<W> Shared<W> {
 pub(crate) struct NewFrames<'a> {
     pub(crate) prefix: u64,
     pub(crate) new: &'a [Code],
-    /// With both ends kept where there is no room for all: see
-    /// [`Stack::put_elided`].
+    /// Keep both ends if there is no room for all: see [`Stack::put_elided`].
     pub(crate) left_out: Option<Code>,
     /// [`Stack::find_cached`] found them all.
     pub(crate) found: bool,
@@ -65,13 +64,13 @@ pub(crate) struct NewFrames<'a> {
 pub(crate) struct DomainWriter {
     pub(crate) number: u16,
     pub(crate) stack: Stack,
-    /// The frames of the last allocation, where they were given whole.
+    /// The frames of the last allocation, if it was given whole.
     pub(crate) last: Vec<Code>,
     /// Codes that entered the cache in this packet.
     pub(crate) missed: Vec<Code>,
     pub(crate) packet: Packet,
     pub(crate) ids: IdBlock,
-    /// Ids to go on with, if not those behind the last.
+    /// The ids to continue with, if not those after the last.
     pub(crate) renumber: Option<IdBlock>,
     /// Id of the packet's first allocation.
     first_id: u64,
@@ -80,8 +79,9 @@ pub(crate) struct DomainWriter {
     pub(crate) end: u64,
     /// No event of this packet is later.
     latest: u64,
-    /// Before this time an event belongs into this packet if that has room and
-    /// the domain ids; 0 if it does not in any case. See [`Self::look_ahead`].
+    /// An event before this time goes into this packet, provided that the packet
+    /// has room and the domain has ids. 0 if no event does. See
+    /// [`Self::look_ahead`].
     pub(super) common_before: u64,
     names: RecentNames,
     pub(super) empty: bool,
@@ -127,8 +127,8 @@ impl DomainWriter {
         self.empty && self.fresh
     }
 
-    /// Keeps `common_before` up; to be called when anything changed that it
-    /// depends on.
+    /// Updates `common_before`; called whenever something changed that it depends
+    /// on.
     pub(super) fn look_ahead(&mut self) {
         let needs_new = self.renumber.is_some() || self.missed.len() > MAX_PENDING_LOCATIONS;
         self.common_before = if needs_new { 0 } else { self.latest + 1 };
@@ -200,8 +200,8 @@ impl DomainWriter {
         Ok(())
     }
 
-    /// Writes an event's first bytes, in a new packet if this one may not take
-    /// another event.
+    /// Writes an event's first bytes, in a new packet if this one is closed to
+    /// further events.
     #[inline(always)]
     pub(crate) fn begin_event<W: Write>(
         &mut self,
@@ -319,8 +319,8 @@ impl DomainWriter {
         if self.empty { Ok(()) } else { self.close(shared, self.end, locate) }
     }
 
-    /// The same at the trace's end, where the original writer leaves an empty
-    /// packet of a domain that had no event.
+    /// The same at the end of the trace. The original writer writes an empty packet
+    /// for a domain without events.
     pub(crate) fn finish<W: Write>(
         &mut self,
         shared: &mut Shared<W>,
@@ -330,8 +330,7 @@ impl DomainWriter {
     }
 }
 
-/// The last time that a packet can have which begins at `begin`: no time is
-/// beyond 63 bits.
+/// The latest time in a packet that begins at `begin`. Times have 63 bits.
 fn latest(begin: u64) -> u64 {
     begin.saturating_add(MAX_PACKET_SPAN).min(i64::MAX as u64)
 }

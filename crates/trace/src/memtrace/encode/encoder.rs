@@ -64,7 +64,7 @@ impl<W: Write> Encoder<W> {
         Ok(Encoder { domains: Domains::new(shared, info.domain, info.start_time) })
     }
 
-    /// One domain, for many events of it: it is looked up once.
+    /// One domain, looked up once for many events.
     #[inline]
     pub fn domain(&mut self, number: u16) -> DomainEncoder<'_, W> {
         DomainEncoder::new(&mut self.domains, number)
@@ -111,14 +111,14 @@ impl<W: Write> Encoder<W> {
         Some(domain.next_id(&self.domains.shared))
     }
 
-    /// Lets the domain, which begins at `time` if it is new, number its next
-    /// allocations from `first` on: for copying a trace with its ids. Ids only
-    /// grow within a domain, and the caller sees to it that none is used twice.
+    /// Numbers the domain's next allocations from `first` on, to copy a trace with
+    /// its ids. The domain begins at `time` if it is new. Ids grow within a domain;
+    /// the caller ensures that none is used twice.
     pub fn renumber(&mut self, domain: u16, time: u64, first: u64) -> Result<(), WriteError> {
         self.domain(domain).renumber(time, first)
     }
 
-    /// Writes what is held back, as far as there are events in it.
+    /// Writes all open packets that have events.
     pub fn flush(&mut self, locate: &mut impl Locate) -> Result<(), WriteError> {
         let Domains { shared, list, .. } = &mut self.domains;
         for domain in list {
@@ -128,14 +128,14 @@ impl<W: Write> Encoder<W> {
         Ok(())
     }
 
-    /// Ends the trace and gives the output back.
+    /// Ends the trace and returns the output.
     pub fn finish(mut self, locate: &mut impl Locate) -> Result<W, WriteError> {
         self.end(locate)?;
         Ok(self.domains.shared.out)
     }
 
-    /// The same, and keeps the output and all memory: for a process that ends.
-    /// Nothing may be written afterwards.
+    /// Ends the trace but keeps the output and all memory, for a process that is
+    /// about to exit. Nothing may be written afterwards.
     pub fn end(&mut self, locate: &mut impl Locate) -> Result<(), WriteError> {
         let Domains { shared, list, .. } = &mut self.domains;
         for domain in list {

@@ -5,7 +5,7 @@ use std::io;
 
 use crate::model::Code;
 
-/// Why an event was not written. Nothing of it is in the file.
+/// Why an event was not written. The file contains nothing of it.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum WriteError {
@@ -17,9 +17,9 @@ pub enum WriteError {
     Info,
     /// A length does not fit 62 bits.
     Length(u64),
-    /// No block of this length has so many samples.
+    /// A block of this length cannot have this number of samples.
     Samples(u64),
-    /// An object id that was not given out.
+    /// A block id that was never assigned.
     Id(u64),
     /// A code of 0 or of more than 63 bits.
     Code(Code),

@@ -15,7 +15,7 @@ use crate::model::event::{Code, is_code};
 /// The cache with what only a writer needs.
 pub(crate) struct Stack {
     pub(super) cache: Cache<{ UNTOUCHED / size_of::<Slot>() }>,
-    /// Id of the allocation that last named the slot.
+    /// The id of the allocation that last named each slot.
     pub(super) dates: Box<[u64; SLOTS]>,
     next_check: Slot,
     /// Where [`Stack::find_cached`] found the codes of one allocation.
@@ -35,25 +35,25 @@ pub(super) const CACHED_ENTRIES: usize = 2 * (MAX_CACHED + 1);
 const FIRST_CHECK: Slot = 4242;
 const CHECK_STEP: Slot = 5413;
 
-/// What is in slot 0 until a code is. An empty slot has 0, which is no code; but
-/// where that would be looked for it must not be found. This is no code either,
-/// and would be looked for elsewhere.
+/// The initial content of slot 0. Empty slots hold 0, which is not a code, but
+/// the slots of 0 are slot 0, where a search for it must fail. This is not a code
+/// either, and its slots are others.
 const NO_CODE: Code = 1 << 62 | 1;
 
-/// While a backtrace is not longer than this, even the largest entry fits.
+/// Up to this length of a backtrace in bytes, even the largest entry fits.
 const ROOM: usize = MAX_EVENT_BODY - MAX_ENTRY;
 
-/// Frames at the allocation point for which room is kept when both ends of a
-/// backtrace are: enough to understand the allocation by, few enough for a
-/// recursion of 262,144 frames to stay whole before them.
+/// The number of frames at the allocation point that are kept when a backtrace
+/// loses its middle: enough to understand the allocation, few enough for a
+/// recursion of 262,144 frames to fit before them.
 const TAIL: usize = 90;
 
-/// Frames that had no room in the middle of a backtrace.
+/// Frames that were left out in the middle of a backtrace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeftOut {
-    /// How many of the frames given were written before them.
+    /// The number of new frames written before them.
     pub kept: usize,
-    /// How many are left out.
+    /// The number of frames left out.
     pub count: u64,
 }
 
@@ -89,9 +89,9 @@ impl Stack {
         self.put_until(packet, frames, id, 0, limit, missed).0
     }
 
-    /// The same, but where there is no room for all, one frame stands for those
-    /// in the middle that are left out: its code is `left_out` plus their
-    /// number. Also returns what was left out.
+    /// The same, but if there is no room for all, one frame replaces those in the
+    /// middle: its code is `left_out` plus their number. Also returns what was
+    /// left out.
     pub(crate) fn put_elided(
         &mut self,
         packet: &mut Packet,
@@ -196,11 +196,11 @@ impl Stack {
         let mut entries = 0;
         let mut rest = frames;
         loop {
-            // Without room for what may follow, the entry is the last.
-            let foretold = if packet.len() + 2 > limit { &[] } else { rest };
+            // Without room for a following entry, this one is the last.
+            let predictable = if packet.len() + 2 > limit { &[] } else { rest };
             self.dates[index(slot)] = id;
             self.cache.predictions[index(predictor)] = slot;
-            let (right, last) = self.predicted(slot, foretold);
+            let (right, last) = self.predicted(slot, predictable);
             put_hit(packet, slot, right as u8);
             entries += 1;
             rest = rest.get(right..).unwrap_or(&[]);
@@ -218,8 +218,8 @@ impl Stack {
         }
     }
 
-    /// How many of the frames the predictions from `slot` foretell, at most
-    /// 255, and the slot of the last one.
+    /// The number of frames, at most 255, that the predictions from `slot` get
+    /// right, and the slot of the last one.
     #[inline(always)]
     fn predicted(&self, slot: Slot, frames: &[Code]) -> (usize, Slot) {
         let most = frames.get(..MAX_PREDICTED).unwrap_or(frames);
@@ -232,7 +232,7 @@ impl Stack {
             }
             rest = behind;
             if next == last {
-                // A recursion foretells itself.
+                // A recursion predicts itself.
                 rest = rest.get(repeats(*code, rest)..).unwrap_or(&[]);
             }
             last = next;
@@ -252,7 +252,7 @@ fn put_hit(packet: &mut Packet, slot: Slot, predicted: u8) {
     }
 }
 
-/// How many of the frames, from the first on, have this code.
+/// The number of frames at the start that have this code.
 #[inline(always)]
 fn repeats(code: Code, frames: &[Code]) -> usize {
     let whole = CHUNK * frames.as_chunks().0.iter().take_while(|some| are_all(code, some)).count();
@@ -260,22 +260,22 @@ fn repeats(code: Code, frames: &[Code]) -> usize {
     whole + rest.iter().take_while(|&&other| other == code).count()
 }
 
-/// So many frames are compared before a difference is looked for.
+/// The number of frames compared at a time.
 const CHUNK: usize = 8;
 
-/// Whether all of these are the same: all differences are in one word, so that
-/// there is no branch within, and the compiler takes several frames at a time.
+/// Whether all of these are the same. All differences go into one word, so that
+/// there is no branch and the compiler vectorises it.
 #[inline(always)]
 fn are_all(code: Code, frames: &[Code; CHUNK]) -> bool {
     frames.iter().fold(0, |differences, other| differences | (other ^ code)) == 0
 }
 
-/// The first frame that has no code, which is none.
+/// The first frame that is not a valid code.
 #[inline(always)]
 pub(crate) fn first_without_code(frames: &[Code]) -> Option<Code> {
     let (chunks, rest) = frames.as_chunks();
     let mut last = 1;
-    // In a recursion what is the same as the last need not be looked at.
+    // In a recursion, chunks equal to the last code need no check.
     let mut different = chunks.iter().filter(|some| {
         let same = are_all(last, some);
         [.., last] = **some;
@@ -288,11 +288,10 @@ pub(crate) fn first_without_code(frames: &[Code]) -> Option<Code> {
     frames.iter().copied().find(|&code| !is_code(code))
 }
 
-/// How many frames two backtraces have in common at the `main` end.
+/// The number of frames that two backtraces share at the `main` end.
 pub(crate) fn common_prefix(a: &[Code], b: &[Code]) -> usize {
     let chunks = a.as_chunks::<CHUNK>().0.iter().zip(b.as_chunks::<CHUNK>().0);
-    // All differences of a chunk in one word: no branch within it, and the
-    // compiler takes several frames at a time.
+    // All differences of a chunk go into one word, as in `are_all`.
     let same = |(a, b): &(&[Code; CHUNK], &[Code; CHUNK])| {
         a.iter().zip(*b).fold(0, |differences, (a, b)| differences | (a ^ b)) == 0
     };
@@ -308,7 +307,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_in_slot_0_is_not_found() {
+    fn the_initial_content_of_slot_0_is_not_found() {
         assert!(!is_code(NO_CODE));
         assert_eq!(homes(0), (0, 0));
         let (first, second) = homes(NO_CODE);
@@ -318,7 +317,7 @@ mod tests {
         assert_eq!(stack.check().code, 0);
     }
 
-    /// As the format says it.
+    /// As the format defines it.
     fn predicted_one_by_one(stack: &Stack, slot: Slot, frames: &[Code]) -> (usize, Slot) {
         let (mut right, mut last) = (0, slot);
         for &code in frames.iter().take(MAX_PREDICTED) {
@@ -333,7 +332,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn recursions_are_foretold(
+        fn recursions_are_predicted(
             known in prop::collection::vec(1..5_u64, 1..20),
             runs in prop::collection::vec((1..5_u64, prop_oneof![1..4_usize, 1..300_usize]), 0..8),
         ) {
@@ -349,7 +348,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_no_code_is_seen(
+        fn invalid_codes_are_found(
             runs in prop::collection::vec(
                 (prop_oneof![8 => 1..4_u64, 1 => Just(0), 1 => Just(1 << 62)], 1..20_usize),
                 0..6,
