@@ -1,9 +1,12 @@
-//! The frames that were met so far, of tables that the host keeps an index of.
+//! The frames of a host's own index that walks have reached so far.
 //!
-//! An array that has no room left is not copied into a larger one, since this
-//! runs inside hooks: the larger one takes its place empty, and what is met again
-//! is entered again. The full one stays as it is, for the writer. So few pages are
-//! used where few frames are met.
+//! There is a sequence of arrays, each larger than the one before, of which one is in
+//! use. When it is full the next one takes its place, empty: to copy the entries would
+//! take too long inside a hook. Walks that reach those frames again enter them again.
+//! Full arrays stay, for the writer. So a program that samples few frames uses few pages,
+//! however many frames its tables have.
+//!
+//! Mutators and the writer, without locks.
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
@@ -11,51 +14,50 @@ use super::slots::{Slot, Slots};
 use super::step::Entry;
 use crate::sys::memory::MappedArray;
 
-/// Entries that the smallest array has room for, and how much larger each next
-/// one is.
+/// The capacity of the first array, and the factor from each to the next.
 const SMALLEST: usize = 64;
-const TIMES: usize = 4;
+const GROWTH: usize = 4;
 
 pub(super) struct LazyFrames {
-    /// From the smallest on; the last has room for all frames.
+    /// Smallest first; the last has room for all frames.
     arrays: Vec<Slots<MappedArray<Slot>>>,
-    /// The array in use; those before are full.
+    /// The index of the array in use; those before it are full.
     current: AtomicUsize,
 }
 
 impl LazyFrames {
-    /// Nothing was met yet of so many frames; `None` when there is no memory.
+    /// Empty, for tables of this many frames; `None` if there is no memory.
     pub(super) fn of(frames: usize) -> Option<Self> {
         let mut arrays = Vec::new();
         let mut room = SMALLEST;
         while room < frames {
             arrays.push(Slots::mapped_with_room_for(room)?);
-            room = room.checked_mul(TIMES)?;
+            room = room.checked_mul(GROWTH)?;
         }
         arrays.push(Slots::mapped_with_room_for(frames)?);
         Some(Self { arrays, current: AtomicUsize::new(0) })
     }
 
-    /// What was met since the array in use is in use. Mutators.
+    /// A frame in the array in use. Mutators.
     pub(super) fn find(&self, return_address: u64) -> Option<Entry> {
         self.arrays.get(self.current.load(Ordering::Acquire))?.find(return_address)
     }
 
-    /// What was ever met. The writer.
+    /// A frame in any array. The writer.
     pub(super) fn find_ever(&self, return_address: u64) -> Option<Entry> {
-        // Not the ones beyond: to look there would bring their pages in.
+        // Not in the ones beyond: a look there would bring their pages in.
         let used = self.arrays.get(..=self.current.load(Ordering::Acquire));
         used.unwrap_or(&self.arrays).iter().rev().find_map(|array| array.find(return_address))
     }
 
-    /// A frame was met. Mutators.
+    /// Enters a frame. If more than all frames are entered, it is dropped. Mutators.
     pub(super) fn insert(&self, entry: Entry) {
         loop {
             let current = self.current.load(Ordering::Acquire);
             if self.arrays.get(current).is_none_or(|array| array.insert(entry)) {
                 return;
             }
-            // Whoever is first goes on to the next.
+            // If this fails another thread has moved on already.
             let _ = self.current.compare_exchange(
                 current,
                 current + 1,
@@ -71,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whatever_was_met_is_found_ever_after() {
+    fn every_frame_entered_is_found_ever_after() {
         const FRAMES: usize = 40_000;
         let entry =
             |number: u64| Entry { return_address: 0x1000 + number, step: 8, record: number };
@@ -94,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_there_should_be_is_let_go() {
+    fn more_frames_than_the_tables_have_are_dropped() {
         let lazy_frames = LazyFrames::of(1).unwrap();
         for number in 0..10_000 {
             lazy_frames.insert(Entry { return_address: 0x1000 + number, step: 8, record: 0 });

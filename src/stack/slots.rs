@@ -1,13 +1,14 @@
-//! An open-addressed array from return addresses to steps, read and added to by
-//! any thread.
+//! A hash table of fixed size from return addresses to steps. Any thread reads it and
+//! adds to it, wait-free.
 //!
-//! A slot is free while its key is 0. Who adds takes a free slot by a
-//! compare-exchange, writes its other words, and then its key (release); they
-//! never change after. The array is at most half full, so a reader that sees a
-//! key (acquire) sees the rest, and every search ends. Two threads that add the
-//! same key at the same time may both find a slot for it, which does no harm.
+//! Open addressing with linear probing. A slot is free while its key is 0. To add an
+//! entry, a thread claims a free slot by a compare-exchange, writes the other words, and
+//! then the key (release); none of them ever changes again. So a reader that sees a key
+//! (acquire) sees the whole entry. The table is at most half full, so every search ends.
+//! Two threads that add the same key at once may claim a slot each: both entries are the
+//! same.
 
-#![allow(unsafe_code, reason = "vouches that a zeroed slot is a free one")]
+#![allow(unsafe_code, reason = "declares that a zeroed slot is valid")]
 
 use core::ops::Deref;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -23,18 +24,18 @@ pub(super) struct Slot {
     record: AtomicU64,
 }
 
-// SAFETY: atomic zeros, which need no drop.
+// SAFETY: all fields are atomic integers: zero is a value of each, and none needs drop.
 unsafe impl Zeroable for Slot {}
 
-/// No code lies there.
+/// No return address: nothing is mapped there.
 const TAKEN: u64 = 1;
 
 pub(super) struct Slots<S = Box<[Slot]>> {
     /// Its length is a power of two, at least 2.
     slots: S,
-    /// How many were taken, or asked for when none was left.
+    /// Slots claimed, and claims that were refused because the table was half full.
     taken: AtomicUsize,
-    /// How far a hash is shifted down to be an index.
+    /// A hash shifted right by this is an index.
     shift: u32,
 }
 
@@ -52,8 +53,8 @@ impl Slots {
 }
 
 impl Slots<MappedArray<Slot>> {
-    /// The same in memory that costs nothing until it is used; `None` when there
-    /// is none.
+    /// The same in mapped memory, whose pages cost nothing until they are used; `None`
+    /// if the mapping is refused.
     pub(super) fn mapped_with_room_for(count: usize) -> Option<Self> {
         Some(Self::of(MappedArray::new(length_for(count))?))
     }
@@ -70,7 +71,7 @@ impl<S: Deref<Target = [Slot]>> Slots<S> {
         self.slots.len() / 2
     }
 
-    /// The slots from where `key` belongs on, around the end.
+    /// All slots in the order of probing for `key`.
     fn probe(&self, key: u64) -> impl Iterator<Item = &Slot> {
         let home = (spread(key) >> self.shift) as usize;
         let (front, back) = self.slots.split_at_checked(home).unwrap_or((&self.slots, &[]));
@@ -89,8 +90,8 @@ impl<S: Deref<Target = [Slot]>> Slots<S> {
         None
     }
 
-    /// Any thread, wait-free; false if there is no room. An entry that is there
-    /// already is not changed.
+    /// Any thread, wait-free; false if there is no room. An existing entry is left as it
+    /// is.
     pub(super) fn insert(&self, entry: Entry) -> bool {
         if self.taken.fetch_add(1, Ordering::Relaxed) >= self.room() {
             return false;
@@ -111,7 +112,7 @@ impl<S: Deref<Target = [Slot]>> Slots<S> {
         false
     }
 
-    /// All that were added before.
+    /// All entries whose insertion happened before.
     pub(super) fn iter(&self) -> impl Iterator<Item = Entry> {
         self.slots.iter().filter_map(|slot| {
             let return_address = slot.key.load(Ordering::Acquire);
@@ -121,7 +122,7 @@ impl<S: Deref<Target = [Slot]>> Slots<S> {
 }
 
 impl Slot {
-    /// What it holds, after its key was seen.
+    /// Its entry, once the key has been loaded with acquire.
     fn entry(&self, return_address: u64) -> Entry {
         Entry {
             return_address,
@@ -131,8 +132,8 @@ impl Slot {
     }
 }
 
-/// Fibonacci hashing: the golden ratio's bits, so that the product's high bits
-/// depend on all of the key's.
+/// Fibonacci hashing (Knuth, The Art of Computer Programming, vol. 3, 6.4): the high bits
+/// of the product with the golden ratio depend on all bits of the key.
 pub(super) const fn spread(key: u64) -> u64 {
     key.wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
@@ -146,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn it_takes_as_many_as_it_has_room_for() {
+    fn entries_fit_up_to_the_capacity_and_no_more() {
         let slots = Slots::mapped_with_room_for(100).unwrap();
         let room = slots.room() as u64;
         assert!((0..room).all(|number| slots.insert(entry(number))));
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_add_the_same_find_the_same() {
+    fn threads_that_add_the_same_entries_find_them() {
         let slots = Slots::mapped_with_room_for(4000).unwrap();
         std::thread::scope(|scope| {
             for _ in 0..2 {

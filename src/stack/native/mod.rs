@@ -1,16 +1,16 @@
 //! The frames of C code between a sample and the innermost managed frame.
 //!
-//! Begins at the registers of an exported function of ours, captured in that
-//! very function ([`Registers::capture`]), so that its caller's is the first
-//! frame that is not ours, whether we are a library of our own or linked into
-//! the host. Goes on by the unwind tables until the frame that ends at or above
-//! the limit the host gave, or as far as the rules are simple.
+//! Unwinding starts from the registers of an exported function of this library, captured
+//! in that very function ([`Registers::capture`]): its caller is the first frame that is
+//! not the library's, even when the library is linked statically into the host. It
+//! follows the unwind tables up to the limit that the host gave, or to the first rule
+//! that is not simple ([`rule`]).
 //!
-//! Runs on the mutator, inside hooks: no malloc, no locks, no panics, no system
-//! calls. A return address's rule is kept in a direct-mapped cache; a miss asks
-//! for the module and parses one function's instructions, in a few hundred
-//! bytes of stack (a test measures it), so that a backtrace is whole from the
-//! first sample on and no other thread has to learn rules first.
+//! Runs on the mutator, inside hooks: no malloc, no locks, no panics, no system calls.
+//! The rule of each return address is cached, direct-mapped. A miss asks the C library
+//! for the module and interprets the unwind instructions of one function, in a few
+//! hundred bytes of stack (a test measures it). So a backtrace is complete from the first
+//! sample on.
 
 #![allow(unsafe_code, reason = "hands out the reader of the live stack")]
 
@@ -29,12 +29,12 @@ use rule::Rule;
 /// Entries of the cache, each of two words.
 const CACHE: usize = 1024;
 
-/// In the cache: there is no rule to follow.
+/// In the cache: the address has no rule that can be followed.
 const NO_RULE: u64 = 0;
 
 /// The native frames of one mutator's samples.
 pub(crate) struct Unwinder<S> {
-    /// Return address and rule, alternating.
+    /// Pairs of a return address and its packed rule, [`CACHE`] of them.
     cache: S,
 }
 
@@ -52,8 +52,8 @@ impl<S: AsMut<[u64]>> Unwinder<S> {
     /// innermost first, and returns how many.
     ///
     /// # Safety
-    /// `registers` were captured in a function that has not returned, and the
-    /// stack from there up to `limit` is readable.
+    /// `registers` were captured in a function that has not returned, and the stack from
+    /// there up to `limit` is readable.
     pub(crate) unsafe fn unwind(
         &mut self,
         modules: &Modules,
@@ -61,7 +61,8 @@ impl<S: AsMut<[u64]>> Unwinder<S> {
         limit: u64,
         codes: &mut [u64],
     ) -> usize {
-        // SAFETY: the caller's promise; nothing outside is read.
+        // SAFETY: `step` reads only between the captured stack pointer and `limit`, which
+        // the caller guarantees to be readable.
         let live = unsafe { Live::new() };
         let mut registers = registers;
         let mut count = 0;
@@ -80,7 +81,7 @@ impl<S: AsMut<[u64]>> Unwinder<S> {
         count
     }
 
-    /// `(pc, sp, bp) = (*(cfa − 8), cfa, bp | *(cfa + offset))`
+    /// The caller's registers: `(pc, sp, bp) = (*(cfa − 8), cfa, bp | *(cfa + offset))`.
     fn step<M: Memory>(
         &mut self,
         memory: &M,
@@ -112,8 +113,8 @@ impl<S: AsMut<[u64]>> Unwinder<S> {
         let entry = self.cache.as_mut().get_mut(2 * index..2 * index + 2)?;
         let [key, word] = entry else { return None };
         if *key != pc {
-            // The byte before: a call that does not return may be the last
-            // instruction of its function.
+            // The rule of the call, one byte before: a call that does not return may be
+            // the last instruction of its function.
             let code = pc.checked_sub(1)?;
             let found = modules.find(code).and_then(|module| Rule::find(&module, code));
             (*key, *word) = (pc, found.map_or(NO_RULE, Rule::pack));

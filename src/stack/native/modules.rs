@@ -1,9 +1,8 @@
-//! Which module a code address is in, and where its unwind tables are.
+//! The module of a code address, and its unwind tables.
 //!
-//! Asked of the C library's `_dl_find_object` (glibc 2.35 and later, `dlfcn.h`),
-//! which the exception unwinders use too: it takes no lock, allocates nothing,
-//! and knows at once of every dlopen and dlclose. Where it does not exist there
-//! are no native frames.
+//! From the C library's `_dl_find_object` (glibc 2.35 and later, `dlfcn.h`), which
+//! exception unwinders use as well: it takes no lock, allocates nothing, and knows every
+//! dlopen and dlclose at once. Where it does not exist there are no native frames.
 
 #![allow(unsafe_code, reason = "calls the C library and reads mapped tables")]
 
@@ -13,7 +12,7 @@ use core::ops::Range;
 /// `struct dl_find_object` of x86-64 (`dlfcn.h`, `bits/dl_find_object.h`, glibc
 /// 2.36).
 #[repr(C)]
-struct Answer {
+struct FoundObject {
     flags: u64,
     map_start: *const u8,
     map_end: *const u8,
@@ -31,7 +30,7 @@ struct LinkMap {
     name: *const c_char,
 }
 
-type FindObject = unsafe extern "C" fn(*const c_void, *mut Answer) -> c_int;
+type FindObject = unsafe extern "C" fn(*const c_void, *mut FoundObject) -> c_int;
 
 /// A module in memory.
 pub(super) struct Module {
@@ -44,19 +43,20 @@ pub(super) struct Module {
 /// The modules of this process.
 pub(crate) struct Modules {
     find: FindObject,
-    /// Our own, if it is a library of its own; else empty.
+    /// This library's own, if it is a shared library; empty if it is linked into the
+    /// program.
     own: Range<u64>,
 }
 
 impl Modules {
-    /// `None` where the C library cannot say. Not inside hooks.
+    /// `None` if the C library has no `_dl_find_object`. Not inside hooks.
     pub(crate) fn new() -> Option<Self> {
-        // SAFETY: a NUL-terminated name and a handle that always is valid.
+        // SAFETY: the name is a C string literal, and RTLD_DEFAULT is always a handle.
         let symbol = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"_dl_find_object".as_ptr()) };
         if symbol.is_null() {
             return None;
         }
-        // SAFETY: the function of that name has this type.
+        // SAFETY: `dlfcn.h` of glibc declares the function of this name with this type.
         let find = unsafe { core::mem::transmute::<*mut c_void, FindObject>(symbol) };
         let mut modules = Self { find, own: 0..0 };
         let own = modules.find(Self::new as *const () as u64)?;
@@ -66,32 +66,33 @@ impl Modules {
         Some(modules)
     }
 
-    /// Whether the address is in this library itself.
+    /// Whether an address is in this library.
     pub(super) fn is_own(&self, pc: u64) -> bool {
         self.own.contains(&pc)
     }
 
     pub(super) fn find(&self, pc: u64) -> Option<Module> {
-        let mut answer = core::mem::MaybeUninit::<Answer>::zeroed();
-        // SAFETY: any address may be asked for; the answer has its type.
-        let status = unsafe { (self.find)(pc as *const c_void, answer.as_mut_ptr()) };
-        // SAFETY: all zeroes is a value of it, too.
-        let answer = unsafe { answer.assume_init() };
-        let (start, end) = (answer.map_start as u64, answer.map_end as u64);
-        let tables = answer.eh_frame as u64;
-        if status != 0 || answer.link_map.is_null() || !(start..end).contains(&tables) {
+        let mut found = core::mem::MaybeUninit::<FoundObject>::zeroed();
+        // SAFETY: glibc accepts any address, and writes at most a `struct dl_find_object`.
+        let status = unsafe { (self.find)(pc as *const c_void, found.as_mut_ptr()) };
+        // SAFETY: integers and raw pointers, zeroed at least.
+        let found = unsafe { found.assume_init() };
+        let (start, end) = (found.map_start as u64, found.map_end as u64);
+        let tables = found.eh_frame as u64;
+        if status != 0 || found.link_map.is_null() || !(start..end).contains(&tables) {
             return None;
         }
-        // SAFETY: the C library's own record of a loaded module, which has code
-        // on the stack and so stays.
-        let name = unsafe { (*answer.link_map).name };
-        // SAFETY: a NUL-terminated name.
+        // SAFETY: glibc keeps the link map of a loaded module; this one stays loaded,
+        // since a function of it is on the stack.
+        let name = unsafe { (*found.link_map).name };
+        // SAFETY: glibc's names end with NUL, so there is a first byte.
         let is_program = !name.is_null() && unsafe { *name } == 0;
-        // SAFETY: within the module, whose code is on the stack, so that it stays
-        // mapped while we look. Between its segments there may be pages that
-        // cannot be read, but the tables do not lead there.
+        // SAFETY: inside the module, which stays mapped since a function of it is on the
+        // stack. Between its segments there may be pages that cannot be read, but linkers
+        // put `.eh_frame_hdr` and `.eh_frame` into one segment, and they refer to nothing
+        // else.
         let tables =
-            unsafe { core::slice::from_raw_parts(answer.eh_frame, (end - tables) as usize) };
+            unsafe { core::slice::from_raw_parts(found.eh_frame, (end - tables) as usize) };
         Some(Module { range: start..end, tables, is_program })
     }
 }

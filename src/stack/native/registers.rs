@@ -1,27 +1,26 @@
-//! Where the calling function is.
+//! The registers that unwinding starts from.
 
 #![allow(unsafe_code, reason = "registers are read by assembly")]
 
 /// The registers that unwinding needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Registers {
-    /// An address that a call returns to, or the like: the code it belongs to is
-    /// that of the byte before.
+    /// A return address or the like: the byte before it belongs to the function.
     pub(crate) pc: u64,
     pub(crate) sp: u64,
-    /// `rbp`, whatever it is used for.
+    /// `rbp`, whether or not it is a frame pointer.
     pub(crate) bp: u64,
 }
 
 impl Registers {
-    /// Of no function: nothing is found from there.
+    /// Of no function: unwinding finds nothing.
     pub(crate) const NONE: Registers = Registers { pc: 0, sp: 0, bp: 0 };
 
     /// Those of the function this is inlined into.
     #[inline(always)]
     pub(crate) fn capture() -> Self {
         let (pc, sp, bp): (u64, u64, u64);
-        // SAFETY: only reads registers into registers.
+        // SAFETY: copies registers to registers; touches no memory and no flags.
         unsafe {
             core::arch::asm!(
                 "lea {pc}, [rip + 2f]",

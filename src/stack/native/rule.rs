@@ -1,15 +1,15 @@
 //! How to get from one code address's frame to its caller, from `.eh_frame`.
 //!
-//! Of everything DWARF can express only this is followed, which is what
-//! compilers emit for C on x86-64:
+//! Of all that DWARF can express only this is followed, which is what compilers emit for
+//! C on x86-64:
 //!
 //! ```text
 //! cfa = rsp + n | rbp + n      return address at cfa − 8
 //! rbp = the same | at cfa + m  rsp = cfa
 //! ```
 //!
-//! gimli parses; its evaluation of whole rows is not used, since a row of all
-//! registers takes kilobytes and a hook has little stack.
+//! gimli parses the instructions. Its evaluation of rows is not used: a row of all
+//! registers takes kilobytes, and a hook has little stack.
 
 use gimli::{
     BaseAddresses, CallFrameInstruction, CallFrameInstructionIter, EhFrame, EhFrameHdr,
@@ -23,7 +23,7 @@ type Slice = EndianSlice<'static, LittleEndian>;
 /// How deep `DW_CFA_remember_state` may nest; compilers use one level.
 const REMEMBERED: usize = 3;
 
-/// Where the caller's registers are.
+/// How to find the caller's registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rule {
     /// The canonical frame address is `rbp` and not `rsp`, plus the offset.
@@ -34,7 +34,7 @@ pub(super) struct Rule {
 }
 
 impl Rule {
-    /// As a word, not 0.
+    /// Packed in a word that is not 0.
     pub(super) fn pack(self) -> u64 {
         let cfa = u64::from(self.cfa_offset.cast_unsigned()) << 32;
         let bp = u64::from(self.bp_offset.unwrap_or(0).cast_unsigned()) << 16;
@@ -50,7 +50,7 @@ impl Rule {
         })
     }
 
-    /// The rule at `pc`; `None` if there is none, or none of the simple kind.
+    /// The rule at `pc`; `None` if there is none, or it is not simple.
     #[inline(never)]
     pub(super) fn find(module: &Module, pc: u64) -> Option<Self> {
         let header_at = module.tables.as_ptr() as u64;
@@ -83,17 +83,17 @@ impl Rule {
     }
 }
 
-/// What is known of a register that was the caller's.
+/// Where the caller's value of a register is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Saved {
     Unchanged,
     /// From the canonical frame address.
     At(i32),
-    /// In some way that is not followed.
+    /// Not found by a simple rule.
     Elsewhere,
 }
 
-/// The part of a row that is looked at.
+/// The part of a row that matters here.
 #[derive(Clone, Copy, Debug)]
 struct State {
     /// `None`: an expression.
@@ -136,10 +136,10 @@ impl State {
     }
 }
 
-/// The rows of one function, run through until the wanted one.
+/// The interpreter of one function's unwind instructions.
 struct Rows {
     state: State,
-    /// As the common part left it.
+    /// After the instructions of the CIE, for `DW_CFA_restore`.
     initial: State,
     remembered: [State; REMEMBERED],
     depth: usize,
@@ -149,8 +149,7 @@ struct Rows {
 }
 
 impl Rows {
-    /// Runs instructions up to the row that `pc` is in; `None` if they make no
-    /// sense.
+    /// Runs instructions up to the row of `pc`; `None` if they are malformed.
     fn run(
         &mut self,
         mut instructions: CallFrameInstructionIter<'_, Slice>,

@@ -6,9 +6,9 @@ use core::hint::black_box;
 use super::super::paint::stack_used;
 use super::*;
 
-/// What both unwinders found from the same function.
+/// The backtraces of both unwinders from one function.
 #[derive(Default)]
-struct Found {
+struct Backtraces {
     ours: Vec<u64>,
     theirs: Vec<u64>,
 }
@@ -19,10 +19,10 @@ fn unwinder() -> Unwinder<Vec<u64>> {
 
 /// Takes both backtraces; `limit` 0 = as far as it goes.
 #[inline(never)]
-extern "C" fn innermost(found: &mut Found, limit: u64) {
+extern "C" fn innermost(found: &mut Backtraces, limit: u64) {
     let registers = Registers::capture();
     let mut theirs = [core::ptr::null_mut::<c_void>(); 256];
-    // SAFETY: as many as there is room for.
+    // SAFETY: `theirs` has room for 256 pointers.
     let count = unsafe { libc::backtrace(theirs.as_mut_ptr(), 256) };
     // The first is here.
     found.theirs = theirs[1..count as usize].iter().map(|pc| *pc as u64).collect();
@@ -31,14 +31,14 @@ extern "C" fn innermost(found: &mut Found, limit: u64) {
     let limit = if limit == 0 { u64::MAX } else { limit };
     for _ in 0..2 {
         let mut codes = [0; 256];
-        // SAFETY: captured above; the rules do not lead off the stack.
+        // SAFETY: captured in this function; the unwind tables lead along its stack.
         let count = unsafe { unwinder.unwind(&modules, registers, limit, &mut codes) };
         found.ours = codes[..count].to_vec();
     }
 }
 
 #[inline(never)]
-extern "C" fn with_large_frame(found: &mut Found, depth: u32) {
+extern "C" fn with_large_frame(found: &mut Backtraces, depth: u32) {
     let array = black_box([depth; 300]);
     nested(found, depth);
     black_box(array);
@@ -50,14 +50,14 @@ extern "C" fn with_large_frame(found: &mut Found, depth: u32) {
 struct Aligned([u8; 64]);
 
 #[inline(never)]
-extern "C" fn with_aligned_frame(found: &mut Found, depth: u32) {
+extern "C" fn with_aligned_frame(found: &mut Backtraces, depth: u32) {
     let aligned = black_box(Aligned([depth as u8; 64]));
     nested(found, depth);
     black_box(aligned.0[0]);
 }
 
 #[inline(never)]
-extern "C" fn nested(found: &mut Found, depth: u32) {
+extern "C" fn nested(found: &mut Backtraces, depth: u32) {
     match (depth, depth % 3) {
         (0, _) => innermost(found, 0),
         (_, 0) => with_large_frame(found, depth - 1),
@@ -69,7 +69,7 @@ extern "C" fn nested(found: &mut Found, depth: u32) {
 
 #[test]
 fn frames_are_those_of_the_c_library() {
-    let mut found = Found::default();
+    let mut found = Backtraces::default();
     nested(&mut found, 20);
     assert!(found.ours.len() > 20);
     // Ours may end earlier, at a rule that is not simple.
@@ -78,14 +78,14 @@ fn frames_are_those_of_the_c_library() {
 }
 
 std::thread_local! {
-    static FOUND: std::cell::RefCell<Found> = std::cell::RefCell::default();
+    static FOUND: std::cell::RefCell<Backtraces> = std::cell::RefCell::default();
 }
 
 extern "C" fn compare(a: *const c_void, b: *const c_void) -> c_int {
     FOUND.with_borrow_mut(|found| with_large_frame(found, 3));
-    // SAFETY: elements of the array being sorted.
+    // SAFETY: `qsort` passes pointers to elements of the array, which are bytes.
     let a = unsafe { *a.cast::<u8>() };
-    // SAFETY: as above.
+    // SAFETY: `qsort` passes pointers to elements of the array, which are bytes.
     let b = unsafe { *b.cast::<u8>() };
     c_int::from(a) - c_int::from(b)
 }
@@ -93,7 +93,7 @@ extern "C" fn compare(a: *const c_void, b: *const c_void) -> c_int {
 #[test]
 fn frames_of_the_c_library_are_crossed() {
     let mut bytes = [3_u8, 1, 2];
-    // SAFETY: three bytes, and a comparison of bytes.
+    // SAFETY: an array of three elements of one byte, and a comparison of such.
     unsafe { libc::qsort(bytes.as_mut_ptr().cast(), 3, 1, Some(compare)) };
     assert_eq!(bytes, [1, 2, 3]);
     FOUND.with_borrow(|found| {
@@ -106,14 +106,14 @@ fn frames_of_the_c_library_are_crossed() {
 }
 
 #[inline(never)]
-extern "C" fn limited(found: &mut Found, limit: u64) {
+extern "C" fn limited(found: &mut Backtraces, limit: u64) {
     innermost(found, limit);
     black_box(());
 }
 
 #[test]
 fn nothing_at_or_above_the_limit_is_looked_at() {
-    let mut found = Found::default();
+    let mut found = Backtraces::default();
     let here = Registers::capture();
     limited(&mut found, here.sp);
     // The frames of `limited` and of nobody else end below our stack pointer.
@@ -129,7 +129,7 @@ fn addresses_of_no_module_end_the_unwinding() {
     let mut codes = [0; 4];
     for pc in [0, 1, 0x10, u64::MAX] {
         let registers = Registers { pc, ..here };
-        // SAFETY: there is no rule by which to read anything.
+        // SAFETY: no module has the address, so no rule leads to a read.
         let count = unsafe { unwinder().unwind(&modules, registers, u64::MAX, &mut codes) };
         assert_eq!(count, 0);
     }
@@ -142,7 +142,7 @@ fn unwinding_needs_little_stack() {
     let mut codes = [0; 64];
     let mut unwind = || {
         let registers = Registers::capture();
-        // SAFETY: captured above.
+        // SAFETY: captured in this closure; the unwind tables lead along its stack.
         let count = unsafe { unwinder.unwind(&modules, registers, u64::MAX, &mut codes) };
         assert!(count > 2);
     };
