@@ -34,6 +34,11 @@ impl<F: Copy> RuntimeFunction<F> {
         RuntimeFunction { name, symbol, pointer: PhantomData }
     }
 
+    /// Its address.
+    pub(crate) fn address(&self) -> usize {
+        self.symbol.address
+    }
+
     /// The runtime's own function, as long as it is not replaced.
     ///
     /// # Safety

@@ -1,10 +1,10 @@
-//! Names of code that has no debug information, by the program's own symbols.
+//! Names of functions without debug information, from the program's dynamic symbols.
 //!
-//! At the bottom of every stack is `caml_program`, which the compiler makes when a
-//! program is linked and gives none (`entry_point`, `asmcomp/cmm_helpers.ml`,
-//! 4.14.1); other frames without are rare. To read the program's file for that, its
-//! headers, its symbol table and the process's mappings, takes longer than all else
-//! that a short trace needs. What the loader knows the program by is in memory.
+//! At the bottom of every stack is `caml_program`, which the compiler generates when a
+//! program is linked, without debug information (`entry_point`,
+//! `asmcomp/cmm_helpers.ml`, 4.14.1). Other such frames are rare. To read the symbol
+//! table from the program's file just for that would take longer than everything else
+//! that a short trace needs. The dynamic symbols are in memory already.
 
 use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -16,8 +16,8 @@ use heaptap_trace::Location;
 use crate::runtimes::attach::symbols;
 use crate::tracer::Namer;
 
-/// So often all symbols are gone over. Where more names are asked for, it is
-/// better to read the file and to put its symbols in order.
+/// How many lookups search all symbols. For more it is better to read the file and to
+/// sort its symbols.
 const FEW: u32 = 8;
 
 /// Names functions of the program. `None` where the runtime is elsewhere.

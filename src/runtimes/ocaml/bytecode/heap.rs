@@ -2,7 +2,7 @@
 //!
 //! The runtime is about to read the same fields of the same values
 //! (`process_debug_events`, `runtime/backtrace_byt.c`, 4.14.1 and 5.3.0). It does
-//! not look at their shapes; we do. Only what is needed is read: events of the
+//! not check their shapes; this does. Only what is needed is read: events of the
 //! toplevel refer to whole typing environments.
 
 use super::tree::Tree;
@@ -19,8 +19,8 @@ pub(super) struct Heap {
 
 impl Heap {
     /// # Safety
-    /// Until it is dropped the runtime moves and frees nothing, and what is asked
-    /// about are values.
+    /// Until it is dropped, the runtime moves and frees nothing, and all arguments of its
+    /// methods are values of the runtime.
     pub(super) unsafe fn standing_still() -> Heap {
         Heap { _nobody_else_makes_one: () }
     }
@@ -30,14 +30,14 @@ impl Heap {
         if value & (WORD - 1) != 0 || value == 0 {
             return None;
         }
-        // SAFETY: a block, by the promise of `standing_still`.
+        // SAFETY: by the contract of `standing_still` a value, and not an integer.
         let header = unsafe { header(value) };
         Some((header & 0xff, header >> 10))
     }
 
-    /// A word of a block, whatever it is; the caller knows that it is there.
+    /// A word of a block that is at least this long.
     pub(super) fn word(&self, block: usize, index: usize) -> usize {
-        // SAFETY: within a block, by the promise of `standing_still`.
+        // SAFETY: within a block, by the contract of `standing_still`.
         unsafe { (block as *const usize).wrapping_add(index).read() }
     }
 }
@@ -54,7 +54,7 @@ impl Tree for Heap {
         (value & 1 == 1).then_some(value as i64 >> 1)
     }
 
-    /// The last byte tells how many before it are not the string's
+    /// The last byte is the number of padding bytes before it
     /// (`caml_string_length`, `runtime/str.c`).
     fn string(&self, value: usize) -> Option<&[u8]> {
         let (tag, size) = self.shape(value)?;
@@ -62,10 +62,10 @@ impl Tree for Heap {
             return None;
         }
         let last = size.checked_mul(WORD)?.checked_sub(1)?;
-        // SAFETY: within the string.
+        // SAFETY: the last byte of a block of this size.
         let padding = unsafe { (value as *const u8).wrapping_add(last).read() };
         let length = last.checked_sub(usize::from(padding))?;
-        // SAFETY: as above; it stays as it is while `self` is there.
+        // SAFETY: within the same block, which does not change while `self` lives.
         Some(unsafe { std::slice::from_raw_parts(value as *const u8, length) })
     }
 }

@@ -5,12 +5,12 @@
 //! program's own code is number 0. The code of a frame has the number in its upper
 //! half and one more than the offset in its lower. So an address that is used
 //! again gives other codes, and old codes can be explained when the piece is gone:
-//! what is known of its places stays (the runtime does not free its own copy
+//! its events stay (the runtime does not free its own copy
 //! either: `caml_remove_debug_info`, `runtime/backtrace_byt.c`, 4.14.1 and 5.3.0).
 //!
-//! Pieces come and go on threads of the program, outside of hooks, which walk
-//! stacks meanwhile ([`Ranges`]). The writer explains codes without a lock: a
-//! child that is forked must not find one taken.
+//! Pieces come and go on threads of the program, outside hooks, while hooks walk
+//! stacks ([`Ranges`]). The writer thread explains codes without a lock, since a forked
+//! child must not find one taken.
 
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
@@ -30,7 +30,7 @@ const EVER: usize = 1 << 20;
 /// The bits of a code for the offset.
 const OFFSET_BITS: u32 = 32;
 
-/// A piece's places, once it is there, for good.
+/// The events of a piece: NULL until it is loaded, then set for good.
 #[derive(Default)]
 struct Slot(AtomicPtr<Events>);
 
@@ -40,7 +40,7 @@ unsafe impl Zeroable for Slot {}
 /// All pieces of a program.
 struct Loaded {
     ranges: Ranges,
-    /// By number, the first is never filled.
+    /// By number; the first is never filled.
     places: MappedArray<Slot>,
     /// How many numbers were given; held while something changes.
     given: Mutex<usize>,
@@ -50,15 +50,15 @@ static LOADED: OnceLock<Loaded> = OnceLock::new();
 
 static EXTENT: Extent = Extent { lowest: AtomicUsize::new(0), highest: AtomicUsize::new(0) };
 
-/// Between which addresses there has ever been loaded code: from `lowest` to before
-/// `highest`, which only move apart. Both are 0 while nothing was loaded.
+/// The range of addresses in which code was ever loaded, from `lowest` to before
+/// `highest`, which only move apart. Both are 0 until something is loaded.
 struct Extent {
     lowest: AtomicUsize,
     highest: AtomicUsize,
 }
 
-/// Both at some time. If they were read while they changed, they may be too wide,
-/// or not have what another thread is loading, which is not on this one's stack.
+/// A snapshot of [`Extent`]. If it changed meanwhile, it may be too wide, or lack what
+/// another thread is loading, which is not on this thread's stack.
 #[derive(Clone, Copy)]
 pub(super) struct Bounds {
     lowest: usize,
@@ -151,12 +151,12 @@ impl Loaded {
         if length as u64 >= 1 << OFFSET_BITS {
             return false;
         }
-        // Before anybody can ask for it.
+        // Before anybody can look it up.
         let events = Box::into_raw(events);
         slot.0.store(events, Ordering::Release);
         if !self.ranges.add(Range { start, end, code }) {
             slot.0.store(ptr::null_mut(), Ordering::Release);
-            // SAFETY: made above; nobody has asked for a code that is in no
+            // SAFETY: from `Box::into_raw` above; nobody looks up a code that is in no
             // range.
             drop(unsafe { Box::from_raw(events) });
             return false;
@@ -172,7 +172,7 @@ impl Loaded {
 
     fn event(&self, number: usize, offset: u64) -> Option<&Event> {
         let events = self.places.get(number)?.0.load(Ordering::Acquire);
-        // SAFETY: NULL, or made by `add`, and there for good.
+        // SAFETY: NULL, or from `add` and never freed.
         let events = unsafe { events.as_ref() }?;
         events.find(offset)
     }

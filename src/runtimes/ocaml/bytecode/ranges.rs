@@ -1,15 +1,14 @@
 //! Which addresses are loaded bytecode.
 //!
-//! Walks ask, inside hooks, in several domains at a time, for every word of a
-//! stack that might be a return address. So a question takes no lock: there are
-//! two tables, of which one is being asked while the other is made anew; a number
-//! says which, and how often that changed. Whoever finds that it has changed
-//! meanwhile asks again (a seqlock over two copies: the one that is asked is never
-//! one that somebody is half way through writing, unless two changes come during
-//! a single question).
+//! Walks look up, inside hooks and in several domains at a time, every word of a stack
+//! that might be a return address. So a lookup takes no lock: there are two tables, of
+//! which one is read while the other is rewritten. A version counts the changes, and its
+//! lowest bit selects the table. A reader that finds the version changed tries again: a
+//! seqlock over two copies, in which the table that is read is never half written unless
+//! two changes come during one lookup.
 //!
-//! Where nothing is loaded, a question is one load and one comparison. Changes are
-//! made by whoever holds the lock of [`super::loaded`].
+//! If nothing is loaded, a lookup is one load and one comparison. Only the holder of the
+//! lock in `loaded` changes anything.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 
@@ -66,7 +65,7 @@ impl Side {
         self.entries.iter().take(self.count.load(Ordering::Relaxed)).map(Entry::get)
     }
 
-    /// Whatever others write meanwhile, there is an answer.
+    /// Ends whatever others write meanwhile; the caller checks the version.
     fn find(&self, address: usize) -> Option<u64> {
         let (mut low, mut high) = (0, self.count.load(Ordering::Relaxed));
         while low < high {
@@ -83,7 +82,7 @@ impl Side {
         None
     }
 
-    /// Becomes these ranges; false if they are too many.
+    /// Replaces its ranges by these; false if there are too many.
     fn fill(&self, ranges: impl Iterator<Item = Range>) -> bool {
         let mut count = 0;
         for range in ranges {
@@ -96,18 +95,18 @@ impl Side {
     }
 }
 
-/// See the module.
+/// The two tables.
 pub(super) struct Ranges {
     sides: [Side; 2],
-    /// How often there was a change: the lowest bit says which side is in use.
+    /// Counts changes; its lowest bit is the side in use.
     version: AtomicUsize,
 }
 
 impl Ranges {
-    /// So many changes during one question do not happen.
+    /// More changes during one lookup do not happen.
     const TRIES: usize = 64;
 
-    /// Nothing; `None` if there is no memory.
+    /// No ranges; `None` if there is no memory.
     pub(super) fn new(capacity: usize) -> Option<Ranges> {
         let sides = [Side::new(capacity)?, Side::new(capacity)?];
         Some(Ranges { sides, version: AtomicUsize::new(0) })
@@ -123,8 +122,8 @@ impl Ranges {
         for _ in 0..Self::TRIES {
             let version = self.version.load(Ordering::Acquire);
             let found = self.side(version).find(address);
-            // Whoever has read what is being written for the next version but
-            // one sees the next version, too: the other fence is in `change`.
+            // A reader that has seen a word written for the next version but one also
+            // sees the next version: the other fence is in `change`.
             fence(Ordering::Acquire);
             if self.version.load(Ordering::Relaxed) == version {
                 return found;
@@ -133,8 +132,8 @@ impl Ranges {
         None
     }
 
-    /// Adds a range in the place of all that it overlaps, which are gone if it
-    /// is there; false if there is no room. One caller at a time.
+    /// Adds a range in place of all that it overlaps; false, and nothing is changed, if
+    /// there is no room. One caller at a time.
     pub(super) fn add(&self, new: Range) -> bool {
         self.change(|old| {
             let before = old.ranges().filter(move |range| range.end <= new.start);
