@@ -36,6 +36,35 @@ pub(crate) struct NotRecorded {
     pub(crate) frames: usize,
 }
 
+/// Reserved words of the lane, for a small stack that is captured in place.
+pub(crate) struct SmallStackRoom<'a> {
+    head: &'a mut [u64; 2],
+    rest: &'a mut [u64],
+}
+
+impl SmallStackRoom<'_> {
+    /// Where the stack's codes go, innermost first.
+    #[inline(always)]
+    pub(crate) fn codes(&mut self) -> Option<&mut [u64; MAX_SMALL_FRAMES]> {
+        self.rest.first_chunk_mut()
+    }
+
+    /// Writes the time and the allocation around `frames` codes, and returns the
+    /// number of words to commit.
+    #[inline(always)]
+    pub(crate) fn fill(self, ticks: u64, frames: usize, alloc: AllocWords) -> Option<usize> {
+        if let Some(length) = alloc.small_length() {
+            *self.head = Sample::header(ticks, frames, length);
+            return Some(2 + frames);
+        }
+        alloc.write_to(self.rest.get_mut(frames..)?)?;
+        let [time, stack] = self.head;
+        Record::Time(ticks).encode(std::slice::from_mut(time))?;
+        *stack = Record::stack_header(frames);
+        Some(2 + frames + alloc.len())
+    }
+}
+
 /// One mutator's lane, with the policy for when the queue is full.
 pub(crate) struct LaneWriter {
     pub(crate) producer: Producer,
@@ -83,33 +112,24 @@ impl LaneWriter {
         Some(())
     }
 
-    /// Writes the time, a small stack and the allocation. `capture` writes the
-    /// stack's codes directly into the event buffer and returns their number.
-    /// `None`: it did not, or there was no room; nothing was written.
+    /// Reserves room for the time, a small stack and its allocation. `None`: there
+    /// is none. To be followed by [`LaneWriter::commit_small_stack`].
+    ///
+    /// In two steps, not with a closure that captures the stack: the compiler
+    /// would not inline that. Bench: `benches/cost` (hooks).
     #[inline(always)]
-    pub(crate) fn put_small_stack(
-        &mut self,
-        hook: &mut HookContext,
-        alloc: AllocWords,
-        capture: impl FnOnce(&mut [u64; MAX_SMALL_FRAMES]) -> Option<usize>,
-    ) -> Option<()> {
+    pub(crate) fn reserve_small_stack(&mut self) -> Option<SmallStackRoom<'_>> {
         let room = self.producer.reserve(MAX_SMALL_FRAMES + MAX_OVERHEAD).ok()?;
         let (head, rest) = room.split_first_chunk_mut()?;
-        let frames = capture(rest.first_chunk_mut()?)?;
-        let words = if let Some(length) = alloc.small_length() {
-            *head = Sample::header(hook.ticks, frames, length);
-            2 + frames
-        } else {
-            alloc.write_to(rest.get_mut(frames..)?)?;
-            let [time, stack] = head;
-            Record::Time(hook.ticks).encode(std::slice::from_mut(time))?;
-            *stack = Record::stack_header(frames);
-            2 + frames + alloc.len()
-        };
+        Some(SmallStackRoom { head, rest })
+    }
+
+    /// Commits the words that [`SmallStackRoom::fill`] returned.
+    #[inline(always)]
+    pub(crate) fn commit_small_stack(&mut self, hook: &mut HookContext, words: usize) {
         self.producer.commit(words);
         hook.time_recorded = true;
         hook.stack_recorded = true;
-        Some(())
     }
 
     /// Writes a stack of any length and the allocation under it.

@@ -166,7 +166,11 @@ impl Recorder {
         if !backtraces.expects_small(top) {
             return None;
         }
-        lane.put_small_stack(hook, alloc, |codes| backtraces.take_small(tables, top, codes))
+        let mut room = lane.reserve_small_stack()?;
+        let frames = backtraces.take_small(tables, top, room.codes()?)?;
+        let words = room.fill(hook.ticks, frames, alloc)?;
+        lane.commit_small_stack(hook, words);
+        Some(())
     }
 
     /// Records the time, the changed part of the stack, and the allocation.
