@@ -19,6 +19,10 @@ use crate::tracer::{self, Failure, Mutator, PartSizes, Registers, Session};
 /// The program's runtime, being traced.
 pub(super) struct Host {
     pub(super) mutator: Mutator,
+    /// Where hooks run. OCaml's code touches the stack 4 KiB ahead before it calls C
+    /// (`runtime/amd64.S`) and turns a fault there into an exception that programs catch,
+    /// but a fault inside C kills them. One stack is enough, since hooks run one at a
+    /// time.
     stack: OwnStack,
     /// `Caml_state`: where the pointer to the state is.
     state: *const *mut usize,
