@@ -15,7 +15,7 @@ use heaptap_trace::{
     Source, TraceInfo,
 };
 
-/// An event as both readers can tell it.
+/// An event in a form common to both readers.
 #[derive(Debug, PartialEq)]
 struct RecordedEvent {
     time: u64,
@@ -116,8 +116,8 @@ fn heaptap(bytes: &[u8]) -> (Vec<(u16, RecordedEvent)>, u64) {
     (recorded, reader.tally().locations)
 }
 
-/// What `babeltrace2` tells of the same bytes; `None` where it is not installed
-/// and need not be.
+/// The events that `babeltrace2` reads from the same bytes; `None` where it is not
+/// installed and need not be.
 fn babeltrace(bytes: &[u8]) -> Option<Vec<RecordedEvent>> {
     let folder = scratch();
     let metadata = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/format/metadata.tsdl");

@@ -41,25 +41,26 @@ static COUNTING: Counting = Counting;
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         note(layout.size() as isize, 0);
-        // SAFETY: the caller keeps to the contract of `alloc`, which is ours.
+        // SAFETY: `layout` is not zero-sized, as `GlobalAlloc::alloc` requires of its caller.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         note(layout.size() as isize, 0);
-        // SAFETY: as above.
+        // SAFETY: `layout` is not zero-sized, as `GlobalAlloc` requires of its caller.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         note(-(layout.size() as isize), 0);
-        // SAFETY: the block came from `System`, because all of ours do.
+        // SAFETY: every block of this allocator comes from `System`, with this layout.
         unsafe { System.dealloc(block, layout) }
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         note(size as isize - layout.size() as isize, layout.size() as isize);
-        // SAFETY: as above.
+        // SAFETY: every block of this allocator comes from `System`, with this layout;
+        // `size` is not 0, as `GlobalAlloc` requires of its caller.
         unsafe { System.realloc(block, layout, size) }
     }
 }

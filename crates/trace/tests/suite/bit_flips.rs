@@ -1,6 +1,6 @@
-//! Single bits flipped anywhere. Many such traces still parse, and nobody can
-//! tell; what must hold is that reading goes on, and that nothing wrong is told
-//! once the reader has noticed and left the packet out.
+//! Single bits flipped anywhere. Many such traces still parse without any sign of
+//! damage. What must hold is that reading continues, and that nothing wrong is
+//! returned once the reader has detected the damage and skipped the packet.
 
 use heaptap_trace::{Defect, Format, Mode};
 
@@ -8,7 +8,7 @@ use crate::damage::{assert_right_or_lost, shown_later};
 use crate::reading::{Reading, RecordedEvent, RecordedKind, read, read_through_pipe};
 use crate::traces::{Dice, Sound, program, real};
 
-/// Whether the reader noticed damage in this packet and told none of it.
+/// Whether the reader detected damage in this packet and returned none of it.
 fn left_out(sound: &Sound, number: usize, reading: &Reading) -> bool {
     let packet = &sound.trace.packets[number];
     let ids = packet.first_id..packet.next_id;

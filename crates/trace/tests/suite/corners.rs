@@ -20,7 +20,7 @@ pub(crate) fn alloc(domain: u16, keep: usize, calls: Vec<(Code, usize)>) -> Step
     Step::Alloc { domain, wait: 1, block: SMALL, keep, calls }
 }
 
-/// Calls of so many different functions.
+/// Calls of different functions.
 pub(crate) fn distinct(codes: std::ops::Range<Code>) -> Vec<(Code, usize)> {
     codes.map(|code| (code, 1)).collect()
 }
@@ -270,7 +270,7 @@ proptest! {
         check(&script(Format::V2, steps.collect()));
     }
 
-    /// A flush after any event changes packets, not what they tell.
+    /// A flush after any event changes packets, not events.
     #[test]
     fn flushes_anywhere(flushes in proptest::collection::vec(any::<bool>(), 80)) {
         let mut steps = Vec::new();

@@ -20,7 +20,7 @@ fn recorded_without(sound: &Sound, lost: usize) -> Vec<&RecordedEvent> {
         .collect()
 }
 
-/// Holds what was told against what should be: frames may be lost.
+/// Compares the events with the expected ones: frames may be lost.
 #[track_caller]
 pub(crate) fn assert_right_or_lost(want: &[&RecordedEvent], got: &[RecordedEvent], context: &str) {
     assert_eq!(got.len(), want.len(), "{context}: number of events");
@@ -246,7 +246,7 @@ fn a_missing_packet() {
     }
 }
 
-/// A packet that comes twice is told once.
+/// A packet that comes twice is returned once.
 #[test]
 fn a_packet_that_comes_again() {
     let mut dice = Dice::seeded(10);

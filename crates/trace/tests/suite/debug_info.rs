@@ -49,7 +49,7 @@ impl OwnedLocation {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DebugInfo {
     pub(crate) locations: HashMap<Code, Vec<OwnedLocation>>,
-    /// Codes that are not in `places` lie in one of so many files.
+    /// The number of files that codes not in `locations` are spread over.
     pub(crate) files: u64,
 }
 
@@ -68,7 +68,7 @@ impl DebugInfo {
         }
     }
 
-    /// The same as a trace can tell it.
+    /// The same as a trace can hold it: names cut, numbers within their limits.
     pub(crate) fn recorded(&self, code: Code) -> Vec<OwnedLocation> {
         let cut = |name: &[u8]| name.split(|&byte| byte == 0).next().unwrap().to_vec();
         let locations: Vec<OwnedLocation> = self

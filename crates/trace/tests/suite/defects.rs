@@ -1,5 +1,5 @@
 //! Every defect that bytes can have, each with the number of its packet and
-//! the offset of its event, or of the packet where it has none of its own.
+//! the offset of its event, or of its packet if it belongs to no event.
 
 use heaptap_trace::{Defect, Located, Mode, ReadError};
 
@@ -152,7 +152,7 @@ fn event_codes_and_times() {
 }
 
 /// An event that reaches beyond its packet does so whatever follows: nothing,
-/// a packet, or so many bytes that a backtrace could go on in them.
+/// a packet, or enough bytes for a backtrace to continue in them.
 #[track_caller]
 fn assert_overrun(event: &Forged) {
     let at = event.header_len();
@@ -234,7 +234,7 @@ fn backtraces() {
     assert_found(&[info(2), known, second], 2, at, defect);
 }
 
-/// A slot that nothing followed yet foretells slot 0, which is empty here.
+/// A slot that nothing followed yet predicts slot 0, which is empty here.
 #[test]
 fn predictions_of_empty_slots() {
     let known = packet(2).location(77);

@@ -10,8 +10,8 @@ use proptest::sample::select;
 use crate::debug_info::{DebugInfo, OwnedLocation};
 use crate::script::{Script, Step};
 
-/// So many cases, unless `PROPTEST_CASES` says otherwise. Nothing is kept
-/// between runs: a failure prints the smallest script that it found.
+/// `usual` cases, unless `PROPTEST_CASES` is set. Nothing is kept between runs: a
+/// failure prints the smallest script that it found.
 pub(crate) fn cases(usual: u32) -> ProptestConfig {
     let usual = if env::var_os("PROPTEST_CASES").is_some() {
         ProptestConfig::default()
@@ -60,7 +60,7 @@ pub(crate) fn codes() -> impl Strategy<Value = Code> {
 }
 
 /// Most events follow at once; some after a pause that a packet does not span,
-/// or beyond what an event's 25 bits of time can tell.
+/// or beyond what an event's 25 bits of time can hold.
 fn waits() -> impl Strategy<Value = u64> {
     prop_oneof![
         6 => Just(0),

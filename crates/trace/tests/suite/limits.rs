@@ -114,7 +114,7 @@ proptest! {
     #![proptest_config(cases(24))]
 
     /// A limit takes frames away from the end of backtraces, or whole packets
-    /// when one alone has too many; what is told is right.
+    /// when one alone has too many; what is returned is right.
     #[test]
     fn any_limit(script in scripts(80), frames in prop_oneof![0..80_usize, 0..4000_usize]) {
         let bytes = script.perform(Style::Whole).bytes;

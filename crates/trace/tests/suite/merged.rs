@@ -76,8 +76,8 @@ fn real_and_generated_traces() {
     }
 }
 
-/// Where a damaged packet says what domain it is of, the merge tells what the
-/// reader tells.
+/// If a damaged packet still states its domain, the merge returns the same events
+/// as the reader.
 #[test]
 fn damaged_traces() {
     let mut dice = Dice::seeded(14);

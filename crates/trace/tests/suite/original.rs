@@ -1,5 +1,5 @@
-//! The real traces: read as the oracle reads them, and written again to the
-//! same bytes.
+//! Traces of the original writer: read as the oracle reads them, and written
+//! again to the same bytes.
 
 use heaptap_trace::{Encoder, EventKind, Format, Mode, Reader, Version};
 
@@ -7,7 +7,7 @@ use crate::reading::{read_locations, read_strictly, read_through_pipe};
 use crate::traces::{real, real_files};
 
 #[test]
-fn they_have_no_defect_and_say_what_the_oracle_says() {
+fn they_have_no_defect_and_the_events_that_the_oracle_reads() {
     for sound in real(400_000) {
         let reading = read_strictly(&sound.bytes);
         assert!(reading.losses.is_clean(), "{}", sound.name);
@@ -51,7 +51,7 @@ fn written_again_they_have_the_same_bytes() {
     for (name, bytes) in real_files() {
         let again = written_again(&bytes);
         match bytes[28] {
-            // Version 1 is not written; as version 2 it tells the same.
+            // Version 1 is not written; as version 2 it has the same events.
             1 => {
                 assert_eq!(
                     read_strictly(&again).recorded,

@@ -1,4 +1,4 @@
-//! A trace read to its end, with everything the reader said of it.
+//! A trace read to its end, with everything the reader reported.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
@@ -41,7 +41,7 @@ impl RecordedEvent {
     }
 }
 
-/// What a reader handed out and said.
+/// Everything that a reader returned.
 pub(crate) struct Reading {
     pub(crate) recorded: Vec<RecordedEvent>,
     /// For each event the byte offset where its packet ends.
@@ -91,7 +91,7 @@ fn read_to_end<I: Input>(reader: &mut Reader<I>) -> Reading {
     Reading { recorded, packet_ends, losses, tally, error }
 }
 
-/// The locations of all codes in a trace's backtraces, as far as it tells.
+/// The locations of all codes in a trace's backtraces that it defines.
 pub(crate) fn read_locations(bytes: &[u8]) -> BTreeMap<Code, Vec<OwnedLocation>> {
     let mut reader = Reader::from_slice(bytes, Mode::Lenient).unwrap();
     let recorded = read_to_end(&mut reader).recorded;
@@ -136,8 +136,8 @@ pub(crate) fn read_through_pipe(
     Reader::open(Stream::new(pipe), mode, Limits::default()).map(read_on)
 }
 
-/// Gives so many bytes with each read, in turn; 0 stands for a read that a
-/// signal interrupts.
+/// Returns as many bytes per read as `sizes` says, in turn; 0 stands for a read
+/// that a signal interrupts.
 struct Pipe<'a> {
     bytes: &'a [u8],
     sizes: &'a [usize],

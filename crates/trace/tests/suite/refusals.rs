@@ -137,7 +137,7 @@ fn renumbering() {
     }
 }
 
-/// No other domain takes the ids that a domain was told to go on with.
+/// No other domain takes the ids that a domain was renumbered to.
 #[test]
 fn renumbered_ids_are_kept() {
     let debug_info = DebugInfo::default();
@@ -208,7 +208,7 @@ impl std::io::Write for Full {
     }
 }
 
-/// Takes so many bytes, the last ones of a packet not whole.
+/// Accepts `room` bytes and then fails, possibly inside a packet.
 struct Filling {
     room: usize,
     written: Vec<u8>,

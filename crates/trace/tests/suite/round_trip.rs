@@ -1,4 +1,4 @@
-//! Whatever a program does, its trace tells it.
+//! Whatever a program does, its trace records it.
 
 use heaptap_trace::{Code, Mode};
 use proptest::prelude::*;

@@ -1,5 +1,5 @@
-//! What a traced program did: the input of the encoder, and what a reader of
-//! the trace must be told.
+//! What a traced program did: the input of the encoder, and the events that a
+//! reader of the trace must return.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -43,7 +43,7 @@ pub(crate) enum Step {
         /// How many frames of the domain's last stack stay: this modulo one
         /// more than there are.
         keep: usize,
-        /// What is called from there, each so many times over.
+        /// The calls from there: a code, and how often it is repeated.
         calls: Vec<(Code, usize)>,
     },
     /// The objects are chosen among those there are, from the youngest back.
@@ -58,8 +58,8 @@ pub(crate) enum Step {
         back: usize,
     },
     Flush,
-    /// Leaves out so many blocks of ids and some more; none at all if 0, or
-    /// within a block, where it would be a defect. Then allocates.
+    /// Skips this many blocks of ids and some more, then allocates. Skips none if
+    /// 0, or within a block, where it would be a defect.
     Renumber {
         domain: u16,
         skip: u64,
@@ -107,7 +107,7 @@ impl Script {
         Performed { bytes, recorded }
     }
 
-    /// Plays the script to any recorder; returns what it must tell.
+    /// Plays the script to any recorder; returns the events it must record.
     pub(crate) fn perform_with(&self, recorder: &mut impl Recorder) -> Vec<RecordedEvent> {
         let mut domains: HashMap<u16, Running> = HashMap::new();
         let mut given: Vec<u64> = Vec::new();
@@ -173,8 +173,8 @@ impl Script {
     }
 }
 
-/// The object so many back from the youngest, or the first before it that has
-/// an id below `below`.
+/// The object `back` positions before the youngest, or the first before it that
+/// has an id below `below`.
 fn nth_back(given: &[u64], back: usize, below: u64) -> Option<u64> {
     let from = given.len() - back % given.len().max(1);
     given[..from].iter().rev().find(|&&id| id < below).copied()

@@ -7,8 +7,8 @@ use crate::oracle::PlainPacket;
 use crate::reading::{read_leniently, read_through_pipe};
 use crate::traces::{Dice, Sound, generated, program, real};
 
-/// Cuts the trace `have` bytes into a packet. What was before is told, and
-/// nothing else is wrong.
+/// Cuts the trace `have` bytes into a packet. The events before it are returned,
+/// and there is no other defect.
 fn assert_cut(sound: &Sound, number: usize, have: usize) {
     let Sound { name, bytes, trace } = sound;
     let packet = &trace.packets[number];

@@ -1,4 +1,4 @@
-//! The format a second time, as `docs/format.md` tells it and as plainly as
+//! The format a second time, as `docs/format.md` describes it and as plainly as
 //! possible: growing vectors, searches from the start, no state that could be
 //! computed again. Right before fast, and sound traces only: anything else is
 //! a panic, which fails the test.

@@ -1,4 +1,4 @@
-//! The plain reader. It also tells where in the file everything is.
+//! The plain reader. It also records where in the file everything is.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -33,7 +33,7 @@ pub(crate) struct PlainEvent {
     pub(crate) recorded: Option<RecordedEvent>,
     /// Of an allocation: where its entries are.
     pub(crate) entries: Range<usize>,
-    /// Of an allocation: how many entries foretell 255 frames.
+    /// For an allocation: the number of entries that predict 255 frames.
     pub(crate) longest_runs: usize,
 }
 
@@ -182,7 +182,7 @@ impl Domain {
             *longest += usize::from(right == 255);
             frames.push(self.codes[&slot]);
             for _ in 0..right {
-                // Slot 0 is what a slot that nothing followed yet foretells.
+                // A slot that nothing followed yet predicts slot 0.
                 predictor = self.predictions.get(&predictor).copied().unwrap_or(0);
                 frames.push(self.codes[&predictor]);
             }
@@ -224,7 +224,7 @@ struct Cursor<'a> {
 }
 
 impl Cursor<'_> {
-    /// A little-endian number of so many bytes.
+    /// A little-endian number of `size` bytes.
     fn number(&mut self, size: usize) -> u64 {
         let bytes = &self.bytes[self.at..self.at + size];
         self.at += size;
