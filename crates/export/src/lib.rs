@@ -1,7 +1,6 @@
 //! Exports the call paths of a trace in the formats of other tools.
 //!
-//! One file for each format: [`folded`], [`pprof`], [`firefox`], [`dhat`],
-//! [`speedscope`]. Each defines a [`Format`] and writes from an [`ExportInput`].
+//! One file for each format: `folded`, `pprof`, `firefox`, `dhat`, `speedscope`. Each defines a [`Format`] and writes from an [`ExportInput`].
 //! A further format is one more file, declared here, and one more entry in
 //! [`FORMATS`]: the values of `heaptap export --to`, their help, the manual page
 //! and the completions follow from that list.

@@ -64,7 +64,7 @@ pub(crate) fn is_label(location: &Location<'_>) -> bool {
 }
 
 impl Selection {
-    /// The most patterns of `include`: [`Marks`] has no bits for more.
+    /// The most patterns of `include`: `Marks` has no bits for more.
     pub const MOST_INCLUDED: usize = 62;
 
     /// Whether the selection depends on frames.
