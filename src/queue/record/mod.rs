@@ -37,6 +37,10 @@
 //!
 //! Encoding runs inside hooks. Nothing here allocates or panics; decoding accepts
 //! any words.
+//!
+//! Functions are `inline(always)` so that a record whose kind is known to the caller
+//! becomes a few stores, or loads. `benches/overhead --only hooks` counts the
+//! instructions of encoding, `benches/writer.rs` times decoding.
 
 mod alloc_words;
 mod block_id;
