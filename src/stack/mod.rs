@@ -5,8 +5,8 @@
 //!   neutral one; `step` packs what they say into a word, and numbers their rules for
 //!   crossing C code. The frames of a host's own index are `lazy_frames`: entered when
 //!   a walk first reaches them.
-//! - `walk`: the managed frames of one sample, as what they share with the
-//!   previous sample's and what is new.
+//! - `walk`: the managed frames of one sample, as the number that it shares with the
+//!   previous sample and the new ones.
 //! - `native`: the frames of C code inside the innermost managed frame.
 //! - `memory`: the one place that reads a stack.
 //!

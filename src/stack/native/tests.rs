@@ -112,7 +112,7 @@ extern "C" fn limited(found: &mut Backtraces, limit: u64) {
 }
 
 #[test]
-fn nothing_at_or_above_the_limit_is_looked_at() {
+fn nothing_at_or_above_the_limit_is_read() {
     let mut found = Backtraces::default();
     let here = Registers::capture();
     limited(&mut found, here.sp);

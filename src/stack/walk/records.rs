@@ -25,7 +25,7 @@ impl Record for Link {
     }
 }
 
-/// The links that a walk of so many frames has room for.
+/// The capacity for links of a walk with room for `max_frames`.
 pub(super) const fn max_links(max_frames: usize) -> usize {
     max_frames / 2 + 64
 }

@@ -213,7 +213,7 @@ proptest! {
     }
 }
 
-/// What is said of streaks is so of each of their frames.
+/// Each recorded streak describes its frames.
 fn assert_streaks_are(walker: &Walker<Vec<u64>>) {
     let mut before = 0;
     for Streak { outer, end, stride } in walker.last.streaks.iter() {
@@ -226,13 +226,13 @@ fn assert_streaks_are(walker: &Walker<Vec<u64>>) {
     }
 }
 
-/// How many held frames the next walk keeps without looking them up.
+/// How many frames of the last walk the next one keeps.
 fn kept(walker: &mut Walker<Vec<u64>>, machine: &Machine) -> usize {
     walker.walk_outwards(&machine.memory, &machine.tables, machine.start())
 }
 
 #[test]
-fn unchanged_frames_are_met_in_every_format() {
+fn unchanged_frames_are_kept_in_every_format() {
     for format in [Format::Neutral, Format::NeutralHidden, Format::Contexts, Format::Fibers] {
         for region in [None, Some(3)] {
             let mut machine = Machine::new(format);
@@ -250,16 +250,16 @@ fn unchanged_frames_are_met_in_every_format() {
             machine.pop(11);
             machine.callback(1, 3, region.map(|_| 1));
             machine.push(CODES[4]);
-            // A few may be looked up before one is found that is not in the index.
+            // A few frames may be new before one is found that is not in the index.
             let kept = kept(&mut walker, &machine);
-            let met = 30 + shown - INDEX_LOOKUPS..=30 + shown;
-            assert!(met.contains(&kept), "{kept} {format:?} {region:?}");
+            let expected = 30 + shown - INDEX_LOOKUPS..=30 + shown;
+            assert!(expected.contains(&kept), "{kept} {format:?} {region:?}");
         }
     }
 }
 
 #[test]
-fn frames_whose_address_is_in_the_link_alone_are_held_too() {
+fn indirect_frames_are_kept_too() {
     for format in [Format::Neutral, Format::Contexts] {
         let mut machine = Machine::new(format);
         let mut walker = walker(1000);
