@@ -1,9 +1,10 @@
 //! Exports the call paths of a trace in the formats of other tools.
 //!
-//! One file for each format: `folded`, `pprof`, `firefox`, `dhat`, `speedscope`. Each defines a [`Format`] and writes from an [`ExportInput`].
-//! A further format is one more file, declared here, and one more entry in
-//! [`FORMATS`]: the values of `heaptap export --to`, their help, the manual page
-//! and the completions follow from that list.
+//! One file for each format: `folded`, `pprof`, `firefox`, `dhat`, `speedscope`.
+//! Each defines a [`Format`] and writes from an [`ExportInput`]. A further format is
+//! one more file, declared here, and one more entry in [`FORMATS`]: the values of
+//! `heaptap export --to`, their help, the manual page and the completions follow
+//! from that list.
 //!
 //! The names in a trace are not to be trusted: [`escape`] and [`json`] write them
 //! without control and invisible characters. The program `heaptap` uses both for
