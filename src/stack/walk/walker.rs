@@ -187,6 +187,10 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> Walker<S> {
 
     /// The result, now that the walk is the last one and shares `shared` frames with the
     /// one before.
+    ///
+    /// Inlined into both callers: `benches/overhead --only hooks` counts 15 to 28 instructions more
+    /// for each sample without it.
+    #[inline(always)]
     fn report(&mut self, shared: usize, markers: Markers) -> Walk<'_> {
         let before = self.last_markers;
         self.last_markers = markers.codes(self.last_end);
