@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn each_rule_has_one_number() {
         static RULE: [CrossingRule; RULES + 1] =
-            [const { CrossingRule { cross: |_, _| None } }; RULES + 1];
+            [const { CrossingRule { offset: 0, end: 0, cross: |_, _, _| None } }; RULES + 1];
         let rules = CrossingRules::new();
         assert!(rules.get(3).is_none());
         for rule in RULE.iter().take(RULES).chain(RULE.iter().take(RULES)) {

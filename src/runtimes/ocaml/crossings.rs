@@ -12,14 +12,10 @@ const UNIT: u64 = 1;
 /// {`bottom_of_stack`, `last_retaddr`, `gc_regs`} lies at `sp + 16`
 /// (`Callback_link`, `runtime/caml/stack.h`, 4.14.1). A NULL bottom ends the stack
 /// (`caml_next_frame_descriptor`, `runtime/backtrace_nat.c`).
-pub(super) static CONTEXT: CrossingRule = CrossingRule { cross: cross_context };
+pub(super) static CONTEXT: CrossingRule = CrossingRule { offset: 16, end: 0, cross: cross_context };
 
-fn cross_context(sp: u64, stack: &mut dyn StackReader) -> Option<Crossing> {
-    let read_at = sp.checked_add(24)?;
-    let bottom = stack.word(read_at - 8)?;
-    if bottom == 0 {
-        return Some(Crossing::End);
-    }
+fn cross_context(at: u64, bottom: u64, stack: &mut dyn StackReader) -> Option<Crossing> {
+    let read_at = at.checked_add(8)?;
     let return_address = stack.word(read_at)?;
     Some(Crossing::Frame { sp: bottom, return_address, read_at })
 }
@@ -29,15 +25,11 @@ fn cross_context(sp: u64, stack: &mut dyn StackReader) -> Option<Crossing> {
 /// its return address. If this was the first call on a thread's own stack, that
 /// stack's `stack_handler` is there instead, which begins with the unit value
 /// (`caml_alloc_main_stack`, `runtime/fiber.c`) and has no parent.
-pub(super) static CALLBACK: CrossingRule = CrossingRule { cross: cross_callback };
+pub(super) static CALLBACK: CrossingRule =
+    CrossingRule { offset: 32, end: UNIT, cross: cross_callback };
 
-fn cross_callback(sp: u64, stack: &mut dyn StackReader) -> Option<Crossing> {
-    let read_at = sp.checked_add(32)?;
-    let return_address = stack.word(read_at)?;
-    if return_address == UNIT {
-        return Some(Crossing::End);
-    }
-    Some(Crossing::Frame { sp: read_at.checked_add(8)?, return_address, read_at })
+fn cross_callback(at: u64, return_address: u64, _: &mut dyn StackReader) -> Option<Crossing> {
+    Some(Crossing::Frame { sp: at.checked_add(8)?, return_address, read_at: at })
 }
 
 /// OCaml 5, the return to `caml_runstack`, a fiber's first frame: behind the same 32
@@ -46,13 +38,10 @@ fn cross_callback(sp: u64, stack: &mut dyn StackReader) -> Option<Crossing> {
 /// begin at its `sp`, its first field (`caml_get_stack_sp_pc`, `runtime/fiber.c`).
 /// While a callback from C runs, the parent is NULL, and the runtime's own
 /// backtraces end there too.
-pub(super) static FIBER: CrossingRule = CrossingRule { cross: cross_fiber };
+pub(super) static FIBER: CrossingRule =
+    CrossingRule { offset: 32 + 24, end: 0, cross: cross_fiber };
 
-fn cross_fiber(sp: u64, stack: &mut dyn StackReader) -> Option<Crossing> {
-    let parent = stack.word(sp.checked_add(32 + 24)?)?;
-    if parent == 0 {
-        return Some(Crossing::End);
-    }
+fn cross_fiber(_: u64, parent: u64, stack: &mut dyn StackReader) -> Option<Crossing> {
     let read_at = stack.word(parent)?;
     let return_address = stack.word(read_at)?;
     Some(Crossing::Frame { sp: read_at.checked_add(8)?, return_address, read_at })
@@ -80,7 +69,7 @@ mod tests {
 
     fn crossed(words: &[u64], rule: &CrossingRule) -> (Option<Crossing>, Vec<(u64, u64)>) {
         let mut stack = Stack { words: words.to_vec(), read: Vec::new() };
-        let crossing = (rule.cross)(0x1000, &mut stack);
+        let crossing = rule.follow(0x1000, &mut stack);
         assert!(stack.read.len() <= MAX_WITNESSES);
         (crossing, stack.read)
     }

@@ -43,15 +43,30 @@ pub(crate) enum Caller {
 /// How to get from a boundary frame to the next chunk of managed frames, past the C
 /// code or the change of stack in between. A rule is known by its address, so each
 /// is a `static`.
+///
+/// A rule is followed on mutators, inside hooks. It reads at most [`MAX_WITNESSES`]
+/// words, all through the reader, and in an order in which each may be read again if
+/// those before it are unchanged: the crossing depends on these words alone.
 #[derive(Debug)]
 pub(crate) struct CrossingRule {
-    /// Crosses at a boundary frame whose stack pointer is `sp`. `None` if the words
-    /// make no sense.
-    ///
-    /// Runs on mutators, inside hooks. Reads at most [`MAX_WITNESSES`] words, all
-    /// through the reader, and in an order in which each may be read again if those
-    /// before it are unchanged: the crossing depends on these words alone.
-    pub(crate) cross: fn(sp: u64, stack: &mut dyn StackReader) -> Option<Crossing>,
+    /// The first word that the rule reads is this many bytes above the boundary
+    /// frame's stack pointer.
+    pub(crate) offset: u64,
+    /// If the first word is this one, the stack ends here.
+    pub(crate) end: u64,
+    /// Otherwise this finds the next chunk from the address of the first word and the
+    /// word. `None` if the words make no sense.
+    pub(crate) cross: fn(at: u64, word: u64, stack: &mut dyn StackReader) -> Option<Crossing>,
+}
+
+impl CrossingRule {
+    /// Crosses at a boundary frame whose stack pointer is `sp`.
+    #[inline(always)]
+    pub(crate) fn follow(&self, sp: u64, stack: &mut impl StackReader) -> Option<Crossing> {
+        let at = sp.checked_add(self.offset)?;
+        let word = stack.word(at)?;
+        if word == self.end { Some(Crossing::End) } else { (self.cross)(at, word, stack) }
+    }
 }
 
 /// The most words that a [`CrossingRule`] reads.

@@ -49,26 +49,16 @@ pub(crate) struct NeutralPlace {
 }
 
 /// A boundary with a place: it is itself a frame of the backtrace.
-pub(crate) static LINK: CrossingRule = CrossingRule { cross: |sp, stack| cross_link(sp, stack) };
+pub(crate) static LINK: CrossingRule = CrossingRule { offset: 8, end: 0, cross: cross_link };
 
 /// A boundary without a place, which is not shown.
-pub(crate) static HIDDEN_LINK: CrossingRule =
-    CrossingRule { cross: |sp, stack| cross_link(sp, stack) };
+pub(crate) static HIDDEN_LINK: CrossingRule = CrossingRule { offset: 8, end: 0, cross: cross_link };
 
 /// Both rules: a `heaptap_frame_link` {sp, return address} lies at `sp`; return
-/// address 0 ends the stack. Generic, so that the walk can inline it.
-#[inline(always)]
-pub(in crate::stack) fn cross_link<R: StackReader + ?Sized>(
-    sp: u64,
-    stack: &mut R,
-) -> Option<Crossing> {
-    let read_at = sp.checked_add(8)?;
-    let next = stack.word(sp)?;
-    let return_address = stack.word(read_at)?;
-    Some(match return_address {
-        0 => Crossing::End,
-        _ => Crossing::Frame { sp: next, return_address, read_at },
-    })
+/// address 0 ends the stack.
+fn cross_link(at: u64, return_address: u64, stack: &mut dyn StackReader) -> Option<Crossing> {
+    let sp = stack.word(at - 8)?;
+    Some(Crossing::Frame { sp, return_address, read_at: at })
 }
 
 /// A table as `heaptap_frame_table` describes it.

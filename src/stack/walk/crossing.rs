@@ -5,8 +5,8 @@
 //! as they are unchanged, the crossing is.
 
 pub(super) use super::super::formats::Crossing;
-use super::super::formats::neutral::cross_link;
-use super::super::formats::{MAX_WITNESSES, StackReader};
+use super::super::formats::neutral::LINK;
+use super::super::formats::{CrossingRule, MAX_WITNESSES, StackReader};
 use super::super::memory::Memory;
 use super::super::step::{CROSS_NEUTRAL, CROSS_NEUTRAL_HIDDEN, Step};
 use super::super::table::FrameTables;
@@ -14,7 +14,10 @@ use super::super::table::FrameTables;
 /// Whether the stack ends at a boundary frame whose stack pointer is `sp`.
 #[inline(always)]
 pub(super) fn ends<M: Memory>(memory: &M, tables: &FrameTables, step: Step, sp: u64) -> bool {
-    cross_by(tables, step, sp, &mut Unrecorded(memory)) == Some(Crossing::End)
+    let ends = |rule: &CrossingRule| {
+        sp.checked_add(rule.offset).and_then(|at| memory.word(at)) == Some(rule.end)
+    };
+    rule_of(tables, step).is_some_and(ends)
 }
 
 /// Crosses at a boundary frame whose stack pointer is `sp`. `None` if the words make
@@ -26,29 +29,14 @@ pub(super) fn cross<M: Memory>(
     sp: u64,
     witnesses: &mut Witnesses,
 ) -> Option<Crossing> {
-    cross_by(tables, step, sp, &mut Recorded { memory, witnesses })
+    rule_of(tables, step)?.follow(sp, &mut Recorded { memory, witnesses })
 }
 
 #[inline(always)]
-fn cross_by(
-    tables: &FrameTables,
-    step: Step,
-    sp: u64,
-    stack: &mut impl StackReader,
-) -> Option<Crossing> {
+fn rule_of(tables: &FrameTables, step: Step) -> Option<&'static CrossingRule> {
     match step {
-        CROSS_NEUTRAL | CROSS_NEUTRAL_HIDDEN => cross_link(sp, stack),
-        _ => (tables.rule(step)?.cross)(sp, stack),
-    }
-}
-
-/// Reads for a crossing that need not be recognised again.
-struct Unrecorded<'a, M>(&'a M);
-
-impl<M: Memory> StackReader for Unrecorded<'_, M> {
-    #[inline(always)]
-    fn word(&mut self, address: u64) -> Option<u64> {
-        self.0.word(address)
+        CROSS_NEUTRAL | CROSS_NEUTRAL_HIDDEN => Some(&LINK),
+        _ => tables.rule(step),
     }
 }
 
@@ -101,7 +89,7 @@ mod tests {
         let (crossing, witnesses) = crossed(vec![0, 0x2000, 0xC0DE], CROSS_NEUTRAL, 0x1008);
         let return_address = 0xC0DE;
         assert_eq!(crossing, Some(Crossing::Frame { sp: 0x2000, return_address, read_at: 0x1010 }));
-        assert_eq!(witnesses, [(0x1008, 0x2000), (0x1010, 0xC0DE)]);
+        assert_eq!(witnesses, [(0x1010, 0xC0DE), (0x1008, 0x2000)]);
         assert_eq!(crossed(vec![0x2000, 0], CROSS_NEUTRAL_HIDDEN, 0x1000).0, Some(Crossing::End));
         assert_eq!(crossed(vec![0x2000], CROSS_NEUTRAL, 0x1000).0, None);
     }

@@ -16,7 +16,10 @@ pub(crate) const SMALL_STACK: usize = if SMALL_LIMITS { 8 } else { 32 };
 
 /// Writes the codes of a small stack, innermost first, and returns their number;
 /// `None` if the stack is not small.
-#[inline]
+///
+/// Inlined up to the recorder: `benches/overhead --only hooks` counts 30 instructions more for
+/// each sample of a small stack without it.
+#[inline(always)]
 pub(super) fn walk_small<M: Memory>(
     memory: &M,
     tables: &FrameTables,

@@ -91,7 +91,7 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> Walker<S> {
     ///
     /// # Safety
     /// As for [`Walker::walk`].
-    #[inline]
+    #[inline(always)]
     pub(crate) unsafe fn walk_small(
         &mut self,
         tables: &FrameTables,
@@ -104,7 +104,7 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> Walker<S> {
         self.walk_small_in(&live, tables, start, codes)
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn walk_small_in<M: Memory>(
         &mut self,
         memory: &M,

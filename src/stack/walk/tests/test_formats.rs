@@ -9,39 +9,27 @@ use super::super::super::formats::{
 use crate::sys::process_memory::ProcessMemory;
 
 /// A link {sp, return address} lies 16 bytes up; sp 0 ends.
-pub(super) static CONTEXT: CrossingRule = CrossingRule { cross: cross_context };
+pub(super) static CONTEXT: CrossingRule = CrossingRule { offset: 16, end: 0, cross: cross_context };
 
-fn cross_context(sp: u64, stack: &mut dyn StackReader) -> Option<Crossing> {
-    let read_at = sp.checked_add(24)?;
-    let next = stack.word(read_at - 8)?;
-    if next == 0 {
-        return Some(Crossing::End);
-    }
+fn cross_context(at: u64, next: u64, stack: &mut dyn StackReader) -> Option<Crossing> {
+    let read_at = at.checked_add(8)?;
     let return_address = stack.word(read_at)?;
     Some(Crossing::Frame { sp: next, return_address, read_at })
 }
 
 /// The caller's frames begin 32 bytes up with its return address; 1 ends.
-pub(super) static CHUNK: CrossingRule = CrossingRule { cross: cross_to_chunk };
+pub(super) static CHUNK: CrossingRule = CrossingRule { offset: 32, end: 1, cross: cross_to_chunk };
 
-fn cross_to_chunk(sp: u64, stack: &mut dyn StackReader) -> Option<Crossing> {
-    let read_at = sp.checked_add(32)?;
-    let return_address = stack.word(read_at)?;
-    if return_address == 1 {
-        return Some(Crossing::End);
-    }
-    Some(Crossing::Frame { sp: read_at.checked_add(8)?, return_address, read_at })
+fn cross_to_chunk(at: u64, return_address: u64, _: &mut dyn StackReader) -> Option<Crossing> {
+    Some(Crossing::Frame { sp: at.checked_add(8)?, return_address, read_at: at })
 }
 
 /// A pointer to the parent stack lies 56 bytes up, which begins with the address of
 /// its innermost return address; 0 ends.
-pub(super) static PARENT: CrossingRule = CrossingRule { cross: cross_to_parent };
+pub(super) static PARENT: CrossingRule =
+    CrossingRule { offset: 56, end: 0, cross: cross_to_parent };
 
-fn cross_to_parent(sp: u64, stack: &mut dyn StackReader) -> Option<Crossing> {
-    let parent = stack.word(sp.checked_add(56)?)?;
-    if parent == 0 {
-        return Some(Crossing::End);
-    }
+fn cross_to_parent(_: u64, parent: u64, stack: &mut dyn StackReader) -> Option<Crossing> {
     let read_at = stack.word(parent)?;
     let return_address = stack.word(read_at)?;
     Some(Crossing::Frame { sp: read_at.checked_add(8)?, return_address, read_at })
