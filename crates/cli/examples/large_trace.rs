@@ -7,7 +7,7 @@
 //!
 //! The workload looks like a real one: stacks of 20 to 150 frames that mostly
 //! stay the same, short blocks, half of which are promoted, all of which die
-//! when so many (50,000 if not said) younger ones are alive in their domain.
+//! when that many (50,000 by default) younger ones are alive in their domain.
 
 use std::collections::VecDeque;
 use std::fs::File;

@@ -31,7 +31,7 @@ struct AllocationSample {
     samples: i64,
 }
 
-/// The profiler slows down with the number of allocation samples. So many take
+/// The profiler slows down with the number of allocation samples. This many take
 /// 40 MB here.
 const MOST_ALLOCATION_SAMPLES: usize = 1_000_000;
 

@@ -21,13 +21,13 @@ fn add(tables: &FrameTables, frames: &[NeutralFrame]) -> Result<(), TableDefect>
 fn reserved_room_changes_nothing_but_the_room() {
     let tables = FrameTables::new();
     let few = frames((1..50).map(|n| 0x1000 + n * 16));
-    // SAFETY: the frames outlive the tables, here and below.
+    // SAFETY: the frames outlive the tables.
     unsafe { tables.add_neutral(few.as_ptr(), few.len(), null(), 0) }.expect("sound");
     tables.reserve(10_000);
     assert!(tables.slots().room() >= 10_049);
     let more = frames((1..10_000).map(|n| 0x10_0000 + n * 16));
     let before = tables.slots() as *const Slots;
-    // SAFETY: as above.
+    // SAFETY: the frames outlive the tables.
     unsafe { tables.add_neutral(more.as_ptr(), more.len(), null(), 0) }.expect("sound");
     assert!(std::ptr::eq(before, tables.slots()), "it grew again");
     for frame in few.iter().chain(&more) {

@@ -318,7 +318,7 @@ fn a_leak_is_told_in_plain_words() {
     assert!(text.contains("no leak"), "{text}");
 }
 
-/// So many blocks of so many samples in each of two functions.
+/// A number of blocks, each of a number of samples, in each of two functions.
 fn sized(one: u64, other: u64) -> Vec<u8> {
     let mut writer = Writer::new(Format::V2);
     for (count, leaf) in [(one, Sources::FIRST), (other, Sources::FIRST + 2)] {

@@ -109,7 +109,7 @@ pub(crate) fn small_block() -> Block {
     Block { length: 3, samples: 1, source: Source::Minor }
 }
 
-/// A workload of so many allocations in so many domains, taking turns. Stacks
+/// A workload of a number of allocations in a number of domains, which take turns. Stacks
 /// change a little at a time; most objects die, some are promoted before.
 pub(crate) fn workload(format: Format, domains: u16, allocations: u64, seed: u64) -> Vec<u8> {
     println!("workload of seed {seed}");

@@ -29,7 +29,7 @@ fn run(aggregator: Aggregator) -> Aggregate {
     run_with_looks(aggregator, u64::MAX)
 }
 
-/// The same, with a look at the aggregate after every so many blocks.
+/// The same, with a look at the aggregate at regular intervals.
 fn run_with_looks(mut aggregator: Aggregator, every: u64) -> Aggregate {
     let table = LocationTable::default();
     for id in 0..40_000_u64 {

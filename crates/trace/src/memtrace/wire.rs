@@ -134,7 +134,7 @@ impl Packet {
         self.bytes.get(..self.len).unwrap_or(&[])
     }
 
-    /// The next `N` bytes of room, if there are so many. [`Packet::extend`] adds
+    /// The next `N` bytes of room, if there is that much. [`Packet::extend`] adds
     /// what was written there.
     #[inline(always)]
     pub(crate) fn window<const N: usize>(&mut self) -> Option<&mut [u8; N]> {

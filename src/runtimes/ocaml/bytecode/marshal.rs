@@ -35,7 +35,7 @@ pub(super) struct Values<'a> {
 /// What reading one item gives.
 enum Item {
     Done(Value),
-    /// An object with so many fields to come.
+    /// An object that has this many fields still to read.
     Open(usize, usize),
 }
 
@@ -225,7 +225,7 @@ impl Reader<'_> {
         Some(Item::Done(Value::Object(self.objects.len() - 1)))
     }
 
-    /// Goes over so many bytes; tells where they end.
+    /// Skips this many bytes and returns where they end.
     fn skip(&mut self, length: usize) -> Option<usize> {
         let end = self.at.checked_add(length).filter(|&end| end <= self.input.len())?;
         self.at = end;

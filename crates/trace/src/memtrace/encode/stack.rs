@@ -26,7 +26,7 @@ pub(crate) struct Stack {
 /// [`Stack::put`] is quicker at; and no entry can predict more than 255.
 pub(super) const MAX_CACHED: usize = 63;
 
-/// Bytes for the entries of so many frames. One frame takes 2 bytes, two take 2
+/// Bytes for the entries of a number of frames. One frame takes 2 bytes, two take 2
 /// and more take 3; each is written 4 bytes at a time.
 pub(super) const CACHED_ROOM: usize = CACHED_ENTRIES + 4;
 pub(super) const CACHED_ENTRIES: usize = 2 * (MAX_CACHED + 1);
