@@ -19,13 +19,13 @@
 //!
 //! | room | job | runs on | may use |
 //! |---|---|---|---|
-//! | [`abi`] | every `extern "C"` function: check arguments, guard against panics, call in | mutators | `runtimes`, `tracer`, `stack` |
-//! | [`runtimes`] | runtimes that are traced as they are: `attach` for all of them, a folder for each | mutators | `tracer`, `stack`, `sys` |
+//! | [`abi`] | every `extern "C"` function: check arguments, guard against panics, call in | both | `runtimes`, `tracer`, `stack` |
+//! | [`runtimes`] | runtimes that are traced as they are: `attach` for all of them, a folder for each | both | `tracer`, `stack`, `sys` |
 //! | [`tracer`] | the session: options, mutators, start, stop, fork, exit | both | `writer`, `sampling`, `blocks`, `stack`, `queue`, `sys` |
 //! | [`writer`] | drain the queue, find locations, encode, write | writer thread | `queue`, `sys` |
 //! | [`sampling`] | geometric gaps; which parts of a combined allocation are sampled | mutators | |
 //! | [`blocks`] | the sampled blocks that are alive: young, major, external | mutators | `queue`, `sys` |
-//! | [`stack`] | frame tables, the stack walk, native frames | mutators | `sys` |
+//! | [`stack`] | frame tables, the stack walk, native frames | both | `sys` |
 //! | [`queue`] | records, and their hand-over to the writer | both | `sys` |
 //! | [`sys`] | clock, memory, threads, files | both | |
 //!
@@ -38,19 +38,22 @@
 //!
 //! Code that runs on a mutator inside a hook does not call malloc, takes no lock, does not
 //! unwind into the host, needs less than 2 KiB of stack, and makes no system call except to
-//! wait for the writer when that has fallen behind.
+//! wait for the writer when that has fallen behind. The exception is the handover of blocks
+//! when a mutator ends: it takes the registry's lock, in a collection of OCaml 5 too, while
+//! all domains are stopped.
 //!
 //! # Where a change goes
 //!
 //! | change | place |
 //! |---|---|
-//! | another runtime that is traced as it is | a folder in `runtimes`, one line in `runtimes/mod.rs` |
-//! | a new release of OCaml | one row in the layouts of its line in `runtimes/ocaml` |
-//! | an option of the C ABI | `abi/options.rs`, `tracer/options.rs` |
-//! | an environment variable | the table in `crates/settings` |
-//! | another destination for the trace | `writer/output.rs` |
-//! | another trace format | a folder beside `crates/trace/src/memtrace` |
-//! | another export | a file in `crates/export` |
+//! | another runtime that is traced as it is | a folder in `runtimes`, its entry in `runtimes/mod.rs` |
+//! | a new release of OCaml | one row in `runtimes/ocaml/four/layout.rs` or `five/layout.rs` |
+//! | an option of the C ABI | `abi/options.rs` and its layout in `abi/layout.rs`, `tracer/options.rs` |
+//! | an environment variable | the table in `crates/settings`, `tracer/environment.rs` |
+//! | another destination for the trace | a file in `sys`, a line in `writer/output.rs` |
+//! | another trace format | a folder beside `crates/trace/src/memtrace`, a line in `crates/trace/src/recognise.rs` |
+//! | another export | a file in `crates/export`, a line in its list |
+//! | another verb of the tool | a file in `crates/cli/src/verbs`, a line in its list |
 
 #![allow(rustdoc::private_intra_doc_links, reason = "this is the map of the private rooms")]
 #![cfg_attr(loom, allow(dead_code, unused_imports, reason = "most of what uses them is not built"))]

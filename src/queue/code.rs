@@ -63,7 +63,7 @@ pub(crate) struct Part(u8);
 
 /// In the code of an innermost frame, the part's number (its index plus 1) is above
 /// this bit and the return address below: user addresses of amd64 have 47 bits.
-const PART_SHIFT: u32 = 48;
+const CODE_PART_SHIFT: u32 = 48;
 
 impl Part {
     /// Not known, or not a combined allocation.
@@ -93,13 +93,13 @@ impl Part {
         if self == Part::NONE || code >= HOST_CODE_LIMIT {
             return code;
         }
-        (Part::of_code(code).0 ^ self.spread()) | u64::from(self.0) << PART_SHIFT
+        (Part::of_code(code).0 ^ self.spread()) | u64::from(self.0) << CODE_PART_SHIFT
     }
 
     /// The return address in a code, and the part's index if there is one.
     pub(crate) fn of_code(code: u64) -> (u64, Option<usize>) {
-        let part = Part((code >> PART_SHIFT) as u8);
-        let address = (code ^ part.spread()) & ((1 << PART_SHIFT) - 1);
+        let part = Part((code >> CODE_PART_SHIFT) as u8);
+        let address = (code ^ part.spread()) & ((1 << CODE_PART_SHIFT) - 1);
         (address, part.index())
     }
 
@@ -107,7 +107,7 @@ impl Part {
     /// is indexed by the low bits of a code. Without this, the parts of one allocation
     /// would evict each other, and their locations would be written again each time.
     fn spread(self) -> u64 {
-        u64::from(self.0).wrapping_mul(0x9E_3779_B97F) & ((1 << PART_SHIFT) - 1)
+        u64::from(self.0).wrapping_mul(0x9E_3779_B97F) & ((1 << CODE_PART_SHIFT) - 1)
     }
 }
 

@@ -61,7 +61,7 @@ impl Memory for Live {
         if address == 0 || !address.is_multiple_of(8) {
             return None;
         }
-        // SAFETY: just tested.
+        // SAFETY: not 0 and aligned, by the test above; readable by the contract of `Live::new`.
         Some(unsafe { self.read(address) })
     }
 

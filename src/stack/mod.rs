@@ -10,8 +10,9 @@
 //! - `native`: the frames of C code inside the innermost managed frame.
 //! - `memory`: the one place that reads a stack.
 //!
-//! Everything but adding tables and refreshing modules runs on mutators inside
-//! hooks: no malloc, no locks, no panics, no system calls, little stack.
+//! Walks and lookups run on mutators, inside hooks: no malloc, no locks, no panics, no
+//! system calls, little stack. Adding tables, on a thread of the host, and explaining
+//! frames, on the writer thread, may lock and allocate.
 
 pub(crate) mod formats;
 mod lazy_frames;

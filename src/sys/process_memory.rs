@@ -25,7 +25,7 @@ struct Page {
 
 /// A direct-mapped cache of pages. For the writer thread.
 pub(crate) struct ProcessMemory {
-    /// This process, which the writer thread never leaves.
+    /// This process. Asked for once: a forked child has no writer thread.
     process: libc::pid_t,
     /// Page number n is at n modulo [`KEPT`].
     pages: RefCell<[Option<Box<Page>>; KEPT]>,

@@ -6,9 +6,13 @@
 use std::ops::Range;
 
 use crate::queue::{Code, HOST_CODE_LIMIT};
+use crate::stack::formats::HIGHEST_CODE;
 use crate::stack::native::{Modules, Registers, Unwinder};
 use crate::stack::{FrameTables, Markers, SMALL_STACK, Start, Walk, Walker};
 use crate::sys::memory::Region;
+
+// The stack accepts return addresses just where the queue has codes for them.
+const _: () = assert!(HIGHEST_CODE == HOST_CODE_LIMIT);
 
 /// Where backtraces come from.
 pub(crate) enum StackSource {

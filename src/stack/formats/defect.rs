@@ -28,7 +28,7 @@ impl fmt::Display for TableDefect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Address(address) => write!(f, "a table at {address:#x}, NULL or misaligned"),
-            Self::Count(count) => write!(f, "a table of {count} frames, more than can be"),
+            Self::Count(count) => write!(f, "a table of {count} frames, more than any program has"),
             Self::ReturnAddress(address) => write!(f, "a return address {address:#x}"),
             Self::FrameSize { return_address, size } => {
                 write!(f, "a frame of {size} bytes, not a multiple of 8, at {return_address:#x}")
@@ -36,7 +36,9 @@ impl fmt::Display for TableDefect {
             Self::Duplicate(address) => write!(f, "the return address {address:#x} twice"),
             Self::Place(index) => write!(f, "place {index}, beyond the table's places"),
             Self::InliningLoop(index) => write!(f, "place {index}, inlined without end"),
-            Self::Rules(address) => write!(f, "a boundary of one format too many at {address:#x}"),
+            Self::Rules(address) => {
+                write!(f, "a boundary at {address:#x} whose rule has no number left")
+            }
         }
     }
 }

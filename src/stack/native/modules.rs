@@ -75,7 +75,8 @@ impl Modules {
         let mut found = core::mem::MaybeUninit::<FoundObject>::zeroed();
         // SAFETY: glibc accepts any address, and writes at most a `struct dl_find_object`.
         let status = unsafe { (self.find)(pc as *const c_void, found.as_mut_ptr()) };
-        // SAFETY: integers and raw pointers, zeroed at least.
+        // SAFETY: `zeroed` initialised every byte, and any bits are valid integers and raw
+        // pointers.
         let found = unsafe { found.assume_init() };
         let (start, end) = (found.map_start as u64, found.map_end as u64);
         let tables = found.eh_frame as u64;

@@ -1,5 +1,5 @@
-//! The end of a mutator, and who takes over its blocks. Not inside hooks: takes
-//! the registry's lock.
+//! The end of a mutator, and who takes over its blocks. Takes the registry's lock: when
+//! a mutator starts or ends, and in a collection while all mutators are stopped.
 
 use std::sync::Arc;
 
