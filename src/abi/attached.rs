@@ -23,7 +23,8 @@ pub unsafe extern "C" fn heaptap_attached_label(name: *const c_char, length: usi
     }
     // SAFETY: this function requires `name` to point to `length` bytes.
     let name = unsafe { std::slice::from_raw_parts(name.cast::<u8>(), length) };
-    tracer::guard(|| runtimes::label(name)).unwrap_or(0)
+    let label = || runtimes::attached().map(|attached| attached.session.labels.intern(name));
+    tracer::guard(label).flatten().unwrap_or(0)
 }
 
 /// Sets the label of the calling thread and returns the one it had before.
@@ -36,7 +37,8 @@ pub unsafe extern "C" fn heaptap_attached_label(name: *const c_char, length: usi
 /// Costs a few instructions.
 #[unsafe(no_mangle)]
 pub extern "C" fn heaptap_attached_set_label(label: u32) -> u32 {
-    tracer::guard(|| runtimes::set_label(label)).unwrap_or(0)
+    let set = || runtimes::attached().map(|attached| attached.runtime.set_label(label));
+    tracer::guard(set).flatten().unwrap_or(0)
 }
 
 #[cfg(test)]

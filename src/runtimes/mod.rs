@@ -16,16 +16,18 @@ pub(crate) mod attach;
 #[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
 pub(crate) mod ocaml;
 
-/// On other systems there is nothing to attach to.
+/// On other systems nothing is ever attached.
 #[cfg(not(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64")))]
+#[allow(dead_code, reason = "no runtime implements the trait there")]
 mod attach {
-    pub(crate) fn label(_: &[u8]) -> u32 {
-        0
+    mod attached;
+    mod patch {
+        pub(crate) enum Replacement {}
     }
+    mod refusal;
+    mod runtime;
 
-    pub(crate) fn set_label(_: u32) -> u32 {
-        0
-    }
+    pub(crate) use attached::attached;
 }
 
 /// On other systems, only the format of OCaml's frame tables, for the C ABI.
@@ -36,11 +38,11 @@ pub(crate) mod ocaml {
     pub(crate) mod version;
 }
 
-pub(crate) use attach::{label, set_label};
+pub(crate) use attach::attached;
 
 /// The runtimes that are looked for, in this order.
 #[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
-static KNOWN: [&dyn attach::Runtime; 1] = [&ocaml::Ocaml];
+static KNOWN: [&dyn attach::Runtime; 2] = [&ocaml::Ocaml4, &ocaml::Ocaml5];
 
 /// Runs when the library is loaded, before the program's `main`.
 #[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]

@@ -15,14 +15,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::library::LoadedLibrary;
 use super::patch::replace_in_c_library;
-use super::runtime::Runtime;
+use super::runtime::{Detected, Runtime, detect};
 use super::symbols;
 use crate::tracer;
 
 /// What is waited for.
 struct Wait {
     known: &'static [&'static dyn Runtime],
-    attach: fn(&'static dyn Runtime),
+    attach: fn(Detected),
 }
 
 static WAIT: OnceLock<Wait> = OnceLock::new();
@@ -33,7 +33,7 @@ static STARTED: AtomicBool = AtomicBool::new(false);
 /// Calls `attach` for the first of the known runtimes that starts. Before `main`.
 ///
 /// If the C library's function cannot be replaced, such a program is not traced.
-pub(super) fn wait(known: &'static [&'static dyn Runtime], attach: fn(&'static dyn Runtime)) {
+pub(super) fn wait(known: &'static [&'static dyn Runtime], attach: fn(Detected)) {
     if WAIT.set(Wait { known, attach }).is_ok() {
         replace_in_c_library(&[(c"secure_getenv", secure_getenv as *const ())]);
     }
@@ -65,16 +65,16 @@ extern "C" fn read_variable(name: *const c_char, caller: usize) -> *mut c_char {
 /// it reads.
 fn runtime_starts(variable: &CStr, caller: usize) {
     let Some(Wait { known, attach }) = WAIT.get() else { return };
-    let mut read = known.iter().filter(|known| known.startup_variable() == Some(variable));
-    let Some(first) = read.next() else { return };
+    let reads = |runtime: &&dyn Runtime| runtime.startup_variable() == Some(variable);
+    let mut readers = known.iter().copied().filter(reads).peekable();
+    if readers.peek().is_none() {
+        return;
+    }
     let Some(library) = LoadedLibrary::of(caller) else { return };
-    let found = std::iter::once(first)
-        .chain(read)
-        .find(|runtime| runtime.detect(&|name| library.lookup(name)));
-    if let Some(runtime) = found
+    if let Some(detected) = detect(readers, &|name| library.lookup(name))
         && !STARTED.swap(true, Ordering::Relaxed)
         && symbols::search_in(library)
     {
-        attach(*runtime);
+        attach(detected);
     }
 }

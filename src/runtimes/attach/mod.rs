@@ -5,7 +5,8 @@
 //! detects one, asks it for an [`Attachment`], starts the session, patches the
 //! runtime's functions, and undoes everything when a step fails.
 //!
-//! - `runtime`: the trait, and what a runtime returns from it.
+//! - `runtime`: the trait, and what a runtime returns from it; `attached`: the
+//!   runtime that is traced.
 //! - `start`: from the library's constructor to a running session.
 //! - `late`: runtimes in libraries that are loaded after `main` has begun.
 //! - `symbols`: where the runtime's functions and variables are, and how large;
@@ -18,8 +19,8 @@
 //! - `environment`: the variables that children inherit; `endings`: `_exit` and
 //!   `execve`; `report`: what the program that started this one wants to know.
 //!
-//! Dependencies: `start → {late, environment, endings, report} → {patch, runtime}
-//! → symbols → {image, library, linked, unwinding}`.
+//! Dependencies: `start → {late, environment, endings, report, attached} →
+//! {patch, runtime} → symbols → {image, library, linked, unwinding}`.
 //!
 //! Everything runs before `main` or when a runtime starts, on one thread, and may
 //! allocate. Two parts also run later: `endings`, which may be called in a signal
@@ -46,11 +47,13 @@ pub(crate) mod runtime;
 pub(crate) mod symbols;
 pub(crate) mod thread_pointer;
 
+mod attached;
 mod endings;
 mod late;
 mod report;
 mod start;
 mod unwinding;
 
+pub(crate) use attached::attached;
 pub(crate) use runtime::{Attachment, Runtime};
-pub(crate) use start::{at_load, label, set_label};
+pub(crate) use start::at_load;

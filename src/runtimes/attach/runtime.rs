@@ -19,10 +19,9 @@ pub(crate) trait Runtime: Sync {
     /// The language, as messages name it.
     fn name(&self) -> &'static str;
 
-    /// Whether these symbols are those of this runtime, of whatever version. A
-    /// version that cannot be traced is refused by [`Runtime::attach`], with a
-    /// reason.
-    fn detect(&self, lookup: Lookup<'_>) -> bool;
+    /// Whether these symbols are those of this runtime. A refusal if they are those
+    /// of a version that cannot be traced; then no other runtime is tried.
+    fn detect(&self, lookup: Lookup<'_>) -> Result<bool, Refusal>;
 
     /// The environment variable that the runtime reads with `secure_getenv` when it
     /// starts, before it has a heap. A runtime in a library that the program loads
@@ -38,6 +37,25 @@ pub(crate) trait Runtime: Sync {
     /// was doing. Called once a session has started; `tracer/labels.rs` describes
     /// the protocol.
     fn set_label(&self, label: u32) -> u32;
+}
+
+/// A runtime that was detected.
+pub(crate) struct Detected {
+    pub(crate) runtime: &'static dyn Runtime,
+    /// A refusal if this version cannot be traced.
+    pub(crate) supported: Result<(), Refusal>,
+}
+
+/// The first of these runtimes that has these symbols.
+pub(crate) fn detect(
+    runtimes: impl IntoIterator<Item = &'static dyn Runtime>,
+    lookup: Lookup<'_>,
+) -> Option<Detected> {
+    runtimes.into_iter().find_map(|runtime| match runtime.detect(lookup) {
+        Ok(false) => None,
+        Ok(true) => Some(Detected { runtime, supported: Ok(()) }),
+        Err(refusal) => Some(Detected { runtime, supported: Err(refusal) }),
+    })
 }
 
 /// Makes a runtime ready for its first hook.

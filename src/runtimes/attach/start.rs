@@ -1,18 +1,14 @@
 //! From the library's constructor to a running session.
 
-use std::sync::{Arc, OnceLock};
-
+use super::attached::{self, Attached};
 use super::patch::Jumps;
 use super::refusal::Refusal;
-use super::runtime::{Attachment, Runtime};
+use super::runtime::{Attachment, Detected, Runtime, detect};
 use super::{endings, environment, late, report, symbols};
-use crate::tracer::{self, Failure, Session, say};
+use crate::tracer::{self, Failure, say};
 
 /// The runtimes that are looked for.
 pub(crate) type Known = &'static [&'static dyn Runtime];
-
-/// The runtime that is traced, and its session.
-static ATTACHED: OnceLock<(&'static dyn Runtime, Arc<Session>)> = OnceLock::new();
 
 /// Attaches to the runtime in this program, or, if the library was preloaded, to
 /// the first that the program loads. Does nothing unless the environment asks for
@@ -23,20 +19,21 @@ pub(crate) fn at_load(known: Known) {
     if !environment::asks_for_trace() {
         return;
     }
-    let found = known.iter().find(|runtime| runtime.detect(&symbols::lookup));
-    match found {
-        Some(runtime) => attach(*runtime),
+    match detect(known.iter().copied(), &symbols::lookup) {
+        Some(detected) => attach(detected),
         None if environment::is_preloaded() => late::wait(known, attach),
         None => {}
     }
 }
 
 /// Attaches to a runtime that was detected. A refusal is reported to the user.
-fn attach(runtime: &'static dyn Runtime) {
-    let attached = runtime.attach().and_then(|attachment| match attachment {
-        Some(attachment) => begin(runtime, attachment),
-        None => Ok(()),
-    });
+fn attach(detected: Detected) {
+    let Detected { runtime, supported } = detected;
+    let attached =
+        supported.and_then(|()| runtime.attach()).and_then(|attachment| match attachment {
+            Some(attachment) => begin(runtime, attachment),
+            None => Ok(()),
+        });
     if let Err(refusal) = attached {
         report_refusal(runtime, &refusal);
     }
@@ -73,19 +70,8 @@ fn begin(runtime: &'static dyn Runtime, attachment: Attachment) -> Result<(), Re
     if alone {
         endings::follow(report.as_deref());
     }
-    let _ = ATTACHED.set((runtime, session));
+    attached::record(Attached { runtime, session });
     Ok(())
-}
-
-/// The label of this name; 0 if nothing is traced.
-pub(crate) fn label(name: &[u8]) -> u32 {
-    ATTACHED.get().map_or(0, |(_, session)| session.labels.intern(name))
-}
-
-/// Sets what the calling thread is doing, and returns what it was doing; 0 if
-/// nothing is traced.
-pub(crate) fn set_label(label: u32) -> u32 {
-    ATTACHED.get().map_or(0, |(runtime, _)| runtime.set_label(label))
 }
 
 fn report_refusal(runtime: &dyn Runtime, refusal: &Refusal) {

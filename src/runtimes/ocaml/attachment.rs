@@ -2,21 +2,13 @@
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use super::version::MajorVersion;
 use super::{bytecode, frames, names};
 use crate::runtimes::attach::Attachment;
 use crate::runtimes::attach::patch::Replacement;
 use crate::tracer::{Failure, Options, Session};
-
-/// The version that is traced, from before its first hook.
-static VERSION: OnceLock<MajorVersion> = OnceLock::new();
-
-/// The version that is traced, if one is.
-pub(super) fn version() -> Option<MajorVersion> {
-    VERSION.get().copied()
-}
 
 /// An attachment that adds the frame tables before `start`, and follows plugins and
 /// bytecode that are loaded later.
@@ -31,7 +23,6 @@ pub(super) fn attachment(
         options: Options { header_words: 1, runtime_params, name, ..options },
         replacements,
         prepare: Box::new(move |session| {
-            let _ = VERSION.set(version);
             frames::add_all(session, version);
             start(session)
         }),

@@ -168,7 +168,7 @@ pub(super) fn take_down_ended(most: usize) {
 }
 
 /// Sets the label of the calling thread; returns the one before.
-pub(in crate::runtimes::ocaml) fn set_label(label: u32) -> u32 {
+pub(super) fn set_label(label: u32) -> u32 {
     let mut before = 0;
     // SAFETY: called by the program's code, which holds its domain's lock.
     unsafe {

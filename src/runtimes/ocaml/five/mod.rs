@@ -39,17 +39,45 @@ mod probe;
 mod symbols;
 mod walkers;
 
-use crate::runtimes::attach::Attachment;
+use std::ffi::CStr;
+
 use crate::runtimes::attach::refusal::Refusal;
-use crate::runtimes::ocaml::attachment::attachment;
-use crate::runtimes::ocaml::bytecode;
+use crate::runtimes::attach::runtime::Lookup;
+use crate::runtimes::attach::{Attachment, Runtime};
 use crate::runtimes::ocaml::version::MajorVersion;
+use crate::runtimes::ocaml::{attachment, bytecode, detect};
 use crate::tracer::{Options, Rate};
 
-pub(super) use domain::set_label;
+/// OCaml 5.3 and later, for [`crate::runtimes::attach`].
+pub(in crate::runtimes) struct Ocaml5;
+
+impl Runtime for Ocaml5 {
+    fn name(&self) -> &'static str {
+        detect::NAME
+    }
+
+    fn detect(&self, lookup: Lookup<'_>) -> Result<bool, Refusal> {
+        Ok(detect::version(lookup)? == Some(MajorVersion::Five))
+    }
+
+    fn startup_variable(&self) -> Option<&'static CStr> {
+        Some(detect::STARTUP_VARIABLE)
+    }
+
+    fn attach(&self) -> Result<Option<Attachment>, Refusal> {
+        if detect::is_traced_already() {
+            return Ok(None);
+        }
+        attachment().map(Some)
+    }
+
+    fn set_label(&self, label: u32) -> u32 {
+        domain::set_label(label)
+    }
+}
 
 /// Proves that the runtime is as known, and returns how to trace it.
-pub(super) fn attach() -> Result<Attachment, Refusal> {
+fn attachment() -> Result<Attachment, Refusal> {
     let runtime = symbols::find()?;
     let layout = probe::prove(&runtime)?;
     let options = Options {
@@ -58,7 +86,7 @@ pub(super) fn attach() -> Result<Attachment, Refusal> {
         ..Options::new(Vec::new(), Rate::DEFAULT)
     };
     let replacements = hooks::replacements(&runtime);
-    Ok(attachment(MajorVersion::Five, options, replacements, move |session| {
+    Ok(attachment::attachment(MajorVersion::Five, options, replacements, move |session| {
         domain::start(runtime, layout, session);
         Ok(())
     }))

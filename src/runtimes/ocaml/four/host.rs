@@ -145,7 +145,7 @@ pub(super) unsafe fn on_own_stack(work: impl FnOnce(&mut Host)) {
 
 /// Sets the label of the calling thread, which holds the master lock as all code of the
 /// program does; returns the one before.
-pub(in crate::runtimes::ocaml) fn set_label(label: u32) -> u32 {
+pub(super) fn set_label(label: u32) -> u32 {
     let mut before = 0;
     let work = |host: &mut Host| {
         // SAFETY: NULL, or points into the host or a context that is not deleted.

@@ -21,18 +21,47 @@ mod probe;
 mod symbols;
 mod walkers;
 
-use crate::runtimes::attach::Attachment;
+use std::ffi::CStr;
+
 use crate::runtimes::attach::refusal::Refusal;
-use crate::runtimes::ocaml::attachment::attachment;
-use crate::runtimes::ocaml::bytecode;
+use crate::runtimes::attach::runtime::Lookup;
+use crate::runtimes::attach::{Attachment, Runtime};
 use crate::runtimes::ocaml::version::MajorVersion;
+use crate::runtimes::ocaml::{attachment, bytecode, detect};
 use crate::tracer::{Options, Rate};
 
 use gc_entry::GcEntry;
-pub(super) use host::set_label;
+
+/// OCaml 4.12 to 4.14, for [`crate::runtimes::attach`].
+pub(in crate::runtimes) struct Ocaml4;
+
+impl Runtime for Ocaml4 {
+    fn name(&self) -> &'static str {
+        detect::NAME
+    }
+
+    fn detect(&self, lookup: Lookup<'_>) -> Result<bool, Refusal> {
+        Ok(detect::version(lookup)? == Some(MajorVersion::Four))
+    }
+
+    fn startup_variable(&self) -> Option<&'static CStr> {
+        Some(detect::STARTUP_VARIABLE)
+    }
+
+    fn attach(&self) -> Result<Option<Attachment>, Refusal> {
+        if detect::is_traced_already() {
+            return Ok(None);
+        }
+        attachment().map(Some)
+    }
+
+    fn set_label(&self, label: u32) -> u32 {
+        host::set_label(label)
+    }
+}
 
 /// Proves that the runtime is as known, and returns how to trace it.
-pub(super) fn attach() -> Result<Attachment, Refusal> {
+fn attachment() -> Result<Attachment, Refusal> {
     let runtime = symbols::find()?;
     let proved = probe::prove(&runtime)?;
     let options = Options {
@@ -43,7 +72,7 @@ pub(super) fn attach() -> Result<Attachment, Refusal> {
     };
     let gc_entry = if proved.is_native { GcEntry::find(&runtime) } else { None };
     let replacements = hooks::replacements(&runtime, gc_entry.is_some());
-    Ok(attachment(MajorVersion::Four, options, replacements, move |session| {
+    Ok(attachment::attachment(MajorVersion::Four, options, replacements, move |session| {
         host::start(&runtime, proved, gc_entry, session)
     }))
 }
