@@ -8,7 +8,7 @@
 //! Everything else is in the library; if no trace is asked for, nothing happens.
 //!
 //! `crates/ocaml-object/link` makes one object file of both, whose only global symbols
-//! are `heaptap_version` and the functions for labels. A note in it (System V ABI,
+//! are `heaptap_version` and the functions `heaptap_attached_…`. A note in it (System V ABI,
 //! *Note section*) shows `heaptap run` that the program can be traced, stripped or
 //! not.
 

@@ -5,7 +5,7 @@
 pub enum Mode {
     /// Stop there.
     Strict,
-    /// Leave the packet out, say so in [`Losses`], go on.
+    /// Leave the packet out, count it in [`Losses`](crate::Losses), go on.
     Lenient,
 }
 
