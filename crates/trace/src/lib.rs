@@ -23,13 +23,18 @@
 //! The map:
 //!
 //! - `model`: what a trace says, whatever its format: [`Event`], [`TraceInfo`],
-//!   [`LocationTable`]; and the traits that every format implements,
-//!   [`EventSource`] and [`EventSink`].
+//!   [`LocationTable`]; what can go wrong in reading it, [`ReadError`] and
+//!   [`Losses`]; and the traits that every format implements, [`EventSource`] and
+//!   [`EventSink`].
 //! - `memtrace`: the memtrace format: [`Reader`] and [`Merged`] are sources,
-//!   [`Encoder`] is a sink. A second format would be a folder beside it.
+//!   [`Encoder`] is a sink. A second format would be a folder beside it, with
+//!   a variant in `recognise` and in `open`.
+//! - `input`: [`Input`], the bytes that a reader of any format reads.
 //! - `recognise`: [`FileKind`], the kind of a file by its first bytes.
+//! - `open`: [`open()`] and [`open_in_time_order`], which read a trace of any format.
 //!
-//! `memtrace` depends on `model`, never the reverse.
+//! `memtrace` depends on `model` and `input`, never the reverse. Only `recognise` and
+//! `open` know which formats there are.
 //!
 //! Input is hostile. Nothing here is unsafe, and no input causes a panic: slices
 //! are taken with `get`, arithmetic on numbers from a file is checked or cannot
@@ -39,18 +44,21 @@
 #![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod input;
 mod memtrace;
 mod model;
+mod open;
 mod recognise;
 
+pub use input::{Input, Stream};
 pub use memtrace::{
-    Defect, DomainEncoder, ElidableFrames, Encoder, Format, Input, LeftOut, Limits, Located,
-    Losses, Merged, Mode, ReadError, Reader, SmallAlloc, Stream, Tally, TraceOrigin, Version,
-    WriteError,
+    Defect, DomainEncoder, ElidableFrames, Encoder, Format, LeftOut, Merged, Reader, SmallAlloc,
+    Tally, TraceOrigin, Version, WriteError,
 };
 pub use model::{
-    Allocation, Backtrace, Block, Code, End, Event, EventKind, EventSink, EventSource, Frames,
-    LOST_FRAME, Locate, Location, LocationList, LocationTable, NameId, NamedLocation, Source,
-    TraceInfo,
+    Allocation, Backtrace, Block, Code, End, Event, EventKind, EventSink, EventSource,
+    FormatDefect, Frames, LOST_FRAME, Limits, Locate, Located, Location, LocationList,
+    LocationTable, Losses, Mode, NameId, NamedLocation, ReadError, Source, TraceInfo,
 };
+pub use open::{open, open_in_time_order};
 pub use recognise::FileKind;

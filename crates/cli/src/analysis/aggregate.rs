@@ -9,16 +9,16 @@ use std::path::Path;
 use std::rc::Rc;
 
 use heaptap_report::{Aggregate, Aggregator, Lifespans, Options};
-use heaptap_trace::{Event, LocationTable, Mode};
+use heaptap_trace::{Event, EventSource, LocationTable};
 
 use crate::exit_status::{Failure, Verdict};
-use crate::io::input::{Events, Input};
+use crate::io::input::Input;
 
 /// A trace that was read to its end, and its aggregate.
 pub(crate) struct AggregatedTrace {
     pub(crate) aggregate: Aggregate,
     pub(crate) input: Input,
-    reader: Box<dyn Events>,
+    reader: Box<dyn EventSource>,
 }
 
 impl AggregatedTrace {
@@ -40,7 +40,7 @@ impl AggregatedTrace {
             }
             options.lifespans = Some(Rc::new(found));
         }
-        let info = input.in_file_order(Mode::Lenient)?.info().clone();
+        let info = input.in_file_order()?.info().clone();
         let fresh = || Aggregator::new(&info, options.clone());
         let mut aggregator = fresh();
         let reader = in_time_order(&input, fresh, &mut aggregator, Aggregator::event)?;
@@ -69,12 +69,12 @@ fn in_time_order<S>(
     fresh: impl Fn() -> S,
     state: &mut S,
     event: impl Fn(&mut S, &Event<'_>, &LocationTable),
-) -> Result<Box<dyn Events>, Failure> {
-    let mut reader = input.in_file_order(Mode::Lenient)?;
+) -> Result<Box<dyn EventSource>, Failure> {
+    let mut reader = input.in_file_order()?;
     let mut domain = None;
     loop {
         let next = reader.next_located().map_err(|error| input.failure(error))?;
-        let Some((next, table)) = next else { return Ok(Box::new(reader)) };
+        let Some((next, table)) = next else { return Ok(reader) };
         if *domain.get_or_insert(next.domain) != next.domain {
             break;
         }
@@ -85,5 +85,5 @@ fn in_time_order<S>(
     while let Some((next, table)) = reader.next_located().map_err(|error| input.failure(error))? {
         event(state, &next, table);
     }
-    Ok(Box::new(reader))
+    Ok(reader)
 }

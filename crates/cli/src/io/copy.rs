@@ -8,10 +8,10 @@
 
 use std::collections::BTreeMap;
 
-use heaptap_trace::{Allocation, Event, EventKind, Format, LocationTable};
+use heaptap_trace::{Allocation, Event, EventKind, EventSource, Format, LocationTable};
 
 use crate::exit_status::Failure;
-use crate::io::input::{Events, Input};
+use crate::io::input::Input;
 use crate::io::notices::say;
 use crate::io::renaming::Renaming;
 use crate::io::rewrite::{Rewriting, TraceSink};
@@ -20,7 +20,7 @@ use crate::text::units::count;
 /// Copies all events. `shift` moves their times.
 pub(crate) fn copy<R: Renaming, S: TraceSink>(
     input: &Input,
-    reader: &mut impl Events,
+    reader: &mut impl EventSource,
     format: Format,
     shift: impl Fn(u64) -> u64,
     out: &mut Rewriting<R, S>,

@@ -1,6 +1,6 @@
 //! Input: a trace from a file, or from standard input for `-`.
 //!
-//! An [`Input`] opens readers. Any input can be read once in the order of the file.
+//! An [`Input`] opens sources of events, whatever the trace's format. Any input can be read once in the order of the file.
 //! The order of time takes an input that can be read again, so a pipe is first
 //! copied into an unnamed temporary file.
 
@@ -12,7 +12,9 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::rc::Rc;
 
-use heaptap_trace::{EventSource, Limits, Losses, Merged, Mode, ReadError, Reader, Stream};
+use heaptap_trace::{
+    EventSource, Limits, Losses, Mode, ReadError, Reader, Stream, open, open_in_time_order,
+};
 
 use crate::exit_status::{Failure, Verdict};
 use crate::io::notices;
@@ -31,11 +33,8 @@ pub(crate) struct Input {
     progress: Rc<Progress>,
 }
 
-/// Readers in the order of the file.
-pub(crate) type InFileOrder = Reader<Stream<TraceBytes>>;
-
-/// Readers in the order of time.
-pub(crate) type InTimeOrder = Merged<Stream<TraceBytes>>;
+/// The reader of memtrace files, in the order of the file.
+pub(crate) type MemtraceReader = Reader<Stream<TraceBytes>>;
 
 impl Input {
     /// Opens FILE, or standard input if it is `-`.
@@ -72,13 +71,14 @@ impl Input {
     }
 
     /// Reads events in the order of the file. A pipe can be read only once.
-    pub(crate) fn in_file_order(&self, mode: Mode) -> Result<InFileOrder, Failure> {
-        let bytes = match self.copy.get() {
-            Some(copy) => self.bytes(copy, Some(0)),
-            None => self.bytes(&self.file, self.begin),
-        };
-        Reader::open(Stream::new(bytes), mode, Limits::default())
-            .map_err(|error| self.failure(error))
+    pub(crate) fn in_file_order(&self) -> Result<Box<dyn EventSource>, Failure> {
+        open(self.stream(), Mode::Lenient, Limits::default()).map_err(|error| self.failure(error))
+    }
+
+    /// The same for verbs that need what only memtrace files have, such as versions
+    /// and packets. Another file is a defective one.
+    pub(crate) fn memtrace_reader(&self, mode: Mode) -> Result<MemtraceReader, Failure> {
+        Reader::open(self.stream(), mode, Limits::default()).map_err(|error| self.failure(error))
     }
 
     /// Makes sure that the input can be read any number of times.
@@ -104,15 +104,18 @@ impl Input {
     }
 
     /// Reads the events of all domains in the order of time.
-    pub(crate) fn in_time_order(&self) -> Result<InTimeOrder, Failure> {
+    pub(crate) fn in_time_order(&self) -> Result<Box<dyn EventSource>, Failure> {
         self.make_repeatable()?;
-        let reopen = || {
-            Ok(Stream::new(match self.copy.get() {
-                Some(copy) => self.bytes(copy, Some(0)),
-                None => self.bytes(&self.file, self.begin),
-            }))
-        };
-        Merged::open(reopen, Mode::Lenient, Limits::default()).map_err(|error| self.failure(error))
+        open_in_time_order(|| Ok(self.stream()), Mode::Lenient, Limits::default())
+            .map_err(|error| self.failure(error))
+    }
+
+    /// The trace from its beginning, or the rest of a pipe that was not copied.
+    fn stream(&self) -> Stream<TraceBytes> {
+        Stream::new(match self.copy.get() {
+            Some(copy) => self.bytes(copy, Some(0)),
+            None => self.bytes(&self.file, self.begin),
+        })
     }
 
     fn bytes(&self, file: &Rc<File>, begin: Option<u64>) -> TraceBytes {
@@ -171,8 +174,3 @@ impl Read for TraceBytes {
         Ok(count)
     }
 }
-
-/// A trace of any order.
-pub(crate) trait Events: EventSource<Error = ReadError, Losses = Losses> {}
-
-impl<S: EventSource<Error = ReadError, Losses = Losses>> Events for S {}

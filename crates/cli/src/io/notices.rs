@@ -14,7 +14,9 @@ pub(crate) fn say(message: &str) {
 
 /// A defect that ends the reading, with the remedy if there is one.
 pub(crate) fn with_remedy(located: &Located) -> String {
-    let remedy = match located.defect {
+    // Defects of other formats have no remedies yet.
+    let Some(&defect) = located.defect.downcast_ref() else { return located.to_string() };
+    let remedy = match defect {
         Defect::Empty => "the traced program wrote nothing: did it run, and to its end?",
         Defect::Magic { found } if located.offset == 0 => {
             return format!("not a memtrace file; {}", other_file(found));
@@ -58,7 +60,7 @@ pub(crate) fn lines(losses: &Losses) -> Vec<String> {
         };
         lines.push(format!("{first}{more}"));
     }
-    if let Some(located) = losses.truncated {
+    if let Some(located) = &losses.truncated {
         lines.push(format!(
             "{located}; its program was killed or still runs, what comes before is used"
         ));

@@ -5,10 +5,10 @@
 
 use std::collections::HashMap;
 
-use heaptap_trace::{Allocation, Block, End, Event, EventKind};
+use heaptap_trace::{Allocation, Block, End, Event, EventKind, EventSource};
 
 use crate::exit_status::Failure;
-use crate::io::input::{Events, Input};
+use crate::io::input::Input;
 use crate::io::renaming::Renaming;
 use crate::io::rewrite::{Rewriting, TraceSink};
 
@@ -25,7 +25,7 @@ pub(crate) trait Selection {
 /// collections that were left out.
 pub(crate) fn renumber<R: Renaming, S: TraceSink>(
     input: &Input,
-    events: &mut impl Events,
+    events: &mut dyn EventSource,
     selection: &mut impl Selection,
     out: &mut Rewriting<R, S>,
 ) -> Result<u64, Failure> {

@@ -53,7 +53,7 @@ const BEGINNING: u64 = 946_684_800_000_000;
 impl Anonymise {
     pub(crate) fn run(&self) -> VerbResult {
         let input = Input::open(&self.input)?;
-        let mut reader = input.in_file_order(Mode::Lenient)?;
+        let mut reader = input.memtrace_reader(Mode::Lenient)?;
         let format = same_format(reader.version());
         let began = reader.info().start_time;
         let shift = |time: u64| {

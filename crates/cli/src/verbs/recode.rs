@@ -63,7 +63,7 @@ impl Recode {
             // Other traces are read only once.
             input.make_repeatable()?;
         }
-        let mut reader = input.in_file_order(Mode::Lenient)?;
+        let mut reader = input.memtrace_reader(Mode::Lenient)?;
         let format = match self.format {
             None => same_format(reader.version()),
             Some(TargetFormat::V2) => Format::V2,
@@ -86,7 +86,7 @@ impl Recode {
         let info = TraceInfo { domain: 0, ..events.info().clone() };
         let output = Output::create(&self.output)?;
         let mut out = Rewriting::begin(output, Format::V2, &info, SameNames::default())?;
-        let orphans = renumber(input, &mut events, &mut Everything, &mut out)?;
+        let orphans = renumber(input, &mut *events, &mut Everything, &mut out)?;
         input.end_progress();
         if orphans > 0 {
             let events = count(orphans, "event", "events");

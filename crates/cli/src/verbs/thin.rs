@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use heaptap_trace::{Allocation, Block, Mode, TraceInfo, Version};
+use heaptap_trace::{Allocation, Block, EventSource, Mode, TraceInfo, Version};
 use rand::rngs::SysRng;
 use rand::{Rng, SeedableRng, TryRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::exit_status::{Failure, VerbResult, help_end};
-use crate::io::input::{Events, Input};
+use crate::io::input::Input;
 use crate::io::notices::say;
 use crate::io::output::Output;
 use crate::io::renaming::SameNames;
@@ -58,7 +58,7 @@ impl Thin {
     pub(crate) fn run(&self) -> VerbResult {
         let input = Input::open(&self.input)?;
         input.make_repeatable()?;
-        let mut reader = input.in_file_order(Mode::Lenient)?;
+        let mut reader = input.memtrace_reader(Mode::Lenient)?;
         if self.rate > reader.info().sample_rate {
             return Err(Failure::Trouble(format!(
                 "{}: was sampled at a rate of {}, and {} is above that; name a lower rate",
@@ -71,11 +71,11 @@ impl Thin {
             Version::V1 | Version::V2 => self.thin(&input, &mut reader, Version::V2),
             // An object may be collected in a packet that comes before the
             // one in which another domain allocates it.
-            Version::V3 => self.thin(&input, &mut input.in_time_order()?, Version::V3),
+            Version::V3 => self.thin(&input, &mut *input.in_time_order()?, Version::V3),
         }
     }
 
-    fn thin(&self, input: &Input, events: &mut impl Events, version: Version) -> VerbResult {
+    fn thin(&self, input: &Input, events: &mut dyn EventSource, version: Version) -> VerbResult {
         let share = self.rate / events.info().sample_rate;
         let mut survivors = Survivors { share, random: self.random()? };
         let info = TraceInfo { sample_rate: self.rate, ..events.info().clone() };

@@ -1,7 +1,8 @@
 //! What can be wrong with a trace: one variant for each defect.
 
 use std::fmt;
-use std::io;
+
+use crate::model::FormatDefect;
 
 /// A rule of the format that the bytes break.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -281,53 +282,16 @@ impl fmt::Display for Defect {
     }
 }
 
-/// A defect and its position.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Located {
-    /// Number of the packet in the file, from 0.
-    pub packet: u64,
-    /// Byte offset in the file.
-    pub offset: u64,
-    /// What is wrong there.
-    pub defect: Defect,
-}
+impl std::error::Error for Defect {}
 
-impl fmt::Display for Located {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "byte {}, packet {}: {}", self.offset, self.packet, self.defect)
+impl From<Defect> for FormatDefect {
+    fn from(defect: Defect) -> Self {
+        FormatDefect::new(defect)
     }
 }
 
-/// Why reading stopped.
-#[derive(Debug)]
-pub enum ReadError {
-    /// The source failed.
-    Io(io::Error),
-    /// The trace is defective, and either the mode is strict or nothing in it is
-    /// usable.
-    Defect(Located),
-}
-
-impl fmt::Display for ReadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ReadError::Io(error) => write!(f, "{error}"),
-            ReadError::Defect(located) => write!(f, "{located}"),
-        }
-    }
-}
-
-impl std::error::Error for ReadError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            ReadError::Io(error) => Some(error),
-            ReadError::Defect(_) => None,
-        }
-    }
-}
-
-impl From<io::Error> for ReadError {
-    fn from(error: io::Error) -> Self {
-        ReadError::Io(error)
+impl PartialEq<Defect> for FormatDefect {
+    fn eq(&self, other: &Defect) -> bool {
+        self.downcast_ref() == Some(other)
     }
 }

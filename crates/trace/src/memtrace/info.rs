@@ -29,6 +29,7 @@ impl TraceInfo {
         Ok(info)
     }
 
+    /// The context is empty in version 1, and the domain is 0 before version 3.
     fn parse_fields(header: &Header, input: &mut Bytes<'_>) -> Option<TraceInfo> {
         Some(TraceInfo {
             sample_rate: f64::from_bits(input.u64()?),

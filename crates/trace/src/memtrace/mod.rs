@@ -21,8 +21,8 @@ pub(crate) mod rules;
 mod wire;
 mod zeroed;
 
-pub use crate::memtrace::decode::{Input, Limits, Losses, Merged, Mode, Reader, Stream, Tally};
-pub use crate::memtrace::defect::{Defect, Located, ReadError};
+pub use crate::memtrace::decode::{Merged, Reader, Tally};
+pub use crate::memtrace::defect::Defect;
 pub use crate::memtrace::encode::{
     DomainEncoder, ElidableFrames, Encoder, Format, LeftOut, SmallAlloc, WriteError,
 };

@@ -156,7 +156,7 @@ pub struct Event<'a> {
     /// Microseconds since the epoch. In a sound trace it never decreases within
     /// a domain.
     pub time: u64,
-    /// The domain that recorded the event; 0 before version 3.
+    /// The domain that recorded the event; 0 if the format has no domains.
     pub domain: u16,
     /// What happened.
     pub kind: EventKind<'a>,

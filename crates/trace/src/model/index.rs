@@ -1,7 +1,7 @@
 //! A hash table from items to their numbers.
 //!
 //! The items stay with the caller, in an array in the order of their numbers.
-//! Open addressing with linear probing, at most half full; noitem is removed.
+//! Open addressing with linear probing, at most half full; no item is ever removed.
 
 use std::hash::{BuildHasher, Hasher};
 

@@ -15,10 +15,10 @@ pub struct TraceInfo {
     pub runtime_params: Vec<u8>,
     /// The process id.
     pub pid: u64,
-    /// A label chosen when the trace was started; empty in version 1.
+    /// A label chosen when the trace was started; empty if the format has none.
     pub context: Vec<u8>,
     /// Microseconds since the epoch.
     pub start_time: u64,
-    /// The domain that started the trace; 0 before version 3.
+    /// The domain that started the trace; 0 if the format has no domains.
     pub domain: u16,
 }

@@ -2,9 +2,10 @@
 //! they go.
 //!
 //! A reader of a format implements [`EventSource`], a writer [`EventSink`].
-//! Reports and copies are written against these traits, so a second format
-//! needs no change in them.
+//! Reports and copies are written against these traits, and [`crate::open()`] returns
+//! a source for a file of any format, so a second format needs no change in them.
 
+use crate::model::damage::{Losses, ReadError};
 use crate::model::event::{Block, Event, Frames};
 use crate::model::info::TraceInfo;
 use crate::model::locate::Locate;
@@ -12,12 +13,6 @@ use crate::model::table::LocationTable;
 
 /// A trace that is read event by event.
 pub trait EventSource {
-    /// Why reading stopped.
-    type Error: std::error::Error;
-
-    /// What was wrong with the trace and is missing from the events.
-    type Losses;
-
     /// What the trace says about itself.
     fn info(&self) -> &TraceInfo;
 
@@ -25,11 +20,11 @@ pub trait EventSource {
     /// far.
     fn locations(&self) -> &LocationTable;
 
-    /// What was wrong so far.
-    fn losses(&self) -> &Self::Losses;
+    /// What was wrong so far, and is missing from the events.
+    fn losses(&self) -> &Losses;
 
     /// The next event with the locations read so far; `None` at the end.
-    fn next_located(&mut self) -> Result<Option<(Event<'_>, &LocationTable)>, Self::Error>;
+    fn next_located(&mut self) -> Result<Option<(Event<'_>, &LocationTable)>, ReadError>;
 
     /// The id that the current domain's next allocation will have, where the
     /// format states it ahead of that allocation.

@@ -11,9 +11,10 @@ use crate::reading::read;
 #[track_caller]
 fn assert_found(packets: &[Forged], number: usize, offset: usize, defect: Defect) {
     let start: usize = packets[..number].iter().map(Forged::len).sum();
-    let located = Located { packet: number as u64, offset: (start + offset) as u64, defect };
+    let offset = (start + offset) as u64;
+    let located = Located { packet: number as u64, offset, defect: defect.into() };
     let bytes = trace(packets);
-    assert_eq!(first_found(&bytes, Mode::Strict), Some(located), "strict");
+    assert_eq!(first_found(&bytes, Mode::Strict), Some(located.clone()), "strict");
     assert_eq!(first_found(&bytes, Mode::Lenient), Some(located), "lenient");
 }
 
@@ -27,7 +28,7 @@ pub(crate) fn first_found(bytes: &[u8], mode: Mode) -> Option<Located> {
         Err(error) => Some(found(error)),
         Ok(reading) => {
             let losses = reading.losses;
-            let first = losses.defects.first().copied().or(losses.truncated);
+            let first = losses.defects.first().cloned().or(losses.truncated);
             reading.error.map(found).or(first)
         }
     }
@@ -303,15 +304,15 @@ fn truncated_files() {
     let last = bytes.len() - 66;
     for have in 1..66 {
         let found = first_found(&bytes[..last + have], Mode::Strict);
-        let unknown = Some(Defect::CodeUnknown { code: 77 });
+        let unknown = Some(Defect::CodeUnknown { code: 77 }.into());
         assert_eq!(
             found.map(|located| located.defect),
             unknown,
             "the first defect is reported first"
         );
         let reading = read(&bytes[..last + have], Mode::Lenient).unwrap();
-        let truncated =
-            Located { packet: 2, offset: last as u64, defect: Defect::Truncated { have, need: 0 } };
+        let defect = Defect::Truncated { have, need: 0 }.into();
+        let truncated = Located { packet: 2, offset: last as u64, defect };
         assert_eq!(reading.losses.truncated, Some(truncated));
     }
 }

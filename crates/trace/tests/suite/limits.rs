@@ -16,8 +16,8 @@ fn read_within(bytes: &[u8], mode: Mode, limits: Limits) -> Reading {
 }
 
 fn error(reading: &Reading) -> Option<Located> {
-    match reading.error {
-        Some(ReadError::Defect(located)) => Some(located),
+    match &reading.error {
+        Some(ReadError::Defect(located)) => Some(located.clone()),
         _ => None,
     }
 }
@@ -32,8 +32,8 @@ fn one_domain_too_many() {
     let bytes = trace(&packets);
     let limits = Limits { domains: 2, ..Limits::default() };
     let offset = packets[..3].iter().map(|packet| packet.len() as u64).sum();
-    let located = Located { packet: 3, offset, defect: Defect::TooManyDomains { limit: 2 } };
-    assert_eq!(error(&read_within(&bytes, Mode::Strict, limits)), Some(located));
+    let located = Located { packet: 3, offset, defect: Defect::TooManyDomains { limit: 2 }.into() };
+    assert_eq!(error(&read_within(&bytes, Mode::Strict, limits)), Some(located.clone()));
     let reading = read_within(&bytes, Mode::Lenient, limits);
     assert_eq!(reading.losses.defects, [located]);
     assert_eq!(reading.losses.packets, 1);
@@ -64,10 +64,10 @@ fn one_frame_too_many() {
         assert_eq!(cut.clone().with_frames(whole.frames()), *whole);
         assert_eq!(cut.frames(), [77; 19]);
     }
-    let [located] = cut.losses.defects[..] else { panic!("{:?}", cut.losses) };
+    let [located] = &cut.losses.defects[..] else { panic!("{:?}", cut.losses) };
     assert_eq!(located.defect, Defect::TooDeep { limit: 19 });
     let strict = error(&twenty_frames(19, Mode::Strict)).map(|located| located.defect);
-    assert_eq!(strict, Some(Defect::TooDeep { limit: 19 }));
+    assert_eq!(strict, Some(Defect::TooDeep { limit: 19 }.into()));
 }
 
 #[test]

@@ -18,12 +18,12 @@ fn assert_cut(sound: &Sound, number: usize, have: usize) {
     let truncated = Located {
         packet: number as u64,
         offset: packet.range.start as u64,
-        defect: Defect::Truncated { have, need },
+        defect: Defect::Truncated { have, need }.into(),
     };
     let reading = read_leniently(cut);
     let whole = trace.packets[..number].iter().flat_map(PlainPacket::recorded);
     assert!(whole.eq(&reading.recorded), "{context}: the events of all whole packets");
-    assert_eq!(reading.losses.truncated, Some(truncated), "{context}");
+    assert_eq!(reading.losses.truncated.as_ref(), Some(&truncated), "{context}");
     assert_eq!(reading.losses.defects, [], "{context}: no other defect");
     assert_eq!(reading.losses.bytes, have as u64, "{context}");
     let known = if need == 0 { 0 } else { packet.allocations() };
@@ -94,7 +94,7 @@ fn inside_the_trace_info_there_is_nothing_to_tell() {
         let first = &sound.trace.packets[0];
         for have in 1..first.range.len() {
             let need = if have < first.header_len { 0 } else { first.range.len() };
-            let defect = Defect::Truncated { have, need };
+            let defect = Defect::Truncated { have, need }.into();
             let truncated = Some(Located { packet: 0, offset: 0, defect });
             for mode in [Mode::Strict, Mode::Lenient] {
                 assert_eq!(first_found(&sound.bytes[..have], mode), truncated);

@@ -9,7 +9,7 @@ use clap::{Args, ValueHint};
 use heaptap_trace::{Losses, Mode};
 
 use crate::exit_status::{Failure, VerbResult, Verdict, help_end};
-use crate::io::input::{InFileOrder, Input};
+use crate::io::input::{Input, MemtraceReader};
 use crate::io::notices;
 use crate::io::output::print;
 use crate::text::units::{bytes, count};
@@ -46,7 +46,7 @@ impl Check {
     pub(crate) fn run(&self) -> VerbResult {
         let input = Input::open(&self.file)?;
         let mode = if self.strict { Mode::Strict } else { Mode::Lenient };
-        let mut reader = input.in_file_order(mode)?;
+        let mut reader = input.memtrace_reader(mode)?;
         let mut lives = Lives::new();
         while let Some(event) = reader.next_event().map_err(|error| input.failure(error))? {
             if let Some((offence, id)) = lives.event(&event)
@@ -79,7 +79,7 @@ impl Check {
 }
 
 /// The text for standard output.
-fn summary(name: &str, reader: &InFileOrder, lives: &Lives, verdict: Verdict) -> String {
+fn summary(name: &str, reader: &MemtraceReader, lives: &Lives, verdict: Verdict) -> String {
     let losses = reader.losses();
     let state = match verdict {
         Verdict::Defective | Verdict::OverLimit => "defective",

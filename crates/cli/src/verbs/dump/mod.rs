@@ -9,10 +9,10 @@ use std::io::{self, BufWriter, IsTerminal, Write, stdout};
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use heaptap_trace::Mode;
+use heaptap_trace::EventSource;
 
 use crate::exit_status::{Failure, VerbResult, help_end};
-use crate::io::input::{Events, Input};
+use crate::io::input::Input;
 use crate::io::output::raw_stdout;
 
 use json::JsonLines;
@@ -75,14 +75,11 @@ impl Dump {
             // On a terminal or under a pager, a bar would disturb the output.
             input = input.quietly();
         }
-        if self.merge {
-            self.dump(&input, &mut input.in_time_order()?)
-        } else {
-            self.dump(&input, &mut input.in_file_order(Mode::Lenient)?)
-        }
+        let mut events = if self.merge { input.in_time_order()? } else { input.in_file_order()? };
+        self.dump(&input, &mut *events)
     }
 
-    fn dump(&self, input: &Input, events: &mut impl Events) -> VerbResult {
+    fn dump(&self, input: &Input, events: &mut dyn EventSource) -> VerbResult {
         let start = events.info().start_time;
         if self.json {
             print_all(input, events, &mut JsonLines::new(start))?;
@@ -95,7 +92,7 @@ impl Dump {
 
 fn print_all(
     input: &Input,
-    events: &mut impl Events,
+    events: &mut dyn EventSource,
     lines: &mut impl EventLines,
 ) -> Result<(), Failure> {
     let unwritten = |error: io::Error| Failure::writing("standard output", &error);

@@ -4,7 +4,7 @@ use heaptap_trace::{EventKind, Losses, Tally};
 use serde::Serialize;
 
 use crate::exit_status::Failure;
-use crate::io::input::{InFileOrder, Input};
+use crate::io::input::{Input, MemtraceReader};
 
 /// Everything that is shown. The field names are those of the JSON.
 #[derive(Serialize)]
@@ -88,7 +88,7 @@ struct Sums {
 }
 
 impl Sums {
-    fn gather(input: &Input, reader: &mut InFileOrder) -> Result<Sums, Failure> {
+    fn gather(input: &Input, reader: &mut MemtraceReader) -> Result<Sums, Failure> {
         let mut sums = Sums { last_time: reader.info().start_time, ..Sums::default() };
         while let Some(event) = reader.next_event().map_err(|error| input.failure(error))? {
             sums.last_time = sums.last_time.max(event.time);
@@ -105,7 +105,7 @@ impl Sums {
 
 impl Facts {
     /// Reads the trace to its end.
-    pub(super) fn gather(input: &Input, reader: &mut InFileOrder) -> Result<Facts, Failure> {
+    pub(super) fn gather(input: &Input, reader: &mut MemtraceReader) -> Result<Facts, Failure> {
         let sums = Sums::gather(input, reader)?;
         let info = reader.info();
         let tally = reader.tally();

@@ -37,7 +37,7 @@ pub(crate) struct Info {
 impl Info {
     pub(crate) fn run(&self) -> VerbResult {
         let input = Input::open(&self.file)?;
-        let mut reader = input.in_file_order(Mode::Lenient)?;
+        let mut reader = input.memtrace_reader(Mode::Lenient)?;
         let facts = Facts::gather(&input, &mut reader)?;
         input.end_progress();
         if self.json {

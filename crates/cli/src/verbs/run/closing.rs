@@ -11,7 +11,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use heaptap_trace::{EventKind, Mode};
+use heaptap_trace::EventKind;
 use tempfile::NamedTempFile;
 
 use crate::exit_status::Failure;
@@ -138,10 +138,10 @@ impl Process {
 /// The samples in a trace, and its rate.
 fn samples(file: &Path) -> Result<(u64, f64), Failure> {
     let input = Input::open(file)?.quietly();
-    let mut reader = input.in_file_order(Mode::Lenient)?;
+    let mut reader = input.in_file_order()?;
     let rate = reader.info().sample_rate;
     let mut samples = 0;
-    while let Some(event) = reader.next_event().map_err(|error| input.failure(error))? {
+    while let Some((event, _)) = reader.next_located().map_err(|error| input.failure(error))? {
         if let EventKind::Alloc(allocation) = event.kind {
             samples += allocation.samples;
         }

@@ -1,14 +1,14 @@
 //! What the reader does about defects: report, skip, continue.
 
+use crate::input::Input;
 use crate::memtrace::decode::domain::Lost;
-use crate::memtrace::decode::input::Input;
-use crate::memtrace::decode::options::Mode;
 use crate::memtrace::decode::reader::Reader;
 use crate::memtrace::decode::resync::Landmarks;
-use crate::memtrace::defect::{Defect, Located, ReadError};
+use crate::memtrace::defect::Defect;
 use crate::memtrace::event::event_code;
 use crate::memtrace::header::{Header, MAX_HEADER};
 use crate::memtrace::rules::{MAX_PACKET, code};
+use crate::model::{Located, Mode, ReadError};
 
 impl<I: Input> Reader<I> {
     /// Reports once that frames were dropped because of the limits.
@@ -21,18 +21,18 @@ impl<I: Input> Reader<I> {
 
     /// Ends the reading in strict mode, counts the defect in lenient mode.
     pub(crate) fn report(&mut self, offset: u64, defect: Defect) -> Result<(), ReadError> {
-        let located = Located { packet: self.packet, offset, defect };
-        match self.mode {
-            Mode::Strict => {
+        let packet = self.packet;
+        let located = || Located { packet, offset, defect: defect.into() };
+        match (self.mode, defect) {
+            (Mode::Strict, _) => {
                 self.batch.clear();
                 self.ended = true;
-                Err(ReadError::Defect(located))
+                return Err(ReadError::Defect(located()));
             }
-            Mode::Lenient => {
-                self.losses.note(located);
-                Ok(())
-            }
+            (Mode::Lenient, Defect::Truncated { .. }) => self.losses.truncated = Some(located()),
+            (Mode::Lenient, _) => self.losses.note(located),
         }
+        Ok(())
     }
 
     /// Moves past the current packet.

@@ -13,15 +13,12 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
 
-use crate::memtrace::decode::input::Input;
-use crate::memtrace::decode::options::{Limits, Mode};
+use crate::input::Input;
 use crate::memtrace::decode::reader::Reader;
-use crate::memtrace::decode::tally::{Losses, Tally};
-use crate::memtrace::defect::ReadError;
+use crate::memtrace::decode::tally::Tally;
 use crate::memtrace::header::Version;
-use crate::model::LocationTable;
 use crate::model::event::Event;
-use crate::model::{EventSource, TraceInfo};
+use crate::model::{EventSource, Limits, LocationTable, Losses, Mode, ReadError, TraceInfo};
 
 /// The order of events: time, allocations before promotions and collections,
 /// which may be of the same block in another domain, the domain's number, and the
@@ -126,9 +123,6 @@ impl<I: Input> Merged<I> {
 }
 
 impl<I: Input> EventSource for Merged<I> {
-    type Error = ReadError;
-    type Losses = Losses;
-
     fn info(&self) -> &TraceInfo {
         self.info()
     }

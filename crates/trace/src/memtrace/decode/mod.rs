@@ -13,7 +13,7 @@
 //! The layers, from the bottom up; each file uses only those above it in this
 //! list:
 //!
-//! - `options`, `tally`, `input`, `ids`, `clock`, `names`, `resync`: small parts.
+//! - `tally`, `ids`, `clock`, `names`, `resync`: small parts.
 //! - `step`, `entry`, `frames`, `chain`: from the entries of a backtrace to its
 //!   frames. `known_slots`: the same after a loss.
 //! - `stack`, `domain`: what is kept for each domain.
@@ -32,19 +32,15 @@ mod entry;
 mod event_loop;
 mod frames;
 mod ids;
-mod input;
 mod known_slots;
 mod merge;
 mod names;
-mod options;
 mod reader;
 mod resync;
 mod stack;
 mod step;
 mod tally;
 
-pub use crate::memtrace::decode::input::{Input, Stream};
 pub use crate::memtrace::decode::merge::Merged;
-pub use crate::memtrace::decode::options::{Limits, Mode};
 pub use crate::memtrace::decode::reader::Reader;
-pub use crate::memtrace::decode::tally::{Losses, Tally};
+pub use crate::memtrace::decode::tally::Tally;

@@ -2,21 +2,23 @@
 
 use std::io::Read;
 
+use crate::input::{Input, MAX_FILL, Stream};
 use crate::memtrace::decode::batch::{Batch, Fault};
 use crate::memtrace::decode::body::padded_body;
 use crate::memtrace::decode::domain::{Domain, Domains, Lost};
 use crate::memtrace::decode::frames::FrameBudget;
 use crate::memtrace::decode::ids::UsedIds;
-use crate::memtrace::decode::input::{Input, Stream};
-use crate::memtrace::decode::options::{Limits, Mode};
 use crate::memtrace::decode::resync::Landmarks;
-use crate::memtrace::decode::tally::{Losses, Tally};
-use crate::memtrace::defect::{Defect, Located, ReadError};
+use crate::memtrace::decode::tally::Tally;
+use crate::memtrace::defect::Defect;
 use crate::memtrace::header::{Header, MAX_HEADER, Version};
 use crate::memtrace::rules::{IDS_PER_BLOCK, MAX_PACKET};
-use crate::model::LocationTable;
 use crate::model::event::{Event, EventKind};
-use crate::model::{EventSource, TraceInfo};
+use crate::model::{
+    EventSource, Limits, Located, LocationTable, Losses, Mode, ReadError, TraceInfo,
+};
+
+const _: () = assert!(MAX_PACKET + MAX_HEADER <= MAX_FILL);
 
 /// Reads a trace event by event.
 pub struct Reader<I> {
@@ -67,7 +69,9 @@ impl<I: Input> Reader<I> {
     /// Reads the trace info. Without it the rest cannot be interpreted, so a defect
     /// here is an error in lenient mode too.
     pub fn open(mut input: I, mode: Mode, limits: Limits) -> Result<Self, ReadError> {
-        let at_start = |offset, defect| ReadError::Defect(Located { packet: 0, offset, defect });
+        let at_start = |offset, defect: Defect| {
+            ReadError::Defect(Located { packet: 0, offset, defect: defect.into() })
+        };
         input.fill(MAX_PACKET)?;
         let bytes = input.visible();
         let header = match Header::parse(bytes) {
@@ -332,9 +336,6 @@ impl<I: Input> Reader<I> {
 }
 
 impl<I: Input> EventSource for Reader<I> {
-    type Error = ReadError;
-    type Losses = Losses;
-
     fn info(&self) -> &TraceInfo {
         self.info()
     }

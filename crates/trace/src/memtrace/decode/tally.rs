@@ -1,6 +1,4 @@
-//! What the reader counts: events, bytes, and losses.
-
-use crate::memtrace::defect::{Defect, Located};
+//! What the reader counts: events and bytes.
 
 /// Counts of a trace's events, and of its bytes by their use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,47 +67,5 @@ impl Tally {
         self.backtrace_bytes += backtrace_bytes;
         self.promotion_bytes += promotion_bytes;
         self.collection_bytes += collection_bytes;
-    }
-}
-
-/// What a lenient reader found wrong, and what is missing because of it.
-#[derive(Clone, Debug, Default)]
-pub struct Losses {
-    /// The first defects, at most [`Losses::KEPT`].
-    pub defects: Vec<Located>,
-    /// The number of defects.
-    pub defect_count: u64,
-    /// The file ends inside a packet: the program was killed, or still runs.
-    pub truncated: Option<Located>,
-    /// Packets with a readable header that were skipped.
-    pub packets: u64,
-    /// Bytes that were skipped, whole packets and others.
-    pub bytes: u64,
-    /// Allocations that are missing, according to the ids.
-    pub allocations: u64,
-    /// Packets of other processes, for instance after a fork.
-    pub foreign_packets: u64,
-    /// Allocations whose backtrace has lost frames.
-    pub partial_backtraces: u64,
-}
-
-impl Losses {
-    /// The most defects that are kept individually.
-    pub const KEPT: usize = 64;
-
-    /// Whether nothing is wrong and nothing is missing.
-    pub fn is_clean(&self) -> bool {
-        self.defect_count == 0 && self.truncated.is_none()
-    }
-
-    pub(crate) fn note(&mut self, located: Located) {
-        if matches!(located.defect, Defect::Truncated { .. }) {
-            self.truncated = Some(located);
-            return;
-        }
-        self.defect_count += 1;
-        if self.defects.len() < Self::KEPT {
-            self.defects.push(located);
-        }
     }
 }

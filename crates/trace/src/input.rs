@@ -1,16 +1,18 @@
 //! The bytes of a trace: a slice, a file or a pipe.
 //!
-//! The reader looks at one packet at a time and never goes back, so any [`Read`]
-//! will do, and the buffer does not depend on the size of the file.
+//! A reader looks at one stretch of the file at a time, such as a packet, and never
+//! goes back, so any [`Read`] will do, and the buffer does not depend on the size of
+//! the file.
 
 use std::io::{self, Read};
 
-use crate::memtrace::rules::MAX_PACKET;
+/// The most bytes that a reader may ask for at once.
+pub(crate) const MAX_FILL: usize = 128 << 10;
 
 /// Bytes with a position that moves forward.
 pub trait Input {
     /// Makes `want` bytes from the current position visible, or fewer if the input
-    /// ends before. `want` is at most a packet and a header.
+    /// ends before. `want` is at most 128 KiB.
     fn fill(&mut self, want: usize) -> io::Result<()>;
 
     /// The bytes visible from the current position.
@@ -45,12 +47,10 @@ pub struct Stream<R> {
     ended: bool,
 }
 
-const BUFFER: usize = 4 * MAX_PACKET;
-
 impl<R: Read> Stream<R> {
     /// Reads from `read`, which need not be buffered.
     pub fn new(read: R) -> Self {
-        Stream { read, buffer: vec![0; BUFFER].into(), start: 0, end: 0, ended: false }
+        Stream { read, buffer: vec![0; MAX_FILL].into(), start: 0, end: 0, ended: false }
     }
 
     /// Reads as much as one call gives.
@@ -68,8 +68,8 @@ impl<R: Read> Stream<R> {
 
 impl<R: Read> Input for Stream<R> {
     fn fill(&mut self, want: usize) -> io::Result<()> {
-        debug_assert!(want <= BUFFER);
-        if self.start + want > BUFFER {
+        debug_assert!(want <= MAX_FILL);
+        if self.start + want > MAX_FILL {
             self.buffer.copy_within(self.start..self.end, 0);
             self.end -= self.start;
             self.start = 0;

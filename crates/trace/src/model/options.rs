@@ -5,7 +5,7 @@
 pub enum Mode {
     /// Stop there.
     Strict,
-    /// Leave the packet out, count it in [`Losses`](crate::Losses), go on.
+    /// Skip the damaged part, count it in [`crate::Losses`], and continue.
     Lenient,
 }
 
@@ -14,7 +14,7 @@ pub enum Mode {
 pub struct Limits {
     /// Frames in the last backtraces of all domains together, 8 bytes each.
     pub frames: usize,
-    /// Domains; each takes 160 KiB when it is busy.
+    /// Domains. A busy one takes 160 KiB in the memtrace reader.
     pub domains: usize,
 }
 
