@@ -85,7 +85,7 @@ def a_file_that_cannot_be_made(bench):
 def not_ocaml(bench):
     result = run(bench, "-o", "trace.ctf", "--", "sh", "-c", "echo hello; exit 6", code=6)
     equal(result.out, "hello\n", "what it printed")
-    expect("not an OCaml program" in result.err, f"said {result.err!r}")
+    expect("not a program that heaptap knows (OCaml " in result.err, f"said {result.err!r}")
 
 
 @scenario

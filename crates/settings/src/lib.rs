@@ -1,5 +1,6 @@
 //! The settings of a trace: one table of every environment variable that heaptap
-//! reads, with its value syntax, default, meaning and `heaptap run` option.
+//! reads, with its value syntax, default, meaning and `heaptap run` option. Also the
+//! language runtimes that can be traced.
 //!
 //! The plugin reads these variables inside the traced process, `heaptap run` sets
 //! them in another, and the tools never depend on the plugin. What both must agree
@@ -8,6 +9,7 @@
 //!
 //! - [`table`]: the variables, the only place where their names are spelled.
 //! - `variable`: what is known of each; `value`: how values are checked.
+//! - `runtimes`: which languages and releases are traced unmodified.
 //!
 //! Nothing here reads or changes the environment: callers pass in a lookup. Code
 //! outside of this crate refers to a variable by its constant; `tests/literals.rs`
@@ -15,10 +17,12 @@
 
 #![forbid(unsafe_code)]
 
+mod runtimes;
 pub mod table;
 mod value;
 mod variable;
 
+pub use runtimes::{OCAML, RUNTIMES, SupportedRuntime, supported_runtimes};
 pub use table::{
     FILE, FOLLOW, FRAMES, LIBRARY, MAX_FRAMES, MAX_RATE, MIN_RATE, RATE, REPORT, SEED, UNWINDER,
     VARIABLES,

@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use heaptap_settings::{Inheritance, Reader, Syntax, VARIABLES, Variable};
+use heaptap_settings::{Inheritance, OCAML, Reader, Syntax, VARIABLES, Variable};
 
 fn quoted(names: impl IntoIterator<Item = &'static str>) -> String {
     let names: Vec<_> = names.into_iter().map(|name| format!("`{name}`")).collect();
@@ -90,6 +90,17 @@ fn compare(document: &str, tables: &[(&str, String)]) {
 #[test]
 fn the_guide_to_ocaml_has_every_option_and_variable() {
     compare("docs/ocaml.md", &[("Options", options()), ("Variables", attached())]);
+}
+
+#[test]
+fn the_documents_name_the_supported_releases() {
+    let supported = format!("{} {}", OCAML.name, OCAML.releases);
+    for document in ["README.md", "docs/ocaml.md"] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(document);
+        let text = std::fs::read_to_string(&path).expect("the document");
+        let words: Vec<_> = text.split_whitespace().collect();
+        assert!(words.join(" ").contains(&supported), "{document} does not name {supported}");
+    }
 }
 
 #[test]

@@ -6,8 +6,13 @@ use std::fmt;
 /// Why a runtime cannot be traced. One variant for each defect.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// A version of the runtime that is not supported: which, and what to use.
-    Version(&'static str),
+    /// A version of the runtime that is not supported.
+    Version {
+        /// Which it is.
+        found: &'static str,
+        /// The releases to use instead.
+        supported: &'static str,
+    },
     /// The runtime has no such symbol, or the function is too small for a jump.
     Symbol(&'static CStr),
     /// The runtime does not behave as its version should: in which respect.
@@ -19,7 +24,9 @@ pub(crate) enum Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refusal::Version(version) => write!(f, "its runtime is {version}"),
+            Refusal::Version { found, supported } => {
+                write!(f, "its runtime is {found}: use {supported}")
+            }
             Refusal::Symbol(name) => {
                 write!(f, "its runtime has no usable {}", name.to_string_lossy())
             }

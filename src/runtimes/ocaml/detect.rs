@@ -2,13 +2,12 @@
 
 use std::ffi::CStr;
 
+use heaptap_settings::OCAML;
+
 use super::version::MajorVersion;
 use crate::runtimes::attach::refusal::Refusal;
 use crate::runtimes::attach::runtime::Lookup;
 use crate::runtimes::attach::{patch, symbols};
-
-/// The language, as messages name it.
-pub(super) const NAME: &str = "OCaml";
 
 /// Read by `caml_parse_ocamlrunparam` (`runtime/startup_aux.c`, 4.14.1 and 5.3.0),
 /// the first thing that a runtime does.
@@ -27,13 +26,14 @@ pub(super) fn version(lookup: Lookup<'_>) -> Result<Option<MajorVersion>, Refusa
     if has(c"caml_memprof_set_trigger") {
         return Ok(Some(MajorVersion::Five));
     }
-    Err(Refusal::Version(if has(c"caml_domain_spawn") {
-        "OCaml 5.0 to 5.2, which cannot sample: use OCaml 4.14, 5.3 or 5.4"
+    let found = if has(c"caml_domain_spawn") {
+        "OCaml 5.0 to 5.2, which cannot sample"
     } else if has(c"caml_memprof_track_young") {
-        "OCaml 4.10 or 4.11: use 4.12 to 4.14, 5.3 or 5.4"
+        "OCaml 4.10 or 4.11"
     } else {
-        "older than OCaml 4.12: use 4.12 to 4.14, 5.3 or 5.4"
-    }))
+        "older than OCaml 4.12"
+    };
+    Err(Refusal::Version { found, supported: OCAML.releases })
 }
 
 /// Whether another copy of this library traces the runtime in this program.
@@ -58,7 +58,7 @@ mod tests {
     fn refused(symbols: &[&CStr]) -> Option<Refusal> {
         let lookup = |name: &CStr| symbols.contains(&name).then_some(1);
         let detected = detect(KNOWN, &lookup).expect("an OCaml");
-        assert_eq!(detected.runtime.name(), NAME);
+        assert_eq!(detected.runtime.name(), OCAML.name);
         detected.supported.err()
     }
 
@@ -84,21 +84,15 @@ mod tests {
 
     #[test]
     fn other_versions_are_refused() {
-        let refusal = |symbol| match refused(&[c"caml_alloc_shr", symbol]) {
-            Some(Refusal::Version(text)) => text,
-            other => panic!("{other:?}"),
-        };
-        assert_eq!(
-            refusal(c"caml_domain_spawn"),
-            "OCaml 5.0 to 5.2, which cannot sample: use OCaml 4.14, 5.3 or 5.4"
-        );
-        assert_eq!(
-            refusal(c"caml_memprof_track_young"),
-            "OCaml 4.10 or 4.11: use 4.12 to 4.14, 5.3 or 5.4"
-        );
-        assert_eq!(
-            refusal(c"caml_alloc_shr"),
-            "older than OCaml 4.12: use 4.12 to 4.14, 5.3 or 5.4"
-        );
+        let refusal =
+            |symbol| refused(&[c"caml_alloc_shr", symbol]).map(|refusal| refusal.to_string());
+        for (symbol, found) in [
+            (c"caml_domain_spawn", "OCaml 5.0 to 5.2, which cannot sample"),
+            (c"caml_memprof_track_young", "OCaml 4.10 or 4.11"),
+            (c"caml_alloc_shr", "older than OCaml 4.12"),
+        ] {
+            let message = format!("its runtime is {found}: use 4.12 to 4.14, 5.3 or 5.4");
+            assert_eq!(refusal(symbol), Some(message));
+        }
     }
 }

@@ -41,6 +41,8 @@ mod walkers;
 
 use std::ffi::CStr;
 
+use heaptap_settings::OCAML;
+
 use crate::runtimes::attach::refusal::Refusal;
 use crate::runtimes::attach::runtime::Lookup;
 use crate::runtimes::attach::{Attachment, Runtime};
@@ -53,7 +55,7 @@ pub(in crate::runtimes) struct Ocaml5;
 
 impl Runtime for Ocaml5 {
     fn name(&self) -> &'static str {
-        detect::NAME
+        OCAML.name
     }
 
     fn detect(&self, lookup: Lookup<'_>) -> Result<bool, Refusal> {

@@ -23,6 +23,8 @@ mod walkers;
 
 use std::ffi::CStr;
 
+use heaptap_settings::OCAML;
+
 use crate::runtimes::attach::refusal::Refusal;
 use crate::runtimes::attach::runtime::Lookup;
 use crate::runtimes::attach::{Attachment, Runtime};
@@ -37,7 +39,7 @@ pub(in crate::runtimes) struct Ocaml4;
 
 impl Runtime for Ocaml4 {
     fn name(&self) -> &'static str {
-        detect::NAME
+        OCAML.name
     }
 
     fn detect(&self, lookup: Lookup<'_>) -> Result<bool, Refusal> {

@@ -11,6 +11,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use heaptap_settings::supported_runtimes;
 use heaptap_trace::EventKind;
 use tempfile::NamedTempFile;
 
@@ -44,9 +45,10 @@ impl ReportFile {
         let traced = processes(&lines);
         // If it was refused, the library has printed the reason.
         if traced.is_empty() && !lines.starts_with(b"refused") {
+            let supported = supported_runtimes();
             say(&format!(
-                "{program} was not traced: it is not an OCaml program that heaptap knows (4.12 to \
-                 4.14, 5.3 or 5.4, dynamically linked)"
+                "{program} was not traced: it is not a program that heaptap knows ({supported}, \
+                 dynamically linked)"
             ));
         }
         for process in traced {

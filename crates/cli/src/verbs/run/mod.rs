@@ -20,16 +20,8 @@ use crate::exit_status::{Failure, VerbResult, Verdict};
 use crate::io::notices::say;
 
 /// Run a program and trace its allocations
-///
-/// The program runs as it is; nothing is compiled or linked again. It can be any
-/// dynamically linked program of OCaml 4.12 to 4.14, 5.3 or 5.4, native or
-/// bytecode, stripped or not, or a script that starts one. Other programs run
-/// untraced, with a message.
-///
-/// At the end a line on standard error gives the file, the samples, an estimate of
-/// the words that the program allocated, and what was lost.
 #[derive(Args)]
-#[command(after_help = "Examples:
+#[command(long_about = long_about(), after_help = "Examples:
   heaptap run -- ./server --port 80
   heaptap run -o trace.ctf -r 1e-4 -- ocamlopt.opt -c large.ml
   heaptap run --follow -o 'traces/%e-%p.ctf' -- make
@@ -64,6 +56,18 @@ pub(crate) struct Run {
 
 const FRAMES_TIP: &str = "With `-r 1 --frames 1` each allocation point has its exact number of words, \
                           and deep stacks cost nothing";
+
+fn long_about() -> String {
+    let supported = settings::supported_runtimes();
+    format!(
+        "Run a program and trace its allocations\n\n\
+         The program runs as it is; nothing is compiled or linked again. It can be any \
+         dynamically linked program of {supported}, native or bytecode, stripped or not, or a \
+         script that starts one. Other programs run untraced, with a message.\n\n\
+         At the end a line on standard error gives the file, the samples, an estimate of the \
+         words that the program allocated, and what was lost."
+    )
+}
 
 /// The help of the option that sets a variable.
 fn help_of(variable: &Variable) -> String {
