@@ -20,18 +20,24 @@ use crate::tracer;
 /// enough for a disk that hangs.
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
-/// The report's file, and the line to append to it; made in advance, since nothing
-/// may be allocated later.
-static REPORT: OnceLock<(CString, Vec<u8>)> = OnceLock::new();
+/// What is reported after a flush. Made in advance, since nothing may be allocated
+/// later.
+struct FlushReport {
+    /// The file to append to.
+    path: CString,
+    line: Vec<u8>,
+}
+
+static REPORT: OnceLock<FlushReport> = OnceLock::new();
 
 /// Replaces `_exit` and `execve`. If they cannot be replaced, such an end loses up
 /// to a tenth of a second.
 ///
 /// No other thread may be running.
 pub(super) fn follow(report: Option<&Path>) {
-    if let Some(report) = report.and_then(|path| CString::new(path.as_os_str().as_bytes()).ok()) {
+    if let Some(path) = report.and_then(|path| CString::new(path.as_os_str().as_bytes()).ok()) {
         let line = format!("flushed {}\n", std::process::id()).into_bytes();
-        let _ = REPORT.set((report, line));
+        let _ = REPORT.set(FlushReport { path, line });
     }
     replace_in_c_library(&[(c"_exit", exit as *const ()), (c"execve", execve as *const ())]);
 }
@@ -41,7 +47,7 @@ fn flush() {
     if !tracer::flush_signal_safe(LONGEST_WAIT) {
         return;
     }
-    let Some((path, line)) = REPORT.get() else { return };
+    let Some(FlushReport { path, line }) = REPORT.get() else { return };
     // SAFETY: the path is a C string that lives as long as the process.
     let file =
         unsafe { libc::open(path.as_ptr(), libc::O_WRONLY | libc::O_APPEND | libc::O_CLOEXEC) };

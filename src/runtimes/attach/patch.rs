@@ -59,6 +59,8 @@ const FAR: usize = 12;
 const RELAY: usize = 16;
 
 const PAGE: usize = 4096;
+/// How many relays the page has room for.
+const RELAYS: usize = PAGE / RELAY;
 
 /// Replaces those of these functions of the C library that can be replaced. Unlike a
 /// runtime's, each is useful without the others.
@@ -105,7 +107,8 @@ impl Jumps {
             let Replacement { name, address, with, .. } = *replacement;
             let (code, skip) = (replacement.code(), replacement.landing());
             let at = address + skip;
-            let relay = relays.filter(|_| !replacement.has_room(FAR));
+            // Without a relay, a function that has no room for a far jump is refused.
+            let relay = relays.filter(|_| !replacement.has_room(FAR) && index < RELAYS);
             let relay = relay.map(|relays| relays + index * RELAY);
             let near = relay.and_then(|relay| near_jump(at, relay));
             let (bytes, length) = near.map_or((far_jump(with), FAR), |bytes| (bytes, NEAR));
@@ -113,8 +116,8 @@ impl Jumps {
             let mut before = [0; FAR];
             before.iter_mut().zip(old).for_each(|(to, from)| *to = *from);
             if let (Some(relay), Some(_)) = (relay, near) {
-                // SAFETY: `relays_near` mapped a page that nobody else knows; a runtime
-                // has at most some 20 functions, and the page has room for 256 relays.
+                // SAFETY: `relays_near` mapped a writable page that only this function
+                // knows; `index < RELAYS`, so the relay lies within it.
                 unsafe { (relay as *mut [u8; RELAY]).write(relay_bytes(with)) };
             }
             writes.push(Write { address: at, bytes, length, before });
@@ -174,10 +177,15 @@ impl Jumps {
 }
 
 /// Whether a function begins with such a jump already: then another copy of this
-/// library traces the program. The function has room for a far jump.
-pub(crate) fn is_replaced(function: usize) -> bool {
-    // SAFETY: callers pass a function of at least `FAR` bytes; behind it, and behind
-    // the target of its jump, the text goes on or is padded to a page.
+/// library traces the program.
+///
+/// # Safety
+/// `function` is the address of a function in mapped text, and at least 16 bytes can be
+/// read there: a landing and a far jump. If it begins with a near jump, at least 12
+/// bytes can be read at the target.
+pub(crate) unsafe fn is_replaced(function: usize) -> bool {
+    // SAFETY: used for the function, the function behind its landing, and the target of
+    // a near jump, where this function requires that many bytes.
     let code = |at: usize| unsafe { (at as *const [u8; FAR]).read_unaligned() };
     let start = code(function);
     let at = if start.starts_with(&LANDING) { function + LANDING.len() } else { function };

@@ -14,16 +14,23 @@ use std::sync::{Arc, OnceLock};
 
 use crate::tracer::{self, Session};
 
-static REPORT: OnceLock<(Arc<Session>, PathBuf)> = OnceLock::new();
+/// What is reported when the program exits.
+struct EndReport {
+    session: Arc<Session>,
+    /// The file to append to.
+    path: PathBuf,
+}
+
+static REPORT: OnceLock<EndReport> = OnceLock::new();
 
 /// Reports that the trace has begun, and registers the report of its end.
 pub(super) fn begin(session: &Arc<Session>, report: Option<PathBuf>) {
-    let Some(report) = report else { return };
+    let Some(path) = report else { return };
     let mut lines = format!("pid {}\nfile ", std::process::id()).into_bytes();
     lines.extend_from_slice(session.output_name.as_bytes());
     lines.push(b'\n');
-    append(&report, &lines);
-    if REPORT.set((Arc::clone(session), report)).is_ok() {
+    append(&path, &lines);
+    if REPORT.set(EndReport { session: Arc::clone(session), path }).is_ok() {
         // Runs before the session's own handler, which was registered earlier.
         // SAFETY: `at_exit` takes nothing, never unwinds, and is never unloaded: a
         // library that has attached stays.
@@ -40,7 +47,7 @@ pub(super) fn refused(report: Option<PathBuf>) {
 
 extern "C" fn at_exit() {
     tracer::guard(|| {
-        let Some((session, report)) = REPORT.get() else { return };
+        let Some(EndReport { session, path }) = REPORT.get() else { return };
         if session.has_forked() {
             return;
         }
@@ -55,7 +62,7 @@ extern "C" fn at_exit() {
             stats.totals.dropped,
             stats.bytes,
         );
-        append(report, line.as_bytes());
+        append(path, line.as_bytes());
     });
 }
 

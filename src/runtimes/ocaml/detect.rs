@@ -38,7 +38,13 @@ pub(super) fn version(lookup: Lookup<'_>) -> Result<Option<MajorVersion>, Refusa
 
 /// Whether another copy of this library traces the runtime in this program.
 pub(super) fn is_traced_already() -> bool {
-    symbols::lookup(c"caml_memprof_start").is_some_and(patch::is_replaced)
+    let is_replaced = |function| {
+        // SAFETY: `caml_memprof_start` is a function of the runtime, longer than 16 bytes
+        // in every release that has it (`runtime/memprof.c`). Its target, if it begins
+        // with a jump, is a relay or code of the same runtime.
+        unsafe { patch::is_replaced(function) }
+    };
+    symbols::lookup(c"caml_memprof_start").is_some_and(is_replaced)
 }
 
 #[cfg(test)]

@@ -13,8 +13,13 @@ use crate::runtimes::attach::library::lookup_in;
 use crate::runtimes::attach::symbols;
 use crate::tracer::{self, Session, say};
 
-/// The session that plugins' tables belong to.
-static SESSION: OnceLock<(Arc<Session>, MajorVersion)> = OnceLock::new();
+/// What the tables of plugins are added to.
+struct TracedProgram {
+    session: Arc<Session>,
+    version: MajorVersion,
+}
+
+static TRACED: OnceLock<TracedProgram> = OnceLock::new();
 
 /// What `caml_natdynlink_hook` was before.
 static NEXT_HOOK: AtomicUsize = AtomicUsize::new(0);
@@ -38,7 +43,7 @@ pub(super) fn add_all(session: &Arc<Session>, version: MajorVersion) {
         session.tables.reserve(usize::try_from(count).unwrap_or(0));
         tables.for_each(|table| add(session, table));
     }
-    let _ = SESSION.set((Arc::clone(session), version));
+    let _ = TRACED.set(TracedProgram { session: Arc::clone(session), version });
 }
 
 /// Has frames looked up in the runtime's own index, if that is possible.
@@ -100,7 +105,7 @@ pub(super) fn follow_plugins() {
 /// Called by the runtime when a plugin is loaded, not inside a hook of the profiler.
 extern "C" fn plugin_loaded(library: *mut c_void, unit: *const c_char) {
     tracer::guard(|| {
-        let Some((session, version)) = SESSION.get() else { return };
+        let Some(TracedProgram { session, version }) = TRACED.get() else { return };
         // SAFETY: `caml_natdynlink_run` passes the name of the unit, a C string.
         let unit = unsafe { CStr::from_ptr(unit) };
         let table = SEPARATORS.iter().find_map(|separator| {

@@ -41,6 +41,13 @@ fn call(address: usize) -> i32 {
     function()
 }
 
+fn both_replaced(page: usize) -> (bool, bool) {
+    // SAFETY: the functions of the page, which goes on behind them; their jumps, if any,
+    // lead to a page of relays.
+    let is_replaced = |function| unsafe { is_replaced(function) };
+    (is_replaced(page), is_replaced(page + 64))
+}
+
 fn both(page: usize) -> [Replacement; 2] {
     let with = hook as *const () as usize;
     [
@@ -60,7 +67,7 @@ fn a_jump_is_near_where_a_far_one_has_no_room() {
         assert_eq!(jumps.writes[1 - short].length, FAR);
         jumps.write().unwrap();
         assert_eq!((call(page), call(page + 64)), (42, 42));
-        assert_eq!((is_replaced(page), is_replaced(page + 64)), (true, true));
+        assert_eq!(both_replaced(page), (true, true));
     }
 }
 
@@ -69,10 +76,10 @@ fn functions_are_replaced() {
     let page = theirs();
     let mut jumps = Jumps::prepare(&both(page)).unwrap();
     assert_eq!((call(page), call(page + 64)), (7, 7));
-    assert_eq!((is_replaced(page), is_replaced(page + 64)), (false, false));
+    assert_eq!(both_replaced(page), (false, false));
     jumps.write().unwrap();
     assert_eq!((call(page), call(page + 64)), (42, 42));
-    assert_eq!((is_replaced(page), is_replaced(page + 64)), (true, true));
+    assert_eq!(both_replaced(page), (true, true));
 }
 
 #[test]
@@ -89,4 +96,18 @@ fn a_function_that_is_too_small_refuses_all() {
     replacements[1].size = 6;
     assert!(matches!(Jumps::prepare(&replacements), Err(Refusal::Symbol(name)) if name == c"b"));
     assert_eq!(call(page), 7);
+}
+
+#[test]
+fn a_page_has_room_for_a_fixed_number_of_relays() {
+    let page = theirs();
+    let [long, _] = both(page);
+    let short = Replacement { name: c"short", size: long.size - 1, ..long };
+    let prepare = |before: usize| {
+        let mut replacements = vec![long; before];
+        replacements.push(short);
+        Jumps::prepare(&replacements).map(|jumps| jumps.writes[before].length)
+    };
+    assert_eq!(prepare(RELAYS - 1), Ok(NEAR));
+    assert_eq!(prepare(RELAYS), Err(Refusal::Symbol(c"short")));
 }

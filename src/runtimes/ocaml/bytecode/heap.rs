@@ -14,7 +14,7 @@ const STRING: usize = 252;
 
 /// Values in the heap.
 pub(super) struct Heap {
-    _nobody_else_makes_one: (),
+    _private: (),
 }
 
 impl Heap {
@@ -22,7 +22,7 @@ impl Heap {
     /// Until it is dropped, the runtime moves and frees nothing, and all arguments of its
     /// methods are values of the runtime.
     pub(super) unsafe fn standing_still() -> Heap {
-        Heap { _nobody_else_makes_one: () }
+        Heap { _private: () }
     }
 
     /// The tag and the number of words of a block; `None` for an integer.

@@ -117,17 +117,18 @@ fn executable_name() -> Option<usize> {
         return Some(name);
     }
     let parameters = symbols::lookup(c"caml_params")?;
-    // SAFETY: the runtime's constant, the address of a struct of its own.
+    // SAFETY: `caml_params` is a constant of the runtime that holds a pointer.
     Some(unsafe { (parameters as *const usize).read() })
 }
 
 fn read(name: usize) -> Option<Events> {
-    // SAFETY: the runtime's variable.
+    // SAFETY: `executable_name` returned the address of this pointer, in a variable of
+    // the runtime.
     let name = unsafe { (name as *const *const c_char).read() };
     if name.is_null() {
         return None;
     }
-    // SAFETY: the runtime's string, which stays.
+    // SAFETY: not NULL, so it is the C string that the runtime has set, and never frees.
     let name = unsafe { CStr::from_ptr(name) };
     let file = File::open(Path::new(OsStr::from_bytes(name.to_bytes()))).ok()?;
     Events::parse(&debug_section(&file)?)

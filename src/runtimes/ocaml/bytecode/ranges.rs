@@ -65,7 +65,8 @@ impl Side {
         self.entries.iter().take(self.count.load(Ordering::Relaxed)).map(Entry::get)
     }
 
-    /// Ends whatever others write meanwhile; the caller checks the version.
+    /// Terminates even while another thread changes the entries. Then the result may be
+    /// wrong, and the caller discards it when the version has changed.
     fn find(&self, address: usize) -> Option<u64> {
         let (mut low, mut high) = (0, self.count.load(Ordering::Relaxed));
         while low < high {
@@ -103,7 +104,8 @@ pub(super) struct Ranges {
 }
 
 impl Ranges {
-    /// More changes during one lookup do not happen.
+    /// How often a lookup is tried. It is repeated only if code was loaded meanwhile, and
+    /// no program loads code this often during one lookup.
     const TRIES: usize = 64;
 
     /// No ranges; `None` if there is no memory.

@@ -53,8 +53,8 @@ static FACTS: OnceLock<Facts> = OnceLock::new();
 /// Mutators of domains that have ended, still to be taken down: that gives memory
 /// back to the system, which takes time. In 5.3.0 a domain that is about to end must
 /// not take long between leaving the others and handing over its heap, which is when
-/// the profiler hears of it: if they compact theirs meanwhile, what points into it
-/// from there is lost (ocaml/ocaml#13739).
+/// `caml_memprof_delete_domain` is called: if the others compact their heaps meanwhile,
+/// their pointers into its heap are lost (ocaml/ocaml#13739).
 static ENDED: Mutex<Vec<Mutator>> = Mutex::new(Vec::new());
 
 /// Makes everything ready for the first domain. Before `main`.
@@ -87,8 +87,8 @@ pub(super) fn current_state() -> usize {
 /// The domain whose state this is.
 ///
 /// # Safety
-/// A state of the runtime's or 0; the caller is a hook that holds this domain's
-/// lock, and keeps the reference no longer than itself.
+/// `state` is 0 or the state of a domain of the runtime, whose lock the calling thread
+/// holds. No other reference to this domain is in use until the caller has returned.
 #[inline]
 pub(super) unsafe fn domain(state: usize) -> Option<&'static mut Domain> {
     if state == 0 {
@@ -103,9 +103,9 @@ pub(super) unsafe fn domain(state: usize) -> Option<&'static mut Domain> {
 /// Runs `work` on the domain whose state this is. A defect turns tracing off.
 ///
 /// # Safety
-/// As for [`domain`].
+/// That of [`domain`]; `work` must not make another reference to this domain.
 pub(super) unsafe fn with(state: usize, work: impl FnOnce(&mut Domain)) {
-    // SAFETY: the same contract.
+    // SAFETY: this function requires what `domain` does.
     let Some(domain) = (unsafe { domain(state) }) else { return };
     tracer::guard(|| {
         if let Some(mutator) = &mut domain.mutator {
@@ -170,7 +170,8 @@ pub(super) fn take_down_ended(most: usize) {
 /// Sets the label of the calling thread; returns the one before.
 pub(super) fn set_label(label: u32) -> u32 {
     let mut before = 0;
-    // SAFETY: called by the program's code, which holds its domain's lock.
+    // SAFETY: OCaml code, or C code called from it, calls this, so the thread holds its
+    // domain's lock, and no hook is running on it.
     unsafe {
         with(current_state(), |domain| before = domain.set_label(label));
     }
@@ -178,7 +179,7 @@ pub(super) fn set_label(label: u32) -> u32 {
 }
 
 impl Domain {
-    /// A thread that was made for this domain, or its first.
+    /// The domain's first thread.
     pub(super) fn first_thread(&mut self) -> *mut Thread {
         &raw mut self.initial
     }
@@ -245,8 +246,8 @@ impl Domain {
     }
 
     /// Makes the limit follow the trigger, as `caml_reset_young_limit`
-    /// (`runtime/domain.c`) does, but leaves an interrupt where it is: whoever
-    /// sees to that resets the limit too.
+    /// (`runtime/domain.c`) does, but leaves an interrupt where it is: the
+    /// code that handles it resets the limit too.
     pub(super) fn reset_limit(&self) {
         let limit =
             self.word(self.layout.young_trigger).max(self.word(self.layout.memprof_young_trigger));

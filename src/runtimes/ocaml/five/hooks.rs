@@ -46,7 +46,8 @@ impl ProfilerHooks for Hooks {
             // SAFETY: `caml_alloc_small_dispatch` passes `count` encoded lengths.
             domain.young_hit(unsafe { part_sizes(count, lengths) });
         };
-        // SAFETY: a hook of the running domain.
+        // SAFETY: the running domain calls this function, with its own lock. Hooks do not
+        // nest, so no other `&mut Domain` of it is alive.
         unsafe { with(current_state(), work) };
     }
 
@@ -57,20 +58,23 @@ impl ProfilerHooks for Hooks {
         source: c_int,
     ) {
         let state = current_state();
-        // SAFETY: a hook of the running domain; the reference ends before it is made again.
+        // SAFETY: the running domain calls this function, with its own lock. Hooks do not
+        // nest, and the reference is not used once `with` makes another.
         let Some(domain) = (unsafe { domain::domain(state) }) else { return };
         if domain.is_suspended() {
             return;
         }
         domain.left = domain.left.saturating_sub_unsigned(words);
         if domain.left < 0 {
-            // SAFETY: a hook of the running domain.
+            // SAFETY: the running domain calls this function, with its own lock; the
+            // reference above is no longer used.
             unsafe { with(state, |domain| sampled(domain, block, words, source)) };
         }
     }
 
     extern "C" fn caml_memprof_set_trigger(state: usize) {
-        // SAFETY: a hook about this domain.
+        // SAFETY: the runtime passes the state of a domain whose lock this thread holds.
+        // Hooks do not nest, so no other `&mut Domain` of it is alive.
         unsafe { with(state, Domain::renew) };
     }
 
@@ -83,7 +87,8 @@ impl ProfilerHooks for Hooks {
             domain.renew();
             domain.reset_limit();
         };
-        // SAFETY: a hook of the running domain.
+        // SAFETY: the running domain calls this function, with its own lock. Hooks do not
+        // nest, so no other `&mut Domain` of it is alive.
         unsafe { with(current_state(), work) };
     }
 
@@ -96,7 +101,8 @@ impl ProfilerHooks for Hooks {
             }
             domain.unsettled = true;
         };
-        // SAFETY: a hook about this domain.
+        // SAFETY: the runtime passes the state of a domain whose lock this thread holds.
+        // Hooks do not nest, so no other `&mut Domain` of it is alive.
         unsafe { with(state, work) };
     }
 
@@ -132,7 +138,8 @@ impl ProfilerHooks for Hooks {
                 mutator.leave_blocks_to_session();
             }
         };
-        // SAFETY: a hook about this domain.
+        // SAFETY: the runtime passes the state of a domain whose lock this thread holds.
+        // Hooks do not nest, so no other `&mut Domain` of it is alive.
         unsafe { with(state, work) };
     }
 
@@ -153,10 +160,12 @@ impl ProfilerHooks for Hooks {
                 // If tracing is over there is nothing to follow.
                 let _ = mutator.sweep_major(fate);
             }
-            // Where no domain begins any more; few at a time, for all stand still.
+            // `create` takes them down too, but perhaps no domain is created any more. Only
+            // one, since all domains are waiting.
             domain::take_down_ended(1);
         };
-        // SAFETY: a hook about this domain.
+        // SAFETY: the runtime passes the state of a domain whose lock this thread holds.
+        // Hooks do not nest, so no other `&mut Domain` of it is alive.
         unsafe { with(state, work) };
     }
 
@@ -180,7 +189,8 @@ impl ProfilerHooks for Hooks {
                 action(data, block, address);
             }
         };
-        // SAFETY: a hook about this domain.
+        // SAFETY: the runtime passes the state of a domain whose lock this thread holds.
+        // Hooks do not nest, so no other `&mut Domain` of it is alive.
         unsafe { with(state, work) };
     }
 
@@ -222,13 +232,15 @@ impl ProfilerHooks for Hooks {
     }
 
     extern "C" fn caml_memprof_main_thread(state: usize) -> *mut c_void {
-        // SAFETY: a hook about this domain.
+        // SAFETY: the runtime passes the state of a domain whose lock this thread holds.
+        // Hooks do not nest, so no other `&mut Domain` of it is alive.
         let domain = unsafe { domain::domain(state) };
         domain.map_or(ptr::null_mut(), |domain| domain.first_thread().cast())
     }
 
     extern "C" fn caml_memprof_enter_thread(thread: *mut c_void) {
-        // SAFETY: a hook of the running domain, which the thread belongs to.
+        // SAFETY: the running domain, which the thread belongs to, calls this function
+        // with its own lock. Hooks do not nest, so no other `&mut Domain` of it is alive.
         unsafe { with(current_state(), |domain| domain.enter(thread.cast())) };
     }
 

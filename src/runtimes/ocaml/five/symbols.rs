@@ -35,7 +35,7 @@ hook_table! {
         /// A block was allocated in the major heap, read from marshalled data, or owns
         /// memory outside the heap, which dies with the block.
         fn caml_memprof_sample_block(block: usize, allocated: usize, words: usize, source: c_int);
-        /// The young heap is empty or another, or an allocation was not to be sampled.
+        /// The young heap was emptied or replaced, or an allocation must not be sampled.
         /// The caller updates the young limit.
         fn caml_memprof_set_trigger(state: usize);
         /// While an uncaught exception is printed nothing is sampled
@@ -50,7 +50,7 @@ hook_table! {
             state: usize,
             weak: bool,
         );
-        /// This domain has promoted what it could. Others may still be at it.
+        /// This domain has promoted its survivors. Other domains may still be promoting.
         fn caml_memprof_after_minor_gc(state: usize);
         /// Marking is done in all domains, which stand still (`stw_cycle_all_domains`,
         /// `runtime/major_gc.c`).

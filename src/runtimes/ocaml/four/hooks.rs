@@ -62,14 +62,16 @@ impl ProfilerHooks for Hooks {
     }
 
     extern "C" fn caml_memprof_track_interned(start: *const usize, end: *const usize) {
-        // SAFETY: a hook, under the master lock.
+        // SAFETY: the runtime calls this function under the master lock. Hooks do not
+        // nest, so no other `&mut Host` is alive.
         unsafe { on_own_stack(|host| interned(host, start, end)) };
     }
 
     // --- Collections ---
 
     extern "C" fn caml_memprof_renew_minor_sample() {
-        // SAFETY: a hook, under the master lock.
+        // SAFETY: the runtime calls this function under the master lock. Hooks do not
+        // nest, so no other `&mut Host` is alive.
         unsafe { on_own_stack(Host::renew) };
     }
 
@@ -83,8 +85,9 @@ impl ProfilerHooks for Hooks {
             // SAFETY: the same block; every block has a field.
             Fate::Promoted(unsafe { (block as *const usize).read() })
         };
-        // SAFETY: a hook, under the master lock. If tracing is over there is nothing to
-        // follow.
+        // SAFETY: the runtime calls this function under the master lock. Hooks do not
+        // nest, so no other `&mut Host` is alive.
+        // If tracing is over there is nothing to follow.
         unsafe { on_own_stack(|host| _ = host.mutator.sweep_young(fate)) };
     }
 
@@ -96,7 +99,8 @@ impl ProfilerHooks for Hooks {
             let header = unsafe { header(block) };
             if is_white(header) { Fate::Dead } else { Fate::Alive(block) }
         };
-        // SAFETY: a hook, under the master lock.
+        // SAFETY: the runtime calls this function under the master lock. Hooks do not
+        // nest, so no other `&mut Host` is alive.
         unsafe { on_own_stack(|host| _ = host.mutator.sweep_major(fate)) };
     }
 
@@ -108,7 +112,8 @@ impl ProfilerHooks for Hooks {
                 invert(block, address);
             }
         };
-        // SAFETY: a hook, under the master lock.
+        // SAFETY: the runtime calls this function under the master lock. Hooks do not
+        // nest, so no other `&mut Host` is alive.
         unsafe { on_own_stack(work) };
     }
 
@@ -135,7 +140,8 @@ impl ProfilerHooks for Hooks {
             }
             host.renew();
         };
-        // SAFETY: a hook, under the master lock.
+        // SAFETY: the runtime calls this function under the master lock. Hooks do not
+        // nest, so no other `&mut Host` is alive.
         unsafe { on_own_stack(work) };
     }
 
@@ -157,19 +163,22 @@ impl ProfilerHooks for Hooks {
                 host.renew();
             }
         };
-        // SAFETY: a hook, under the master lock.
+        // SAFETY: the runtime calls this function under the master lock. Hooks do not
+        // nest, so no other `&mut Host` is alive.
         unsafe { on_own_stack(work) };
     }
 
     extern "C" fn caml_memprof_leave_thread() {
-        // SAFETY: a hook, under the master lock.
+        // SAFETY: the runtime calls this function under the master lock. Hooks do not
+        // nest, so no other `&mut Host` is alive.
         if let Some(host) = unsafe { host() } {
             host.context = ptr::null_mut();
         }
     }
 
     extern "C" fn caml_memprof_delete_th_ctx(context: *mut c_void) {
-        // SAFETY: a hook, under the master lock.
+        // SAFETY: the runtime calls this function under the master lock. Hooks do not
+        // nest, so no other `&mut Host` is alive.
         if let Some(host) = unsafe { host() }
             && host.context == context.cast()
         {
@@ -197,8 +206,8 @@ impl ProfilerHooks for Hooks {
 /// In place of the runtime's: an allocation of native code has led below the young
 /// limit. May raise, and owns nothing.
 extern "C-unwind" fn caml_garbage_collection() {
-    // SAFETY: a hook, under the master lock; the reference is not used once others are
-    // called.
+    // SAFETY: native code calls this function, and runs under the master lock. The
+    // reference is not used once another function that makes one is called.
     let Some(host) = (unsafe { host() }) else { return };
     let return_address = host.last_return_address();
     // It is there before the jump to this hook is.
@@ -225,7 +234,8 @@ extern "C-unwind" fn caml_garbage_collection() {
 /// A sample falls on blocks of these words, with their headers, in the young heap.
 #[inline]
 fn young_hit(parts: impl PartSizes) {
-    // SAFETY: only hooks call this, under the master lock.
+    // SAFETY: only hooks call this, which the runtime calls under the master lock; no
+    // other `&mut Host` is in use.
     unsafe { on_own_stack(|host| host.young_hit(parts)) };
 }
 
@@ -233,15 +243,16 @@ fn young_hit(parts: impl PartSizes) {
 /// depends on the block's address.
 #[inline]
 fn count(source: Source, block: usize, words: usize, followed: Option<Followed>) {
-    // SAFETY: only hooks call this, under the master lock; the reference ends before the
-    // stack is changed.
+    // SAFETY: only hooks call this, and the runtime calls those under the master lock;
+    // the reference is not used once `on_own_stack` is called.
     let Some(host) = (unsafe { host() }) else { return };
     if host.suspended {
         return;
     }
     host.left = host.left.saturating_sub_unsigned(words);
     if host.left < 0 {
-        // SAFETY: only hooks call this, under the master lock.
+        // SAFETY: only hooks call this, which the runtime calls under the master lock; no
+        // other `&mut Host` is in use.
         unsafe { on_own_stack(|host| sampled(host, source, block, words, followed)) };
     }
 }

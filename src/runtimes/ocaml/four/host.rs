@@ -112,8 +112,9 @@ pub(super) fn start(
 /// The host. `None` only before it was made.
 ///
 /// # Safety
-/// The caller is a hook, under the master lock, and keeps the reference no
-/// longer than itself and not while [`on_own_stack`] runs.
+/// The calling thread holds the runtime's master lock, and no other reference to the
+/// host is in use until the caller has returned, or has called [`on_own_stack`] and
+/// uses this one no more.
 #[inline]
 pub(super) unsafe fn host() -> Option<&'static mut Host> {
     // SAFETY: by the contract this is the only reference.
@@ -124,7 +125,8 @@ pub(super) unsafe fn host() -> Option<&'static mut Host> {
 /// Runs `work` on the host, on our own stack. A defect turns tracing off.
 ///
 /// # Safety
-/// As for [`host`].
+/// The calling thread holds the runtime's master lock, and the caller uses no reference
+/// to the host until this returns. A call inside `work` does nothing.
 pub(super) unsafe fn on_own_stack(work: impl FnOnce(&mut Host)) {
     if BUSY.load(Ordering::Relaxed) {
         // Something we called, or a handler that interrupted us, allocates.
@@ -133,10 +135,11 @@ pub(super) unsafe fn on_own_stack(work: impl FnOnce(&mut Host)) {
     // One thread at a time, and a handler that runs between these two is done
     // before we go on: no exchange is needed.
     BUSY.store(true, Ordering::Relaxed);
-    // SAFETY: the same contract.
+    // SAFETY: this function requires the master lock and that no reference is in use;
+    // `BUSY` keeps out a nested call.
     if let Some(host) = unsafe { host() } {
         let stack = host.stack;
-        let mut call = ManuallyDrop::new((work, &raw mut *host));
+        let mut call = ManuallyDrop::new(Call { work, host: &raw mut *host });
         // SAFETY: not busy before, so nothing else is on that stack.
         unsafe { stack.run(trampoline_of(&call), (&raw mut call).cast()) };
     }
@@ -154,22 +157,29 @@ pub(super) fn set_label(label: u32) -> u32 {
             host.take_label();
         }
     };
-    // SAFETY: the program's code, which calls this, holds the master lock.
+    // SAFETY: OCaml code, or C code called from it, calls this, so the thread holds the
+    // master lock; no hook is running on it.
     unsafe { on_own_stack(work) };
     before
 }
 
-/// What is to be run, and on whom.
-type Call<W> = ManuallyDrop<(W, *mut Host)>;
+/// Work to be run on the other stack.
+struct Call<W> {
+    work: W,
+    /// The one host, to which nothing else refers until the work is done.
+    host: *mut Host,
+}
 
 /// The function that runs such a call, once.
-fn trampoline_of<W: FnOnce(&mut Host)>(_: &Call<W>) -> extern "C" fn(*mut c_void) {
+fn trampoline_of<W: FnOnce(&mut Host)>(_: &ManuallyDrop<Call<W>>) -> extern "C" fn(*mut c_void) {
     extern "C" fn run<W: FnOnce(&mut Host)>(call: *mut c_void) {
-        // SAFETY: what `on_own_stack` has passed.
-        let call = unsafe { &mut *call.cast::<Call<W>>() };
+        // SAFETY: `on_own_stack` passes a pointer to a call of this type, which it keeps
+        // until this function returns.
+        let call = unsafe { &mut *call.cast::<ManuallyDrop<Call<W>>>() };
         // SAFETY: `on_own_stack` calls this once for each call.
-        let (work, host) = unsafe { ManuallyDrop::take(call) };
-        // SAFETY: the host, which only this call uses.
+        let Call { work, host } = unsafe { ManuallyDrop::take(call) };
+        // SAFETY: `on_own_stack` made it from a reference to the host, and does not use
+        // that before this function returns.
         let host = unsafe { &mut *host };
         tracer::guard(|| host.enter_and(work));
     }

@@ -28,7 +28,7 @@ hook_table! {
         /// Blocks were read from marshalled data, one behind the other from `start` to
         /// `end`, all young or all major (`runtime/intern.c`).
         fn caml_memprof_track_interned(start: *const usize, end: *const usize);
-        /// The young heap is empty or another, or an allocation was not to be sampled.
+        /// The young heap was emptied or replaced, or an allocation must not be sampled.
         fn caml_memprof_renew_minor_sample();
         /// Young blocks were promoted or are dead (`caml_empty_minor_heap`,
         /// `runtime/minor_gc.c`).

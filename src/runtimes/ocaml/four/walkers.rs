@@ -58,9 +58,11 @@ impl State {
     /// The word at an index of the layout.
     #[inline]
     fn word(self, index: usize) -> usize {
-        // SAFETY: a variable of the runtime.
+        // SAFETY: `pointer` is the address of `Caml_state`, a variable of the runtime, which
+        // is never unloaded.
         let state = unsafe { self.pointer.read() };
-        // SAFETY: set before the first hook, and `probe` has proved the layout.
+        // SAFETY: the runtime sets `Caml_state` before the first hook, and `probe` has
+        // proved that the state has this word.
         unsafe { state.wrapping_add(index).read() }
     }
 }
