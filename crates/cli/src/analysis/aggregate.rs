@@ -5,6 +5,7 @@
 //! with the domains merged. A pipe cannot be read again, so it is first copied
 //! into a temporary file.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -72,18 +73,23 @@ fn in_time_order<S>(
 ) -> Result<Box<dyn EventSource>, Failure> {
     let mut reader = input.in_file_order()?;
     let mut domain = None;
-    loop {
-        let next = reader.next_located().map_err(|error| input.failure(error))?;
-        let Some((next, table)) = next else { return Ok(reader) };
+    let read = reader.for_each(&mut |next, table| {
         if *domain.get_or_insert(next.domain) != next.domain {
-            break;
+            return ControlFlow::Break(());
         }
-        event(state, &next, table);
+        event(state, next, table);
+        ControlFlow::Continue(())
+    });
+    if read.map_err(|error| input.failure(error))?.is_continue() {
+        return Ok(reader);
     }
     *state = fresh();
     let mut reader = input.in_time_order()?;
-    while let Some((next, table)) = reader.next_located().map_err(|error| input.failure(error))? {
-        event(state, &next, table);
-    }
+    let read = reader.for_each(&mut |next, table| {
+        event(state, next, table);
+        ControlFlow::Continue(())
+    });
+    // Never broken off.
+    let _ = read.map_err(|error| input.failure(error))?;
     Ok(reader)
 }
