@@ -113,6 +113,19 @@ def fork_child_goes_on(bench):
 
 
 @scenario
+def forks_while_the_writer_works(bench):
+    """A lock that the parent's writer holds at the fork must not stay locked in the child: its writer
+    would wait for it, and the child's trace would be empty after 20 s."""
+    for _ in range(100):
+        for file in bench.directory.glob("trace-*.ctf"):
+            file.unlink()
+        _, result = bench.trace("endings", N, "--end", "fork", name="trace-%p.ctf")
+        equal(result.err, "", "standard error")
+        child = bench.path(f"trace-{result.line('pid')}.ctf")
+        equal(allocations(bench, child), 2 * N, "allocations of the child")
+
+
+@scenario
 def fork_and_exec(bench):
     file, result = bench.trace("endings", N, "--end", "exec", "--final-gc")
     bench.check(file)

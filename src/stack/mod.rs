@@ -25,5 +25,5 @@ mod step;
 pub(crate) mod table;
 pub(crate) mod walk;
 
-pub(crate) use table::FrameTables;
+pub(crate) use table::{FrameTables, TablesLock};
 pub(crate) use walk::{Markers, SMALL_STACK, Start, Walk, Walker};

@@ -15,7 +15,8 @@
 #![allow(unsafe_code, reason = "follows the pointer to the current array")]
 
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Instant;
 
 use heaptap_trace::LocationList;
 
@@ -26,6 +27,7 @@ use super::formats::{
 use super::lazy_frames::LazyFrames;
 use super::slots::{Slots, spread};
 use super::step::{CrossingRules, Entry, Step};
+use crate::sys::lock::lock_until;
 use crate::sys::process_memory::ProcessMemory;
 
 /// Whose records lie in a range of addresses.
@@ -71,6 +73,11 @@ struct Ledger {
     /// In the order of their records, no two of which overlap.
     origins: Vec<Origin>,
     count: usize,
+}
+
+/// See [`FrameTables::lock_until`].
+pub(crate) struct TablesLock<'a> {
+    _guard: MutexGuard<'a, Ledger>,
 }
 
 /// More is not reserved at once, whatever the host asks for.
@@ -251,6 +258,12 @@ impl FrameTables {
             return None;
         }
         Some(FrameSource { records: Arc::clone(&origin.records), record })
+    }
+
+    /// Keeps everyone from adding tables and from [`Self::source`], until what is
+    /// returned is dropped. `None` if the lock is still held at the deadline.
+    pub(crate) fn lock_until(&self, deadline: Instant) -> Option<TablesLock<'_>> {
+        Some(TablesLock { _guard: lock_until(&self.ledger, deadline)? })
     }
 
     /// What the tables say about an address, for tests of formats: the distance to

@@ -9,6 +9,7 @@
 //! | `thread` | the writer thread | both |
 //! | `name` | expands `%p`, `%e` and `%t` in a file name | the starting thread |
 //! | `file` | creates a trace file without destroying another file | the starting thread |
+//! | `lock` | waiting for a lock until a deadline | both |
 //! | `descriptor` | locks, numbers and identities of open files | both |
 //! | `prefetch` | tells the processor which memory will be read | the writer thread |
 //! | `process_memory` | this process's memory, read by the kernel | the writer thread |
@@ -23,6 +24,7 @@ mod descriptor;
 pub(crate) mod errno;
 pub(crate) mod file;
 pub(crate) mod futex;
+pub(crate) mod lock;
 pub(crate) mod memory;
 pub(crate) mod name;
 pub(crate) mod output;

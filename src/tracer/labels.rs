@@ -19,6 +19,9 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use crate::sys::lock::lock_until;
 
 /// The labels of a session. Behind a lock, and never on a hook's path.
 #[derive(Default)]
@@ -32,6 +35,11 @@ struct Interned {
     numbers: BTreeMap<Vec<u8>, u32>,
     /// By number - 1.
     names: Vec<Vec<u8>>,
+}
+
+/// See [`Labels::lock_until`].
+pub(crate) struct LabelsLock<'a> {
+    _guard: MutexGuard<'a, Interned>,
 }
 
 impl Labels {
@@ -63,6 +71,12 @@ impl Labels {
     pub(crate) fn name(&self, number: u32) -> Option<Vec<u8>> {
         let at = (number as usize).checked_sub(1)?;
         self.lock().names.get(at).cloned()
+    }
+
+    /// Keeps everyone else out until what is returned is dropped. `None` if the lock
+    /// is still held at the deadline.
+    pub(crate) fn lock_until(&self, deadline: Instant) -> Option<LabelsLock<'_>> {
+        Some(LabelsLock { _guard: lock_until(&self.interned, deadline)? })
     }
 
     fn lock(&self) -> MutexGuard<'_, Interned> {

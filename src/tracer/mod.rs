@@ -25,6 +25,7 @@ mod counters;
 mod counting_output;
 mod environment;
 mod failure;
+mod fork;
 mod guard;
 mod hook;
 mod info;

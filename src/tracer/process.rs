@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::stack::FrameTables;
 use crate::tracer::failure::Failure;
+use crate::tracer::fork::{self, Active};
 use crate::tracer::labels::Labels;
 use crate::tracer::message::say;
 use crate::tracer::mutator::Mutator;
@@ -12,7 +13,7 @@ use crate::tracer::options::Options;
 use crate::tracer::session::Session;
 
 /// The last session that was started; `None` before the first and after exit.
-static ACTIVE: Mutex<Option<Arc<Session>>> = Mutex::new(None);
+static ACTIVE: Active = Mutex::new(None);
 
 fn active() -> MutexGuard<'static, Option<Arc<Session>>> {
     ACTIVE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -58,8 +59,7 @@ fn register_handlers() {
         // SAFETY: `at_exit` is a function of this library, which is never
         // unloaded once it has registered a handler.
         unsafe { libc::atexit(at_exit) };
-        // SAFETY: the same holds for `in_child`.
-        unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+        fork::register(&ACTIVE);
     });
 }
 
@@ -75,19 +75,6 @@ extern "C" fn at_exit() {
         }
     });
     drop(stopped);
-}
-
-/// In a forked child: the writer thread and the output are the parent's. Only
-/// async-signal-safe functions may be called here, so it just notes the fact;
-/// the next hook does the rest, see [`Mutator::resume_after_fork`].
-extern "C" fn in_child() {
-    // If another thread held the lock at the fork, the session was being started
-    // or replaced, and no mutator has it yet.
-    if let Ok(active) = ACTIVE.try_lock()
-        && let Some(session) = &*active
-    {
-        session.set_forked();
-    }
 }
 
 impl Mutator {

@@ -8,18 +8,18 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::blocks::{AddressTable, Generations};
 use crate::queue::Channel;
 use crate::sampling::Rate;
-use crate::stack::FrameTables;
+use crate::stack::{FrameTables, TablesLock};
 use crate::sys::clock::{Clock, TickSource};
 use crate::sys::name;
 use crate::tracer::counting_output::CountingOutput;
 use crate::tracer::failure::Failure;
 use crate::tracer::info::{entropy, trace_info};
-use crate::tracer::labels::Labels;
+use crate::tracer::labels::{Labels, LabelsLock};
 use crate::tracer::message::say;
 use crate::tracer::options::Options;
 use crate::tracer::registry::{MutatorRegistry, SessionStats};
@@ -239,7 +239,16 @@ impl Session {
         stats
     }
 
-    // --- After a fork ---
+    // --- Around a fork ---
+
+    /// Takes the locks of what a forked child shares. Those that are still held at the
+    /// deadline are left out.
+    pub(crate) fn lock_shared(&self, deadline: Instant) -> SharedLocks<'_> {
+        SharedLocks {
+            _tables: self.tables.lock_until(deadline),
+            _labels: self.labels.lock_until(deadline),
+        }
+    }
 
     /// Notes that this process is a forked child: the thread and the output are
     /// the parent's. Async-signal-safe.
@@ -278,6 +287,12 @@ impl Session {
         };
         self.successor.get_or_init(start).clone()
     }
+}
+
+/// Keeps other threads out of what a forked child shares with its parent.
+pub(crate) struct SharedLocks<'a> {
+    _tables: Option<TablesLock<'a>>,
+    _labels: Option<LabelsLock<'a>>,
 }
 
 /// Opens an output, with its bytes counted. Failures are reported to the user.
