@@ -42,7 +42,7 @@ pub(crate) use attach::attached;
 
 /// The runtimes that are looked for, in this order.
 #[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
-static KNOWN: [&dyn attach::Runtime; 2] = [&ocaml::Ocaml4, &ocaml::Ocaml5];
+static KNOWN: [&dyn attach::Runtime; 2] = [&ocaml::OCAML4, &ocaml::OCAML5];
 
 /// Runs when the library is loaded, before the program's `main`.
 #[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]

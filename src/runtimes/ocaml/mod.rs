@@ -9,10 +9,10 @@
 //!
 //! - `version`: releases and major versions; `detect`: which one a program holds.
 //! - `four`: OCaml 4.12 to 4.14, whose threads share one heap; `five`: OCaml 5.3
-//!   and later, whose domains each have a young heap. Both implement the trait
-//!   `Runtime`, and have a table of hooks (`symbols`) and of layouts by release
-//!   (`layout`).
-//! - `attachment`: what both have in common.
+//!   and later, whose domains each have a young heap. Both have a
+//!   table of hooks (`symbols`) and of layouts by release (`layout`).
+//! - `runtime`: both as an implementation of the trait `Runtime`; `attachment`: what
+//!   their attachments have in common.
 //! - `frame_table`: the format of frame tables; `crossings`: how a walk gets past
 //!   callbacks and fibers; `descriptors`: the runtime's own index of frames;
 //!   `borrowed_tables`: tables that are found through it; `frames`: adds the tables of
@@ -32,9 +32,10 @@ mod four;
 pub(crate) mod frame_table;
 mod frames;
 mod names;
+mod runtime;
 mod values;
 mod variable;
 pub(crate) mod version;
 
-pub(super) use five::Ocaml5;
-pub(super) use four::Ocaml4;
+pub(super) use five::OCAML5;
+pub(super) use four::OCAML4;

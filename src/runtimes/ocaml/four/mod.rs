@@ -21,46 +21,18 @@ mod probe;
 mod symbols;
 mod walkers;
 
-use std::ffi::CStr;
-
-use heaptap_settings::OCAML;
-
+use crate::runtimes::attach::Attachment;
 use crate::runtimes::attach::refusal::Refusal;
-use crate::runtimes::attach::runtime::Lookup;
-use crate::runtimes::attach::{Attachment, Runtime};
+use crate::runtimes::ocaml::runtime::Ocaml;
 use crate::runtimes::ocaml::version::MajorVersion;
-use crate::runtimes::ocaml::{attachment, bytecode, detect};
+use crate::runtimes::ocaml::{attachment, bytecode};
 use crate::tracer::{Options, Rate};
 
 use gc_entry::GcEntry;
 
-/// OCaml 4.12 to 4.14, for [`crate::runtimes::attach`].
-pub(in crate::runtimes) struct Ocaml4;
-
-impl Runtime for Ocaml4 {
-    fn name(&self) -> &'static str {
-        OCAML.name
-    }
-
-    fn detect(&self, lookup: Lookup<'_>) -> Result<bool, Refusal> {
-        Ok(detect::version(lookup)? == Some(MajorVersion::Four))
-    }
-
-    fn startup_variable(&self) -> Option<&'static CStr> {
-        Some(detect::STARTUP_VARIABLE)
-    }
-
-    fn attach(&self) -> Result<Option<Attachment>, Refusal> {
-        if detect::is_traced_already() {
-            return Ok(None);
-        }
-        attachment().map(Some)
-    }
-
-    fn set_label(&self, label: u32) -> u32 {
-        host::set_label(label)
-    }
-}
+/// OCaml 4.12 to 4.14.
+pub(in crate::runtimes) static OCAML4: Ocaml =
+    Ocaml { version: MajorVersion::Four, attachment, set_label: host::set_label };
 
 /// Proves that the runtime is as known, and returns how to trace it.
 fn attachment() -> Result<Attachment, Refusal> {

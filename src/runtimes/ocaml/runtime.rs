@@ -1,0 +1,45 @@
+//! OCaml as a [`Runtime`]: what both major versions have in common.
+
+use std::ffi::CStr;
+
+use heaptap_settings::OCAML;
+
+use super::detect;
+use super::version::MajorVersion;
+use crate::runtimes::attach::refusal::Refusal;
+use crate::runtimes::attach::runtime::Lookup;
+use crate::runtimes::attach::{Attachment, Runtime};
+
+/// One major version of OCaml, for [`crate::runtimes::attach`].
+pub(in crate::runtimes) struct Ocaml {
+    pub(super) version: MajorVersion,
+    /// Proves that the runtime is as known, and returns how to trace it.
+    pub(super) attachment: fn() -> Result<Attachment, Refusal>,
+    /// See [`Runtime::set_label`].
+    pub(super) set_label: fn(u32) -> u32,
+}
+
+impl Runtime for Ocaml {
+    fn name(&self) -> &'static str {
+        OCAML.name
+    }
+
+    fn detect(&self, lookup: Lookup<'_>) -> Result<bool, Refusal> {
+        Ok(detect::version(lookup)? == Some(self.version))
+    }
+
+    fn startup_variable(&self) -> Option<&'static CStr> {
+        Some(detect::STARTUP_VARIABLE)
+    }
+
+    fn attach(&self) -> Result<Option<Attachment>, Refusal> {
+        if detect::is_traced_already() {
+            return Ok(None);
+        }
+        (self.attachment)().map(Some)
+    }
+
+    fn set_label(&self, label: u32) -> u32 {
+        (self.set_label)(label)
+    }
+}
