@@ -76,8 +76,8 @@ test: tools consumers fmt clippy unit loom build exports c-tests ocaml-tests doc
 
 .PHONY: test-long
 test-long:
-	HEAPTAP_LEAK_RUNS=20 HEAPTAP_INTERVAL_RUNS=200 $(MAKE) test PROPTEST_CASES=2048 FUZZ_SECONDS=600 \
-		C_TESTS=long SECONDS_OF_STRESS=720 OCAML_VERSIONS='4.14.1 4.12.0'
+	HEAPTAP_LEAK_RUNS=20 HEAPTAP_INTERVAL_RUNS=200 HEAPTAP_OVERFLOW_KIB=4096 $(MAKE) test \
+		PROPTEST_CASES=2048 FUZZ_SECONDS=600 C_TESTS=long SECONDS_OF_STRESS=720 OCAML_VERSIONS='4.14.1 4.12.0'
 
 # Programs that the tests run. Absent, they are installed when we are root.
 TOOLS := babeltrace2:babeltrace2 g++:g++ man:man-db python3:python3 valgrind:valgrind \
