@@ -27,4 +27,9 @@ let () =
       exit_in_handler (int_of_string Sys.argv.(2));
       while true do allocate 100 done
   | "spawn" -> exit (Sys.command (Filename.quote Sys.executable_name ^ " exit"))
+  | "chdir" ->
+      (* Changes directory; then a child and, after it, this process run another program. *)
+      Unix.chdir Sys.argv.(2);
+      ignore (Sys.command (Filename.quote Sys.executable_name ^ " exit"));
+      Unix.execv Sys.executable_name [| Sys.executable_name; "exit" |]
   | other -> failwith other

@@ -67,6 +67,28 @@ def follows_children(bench):
     expect("%p" in result.err, f"said {result.err!r}")
 
 
+@family({"relative": ("tr/%e-%p.ctf",), "default": ()})
+def files_are_where_run_was_started(bench, *name):
+    """Although the program changes its directory before it starts others: one child, and one by exec."""
+    (bench.directory / "tr").mkdir()
+    (bench.directory / "elsewhere").mkdir()
+    output = ("-o", *name) if name else ()
+    run(bench, "--follow", *output, "-r", "1", "--", bench.program("endings"), "chdir", bench.path("elsewhere"), code=3)
+    files = list((bench.directory / ("tr" if name else ".")).glob("endings-*.ctf*"))
+    equal(len(files), 3, "files")
+    for file in files:
+        bench.sound(file.relative_to(bench.directory))
+    equal(list((bench.directory / "elsewhere").iterdir()), [], "files in the program's directory")
+
+
+@scenario
+def a_relative_variable_is_the_programs_directory(bench):
+    """HEAPTAP without the tool is an ordinary file name of the program's."""
+    (bench.directory / "sub").mkdir()
+    bench.run("sh", "-c", f"cd sub && exec {bench.program('young')}", env=bench.preload(HEAPTAP="trace.ctf"))
+    bench.sound("sub/trace.ctf")
+
+
 @scenario
 def through_a_script(bench):
     result = run(bench, "-o", "trace.ctf", "--", "sh", "-c", f"{bench.program('young')}; exit 4", code=4)
@@ -77,7 +99,7 @@ def through_a_script(bench):
 def a_file_that_cannot_be_made(bench):
     """A message says so, and the program runs untraced."""
     result = run(bench, "-o", "none/trace.ctf", "--", bench.program("young"))
-    equal(result.err, "heaptap: cannot make the trace file none/trace.ctf: No such file or directory (os error 2); "
+    equal(result.err, f"heaptap: cannot make the trace file {bench.path('none/trace.ctf')}: No such file or directory (os error 2); "
           "not tracing\n", "what it said")
 
 
@@ -118,7 +140,7 @@ def another_version(bench, symbol, says):
 
 @scenario
 def nothing_to_run(bench):
-    result = run(bench, "--", "/no/such/program", code=2)
+    result = run(bench, "--", "/no/such/program", code=127)
     expect("/no/such/program" in result.err, f"said {result.err!r}")
     result = bench.run(bench.heaptap, "run", "--", "true", env={"HEAPTAP_LIBRARY": "/no/such/library.so"}, code=2)
     expect("HEAPTAP_LIBRARY" in result.err, f"said {result.err!r}")

@@ -50,17 +50,6 @@ impl fmt::Display for NameError {
 
 impl std::error::Error for NameError {}
 
-/// Whether the name contains `%p`, so that each process gets its own file.
-pub(crate) fn has_pid(pattern: &OsStr) -> bool {
-    let mut bytes = pattern.as_bytes().iter();
-    while let Some(byte) = bytes.next() {
-        if *byte == b'%' && bytes.next() == Some(&b'p') {
-            return true;
-        }
-    }
-    false
-}
-
 /// Replaces the placeholders. Calls `facts` only if there are any.
 pub(crate) fn expand(
     pattern: &OsStr,
@@ -118,13 +107,6 @@ mod tests {
         assert_eq!(expanded("a%%%"), Err(NameError::Unfinished));
         assert!(NameError::Unknown(b'q').to_string().starts_with("`%q` in the file's name"));
         assert!(NameError::Unknown(0xff).to_string().starts_with(r"`%\xff` in"));
-    }
-
-    #[test]
-    fn a_pid_placeholder_is_found() {
-        for (pattern, has) in [("%p", true), ("a%tb%p", true), ("%%p", false), ("p%", false)] {
-            assert_eq!(has_pid(pattern.as_ref()), has, "{pattern}");
-        }
     }
 
     #[test]

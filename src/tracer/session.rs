@@ -10,12 +10,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use heaptap_settings::file_name;
+
 use crate::blocks::{AddressTable, Generations};
 use crate::queue::Channel;
 use crate::sampling::Rate;
 use crate::stack::{FrameTables, TablesLock};
 use crate::sys::clock::{Clock, TickSource};
-use crate::sys::name;
 use crate::tracer::counting_output::CountingOutput;
 use crate::tracer::failure::Failure;
 use crate::tracer::info::{entropy, trace_info};
@@ -276,7 +277,7 @@ impl Session {
         started: impl FnOnce(&Arc<Session>),
     ) -> Option<Arc<Session>> {
         let start = || {
-            if !name::has_pid(OsStr::from_bytes(&self.options.file)) {
+            if !file_name::has_pid(OsStr::from_bytes(&self.options.file)) {
                 self.state.end(Failure::Off);
                 return None;
             }

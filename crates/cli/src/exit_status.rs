@@ -6,6 +6,7 @@
 //! | 1 | the trace is defective; what could be read of it was used |
 //! | 2 | a wrong call, or a file that could not be read or written |
 //! | 3 | `diff --fail-over` alone: it grew by more than the limit |
+//! | 126, 127 | `run` alone: the program cannot be executed, or was not found |
 
 use std::io;
 use std::process::ExitCode;
@@ -52,6 +53,12 @@ pub(crate) enum Failure {
     Defective(String),
     /// The call is wrong, or a file cannot be read or written.
     Trouble(String),
+    /// The program to run could not be started.
+    NotStarted {
+        message: String,
+        /// As shells have it: 126 or 127.
+        status: u8,
+    },
     /// The reader of our output closed the pipe, which is not an error.
     PipeClosed,
 }
@@ -63,7 +70,9 @@ impl Failure {
     /// The message for standard error, if there is one.
     pub(crate) fn message(&self) -> Option<&str> {
         match self {
-            Failure::Defective(message) | Failure::Trouble(message) => Some(message),
+            Failure::Defective(message)
+            | Failure::Trouble(message)
+            | Failure::NotStarted { message, .. } => Some(message),
             Failure::PipeClosed => None,
         }
     }
@@ -87,5 +96,6 @@ pub(crate) fn exit_code(result: &VerbResult) -> ExitCode {
         Ok(Verdict::Defective) | Err(Failure::Defective(_)) => ExitCode::from(1),
         Err(Failure::Trouble(_)) => ExitCode::from(2),
         Ok(Verdict::OverLimit) => ExitCode::from(3),
+        Err(Failure::NotStarted { status, .. }) => ExitCode::from(*status),
     }
 }

@@ -9,6 +9,7 @@
 //!
 //! - [`table`]: the variables, the only place where their names are spelled.
 //! - `variable`: what is known of each; `value`: how values are checked.
+//! - [`file_name`]: the placeholders in the name of a trace file.
 //! - `runtimes`: which languages and releases are traced unmodified.
 //!
 //! Nothing here reads or changes the environment: callers pass in a lookup. Code
@@ -17,6 +18,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod file_name;
 mod runtimes;
 pub mod table;
 mod value;

@@ -19,5 +19,6 @@ mod program;
 mod progress;
 mod recode;
 mod report;
+mod run;
 mod thin;
 mod traces;

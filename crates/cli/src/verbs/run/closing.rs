@@ -27,10 +27,17 @@ pub(super) struct ReportFile {
 
 impl ReportFile {
     pub(super) fn new() -> Result<ReportFile, Failure> {
-        let file = tempfile::Builder::new().prefix("heaptap-run-").tempfile();
-        let file = file.map_err(|error| {
-            let directory = std::env::temp_dir();
-            Failure::Trouble(format!("no file can be made in {}: {error}", directory.display()))
+        // Absolute even if TMPDIR is not: the library opens the file by its name, wherever
+        // the program is then.
+        let directory = std::env::temp_dir();
+        let made = std::path::absolute(&directory)
+            .and_then(|there| tempfile::Builder::new().prefix("heaptap-run-").tempfile_in(there));
+        let file = made.map_err(|error| {
+            let directory = directory.display();
+            Failure::Trouble(format!(
+                "no file can be made in {directory}: {error}; set TMPDIR to a directory that can \
+                 be written"
+            ))
         })?;
         Ok(ReportFile { file })
     }

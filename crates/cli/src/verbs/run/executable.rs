@@ -97,7 +97,7 @@ fn has_our_note(notes: &[u8]) -> bool {
 }
 
 /// The file that a shell would run.
-fn locate(program: &OsStr) -> Option<PathBuf> {
+pub(super) fn locate(program: &OsStr) -> Option<PathBuf> {
     if program.as_encoded_bytes().contains(&b'/') {
         return Some(PathBuf::from(program));
     }

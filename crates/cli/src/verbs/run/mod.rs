@@ -8,13 +8,15 @@ mod closing;
 mod executable;
 mod library;
 mod signals;
+mod start_error;
+mod trace_name;
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus};
 
 use clap::{Args, ValueHint};
-use heaptap_settings::{self as settings, Syntax, Variable};
+use heaptap_settings::{self as settings, Syntax, Variable, file_name};
 
 use crate::exit_status::{Failure, VerbResult, Verdict};
 use crate::io::notices::say;
@@ -27,9 +29,11 @@ use crate::io::notices::say;
   heaptap run --follow -o 'traces/%e-%p.ctf' -- make
 
 Exit status:
-  0  as the program's own, whatever it is
-  2  also: the program could not be started
-  A program that a signal ends has us end by the same signal.")]
+  0    the program's own status, whatever it is
+  2    also: a wrong call, or a file that heaptap needs cannot be found or made
+  126  also: the program was found, but cannot be executed
+  127  also: the program was not found
+  If a signal ends the program, the same signal ends heaptap.")]
 pub(crate) struct Run {
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     #[arg(help = help_of(&settings::FILE), default_value = default_of(&settings::FILE))]
@@ -106,7 +110,8 @@ impl Run {
             return Err(Failure::Trouble("no program to run".into()));
         };
         let shown = program.display();
-        if self.follow && !self.output.as_encoded_bytes().windows(2).any(|pair| pair == b"%p") {
+        let output = trace_name::resolve(&self.output)?;
+        if self.follow && !file_name::has_pid(&output) {
             let message = "--follow needs a file for each process: put %p into its name".into();
             return Err(Failure::Trouble(message));
         }
@@ -118,13 +123,12 @@ impl Run {
         if let Some(why) = &refusal {
             say(&format!("{shown} is not traced: {why}"));
         } else {
-            self.request_trace(&mut command, &library, report.path().as_os_str());
+            self.request_trace(&mut command, &output, &library, report.path().as_os_str());
         }
         let signals = signals::SignalForwarder::begin()
             .map_err(|error| Failure::Trouble(format!("signals cannot be passed on: {error}")))?;
-        let mut child = command
-            .spawn()
-            .map_err(|error| Failure::Trouble(format!("{shown} cannot be started: {error}")))?;
+        let mut child =
+            command.spawn().map_err(|error| start_error::not_started(program, &error))?;
         signals.forward_to(child.id());
         let status = child
             .wait()
@@ -136,14 +140,20 @@ impl Run {
         end_like(status)
     }
 
-    fn request_trace(&self, command: &mut Command, library: &OsStr, report: &OsStr) {
+    fn request_trace(
+        &self,
+        command: &mut Command,
+        output: &OsStr,
+        library: &OsStr,
+        report: &OsStr,
+    ) {
         let mut preload = library.to_owned();
         if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
             preload.push(":");
             preload.push(others);
         }
         command.env("LD_PRELOAD", preload);
-        command.env(settings::FILE.name, &self.output);
+        command.env(settings::FILE.name, output);
         command.env(settings::RATE.name, self.rate.to_string());
         command.env(settings::REPORT.name, report);
         command.env_remove(settings::FOLLOW.name);

@@ -1,0 +1,88 @@
+//! `heaptap run`: the call, the environment it makes, and its exit status. What is traced
+//! is tested in `ocaml-tests`, where there are programs to trace.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::Command;
+
+use crate::program::{Place, Run};
+
+/// Runs `heaptap run` in a directory, with a library that the loader ignores: it is an
+/// empty file.
+fn run_in<S: AsRef<OsStr>>(directory: &Path, arguments: &[S], environment: &[(&str, &str)]) -> Run {
+    let library = Place::new();
+    let output = Command::new(env!("CARGO_BIN_EXE_heaptap"))
+        .arg("run")
+        .args(arguments)
+        .env("HEAPTAP_LIBRARY", library.file("libheaptap.so", b""))
+        .envs(environment.iter().copied())
+        .current_dir(directory)
+        .output()
+        .unwrap();
+    Run {
+        status: output.status.code().expect("ended by a signal"),
+        out: output.stdout,
+        err: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+fn run<S: AsRef<OsStr>>(arguments: &[S]) -> Run {
+    run_in(Path::new("/"), arguments, &[])
+}
+
+#[test]
+fn a_relative_name_means_the_directory_where_run_was_started() {
+    let place = Place::new();
+    let directory = place.path("100%p");
+    fs::create_dir(&directory).unwrap();
+    let directory = directory.canonicalize().unwrap();
+    let shown = directory.to_str().unwrap().replace('%', "%%");
+    for (name, expected) in [
+        ("t/%e-%p.ctf", format!("{shown}/t/%e-%p.ctf")),
+        ("/t/%p.ctf", "/t/%p.ctf".into()),
+        ("../%%.ctf", format!("{shown}/../%%.ctf")),
+    ] {
+        let call = ["-o", name, "--", "sh", "-c", "cd /; echo \"$HEAPTAP\""];
+        assert_eq!(run_in(&directory, &call, &[]).text(0), format!("{expected}\n"));
+    }
+}
+
+#[test]
+fn the_report_is_found_from_any_directory() {
+    let place = Place::new();
+    fs::create_dir(place.path("tmp")).unwrap();
+    let call = ["--", "sh", "-c", "cd /; test -w \"$HEAPTAP_REPORT\""];
+    run_in(&place.path(""), &call, &[("TMPDIR", "tmp")]).text(0);
+}
+
+#[test]
+fn a_percent_sign_is_not_a_pid() {
+    run(&["--follow", "-o", "a-%%p.ctf", "--", "true"]).says(2, &["%p"]);
+    run(&["--follow", "-o", "a-%p.ctf", "--", "true"]).text(0);
+}
+
+#[test]
+fn a_name_that_is_no_file_is_refused() {
+    run(&["-o", "", "--", "echo", "ran"]).says(2, &["-o ''", "trace.ctf"]);
+    let run = run(&["-o", "-", "--", "echo", "ran"]);
+    run.says(2, &["-o -", "standard output", "./-"]);
+    assert_eq!(run.out, b"", "the program ran");
+}
+
+#[test]
+fn a_program_that_cannot_be_started_gives_the_status_of_shells() {
+    run(&["--", "/no/such/program"]).says(127, &["/no/such/program", "no such file"]);
+    run(&["--", "no-such-program"]).says(127, &["no-such-program", "PATH"]);
+    run(&["--", ""]).says(127, &["cannot be started"]);
+    run(&["--", "/"]).says(126, &["it is a directory"]);
+    let place = Place::new();
+    let plain = place.file("plain", b"text");
+    run(&[OsStr::new("--"), plain.as_os_str()]).says(126, &["plain", "ermission denied"]);
+    let script = place.file("script", b"#!/no/such/interpreter\n");
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o700)).unwrap();
+    run(&[OsStr::new("--"), script.as_os_str()]).says(126, &["script", "interpreter"]);
+    // The same numbers from the program itself are passed on.
+    run(&["--", "sh", "-c", "exit 126"]).says(126, &[]);
+}
