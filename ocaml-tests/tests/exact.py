@@ -83,6 +83,8 @@ def external_memory(bench):
     ids = {block.id for block in blocks}
     collected = sum(1 for line in bench.dump() if (f := line.split())[3] == "collect" and f[2] in ids)
     expect(collected >= 199, f"only {collected} of 200 were collected")
+    promoted = [line for line in bench.dump() if (f := line.split())[3] == "promote" and f[2] in ids]
+    equal(promoted, [], "promotions of external memory, which has no generation")
 
 
 # Each allocation of a recursion is sampled, so the time grows with the square of the stack.

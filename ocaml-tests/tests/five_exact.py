@@ -91,3 +91,5 @@ def external_memory_of_domains(bench):
     ids = {block.id for block in blocks}
     collected = sum(1 for line in bench.dump() if (f := line.split())[3] == "collect" and f[2] in ids)
     expect(collected >= 297, f"only {collected} of 300 were collected")
+    promoted = [line for line in bench.dump() if (f := line.split())[3] == "promote" and f[2] in ids]
+    equal(promoted, [], "promotions of external memory, which has no generation")

@@ -19,7 +19,7 @@
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
-use crate::queue::BlockId;
+use crate::blocks::tracked_id::TrackedId;
 use crate::sys::memory::{MappedArray, Zeroable};
 
 /// Keys that are not addresses of blocks: a slot that was never used, one whose block was
@@ -40,7 +40,7 @@ const WINDOW: usize = 16;
 struct Slot {
     /// [`EMPTY`], [`REMOVED`], [`BUSY`] or a block's address.
     key: AtomicUsize,
-    /// A [`BlockId`], valid while the key is an address.
+    /// A [`TrackedId`], valid while the key is an address.
     id: AtomicU64,
 }
 
@@ -69,7 +69,7 @@ impl AddressTable {
     }
 
     /// Adds a block. False without memory, or if `address` cannot be a block's.
-    pub(crate) fn add(&self, address: usize, id: BlockId) -> bool {
+    pub(crate) fn add(&self, address: usize, id: TrackedId) -> bool {
         if address <= BUSY {
             return false;
         }
@@ -86,7 +86,7 @@ impl AddressTable {
     }
 
     /// Removes the block at `address`, if it is in the table.
-    pub(crate) fn take(&self, address: usize) -> Option<BlockId> {
+    pub(crate) fn take(&self, address: usize) -> Option<TrackedId> {
         if address <= BUSY || self.len() == 0 {
             return None;
         }
@@ -148,7 +148,7 @@ impl Drop for AddressTable {
 
 impl Slot {
     /// Stores a block if the slot is free. Returns whether it was.
-    fn try_insert(&self, address: usize, id: BlockId) -> bool {
+    fn try_insert(&self, address: usize, id: TrackedId) -> bool {
         let key = self.key.load(Ordering::Relaxed);
         if key != EMPTY && key != REMOVED {
             return false;
@@ -163,8 +163,8 @@ impl Slot {
     }
 
     /// Removes the block at `address` unless another thread has.
-    fn try_remove(&self, address: usize) -> Option<BlockId> {
-        let id = BlockId::from_bits(self.id.load(Ordering::Relaxed));
+    fn try_remove(&self, address: usize) -> Option<TrackedId> {
+        let id = TrackedId::from_bits(self.id.load(Ordering::Relaxed));
         self.key
             .compare_exchange(address, REMOVED, Ordering::AcqRel, Ordering::Relaxed)
             .is_ok()
@@ -189,10 +189,13 @@ fn window(segment: &[Slot], address: usize) -> impl Iterator<Item = &Slot> {
 mod tests {
     use std::sync::Arc;
 
-    use super::*;
+    use heaptap_trace::Source;
 
-    fn id(number: u64) -> BlockId {
-        BlockId::new(0, number)
+    use super::*;
+    use crate::queue::BlockId;
+
+    fn id(number: u64) -> TrackedId {
+        TrackedId::new(BlockId::new(0, number), Source::External)
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use heaptap_trace::End;
 
 use crate::blocks::pending_ends::{PendingEnds, RunMerger};
-use crate::queue::BlockId;
+use crate::blocks::tracked_id::TrackedId;
 use crate::sys::memory::MappedVec;
 
 /// What a collection did to a block: `heaptap_fate` of the C ABI with an address.
@@ -20,7 +20,7 @@ pub(crate) enum Fate {
 #[derive(Clone, Copy)]
 struct Tracked {
     address: usize,
-    id: BlockId,
+    id: TrackedId,
 }
 
 /// The least number of blocks to reserve memory for at a time.
@@ -97,14 +97,14 @@ impl Generations {
     fn check(&self) {}
 
     /// Tracks a block, for which memory was reserved.
-    pub(crate) fn add_young(&mut self, address: usize, id: BlockId) {
+    pub(crate) fn add_young(&mut self, address: usize, id: TrackedId) {
         self.use_reserved(1);
         let added = self.young.push(Tracked { address, id });
         debug_assert!(added, "not reserved");
     }
 
     /// Tracks a block, for which memory was reserved.
-    pub(crate) fn add_major(&mut self, address: usize, id: BlockId) {
+    pub(crate) fn add_major(&mut self, address: usize, id: TrackedId) {
         self.use_reserved(1);
         let added = self.major.push(Tracked { address, id });
         debug_assert!(added, "not reserved");
@@ -129,11 +129,13 @@ impl Generations {
         for at in 0..young.len() {
             let Some(&block) = young.get(at) else { break };
             match fate(block.address) {
-                Fate::Dead => merger.add(End::Collect, block.id),
+                Fate::Dead => merger.add(End::Collect, block.id.block()),
                 Fate::Promoted(address) => {
                     let added = major.push(Tracked { address, ..block });
                     debug_assert!(added, "not reserved");
-                    merger.add(End::Promote, block.id);
+                    if block.id.has_generation() {
+                        merger.add(End::Promote, block.id.block());
+                    }
                 }
                 Fate::Alive(address) => {
                     keep(young, &mut kept, Tracked { address, ..block });
@@ -156,7 +158,7 @@ impl Generations {
         for at in 0..major.len() {
             let Some(&block) = major.get(at) else { break };
             match fate(block.address) {
-                Fate::Dead => merger.add(End::Collect, block.id),
+                Fate::Dead => merger.add(End::Collect, block.id.block()),
                 Fate::Alive(address) | Fate::Promoted(address) => {
                     keep(major, &mut kept, Tracked { address, ..block });
                 }

@@ -2,11 +2,17 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
+use heaptap_trace::Source;
+
 use super::*;
-use crate::queue::EndWord;
+use crate::queue::{BlockId, EndWord};
 
 fn id(number: u64) -> BlockId {
     BlockId::new(3, number)
+}
+
+fn tracked(number: u64) -> TrackedId {
+    TrackedId::new(id(number), Source::Minor)
 }
 
 /// The numbers of the blocks of an end.
@@ -27,10 +33,10 @@ fn with(young: &[usize], major: &[usize]) -> Generations {
     let mut blocks = Generations::new().unwrap();
     assert!(blocks.reserve(young.len() + major.len()));
     for &address in young {
-        blocks.add_young(address, id(address as u64));
+        blocks.add_young(address, tracked(address as u64));
     }
     for &address in major {
-        blocks.add_major(address, id(address as u64));
+        blocks.add_major(address, tracked(address as u64));
     }
     blocks
 }
@@ -57,6 +63,25 @@ fn a_minor_collection_visits_young_blocks_only() {
     );
     assert_eq!(seen, [10, 20]);
     assert_eq!(blocks.len(), 3);
+}
+
+/// External memory has no generation: only the end of the block that owns it is recorded.
+#[test]
+fn external_memory_is_not_promoted() {
+    let mut blocks = with(&[1, 3], &[]);
+    assert!(blocks.reserve(1));
+    blocks.add_young(2, TrackedId::new(id(2), Source::External));
+    blocks.sweep_young(|address| Fate::Alive(address), keep_all);
+    blocks.sweep_young(|address| Fate::Promoted(address + 10), keep_all);
+    let promoted: Vec<u64> = take_ends(&mut blocks).into_iter().flat_map(numbers).collect();
+    assert_eq!(promoted, [1, 3]);
+    let mut heir = with(&[], &[]);
+    assert!(heir.adopt(&mut blocks));
+    heir.sweep_major(
+        |address| if address == 12 { Fate::Dead } else { Fate::Alive(address) },
+        keep_all,
+    );
+    assert_eq!(take_ends(&mut heir), [EndWord::collected(id(2))]);
 }
 
 #[test]
@@ -117,8 +142,8 @@ proptest! {
             match step {
                 0 | 1 => {
                     prop_assert!(blocks.reserve(2));
-                    blocks.add_young(1000 + next as usize * 16, id(next));
-                    blocks.add_major(2000 + next as usize * 16, id(next + 1));
+                    blocks.add_young(1000 + next as usize * 16, tracked(next));
+                    blocks.add_major(2000 + next as usize * 16, tracked(next + 1));
                     next += 2;
                 }
                 2 => blocks.sweep_young(fate, &mut flush),

@@ -4,7 +4,7 @@
 //! major blocks are separate, so that a minor collection visits the young ones only.
 //! [`AddressTable`] finds a block by its address, for memory that any thread may free
 //! individually. [`PendingEnds`] are promotions and collections that are not in the event
-//! buffer yet.
+//! buffer yet. A [`TrackedId`] knows whether its block has a generation.
 //!
 //! Runs on mutators and inside the collector: no locks, no malloc, no panics. Memory grows
 //! by mapping pages, before a collection: what a sweep may have to store is reserved when
@@ -13,7 +13,9 @@
 mod address_table;
 mod generations;
 mod pending_ends;
+mod tracked_id;
 
 pub(crate) use address_table::AddressTable;
 pub(crate) use generations::{Fate, Generations};
 pub(crate) use pending_ends::PendingEnds;
+pub(crate) use tracked_id::TrackedId;

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use heaptap_trace::Source;
 
-use crate::blocks::{AddressTable, Fate, Generations};
+use crate::blocks::{AddressTable, Fate, Generations, TrackedId};
 use crate::queue::{AllocWords, BlockId, EndWord, Part};
 use crate::stack::FrameTables;
 use crate::tracer::backtraces::{Backtraces, StackTop};
@@ -136,12 +136,13 @@ impl Recorder {
             }
         }
         self.number = number + 1;
-        self.follow(block, BlockId::new(self.lane.producer.lane(), number));
+        let id = BlockId::new(self.lane.producer.lane(), number);
+        self.follow(block, TrackedId::new(id, source));
         Some(())
     }
 
     #[inline(always)]
-    fn follow(&mut self, block: SampledBlock, id: BlockId) {
+    fn follow(&mut self, block: SampledBlock, id: TrackedId) {
         match block.followed {
             Followed::ByAddress => {
                 // Without memory the block stays alive in the trace.

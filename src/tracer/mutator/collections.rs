@@ -37,7 +37,7 @@ impl Mutator {
     /// External memory is about to be released.
     pub(crate) fn external_free(&mut self, address: usize) {
         if let Some(id) = self.recorder.by_address.take(address) {
-            self.record_end(EndWord::collected(id));
+            self.record_end(EndWord::collected(id.block()));
         }
     }
 
@@ -58,8 +58,8 @@ impl Mutator {
     ) -> Result<(), Failure> {
         self.check_follow(Follow::Addresses)?;
         let Some(id) = self.recorder.by_address.take(from) else { return Ok(()) };
-        if promoted {
-            self.record_end(EndWord::promoted(id));
+        if promoted && id.has_generation() {
+            self.record_end(EndWord::promoted(id.block()));
         }
         let kept = self.recorder.by_address.add(to, id);
         if kept { Ok(()) } else { Err(Failure::Memory) }

@@ -1,6 +1,6 @@
 //! `heaptap check`.
 
-use heaptap_trace::{Format, TraceInfo};
+use heaptap_trace::{Block, Format, Source, TraceInfo};
 
 use crate::program::{Place, heaptap};
 use crate::traces::{
@@ -138,6 +138,23 @@ fn impossible_lives_are_defects_with_their_first_object_and_count() {
         let told = "2 objects promoted or collected, but never allocated, the first is 123400";
         assert!(text.contains(told), "{text}");
     }
+}
+
+#[test]
+fn a_promotion_of_external_memory_is_a_defect_with_strict() {
+    let trace = story(Format::V2, |writer| {
+        let block = Block { source: Source::External, ..small_block() };
+        let id = writer.alloc(0, block, &[Sources::FIRST]);
+        writer.promote(0, 1);
+        writer.promote(0, id);
+    });
+    let place = Place::new();
+    let path = place.file("external.ctf", &trace);
+    let text = heaptap("check", &[&path]).text(0);
+    assert!(text.contains("1 object promoted, but external memory"), "{text}");
+    assert!(text.contains("the first is 10"), "{text}");
+    let message = "object 10 promoted, but external memory, which other readers refuse";
+    heaptap("check --strict", &[&path]).says(1, &["external.ctf", message]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The lives of objects: allocated once, promoted at most once, then collected
-//! at most once.
+//! at most once. External memory has no generation and is never promoted.
 //!
-//! There are three bits for each id, in pages of 65,536 ids that are allocated on
+//! There are four bits for each id, in pages of 65,536 ids that are allocated on
 //! first use. In a file, packets of several domains are not in the order of time:
 //! an object may be collected in a packet that precedes the one it is allocated
 //! in. So whether an object was allocated at all is checked at the end, and whether
@@ -10,7 +10,7 @@
 use std::collections::HashMap;
 use std::mem::size_of;
 
-use heaptap_trace::{Event, EventKind};
+use heaptap_trace::{Event, EventKind, Source};
 
 /// A violation of an object's life cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,14 +19,16 @@ pub(crate) enum Offence {
     CollectedTwice,
     PromotedAfterCollection,
     NeverAllocated,
+    ExternalPromoted,
 }
 
 impl Offence {
-    pub(crate) const ALL: [Offence; 4] = [
+    pub(crate) const ALL: [Offence; 5] = [
         Offence::PromotedTwice,
         Offence::CollectedTwice,
         Offence::PromotedAfterCollection,
         Offence::NeverAllocated,
+        Offence::ExternalPromoted,
     ];
 
     /// What the object did wrong, after its name.
@@ -36,7 +38,15 @@ impl Offence {
             Offence::CollectedTwice => "collected twice",
             Offence::PromotedAfterCollection => "promoted after collection",
             Offence::NeverAllocated => "promoted or collected, but never allocated",
+            Offence::ExternalPromoted => {
+                "promoted, but external memory, which other readers refuse"
+            }
         }
+    }
+
+    /// Whether this is a defect with --strict only: no number is wrong.
+    pub(crate) fn is_harmless(self) -> bool {
+        self == Offence::ExternalPromoted
     }
 }
 
@@ -58,11 +68,13 @@ struct Page {
     allocated: Plane,
     promoted: Plane,
     collected: Plane,
+    external: Plane,
 }
 
 impl Page {
     fn new() -> Box<Page> {
-        Box::new(Page { allocated: [0; WORDS], promoted: [0; WORDS], collected: [0; WORDS] })
+        let none = [0; WORDS];
+        Box::new(Page { allocated: none, promoted: none, collected: none, external: none })
     }
 }
 
@@ -78,7 +90,7 @@ pub(crate) struct Lives {
 }
 
 impl Lives {
-    /// The most memory that pages may take: enough for 700 million objects.
+    /// The most memory that pages may take: enough for 500 million objects.
     pub(crate) const MEMORY: usize = 256 << 20;
 
     pub(crate) fn new() -> Self {
@@ -102,11 +114,16 @@ impl Lives {
             return None;
         };
         let offence = match event.kind {
-            EventKind::Alloc(_) => {
+            EventKind::Alloc(allocation) => {
                 set(&mut page.allocated, id);
-                None
+                let external = allocation.source == Source::External;
+                if external {
+                    set(&mut page.external, id);
+                }
+                (external && has(&page.promoted, id)).then_some(Offence::ExternalPromoted)
             }
             EventKind::Promote(_) if set(&mut page.promoted, id) => Some(Offence::PromotedTwice),
+            EventKind::Promote(_) if has(&page.external, id) => Some(Offence::ExternalPromoted),
             EventKind::Promote(_) => {
                 (one_domain && has(&page.collected, id)).then_some(Offence::PromotedAfterCollection)
             }
@@ -197,7 +214,7 @@ fn set(plane: &mut Plane, id: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use heaptap_trace::{Allocation, Backtrace, Source};
+    use heaptap_trace::{Allocation, Backtrace};
 
     fn event(domain: u16, kind: EventKind<'_>) -> Event<'_> {
         Event { time: 0, domain, kind }
@@ -227,6 +244,25 @@ mod tests {
         lives.find_never_allocated();
         let found: Vec<_> = lives.offences().map(|(_, cases)| (cases.count, cases.first)).collect();
         assert_eq!(found, [(1, 70_000), (1, 70_000), (1, 5), (2, 250_000)]);
+    }
+
+    #[test]
+    fn external_memory_is_not_promoted_in_either_order_of_the_file() {
+        let external = |id| {
+            let EventKind::Alloc(mut allocation) = allocation(id) else { unreachable!() };
+            allocation.source = Source::External;
+            EventKind::Alloc(allocation)
+        };
+        let mut lives = Lives::new();
+        assert_eq!(lives.event(&event(0, external(3))), None);
+        let promoted = lives.event(&event(0, EventKind::Promote(3)));
+        assert_eq!(promoted, Some((Offence::ExternalPromoted, 3)));
+        assert_eq!(lives.event(&event(1, EventKind::Promote(4))), None);
+        let allocated = lives.event(&event(0, external(4)));
+        assert_eq!(allocated, Some((Offence::ExternalPromoted, 4)));
+        assert_eq!(lives.event(&event(0, EventKind::Collect(3))), None);
+        let found: Vec<_> = lives.offences().collect();
+        assert_eq!(found, [(Offence::ExternalPromoted, Cases { count: 2, first: 3 })]);
     }
 
     #[test]

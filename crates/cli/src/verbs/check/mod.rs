@@ -36,8 +36,8 @@ pub(crate) struct Check {
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     file: PathBuf,
 
-    /// Stop at the first defect; a cut-off tail and packets of other processes
-    /// are defects too
+    /// Stop at the first defect; a cut-off tail, packets of other processes and
+    /// promotions of external memory are defects too
     #[arg(long)]
     strict: bool,
 }
@@ -70,7 +70,9 @@ impl Check {
 
     fn verdict(&self, losses: &Losses, lives: &Lives) -> Verdict {
         let unusual = self.strict && losses.foreign_packets > 0;
-        if losses.defect_count > 0 || lives.offences().next().is_some() || unusual {
+        let mut offences = lives.offences();
+        let offends = offences.any(|(offence, _)| self.strict || !offence.is_harmless());
+        if losses.defect_count > 0 || offends || unusual {
             Verdict::Defective
         } else {
             Verdict::Sound
