@@ -138,6 +138,33 @@ def another_version(bench, symbol, says):
     expect(says in result.err, f"said {result.err!r}")
 
 
+@family({"unwinder": ("HEAPTAP_UNWINDER", "zzz", "`runtime`"), "follow": ("HEAPTAP_FOLLOW", "yes", "`1` or `0`"),
+         "rate": ("HEAPTAP_RATE", "often", "a number from 1e-7 to 1"), "seed": ("HEAPTAP_SEED", "-1", "a whole number")})
+def an_unknown_value_is_refused_by_name(bench, name, value, accepted):
+    """Without the tool, too: the program runs untraced, and one line says why."""
+    result = bench.run("young", env=bench.preload(**{name: value}))
+    equal(result.out, bench.run("young").out, "what it printed")
+    expect(re.fullmatch(f"heaptap: .*{name}={value} is not {re.escape(accepted)}.*correct or unset it; .*\n", result.err),
+           f"said {result.err!r}")
+    expect(not (bench.directory / "trace.ctf").exists(), "there is a trace")
+
+
+@family({"v_25000": ("-v", 25_000), "v_300000": ("-v", 300_000), "d_10000": ("-d", 10_000)})
+def a_memory_limit(bench, option, kib):
+    """A program with little memory left runs untraced, and one line says so and how much would do."""
+    under = ["bash", "-c", f'ulimit {option} {kib}; exec "$@"', "-"]
+    untraced = bench.run("young", under=under)
+    result = run(bench, "-o", "trace.ctf", "-r", "1", "--", *under, bench.program("young"))
+    equal(result.out, untraced.out, "what it printed")
+    said = re.fullmatch(rf"heaptap: this OCaml program is not traced: ulimit {option} {kib} leaves too little memory "
+                        r"for tracing: set it to (\d+) or more; it runs untouched\n", result.err)
+    expect(said, f"said {result.err!r}")
+    enough = int(said.group(1)) + 1000
+    run(bench, "-o", "trace.ctf", "-r", "1", "--", "bash", "-c", f'ulimit {option} {enough}; exec "$@"', "-",
+        bench.program("young"))
+    bench.sound()
+
+
 @scenario
 def nothing_to_run(bench):
     result = run(bench, "--", "/no/such/program", code=127)

@@ -57,7 +57,7 @@ fn apply(
 }
 
 fn report(invalid: &settings::Invalid) {
-    say(format_args!("{invalid}; not tracing"));
+    say(format_args!("{invalid}: correct or unset it; not tracing"));
 }
 
 #[cfg(test)]

@@ -73,7 +73,7 @@ pub const SEED: Variable = Variable {
 pub const FOLLOW: Variable = Variable {
     name: "HEAPTAP_FOLLOW",
     alias: None,
-    syntax: Syntax::Word("1"),
+    syntax: Syntax::Flag,
     default: "children are not traced",
     meaning: "Trace the program's children too, each into its own file, whose name needs `%p`",
     reader: Reader::Attached,

@@ -23,8 +23,10 @@ pub enum Syntax {
         /// The largest.
         max: u64,
     },
-    /// One word. Any other value is as good as none.
+    /// One word.
     Word(&'static str),
+    /// `1` for yes or `0` for no.
+    Flag,
 }
 
 impl fmt::Display for Syntax {
@@ -37,6 +39,7 @@ impl fmt::Display for Syntax {
             Syntax::Integer { min: 0, max: u64::MAX } => f.write_str("a whole number below 2^64"),
             Syntax::Integer { min, max } => write!(f, "a whole number from {min} to {max}"),
             Syntax::Word(word) => write!(f, "`{word}`"),
+            Syntax::Flag => f.write_str("`1` or `0`"),
         }
     }
 }
@@ -65,6 +68,27 @@ impl Syntax {
         let Syntax::Integer { min, max } = *self else { return None };
         let number = value.to_str()?.trim().parse().ok()?;
         (min..=max).contains(&number).then_some(number)
+    }
+
+    /// Whether `value` is the word, or the flag's `1`; `None` for any other value than
+    /// these and `0` of a flag.
+    pub(crate) fn is_on(&self, value: &OsStr) -> Option<bool> {
+        match *self {
+            Syntax::Word(word) => (value == word).then_some(true),
+            Syntax::Flag if value == "1" => Some(true),
+            Syntax::Flag if value == "0" => Some(false),
+            _ => None,
+        }
+    }
+
+    /// Whether `value` is accepted.
+    pub(crate) fn accepts(&self, value: &OsStr) -> bool {
+        match self {
+            Syntax::File => true,
+            Syntax::Number { .. } => self.number(value).is_some(),
+            Syntax::Integer { .. } => self.integer(value).is_some(),
+            Syntax::Word(_) | Syntax::Flag => self.is_on(value).is_some(),
+        }
     }
 }
 

@@ -117,10 +117,16 @@ impl Variable {
         }
     }
 
-    /// Whether `lookup` has the variable's [`Syntax::Word`] for it.
-    pub fn is_on(&self, lookup: impl Fn(&str) -> Option<OsString>) -> bool {
-        let found = self.find(lookup);
-        found.is_some_and(|(_, value)| matches!(self.syntax, Syntax::Word(word) if value == word))
+    /// Whether `lookup` has the variable's [`Syntax::Word`], or `1` for a
+    /// [`Syntax::Flag`].
+    pub fn is_on(&self, lookup: impl Fn(&str) -> Option<OsString>) -> Result<bool, Invalid> {
+        Ok(self.find_parsed(lookup, Syntax::is_on)?.unwrap_or(false))
+    }
+
+    /// An error if `lookup` has a value for the variable that is not accepted.
+    pub fn check(&self, lookup: impl Fn(&str) -> Option<OsString>) -> Result<(), Invalid> {
+        let parse = |syntax: &Syntax, value: &OsStr| syntax.accepts(value).then_some(());
+        self.find_parsed(lookup, parse).map(|_| ())
     }
 
     /// The number in `value`, which is not from the environment but from the option
@@ -144,7 +150,7 @@ impl Variable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::{FILE, FOLLOW, FRAMES, RATE};
+    use crate::table::{FILE, FOLLOW, FRAMES, RATE, SEED, UNWINDER};
 
     fn environment(
         pairs: &'static [(&'static str, &'static str)],
@@ -178,9 +184,29 @@ mod tests {
 
     #[test]
     fn only_its_own_word_turns_a_variable_on() {
-        assert!(FOLLOW.is_on(environment(&[("HEAPTAP_FOLLOW", "1")])));
-        assert!(!FOLLOW.is_on(environment(&[("HEAPTAP_FOLLOW", "0")])));
-        assert!(!FOLLOW.is_on(environment(&[])));
+        assert_eq!(FOLLOW.is_on(environment(&[("HEAPTAP_FOLLOW", "1")])), Ok(true));
+        assert_eq!(FOLLOW.is_on(environment(&[("HEAPTAP_FOLLOW", "0")])), Ok(false));
+        assert_eq!(FOLLOW.is_on(environment(&[])), Ok(false));
+        assert_eq!(UNWINDER.is_on(environment(&[("HEAPTAP_UNWINDER", "runtime")])), Ok(true));
+        assert_eq!(UNWINDER.is_on(environment(&[("HEAPTAP_UNWINDER", "")])), Ok(false));
+        let wrong = UNWINDER.is_on(environment(&[("HEAPTAP_UNWINDER", "zzz")])).unwrap_err();
+        assert_eq!(wrong.to_string(), "HEAPTAP_UNWINDER=zzz is not `runtime`");
+        let wrong = FOLLOW.is_on(environment(&[("HEAPTAP_FOLLOW", "yes")])).unwrap_err();
+        assert_eq!(wrong.to_string(), "HEAPTAP_FOLLOW=yes is not `1` or `0`");
+    }
+
+    #[test]
+    fn every_variable_refuses_what_it_does_not_accept() {
+        let zzz = |_: &str| Some(OsString::from("zzz"));
+        for variable in [RATE, FRAMES, SEED, FOLLOW, UNWINDER] {
+            assert_eq!(variable.check(zzz).unwrap_err().name, variable.name);
+            assert_eq!(variable.check(|_| None), Ok(()));
+            assert_eq!(variable.check(|_| Some(OsString::new())), Ok(()));
+        }
+        assert_eq!(FILE.check(zzz), Ok(()));
+        for (variable, value) in [(RATE, "1"), (FRAMES, "7"), (SEED, "0"), (FOLLOW, "0")] {
+            assert_eq!(variable.check(|_| Some(value.into())), Ok(()));
+        }
     }
 
     #[test]

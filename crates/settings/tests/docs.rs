@@ -53,7 +53,7 @@ fn options() -> String {
     for variable in &VARIABLES {
         let Some(option) = variable.option else { continue };
         let range = match variable.syntax {
-            Syntax::File | Syntax::Word(_) => String::new(),
+            Syntax::File | Syntax::Word(_) | Syntax::Flag => String::new(),
             range => format!(" ({range})"),
         };
         let default = option.default.map_or(variable.default.to_owned(), |d| format!("`{d}`"));

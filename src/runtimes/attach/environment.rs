@@ -12,7 +12,7 @@ use std::ffi::{CString, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
-use heaptap_settings::{FILE, FOLLOW, Inheritance, REPORT, VARIABLES, Variable};
+use heaptap_settings::{FILE, FOLLOW, Inheritance, Invalid, REPORT, Reader, VARIABLES, Variable};
 
 use super::image::LoadedImage;
 use super::symbols;
@@ -22,12 +22,32 @@ pub(super) fn asks_for_trace() -> bool {
     FILE.find(variable).is_some()
 }
 
+/// An error if a variable that is read only here has a value that is not accepted.
+/// The others are checked where a session's options are read.
+pub(super) fn check() -> Result<(), Invalid> {
+    let mut attached = VARIABLES.iter().filter(|variable| variable.reader == Reader::Attached);
+    attached.try_for_each(|variable| variable.check(self::variable))
+}
+
+/// The file for the report, if one is asked for.
+pub(super) fn report_file() -> Option<PathBuf> {
+    // SAFETY: `getauxval` reads the process's auxiliary vector and takes any key.
+    if unsafe { libc::getauxval(libc::AT_SECURE) } != 0 {
+        // A program with more rights than its user must not write a file of the
+        // user's choice.
+        return None;
+    }
+    REPORT.find(variable).map(|(_, file)| PathBuf::from(file))
+}
+
 /// Removes our variables from the environment, or prepares them for children that
 /// are traced too. Returns the file for the report, if one is asked for. `alone`:
 /// no other thread can read the environment now.
 pub(super) fn adjust(alone: bool) -> Option<PathBuf> {
-    let report = REPORT.find(variable).map(|(_, file)| PathBuf::from(file));
-    match (FOLLOW.is_on(variable), alone) {
+    let report = report_file();
+    // `check` has accepted the value.
+    let follow = FOLLOW.is_on(variable).unwrap_or(false);
+    match (follow, alone) {
         (true, true) => aliases().for_each(|(alias, name)| rename(alias, name)),
         // A child whose variables are aliases is traced as well.
         (true, false) => {}

@@ -16,11 +16,12 @@
 //!   runtime cannot be traced.
 //! - `own_stack`: a stack for hooks of runtimes that leave C code little of
 //!   theirs; `thread_pointer`: thread-local variables of the runtime.
-//! - `environment`: the variables that children inherit; `endings`: `_exit` and
+//! - `environment`: the variables that children inherit; `memory_limit`: whether there
+//!   is memory for a trace; `endings`: `_exit` and
 //!   `execve`; `report`: what the program that started this one wants to know.
 //!
 //! Dependencies: `start → {late, environment, endings, report, attached} →
-//! {patch, runtime} → symbols → {image, library, linked, unwinding}`.
+//! {patch, runtime} → refusal → memory_limit`, and `{patch, runtime} → symbols → {image, library, linked, unwinding}`.
 //!
 //! Everything runs before `main` or when a runtime starts, on one thread, and may
 //! allocate. Two parts also run later: `endings`, which may be called in a signal
@@ -50,6 +51,7 @@ pub(crate) mod thread_pointer;
 mod attached;
 mod endings;
 mod late;
+mod memory_limit;
 mod report;
 mod start;
 mod unwinding;

@@ -3,9 +3,17 @@
 use std::ffi::CStr;
 use std::fmt;
 
+use heaptap_settings::Invalid;
+
+use super::memory_limit::LittleMemory;
+
 /// Why a runtime cannot be traced. One variant for each defect.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub(crate) enum Refusal {
+    /// An environment variable has a value that is not accepted.
+    Setting(Invalid),
+    /// The process may not have enough memory for both.
+    Memory(LittleMemory),
     /// A version of the runtime that is not supported.
     Version {
         /// Which it is.
@@ -24,6 +32,8 @@ pub(crate) enum Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Refusal::Setting(invalid) => write!(f, "{invalid}: correct or unset it"),
+            Refusal::Memory(little) => little.fmt(f),
             Refusal::Version { found, supported } => {
                 write!(f, "its runtime is {found}: use {supported}")
             }

@@ -4,7 +4,7 @@ use super::attached::{self, Attached};
 use super::patch::Jumps;
 use super::refusal::Refusal;
 use super::runtime::{Attachment, Detected, Runtime, detect};
-use super::{endings, environment, late, report, symbols};
+use super::{endings, environment, late, memory_limit, report, symbols};
 use crate::tracer::{self, Failure, say};
 
 /// The runtimes that are looked for.
@@ -29,14 +29,23 @@ pub(crate) fn at_load(known: Known) {
 /// Attaches to a runtime that was detected. A refusal is reported to the user.
 fn attach(detected: Detected) {
     let Detected { runtime, supported } = detected;
-    let attached =
-        supported.and_then(|()| runtime.attach()).and_then(|attachment| match attachment {
+    let attached = supported
+        .and_then(|()| check_process())
+        .and_then(|()| runtime.attach())
+        .and_then(|attachment| match attachment {
             Some(attachment) => begin(runtime, attachment),
             None => Ok(()),
         });
     if let Err(refusal) = attached {
         report_refusal(runtime, &refusal);
+        report::refused(environment::report_file());
     }
+}
+
+/// Refuses a process whose variables are wrong, or that has no memory to spare.
+fn check_process() -> Result<(), Refusal> {
+    environment::check().map_err(Refusal::Setting)?;
+    memory_limit::too_tight().map_or(Ok(()), |little| Err(Refusal::Memory(little)))
 }
 
 /// Starts the session, then patches the runtime. If a step fails after the
@@ -45,15 +54,22 @@ fn begin(runtime: &'static dyn Runtime, attachment: Attachment) -> Result<(), Re
     let Attachment { options, replacements, prepare, attached } = attachment;
     let Ok(options) = tracer::options_from_environment(options) else {
         // The reason has been reported.
+        report::refused(environment::report_file());
         return Ok(());
     };
     let mut jumps = Jumps::prepare(&replacements)?;
     let alone = environment::is_only_thread();
     let report = environment::adjust(alone);
-    let Ok(session) = tracer::start(options) else {
-        // The reason has been reported.
-        report::refused(report);
-        return Ok(());
+    let session = match tracer::start(options) {
+        Ok(session) => session,
+        Err(failure) => {
+            // Any other reason has been reported.
+            if failure == Failure::Memory {
+                say(format_args!("there is not enough memory for a trace; not tracing"));
+            }
+            report::refused(report);
+            return Ok(());
+        }
     };
     report::begin(&session, report.clone());
     let started = prepare(&session).and_then(|()| {

@@ -70,7 +70,8 @@ fn borrow(
 
 /// Whether the runtime's own unwinder is to walk stacks, for comparison.
 pub(super) fn asks_runtime() -> bool {
-    heaptap_settings::UNWINDER.is_on(|name| std::env::var_os(name))
+    // Another value has been refused before anything was attached.
+    heaptap_settings::UNWINDER.is_on(|name| std::env::var_os(name)).unwrap_or(false)
 }
 
 /// The tables of the list at this address, up to its NULL.

@@ -72,6 +72,20 @@ fn a_name_that_is_no_file_is_refused() {
 }
 
 #[test]
+fn a_variable_that_the_program_would_inherit_is_checked() {
+    for (name, value) in
+        [("HEAPTAP_UNWINDER", "zzz"), ("HEAPTAP_FRAMES", "many"), ("HEAPTAP_SEED", "-1")]
+    {
+        let run = run_in(Path::new("/"), &["--", "echo", "ran"], &[(name, value)]);
+        run.says(2, &[name, value, "correct or unset it"]);
+        assert_eq!(run.out, b"", "the program ran");
+    }
+    // What the call itself sets does not matter.
+    let wrong = [("HEAPTAP_FRAMES", "many"), ("HEAPTAP_RATE", "often"), ("HEAPTAP_FOLLOW", "yes")];
+    run_in(Path::new("/"), &["--frames", "3", "--", "true"], &wrong).text(0);
+}
+
+#[test]
 fn a_program_that_cannot_be_started_gives_the_status_of_shells() {
     run(&["--", "/no/such/program"]).says(127, &["/no/such/program", "no such file"]);
     run(&["--", "no-such-program"]).says(127, &["no-such-program", "PATH"]);

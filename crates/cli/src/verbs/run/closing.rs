@@ -51,7 +51,8 @@ impl ReportFile {
         let lines = fs::read(self.path()).unwrap_or_default();
         let traced = processes(&lines);
         // If it was refused, the library has printed the reason.
-        if traced.is_empty() && !lines.starts_with(b"refused") {
+        let refused = lines.split(|&byte| byte == b'\n').any(|line| line == b"refused");
+        if traced.is_empty() && !refused {
             let supported = supported_runtimes();
             say(&format!(
                 "{program} was not traced: it is not a program that heaptap knows ({supported}, \

@@ -16,7 +16,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus};
 
 use clap::{Args, ValueHint};
-use heaptap_settings::{self as settings, Syntax, Variable, file_name};
+use heaptap_settings::{self as settings, Syntax, VARIABLES, Variable, file_name};
 
 use crate::exit_status::{Failure, VerbResult, Verdict};
 use crate::io::notices::say;
@@ -76,7 +76,7 @@ fn long_about() -> String {
 /// The help of the option that sets a variable.
 fn help_of(variable: &Variable) -> String {
     match variable.syntax {
-        Syntax::File | Syntax::Word(_) => variable.meaning.to_owned(),
+        Syntax::File | Syntax::Word(_) | Syntax::Flag => variable.meaning.to_owned(),
         Syntax::Number { .. } | Syntax::Integer { .. } => {
             format!("{} ({})", variable.meaning, variable.syntax)
         }
@@ -115,6 +115,7 @@ impl Run {
             let message = "--follow needs a file for each process: put %p into its name".into();
             return Err(Failure::Trouble(message));
         }
+        self.check_environment()?;
         let library = library::find()?;
         let refusal = executable::why_not(program);
         let report = closing::ReportFile::new()?;
@@ -138,6 +139,25 @@ impl Run {
         }
         drop(report);
         end_like(status)
+    }
+
+    /// Refuses a value in the environment that the library would refuse in the program.
+    /// Variables that this call sets or removes do not matter.
+    fn check_environment(&self) -> Result<(), Failure> {
+        let inherited = VARIABLES.iter().filter(|variable| match variable.option {
+            Some(option) => match option.long {
+                "frames" => self.frames.is_none(),
+                "seed" => self.seed.is_none(),
+                _ => false,
+            },
+            None => true,
+        });
+        for variable in inherited {
+            variable
+                .check(|name| std::env::var_os(name))
+                .map_err(|invalid| Failure::Trouble(format!("{invalid}: correct or unset it")))?;
+        }
+        Ok(())
     }
 
     fn request_trace(
@@ -184,8 +204,6 @@ fn end_like(status: ExitStatus) -> VerbResult {
 
 #[cfg(test)]
 mod tests {
-    use heaptap_settings::VARIABLES;
-
     use super::*;
 
     #[test]
