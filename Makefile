@@ -5,13 +5,14 @@
 #   make test        everything that must hold, about 30 minutes
 #   make test-long   the same with many more cases, longer fuzzing, a minute of 64 threads, 48 minutes of domains
 #   make bench       what a sample costs, what tracing costs, how fast traces are read and written
-#   make install     PREFIX=/usr/local by default
+#   make install     the program, the library and all that belongs to them; PREFIX=/usr/local by default
+#   make uninstall   removes them again
+#   make deb         a package for Debian 12
 
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 
-PREFIX ?= /usr/local
 CARGO ?= cargo
 # How long each fuzz target runs.
 FUZZ_SECONDS ?= 20
@@ -30,15 +31,20 @@ help:
 
 # --- Looking -------------------------------------------------------------------
 
-HEAPTAP := target/release/heaptap
-LIBRARY := target/release/libheaptap
+# Cargo's directory: CARGO_TARGET_DIR, if it is set.
+TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
+RELEASE := $(TARGET_DIR)/release
+HEAPTAP := $(RELEASE)/heaptap
+LIBRARY := $(RELEASE)/libheaptap
+# For the tests of C and OCaml.
+export HEAPTAP_LIBDIR := $(abspath $(RELEASE))
 
 # What is shipped is built by package: a build of the whole workspace may unify features.
 .PHONY: build
 build:
 	$(CARGO) build --release -p heaptap
 	$(CARGO) build --release -p heaptap-ocaml
-	crates/ocaml-object/link target/release
+	crates/ocaml-object/link $(RELEASE)
 	$(CARGO) build --release -p heaptap-cli
 
 DEMO := target/demo.ctf
@@ -71,7 +77,7 @@ check: fmt clippy
 	echo $(CARGO) test $$packages; $(CARGO) test $$packages
 
 .PHONY: test
-test: tools consumers fmt clippy unit loom build exports c-tests ocaml-tests doc dependencies fuzz
+test: tools consumers fmt clippy unit loom build exports install-tests c-tests ocaml-tests doc dependencies fuzz
 	@echo "make test: all passed"
 
 .PHONY: test-long
@@ -80,7 +86,8 @@ test-long:
 		PROPTEST_CASES=2048 FUZZ_SECONDS=600 C_TESTS=long SECONDS_OF_STRESS=720 OCAML_VERSIONS='4.14.1 4.12.0'
 
 # Programs that the tests run. Absent, they are installed when we are root.
-TOOLS := babeltrace2:babeltrace2 g++:g++ man:man-db python3:python3 valgrind:valgrind \
+TOOLS := babeltrace2:babeltrace2 dpkg-shlibdeps:dpkg-dev g++:g++ man:man-db pkg-config:pkg-config \
+	python3:python3 valgrind:valgrind \
 	ocamlfind:ocaml-findlib ocamlopt:ocaml-nox dune:ocaml-dune menhir:menhir ocamlbuild:ocamlbuild \
 	go:golang-go node:nodejs npm:npm
 
@@ -172,17 +179,4 @@ bench:
 
 # --- Installing ----------------------------------------------------------------
 
-.PHONY: install
-install: build
-	install -D -m 755 $(HEAPTAP) "$(DESTDIR)$(PREFIX)/bin/heaptap"
-	install -D -m 644 include/heaptap.h "$(DESTDIR)$(PREFIX)/include/heaptap.h"
-	install -D -m 755 $(LIBRARY).so "$(DESTDIR)$(PREFIX)/lib/libheaptap.so"
-	install -D -m 644 $(LIBRARY).a "$(DESTDIR)$(PREFIX)/lib/libheaptap.a"
-	install -d "$(DESTDIR)$(PREFIX)/share/heaptap/ocaml"
-	install -m 644 ocaml/* "$(DESTDIR)$(PREFIX)/share/heaptap/ocaml"
-	install -D -m 644 target/release/heaptap_ocaml.o "$(DESTDIR)$(PREFIX)/lib/heaptap/heaptap_ocaml.o"
-	install -D -m 644 crates/ocaml-object/META "$(DESTDIR)$(PREFIX)/lib/heaptap/META"
-	install -d "$(DESTDIR)$(PREFIX)/share/man/man1"
-	$(HEAPTAP) man "$(DESTDIR)$(PREFIX)/share/man/man1"
-	install -d "$(DESTDIR)$(PREFIX)/share/bash-completion/completions"
-	$(HEAPTAP) completions bash > "$(DESTDIR)$(PREFIX)/share/bash-completion/completions/heaptap"
+include packaging/install.mk

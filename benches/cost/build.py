@@ -70,4 +70,5 @@ class Built:
         names = re.findall(r" T (heaptap_\w+)$", exported, re.MULTILINE)
         source = self.absent / "absent.c"
         source.write_text("".join(f"int {name}(void) {{ return {not_asked}; }}\n" for name in names))
-        run("gcc", "-shared", "-fPIC", source, "-o", self.absent / "libheaptap.so")
+        soname = re.search(r"SONAME +(\S+)", run("objdump", "-p", self.libdir / "libheaptap.so")).group(1)
+        run("gcc", "-shared", "-fPIC", source, "-o", self.absent / soname)

@@ -110,7 +110,7 @@ pub const LIBRARY: Variable = Variable {
     name: "HEAPTAP_LIBRARY",
     alias: None,
     syntax: Syntax::File,
-    default: "beside `heaptap`, or in `../lib` from there",
+    default: "beside `heaptap`, or in the `lib` directory of the installation",
     meaning: "The `libheaptap.so` that `heaptap run` loads into the program",
     reader: Reader::Tool,
     children: Inheritance::Always,

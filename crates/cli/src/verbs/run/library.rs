@@ -36,10 +36,15 @@ pub(super) fn find() -> Result<OsString, Failure> {
     Ok(found.into_os_string())
 }
 
-/// Installed as `bin/heaptap` and `lib/libheaptap.so`; built side by side.
+/// The directories of an installed library, seen from that of the program: the usual
+/// one, that of distributions with two word sizes, and that of Debian. A library that
+/// was built is beside the program.
+const DIRECTORIES: [&str; 4] = ["../lib", "../lib64", "../lib/x86_64-linux-gnu", ""];
+
+/// Where the library of this program may be.
 fn places(program: &Path) -> Vec<PathBuf> {
     let Some(directory) = program.parent() else { return Vec::new() };
-    vec![directory.join("../lib").join(NAME), directory.join(NAME)]
+    DIRECTORIES.iter().map(|library| directory.join(library).join(NAME)).collect()
 }
 
 #[cfg(test)]
@@ -49,9 +54,12 @@ mod tests {
     #[test]
     fn it_lies_beside_the_program_or_in_lib() {
         let places = places(Path::new("/usr/bin/heaptap"));
-        assert_eq!(
-            places,
-            ["/usr/bin/../lib/libheaptap.so", "/usr/bin/libheaptap.so"].map(PathBuf::from)
-        );
+        let expected = [
+            "/usr/bin/../lib/libheaptap.so",
+            "/usr/bin/../lib64/libheaptap.so",
+            "/usr/bin/../lib/x86_64-linux-gnu/libheaptap.so",
+            "/usr/bin/libheaptap.so",
+        ];
+        assert_eq!(places, expected.map(PathBuf::from));
     }
 }
