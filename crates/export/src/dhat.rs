@@ -8,14 +8,19 @@
 use std::io::{self, Write};
 
 use heaptap_report::rows::By;
-use heaptap_report::{Counts, Metric};
+use heaptap_report::{Counts, Metric, Stacks};
 use serde::Serialize;
 
 use crate::json::{self, Sequence};
 use crate::{ExportInput, Format, frame_name};
 
-pub(crate) const FORMAT: Format =
-    Format { name: "dhat", help: "For valgrind's `dh_view.html`", is_binary: false, write };
+pub(crate) const FORMAT: Format = Format {
+    name: "dhat",
+    help: "For valgrind's `dh_view.html`",
+    is_binary: false,
+    by: By::Location,
+    write,
+};
 
 #[derive(Serialize)]
 struct DhatFile<P, F> {
@@ -57,14 +62,13 @@ struct ProgramPoint {
     fs: Vec<u32>,
 }
 
-fn write(input: &ExportInput<'_>, out: &mut dyn Write) -> io::Result<()> {
-    let stacks = input.stacks(By::Location);
+fn write(input: &ExportInput<'_>, stacks: &Stacks<'_>, out: &mut dyn Write) -> io::Result<()> {
     let frames = || {
         let named = stacks.sites().iter().map(frame_name);
         // The first entry is the root of the tree.
         std::iter::once("[root]".to_owned()).chain(named)
     };
-    let points = || stacks.iter().map(|stack| point(input, &stack.sites, &stack.counts));
+    let points = || stacks.iter().map(|stack| point(input, &stack.sites(), &stack.counts));
     let file = DhatFile {
         version: 2,
         mode: "heaptap",

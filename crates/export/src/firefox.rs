@@ -10,16 +10,21 @@ use std::io::{self, Write};
 use std::time::{Duration, UNIX_EPOCH};
 
 use fxprof_processed_profile::{
-    CategoryHandle, CpuDelta, Frame, FrameFlags, FrameInfo, ProcessHandle, Profile,
+    CategoryHandle, CpuDelta, Frame, FrameFlags, FrameHandle, FrameInfo, ProcessHandle, Profile,
     SamplingInterval, StackHandle, ThreadHandle, Timestamp,
 };
-use heaptap_report::rows::By;
-use heaptap_report::{Aggregate, Flow, Stack, Stacks};
+use heaptap_report::rows::{By, Site};
+use heaptap_report::{Aggregate, Flow, Stacks};
 
 use crate::{ExportInput, Format, frame_name, json};
 
-pub(crate) const FORMAT: Format =
-    Format { name: "firefox", help: "For profiler.firefox.com", is_binary: false, write };
+pub(crate) const FORMAT: Format = Format {
+    name: "firefox",
+    help: "For profiler.firefox.com",
+    is_binary: false,
+    by: By::Location,
+    write,
+};
 
 /// An allocation sample: an allocation, or its end.
 struct AllocationSample {
@@ -35,7 +40,7 @@ struct AllocationSample {
 /// 40 MB here.
 const MOST_ALLOCATION_SAMPLES: usize = 1_000_000;
 
-fn write(input: &ExportInput<'_>, out: &mut dyn Write) -> io::Result<()> {
+fn write(input: &ExportInput<'_>, stacks: &Stacks<'_>, out: &mut dyn Write) -> io::Result<()> {
     let start = UNIX_EPOCH + Duration::from_micros(input.info.start_time);
     let aggregate = input.aggregate;
     let width = aggregate.timeline().width();
@@ -44,7 +49,7 @@ fn write(input: &ExportInput<'_>, out: &mut dyn Write) -> io::Result<()> {
     let process = profile.add_process(&input.program(), input.info.pid as u32, at(0));
     let thread = profile.add_thread(process, input.info.pid as u32, at(0), true);
     profile.set_thread_name(thread, "allocations");
-    add_allocations(&mut profile, thread, aggregate, &input.stacks(By::Location));
+    add_allocations(&mut profile, thread, aggregate, stacks);
     add_live_size(&mut profile, process, aggregate);
     json::write(out, &profile)
 }
@@ -93,23 +98,28 @@ fn add_live_size(profile: &mut Profile, process: ProcessHandle, aggregate: &Aggr
     }
 }
 
+/// The handle of each stack. The profile holds stacks as a tree, as `stacks` does, so
+/// that each node is looked up once.
 fn intern_stacks(
     stacks: &Stacks<'_>,
     profile: &mut Profile,
     thread: ThreadHandle,
 ) -> Vec<Option<StackHandle>> {
-    let labels: Vec<_> =
-        stacks.sites().iter().map(|site| profile.intern_string(&frame_name(site))).collect();
-    let intern = |stack: Stack<'_>| {
-        let frames = stack.sites.iter().rev().map(|&site| FrameInfo {
-            frame: Frame::Label(labels[site as usize]),
+    let mut frame = |site: &Site| {
+        let info = FrameInfo {
+            frame: Frame::Label(profile.intern_string(&frame_name(site))),
             category_pair: CategoryHandle::OTHER.into(),
             flags: FrameFlags::empty(),
-        });
-        let frames: Vec<FrameInfo> = frames.collect();
-        profile.intern_stack_frames(thread, frames.into_iter())
+        };
+        profile.intern_frame(thread, info)
     };
-    stacks.iter().map(intern).collect()
+    let frames: Vec<FrameHandle> = stacks.sites().iter().map(&mut frame).collect();
+    let mut nodes = vec![None];
+    for &(parent, site) in stacks.nodes() {
+        let parent = nodes[parent as usize];
+        nodes.push(Some(profile.intern_stack(thread, parent, frames[site as usize])));
+    }
+    stacks.iter().map(|stack| nodes[stack.node() as usize]).collect()
 }
 
 /// The allocation samples of all stacks in the order of time, and the number of

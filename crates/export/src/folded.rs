@@ -3,6 +3,7 @@
 
 use std::io::{self, Write};
 
+use heaptap_report::Stacks;
 use heaptap_report::rows::By;
 
 use crate::{ExportInput, Format, escape};
@@ -11,11 +12,11 @@ pub(crate) const FORMAT: Format = Format {
     name: "folded",
     help: "One line for each stack, for flamegraph.pl, inferno and others",
     is_binary: false,
+    by: By::Function,
     write,
 };
 
-fn write(input: &ExportInput<'_>, out: &mut dyn Write) -> io::Result<()> {
-    let stacks = input.stacks(By::Function);
+fn write(input: &ExportInput<'_>, stacks: &Stacks<'_>, out: &mut dyn Write) -> io::Result<()> {
     let mut line = Vec::new();
     for stack in stacks.iter() {
         let bytes = input.bytes(input.metric, &stack.counts);
@@ -23,7 +24,7 @@ fn write(input: &ExportInput<'_>, out: &mut dyn Write) -> io::Result<()> {
             continue;
         }
         line.clear();
-        for &site in stack.sites.iter().rev() {
+        for &site in stack.sites().iter().rev() {
             if !line.is_empty() {
                 line.push(b';');
             }

@@ -23,7 +23,9 @@ mod speedscope;
 use std::io::{self, Write};
 
 use heaptap_report::rows::{By, Site};
-use heaptap_report::{Aggregate, Counts, Depth, Follow, Metric, Options, Stacks};
+use heaptap_report::{
+    Aggregate, Counts, Depth, Follow, Metric, Omitted, Options, StackShape, Stacks,
+};
 use heaptap_trace::{LocationTable, TraceInfo};
 
 /// The formats, in the order in which the help lists them.
@@ -38,7 +40,9 @@ pub struct Format {
     pub help: &'static str,
     /// Whether the output is not text, so that it must not go to a terminal.
     pub is_binary: bool,
-    write: fn(&ExportInput<'_>, &mut dyn Write) -> io::Result<()>,
+    /// What its frames are. Formats that have lines ask for locations.
+    by: By,
+    write: fn(&ExportInput<'_>, &Stacks<'_>, &mut dyn Write) -> io::Result<()>,
 }
 
 impl Format {
@@ -47,9 +51,12 @@ impl Format {
         FORMATS.into_iter().find(|format| format.name == name)
     }
 
-    /// Writes the export in many small pieces: `out` should be buffered.
-    pub fn write(&self, input: &ExportInput<'_>, out: &mut dyn Write) -> io::Result<()> {
-        (self.write)(input, out)
+    /// Writes the export in many small pieces: `out` should be buffered. Returns what
+    /// was left out of stacks to shorten them.
+    pub fn write(&self, input: &ExportInput<'_>, out: &mut dyn Write) -> io::Result<Omitted> {
+        let stacks = input.aggregate.stacks(input.locations, self.by, input.shape);
+        (self.write)(input, &stacks, out)?;
+        Ok(stacks.omitted())
     }
 }
 
@@ -69,17 +76,14 @@ pub struct ExportInput<'a> {
     pub locations: &'a LocationTable,
     /// The metric of formats that have one value for each stack.
     pub metric: Metric,
+    /// How stacks are shortened.
+    pub shape: StackShape,
 }
 
 impl ExportInput<'_> {
     /// The bytes of a metric.
     fn bytes(&self, metric: Metric, counts: &Counts) -> f64 {
         self.aggregate.estimate(metric, metric.samples(counts)).bytes
-    }
-
-    /// The stacks of the trace. Formats that have lines ask for locations.
-    fn stacks(&self, by: By) -> Stacks<'_> {
-        self.aggregate.stacks(self.locations, by)
     }
 
     /// The name of the traced program.

@@ -9,13 +9,13 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 
 use heaptap_report::rows::{By, Site};
-use heaptap_report::{Metric, Stack};
+use heaptap_report::{Metric, Stack, Stacks};
 use prost::Message;
 
 use crate::{ExportInput, Format};
 
 pub(crate) const FORMAT: Format =
-    Format { name: "pprof", help: "For `go tool pprof`", is_binary: true, write };
+    Format { name: "pprof", help: "For `go tool pprof`", is_binary: true, by: By::Location, write };
 
 /// The messages of `profile.proto`, with the fields that are used here.
 mod proto {
@@ -101,7 +101,7 @@ const SPACES: [(&str, Metric); 4] = [
     ("alloc_space", Metric::Allocated),
 ];
 
-fn write(input: &ExportInput<'_>, out: &mut dyn Write) -> io::Result<()> {
+fn write(input: &ExportInput<'_>, stacks: &Stacks<'_>, out: &mut dyn Write) -> io::Result<()> {
     let mut strings = StringTable::new();
     let mut value_type = |name: &str, unit: &str| ValueType {
         r#type: strings.number(name),
@@ -110,7 +110,6 @@ fn write(input: &ExportInput<'_>, out: &mut dyn Write) -> io::Result<()> {
     let mut sample_type = vec![value_type("alloc_objects", "count")];
     sample_type.extend(SPACES.map(|(name, _)| value_type(name, "bytes")));
     let period_type = Some(value_type("space", "bytes"));
-    let stacks = input.stacks(By::Location);
     let (location, function) = locations(stacks.sites(), &mut strings);
     for stack in stacks.iter() {
         let sample = vec![sample(input, &stack)];
@@ -154,7 +153,7 @@ fn locations(sites: &[Site], strings: &mut StringTable) -> (Vec<Location>, Vec<F
 fn sample(input: &ExportInput<'_>, stack: &Stack<'_>) -> Sample {
     let mut value = vec![stack.counts.blocks.round() as i64];
     value.extend(SPACES.map(|(_, metric)| input.bytes(metric, &stack.counts).round() as i64));
-    let location_id = stack.sites.iter().map(|&site| u64::from(site) + 1).collect();
+    let location_id = stack.sites().iter().map(|&site| u64::from(site) + 1).collect();
     Sample { location_id, value }
 }
 

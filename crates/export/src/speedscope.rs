@@ -4,14 +4,19 @@
 use std::io::{self, Write};
 
 use heaptap_report::rows::By;
-use heaptap_report::{Metric, Stack, Stacks};
+use heaptap_report::{Metric, Stacks};
 use serde::Serialize;
 
 use crate::json::{self, Sequence};
 use crate::{ExportInput, Format};
 
-pub(crate) const FORMAT: Format =
-    Format { name: "speedscope", help: "For speedscope.app", is_binary: false, write };
+pub(crate) const FORMAT: Format = Format {
+    name: "speedscope",
+    help: "For speedscope.app",
+    is_binary: false,
+    by: By::Location,
+    write,
+};
 
 #[derive(Serialize)]
 struct SpeedscopeFile<F, P> {
@@ -60,8 +65,7 @@ const METRICS: [(&str, Metric); 4] = [
     ("promoted", Metric::Promoted),
 ];
 
-fn write(input: &ExportInput<'_>, out: &mut dyn Write) -> io::Result<()> {
-    let stacks = input.stacks(By::Location);
+fn write(input: &ExportInput<'_>, stacks: &Stacks<'_>, out: &mut dyn Write) -> io::Result<()> {
     let frames = || {
         stacks.sites().iter().map(|site| Frame {
             name: site.name.clone(),
@@ -69,7 +73,7 @@ fn write(input: &ExportInput<'_>, out: &mut dyn Write) -> io::Result<()> {
             line: (site.line > 0).then_some(site.line),
         })
     };
-    let profiles = || METRICS.iter().map(|&(name, metric)| profile(input, &stacks, name, metric));
+    let profiles = || METRICS.iter().map(|&(name, metric)| profile(input, stacks, name, metric));
     let file = SpeedscopeFile {
         schema: "https://www.speedscope.app/file-format-schema.json",
         exporter: concat!("heaptap ", env!("CARGO_PKG_VERSION")),
@@ -91,7 +95,8 @@ fn profile(
     let nonzero = move || stacks.iter().filter(move |stack| metric.samples(&stack.counts) > 0);
     let weights = move || nonzero().map(move |stack| input.bytes(metric, &stack.counts));
     let samples = move || {
-        nonzero().map(|Stack { mut sites, .. }| {
+        nonzero().map(|stack| {
+            let mut sites = stack.sites();
             sites.reverse();
             sites
         })

@@ -1,13 +1,14 @@
-//! The call tree by function: inlined calls spread out, direct recursion folded.
+//! The call tree by function: inlined calls spread out, recursion folded unless it
+//! is asked for.
 //!
 //! Nodes are in preorder, so that a subtree is a range.
 
-use hashbrown::HashMap;
 use heaptap_trace::LocationTable;
 
 use crate::aggregate::{Aggregate, Metric};
-use crate::callers::SiteNumbers;
+use crate::folding::used;
 use crate::rows::{By, Site};
+use crate::stacks::Omitted;
 
 /// A tree of functions with the samples of each.
 pub(crate) struct FunctionTree {
@@ -18,51 +19,52 @@ pub(crate) struct FunctionTree {
     pub(crate) parents: Vec<u32>,
     /// For each node, the first node after its subtree.
     pub(crate) ends: Vec<u32>,
+    /// For each node, the most iterations of the cycle of functions that begins there.
+    pub(crate) repeats: Vec<u32>,
     /// Samples at each node and below it.
     pub(crate) weights: Vec<u64>,
+    /// What was folded away.
+    pub(crate) omitted: Omitted,
 }
 
 /// The tree as it is built: children come after their parents.
 struct Draft {
     parents: Vec<u32>,
     sites: Vec<u32>,
+    repeats: Vec<u32>,
     own: Vec<u64>,
-    index: HashMap<(u32, u32), u32>,
-}
-
-impl Draft {
-    fn child(&mut self, parent: u32, site: u32) -> u32 {
-        if parent != 0 && self.sites[parent as usize] == site {
-            return parent;
-        }
-        *self.index.entry((parent, site)).or_insert_with(|| {
-            self.parents.push(parent);
-            self.sites.push(site);
-            self.own.push(0);
-            self.sites.len() as u32 - 1
-        })
-    }
 }
 
 impl FunctionTree {
-    pub(crate) fn new(aggregate: &Aggregate, table: &LocationTable, by: By, of: Metric) -> Self {
-        let mut numbers = SiteNumbers::new(table, by);
+    pub(crate) fn new(
+        aggregate: &Aggregate,
+        table: &LocationTable,
+        by: By,
+        metric: Metric,
+        fold: bool,
+    ) -> Self {
+        let (tree, names, states) = aggregate.site_tree(table, by, fold);
+        let ends: Vec<u32> = aggregate.end_states(&states).map(|state| state.node).collect();
+        let used = used(&tree.nodes, ends.iter().copied());
         let mut draft =
-            Draft { parents: vec![0], sites: vec![u32::MAX], own: vec![0], index: HashMap::new() };
-        // In `paths` too, parents precede their children.
-        let mut positions = vec![0_u32; aggregate.paths.len()];
-        for node in 1..aggregate.paths.len() as u32 {
-            let mut position = positions[aggregate.paths.parent(node) as usize];
-            for &site in numbers.of(aggregate.frame(node)).iter().rev() {
-                position = draft.child(position, site);
-            }
-            positions[node as usize] = position;
+            Draft { parents: vec![0], sites: vec![u32::MAX], repeats: vec![1], own: vec![0] };
+        let mut positions = vec![0_u32; tree.nodes.len()];
+        for node in (1..tree.nodes.len()).filter(|&node| used[node]) {
+            let (parent, site) = tree.nodes[node];
+            positions[node] = draft.sites.len() as u32;
+            draft.parents.push(positions[parent as usize]);
+            draft.sites.push(site);
+            draft.repeats.push(tree.repeats(node as u32).map_or(1, |repeats| repeats.count));
+            draft.own.push(0);
         }
-        for (path, counts) in aggregate.paths.counts.iter().enumerate() {
-            let position = positions[aggregate.paths.node(path as u32) as usize] as usize;
-            draft.own[position] = draft.own[position].saturating_add(of.samples(counts));
+        for (end, counts) in ends.into_iter().zip(&aggregate.paths.counts) {
+            let own = &mut draft.own[positions[end as usize] as usize];
+            *own = own.saturating_add(metric.samples(counts));
         }
-        FunctionTree::in_preorder(&draft, numbers.sites)
+        FunctionTree {
+            omitted: aggregate.omitted(&tree, &states),
+            ..FunctionTree::in_preorder(&draft, names)
+        }
     }
 
     fn in_preorder(draft: &Draft, names: Vec<Site>) -> FunctionTree {
@@ -85,13 +87,16 @@ impl FunctionTree {
             sites: vec![u32::MAX; count],
             parents: vec![0; count],
             ends: vec![count as u32; count],
+            repeats: vec![1; count],
             weights: vec![0; count],
+            omitted: Omitted::default(),
         };
         for node in 0..count {
             let position = positions[node] as usize;
             tree.sites[position] = draft.sites[node];
             tree.parents[position] = positions[draft.parents[node] as usize];
             tree.ends[position] = positions[node] + sizes[node];
+            tree.repeats[position] = draft.repeats[node];
             tree.weights[position] = draft.own[node];
         }
         for position in (1..count).rev() {

@@ -16,6 +16,7 @@ use heaptap_trace::LocationTable;
 use crate::aggregate::{Aggregate, Metric};
 use crate::functions::FunctionTree;
 use crate::rows::{By, Site};
+use crate::stacks::Omitted;
 
 /// The length of the longest fragments that are searched for.
 const LONGEST: usize = 48;
@@ -28,6 +29,9 @@ const MOST_STEPS: u64 = 100_000_000;
 pub struct HotFragment {
     /// The functions, the innermost first.
     pub sites: Vec<Site>,
+    /// For each function, the most iterations of the recursion that begins with it and
+    /// is folded into it and the functions that it calls; 1 if there is none.
+    pub repeats: Vec<u32>,
     /// Samples allocated under it.
     pub samples: u64,
     /// Those that are under no longer hot fragment.
@@ -41,6 +45,8 @@ pub struct HotFragments {
     pub found: Vec<HotFragment>,
     /// Whether the search came to its end. If not, some may be longer than reported.
     pub complete: bool,
+    /// The recursion that was folded away.
+    pub omitted: Omitted,
 }
 
 /// A fragment that is heavy enough.
@@ -70,15 +76,16 @@ struct Search<'a> {
 
 impl Aggregate {
     /// The hot fragments. Needs whole stacks. `threshold` is a share of all that
-    /// the metric counts.
+    /// the metric counts. With `fold`, repeated cycles of functions count as one.
     pub fn hot(
         &self,
         table: &LocationTable,
         by: By,
         metric: Metric,
         threshold: f64,
+        fold: bool,
     ) -> HotFragments {
-        search(&FunctionTree::new(self, table, by, metric), threshold, MOST_STEPS)
+        search(&FunctionTree::new(self, table, by, metric, fold), threshold, MOST_STEPS)
     }
 }
 
@@ -94,7 +101,7 @@ fn search(tree: &FunctionTree, threshold: f64, steps: u64) -> HotFragments {
             .cmp(&(one.own, one.samples))
             .then_with(|| one.sites.cmp(&other.sites))
     });
-    HotFragments { found: hot, complete }
+    HotFragments { found: hot, complete, omitted: tree.omitted }
 }
 
 impl Search<'_> {
@@ -206,10 +213,24 @@ fn select(tree: &FunctionTree, mut candidates: Vec<Candidate>, least: u64) -> Ve
             }
             open[top as usize..tree.ends[top as usize] as usize].fill(0);
         }
+        let repeats = repeats(tree, &tops, sites.len());
         let sites = sites.iter().rev().map(|&site| tree.names[site as usize].clone());
-        hot.push(HotFragment { sites: sites.collect(), samples: tops.weight, own });
+        hot.push(HotFragment { sites: sites.collect(), repeats, samples: tops.weight, own });
     }
     hot
+}
+
+/// The most iterations at each function of a fragment, the innermost first.
+fn repeats(tree: &FunctionTree, tops: &Tops, length: usize) -> Vec<u32> {
+    let mut most = vec![1; length];
+    for &top in &tops.nodes {
+        let mut node = top;
+        for most in &mut most {
+            *most = tree.repeats[node as usize].max(*most);
+            node = tree.parents[node as usize];
+        }
+    }
+    most
 }
 
 #[cfg(test)]
@@ -234,7 +255,7 @@ mod tests {
             aggregator.event(&Event { time: id, domain: 0, kind }, &table);
         }
         let aggregate = aggregator.finish();
-        let tree = FunctionTree::new(&aggregate, &table, By::Location, Metric::Allocated);
+        let tree = FunctionTree::new(&aggregate, &table, By::Location, Metric::Allocated, true);
         let (short, whole) = (search(&tree, 0.5, 2), search(&tree, 0.5, 100));
         assert!(!short.complete && whole.complete);
         assert_eq!(whole.found[0].sites.len(), 4);

@@ -16,7 +16,8 @@
 //! - [`Aggregate`] is the result; `estimate` turns samples into bytes with their
 //!   error.
 //! - From an aggregate: [`rows`] groups by function, location, file, module, label
-//!   or domain; `stacks` lists whole call paths for exporters; `callers` finds the
+//!   or domain; `stacks` lists whole call paths for exporters, and
+//!   `folding` folds the recursion in them; `callers` finds the
 //!   callers of a site; `leaks` finds sites that keep growing; `hot` finds hot
 //!   fragments in the tree of `functions`; `diff` compares two traces.
 //!
@@ -31,6 +32,7 @@ mod counts;
 mod diff;
 mod estimate;
 mod flows;
+mod folding;
 mod frames;
 mod functions;
 mod growth;
@@ -58,6 +60,6 @@ pub use leaks::{Leak, Leaks, Outlook};
 pub use lifespans::Lifespans;
 pub use lifetimes::{Lifetimes, Quantile};
 pub use regex::bytes::Regex;
-pub use select::{Selection, Span};
-pub use stacks::{Stack, Stacks};
+pub use select::{Selection, Span, is_label};
+pub use stacks::{Omitted, OmittedFrames, Stack, StackShape, Stacks};
 pub use timeline::{Bucket, Timeline};

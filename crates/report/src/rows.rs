@@ -39,7 +39,7 @@ pub struct Site {
 }
 
 impl Site {
-    fn named(name: &str) -> Site {
+    pub(crate) fn named(name: &str) -> Site {
         Site { name: name.to_owned(), file: String::new(), line: 0, chars: (0, 0) }
     }
 }

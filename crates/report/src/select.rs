@@ -59,7 +59,7 @@ const EXCLUDED: Marks = 1 << 63;
 const LABELLED: Marks = 1 << 62;
 
 /// Whether the tracer added this frame for a label. Such a frame is the outermost.
-pub(crate) fn is_label(location: &Location<'_>) -> bool {
+pub fn is_label(location: &Location<'_>) -> bool {
     location.file == b"label" && location.line == 0
 }
 

@@ -9,10 +9,11 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueHint};
 use heaptap_export::{ExportInput, FORMATS, Format};
-use heaptap_report::Options;
+use heaptap_report::{Omitted, Options, StackShape};
 
 use crate::analysis::aggregate::AggregatedTrace;
 use crate::analysis::filters::Filters;
+use crate::analysis::recursion::{Recursion, say_omitted};
 use crate::analysis::view::Measure;
 use crate::exit_status::{Failure, VerbResult, help_end};
 use crate::io::notices::say;
@@ -21,6 +22,13 @@ use crate::io::output::{Output, raw_stdout};
 /// Write the call paths of a trace in the format of another tool
 ///
 /// Sizes are estimates in bytes, headers of blocks included.
+///
+/// Recursion is folded: a cycle of up to 32 functions that repeats is written once,
+/// its innermost iteration, below a frame "(repeated up to ×N)" or "(2 frames
+/// repeated up to ×N)". N is the most iterations among all stacks that have this
+/// frame, so that stacks of different depths are one. With --frames, "(frames left
+/// out)" is in place of the middle of a stack. No bytes are left out, and messages
+/// on standard error give the number of folded and cut call paths.
 ///
 /// Takes less than 500 MB of memory, whatever the trace. At most 250,000 call
 /// paths are written. If there are more, the lightest are joined by their
@@ -50,6 +58,13 @@ pub(crate) struct Export {
     metric: Measure,
 
     #[command(flatten)]
+    recursion: Recursion,
+
+    /// The most frames of a stack; of longer ones the middle is left out
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(2..))]
+    frames: Option<u32>,
+
+    #[command(flatten)]
     filters: Filters,
 }
 
@@ -76,17 +91,23 @@ impl Export {
             info: trace.info(),
             locations: trace.locations(),
             metric: self.metric.metric(),
+            shape: StackShape {
+                fold: self.recursion.fold(),
+                frames: self.frames.map(|frames| frames as usize),
+            },
         };
-        match out {
+        let omitted = match out {
             Some(mut out) => {
                 let written = self.write(&export, &mut out);
-                written.map_err(|error| Failure::writing(out.name(), &error))?;
+                let omitted = written.map_err(|error| Failure::writing(out.name(), &error))?;
                 out.complete()?;
+                omitted
             }
             None => raw_stdout()
                 .and_then(|mut out| self.write(&export, &mut out))
                 .map_err(|error| Failure::writing("standard output", &error))?,
-        }
+        };
+        say_omitted(trace.input.name(), &omitted);
         if let missing @ 1.. = trace.aggregate.missing_from_paths() {
             say(&format!(
                 "{}: too many call paths to keep all: light ones are under (light call paths), \
@@ -97,9 +118,10 @@ impl Export {
         Ok(trace.verdict())
     }
 
-    fn write(&self, input: &ExportInput<'_>, out: &mut dyn Write) -> io::Result<()> {
+    fn write(&self, input: &ExportInput<'_>, out: &mut dyn Write) -> io::Result<Omitted> {
         let mut out = BufWriter::with_capacity(1 << 16, out);
-        self.to.write(input, &mut out)?;
-        out.flush()
+        let omitted = self.to.write(input, &mut out)?;
+        out.flush()?;
+        Ok(omitted)
     }
 }

@@ -5,18 +5,19 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 use heaptap_report::rows::Site;
-use heaptap_report::{Depth, HotFragment, Options};
+use heaptap_report::{Depth, HotFragment, Omitted, Options};
 use serde::Serialize;
 
 use crate::analysis::aggregate::AggregatedTrace;
 use crate::analysis::call_site::CallSite;
 use crate::analysis::filters::{Filters, parse_share};
+use crate::analysis::recursion::{Recursion, say_omitted};
 use crate::analysis::size::{Size, share, sized};
 use crate::analysis::view::View;
 use crate::exit_status::{VerbResult, help_end};
 use crate::io::output::{print, print_json};
 use crate::text::escape::Escaped;
-use crate::text::terminal::{Layout, fit};
+use crate::text::terminal::{Layout, fit, width};
 use crate::text::units::percent;
 
 /// Show hot stack fragments: runs of calls, anywhere in stacks, under which much is
@@ -25,6 +26,9 @@ use crate::text::units::percent;
 /// Longer fragments go first: for a hundred callers of the same code one fragment
 /// is shown, and a shorter fragment is shown only if enough is allocated under it
 /// that no longer one explains.
+///
+/// Recursion is folded: a cycle of up to 32 functions that repeats counts as one.
+/// Its first function is shown with the most iterations in any stack.
 #[derive(Args)]
 #[command(after_help = help_end!(
     "  heaptap hot trace.ctf
@@ -38,6 +42,9 @@ pub(crate) struct Hot {
 
     #[command(flatten)]
     view: View,
+
+    #[command(flatten)]
+    recursion: Recursion,
 
     #[command(flatten)]
     filters: Filters,
@@ -79,7 +86,20 @@ struct FragmentRow {
     /// The share that is under no longer fragment.
     own_share: f64,
     /// The innermost function first.
-    frames: Vec<CallSite>,
+    frames: Vec<FragmentFrame>,
+}
+
+#[derive(Serialize)]
+struct FragmentFrame {
+    #[serde(flatten)]
+    site: CallSite,
+    /// The most iterations of the recursion that begins here and is folded.
+    #[serde(skip_serializing_if = "is_once")]
+    repeats: u32,
+}
+
+fn is_once(repeats: &u32) -> bool {
+    *repeats == 1
 }
 
 impl Hot {
@@ -93,26 +113,29 @@ impl Hot {
         };
         let trace = AggregatedTrace::read(&self.file, options)?;
         self.view.check(&trace)?;
-        let fragments = self.fragments(&trace);
+        let (fragments, omitted) = self.fragments(&trace);
         if self.json {
             print_json(&fragments)?;
         } else {
             print(text(&fragments, Layout::of_stdout()).as_bytes())?;
         }
+        say_omitted(trace.input.name(), &omitted);
         Ok(trace.verdict())
     }
 
-    fn fragments(&self, trace: &AggregatedTrace) -> Fragments {
+    fn fragments(&self, trace: &AggregatedTrace) -> (Fragments, Omitted) {
         let (aggregate, metric) = (&trace.aggregate, self.view.metric());
         let all = aggregate.total(metric);
-        let hot = aggregate.hot(trace.locations(), self.view.by.by(), metric, self.threshold);
-        let row = |HotFragment { sites, samples, own }: &HotFragment| FragmentRow {
+        let (by, fold) = (self.view.by.by(), self.recursion.fold());
+        let hot = aggregate.hot(trace.locations(), by, metric, self.threshold, fold);
+        let frame = |(site, &repeats): (&Site, &u32)| FragmentFrame { site: site.into(), repeats };
+        let row = |HotFragment { sites, repeats, samples, own }: &HotFragment| FragmentRow {
             size: aggregate.estimate(metric, *samples).into(),
             share: share(*samples, all),
             own_share: share(*own, all),
-            frames: sites.iter().map(|site: &Site| CallSite::from(site)).collect(),
+            frames: sites.iter().zip(repeats).map(frame).collect(),
         };
-        Fragments {
+        let fragments = Fragments {
             trace: trace.input.name().to_owned(),
             metric: self.view.title(aggregate.peak_time()),
             threshold: self.threshold,
@@ -122,7 +145,8 @@ impl Hot {
                 complete: hot.complete,
                 samples_missing: aggregate.missing_from_paths(),
             },
-        }
+        };
+        (fragments, hot.omitted)
     }
 }
 
@@ -160,11 +184,11 @@ fn text(found: &Fragments, layout: Layout) -> String {
 }
 
 /// The frames of a fragment. Of a long one only the ends are shown.
-fn frames(text: &mut String, frames: &[CallSite], layout: Layout) {
+fn frames(text: &mut String, frames: &[FragmentFrame], layout: Layout) {
     const HEAD: usize = 8;
     const TAIL: usize = 3;
     let skipped = frames.len().saturating_sub(HEAD + TAIL);
-    for (at, site) in frames.iter().enumerate() {
+    for (at, FragmentFrame { site, repeats }) in frames.iter().enumerate() {
         if skipped > 1 && at == HEAD {
             let _ = writeln!(text, "{}", layout.faint(&format!("    … {skipped} more")));
         }
@@ -172,7 +196,12 @@ fn frames(text: &mut String, frames: &[CallSite], layout: Layout) {
             continue;
         }
         let arrow = if at == 0 { "   " } else { " ← " };
-        let name = fit(&Escaped(site.label().as_bytes()).to_string(), layout.width - 4);
-        let _ = writeln!(text, " {arrow}{name}");
+        let repeated = match repeats {
+            1 => String::new(),
+            _ => format!(" (repeated up to ×{repeats})"),
+        };
+        let room = layout.width - 4 - width(&repeated);
+        let name = fit(&Escaped(site.label().as_bytes()).to_string(), room);
+        let _ = writeln!(text, " {arrow}{name}{}", layout.faint(&repeated));
     }
 }

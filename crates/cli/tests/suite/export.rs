@@ -8,7 +8,7 @@ use prost::Message;
 use serde_json::Value;
 
 use crate::program::{Place, heaptap};
-use crate::traces::{real, workload};
+use crate::traces::{RATE, Sources, Writer, real, small_block, workload};
 
 /// The values of `--to`, on which scripts rely.
 const FORMATS: [&str; 5] = ["folded", "pprof", "firefox", "dhat", "speedscope"];
@@ -200,6 +200,91 @@ fn firefox_has_allocations_and_the_live_size_over_time() {
             counter["count"].as_array().unwrap().iter().map(|step| step.as_f64().unwrap()).sum();
         assert_close(live, reported(path, "live"));
     });
+}
+
+/// A recursion of `depth` calls of one function and `depth` of three in turn, on a
+/// stack for each of a number of samples, each deeper than the one before.
+fn recursive(samples: u64, depth: u64) -> Vec<u8> {
+    let mut writer = Writer::new(Format::V2);
+    for turn in 1..=samples {
+        let calls = (depth * turn / samples) as usize;
+        // All of these have one location.
+        let [main, f, a, b, c] = [0, 2, 4, 8, 10].map(|number| Sources::FIRST + number);
+        let stack = [vec![main], vec![f; calls], [a, b, c].repeat(calls)].concat();
+        writer.alloc(0, small_block(), &stack);
+    }
+    writer.finish()
+}
+
+#[test]
+fn deep_recursion_is_folded_unless_it_is_asked_for() {
+    const SAMPLES: u64 = 50;
+    const DEPTH: u64 = 2000;
+    let place = Place::new();
+    let path = place.file("deep.ctf", &recursive(SAMPLES, DEPTH));
+    let frames: u64 = (1..=SAMPLES).map(|turn| 4 * (DEPTH * turn / SAMPLES) - 4).sum();
+    let told = format!("folded recursion in 50 of 50 call paths, {frames} frames left out");
+    for format in FORMATS {
+        let call = format!("export --to {format}");
+        let folded = heaptap(&call, &[&path]);
+        folded.says(0, &["deep.ctf: ", &told, "--no-fold"]);
+        let size = folded.out.len();
+        // Firefox has a time line besides.
+        assert!(size < 20_000, "{format}: {size} bytes");
+        let whole = heaptap(&format!("{call} --no-fold"), &[&path]);
+        assert_eq!((whole.status, whole.err.as_str()), (0, ""));
+        assert!(whole.out.len() > 5 * size, "{format}: {} and {size} bytes", whole.out.len());
+        assert_eq!(heaptap(&format!("{call} --no-fold --fold"), &[&path]).out, folded.out);
+        let cut = heaptap(&format!("{call} --no-fold --frames 10"), &[&path]);
+        cut.says(0, &["cut 50 of 50 call paths", "frames left out; a higher --frames"]);
+        assert!(cut.out.len() < 20_000, "{format}: {} bytes", cut.out.len());
+    }
+    let lines = |call: &str| heaptap(call, &[&path]).text(0);
+    let bytes = SAMPLES as f64 * 8.0 / RATE;
+    let [main, f, a, b, c] = [0, 2, 4, 8, 10].map(|n| format!("Module{n}.function_{n}_0"));
+    let (single, cycle) = ("(repeated up to ×2000)", "(3 frames repeated up to ×2000)");
+    let whole = [&main, single, &f, cycle, &a, &b, &c].join(";");
+    assert_eq!(lines("export --to folded"), format!("{whole} {bytes}\n"));
+    let cut = [&main, single, "(frames left out)", &b, &c].join(";");
+    assert_eq!(lines("export --to folded --frames 4"), format!("{cut} {bytes}\n"));
+    heaptap("export --to folded --frames 1", &[&path]).says(2, &["--frames"]);
+
+    let hot = heaptap("hot --json", &[&path]);
+    hot.says(0, &[&told]);
+    let hot: Value = serde_json::from_slice(&hot.out).unwrap();
+    let repeats = hot["fragments"][0]["frames"].as_array().unwrap().iter();
+    let repeats: Vec<_> = repeats.map(|frame| frame["repeats"].as_u64().unwrap_or(1)).collect();
+    assert_eq!(repeats, [1, 1, 2000, 2000, 1]);
+    assert!(lines("hot").contains(&format!("{f} (directory/source_2.ml) {single}")));
+    assert_eq!(heaptap("hot --no-fold", &[&path]).err, "");
+}
+
+/// The sums of each format are those of the trace, folded or not, cut or not.
+#[test]
+fn sums_are_the_same_however_stacks_are_shortened() {
+    let place = Place::new();
+    let path = place.file("deep.ctf", &recursive(40, 300));
+    for shape in ["", "--no-fold", "--frames 7", "--no-fold --frames 5"] {
+        for metric in ["allocated", "live"] {
+            let call = format!("export --to folded --metric {metric} {shape}");
+            let text = heaptap(&call, &[&path]).text(0);
+            let bytes = text.lines().map(|line| line.rsplit_once(' ').unwrap().1);
+            let bytes: f64 = bytes.map(|bytes| bytes.parse::<f64>().unwrap()).sum();
+            assert_eq!(bytes, reported(&path, metric), "{call}");
+        }
+        let call = format!("export --to pprof {shape}");
+        let profile = Profile::decode(heaptap(&call, &[&path]).out.as_slice()).unwrap();
+        let bytes: i64 = profile.sample.iter().map(|sample| sample.value[4]).sum();
+        assert_eq!(bytes as f64, reported(&path, "allocated"), "{call}");
+        for (format, points) in [("dhat", "/pps"), ("speedscope", "/profiles/0/weights")] {
+            let run = heaptap(&format!("export --to {format} {shape}"), &[&path]);
+            let file: Value = serde_json::from_slice(&run.out).unwrap();
+            let points = file.pointer(points).unwrap().as_array().unwrap();
+            let bytes = |point: &Value| point.as_f64().or_else(|| point["tb"].as_f64()).unwrap();
+            let bytes: f64 = points.iter().map(bytes).sum();
+            assert_eq!(bytes, reported(&path, "allocated"), "{format} {shape}");
+        }
+    }
 }
 
 #[test]

@@ -6,6 +6,7 @@ use super::*;
 use crate::aggregate::Metric;
 use crate::live::scramble;
 use crate::rows::By;
+use crate::stacks::StackShape;
 
 const RATE: f64 = 0.01;
 
@@ -101,7 +102,7 @@ fn looks_do_not_disturb_thinning_and_pruning() {
         let sorted = |aggregate: &Aggregate| {
             let table = LocationTable::default();
             let mut stacks: Vec<_> = aggregate
-                .stacks(&table, By::Location)
+                .stacks(&table, By::Location, StackShape::default())
                 .iter()
                 .map(|stack| format!("{:?} {:?}", stack.counts, stack.flows()))
                 .collect();

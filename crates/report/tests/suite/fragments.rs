@@ -7,7 +7,7 @@ use heaptap_report::{Depth, HotFragment, Metric, Options};
 use heaptap_trace::Code;
 use proptest::prelude::*;
 
-use crate::made::{CALLERS, Writer, gathered};
+use crate::made::{CALLERS, Writer, folded, gathered};
 
 fn hot(stacks: &[Vec<Code>], threshold: f64) -> Vec<HotFragment> {
     let mut writer = Writer::new(1.0);
@@ -16,15 +16,12 @@ fn hot(stacks: &[Vec<Code>], threshold: f64) -> Vec<HotFragment> {
     }
     let options = Options { depth: Depth::Whole, ..Options::default() };
     let (aggregate, table) = gathered(&writer.finish(), options);
-    aggregate.hot(&table, By::Function, Metric::Allocated, threshold).found
+    aggregate.hot(&table, By::Function, Metric::Allocated, threshold, true).found
 }
 
 /// The names of a stack's functions, the innermost first, recursion folded.
 fn names(stack: &[Code]) -> Vec<String> {
-    let mut names: Vec<String> =
-        stack.iter().rev().map(|code| format!("Caller.f{}", code - CALLERS)).collect();
-    names.dedup();
-    names
+    folded(stack).iter().rev().map(|code| format!("Caller.f{}", code - CALLERS)).collect()
 }
 
 fn names_of(hot: &HotFragment) -> Vec<String> {
@@ -63,6 +60,16 @@ fn deep_recursion_is_one_function() {
     let deep: Vec<Code> = [CALLERS + 1].into_iter().chain([CALLERS + 2; 5000]).collect();
     let found = hot(&vec![deep; 20], 0.5);
     assert_eq!(names_of(&found[0]), ["Caller.f2", "Caller.f1"]);
+    assert_eq!(found[0].repeats, [5000, 1]);
+}
+
+#[test]
+fn deep_mutual_recursion_is_one_cycle() {
+    let cycles = [CALLERS + 2, CALLERS + 3, CALLERS + 4].repeat(5000);
+    let deep: Vec<Code> = [CALLERS + 1].into_iter().chain(cycles).collect();
+    let found = hot(&vec![deep; 20], 0.5);
+    assert_eq!(names_of(&found[0]), ["Caller.f4", "Caller.f3", "Caller.f2", "Caller.f1"]);
+    assert_eq!(found[0].repeats, [1, 1, 5000, 1]);
 }
 
 proptest! {

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use heaptap_report::rows::By;
-use heaptap_report::{Aggregate, Aggregator, Counts, Depth, Follow, Metric, Options};
+use heaptap_report::{Aggregate, Aggregator, Counts, Depth, Follow, Metric, Options, StackShape};
 use heaptap_trace::{LocationTable, Mode, Reader};
 use proptest::prelude::*;
 
@@ -29,12 +29,13 @@ fn figures(aggregate: &Aggregate, table: &LocationTable, options: &Options) -> S
         }
     }
     if options.depth == Depth::Whole {
-        let stacks = aggregate.stacks(table, By::Location);
+        let stacks = aggregate.stacks(table, By::Location, StackShape::default());
         for stack in stacks.iter() {
             let flows = stack.flows();
-            writeln!(text, "{:?} {} {flows:?}", stack.sites, counts(&stack.counts)).unwrap();
+            writeln!(text, "{:?} {} {flows:?}", stack.sites(), counts(&stack.counts)).unwrap();
         }
-        writeln!(text, "{:?}", aggregate.hot(table, By::Function, Metric::Live, 0.1)).unwrap();
+        writeln!(text, "{:?}", aggregate.hot(table, By::Function, Metric::Live, 0.1, true))
+            .unwrap();
     }
     if options.follow == Follow::LiveSize {
         writeln!(text, "{:?}", aggregate.leaks(table, 3)).unwrap();

@@ -183,6 +183,23 @@ pub(crate) fn traced(program: &[Life], rate: f64, seed: u64) -> Vec<u8> {
     writer.finish()
 }
 
+/// A stack without repeated cycles, the outermost first: plainly, each time the end
+/// of what is pushed is there twice, once.
+pub(crate) fn folded<T: Clone + PartialEq>(stack: &[T]) -> Vec<T> {
+    let mut folded: Vec<T> = Vec::new();
+    for frame in stack {
+        folded.push(frame.clone());
+        let length = folded.len();
+        let repeats = |&period: &usize| {
+            folded[length - period..] == folded[length - 2 * period..length - period]
+        };
+        if let Some(period) = (1..=(length / 2).min(32)).find(repeats) {
+            folded.truncate(length - period);
+        }
+    }
+    folded
+}
+
 /// What is gathered from a trace, and its locations.
 pub(crate) fn gathered(trace: &[u8], options: Options) -> (Aggregate, LocationTable) {
     let mut reader = Reader::from_slice(trace, Mode::Strict).unwrap();

@@ -9,3 +9,4 @@ mod growing;
 mod leaks;
 mod made;
 mod programs;
+mod recursion;
