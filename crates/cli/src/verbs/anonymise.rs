@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
+use heaptap_report::is_label;
 use heaptap_trace::{
     Code, LOST_FRAME, Location, LocationList, LocationTable, Mode, NameId, NamedLocation, TraceInfo,
 };
@@ -17,7 +18,8 @@ use crate::io::rewrite::{Rewriting, same_format};
 
 /// Take the names out of a trace, so that it can be shown to others
 ///
-/// Files become file1, file2 …, definitions def1, def2 …; equal names stay equal.
+/// Files become file1, file2 …, definitions def1, def2 …, labels label1, label2 …;
+/// equal names stay equal, different ones different.
 /// Executable, host, runtime parameters and context are replaced by these very
 /// words, the process id by 0, and the addresses in backtraces by small numbers.
 /// The trace begins at 2000-01-01 00:00 UTC.
@@ -95,6 +97,7 @@ struct NumberedNames {
     codes: Vec<Code>,
     files: Numbering,
     definitions: Numbering,
+    labels: Numbering,
 }
 
 impl Renaming for NumberedNames {
@@ -113,8 +116,14 @@ impl Renaming for NumberedNames {
     }
 
     fn rename(&mut self, location: Location<'_>, ids: &NamedLocation, list: &mut LocationList) {
-        let file = self.files.name("file", ids.file, location.file);
-        let definition = self.definitions.name("def", ids.definition, location.definition);
+        // A label is known by its file, which says nothing about the program.
+        let (file, definition) = if is_label(&location) {
+            let name = self.labels.name("label", ids.definition, location.definition);
+            (String::from_utf8_lossy(location.file).into_owned(), name)
+        } else {
+            let name = self.definitions.name("def", ids.definition, location.definition);
+            (self.files.name("file", ids.file, location.file), name)
+        };
         let kept = |number: u32| if self.drop_lines { 0 } else { number };
         list.add(Location {
             file: file.as_bytes(),

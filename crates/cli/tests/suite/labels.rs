@@ -184,3 +184,35 @@ fn groups_are_compared_and_have_no_callers() {
         heaptap(&format!("report --callers 1 --by {by}"), &[&path]).says(2, &refused);
     }
 }
+
+#[test]
+fn anonymous_labels_have_the_figures_of_the_labels() {
+    let place = Place::new();
+    let path = place.file("trace.ctf", &trace().0);
+    let public = place.path("public.ctf");
+    for options in ["", "--drop-lines", "--keep-times"] {
+        heaptap(&format!("anonymise {options}"), &[&path, &public]).text(0);
+        let rows = |path: &Path| {
+            let mut report = json("report --by label --top 0", path);
+            report["table"]["rows"].take().as_array().unwrap().clone()
+        };
+        let (before, after) = (rows(&path), rows(&public));
+        assert_eq!(before.len(), 4);
+        let mut names = Vec::new();
+        for (mut before, mut after) in before.into_iter().zip(after) {
+            let [old, new] = [&mut before, &mut after].map(|row| row["name"].take());
+            assert_eq!(before, after, "{old} became {new}");
+            names.push((old, new.as_str().unwrap().to_owned()));
+        }
+        for (old, new) in &names {
+            let expected = if old == "(no label)" { "(no label)" } else { "label" };
+            assert!(new.starts_with(expected), "{old} became {new}");
+        }
+        let distinct: std::collections::BTreeSet<_> = names.iter().map(|(_, new)| new).collect();
+        assert_eq!(distinct.len(), 4);
+        let bytes = std::fs::read(&public).unwrap();
+        for label in LABELS {
+            assert!(!bytes.windows(label.len()).any(|part| part == label.as_bytes()), "{label}");
+        }
+    }
+}
