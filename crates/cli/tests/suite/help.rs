@@ -62,16 +62,60 @@ fn there_is_a_manual_page_for_the_program_and_each_verb() {
     assert!(page("heaptap.1").contains(".TH heaptap 1"));
     for verb in VERBS {
         let page = page(&format!("heaptap-{verb}.1"));
-        assert!(page.contains("Examples:"), "{verb}: {page}");
-        assert!(page.contains("Exit status:"), "{verb}: {page}");
+        for section in ["SYNOPSIS", "EXAMPLES", "\"EXIT STATUS\"", "\"SEE ALSO\""] {
+            assert!(page.contains(&format!(".SH {section}\n")), "{verb}: no {section}: {page}");
+        }
+        assert!(!page.contains("EXTRA") && !page.contains("Exit status:"), "{verb}: {page}");
+        let mut examples = section(&page, "EXAMPLES").lines();
+        assert!(
+            examples.any(|line| line.starts_with(&format!("heaptap {verb}"))),
+            "{verb}: {page}"
+        );
     }
     let page = page("heaptap-run.1");
-    let (_, environment) = page.split_once(".SH ENVIRONMENT\n").expect("a section");
+    let environment = section(&page, "ENVIRONMENT");
     for variable in &heaptap_settings::VARIABLES {
         for name in variable.names() {
             assert!(environment.contains(name), "no {name} in {environment}");
         }
     }
+}
+
+/// The text of a section of a page.
+fn section<'a>(page: &'a str, title: &str) -> &'a str {
+    let (_, rest) = page.split_once(&format!(".SH {title}\n")).expect("a section");
+    rest.split(".SH ").next().unwrap_or(rest)
+}
+
+/// The text of a section without fonts and escapes.
+fn plain(section: &str) -> String {
+    let lines = section.lines().filter(|line| !line.starts_with('.'));
+    let text = lines.collect::<Vec<_>>().join(" ");
+    ["\\fB", "\\fI", "\\fR", "\\"].iter().fold(text, |text, escape| text.replace(escape, ""))
+}
+
+#[test]
+fn a_manual_page_has_values_in_the_synopsis_and_a_table_of_exit_statuses() {
+    let place = Place::new();
+    let directory = place.path("man1");
+    assert_eq!(heaptap("man", &[&directory]).text(0), "");
+    let page = |name: &str| std::fs::read_to_string(directory.join(name)).unwrap();
+    let synopsis = plain(section(&page("heaptap-run.1"), "SYNOPSIS"));
+    assert!(synopsis.starts_with("heaptap run [-o FILE] [-r RATE] [--frames N]"), "{synopsis}");
+    assert!(synopsis.trim_end().ends_with(" PROGRAM [ARGUMENT]..."), "{synopsis}");
+    let synopsis = plain(section(&page("heaptap-thin.1"), "SYNOPSIS"));
+    assert!(synopsis.contains(" --rate R"), "{synopsis}");
+    assert!(synopsis.contains(" IN OUT"), "{synopsis}");
+    // The table is that of `--help`.
+    for (verb, status) in [("run", "127"), ("diff", "3"), ("report", "2")] {
+        let help = heaptap(&format!("{verb} --help"), &[]).text(0);
+        let line = help.lines().find_map(|line| line.trim().strip_prefix(status)).expect(status);
+        let statuses = page(&format!("heaptap-{verb}.1"));
+        let statuses = section(&statuses, "\"EXIT STATUS\"");
+        let entry = format!(".TP\n\\fB{status}\\fR\n{}", line.trim());
+        assert!(statuses.replace("\\-", "-").contains(&entry), "{entry:?} in {statuses}");
+    }
+    assert!(section(&page("heaptap-report.1"), "ENVIRONMENT").contains("NO_COLOR"));
 }
 
 #[test]
