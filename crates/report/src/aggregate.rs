@@ -1,6 +1,6 @@
 //! The figures of a trace up to one of its events.
 
-use heaptap_trace::Code;
+use heaptap_trace::{Code, Source};
 
 use crate::counts::Counts;
 use crate::estimate::{Estimate, Scale, Share};
@@ -8,7 +8,7 @@ use crate::flows::Flows;
 use crate::frames::Frames;
 use crate::growth::Growth;
 use crate::lifetimes::Lifetimes;
-use crate::paths::{Bounds, LIGHT, NOWHERE, Node, Paths, ROOT, domain_of};
+use crate::paths::{Bounds, LIGHT, NOWHERE, Node, Paths, ROOT, domain_of, source_of};
 use crate::peak::Peak;
 use crate::timeline::Timeline;
 
@@ -50,6 +50,8 @@ pub enum Frame {
     Nowhere,
     /// A domain, if paths are domains.
     Domain(u16),
+    /// A source, if paths are sources.
+    Source(Source),
     /// Stands for the frames of paths that were too light to keep.
     Light,
 }
@@ -60,10 +62,13 @@ pub struct Aggregate {
     pub(crate) events: u64,
     /// Microseconds from the start of the trace to the last event.
     pub(crate) end: u64,
-    /// Samples allocated, allocated young, and promoted.
+    /// Samples allocated, allocated young, allocated outside the heap, and promoted.
     pub(crate) allocated: u64,
     pub(crate) young: u64,
+    pub(crate) external: u64,
     pub(crate) promoted: u64,
+    /// Samples alive after the last event that no collection has seen.
+    pub(crate) live_young: u64,
     /// One in 2^level objects is followed: now, and at the time asked for.
     pub(crate) level: u32,
     pub(crate) at_level: u32,
@@ -98,7 +103,9 @@ impl Aggregate {
             end: 0,
             allocated: 0,
             young: 0,
+            external: 0,
             promoted: 0,
+            live_young: 0,
             level: 0,
             at_level: 0,
             cluster: 1.0,
@@ -176,6 +183,17 @@ impl Aggregate {
         Share::of(self.promoted, self.young, self.scale.rate)
     }
 
+    /// What was allocated outside the heap, by [`Source::External`].
+    pub fn external(&self) -> Estimate {
+        self.estimate(Metric::Allocated, self.external)
+    }
+
+    /// The part of [`Metric::Live`] that is young at the end: no collection has seen
+    /// it, so some of it may be garbage.
+    pub fn live_young(&self) -> Estimate {
+        self.estimate(Metric::Live, self.live_young)
+    }
+
     /// The lifetimes of samples.
     pub fn lifetimes(&self) -> &Lifetimes {
         &self.lifetimes
@@ -222,9 +240,10 @@ impl Aggregate {
         match self.paths.frame(node) {
             LIGHT => Frame::Light,
             NOWHERE => Frame::Nowhere,
-            number => match domain_of(number) {
-                Some(domain) => Frame::Domain(domain),
-                None => Frame::Code(self.frames.code(number)),
+            number => match (domain_of(number), source_of(number)) {
+                (Some(domain), _) => Frame::Domain(domain),
+                (_, Some(source)) => Frame::Source(source),
+                _ => Frame::Code(self.frames.code(number)),
             },
         }
     }

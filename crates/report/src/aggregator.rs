@@ -39,6 +39,8 @@ pub enum Depth {
     Label,
     /// The domain in which the block was allocated, and no frame.
     Domain,
+    /// Where the block was allocated: [`Source`], and no frame.
+    Source,
 }
 
 /// What to aggregate.
@@ -178,7 +180,7 @@ impl Aggregator {
         let bytes = allocation.length.saturating_mul(scale.word_bytes as u64);
         let Options { selection, lifespans, .. } = &self.options;
         if !selection.accepts(marks)
-            || !selection.accepts_block(time, bytes, domain)
+            || !selection.accepts_block(time, bytes, domain, allocation.source)
             || lifespans.as_ref().is_some_and(|chosen| !chosen.contains(allocation.id))
         {
             return;
@@ -192,8 +194,13 @@ impl Aggregator {
         let bucket = timeline.at(time);
         bucket.allocated = bucket.allocated.saturating_add(samples);
         self.aggregate.allocated = self.aggregate.allocated.saturating_add(samples);
-        if allocation.source == Source::Minor {
-            self.aggregate.young = self.aggregate.young.saturating_add(samples);
+        let of_source = match allocation.source {
+            Source::Minor => Some(&mut self.aggregate.young),
+            Source::External => Some(&mut self.aggregate.external),
+            Source::Major => None,
+        };
+        if let Some(sum) = of_source {
+            *sum = sum.saturating_add(samples);
         }
         if self.live.is_full() {
             self.thin();
@@ -243,10 +250,13 @@ impl Aggregator {
             aggregate.flows.settle(&aggregate.paths.counts);
         }
         aggregate.survivors.clear();
-        let mut survived = 0_u64;
+        let (mut survived, mut young) = (0_u64, 0_u64);
         for (_, object) in self.live.iter() {
             let samples = object.samples() << self.live.level_of(object.samples());
             survived = survived.saturating_add(samples);
+            if !object.is_old() {
+                young = young.saturating_add(samples);
+            }
             if self.options.follow == Follow::LiveSize {
                 let samples = u32::try_from(samples).unwrap_or(u32::MAX);
                 aggregate.survivors.push(Survivor {
@@ -256,6 +266,7 @@ impl Aggregator {
                 });
             }
         }
+        aggregate.live_young = young;
         aggregate.lifetimes.set_survivors(survived);
     }
 }

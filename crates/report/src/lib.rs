@@ -15,8 +15,8 @@
 //!   as the selection demands.
 //! - [`Aggregate`] is the result; `estimate` turns samples into bytes with their
 //!   error.
-//! - From an aggregate: [`rows`] groups by function, location, file, module, label
-//!   or domain; `stacks` lists whole call paths for exporters, and
+//! - From an aggregate: [`rows`] groups by function, location, file, module, label,
+//!   domain or source; `stacks` lists whole call paths for exporters, and
 //!   `folding` folds the recursion in them; `callers` finds the
 //!   callers of a site; `leaks` finds sites that keep growing; `hot` finds hot
 //!   fragments in the tree of `functions`; `diff` compares two traces.
@@ -41,6 +41,7 @@ mod leaks;
 mod lifespans;
 mod lifetimes;
 mod live;
+mod names;
 mod paths;
 mod peak;
 pub mod rows;

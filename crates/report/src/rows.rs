@@ -1,11 +1,12 @@
 //! Tables: the counts of all paths, grouped by function, location, file, module,
-//! label or domain.
+//! label, domain or source.
 
 use hashbrown::HashMap;
-use heaptap_trace::{LocationTable, NameId, NamedLocation};
+use heaptap_trace::{LocationTable, NameId, NamedLocation, Source};
 
 use crate::aggregate::{Aggregate, Frame, Metric};
 use crate::counts::Counts;
+use crate::names::{module_of, shown};
 
 /// How the rows of a table are grouped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,6 +24,8 @@ pub enum By {
     Label,
     /// The domain. Needs [`crate::Depth::Domain`].
     Domain,
+    /// Where the block was allocated. Needs [`crate::Depth::Source`].
+    Source,
 }
 
 /// The key of a row: a function, location, file, module, label or domain.
@@ -84,7 +87,7 @@ impl<'a> Sites<'a> {
     pub fn inlined(&self, frame: Frame) -> Vec<Site> {
         let locations = match frame {
             Frame::Code(code) => self.table.get(code).unwrap_or(&[]),
-            Frame::Light | Frame::Nowhere | Frame::Domain(_) => &[],
+            Frame::Light | Frame::Nowhere | Frame::Domain(_) | Frame::Source(_) => &[],
         };
         if locations.is_empty() {
             return vec![self.named(Key::Frame(frame))];
@@ -103,7 +106,7 @@ impl<'a> Sites<'a> {
     fn location_key(&self, location: &NamedLocation) -> Key {
         match self.by {
             By::Location => Key::Location(*location),
-            By::Function | By::Module | By::Label | By::Domain => {
+            By::Function | By::Module | By::Label | By::Domain | By::Source => {
                 Key::Function(location.definition, location.file)
             }
             By::File => Key::File(location.file),
@@ -116,13 +119,18 @@ impl<'a> Sites<'a> {
             Key::Frame(Frame::Nowhere) if self.by == By::Label => Site::named("(no label)"),
             Key::Frame(Frame::Nowhere) => Site::named("(no backtrace)"),
             Key::Frame(Frame::Domain(number)) => Site::named(&format!("domain {number}")),
+            Key::Frame(Frame::Source(source)) => Site::named(match source {
+                Source::Minor => "minor heap",
+                Source::Major => "major heap",
+                Source::External => "external: outside the heap",
+            }),
             Key::Frame(Frame::Light) => Site::named("(light call paths)"),
             Key::Frame(Frame::Code(code)) if self.by == By::Location => {
                 Site::named(&format!("(unknown {code:#x})"))
             }
             Key::Frame(Frame::Code(_)) => Site::named("(unknown)"),
             Key::Location(location) => Site {
-                name: text(location.definition),
+                name: shown(&text(location.definition)).into_owned(),
                 file: text(location.file),
                 line: location.line,
                 chars: (u32::from(location.start_char), u32::from(location.end_char)),
@@ -132,7 +140,7 @@ impl<'a> Sites<'a> {
             }
             Key::Function(definition, _) if self.by == By::Label => Site::named(&text(definition)),
             Key::Function(definition, file) => {
-                Site { file: text(file), ..Site::named(&text(definition)) }
+                Site { file: text(file), ..Site::named(&shown(&text(definition))) }
             }
             Key::File(file) => Site { file: text(file), ..Site::named("") },
         }
@@ -160,34 +168,5 @@ impl Aggregate {
             samples(other).cmp(&samples(one)).then_with(|| one.site.cmp(&other.site))
         });
         rows
-    }
-}
-
-/// `Stdlib.List` of OCaml's `Stdlib__List.map`, `a::b` of Rust's or C++'s
-/// `a::b::c`; of a C function, its file.
-fn module_of(definition: &str, file: &str) -> String {
-    let plain = definition.split(['<', '(']).next().unwrap_or(definition);
-    if let Some((module, _)) = plain.rsplit_once("::") {
-        return module.to_owned();
-    }
-    let first = plain.split('.').next().unwrap_or(plain);
-    if first.starts_with(|c: char| c.is_ascii_uppercase()) {
-        return first.replace("__", ".").trim_end_matches('.').to_owned();
-    }
-    file.to_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::module_of;
-
-    #[test]
-    fn modules_are_those_of_the_language() {
-        assert_eq!(module_of("Stdlib__List.map", "list.ml"), "Stdlib.List");
-        assert_eq!(module_of("Typecore.type_expect.(fun)", "typecore.ml"), "Typecore");
-        assert_eq!(module_of("Dune__exe__Main.entry", "main.ml"), "Dune.exe.Main");
-        assert_eq!(module_of("alloc::vec::Vec<T>::push", "vec.rs"), "alloc::vec");
-        assert_eq!(module_of("std::map::insert(int)", "map.h"), "std::map");
-        assert_eq!(module_of("caml_alloc_small", "runtime/alloc.c"), "runtime/alloc.c");
     }
 }

@@ -3,8 +3,10 @@
 //! A block is selected by facts that are known at its allocation. Its lifetime is
 //! not: [`crate::lifespans`] finds it in a separate pass.
 
-use heaptap_trace::{Location, LocationTable};
+use heaptap_trace::{Location, LocationTable, Source};
 use regex::bytes::Regex;
+
+use crate::names::shown;
 
 /// A range of numbers, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +52,8 @@ pub struct Selection {
     pub lifetime: Span,
     /// Unless empty: the block was allocated in one of these domains.
     pub domains: Vec<u16>,
+    /// Unless empty: the block has one of these sources.
+    pub sources: Vec<Source>,
 }
 
 /// The patterns that match any frame of a stack: one bit for each pattern.
@@ -78,8 +82,13 @@ impl Selection {
     }
 
     fn location_marks(&self, location: &Location<'_>) -> Marks {
+        // A name matches as tables show it, and as the trace has it.
+        let definition = String::from_utf8_lossy(location.definition);
+        let shown = shown(&definition);
         let matches = |pattern: &Regex| {
-            pattern.is_match(location.definition) || pattern.is_match(location.file)
+            pattern.is_match(shown.as_bytes())
+                || pattern.is_match(location.definition)
+                || pattern.is_match(location.file)
         };
         let mut marks = 0;
         for (bit, pattern) in self.include.iter().take(Self::MOST_INCLUDED).enumerate() {
@@ -104,10 +113,17 @@ impl Selection {
             && (self.labels.is_empty() || marks & LABELLED != 0)
     }
 
-    /// Whether a block of this size, time and domain is selected.
-    pub(crate) fn accepts_block(&self, since_start: u64, bytes: u64, domain: u16) -> bool {
+    /// Whether a block of this time, size, domain and source is selected.
+    pub(crate) fn accepts_block(
+        &self,
+        since_start: u64,
+        bytes: u64,
+        domain: u16,
+        source: Source,
+    ) -> bool {
         self.time.contains(since_start)
             && self.size.contains(bytes)
             && (self.domains.is_empty() || self.domains.contains(&domain))
+            && (self.sources.is_empty() || self.sources.contains(&source))
     }
 }

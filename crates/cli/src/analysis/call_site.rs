@@ -3,7 +3,7 @@
 use heaptap_report::rows::Site;
 use serde::Serialize;
 
-/// The call site of a row, or the file, module, label or domain. The field names are those of the JSON.
+/// The call site of a row, or the file, module, label, domain or source. The field names are those of the JSON.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct CallSite {
     pub(crate) name: String,

@@ -1,7 +1,8 @@
 //! The options that select blocks, and the syntax of times, sizes and shares.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use heaptap_report::{Regex, Selection, Span};
+use heaptap_trace::Source;
 
 use crate::exit_status::Failure;
 
@@ -51,6 +52,31 @@ pub(crate) struct Filters {
     /// Only blocks allocated in this domain
     #[arg(long, value_name = "NUMBER")]
     domain: Vec<u16>,
+
+    /// Only blocks allocated there
+    #[arg(long, value_enum)]
+    source: Vec<BlockSource>,
+}
+
+/// Where a block was allocated.
+#[derive(Clone, Copy, ValueEnum)]
+enum BlockSource {
+    /// In the minor heap
+    Minor,
+    /// Directly in the major heap
+    Major,
+    /// Outside the heap: bigarrays, buffers of channels
+    External,
+}
+
+impl BlockSource {
+    fn source(self) -> Source {
+        match self {
+            BlockSource::Minor => Source::Minor,
+            BlockSource::Major => Source::Major,
+            BlockSource::External => Source::External,
+        }
+    }
 }
 
 impl Filters {
@@ -74,6 +100,7 @@ impl Filters {
                 "--max-lifetime",
             )?,
             domains: self.domain.clone(),
+            sources: self.source.iter().map(|source| source.source()).collect(),
         })
     }
 
@@ -88,7 +115,7 @@ impl Filters {
             self.min_lifetime,
             self.max_lifetime,
         ];
-        patterns + self.domain.len() == 0 && spans.iter().all(Option::is_none)
+        patterns + self.domain.len() + self.source.len() == 0 && spans.iter().all(Option::is_none)
     }
 }
 

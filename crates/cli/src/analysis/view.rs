@@ -72,6 +72,8 @@ pub(crate) enum RowKind {
     Label,
     /// The domain: a thread of the runtime with its own heap
     Domain,
+    /// Where the block is: minor heap, major heap, or outside the heap
+    Source,
 }
 
 impl RowKind {
@@ -83,6 +85,7 @@ impl RowKind {
             RowKind::Module => By::Module,
             RowKind::Label => By::Label,
             RowKind::Domain => By::Domain,
+            RowKind::Source => By::Source,
         }
     }
 
@@ -94,6 +97,7 @@ impl RowKind {
             RowKind::Module => "module",
             RowKind::Label => "label",
             RowKind::Domain => "domain",
+            RowKind::Source => "source",
         }
     }
 
@@ -105,6 +109,7 @@ impl RowKind {
             }
             RowKind::Label => Depth::Label,
             RowKind::Domain => Depth::Domain,
+            RowKind::Source => Depth::Source,
         }
     }
 
@@ -113,9 +118,9 @@ impl RowKind {
     pub(crate) fn check_frames(self, wanted: &str) -> Result<(), Failure> {
         match self.depth() {
             Depth::Innermost | Depth::Whole => Ok(()),
-            Depth::Label | Depth::Domain => Err(Failure::Trouble(format!(
+            Depth::Label | Depth::Domain | Depth::Source => Err(Failure::Trouble(format!(
                 "{wanted} needs --by function, location, file or module; \
-                 choose one label or domain with --label or --domain"
+                 choose one label, domain or source with --label, --domain or --source"
             ))),
         }
     }

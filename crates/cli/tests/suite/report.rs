@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use heaptap_trace::{Block, Format, Source};
+use heaptap_trace::{Block, Format, Source, TraceInfo};
 use serde_json::Value;
 
 use crate::program::{Place, command, heaptap, heaptap_reading};
-use crate::traces::{RATE, Sources, Writer, real, workload};
+use crate::traces::{RATE, Sources, Writer, real, trace_info, workload};
 
 fn json(call: &str, files: &[&Path]) -> Value {
     serde_json::from_str(&heaptap(&format!("{call} --json"), files).text(0)).unwrap()
@@ -74,11 +74,11 @@ fn totals_of_the_real_trace_are_those_of_the_original_tool() {
         .map(|row| (row["name"].as_str().unwrap(), row["samples"].as_u64().unwrap()))
         .collect();
     let known = [
-        ("Stdlib__set.Make.bal", 12_935),
-        ("Stdlib__map.Make.bal", 3028),
+        ("Stdlib.Set.Make.bal", 12_935),
+        ("Stdlib.Map.Make.bal", 3028),
         ("Btype.iter_type_expr.(fun)", 2988),
         ("Ctype.copy", 2640),
-        ("Stdlib__set.Make.add", 2195),
+        ("Stdlib.Set.Make.add", 2195),
     ];
     assert_eq!(largest, known);
 }
@@ -148,6 +148,65 @@ fn two_sites() -> Vec<u8> {
         }
     }
     writer.finish()
+}
+
+/// Ten blocks of each source with one sample each: of the young ones three are promoted
+/// and five are collected.
+fn three_sources(rate: f64) -> Vec<u8> {
+    let mut writer = Writer::of(Format::V2, &TraceInfo { sample_rate: rate, ..trace_info() });
+    for source in [Source::Minor, Source::Major, Source::External] {
+        let block = Block { length: 3, samples: 1, source };
+        let alloc = |_| writer.alloc(0, block, &[Sources::FIRST + 5]);
+        let ids: Vec<u64> = (0..10).map(alloc).collect();
+        if source == Source::Minor {
+            ids[..3].iter().for_each(|&id| writer.promote(0, id));
+            ids[5..].iter().for_each(|&id| writer.collect(0, id));
+        }
+    }
+    writer.finish()
+}
+
+#[test]
+fn heap_and_external_memory_are_apart() {
+    let place = Place::new();
+    let path = place.file("trace.ctf", &three_sources(0.5));
+    // A sample stands for 16 bytes.
+    let totals = &json("report", &[&path])["totals"];
+    assert_eq!(totals["allocated"]["bytes"], 480.0);
+    assert_eq!(totals["external"]["bytes"], 160.0);
+    let rows = json("report --by source", &[&path]);
+    let row = |row: &Value| (row["name"].clone(), row["samples"].clone());
+    let rows: Vec<_> = array(&rows["table"]["rows"]).iter().map(row).collect();
+    let names = ["external: outside the heap", "major heap", "minor heap"];
+    assert_eq!(rows, names.map(|name| (name.into(), 10.into())));
+    let selected = json("report --source minor --source major", &[&path]);
+    assert_eq!(selected["totals"]["allocated"]["bytes"], 320.0);
+    assert_eq!(selected["totals"]["external"]["bytes"], 0.0);
+    let text = heaptap("report", &[&path]).text(0);
+    assert!(text.contains("160 bytes ± 22.4 % outside the heap"), "{text}");
+}
+
+#[test]
+fn what_no_collection_has_seen_is_no_survivor() {
+    let place = Place::new();
+    let path = place.file("trace.ctf", &three_sources(0.5));
+    let totals = &json("report --source minor", &[&path])["totals"];
+    // Of five that are alive three were promoted.
+    assert_eq!(totals["live"]["bytes"], 80.0);
+    assert_eq!(totals["live_young"]["bytes"], 32.0);
+    let text = heaptap("report --source minor", &[&path]).text(0);
+    assert!(text.contains("that no collection has seen yet"), "{text}");
+}
+
+#[test]
+fn what_tracing_or_missing_debug_information_does_to_figures_is_said() {
+    let place = Place::new();
+    let often = heaptap("report", &[&place.file("often.ctf", &three_sources(0.5))]).text(0);
+    assert!(often.contains("longer than untraced"), "{often}");
+    assert!(often.contains("Compile and link the program with -g"), "{often}");
+    let seldom = heaptap("report", &[&place.file("seldom.ctf", &two_sites())]).text(0);
+    assert!(!seldom.contains("longer than untraced"), "{seldom}");
+    assert!(!seldom.contains("with -g"), "{seldom}");
 }
 
 #[test]
@@ -258,7 +317,7 @@ fn the_report_fits_the_terminal_and_has_colours_only_there() {
 #[test]
 fn hostile_names_stay_harmless() {
     let place = Place::new();
-    let mut info = crate::traces::trace_info();
+    let mut info = trace_info();
     info.executable = b"\x1b]0;owned\x07".to_vec();
     let mut writer = Writer::of(Format::V2, &info);
     writer.small();

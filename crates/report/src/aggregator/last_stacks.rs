@@ -9,7 +9,7 @@ use heaptap_trace::Code;
 
 use super::{AllocationEvent, Depth, Options};
 use crate::frames::Frames;
-use crate::paths::{NOWHERE, Node, Paths, ROOT, domain_frame};
+use crate::paths::{NOWHERE, Node, Paths, ROOT, domain_frame, source_frame};
 use crate::select::{Marks, Selection};
 
 /// The last stack of a domain, the outermost frame first.
@@ -98,6 +98,7 @@ fn only_frame(
     let codes = event.allocation.backtrace.frames;
     let code = match depth {
         Depth::Domain => return domain_frame(event.domain),
+        Depth::Source => return source_frame(event.allocation.source),
         Depth::Label => codes.first(),
         Depth::Innermost | Depth::Whole => codes.last(),
     };

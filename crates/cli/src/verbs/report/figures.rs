@@ -39,9 +39,13 @@ pub(crate) struct Figures {
 pub(crate) struct Totals {
     pub(crate) samples: u64,
     pub(crate) allocated: Size,
+    /// The part of `allocated` outside the heap.
+    pub(crate) external: Size,
     pub(crate) peak: Size,
     pub(crate) peak_us: u64,
     pub(crate) live: Size,
+    /// The part of `live` that no collection has seen.
+    pub(crate) live_young: Size,
     pub(crate) promotion: Part,
     pub(crate) median_lifetime: Option<Time>,
     pub(crate) ninth_decile_lifetime: Option<Time>,
@@ -159,9 +163,11 @@ fn totals(aggregate: &Aggregate) -> Totals {
     Totals {
         samples: aggregate.samples(),
         allocated: size(Metric::Allocated),
+        external: aggregate.external().into(),
         peak: aggregate.peak().into(),
         peak_us: aggregate.peak_time(),
         live: size(Metric::Live),
+        live_young: aggregate.live_young().into(),
         promotion: Part { share: promotion.share, error: promotion.error },
         median_lifetime: quantile(0.5),
         ninth_decile_lifetime: quantile(0.9),

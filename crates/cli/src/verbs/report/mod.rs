@@ -19,7 +19,7 @@ use crate::text::terminal::Layout;
 use figures::{Figures, TableOptions};
 
 /// Show where the memory goes: totals, then a table by function, line, file, module,
-/// label or domain
+/// label, domain or source
 ///
 /// Sizes are estimates from the samples, headers of blocks included, each with
 /// its standard error. The live size is followed block by block, so the peak and

@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 
 use super::figures::{Figures, ReportRow, Sum, Time};
-use crate::analysis::size::{share, sized};
+use crate::analysis::size::{Size, share, sized};
 use crate::text::escape::Escaped;
-use crate::text::terminal::{Layout, fit, fit_path, pad, sparkline, width};
+use crate::text::terminal::{Layout, fit, fit_path, pad, sparkline, width, wrap};
 use crate::text::units::{bytes, count, percent, short_duration};
 
 /// Totals, then the table.
@@ -21,9 +21,19 @@ pub(crate) fn report(figures: &Figures, layout: Layout) -> String {
     text.push('\n');
     table(&mut text, figures, layout);
     for note in notes(figures) {
-        let _ = writeln!(text, "\n{}", layout.faint(&note));
+        let lines = wrap(&note, layout.width).join("\n");
+        let _ = writeln!(text, "\n{}", layout.faint(&lines));
     }
     text
+}
+
+/// At this rate and above, tracing makes a program so much slower that its blocks live
+/// noticeably longer.
+const STRETCHING_RATE: f64 = 0.1;
+
+/// `, of it 3 MiB ± 1 %` and where; nothing if there is none.
+fn part(size: &Size, place: &str) -> String {
+    if size.bytes == 0.0 { String::new() } else { format!(", of it {} {place}", sized(size)) }
 }
 
 fn totals(figures: &Figures) -> Vec<(&'static str, String)> {
@@ -46,16 +56,20 @@ fn totals(figures: &Figures) -> Vec<(&'static str, String)> {
         (
             "allocated",
             format!(
-                "{} in {}",
+                "{} in {}{}",
                 sized(&totals.allocated),
-                short_duration(figures.duration_us as f64)
+                short_duration(figures.duration_us as f64),
+                part(&totals.external, "outside the heap")
             ),
         ),
         (
             "peak live",
             format!("{} at {}", sized(&totals.peak), short_duration(totals.peak_us as f64)),
         ),
-        ("live at end", sized(&totals.live)),
+        (
+            "live at end",
+            sized(&totals.live) + &part(&totals.live_young, "that no collection has seen yet"),
+        ),
         (
             "promoted",
             format!(
@@ -67,9 +81,10 @@ fn totals(figures: &Figures) -> Vec<(&'static str, String)> {
         (
             "lifetimes",
             format!(
-                "half within {}, nine tenths within {}",
+                "half within {}, nine tenths within {}{}",
                 within(&totals.median_lifetime),
-                within(&totals.ninth_decile_lifetime)
+                within(&totals.ninth_decile_lifetime),
+                if figures.sample_rate >= STRETCHING_RATE { "; longer than untraced" } else { "" }
             ),
         ),
     ]
@@ -144,6 +159,22 @@ fn notes(figures: &Figures) -> Vec<String> {
         notes.push(format!(
             "Only {}: the figures are rough. A higher sampling rate gives better ones.",
             count(figures.totals.samples, "sample", "samples")
+        ));
+    }
+    if figures.totals.live_young.bytes > figures.totals.live.bytes / 2.0 {
+        notes.push(
+            "More than half of what is live at the end is young: the program ended before a \
+             collection could find what of it is garbage."
+                .to_owned(),
+        );
+    }
+    let unknown = figures.table.rows.iter().filter(|row| row.site.name.starts_with("(unknown"));
+    let unknown: f64 = unknown.map(|row| row.share).sum();
+    if unknown > 0.2 {
+        notes.push(format!(
+            "{} was allocated by code without debug information. Compile and link the program \
+             with -g, and trace it again.",
+            percent(unknown)
         ));
     }
     let limits = &figures.limits;
