@@ -208,7 +208,7 @@ fn writer(recorded: &Recorded, out: &Memory) -> Writer<Numbered, Memory> {
     producer.end();
     let mailbox = Arc::new(Mailbox::new());
     assert!(mailbox.post(Request::Stop));
-    let first = NewFile { out: out.clone(), info: info() };
+    let first = NewFile { out: out.clone(), info: info(), late_params: None };
     Writer::new(consumer, mailbox, Numbered, Format::V2, first).expect("memory takes everything")
 }
 

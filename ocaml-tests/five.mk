@@ -25,7 +25,8 @@ OCAMLC := $(OCAML5)/bin/ocamlc
 INCLUDES := -I +unix -I +threads -I +dynlink
 SOURCES := $(wildcard programs/* programs5/*)
 
-OLD := young major marshalled bigarrays threads signals exceptions weak callbacks stacks endings storm
+OLD := young major marshalled bigarrays threads signals exceptions weak callbacks stacks endings storm \
+	parameters
 NEW := many lives reuse own_profile forks overflow busy everything
 PLAIN := $(OLD) $(NEW)
 NATIVE := $(addprefix $(OUT)/,$(PLAIN) host)

@@ -1,5 +1,6 @@
 """Shared by the scenarios: running programs traced and untraced, and reading traces."""
 
+import json
 import os
 import re
 import shutil
@@ -123,6 +124,13 @@ class Bench:
 
     def allocs(self, name="trace.ctf"):
         return (Alloc(found) for found in map(Alloc.LINE.fullmatch, self.dump(name)) if found)
+
+    def same_parameters(self, program):
+        """The trace info has the runtime's parameters as the program sees them."""
+        for parameters in ("v=0", "b,c,s=64k,o=200,M=50,v=0", "s=4k,a=1,w=5,O=300,i=200k,l=2M,v=0"):
+            result = self.trace(program, rate=1e-3, env={"OCAMLRUNPARAM": parameters})
+            info = json.loads(subprocess.check_output([self.heaptap, "info", "--json", self.path("trace.ctf")]))
+            equal(info["runtime_params"], result.out.strip(), f"parameters with {parameters}")
 
     def frames(self, name="trace.ctf"):
         """The set of all frames in all backtraces."""

@@ -100,3 +100,8 @@ def overflow(bench, kib):
         result = bench.trace("overflow", under=under, rate=rates[seed % len(rates)],
                              env={"HEAPTAP_SEED": seed + 1, "PAD": "x" * (seed * 700)})
         equal(result.out.count("caught"), 20, "overflows caught")
+
+
+@family({name: (name,) for name in ("parameters", "parameters.byte")})
+def the_runtime(bench, program):
+    bench.same_parameters(program)

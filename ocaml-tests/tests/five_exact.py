@@ -93,3 +93,8 @@ def external_memory_of_domains(bench):
     expect(collected >= 297, f"only {collected} of 300 were collected")
     promoted = [line for line in bench.dump() if (f := line.split())[3] == "promote" and f[2] in ids]
     equal(promoted, [], "promotions of external memory, which has no generation")
+
+
+@family({name: (name,) for name in ("parameters", "parameters.byte")})
+def the_runtime(bench, program):
+    bench.same_parameters(program)

@@ -44,6 +44,7 @@ mod state;
 mod stopwatch;
 mod writer_thread;
 
+pub(crate) use crate::writer::ReadParams;
 pub(crate) use backtraces::{StackLocator, StackSource, StackTop};
 pub(crate) use environment::options_from_environment;
 pub(crate) use failure::Failure;

@@ -7,6 +7,7 @@ use heaptap_trace::{Format, LocationList};
 
 use crate::queue::BUFFER_WORDS;
 use crate::sampling::Rate;
+use crate::writer::ReadParams;
 
 /// What to do when no event buffer is free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +59,9 @@ pub(crate) struct Options {
     pub(crate) buffers: usize,
     pub(crate) context: Vec<u8>,
     pub(crate) runtime_params: Vec<u8>,
+    /// Reads the runtime's parameters, for a runtime that sets them after the session
+    /// has started. They replace `runtime_params`.
+    pub(crate) late_params: Option<ReadParams>,
     /// For codes that are in no frame table.
     pub(crate) locate: Option<Locator>,
     /// For codes that are in a frame table without a location. If it finds no name,
@@ -92,6 +96,7 @@ impl Options {
             buffers: Self::buffers_in(Self::BUFFER_KIB),
             context: Vec::new(),
             runtime_params: Vec::new(),
+            late_params: None,
             locate: None,
             name: None,
         }

@@ -73,7 +73,7 @@ impl Session {
         let output_name = out.name().to_owned();
         let mailbox = Arc::new(Mailbox::new());
         let resolver = SessionResolver::new(&options, &tables, &labels, &state, clock, stopwatch);
-        let first = NewFile { out, info: trace_info(&options, options.rate) };
+        let first = new_file(out, &options);
         let writer = Writer::new(consumer, Arc::clone(&mailbox), resolver, options.format(), first)
             .map_err(|error| {
                 let name = output_name.display();
@@ -173,8 +173,8 @@ impl Session {
     pub(crate) fn rotate(&self, file: &[u8]) -> Result<(), Failure> {
         self.check_live()?;
         let out = open_output(file, &self.state)?;
-        let info = trace_info(&self.options, self.rate());
-        self.ask_writer(|writer| writer.rotate(NewFile { out, info }))
+        let new = new_file(out, &self.options);
+        self.ask_writer(|writer| writer.rotate(new))
     }
 
     fn check_live(&self) -> Result<(), Failure> {
@@ -294,6 +294,12 @@ impl Session {
 pub(crate) struct SharedLocks<'a> {
     _tables: Option<TablesLock<'a>>,
     _labels: Option<LabelsLock<'a>>,
+}
+
+/// A trace file that begins now.
+fn new_file(out: CountingOutput, options: &Options) -> NewFile<CountingOutput> {
+    let info = trace_info(options, options.rate);
+    NewFile { out, info, late_params: options.late_params.clone() }
 }
 
 /// Opens an output, with its bytes counted. Failures are reported to the user.

@@ -42,15 +42,19 @@ use crate::writer::trace_file::TraceFile;
 pub(crate) use crate::writer::mailbox::{Mailbox, Request};
 pub(crate) use crate::writer::output::{TraceOutput, open};
 pub(crate) use crate::writer::resolver::Resolver;
-pub(crate) use crate::writer::trace_file::NewFile;
+pub(crate) use crate::writer::trace_file::{NewFile, ReadParams};
 
 /// Everything the writer thread owns.
 pub(crate) struct Writer<R, W> {
     consumer: Consumer,
     mailbox: Arc<Mailbox<W>>,
     resolver: R,
-    file: TraceFile<W>,
-    /// The output of `file`, for messages.
+    format: Format,
+    /// The first file, until its trace info is complete.
+    first: Option<NewFile<W>>,
+    /// `None` while there is a `first`.
+    file: Option<TraceFile<W>>,
+    /// The output of the file, for messages.
     output_name: OsString,
     last_flush: Instant,
 }
@@ -58,9 +62,13 @@ pub(crate) struct Writer<R, W> {
 /// No event waits longer than this to be written.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(100);
 
+/// How often an incomplete trace info is looked at: a program that is killed before it is
+/// complete leaves an empty file.
+const INFO_INTERVAL: Duration = Duration::from_millis(5);
+
 impl<R: Resolver, W: TraceOutput> Writer<R, W> {
     /// Begins the first file, so that an output that cannot be written fails
-    /// here.
+    /// here, unless its trace info is not complete yet.
     pub(crate) fn new(
         consumer: Consumer,
         mailbox: Arc<Mailbox<W>>,
@@ -69,9 +77,31 @@ impl<R: Resolver, W: TraceOutput> Writer<R, W> {
         first: NewFile<W>,
     ) -> Result<Self, WriteError> {
         let output_name = first.out.name().to_owned();
-        let file = TraceFile::new(format, first)?;
-        let last_flush = Instant::now();
-        Ok(Writer { consumer, mailbox, resolver, file, output_name, last_flush })
+        let (first, last_flush) = (Some(first), Instant::now());
+        let mut writer = Writer {
+            consumer,
+            mailbox,
+            resolver,
+            format,
+            first,
+            file: None,
+            output_name,
+            last_flush,
+        };
+        writer.begin(Begin::WhenComplete)?;
+        Ok(writer)
+    }
+
+    /// Begins the first file if its trace info is complete, or if it has to be now.
+    fn begin(&mut self, when: Begin) -> Result<(), WriteError> {
+        if let Some(mut first) = self.first.take() {
+            if first.complete_info() || when == Begin::Now {
+                self.file = Some(TraceFile::new(self.format, first)?);
+            } else {
+                self.first = Some(first);
+            }
+        }
+        Ok(())
     }
 
     /// The thread's main loop: returns when it was asked to stop, or failed.
@@ -89,11 +119,14 @@ impl<R: Resolver, W: TraceOutput> Writer<R, W> {
                     return WriterExit::Finished;
                 }
             }
-            let due = FLUSH_INTERVAL.saturating_sub(self.last_flush.elapsed());
+            let due = match self.first {
+                Some(_) => INFO_INTERVAL,
+                None => FLUSH_INTERVAL.saturating_sub(self.last_flush.elapsed()),
+            };
             self.consumer.wait(ticket, due);
         };
         self.mailbox.close();
-        if let Err(error) = self.file.end(&mut self.resolver) {
+        if let Some(Err(error)) = self.file.as_mut().map(|file| file.end(&mut self.resolver)) {
             self.resolver.write_failed(&self.output_name, &error);
         }
         match last {
@@ -114,7 +147,10 @@ impl<R: Resolver, W: TraceOutput> Writer<R, W> {
         urgent: Option<u64>,
     ) -> Result<Next, WriteError> {
         self.resolver.observe_time();
-        while drain(&mut self.consumer, &mut self.file, &mut self.resolver)? == Drained::Something {
+        let asked = !requests.is_empty() || urgent.is_some();
+        let overdue = self.last_flush.elapsed() >= FLUSH_INTERVAL;
+        self.begin(if asked || overdue { Begin::Now } else { Begin::WhenComplete })?;
+        while self.drain()? == Drained::Something {
             self.flush_if_due()?;
         }
         if let Some(urgent) = urgent {
@@ -144,7 +180,9 @@ impl<R: Resolver, W: TraceOutput> Writer<R, W> {
         new.info.start_time = self.resolver.now();
         let new_name = new.out.name().to_owned();
         let last_name = std::mem::replace(&mut self.output_name, new_name);
-        let last = self.file.rotate(new)?;
+        new.complete_info();
+        let Some(file) = &mut self.file else { return Ok(()) };
+        let last = file.rotate(new)?;
         if let Err(error) = last.finish(&mut self.resolver) {
             self.output_name = last_name;
             return Err(error);
@@ -159,8 +197,20 @@ impl<R: Resolver, W: TraceOutput> Writer<R, W> {
     fn flush(&mut self) -> Result<(), WriteError> {
         self.last_flush = Instant::now();
         self.resolver.observe_time();
-        self.file.flush(&mut self.resolver)
+        self.file.as_mut().map_or(Ok(()), |file| file.flush(&mut self.resolver))
     }
+
+    fn drain(&mut self) -> Result<Drained, WriteError> {
+        let Some(file) = &mut self.file else { return Ok(Drained::Nothing) };
+        drain(&mut self.consumer, file, &mut self.resolver)
+    }
+}
+
+/// When the first file begins.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Begin {
+    WhenComplete,
+    Now,
 }
 
 /// How the writer has ended.

@@ -76,7 +76,7 @@ fn file(name: &'static str, packets: usize) -> NewFile<Limited> {
         start_time: 1_000_000,
         domain: 0,
     };
-    NewFile { out: Limited { name, packets }, info }
+    NewFile { out: Limited { name, packets }, info, late_params: None }
 }
 
 /// Runs a writer that rotates and stops: what failed, and whether the rotation
@@ -92,6 +92,27 @@ fn rotate(first: NewFile<Limited>, second: NewFile<Limited>) -> (Vec<String>, bo
     assert_eq!(writer.unwrap().run(), WriterExit::Finished);
     assert!(!mailbox.post(Request::Stop), "the mailbox is still open");
     (failures.0.lock().unwrap().clone(), answer.recv().is_ok())
+}
+
+/// A trace info whose parameters are not known yet is written with the first request.
+#[test]
+fn a_file_begins_when_its_trace_info_is_complete() {
+    for (known, expected) in [(true, 1), (false, 0)] {
+        let (_channel, consumer) = Channel::new(2).unwrap();
+        let mailbox = Arc::new(Mailbox::new());
+        let mut first = file("first", 9);
+        first.late_params = Some(Arc::new(move || known.then(|| b"o=120".to_vec())));
+        let failures = Failures::default();
+        let writer =
+            Writer::new(consumer, Arc::clone(&mailbox), failures.clone(), Format::V2, first);
+        let writer = writer.unwrap();
+        assert_eq!(usize::from(writer.file.is_some()), expected);
+        assert!(mailbox.post(Request::Stop));
+        assert_eq!(writer.run(), WriterExit::Finished);
+    }
+    let mut late = file("late", 0);
+    late.late_params = Some(Arc::new(|| None));
+    assert_eq!(rotate(late, file("second", 9)).0.len(), 1, "the trace info was not written");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! One trace file: records in, packets out.
 
 use std::io::Write;
+use std::sync::Arc;
 
 use heaptap_trace::{Block, Encoder, Format, Locate, TraceInfo, WriteError};
 
@@ -9,10 +10,25 @@ use crate::writer::block_ids::KnownBlock;
 use crate::writer::lane::{Lane, OtherLanes};
 use crate::writer::resolver::Resolver;
 
+/// Reads the runtime's parameters. `None` while the runtime has not set them.
+pub(crate) type ReadParams = Arc<dyn Fn() -> Option<Vec<u8>> + Send + Sync>;
+
 /// A trace file that is about to begin.
 pub(crate) struct NewFile<W> {
     pub(crate) out: W,
     pub(crate) info: TraceInfo,
+    /// Replaces the parameters in `info`, once it returns some.
+    pub(crate) late_params: Option<ReadParams>,
+}
+
+impl<W> NewFile<W> {
+    /// Completes the trace info. False if the runtime has not set its parameters yet.
+    pub(crate) fn complete_info(&mut self) -> bool {
+        let Some(read) = &self.late_params else { return true };
+        let Some(params) = read() else { return false };
+        self.info.runtime_params = params;
+        true
+    }
 }
 
 /// A trace file that is being written.

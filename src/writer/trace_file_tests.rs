@@ -23,7 +23,7 @@ fn info() -> TraceInfo {
 }
 
 fn new_file() -> NewFile<Vec<u8>> {
-    NewFile { out: Vec::new(), info: info() }
+    NewFile { out: Vec::new(), info: info(), late_params: None }
 }
 
 fn begun(format: Format) -> TraceFile<Vec<u8>> {

@@ -33,8 +33,8 @@ pub(super) fn attachment(
     }
 }
 
-/// The runtime's settings, for the trace: the environment variables that OCaml
-/// reads them from (`runtime/startup_aux.c`, 4.14.1 and 5.3.0).
+/// The runtime's settings, for a trace of a runtime whose parameters cannot be read:
+/// the environment variables that OCaml reads them from (`runtime/startup_aux.c`, 4.14.1 and 5.3.0).
 fn runtime_params() -> Vec<u8> {
     let params = ["OCAMLRUNPARAM", "CAMLRUNPARAM"].into_iter().find_map(std::env::var_os);
     params.map(OsString::into_vec).unwrap_or_default()

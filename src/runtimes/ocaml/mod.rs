@@ -18,7 +18,8 @@
 //!   `borrowed_tables`: tables that are found through it; `frames`: adds the tables of
 //!   the program, and of plugins that it loads; `names`: of code without debug
 //!   information.
-//! - `values`: headers and lengths; `variable`: variables of the runtime;
+//! - `values`: headers and lengths; `variable`: variables of the runtime; `parameters`:
+//!   what the trace info says about it;
 //!   `bytecode`: what addresses in bytecode mean, also in code that is loaded later.
 
 mod attachment;
@@ -32,6 +33,7 @@ mod four;
 pub(crate) mod frame_table;
 mod frames;
 mod names;
+mod parameters;
 mod runtime;
 mod values;
 mod variable;

@@ -21,11 +21,25 @@ pub(super) struct StateLayout {
     pub(super) action_pending: usize,
     pub(super) final_info: usize,
     pub(super) minor_heap_wsz: usize,
+    pub(super) backtrace_active: usize,
+    pub(super) parser_trace: usize,
     /// Of bytecode.
     pub(super) trap_sp_off: usize,
     /// The profiler's, and so ours to use. NULL makes the domain's creation fail.
     pub(super) memprof: usize,
     pub(super) memprof_young_trigger: usize,
+    /// `None` if it is not known which parameters the release has.
+    pub(super) params: Option<ParamsLayout>,
+}
+
+/// Indices of words in `struct caml_params` (`runtime/caml/startup_aux.h`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ParamsLayout {
+    pub(super) trace_level: usize,
+    /// `runtime_events_log_wsize`
+    pub(super) events_log_wsize: usize,
+    pub(super) verify_heap: usize,
+    pub(super) cleanup_on_exit: usize,
 }
 
 const V5_3: StateLayout = StateLayout {
@@ -38,18 +52,29 @@ const V5_3: StateLayout = StateLayout {
     action_pending: 7,
     final_info: 22,
     minor_heap_wsz: 34,
+    backtrace_active: 24,
+    parser_trace: 33,
     trap_sp_off: 54,
     memprof: 58,
     memprof_young_trigger: 59,
+    params: Some(ParamsLayout {
+        trace_level: 5,
+        events_log_wsize: 6,
+        verify_heap: 7,
+        cleanup_on_exit: 18,
+    }),
 };
 
 /// 5.4 has four more words behind `allocated_words_direct`.
 const V5_4: StateLayout = StateLayout {
     final_info: 26,
     minor_heap_wsz: 38,
+    backtrace_active: 28,
+    parser_trace: 37,
     trap_sp_off: 58,
     memprof: 62,
     memprof_young_trigger: 63,
+    params: None,
     ..V5_3
 };
 

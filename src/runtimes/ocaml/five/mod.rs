@@ -5,7 +5,8 @@
 //!   live proof of a layout, before anything is changed.
 //! - `hooks`: the replacements.
 //! - `domain`: the state behind them, for each domain and each of its threads.
-//! - `walkers`: how the stack is walked, through all fibers.
+//! - `walkers`: how the stack is walked, through all fibers; `parameters`: what the trace
+//!   info says about the runtime.
 //!
 //! Facts about the runtime are from the source of OCaml 5.3.0, and hold for 5.4.1,
 //! whose states of domains are longer. A later one is traced if it has all the
@@ -35,6 +36,7 @@
 mod domain;
 mod hooks;
 mod layout;
+mod parameters;
 mod probe;
 mod symbols;
 mod walkers;
@@ -57,6 +59,7 @@ fn attachment() -> Result<Attachment, Refusal> {
     let options = Options {
         parts_have_places: runtime.is_native,
         locate: if runtime.is_native { None } else { Some(bytecode::locator()) },
+        late_params: parameters::reader(&runtime, layout),
         ..Options::new(Vec::new(), Rate::DEFAULT)
     };
     let replacements = hooks::replacements(&runtime);

@@ -5,7 +5,8 @@
 //!   proof of a layout, before anything is changed.
 //! - `hooks`: the replacements; `gc_entry`: a shortcut to them from native code;
 //!   `host`: the state behind them.
-//! - `walkers`: how the stack is walked.
+//! - `walkers`: how the stack is walked; `parameters`: what the trace info says about
+//!   the runtime.
 //!
 //! Facts about the runtime are from the source of OCaml 4.14.1 and hold in
 //! 4.13.1 and 4.12.1 too unless said otherwise.
@@ -17,6 +18,7 @@ mod gc_entry;
 mod hooks;
 mod host;
 mod layout;
+mod parameters;
 mod probe;
 mod symbols;
 mod walkers;
@@ -42,6 +44,7 @@ fn attachment() -> Result<Attachment, Refusal> {
         one_mutator: true,
         parts_have_places: proved.is_native,
         locate: if proved.is_native { None } else { Some(bytecode::locator()) },
+        late_params: parameters::reader(&runtime, proved),
         ..Options::new(Vec::new(), Rate::DEFAULT)
     };
     let gc_entry = if proved.is_native { GcEntry::find(&runtime) } else { None };

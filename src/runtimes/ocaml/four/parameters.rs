@@ -1,0 +1,48 @@
+//! The parameters of OCaml 4 (`caml_runtime_parameters`, `runtime/gc_ctrl.c`, the same
+//! from 4.12.1 to 4.14.2).
+
+use std::sync::Arc;
+
+use super::probe::Proved;
+use super::symbols::Runtime;
+use crate::runtimes::attach::symbols::lookup;
+use crate::runtimes::ocaml::parameters::{ParameterSource, Parameters};
+use crate::tracer::ReadParams;
+
+/// Words of the state, in all releases (`runtime/caml/domain_state.tbl`).
+const MINOR_HEAP_WSZ: usize = 10;
+const BACKTRACE_ACTIVE: usize = 29;
+
+/// Reads the parameters. `None` if a variable is not found.
+pub(super) fn reader(runtime: &Runtime, proved: Proved) -> Option<ReadParams> {
+    let word = |name| lookup(name).map(ParameterSource::Word);
+    let int = |name| lookup(name).map(ParameterSource::Int);
+    let stack =
+        if proved.is_native { ParameterSource::Constant(0) } else { word(c"caml_max_stack_size")? };
+    let sources = vec![
+        ('a', int(c"caml_allocation_policy")?),
+        ('b', ParameterSource::StateInt(BACKTRACE_ACTIVE)),
+        ('H', word(c"caml_use_huge_pages")?),
+        ('i', word(c"caml_major_heap_increment")?),
+        ('l', stack),
+        ('o', word(c"caml_percent_free")?),
+        ('O', word(c"caml_percent_max")?),
+        ('p', int(c"caml_parser_trace")?),
+        ('s', ParameterSource::StateWord(MINOR_HEAP_WSZ)),
+        ('t', word(c"caml_trace_level")?),
+        ('v', word(c"caml_verb_gc")?),
+        ('w', int(c"caml_major_window")?),
+        ('W', word(c"caml_runtime_warnings")?),
+    ];
+    let state = runtime.state;
+    let state = move || {
+        // SAFETY: `Caml_state` is a pointer, NULL until the state is made
+        // (`caml_init_domain`, `runtime/domain.c`), and then never changes.
+        let address = unsafe { (state as *const usize).read_volatile() };
+        (address != 0).then_some(address)
+    };
+    // SAFETY: variables of the runtime with these types (`runtime/caml/*.h`, 4.14.1), and
+    // its only state, whose table has these words.
+    let parameters = unsafe { Parameters::new(sources, state) };
+    Some(Arc::new(move || parameters.read()))
+}
