@@ -84,7 +84,7 @@ impl<'a, F: FnMut(&mut PendingEnds)> RunMerger<'a, F> {
     }
 
     /// Adds the end of a block, for which memory was reserved.
-    #[inline(always)]
+    #[inline]
     pub(super) fn add(&mut self, end: End, block: BlockId) {
         if let Some((last, run)) = &mut self.last
             && *last == end
@@ -96,7 +96,7 @@ impl<'a, F: FnMut(&mut PendingEnds)> RunMerger<'a, F> {
     }
 
     /// Appends the last run to the ends and starts the next one.
-    #[inline(always)]
+    #[inline]
     fn start_run(&mut self, next: Option<(End, BlockRun)>) {
         if let Some((end, run)) = mem::replace(&mut self.last, next) {
             self.ends.push_and_flush(EndWord::new(end, run), &mut self.flush);

@@ -15,19 +15,19 @@ impl TrackedId {
     const EXTERNAL: u64 = 1 << 63;
 
     /// The id of a block that was allocated in this source.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn new(block: BlockId, source: Source) -> TrackedId {
         let external = if source == Source::External { Self::EXTERNAL } else { 0 };
         TrackedId(block.to_bits() | external)
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn block(self) -> BlockId {
         BlockId::from_bits(self.0)
     }
 
     /// Whether a promotion of the block is recorded.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn has_generation(self) -> bool {
         self.0 & Self::EXTERNAL == 0
     }

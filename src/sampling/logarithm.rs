@@ -26,7 +26,7 @@ const EXPONENT_OF_1: u64 = 1.0f64.to_bits() >> FRACTION;
 const WHOLE: f64 = (1u64 << FRACTION) as f64;
 
 /// −ln((r + ½) ÷ 2⁶⁴): from 0 to 45.1.
-#[inline(always)]
+#[inline]
 pub(super) fn minus_ln_uniform(r: u64) -> f64 {
     let bits = (r as f64 + 0.5).to_bits();
     // Shifted so that the exponent changes at √½ instead of 1.
@@ -40,7 +40,7 @@ pub(super) fn minus_ln_uniform(r: u64) -> f64 {
 
 /// ⅓ + z ÷ 5 + z² ÷ 7 + … + z⁷ ÷ 17. In two halves, whose latencies overlap, instead of
 /// Horner's scheme.
-#[inline(always)]
+#[inline]
 fn series(z: f64) -> f64 {
     let z2 = z * z;
     let first = (1.0 / 3.0 + z * (1.0 / 5.0)) + z2 * (1.0 / 7.0 + z * (1.0 / 9.0));
@@ -50,7 +50,7 @@ fn series(z: f64) -> f64 {
 
 /// The floor of `value`, which is from 0 to 2³². `f64::floor` is a call on amd64 before
 /// SSE4.1.
-#[inline(always)]
+#[inline]
 pub(super) fn floor(value: f64) -> u32 {
     // At this magnitude there are no fraction bits; the sum may have been rounded up.
     let sum = value + WHOLE;

@@ -46,7 +46,7 @@ impl CrossingRules {
     }
 
     /// The rule of a step that is neither a distance nor neutral. Mutators.
-    #[inline(always)]
+    #[inline]
     pub(super) fn get(&self, step: Step) -> Option<&'static CrossingRule> {
         self.0.get((step as usize).wrapping_sub(FIRST_RULE))?.get().copied()
     }

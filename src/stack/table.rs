@@ -213,7 +213,7 @@ impl FrameTables {
 
     /// The rule of a boundary's step that is not a neutral one. Mutators, inside
     /// hooks.
-    #[inline(always)]
+    #[inline]
     pub(super) fn rule(&self, step: Step) -> Option<&'static CrossingRule> {
         self.rules.get(step)
     }

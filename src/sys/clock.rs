@@ -109,7 +109,7 @@ impl CachedLine {
     }
 
     /// Nanoseconds since the clock's start, if the stamp is within.
-    #[inline(always)]
+    #[inline]
     fn ns(&self, ticks: u64) -> Option<u64> {
         let since = ticks.wrapping_sub(self.start_ticks);
         // The start itself belongs to the segment before.
@@ -192,7 +192,7 @@ impl<S: ClockSource> Clock<S> {
     }
 
     /// Microseconds since the Unix epoch at a stamp.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn micros(&mut self, ticks: u64) -> u64 {
         let ns = self.cached.ns(ticks).unwrap_or_else(|| self.find_ns(ticks));
         self.latest_ns = self.latest_ns.max(ns);

@@ -31,7 +31,7 @@ impl TickSource {
     }
 
     /// The time now, in ticks. Runs inside hooks.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn now(self) -> u64 {
         match self {
             // SAFETY: every amd64 processor has RDTSC. `detect` has checked that this process

@@ -5,7 +5,7 @@
 )]
 
 /// Asks the processor to load the cache line at `address`, which need not be valid.
-#[inline(always)]
+#[inline]
 pub(crate) fn prefetch(address: usize) {
     #[cfg(target_arch = "x86_64")]
     {

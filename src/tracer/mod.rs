@@ -17,6 +17,9 @@
 //! Hooks run in `mutator`, `recorder`, `lane_writer` and `backtraces`; the writer
 //! thread in `session_resolver` and `part_codes`; everything else on the host's threads
 //! outside of hooks.
+//!
+//! What hooks call here is `inline(always)` where it is small: with plain `inline` a hook
+//! takes 1.4 % more instructions at 15 frames, 3.1 % at 190 (`benches/overhead --only hooks`).
 
 #![allow(unsafe_code, reason = "walks the host's stack, registers handlers for exit and fork")]
 

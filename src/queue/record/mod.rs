@@ -29,6 +29,9 @@
 //! [run](BlockRun) of them: the low 6 bits of its kind are the number of blocks
 //! after the first.
 //!
+//! What writes a record is `inline(always)`: with plain `inline` a hook takes 4.8 % more
+//! instructions at 15 frames, 2.4 % at 190 (`benches/overhead --only hooks`).
+//!
 //! # State
 //! The time and the stack of a lane hold until a record changes them. The blocks
 //! of one allocation share both, and [`Frames`](Record::Frames) sends only the

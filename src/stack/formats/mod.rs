@@ -61,7 +61,7 @@ pub(crate) struct CrossingRule {
 
 impl CrossingRule {
     /// Crosses at a boundary frame whose stack pointer is `sp`.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn follow(&self, sp: u64, stack: &mut impl StackReader) -> Option<Crossing> {
         let at = sp.checked_add(self.offset)?;
         let word = stack.word(at)?;

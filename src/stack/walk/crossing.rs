@@ -12,7 +12,7 @@ use super::super::step::{CROSS_NEUTRAL, CROSS_NEUTRAL_HIDDEN, Step};
 use super::super::table::FrameTables;
 
 /// Whether the stack ends at a boundary frame whose stack pointer is `sp`.
-#[inline(always)]
+#[inline]
 pub(super) fn ends<M: Memory>(memory: &M, tables: &FrameTables, step: Step, sp: u64) -> bool {
     let ends = |rule: &CrossingRule| {
         sp.checked_add(rule.offset).and_then(|at| memory.word(at)) == Some(rule.end)
@@ -32,7 +32,7 @@ pub(super) fn cross<M: Memory>(
     rule_of(tables, step)?.follow(sp, &mut Recorded { memory, witnesses })
 }
 
-#[inline(always)]
+#[inline]
 fn rule_of(tables: &FrameTables, step: Step) -> Option<&'static CrossingRule> {
     match step {
         CROSS_NEUTRAL | CROSS_NEUTRAL_HIDDEN => Some(&LINK),

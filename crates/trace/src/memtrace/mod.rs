@@ -8,6 +8,9 @@
 //!   share, from packet headers down to single numbers.
 //!
 //! `docs/format.md` describes the format to the byte.
+//!
+//! What is shared is `inline(always)` where it is small: with plain `inline`, reading and
+//! writing take up to 0.6 % more instructions (`callgrind` of `heaptap info` and `recode`).
 
 mod cache;
 mod decode;

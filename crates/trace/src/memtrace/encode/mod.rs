@@ -14,6 +14,9 @@
 //! - `domains`: all domains of a trace and what they share.
 //! - `domain_encoder`: [`DomainEncoder`], checked events of one domain.
 //! - `encoder`: [`Encoder`].
+//!
+//! With plain `inline` in place of `inline(always)`, the plugin takes 1.2 to 1.7 % more
+//! instructions in traced programs (trees and JSON of `benches/overhead`, all threads).
 
 mod cached;
 mod common;
