@@ -4,9 +4,14 @@
 //! |---|---|
 //! | 0 | the trace is sound; at most its tail was cut off |
 //! | 1 | the trace is defective; what could be read of it was used |
-//! | 2 | a wrong call, or a file that could not be read or written |
+//! | 2 | a wrong call, a file that is no trace, or one that could not be read or written |
 //! | 3 | `diff --fail-over` alone: it grew by more than the limit |
 //! | 126, 127 | `run` alone: the program cannot be executed, or was not found |
+//!
+//! A trace is defective for every verb alike: if packets are damaged or missing, or if
+//! an object is promoted or collected twice, in the wrong order or without having
+//! been allocated. A file is no trace if it is empty, begins otherwise, is of a later
+//! version of the format, or ends inside its first packet.
 
 use std::io;
 use std::process::ExitCode;
@@ -20,7 +25,8 @@ macro_rules! help_end {
             "\n\nExit status:\n",
             "  0  the trace is sound; at most its tail was cut off\n",
             "  1  the trace is defective; what could be read of it was used\n",
-            "  2  a wrong call, or a file that could not be read or written"
+            "  2  a wrong call, a file that is no trace, or one that could not be read or\n",
+            "     written"
         )
     };
 }

@@ -52,8 +52,8 @@ mod recognise;
 
 pub use input::{Input, Stream};
 pub use memtrace::{
-    Defect, DomainEncoder, ElidableFrames, Encoder, Format, LeftOut, Merged, Reader, SmallAlloc,
-    Tally, TraceOrigin, Version, WriteError,
+    Defect, DomainEncoder, ElidableFrames, Encoder, Format, IDS_PER_BLOCK, LeftOut, Merged, Reader,
+    SmallAlloc, Tally, TraceOrigin, Version, WriteError,
 };
 pub use model::{
     Allocation, Backtrace, Block, Code, End, Event, EventKind, EventSink, EventSource,

@@ -5,6 +5,7 @@
 //! with the domains merged. A pipe cannot be read again, so it is first copied
 //! into a temporary file.
 
+use std::cell::RefCell;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::rc::Rc;
@@ -14,12 +15,14 @@ use heaptap_trace::{Event, EventSource, LocationTable};
 
 use crate::exit_status::{Failure, Verdict};
 use crate::io::input::Input;
+use crate::io::lifecycle::Lives;
 
 /// A trace that was read to its end, and its aggregate.
 pub(crate) struct AggregatedTrace {
     pub(crate) aggregate: Aggregate,
     pub(crate) input: Input,
     reader: Box<dyn EventSource>,
+    lives: RefCell<Lives>,
 }
 
 impl AggregatedTrace {
@@ -42,11 +45,17 @@ impl AggregatedTrace {
             options.lifespans = Some(Rc::new(found));
         }
         let info = input.in_file_order()?.info().clone();
-        let fresh = || Aggregator::new(&info, options.clone());
-        let mut aggregator = fresh();
-        let reader = in_time_order(&input, fresh, &mut aggregator, Aggregator::event)?;
+        let fresh = || (Aggregator::new(&info, options.clone()), Lives::new(Lives::MEMORY));
+        let mut state = fresh();
+        let reader =
+            in_time_order(&input, fresh, &mut state, |(aggregator, lives), event, table| {
+                lives.event(event);
+                aggregator.event(event, table);
+            })?;
         input.end_progress();
-        Ok(AggregatedTrace { aggregate: aggregator.finish(), input, reader })
+        let (aggregator, lives) = state;
+        let lives = RefCell::new(lives);
+        Ok(AggregatedTrace { aggregate: aggregator.finish(), input, reader, lives })
     }
 
     pub(crate) fn locations(&self) -> &LocationTable {
@@ -57,9 +66,10 @@ impl AggregatedTrace {
         self.reader.info()
     }
 
-    /// Reports on standard error what is missing.
+    /// Reports on standard error what is missing, and which events were ignored. For
+    /// the end of a verb.
     pub(crate) fn verdict(&self) -> Verdict {
-        self.input.report(self.reader.losses())
+        self.input.report(&*self.reader, &mut self.lives.borrow_mut())
     }
 }
 

@@ -4,27 +4,40 @@
 //! and ids are kept. After a loss neither is possible. The frames that a prefix
 //! refers to are unknown, so backtraces are written whole from then on. Ids must
 //! not have gaps, so later objects move up, and promotions and collections of lost
-//! ones are left out. So the copy is sound again.
+//! ones are left out, as are those that an object cannot have, such as a second
+//! collection. So the copy is sound again.
 
 use std::collections::BTreeMap;
 
-use heaptap_trace::{Allocation, Event, EventKind, EventSource, Format, LocationTable};
+use heaptap_trace::{
+    Allocation, Event, EventKind, Format, IDS_PER_BLOCK, LocationTable, Mode, Version,
+};
 
 use crate::exit_status::Failure;
-use crate::io::input::Input;
+use crate::io::input::{Input, MemtraceReader};
+use crate::io::lifecycle::{Lives, Offence};
 use crate::io::notices::say;
 use crate::io::renaming::Renaming;
-use crate::io::rewrite::{Rewriting, TraceSink};
+use crate::io::rewrite::{LEFT_OUT, Rewriting, TraceSink};
 use crate::text::units::count;
 
-/// Copies all events. `shift` moves their times.
+/// Copies all events. `shift` moves their times. Returns the lives of the objects, with
+/// the events that were left out because an object cannot have them.
+///
+/// In version 3, only the whole file shows that an object is never allocated. It is
+/// read once more for that, unless it is a pipe: then such events are copied.
 pub(crate) fn copy<R: Renaming, S: TraceSink>(
     input: &Input,
-    reader: &mut impl EventSource,
+    reader: &mut MemtraceReader,
     format: Format,
     shift: impl Fn(u64) -> u64,
     out: &mut Rewriting<R, S>,
-) -> Result<(), Failure> {
+) -> Result<Lives, Failure> {
+    let survey = match reader.version() {
+        Version::V3 if input.is_repeatable() => Some(survey(input)?),
+        _ => None,
+    };
+    let mut lives = Lives::new(Lives::MEMORY);
     let mut copier =
         Copier { out, keeps_ids: format == Format::V3, lossy: false, ids: KeptIds::default() };
     let mut orphans = 0;
@@ -32,6 +45,7 @@ pub(crate) fn copy<R: Renaming, S: TraceSink>(
         copier.lossy |= !reader.losses().is_clean();
         let next = reader.next_located().map_err(|error| input.failure(error))?;
         let Some((Event { time, domain, kind }, table)) = next else { break };
+        let offence = lives.event(&Event { time, domain, kind });
         let time = shift(time);
         if let EventKind::Alloc(allocation) = kind {
             copier.allocate(domain, time, &allocation, table)?;
@@ -39,22 +53,47 @@ pub(crate) fn copy<R: Renaming, S: TraceSink>(
         }
         // The format has no other kinds of event.
         let Some((end, id)) = kind.end() else { continue };
+        if offence.is_some() || survey.as_ref().is_some_and(|survey| survey.forbids(end, id)) {
+            continue;
+        }
         // The packet that holds this event may be the first after a loss.
         copier.lossy |= !reader.losses().is_clean();
         let Some(id) = copier.copied_id(id) else {
             orphans += 1;
             continue;
         };
-        if let Some(next) = reader.next_id() {
-            copier.number_on(domain, time, next)?;
-        }
+        copier.number_on(domain, time, reader.next_id())?;
         copier.out.end(end, domain, time, id, reader.locations())?;
     }
     if orphans > 0 {
         let events = count(orphans, "event", "events");
         say(&format!("{}: {events} of objects whose allocation is lost left out", input.name()));
     }
-    Ok(())
+    Ok(lives)
+}
+
+/// What became of the events in a copy that an object cannot have.
+pub(crate) fn outcome(
+    input: &Input,
+    reader: &MemtraceReader,
+) -> impl Fn(Offence) -> Option<&'static str> + use<> {
+    let surveyed = reader.version() != Version::V3 || input.is_repeatable();
+    move |offence| match offence {
+        Offence::NeverAllocated if !surveyed => {
+            Some("these events are in the copy; read the trace from a file to leave them out")
+        }
+        _ => Some(LEFT_OUT),
+    }
+}
+
+/// The lives of all objects in the file.
+fn survey(input: &Input) -> Result<Lives, Failure> {
+    let mut lives = Lives::new(Lives::MEMORY);
+    let mut reader = input.memtrace_reader(Mode::Lenient)?;
+    while let Some(event) = reader.next_event().map_err(|error| input.failure(error))? {
+        lives.event(&event);
+    }
+    Ok(lives)
 }
 
 /// A copy in progress.
@@ -76,12 +115,21 @@ impl<R: Renaming, S: TraceSink> Copier<'_, R, S> {
         table: &LocationTable,
     ) -> Result<(), Failure> {
         let backtrace = allocation.backtrace;
-        self.lossy |= backtrace.is_partial();
+        self.lossy |= backtrace.is_partial() || self.is_gap(domain, allocation.id);
         self.number_on(domain, time, allocation.id)?;
         let frames = if self.lossy { backtrace.whole() } else { backtrace.suffix() };
         let id = self.out.allocate(domain, time, allocation.block(), frames, table)?;
         self.ids.add(allocation.id, id);
         Ok(())
+    }
+
+    /// Whether ids are missing before this one, the domain's next: a domain takes blocks
+    /// of ids and uses up each of them. That is the first sign of a loss, since the
+    /// reader reports it together with the event.
+    fn is_gap(&self, domain: u16, id: u64) -> bool {
+        let expected = self.out.next_id(domain).unwrap_or(0);
+        let at_blocks = [expected, id].iter().all(|id| id % IDS_PER_BLOCK == 0);
+        self.keeps_ids && id != expected && !at_blocks
     }
 
     /// Makes this the id of the domain's next allocation, if ids are kept.
@@ -91,8 +139,8 @@ impl<R: Renaming, S: TraceSink> Copier<'_, R, S> {
 
     /// The id of an object in the copy; `None` if its allocation is lost.
     fn copied_id(&self, id: u64) -> Option<u64> {
-        // Without a loss, another domain allocates it in a later packet of the file.
-        self.ids.get(id).or((!self.lossy).then_some(id))
+        // Without a loss, another domain may allocate it in a later packet of the file.
+        self.ids.get(id).or((self.keeps_ids && !self.lossy).then_some(id))
     }
 }
 

@@ -13,10 +13,11 @@ use std::path::Path;
 use std::rc::Rc;
 
 use heaptap_trace::{
-    EventSource, Limits, Losses, Mode, ReadError, Reader, Stream, open, open_in_time_order,
+    EventSource, Limits, Mode, ReadError, Reader, Stream, open, open_in_time_order,
 };
 
 use crate::exit_status::{Failure, Verdict};
+use crate::io::lifecycle::{Lives, Offence, ReadTrace};
 use crate::io::notices;
 use crate::io::output::unnamed_file;
 use crate::io::progress::Progress;
@@ -81,9 +82,14 @@ impl Input {
         Reader::open(self.stream(), mode, Limits::default()).map_err(|error| self.failure(error))
     }
 
+    /// Whether the input can be read again.
+    pub(crate) fn is_repeatable(&self) -> bool {
+        self.begin.is_some() || self.copy.get().is_some()
+    }
+
     /// Makes sure that the input can be read any number of times.
     pub(crate) fn make_repeatable(&self) -> Result<(), Failure> {
-        if self.begin.is_some() || self.copy.get().is_some() {
+        if self.is_repeatable() {
             return Ok(());
         }
         let copied = unnamed_file().and_then(|mut copy| {
@@ -127,15 +133,36 @@ impl Input {
         match error {
             ReadError::Io(error) => Failure::Trouble(format!("{}: {error}", self.name)),
             ReadError::Defect(located) => {
-                Failure::Defective(format!("{}: {}", self.name, notices::with_remedy(&located)))
+                let message = format!("{}: {}", self.name, notices::with_remedy(&located));
+                match notices::is_no_trace(&located) {
+                    true => Failure::Trouble(message),
+                    false => Failure::Defective(message),
+                }
             }
         }
     }
 
-    /// After the last event: reports on standard error what is missing.
-    pub(crate) fn report(&self, losses: &Losses) -> Verdict {
+    /// After the last event of a trace whose events were used: reports on standard error
+    /// what is missing, and which events had to be ignored.
+    pub(crate) fn report(&self, trace: &dyn EventSource, lives: &mut Lives) -> Verdict {
+        const IGNORED: &str = "ignored; `heaptap recode` leaves these events out";
+        self.report_with(trace, lives, &|offence| (!offence.is_harmless()).then_some(IGNORED))
+    }
+
+    /// The same where something else became of events that cannot be.
+    pub(crate) fn report_with(
+        &self,
+        trace: &dyn EventSource,
+        lives: &mut Lives,
+        outcome: &dyn Fn(Offence) -> Option<&'static str>,
+    ) -> Verdict {
         self.end_progress();
-        notices::report(&self.name, losses)
+        let losses = notices::report(&self.name, trace.losses());
+        let read = ReadTrace { losses: trace.losses(), start: trace.info().start_time };
+        match lives.report(&self.name, &read, outcome) {
+            Verdict::Sound => losses,
+            verdict => verdict,
+        }
     }
 
     /// After the last event: removes the progress bar.

@@ -1,6 +1,6 @@
 //! Reading and writing: traces come in through [`input`], results go out through
 //! [`output`], messages and progress to standard error through [`notices`] and
-//! [`progress`].
+//! [`progress`]. [`lifecycle`] checks the events of each object.
 //!
 //! From trace to trace: [`copy`] keeps the order and the ids of the file,
 //! [`renumber`] sorts by time and assigns new ids. Both write through [`rewrite`],
@@ -9,6 +9,7 @@
 
 pub(crate) mod copy;
 pub(crate) mod input;
+pub(crate) mod lifecycle;
 pub(crate) mod notices;
 pub(crate) mod output;
 pub(crate) mod progress;

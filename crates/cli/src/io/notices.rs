@@ -30,6 +30,16 @@ pub(crate) fn with_remedy(located: &Located) -> String {
     format!("{located}; {remedy}")
 }
 
+/// Whether the defect means that the file is no trace, or none that can be read.
+pub(crate) fn is_no_trace(located: &Located) -> bool {
+    match located.defect.downcast_ref() {
+        Some(Defect::Empty) => true,
+        Some(Defect::Magic { .. }) => located.offset == 0,
+        Some(Defect::Version { .. } | Defect::Truncated { .. }) => located.packet == 0,
+        _ => false,
+    }
+}
+
 /// What a file that does not begin like a trace may be.
 fn other_file(found: u32) -> String {
     let program = match FileKind::of(&found.to_le_bytes()) {

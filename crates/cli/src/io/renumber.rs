@@ -9,6 +9,7 @@ use heaptap_trace::{Allocation, Block, End, Event, EventKind, EventSource};
 
 use crate::exit_status::Failure;
 use crate::io::input::Input;
+use crate::io::lifecycle::Lives;
 use crate::io::renaming::Renaming;
 use crate::io::rewrite::{Rewriting, TraceSink};
 
@@ -21,19 +22,27 @@ pub(crate) trait Selection {
     fn domain(&self, domain: u16) -> u16;
 }
 
-/// Writes the events that the selection keeps. Returns the number of promotions and
-/// collections that were left out.
+/// What was left out.
+pub(crate) struct SkippedEvents {
+    /// Promotions and collections of objects that are not written or not alive.
+    pub(crate) orphans: u64,
+    /// The lives of the objects, with the events that one cannot have.
+    pub(crate) lives: Lives,
+}
+
+/// Writes the events that the selection keeps.
 pub(crate) fn renumber<R: Renaming, S: TraceSink>(
     input: &Input,
     events: &mut dyn EventSource,
     selection: &mut impl Selection,
     out: &mut Rewriting<R, S>,
-) -> Result<u64, Failure> {
+) -> Result<SkippedEvents, Failure> {
     let mut live: HashMap<u64, u64> = HashMap::new();
-    let mut left_out = 0;
+    let mut skipped = SkippedEvents { orphans: 0, lives: Lives::new(Lives::MEMORY) };
     loop {
         let next = events.next_located().map_err(|error| input.failure(error))?;
-        let Some((Event { time, domain, kind }, table)) = next else { return Ok(left_out) };
+        let Some((Event { time, domain, kind }, table)) = next else { return Ok(skipped) };
+        let offence = skipped.lives.event(&Event { time, domain, kind });
         let domain = selection.domain(domain);
         if let EventKind::Alloc(allocation) = kind {
             if let Some(block) = selection.block(&allocation) {
@@ -46,13 +55,16 @@ pub(crate) fn renumber<R: Renaming, S: TraceSink>(
         }
         // The format has no other kinds of event.
         let Some((end, id)) = kind.end() else { continue };
+        if offence.is_some() {
+            continue;
+        }
         let written = match end {
             End::Promote => live.get(&id).copied(),
             End::Collect => live.remove(&id),
         };
         match written {
             Some(id) => out.end(end, domain, time, id, table)?,
-            None => left_out += 1,
+            None => skipped.orphans += 1,
         }
     }
 }

@@ -18,6 +18,9 @@ use crate::io::output::Output;
 use crate::io::renaming::{LOST, Renaming};
 use crate::text::units::count;
 
+/// What becomes of events that an object cannot have.
+pub(crate) const LEFT_OUT: &str = "these events are left out of the copy";
+
 /// The format of a copy, unless another one is asked for.
 pub(crate) fn same_format(version: Version) -> Format {
     match version {
@@ -150,6 +153,11 @@ impl<R: Renaming, S: TraceSink> Rewriting<R, S> {
             End::Collect => self.sink.collect(domain, time, id, locate),
         }
         .map_err(|error| write_failure(&self.name, error))
+    }
+
+    /// The id of the domain's next allocation; `None` before its first event.
+    pub(crate) fn next_id(&self, domain: u16) -> Option<u64> {
+        self.sink.next_id(domain)
     }
 
     /// Makes this the id of the domain's next allocation.

@@ -10,7 +10,7 @@ use heaptap_trace::{
 };
 
 use crate::exit_status::{Failure, VerbResult, help_end};
-use crate::io::copy::copy;
+use crate::io::copy::{copy, outcome};
 use crate::io::input::Input;
 use crate::io::output::Output;
 use crate::io::renaming::Renaming;
@@ -65,10 +65,10 @@ impl Anonymise {
         let names = NumberedNames { drop_lines: self.drop_lines, ..NumberedNames::default() };
         let output = Output::create(&self.output)?;
         let mut out = Rewriting::begin(output, format, &info, names)?;
-        copy(&input, &mut reader, format, shift, &mut out)?;
+        let mut lives = copy(&input, &mut reader, format, shift, &mut out)?;
         input.end_progress();
         out.complete(reader.locations())?;
-        Ok(input.report(reader.losses()))
+        Ok(input.report_with(&reader, &mut lives, &outcome(&input, &reader)))
     }
 }
 

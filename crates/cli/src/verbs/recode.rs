@@ -6,13 +6,13 @@ use clap::{Args, ValueEnum, ValueHint};
 use heaptap_trace::{Allocation, Block, Format, Mode, TraceInfo, Version};
 
 use crate::exit_status::{VerbResult, help_end};
-use crate::io::copy::copy;
+use crate::io::copy::{copy, outcome};
 use crate::io::input::Input;
 use crate::io::notices::say;
 use crate::io::output::Output;
 use crate::io::renaming::SameNames;
-use crate::io::renumber::{Selection, renumber};
-use crate::io::rewrite::{Rewriting, same_format};
+use crate::io::renumber::{Selection, SkippedEvents, renumber};
+use crate::io::rewrite::{LEFT_OUT, Rewriting, same_format};
 use crate::text::units::count;
 
 /// Write a trace again, in another version of the format or repaired
@@ -20,7 +20,9 @@ use crate::text::units::count;
 /// The events are written as the original writer would have written them: a sound
 /// trace of version 2 or 3 is copied to the byte. A damaged trace becomes a sound
 /// one with everything that could be read: unknown frames become `<lost>`, and
-/// promotions and collections of lost objects are left out.
+/// promotions and collections of lost objects are left out, and so are those that an
+/// object cannot have: a second collection, or a promotion of external memory.
+/// Messages on standard error say what was left out.
 ///
 /// Ids are kept, except where domains are joined (version 3 to version 2) and
 /// after damage: then objects are numbered in the order of their allocation.
@@ -74,10 +76,10 @@ impl Recode {
         }
         let output = Output::create(&self.output)?;
         let mut out = Rewriting::begin(output, format, reader.info(), SameNames::default())?;
-        copy(&input, &mut reader, format, |time| time, &mut out)?;
+        let mut lives = copy(&input, &mut reader, format, |time| time, &mut out)?;
         input.end_progress();
         out.complete(reader.locations())?;
-        Ok(input.report(reader.losses()))
+        Ok(input.report_with(&reader, &mut lives, &outcome(&input, &reader)))
     }
 
     /// Joins all domains into one.
@@ -86,14 +88,15 @@ impl Recode {
         let info = TraceInfo { domain: 0, ..events.info().clone() };
         let output = Output::create(&self.output)?;
         let mut out = Rewriting::begin(output, Format::V2, &info, SameNames::default())?;
-        let orphans = renumber(input, &mut *events, &mut Everything, &mut out)?;
+        let SkippedEvents { orphans, mut lives } =
+            renumber(input, &mut *events, &mut Everything, &mut out)?;
         input.end_progress();
         if orphans > 0 {
             let events = count(orphans, "event", "events");
             say(&format!("{}: {events} of objects not allocated before left out", input.name()));
         }
         out.complete(events.locations())?;
-        Ok(input.report(events.losses()))
+        Ok(input.report_with(&*events, &mut lives, &|_| Some(LEFT_OUT)))
     }
 }
 

@@ -14,7 +14,7 @@ use crate::io::notices::say;
 use crate::io::output::Output;
 use crate::io::renaming::SameNames;
 use crate::io::renumber::{Selection, renumber};
-use crate::io::rewrite::{Rewriting, same_format};
+use crate::io::rewrite::{LEFT_OUT, Rewriting, same_format};
 
 /// Thin a trace out to a lower sampling rate
 ///
@@ -81,10 +81,10 @@ impl Thin {
         let info = TraceInfo { sample_rate: self.rate, ..events.info().clone() };
         let output = Output::create(&self.output)?;
         let mut out = Rewriting::begin(output, same_format(version), &info, SameNames::default())?;
-        renumber(input, events, &mut survivors, &mut out)?;
+        let mut lives = renumber(input, events, &mut survivors, &mut out)?.lives;
         input.end_progress();
         out.complete(events.locations())?;
-        Ok(input.report(events.losses()))
+        Ok(input.report_with(events, &mut lives, &|_| Some(LEFT_OUT)))
     }
 
     fn random(&self) -> Result<Xoshiro256PlusPlus, Failure> {

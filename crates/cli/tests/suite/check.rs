@@ -2,7 +2,7 @@
 
 use heaptap_trace::{Block, Format, Source, TraceInfo};
 
-use crate::program::{Place, heaptap};
+use crate::program::{Place, assert_sound, heaptap};
 use crate::traces::{
     Sources, Writer, middle_packet, packets, real, small_block, trace_info, workload,
 };
@@ -171,4 +171,57 @@ fn a_domain_may_collect_what_another_allocates_later_in_the_file() {
     let path = place.file("adopted.ctf", &writer.finish());
     let text = heaptap("check --strict", &[&path]).text(0);
     assert!(text.contains(": sound"), "{text}");
+}
+
+#[test]
+fn every_verb_reports_impossible_lives_and_ends_with_1() {
+    let twice = story(Format::V2, |writer| {
+        for id in [7, 8, 7, 8] {
+            writer.collect(0, id);
+        }
+    });
+    let late = story(Format::V3, |writer| {
+        writer.collect(0, 5);
+        writer.promote(0, 5);
+    });
+    let nowhere = story(Format::V3, |writer| writer.collect(0, 123_456));
+    let cases = [
+        (twice, "story.ctf: 2 objects collected twice, the first is 7 after 13 µs"),
+        (late, "story.ctf: 1 object promoted after collection, the first is 5 after 12 µs"),
+        (nowhere, "1 object promoted or collected, but never allocated, the first is 123456"),
+    ];
+    let place = Place::new();
+    let copy = place.path("copy.ctf");
+    for (trace, told) in cases {
+        let path = place.file("story.ctf", &trace);
+        for call in ["report", "leaks", "hot", "export --to folded", "info"] {
+            heaptap(call, &[&path]).says(1, &[told, "`heaptap recode` leaves these events out"]);
+        }
+        heaptap("dump", &[&path]).says(1, &[told, "printed as they are"]);
+        heaptap("diff", &[&path, &path]).says(1, &[told]);
+        for call in
+            ["recode", "recode --format 2", "recode --format 3", "anonymise", "thin --rate 0.01"]
+        {
+            heaptap(call, &[&path, &copy]).says(1, &[told, "left out of the copy"]);
+            assert_sound(&copy);
+        }
+        // What is left has the same figures.
+        let figures = |path| {
+            let run = heaptap("report --json", &[path]);
+            let mut report: serde_json::Value = serde_json::from_slice(&run.out).unwrap();
+            (report["table"].take(), report["peak"].take())
+        };
+        heaptap("recode", &[&path, &copy]);
+        assert_eq!(figures(&path), figures(&copy));
+    }
+}
+
+#[test]
+fn sound_traces_are_reported_in_silence() {
+    let place = Place::new();
+    let path = place.file("sound.ctf", &workload(Format::V3, 3, 30_000, 15));
+    for call in ["report", "leaks", "info"] {
+        let run = heaptap(call, &[&path]);
+        assert_eq!((run.status, run.err.as_str()), (0, ""), "{call}");
+    }
 }

@@ -54,18 +54,18 @@ fn a_file_that_is_no_trace_is_named_with_what_to_do() {
     fs::create_dir(&directory).unwrap();
     every_verb_says(&place, &directory, 2, &["directory: is a directory", "name a trace file"]);
     let empty = place.file("empty.ctf", b"");
-    every_verb_says(&place, &empty, 1, &["empty.ctf", "the file is empty", "did it run"]);
+    every_verb_says(&place, &empty, 2, &["empty.ctf", "the file is empty", "did it run"]);
     let text = place.file("text.txt", &b"This is not a trace at all. ".repeat(10));
-    every_verb_says(&place, &text, 1, &["text.txt: not a memtrace file", "0x73696854"]);
+    every_verb_says(&place, &text, 2, &["text.txt: not a memtrace file", "0x73696854"]);
     let packed = place.file("trace.gz", &[&[0x1f, 0x8b, 8, 0][..], &[0; 100]].concat());
-    every_verb_says(&place, &packed, 1, &["trace.gz", "compressed", "zcat"]);
+    every_verb_says(&place, &packed, 2, &["trace.gz", "compressed", "zcat"]);
     let trace = workload(Format::V2, 1, 100, 60);
     let start = place.file("start.ctf", &trace[..80]);
-    every_verb_says(&place, &start, 1, &["start.ctf: byte 0, packet 0", "copy the file again"]);
+    every_verb_says(&place, &start, 2, &["start.ctf: byte 0, packet 0", "copy the file again"]);
     let mut future = trace.clone();
     future[28] = 4;
     let future = place.file("future.ctf", &future);
-    every_verb_says(&place, &future, 1, &["future.ctf", "version 4", "a newer heaptap is needed"]);
+    every_verb_says(&place, &future, 2, &["future.ctf", "version 4", "a newer heaptap is needed"]);
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn a_failed_run_leaves_the_old_file_and_no_half_file() {
     let input = place.file("trace.ctf", b"no trace");
     let output = place.file("out.ctf", b"old");
     for call in REWRITING {
-        heaptap(call, &[&input, &output]).says(1, &["trace.ctf"]);
+        heaptap(call, &[&input, &output]).says(2, &["trace.ctf"]);
         assert_eq!(fs::read(&output).unwrap(), b"old");
     }
     assert_eq!(place.names(), ["out.ctf", "trace.ctf"]);

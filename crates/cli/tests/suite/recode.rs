@@ -3,12 +3,14 @@
 use std::collections::HashMap;
 use std::fs;
 
-use heaptap_trace::{Code, Encoder, Format, Frames, Locate, LocationList};
+use heaptap_trace::{Block, Code, Encoder, Format, Frames, Locate, LocationList, Source};
 
 use crate::program::{
     Place, assert_same_dumps, assert_sound, dump, heaptap, heaptap_reading, info,
 };
-use crate::traces::{START, middle_packet, packets, real, small_block, trace_info, workload};
+use crate::traces::{
+    START, Sources, Writer, middle_packet, packets, real, small_block, trace_info, workload,
+};
 
 #[test]
 fn real_traces_come_out_as_they_are_to_the_byte() {
@@ -220,4 +222,45 @@ fn a_cut_off_trace_becomes_a_whole_one() {
     assert_sound(&output);
     let lines: Vec<String> = heaptap("dump", &[&input]).text(0).lines().map(String::from).collect();
     assert!(dump(&output) == lines);
+}
+
+#[test]
+fn ids_have_no_gap_where_packets_are_missing() {
+    let place = Place::new();
+    let output = place.path("whole.ctf");
+    for format in [Format::V2, Format::V3] {
+        let trace = workload(format, 1, 20_000, 38);
+        let all = packets(&trace);
+        // The first packet of events, which begins with an allocation, and a later one.
+        for missing in [1..3, 4..6] {
+            let gone = all[missing.start].0..all[missing.end].0;
+            let input = place.file("gap.ctf", &[&trace[..gone.start], &trace[gone.end..]].concat());
+            heaptap("check", &[&input]).text(1);
+            for call in ["recode", "recode --format 2", "recode --format 3", "anonymise"] {
+                heaptap(call, &[&input, &output]).says(1, &["gap.ctf", "allocations missing"]);
+                assert_sound(&output);
+            }
+        }
+    }
+}
+
+#[test]
+fn promotions_of_external_memory_are_left_out() {
+    let place = Place::new();
+    let output = place.path("copy.ctf");
+    for format in [Format::V2, Format::V3] {
+        let mut writer = Writer::new(format);
+        let block = Block { source: Source::External, ..small_block() };
+        let external = writer.alloc(0, block, &[Sources::FIRST]);
+        let small = writer.small();
+        for id in [external, small] {
+            writer.promote(0, id);
+        }
+        let input = place.file("external.ctf", &writer.finish());
+        for call in ["recode", "recode --format 2", "recode --format 3", "anonymise"] {
+            heaptap(call, &[&input, &output]).says(0, &["1 object promoted, but external memory"]);
+            assert_sound(&output);
+            assert_eq!(info(&output)["events"]["promotions"], 1);
+        }
+    }
 }

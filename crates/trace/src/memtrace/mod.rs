@@ -30,3 +30,4 @@ pub use crate::memtrace::encode::{
     DomainEncoder, ElidableFrames, Encoder, Format, LeftOut, SmallAlloc, WriteError,
 };
 pub use crate::memtrace::header::{TraceOrigin, Version};
+pub use crate::memtrace::rules::IDS_PER_BLOCK;

@@ -28,7 +28,7 @@ pub(crate) const SMALLEST_EVENT: usize = 5;
 pub(crate) const MAX_PENDING_LOCATIONS: usize = 128;
 
 /// How many object ids a domain takes at a time from the shared counter (v3).
-pub(crate) const IDS_PER_BLOCK: u64 = 10_000;
+pub const IDS_PER_BLOCK: u64 = 10_000;
 
 /// The most predicted frames in one entry.
 pub(crate) const MAX_PREDICTED: usize = 255;

@@ -13,6 +13,7 @@ use heaptap_trace::EventSource;
 
 use crate::exit_status::{Failure, VerbResult, help_end};
 use crate::io::input::Input;
+use crate::io::lifecycle::Lives;
 use crate::io::output::raw_stdout;
 
 use json::JsonLines;
@@ -81,12 +82,12 @@ impl Dump {
 
     fn dump(&self, input: &Input, events: &mut dyn EventSource) -> VerbResult {
         let start = events.info().start_time;
-        if self.json {
-            print_all(input, events, &mut JsonLines::new(start))?;
+        let mut lives = if self.json {
+            print_all(input, events, &mut JsonLines::new(start))?
         } else {
-            print_all(input, events, &mut TextLines::new(start))?;
-        }
-        Ok(input.report(events.losses()))
+            print_all(input, events, &mut TextLines::new(start))?
+        };
+        Ok(input.report_with(events, &mut lives, &|_| Some("printed as they are")))
     }
 }
 
@@ -94,15 +95,18 @@ fn print_all(
     input: &Input,
     events: &mut dyn EventSource,
     lines: &mut impl EventLines,
-) -> Result<(), Failure> {
+) -> Result<Lives, Failure> {
+    let mut lives = Lives::new(Lives::MEMORY);
     let unwritten = |error: io::Error| Failure::writing("standard output", &error);
     let mut out = BufWriter::with_capacity(1 << 18, raw_stdout().map_err(unwritten)?);
     loop {
         let next = events.next_located().map_err(|error| input.failure(error))?;
         let Some((event, table)) = next else { break };
+        lives.event(&event);
         lines.write(&mut out, &event, table).map_err(unwritten)?;
     }
-    out.flush().map_err(unwritten)
+    out.flush().map_err(unwritten)?;
+    Ok(lives)
 }
 
 fn stdout_is_file() -> bool {

@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::exit_status::Failure;
 use crate::io::input::{Input, MemtraceReader};
+use crate::io::lifecycle::Lives;
 
 /// Everything that is shown. The field names are those of the JSON.
 #[derive(Serialize)]
@@ -88,9 +89,14 @@ struct Sums {
 }
 
 impl Sums {
-    fn gather(input: &Input, reader: &mut MemtraceReader) -> Result<Sums, Failure> {
+    fn gather(
+        input: &Input,
+        reader: &mut MemtraceReader,
+        lives: &mut Lives,
+    ) -> Result<Sums, Failure> {
         let mut sums = Sums { last_time: reader.info().start_time, ..Sums::default() };
         while let Some(event) = reader.next_event().map_err(|error| input.failure(error))? {
+            lives.event(&event);
             sums.last_time = sums.last_time.max(event.time);
             if let EventKind::Alloc(allocation) = event.kind {
                 let depth = allocation.backtrace.frames.len();
@@ -105,8 +111,12 @@ impl Sums {
 
 impl Facts {
     /// Reads the trace to its end.
-    pub(super) fn gather(input: &Input, reader: &mut MemtraceReader) -> Result<Facts, Failure> {
-        let sums = Sums::gather(input, reader)?;
+    pub(super) fn gather(
+        input: &Input,
+        reader: &mut MemtraceReader,
+        lives: &mut Lives,
+    ) -> Result<Facts, Failure> {
+        let sums = Sums::gather(input, reader, lives)?;
         let info = reader.info();
         let tally = reader.tally();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

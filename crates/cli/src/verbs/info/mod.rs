@@ -10,14 +10,14 @@ use heaptap_trace::Mode;
 
 use crate::exit_status::{VerbResult, help_end};
 use crate::io::input::Input;
+use crate::io::lifecycle::Lives;
 use crate::io::output::{print, print_json};
 
 use facts::Facts;
 
 /// Show what a trace is about: program, times, counts, and where its bytes go
 ///
-/// Reads the trace once from begin to end and keeps nothing but counts, so any
-/// size will do.
+/// Reads the trace once from begin to end, in bounded memory, so any size will do.
 #[derive(Args)]
 #[command(after_help = help_end!(
     "  heaptap info trace.ctf
@@ -38,13 +38,14 @@ impl Info {
     pub(crate) fn run(&self) -> VerbResult {
         let input = Input::open(&self.file)?;
         let mut reader = input.memtrace_reader(Mode::Lenient)?;
-        let facts = Facts::gather(&input, &mut reader)?;
+        let mut lives = Lives::new(Lives::MEMORY);
+        let facts = Facts::gather(&input, &mut reader, &mut lives)?;
         input.end_progress();
         if self.json {
             print_json(&facts)?;
         } else {
             print(text::report(&facts).as_bytes())?;
         }
-        Ok(input.report(reader.losses()))
+        Ok(input.report(&reader, &mut lives))
     }
 }

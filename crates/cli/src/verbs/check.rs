@@ -1,7 +1,5 @@
 //! `heaptap check`: whether a trace is sound.
 
-mod lifecycle;
-
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
@@ -10,11 +8,10 @@ use heaptap_trace::{Losses, Mode};
 
 use crate::exit_status::{Failure, VerbResult, Verdict, help_end};
 use crate::io::input::{Input, MemtraceReader};
+use crate::io::lifecycle::Lives;
 use crate::io::notices;
 use crate::io::output::print;
 use crate::text::units::{bytes, count};
-
-use lifecycle::Lives;
 
 /// Check whether a trace is sound
 ///
@@ -47,7 +44,7 @@ impl Check {
         let input = Input::open(&self.file)?;
         let mode = if self.strict { Mode::Strict } else { Mode::Lenient };
         let mut reader = input.memtrace_reader(mode)?;
-        let mut lives = Lives::new();
+        let mut lives = Lives::new(Lives::MOST_MEMORY);
         while let Some(event) = reader.next_event().map_err(|error| input.failure(error))? {
             if let Some((offence, id)) = lives.event(&event)
                 && self.strict
@@ -104,12 +101,10 @@ fn summary(name: &str, reader: &MemtraceReader, lives: &Lives, verdict: Verdict)
         let _ = writeln!(text, "  {line}");
     }
     for (offence, cases) in lives.offences() {
-        let objects = count(cases.count, "object", "objects");
-        let (offence, first) = (offence.description(), cases.first);
-        let _ = writeln!(text, "  {objects} {offence}, the first is {first}");
+        let _ = writeln!(text, "  {}", cases.line(offence, reader.info().start_time));
     }
     if let Some(id) = lives.unchecked() {
-        let limit = bytes(Lives::MEMORY as f64);
+        let limit = bytes(Lives::MOST_MEMORY as f64);
         let _ = writeln!(
             text,
             "  lives of objects not all checked, from object {id} on: over {limit} of memory"

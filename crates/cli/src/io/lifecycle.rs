@@ -10,7 +10,11 @@
 use std::collections::HashMap;
 use std::mem::size_of;
 
-use heaptap_trace::{Event, EventKind, Source};
+use heaptap_trace::{End, Event, EventKind, Losses, Source};
+
+use crate::exit_status::Verdict;
+use crate::io::notices::say;
+use crate::text::units::{count, duration};
 
 /// A violation of an object's life cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,9 +60,32 @@ pub(crate) struct Cases {
     pub(crate) count: u64,
     /// The object of the first one.
     pub(crate) first: u64,
+    /// When it happened, if that is known.
+    pub(crate) time: Option<u64>,
+}
+
+impl Cases {
+    /// One line about them. `start` is the time at which the trace begins.
+    pub(crate) fn line(&self, offence: Offence, start: u64) -> String {
+        let objects = count(self.count, "object", "objects");
+        let line = format!("{objects} {}, the first is {}", offence.description(), self.first);
+        match self.time {
+            Some(time) => format!("{line} after {}", duration(time.saturating_sub(start))),
+            None => line,
+        }
+    }
+}
+
+/// What a report needs to know of the trace that was read.
+pub(crate) struct ReadTrace<'a> {
+    pub(crate) losses: &'a Losses,
+    /// The time at which it begins.
+    pub(crate) start: u64,
 }
 
 const PAGE_BITS: u32 = 16;
+/// Pages below this number are found without hashing: a billion ids.
+const LOW_PAGES: usize = 1 << 14;
 const WORDS: usize = (1 << PAGE_BITS) / 64;
 
 /// One bit for each id of a page.
@@ -80,7 +107,10 @@ impl Page {
 
 /// The events of each object so far.
 pub(crate) struct Lives {
-    pages: HashMap<u64, Box<Page>>,
+    /// The pages of low ids, by number.
+    low_pages: Vec<Option<Box<Page>>>,
+    high_pages: HashMap<u64, Box<Page>>,
+    page_count: usize,
     most_pages: usize,
     cases: [Cases; Offence::ALL.len()],
     /// The object of the first event that was not checked, because memory is bounded.
@@ -90,13 +120,20 @@ pub(crate) struct Lives {
 }
 
 impl Lives {
-    /// The most memory that pages may take: enough for 500 million objects.
-    pub(crate) const MEMORY: usize = 256 << 20;
+    /// The memory for pages where the check is the purpose: enough for 500 million
+    /// objects.
+    pub(crate) const MOST_MEMORY: usize = 256 << 20;
 
-    pub(crate) fn new() -> Self {
+    /// The memory for pages where it is not: enough for 130 million objects.
+    pub(crate) const MEMORY: usize = 64 << 20;
+
+    /// `memory` bounds the bytes that pages may take.
+    pub(crate) fn new(memory: usize) -> Self {
         Lives {
-            pages: HashMap::new(),
-            most_pages: Self::MEMORY / size_of::<Page>(),
+            low_pages: Vec::new(),
+            high_pages: HashMap::new(),
+            page_count: 0,
+            most_pages: memory / size_of::<Page>(),
             cases: Default::default(),
             unchecked: None,
             domain: None,
@@ -134,23 +171,38 @@ impl Lives {
             _ => None,
         };
         if let Some(offence) = offence {
-            self.count(offence, id);
+            self.count(offence, id, event.time);
         }
         offence.map(|offence| (offence, id))
     }
 
     fn page(&mut self, id: u64) -> Option<&mut Page> {
         let number = id >> PAGE_BITS;
-        if self.pages.len() >= self.most_pages && !self.pages.contains_key(&number) {
-            return None;
+        let is_known = match usize::try_from(number) {
+            Ok(index) if index < LOW_PAGES => {
+                if index >= self.low_pages.len() {
+                    self.low_pages.resize_with(index + 1, || None);
+                }
+                self.low_pages[index].is_some()
+            }
+            _ => self.high_pages.contains_key(&number),
+        };
+        if !is_known {
+            if self.page_count >= self.most_pages {
+                return None;
+            }
+            self.page_count += 1;
         }
-        Some(self.pages.entry(number).or_insert_with(Page::new))
+        Some(match self.low_pages.get_mut(number as usize) {
+            Some(page) if number < LOW_PAGES as u64 => page.get_or_insert_with(Page::new),
+            _ => self.high_pages.entry(number).or_insert_with(Page::new),
+        })
     }
 
-    fn count(&mut self, offence: Offence, id: u64) {
+    fn count(&mut self, offence: Offence, id: u64, time: u64) {
         let cases = &mut self.cases[offence as usize];
         if cases.count == 0 {
-            cases.first = id;
+            (cases.first, cases.time) = (id, Some(time));
         }
         cases.count += 1;
     }
@@ -158,10 +210,12 @@ impl Lives {
     /// At the end of a trace of which nothing is missing: finds objects that were
     /// never allocated.
     pub(crate) fn find_never_allocated(&mut self) {
-        let mut numbers: Vec<u64> = self.pages.keys().copied().collect();
-        numbers.sort_unstable();
-        for number in numbers {
-            let Some(page) = self.pages.get(&number) else { continue };
+        let low = (0..).zip(&self.low_pages);
+        let low = low.filter_map(|(number, page)| Some((number, page.as_deref()?)));
+        let mut high: Vec<(u64, &Page)> =
+            self.high_pages.iter().map(|(&number, page)| (number, &**page)).collect();
+        high.sort_unstable_by_key(|&(number, _)| number);
+        for (number, page) in low.chain(high) {
             let planes = page.allocated.iter().zip(&page.promoted).zip(&page.collected);
             let orphans = planes
                 .map(|((allocated, promoted), collected)| (promoted | collected) & !allocated);
@@ -184,6 +238,43 @@ impl Lives {
     /// The violations that occurred, and how often.
     pub(crate) fn offences(&self) -> impl Iterator<Item = (Offence, Cases)> + '_ {
         Offence::ALL.into_iter().zip(self.cases).filter(|(_, cases)| cases.count > 0)
+    }
+
+    /// After the last event: whether an object cannot have had this event, however the
+    /// domains were ordered.
+    pub(crate) fn forbids(&self, end: End, id: u64) -> bool {
+        let number = id >> PAGE_BITS;
+        let low = self.low_pages.get(number as usize).filter(|_| number < LOW_PAGES as u64);
+        let page = match low {
+            Some(page) => page.as_deref(),
+            None => self.high_pages.get(&number).map(|page| &**page),
+        };
+        page.is_some_and(|page| {
+            !has(&page.allocated, id) || end == End::Promote && has(&page.external, id)
+        })
+    }
+
+    /// After the last event: reports violations on standard error. `outcome` says what
+    /// became of the events; without one, nothing is reported.
+    pub(crate) fn report(
+        &mut self,
+        name: &str,
+        trace: &ReadTrace<'_>,
+        outcome: &dyn Fn(Offence) -> Option<&'static str>,
+    ) -> Verdict {
+        // If something is missing, an object's allocation may be, too.
+        if trace.losses.is_clean() {
+            self.find_never_allocated();
+        }
+        let mut verdict = Verdict::Sound;
+        for (offence, cases) in self.offences() {
+            let Some(outcome) = outcome(offence) else { continue };
+            say(&format!("{name}: {}: {outcome}", cases.line(offence, trace.start)));
+            if !offence.is_harmless() {
+                verdict = Verdict::Defective;
+            }
+        }
+        verdict
     }
 
     /// The first object that was not checked.
@@ -227,7 +318,7 @@ mod tests {
 
     #[test]
     fn every_offence_is_found_with_its_first_object_and_count() {
-        let mut lives = Lives::new();
+        let mut lives = Lives::new(Lives::MEMORY);
         for id in 0..200_000 {
             assert_eq!(lives.event(&event(0, allocation(id))), None);
         }
@@ -253,7 +344,7 @@ mod tests {
             allocation.source = Source::External;
             EventKind::Alloc(allocation)
         };
-        let mut lives = Lives::new();
+        let mut lives = Lives::new(Lives::MEMORY);
         assert_eq!(lives.event(&event(0, external(3))), None);
         let promoted = lives.event(&event(0, EventKind::Promote(3)));
         assert_eq!(promoted, Some((Offence::ExternalPromoted, 3)));
@@ -262,12 +353,15 @@ mod tests {
         assert_eq!(allocated, Some((Offence::ExternalPromoted, 4)));
         assert_eq!(lives.event(&event(0, EventKind::Collect(3))), None);
         let found: Vec<_> = lives.offences().collect();
-        assert_eq!(found, [(Offence::ExternalPromoted, Cases { count: 2, first: 3 })]);
+        assert_eq!(
+            found,
+            [(Offence::ExternalPromoted, Cases { count: 2, first: 3, time: Some(0) })]
+        );
     }
 
     #[test]
     fn in_several_domains_the_order_in_the_file_proves_nothing() {
-        let mut lives = Lives::new();
+        let mut lives = Lives::new(Lives::MEMORY);
         lives.event(&event(0, allocation(1)));
         lives.event(&event(1, EventKind::Collect(20_000)));
         lives.event(&event(0, EventKind::Promote(20_000)));
@@ -278,12 +372,12 @@ mod tests {
 
     #[test]
     fn memory_is_bounded_and_what_is_not_checked_is_said() {
-        let mut lives = Lives::new();
+        let mut lives = Lives::new(Lives::MEMORY);
         lives.most_pages = 2;
         for page in 0..5 {
             lives.event(&event(0, EventKind::Collect(page << PAGE_BITS)));
         }
-        assert_eq!(lives.pages.len(), 2);
+        assert_eq!(lives.page_count, 2);
         assert_eq!(lives.unchecked(), Some(2 << PAGE_BITS));
     }
 }
