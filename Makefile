@@ -77,7 +77,7 @@ check: fmt clippy
 	echo $(CARGO) test $$packages; $(CARGO) test $$packages
 
 .PHONY: test
-test: tools consumers fmt clippy unit loom build exports install-tests c-tests ocaml-tests doc dependencies fuzz
+test: tools consumers fmt clippy unit loom build exports install-tests docs-tests c-tests ocaml-tests doc dependencies fuzz
 	@echo "make test: all passed"
 
 .PHONY: test-long
@@ -134,6 +134,11 @@ exports:
 	@nm -D --defined-only $(LIBRARY).so | awk '{ print $$3 }' | sort | diff -u include/exports - \
 		|| { echo "the library does not export what the header declares, see include/exports" >&2; exit 1; }
 	@echo "exports: as listed"
+
+# Runs the commands in README.md and docs/, and compares what they print with the text.
+.PHONY: docs-tests
+docs-tests:
+	docs/test '$(RELEASE)'
 
 # What a C host sees: the reference runtime, its programs, misuse, endings; under ASan, TSan, valgrind.
 .PHONY: c-tests
