@@ -3,7 +3,7 @@
 use core::ops::Range;
 
 use super::super::memory::Memory;
-use super::records::{Link, MAX_STREAKS, Records, Streak, max_links};
+use super::records::{Link, MAX_STREAKS, Record as _, Records, Streak, max_links};
 
 use crate::SMALL_LIMITS;
 
@@ -196,21 +196,22 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> LastWalk<S> {
     /// Goes outwards, and reads no word before all inside of it were found unchanged:
     /// memory further out may be gone if the chain to it has changed.
     pub(super) fn verify<M: Memory>(&self, memory: &M, from: usize) -> Result<(), Changed> {
-        let mut links = self.links_up_to(from);
+        let mut links = self.links.first(self.links_up_to(from));
         let mut streaks = self.streaks.len();
         let mut end = from;
         loop {
-            let start = self.links.before(links).map_or(0, |link| link.frames);
+            let start = links.last().map_or(0, |link| Link::read(link).frames);
             if let Some(changed) = self.changed_in_chunk(memory, start..end, &mut streaks) {
                 return Err(Changed { same_from: changed + 1 });
             }
-            while let Some(link) = self.links.before(links)
-                && link.frames == start
+            while let [outer @ .., link] = links
+                && let Link { frames, address, value } = Link::read(link)
+                && frames == start
             {
-                if memory.again(link.address) != link.value {
+                if memory.again(address) != value {
                     return Err(Changed { same_from: start });
                 }
-                links -= 1;
+                links = outer;
             }
             if start == 0 {
                 return Ok(());
@@ -232,6 +233,10 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> LastWalk<S> {
         // Only the innermost frame of a chunk can be indirect.
         if memory.again(self.witness(innermost) & !INDIRECT) != self.code(innermost) {
             return Some(innermost);
+        }
+        if part.len() == 1 {
+            // Most chunks of nested fibers.
+            return None;
         }
         let mut end = innermost;
         while let Some(streak) = self.streaks.before(*streaks)

@@ -239,12 +239,7 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>, M: Memory> OutwardWalk<'_, S, M> {
         }
         let mut witnesses = Witnesses::default();
         let crossing = cross(self.memory, self.tables, step, frame.sp, &mut witnesses);
-        for (address, value) in witnesses.iter() {
-            if !self.new.push_link(address, value) {
-                return ended(End::Cut);
-            }
-        }
-        match crossing {
+        let next = match crossing {
             None => ended(End::Broken),
             Some(Crossing::End) => ended(End::Complete),
             Some(Crossing::Frame { sp, .. }) if !is_stack_pointer(sp) => ended(End::Broken),
@@ -255,7 +250,15 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>, M: Memory> OutwardWalk<'_, S, M> {
                 let witness = if is_direct { sp - 8 } else { read_at | INDIRECT };
                 Next::Frame(Frame { sp, return_address, witness })
             }
+        };
+        // The next frame's own witness need not be a link too.
+        let own = if let Next::Frame(frame) = &next { frame.witness & !INDIRECT } else { 0 };
+        for (address, value) in witnesses.iter().filter(|&(address, _)| address != own) {
+            if !self.new.push_link(address, value) {
+                return ended(End::Cut);
+            }
         }
+        next
     }
 
     /// At a frame of the last walk: keeps it and those outside of it as far as they are

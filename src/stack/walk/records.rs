@@ -86,6 +86,11 @@ const WORDS: usize = 4;
 pub(super) trait Record: Copy {
     fn to_words(self) -> [u64; 3];
     fn from_words(words: [u64; 3]) -> Self;
+
+    /// The record in one element of [`Records::first`].
+    fn read(&[first, second, third, _]: &[u64; WORDS]) -> Self {
+        Self::from_words([first, second, third])
+    }
 }
 
 /// A list in storage that is handed in and never grows.
@@ -122,6 +127,11 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>, R: Record> Records<S, R> {
         let [first, second, third, _] =
             *self.words.as_ref().as_chunks::<WORDS>().0.get(..self.len)?.get(index)?;
         Some(R::from_words([first, second, third]))
+    }
+
+    /// The first records, as words.
+    pub(super) fn first(&self, count: usize) -> &[[u64; WORDS]] {
+        self.words.as_ref().as_chunks::<WORDS>().0.get(..count.min(self.len)).unwrap_or(&[])
     }
 
     /// The record before `index`.
