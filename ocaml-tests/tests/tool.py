@@ -1,8 +1,10 @@
 """`heaptap run`: one command, and the program's behaviour is unchanged."""
 
+import os
 import re
 import signal
 import subprocess
+import threading
 
 from bench import equal, expect, family, scenario
 
@@ -61,8 +63,14 @@ def signals_pass_through(bench):
 @scenario
 def follows_children(bench):
     result = run(bench, "--follow", "-o", "f-%p.ctf", "-r", "1", "--", bench.program("endings"), "spawn", code=3)
-    equal(result.err.count(" samples, about "), 2, "lines")
-    equal(len(list(bench.directory.glob("f-*.ctf"))), 2, "files")
+    summary = re.fullmatch(rf"heaptap: 2 traces in {bench.directory}: (\d+) samples, about (\d+) words ± 0.00% allocated, "
+                           rf"0 dropped, [\d.]+ \w+\nheaptap: for details: heaptap report FILE; the most is in \S+\n",
+                           result.err)
+    expect(summary, f"said {result.err!r}")
+    files = list(bench.directory.glob("f-*.ctf"))
+    equal(len(files), 2, "files")
+    samples = sum(alloc.samples for file in files for alloc in bench.allocs(file.name))
+    equal((int(summary.group(1)), int(summary.group(2))), (samples, samples), "samples and words at rate 1")
     result = run(bench, "--follow", "-o", "f.ctf", "--", bench.program("endings"), "spawn", code=2)
     expect("%p" in result.err, f"said {result.err!r}")
 
@@ -87,6 +95,121 @@ def a_relative_variable_is_the_programs_directory(bench):
     (bench.directory / "sub").mkdir()
     bench.run("sh", "-c", f"cd sub && exec {bench.program('young')}", env=bench.preload(HEAPTAP="trace.ctf"))
     bench.sound("sub/trace.ctf")
+
+
+def reading(path, read):
+    """A thread that opens the FIFO as soon as there is a writer, and reads from it."""
+
+    def body():
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            read(descriptor)
+        finally:
+            os.close(descriptor)
+
+    thread = threading.Thread(target=body, daemon=True)
+    thread.start()
+    return thread
+
+
+@family({"exit": ("exit", 3, " samples, about "), "_exit": ("_exit", 5, "its reader has the trace"),
+         "kill": ("kill", -signal.SIGKILL, "its reader has the trace")})
+def into_a_fifo(bench, how, code, says):
+    """The tool ends with the program, and the reader has the whole trace."""
+    os.mkfifo(bench.path("fifo"))
+    # Open for reading all the time, so that the program finds a reader.
+    held = os.open(bench.path("fifo"), os.O_RDONLY | os.O_NONBLOCK)
+    received = []
+
+    def read(descriptor):
+        os.close(held)
+        while data := os.read(descriptor, 65536):
+            received.append(data)
+
+    reader = reading(bench.path("fifo"), read)
+    result = run(bench, "-o", "fifo", "-r", "1", "--", bench.program("endings"), how, code=code, timeout=30)
+    reader.join(30)
+    expect(not reader.is_alive(), "the reader sees no end")
+    (bench.directory / "trace.ctf").write_bytes(b"".join(received))
+    bench.sound()
+    expect(says in result.err, f"said {result.err!r}")
+    if how == "exit":
+        equal(re.search(r"(\d+) samples", result.err).group(1), str(sum(a.samples for a in bench.allocs())), "samples")
+
+
+@family({"at_once": (0, 20), "after_a_packet": (1, 3), "later": (100_000, 3)})
+def a_fifo_whose_reader_goes_away(bench, enough, times):
+    """The program goes on: it is not killed by SIGPIPE, whoever writes when the reader has gone."""
+    expected = bench.run("young").out
+    for _ in range(times):
+        fifo = bench.directory / "fifo"
+        fifo.unlink(missing_ok=True)
+        os.mkfifo(fifo)
+
+        # Open for reading until the thread is, so that the program finds a reader. With "at_once" it may find
+        # none, or lose it between opening the FIFO and the first packet.
+        held = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK) if enough else None
+
+        def read(descriptor, held=held, left=enough):
+            if held is not None:
+                os.close(held)
+            while left > 0 and (data := os.read(descriptor, left)):
+                left -= len(data)
+
+        reader = reading(fifo, read)
+        result = run(bench, "-o", "fifo", "-r", "1", "--", bench.program("young"), timeout=60)
+        equal(result.out, expected, "what it printed")
+        expect("heaptap: " in result.err, f"said {result.err!r}")
+        if reader.is_alive():
+            # It never found a writer: the program came first, and was not traced.
+            os.close(os.open(fifo, os.O_WRONLY | os.O_NONBLOCK))
+            reader.join(10)
+
+
+@scenario
+def a_file_size_limit_of_0(bench):
+    """The first packet is written on a thread of the program, where SIGXFSZ would kill it."""
+    under = ["bash", "-c", 'ulimit -f 0; exec "$@"', "-"]
+    result = run(bench, "-o", "trace.ctf", "-r", "1", "--", *under, bench.program("young"))
+    expect(re.fullmatch(r"heaptap: cannot write \S*trace.ctf: .*; not tracing\n", result.err), f"said {result.err!r}")
+
+
+@scenario
+def nobody_reads_standard_error(bench):
+    """A message that cannot be written does not end the program."""
+    ours, theirs = os.pipe()
+    os.close(ours)
+    env = bench.environment(bench.preload(HEAPTAP_RATE="often"))
+    process = subprocess.run([bench.program("young")], stdout=subprocess.PIPE, stderr=theirs, env=env)
+    os.close(theirs)
+    equal(process.returncode, 0, "how it ended")
+
+
+@scenario
+def a_signal_after_the_programs_end(bench):
+    """Ends the tool, which here cannot print its last message: standard error is full."""
+    ours, theirs = os.pipe()
+    os.set_blocking(theirs, False)
+    try:
+        while True:
+            os.write(theirs, b"x" * 4096)
+    except BlockingIOError:
+        os.set_blocking(theirs, True)
+    command = [bench.heaptap, "run", "-o", bench.path("trace.ctf"), "--", "sh", "-c", "echo done"]
+    env = bench.environment({"HEAPTAP_LIBRARY": bench.library})
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=theirs, env=env) as process:
+        equal(process.stdout.readline(), b"done\n", "what it printed")
+        try:
+            process.wait(1)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(10)
+        finally:
+            process.kill()
+    os.close(ours)
+    os.close(theirs)
+    equal(process.returncode, -signal.SIGTERM, "how it ended")
 
 
 @scenario

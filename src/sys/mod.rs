@@ -14,6 +14,7 @@
 //! | `prefetch` | tells the processor which memory will be read | the writer thread |
 //! | `process_memory` | this process's memory, read by the kernel | the writer thread |
 //! | `output` | writes each packet whole or not at all | the writer thread |
+//! | `write_signals` | writes on threads of the host without SIGPIPE and SIGXFSZ | the starting thread, exit handlers |
 //!
 //! Only `file` knows what a trace is: it must recognise one in order not to overwrite
 //! other files. Linux only; amd64 first.
@@ -33,3 +34,4 @@ pub(crate) mod process_memory;
 #[cfg(test)]
 pub(crate) mod testing;
 pub(crate) mod thread;
+pub(crate) mod write_signals;

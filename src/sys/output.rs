@@ -10,8 +10,10 @@
 //! again by its name, provided that it is unchanged. A file of the host is never
 //! written to or closed.
 //!
-//! Runs on a thread that blocks SIGPIPE and SIGXFSZ, see [`thread`](super::thread).
-//! Elsewhere these signals would kill the host.
+//! Runs on a thread that blocks SIGPIPE and SIGXFSZ: the writer thread (see
+//! [`thread`](super::thread)), or inside
+//! [`without_write_signals`](super::write_signals::without_write_signals). Elsewhere these
+//! signals would kill the host.
 #![allow(unsafe_code, reason = "writes to a raw descriptor, which the host may have closed")]
 
 use super::descriptor::{FileIdentity, lock, move_to_high_number};

@@ -17,6 +17,7 @@ use crate::queue::Channel;
 use crate::sampling::Rate;
 use crate::stack::{FrameTables, TablesLock};
 use crate::sys::clock::{Clock, TickSource};
+use crate::sys::write_signals::without_write_signals;
 use crate::tracer::counting_output::CountingOutput;
 use crate::tracer::failure::Failure;
 use crate::tracer::info::{entropy, trace_info};
@@ -74,12 +75,14 @@ impl Session {
         let mailbox = Arc::new(Mailbox::new());
         let resolver = SessionResolver::new(&options, &tables, &labels, &state, clock, stopwatch);
         let first = new_file(out, &options);
-        let writer = Writer::new(consumer, Arc::clone(&mailbox), resolver, options.format(), first)
-            .map_err(|error| {
-                let name = output_name.display();
-                say(format_args!("cannot write {name}: {error}; not tracing"));
-                Failure::File
-            })?;
+        let format = options.format();
+        // Writes the first packet, on a thread of the host.
+        let begin = || Writer::new(consumer, Arc::clone(&mailbox), resolver, format, first);
+        let writer = without_write_signals(begin).map_err(|error| {
+            let name = output_name.display();
+            say(format_args!("cannot write {name}: {error}; not tracing"));
+            Failure::File
+        })?;
         let writer = WriterThread::start(writer, mailbox, Arc::clone(&channel), Arc::clone(&state))
             .map_err(|error| {
                 say(format_args!("cannot start the writer thread: {error}; not tracing"));

@@ -14,6 +14,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use super::patch::replace_in_c_library;
+use crate::sys::write_signals::without_write_signals;
 use crate::tracer;
 
 /// The longest wait: enough to write full buffers to a busy disk, and short
@@ -52,8 +53,10 @@ fn flush() {
     let file =
         unsafe { libc::open(path.as_ptr(), libc::O_WRONLY | libc::O_APPEND | libc::O_CLOEXEC) };
     if file >= 0 {
-        // SAFETY: `line` has `line.len()` readable bytes.
-        unsafe { libc::write(file, line.as_ptr().cast(), line.len()) };
+        without_write_signals(|| {
+            // SAFETY: `line` has `line.len()` readable bytes.
+            unsafe { libc::write(file, line.as_ptr().cast(), line.len()) }
+        });
         // SAFETY: `open` has just returned this descriptor.
         unsafe { libc::close(file) };
     }

@@ -3,7 +3,8 @@
 //! The variable [`heaptap_settings::REPORT`] names a file to which each traced
 //! process appends lines of a word and its values, a few bytes in one write: `pid`
 //! and `file` at the start, `end` with the statistics at the end, or only `refused`
-//! if there is no trace, for which standard error has the reason. `endings` appends
+//! if there is no trace, for which standard error has the reason (if that cannot be
+//! written, the file is removed). `endings` appends
 //! `flushed`.
 
 use std::fs::OpenOptions;
@@ -12,6 +13,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+use crate::sys::write_signals::without_write_signals;
 use crate::tracer::{self, Session};
 
 /// What is reported when the program exits.
@@ -40,8 +42,12 @@ pub(super) fn begin(session: &Arc<Session>, report: Option<PathBuf>) {
 
 /// Reports that there is no trace.
 pub(super) fn refused(report: Option<PathBuf>) {
-    if let Some(report) = report {
-        append(&report, b"refused\n");
+    if let Some(report) = report
+        && !append(&report, b"refused\n")
+    {
+        // Nothing can be written, for instance under `ulimit -f 0`: a report that is gone
+        // means the same.
+        let _ = std::fs::remove_file(&report);
     }
 }
 
@@ -66,9 +72,9 @@ extern "C" fn at_exit() {
     });
 }
 
-fn append(report: &Path, lines: &[u8]) {
-    // A report whose file is gone is of no interest to anybody.
-    if let Ok(mut file) = OpenOptions::new().append(true).open(report) {
-        let _ = file.write_all(lines);
-    }
+/// Whether the lines were written. A report whose file is gone is of no interest to
+/// anybody.
+fn append(report: &Path, lines: &[u8]) -> bool {
+    let file = OpenOptions::new().append(true).open(report);
+    file.is_ok_and(|mut file| without_write_signals(|| file.write_all(lines)).is_ok())
 }

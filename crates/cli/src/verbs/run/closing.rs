@@ -1,148 +1,202 @@
-//! The report after the program has ended.
+//! The message after the program has ended: how much was traced, and where it is.
 //!
-//! The library appends lines to a temporary file: `pid N` and `file PATH` when it
-//! starts; `end …`, with its own statistics, when the program exits normally;
-//! `flushed N` when it ends without exit handlers or by exec; `refused` alone if
-//! there is no trace for a reason that the library has already printed. Everything
-//! else is in the trace, however the program ended.
+//! One process gets a line. Several, as with `--follow`, share one summary.
+//!
+//! The figures come from the traces, which have them however a program ended. A pipe
+//! cannot be read again, and opening one without a writer would wait for ever: for these
+//! the library's own statistics are shown.
 
-use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use heaptap_settings::supported_runtimes;
 use heaptap_trace::EventKind;
-use tempfile::NamedTempFile;
 
+use super::report_file::{End, Process, Report};
 use crate::exit_status::Failure;
 use crate::io::input::Input;
 use crate::io::notices::say;
+use crate::text::escape;
 use crate::text::units::{bytes, count};
 
-/// The file into which the library reports. Removed when dropped.
-pub(super) struct ReportFile {
-    file: NamedTempFile,
-}
-
-impl ReportFile {
-    pub(super) fn new() -> Result<ReportFile, Failure> {
-        // Absolute even if TMPDIR is not: the library opens the file by its name, wherever
-        // the program is then.
-        let directory = std::env::temp_dir();
-        let made = std::path::absolute(&directory)
-            .and_then(|there| tempfile::Builder::new().prefix("heaptap-run-").tempfile_in(there));
-        let file = made.map_err(|error| {
-            let directory = directory.display();
-            Failure::Trouble(format!(
-                "no file can be made in {directory}: {error}; set TMPDIR to a directory that can \
-                 be written"
-            ))
-        })?;
-        Ok(ReportFile { file })
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        self.file.path()
-    }
-
-    /// Prints a line for each process that was traced.
-    pub(super) fn print(&self, program: &str) {
-        let lines = fs::read(self.path()).unwrap_or_default();
-        let traced = processes(&lines);
+/// Prints what was traced. `rate` is the one that was asked for.
+pub(super) fn print(program: &str, report: &Report, rate: f64) {
+    match &report.processes[..] {
         // If it was refused, the library has printed the reason.
-        let refused = lines.split(|&byte| byte == b'\n').any(|line| line == b"refused");
-        if traced.is_empty() && !refused {
+        [] if report.refused => {}
+        [] => {
             let supported = supported_runtimes();
             say(&format!(
                 "{program} was not traced: it is not a program that heaptap knows ({supported}, \
                  dynamically linked)"
             ));
         }
-        for process in traced {
-            say(&process.line());
-        }
+        [process] => say(&line(process, rate)),
+        processes => Summary::of(processes, rate).lines().iter().for_each(|line| say(line)),
     }
 }
 
-/// A process that was traced.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Process {
-    pid: Vec<u8>,
-    file: PathBuf,
-    end: End,
+/// How much is in a trace, or in several.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Figures {
+    samples: u64,
+    /// The estimate of the words that were allocated, and its variance.
+    words: f64,
+    variance: f64,
+    bytes: u64,
 }
 
-/// How the trace ended.
-#[derive(Debug, Default, PartialEq, Eq)]
-enum End {
-    /// The program was killed.
-    #[default]
-    Abrupt,
-    /// Everything recorded is in the trace.
-    Flushed,
-    /// The program exited; this many sampled blocks are not in the trace.
-    Orderly { dropped: u64 },
-}
-
-/// The processes in the report.
-fn processes(report: &[u8]) -> Vec<Process> {
-    let mut all: Vec<Process> = Vec::new();
-    let mut pid: &[u8] = b"";
-    for line in report.split(|&byte| byte == b'\n') {
-        let end = line.iter().position(|&byte| byte == b' ').unwrap_or(line.len());
-        let (word, rest) = line.split_at(end);
-        let rest = rest.get(1..).unwrap_or(b"");
-        match word {
-            b"pid" => pid = rest,
-            b"file" => {
-                let file = PathBuf::from(OsStr::from_bytes(rest));
-                all.push(Process { pid: pid.to_vec(), file, end: End::Abrupt });
-            }
-            b"end" | b"flushed" => {
-                let words: Vec<&[u8]> = rest.split(|&byte| byte == b' ').collect();
-                let value = |name: &[u8]| {
-                    let pair = words.windows(2).find(|pair| pair[0] == name)?;
-                    std::str::from_utf8(pair[1]).ok()?.parse().ok()
-                };
-                // After an exec, several entries have the same pid; the last one ends.
-                let of_process = |process: &&mut Process| words.first() == Some(&&process.pid[..]);
-                if let Some(process) = all.iter_mut().rev().find(of_process) {
-                    process.end = match value(b"dropped") {
-                        Some(dropped) => End::Orderly { dropped },
-                        None => End::Flushed,
-                    };
-                }
-            }
-            _ => {}
-        }
-    }
-    all
-}
-
-impl Process {
-    /// File, samples, estimated words, dropped, bytes.
-    fn line(&self) -> String {
-        let name = crate::text::escape::path(&self.file);
-        let Ok((samples, rate)) = samples(&self.file) else {
-            return format!("{name}: nothing can be read of the trace; see heaptap check");
-        };
+impl Figures {
+    fn new(samples: u64, rate: f64, bytes: u64) -> Figures {
         let words = samples as f64 / rate;
         // The number of samples is binomial.
-        let error = if samples == 0 { 0.0 } else { ((1.0 - rate) / samples as f64).sqrt() };
-        let dropped = match self.end {
-            End::Orderly { dropped } => format!("{dropped} dropped"),
-            End::Flushed => "ended by _exit or exec".into(),
-            End::Abrupt => "ended abruptly: the last moments are missing".into(),
-        };
-        let size = fs::metadata(&self.file).map_or(0, |found| found.len());
+        Figures { samples, words, variance: words * (1.0 - rate) / rate, bytes }
+    }
+
+    /// From the trace; for one that cannot be read again, from what the library counted.
+    /// `None` if there is neither.
+    fn of(process: &Process, rate: f64) -> Option<Figures> {
+        let metadata = fs::metadata(&process.file).ok();
+        if let Some(metadata) = metadata.filter(fs::Metadata::is_file) {
+            let (samples, rate) = samples(&process.file).ok()?;
+            return Some(Figures::new(samples, rate, metadata.len()));
+        }
+        match process.end {
+            End::Orderly(counted) => Some(Figures::new(counted.samples, rate, counted.bytes)),
+            End::Flushed | End::Abrupt => None,
+        }
+    }
+
+    fn add(&mut self, other: Figures) {
+        self.samples += other.samples;
+        self.words += other.words;
+        self.variance += other.variance;
+        self.bytes += other.bytes;
+    }
+
+    /// Samples and estimated words.
+    fn allocated(&self) -> String {
+        let error = if self.samples == 0 { 0.0 } else { self.variance.sqrt() / self.words };
         format!(
-            "{name}: {}, about {words:.0} words ± {:.2}% allocated, {dropped}, {}",
-            count(samples, "sample", "samples"),
-            error * 100.0,
-            bytes(size as f64),
+            "{}, about {:.0} words ± {:.2}% allocated",
+            count(self.samples, "sample", "samples"),
+            self.words,
+            error * 100.0
         )
     }
+}
+
+/// The line for a single process: file, samples, estimated words, dropped, bytes.
+fn line(process: &Process, rate: f64) -> String {
+    let name = escape::path(&process.file);
+    let end = match process.end {
+        End::Orderly(counted) => format!("{} dropped", counted.dropped),
+        End::Flushed => "ended by _exit or exec".into(),
+        End::Abrupt => "ended abruptly: the last moments are missing".into(),
+    };
+    match Figures::of(process, rate) {
+        Some(figures) => {
+            format!("{name}: {}, {end}, {}", figures.allocated(), bytes(figures.bytes as f64))
+        }
+        None if is_special(&process.file) => format!("{name}: {end}; its reader has the trace"),
+        None => format!("{name}: nothing can be read of the trace; see heaptap check"),
+    }
+}
+
+/// Whether it is a pipe or a device.
+fn is_special(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| !found.is_file())
+}
+
+/// Several processes together.
+#[derive(Debug, Default)]
+struct Summary {
+    traces: u64,
+    figures: Figures,
+    dropped: u64,
+    /// The directory that has all files.
+    directory: PathBuf,
+    /// The trace with the most words.
+    largest: Option<(PathBuf, f64)>,
+    /// Traces whose last moments are missing.
+    abrupt: Vec<PathBuf>,
+    /// Traces without figures.
+    unreadable: Vec<PathBuf>,
+}
+
+impl Summary {
+    fn of(processes: &[Process], rate: f64) -> Summary {
+        let mut summary = Summary::default();
+        for process in processes {
+            summary.add(process, Figures::of(process, rate));
+        }
+        summary
+    }
+
+    fn add(&mut self, process: &Process, figures: Option<Figures>) {
+        let Process { file, end, .. } = process;
+        let parent = file.parent().unwrap_or(Path::new("/"));
+        self.directory =
+            if self.traces == 0 { parent.to_owned() } else { common(&self.directory, parent) };
+        self.traces += 1;
+        match end {
+            End::Orderly(counted) => self.dropped += counted.dropped,
+            End::Flushed => {}
+            End::Abrupt => self.abrupt.push(file.clone()),
+        }
+        let Some(figures) = figures else {
+            self.unreadable.push(file.clone());
+            return;
+        };
+        self.figures.add(figures);
+        if self.largest.as_ref().is_none_or(|(_, words)| *words < figures.words) {
+            self.largest = Some((file.clone(), figures.words));
+        }
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let mut lines = vec![format!(
+            "{} traces in {}: {}, {} dropped, {}",
+            self.traces,
+            escape::path(&self.directory),
+            self.figures.allocated(),
+            self.dropped,
+            bytes(self.figures.bytes as f64),
+        )];
+        if let [first, ..] = &self.abrupt[..] {
+            lines.push(format!(
+                "{} of them ended abruptly, so that their last moments are missing: {}",
+                self.abrupt.len(),
+                first_of(first, self.abrupt.len())
+            ));
+        }
+        if let [first, ..] = &self.unreadable[..] {
+            lines.push(format!(
+                "{} of them cannot be read and are not counted: {}; see heaptap check",
+                self.unreadable.len(),
+                first_of(first, self.unreadable.len())
+            ));
+        }
+        if let Some((largest, _)) = &self.largest {
+            lines.push(format!(
+                "for details: heaptap report FILE; the most is in {}",
+                escape::path(largest)
+            ));
+        }
+        lines
+    }
+}
+
+/// The first of several files.
+fn first_of(first: &Path, files: usize) -> String {
+    let more = if files > 1 { ", …" } else { "" };
+    format!("{}{more}", escape::path(first))
+}
+
+/// The deepest directory that contains both.
+fn common(one: &Path, other: &Path) -> PathBuf {
+    let pairs = one.components().zip(other.components());
+    pairs.take_while(|(one, other)| one == other).map(|(component, _)| component).collect()
 }
 
 /// The samples in a trace, and its rate.
@@ -162,25 +216,48 @@ fn samples(file: &Path) -> Result<(u64, f64), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::verbs::run::report_file::Statistics;
+
+    fn process(file: &str, end: End) -> Process {
+        Process { pid: b"7".to_vec(), file: file.into(), end }
+    }
 
     #[test]
-    fn the_report_has_each_process() {
-        let report =
-            b"pid 7\nfile /t/a b.ctf\npid 8\nfile c\nend 7 samples 5 blocks 4 dropped 2 bytes 9\n";
-        let process =
-            |pid: &[u8], file: &str, end| Process { pid: pid.to_vec(), file: file.into(), end };
+    fn a_summary_has_the_totals() {
+        let orderly = |dropped| End::Orderly(Statistics { dropped, ..Statistics::default() });
+        let mut summary = Summary::default();
+        summary.add(&process("/t/a/1", orderly(2)), Some(Figures::new(100, 0.5, 1024)));
+        summary.add(&process("/t/b/2", orderly(1)), Some(Figures::new(300, 0.5, 1024)));
         assert_eq!(
-            processes(report),
+            summary.lines(),
             [
-                process(b"7", "/t/a b.ctf", End::Orderly { dropped: 2 }),
-                process(b"8", "c", End::Abrupt)
+                "2 traces in /t: 400 samples, about 800 words ± 3.54% allocated, 3 dropped, 2.0 KiB",
+                "for details: heaptap report FILE; the most is in /t/b/2",
             ]
         );
-        let twice = b"pid 7\nfile a\nflushed 7\npid 7\nfile b\n";
-        assert_eq!(
-            processes(twice),
-            [process(b"7", "a", End::Flushed), process(b"7", "b", End::Abrupt)]
-        );
-        assert_eq!(processes(b""), []);
+        summary.add(&process("/t/b/3", End::Abrupt), None);
+        summary.add(&process("/t/b/4", End::Abrupt), None);
+        summary.add(&process("/t/b/5", End::Flushed), Some(Figures::new(0, 0.5, 0)));
+        let lines = summary.lines();
+        assert!(lines[0].starts_with("5 traces in /t: 400 samples"), "{lines:?}");
+        assert!(lines[1].starts_with("2 of them ended abruptly"), "{lines:?}");
+        assert!(lines[1].ends_with("/t/b/3, …"), "{lines:?}");
+        assert!(lines[2].starts_with("2 of them cannot be read"), "{lines:?}");
+    }
+
+    #[test]
+    fn the_error_of_a_sum_is_that_of_all_samples() {
+        let mut sum = Figures::new(100, 1e-3, 0);
+        sum.add(Figures::new(300, 1e-3, 0));
+        let all = Figures::new(400, 1e-3, 0);
+        assert!((sum.variance / all.variance - 1.0).abs() < 1e-12);
+        // One by the root of the number of samples.
+        assert!((all.variance.sqrt() / all.words - (0.999f64 / 400.0).sqrt()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_directory_that_contains_both() {
+        assert_eq!(common(Path::new("/a/b/c"), Path::new("/a/bc")), Path::new("/a"));
+        assert_eq!(common(Path::new("/a/b"), Path::new("/a/b")), Path::new("/a/b"));
     }
 }

@@ -7,6 +7,7 @@
 mod closing;
 mod executable;
 mod library;
+mod report_file;
 mod signals;
 mod start_error;
 mod trace_name;
@@ -69,7 +70,8 @@ fn long_about() -> String {
          dynamically linked program of {supported}, native or bytecode, stripped or not, or a \
          script that starts one. Other programs run untraced, with a message.\n\n\
          At the end a line on standard error gives the file, the samples, an estimate of the \
-         words that the program allocated, and what was lost."
+         words that the program allocated, and what was lost; if several processes were traced, \
+         it gives their totals."
     )
 }
 
@@ -118,7 +120,7 @@ impl Run {
         self.check_environment()?;
         let library = library::find()?;
         let refusal = executable::why_not(program);
-        let report = closing::ReportFile::new()?;
+        let report = report_file::ReportFile::new()?;
         let mut command = Command::new(program);
         command.args(arguments);
         if let Some(why) = &refusal {
@@ -134,8 +136,9 @@ impl Run {
         let status = child
             .wait()
             .map_err(|error| Failure::Trouble(format!("{shown} was lost sight of: {error}")))?;
+        signals.child_ended();
         if refusal.is_none() {
-            report.print(&shown.to_string());
+            closing::print(&shown.to_string(), &report.read(), self.rate);
         }
         drop(report);
         end_like(status)

@@ -1,0 +1,182 @@
+//! The file through which the library reports what it traced.
+//!
+//! The library appends lines: `pid N` and `file PATH` when it starts; `end …`, with its
+//! own statistics, when the program exits normally; `flushed N` when it ends without
+//! exit handlers or by exec; `refused` alone if there is no trace for a reason that
+//! the library has already printed. If it cannot write even that, it removes the file.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use tempfile::NamedTempFile;
+
+use crate::exit_status::Failure;
+
+/// The file into which the library reports. Removed when dropped.
+pub(super) struct ReportFile {
+    file: NamedTempFile,
+}
+
+impl ReportFile {
+    pub(super) fn new() -> Result<ReportFile, Failure> {
+        // Absolute even if TMPDIR is not: the library opens the file by its name, wherever
+        // the program is then.
+        let directory = std::env::temp_dir();
+        let made = std::path::absolute(&directory)
+            .and_then(|there| tempfile::Builder::new().prefix("heaptap-run-").tempfile_in(there));
+        let file = made.map_err(|error| {
+            let directory = directory.display();
+            Failure::Trouble(format!(
+                "no file can be made in {directory}: {error}; set TMPDIR to a directory that can \
+                 be written"
+            ))
+        })?;
+        Ok(ReportFile { file })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    pub(super) fn read(&self) -> Report {
+        match fs::read(self.path()) {
+            Ok(lines) => Report::parse(&lines),
+            Err(error) => {
+                Report { processes: Vec::new(), refused: error.kind() == io::ErrorKind::NotFound }
+            }
+        }
+    }
+}
+
+/// What the library has reported.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Report {
+    /// The processes that were traced.
+    pub(super) processes: Vec<Process>,
+    /// A process was not traced, and the library has printed the reason.
+    pub(super) refused: bool,
+}
+
+/// A process that was traced.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Process {
+    pub(super) pid: Vec<u8>,
+    /// Where its trace is.
+    pub(super) file: PathBuf,
+    pub(super) end: End,
+}
+
+/// How a trace ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// The program was killed.
+    Abrupt,
+    /// Everything recorded is in the trace.
+    Flushed,
+    /// The program exited.
+    Orderly(Statistics),
+}
+
+/// What the library counted until the program exited.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Statistics {
+    /// Sampled words.
+    pub(super) samples: u64,
+    /// Sampled blocks that are not in the trace.
+    pub(super) dropped: u64,
+    /// Bytes of trace.
+    pub(super) bytes: u64,
+}
+
+impl Report {
+    fn parse(lines: &[u8]) -> Report {
+        let mut report = Report { processes: Vec::new(), refused: false };
+        let mut pid: &[u8] = b"";
+        for line in lines.split(|&byte| byte == b'\n') {
+            let end = line.iter().position(|&byte| byte == b' ').unwrap_or(line.len());
+            let (word, rest) = line.split_at(end);
+            let rest = rest.get(1..).unwrap_or(b"");
+            match word {
+                b"pid" => pid = rest,
+                b"file" => {
+                    let file = PathBuf::from(OsStr::from_bytes(rest));
+                    report.processes.push(Process { pid: pid.to_vec(), file, end: End::Abrupt });
+                }
+                b"end" => report.end(rest, End::Orderly(Statistics::parse(rest))),
+                b"flushed" => report.end(rest, End::Flushed),
+                b"refused" => report.refused = true,
+                _ => {}
+            }
+        }
+        report
+    }
+
+    /// Ends the process whose id is the first of `words`. After an exec, several entries
+    /// have the same id; the last one ends.
+    fn end(&mut self, words: &[u8], end: End) {
+        let pid = words.split(|&byte| byte == b' ').next().unwrap_or_default();
+        let process = self.processes.iter_mut().rev().find(|process| process.pid == pid);
+        if let Some(process) = process {
+            process.end = end;
+        }
+    }
+}
+
+impl Statistics {
+    /// From pairs of a name and a number.
+    fn parse(words: &[u8]) -> Statistics {
+        let words: Vec<&[u8]> = words.split(|&byte| byte == b' ').collect();
+        let value = |name: &[u8]| {
+            let pair = words.windows(2).find(|pair| pair[0] == name)?;
+            std::str::from_utf8(pair[1]).ok()?.parse().ok()
+        };
+        Statistics {
+            samples: value(b"samples").unwrap_or(0),
+            dropped: value(b"dropped").unwrap_or(0),
+            bytes: value(b"bytes").unwrap_or(0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn process(pid: &[u8], file: &str, end: End) -> Process {
+        Process { pid: pid.to_vec(), file: file.into(), end }
+    }
+
+    #[test]
+    fn the_report_has_each_process() {
+        let lines =
+            b"pid 7\nfile /t/a b.ctf\npid 8\nfile c\nend 7 samples 5 blocks 4 dropped 2 bytes 9\n";
+        let statistics = Statistics { samples: 5, dropped: 2, bytes: 9 };
+        let report = Report::parse(lines);
+        assert!(!report.refused);
+        assert_eq!(
+            report.processes,
+            [
+                process(b"7", "/t/a b.ctf", End::Orderly(statistics)),
+                process(b"8", "c", End::Abrupt)
+            ]
+        );
+        let twice = b"pid 7\nfile a\nflushed 7\npid 7\nfile b\n";
+        assert_eq!(
+            Report::parse(twice).processes,
+            [process(b"7", "a", End::Flushed), process(b"7", "b", End::Abrupt)]
+        );
+        assert_eq!(Report::parse(b"").processes, []);
+    }
+
+    #[test]
+    fn a_refusal_is_reported_by_a_line_or_by_removing_the_file() {
+        assert!(Report::parse(b"pid 7\nfile a\nrefused\n").refused);
+        assert!(!Report::parse(b"").refused);
+        let file = ReportFile::new().unwrap();
+        assert!(!file.read().refused);
+        fs::remove_file(file.path()).unwrap();
+        assert!(file.read().refused);
+    }
+}
