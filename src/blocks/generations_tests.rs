@@ -71,7 +71,7 @@ fn external_memory_is_not_promoted() {
     let mut blocks = with(&[1, 3], &[]);
     assert!(blocks.reserve(1));
     blocks.add_young(2, TrackedId::new(id(2), Source::External));
-    blocks.sweep_young(|address| Fate::Alive(address), keep_all);
+    blocks.sweep_young(Fate::Alive, keep_all);
     blocks.sweep_young(|address| Fate::Promoted(address + 10), keep_all);
     let promoted: Vec<u64> = take_ends(&mut blocks).into_iter().flat_map(numbers).collect();
     assert_eq!(promoted, [1, 3]);

@@ -45,23 +45,23 @@ impl<S: Fn() -> Option<usize>> Parameters<S> {
     pub(super) fn read(&self) -> Option<Vec<u8>> {
         let state = (self.state)()?;
         let value = |source| {
-            // SAFETY: variables of the runtime and words of a state, by the contract of
-            // `new`; all are aligned.
-            let (word, int) = unsafe {
-                (
-                    |address: usize| AtomicUsize::from_ptr(address as *mut usize),
-                    |address: usize| AtomicI32::from_ptr(address as *mut i32),
-                )
+            let word = |address: usize| {
+                // SAFETY: an aligned variable of the runtime or word of a state, by the
+                // contract of `new`.
+                let word = unsafe { AtomicUsize::from_ptr(address as *mut usize) };
+                word.load(Ordering::Relaxed) as i128
             };
+            let int = |address: usize| {
+                // SAFETY: the same contract.
+                let int = unsafe { AtomicI32::from_ptr(address as *mut i32) };
+                i128::from(int.load(Ordering::Relaxed))
+            };
+            let in_state = |index: usize| state + index * size_of::<usize>();
             match source {
-                ParameterSource::Word(address) => word(address).load(Ordering::Relaxed) as i128,
-                ParameterSource::Int(address) => int(address).load(Ordering::Relaxed).into(),
-                ParameterSource::StateWord(index) => {
-                    word(state + index * size_of::<usize>()).load(Ordering::Relaxed) as i128
-                }
-                ParameterSource::StateInt(index) => {
-                    int(state + index * size_of::<usize>()).load(Ordering::Relaxed).into()
-                }
+                ParameterSource::Word(address) => word(address),
+                ParameterSource::Int(address) => int(address),
+                ParameterSource::StateWord(index) => word(in_state(index)),
+                ParameterSource::StateInt(index) => int(in_state(index)),
                 ParameterSource::Constant(value) => value as i128,
             }
         };
