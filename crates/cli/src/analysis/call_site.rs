@@ -45,12 +45,4 @@ impl CallSite {
             _ => (format!("{file}:{line}:{first}-{last}"), name.clone()),
         }
     }
-
-    /// Both in one text.
-    pub(crate) fn label(&self) -> String {
-        match self.parts() {
-            (name, more) if more.is_empty() => name,
-            (name, more) => format!("{name} ({more})"),
-        }
-    }
 }

@@ -100,7 +100,7 @@ pub(crate) fn fit_path(text: &str, columns: usize) -> String {
 }
 
 /// The leading characters that fit.
-fn take(characters: impl Iterator<Item = char>, columns: usize) -> String {
+pub(super) fn take(characters: impl Iterator<Item = char>, columns: usize) -> String {
     let mut used = 0;
     characters
         .take_while(|c| {
@@ -117,19 +117,44 @@ pub(crate) fn pad(text: &str, columns: usize) -> String {
 }
 
 /// Breaks a text between words, into lines of at most this many columns where words
-/// allow it.
+/// allow it. A number stays together with its unit and its error: `2.5 MiB ± 3 %`.
 pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
-    for word in text.split(' ') {
+    for word in words(text) {
         match lines.last_mut() {
-            Some(line) if width(line) + 1 + width(word) <= columns => {
+            Some(line) if width(line) + 1 + width(&word) <= columns => {
                 line.push(' ');
-                line.push_str(word);
+                line.push_str(&word);
             }
-            _ => lines.push(word.to_owned()),
+            _ => lines.push(word),
         }
     }
     lines
+}
+
+/// The same in lines that follow `indent` columns, joined.
+pub(crate) fn wrap_indented(text: &str, indent: usize, columns: usize) -> String {
+    wrap(text, columns.saturating_sub(indent)).join(&format!("\n{}", " ".repeat(indent)))
+}
+
+/// The parts of a text that are not broken.
+fn words(text: &str) -> Vec<String> {
+    // A unit follows a number, and a number the sign of an error.
+    let is_open = |words: &str| {
+        let last = words.rsplit(' ').next().unwrap_or("").trim_start_matches(['(', '+', '-']);
+        last == "±" || last.starts_with(|c: char| c.is_ascii_digit()) && !last.ends_with([',', ':'])
+    };
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match words.last_mut() {
+            Some(last) if word == "±" || is_open(last) => {
+                last.push(' ');
+                last.push_str(word);
+            }
+            _ => words.push(word.to_owned()),
+        }
+    }
+    words
 }
 
 /// A line of bars, from 0 to the largest value, in at most `columns` columns.
@@ -155,6 +180,11 @@ mod tests {
     fn long_texts_are_broken_between_words() {
         assert_eq!(wrap("one two three", 7), ["one two", "three"]);
         assert_eq!(wrap("indivisible", 4), ["indivisible"]);
+        assert_eq!(
+            wrap("about 2.5 MiB ± 3.1 % in 20 s", 16),
+            ["about", "2.5 MiB ± 3.1 %", "in 20 s"]
+        );
+        assert_eq!(wrap_indented("one two three", 2, 9), "one two\n  three");
         assert_eq!(wrap("", 4), [""]);
     }
 

@@ -16,7 +16,8 @@ use crate::analysis::view::View;
 use crate::exit_status::{Failure, VerbResult, Verdict, gate_help_end};
 use crate::io::output::{print, print_json};
 use crate::text::escape::Escaped;
-use crate::text::terminal::{Layout, fit};
+use crate::text::names::two_columns;
+use crate::text::terminal::{Layout, pad, wrap};
 use crate::text::units::{bytes, count, percent};
 
 /// Compare two traces: what grew, what shrank, what is new, and what is chance
@@ -213,37 +214,61 @@ fn text(found: &Comparison, layout: Layout) -> String {
     };
     let totals = format!("{} → {}: {change}", sized(&total.before), sized(&total.after));
     // Writing to a string does not fail.
-    let _ = writeln!(text, "{} {totals}", layout.strong(&found.metric));
+    let lines = wrap(&format!("{} {totals}", found.metric), layout.width).join("\n");
+    let lines = lines.replacen(&found.metric, &layout.strong(&found.metric), 1);
+    let _ = writeln!(text, "{lines}");
     if !found.changes.is_empty() {
-        let heading =
-            format!("{:>11}  {:>11}  {:>12}  {:<6}  {}", "before", "after", "change", "", found.by);
-        let _ = writeln!(text, "\n{}", layout.strong(&heading));
-    }
-    for row in &found.changes {
-        let _ = writeln!(text, "{}", change_line(row, layout));
+        change_table(&mut text, found, layout);
     }
     if found.not_shown > 0 {
         let _ = writeln!(text, "{:>40}  and {} more", "", found.not_shown);
     }
     let sites = count(found.within_chance as u64, "site differs", "sites differ");
-    let _ = writeln!(text, "\n{}", layout.faint(&format!("{sites} by no more than chance.")));
+    let chance = wrap(&format!("{sites} by no more than chance."), layout.width).join("\n");
+    let _ = writeln!(text, "\n{}", layout.faint(&chance));
     if let Some(gate) = &found.gate {
         let _ = writeln!(text, "{}", gate_line(gate, layout));
     }
     text
 }
 
-fn change_line(row: &ChangeRow, layout: Layout) -> String {
-    let name = Escaped(row.site.label().as_bytes()).to_string();
-    let name = fit(&name, layout.width.saturating_sub(50));
-    let kind = format!("{:<6}", row.kind);
+/// Columns before the name.
+const NUMBERS: usize = 11 + 2 + 11 + 2 + 12 + 2 + 6 + 2;
+/// If there are fewer columns for names, they are on lines of their own, after this many
+/// spaces.
+const LEAST_ROOM: usize = 40;
+const INDENT: usize = 4;
+
+fn change_table(text: &mut String, found: &Comparison, layout: Layout) {
+    let beside = layout.width.saturating_sub(NUMBERS) >= LEAST_ROOM;
+    let indent = if beside { NUMBERS } else { INDENT };
+    let before_name = if beside { "  ".to_owned() } else { format!("\n{}", " ".repeat(INDENT)) };
+    let gap = if beside { pad("", 2 + 6) } else { String::new() };
+    let heading = format!("{:>11}  {:>11}  {:>12}{gap}", "before", "after", "change");
+    let _ = writeln!(text, "\n{}", layout.strong(&(heading + &before_name + found.by)));
+    let escaped = |text: String| Escaped(text.as_bytes()).to_string();
+    let names: Vec<(String, String)> = found
+        .changes
+        .iter()
+        .map(|row| row.site.parts())
+        .map(|(name, file)| (escaped(name), escaped(file)))
+        .collect();
+    let names = two_columns(&names, layout.width.saturating_sub(indent));
+    for (row, (name, file)) in found.changes.iter().zip(names) {
+        let numbers = change_numbers(row, beside, layout);
+        let _ = writeln!(text, "{numbers}{before_name}{name}{}", layout.faint(&file));
+    }
+}
+
+fn change_numbers(row: &ChangeRow, padded: bool, layout: Layout) -> String {
+    let kind = pad(row.kind, if padded { 6 } else { 0 });
     let kind = match row.kind {
         "grew" | "new" => layout.bad(&kind),
         _ => layout.good(&kind),
     };
     let (before, after) = (bytes(row.before.bytes), bytes(row.after.bytes));
     let difference = signed(row.difference_bytes);
-    format!("{before:>11}  {after:>11}  {difference:>12}  {kind}  {name}")
+    format!("{before:>11}  {after:>11}  {difference:>12}  {kind}")
 }
 
 fn gate_line(gate: &Gate, layout: Layout) -> String {

@@ -17,7 +17,8 @@ use crate::analysis::view::View;
 use crate::exit_status::{VerbResult, help_end};
 use crate::io::output::{print, print_json};
 use crate::text::escape::Escaped;
-use crate::text::terminal::{Layout, fit, width};
+use crate::text::names::with_file;
+use crate::text::terminal::{Layout, width, wrap};
 use crate::text::units::percent;
 
 /// Show hot stack fragments: runs of calls, anywhere in stacks, under which much is
@@ -155,30 +156,34 @@ fn text(found: &Fragments, layout: Layout) -> String {
     let threshold = percent(found.threshold);
     let heading = format!("{}: {} in all", found.metric, sized(&found.total));
     // Writing to a string does not fail.
-    let _ = writeln!(text, "{}", layout.strong(&heading));
+    let lines = |text: &str| wrap(text, layout.width).join("\n");
+    let _ = writeln!(text, "{}", layout.strong(&lines(&heading)));
     if found.fragments.is_empty() {
-        let _ = writeln!(text, "No fragment has {threshold} of it; try a lower --threshold.");
+        let none = format!("No fragment has {threshold} of it; try a lower --threshold.");
+        let _ = writeln!(text, "{}", lines(&none));
     }
     for line in &found.fragments {
         let shares = match percent(line.share) {
             share if line.own_share == line.share => share,
             share => format!("{share}, {} not shown elsewhere", percent(line.own_share)),
         };
-        let _ = writeln!(text, "\n{} ({shares})", layout.strong(&sized(&line.size)));
+        let size = sized(&line.size);
+        let heading = lines(&format!("{size} ({shares})"));
+        let _ = writeln!(text, "\n{}", heading.replacen(&size, &layout.strong(&size), 1));
         frames(&mut text, &line.frames, layout);
     }
     let Limits { complete, samples_missing } = found.limits;
     if !complete {
         let note = "There is too much to look at: fragments may go on further than is shown. \
                     A higher --threshold or a --filter leaves less.";
-        let _ = writeln!(text, "\n{}", layout.faint(note));
+        let _ = writeln!(text, "\n{}", layout.faint(&lines(note)));
     }
     if samples_missing > 0 {
         let note = format!(
             "There are too many call paths to keep all: up to {samples_missing} samples are \
              missing from a fragment."
         );
-        let _ = writeln!(text, "\n{}", layout.faint(&note));
+        let _ = writeln!(text, "\n{}", layout.faint(&lines(&note)));
     }
     text
 }
@@ -201,7 +206,9 @@ fn frames(text: &mut String, frames: &[FragmentFrame], layout: Layout) {
             _ => format!(" (repeated up to ×{repeats})"),
         };
         let room = layout.width - 4 - width(&repeated);
-        let name = fit(&Escaped(site.label().as_bytes()).to_string(), room);
+        let (name, file) = site.parts();
+        let escaped = |text: String| Escaped(text.as_bytes()).to_string();
+        let name = with_file(&(escaped(name), escaped(file)), room);
         let _ = writeln!(text, " {arrow}{name}{}", layout.faint(&repeated));
     }
 }

@@ -14,7 +14,8 @@ use crate::analysis::size::{Size, sized};
 use crate::exit_status::{VerbResult, help_end};
 use crate::io::output::{print, print_json};
 use crate::text::escape::Escaped;
-use crate::text::terminal::{Layout, fit, sparkline};
+use crate::text::names::with_file;
+use crate::text::terminal::{Layout, sparkline, wrap, wrap_indented};
 use crate::text::units::{bytes, count, percent, short_duration};
 
 /// Find leaks: allocation sites whose live size keeps growing
@@ -143,50 +144,63 @@ fn main_callers(callers: &[Caller], all: u64) -> Vec<CallSite> {
 
 fn text(report: &LeakReport, layout: Layout) -> String {
     let seen = format!("in {}", short_duration(report.duration_us as f64));
-    let verdict = match (report.conclusive, report.leaks.is_empty()) {
-        (true, true) => layout.good(&report.verdict),
-        (true, false) => layout.bad(&report.verdict),
-        (false, _) => layout.strong(&report.verdict),
+    let colour = |text: &str| match (report.conclusive, report.leaks.is_empty()) {
+        (true, true) => layout.good(text),
+        (true, false) => layout.bad(text),
+        (false, _) => layout.strong(text),
     };
-    let mut text = format!("{verdict} ({seen})\n");
+    let verdict = wrap(&format!("{} ({seen})", report.verdict), layout.width).join("\n");
+    let mut text = format!("{}\n", colour(&verdict));
     for line in &report.leaks {
         put(&mut text, line, layout);
     }
     text
 }
 
+/// Columns before the facts about a leak.
+const INDENT: usize = 14;
+
 fn put(text: &mut String, line: &LeakRow, layout: Layout) {
-    let escaped = |site: &CallSite| Escaped(site.label().as_bytes()).to_string();
-    let name = fit(&escaped(&line.site), layout.width);
+    let named = |site: &CallSite, room: usize| {
+        let (name, file) = site.parts();
+        let escaped = |text: String| Escaped(text.as_bytes()).to_string();
+        with_file(&(escaped(name), escaped(file)), room)
+    };
+    // Writing to a string does not fail.
+    let _ = writeln!(text, "\n{}", layout.strong(&named(&line.site, layout.width)));
+    for (label, fact) in facts(line, layout) {
+        let fact = wrap_indented(&fact, INDENT, layout.width);
+        let _ = writeln!(text, "  {label:<11} {fact}");
+    }
+    for (at, caller) in line.called_from.iter().enumerate() {
+        let label = if at == 0 { "called from" } else { "" };
+        let name = named(caller, layout.width - INDENT);
+        let _ = writeln!(text, "  {label:<11} {name}");
+    }
+}
+
+fn facts(line: &LeakRow, layout: Layout) -> [(&'static str, String); 4] {
     let growth = &line.growth_per_second;
     let minute = bytes(60.0 * growth.bytes);
     let kept =
         if line.allocated.bytes > 0.0 { line.live.bytes / line.allocated.bytes } else { 0.0 };
-    // Writing to a string does not fail.
-    let _ = writeln!(text, "\n{}", layout.strong(&name));
-    let _ = writeln!(text, "  grows by    {minute} ± {} a minute", percent(growth.relative()));
-    let _ = writeln!(
-        text,
-        "  alive       {}, {} of what it allocated",
-        sized(&line.live),
-        percent(kept)
-    );
-    let _ = writeln!(
-        text,
-        "  survivors   {}  by age, from {} to {}",
-        sparkline(&line.survivors, line.survivors.len()),
-        short_duration(line.survivors_from_us as f64),
-        short_duration(line.survivors_to_us as f64)
-    );
+    let survivors = sparkline(&line.survivors, layout.width - INDENT);
     let verdict = if line.slowing {
         "grows less and less: perhaps a cache that fills; look again after a longer run"
     } else {
         "a leak: what it allocates is kept, whenever it was allocated"
     };
-    let _ = writeln!(text, "  verdict     {verdict}");
-    for (at, caller) in line.called_from.iter().enumerate() {
-        let label = if at == 0 { "called from" } else { "" };
-        let name = fit(&escaped(caller), layout.width - 14);
-        let _ = writeln!(text, "  {label:<11} {name}");
-    }
+    [
+        ("grows by", format!("{minute} ± {} a minute", percent(growth.relative()))),
+        ("alive", format!("{}, {} of what it allocated", sized(&line.live), percent(kept))),
+        (
+            "survivors",
+            format!(
+                "{survivors}  by age, from {} to {}",
+                short_duration(line.survivors_from_us as f64),
+                short_duration(line.survivors_to_us as f64)
+            ),
+        ),
+        ("verdict", verdict.to_owned()),
+    ]
 }

@@ -15,6 +15,7 @@ mod files;
 mod help;
 mod info;
 mod labels;
+mod narrow;
 mod program;
 mod progress;
 mod recode;

@@ -288,13 +288,13 @@ fn wrong_uses_are_answered_with_what_is_right() {
 fn the_report_fits_the_terminal_and_has_colours_only_there() {
     let place = Place::new();
     let path = place.file("trace.ctf", &workload(Format::V2, 1, 4000, 72));
-    for width in [80, 120] {
+    for width in [60, 80, 120] {
         for call in ["report --by location --callers 2", "hot", "leaks"] {
             let mut command = command(call, &[&path]);
             let output = command.env("COLUMNS", width.to_string()).output().unwrap();
             let text = String::from_utf8(output.stdout).unwrap();
             assert!(!text.contains('\x1b'), "{call}");
-            for line in text.lines().filter(|line| !line.contains("cannot tell")) {
+            for line in text.lines() {
                 assert!(line.chars().count() <= width, "{call} at {width}: {line}");
             }
         }

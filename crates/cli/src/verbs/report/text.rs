@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use super::figures::{Figures, ReportRow, Sum, Time};
 use crate::analysis::size::{Size, share, sized};
 use crate::text::escape::Escaped;
-use crate::text::terminal::{Layout, fit, fit_path, pad, sparkline, width, wrap};
+use crate::text::names::{fit_distinct, two_columns};
+use crate::text::terminal::{Layout, fit, sparkline, width, wrap, wrap_indented};
 use crate::text::units::{bytes, count, percent, short_duration};
 
 /// Totals, then the table.
@@ -13,7 +14,10 @@ pub(crate) fn report(figures: &Figures, layout: Layout) -> String {
     let mut text = String::new();
     for (label, value) in totals(figures) {
         // Writing to a string does not fail.
-        let value = fit(&value, layout.width.saturating_sub(13));
+        let value = match label {
+            "program" => fit(&value, layout.width.saturating_sub(13)),
+            _ => wrap_indented(&value, 13, layout.width),
+        };
         let _ = writeln!(text, "{} {value}", layout.strong(&format!("{label:<12}")));
     }
     let line = sparkline(&figures.timeline.most_live_bytes, layout.width.min(100) - 13);
@@ -96,24 +100,19 @@ const NUMBERS: usize = 11 + 2 + 7 + 2 + 7 + 2;
 fn table(text: &mut String, figures: &Figures, layout: Layout) {
     let shown = &figures.table;
     let title = format!("{} by {}", shown.metric, shown.by);
+    let room = layout.width.saturating_sub(NUMBERS);
+    let title = if width(&title) <= room {
+        title
+    } else {
+        let _ = writeln!(text, "{}", layout.strong(&title));
+        shown.by.to_owned()
+    };
     let heading = format!("{:>11}  {:>7}  {:>7}  {title}", "size", "±", "share");
     let _ = writeln!(text, "{}", layout.strong(&heading));
-    let room = layout.width.saturating_sub(NUMBERS);
     let names: Vec<(String, String)> = shown.rows.iter().map(label).collect();
-    let longest = names.iter().map(|(name, _)| width(name)).max().unwrap_or(0);
-    // Names take the columns they need, but leave a third to the files.
-    let has_files = names.iter().any(|(_, file)| !file.is_empty());
-    let most = if has_files { room - room / 3 } else { room };
-    let column = longest.min(most);
-    for (line, (name, file)) in shown.rows.iter().zip(&names) {
-        let name = fit(name, column);
-        let file = fit_path(file, room.saturating_sub(column + 2));
-        let label = if file.is_empty() {
-            name
-        } else {
-            format!("{}  {}", pad(&name, column), layout.faint(&file))
-        };
-        let _ = writeln!(text, "{}{label}", numbers(&line.sum, line.share));
+    for (line, (name, file)) in shown.rows.iter().zip(two_columns(&names, room)) {
+        let numbers = numbers(&line.sum, line.share);
+        let _ = writeln!(text, "{numbers}{name}{}", layout.faint(&file));
         callers(text, line, line.sum.samples, 1, layout);
     }
     if shown.others.rows > 0 {
@@ -138,14 +137,22 @@ fn label(line: &ReportRow) -> (String, String) {
 
 /// The callers that matter: a twentieth of the row, five of each at most.
 fn callers(text: &mut String, line: &ReportRow, row: u64, level: usize, layout: Layout) {
-    for caller in line.callers.iter().take(5) {
-        if caller.sum.samples.saturating_mul(20) < row {
-            continue;
-        }
+    let matters = |caller: &&ReportRow| caller.sum.samples.saturating_mul(20) >= row;
+    let shown: Vec<&ReportRow> = line.callers.iter().take(5).filter(matters).collect();
+    let labels: Vec<(String, String)> = shown.iter().map(|caller| label(caller)).collect();
+    // A file is shown where the name is not enough.
+    let name = |(name, file): &(String, String)| {
+        let is_enough = labels.iter().filter(|(other, _)| other == name).count() == 1;
+        if is_enough || file.is_empty() { name.clone() } else { format!("{name} ({file})") }
+    };
+    let names: Vec<String> = labels.iter().map(name).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    // On a narrow terminal, callers begin at its left, not below the names.
+    let left = if layout.width >= NUMBERS + 50 { NUMBERS } else { 2 };
+    let indent = (left + 2 * level).min(layout.width.saturating_sub(28));
+    let names = fit_distinct(&names, layout.width.saturating_sub(indent + 12), fit);
+    for (caller, name) in shown.into_iter().zip(names) {
         let part = share(caller.sum.samples, row);
-        let (name, _) = label(caller);
-        let indent = NUMBERS + 2 * level;
-        let name = fit(&name, layout.width.saturating_sub(indent + 12));
         let from = format!("{}← {name} {}", " ".repeat(indent), percent(part));
         let _ = writeln!(text, "{}", layout.faint(&from));
         callers(text, caller, row, level + 1, layout);
