@@ -195,6 +195,8 @@ impl TraceOutput for Memory {
     fn name(&self) -> &OsStr {
         OsStr::new("memory")
     }
+
+    fn set_completion(&mut self, _: heaptap_trace::Completion) {}
 }
 
 /// A writer that has all the records before it, and is asked to stop.

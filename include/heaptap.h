@@ -376,7 +376,7 @@ heaptap_status heaptap_tracer_start_from_env(const struct heaptap_options *optio
  *
  * Any thread, not inside a hook. End the mutators first, so that all their
  * events are written. Hooks that are running on other threads finish; later ones
- * do nothing. */
+ * do nothing. Returns `HEAPTAP_STATUS_FILE` if the end could not be written. */
 heaptap_status heaptap_tracer_stop(struct heaptap_tracer *tracer);
 
 /* Returns when everything recorded so far is in the file.

@@ -87,6 +87,8 @@ def killed_at_a_low_rate(bench):
     process.send_signal(signal.SIGKILL)
     process.wait()
     bench.check(file, strict=False)
+    checked = bench.tool("check", file).out
+    expect("was killed or still runs" in checked, f"check said {checked!r}")
     expect(allocations(bench, file) > 5, f"{allocations(bench, file)} allocations")
 
 
@@ -165,6 +167,8 @@ def full_disk(bench):
         expect("trace.ctf" in result.err, f"the message does not name the file: {result.err!r}")
         bench.check(file, strict=False)
         expect(allocations(bench, file) > 0, "nothing was written before the disk was full")
+        checked = bench.tool("check", "--strict", file, codes=(1,)).out
+        expect("could not be written any further" in checked, f"check --strict said {checked!r}")
     finally:
         subprocess.run(["umount", point], check=False)
 

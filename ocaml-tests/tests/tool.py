@@ -49,6 +49,19 @@ def ends_as_the_program_does(bench, how, code, said):
     bench.sound()
 
 
+@family({"success": ("young", (), 2), "failure": ("endings", ("exit",), 3)})
+def a_full_disk(bench, program, arguments, code):
+    """No total is made up, and a program that succeeds does not hide the failure."""
+    under = ["bash", "-c", 'ulimit -f 2; exec "$@"', "-"]
+    result = run(bench, "-o", "trace.ctf", "-r", "1", "--", *under, bench.program(program), *arguments, code=code)
+    said = re.search(r"cut short: .*could not be written.*; (\d+) of the (\d+) samples until then are in it", result.err)
+    expect(said and "words" not in result.err, f"said {result.err!r}")
+    expect(int(said.group(2)) > 1_000, f"only {said.group(2)} samples were taken")
+    equal(sum(alloc.samples for alloc in bench.allocs()), int(said.group(1)), "samples in the file")
+    check = subprocess.run([bench.heaptap, "check", "--strict", bench.path("trace.ctf")], capture_output=True)
+    equal(check.returncode, 1, "the status of check --strict")
+
+
 @scenario
 def signals_pass_through(bench):
     command = [bench.heaptap, "run", "-o", bench.path("trace.ctf"), "--", bench.program("endings"), "term"]

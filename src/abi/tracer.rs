@@ -81,7 +81,7 @@ unsafe fn start(options: Options, tracer: *mut *mut heaptap_tracer) -> Result<()
 ///
 /// Any thread, not inside a hook. End the mutators first, so that all their
 /// events are written. Hooks that are running on other threads finish; later ones
-/// do nothing.
+/// do nothing. Returns `HEAPTAP_STATUS_FILE` if the end could not be written.
 ///
 /// # Safety
 /// `tracer` is NULL or a handle.

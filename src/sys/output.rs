@@ -19,7 +19,7 @@
 use super::descriptor::{FileIdentity, lock, move_to_high_number};
 use core::time::Duration;
 use std::fs::{File, Metadata, OpenOptions};
-use std::io;
+use std::io::{self, Seek as _, SeekFrom};
 use std::os::fd::{IntoRawFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -89,8 +89,9 @@ impl Output {
         if !self.regular {
             return Err(lost(&"it is no regular file"));
         }
-        let file = OpenOptions::new()
-            .append(true)
+        // Not for appending: `overwrite` would append, too.
+        let mut file = OpenOptions::new()
+            .write(true)
             .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY)
             .open(&self.path)
             .map_err(|error| lost(&error))?;
@@ -104,8 +105,20 @@ impl Output {
         if metadata.len() != self.written {
             return Err(lost(&"somebody else has written to it"));
         }
+        file.seek(SeekFrom::End(0)).map_err(|error| lost(&error))?;
         self.descriptor = move_to_high_number(file).into_raw_fd();
         Ok(())
+    }
+
+    /// Changes bytes of whole packets in a regular file. Failures are ignored.
+    pub(crate) fn overwrite(&mut self, offset: u64, bytes: &[u8]) {
+        let end = offset.saturating_add(bytes.len() as u64);
+        let Ok(offset) = libc::off_t::try_from(offset) else { return };
+        if self.regular && end <= self.written && self.owns_descriptor() {
+            // SAFETY: pwrite reads `bytes.len()` bytes from the slice. The descriptor
+            // refers to the trace.
+            unsafe { libc::pwrite(self.descriptor, bytes.as_ptr().cast(), bytes.len(), offset) };
+        }
     }
 
     /// Writes all of `packet`, or returns how many bytes were written and the error.

@@ -5,6 +5,8 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use heaptap_trace::Completion;
+
 use crate::tracer::state::State;
 use crate::writer::TraceOutput;
 
@@ -29,5 +31,9 @@ impl Write for CountingOutput {
 impl TraceOutput for CountingOutput {
     fn name(&self) -> &OsStr {
         self.output.name()
+    }
+
+    fn set_completion(&mut self, completion: Completion) {
+        self.output.set_completion(completion);
     }
 }

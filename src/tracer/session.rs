@@ -111,6 +111,11 @@ impl Session {
         self.state.is_live()
     }
 
+    /// Whether an output could not be written to its end.
+    pub(crate) fn write_failed(&self) -> bool {
+        self.state.write_failed()
+    }
+
     /// Why it is not live.
     pub(crate) fn failure(&self) -> Option<Failure> {
         self.state.failure()
@@ -209,7 +214,7 @@ impl Session {
             return Err(Failure::Off);
         }
         self.report_losses();
-        Ok(())
+        if self.write_failed() { Err(Failure::File) } else { Ok(()) }
     }
 
     fn report_losses(&self) {

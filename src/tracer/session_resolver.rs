@@ -15,7 +15,6 @@ use crate::stack::FrameTables;
 use crate::stack::formats::Explained;
 use crate::sys::clock::Clock;
 use crate::sys::process_memory::ProcessMemory;
-use crate::tracer::failure::Failure;
 use crate::tracer::labels::Labels;
 use crate::tracer::message::say;
 use crate::tracer::options::{Locator, Namer, Options};
@@ -161,7 +160,7 @@ impl Resolver for SessionResolver {
     }
 
     fn write_failed(&mut self, output: &OsStr, error: &WriteError) {
-        if self.state.end(Failure::File) {
+        if self.state.fail_to_write() {
             let name = output.display();
             say(format_args!("cannot write {name}: {error}; tracing ends here"));
         }

@@ -1,6 +1,6 @@
 //! Whether a session is live, and if not, why. Every hook reads it.
 
-use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 
 use crate::tracer::failure::Failure;
 
@@ -13,6 +13,9 @@ pub(crate) struct State {
     /// [`LIVE`], [`FORKED`] or the number of a [`Failure`]. Leaves `LIVE` once
     /// and never changes again.
     state: AtomicI32,
+    /// Whether an output could not be written to its end, even if the session had ended
+    /// before.
+    write_failed: AtomicBool,
     /// Bytes written to all outputs.
     pub(crate) bytes: AtomicU64,
     /// The length of 2²⁰ ticks in nanoseconds; 0 until it is known.
@@ -21,7 +24,12 @@ pub(crate) struct State {
 
 impl State {
     pub(crate) fn new() -> State {
-        State { state: AtomicI32::new(LIVE), bytes: AtomicU64::new(0), tick_ns: AtomicU64::new(0) }
+        State {
+            state: AtomicI32::new(LIVE),
+            write_failed: AtomicBool::new(false),
+            bytes: AtomicU64::new(0),
+            tick_ns: AtomicU64::new(0),
+        }
     }
 
     #[inline]
@@ -44,6 +52,16 @@ impl State {
     /// Ends the session. True for the one caller that did.
     pub(crate) fn end(&self, why: Failure) -> bool {
         self.leave_live(why.number())
+    }
+
+    /// Ends the session since an output cannot be written. True for the first caller.
+    pub(crate) fn fail_to_write(&self) -> bool {
+        self.end(Failure::File);
+        !self.write_failed.swap(true, Ordering::AcqRel)
+    }
+
+    pub(crate) fn write_failed(&self) -> bool {
+        self.write_failed.load(Ordering::Acquire)
     }
 
     /// Notes that this process is a forked child. True for the one caller that

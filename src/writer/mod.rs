@@ -36,7 +36,7 @@ use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use heaptap_trace::{Format, WriteError};
+use heaptap_trace::{Completion, Format, WriteError};
 
 use crate::queue::Consumer;
 use crate::writer::drain::{Drained, drain};
@@ -60,6 +60,8 @@ pub(crate) struct Writer<R, W> {
     /// The output of the file, for messages.
     output_name: OsString,
     last_flush: Instant,
+    /// What the file says about itself.
+    completion: Completion,
 }
 
 /// No event waits longer than this to be written.
@@ -90,6 +92,7 @@ impl<R: Resolver, W: TraceOutput> Writer<R, W> {
             file: None,
             output_name,
             last_flush,
+            completion: Completion::Complete,
         };
         writer.begin(Begin::WhenComplete)?;
         Ok(writer)
@@ -100,6 +103,7 @@ impl<R: Resolver, W: TraceOutput> Writer<R, W> {
         if let Some(mut first) = self.first.take() {
             if first.complete_info() || when == Begin::Now {
                 self.file = Some(TraceFile::new(self.format, first)?);
+                self.set_completion(Completion::Unfinished);
             } else {
                 self.first = Some(first);
             }
@@ -117,7 +121,7 @@ impl<R: Resolver, W: TraceOutput> Writer<R, W> {
                 Ok(Next::Continue) => {}
                 Ok(last @ (Next::Stop | Next::StopAtExit)) => break last,
                 Err(error) => {
-                    self.resolver.write_failed(&self.output_name, &error);
+                    self.fail(&error);
                     self.mailbox.close();
                     return WriterExit::Finished;
                 }
@@ -129,8 +133,9 @@ impl<R: Resolver, W: TraceOutput> Writer<R, W> {
             self.consumer.wait(ticket, due);
         };
         self.mailbox.close();
-        if let Some(Err(error)) = self.file.as_mut().map(|file| file.end(&mut self.resolver)) {
-            self.resolver.write_failed(&self.output_name, &error);
+        match self.file.as_mut().map_or(Ok(()), |file| file.end(&mut self.resolver)) {
+            Ok(()) => self.set_completion(Completion::Complete),
+            Err(error) => self.fail(&error),
         }
         match last {
             Next::StopAtExit => {
@@ -139,6 +144,22 @@ impl<R: Resolver, W: TraceOutput> Writer<R, W> {
                 WriterExit::AtProcessExit
             }
             Next::Continue | Next::Stop => WriterExit::Finished,
+        }
+    }
+
+    /// Writing has failed, and is over.
+    fn fail(&mut self, error: &WriteError) {
+        self.set_completion(Completion::WriteFailed);
+        self.resolver.write_failed(&self.output_name, error);
+    }
+
+    /// Has the file say whether it is complete.
+    fn set_completion(&mut self, completion: Completion) {
+        if let Some(file) = &mut self.file
+            && self.completion != completion
+        {
+            file.set_completion(completion);
+            self.completion = completion;
         }
     }
 
@@ -158,6 +179,8 @@ impl<R: Resolver, W: TraceOutput> Writer<R, W> {
         }
         if let Some(urgent) = urgent {
             self.flush()?;
+            // The process may be about to end. If it does not, `drain` takes this back.
+            self.set_completion(Completion::Complete);
             self.mailbox.answer_urgent(urgent);
         }
         let mut next = Next::Continue;
@@ -185,11 +208,15 @@ impl<R: Resolver, W: TraceOutput> Writer<R, W> {
         let last_name = std::mem::replace(&mut self.output_name, new_name);
         new.complete_info();
         let Some(file) = &mut self.file else { return Ok(()) };
-        let last = file.rotate(new)?;
-        if let Err(error) = last.finish(&mut self.resolver) {
+        let mut last = file.rotate(new)?;
+        file.set_completion(Completion::Unfinished);
+        self.completion = Completion::Unfinished;
+        if let Err(error) = last.end(&mut self.resolver) {
+            last.output_mut().set_completion(Completion::WriteFailed);
             self.output_name = last_name;
             return Err(error);
         }
+        last.output_mut().set_completion(Completion::Complete);
         Ok(())
     }
 
@@ -205,7 +232,11 @@ impl<R: Resolver, W: TraceOutput> Writer<R, W> {
 
     fn drain(&mut self) -> Result<Drained, WriteError> {
         let Some(file) = &mut self.file else { return Ok(Drained::Nothing) };
-        drain(&mut self.consumer, file, &mut self.resolver)
+        let drained = drain(&mut self.consumer, file, &mut self.resolver)?;
+        if drained == Drained::Something {
+            self.set_completion(Completion::Unfinished);
+        }
+        Ok(drained)
     }
 }
 

@@ -8,6 +8,8 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io::Write;
 
+use heaptap_trace::Completion;
+
 use crate::sys::file::{self, FileError};
 use crate::sys::name::{self, NameError};
 use crate::sys::output::Output;
@@ -16,21 +18,34 @@ use crate::sys::output::Output;
 ///
 /// Each call of [`Write::write`] gets one packet, and takes all of it or none:
 /// what has been written is always a valid trace. An output needs no trailer,
-/// since a process may end without closing it.
+/// since a process may end without closing it; see [`TraceOutput::set_completion`].
 pub(crate) trait TraceOutput: Write + Send {
     /// Its name in messages: for a file, its absolute path.
     fn name(&self) -> &OsStr;
+
+    /// Sets whether the trace is complete, if bytes that were written can be changed.
+    /// Needs no space on the disk. A failure is ignored: the trace then says less than
+    /// is known.
+    fn set_completion(&mut self, completion: Completion);
 }
 
 impl TraceOutput for Box<dyn TraceOutput> {
     fn name(&self) -> &OsStr {
         (**self).name()
     }
+
+    fn set_completion(&mut self, completion: Completion) {
+        (**self).set_completion(completion);
+    }
 }
 
 impl TraceOutput for Output {
     fn name(&self) -> &OsStr {
         self.path().as_os_str()
+    }
+
+    fn set_completion(&mut self, completion: Completion) {
+        self.overwrite(Completion::OFFSET, &completion.bytes());
     }
 }
 

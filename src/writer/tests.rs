@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, mpsc};
 
-use heaptap_trace::{Format, Locate, LocationList, TraceInfo, WriteError};
+use heaptap_trace::{Completion, Format, Locate, LocationList, TraceInfo, WriteError};
 
 use crate::queue::{Channel, Part};
 use crate::writer::mailbox::{Mailbox, Request};
@@ -45,6 +45,7 @@ impl Resolver for Failures {
 struct Limited {
     name: &'static str,
     packets: usize,
+    completions: Arc<Mutex<Vec<Completion>>>,
 }
 
 impl Write for Limited {
@@ -62,6 +63,10 @@ impl TraceOutput for Limited {
     fn name(&self) -> &OsStr {
         OsStr::new(self.name)
     }
+
+    fn set_completion(&mut self, completion: Completion) {
+        self.completions.lock().unwrap().push(completion);
+    }
 }
 
 fn file(name: &'static str, packets: usize) -> NewFile<Limited> {
@@ -76,7 +81,7 @@ fn file(name: &'static str, packets: usize) -> NewFile<Limited> {
         start_time: 1_000_000,
         domain: 0,
     };
-    NewFile { out: Limited { name, packets }, info, late_params: None }
+    NewFile { out: Limited { name, packets, completions: Arc::default() }, info, late_params: None }
 }
 
 /// Runs a writer that rotates and stops: what failed, and whether the rotation
@@ -113,6 +118,36 @@ fn a_file_begins_when_its_trace_info_is_complete() {
     let mut late = file("late", 0);
     late.late_params = Some(Arc::new(|| None));
     assert_eq!(rotate(late, file("second", 9)).0.len(), 1, "the trace info was not written");
+}
+
+#[test]
+fn a_file_says_whether_it_is_complete() {
+    use Completion::{Complete, Unfinished, WriteFailed};
+    // The second packet of a file is the last one, before the rotation.
+    for (packets, expected) in
+        [(9, vec![Unfinished, Complete]), (1, vec![Unfinished, WriteFailed]), (0, Vec::new())]
+    {
+        let first = file("first", packets);
+        let completions = Arc::clone(&first.out.completions);
+        let second = file("second", 9);
+        let of_second = Arc::clone(&second.out.completions);
+        let (_channel, consumer) = Channel::new(2).unwrap();
+        let mailbox = Arc::new(Mailbox::new());
+        let (done, _answer) = mpsc::channel();
+        assert!(mailbox.post(Request::Rotate(Box::new(second), done)));
+        assert!(mailbox.post(Request::Stop));
+        let resolver = Failures::default();
+        let writer = Writer::new(consumer, mailbox, resolver, Format::V2, first);
+        if let Ok(writer) = writer {
+            writer.run();
+            assert_eq!(*of_second.lock().unwrap(), expected, "{packets} packets");
+        }
+        assert_eq!(*completions.lock().unwrap(), expected, "{packets} packets");
+    }
+    let (lost, kept) = (file("second", 0), file("first", 9));
+    let completions = Arc::clone(&kept.out.completions);
+    assert_eq!(rotate(kept, lost).0.len(), 1);
+    assert_eq!(*completions.lock().unwrap(), [Unfinished, WriteFailed]);
 }
 
 #[test]

@@ -3,11 +3,12 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use heaptap_trace::{Block, Encoder, Format, Locate, TraceInfo, WriteError};
+use heaptap_trace::{Block, Completion, Encoder, Format, Locate, TraceInfo, WriteError};
 
 use crate::queue::Record;
 use crate::writer::block_ids::KnownBlock;
 use crate::writer::lane::{Lane, OtherLanes};
+use crate::writer::output::TraceOutput;
 use crate::writer::resolver::Resolver;
 
 /// Reads the runtime's parameters. `None` while the runtime has not set them.
@@ -114,6 +115,14 @@ impl<W: Write> TraceFile<W> {
         for new in self.lanes.len()..=usize::from(number) {
             self.lanes.push(Lane::new(new as u16, self.start_time));
         }
+    }
+
+    /// Sets whether the trace is complete.
+    pub(crate) fn set_completion(&mut self, completion: Completion)
+    where
+        W: TraceOutput,
+    {
+        self.encoder.output_mut().set_completion(completion);
     }
 
     /// Writes everything that was encoded so far.

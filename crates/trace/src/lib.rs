@@ -52,12 +52,12 @@ mod recognise;
 
 pub use input::{Input, Stream};
 pub use memtrace::{
-    Defect, DomainEncoder, ElidableFrames, Encoder, Format, IDS_PER_BLOCK, LeftOut, Merged, Reader,
-    SmallAlloc, Tally, TraceOrigin, Version, WriteError,
+    Completion, Defect, DomainEncoder, ElidableFrames, Encoder, Format, IDS_PER_BLOCK, LeftOut,
+    Merged, Reader, SmallAlloc, Tally, TraceOrigin, Version, WriteError,
 };
 pub use model::{
-    Allocation, Backtrace, Block, Code, End, Event, EventKind, EventSink, EventSource,
-    FormatDefect, Frames, LOST_FRAME, Limits, Locate, Located, Location, LocationList,
+    Allocation, Backtrace, Block, Code, CutReason, CutShort, End, Event, EventKind, EventSink,
+    EventSource, FormatDefect, Frames, LOST_FRAME, Limits, Locate, Located, Location, LocationList,
     LocationTable, Losses, Mode, NameId, NamedLocation, ReadError, Source, TraceInfo,
 };
 pub use open::{open, open_in_time_order};

@@ -60,8 +60,10 @@ extern "C" fn at_exit() {
         // Fails if the session has ended before, for which there was a message.
         let _ = session.stop();
         let stats = session.stats();
+        // The file could not be written to its end.
+        let failed = if session.write_failed() { " failed" } else { "" };
         let line = format!(
-            "end {} samples {} blocks {} dropped {} bytes {}\n",
+            "end {} samples {} blocks {} dropped {} bytes {}{failed}\n",
             std::process::id(),
             stats.totals.samples,
             stats.totals.sampled_blocks(),

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use heaptap_report::{Aggregate, Aggregator, Lifespans, Options};
-use heaptap_trace::{Event, EventSource, LocationTable};
+use heaptap_trace::{CutShort, Event, EventSource, LocationTable};
 
 use crate::exit_status::{Failure, Verdict};
 use crate::io::input::Input;
@@ -60,6 +60,12 @@ impl AggregatedTrace {
 
     pub(crate) fn locations(&self) -> &LocationTable {
         self.reader.locations()
+    }
+
+    /// Whether the trace says that its end is missing, and until when it covers the
+    /// program.
+    pub(crate) fn cut_short(&self) -> Option<CutShort> {
+        self.reader.losses().cut_short
     }
 
     pub(crate) fn info(&self) -> &heaptap_trace::TraceInfo {

@@ -2,10 +2,10 @@
 
 use std::io::{Write as _, stderr};
 
-use heaptap_trace::{Defect, FileKind, Located, Losses};
+use heaptap_trace::{CutReason, CutShort, Defect, FileKind, Located, Losses};
 
 use crate::exit_status::Verdict;
-use crate::text::units::count;
+use crate::text::units::{count, short_duration};
 
 /// Prints a message on standard error. Failure to do so is ignored.
 pub(crate) fn say(message: &str) {
@@ -75,6 +75,9 @@ pub(crate) fn lines(losses: &Losses) -> Vec<String> {
             "{located}; its program was killed or still runs, what comes before is used"
         ));
     }
+    if let Some(cut) = &losses.cut_short {
+        lines.push(cut_short(cut));
+    }
     if let Some(line) = left_out(losses) {
         lines.push(line);
     }
@@ -83,6 +86,24 @@ pub(crate) fn lines(losses: &Losses) -> Vec<String> {
         lines.push(format!("{packets} of other processes left out (a fork wrote into the file)"));
     }
     lines
+}
+
+/// Why the end of a trace is missing, and until when it covers its program.
+pub(crate) fn cut_short(cut: &CutShort) -> String {
+    let why = match cut.reason {
+        CutReason::Unfinished => "its program was killed or still runs",
+        CutReason::WriteFailed => {
+            "the file could not be written any further (a full disk, a quota or a limit?)"
+        }
+    };
+    let until = match cut.until {
+        0 => "it covers nothing of the program".to_owned(),
+        until => {
+            let after = short_duration(until as f64);
+            format!("it covers the program until {after} after its start, not to the end")
+        }
+    };
+    format!("the trace is cut short: {why}; {until}")
 }
 
 /// The amounts that could not be used.

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use heaptap_trace::{Losses, Mode};
+use heaptap_trace::{CutReason, Losses, Mode};
 
 use crate::exit_status::{Failure, VerbResult, Verdict, help_end};
 use crate::io::input::{Input, MemtraceReader};
@@ -33,8 +33,8 @@ pub(crate) struct Check {
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     file: PathBuf,
 
-    /// Stop at the first defect; a cut-off tail, packets of other processes and
-    /// promotions of external memory are defects too
+    /// Stop at the first defect; a cut-off tail, a file that could not be written to its
+    /// end, packets of other processes and promotions of external memory are defects too
     #[arg(long)]
     strict: bool,
 }
@@ -56,7 +56,7 @@ impl Check {
             }
         }
         // If something is missing, an object's allocation may be, too.
-        if reader.losses().is_clean() {
+        if reader.losses().is_clean() && reader.losses().cut_short.is_none() {
             lives.find_never_allocated();
         }
         input.end_progress();
@@ -66,7 +66,8 @@ impl Check {
     }
 
     fn verdict(&self, losses: &Losses, lives: &Lives) -> Verdict {
-        let unusual = self.strict && losses.foreign_packets > 0;
+        let failed = losses.cut_short.is_some_and(|cut| cut.reason == CutReason::WriteFailed);
+        let unusual = self.strict && (losses.foreign_packets > 0 || failed);
         let mut offences = lives.offences();
         let offends = offences.any(|(offence, _)| self.strict || !offence.is_harmless());
         if losses.defect_count > 0 || offends || unusual {
@@ -83,6 +84,7 @@ fn summary(name: &str, reader: &MemtraceReader, lives: &Lives, verdict: Verdict)
     let state = match verdict {
         Verdict::Defective | Verdict::OverLimit => "defective",
         Verdict::Sound if losses.truncated.is_some() => "sound, but cut off at its end",
+        Verdict::Sound if losses.cut_short.is_some() => "sound, but cut short",
         Verdict::Sound => "sound",
     };
     let mut text = format!("{name}: {state}\n");

@@ -1,6 +1,6 @@
 //! `heaptap check`.
 
-use heaptap_trace::{Block, Format, Source, TraceInfo};
+use heaptap_trace::{Block, Completion, Format, Source, TraceInfo};
 
 use crate::program::{Place, assert_sound, heaptap};
 use crate::traces::{
@@ -155,6 +155,34 @@ fn a_promotion_of_external_memory_is_a_defect_with_strict() {
     assert!(text.contains("the first is 10"), "{text}");
     let message = "object 10 promoted, but external memory, which other readers refuse";
     heaptap("check --strict", &[&path]).says(1, &["external.ctf", message]);
+}
+
+/// Every verb says that a trace is cut short and until when it covers the program, and no
+/// total is 0 because nothing of it could be written.
+#[test]
+fn a_trace_that_is_cut_short_is_not_taken_for_a_whole_one() {
+    let cut = |mut trace: Vec<u8>, completion: Completion| {
+        let at = Completion::OFFSET as usize;
+        trace[at..at + 4].copy_from_slice(&completion.bytes());
+        trace
+    };
+    let place = Place::new();
+    let trace = workload(Format::V2, 1, 3_000, 12);
+    let failed = place.file("failed.ctf", &cut(trace.clone(), Completion::WriteFailed));
+    let killed = place.file("killed.ctf", &cut(trace, Completion::Unfinished));
+    let why = "could not be written any further";
+    assert!(heaptap("check", &[&failed]).text(0).contains(why));
+    assert!(heaptap("check --strict", &[&failed]).text(1).contains("until "));
+    assert!(heaptap("check --strict", &[&killed]).text(0).contains("was killed or still runs"));
+    for verb in ["report", "hot", "leaks", "info", "dump"] {
+        heaptap(verb, &[&failed]).says(0, &["failed.ctf", "cut short", why, "until "]);
+    }
+    let mut nothing = workload(Format::V2, 1, 10, 12);
+    let (second, _) = packets(&nothing)[1];
+    nothing.truncate(second);
+    let nothing = place.file("nothing.ctf", &cut(nothing, Completion::WriteFailed));
+    let text = heaptap("report", &[&nothing]).text(0);
+    assert!(text.contains("not known") && !text.contains("0 bytes"), "{text}");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use crate::memtrace::rules::{
     MAGIC, MAX_NUMBER, MAX_PACKET, MAX_PACKET_SPAN, NO_CACHE_CHECK, SLOTS,
 };
 use crate::memtrace::wire::{Bytes, Packet};
+use crate::model::CutReason;
 
 /// The format's version, the same in every packet of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -69,6 +70,46 @@ impl TraceOrigin {
     }
 }
 
+/// Whether a trace is complete, as its first packet says in the field that other writers
+/// leave 0 and other readers skip (the flush duration). A writer that can change bytes of
+/// its output sets the field when it has written the first packet, and again at the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Completion {
+    /// The trace covers its program to the end, or its writer does not say.
+    Complete = 0,
+    /// It is being written, or the program was killed.
+    Unfinished = 1,
+    /// It could not be written any further.
+    WriteFailed = 2,
+}
+
+impl Completion {
+    /// Where the field is in the file.
+    pub const OFFSET: u64 = 4 + 4 + 8 + 8;
+
+    /// The bytes of the field.
+    pub fn bytes(self) -> [u8; 4] {
+        (self as u32).to_le_bytes()
+    }
+
+    fn from_number(number: u32) -> Completion {
+        match number {
+            1 => Completion::Unfinished,
+            2 => Completion::WriteFailed,
+            _ => Completion::Complete,
+        }
+    }
+
+    /// Why the trace is cut short, if it is.
+    pub(crate) fn cut_reason(self) -> Option<CutReason> {
+        match self {
+            Completion::Complete => None,
+            Completion::Unfinished => Some(CutReason::Unfinished),
+            Completion::WriteFailed => Some(CutReason::WriteFailed),
+        }
+    }
+}
+
 const HEADER_LEN: usize = 4 + 4 + 8 + 8 + 4 + 2 + 8 + (2 + 2 + 8) + 8 + 8;
 
 /// A packet header is never longer.
@@ -95,6 +136,8 @@ pub(crate) struct Header {
     pub(crate) begin: u64,
     /// Time of the last event, inclusive.
     pub(crate) end: u64,
+    /// Means something in the first packet only.
+    pub(crate) completion: Completion,
     /// Version of the format.
     pub(crate) version: Version,
     /// The process that wrote it.
@@ -131,7 +174,7 @@ impl Header {
         }
         let bits = input.u32()?;
         let (begin, end) = (input.u64()?, input.u64()?);
-        let _flush_duration = input.u32()?;
+        let completion = Completion::from_number(input.u32()?);
         let number = input.u16()?;
         let Some(version) = Version::from_number(number) else {
             return Some(Err(Defect::Version { found: number }));
@@ -142,8 +185,18 @@ impl Header {
         let (first_id, next_id) = (input.u64()?, input.u64()?);
         let cache_check = (slot != NO_CACHE_CHECK).then_some(CacheCheck { slot, prediction, code });
         let size = (bits / 8) as usize;
-        let header =
-            Header { size, begin, end, version, pid, domain, cache_check, first_id, next_id };
+        let header = Header {
+            size,
+            begin,
+            end,
+            completion,
+            version,
+            pid,
+            domain,
+            cache_check,
+            first_id,
+            next_id,
+        };
         Some(header.check(bits).map(|()| header))
     }
 

@@ -29,5 +29,5 @@ pub use crate::memtrace::defect::Defect;
 pub use crate::memtrace::encode::{
     DomainEncoder, ElidableFrames, Encoder, Format, LeftOut, SmallAlloc, WriteError,
 };
-pub use crate::memtrace::header::{TraceOrigin, Version};
+pub use crate::memtrace::header::{Completion, TraceOrigin, Version};
 pub use crate::memtrace::rules::IDS_PER_BLOCK;

@@ -113,6 +113,25 @@ impl From<io::Error> for ReadError {
     }
 }
 
+/// Why a trace does not cover its program to the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CutReason {
+    /// The program was killed, or still runs.
+    Unfinished,
+    /// The file could not be written any further, for instance because the disk is full.
+    WriteFailed,
+}
+
+/// A trace that does not cover its program to the end, and says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CutShort {
+    /// Why.
+    pub reason: CutReason,
+    /// Until when it covers the program: microseconds after its start, from the packets
+    /// read so far.
+    pub until: u64,
+}
+
 /// What a lenient reader found wrong, and what is missing because of it.
 #[derive(Clone, Debug, Default)]
 pub struct Losses {
@@ -122,6 +141,8 @@ pub struct Losses {
     pub defect_count: u64,
     /// The file ends inside a packet: the program was killed, or still runs.
     pub truncated: Option<Located>,
+    /// The trace's own word that its end is missing. Traces of other writers have none.
+    pub cut_short: Option<CutShort>,
     /// Packets with a readable header that were skipped.
     pub packets: u64,
     /// Bytes that were skipped, whole packets and others.

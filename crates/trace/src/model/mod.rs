@@ -24,7 +24,7 @@ mod seeded;
 mod stream;
 pub(crate) mod table;
 
-pub use crate::model::damage::{FormatDefect, Located, Losses, ReadError};
+pub use crate::model::damage::{CutReason, CutShort, FormatDefect, Located, Losses, ReadError};
 pub use crate::model::event::{
     Allocation, Backtrace, Block, Code, End, Event, EventKind, Frames, LOST_FRAME, Source,
 };

@@ -1,6 +1,6 @@
 //! Traces that end too early, as those of killed programs do.
 
-use heaptap_trace::{Defect, Format, Located, Mode, ReadError};
+use heaptap_trace::{Completion, CutReason, CutShort, Defect, Format, Located, Mode, ReadError};
 
 use crate::defects::first_found;
 use crate::oracle::PlainPacket;
@@ -136,4 +136,26 @@ fn a_pipe_that_closes_early_is_a_truncated_file() {
     assert_eq!(piped.recorded, slice.recorded);
     assert_eq!(piped.losses.truncated, slice.losses.truncated);
     assert!(slice.losses.truncated.is_some());
+}
+
+/// A trace whose first packet says that its end is missing is read as before, in both
+/// modes, and the reader returns why and until when it covers the program.
+#[test]
+fn a_trace_that_is_cut_short_says_so() {
+    for (completion, reason) in [
+        (Completion::Complete, None),
+        (Completion::Unfinished, Some(CutReason::Unfinished)),
+        (Completion::WriteFailed, Some(CutReason::WriteFailed)),
+    ] {
+        let Sound { mut bytes, trace, .. } = Sound::of("cut", &program(Format::V3, 400, 31));
+        let at = Completion::OFFSET as usize;
+        bytes[at..at + 4].copy_from_slice(&completion.bytes());
+        let reading = read_leniently(&bytes);
+        assert!(trace.packets.iter().flat_map(PlainPacket::recorded).eq(&reading.recorded));
+        let time = |from: usize| u64::from_le_bytes(bytes[from..from + 8].try_into().unwrap());
+        let ends = trace.packets.iter().map(|packet| time(packet.range.start + 16));
+        let until = ends.max().unwrap() - time(8);
+        assert_eq!(reading.losses.cut_short, reason.map(|reason| CutShort { reason, until }));
+        assert_eq!(first_found(&bytes, Mode::Strict), None);
+    }
 }

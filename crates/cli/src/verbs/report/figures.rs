@@ -8,6 +8,7 @@ use crate::analysis::aggregate::AggregatedTrace;
 use crate::analysis::call_site::CallSite;
 use crate::analysis::size::{Size, share};
 use crate::analysis::view::View;
+use crate::io::notices;
 
 /// The options of the table.
 pub(super) struct TableOptions<'a> {
@@ -27,6 +28,8 @@ pub(crate) struct Figures {
     pub(crate) word_bytes: f64,
     pub(crate) duration_us: u64,
     pub(crate) events: u64,
+    /// Why the end of the trace is missing, and until when it covers the program.
+    pub(crate) cut_short: Option<String>,
     /// Whether filters left blocks out.
     pub(crate) selected: bool,
     pub(crate) totals: Totals,
@@ -123,6 +126,11 @@ pub(crate) struct Limits {
 }
 
 impl Figures {
+    /// Whether the trace is cut short before its first sample: a size of 0 would be wrong.
+    pub(super) fn is_unknown(&self) -> bool {
+        self.cut_short.is_some() && self.totals.samples == 0
+    }
+
     pub(super) fn of(
         trace: &AggregatedTrace,
         options: &TableOptions<'_>,
@@ -137,6 +145,7 @@ impl Figures {
             word_bytes: aggregate.scale().word_bytes,
             duration_us: aggregate.duration(),
             events: aggregate.events(),
+            cut_short: trace.cut_short().as_ref().map(notices::cut_short),
             selected,
             totals: totals(aggregate),
             timeline: timeline(aggregate),

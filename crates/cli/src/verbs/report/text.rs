@@ -20,15 +20,24 @@ pub(crate) fn report(figures: &Figures, layout: Layout) -> String {
         };
         let _ = writeln!(text, "{} {value}", layout.strong(&format!("{label:<12}")));
     }
+    if figures.is_unknown() {
+        append_notes(&mut text, figures, layout);
+        return text;
+    }
     let line = sparkline(&figures.timeline.most_live_bytes, layout.width.min(100) - 13);
     let _ = writeln!(text, "{} {line}", layout.strong(&format!("{:<12}", "live size")));
     text.push('\n');
     table(&mut text, figures, layout);
+    append_notes(&mut text, figures, layout);
+    text
+}
+
+fn append_notes(text: &mut String, figures: &Figures, layout: Layout) {
     for note in notes(figures) {
         let lines = wrap(&note, layout.width).join("\n");
+        // Writing to a string does not fail.
         let _ = writeln!(text, "\n{}", layout.faint(&lines));
     }
-    text
 }
 
 /// At this rate and above, tracing makes a program so much slower that its blocks live
@@ -55,6 +64,10 @@ fn totals(figures: &Figures) -> Vec<(&'static str, String)> {
         None => "(longer than the trace)".to_owned(),
     };
     let promotion = &totals.promotion;
+    if figures.is_unknown() {
+        let unknown = "not known: the trace is cut short before the first sample".to_owned();
+        return vec![("program", format!("{program}{selected}")), ("allocated", unknown)];
+    }
     vec![
         ("program", format!("{program}{selected}")),
         (
@@ -161,8 +174,9 @@ fn callers(text: &mut String, line: &ReportRow, row: u64, level: usize, layout: 
 
 /// Notes on the accuracy of the figures.
 fn notes(figures: &Figures) -> Vec<String> {
-    let mut notes = Vec::new();
-    if figures.totals.samples < 100 {
+    let mut notes: Vec<String> =
+        figures.cut_short.iter().map(|why| format!("Incomplete: {why}.")).collect();
+    if figures.totals.samples < 100 && !figures.is_unknown() {
         notes.push(format!(
             "Only {}: the figures are rough. A higher sampling rate gives better ones.",
             count(figures.totals.samples, "sample", "samples")

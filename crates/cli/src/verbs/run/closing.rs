@@ -10,12 +10,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use heaptap_settings::supported_runtimes;
-use heaptap_trace::EventKind;
+use heaptap_trace::{CutReason, CutShort, EventKind};
 
 use super::report_file::{End, Process, Report};
 use crate::exit_status::Failure;
 use crate::io::input::Input;
-use crate::io::notices::say;
+use crate::io::notices::{self, say};
 use crate::text::escape;
 use crate::text::units::{bytes, count};
 
@@ -58,11 +58,13 @@ impl Figures {
     fn of(process: &Process, rate: f64) -> Option<Figures> {
         let metadata = fs::metadata(&process.file).ok();
         if let Some(metadata) = metadata.filter(fs::Metadata::is_file) {
-            let (samples, rate) = samples(&process.file).ok()?;
+            let Contents { samples, rate, .. } = Contents::of(&process.file).ok()?;
             return Some(Figures::new(samples, rate, metadata.len()));
         }
         match process.end {
-            End::Orderly(counted) => Some(Figures::new(counted.samples, rate, counted.bytes)),
+            End::Orderly(counted) | End::WriteFailed(counted) => {
+                Some(Figures::new(counted.samples, rate, counted.bytes))
+            }
             End::Flushed | End::Abrupt => None,
         }
     }
@@ -93,6 +95,7 @@ fn line(process: &Process, rate: f64) -> String {
         End::Orderly(counted) => format!("{} dropped", counted.dropped),
         End::Flushed => "ended by _exit or exec".into(),
         End::Abrupt => "ended abruptly: the last moments are missing".into(),
+        End::WriteFailed(counted) => return failed(process, counted.samples),
     };
     match Figures::of(process, rate) {
         Some(figures) => {
@@ -101,6 +104,24 @@ fn line(process: &Process, rate: f64) -> String {
         None if is_special(&process.file) => format!("{name}: {end}; its reader has the trace"),
         None => format!("{name}: nothing can be read of the trace; see heaptap check"),
     }
+}
+
+/// The line of a trace that could not be written to its end: no total is known.
+fn failed(process: &Process, taken: u64) -> String {
+    let contents = match is_special(&process.file) {
+        true => None,
+        false => Contents::of(&process.file).ok(),
+    };
+    let written = contents.as_ref().map_or(0, |contents| contents.samples);
+    let cut = contents.and_then(|contents| contents.cut_short);
+    let cut = cut.unwrap_or(CutShort { reason: CutReason::WriteFailed, until: 0 });
+    format!(
+        "{}: {}; {written} of the {} until then are in it, and what the program allocated is not \
+         known",
+        escape::path(&process.file),
+        notices::cut_short(&cut),
+        count(taken, "sample", "samples"),
+    )
 }
 
 /// Whether it is a pipe or a device.
@@ -120,6 +141,8 @@ struct Summary {
     largest: Option<(PathBuf, f64)>,
     /// Traces whose last moments are missing.
     abrupt: Vec<PathBuf>,
+    /// Traces that could not be written to their end.
+    failed: Vec<PathBuf>,
     /// Traces without figures.
     unreadable: Vec<PathBuf>,
 }
@@ -143,6 +166,7 @@ impl Summary {
             End::Orderly(counted) => self.dropped += counted.dropped,
             End::Flushed => {}
             End::Abrupt => self.abrupt.push(file.clone()),
+            End::WriteFailed(_) => self.failed.push(file.clone()),
         }
         let Some(figures) = figures else {
             self.unreadable.push(file.clone());
@@ -168,6 +192,14 @@ impl Summary {
                 "{} of them ended abruptly, so that their last moments are missing: {}",
                 self.abrupt.len(),
                 first_of(first, self.abrupt.len())
+            ));
+        }
+        if let [first, ..] = &self.failed[..] {
+            lines.push(format!(
+                "{} of them could not be written to their end, and what is missing is not \
+                 counted: {}",
+                self.failed.len(),
+                first_of(first, self.failed.len())
             ));
         }
         if let [first, ..] = &self.unreadable[..] {
@@ -199,18 +231,26 @@ fn common(one: &Path, other: &Path) -> PathBuf {
     pairs.take_while(|(one, other)| one == other).map(|(component, _)| component).collect()
 }
 
-/// The samples in a trace, and its rate.
-fn samples(file: &Path) -> Result<(u64, f64), Failure> {
-    let input = Input::open(file)?.quietly();
-    let mut reader = input.in_file_order()?;
-    let rate = reader.info().sample_rate;
-    let mut samples = 0;
-    while let Some((event, _)) = reader.next_located().map_err(|error| input.failure(error))? {
-        if let EventKind::Alloc(allocation) = event.kind {
-            samples += allocation.samples;
+/// What a trace has in it.
+struct Contents {
+    samples: u64,
+    rate: f64,
+    cut_short: Option<CutShort>,
+}
+
+impl Contents {
+    fn of(file: &Path) -> Result<Contents, Failure> {
+        let input = Input::open(file)?.quietly();
+        let mut reader = input.in_file_order()?;
+        let rate = reader.info().sample_rate;
+        let mut samples = 0;
+        while let Some((event, _)) = reader.next_located().map_err(|error| input.failure(error))? {
+            if let EventKind::Alloc(allocation) = event.kind {
+                samples += allocation.samples;
+            }
         }
+        Ok(Contents { samples, rate, cut_short: reader.losses().cut_short })
     }
-    Ok((samples, rate))
 }
 
 #[cfg(test)]
@@ -243,6 +283,10 @@ mod tests {
         assert!(lines[1].starts_with("2 of them ended abruptly"), "{lines:?}");
         assert!(lines[1].ends_with("/t/b/3, …"), "{lines:?}");
         assert!(lines[2].starts_with("2 of them cannot be read"), "{lines:?}");
+        let statistics = Statistics { samples: 9, ..Statistics::default() };
+        summary.add(&process("/t/b/6", End::WriteFailed(statistics)), None);
+        let lines = summary.lines();
+        assert!(lines[2].starts_with("1 of them could not be written"), "{lines:?}");
     }
 
     #[test]

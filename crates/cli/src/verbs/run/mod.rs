@@ -31,7 +31,8 @@ use crate::io::notices::say;
 
 Exit status:
   0    the program's own status, whatever it is
-  2    also: a wrong call, or a file that heaptap needs cannot be found or made
+  2    also: a wrong call, or a file that heaptap needs cannot be found or made; or the
+       program ended with 0, but its trace could not be written to its end
   126  also: the program was found, but cannot be executed
   127  also: the program was not found
   If a signal ends the program, the same signal ends heaptap.")]
@@ -137,11 +138,12 @@ impl Run {
             .wait()
             .map_err(|error| Failure::Trouble(format!("{shown} was lost sight of: {error}")))?;
         signals.child_ended();
+        let reported = report.read();
         if refusal.is_none() {
-            closing::print(&shown.to_string(), &report.read(), self.rate);
+            closing::print(&shown.to_string(), &reported, self.rate);
         }
         drop(report);
-        end_like(status)
+        end_like(status, reported.all_written())
     }
 
     /// Refuses a value in the environment that the library would refuse in the program.
@@ -192,13 +194,17 @@ impl Run {
     }
 }
 
-/// Ends this process as the program ended.
-fn end_like(status: ExitStatus) -> VerbResult {
+/// The exit status if the program succeeded and its trace could not be written to its end.
+const NOT_WRITTEN: i32 = 2;
+
+/// Ends this process as the program ended. `written`: its traces have their ends.
+fn end_like(status: ExitStatus, written: bool) -> VerbResult {
     if let Some(signal) = status.signal() {
         signals::end_by(signal);
     }
     match status.code() {
-        Some(0) => Ok(Verdict::Sound),
+        Some(0) if written => Ok(Verdict::Sound),
+        Some(0) => std::process::exit(NOT_WRITTEN),
         // Nothing is left to close or to write.
         Some(code) => std::process::exit(code),
         None => std::process::exit(2),

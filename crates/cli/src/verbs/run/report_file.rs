@@ -1,7 +1,8 @@
 //! The file through which the library reports what it traced.
 //!
 //! The library appends lines: `pid N` and `file PATH` when it starts; `end …`, with its
-//! own statistics, when the program exits normally; `flushed N` when it ends without
+//! own statistics, when the program exits normally, with `failed` behind them if the trace
+//! could not be written to its end; `flushed N` when it ends without
 //! exit handlers or by exec; `refused` alone if there is no trace for a reason that
 //! the library has already printed. If it cannot write even that, it removes the file.
 
@@ -77,6 +78,9 @@ pub(super) enum End {
     Flushed,
     /// The program exited.
     Orderly(Statistics),
+    /// The program exited, and the file could not be written to its end. The statistics go
+    /// until then.
+    WriteFailed(Statistics),
 }
 
 /// What the library counted until the program exited.
@@ -91,6 +95,11 @@ pub(super) struct Statistics {
 }
 
 impl Report {
+    /// Whether each trace could be written to its end.
+    pub(super) fn all_written(&self) -> bool {
+        !self.processes.iter().any(|process| matches!(process.end, End::WriteFailed(_)))
+    }
+
     fn parse(lines: &[u8]) -> Report {
         let mut report = Report { processes: Vec::new(), refused: false };
         let mut pid: &[u8] = b"";
@@ -103,6 +112,9 @@ impl Report {
                 b"file" => {
                     let file = PathBuf::from(OsStr::from_bytes(rest));
                     report.processes.push(Process { pid: pid.to_vec(), file, end: End::Abrupt });
+                }
+                b"end" if rest.ends_with(b" failed") => {
+                    report.end(rest, End::WriteFailed(Statistics::parse(rest)));
                 }
                 b"end" => report.end(rest, End::Orderly(Statistics::parse(rest))),
                 b"flushed" => report.end(rest, End::Flushed),
@@ -168,6 +180,11 @@ mod tests {
             [process(b"7", "a", End::Flushed), process(b"7", "b", End::Abrupt)]
         );
         assert_eq!(Report::parse(b"").processes, []);
+        let failed = b"pid 7\nfile a\nend 7 samples 5 blocks 4 dropped 2 bytes 9 failed\n";
+        assert_eq!(
+            Report::parse(failed).processes,
+            [process(b"7", "a", End::WriteFailed(statistics))]
+        );
     }
 
     #[test]

@@ -47,13 +47,14 @@ mod tests {
 
     use super::*;
     use crate::memtrace::event::{event_header, event_time};
-    use crate::memtrace::header::Version;
+    use crate::memtrace::header::{Completion, Version};
 
     fn header(begin: u64, end: u64) -> Header {
         Header {
             size: 0,
             begin,
             end,
+            completion: Completion::Complete,
             version: Version::V2,
             pid: 1,
             domain: 0,

@@ -15,7 +15,7 @@ use crate::memtrace::header::{Header, MAX_HEADER, Version};
 use crate::memtrace::rules::{IDS_PER_BLOCK, MAX_PACKET};
 use crate::model::event::{Event, EventKind};
 use crate::model::{
-    EventSource, Limits, Located, LocationTable, Losses, Mode, ReadError, TraceInfo,
+    CutShort, EventSource, Limits, Located, LocationTable, Losses, Mode, ReadError, TraceInfo,
 };
 
 const _: () = assert!(MAX_PACKET + MAX_HEADER <= MAX_FILL);
@@ -110,7 +110,13 @@ impl<I: Input> Reader<I> {
                 info_bytes: (header.size - head) as u64,
                 ..Tally::default()
             },
-            losses: Losses::default(),
+            losses: Losses {
+                cut_short: header.completion.cut_reason().map(|reason| {
+                    // So far it covers nothing but the start.
+                    CutShort { reason, until: 0 }
+                }),
+                ..Losses::default()
+            },
             info,
         })
     }
@@ -248,6 +254,9 @@ impl<I: Input> Reader<I> {
             self.losses.foreign_packets += 1;
             self.advance(header.size);
             return Ok(());
+        }
+        if let Some(cut) = &mut self.losses.cut_short {
+            cut.until = cut.until.max(header.end.saturating_sub(self.info.start_time));
         }
         if self.only.is_some_and(|number| number != header.domain) {
             self.advance(header.size);

@@ -134,6 +134,11 @@ impl<W: Write> Encoder<W> {
         Ok(self.domains.shared.out)
     }
 
+    /// The output, for instance to set the [`Completion`](crate::Completion) of the trace.
+    pub fn output_mut(&mut self) -> &mut W {
+        &mut self.domains.shared.out
+    }
+
     /// Ends the trace but keeps the output and all memory, for a process that is
     /// about to exit. Nothing may be written afterwards.
     pub fn end(&mut self, locate: &mut impl Locate) -> Result<(), WriteError> {
