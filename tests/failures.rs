@@ -198,3 +198,29 @@ fn after_a_stop_nothing_is_sampled() {
         host.assert_quiet();
     });
 }
+
+/// The first packet is written by the thread that starts the tracer. SIGXFSZ would kill it.
+#[test]
+fn a_file_size_limit_of_0_is_a_status_and_not_a_signal() {
+    in_a_process("a_file_size_limit_of_0_is_a_status_and_not_a_signal", || {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("trace.ctf");
+        let file = CString::new(file.as_os_str().as_bytes()).expect("no NUL");
+        let limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: setrlimit reads one `rlimit`, which is on this stack.
+        assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &limit) }, 0);
+        let options = heaptap_options {
+            size: size_of::<heaptap_options>(),
+            file: file.as_ptr(),
+            rate: 1.0,
+            max_mutators: 1,
+            // SAFETY: zero is a valid value of every field.
+            ..unsafe { std::mem::zeroed() }
+        };
+        let mut tracer = ptr::null_mut();
+        // SAFETY: the options and the result are local variables.
+        let status = unsafe { heaptap_tracer_start(&options, &mut tracer) };
+        assert_eq!(status, HEAPTAP_STATUS_FILE);
+        assert!(tracer.is_null());
+    });
+}

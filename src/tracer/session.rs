@@ -76,7 +76,7 @@ impl Session {
         let resolver = SessionResolver::new(&options, &tables, &labels, &state, clock, stopwatch);
         let first = new_file(out, &options);
         let format = options.format();
-        // Writes the first packet, on a thread of the host.
+        // Writes the first packet, unless the trace info is not complete yet.
         let begin = || Writer::new(consumer, Arc::clone(&mailbox), resolver, format, first);
         let writer = without_write_signals(begin).map_err(|error| {
             let name = output_name.display();

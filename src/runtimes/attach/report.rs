@@ -3,8 +3,8 @@
 //! The variable [`heaptap_settings::REPORT`] names a file to which each traced
 //! process appends lines of a word and its values, a few bytes in one write: `pid`
 //! and `file` at the start, `end` with the statistics at the end, or only `refused`
-//! if there is no trace, for which standard error has the reason (if that cannot be
-//! written, the file is removed). `endings` appends
+//! if there is no trace, for which standard error has the reason
+//! (if `file` or `refused` cannot be written, the file is removed). `endings` appends
 //! `flushed`.
 
 use std::fs::OpenOptions;
@@ -31,7 +31,7 @@ pub(super) fn begin(session: &Arc<Session>, report: Option<PathBuf>) {
     let mut lines = format!("pid {}\nfile ", std::process::id()).into_bytes();
     lines.extend_from_slice(session.output_name.as_bytes());
     lines.push(b'\n');
-    append(&path, &lines);
+    append_or_remove(&path, &lines);
     if REPORT.set(EndReport { session: Arc::clone(session), path }).is_ok() {
         // Runs before the session's own handler, which was registered earlier.
         // SAFETY: `at_exit` takes nothing, never unwinds, and is never unloaded: a
@@ -42,12 +42,16 @@ pub(super) fn begin(session: &Arc<Session>, report: Option<PathBuf>) {
 
 /// Reports that there is no trace.
 pub(super) fn refused(report: Option<PathBuf>) {
-    if let Some(report) = report
-        && !append(&report, b"refused\n")
-    {
-        // Nothing can be written, for instance under `ulimit -f 0`: a report that is gone
-        // means the same.
-        let _ = std::fs::remove_file(&report);
+    if let Some(report) = report {
+        append_or_remove(&report, b"refused\n");
+    }
+}
+
+/// If the lines cannot be written, for instance under `ulimit -f 0`, the file is removed: a
+/// report that lacks them would be wrong.
+fn append_or_remove(report: &Path, lines: &[u8]) {
+    if !append(report, lines) {
+        let _ = std::fs::remove_file(report);
     }
 }
 

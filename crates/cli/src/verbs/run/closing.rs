@@ -24,6 +24,13 @@ pub(super) fn print(program: &str, report: &Report, rate: f64) {
     match &report.processes[..] {
         // If it was refused, the library has printed the reason.
         [] if report.refused => {}
+        [] if report.lost => {
+            let directory = std::env::temp_dir();
+            say(&format!(
+                "there is no summary: what was traced could not be written to {}",
+                escape::path(&directory)
+            ));
+        }
         [] => {
             let supported = supported_runtimes();
             say(&format!(

@@ -4,12 +4,12 @@
 //! own statistics, when the program exits normally, with `failed` behind them if the trace
 //! could not be written to its end; `flushed N` when it ends without
 //! exit handlers or by exec; `refused` alone if there is no trace for a reason that
-//! the library has already printed. If it cannot write even that, it removes the file.
+//! the library has already printed. If it cannot write that, it removes the file.
 
 use std::ffi::OsStr;
+use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
 use tempfile::NamedTempFile;
 
@@ -44,20 +44,20 @@ impl ReportFile {
     pub(super) fn read(&self) -> Report {
         match fs::read(self.path()) {
             Ok(lines) => Report::parse(&lines),
-            Err(error) => {
-                Report { processes: Vec::new(), refused: error.kind() == io::ErrorKind::NotFound }
-            }
+            Err(_) => Report { lost: true, ..Report::default() },
         }
     }
 }
 
 /// What the library has reported.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Report {
     /// The processes that were traced.
     pub(super) processes: Vec<Process>,
     /// A process was not traced, and the library has printed the reason.
     pub(super) refused: bool,
+    /// The library could not write its report.
+    pub(super) lost: bool,
 }
 
 /// A process that was traced.
@@ -101,7 +101,7 @@ impl Report {
     }
 
     fn parse(lines: &[u8]) -> Report {
-        let mut report = Report { processes: Vec::new(), refused: false };
+        let mut report = Report::default();
         let mut pid: &[u8] = b"";
         for line in lines.split(|&byte| byte == b'\n') {
             let end = line.iter().position(|&byte| byte == b' ').unwrap_or(line.len());
@@ -188,12 +188,12 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_reported_by_a_line_or_by_removing_the_file() {
+    fn a_refusal_is_a_line_and_a_lost_report_a_missing_file() {
         assert!(Report::parse(b"pid 7\nfile a\nrefused\n").refused);
         assert!(!Report::parse(b"").refused);
         let file = ReportFile::new().unwrap();
-        assert!(!file.read().refused);
+        assert!(!file.read().lost);
         fs::remove_file(file.path()).unwrap();
-        assert!(file.read().refused);
+        assert!(file.read().lost);
     }
 }
