@@ -8,9 +8,9 @@
 //! or later, when other threads may read it. Then variables are only made empty, in
 //! place.
 
-use std::ffi::{CString, OsString};
+use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use heaptap_settings::{FILE, FOLLOW, Inheritance, Invalid, REPORT, Reader, VARIABLES, Variable};
 
@@ -138,12 +138,19 @@ pub(super) fn is_preloaded() -> bool {
 fn preloaded_beside_us() -> Option<Vec<u8>> {
     let preload = std::env::var_os("LD_PRELOAD")?;
     let own = PathBuf::from(OsString::from_vec(own_path()?));
-    let is_own = |entry: &[u8]| {
-        let entry = PathBuf::from(OsString::from_vec(entry.to_vec()));
-        entry == own || entry.canonicalize().is_ok_and(|path| Some(path) == own.canonicalize().ok())
-    };
-    let rest = without(preload.as_bytes(), is_own);
+    let rest = without(preload.as_bytes(), |entry| names(entry, &own));
     (rest != without(preload.as_bytes(), |_| false)).then_some(rest)
+}
+
+/// Whether an entry of `LD_PRELOAD` names the library that was loaded from `own`. The
+/// loader looks for an entry without a slash in its directories, and keeps the name
+/// (ld.so(8)).
+fn names(entry: &[u8], own: &Path) -> bool {
+    let entry = Path::new(OsStr::from_bytes(entry));
+    if !entry.as_os_str().as_bytes().contains(&b'/') {
+        return own.file_name() == Some(entry.as_os_str());
+    }
+    entry == own || entry.canonicalize().is_ok_and(|path| Some(path) == own.canonicalize().ok())
 }
 
 /// A list, separated by colons or spaces, without some of its entries.
@@ -161,6 +168,15 @@ fn own_path() -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_entry_without_a_slash_names_the_library_by_its_file_name() {
+        let own = Path::new("/usr/lib/libheaptap.so.0");
+        assert!(names(b"libheaptap.so.0", own));
+        assert!(names(b"/usr/lib/libheaptap.so.0", own));
+        assert!(!names(b"libheaptap.so", own));
+        assert!(!names(b"/opt/libheaptap.so.0", own));
+    }
 
     #[test]
     fn only_this_library_is_removed() {
