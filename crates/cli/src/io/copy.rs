@@ -24,8 +24,9 @@ use crate::text::units::count;
 /// Copies all events. `shift` moves their times. Returns the lives of the objects, with
 /// the events that were left out because an object cannot have them.
 ///
-/// In version 3, only the whole file shows that an object is never allocated. It is
-/// read once more for that, unless it is a pipe: then such events are copied.
+/// In version 3, an object may be allocated in a later packet, and only the whole file
+/// shows that it never is. For the first such object it is read once more, unless it
+/// is a pipe: then such events are copied.
 pub(crate) fn copy<R: Renaming, S: TraceSink>(
     input: &Input,
     reader: &mut MemtraceReader,
@@ -33,10 +34,8 @@ pub(crate) fn copy<R: Renaming, S: TraceSink>(
     shift: impl Fn(u64) -> u64,
     out: &mut Rewriting<R, S>,
 ) -> Result<Lives, Failure> {
-    let survey = match reader.version() {
-        Version::V3 if input.is_repeatable() => Some(survey(input)?),
-        _ => None,
-    };
+    let can_survey = reader.version() == Version::V3 && input.is_repeatable();
+    let mut surveyed = None;
     let mut lives = Lives::new(Lives::MEMORY);
     let mut copier =
         Copier { out, keeps_ids: format == Format::V3, lossy: false, ids: KeptIds::default() };
@@ -53,8 +52,17 @@ pub(crate) fn copy<R: Renaming, S: TraceSink>(
         }
         // The format has no other kinds of event.
         let Some((end, id)) = kind.end() else { continue };
-        if offence.is_some() || survey.as_ref().is_some_and(|survey| survey.forbids(end, id)) {
+        if offence.is_some() {
             continue;
+        }
+        if can_survey && copier.ids.get(id).is_none() {
+            let all = match surveyed.take() {
+                Some(all) => all,
+                None => survey(input)?,
+            };
+            if surveyed.insert(all).forbids(end, id) {
+                continue;
+            }
         }
         // The packet that holds this event may be the first after a loss.
         copier.lossy |= !reader.losses().is_clean();

@@ -142,6 +142,7 @@ impl Lives {
     }
 
     /// Takes the next event. Returns the violation, if it is one, and the object.
+    #[inline]
     pub(crate) fn event(&mut self, event: &Event<'_>) -> Option<(Offence, u64)> {
         self.several_domains |= *self.domain.get_or_insert(event.domain) != event.domain;
         let id = event.kind.block_id()?;
@@ -176,7 +177,19 @@ impl Lives {
         offence.map(|offence| (offence, id))
     }
 
+    #[inline]
     fn page(&mut self, id: u64) -> Option<&mut Page> {
+        let number = (id >> PAGE_BITS) as usize;
+        // Looked up twice, which the borrow checker asks for.
+        if self.low_pages.get(number).is_some_and(Option::is_some) {
+            return self.low_pages[number].as_deref_mut();
+        }
+        self.rare_page(id)
+    }
+
+    /// The page of an id, if it is new or a high one.
+    #[cold]
+    fn rare_page(&mut self, id: u64) -> Option<&mut Page> {
         let number = id >> PAGE_BITS;
         let is_known = match usize::try_from(number) {
             Ok(index) if index < LOW_PAGES => {
