@@ -105,3 +105,10 @@ def overflow(bench, kib):
 @family({name: (name,) for name in ("parameters", "parameters.byte")})
 def the_runtime(bench, program):
     bench.same_parameters(program)
+
+
+@family({f"rate_{rate}": (rate,) for rate in ("1", "0.5", "0.1")})
+def the_same_collections(bench, rate):
+    """With all pieces of the heap where they are in an untraced program, the collector does the same."""
+    for _ in range(2):
+        bench.same("cycles", rate=rate, env={"GLIBC_TUNABLES": "glibc.malloc.mmap_max=0"})

@@ -96,10 +96,14 @@ pub(crate) fn cut_short(cut: &CutShort) -> String {
             "the file could not be written any further (a full disk, a quota or a limit?)"
         }
     };
-    let until = match cut.until {
-        0 => "it covers nothing of the program".to_owned(),
-        until => {
-            let after = short_duration(until as f64);
+    let after = short_duration(cut.until as f64);
+    let until = match (cut.reason, cut.until) {
+        (_, 0) => "it covers nothing of the program".to_owned(),
+        // It may have been idle for long before it was killed.
+        (CutReason::Unfinished, _) => {
+            format!("its last event is {after} after its start, and later ones may be missing")
+        }
+        (CutReason::WriteFailed, _) => {
             format!("it covers the program until {after} after its start, not to the end")
         }
     };
