@@ -179,7 +179,7 @@ fn groups_are_compared_and_have_no_callers() {
         assert_eq!(found["by"], by);
         let groups = if by == "label" { 4 } else { 2 };
         assert_eq!(found["within_chance"], groups, "{found}");
-        let refused = ["needs --by function", "--label or --domain"];
+        let refused = ["needs --by function", "--label, --domain or --source"];
         heaptap(&format!("hot --by {by}"), &[&path]).says(2, &refused);
         heaptap(&format!("report --callers 1 --by {by}"), &[&path]).says(2, &refused);
     }
