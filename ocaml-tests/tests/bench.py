@@ -12,6 +12,13 @@ from scenarios import Failure, Result, Skip, equal, expect, family, scenario  # 
 HERE = Path(__file__).resolve().parent.parent
 
 
+def walked_by(unwinder):
+    """The environment in which stacks are walked by "runtime", or by heaptap if it is any other word of that length.
+    All have the same size, so that a stack overflows at the same depth."""
+    name = "HEAPTAP_UNWINDER" if unwinder == "runtime" else "ANOTHER_UNWINDER"
+    return {name: unwinder}
+
+
 def needs_from_distribution(tool):
     """Skips the scenario without this tool, or if the compiler is not the distribution's, whose libraries it uses."""
     if not shutil.which(tool) or os.environ.get("OCAML"):

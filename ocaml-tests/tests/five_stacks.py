@@ -4,12 +4,12 @@ import re
 from collections import Counter
 from itertools import zip_longest
 
-from bench import expect, family, scenario
+from bench import expect, family, scenario, walked_by
 from stacks import codes, same_allocations, without_handlers
 
 
 def trace_with(bench, unwinder, program, *arguments):
-    env = {"HEAPTAP_UNWINDER": unwinder, "HEAPTAP_FRAMES": 20_000, "OCAMLRUNPARAM": "v=0"}
+    env = {**walked_by(unwinder), "HEAPTAP_FRAMES": 20_000, "OCAMLRUNPARAM": "v=0"}
     bench.trace(program, *arguments, name=unwinder + ".ctf", under=["setarch", "-R"], env=env)
     return unwinder + ".ctf"
 

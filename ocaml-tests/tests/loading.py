@@ -4,7 +4,7 @@ import re
 import shutil
 from collections import Counter
 
-from bench import HERE, equal, expect, family, scenario
+from bench import HERE, equal, expect, family, scenario, walked_by
 from flat import FLAT, words_of_lines
 from stacks import as_decoded, codes, same_allocations
 
@@ -61,7 +61,7 @@ def as_the_runtime_walks_them(bench, run):
 
     def allocations(unwinder):
         name = f"traces/{unwinder}.ctf"
-        run(bench, name=name, rate=3e-3, under=["setarch", "-R"], env={**WHOLE, "HEAPTAP_UNWINDER": unwinder})
+        run(bench, name=name, rate=3e-3, under=["setarch", "-R"], env={**WHOLE, **walked_by(unwinder)})
         return Counter(codes(bench, name))
 
     ours, theirs = allocations("ourtabs"), allocations("runtime")

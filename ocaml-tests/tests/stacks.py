@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from itertools import zip_longest
 
-from bench import equal, expect, family, scenario
+from bench import equal, expect, family, scenario, walked_by
 
 
 def places(frames):
@@ -55,7 +55,7 @@ def as_the_runtime_walks_them(bench, program, rate):
 
     def walk(unwinder):
         under = ["setarch", "-R", "bash", "-c", 'ulimit -s 256; exec "$@"', "-"]
-        env = {"HEAPTAP_UNWINDER": unwinder, "HEAPTAP_FRAMES": 20_000}
+        env = {**walked_by(unwinder), "HEAPTAP_FRAMES": 20_000}
         bench.trace(program, name=unwinder + ".ctf", rate=rate, under=under, env=env)
         return (re.sub(r" common=\d+", "", line).split(" ", 1)[1] for line in bench.dump(unwinder + ".ctf"))
 
