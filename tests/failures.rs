@@ -48,20 +48,27 @@ unsafe extern "C-unwind" fn walk_into_a_panic(_: *mut c_void, _: *mut u64, _: us
     panic!("a panic on purpose");
 }
 
+/// Starts a tracer of one mutator at rate 1.
+fn start(file: &Path) -> (heaptap_status, *mut heaptap_tracer) {
+    let file = CString::new(file.as_os_str().as_bytes()).expect("no NUL");
+    let options = heaptap_options {
+        size: size_of::<heaptap_options>(),
+        file: file.as_ptr(),
+        rate: 1.0,
+        max_mutators: 1,
+        // SAFETY: zero is a valid value of every field.
+        ..unsafe { std::mem::zeroed() }
+    };
+    let mut tracer = ptr::null_mut();
+    // SAFETY: the options and the result are local variables.
+    let status = unsafe { heaptap_tracer_start(&options, &mut tracer) };
+    (status, tracer)
+}
+
 impl Host {
     fn start(file: &Path, walk: heaptap_walk_fn) -> Host {
-        let file = CString::new(file.as_os_str().as_bytes()).expect("no NUL");
-        let options = heaptap_options {
-            size: size_of::<heaptap_options>(),
-            file: file.as_ptr(),
-            rate: 1.0,
-            max_mutators: 1,
-            // SAFETY: zero is a valid value of every field.
-            ..unsafe { std::mem::zeroed() }
-        };
-        let mut tracer = ptr::null_mut();
-        // SAFETY: the options and the result are local variables.
-        assert_eq!(unsafe { heaptap_tracer_start(&options, &mut tracer) }, HEAPTAP_STATUS_OK);
+        let (status, tracer) = start(file);
+        assert_eq!(status, HEAPTAP_STATUS_OK);
         let options = heaptap_mutator_options {
             size: size_of::<heaptap_mutator_options>(),
             walk,
@@ -205,21 +212,10 @@ fn a_file_size_limit_of_0_is_a_status_and_not_a_signal() {
     in_a_process("a_file_size_limit_of_0_is_a_status_and_not_a_signal", || {
         let directory = tempfile::tempdir().expect("a directory");
         let file = directory.path().join("trace.ctf");
-        let file = CString::new(file.as_os_str().as_bytes()).expect("no NUL");
         let limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
         // SAFETY: setrlimit reads one `rlimit`, which is on this stack.
         assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &limit) }, 0);
-        let options = heaptap_options {
-            size: size_of::<heaptap_options>(),
-            file: file.as_ptr(),
-            rate: 1.0,
-            max_mutators: 1,
-            // SAFETY: zero is a valid value of every field.
-            ..unsafe { std::mem::zeroed() }
-        };
-        let mut tracer = ptr::null_mut();
-        // SAFETY: the options and the result are local variables.
-        let status = unsafe { heaptap_tracer_start(&options, &mut tracer) };
+        let (status, tracer) = start(&file);
         assert_eq!(status, HEAPTAP_STATUS_FILE);
         assert!(tracer.is_null());
     });

@@ -74,7 +74,7 @@ impl Session {
         let output_name = out.name().to_owned();
         let mailbox = Arc::new(Mailbox::new());
         let resolver = SessionResolver::new(&options, &tables, &labels, &state, clock, stopwatch);
-        let first = new_file(out, &options);
+        let first = new_file(out, &options, options.rate);
         let format = options.format();
         // Writes the first packet, unless the trace info is not complete yet.
         let begin = || Writer::new(consumer, Arc::clone(&mailbox), resolver, format, first);
@@ -181,7 +181,7 @@ impl Session {
     pub(crate) fn rotate(&self, file: &[u8]) -> Result<(), Failure> {
         self.check_live()?;
         let out = open_output(file, &self.state)?;
-        let new = new_file(out, &self.options);
+        let new = new_file(out, &self.options, self.rate());
         self.ask_writer(|writer| writer.rotate(new))
     }
 
@@ -304,9 +304,9 @@ pub(crate) struct SharedLocks<'a> {
     _labels: Option<LabelsLock<'a>>,
 }
 
-/// A trace file that begins now.
-fn new_file(out: CountingOutput, options: &Options) -> NewFile<CountingOutput> {
-    let info = trace_info(options, options.rate);
+/// A trace file that begins now, at this rate.
+fn new_file(out: CountingOutput, options: &Options, rate: Rate) -> NewFile<CountingOutput> {
+    let info = trace_info(options, rate);
     NewFile { out, info, late_params: options.late_params.clone() }
 }
 
