@@ -1,14 +1,22 @@
-"""Scenarios of programs that are traced: registering them, running them, saying what is wrong.
+"""Scenarios of programs that are traced: registering them, running them, reporting what is wrong.
 
-Shared by c-tests and ocaml-tests, each of which has a Bench that knows its programs.
+Shared by c-tests and ocaml-tests, each of which has a Bench that knows its programs. As many scenarios run at a time
+as there are processors, each in a process and a directory of its own; those marked @alone run afterwards, one by one.
 """
 
 import argparse
+import contextlib
+import fcntl
 import fnmatch
+import io
+import multiprocessing
+import os
 import subprocess
 import sys
 import tempfile
 import time
+import traceback
+from concurrent.futures import ProcessPoolExecutor, as_completed
 
 
 class Failure(Exception):
@@ -20,6 +28,13 @@ class Skip(Exception):
 
 
 SCENARIOS = []
+
+
+def alone(function):
+    """Marks scenarios that measure time, or whose programs keep all processors busy. Stands below @scenario or
+    @family."""
+    function.alone = True
+    return function
 
 
 def scenario(function):
@@ -37,6 +52,7 @@ def family(parameters):
             def one(bench, values=values):
                 function(bench, *values)
 
+            one.alone = getattr(function, "alone", False)
             SCENARIOS.append((f"{function.__module__}.{function.__name__}.{name}", one))
         return function
 
@@ -61,14 +77,64 @@ class Result:
         self.err = process.stderr.decode(errors="replace")
 
 
+@contextlib.contextmanager
+def locked(path):
+    """Holds a lock that scenarios in other processes wait for."""
+    with open(path, "w", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
 def parser(description):
     """The options that every suite has."""
     options = argparse.ArgumentParser(description=description)
     for name in ("--build", "--libdir", "--heaptap"):
         options.add_argument(name, required=True)
     options.add_argument("--list", action="store_true")
+    options.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     options.add_argument("patterns", nargs="*")
     return options
+
+
+def attempt(suite, options, bench, name, function):
+    """Runs one scenario. Returns "passed", "failed" or "skipped", and the lines to print."""
+    began, printed = time.monotonic(), io.StringIO()
+    with tempfile.TemporaryDirectory(prefix=f"heaptap-{suite}-") as directory, contextlib.redirect_stdout(printed):
+        try:
+            function(bench(options, directory))
+            outcome, line = "passed", f"ok {name} ({time.monotonic() - began:.1f} s)"
+        except Skip as skip:
+            outcome, line = "skipped", f"SKIPPED {name}: {skip}"
+        except (Failure, subprocess.TimeoutExpired, OSError) as failure:
+            outcome, line = "failed", f"FAIL {name}: {failure}"
+        except Exception:  # noqa: BLE001  A defect of the scenario, which must not end the others.
+            outcome, line = "failed", f"FAIL {name}: {traceback.format_exc()}"
+    return outcome, printed.getvalue() + line
+
+
+def attempt_all(suite, options, bench, chosen):
+    """Runs the scenarios, and yields what `attempt` returns in the order in which they end."""
+    together = [entry for entry in chosen if not getattr(entry[1], "alone", False)]
+    with ProcessPoolExecutor(options.jobs, multiprocessing.get_context("fork"), prepare_worker,
+                             (suite, options, bench, together)) as pool:
+        for done in as_completed([pool.submit(attempt_in_worker, index) for index in range(len(together))]):
+            yield done.result()
+    for name, function in chosen:
+        if getattr(function, "alone", False):
+            yield attempt(suite, options, bench, name, function)
+
+
+# In a worker: what `attempt` needs. Functions cannot be sent to another process, but a fork has them.
+WORK = []
+
+
+def prepare_worker(*work):
+    WORK[:] = work
+
+
+def attempt_in_worker(index):
+    suite, options, bench, scenarios = WORK
+    return attempt(suite, options, bench, *scenarios[index])
 
 
 def run(suite, options, bench, prepare=lambda: None):
@@ -90,22 +156,11 @@ def run(suite, options, bench, prepare=lambda: None):
     except Failure as failure:
         print(f"FAIL build: {failure}")
         return 1
-    passed, failed, skipped = 0, 0, 0
+    counts = {"passed": 0, "failed": 0, "skipped": 0}
     start = time.monotonic()
-    for name, function in chosen:
-        with tempfile.TemporaryDirectory(prefix=f"heaptap-{suite}-") as directory:
-            began = time.monotonic()
-            try:
-                function(bench(options, directory))
-            except Skip as skip:
-                skipped += 1
-                print(f"SKIPPED {name}: {skip}", flush=True)
-            except (Failure, subprocess.TimeoutExpired, OSError) as failure:
-                failed += 1
-                print(f"FAIL {name}: {failure}", flush=True)
-            else:
-                passed += 1
-                print(f"ok {name} ({time.monotonic() - began:.1f} s)", flush=True)
-    also = f", {skipped} skipped" if skipped else ""
-    print(f"{suite}: {passed} passed, {failed} failed{also}, {time.monotonic() - start:.0f} s")
-    return 1 if failed else 0
+    for outcome, lines in attempt_all(suite, options, bench, chosen):
+        counts[outcome] += 1
+        print(lines, flush=True)
+    also = f", {counts['skipped']} skipped" if counts["skipped"] else ""
+    print(f"{suite}: {counts['passed']} passed, {counts['failed']} failed{also}, {time.monotonic() - start:.0f} s")
+    return 1 if counts["failed"] else 0

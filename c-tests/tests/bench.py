@@ -5,7 +5,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from scenarios import Failure, Skip, equal, expect, family, scenario  # noqa: F401
+from scenarios import Failure, Skip, alone, equal, expect, family, locked, scenario  # noqa: F401
 from scenarios import Result as Ended
 
 HERE = Path(__file__).resolve().parent.parent
@@ -46,10 +46,12 @@ class Bench:
         return str(self.directory / name)
 
     def make(self, *assignments):
-        """Builds a variant; the plain one is there already."""
+        """Builds a variant; the plain one is there already. Scenarios that need the same one wait for each other."""
         command = ["make", "-s", "-j2", "-C", str(HERE), "build", f"BUILD={self.build}",
                    f"HEAPTAP_LIBDIR={self.libdir}", f"INCLUDE={self.include}"]
-        process = subprocess.run(command + list(assignments), capture_output=True)
+        self.build.mkdir(parents=True, exist_ok=True)
+        with locked(self.build / "lock"):
+            process = subprocess.run(command + list(assignments), capture_output=True)
         expect(process.returncode == 0, f"make {' '.join(assignments)}: {process.stderr.decode()[-2000:]}")
 
     def command(self, program, *arguments, variant="plain"):

@@ -9,7 +9,7 @@ import subprocess
 import threading
 import time
 
-from bench import Skip, Tally, equal, expect, family, scenario
+from bench import Skip, Tally, alone, equal, expect, family, scenario
 
 N = 3000
 
@@ -42,6 +42,7 @@ class Stalls(threading.Thread):
 
 
 @scenario
+@alone
 def killed(bench):
     """SIGKILL at a random moment: the file is sound and lacks at most the last 200 ms.
 
@@ -78,6 +79,7 @@ def killed(bench):
 
 
 @scenario
+@alone
 def killed_at_a_low_rate(bench):
     """At 1e-6 a packet takes minutes to fill; its events are in the file all the same."""
     file = bench.path("trace.ctf")

@@ -2,7 +2,7 @@
 
 import json
 
-from bench import Tally, equal, expect, scenario
+from bench import Tally, alone, equal, expect, scenario
 
 LABELS = ("login", "browse", "report")
 
@@ -20,6 +20,7 @@ def holds(bench, file, result):
 
 
 @scenario
+@alone
 def sixty_four(bench):
     """64 threads at 1e-2; their estimate of all words is within 5 sigma."""
     size = 1000000 if bench.long else 8000

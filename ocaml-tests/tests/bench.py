@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from scenarios import Failure, Result, Skip, equal, expect, family, scenario  # noqa: F401
+from scenarios import Failure, Result, Skip, alone, equal, expect, family, scenario  # noqa: F401
 
 HERE = Path(__file__).resolve().parent.parent
 

@@ -3,7 +3,7 @@
 import os
 from itertools import islice
 
-from bench import expect, family
+from bench import alone, expect, family
 from five_exact import counted
 from tool import run
 
@@ -12,6 +12,7 @@ SECONDS = float(os.environ.get("SECONDS_OF_STRESS", 6))
 
 @family({"native_2_rate_1": ("everything", 2, 1), "native_4": ("everything", 4, 0.01), "native_8": ("everything", 8, 0.001),
          "debug_3": ("everything.debug", 3, 0.01), "bytecode_3": ("everything.byte", 3, 0.01), "debug_2_rate_1": ("everything.debug", 2, 1)})
+@alone
 def everything(bench, program, domains, rate):
     # At rate 1 a second is a million events.
     seconds = min(SECONDS / 4, 15) if rate == 1 else SECONDS

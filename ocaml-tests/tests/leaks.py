@@ -6,7 +6,7 @@ HEAPTAP_LEAK_RUNS says how many of each; `make test-long` takes 20.
 import json
 import os
 
-from bench import HERE, expect, family
+from bench import HERE, alone, expect, family
 
 RUNS = int(os.environ.get("HEAPTAP_LEAK_RUNS", 2))
 # At this rate six seconds have as many samples as a minute at 1e-4.
@@ -24,6 +24,7 @@ def said(found):
 
 
 @family({str(seed): (seed,) for seed in range(1, RUNS + 1)})
+@alone
 def planted(bench, seed):
     """1 % of what is allocated is kept. Its line is reported, and no other."""
     source = (HERE / "programs" / "habits.ml").read_text().splitlines()
@@ -34,6 +35,7 @@ def planted(bench, seed):
 
 
 @family({str(seed): (seed,) for seed in range(101, RUNS + 101)})
+@alone
 def steady(bench, seed):
     """Sessions, rings, caches and phases that come and go."""
     found = verdict(bench, seed, 0)
