@@ -26,6 +26,8 @@ pub enum Metric {
     At,
     /// What was alive at the end.
     Live,
+    /// What was alive at the end and had been seen by a collection.
+    Survived,
 }
 
 impl Metric {
@@ -37,6 +39,7 @@ impl Metric {
             Metric::Peak => counts.peak,
             Metric::At => counts.at,
             Metric::Live => counts.live,
+            Metric::Survived => counts.survived,
         }
     }
 }
@@ -72,6 +75,9 @@ pub struct Aggregate {
     /// One in 2^level objects is followed: now, and at the time asked for.
     pub(crate) level: u32,
     pub(crate) at_level: u32,
+    /// The same for all that was allocated: 0 unless the blocks come from a table that
+    /// was thinned.
+    pub(crate) allocated_level: u32,
     /// The samples of a sample's object, on average over samples: objects that
     /// thinning drops as a whole make more noise than single samples.
     pub(crate) cluster: f64,
@@ -108,6 +114,7 @@ impl Aggregate {
             live_young: 0,
             level: 0,
             at_level: 0,
+            allocated_level: 0,
             cluster: 1.0,
             peak: Peak::default(),
             timeline: Timeline::new(),
@@ -143,8 +150,8 @@ impl Aggregate {
     /// The bytes that samples of this metric stand for.
     pub fn estimate(&self, metric: Metric, samples: u64) -> Estimate {
         let level = match metric {
-            Metric::Allocated => 0,
-            Metric::Promoted | Metric::Live => self.level,
+            Metric::Allocated => self.allocated_level,
+            Metric::Promoted | Metric::Live | Metric::Survived => self.level,
             Metric::Peak => self.peak.level(),
             Metric::At => self.at_level,
         };

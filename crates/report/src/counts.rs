@@ -9,6 +9,8 @@ pub struct Counts {
     pub promoted: u64,
     /// Alive at the end.
     pub live: u64,
+    /// Alive at the end, and seen by a collection: not young.
+    pub survived: u64,
     /// Alive when the most was alive.
     pub peak: u64,
     /// Alive at the time that was asked for.
@@ -29,6 +31,7 @@ impl Counts {
         self.allocated = self.allocated.saturating_add(other.allocated);
         self.promoted = self.promoted.saturating_add(other.promoted);
         self.live = self.live.saturating_add(other.live);
+        self.survived = self.survived.saturating_add(other.survived);
         self.peak = self.peak.saturating_add(other.peak);
         self.at = self.at.saturating_add(other.at);
         self.died = self.died.saturating_add(other.died);

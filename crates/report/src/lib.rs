@@ -47,10 +47,11 @@ mod peak;
 pub mod rows;
 mod select;
 mod stacks;
+mod tally;
 mod timeline;
 
 pub use aggregate::{Aggregate, Frame, Metric, PathRef};
-pub use aggregator::{Aggregator, Depth, Follow, Options};
+pub use aggregator::{Aggregator, Depth, Options};
 pub use callers::Caller;
 pub use counts::Counts;
 pub use diff::{Change, SingleSample, changes, distance};
@@ -63,4 +64,5 @@ pub use lifetimes::{Lifetimes, Quantile};
 pub use regex::bytes::Regex;
 pub use select::{Selection, Span, is_label};
 pub use stacks::{Omitted, OmittedFrames, Stack, StackShape, Stacks};
+pub use tally::Follow;
 pub use timeline::{Bucket, Timeline};

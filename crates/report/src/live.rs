@@ -8,6 +8,8 @@
 
 use hashbrown::HashMap;
 
+use crate::tally::Block;
+
 /// The most objects that are followed: the capacity of a table of 2²¹ slots, or half
 /// that of one of 2²², which then purges removed objects without growing.
 pub(crate) const MOST: usize = (1 << 21) / 8 * 7;
@@ -127,8 +129,21 @@ impl LiveObjects {
         self.objects.remove(&id)
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &LiveObject)> {
-        self.objects.iter().map(|(&id, object)| (id, object))
+    /// A live object as it counts.
+    pub(crate) fn block(&self, id: u64, object: LiveObject) -> Block {
+        let samples = object.samples();
+        Block {
+            id,
+            path: object.path(),
+            samples,
+            level: self.level_of(samples),
+            birth: object.time(),
+            old: object.is_old(),
+        }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Block> {
+        self.objects.iter().map(|(&id, &object)| self.block(id, object))
     }
 
     /// Renumbers paths: `moved` has the new number of each.
@@ -139,11 +154,11 @@ impl LiveObjects {
     }
 }
 
-fn is_large(samples: u64, level: u32) -> bool {
+pub(crate) fn is_large(samples: u64, level: u32) -> bool {
     samples >> level.min(63) >= LARGE
 }
 
-fn follows(id: u64, level: u32) -> bool {
+pub(crate) fn follows(id: u64, level: u32) -> bool {
     level == 0 || scramble(id ^ 0x0bad_5eed) >> (64 - level.min(63)) == 0
 }
 
@@ -184,7 +199,7 @@ mod tests {
             let (kept, expected) = (live.objects.len() as f64, 10_000.0 / f64::from(1 << level));
             // Five standard deviations.
             assert!((kept - expected).abs() < 5.0 * expected.sqrt(), "{kept} at level {level}");
-            assert!(live.iter().all(|(id, _)| live.follows(id, 1)));
+            assert!(live.iter().all(|block| live.follows(block.id, 1)));
             assert!(live.follows(u64::MAX, LARGE << level));
         }
     }

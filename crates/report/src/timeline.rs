@@ -21,18 +21,20 @@ pub struct Bucket {
 /// Buckets of equal width, from the start of the trace.
 #[derive(Clone, Debug)]
 pub struct Timeline {
-    width: u64,
+    /// A bucket is 2^shift microseconds wide.
+    shift: u32,
+    /// Never empty.
     buckets: Vec<Bucket>,
 }
 
 impl Timeline {
     pub(crate) fn new() -> Self {
-        Timeline { width: 1, buckets: vec![Bucket::default()] }
+        Timeline { shift: 0, buckets: vec![Bucket::default()] }
     }
 
     /// Microseconds in a bucket.
     pub fn width(&self) -> u64 {
-        self.width
+        1 << self.shift
     }
 
     /// The buckets; the last one may not be over.
@@ -42,7 +44,7 @@ impl Timeline {
 
     /// A function from a time to the samples allocated up to it.
     pub(crate) fn progress(&self) -> impl Fn(u64) -> f64 + use<> {
-        let (width, mut sum) = (self.width, 0);
+        let (width, mut sum) = (self.width(), 0);
         let mut sums = vec![0];
         sums.extend(self.buckets.iter().map(|bucket| {
             sum += bucket.allocated;
@@ -57,22 +59,31 @@ impl Timeline {
     }
 
     /// The bucket of this time, which is not before that of the last call.
+    #[inline]
     pub(crate) fn at(&mut self, time: u64) -> &mut Bucket {
-        while time / self.width >= BUCKETS as u64 {
+        let last = self.buckets.len() - 1;
+        if time >> self.shift > last as u64 {
+            return self.extend(time);
+        }
+        &mut self.buckets[last]
+    }
+
+    fn extend(&mut self, time: u64) -> &mut Bucket {
+        while time >> self.shift >= BUCKETS as u64 {
             self.halve();
         }
-        let index = (time / self.width) as usize;
+        let index = (time >> self.shift) as usize;
         let live = self.buckets.last().map_or(0, |bucket| bucket.live);
         let quiet = Bucket { allocated: 0, most_live: live, live };
         if index >= self.buckets.len() {
             self.buckets.resize(index + 1, quiet);
         }
         let last = self.buckets.len() - 1;
-        &mut self.buckets[index.min(last)]
+        &mut self.buckets[last]
     }
 
     fn halve(&mut self) {
-        self.width *= 2;
+        self.shift += 1;
         let pairs = self.buckets.chunks(2).map(|pair| Bucket {
             allocated: pair.iter().map(|bucket| bucket.allocated).sum(),
             most_live: pair.iter().map(|bucket| bucket.most_live).max().unwrap_or(0),

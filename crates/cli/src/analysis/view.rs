@@ -38,6 +38,7 @@ impl View {
             Metric::Peak => format!("live at the peak ({})", short_duration(peak_time as f64)),
             Metric::At => format!("live at {}", duration(self.at.unwrap_or(0))),
             Metric::Live => "live at the end".into(),
+            Metric::Survived => "live at the end, seen by a collection".into(),
         }
     }
 
@@ -137,6 +138,8 @@ pub(crate) enum Measure {
     Peak,
     /// What was alive at the end
     Live,
+    /// What was alive at the end, without the young blocks that no collection has seen
+    Survived,
 }
 
 impl Measure {
@@ -146,6 +149,7 @@ impl Measure {
             Measure::Promoted => Metric::Promoted,
             Measure::Peak => Metric::Peak,
             Measure::Live => Metric::Live,
+            Measure::Survived => Metric::Survived,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Bounds on memory cost precision, not truth.
 
-use heaptap_trace::{Backtrace, Event};
+use heaptap_trace::{Backtrace, Event, Source};
 
 use super::*;
 use crate::aggregate::Metric;

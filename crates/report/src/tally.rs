@@ -1,0 +1,263 @@
+//! Counts what happens to blocks whose call path is known.
+//!
+//! [`crate::Aggregator`] drives it with the events of a trace, and
+//! [`crate::BlockTable`] with its rows. Both have the same figures because both
+//! count here.
+//!
+//! Some figures are lazy: the counts at the last peak, the slice of time that is
+//! not over, the survivors. [`Tally::settle`] brings them up to date.
+
+use heaptap_trace::Source;
+
+use crate::aggregate::{Aggregate, Survivor};
+use crate::peak::parts;
+
+/// What is followed of each path over time. Anything but `Nothing` lowers the
+/// bounds of the call tree.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Follow {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// The live size: for leaks.
+    LiveSize,
+    /// Allocations and collections: for time lines.
+    Flows,
+}
+
+/// A block that is followed.
+#[derive(Clone, Copy)]
+pub(crate) struct Block {
+    pub(crate) id: u64,
+    pub(crate) path: u32,
+    pub(crate) samples: u64,
+    /// Each sample counts 2^level times.
+    pub(crate) level: u32,
+    /// Microseconds from the start of the trace to its allocation.
+    pub(crate) birth: u64,
+    /// It is not in the young generation.
+    pub(crate) old: bool,
+}
+
+impl Block {
+    /// The samples that it counts for.
+    fn weight(&self) -> u64 {
+        self.samples << self.level
+    }
+}
+
+/// An allocation.
+#[derive(Clone, Copy)]
+pub(crate) struct Birth {
+    pub(crate) time: u64,
+    pub(crate) path: u32,
+    /// The samples that it counts for.
+    pub(crate) samples: u64,
+    /// Words, without the header.
+    pub(crate) length: u64,
+    pub(crate) source: Source,
+}
+
+/// The counts so far.
+pub(crate) struct Tally {
+    /// Up to date but for the figures that [`Tally::settle`] brings in.
+    pub(crate) aggregate: Aggregate,
+    follow: Follow,
+    /// The time at which to record what is alive.
+    at: Option<u64>,
+    /// That time has not passed yet.
+    at_is_due: bool,
+}
+
+impl Tally {
+    pub(crate) fn new(aggregate: Aggregate, follow: Follow, at: Option<u64>) -> Self {
+        Tally { aggregate, follow, at, at_is_due: at.is_some() }
+    }
+
+    /// To be called before each event. `level` is that of the blocks alive.
+    #[inline]
+    pub(crate) fn advance(&mut self, time: u64, level: u32) {
+        if time > self.aggregate.end {
+            self.pass_time(time, level);
+        }
+    }
+
+    fn pass_time(&mut self, time: u64, level: u32) {
+        if self.at_is_due && self.at.is_some_and(|at| time > at) {
+            self.record_live(level);
+            self.at_is_due = false;
+        }
+        let Aggregate { growth, flows, paths, end, .. } = &mut self.aggregate;
+        match self.follow {
+            Follow::LiveSize if growth.is_due(time) => {
+                let live = paths.counts.iter().map(|c| u32::try_from(c.live).unwrap_or(u32::MAX));
+                growth.take(time, || live.clone().collect());
+            }
+            Follow::Flows if flows.is_due(time) => flows.take(time, &paths.counts),
+            _ => {}
+        }
+        *end = time;
+    }
+
+    /// Records what is alive now as what is alive at `at`.
+    fn record_live(&mut self, level: u32) {
+        self.aggregate.at_level = level;
+        for counts in &mut self.aggregate.paths.counts {
+            counts.at = counts.live;
+        }
+    }
+
+    /// Counts an allocation, followed or not.
+    #[inline]
+    pub(crate) fn allocate(&mut self, birth: Birth) {
+        let Birth { time, path, samples, length, source } = birth;
+        let aggregate = &mut self.aggregate;
+        let counts = &mut aggregate.paths.counts[path as usize];
+        counts.allocated = counts.allocated.saturating_add(samples);
+        // A block of n words and a header has λ(n + 1) samples on average.
+        counts.blocks += samples as f64 / ((length as f64 + 1.0) * aggregate.scale.rate);
+        let bucket = aggregate.timeline.at(time);
+        bucket.allocated = bucket.allocated.saturating_add(samples);
+        aggregate.allocated = aggregate.allocated.saturating_add(samples);
+        let of_source = match source {
+            Source::Minor => Some(&mut aggregate.young),
+            Source::External => Some(&mut aggregate.external),
+            Source::Major => None,
+        };
+        if let Some(sum) = of_source {
+            *sum = sum.saturating_add(samples);
+        }
+    }
+
+    /// A block that is followed comes alive. `level` is that of all blocks.
+    #[inline]
+    pub(crate) fn born(&mut self, block: &Block, level: u32) {
+        let counts = &mut self.aggregate.paths.counts[block.path as usize];
+        counts.settle(self.aggregate.peak.number());
+        counts.live = counts.live.wrapping_add(block.weight());
+        let parts = parts(block.id, block.samples, block.level);
+        self.aggregate.peak.add(block.weight(), parts, block.birth, level);
+        self.record_live_size(block.birth);
+    }
+
+    /// A young block that is followed becomes old.
+    pub(crate) fn promoted(&mut self, block: &Block) {
+        let counts = &mut self.aggregate.paths.counts[block.path as usize];
+        counts.promoted = counts.promoted.saturating_add(block.weight());
+        self.aggregate.promoted = self.aggregate.promoted.saturating_add(block.weight());
+    }
+
+    /// A block that is followed is collected.
+    #[inline]
+    pub(crate) fn died(&mut self, block: &Block, time: u64) {
+        self.removed(block);
+        let samples = block.weight();
+        let lifetime = time.saturating_sub(block.birth);
+        let counts = &mut self.aggregate.paths.counts[block.path as usize];
+        counts.died = counts.died.saturating_add(samples);
+        counts.lifetime += samples as f64 * lifetime as f64;
+        self.aggregate.lifetimes.died(lifetime, samples);
+        if self.follow == Follow::LiveSize && block.old {
+            self.aggregate.growth.old_died(time);
+        }
+        self.record_live_size(time);
+    }
+
+    /// A block is no longer followed. Its end was not seen.
+    #[inline]
+    pub(crate) fn removed(&mut self, block: &Block) {
+        let counts = &mut self.aggregate.paths.counts[block.path as usize];
+        counts.settle(self.aggregate.peak.number());
+        counts.live = counts.live.wrapping_sub(block.weight());
+        let parts = parts(block.id, block.samples, block.level);
+        self.aggregate.peak.remove(block.weight(), parts);
+    }
+
+    fn record_live_size(&mut self, time: u64) {
+        let live = self.aggregate.peak.live();
+        let bucket = self.aggregate.timeline.at(time);
+        bucket.live = live;
+        bucket.most_live = bucket.most_live.max(live);
+    }
+
+    /// Counts what is alive anew, after blocks were thinned.
+    pub(crate) fn recount(&mut self, alive: impl Iterator<Item = Block>) {
+        self.aggregate.paths.settle(self.aggregate.peak.number());
+        for counts in &mut self.aggregate.paths.counts {
+            counts.live = 0;
+        }
+        let (mut all, mut all_parts) = (0_u64, [0_u64; 3]);
+        let mut clusters = Clusters::default();
+        for block in alive {
+            clusters.add(&block);
+            let counts = &mut self.aggregate.paths.counts[block.path as usize];
+            counts.live = counts.live.wrapping_add(block.weight());
+            all = all.wrapping_add(block.weight());
+            let parts = parts(block.id, block.samples, block.level);
+            for (sum, part) in all_parts.iter_mut().zip(parts) {
+                *sum = sum.wrapping_add(part);
+            }
+        }
+        self.aggregate.peak.recount(all, all_parts);
+        self.aggregate.cluster = clusters.mean();
+    }
+
+    /// Brings the lazy figures up to date, given the blocks that are alive and their
+    /// level. Each of them is set, not added to, so that it comes out the same however
+    /// often this is called.
+    pub(crate) fn settle(&mut self, alive: impl Iterator<Item = Block>, level: u32) {
+        // More events may have that very time, so it stays due.
+        if self.at_is_due && self.at.is_some_and(|at| at <= self.aggregate.end) {
+            self.record_live(level);
+        }
+        let aggregate = &mut self.aggregate;
+        aggregate.level = level;
+        aggregate.paths.settle(aggregate.peak.number());
+        if self.follow == Follow::Flows {
+            aggregate.flows.settle(&aggregate.paths.counts);
+        }
+        for counts in &mut aggregate.paths.counts {
+            counts.survived = 0;
+        }
+        aggregate.survivors.clear();
+        let (mut survived, mut young) = (0_u64, 0_u64);
+        for block in alive {
+            let samples = block.weight();
+            survived = survived.saturating_add(samples);
+            if block.old {
+                let counts = &mut aggregate.paths.counts[block.path as usize];
+                counts.survived = counts.survived.saturating_add(samples);
+            } else {
+                young = young.saturating_add(samples);
+            }
+            if self.follow == Follow::LiveSize {
+                let samples = u32::try_from(samples).unwrap_or(u32::MAX);
+                let Block { birth, path, .. } = block;
+                aggregate.survivors.push(Survivor { birth, path, samples });
+            }
+        }
+        aggregate.live_young = young;
+        aggregate.lifetimes.set_survivors(survived);
+    }
+}
+
+/// The samples of a sample's block, on average over the samples of thinned blocks.
+#[derive(Default)]
+pub(crate) struct Clusters {
+    samples: f64,
+    squares: f64,
+}
+
+impl Clusters {
+    pub(crate) fn add(&mut self, block: &Block) {
+        if block.level > 0 {
+            self.samples += block.samples as f64;
+            self.squares += (block.samples as f64).powi(2);
+        }
+    }
+
+    /// 1 if nothing was thinned.
+    pub(crate) fn mean(&self) -> f64 {
+        if self.samples > 0.0 { self.squares / self.samples } else { 1.0 }
+    }
+}
