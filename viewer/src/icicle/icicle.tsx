@@ -1,0 +1,286 @@
+// The icicle: callers above what they call, width by size, on a canvas of our own. One canvas holds
+// the cells, a second above it the outlines, so that a moving pointer paints two rectangles.
+// A hidden tree gives the path to the selected cell, its siblings and its children to assistive
+// technology; the canvas itself is decoration.
+
+import { useComputed, useSignal, useSignalEffect } from "@preact/signals";
+import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
+import type { Site, Tree } from "../query/types";
+import { count, grouped, percent } from "../text/units";
+import { palette } from "../view/colour";
+import { setActive } from "../view/commands";
+import { dark } from "../view/theme";
+import { AriaTree } from "./aria-tree";
+import { JOINED, Layout, sizeText } from "./layout";
+import { outline, paint, ROW, toSamples, whisker, fit, type Screen } from "./paint";
+import { search } from "./search";
+
+export interface IcicleProps {
+  tree: Tree;
+  /** The path above the tree's root. */
+  focus: readonly Site[];
+  selected: readonly Site[];
+  searched: string;
+  /** The fill of a cell. */
+  colour(layout: Layout, cell: number): string;
+  /** More lines for the tooltip. */
+  more?(layout: Layout, cell: number): string[];
+  onSelect(path: Site[]): void;
+  onFocus(path: readonly Site[]): void;
+  /** At most this many rows high; the rest scrolls. */
+  rows?: number;
+}
+
+interface Motion {
+  from: number;
+  to: number;
+}
+
+export function Icicle(props: IcicleProps) {
+  const { tree, focus } = props;
+  const layout = useMemo(() => new Layout(tree), [tree]);
+  const found = useMemo(() => search(layout, props.searched), [layout, props.searched]);
+  const selected = useMemo(() => layout.find(props.selected), [layout, props.selected]);
+  const box = useRef<HTMLDivElement>(null);
+  const cells = useRef<HTMLCanvasElement>(null);
+  const marks = useRef<HTMLCanvasElement>(null);
+  const tip = useSignal<{ cell: number; x: number; y: number } | null>(null);
+  const size = useSignal({ width: 0, height: 0 });
+  const scrolled = useSignal(0);
+  /** What is between the edges, in samples. */
+  const motion = useSignal<Motion>({ from: 0, to: layout.total || 1 });
+
+  // A new tree is shown whole.
+  useLayoutEffect(() => {
+    motion.value = { from: 0, to: layout.total || 1 };
+    tip.value = null;
+  }, [layout]);
+
+  useLayoutEffect(() => {
+    const element = box.current!;
+    const observer = new ResizeObserver(() => {
+      size.value = { width: element.clientWidth, height: element.clientHeight };
+    });
+    observer.observe(element);
+    size.value = { width: element.clientWidth, height: element.clientHeight };
+    return () => observer.disconnect();
+  }, []);
+
+  const screen = useComputed<Screen>(() => ({ ...size.value, ...motion.value, top: scrolled.value, above: 0 }));
+  const current = { ...props, layout, found, selected };
+  const latest = useRef(current);
+  latest.current = current;
+
+  const draw = useRef(0);
+  const redraw = () => {
+    cancelAnimationFrame(draw.current);
+    draw.current = requestAnimationFrame(() => {
+      const { layout, found, colour, focus, selected } = latest.current;
+      const seen = { ...screen.value, above: focus.length };
+      drawCells(cells.current, seen, (context) => {
+        ancestors(context, seen, focus);
+        const colours = { palette: palette(), text: palette().text, cell: (cell: number) => colour(layout, cell) };
+        paint(context, layout, seen, colours, found?.matches ?? null);
+      });
+      drawMarks(marks.current, layout, seen, selected, tip.value?.cell ?? -1);
+    });
+  };
+  useSignalEffect(() => {
+    void [screen.value, dark.value];
+    redraw();
+  });
+  useSignalEffect(() => {
+    const hovered = tip.value?.cell ?? -1;
+    const { layout, focus, selected } = latest.current;
+    drawMarks(marks.current, layout, { ...screen.peek(), above: focus.length }, selected, hovered);
+  });
+  useEffect(redraw);
+  useEffect(() => () => cancelAnimationFrame(draw.current), []);
+
+  const select = (cell: number) => {
+    const { layout, onSelect } = latest.current;
+    onSelect(layout.path(cell));
+    reveal(box.current, (layout.depth[cell]! + latest.current.focus.length) * ROW);
+  };
+  const focusOn = (cell: number) => {
+    const { layout, onFocus, focus } = latest.current;
+    if (cell <= 0 || layout.isJoined(cell)) return;
+    glide(motion, { from: layout.left[cell]!, to: layout.left[cell]! + layout.width[cell]! });
+    onFocus([...focus, ...layout.path(cell)]);
+  };
+
+  useEffect(() => setActive({
+    move(direction) {
+      const { layout, selected } = latest.current;
+      const next = {
+        left: () => layout.previousSibling(selected),
+        right: () => layout.nextSibling[selected]!,
+        up: () => layout.parent(selected),
+        down: () => layout.firstChild[selected]!,
+      }[direction]();
+      if (next >= 0) select(next);
+      else if (direction === "up") latest.current.onFocus(latest.current.focus.slice(0, -1));
+    },
+    enter: () => focusOn(latest.current.selected),
+    next(step) {
+      const { found, selected } = latest.current;
+      if (!found || found.cells.length === 0) return;
+      const at = step > 0 ? found.cells.find((cell) => cell > selected) : found.cells.findLast((cell) => cell < selected);
+      select(at ?? found.cells.at(step > 0 ? 0 : -1)!);
+    },
+  }), []);
+
+  const cellUnder = (event: MouseEvent): { cell: number; ancestor: number } => {
+    const bounds = box.current!.getBoundingClientRect();
+    const row = Math.floor((event.clientY - bounds.top + box.current!.scrollTop) / ROW);
+    const x = toSamples(screen.value, event.clientX - bounds.left);
+    const { layout, focus } = latest.current;
+    return row < focus.length ? { cell: -1, ancestor: row } : { cell: layout.at(row - focus.length, x), ancestor: -1 };
+  };
+
+  const height = (layout.rows.length + focus.length) * ROW;
+  const tall = Math.min(height, (props.rows ?? 1e6) * ROW);
+  return (
+    <div class="icicle">
+      <div
+        class="icicle-box"
+        ref={box}
+        style={{ height: `${tall}px` }}
+        onScroll={(event) => { scrolled.value = event.currentTarget.scrollTop; }}
+        onPointerMove={(event) => {
+          const { cell } = cellUnder(event);
+          const bounds = box.current!.getBoundingClientRect();
+          tip.value = cell < 0 || event.pointerType === "touch" ? null : { cell, x: event.clientX - bounds.left, y: event.clientY - bounds.top };
+        }}
+        onPointerLeave={() => { tip.value = null; }}
+        onClick={(event) => {
+          const { cell, ancestor } = cellUnder(event);
+          if (ancestor >= 0) props.onFocus(focus.slice(0, ancestor));
+          else if (cell >= 0) select(cell);
+        }}
+        onDblClick={(event) => focusOn(cellUnder(event).cell)}
+        onWheel={(event) => zoom(event, box.current!, motion, layout.total)}
+      >
+        <div class="icicle-room" style={{ height: `${height}px` }}>
+          <div class="icicle-stick" style={{ height: `${tall}px` }}>
+            <canvas ref={cells} aria-hidden="true" />
+            <canvas ref={marks} aria-hidden="true" />
+          </div>
+        </div>
+      </div>
+      <AriaTree layout={layout} focus={focus} selected={selected} onSelect={select} onFocus={focusOn} />
+      <Tip tip={tip.value} layout={layout} width={size.value.width} more={props.more} />
+      {found && (
+        <p class="found" role="status">
+          {found.cells.length === 0
+            ? `No frame matches “${props.searched}”.`
+            : `${count(found.cells.length, "frame", "frames")} with ${sizeText(layout, found.samples)}, ${percent(found.samples / (layout.total || 1))} · n and N step through them`}
+        </p>
+      )}
+    </div>
+  );
+}
+
+function Tip({ tip, layout, width, more }: { tip: { cell: number; x: number; y: number } | null; layout: Layout; width: number; more: IcicleProps["more"] | undefined }) {
+  if (!tip || tip.cell >= layout.count) return null;
+  const { cell } = tip;
+  const samples = layout.width[cell]!;
+  const right = tip.x > width / 2;
+  const lines = more?.(layout, cell) ?? [
+    `${sizeText(layout, samples)} · ${percent(samples / (layout.tree.total.samples || 1))} of selected · ${count(samples, "sample", "samples")}`,
+    ...(layout.tree.cells.self[cell]! > 0 && layout.firstChild[cell]! >= 0 ? [`itself ${sizeText(layout, layout.tree.cells.self[cell]!)}`] : []),
+  ];
+  const site = layout.site(cell);
+  return (
+    <div class="tip" style={{ [right ? "right" : "left"]: `${right ? width - tip.x + 12 : tip.x + 12}px`, top: `${tip.y + 16}px` }}>
+      <b>{layout.name(cell)}</b>
+      {!layout.isJoined(cell) && site.file && !site.line ? <span class="faint">{site.file}</span> : null}
+      {lines.map((line) => <span>{line}</span>)}
+      {layout.isJoined(cell) && cell > 0 ? <span class="faint">{`each too small to show: ${grouped(layout.tree.cells.count[cell] ?? 0)} joined into one`}</span> : null}
+    </div>
+  );
+}
+
+/** Sizes a canvas for the screen's pixels and paints into it. */
+function drawCells(canvas: HTMLCanvasElement | null, screen: Screen, body: (context: CanvasRenderingContext2D) => void): void {
+  const context = canvas?.getContext("2d");
+  if (!canvas || !context || screen.width === 0) return;
+  const ratio = devicePixelRatio || 1;
+  const [width, height] = [Math.round(screen.width * ratio), Math.round(screen.height * ratio)];
+  if (canvas.width !== width || canvas.height !== height) {
+    canvas.width = width;
+    canvas.height = height;
+    canvas.style.width = `${screen.width}px`;
+    canvas.style.height = `${screen.height}px`;
+  }
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context.clearRect(0, 0, screen.width, screen.height);
+  context.font = "12px system-ui, sans-serif";
+  body(context);
+}
+
+function drawMarks(canvas: HTMLCanvasElement | null, layout: Layout, screen: Screen, selected: number, hovered: number): void {
+  const colours = palette();
+  drawCells(canvas, screen, (context) => {
+    if (hovered >= 0 && hovered < layout.count) outline(context, layout, hovered, screen, colours.text, 1);
+    if (selected > 0) {
+      outline(context, layout, selected, screen, colours.select, 2);
+      whisker(context, layout, selected, screen, colours.select);
+    }
+  });
+}
+
+/** The path above the root, each across the whole width. */
+function ancestors(context: CanvasRenderingContext2D, screen: Screen, focus: readonly Site[]): void {
+  const colours = palette();
+  context.textBaseline = "middle";
+  focus.forEach((_, row) => {
+    const y = row * ROW - screen.top;
+    if (y < -ROW || y > screen.height) return;
+    context.fillStyle = colours.line;
+    context.fillRect(0, y, screen.width, ROW - 1);
+    context.fillStyle = colours.faint;
+    const site = row === 0 ? null : focus[row - 1]!;
+    context.fillText(fit(context, site ? site.name || site.file || JOINED.name : "all", screen.width - 10), 5, y + ROW / 2);
+  });
+}
+
+function reveal(box: HTMLElement | null, y: number): void {
+  if (!box) return;
+  if (y < box.scrollTop) box.scrollTop = Math.max(0, y - ROW);
+  else if (y + 2 * ROW > box.scrollTop + box.clientHeight) box.scrollTop = y + 2 * ROW - box.clientHeight;
+}
+
+/** Moves the edges there within a tenth of a second or so. */
+function glide(motion: { value: Motion }, to: Motion): void {
+  if (matchMedia("(prefers-reduced-motion: reduce)").matches) return;
+  const [from, begun] = [motion.value, performance.now()];
+  let last = motion.value;
+  const step = (now: number) => {
+    // A new tree has taken the place of this one.
+    if (motion.value !== last) return;
+    const part = Math.min(1, (now - begun) / 140);
+    const eased = part * (2 - part);
+    last = { from: from.from + (to.from - from.from) * eased, to: from.to + (to.to - from.to) * eased };
+    motion.value = last;
+    if (part < 1) requestAnimationFrame(step);
+  };
+  requestAnimationFrame(step);
+}
+
+/** Control and the wheel zoom around the pointer; the wheel sideways moves. */
+function zoom(event: WheelEvent, box: HTMLElement, motion: { value: Motion }, total: number): void {
+  const { from, to } = motion.value;
+  const width = to - from;
+  if (event.ctrlKey) {
+    event.preventDefault();
+    const at = from + ((event.clientX - box.getBoundingClientRect().left) / box.clientWidth) * width;
+    const next = Math.min(total, Math.max(width * Math.exp(event.deltaY / 200), total / 1e6));
+    const left = Math.min(Math.max(0, at - ((at - from) / width) * next), total - next);
+    motion.value = { from: left, to: left + next };
+  } else if (event.deltaX !== 0 && width < total) {
+    event.preventDefault();
+    const left = Math.min(Math.max(0, from + (event.deltaX / box.clientWidth) * width), total - width);
+    motion.value = { from: left, to: left + width };
+  }
+}

@@ -1,0 +1,69 @@
+// The keyboard. Keys act on the page unless something that takes text or has its own keys holds
+// the focus.
+
+import { addOpen } from "./parts/chip-bar";
+import { nextMetric } from "./parts/head";
+import { helpOpen } from "./parts/help";
+import { active, type Direction } from "./view/commands";
+import { stepOut } from "./view/drill";
+import { change, view } from "./view/store";
+import { toggleTheme } from "./view/theme";
+import { TABS } from "./view/view";
+
+const MOVES: Record<string, Direction> = {
+  ArrowLeft: "left", ArrowRight: "right", ArrowUp: "up", ArrowDown: "down", h: "left", l: "right", k: "up", j: "down",
+};
+
+const focusElement = (id: string) => document.getElementById(id)?.focus();
+
+const ACTIONS: Record<string, () => void> = {
+  Backspace: stepOut,
+  "/": () => {
+    if (!document.getElementById("search")) change({ tab: "flame" });
+    requestAnimationFrame(() => focusElement("search"));
+  },
+  n: () => active()?.next?.(1),
+  N: () => active()?.next?.(-1),
+  i: () => change({ invert: !view.value.invert, focus: [], selected: [] }),
+  m: nextMetric,
+  "[": () => focusElement("brush-start"),
+  "]": () => focusElement("brush-end"),
+  p: () => change({ metric: "peak" }),
+  c: () => document.getElementById("copy-link")?.click(),
+  d: toggleTheme,
+  f: () => { addOpen.value = true; },
+  "?": () => { helpOpen.value = true; },
+};
+
+/** Whether the element uses keys like these itself. */
+function takesKeys(element: Element | null, key: string): boolean {
+  if (!element) return false;
+  const name = element.tagName;
+  if (name === "TEXTAREA" || name === "SELECT" || (name === "INPUT" && (element as HTMLInputElement).type !== "button")) return true;
+  if (element.closest("dialog[open]")) return true;
+  return (name === "BUTTON" || name === "A") && (key === "Enter" || key === " ");
+}
+
+export function followKeys(): void {
+  addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
+    const element = document.activeElement;
+    if (element instanceof HTMLInputElement && element.id === "search" && (event.key === "Enter" || event.key === "Escape")) {
+      if (event.key === "Escape") change({ search: "" }, "within");
+      else active()?.next?.(1);
+      element.blur();
+      event.preventDefault();
+      return;
+    }
+    if (takesKeys(element, event.key)) return;
+    const move = MOVES[event.key];
+    const tab = TABS[Number(event.key) - 1];
+    const action = Object.hasOwn(ACTIONS, event.key) ? ACTIONS[event.key] : undefined;
+    if (move) active()?.move(move);
+    else if (event.key === "Enter") active()?.enter();
+    else if (tab && /^[1-6]$/.test(event.key)) change({ tab });
+    else if (action) action();
+    else return;
+    event.preventDefault();
+  });
+}

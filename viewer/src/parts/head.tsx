@@ -1,0 +1,119 @@
+// The head: which trace, how long, how much, how sure; and what holds for the whole page.
+
+import { useSignal } from "@preact/signals";
+import type { Info } from "../query/types";
+import { count, grouped, shortDuration, sized } from "../text/units";
+import { change, config, exact, traces, view } from "../view/store";
+import { METRICS, TABS, type Tab } from "../view/view";
+import { dark, toggleTheme } from "../view/theme";
+import { helpOpen } from "./help";
+
+export const TAB_NAMES: Record<Tab, string> = { overview: "Overview", flame: "Flame", table: "Table", leaks: "Leaks", diff: "Diff", source: "Source" };
+const METRIC_NAMES = { allocated: "Allocated", promoted: "Promoted", peak: "Live at the peak", at: "Live at a time", live: "Live at the end", survived: "Survived a collection" } as const;
+
+/** How much of what happened the figures rest on. */
+function followed({ blocks_one_in: oneIn, limits }: Info): string {
+  const most = Math.max(oneIn, limits.objects_followed_one_in);
+  return most <= 1 ? "every block followed" : `one in ${grouped(most)} blocks followed`;
+}
+
+export function Head({ info }: { info: Info | null }) {
+  const current = view.value;
+  const names = traces.value.map((_, at) => config.traces[at]?.name ?? `trace ${at}`);
+  const thinned = info !== null && info.blocks_one_in > 1;
+  return (
+    <header class="head">
+      <span class="brand">heaptap</span>
+      {names.length > 1 ? (
+        <select class="trace-name" aria-label="Trace" value={String(current.trace)} onChange={(event) => change({ trace: Number(event.currentTarget.value), focus: [], selected: [], drill: [], row: null })}>
+          {names.map((name, at) => <option value={String(at)}>{name}</option>)}
+        </select>
+      ) : (
+        <h1 class="trace-name" title={info?.executable}>{names[0] ?? "no trace"}</h1>
+      )}
+      {info && (
+        <span class="facts">
+          <span>{shortDuration(info.duration_us)}</span>
+          <span title="All that was allocated">{sized(info.totals.allocated)}</span>
+          <span title={count(info.totals.samples, "sample", "samples")}>{exact.value ? "full reading" : followed(info)}</span>
+        </span>
+      )}
+      <span class="head-tools">
+        {thinned && config.mode === "serve" && (
+          <button type="button" aria-pressed={exact.value} title="Answer from the full reading of the trace: slower, without the error of thinning" onClick={() => { exact.value = !exact.value; }}>exact</button>
+        )}
+        <CopyLink />
+        <button type="button" title="Light or dark" aria-label={dark.value ? "Light theme" : "Dark theme"} onClick={toggleTheme}>{dark.value ? "☀" : "☾"}</button>
+        <button type="button" title="Keys and help (?)" aria-label="Help" onClick={() => { helpOpen.value = true; }}>?</button>
+      </span>
+    </header>
+  );
+}
+
+function CopyLink() {
+  const copied = useSignal(false);
+  return (
+    <button
+      type="button"
+      id="copy-link"
+      title="Copy a link to this view (c)"
+      onClick={async () => {
+        await copyText(location.href);
+        copied.value = true;
+        setTimeout(() => { copied.value = false; }, 1500);
+      }}
+    >
+      {copied.value ? "copied" : "copy link"}
+    </button>
+  );
+}
+
+/** Pages from files may be denied the clipboard; then the older way. */
+async function copyText(text: string): Promise<void> {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    const field = document.createElement("textarea");
+    field.value = text;
+    document.body.append(field);
+    field.select();
+    document.execCommand("copy");
+    field.remove();
+  }
+}
+
+export function Tabs() {
+  const current = view.value;
+  return (
+    <div class="bar">
+      <nav class="tabs" aria-label="Views">
+        {TABS.map((tab, at) => (
+          <a href={`#${tab}`} aria-current={tab === current.tab ? "page" : undefined} title={`Key ${at + 1}`} onClick={(event) => { event.preventDefault(); change({ tab }); }}>
+            {TAB_NAMES[tab]}
+          </a>
+        ))}
+      </nav>
+      <label class="metric">
+        <span>metric</span>
+        <select id="metric" value={current.metric} onChange={(event) => setMetric(event.currentTarget.value as (typeof METRICS)[number])}>
+          {METRICS.map((metric) => (
+            <option value={metric}>{metric === "at" && current.at !== null ? `Live at ${shortDuration(current.at)}` : METRIC_NAMES[metric]}</option>
+          ))}
+        </select>
+      </label>
+    </div>
+  );
+}
+
+/** A time is needed for `at`: the middle of the run until another is chosen on the time line. */
+export function setMetric(metric: (typeof METRICS)[number]): void {
+  const state = traces.value[view.value.trace];
+  const duration = state && "info" in state ? state.info.duration_us : 0;
+  change(metric === "at" && view.value.at === null ? { metric, at: Math.round(duration / 2) } : { metric });
+}
+
+/** The next metric in the list. */
+export function nextMetric(): void {
+  const at = METRICS.indexOf(view.value.metric);
+  setMetric(METRICS[(at + 1) % METRICS.length]!);
+}

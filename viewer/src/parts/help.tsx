@@ -1,0 +1,52 @@
+// The keys, and what the marks mean.
+
+import { signal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+
+export const helpOpen = signal(false);
+
+const KEYS: [string, string][] = [
+  ["1 – 6", "the views, from Overview to Source"],
+  ["← ↓ ↑ →  h j k l", "move the selection"],
+  ["Enter", "focus the selected frame, open the selected row"],
+  ["Backspace", "one level out"],
+  ["/", "search; n and N step through what is found"],
+  ["i", "invert: allocation sites at the top"],
+  ["m", "next metric"],
+  ["p", "live at the peak"],
+  ["[  ]", "start and end of the time; then ← → move it"],
+  ["f", "add a filter"],
+  ["c", "copy a link to this view"],
+  ["d", "light or dark"],
+  ["?", "this help; Escape closes it"],
+];
+
+const MARKS: [string, string][] = [
+  ["x ± y %", "an estimate and its standard error; 95 in 100 times the true value is within two of them"],
+  ["▨", "hatched: a relative error over 25 %, so the width is not to be trusted"],
+  ["grey", "frames too small to show, joined into one; none is left out"],
+  ["⊢⊣", "on the selected frame: its 95 % interval"],
+  ["▲ ▼", "in Diff: grew or shrank by more than chance; what has no colour may be chance"],
+];
+
+export function Help() {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    if (helpOpen.value) dialog.current?.showModal();
+    else dialog.current?.close();
+  }, [helpOpen.value]);
+  return (
+    <dialog ref={dialog} class="help" aria-labelledby="help-title" onClose={() => { helpOpen.value = false; }} onClick={(event) => { if (event.target === dialog.current) helpOpen.value = false; }}>
+      <div class="help-body">
+        <div class="help-head">
+          <h2 id="help-title">Keys and marks</h2>
+          <button type="button" onClick={() => { helpOpen.value = false; }}>close</button>
+        </div>
+        <dl>{KEYS.map(([key, text]) => <div><dt>{key}</dt><dd>{text}</dd></div>)}</dl>
+        <h3>What the marks mean</h3>
+        <dl>{MARKS.map(([mark, text]) => <div><dt>{mark}</dt><dd>{text}</dd></div>)}</dl>
+        <p class="faint">On the time line, drag to choose when blocks were allocated, and click for what was alive then. In the flame view a double click focuses; Control and the wheel zoom.</p>
+      </div>
+    </dialog>
+  );
+}

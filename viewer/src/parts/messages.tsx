@@ -1,0 +1,69 @@
+// What the page says when something is missing or wrong: what, where, and what to do.
+
+import type { Info } from "../query/types";
+import { bytes, percent } from "../text/units";
+import { notices, traces, type TraceState } from "../view/store";
+
+export function Problem({ text }: { text: string }) {
+  return <p class="problem" role="alert">{text}</p>;
+}
+
+export function Notices({ info }: { info: Info | null }) {
+  const dismiss = (at: number) => {
+    notices.value = notices.value.filter((_, other) => other !== at);
+  };
+  return (
+    <>
+      {notices.value.map((text, at) => (
+        <div class="notice bad" role="alert">{text}<button type="button" class="plain" aria-label="Dismiss" onClick={() => dismiss(at)}>×</button></div>
+      ))}
+      {info?.cut_short && <div class="notice" role="status"><b>The end of this trace is missing.</b> {info.cut_short}</div>}
+      {info?.notes.map((note) => <div class="notice" role="status">{note}</div>)}
+    </>
+  );
+}
+
+/** In place of a picture, while there is none. */
+export function TraceMessage({ state, name }: { state: TraceState | undefined; name: string }) {
+  if (!state) return <Message title="This page holds no trace"><p>Write one with <code>heaptap export TRACE --to html -o page.html</code>, or look at a trace with <code>heaptap serve TRACE</code>.</p></Message>;
+  if ("error" in state) {
+    return (
+      <Message title={`${name} cannot be shown`}>
+        <p class="problem">{state.error}</p>
+        <p>Try <code>heaptap check</code> on the trace, which names the defect and its place; <code>heaptap recode damaged.ctf repaired.ctf</code> keeps what is left of it.</p>
+      </Message>
+    );
+  }
+  if ("info" in state) return null;
+  const { read, size, state: at } = state.status;
+  const part = size > 0 ? Math.min(1, read / size) : 0;
+  return (
+    <Message title={at === "ready" ? "Opening" : `Reading ${name}`}>
+      <progress max={1} value={at === "ready" ? 1 : part} aria-label="Read so far" />
+      <p class="faint">{size > 0 ? `${bytes(read)} of ${bytes(size)}, ${percent(part)}` : " "}</p>
+    </Message>
+  );
+}
+
+export function Message({ title, children }: { title: string; children?: preact.ComponentChildren }) {
+  return <section class="message"><h2>{title}</h2>{children}</section>;
+}
+
+/** A trace without a sample has nothing to show. */
+export function EmptyTrace({ info }: { info: Info }) {
+  return (
+    <Message title="No allocation was sampled">
+      <p>The trace holds {info.events === 0 ? "no events" : info.events === 1 ? "one event" : `${info.events} events`}, but no sampled allocation. The program allocated little for a sampling rate of {info.sample_rate}.</p>
+      <p>Trace a longer run, or raise the rate: <code>heaptap run --rate 1e-3 -- PROGRAM</code>.</p>
+    </Message>
+  );
+}
+
+/** Filters may leave nothing. */
+export function NothingSelected() {
+  return <Message title="No block passes the filters"><p>Remove one of them above.</p></Message>;
+}
+
+export function anyReading(): boolean {
+  return traces.value.some((state) => "status" in state);
+}

@@ -1,0 +1,30 @@
+// Sizes in the page: always with their error, in columns that align.
+
+import type { Size } from "../query/types";
+import { bytes, percent, relative, sized } from "../text/units";
+
+/** `137.7 MiB ± 0.74 %`, with its interval as a title. */
+export function Sized({ size }: { size: Size }) {
+  return <span class="sized" title={`95 %: ${bytes(size.low)} to ${bytes(size.high)}`}>{sized(size)}</span>;
+}
+
+/** The two cells of a size in a table. */
+export function SizeCells({ size }: { size: Size }) {
+  return (
+    <>
+      <td class="num" title={`95 %: ${bytes(size.low)} to ${bytes(size.high)}`}>{bytes(size.bytes)}</td>
+      <td class="num err">± {percent(relative(size))}</td>
+    </>
+  );
+}
+
+/** A bar with its 95 % interval, on the scale of the largest. */
+export function ErrorBar({ size, most }: { size: Size; most: number }) {
+  const share = (value: number) => Math.min(100, (100 * value) / Math.max(most, 1));
+  return (
+    <svg class="error-bar" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">
+      <rect x="0" y="2" width={share(size.bytes)} height="6" class="chart-bar" />
+      <line x1={share(size.low)} x2={share(size.high)} y1="5" y2="5" class="error-line" vector-effect="non-scaling-stroke" />
+    </svg>
+  );
+}

@@ -1,0 +1,113 @@
+// The panel about one call site: how much, who calls it, what it calls, how long its blocks live.
+
+import { useState } from "preact/hooks";
+import type { By, Site, SiteDetails, SiteNode } from "../query/types";
+import { literally, parts } from "../text/sites";
+import { bytes, percent, shortDuration } from "../text/units";
+import { useQuery } from "../view/ask";
+import { siteColour } from "../view/colour";
+import { addChip, change, common, view } from "../view/store";
+import { Problem } from "./messages";
+import { Sized } from "./numbers";
+import { Bars } from "./spark";
+
+export function SitePanel({ site, by, onOpen, children }: { site: Site; by: By; onOpen(site: Site): void; children?: preact.ComponentChildren }) {
+  const { answer, error, stale } = useQuery("site", "site", { ...common(view.value), by, site, levels: 3 });
+  const [name, more] = parts(site);
+  const isFrame = by === "function" || by === "location" || by === "file";
+  return (
+    <aside class={`panel${stale ? " stale" : ""}`} aria-label={`About ${name}`}>
+      <h2 class="panel-name"><i class="swatch" style={{ background: siteColour(site) }} />{name}</h2>
+      {more && <p class="faint break">{more}</p>}
+      {children}
+      {error && <Problem text={error} />}
+      {answer && <Details details={answer} onOpen={onOpen} />}
+      <div class="panel-tools">
+        {isFrame && site.name !== "" && <button type="button" onClick={() => addChip({ kind: "function", text: literally(site.name) })}>only this</button>}
+        {isFrame && site.name !== "" && <button type="button" onClick={() => addChip({ kind: "without", text: literally(site.name) })}>without this</button>}
+        {by === "label" && <button type="button" onClick={() => addChip({ kind: "label", text: literally(site.name) })}>only this</button>}
+        {by === "domain" && /^\d+$/.test(site.name) && <button type="button" onClick={() => addChip({ kind: "domain", number: Number(site.name) })}>only this</button>}
+        {site.file && <button type="button" onClick={() => change({ tab: "source", file: site.file!, line: site.line ?? 0 })}>source</button>}
+      </div>
+    </aside>
+  );
+}
+
+function Details({ details, onOpen }: { details: SiteDetails; onOpen(site: Site): void }) {
+  const { lifetimes, sizes } = details;
+  const lived = (at: number) => {
+    const { from_us: from, to_us: to, bytes: size } = lifetimes.classes[at]!;
+    return `${shortDuration(from)}${to === null ? " and more" : ` – ${shortDuration(to)}`}: ${bytes(size)}`;
+  };
+  const sizedAs = (at: number) => {
+    const { from, to, bytes: size } = sizes[at]!;
+    return `${bytes(from)}${to === null ? " and more" : ` – ${bytes(to)}`}: ${bytes(size)}`;
+  };
+  return (
+    <>
+      <dl class="panel-facts">
+        <div><dt>itself</dt><dd><Sized size={details.sum} /></dd></div>
+        <div><dt>with what it calls</dt><dd><Sized size={details.total} /></dd></div>
+        <div><dt>of selected</dt><dd>{percent(details.share)}</dd></div>
+      </dl>
+      <NodeList title="Callers" nodes={details.callers} onOpen={onOpen} />
+      <NodeList title="Callees" nodes={details.callees} onOpen={onOpen} />
+      {lifetimes.classes.length > 0 && (
+        <section>
+          <h3>Lifetimes{lifetimes.median_us !== null && <span class="faint"> half within {shortDuration(lifetimes.median_us)}</span>}</h3>
+          <Bars values={lifetimes.classes.map((each) => each.bytes)} titles={lifetimes.classes.map((_, at) => lived(at))} label="Bytes by lifetime" />
+          <p class="scale"><span>{shortDuration(lifetimes.classes[0]!.from_us)}</span><span>{lastOf(lifetimes.classes.at(-1)!)}</span></p>
+        </section>
+      )}
+      {sizes.length > 0 && (
+        <section>
+          <h3>Sizes of blocks</h3>
+          <Bars values={sizes.map((each) => each.bytes)} titles={sizes.map((_, at) => sizedAs(at))} label="Bytes by size of block" />
+          <p class="scale"><span>{bytes(sizes[0]!.from)}</span><span>{sizes.at(-1)!.to === null ? `≥ ${bytes(sizes.at(-1)!.from)}` : bytes(sizes.at(-1)!.to!)}</span></p>
+        </section>
+      )}
+      {details.lines.length > 0 && (
+        <section>
+          <h3>Lines</h3>
+          <ul class="nodes">
+            {details.lines.slice(0, 8).map(({ line, sum }) => (
+              <li><span class="node"><span class="node-name">line {line}</span><Sized size={sum} /></span></li>
+            ))}
+          </ul>
+        </section>
+      )}
+    </>
+  );
+}
+
+function lastOf({ from_us: from, to_us: to }: { from_us: number; to_us: number | null }): string {
+  return to === null ? `≥ ${shortDuration(from)}` : shortDuration(to);
+}
+
+function NodeList({ title, nodes, onOpen }: { title: string; nodes: readonly SiteNode[]; onOpen(site: Site): void }) {
+  if (nodes.length === 0) return null;
+  return (
+    <section>
+      <h3>{title}</h3>
+      <ul class="nodes">{nodes.slice(0, 12).map((node) => <NodeItem node={node} onOpen={onOpen} open={nodes.length === 1} />)}</ul>
+      {nodes.length > 12 && <p class="faint">and {nodes.length - 12} more</p>}
+    </section>
+  );
+}
+
+function NodeItem({ node, onOpen, open: first }: { node: SiteNode; onOpen(site: Site): void; open: boolean }) {
+  const [open, setOpen] = useState(first);
+  const [name] = parts(node.site);
+  return (
+    <li>
+      <span class="node">
+        {node.children.length > 0
+          ? <button type="button" class="plain fold" aria-expanded={open} aria-label={`${open ? "Close" : "Open"} ${name}`} onClick={() => setOpen(!open)}>{open ? "▾" : "▸"}</button>
+          : <span class="fold" />}
+        <button type="button" class="plain node-name" title={name} onClick={() => onOpen(node.site)}>{name}</button>
+        <Sized size={node.sum} />
+      </span>
+      {open && node.children.length > 0 && <ul class="nodes">{node.children.slice(0, 8).map((child) => <NodeItem node={child} onOpen={onOpen} open={false} />)}</ul>}
+    </li>
+  );
+}

@@ -1,0 +1,144 @@
+// Asks the worker, one request at a time. Each place of the page that shows an answer has a slot;
+// of the requests that wait in a slot only the latest is kept, so that a brush that moves faster
+// than the query answers never builds a queue. An answer that arrives while a newer request waits
+// is still shown: it is newer than the picture that stands.
+
+import { embeddedQuery, fetchExact } from "./page-data";
+import type { FromWorker, Packed, ToWorker } from "./protocol";
+import type { Answer, Ask, Kind } from "./types";
+
+/** The code of worker.ts, which the build puts here. */
+declare const WORKER_CODE: string;
+
+export type Outcome<K extends Kind> = Answer<K> | { error: string };
+
+interface Request {
+  text: string;
+  deliver(outcome: unknown): void;
+}
+
+export class Client {
+  private worker: Worker | undefined;
+  private readonly waiting = new Map<string, Request>();
+  private running: { id: number; request: Request } | undefined;
+  private lastId = 0;
+  private readonly archives = new Map<number, () => Packed>();
+  private readonly opening = new Map<number, (error: string | undefined) => void>();
+  private restarts = 0;
+  private stopped: string | undefined;
+  private readonly exactAborts = new Map<string, AbortController>();
+
+  /** `onRestart` hears that the query trapped and was started again. */
+  constructor(private readonly onRestart: (message: string) => void) {}
+
+  /** Opens a trace; the promise holds what is wrong with it, if anything. */
+  open(trace: number, archive: () => Packed): Promise<string | undefined> {
+    this.archives.set(trace, archive);
+    const opened = new Promise<string | undefined>((resolve) => this.opening.set(trace, resolve));
+    if (this.worker) this.post({ kind: "open", trace, archive: archive() });
+    else this.start();
+    return opened;
+  }
+
+  /** Asks in a slot; what waited there is dropped. */
+  ask<K extends Kind>(slot: string, kind: K, request: Ask<K>, deliver: (outcome: Outcome<K>) => void, exact = false): void {
+    const text = JSON.stringify({ q: kind, ...request });
+    this.exactAborts.get(slot)?.abort();
+    if (exact) {
+      void this.askServer(slot, text, deliver as (outcome: unknown) => void);
+      return;
+    }
+    this.waiting.set(slot, { text, deliver: deliver as (outcome: unknown) => void });
+    this.next();
+  }
+
+  /** What waits in the slot is no longer wanted. */
+  forget(slot: string): void {
+    this.waiting.delete(slot);
+    this.exactAborts.get(slot)?.abort();
+  }
+
+  private async askServer(slot: string, text: string, deliver: (outcome: unknown) => void): Promise<void> {
+    this.waiting.delete(slot);
+    const abort = new AbortController();
+    this.exactAborts.set(slot, abort);
+    try {
+      deliver(JSON.parse(await fetchExact(text, abort.signal)));
+    } catch (reason) {
+      if (!abort.signal.aborted) deliver({ error: reason instanceof Error ? reason.message : String(reason) });
+    }
+  }
+
+  private start(): void {
+    const code = URL.createObjectURL(new Blob([WORKER_CODE], { type: "text/javascript" }));
+    const worker = new Worker(code);
+    URL.revokeObjectURL(code);
+    worker.onmessage = (event: MessageEvent<FromWorker>) => {
+      if (worker === this.worker) this.receive(event.data);
+    };
+    worker.onerror = (event) => {
+      if (worker === this.worker) this.broken(event.message);
+    };
+    this.worker = worker;
+    this.post({ kind: "start", wasm: embeddedQuery() });
+    for (const [trace, archive] of this.archives) this.post({ kind: "open", trace, archive: archive() });
+    this.next();
+  }
+
+  private post(message: ToWorker): void {
+    this.worker?.postMessage(message);
+  }
+
+  private next(): void {
+    if (this.running || !this.worker) return;
+    const first = this.waiting.entries().next();
+    if (first.done) return;
+    const [slot, request] = first.value;
+    this.waiting.delete(slot);
+    if (this.stopped) {
+      request.deliver({ error: this.stopped });
+      return;
+    }
+    this.running = { id: ++this.lastId, request };
+    this.post({ kind: "query", id: this.lastId, request: request.text });
+  }
+
+  private receive(message: FromWorker): void {
+    switch (message.kind) {
+      case "started":
+        break;
+      case "opened":
+        this.opening.get(message.trace)?.(message.error);
+        this.opening.delete(message.trace);
+        break;
+      case "answer": {
+        const running = this.running;
+        this.running = undefined;
+        if (running?.id === message.id) running.request.deliver(JSON.parse(message.answer));
+        this.next();
+        break;
+      }
+      case "broken":
+        this.broken(message.message);
+        break;
+    }
+  }
+
+  /** Starts the query again; one that traps time and again is left stopped. */
+  private broken(message: string): void {
+    this.worker?.terminate();
+    this.worker = undefined;
+    const running = this.running;
+    this.running = undefined;
+    const told = `the query stopped (${message}); please report this with the trace, or its anonymised form (heaptap anonymise)`;
+    running?.request.deliver({ error: told });
+    this.restarts += 1;
+    if (this.restarts > 5) this.stopped = told;
+    for (const resolve of this.opening.values()) resolve(told);
+    this.opening.clear();
+    if (this.stopped === undefined && running) {
+      this.onRestart(told);
+      this.start();
+    }
+  }
+}

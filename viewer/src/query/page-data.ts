@@ -1,0 +1,85 @@
+// What the page was written with: its mode, the names of its traces, and, in a page that stands
+// alone, the query and the traces themselves. A page that `heaptap serve` shows fetches the traces.
+
+import type { Packed } from "./protocol";
+
+export interface Config {
+  mode: "file" | "serve";
+  traces: { name: string }[];
+  /** Whether the server reads source files. */
+  source: boolean;
+  version: string;
+}
+
+export interface TraceStatus {
+  name: string;
+  state: "reading" | "ready" | "failed";
+  read: number;
+  size: number;
+  error?: string;
+}
+
+function text(id: string): string {
+  return document.getElementById(id)?.textContent ?? "";
+}
+
+export function readConfig(): Config {
+  const given = JSON.parse(text("heaptap-config") || "{}") as Partial<Config>;
+  return { mode: "file", traces: [], source: false, version: "", ...given };
+}
+
+export function embeddedQuery(): Packed {
+  return text("heaptap-wasm");
+}
+
+export function embeddedTrace(trace: number): Packed {
+  return text(`heaptap-trace-${trace}`);
+}
+
+const token = () => new URLSearchParams(location.search).get("token") ?? "";
+
+/** An address of the server with the token of this page. */
+function address(path: string, query: Record<string, string> = {}): string {
+  return `${path}?${new URLSearchParams({ ...query, token: token() })}`;
+}
+
+async function answered(response: Response): Promise<Response> {
+  if (response.ok) return response;
+  throw new Error(
+    response.status === 403
+      ? "the server refuses this page's token; open the address that `heaptap serve` printed"
+      : `the server answered ${response.status}: ${(await response.text()).slice(0, 200)}`,
+  );
+}
+
+/** A request that did not reach the server says so in the page's words. */
+async function asked(path: string, init?: RequestInit): Promise<Response> {
+  try {
+    return await answered(await fetch(path, init));
+  } catch (reason) {
+    if (reason instanceof TypeError) {
+      throw new Error("the server does not answer: `heaptap serve` has stopped; start it again and reload");
+    }
+    throw reason;
+  }
+}
+
+export async function fetchStatus(): Promise<TraceStatus[]> {
+  return (await asked(address("status"))).json() as Promise<TraceStatus[]>;
+}
+
+export async function fetchTrace(trace: number): Promise<Packed> {
+  return (await asked(address(`trace/${trace}`))).arrayBuffer();
+}
+
+export async function fetchSource(trace: number, file: string): Promise<string[]> {
+  const response = await asked(address("source", { trace: String(trace), file }));
+  const source = (await response.json()) as { lines?: string[]; error?: string };
+  if (source.error !== undefined) throw new Error(source.error);
+  return source.lines ?? [];
+}
+
+/** The answer of the full reading, as JSON. */
+export async function fetchExact(request: string, signal: AbortSignal): Promise<string> {
+  return (await asked(address("exact"), { method: "POST", body: request, signal })).text();
+}

@@ -1,0 +1,74 @@
+// The worker: unpacks the query and the traces, and answers one request after the other.
+// Its code travels in the page as a string and starts from a Blob.
+
+import { startEngine, type Engine } from "./engine";
+import type { FromWorker, Packed, ToWorker } from "./protocol";
+
+const post = (message: FromWorker) => (self as unknown as Worker).postMessage(message);
+
+let engine: Promise<Engine> | undefined;
+/** The engine numbers traces in the order in which they open; the page as the command line names them. */
+const numbers = new Map<number, number>();
+
+async function unpacked(packed: Packed): Promise<Uint8Array<ArrayBuffer>> {
+  const zipped = typeof packed === "string" ? fromBase64(packed) : new Uint8Array(packed);
+  const stream = new Blob([zipped]).stream().pipeThrough(new DecompressionStream("gzip"));
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for (const reader = stream.getReader(); ; ) {
+    const { value, done } = await reader.read();
+    if (done) break;
+    chunks.push(value);
+    length += value.length;
+  }
+  const whole = new Uint8Array(length);
+  let at = 0;
+  for (const chunk of chunks) {
+    whole.set(chunk, at);
+    at += chunk.length;
+  }
+  return whole;
+}
+
+function fromBase64(text: string): Uint8Array<ArrayBuffer> {
+  const binary = atob(text.trim());
+  const bytes = new Uint8Array(binary.length);
+  for (let at = 0; at < binary.length; at++) bytes[at] = binary.charCodeAt(at);
+  return bytes;
+}
+
+/** The request with the engine's numbers of traces. */
+function renumbered(request: string): string {
+  const fields = JSON.parse(request) as Record<string, unknown>;
+  for (const field of ["trace", "before", "after"]) {
+    const number = fields[field];
+    if (typeof number === "number") fields[field] = numbers.get(number) ?? number;
+  }
+  return JSON.stringify(fields);
+}
+
+async function receive(message: ToWorker): Promise<void> {
+  switch (message.kind) {
+    case "start":
+      engine = unpacked(message.wasm).then(startEngine);
+      await engine;
+      post({ kind: "started" });
+      break;
+    case "open": {
+      const opened = (await engine)!.open(await unpacked(message.archive));
+      if (typeof opened === "number") numbers.set(message.trace, opened);
+      post({ kind: "opened", trace: message.trace, ...(typeof opened === "string" ? { error: opened } : {}) });
+      break;
+    }
+    case "query":
+      post({ kind: "answer", id: message.id, answer: (await engine)!.query(renumbered(message.request)) });
+      break;
+  }
+}
+
+let last: Promise<void> = Promise.resolve();
+self.onmessage = (event: MessageEvent<ToWorker>) => {
+  last = last.then(() => receive(event.data)).catch((reason: unknown) => {
+    post({ kind: "broken", message: reason instanceof Error ? reason.message : String(reason) });
+  });
+};

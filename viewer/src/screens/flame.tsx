@@ -1,0 +1,97 @@
+// The icicle of the trace, with its toolbar and the panel about the selected frame.
+
+import type { Site, Tree } from "../query/types";
+import { Icicle } from "../icicle/icicle";
+import type { Layout } from "../icicle/layout";
+import { NothingSelected, Problem } from "../parts/messages";
+import { Sized } from "../parts/numbers";
+import { SitePanel } from "../parts/site-panel";
+import { asBy } from "../text/sites";
+import { count, percent } from "../text/units";
+import { capital, metricWord } from "../text/words";
+import { useQuery } from "../view/ask";
+import { palette, siteColour } from "../view/colour";
+import { focusOn } from "../view/drill";
+import { change, common, view } from "../view/store";
+import { TREE_BYS } from "../view/view";
+
+/** More cells than this are joined by the query. */
+export const MOST_CELLS = 100_000;
+export const MIN_SHARE = 1 / 20_000;
+
+export function useTree() {
+  const current = view.value;
+  return useQuery("tree", "tree", {
+    ...common(current),
+    by: current.treeBy,
+    invert: current.invert,
+    focus: [...current.focus],
+    fold: true,
+    min_share: MIN_SHARE,
+    most: MOST_CELLS,
+  });
+}
+
+export function moduleFill(layout: Layout, cell: number): string {
+  return layout.isJoined(cell) ? palette().line : siteColour(layout.site(cell));
+}
+
+export function Flame({ rows, panel }: { rows?: number; panel: boolean }) {
+  const { answer: tree, error, stale } = useTree();
+  const current = view.value;
+  const selected = current.selected.at(-1) ?? current.focus.at(-1);
+  return (
+    <div class={panel ? "with-panel" : ""}>
+      <section class={`flame${stale ? " stale" : ""}`} aria-label="Call tree">
+        <FlameTools tree={tree} />
+        {error && <Problem text={error} />}
+        {tree && tree.total.samples === 0 && <NothingSelected />}
+        {tree && tree.total.samples > 0 && (
+          <Icicle
+            tree={tree}
+            focus={current.focus}
+            selected={current.selected}
+            searched={current.search}
+            colour={moduleFill}
+            onSelect={(selected: Site[]) => change({ selected }, "within")}
+            onFocus={focusOn}
+            {...(rows === undefined ? {} : { rows })}
+          />
+        )}
+        <p class="key faint"><span><i class="hatched" /> error over 25 %</span> <span><i class="swatch joined" /> small frames joined</span> <span>double click or Enter focuses, / searches</span></p>
+      </section>
+      {panel && (selected ? (
+        <SitePanel site={asBy(selected, current.treeBy)} by={current.treeBy} onOpen={(site) => change({ tab: "table", by: current.treeBy, row: site })}>
+          {tree && <CellFacts tree={tree} />}
+        </SitePanel>
+      ) : (
+        <aside class="panel" aria-label="Selected frame"><p class="faint">Select a frame to see who calls it, what it calls, and how long its blocks live.</p></aside>
+      ))}
+    </div>
+  );
+}
+
+function CellFacts({ tree }: { tree: Tree }) {
+  const current = view.value;
+  return (
+    <p class="faint">{current.focus.length > 0 ? <>in focus: <Sized size={tree.focus_total} />, {percent(tree.focus_total.samples / (tree.total.samples || 1))} of selected</> : null}</p>
+  );
+}
+
+function FlameTools({ tree }: { tree: Tree | null }) {
+  const current = view.value;
+  return (
+    <div class="tools">
+      <h2>{capital(metricWord(current.metric, current.at))}{tree && <span class="total"> <Sized size={tree.total} /></span>}</h2>
+      <span class="tools-right">
+        {tree && tree.omitted > 0 && <span class="faint">{count(tree.omitted, "frame", "frames")} joined</span>}
+        {current.focus.length > 0 && <button type="button" title="Back to the whole (Backspace steps out)" onClick={() => focusOn([])}>whole</button>}
+        <label>frames <select aria-label="What a frame is" value={current.treeBy} onChange={(event) => change({ treeBy: event.currentTarget.value as typeof current.treeBy, focus: [], selected: [] })}>
+          {TREE_BYS.map((by) => <option value={by}>{by}</option>)}
+        </select></label>
+        <button type="button" aria-pressed={current.invert} title="Allocation sites at the top (i)" onClick={() => change({ invert: !current.invert, focus: [], selected: [] })}>inverted</button>
+        <input id="search" type="search" placeholder="search  /" aria-label="Search frames" spellcheck={false} value={current.search} onInput={(event) => change({ search: event.currentTarget.value }, "within")} />
+      </span>
+    </div>
+  );
+}

@@ -1,0 +1,89 @@
+// Leaks: a card for each site that keeps growing.
+
+import type { Info, Leak, Site } from "../query/types";
+import { Problem } from "../parts/messages";
+import { Sized } from "../parts/numbers";
+import { Bars, LineChart } from "../parts/spark";
+import { label, literally, parts } from "../text/sites";
+import { bytes, percent, relative, shortDuration } from "../text/units";
+import { capital } from "../text/words";
+import { useQuery } from "../view/ask";
+import { filterOf, withChip } from "../view/chips";
+import { siteColour } from "../view/colour";
+import { change, view } from "../view/store";
+
+export function Leaks({ info }: { info: Info }) {
+  const current = view.value;
+  const { answer, error, stale } = useQuery("leaks", "leaks", { trace: current.trace, filter: filterOf(current.chips) });
+  return (
+    <section class={`leaks${stale ? " stale" : ""}`} aria-label="Leaks">
+      {error && <Problem text={error} />}
+      {answer && (
+        <>
+          <h2 class="sentence">{capital(answer.verdict)} <span class="faint">in {shortDuration(answer.duration_us)}</span></h2>
+          {answer.leaks.length === 0 && (
+            <p class="prose faint">
+              {answer.conclusive
+                ? "A site leaks if about the same share of its blocks is still alive, whenever they were allocated, and if its live size grows by more than sampling explains. None does."
+                : "A leak shows in what survives several collections. Trace a longer run, or sample at a higher rate."}
+            </p>
+          )}
+          <div class="cards">{answer.leaks.map((leak) => <Card leak={leak} info={info} />)}</div>
+        </>
+      )}
+    </section>
+  );
+}
+
+function Card({ leak, info }: { leak: Leak; info: Info }) {
+  const { site, growth_per_second: growth, growth: over } = leak;
+  const [name, more] = parts(site);
+  const kept = leak.allocated.bytes > 0 ? leak.live.bytes / leak.allocated.bytes : 0;
+  const from = over ? over.times[0] ?? 0 : 0;
+  const to = over ? over.times.at(-1) ?? info.duration_us : info.duration_us;
+  const span = (leak.survivors_to_us - leak.survivors_from_us) / Math.max(1, leak.survivors.length);
+  const only = withChip(view.value.chips, { kind: "function", text: literally(site.name) });
+  return (
+    <article class="card">
+      <h3><i class="swatch" style={{ background: siteColour(site) }} />{name}</h3>
+      {more && <p class="faint break">{more}</p>}
+      <dl class="panel-facts">
+        <div><dt>grows by</dt><dd>{bytes(60 * growth.bytes)} ± {percent(relative(growth))} a minute</dd></div>
+        <div><dt>alive</dt><dd><Sized size={leak.live} /></dd></div>
+        <div><dt>of what it allocated</dt><dd>{percent(kept)}</dd></div>
+      </dl>
+      {over && (
+        <figure>
+          <LineChart values={over.live} low={over.low} high={over.high} label={`Live size over time, up to ${bytes(Math.max(...over.live))}`} />
+          <p class="scale"><span>{shortDuration(from)}</span><span>live size, 95 % band</span><span>{shortDuration(to)}</span></p>
+        </figure>
+      )}
+      <figure>
+        <Bars values={leak.survivors} titles={leak.survivors.map((size, at) => `allocated ${shortDuration(leak.survivors_from_us + at * span)} – ${shortDuration(leak.survivors_from_us + (at + 1) * span)}: ${bytes(size)} still alive`)} label="Still alive, by time of allocation" />
+        <p class="scale"><span>{shortDuration(leak.survivors_from_us)}</span><span>still alive, by time of allocation</span><span>{shortDuration(leak.survivors_to_us)}</span></p>
+      </figure>
+      {leak.called_from.length > 0 && <CallPath sites={leak.called_from} />}
+      <p class="advice">{advice(leak)}</p>
+      <div class="panel-tools">
+        <button type="button" onClick={() => change({ tab: "flame", metric: "live", invert: false, focus: [], selected: [], chips: only })}>call paths</button>
+        <button type="button" onClick={() => change({ tab: "overview", metric: "live", drill: [], over: "location", chips: only })}>over time</button>
+        {site.file && <button type="button" onClick={() => change({ tab: "source", metric: "live", file: site.file!, line: site.line ?? 0 })}>source</button>}
+      </div>
+    </article>
+  );
+}
+
+function CallPath({ sites }: { sites: readonly Site[] }) {
+  return (
+    <div class="call-path">
+      <h4>Called from</h4>
+      <ol>{sites.map((site) => <li class="break">{label(site)}</li>)}</ol>
+    </div>
+  );
+}
+
+/** What the command line concludes, and what to do about it. */
+function advice(leak: Leak): string {
+  if (leak.slowing) return "It grows less and less: perhaps a cache that fills. Look again after a longer run, or give the cache a bound.";
+  return "What it allocates is kept, whenever it was allocated. Find what holds it: a table or list reachable from the callers above that is added to and never emptied.";
+}

@@ -1,0 +1,144 @@
+// First sight: one sentence with the verdict, the figures of `heaptap report`, the time line with
+// its drill-down, and the icicle.
+
+import type { Info, Leaks, Site, Timeline as Data, Totals } from "../query/types";
+import { parts, label } from "../text/sites";
+import { bytes, percent, shortDuration, sized } from "../text/units";
+import { useQuery } from "../view/ask";
+import { filterOf } from "../view/chips";
+import { canDrill, drillBy, drillInto, stepOut } from "../view/drill";
+import { capital, metricWord } from "../text/words";
+import { change, common, view } from "../view/store";
+import { BYS } from "../view/view";
+import { Problem } from "../parts/messages";
+import { LineChart } from "../parts/spark";
+import { cursor, layerColours, Timeline, useTimeline } from "../timeline/timeline";
+import { Flame } from "./flame";
+
+export function Overview({ info }: { info: Info }) {
+  const current = view.value;
+  const timeline = useTimeline();
+  const report = useQuery("figures", "report", { ...common(current), by: "module", top: 1 });
+  const leaks = useQuery("verdict", "leaks", { trace: current.trace, filter: filterOf(current.chips) });
+  return (
+    <div class="overview">
+      <Verdict leaks={leaks.answer} error={leaks.error} totals={report.answer?.totals ?? info.totals} />
+      {timeline.error && <Problem text={timeline.error} />}
+      {timeline.answer && (
+        <section class="over-time" aria-label="Live size over time">
+          <div class="over-head">
+            <Crumbs />
+            <span class="over-tools">
+              <label>by <select value={current.over} aria-label="Group the time line by" onChange={(event) => change({ over: event.currentTarget.value as typeof current.over, drill: [] })}>
+                {BYS.map((by) => <option value={by}>{by}</option>)}
+              </select></label>
+              <button type="button" aria-pressed={current.multiples} onClick={() => change({ multiples: !current.multiples })}>side by side</button>
+            </span>
+          </div>
+          <div class="over-body">
+            <div class="over-plot">
+              {current.multiples ? <Multiples data={timeline.answer} /> : <Timeline data={timeline.answer} info={info} height={208} />}
+            </div>
+            <Legend data={timeline.answer} />
+          </div>
+        </section>
+      )}
+      <Flame rows={16} panel={false} />
+    </div>
+  );
+}
+
+function Verdict({ leaks, error, totals }: { leaks: Leaks | null; error: string | null; totals: Totals }) {
+  const growing = leaks !== null && leaks.conclusive && leaks.leaks.length > 0;
+  return (
+    <section class="verdict" aria-label="In short">
+      <p class="sentence">
+        {error ? <span class="problem">{error}</span>
+        : leaks === null ? <span class="faint">Looking for leaks…</span>
+        : <a class={growing ? "warn" : ""} href="#leaks" onClick={(event) => { event.preventDefault(); change({ tab: "leaks" }); }}>{capital(leaks.verdict)}</a>}
+        {growing && <span class="faint"> {leaks.leaks.slice(0, 3).map(({ site }) => label({ name: site.name })).join(", ")}</span>}
+      </p>
+      <dl class="totals">
+        <Total name="allocated" value={sized(totals.allocated)} />
+        <Total name="peak live" value={sized(totals.peak)} more={`at ${shortDuration(totals.peak_us)}`} />
+        <Total name="live at end" value={sized(totals.live)} />
+        <Total name="promoted" value={`${percent(totals.promotion.share)} ± ${percent(totals.promotion.error)}`} more="of young" />
+        {totals.median_lifetime && <Total name="half live within" value={`${shortDuration(totals.median_lifetime.us)} ± ${shortDuration(totals.median_lifetime.error)}`} />}
+      </dl>
+    </section>
+  );
+}
+
+function Total({ name, value, more }: { name: string; value: string; more?: string }) {
+  return <div><dt>{name}</dt><dd>{value}{more && <span class="faint"> {more}</span>}</dd></div>;
+}
+
+function Crumbs() {
+  const current = view.value;
+  const root = current.over === "module" ? "All modules" : `All by ${current.over}`;
+  return (
+    <nav class="crumbs" aria-label="Narrowed to">
+      {current.drill.length === 0 ? <h2>{root}</h2> : <button type="button" class="plain link" onClick={() => change({ drill: [] })}>{root}</button>}
+      {current.drill.map((site, at) => {
+        const [name] = parts(site);
+        const last = at === current.drill.length - 1;
+        return <>
+          <span class="faint" aria-hidden="true">›</span>
+          {last ? <h2>{name}</h2> : <button type="button" class="plain link" onClick={() => change({ drill: current.drill.slice(0, at + 1) })}>{name}</button>}
+        </>;
+      })}
+      {current.drill.length > 0 && <button type="button" class="plain" title="One level out (Backspace)" onClick={stepOut}>back</button>}
+    </nav>
+  );
+}
+
+function legendRows(data: Data): { site: Site | null; name: string; size: string; live: number[] }[] {
+  const size = (sum: Data["others"]["sum"], live: number[]) => (sum ? sized(sum) : bytes(live.at(-1) ?? 0));
+  const rows: { site: Site | null; name: string; size: string; live: number[] }[] = data.series.map(({ site, sum, live }) => ({ site, name: parts(site)[0], size: size(sum, live), live }));
+  if (data.others.rows > 0) rows.push({ site: null, name: `${data.others.rows} others`, size: size(data.others.sum, data.others.live), live: data.others.live });
+  return rows;
+}
+
+/** The series with their sizes, or with those under the pointer. */
+function Legend({ data }: { data: Data }) {
+  const colours = layerColours(data);
+  const at = cursor.value;
+  const current = view.value;
+  const deeper = canDrill(current);
+  const [total, low, high] = at === null ? [0, 0, 0] : [data.total.live[at] ?? 0, data.total.low[at] ?? 0, data.total.high[at] ?? 0];
+  return (
+    <div class="legend">
+      <p class="legend-head faint">
+        {at === null ? <><span>{drillBy(current)}</span><span>{metricWord(current.metric, current.at)}</span></> : <><span>at {shortDuration(data.times[at] ?? 0)}</span><span>{bytes(total)} ({bytes(low)} – {bytes(high)})</span></>}
+      </p>
+      <ul>
+        {legendRows(data).map(({ site, name, size, live }, row) => (
+          <li>
+            <i class="swatch" style={{ background: colours[row] ?? "" }} />
+            {site && deeper
+              ? <button type="button" class="plain legend-name" title={`Open ${name}`} onClick={() => drillInto(site)}>{name}</button>
+              : <span class="legend-name" title={name}>{name}</span>}
+            <span class="sized">{at === null ? size : bytes(live[at] ?? 0)}</span>
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+/** One small picture for each series, all on the same scale. */
+function Multiples({ data }: { data: Data }) {
+  const colours = layerColours(data);
+  const rows = legendRows(data);
+  const most = Math.max(1, ...rows.flatMap(({ live }) => live));
+  return (
+    <div class="multiples">
+      {rows.map(({ name, live }, at) => (
+        <figure>
+          <LineChart values={live} most={most} fill={colours[at] ?? ""} label={`Live size of ${name} over time`} />
+          <figcaption title={name}>{name}</figcaption>
+        </figure>
+      ))}
+    </div>
+  );
+}

@@ -1,0 +1,94 @@
+// The table of `heaptap report`, with the panel about the open row.
+
+import { useEffect, useState } from "preact/hooks";
+import type { By, Site } from "../query/types";
+import { NothingSelected, Problem } from "../parts/messages";
+import { ErrorBar, SizeCells } from "../parts/numbers";
+import { SitePanel } from "../parts/site-panel";
+import { parts, sameSite } from "../text/sites";
+import { grouped, percent } from "../text/units";
+import { useQuery } from "../view/ask";
+import { setActive } from "../view/commands";
+import { change, common, view } from "../view/store";
+import { BYS } from "../view/view";
+
+const PAGE = 200;
+
+export function siteOf({ name, file, line, chars }: Site): Site {
+  return { name, ...(file ? { file } : {}), ...(line ? { line } : {}), ...(chars ? { chars } : {}) };
+}
+
+export function Table() {
+  const current = view.value;
+  const [top, setTop] = useState(PAGE);
+  const { answer, error, stale } = useQuery("table", "report", { ...common(current), by: current.by, top });
+  const rows = answer && answer.table.by === current.by ? answer.table.rows : [];
+  useRowKeys(rows, current.row, (row) => {
+    change({ row: siteOf(row) }, "within");
+    document.querySelector('tr[aria-selected="true"]')?.scrollIntoView({ block: "nearest" });
+  });
+  const most = rows[0]?.high ?? 1;
+  return (
+    <div class={current.row ? "with-panel" : ""}>
+      <section class={`rows${stale ? " stale" : ""}`} aria-label="Table">
+        <div class="tools">
+          <h2>{answer?.table.metric ?? ""} by {current.by}</h2>
+          <span class="tools-right">
+            <label>rows <select aria-label="What a row is" value={current.by} onChange={(event) => change({ by: event.currentTarget.value as By, row: null })}>
+              {BYS.map((by) => <option value={by}>{by}</option>)}
+            </select></label>
+          </span>
+        </div>
+        {error && <Problem text={error} />}
+        {answer && answer.table.total.samples === 0 && <NothingSelected />}
+        {answer && answer.table.total.samples > 0 && (
+          <div class="table-box" tabIndex={0} role="region" aria-label="Rows">
+            <table>
+              <thead><tr><th class="num" scope="col">size</th><th class="num" scope="col">error</th><th class="num" scope="col">share</th><th class="bar-col" scope="col"><span class="hidden">95 % interval</span></th><th scope="col">{current.by}</th><th class="wide" scope="col">{current.by === "location" ? "function" : "file"}</th></tr></thead>
+              <tbody>
+                {rows.map((row) => {
+                  const [name, more] = parts(row);
+                  const open = current.row !== null && sameSite(current.row, siteOf(row));
+                  return (
+                    <tr aria-selected={open} onClick={() => change({ row: open ? null : siteOf(row) }, "within")}>
+                      <SizeCells size={row} />
+                      <td class="num">{percent(row.share)}</td>
+                      <td class="bar-col"><ErrorBar size={row} most={most} /></td>
+                      <td class="name"><button type="button" class="plain" title={name}>{name}</button></td>
+                      <td class="wide faint" title={more}>{more}</td>
+                    </tr>
+                  );
+                })}
+              </tbody>
+              <tfoot>
+                {answer.table.others.rows > 0 && (
+                  <tr><SizeCells size={answer.table.others} /><td class="num">{percent(answer.table.others.share)}</td><td class="bar-col" />
+                    <td colSpan={2}>{grouped(answer.table.others.rows)} others <button type="button" class="plain link" onClick={() => setTop(top * 5)}>show more</button></td></tr>
+                )}
+                <tr><SizeCells size={answer.table.total} /><td class="num">100.0 %</td><td class="bar-col" /><td colSpan={2}>total</td></tr>
+              </tfoot>
+            </table>
+          </div>
+        )}
+      </section>
+      {current.row && <SitePanel site={current.row} by={current.by} onOpen={(site) => change({ row: site })} />}
+    </div>
+  );
+}
+
+/** Up and down move the open row. */
+export function useRowKeys<T extends Site>(rows: readonly T[], open: Site | null, show: (row: T) => void): void {
+  useEffect(() =>
+    setActive({
+      move(direction) {
+        if (direction === "left" || direction === "right" || rows.length === 0) return;
+        const at = open ? rows.findIndex((row) => sameSite(siteOf(row), open)) : -1;
+        const next = rows[Math.min(rows.length - 1, Math.max(0, at + (direction === "down" ? 1 : -1)))];
+        if (next) show(next);
+      },
+      enter() {
+        if (!open && rows[0]) show(rows[0]);
+      },
+    }), [rows, open]);
+}
+

@@ -1,0 +1,83 @@
+// Sizes, shares and times as the command line writes them (crates/cli/src/text/units.rs).
+
+import type { Size } from "../query/types";
+
+const UNITS = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"] as const;
+
+/** Rounds half to even, as Rust's formatting does for values that are exact halves. */
+function fixed(value: number, digits: number): string {
+  return value.toFixed(digits);
+}
+
+export function bytes(count: number): string {
+  let value = count;
+  let unit = 0;
+  while (value >= 1024 && unit + 1 < UNITS.length) {
+    value /= 1024;
+    unit += 1;
+  }
+  return `${fixed(value, unit === 0 ? 0 : 1)} ${UNITS[unit]}`;
+}
+
+/** The same with a sign. */
+export function signedBytes(count: number): string {
+  return `${count < 0 ? "−" : "+"}${bytes(Math.abs(count))}`;
+}
+
+/** A share as a percentage, with as many digits as its size needs. */
+export function percent(share: number): string {
+  const value = 100 * share;
+  const size = Math.abs(value);
+  if (size === 0) return "0 %";
+  return `${fixed(value, size < 0.995 ? 2 : 1)} %`;
+}
+
+/** The standard error as a share of the size. */
+export function relative(size: { bytes: number; error: number }): number {
+  return size.bytes > 0 ? size.error / size.bytes : 0;
+}
+
+export function sized(size: Size): string {
+  return `${bytes(size.bytes)} ± ${percent(relative(size))}`;
+}
+
+/** A duration to three digits or so. */
+export function shortDuration(micros: number): string {
+  const [value, unit] =
+    micros < 1e3 ? [micros, "µs"]
+    : micros < 1e6 ? [micros / 1e3, "ms"]
+    : micros < 6e7 ? [micros / 1e6, "s"]
+    : micros < 3.6e9 ? [micros / 6e7, "min"]
+    : [micros / 3.6e9, "h"];
+  return `${fixed(value, value >= 99.95 || unit === "µs" ? 0 : 1)} ${unit}`;
+}
+
+export function count(number: number, one: string, many: string): string {
+  return `${grouped(number)} ${number === 1 ? one : many}`;
+}
+
+/** A count with its thousands apart. */
+export function grouped(number: number): string {
+  return String(Math.round(number)).replace(/\B(?=(\d{3})+$)/g, ",");
+}
+
+const DURATIONS: Record<string, number> = { us: 1, "µs": 1, ms: 1e3, s: 1e6, min: 6e7, h: 3.6e9 };
+const SIZES: Record<string, number> = { b: 1, k: 1024, kb: 1024, kib: 1024, m: 2 ** 20, mb: 2 ** 20, mib: 2 ** 20, g: 2 ** 30, gb: 2 ** 30, gib: 2 ** 30 };
+
+function parsed(text: string, units: Record<string, number>, bare: number): number | null {
+  const match = /^\s*(\d+(?:\.\d+)?)\s*([a-zµ]*)\s*$/i.exec(text);
+  if (!match) return null;
+  const unit = match[2] ?? "";
+  const factor = unit === "" ? bare : units[unit.toLowerCase()];
+  return factor === undefined ? null : Math.round(Number(match[1]) * factor);
+}
+
+/** Microseconds of `1.5min`, `90s`, `250us`; a bare number is seconds, as on the command line. */
+export function parseDuration(text: string): number | null {
+  return parsed(text, DURATIONS, 1e6);
+}
+
+/** Bytes of `4096`, `64KiB`, `1MiB`. */
+export function parseBytes(text: string): number | null {
+  return parsed(text, SIZES, 1);
+}

@@ -1,0 +1,20 @@
+// Words that several screens use.
+
+import { shortDuration } from "./units";
+
+const METRICS: Record<string, string> = {
+  allocated: "allocated",
+  promoted: "promoted",
+  peak: "live at the peak",
+  live: "live at the end",
+  survived: "survived a collection",
+};
+
+/** What the metric measures. */
+export function metricWord(metric: string, at: number | null): string {
+  return metric === "at" && at !== null ? `live at ${shortDuration(at)}` : (METRICS[metric] ?? metric);
+}
+
+export function capital(text: string): string {
+  return text.slice(0, 1).toUpperCase() + text.slice(1);
+}

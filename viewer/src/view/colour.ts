@@ -1,0 +1,76 @@
+// Colours of modules: one hue each, all at the same lightness, so that none shouts. The eight
+// largest modules of the trace have hues far apart; the others one by the hash of their name, paler.
+// Text on them has a contrast of more than 7 : 1 in both themes.
+
+import { signal } from "@preact/signals";
+import type { Site } from "../query/types";
+import { moduleOf } from "../text/sites";
+import { dark } from "./theme";
+
+/** Neighbours in this order differ most. */
+const HUES = [250, 60, 160, 310, 95, 215, 25, 280];
+const ranks = signal<ReadonlyMap<string, number>>(new Map());
+
+export function rankModules(names: readonly string[]): void {
+  ranks.value = new Map(names.slice(0, HUES.length).map((name, rank) => [name, rank]));
+}
+
+function hash(text: string): number {
+  let value = 0x811c9dc5;
+  for (let at = 0; at < text.length; at++) value = Math.imul(value ^ text.charCodeAt(at), 0x01000193);
+  return value >>> 0;
+}
+
+const cache = new Map<string, string>();
+
+export function moduleColour(module: string): string {
+  const rank = ranks.value.get(module);
+  const key = `${dark.value}${rank ?? ""}\0${module}`;
+  let colour = cache.get(key);
+  if (colour === undefined) {
+    const hue = rank === undefined ? hash(module) % 360 : HUES[rank]!;
+    const chroma = rank === undefined ? 0.045 : 0.085;
+    colour = dark.value ? `oklch(0.43 ${chroma} ${hue})` : `oklch(0.83 ${chroma} ${hue})`;
+    cache.set(key, colour);
+  }
+  return colour;
+}
+
+export function siteColour(site: Site): string {
+  return moduleColour(moduleOf(site));
+}
+
+/** The colour of a series: that of its module, or one by its place where there is no module. */
+export function seriesColour(site: Site, by: string, rank: number): string {
+  if (by === "module") return moduleColour(site.name);
+  const hue = HUES[rank % HUES.length]!;
+  return dark.value ? `oklch(0.43 0.085 ${hue})` : `oklch(0.83 0.085 ${hue})`;
+}
+
+export interface Palette {
+  text: string;
+  faint: string;
+  line: string;
+  paper: string;
+  joined: string;
+  others: string;
+  select: string;
+  hatch: string;
+  more: string;
+  less: string;
+  same: string;
+  band: string;
+}
+
+const LIGHT: Palette = {
+  text: "#16191d", faint: "#5a626d", line: "#d8dce2", paper: "#ffffff", joined: "#d5d9de", others: "#d5d9de",
+  select: "#0b57d0", hatch: "rgb(20 24 30 / 0.22)", more: "#f4b27a", less: "#8fbbee", same: "#dfe3e8", band: "rgb(22 25 29 / 0.16)",
+};
+const DARK: Palette = {
+  text: "#e8eaed", faint: "#a2abb6", line: "#343a43", paper: "#14171b", joined: "#3a4049", others: "#3a4049",
+  select: "#8ab4f8", hatch: "rgb(255 255 255 / 0.2)", more: "#8f4a0c", less: "#1c4f8c", same: "#2c323a", band: "rgb(232 234 237 / 0.18)",
+};
+
+export function palette(): Palette {
+  return dark.value ? DARK : LIGHT;
+}

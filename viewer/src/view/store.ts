@@ -1,0 +1,96 @@
+// The state of the page: the view, which mirrors the address, and what has been read.
+
+import { batch, computed, signal } from "@preact/signals";
+import { Client } from "../query/client";
+import { readConfig, type TraceStatus } from "../query/page-data";
+import type { Common, Info, Metric } from "../query/types";
+import { filterOf, withChip, type Chip, type ChipKind } from "./chips";
+import { decodeView, encodeView, type View } from "./view";
+
+export const config = readConfig();
+
+export const view = signal<View>(decodeView(location.hash));
+
+/** A trace is ready when its figures are known; before, it is read, opened, or failed. */
+export type TraceState = { status: TraceStatus } | { info: Info } | { error: string };
+export const traces = signal<TraceState[]>(config.traces.map(({ name }) => ({ status: { name, state: "reading", read: 0, size: 0 } })));
+
+/** Messages that the page shows until they are dismissed. */
+export const notices = signal<string[]>([]);
+
+export function notice(message: string): void {
+  if (!notices.value.includes(message)) notices.value = [...notices.value, message];
+}
+
+export const client = new Client((message) => notice(`${message}. It has been started again.`));
+
+/** Whether figures come from the full reading of the server. It ends with the next filter. */
+export const exact = signal(false);
+
+/** The trace that is shown, if it is ready. */
+export const info = computed<Info | null>(() => {
+  const state = traces.value[view.value.trace] ?? traces.value[0];
+  return state && "info" in state ? state.info : null;
+});
+
+/**
+ * Changes the view. A step is an entry of the history, to which Back returns; a change that goes
+ * on, like a moving brush or a selection, replaces the entry that stands.
+ */
+export function change(changes: Partial<View>, how: "step" | "within" = "step"): void {
+  const next = { ...view.value, ...changes };
+  const fragment = encodeView(next);
+  if (fragment === encodeView(view.value)) return;
+  batch(() => {
+    if (changes.chips || changes.metric || changes.at !== undefined || changes.trace !== undefined) exact.value = false;
+    view.value = next;
+  });
+  if (how === "step") history.pushState(null, "", fragment);
+  else replaceAddress(fragment);
+}
+
+let pending: number | undefined;
+/** Browsers allow some 200 changes of the address in 30 s: those within a view are gathered. */
+function replaceAddress(fragment: string): void {
+  clearTimeout(pending);
+  pending = setTimeout(() => {
+    if (fragment === encodeView(view.value)) history.replaceState(null, "", fragment);
+  }, 200) as unknown as number;
+}
+
+export function followAddress(): void {
+  const follow = () => {
+    const next = decodeView(location.hash);
+    if (encodeView(next) !== encodeView(view.value)) view.value = next;
+  };
+  addEventListener("popstate", follow);
+  addEventListener("hashchange", follow);
+}
+
+export function addChip(chip: Chip, how: "step" | "within" = "step"): void {
+  change({ chips: withChip(view.value.chips, chip) }, how);
+}
+
+export function removeChip(index: number): void {
+  change({ chips: view.value.chips.filter((_, at) => at !== index) });
+}
+
+export function removeChips(kind: ChipKind, how: "step" | "within" = "step"): void {
+  change({ chips: view.value.chips.filter((chip) => chip.kind !== kind) }, how);
+}
+
+/** The metric as the query takes it: `at` needs a time. */
+function metricOf({ metric, at }: View): { metric: Metric; at?: number } {
+  if (metric !== "at") return { metric };
+  return at === null ? { metric: "peak" } : { metric, at };
+}
+
+/** What every request about one trace says. */
+export function common(current: View): Common {
+  return { trace: current.trace, filter: filterOf(current.chips), ...metricOf(current) };
+}
+
+export function compared(current: View) {
+  const { trace, ...rest } = common(current);
+  return { before: current.before === trace ? 0 : current.before, after: trace, ...rest };
+}

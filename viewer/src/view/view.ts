@@ -1,0 +1,181 @@
+// The view: everything that a link to the page says. It lives in the fragment of the address,
+//
+//   #flame&metric=peak&function=login&focus=main/serve@server.c
+//
+// so that Back returns to the view before and a copied link opens the same one. What a fragment does
+// not name has its default, and what it names wrongly is left out.
+
+import type { By, Metric, Site, TreeBy } from "../query/types";
+import { decodeChip, encodeChip, type Chip } from "./chips";
+
+export type Tab = "overview" | "flame" | "table" | "leaks" | "diff" | "source";
+export const TABS: Tab[] = ["overview", "flame", "table", "leaks", "diff", "source"];
+export const METRICS: Metric[] = ["allocated", "promoted", "peak", "at", "live", "survived"];
+export const BYS: By[] = ["function", "location", "file", "module", "label", "domain", "source"];
+export const TREE_BYS: TreeBy[] = ["function", "location", "file", "module"];
+
+export interface View {
+  tab: Tab;
+  trace: number;
+  /** The trace that Diff compares with. */
+  before: number;
+  metric: Metric;
+  /** Microseconds since the start, of the metric `at`. */
+  at: number | null;
+  chips: readonly Chip[];
+  /** The path from the root to the focused cell. */
+  focus: readonly Site[];
+  /** The path from the focused cell to the selected one. */
+  selected: readonly Site[];
+  invert: boolean;
+  treeBy: TreeBy;
+  search: string;
+  /** What a row of the table is, and the row that is open. */
+  by: By;
+  row: Site | null;
+  /** The grouping of the time line, and the module and function it has been narrowed to. */
+  over: By;
+  drill: readonly Site[];
+  /** One small picture for each series, instead of a stack. */
+  multiples: boolean;
+  /** The file and line of Source. */
+  file: string;
+  line: number;
+  diffTable: boolean;
+}
+
+export const DEFAULTS: View = {
+  tab: "overview",
+  trace: 0,
+  before: 1,
+  metric: "peak",
+  at: null,
+  chips: [],
+  focus: [],
+  selected: [],
+  invert: false,
+  treeBy: "function",
+  search: "",
+  by: "function",
+  row: null,
+  over: "module",
+  drill: [],
+  multiples: false,
+  file: "",
+  line: 0,
+  diffTable: false,
+};
+
+/** `name`, `name@file`, `name@file:12:3-9`, each part encoded. */
+function encodeSite({ name, file, line, chars }: Site): string {
+  let text = encodeURIComponent(name);
+  if (file) text += `@${encodeURIComponent(file)}`;
+  if (line) text += `:${line}:${chars?.[0] ?? 0}-${chars?.[1] ?? 0}`;
+  return text;
+}
+
+function decodeSite(text: string): Site | null {
+  const match = /^([^@:]*)(?:@([^@:]*))?(?::(\d+):(\d+)-(\d+))?$/.exec(text);
+  if (!match) return null;
+  const [, name = "", file, line, first, last] = match;
+  const site: Site = { name: decoded(name) };
+  if (file) site.file = decoded(file);
+  if (line) {
+    site.line = Number(line);
+    site.chars = [Number(first), Number(last)];
+  }
+  return site.name === "" && !site.file ? null : site;
+}
+
+const encodePath = (path: readonly Site[]) => path.map(encodeSite).join("/");
+
+function decodePath(text: string): Site[] {
+  const path: Site[] = [];
+  for (const part of text.split("/")) {
+    const site = decodeSite(part);
+    if (!site) break;
+    path.push(site);
+  }
+  return path;
+}
+
+/** A fragment may be cut or edited: what does not decode is taken as it is. */
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+export function encodeView(view: View): string {
+  const parts: string[] = [view.tab];
+  const put = (key: string, value: string | number, standard: string | number) => {
+    if (value !== standard) parts.push(`${key}=${value}`);
+  };
+  put("trace", view.trace, DEFAULTS.trace);
+  put("before", view.before, DEFAULTS.before);
+  put("metric", view.metric, DEFAULTS.metric);
+  if (view.at !== null) put("at", view.at, "");
+  parts.push(...view.chips.map(encodeChip));
+  put("focus", encodePath(view.focus), "");
+  put("selected", encodePath(view.selected), "");
+  put("invert", view.invert ? 1 : 0, 0);
+  put("frames", view.treeBy, DEFAULTS.treeBy);
+  put("search", encodeURIComponent(view.search), "");
+  put("by", view.by, DEFAULTS.by);
+  put("row", view.row ? encodeSite(view.row) : "", "");
+  put("over", view.over, DEFAULTS.over);
+  put("drill", encodePath(view.drill), "");
+  put("multiples", view.multiples ? 1 : 0, 0);
+  put("open", encodeURIComponent(view.file), "");
+  put("line", view.line, 0);
+  put("rows", view.diffTable ? 1 : 0, 0);
+  return `#${parts.join("&")}`;
+}
+
+function one<T extends string>(value: string, of: readonly T[], standard: T): T {
+  return of.includes(value as T) ? (value as T) : standard;
+}
+
+function whole(value: string, standard: number): number {
+  return /^\d{1,15}$/.test(value) ? Number(value) : standard;
+}
+
+export function decodeView(fragment: string): View {
+  const [tab = "", ...parts] = fragment.replace(/^#/, "").split("&");
+  const view: View = { ...DEFAULTS, tab: one(tab, TABS, DEFAULTS.tab) };
+  const chips: Chip[] = [];
+  for (const part of parts) {
+    const equals = part.indexOf("=");
+    if (equals < 0) continue;
+    const [key, value] = [part.slice(0, equals), part.slice(equals + 1)];
+    const setters: Record<string, () => void> = {
+      trace: () => (view.trace = whole(value, 0)),
+      before: () => (view.before = whole(value, 1)),
+      metric: () => (view.metric = one(value, METRICS, DEFAULTS.metric)),
+      at: () => (view.at = whole(value, 0)),
+      focus: () => (view.focus = decodePath(value)),
+      selected: () => (view.selected = decodePath(value)),
+      invert: () => (view.invert = value === "1"),
+      frames: () => (view.treeBy = one(value, TREE_BYS, DEFAULTS.treeBy)),
+      search: () => (view.search = decoded(value)),
+      by: () => (view.by = one(value, BYS, DEFAULTS.by)),
+      row: () => (view.row = decodeSite(value)),
+      over: () => (view.over = one(value, BYS, DEFAULTS.over)),
+      drill: () => (view.drill = decodePath(value)),
+      multiples: () => (view.multiples = value === "1"),
+      open: () => (view.file = decoded(value)),
+      line: () => (view.line = whole(value, 0)),
+      rows: () => (view.diffTable = value === "1"),
+    };
+    const set = Object.hasOwn(setters, key) ? setters[key] : undefined;
+    if (set) set();
+    else {
+      const chip = decodeChip(key, decoded(value));
+      if (chip) chips.push(chip);
+    }
+  }
+  view.chips = chips;
+  return view;
+}
