@@ -36,6 +36,7 @@ symbols! {
     "caml_alloc_shr"
     "caml_alloc_small_dispatch"
     "caml_allocation_policy"
+    "caml_atom_table"
     "caml_builtin_cprim"
     "caml_c_call"
     "caml_code_size"

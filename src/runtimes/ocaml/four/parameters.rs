@@ -34,12 +34,18 @@ pub(super) fn reader(runtime: &Runtime, proved: Proved) -> Option<ReadParams> {
         ('w', int(c"caml_major_window")?),
         ('W', word(c"caml_runtime_warnings")?),
     ];
-    let state = runtime.state;
+    let (state, atom_table) = (runtime.state, lookup(c"caml_atom_table")?);
     let state = move || {
+        // SAFETY: `caml_atom_table` is a pointer, NULL until `caml_init_atom_table` sets it
+        // (`runtime/startup_aux.c`, 4.14.1).
+        let atoms = unsafe { (atom_table as *const usize).read_volatile() };
         // SAFETY: `Caml_state` is a pointer, NULL until the state is made
         // (`caml_init_domain`, `runtime/domain.c`), and then never changes.
         let address = unsafe { (state as *const usize).read_volatile() };
-        (address != 0).then_some(address)
+        // The table is made after all parameters are set: the last of them by `caml_init_gc`
+        // in native code, by `caml_init_stack` in bytecode (`runtime/startup_nat.c` and
+        // `runtime/startup_byt.c`, 4.14.1).
+        (atoms != 0 && address != 0).then_some(address)
     };
     // SAFETY: variables of the runtime with these types (`runtime/caml/*.h`, 4.14.1), and
     // its only state, whose table has these words.
