@@ -127,6 +127,20 @@ impl Aggregate {
         }
     }
 
+    /// The aggregate of no events, with the same frames and the same call tree.
+    pub(crate) fn emptied(&self) -> Aggregate {
+        Aggregate { paths: self.paths.emptied(), ..self.without_paths() }
+    }
+
+    /// The aggregate of no events, with the same frames.
+    pub(crate) fn without_paths(&self) -> Aggregate {
+        Aggregate {
+            events: self.events,
+            frames: Frames::of_codes(self.frames.codes().to_vec()),
+            ..Aggregate::new(self.scale, Bounds::USUAL)
+        }
+    }
+
     /// What a sample stands for.
     pub fn scale(&self) -> Scale {
         self.scale

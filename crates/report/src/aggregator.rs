@@ -13,50 +13,18 @@ mod lifecycle;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use std::rc::Rc;
-
 use heaptap_trace::{Allocation, Event, EventKind, LocationTable, TraceInfo};
 
 use crate::aggregate::Aggregate;
+use crate::blocks::recorder::Recorder;
+use crate::blocks::{BlockRow, BlockTable, NEVER};
 use crate::estimate::Scale;
-use crate::lifespans::Lifespans;
 use crate::live::{self, LiveObjects};
+use crate::options::Options;
 use crate::paths::Bounds;
-use crate::select::Selection;
 use crate::tally::{Birth, Follow, Tally};
 
 use last_stacks::LastStacks;
-
-/// How much of a stack is kept, and so what a path is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Depth {
-    /// The innermost frame: all that a table of sites needs.
-    #[default]
-    Innermost,
-    /// Every frame.
-    Whole,
-    /// The label under which the block was allocated.
-    Label,
-    /// The domain in which the block was allocated, and no frame.
-    Domain,
-    /// Where the block was allocated: [`heaptap_trace::Source`], and no frame.
-    Source,
-}
-
-/// What to aggregate.
-#[derive(Clone, Debug, Default)]
-pub struct Options {
-    /// The blocks that count.
-    pub selection: Selection,
-    /// The result of a first pass, if the selection restricts lifetimes.
-    pub lifespans: Option<Rc<Lifespans>>,
-    /// How much of each stack is kept.
-    pub depth: Depth,
-    /// The time at which to record what is alive, in microseconds since the start.
-    pub at: Option<u64>,
-    /// What to follow of each path over time.
-    pub follow: Follow,
-}
 
 /// Aggregates the events of a trace.
 pub struct Aggregator {
@@ -66,6 +34,8 @@ pub struct Aggregator {
     start: u64,
     last_stacks: LastStacks,
     live: LiveObjects,
+    /// Records the table of blocks, if one is wanted.
+    recorder: Option<Recorder>,
 }
 
 /// An allocation event, with the locations that are known at that point.
@@ -100,6 +70,7 @@ impl Aggregator {
         let aggregate = Aggregate::new(scale, most_paths);
         Aggregator {
             tally: Tally::new(aggregate, options.follow, options.at),
+            recorder: (options.most_blocks > 0).then(|| Recorder::new(options.most_blocks)),
             options,
             start: info.start_time,
             last_stacks: LastStacks::default(),
@@ -119,7 +90,7 @@ impl Aggregator {
                 allocation: &allocation,
                 table,
             }),
-            EventKind::Promote(id) => self.promote(id),
+            EventKind::Promote(id) => self.promote(time, id),
             EventKind::Collect(id) => self.collect(time, id),
             // A kind that no report counts.
             _ => {}
@@ -145,6 +116,21 @@ impl Aggregator {
         let path = paths.path(node);
         let &Allocation { length, source, .. } = allocation;
         self.tally.allocate(Birth { time, path, samples, length, source });
+        if let Some(recorder) = &mut self.recorder {
+            let (id, birth) = (allocation.id, time);
+            let (promotion, death) = (NEVER, NEVER);
+            recorder.born(BlockRow {
+                id,
+                birth,
+                promotion,
+                death,
+                length,
+                samples,
+                path,
+                domain,
+                source,
+            });
+        }
         if self.live.is_full() {
             self.thin();
         }
@@ -159,6 +145,9 @@ impl Aggregator {
         paths.settle(peak.number());
         let moved = paths.prune();
         self.live.move_paths(&moved);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.move_paths(&moved);
+        }
         growth.move_paths(&moved, paths.counts.len());
         flows.move_paths(&moved, paths.counts.len());
         self.last_stacks.forget();
@@ -173,10 +162,17 @@ impl Aggregator {
     }
 
     /// The aggregate after the last event.
-    pub fn finish(mut self) -> Aggregate {
+    pub fn finish(self) -> Aggregate {
+        self.finish_with_blocks().0
+    }
+
+    /// The same with the table of blocks, which is empty unless
+    /// [`Options::most_blocks`] asks for one.
+    pub fn finish_with_blocks(mut self) -> (Aggregate, BlockTable) {
         self.settle();
         self.tally.aggregate.frames.drop_index();
-        self.tally.aggregate
+        let blocks = self.recorder.map(Recorder::finish).unwrap_or_default();
+        (self.tally.aggregate, blocks)
     }
 
     fn settle(&mut self) {

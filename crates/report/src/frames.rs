@@ -48,6 +48,23 @@ impl Frames {
         self.codes[number as usize]
     }
 
+    /// The codes by number.
+    pub(crate) fn codes(&self) -> &[Code] {
+        &self.codes
+    }
+
+    /// Frames that are numbered in this order, and no more.
+    pub(crate) fn of_codes(codes: Vec<Code>) -> Frames {
+        Frames { codes, ..Frames::default() }
+    }
+
+    /// [`Frames::is_label`], also after [`Frames::drop_index`] and for numbers that
+    /// stand for other frames.
+    pub(crate) fn is_label_of(&self, number: u32, table: &LocationTable) -> bool {
+        let code = self.codes.get(number as usize);
+        code.is_some_and(|&code| table.resolve(code).any(|location| is_label(&location)))
+    }
+
     /// Drops all but the codes, when no more frames will be numbered.
     pub(crate) fn drop_index(&mut self) {
         *self = Frames { codes: std::mem::take(&mut self.codes), ..Frames::default() };

@@ -238,8 +238,9 @@ mod tests {
     use heaptap_trace::{Allocation, Backtrace, Event, EventKind, Source};
 
     use super::*;
+    use crate::aggregator::Aggregator;
     use crate::aggregator::tests::info;
-    use crate::aggregator::{Aggregator, Depth, Options};
+    use crate::options::{Depth, Options};
 
     #[test]
     fn a_search_that_ends_early_says_so() {

@@ -13,6 +13,8 @@
 //!   `peak`, `timeline`, `lifetimes`, `growth` and `flows` (paths over time).
 //!   `select` decides which blocks count, `lifespans` which of them live as long
 //!   as the selection demands.
+//! - [`BlockTable`] has a row for each followed block; it gives the [`Aggregate`] of
+//!   any selection without the trace. It and the aggregator count in `tally`.
 //! - [`Aggregate`] is the result; `estimate` turns samples into bytes with their
 //!   error.
 //! - From an aggregate: [`rows`] groups by function, location, file, module, label,
@@ -27,6 +29,7 @@
 
 mod aggregate;
 mod aggregator;
+mod blocks;
 mod callers;
 mod counts;
 mod diff;
@@ -42,16 +45,19 @@ mod lifespans;
 mod lifetimes;
 mod live;
 mod names;
+mod options;
 mod paths;
 mod peak;
 pub mod rows;
 mod select;
 mod stacks;
 mod tally;
+mod thinning;
 mod timeline;
 
 pub use aggregate::{Aggregate, Frame, Metric, PathRef};
-pub use aggregator::{Aggregator, Depth, Options};
+pub use aggregator::Aggregator;
+pub use blocks::{BlockTable, MOST_BLOCKS};
 pub use callers::Caller;
 pub use counts::Counts;
 pub use diff::{Change, SingleSample, changes, distance};
@@ -61,6 +67,7 @@ pub use hot::{HotFragment, HotFragments};
 pub use leaks::{Leak, Leaks, Outlook};
 pub use lifespans::Lifespans;
 pub use lifetimes::{Lifetimes, Quantile};
+pub use options::{Depth, Options};
 pub use regex::bytes::Regex;
 pub use select::{Selection, Span, is_label};
 pub use stacks::{Omitted, OmittedFrames, Stack, StackShape, Stacks};

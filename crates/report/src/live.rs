@@ -9,6 +9,7 @@
 use hashbrown::HashMap;
 
 use crate::tally::Block;
+use crate::thinning::{follows, level_of};
 
 /// The most objects that are followed: the capacity of a table of 2²¹ slots, or half
 /// that of one of 2²², which then purges removed objects without growing.
@@ -17,10 +18,6 @@ pub(crate) const MOST: usize = (1 << 21) / 8 * 7;
 /// The most samples of a block: 512 GiB at rate 1. The sum over all blocks that can
 /// be followed fits 64 bits.
 pub(crate) const MOST_SAMPLES: u64 = 1 << 36;
-
-/// The samples from which an object is large at level 0; twice as many at each
-/// further level.
-const LARGE: u64 = 4096;
 
 const FIELD: u64 = (1 << 48) - 1;
 
@@ -96,12 +93,12 @@ impl LiveObjects {
 
     /// The level of an object of this size: each of its samples counts 2^level times.
     pub(crate) fn level_of(&self, samples: u64) -> u32 {
-        if is_large(samples, self.level) { 0 } else { self.level }
+        level_of(samples, self.level)
     }
 
     /// Whether the object is one of those that are followed.
     pub(crate) fn follows(&self, id: u64, samples: u64) -> bool {
-        is_large(samples, self.level) || follows(id, self.level)
+        follows(id, samples, self.level)
     }
 
     /// Adds an object that is followed. Returns another object of this id, which only a
@@ -118,7 +115,7 @@ impl LiveObjects {
     pub(crate) fn thin(&mut self) {
         self.level += 1;
         let level = self.level;
-        self.objects.retain(|&id, object| is_large(object.samples(), level) || follows(id, level));
+        self.objects.retain(|&id, object| follows(id, object.samples(), level));
     }
 
     pub(crate) fn get_mut(&mut self, id: u64) -> Option<&mut LiveObject> {
@@ -154,25 +151,10 @@ impl LiveObjects {
     }
 }
 
-pub(crate) fn is_large(samples: u64, level: u32) -> bool {
-    samples >> level.min(63) >= LARGE
-}
-
-pub(crate) fn follows(id: u64, level: u32) -> bool {
-    level == 0 || scramble(id ^ 0x0bad_5eed) >> (64 - level.min(63)) == 0
-}
-
-/// A pseudo-random number: the output function of `SplitMix64`.
-pub(crate) fn scramble(number: u64) -> u64 {
-    let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::thinning::LARGE;
 
     #[test]
     fn fields_do_not_disturb_each_other() {

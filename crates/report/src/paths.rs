@@ -114,6 +114,12 @@ impl Paths {
         }
     }
 
+    /// The same tree without paths. No node can be added to it.
+    pub(crate) fn emptied(&self) -> Self {
+        let links = self.links.iter().map(|&links| NodeLinks { end: NONE, ..links }).collect();
+        Paths { links, missing: self.missing, ..Paths::new(self.most) }
+    }
+
     /// The node of `frame` called from `parent`.
     #[inline]
     pub(crate) fn child(&mut self, parent: Node, frame: u32) -> Node {
@@ -262,7 +268,7 @@ fn hash_of(hash: &DefaultHashBuilder, parent: Node, frame: u32) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::live::scramble;
+    use crate::thinning::scramble;
 
     #[test]
     fn frames_of_domains_and_sources_are_no_others() {

@@ -11,7 +11,7 @@
 //! without one.
 
 use crate::estimate::{Estimate, Scale, Z95, thinning_spread};
-use crate::live::scramble;
+use crate::thinning::scramble;
 
 /// An object's samples by part.
 pub(crate) type Parts = [u64; 3];

@@ -7,8 +7,9 @@
 use hashbrown::HashMap;
 use heaptap_trace::Code;
 
-use super::{AllocationEvent, Depth, Options};
+use super::AllocationEvent;
 use crate::frames::Frames;
+use crate::options::{Depth, Options};
 use crate::paths::{NOWHERE, Node, Paths, ROOT, domain_frame, source_frame};
 use crate::select::{Marks, Selection};
 

@@ -16,7 +16,10 @@ impl Aggregator {
         self.tally.born(&self.live.block(id, object), self.live.level());
     }
 
-    pub(super) fn promote(&mut self, id: u64) {
+    pub(super) fn promote(&mut self, time: u64, id: u64) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.promoted(id, time);
+        }
         if let Some(object) = self.live.get_mut(id)
             && object.promote()
         {
@@ -26,6 +29,9 @@ impl Aggregator {
     }
 
     pub(super) fn collect(&mut self, time: u64, id: u64) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.died(id, time);
+        }
         let Some(object) = self.live.remove(id) else { return };
         self.tally.died(&self.live.block(id, object), time);
     }

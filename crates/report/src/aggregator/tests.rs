@@ -4,9 +4,11 @@ use heaptap_trace::{Backtrace, Event, Source};
 
 use super::*;
 use crate::aggregate::Metric;
-use crate::live::scramble;
+use crate::options::Depth;
 use crate::rows::By;
 use crate::stacks::StackShape;
+use crate::tally::Follow;
+use crate::thinning::scramble;
 
 const RATE: f64 = 0.01;
 

@@ -1,52 +1,12 @@
 //! An aggregate that is looked at while it grows: a look in the middle shows what
 //! a trace that ends there would, and changes nothing for the events to come.
 
-use std::fmt::Write as _;
-
-use heaptap_report::rows::By;
-use heaptap_report::{Aggregate, Aggregator, Counts, Depth, Follow, Metric, Options, StackShape};
-use heaptap_trace::{LocationTable, Mode, Reader};
+use heaptap_report::{Aggregator, Depth, Follow, Options};
+use heaptap_trace::{Mode, Reader};
 use proptest::prelude::*;
 
-use crate::made::{METRICS, START, programs, traced};
-
-/// Every figure that a report could show, as text. Sums of fractions are rounded:
-/// the order of their terms is that of a hash table.
-fn figures(aggregate: &Aggregate, table: &LocationTable, options: &Options) -> String {
-    let (peak, promotion) = (aggregate.peak(), aggregate.promotion_rate());
-    let mut text = format!("{} events, {} µs, ", aggregate.events(), aggregate.duration());
-    let samples = (aggregate.samples(), aggregate.peak_samples(), aggregate.peak_time());
-    let limits = (aggregate.nodes(), aggregate.thinning(), aggregate.missing_from_paths());
-    writeln!(text, "{samples:?} {limits:?} {peak:?} {promotion:?}").unwrap();
-    writeln!(text, "{:?}\n{:?}", aggregate.timeline(), aggregate.lifetimes()).unwrap();
-    for metric in METRICS {
-        let total = aggregate.total(metric);
-        writeln!(text, "{metric:?} {:?}", aggregate.estimate(metric, total)).unwrap();
-    }
-    for by in [By::Function, By::Location, By::File, By::Module, By::Label, By::Domain] {
-        for row in aggregate.rows(table, by, Metric::Allocated) {
-            writeln!(text, "{:?} {}", row.site, counts(&row.counts)).unwrap();
-        }
-    }
-    if options.depth == Depth::Whole {
-        let stacks = aggregate.stacks(table, By::Location, StackShape::default());
-        for stack in stacks.iter() {
-            let flows = stack.flows();
-            writeln!(text, "{:?} {} {flows:?}", stack.sites(), counts(&stack.counts)).unwrap();
-        }
-        writeln!(text, "{:?}", aggregate.hot(table, By::Function, Metric::Live, 0.1, true))
-            .unwrap();
-    }
-    if options.follow == Follow::LiveSize {
-        writeln!(text, "{:?}", aggregate.leaks(table, 3)).unwrap();
-    }
-    text
-}
-
-fn counts(counts: &Counts) -> String {
-    let &Counts { allocated, promoted, live, peak, at, died, lifetime, blocks, .. } = counts;
-    format!("{allocated} {promoted} {live} {peak} {at} {died} {lifetime:.6e} {blocks:.6e}")
-}
+use crate::figures::figures;
+use crate::made::{START, programs, traced};
 
 /// The figures after each of these numbers of events, in order, and at the end.
 fn looks(trace: &[u8], options: &Options, at: &[usize]) -> Vec<String> {

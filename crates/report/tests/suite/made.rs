@@ -26,8 +26,8 @@ pub(crate) struct Life {
     pub(crate) dies: Option<u64>,
 }
 
-pub(crate) const METRICS: [Metric; 5] =
-    [Metric::Allocated, Metric::Promoted, Metric::Peak, Metric::At, Metric::Live];
+pub(crate) const METRICS: [Metric; 6] =
+    [Metric::Allocated, Metric::Promoted, Metric::Peak, Metric::At, Metric::Live, Metric::Survived];
 
 /// Programs of up to 200 blocks, with less than `longest_wait` microseconds
 /// between one and the next.

@@ -2,8 +2,10 @@
 //!
 //! [`made`] makes programs and samples them; every test prints its seeds.
 
+mod blocks;
 mod calibration;
 mod conservation;
+mod figures;
 mod fragments;
 mod growing;
 mod leaks;

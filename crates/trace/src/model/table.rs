@@ -123,6 +123,24 @@ impl LocationTable {
         self.names.get(id).unwrap_or(LOST_NAME)
     }
 
+    /// Defines a code, for tables that no reader fills. Lines and characters that a
+    /// trace cannot hold are cut.
+    pub fn insert(&mut self, code: Code, locations: &[Location<'_>]) {
+        let short = |number: u32| u16::try_from(number).unwrap_or(u16::MAX);
+        let named: Vec<NamedLocation> = locations
+            .iter()
+            .take(usize::from(u8::MAX))
+            .map(|location| NamedLocation {
+                file: self.intern(location.file),
+                definition: self.intern(location.definition),
+                line: location.line,
+                start_char: short(location.start_char),
+                end_char: short(location.end_char),
+            })
+            .collect();
+        self.define(code, &named);
+    }
+
     /// The number of codes that are defined.
     pub fn len(&self) -> usize {
         self.defined

@@ -1,0 +1,74 @@
+//! The table of blocks: a row for each followed block of a trace.
+//!
+//! It is made in the one reading of a trace ([`recorder`]), and gives the figures
+//! of any selection without the trace ([`replay`]): it drives the counting that
+//! the events themselves drive, in their order, so that both come to the same
+//! figures. A table has at most [`MOST_BLOCKS`] rows. Beyond that, one in 2^level
+//! blocks has a row, and the errors of all figures include it.
+
+pub(crate) mod recorder;
+mod replay;
+
+use heaptap_trace::Source;
+
+/// The most rows of a table: 67 MB, and as much again while it is made.
+pub const MOST_BLOCKS: usize = 1 << 20;
+
+/// Stands for a time that was not reached.
+pub(crate) const NEVER: u64 = u64::MAX;
+
+/// The life of a block. Times are microseconds since the start of the trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BlockRow {
+    pub(crate) id: u64,
+    pub(crate) birth: u64,
+    /// When it moved to the old generation, or [`NEVER`].
+    pub(crate) promotion: u64,
+    /// When it was collected, or [`NEVER`].
+    pub(crate) death: u64,
+    /// Words, without the header.
+    pub(crate) length: u64,
+    pub(crate) samples: u64,
+    /// The number of its path in the aggregate of the whole trace.
+    pub(crate) path: u32,
+    pub(crate) domain: u16,
+    pub(crate) source: Source,
+}
+
+/// The end of a row's block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BlockEnd {
+    pub(crate) row: u32,
+    /// How many rows were born before.
+    pub(crate) births: u32,
+    /// It was collected; otherwise another block took its id, in a damaged trace.
+    pub(crate) collected: bool,
+}
+
+/// The table of blocks of a trace.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BlockTable {
+    /// In the order of allocation.
+    pub(crate) rows: Vec<BlockRow>,
+    /// In the order of time.
+    pub(crate) ends: Vec<BlockEnd>,
+    /// One in 2^level blocks has a row, unless they are large.
+    pub(crate) level: u32,
+}
+
+impl BlockTable {
+    /// How many blocks have a row.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether no block has a row.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// One in 2^thinning blocks has a row; large blocks always have one.
+    pub fn thinning(&self) -> u32 {
+        self.level
+    }
+}

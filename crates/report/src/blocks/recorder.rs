@@ -1,0 +1,98 @@
+//! Records the table of blocks while a trace is read.
+
+use hashbrown::HashMap;
+
+use super::{BlockEnd, BlockRow, BlockTable, NEVER};
+use crate::thinning::follows;
+use heaptap_trace::Source;
+
+/// A table that grows.
+pub(crate) struct Recorder {
+    table: BlockTable,
+    /// The rows of blocks that are alive.
+    alive: HashMap<u64, u32>,
+    most: usize,
+}
+
+impl Recorder {
+    /// Records up to `most` rows.
+    pub(crate) fn new(most: usize) -> Self {
+        Recorder { table: BlockTable::default(), alive: HashMap::new(), most }
+    }
+
+    /// A block is allocated.
+    pub(crate) fn born(&mut self, row: BlockRow) {
+        if !follows(row.id, row.samples, self.table.level) {
+            return;
+        }
+        while self.table.rows.len() >= self.most {
+            self.thin();
+            if !follows(row.id, row.samples, self.table.level) {
+                return;
+            }
+        }
+        let births = self.table.rows.len() as u32;
+        if let Some(other) = self.alive.insert(row.id, births) {
+            self.table.rows[other as usize].death = row.birth;
+            self.table.ends.push(BlockEnd { row: other, births, collected: false });
+        }
+        self.table.rows.push(row);
+    }
+
+    /// A block moves to the old generation.
+    pub(crate) fn promoted(&mut self, id: u64, time: u64) {
+        let Some(&row) = self.alive.get(&id) else { return };
+        let row = &mut self.table.rows[row as usize];
+        if row.promotion == NEVER && row.source == Source::Minor {
+            row.promotion = time;
+        }
+    }
+
+    /// A block is collected.
+    pub(crate) fn died(&mut self, id: u64, time: u64) {
+        let Some(row) = self.alive.remove(&id) else { return };
+        self.table.rows[row as usize].death = time;
+        let births = self.table.rows.len() as u32;
+        self.table.ends.push(BlockEnd { row, births, collected: true });
+    }
+
+    /// Renumbers paths: `moved` has the new number of each.
+    pub(crate) fn move_paths(&mut self, moved: &[u32]) {
+        for row in &mut self.table.rows {
+            row.path = moved[row.path as usize];
+        }
+    }
+
+    pub(crate) fn finish(self) -> BlockTable {
+        self.table
+    }
+
+    /// Drops half of the rows.
+    fn thin(&mut self) {
+        let BlockTable { rows, ends, level } = &mut self.table;
+        *level += 1;
+        // For each number of rows, how many of them stay.
+        let mut stay = Vec::with_capacity(rows.len() + 1);
+        stay.push(0_u32);
+        for row in &*rows {
+            let stays = follows(row.id, row.samples, *level);
+            stay.push(stay.last().copied().unwrap_or(0) + u32::from(stays));
+        }
+        let stays = |row: u32| stay[row as usize + 1] > stay[row as usize];
+        let moved = |row: u32| stay[row as usize];
+        rows.retain(|row| follows(row.id, row.samples, *level));
+        ends.retain(|end| stays(end.row));
+        for end in &mut *ends {
+            (end.row, end.births) = (moved(end.row), moved(end.births));
+        }
+        self.alive.retain(|_, row| {
+            let kept = stays(*row);
+            *row = moved(*row);
+            kept
+        });
+        // All may be large. Then the table must grow, or it would be thinned for each.
+        if rows.len() > self.most / 4 * 3 && *level >= 32 {
+            self.most *= 2;
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! The figures of a selection, from the table.
+
+use heaptap_trace::{LocationTable, Source};
+
+use super::{BlockEnd, BlockRow, BlockTable, NEVER};
+use crate::aggregate::Aggregate;
+use crate::options::{Depth, Options};
+use crate::paths::{NOWHERE, ROOT, domain_frame, source_frame};
+use crate::select::{Marks, Selection};
+use crate::tally::{Birth, Block, Clusters, Tally};
+use crate::thinning::level_of;
+
+/// Stands for the path of a row that is not selected.
+const NOT_SELECTED: u32 = u32::MAX;
+
+impl BlockTable {
+    /// The aggregate of the blocks that `options` select. `whole` is that of the
+    /// reading that made the table, with whole stacks.
+    ///
+    /// It equals the aggregate of a reading with these options, unless the table
+    /// or the call tree was thinned. A lifetime needs no pass of its own here.
+    pub fn aggregate(
+        &self,
+        whole: &Aggregate,
+        locations: &LocationTable,
+        options: &Options,
+    ) -> Aggregate {
+        let keeps_stacks = matches!(options.depth, Depth::Innermost | Depth::Whole);
+        let mut aggregate = if keeps_stacks { whole.emptied() } else { whole.without_paths() };
+        aggregate.allocated_level = self.level;
+        let paths = self.selected_paths(whole, locations, options, &mut aggregate);
+        let mut clusters = Clusters::default();
+        let mut tally = Tally::new(aggregate, options.follow, options.at);
+        let mut ends = self.ends.iter().peekable();
+        for (number, (row, &path)) in self.rows.iter().zip(&paths).enumerate() {
+            while let Some(end) = ends.next_if(|end| end.births as usize <= number) {
+                self.end(&mut tally, &paths, *end);
+            }
+            if path != NOT_SELECTED {
+                let block = self.block(row, path);
+                clusters.add(&block);
+                self.birth(&mut tally, row, &block);
+            }
+        }
+        for end in ends {
+            self.end(&mut tally, &paths, *end);
+        }
+        tally.advance(whole.end, self.level);
+        tally.aggregate.cluster = clusters.mean();
+        let alive = self.rows.iter().zip(&paths).filter(|(row, _)| row.death == NEVER);
+        let alive = alive.filter(|&(_, &path)| path != NOT_SELECTED);
+        tally.settle(alive.map(|(row, &path)| self.block(row, path)), self.level);
+        tally.aggregate
+    }
+
+    fn birth(&self, tally: &mut Tally, row: &BlockRow, block: &Block) {
+        tally.advance(row.birth, self.level);
+        tally.allocate(Birth {
+            time: row.birth,
+            path: block.path,
+            samples: block.samples << block.level,
+            length: row.length,
+            source: row.source,
+        });
+        tally.born(block, self.level);
+        if row.promotion != NEVER {
+            tally.promoted(block);
+        }
+    }
+
+    fn end(&self, tally: &mut Tally, paths: &[u32], end: BlockEnd) {
+        let (row, path) = (&self.rows[end.row as usize], paths[end.row as usize]);
+        if path == NOT_SELECTED {
+            return;
+        }
+        let block = self.block(row, path);
+        tally.advance(row.death, self.level);
+        if end.collected {
+            tally.died(&block, row.death);
+        } else {
+            tally.removed(&block);
+        }
+    }
+
+    /// A row as it counts. Whether it is old matters at its end only.
+    fn block(&self, row: &BlockRow, path: u32) -> Block {
+        Block {
+            id: row.id,
+            path,
+            samples: row.samples,
+            level: level_of(row.samples, self.level),
+            birth: row.birth,
+            old: row.source != Source::Minor || row.promotion != NEVER,
+        }
+    }
+
+    /// The path of each row in `aggregate`, or [`NOT_SELECTED`].
+    fn selected_paths(
+        &self,
+        whole: &Aggregate,
+        locations: &LocationTable,
+        options: &Options,
+        aggregate: &mut Aggregate,
+    ) -> Vec<u32> {
+        let Options { selection, depth, .. } = options;
+        let accepted = accepted_paths(whole, locations, selection);
+        let labels = match depth {
+            Depth::Label => label_frames(whole, locations),
+            _ => Vec::new(),
+        };
+        let word_bytes = whole.scale.word_bytes as u64;
+        let paths = &mut aggregate.paths;
+        let path = |row: &BlockRow| {
+            // As in a reading, blocks that are not selected have a node, but no path.
+            let node = match depth {
+                Depth::Innermost | Depth::Whole => whole.paths.node(row.path),
+                Depth::Label => paths.child(ROOT, labels[row.path as usize]),
+                Depth::Domain => paths.child(ROOT, domain_frame(row.domain)),
+                Depth::Source => paths.child(ROOT, source_frame(row.source)),
+            };
+            let bytes = row.length.saturating_mul(word_bytes);
+            let end = if row.death == NEVER { whole.end } else { row.death };
+            let is_selected = accepted.as_ref().is_none_or(|paths| paths[row.path as usize])
+                && selection.accepts_block(row.birth, bytes, row.domain, row.source)
+                && selection.lifetime.contains(end.saturating_sub(row.birth));
+            if is_selected { paths.path(node) } else { NOT_SELECTED }
+        };
+        self.rows.iter().map(path).collect()
+    }
+}
+
+/// Whether each path is selected; `None` if the selection does not look at frames.
+fn accepted_paths(
+    whole: &Aggregate,
+    locations: &LocationTable,
+    selection: &Selection,
+) -> Option<Vec<bool>> {
+    if !selection.looks_at_frames() {
+        return None;
+    }
+    let of_frames: Vec<Marks> =
+        whole.frames.codes().iter().map(|&code| selection.marks(code, locations)).collect();
+    let mut of_nodes: Vec<Marks> = vec![0; whole.paths.len()];
+    for node in 1..whole.paths.len() {
+        let parent = of_nodes[whole.paths.parent(node as u32) as usize];
+        let own = of_frames.get(whole.paths.frame(node as u32) as usize).copied().unwrap_or(0);
+        of_nodes[node] = parent | own;
+    }
+    let paths = 0..whole.paths.counts.len() as u32;
+    let accepted = paths.map(|path| selection.accepts(of_nodes[whole.paths.node(path) as usize]));
+    Some(accepted.collect())
+}
+
+/// For each path, the frame of its label, or [`NOWHERE`].
+fn label_frames(whole: &Aggregate, locations: &LocationTable) -> Vec<u32> {
+    let mut of_nodes: Vec<u32> = vec![NOWHERE; whole.paths.len()];
+    for node in 1..whole.paths.len() {
+        let (parent, frame) = (whole.paths.parent(node as u32), whole.paths.frame(node as u32));
+        of_nodes[node] = match parent {
+            ROOT if whole.frames.is_label_of(frame, locations) => frame,
+            ROOT => NOWHERE,
+            parent => of_nodes[parent as usize],
+        };
+    }
+    let paths = 0..whole.paths.counts.len() as u32;
+    paths.map(|path| of_nodes[whole.paths.node(path) as usize]).collect()
+}

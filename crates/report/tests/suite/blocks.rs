@@ -1,0 +1,230 @@
+//! The rule of agreement: the table of blocks gives the figures of a reading with the
+//! same options, whatever the selection.
+
+use std::rc::Rc;
+
+use heaptap_report::{
+    Aggregate, Aggregator, BlockTable, Depth, Follow, Lifespans, MOST_BLOCKS, Options, Regex,
+    Selection, Span,
+};
+use heaptap_trace::{
+    Allocation, Backtrace, Code, Event, EventKind, Location, LocationTable, Source,
+};
+use proptest::prelude::*;
+
+use crate::figures::figures;
+use crate::made::{Life, START, info, programs, stack};
+
+/// What happens to a block.
+#[derive(Clone, Copy)]
+enum Step {
+    Born,
+    Promoted,
+    Dies,
+}
+
+/// The events of a program with domains, sources and labels, in the order of time.
+pub(crate) struct Program {
+    lives: Vec<Life>,
+    steps: Vec<(u64, Step, usize)>,
+    pub(crate) locations: LocationTable,
+}
+
+const LABELS: Code = 0x900_0000;
+
+impl Program {
+    fn new(lives: Vec<Life>) -> Program {
+        let mut steps = Vec::new();
+        for (number, life) in lives.iter().enumerate() {
+            steps.push((life.born, Step::Born, number));
+            if source(life) == Source::Minor {
+                steps.extend(life.promoted.map(|at| (at, Step::Promoted, number)));
+            }
+            steps.extend(life.dies.map(|at| (at, Step::Dies, number)));
+        }
+        steps.sort_by_key(|&(time, ..)| time);
+        let mut locations = LocationTable::default();
+        for life in &lives {
+            for code in frames(life) {
+                let (file, line) = if code >= LABELS { ("label", 0) } else { ("bin/x.ml", 3) };
+                let definition = format!("Mod{}.f{code:x}", code % 3);
+                locations.insert(
+                    code,
+                    &[Location {
+                        file: file.as_bytes(),
+                        line,
+                        start_char: (code % 7) as u32,
+                        end_char: 9,
+                        definition: definition.as_bytes(),
+                    }],
+                );
+            }
+        }
+        Program { lives, steps, locations }
+    }
+
+    /// Passes each event on.
+    fn run(&self, mut event: impl FnMut(&Event<'_>, &LocationTable)) {
+        for &(at, step, number) in &self.steps {
+            let (life, id) = (&self.lives[number], number as u64 * 3);
+            let frames = frames(life);
+            let kind = match step {
+                Step::Promoted => EventKind::Promote(id),
+                Step::Dies => EventKind::Collect(id),
+                Step::Born => EventKind::Alloc(Allocation {
+                    id,
+                    length: life.length,
+                    samples: 1 + life.length % 5,
+                    source: source(life),
+                    backtrace: Backtrace { frames: &frames, common_prefix: 0, new: &frames },
+                }),
+            };
+            let domain = (life.site % 3) as u16;
+            event(&Event { time: START + at, domain, kind }, &self.locations);
+        }
+    }
+
+    /// A reading of all events, and its table of blocks.
+    pub(crate) fn read(&self, rate: f64, options: Options) -> (Aggregate, BlockTable) {
+        let mut aggregator = Aggregator::new(&info(rate), options);
+        self.run(|event, table| aggregator.event(event, table));
+        aggregator.finish_with_blocks()
+    }
+
+    /// The aggregate of a reading that selects.
+    fn stream(&self, rate: f64, options: &Options) -> Aggregate {
+        let mut options = options.clone();
+        if !options.selection.lifetime.is_all() {
+            let mut lifespans = Lifespans::new(options.selection.lifetime);
+            self.run(|event, table| lifespans.event(event, table));
+            assert!(lifespans.finish());
+            options.lifespans = Some(Rc::new(lifespans));
+        }
+        self.read(rate, options).0
+    }
+}
+
+fn source(life: &Life) -> Source {
+    [Source::Minor, Source::Major, Source::External, Source::Minor][(life.site % 4) as usize]
+}
+
+fn frames(life: &Life) -> Vec<Code> {
+    match life.site % 5 {
+        0 => Vec::new(),
+        1 | 2 => {
+            let mut frames = stack(life.site);
+            frames.insert(0, LABELS + life.site % 2);
+            frames
+        }
+        _ => stack(life.site),
+    }
+}
+
+/// A reading from which a table serves all selections.
+pub(crate) fn whole() -> Options {
+    Options {
+        depth: Depth::Whole,
+        follow: Follow::LiveSize,
+        most_blocks: MOST_BLOCKS,
+        ..Options::default()
+    }
+}
+
+fn patterns() -> impl Strategy<Value = Vec<Regex>> {
+    let some = prop_oneof![Just("Mod1"), Just("f1[0-9]*"), Just("x.ml"), Just("Mod[02]")];
+    let regex = some.prop_map(|text| Regex::new(text).unwrap());
+    prop_oneof![2 => Just(Vec::new()), 1 => prop::collection::vec(regex, 1..3)]
+}
+
+fn span(most: u64) -> impl Strategy<Value = Span> {
+    let some = (0..most, 0..most).prop_map(|(a, b)| Span { from: a.min(b), to: a.max(b) });
+    prop_oneof![2 => Just(Span::default()), 1 => some]
+}
+
+fn selections() -> impl Strategy<Value = Selection> {
+    let domains = prop_oneof![2 => Just(vec![]), 1 => Just(vec![0, 2])];
+    let sources = prop_oneof![2 => Just(vec![]), 1 => Just(vec![Source::Minor])];
+    let of_frames = (patterns(), patterns(), patterns());
+    (of_frames, span(4000), span(300), span(4000), domains, sources).prop_map(
+        |((include, exclude, labels), time, size, lifetime, domains, sources)| Selection {
+            include,
+            exclude,
+            labels,
+            time,
+            size,
+            lifetime,
+            domains,
+            sources,
+        },
+    )
+}
+
+fn options() -> impl Strategy<Value = Options> {
+    let depth = prop_oneof![
+        Just(Depth::Whole),
+        Just(Depth::Label),
+        Just(Depth::Domain),
+        Just(Depth::Source)
+    ];
+    let follow = prop_oneof![Just(Follow::Nothing), Just(Follow::LiveSize), Just(Follow::Flows)];
+    (selections(), depth, follow, prop::option::of(0..4000_u64)).prop_map(
+        |(selection, depth, follow, at)| Options {
+            selection,
+            depth,
+            follow,
+            at,
+            ..Options::default()
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn the_table_gives_the_figures_of_a_reading(
+        program in prop_oneof![programs(2), programs(50), programs(50_000)],
+        options in options(),
+        rate in prop_oneof![Just(1.0), Just(0.01)],
+    ) {
+        let program = Program::new(program);
+        let (aggregate, blocks) = program.read(rate, whole());
+        let table = &program.locations;
+        let found = blocks.aggregate(&aggregate, table, &options);
+        let expected = program.stream(rate, &options);
+        prop_assert_eq!(
+            figures(&found, table, &options),
+            figures(&expected, table, &options)
+        );
+    }
+}
+
+/// A steady program of many blocks.
+fn crowd(blocks: u64) -> Program {
+    let lives = (0..blocks).map(|number| Life {
+        length: number * number % 37,
+        site: number * 7 % 12,
+        born: number,
+        promoted: (number % 3 == 0).then_some(number + 1),
+        dies: (number % 4 != 0).then_some(number + 500 + number % 997),
+    });
+    Program::new(lives.collect())
+}
+
+#[test]
+fn a_thinned_table_gives_estimates_within_their_errors() {
+    let program = crowd(40_000);
+    let table = &program.locations;
+    let (aggregate, blocks) = program.read(0.01, Options { most_blocks: 4000, ..whole() });
+    assert!(blocks.thinning() >= 4 && blocks.len() <= 4000 && blocks.len() > 1500);
+    let selection = Selection { domains: vec![0, 2], ..Selection::default() };
+    let options =
+        Options { selection, at: Some(20_000), depth: Depth::Whole, ..Options::default() };
+    let (rough, exact) =
+        (blocks.aggregate(&aggregate, table, &options), program.stream(0.01, &options));
+    for metric in crate::made::METRICS {
+        let size = |aggregate: &Aggregate| aggregate.estimate(metric, aggregate.total(metric));
+        let (rough, exact) = (size(&rough), size(&exact));
+        assert!(rough.error > 2.0 * exact.error, "{metric:?}: {rough:?} for {exact:?}");
+        let apart = (rough.bytes - exact.bytes).abs();
+        assert!(apart < 4.0 * rough.error, "{metric:?}: {rough:?} for {exact:?}");
+    }
+}

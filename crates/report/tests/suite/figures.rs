@@ -1,0 +1,51 @@
+//! All figures of an aggregate, as text that tests compare.
+
+use std::fmt::Write as _;
+
+use heaptap_report::rows::By;
+use heaptap_report::{Aggregate, Counts, Depth, Follow, Metric, Options, StackShape};
+use heaptap_trace::LocationTable;
+
+use crate::made::METRICS;
+
+/// Every figure that a report could show, as text. Sums of fractions are rounded:
+/// the order of their terms is that of a hash table.
+pub(crate) fn figures(aggregate: &Aggregate, table: &LocationTable, options: &Options) -> String {
+    let (peak, promotion) = (aggregate.peak(), aggregate.promotion_rate());
+    let mut text = format!("{} events, {} µs, ", aggregate.events(), aggregate.duration());
+    let samples = (aggregate.samples(), aggregate.peak_samples(), aggregate.peak_time());
+    let limits = (aggregate.nodes(), aggregate.thinning(), aggregate.missing_from_paths());
+    writeln!(text, "{samples:?} {limits:?} {peak:?} {promotion:?}").unwrap();
+    writeln!(text, "{:?}\n{:?}", aggregate.timeline(), aggregate.lifetimes()).unwrap();
+    for metric in METRICS {
+        let total = aggregate.total(metric);
+        writeln!(text, "{metric:?} {:?}", aggregate.estimate(metric, total)).unwrap();
+    }
+    for by in [By::Function, By::Location, By::File, By::Module, By::Label, By::Domain, By::Source]
+    {
+        for row in aggregate.rows(table, by, Metric::Allocated) {
+            writeln!(text, "{:?} {}", row.site, counts(&row.counts)).unwrap();
+        }
+    }
+    if options.depth == Depth::Whole {
+        let stacks = aggregate.stacks(table, By::Location, StackShape::default());
+        for stack in stacks.iter() {
+            let flows = stack.flows();
+            writeln!(text, "{:?} {} {flows:?}", stack.sites(), counts(&stack.counts)).unwrap();
+        }
+        writeln!(text, "{:?}", aggregate.hot(table, By::Function, Metric::Live, 0.1, true))
+            .unwrap();
+    }
+    if options.follow == Follow::LiveSize {
+        writeln!(text, "{:?}", aggregate.leaks(table, 3)).unwrap();
+    }
+    text
+}
+
+fn counts(counts: &Counts) -> String {
+    let &Counts { allocated, promoted, live, survived, peak, at, died, lifetime, blocks, .. } =
+        counts;
+    format!(
+        "{allocated} {promoted} {live} {survived} {peak} {at} {died} {lifetime:.6e} {blocks:.6e}"
+    )
+}
