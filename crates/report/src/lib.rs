@@ -15,6 +15,7 @@
 //!   as the selection demands.
 //! - [`BlockTable`] has a row for each followed block; it gives the [`Aggregate`] of
 //!   any selection without the trace. It and the aggregator count in `tally`.
+//! - [`Archive`] is the binary form of both: what the viewer's page holds.
 //! - [`Aggregate`] is the result; `estimate` turns samples into bytes with their
 //!   error.
 //! - From an aggregate: [`rows`] groups by function, location, file, module, label,
@@ -29,6 +30,7 @@
 
 mod aggregate;
 mod aggregator;
+mod archive;
 mod blocks;
 mod callers;
 mod counts;
@@ -57,6 +59,7 @@ mod timeline;
 
 pub use aggregate::{Aggregate, Frame, Metric, PathRef};
 pub use aggregator::Aggregator;
+pub use archive::{Archive, ArchiveError};
 pub use blocks::{BlockTable, MOST_BLOCKS};
 pub use callers::Caller;
 pub use counts::Counts;

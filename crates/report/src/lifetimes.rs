@@ -27,6 +27,24 @@ impl Lifetimes {
         Lifetimes { classes: vec![0; CLASSES], died: 0, survived: 0 }
     }
 
+    /// From [`Lifetimes::classes`] and the survivors; `None` if those are not classes.
+    pub(crate) fn of(classes: Vec<u64>, survived: u64) -> Option<Self> {
+        let mut all = Lifetimes::new();
+        if classes.len() > CLASSES {
+            return None;
+        }
+        all.died = classes.iter().fold(0, |sum, &samples| sum.saturating_add(samples));
+        all.classes[..classes.len()].copy_from_slice(&classes);
+        all.survived = survived;
+        Some(all)
+    }
+
+    /// Samples by class, up to the last class that has any.
+    pub(crate) fn classes(&self) -> &[u64] {
+        let last = self.classes.iter().rposition(|&samples| samples > 0);
+        &self.classes[..last.map_or(0, |last| last + 1)]
+    }
+
     pub(crate) fn died(&mut self, micros: u64, samples: u64) {
         let class = &mut self.classes[class(micros)];
         *class = class.saturating_add(samples);

@@ -120,6 +120,20 @@ impl Paths {
         Paths { links, missing: self.missing, ..Paths::new(self.most) }
     }
 
+    /// Adds a node that is not there. The tree cannot be searched afterwards.
+    pub(crate) fn append(&mut self, parent: Node, frame: u32) {
+        self.links.push(NodeLinks { parent, frame, end: NONE });
+    }
+
+    /// Whether a path ends at this node.
+    pub(crate) fn has_path(&self, node: Node) -> bool {
+        self.links[node as usize].end != NONE
+    }
+
+    pub(crate) fn set_missing(&mut self, missing: u64) {
+        self.missing = missing;
+    }
+
     /// The node of `frame` called from `parent`.
     #[inline]
     pub(crate) fn child(&mut self, parent: Node, frame: u32) -> Node {

@@ -70,6 +70,25 @@ impl Peak {
         self.parts = parts;
     }
 
+    /// Everything, as numbers.
+    pub(crate) fn state(&self) -> Vec<u64> {
+        let Peak { live, parts, largest, time, level, number, choices } = self;
+        let mut state = vec![*live, *largest, *time, u64::from(*level), *number];
+        state.extend(parts);
+        state.extend(choices.iter().flat_map(|choice| [choice.largest, choice.other]));
+        state
+    }
+
+    /// From [`Peak::state`]; `None` if that is not one.
+    pub(crate) fn from_state(state: &[u64]) -> Option<Peak> {
+        let &[live, largest, time, level, number, p, q, r, a, b, c, d, e, f] = state else {
+            return None;
+        };
+        let choices = [(a, b), (c, d), (e, f)].map(|(largest, other)| Choice { largest, other });
+        let level = u32::try_from(level).ok().filter(|&level| level < 64)?;
+        Some(Peak { live, parts: [p, q, r], largest, time, level, number, choices })
+    }
+
     pub(crate) fn live(&self) -> u64 {
         self.live
     }

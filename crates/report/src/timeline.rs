@@ -32,6 +32,13 @@ impl Timeline {
         Timeline { shift: 0, buckets: vec![Bucket::default()] }
     }
 
+    /// Buckets of this width; `None` if that is no power of two, or if there are none or
+    /// too many.
+    pub(crate) fn of(width: u64, buckets: Vec<Bucket>) -> Option<Self> {
+        let is_one = width.is_power_of_two() && (1..=BUCKETS).contains(&buckets.len());
+        is_one.then(|| Timeline { shift: width.trailing_zeros(), buckets })
+    }
+
     /// Microseconds in a bucket.
     pub fn width(&self) -> u64 {
         1 << self.shift

@@ -33,7 +33,7 @@ pub(crate) struct Program {
 const LABELS: Code = 0x900_0000;
 
 impl Program {
-    fn new(lives: Vec<Life>) -> Program {
+    pub(crate) fn new(lives: Vec<Life>) -> Program {
         let mut steps = Vec::new();
         for (number, life) in lives.iter().enumerate() {
             steps.push((life.born, Step::Born, number));
@@ -159,7 +159,7 @@ fn selections() -> impl Strategy<Value = Selection> {
     )
 }
 
-fn options() -> impl Strategy<Value = Options> {
+pub(crate) fn options() -> impl Strategy<Value = Options> {
     let depth = prop_oneof![
         Just(Depth::Whole),
         Just(Depth::Label),

@@ -2,6 +2,7 @@
 //!
 //! [`made`] makes programs and samples them; every test prints its seeds.
 
+mod archive;
 mod blocks;
 mod calibration;
 mod conservation;

@@ -151,6 +151,11 @@ impl LocationTable {
         self.defined == 0
     }
 
+    /// All names, by [`NameId::index`].
+    pub fn names(&self) -> impl Iterator<Item = &[u8]> {
+        (0..self.name_count() as u32).map(|number| self.name(NameId(number)))
+    }
+
     /// The number of names.
     pub fn name_count(&self) -> usize {
         self.names.ends.len()

@@ -1,0 +1,42 @@
+//! The binary form of a trace's aggregate, its table of blocks and its locations:
+//! what the viewer's page holds instead of the trace.
+//!
+//! It is not a format for keeping: a page has the program that reads it inside, so
+//! both always have the same [`VERSION`]. It is columnar, and compresses well. A
+//! page may come by mail, so reading it trusts nothing: no input makes it panic, or
+//! take much more memory than the input.
+
+mod bytes;
+mod read;
+mod write;
+
+use heaptap_trace::{LocationTable, TraceInfo};
+
+use crate::aggregate::Aggregate;
+use crate::blocks::BlockTable;
+
+pub use bytes::ArchiveError;
+
+/// The first bytes of an archive.
+const MAGIC: &[u8] = b"heaptap archive ";
+
+/// Changes with every change of the layout.
+const VERSION: u64 = 1;
+
+/// A trace that was read to its end.
+pub struct Archive {
+    /// The name of the trace.
+    pub name: String,
+    /// What the trace says of itself.
+    pub info: TraceInfo,
+    /// Why the end of the trace is missing, and until when it covers the program.
+    pub cut_short: Option<String>,
+    /// The aggregate of all blocks, with whole stacks.
+    pub aggregate: Aggregate,
+    /// The table of blocks.
+    pub blocks: BlockTable,
+    /// The locations of the frames.
+    pub locations: LocationTable,
+    /// Results that the table cannot give exactly, by the name of their query.
+    pub answers: Vec<(String, String)>,
+}

@@ -1,0 +1,240 @@
+//! Reads an archive, trusting nothing.
+
+use heaptap_trace::{Code, Location, LocationTable, TraceInfo};
+
+use super::bytes::{ArchiveError, Reader};
+use super::write::source_of;
+use super::{Archive, MAGIC, VERSION};
+use crate::aggregate::Aggregate;
+use crate::blocks::{BlockEnd, BlockRow, BlockTable, NEVER};
+use crate::counts::Counts;
+use crate::estimate::Scale;
+use crate::frames::Frames;
+use crate::lifetimes::Lifetimes;
+use crate::paths::{Bounds, LIGHT, NOWHERE, Paths};
+use crate::peak::Peak;
+use crate::timeline::{Bucket, Timeline};
+
+impl Archive {
+    /// Reads an archive.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Archive, ArchiveError> {
+        let mut from = Reader::new(bytes);
+        if from.take(MAGIC.len())? != MAGIC {
+            return Err(from.error("this is not the data of a heaptap page"));
+        }
+        if from.number()? != VERSION {
+            return Err(from.error("the data was written by another version of heaptap"));
+        }
+        let name = from.text()?;
+        let info = info(&mut from)?;
+        let cut_short = Some(from.text()?).filter(|why| !why.is_empty());
+        let (codes, locations) = locations(&mut from)?;
+        let scale = Scale { rate: info.sample_rate, word_bytes: f64::from(info.word_size / 8) };
+        let mut aggregate = Aggregate::new(scale, Bounds::USUAL);
+        figures(&mut from, &mut aggregate)?;
+        aggregate.paths = tree(&mut from, codes.len(), aggregate.peak.number())?;
+        aggregate.frames = Frames::of_codes(codes);
+        let blocks = blocks(&mut from, aggregate.paths.counts.len())?;
+        let answers = from.length()?;
+        let answers = from.list(answers, |from| Ok((from.text()?, from.text()?)))?;
+        if !from.is_at_end() {
+            return Err(from.error("there is more data than there should be"));
+        }
+        Ok(Archive { name, info, cut_short, aggregate, blocks, locations, answers })
+    }
+}
+
+fn info(from: &mut Reader<'_>) -> Result<TraceInfo, ArchiveError> {
+    let sample_rate = from.float()?;
+    if !(sample_rate > 0.0 && sample_rate <= 1.0) {
+        return Err(from.error("the sampling rate is not between 0 and 1"));
+    }
+    let word_size = from.small()?;
+    if word_size != 32 && word_size != 64 {
+        return Err(from.error("words have neither 32 nor 64 bits"));
+    }
+    Ok(TraceInfo {
+        sample_rate,
+        word_size,
+        executable: from.bytes()?.to_vec(),
+        host: from.bytes()?.to_vec(),
+        runtime_params: from.bytes()?.to_vec(),
+        context: from.bytes()?.to_vec(),
+        pid: from.number()?,
+        start_time: from.number()?,
+        domain: from.small()?,
+    })
+}
+
+fn locations(from: &mut Reader<'_>) -> Result<(Vec<Code>, LocationTable), ArchiveError> {
+    let names = from.length()?;
+    let names = from.list(names, Reader::bytes)?;
+    let count = from.length()?;
+    let (mut codes, mut table) = (Vec::new(), LocationTable::default());
+    let mut last = 0;
+    for _ in 0..count {
+        last = from.step(last)?;
+        codes.push(last);
+        let length = from.length()?;
+        let of_code = from.list(length, |from| {
+            let (file, definition) = (names[from.below(names.len())?], from.below(names.len())?);
+            let (line, start_char, end_char) = (from.small()?, from.small()?, from.small()?);
+            Ok(Location { file, line, start_char, end_char, definition: names[definition] })
+        })?;
+        table.insert(last, &of_code);
+    }
+    Ok((codes, table))
+}
+
+fn figures(from: &mut Reader<'_>, aggregate: &mut Aggregate) -> Result<(), ArchiveError> {
+    for number in [
+        &mut aggregate.events,
+        &mut aggregate.end,
+        &mut aggregate.allocated,
+        &mut aggregate.young,
+        &mut aggregate.external,
+        &mut aggregate.promoted,
+        &mut aggregate.live_young,
+    ] {
+        *number = from.number()?;
+    }
+    aggregate.level = from.below(64)? as u32;
+    aggregate.cluster = from.float()?;
+    let state = from.length()?;
+    let state = from.list(state, Reader::number)?;
+    aggregate.peak = Peak::from_state(&state).ok_or(from.error("the peak is incomplete"))?;
+    let width = from.number()?;
+    let buckets = from.length()?;
+    let buckets = from.list(buckets, |from| {
+        Ok(Bucket { allocated: from.number()?, most_live: from.number()?, live: from.number()? })
+    })?;
+    aggregate.timeline =
+        Timeline::of(width, buckets).ok_or(from.error("the time line is not one"))?;
+    let survived = from.number()?;
+    let classes = from.length()?;
+    let classes = from.list(classes, Reader::number)?;
+    aggregate.lifetimes =
+        Lifetimes::of(classes, survived).ok_or(from.error("the lifetimes are incomplete"))?;
+    Ok(())
+}
+
+fn tree(from: &mut Reader<'_>, frames: usize, peak: u64) -> Result<Paths, ArchiveError> {
+    let missing = from.number()?;
+    let nodes = from.length()?;
+    let mut paths = Paths::new(Bounds::USUAL);
+    for node in 1..nodes as u64 {
+        let up = from.number()?;
+        if up == 0 || up > node {
+            return Err(from.error("a call has no caller"));
+        }
+        let frame = from.small::<u32>()?.wrapping_sub(3);
+        if frame as usize >= frames && frame != LIGHT && frame != NOWHERE {
+            return Err(from.error("a frame has no location"));
+        }
+        paths.append((node - up) as u32, frame);
+    }
+    let count = from.length()?;
+    let mut last = 0;
+    for _ in 0..count {
+        last = from.step(last)?;
+        if last == 0 || last >= paths.len() as u64 || paths.has_path(last as u32) {
+            return Err(from.error("a call path has no end"));
+        }
+        paths.path(last as u32);
+    }
+    let columns: [fn(&mut Counts) -> &mut u64; 6] = [
+        |counts| &mut counts.allocated,
+        |counts| &mut counts.promoted,
+        |counts| &mut counts.live,
+        |counts| &mut counts.survived,
+        |counts| &mut counts.peak,
+        |counts| &mut counts.died,
+    ];
+    for column in columns {
+        for counts in &mut paths.counts {
+            *column(counts) = from.number()?;
+            counts.peak_number = peak;
+        }
+    }
+    for counts in &mut paths.counts {
+        counts.lifetime = from.float()?;
+        counts.blocks = from.float()?;
+    }
+    paths.set_missing(missing);
+    Ok(paths)
+}
+
+fn blocks(from: &mut Reader<'_>, paths: usize) -> Result<BlockTable, ArchiveError> {
+    let level = from.below(64)? as u32;
+    let count = from.length()?;
+    if u32::try_from(count).is_err() {
+        return Err(from.error("there are too many blocks"));
+    }
+    let mut last = 0;
+    let mut rows = from.list(count, |from| {
+        last = from.step(last)?;
+        Ok(BlockRow {
+            id: last,
+            birth: 0,
+            promotion: NEVER,
+            death: NEVER,
+            length: 0,
+            samples: 0,
+            path: 0,
+            domain: 0,
+            source: heaptap_trace::Source::Minor,
+        })
+    })?;
+    let mut last = 0;
+    for row in &mut rows {
+        last = from.step(last)?;
+        row.birth = last;
+    }
+    for row in &mut rows {
+        row.length = from.number()?;
+    }
+    for row in &mut rows {
+        row.samples = from.number()?.min(crate::live::MOST_SAMPLES);
+    }
+    for row in &mut rows {
+        row.path = from.below(paths)? as u32;
+    }
+    for row in &mut rows {
+        row.domain = from.small()?;
+    }
+    for row in &mut rows {
+        row.source = source_of(from.number()?).ok_or(from.error("a block has no source"))?;
+    }
+    for row in &mut rows {
+        if let Some(after) = from.number()?.checked_sub(1) {
+            row.promotion = row.birth.saturating_add(after);
+        }
+    }
+    let ends = ends(from, &mut rows)?;
+    Ok(BlockTable { rows, ends, level })
+}
+
+fn ends(from: &mut Reader<'_>, rows: &mut [BlockRow]) -> Result<Vec<BlockEnd>, ArchiveError> {
+    let count = from.length()?;
+    let mut births = 0_usize;
+    let mut ends = from.list(count, |from| {
+        births += from.below(rows.len() + 1 - births)?;
+        Ok(BlockEnd { row: 0, births: births as u32, collected: false })
+    })?;
+    let mut ended = vec![false; rows.len()];
+    for end in &mut ends {
+        let coded = from.number()?;
+        let row = u64::from(end.births).checked_sub(coded >> 1).filter(|_| coded > 1);
+        let row = row.and_then(|row| u32::try_from(row).ok()).filter(|&row| {
+            ended.get_mut(row as usize).is_some_and(|ended| !std::mem::replace(ended, true))
+        });
+        end.row = row.ok_or(from.error("a block ends before it began, or twice"))?;
+        end.collected = coded & 1 == 1;
+    }
+    let mut last = 0;
+    for end in &ends {
+        last = from.step(last)?;
+        rows[end.row as usize].death = last;
+    }
+    Ok(ends)
+}

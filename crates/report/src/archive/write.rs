@@ -1,0 +1,188 @@
+//! Writes an archive.
+
+use heaptap_trace::{LocationTable, Source};
+
+use super::bytes::Writer;
+use super::{Archive, MAGIC, VERSION};
+use crate::aggregate::Aggregate;
+use crate::blocks::{BlockRow, BlockTable, NEVER};
+use crate::counts::Counts;
+use crate::frames::Frames;
+
+impl Archive {
+    /// The bytes of the archive, not compressed.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Writer(MAGIC.to_vec());
+        out.number(VERSION);
+        out.bytes(self.name.as_bytes());
+        self.write_info(&mut out);
+        match &self.cut_short {
+            Some(why) => out.bytes(why.as_bytes()),
+            None => out.bytes(b""),
+        }
+        locations(&mut out, &self.aggregate.frames, &self.locations);
+        figures(&mut out, &self.aggregate);
+        tree(&mut out, &self.aggregate);
+        blocks(&mut out, &self.blocks);
+        out.number(self.answers.len() as u64);
+        for (query, result) in &self.answers {
+            out.bytes(query.as_bytes());
+            out.bytes(result.as_bytes());
+        }
+        out.0
+    }
+
+    fn write_info(&self, out: &mut Writer) {
+        let info = &self.info;
+        out.float(info.sample_rate);
+        out.number(u64::from(info.word_size));
+        for text in [&info.executable, &info.host, &info.runtime_params, &info.context] {
+            out.bytes(text);
+        }
+        out.number(info.pid);
+        out.number(info.start_time);
+        out.number(u64::from(info.domain));
+    }
+}
+
+/// The codes of the frames, and their locations with each name written once.
+fn locations(out: &mut Writer, frames: &Frames, table: &LocationTable) {
+    out.number(table.name_count() as u64);
+    for name in table.names() {
+        out.bytes(name);
+    }
+    out.number(frames.codes().len() as u64);
+    let mut last = 0;
+    for &code in frames.codes() {
+        out.step(last, code);
+        last = code;
+        let of_code = table.get(code).unwrap_or(&[]);
+        out.number(of_code.len() as u64);
+        for location in of_code {
+            out.number(location.file.index() as u64);
+            out.number(location.definition.index() as u64);
+            out.number(u64::from(location.line));
+            out.number(u64::from(location.start_char));
+            out.number(u64::from(location.end_char));
+        }
+    }
+}
+
+fn figures(out: &mut Writer, aggregate: &Aggregate) {
+    let Aggregate { events, end, allocated, young, external, promoted, live_young, .. } = aggregate;
+    for number in [events, end, allocated, young, external, promoted, live_young] {
+        out.number(*number);
+    }
+    out.number(u64::from(aggregate.level));
+    out.float(aggregate.cluster);
+    let peak = aggregate.peak.state();
+    out.number(peak.len() as u64);
+    for number in peak {
+        out.number(number);
+    }
+    let timeline = &aggregate.timeline;
+    out.number(timeline.width());
+    out.number(timeline.buckets().len() as u64);
+    for bucket in timeline.buckets() {
+        out.number(bucket.allocated);
+        out.number(bucket.most_live);
+        out.number(bucket.live);
+    }
+    let (classes, survived) = (aggregate.lifetimes.classes(), aggregate.lifetimes.survivors());
+    out.number(survived);
+    out.number(classes.len() as u64);
+    for &samples in classes {
+        out.number(samples);
+    }
+}
+
+/// Nodes, then paths with their counts.
+fn tree(out: &mut Writer, aggregate: &Aggregate) {
+    let paths = &aggregate.paths;
+    out.number(paths.missing());
+    out.number(paths.len() as u64);
+    for node in 1..paths.len() as u32 {
+        out.number(u64::from(node - paths.parent(node)));
+        // The frames that stand for others are the largest numbers: they wrap to the
+        // smallest.
+        out.number(u64::from(paths.frame(node).wrapping_add(3)));
+    }
+    out.number(paths.counts.len() as u64);
+    let mut last = 0;
+    for path in 0..paths.counts.len() as u32 {
+        let node = u64::from(paths.node(path));
+        out.step(last, node);
+        last = node;
+    }
+    let columns: [fn(&Counts) -> u64; 6] = [
+        |counts| counts.allocated,
+        |counts| counts.promoted,
+        |counts| counts.live,
+        |counts| counts.survived,
+        |counts| counts.peak,
+        |counts| counts.died,
+    ];
+    for column in columns {
+        for counts in &paths.counts {
+            out.number(column(counts));
+        }
+    }
+    for counts in &paths.counts {
+        out.float(counts.lifetime);
+        out.float(counts.blocks);
+    }
+}
+
+fn blocks(out: &mut Writer, table: &BlockTable) {
+    out.number(u64::from(table.level));
+    out.number(table.rows.len() as u64);
+    let mut steps = |column: fn(&BlockRow) -> u64| {
+        let mut last = 0;
+        for row in &table.rows {
+            out.step(last, column(row));
+            last = column(row);
+        }
+    };
+    steps(|row| row.id);
+    steps(|row| row.birth);
+    let columns: [fn(&BlockRow) -> u64; 6] = [
+        |row| row.length,
+        |row| row.samples,
+        |row| u64::from(row.path),
+        |row| u64::from(row.domain),
+        |row| row.source as u64,
+        // 0 for never.
+        |row| {
+            if row.promotion == NEVER {
+                0
+            } else {
+                row.promotion.saturating_sub(row.birth).saturating_add(1)
+            }
+        },
+    ];
+    for column in columns {
+        for row in &table.rows {
+            out.number(column(row));
+        }
+    }
+    out.number(table.ends.len() as u64);
+    let mut last = 0;
+    for end in &table.ends {
+        out.number(u64::from(end.births) - last);
+        last = u64::from(end.births);
+    }
+    for end in &table.ends {
+        out.number(u64::from(end.births - end.row) << 1 | u64::from(end.collected));
+    }
+    let mut last = 0;
+    for end in &table.ends {
+        let death = table.rows[end.row as usize].death;
+        out.step(last, death);
+        last = death;
+    }
+}
+
+/// The number of a source in an archive.
+pub(super) fn source_of(number: u64) -> Option<Source> {
+    [Source::Minor, Source::Major, Source::External].into_iter().find(|&s| s as u64 == number)
+}
