@@ -126,7 +126,7 @@ unit:
 # Every order in which the threads of the hand-over can meet, within bounds. A build of its own.
 .PHONY: loom
 loom:
-	CARGO_TARGET_DIR=target/loom RUSTFLAGS="--cfg loom" $(CARGO) test --release --lib -p heaptap queue::tests
+	CARGO_TARGET_DIR=target/loom RUSTFLAGS="--cfg loom" $(CARGO) test --profile loom --lib -p heaptap queue::tests
 
 # What the library exports is what the header declares; tests/header.rs writes the list.
 .PHONY: exports
