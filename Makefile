@@ -5,6 +5,7 @@
 #   make test        everything that must hold, about 30 minutes
 #   make test-long   the same with many more cases, longer fuzzing, a minute of 64 threads, 48 minutes of domains
 #   make bench       what a sample costs, what tracing costs, how fast traces are read and written
+#   make viewer      build the page of `heaptap serve` and `export --to html` from viewer/src
 #   make install     the program, the library and all that belongs to them; PREFIX=/usr/local by default
 #   make uninstall   removes them again
 #   make deb         a package for Debian 12
@@ -89,7 +90,7 @@ test-long:
 TOOLS := babeltrace2:babeltrace2 dpkg-shlibdeps:dpkg-dev g++:g++ man:man-db pkg-config:pkg-config \
 	python3:python3 valgrind:valgrind \
 	ocamlfind:ocaml-findlib ocamlopt:ocaml-nox dune:ocaml-dune menhir:menhir ocamlbuild:ocamlbuild \
-	go:golang-go node:nodejs npm:npm
+	go:golang-go node:nodejs npm:npm chromium:chromium
 
 .PHONY: tools
 tools:
@@ -108,6 +109,25 @@ tools:
 .PHONY: consumers
 consumers:
 	@crates/cli/tests/consumers/fetch
+
+# The page of `heaptap export --to html` and `heaptap serve`, which is committed as built.
+.PHONY: viewer
+viewer:
+	viewer/build
+
+# What is committed is what the sources make, byte for byte.
+.PHONY: viewer-check
+viewer-check:
+	viewer/build --check
+
+# The page in a browser; screenshots are kept in target/viewer-screenshots.
+.PHONY: viewer-tests
+viewer-tests: build
+	viewer/provide
+	$(CARGO) build -p heaptap-cli --example viewer_traces
+	HEAPTAP='$(abspath $(HEAPTAP))' TRACES='$(abspath $(TARGET_DIR))/debug/examples/viewer_traces' \
+		SCREENSHOTS='$(abspath $(TARGET_DIR))/viewer-screenshots' \
+		node --test --test-concurrency=1 $(wildcard viewer/tests/*.test.mjs)
 
 .PHONY: fmt
 fmt:

@@ -19,8 +19,11 @@ const focusElement = (id: string) => document.getElementById(id)?.focus();
 const ACTIONS: Record<string, () => void> = {
   Backspace: stepOut,
   "/": () => {
-    if (!document.getElementById("search")) change({ tab: "flame" });
-    requestAnimationFrame(() => focusElement("search"));
+    if (document.getElementById("search")) focusElement("search");
+    else {
+      change({ tab: "flame" });
+      requestAnimationFrame(() => focusElement("search"));
+    }
   },
   n: () => active()?.next?.(1),
   N: () => active()?.next?.(-1),

@@ -7,7 +7,7 @@ import { useEffect } from "preact/hooks";
 import { ChipBar } from "./parts/chip-bar";
 import { Head, Tabs, TAB_NAMES } from "./parts/head";
 import { Help } from "./parts/help";
-import { EmptyTrace, Notices, TraceMessage } from "./parts/messages";
+import { anyReading, EmptyTrace, Notices, TraceMessage } from "./parts/messages";
 import { Diff } from "./screens/diff";
 import { Flame } from "./screens/flame";
 import { Leaks } from "./screens/leaks";
@@ -38,10 +38,12 @@ function Page() {
   }, [known]);
   return (
     <>
-      <Head info={known} />
-      <Tabs />
+      <header>
+        <Head info={known} />
+        <Tabs />
+      </header>
       <Notices info={known} />
-      <main class={`tab-${current.tab}`}>
+      <main class={`tab-${current.tab}`} aria-busy={client.busy.value || anyReading()}>
         {known === null ? <TraceMessage state={traces.value[current.trace] ?? traces.value[0]} name={name} />
         : known.totals.samples === 0 ? <EmptyTrace info={known} />
         : <Screen info={known} />}

@@ -6,12 +6,13 @@
 import { useComputed, useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import type { Site, Tree } from "../query/types";
+import { parts } from "../text/sites";
 import { count, grouped, percent } from "../text/units";
-import { palette } from "../view/colour";
+import { palette, ranks } from "../view/colour";
 import { setActive } from "../view/commands";
 import { dark } from "../view/theme";
 import { AriaTree } from "./aria-tree";
-import { JOINED, Layout, sizeText } from "./layout";
+import { Layout, sizeText } from "./layout";
 import { outline, paint, ROW, toSamples, whisker, fit, type Screen } from "./paint";
 import { search } from "./search";
 
@@ -23,7 +24,9 @@ export interface IcicleProps {
   searched: string;
   /** The fill of a cell. */
   colour(layout: Layout, cell: number): string;
-  /** More lines for the tooltip. */
+  /** What stands before its name. */
+  sign?(layout: Layout, cell: number): string;
+  /** The lines of the tooltip. */
   more?(layout: Layout, cell: number): string[];
   onSelect(path: Site[]): void;
   onFocus(path: readonly Site[]): void;
@@ -75,18 +78,18 @@ export function Icicle(props: IcicleProps) {
   const redraw = () => {
     cancelAnimationFrame(draw.current);
     draw.current = requestAnimationFrame(() => {
-      const { layout, found, colour, focus, selected } = latest.current;
+      const { layout, found, colour, sign, focus, selected } = latest.current;
       const seen = { ...screen.value, above: focus.length };
       drawCells(cells.current, seen, (context) => {
         ancestors(context, seen, focus);
-        const colours = { palette: palette(), text: palette().text, cell: (cell: number) => colour(layout, cell) };
+        const colours = { palette: palette(), cell: (cell: number) => colour(layout, cell), sign: (cell: number) => sign?.(layout, cell) ?? "" };
         paint(context, layout, seen, colours, found?.matches ?? null);
       });
       drawMarks(marks.current, layout, seen, selected, tip.value?.cell ?? -1);
     });
   };
   useSignalEffect(() => {
-    void [screen.value, dark.value];
+    void [screen.value, dark.value, ranks.value];
     redraw();
   });
   useSignalEffect(() => {
@@ -169,6 +172,9 @@ export function Icicle(props: IcicleProps) {
         </div>
       </div>
       <AriaTree layout={layout} focus={focus} selected={selected} onSelect={select} onFocus={focusOn} />
+      <p class="selected-cell" role="status">
+        {selected > 0 ? `${layout.name(selected)}: ${detail(layout, selected, props.more).join(" · ")}` : " "}
+      </p>
       <Tip tip={tip.value} layout={layout} width={size.value.width} more={props.more} />
       {found && (
         <p class="found" role="status">
@@ -181,20 +187,26 @@ export function Icicle(props: IcicleProps) {
   );
 }
 
+/** What is said about a cell. */
+function detail(layout: Layout, cell: number, more: IcicleProps["more"] | undefined): string[] {
+  const samples = layout.width[cell]!;
+  const self = layout.tree.cells.self[cell]!;
+  return more?.(layout, cell) ?? [
+    `${sizeText(layout, samples)} · ${percent(samples / (layout.tree.total.samples || 1))} of selected · ${count(samples, "sample", "samples")}`,
+    ...(self > 0 && layout.firstChild[cell]! >= 0 ? [`itself ${sizeText(layout, self)}`] : []),
+  ];
+}
+
 function Tip({ tip, layout, width, more }: { tip: { cell: number; x: number; y: number } | null; layout: Layout; width: number; more: IcicleProps["more"] | undefined }) {
   if (!tip || tip.cell >= layout.count) return null;
   const { cell } = tip;
-  const samples = layout.width[cell]!;
   const right = tip.x > width / 2;
-  const lines = more?.(layout, cell) ?? [
-    `${sizeText(layout, samples)} · ${percent(samples / (layout.tree.total.samples || 1))} of selected · ${count(samples, "sample", "samples")}`,
-    ...(layout.tree.cells.self[cell]! > 0 && layout.firstChild[cell]! >= 0 ? [`itself ${sizeText(layout, layout.tree.cells.self[cell]!)}`] : []),
-  ];
+  const lines = detail(layout, cell, more);
   const site = layout.site(cell);
   return (
     <div class="tip" style={{ [right ? "right" : "left"]: `${right ? width - tip.x + 12 : tip.x + 12}px`, top: `${tip.y + 16}px` }}>
       <b>{layout.name(cell)}</b>
-      {!layout.isJoined(cell) && site.file && !site.line ? <span class="faint">{site.file}</span> : null}
+      {!layout.isJoined(cell) && site.file && !site.line ? <span class="faint">{parts(site)[1]}</span> : null}
       {lines.map((line) => <span>{line}</span>)}
       {layout.isJoined(cell) && cell > 0 ? <span class="faint">{`each too small to show: ${grouped(layout.tree.cells.count[cell] ?? 0)} joined into one`}</span> : null}
     </div>
@@ -241,7 +253,7 @@ function ancestors(context: CanvasRenderingContext2D, screen: Screen, focus: rea
     context.fillRect(0, y, screen.width, ROW - 1);
     context.fillStyle = colours.faint;
     const site = row === 0 ? null : focus[row - 1]!;
-    context.fillText(fit(context, site ? site.name || site.file || JOINED.name : "all", screen.width - 10), 5, y + ROW / 2);
+    context.fillText(fit(context, site ? parts(site)[0] : "all", screen.width - 10), 5, y + ROW / 2);
   });
 }
 

@@ -27,8 +27,8 @@ export interface Screen {
 export interface Colours {
   palette: Palette;
   cell(cell: number): string;
-  /** The colour of a hatch, or none. */
-  text: string;
+  /** Comes before the name. */
+  sign(cell: number): string;
 }
 
 export function toPixels(screen: Screen, x: number): number {
@@ -59,7 +59,6 @@ function measure(context: CanvasRenderingContext2D, text: string): number {
 /** The most telling form of a name that fits: whole, without its modules, or its beginning. */
 export function fit(context: CanvasRenderingContext2D, name: string, room: number): string {
   if (room < 12) return "";
-  if (name.length * 3 <= room && measure(context, name) <= room) return name;
   if (measure(context, name) <= room) return name;
   const short = /^(?:[A-Z][\w']*\.)+(.+)$/.exec(name)?.[1] ?? name;
   if (short !== name && measure(context, short) <= room) return short;
@@ -152,9 +151,9 @@ function cellAt(context: CanvasRenderingContext2D, layout: Layout, cell: number,
     context.fillRect(box.x, box.y, width, ROW - 1);
   }
   context.globalAlpha = 1;
-  const text = fit(context, layout.name(cell), width - 2 * PAD);
+  const text = fit(context, colours.sign(cell) + layout.name(cell), width - 2 * PAD);
   if (text !== "") {
-    context.fillStyle = dim ? palette.faint : colours.text;
+    context.fillStyle = dim ? palette.faint : palette.text;
     context.fillText(text, box.x + PAD, box.y + ROW / 2);
   }
 }

@@ -1,9 +1,9 @@
 // The chips and the menu that adds one.
 
 import { signal } from "@preact/signals";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Info, Source } from "../query/types";
-import { literally } from "../text/sites";
+import { literally, visible } from "../text/sites";
 import { parseBytes, parseDuration } from "../text/units";
 import { chipText, CHIP_KINDS, SOURCES, type Chip, type ChipKind } from "../view/chips";
 import { useQuery } from "../view/ask";
@@ -51,7 +51,7 @@ function AddMenu({ info }: { info: Info }) {
     addEventListener("pointerdown", outside);
     return () => removeEventListener("pointerdown", outside);
   }, [open]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (open && kind === null) box.current?.querySelector<HTMLElement>(".menu button")?.focus();
   }, [open, kind]);
   const possible = CHIP_KINDS.filter(({ kind }) => (kind !== "label" || info.labels.length > 0) && (kind !== "domain" || info.domains.length > 1));
@@ -86,7 +86,7 @@ function ChipForm({ kind, info, onDone }: { kind: ChipKind; info: Info; onDone(c
   const [text, setText] = useState("");
   const [problem, setProblem] = useState("");
   const field = useRef<HTMLInputElement>(null);
-  useEffect(() => field.current?.focus(), []);
+  useLayoutEffect(() => field.current?.focus(), []);
   const completes = kind === "function" || kind === "file" || kind === "label" || kind === "without";
   const { answer } = useQuery("names", "names", completes ? { trace: view.value.trace, text, most: 50 } : null);
   const offered =
@@ -117,7 +117,7 @@ function ChipForm({ kind, info, onDone }: { kind: ChipKind; info: Info; onDone(c
       {offered.length > 0 && (
         <div class="offered" role="group" aria-label="Names in the trace">
           {offered.map((name) => (
-            <button type="button" onClick={() => submit(completes ? literally(name) : name)}>{name}</button>
+            <button type="button" onClick={() => submit(completes ? literally(name) : name)}>{visible(name)}</button>
           ))}
         </div>
       )}

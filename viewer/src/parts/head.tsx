@@ -22,12 +22,12 @@ export function Head({ info }: { info: Info | null }) {
   const names = traces.value.map((_, at) => config.traces[at]?.name ?? `trace ${at}`);
   const thinned = info !== null && info.blocks_one_in > 1;
   return (
-    <header class="head">
+    <div class="head">
       <span class="brand">heaptap</span>
       {names.length > 1 ? (
-        <select class="trace-name" aria-label="Trace" value={String(current.trace)} onChange={(event) => change({ trace: Number(event.currentTarget.value), focus: [], selected: [], drill: [], row: null })}>
+        <h1><select class="trace-name" aria-label="Trace" value={String(current.trace)} onChange={(event) => change({ trace: Number(event.currentTarget.value), focus: [], selected: [], drill: [], row: null })}>
           {names.map((name, at) => <option value={String(at)}>{name}</option>)}
-        </select>
+        </select></h1>
       ) : (
         <h1 class="trace-name" title={info?.executable}>{names[0] ?? "no trace"}</h1>
       )}
@@ -46,7 +46,7 @@ export function Head({ info }: { info: Info | null }) {
         <button type="button" title="Light or dark" aria-label={dark.value ? "Light theme" : "Dark theme"} onClick={toggleTheme}>{dark.value ? "☀" : "☾"}</button>
         <button type="button" title="Keys and help (?)" aria-label="Help" onClick={() => { helpOpen.value = true; }}>?</button>
       </span>
-    </header>
+    </div>
   );
 }
 

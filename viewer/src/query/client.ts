@@ -3,6 +3,7 @@
 // than the query answers never builds a queue. An answer that arrives while a newer request waits
 // is still shown: it is newer than the picture that stands.
 
+import { signal } from "@preact/signals";
 import { embeddedQuery, fetchExact } from "./page-data";
 import type { FromWorker, Packed, ToWorker } from "./protocol";
 import type { Answer, Ask, Kind } from "./types";
@@ -27,6 +28,8 @@ export class Client {
   private restarts = 0;
   private stopped: string | undefined;
   private readonly exactAborts = new Map<string, AbortController>();
+  /** Whether an answer is awaited. */
+  readonly busy = signal(false);
 
   /** `onRestart` hears that the query trapped and was started again. */
   constructor(private readonly onRestart: (message: string) => void) {}
@@ -45,6 +48,7 @@ export class Client {
     const text = JSON.stringify({ q: kind, ...request });
     this.exactAborts.get(slot)?.abort();
     if (exact) {
+      this.waiting.delete(slot);
       void this.askServer(slot, text, deliver as (outcome: unknown) => void);
       return;
     }
@@ -56,17 +60,25 @@ export class Client {
   forget(slot: string): void {
     this.waiting.delete(slot);
     this.exactAborts.get(slot)?.abort();
+    this.exactAborts.delete(slot);
+    this.note();
   }
 
   private async askServer(slot: string, text: string, deliver: (outcome: unknown) => void): Promise<void> {
-    this.waiting.delete(slot);
     const abort = new AbortController();
     this.exactAborts.set(slot, abort);
+    this.note();
     try {
       deliver(JSON.parse(await fetchExact(text, abort.signal)));
     } catch (reason) {
       if (!abort.signal.aborted) deliver({ error: reason instanceof Error ? reason.message : String(reason) });
     }
+    if (this.exactAborts.get(slot) === abort) this.exactAborts.delete(slot);
+    this.note();
+  }
+
+  private note(): void {
+    this.busy.value = this.running !== undefined || this.waiting.size > 0 || this.exactAborts.size > 0;
   }
 
   private start(): void {
@@ -90,6 +102,11 @@ export class Client {
   }
 
   private next(): void {
+    this.startNext();
+    this.note();
+  }
+
+  private startNext(): void {
     if (this.running || !this.worker) return;
     const first = this.waiting.entries().next();
     if (first.done) return;

@@ -49,6 +49,7 @@ function Compared() {
             selected={current.selected}
             searched={current.search}
             colour={diffFill}
+            sign={diffSign}
             more={diffLines}
             onSelect={(selected: Site[]) => change({ selected }, "within")}
             onFocus={focusOn}
@@ -80,7 +81,7 @@ function DiffHead({ answer, before, after }: { answer: Answer | null; before: nu
           {!current.diffTable && <button type="button" aria-pressed={current.invert} onClick={() => change({ invert: !current.invert, focus: [], selected: [] })}>inverted</button>}
           {!current.diffTable && current.focus.length > 0 && <button type="button" onClick={() => focusOn([])}>whole</button>}
           <button type="button" aria-pressed={current.diffTable} onClick={() => change({ diffTable: !current.diffTable })}>table</button>
-          {!current.diffTable && <input id="search" type="search" placeholder="search  /" aria-label="Search frames" spellcheck={false} value={current.search} onInput={(event) => change({ search: event.currentTarget.value }, "within")} />}
+          {!current.diffTable && <input id="search" type="search" placeholder="search  /" aria-label="Search frames" spellcheck={false} value={current.search} onInput={(event) => change({ search: event.currentTarget.value }, "search")} />}
         </span>
       </div>
       {answer && <p class="sentence">{answer.metric} {sized(answer.total.before)} → {sized(answer.total.after)}: {totalWord(answer.total)}</p>}
@@ -101,6 +102,11 @@ function diffFill(layout: Layout, cell: number): string {
   const { before, after, certain } = sides(layout, cell);
   const look = palette();
   return !certain ? look.same : after > before ? look.more : look.less;
+}
+
+function diffSign(layout: Layout, cell: number): string {
+  const { before, after, certain } = sides(layout, cell);
+  return !certain ? "" : after > before ? "▲ " : "▼ ";
 }
 
 function diffLines(layout: Layout, cell: number): string[] {

@@ -7,7 +7,7 @@ import { NothingSelected, Problem } from "../parts/messages";
 import { Sized } from "../parts/numbers";
 import { SitePanel } from "../parts/site-panel";
 import { asBy } from "../text/sites";
-import { count, percent } from "../text/units";
+import { grouped, percent } from "../text/units";
 import { capital, metricWord } from "../text/words";
 import { useQuery } from "../view/ask";
 import { palette, siteColour } from "../view/colour";
@@ -74,7 +74,10 @@ export function Flame({ rows, panel }: { rows?: number; panel: boolean }) {
 function CellFacts({ tree }: { tree: Tree }) {
   const current = view.value;
   return (
-    <p class="faint">{current.focus.length > 0 ? <>in focus: <Sized size={tree.focus_total} />, {percent(tree.focus_total.samples / (tree.total.samples || 1))} of selected</> : null}</p>
+    <>
+      {current.focus.length > 0 && <p class="faint">in focus: <Sized size={tree.focus_total} />, {percent(tree.focus_total.samples / (tree.total.samples || 1))} of selected</p>}
+      {current.selected.length > 0 && <div class="panel-tools"><button type="button" onClick={() => focusOn([...current.focus, ...current.selected])}>focus</button></div>}
+    </>
   );
 }
 
@@ -84,13 +87,13 @@ function FlameTools({ tree }: { tree: Tree | null }) {
     <div class="tools">
       <h2>{capital(metricWord(current.metric, current.at))}{tree && <span class="total"> <Sized size={tree.total} /></span>}</h2>
       <span class="tools-right">
-        {tree && tree.omitted > 0 && <span class="faint">{count(tree.omitted, "frame", "frames")} joined</span>}
+        {tree && tree.omitted > 0 && <span class="faint">{grouped(tree.omitted)} small ones joined</span>}
         {current.focus.length > 0 && <button type="button" title="Back to the whole (Backspace steps out)" onClick={() => focusOn([])}>whole</button>}
         <label>frames <select aria-label="What a frame is" value={current.treeBy} onChange={(event) => change({ treeBy: event.currentTarget.value as typeof current.treeBy, focus: [], selected: [] })}>
           {TREE_BYS.map((by) => <option value={by}>{by}</option>)}
         </select></label>
         <button type="button" aria-pressed={current.invert} title="Allocation sites at the top (i)" onClick={() => change({ invert: !current.invert, focus: [], selected: [] })}>inverted</button>
-        <input id="search" type="search" placeholder="search  /" aria-label="Search frames" spellcheck={false} value={current.search} onInput={(event) => change({ search: event.currentTarget.value }, "within")} />
+        <input id="search" type="search" placeholder="search  /" aria-label="Search frames" spellcheck={false} value={current.search} onInput={(event) => change({ search: event.currentTarget.value }, "search")} />
       </span>
     </div>
   );

@@ -6,7 +6,7 @@ import type { Site, SourceLines, Sum } from "../query/types";
 import { Message, Problem } from "../parts/messages";
 import { ErrorBar, Sized, SizeCells } from "../parts/numbers";
 import { fetchSource } from "../query/page-data";
-import { shortFile } from "../text/sites";
+import { shortFile, visible } from "../text/sites";
 import { useQuery } from "../view/ask";
 import { change, common, config, view } from "../view/store";
 import { useRowKeys } from "./table";
@@ -27,13 +27,13 @@ export function Source() {
           const name = fileOf(row);
           return (
             <button type="button" class="plain file" aria-current={name === file ? "true" : undefined} title={name} onClick={() => change({ file: name, line: 0 })}>
-              <span class="file-name">{shortFile(name, 34)}</span><Sized size={row} />
+              <span class="file-name">{shortFile(visible(name), 34)}</span><Sized size={row} />
             </button>
           );
         })}
       </nav>
       <section class={`lines${lines.stale ? " stale" : ""}`} aria-label={file}>
-        <div class="tools"><h2 class="break">{file}</h2>{lines.answer && <span class="tools-right"><Sized size={lines.answer.total} /></span>}</div>
+        <div class="tools"><h2 class="break">{visible(file)}</h2>{lines.answer && <span class="tools-right"><Sized size={lines.answer.total} /></span>}</div>
         {lines.error && <Problem text={lines.error} />}
         {lines.answer && lines.answer.file === file && <Lines lines={lines.answer} />}
       </section>
@@ -81,7 +81,7 @@ function Lines({ lines }: { lines: SourceLines }) {
                   {known ? <SizeCells size={known.sum} /> : <><td class="num" /><td class="num err" /></>}
                   <td class="bar-col">{known && <ErrorBar size={known.sum satisfies Sum} most={most} />}</td>
                   <td class="num faint">{number}</td>
-                  <td class="text" title={known?.functions.join(", ")}>{shown ? shown[number - 1] : known?.functions.join(", ")}</td>
+                  <td class="text" title={known?.functions.join(", ")}>{shown ? shown[number - 1] : known?.functions.map(visible).join(", ")}</td>
                 </tr>
               );
             })}

@@ -1,6 +1,6 @@
 // The table of `heaptap report`, with the panel about the open row.
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { By, Site } from "../query/types";
 import { NothingSelected, Problem } from "../parts/messages";
 import { ErrorBar, SizeCells } from "../parts/numbers";
@@ -78,17 +78,22 @@ export function Table() {
 
 /** Up and down move the open row. */
 export function useRowKeys<T extends Site>(rows: readonly T[], open: Site | null, show: (row: T) => void): void {
+  // Keys may come faster than effects run.
+  const latest = useRef({ rows, open, show });
+  latest.current = { rows, open, show };
   useEffect(() =>
     setActive({
       move(direction) {
+        const { rows, open, show } = latest.current;
         if (direction === "left" || direction === "right" || rows.length === 0) return;
         const at = open ? rows.findIndex((row) => sameSite(siteOf(row), open)) : -1;
         const next = rows[Math.min(rows.length - 1, Math.max(0, at + (direction === "down" ? 1 : -1)))];
         if (next) show(next);
       },
       enter() {
+        const { rows, open, show } = latest.current;
         if (!open && rows[0]) show(rows[0]);
       },
-    }), [rows, open]);
+    }), []);
 }
 

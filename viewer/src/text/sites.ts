@@ -2,9 +2,22 @@
 
 import type { By, Site } from "../query/types";
 
+/** Characters that would hide, break or turn around the text: as crates/export/src/escape.rs has them. */
+const UNPRINTABLE = /[\p{Cc}\u00ad\u061c\u180e\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ufeff\ufff9-\ufffb\u00a0\u1680\u{e0000}-\u{e007f}]/gu;
+
+/** The text with such characters written out. */
+export function visible(text: string): string {
+  return text.replace(UNPRINTABLE, (character) => {
+    const code = character.codePointAt(0)!;
+    return code < 0x80 ? `\\x${code.toString(16).padStart(2, "0")}` : `\\u{${code.toString(16)}}`;
+  });
+}
+
 /** The name, and more about it, which may be empty: as `CallSite::parts` of the command line. */
 export function parts(site: Site): [string, string] {
-  const { name, file = "", line = 0, chars = [0, 0] } = site;
+  const { line = 0, chars = [0, 0] } = site;
+  const name = visible(site.name);
+  const file = visible(site.file ?? "");
   if (line > 0) return [`${file}:${line}:${chars[0]}-${chars[1]}`, name];
   return name === "" ? [file || "(unknown)", ""] : [name, file];
 }

@@ -7,7 +7,7 @@ import type { Info, Timeline as Data } from "../query/types";
 import { filterOf } from "../view/chips";
 import { palette, seriesColour } from "../view/colour";
 import { useQuery, type Asked } from "../view/ask";
-import { addChip, change, common, removeChips, view } from "../view/store";
+import { addChip, change, common, endGesture, removeChips, view } from "../view/store";
 import { drillBy, drillWithin } from "../view/drill";
 import { dark } from "../view/theme";
 import { Brush } from "./brush";
@@ -100,8 +100,9 @@ export function Timeline({ data, info, height }: { data: Data; info: Info; heigh
           duration={info.duration_us}
           range={time?.kind === "time" ? [time.from, time.to] : null}
           onRange={(range, done) => {
-            if (range) addChip({ kind: "time", from: range[0], to: range[1] }, done ? "step" : "within");
-            else removeChips("time", done ? "step" : "within");
+            if (range) addChip({ kind: "time", from: range[0], to: range[1] }, "brush");
+            else removeChips("time", done ? "step" : "brush");
+            if (done) endGesture();
           }}
           onTime={(at) => change({ metric: "at", at })}
         />

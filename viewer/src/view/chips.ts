@@ -2,6 +2,7 @@
 // of the query that they make together.
 
 import type { Filter, Source } from "../query/types";
+import { visible } from "../text/sites";
 import { bytes, shortDuration } from "../text/units";
 
 export type Chip =
@@ -39,9 +40,9 @@ export function chipText(chip: Chip): [string, string] {
     case "function":
     case "file":
     case "label":
-      return [chip.kind, `~ ${chip.text}`];
+      return [chip.kind, `~ ${visible(chip.text)}`];
     case "without":
-      return ["without", chip.text];
+      return ["without", visible(chip.text)];
     case "size":
       return ["size", range(chip.from, chip.to, bytes)];
     case "lifetime":

@@ -9,7 +9,8 @@ import { dark } from "./theme";
 
 /** Neighbours in this order differ most. */
 const HUES = [250, 60, 160, 310, 95, 215, 25, 280];
-const ranks = signal<ReadonlyMap<string, number>>(new Map());
+/** The place of each of the largest modules; what paints reads it. */
+export const ranks = signal<ReadonlyMap<string, number>>(new Map());
 
 export function rankModules(names: readonly string[]): void {
   ranks.value = new Map(names.slice(0, HUES.length).map((name, rank) => [name, rank]));
@@ -29,7 +30,7 @@ export function moduleColour(module: string): string {
   let colour = cache.get(key);
   if (colour === undefined) {
     const hue = rank === undefined ? hash(module) % 360 : HUES[rank]!;
-    const chroma = rank === undefined ? 0.045 : 0.085;
+    const chroma = rank === undefined ? 0.055 : 0.085;
     colour = dark.value ? `oklch(0.43 ${chroma} ${hue})` : `oklch(0.83 ${chroma} ${hue})`;
     cache.set(key, colour);
   }
@@ -64,7 +65,7 @@ export interface Palette {
 
 const LIGHT: Palette = {
   text: "#16191d", faint: "#5a626d", line: "#d8dce2", paper: "#ffffff", joined: "#d5d9de", others: "#d5d9de",
-  select: "#0b57d0", hatch: "rgb(20 24 30 / 0.22)", more: "#f4b27a", less: "#8fbbee", same: "#dfe3e8", band: "rgb(22 25 29 / 0.16)",
+  select: "#0b57d0", hatch: "rgb(20 24 30 / 0.22)", more: "#f4b27a", less: "#8fbbee", same: "#dfe3e8", band: "rgb(22 25 29 / 0.13)",
 };
 const DARK: Palette = {
   text: "#e8eaed", faint: "#a2abb6", line: "#343a43", paper: "#14171b", joined: "#3a4049", others: "#3a4049",

@@ -34,32 +34,46 @@ export const info = computed<Info | null>(() => {
 });
 
 /**
- * Changes the view. A step is an entry of the history, to which Back returns; a change that goes
- * on, like a moving brush or a selection, replaces the entry that stands.
+ * How a change enters the history: as a step, to which Back returns; within the entry that stands,
+ * like a selection; or as part of a gesture that goes on, whose first change is a step and whose
+ * others are within it.
  */
-export function change(changes: Partial<View>, how: "step" | "within" = "step"): void {
+export type How = "step" | "within" | "brush" | "search";
+
+let gesture: How = "step";
+let pending: number | undefined;
+
+/** What follows is a step again. */
+export function endGesture(): void {
+  gesture = "step";
+}
+
+/** Changes the view. */
+export function change(changes: Partial<View>, how: How = "step"): void {
+  const last = encodeView(view.value);
   const next = { ...view.value, ...changes };
   const fragment = encodeView(next);
-  if (fragment === encodeView(view.value)) return;
+  const within = how === "within" || (how !== "step" && how === gesture);
+  if (how !== "within") gesture = how;
+  if (fragment === last) return;
   batch(() => {
     if (changes.chips || changes.metric || changes.at !== undefined || changes.trace !== undefined) exact.value = false;
     view.value = next;
   });
-  if (how === "step") history.pushState(null, "", fragment);
-  else replaceAddress(fragment);
-}
-
-let pending: number | undefined;
-/** Browsers allow some 200 changes of the address in 30 s: those within a view are gathered. */
-function replaceAddress(fragment: string): void {
   clearTimeout(pending);
-  pending = setTimeout(() => {
-    if (fragment === encodeView(view.value)) history.replaceState(null, "", fragment);
-  }, 200) as unknown as number;
+  if (within) {
+    // Browsers allow some 200 changes of the address in 30 s.
+    pending = setTimeout(() => history.replaceState(null, "", fragment), 200) as unknown as number;
+  } else {
+    if (location.hash !== last) history.replaceState(null, "", last);
+    history.pushState(null, "", fragment);
+  }
 }
 
 export function followAddress(): void {
   const follow = () => {
+    clearTimeout(pending);
+    gesture = "step";
     const next = decodeView(location.hash);
     if (encodeView(next) !== encodeView(view.value)) view.value = next;
   };
@@ -67,7 +81,7 @@ export function followAddress(): void {
   addEventListener("hashchange", follow);
 }
 
-export function addChip(chip: Chip, how: "step" | "within" = "step"): void {
+export function addChip(chip: Chip, how: How = "step"): void {
   change({ chips: withChip(view.value.chips, chip) }, how);
 }
 
@@ -75,7 +89,7 @@ export function removeChip(index: number): void {
   change({ chips: view.value.chips.filter((_, at) => at !== index) });
 }
 
-export function removeChips(kind: ChipKind, how: "step" | "within" = "step"): void {
+export function removeChips(kind: ChipKind, how: How = "step"): void {
   change({ chips: view.value.chips.filter((chip) => chip.kind !== kind) }, how);
 }
 
