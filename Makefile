@@ -2,7 +2,7 @@
 #
 #   make demo        trace a program and see where its memory went
 #   make check       the daily loop: format, clippy, tests of the packages that changed, a few minutes
-#   make test        everything that must hold, about 30 minutes
+#   make test        everything that must hold, some 20 minutes
 #   make test-long   the same with many more cases, longer fuzzing, a minute of 64 threads, 48 minutes of domains
 #   make bench       what a sample costs, what tracing costs, how fast traces are read and written
 #   make viewer      build the page of `heaptap serve` and `export --to html` from viewer/src
@@ -77,9 +77,23 @@ check: fmt clippy
 	if [ -z "$$packages" ]; then echo "make check: nothing changed since $(SINCE)"; exit 0; fi; \
 	echo $(CARGO) test $$packages; $(CARGO) test $$packages
 
+# Two chains run side by side: what cargo builds for debugging, and what it builds for release. The scenarios of C and
+# OCaml need the processors for themselves.
+DEBUG_CHAIN := fmt clippy unit doc dependencies
+RELEASE_CHAIN := build exports install-tests docs-tests loom fuzz
+
 .PHONY: test
-test: tools consumers fmt clippy unit loom build exports install-tests docs-tests c-tests ocaml-tests doc dependencies fuzz
+test: tools consumers
+	$(MAKE) --no-print-directory -j2 --output-sync=target CHAINED=yes $(DEBUG_CHAIN) $(RELEASE_CHAIN)
+	$(MAKE) --no-print-directory c-tests ocaml-tests
 	@echo "make test: all passed"
+
+ifdef CHAINED
+# Each target of a chain waits for the one before it.
+chain = $(foreach n,$(shell seq 2 $(words $1)),$(eval $(word $n,$1): $(word $(shell expr $n - 1),$1)))
+$(call chain,$(DEBUG_CHAIN))
+$(call chain,$(RELEASE_CHAIN))
+endif
 
 .PHONY: test-long
 test-long:
