@@ -247,6 +247,16 @@ impl Aggregate {
         })
     }
 
+    /// The path with this number.
+    pub fn path(&self, number: u32) -> PathRef<'_> {
+        PathRef { aggregate: self, node: self.paths.node(number) }
+    }
+
+    /// How many paths there are.
+    pub fn path_count(&self) -> usize {
+        self.paths.counts.len()
+    }
+
     /// Microseconds in each slice of [`crate::Stack::flows`].
     pub fn slice_width(&self) -> u64 {
         self.flows.width()

@@ -21,7 +21,7 @@
 //! - From an aggregate: [`rows`] groups by function, location, file, module, label,
 //!   domain or source; `stacks` lists whole call paths for exporters, and
 //!   `folding` folds the recursion in them; `callers` finds the
-//!   callers of a site; `leaks` finds sites that keep growing; `hot` finds hot
+//!   callers of a site, `call_tree` is the tree for views that walk it; `leaks` finds sites that keep growing; `hot` finds hot
 //!   fragments in the tree of `functions`; `diff` compares two traces.
 //!
 //! Nothing here prints: the program `heaptap`, the exporters and the viewer do.
@@ -32,6 +32,7 @@ mod aggregate;
 mod aggregator;
 mod archive;
 mod blocks;
+mod call_tree;
 mod callers;
 mod counts;
 mod diff;
@@ -60,7 +61,8 @@ mod timeline;
 pub use aggregate::{Aggregate, Frame, Metric, PathRef};
 pub use aggregator::Aggregator;
 pub use archive::{Archive, ArchiveError};
-pub use blocks::{BlockTable, MOST_BLOCKS};
+pub use blocks::{BlockTable, MOST_BLOCKS, SelectedBlock};
+pub use call_tree::CallTree;
 pub use callers::Caller;
 pub use counts::Counts;
 pub use diff::{Change, SingleSample, changes, distance};

@@ -28,13 +28,13 @@ impl Lifetimes {
     }
 
     /// From [`Lifetimes::classes`] and the survivors; `None` if those are not classes.
-    pub(crate) fn of(classes: Vec<u64>, survived: u64) -> Option<Self> {
+    pub(crate) fn of(classes: &[u64], survived: u64) -> Option<Self> {
         let mut all = Lifetimes::new();
         if classes.len() > CLASSES {
             return None;
         }
         all.died = classes.iter().fold(0, |sum, &samples| sum.saturating_add(samples));
-        all.classes[..classes.len()].copy_from_slice(&classes);
+        all.classes[..classes.len()].copy_from_slice(classes);
         all.survived = survived;
         Some(all)
     }

@@ -98,7 +98,7 @@ impl<'a> Reader<'a> {
 
     pub(super) fn step(&mut self, from: u64) -> Result<u64, ArchiveError> {
         let coded = self.number()?;
-        Ok(from.wrapping_add((coded >> 1 ^ (coded & 1).wrapping_neg()) as u64))
+        Ok(from.wrapping_add(coded >> 1 ^ (coded & 1).wrapping_neg()))
     }
 
     pub(super) fn float(&mut self) -> Result<f64, ArchiveError> {

@@ -114,7 +114,7 @@ fn figures(from: &mut Reader<'_>, aggregate: &mut Aggregate) -> Result<(), Archi
     let classes = from.length()?;
     let classes = from.list(classes, Reader::number)?;
     aggregate.lifetimes =
-        Lifetimes::of(classes, survived).ok_or(from.error("the lifetimes are incomplete"))?;
+        Lifetimes::of(&classes, survived).ok_or(from.error("the lifetimes are incomplete"))?;
     Ok(())
 }
 

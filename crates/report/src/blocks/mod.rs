@@ -8,8 +8,11 @@
 
 pub(crate) mod recorder;
 mod replay;
+mod selected;
 
 use heaptap_trace::Source;
+
+pub use selected::SelectedBlock;
 
 /// The most rows of a table: 67 MB, and as much again while it is made.
 pub const MOST_BLOCKS: usize = 1 << 20;

@@ -2,11 +2,11 @@
 
 use heaptap_trace::{LocationTable, Source};
 
+use super::selected::acceptance;
 use super::{BlockEnd, BlockRow, BlockTable, NEVER};
 use crate::aggregate::Aggregate;
 use crate::options::{Depth, Options};
 use crate::paths::{NOWHERE, ROOT, domain_frame, source_frame};
-use crate::select::{Marks, Selection};
 use crate::tally::{Birth, Block, Clusters, Tally};
 use crate::thinning::level_of;
 
@@ -103,12 +103,11 @@ impl BlockTable {
         aggregate: &mut Aggregate,
     ) -> Vec<u32> {
         let Options { selection, depth, .. } = options;
-        let accepted = accepted_paths(whole, locations, selection);
+        let accepts = acceptance(whole, locations, selection);
         let labels = match depth {
             Depth::Label => label_frames(whole, locations),
             _ => Vec::new(),
         };
-        let word_bytes = whole.scale.word_bytes as u64;
         let paths = &mut aggregate.paths;
         let path = |row: &BlockRow| {
             // As in a reading, blocks that are not selected have a node, but no path.
@@ -118,37 +117,10 @@ impl BlockTable {
                 Depth::Domain => paths.child(ROOT, domain_frame(row.domain)),
                 Depth::Source => paths.child(ROOT, source_frame(row.source)),
             };
-            let bytes = row.length.saturating_mul(word_bytes);
-            let end = if row.death == NEVER { whole.end } else { row.death };
-            let is_selected = accepted.as_ref().is_none_or(|paths| paths[row.path as usize])
-                && selection.accepts_block(row.birth, bytes, row.domain, row.source)
-                && selection.lifetime.contains(end.saturating_sub(row.birth));
-            if is_selected { paths.path(node) } else { NOT_SELECTED }
+            if accepts(row) { paths.path(node) } else { NOT_SELECTED }
         };
         self.rows.iter().map(path).collect()
     }
-}
-
-/// Whether each path is selected; `None` if the selection does not look at frames.
-fn accepted_paths(
-    whole: &Aggregate,
-    locations: &LocationTable,
-    selection: &Selection,
-) -> Option<Vec<bool>> {
-    if !selection.looks_at_frames() {
-        return None;
-    }
-    let of_frames: Vec<Marks> =
-        whole.frames.codes().iter().map(|&code| selection.marks(code, locations)).collect();
-    let mut of_nodes: Vec<Marks> = vec![0; whole.paths.len()];
-    for node in 1..whole.paths.len() {
-        let parent = of_nodes[whole.paths.parent(node as u32) as usize];
-        let own = of_frames.get(whole.paths.frame(node as u32) as usize).copied().unwrap_or(0);
-        of_nodes[node] = parent | own;
-    }
-    let paths = 0..whole.paths.counts.len() as u32;
-    let accepted = paths.map(|path| selection.accepts(of_nodes[whole.paths.node(path) as usize]));
-    Some(accepted.collect())
 }
 
 /// For each path, the frame of its label, or [`NOWHERE`].

@@ -1,0 +1,106 @@
+//! The figures of `heaptap diff`.
+
+use heaptap_report::rows::Site;
+use heaptap_report::{Change, Estimate, SingleSample, changes, distance};
+use serde::Serialize;
+
+use crate::call_site::CallSite;
+use crate::size::Size;
+use crate::trace::{TableView, TraceFigures, by_name};
+
+/// What is shown. The field names are those of the JSON.
+#[derive(Serialize)]
+pub struct Comparison {
+    pub before: String,
+    pub after: String,
+    pub metric: String,
+    pub by: &'static str,
+    pub total: ChangeRow,
+    /// Differences that are more than chance.
+    pub changes: Vec<ChangeRow>,
+    /// How many more there are.
+    pub not_shown: usize,
+    /// Sites whose difference may be chance.
+    pub within_chance: usize,
+}
+
+#[derive(Serialize)]
+pub struct ChangeRow {
+    #[serde(flatten)]
+    pub site: CallSite,
+    pub before: Size,
+    pub after: Size,
+    pub difference_bytes: f64,
+    /// In standard errors.
+    pub distance: f64,
+    pub kind: &'static str,
+}
+
+/// The comparison of two traces, with up to `top` rows; 0 for all.
+pub fn comparison(
+    before: &TraceFigures<'_>,
+    after: &TraceFigures<'_>,
+    view: &TableView,
+    top: usize,
+) -> Comparison {
+    let metric = view.metric;
+    let table = |trace: &TraceFigures<'_>| -> Vec<(Site, Estimate)> {
+        let rows = trace.aggregate.rows(trace.locations, view.by, metric);
+        rows.into_iter()
+            .map(|row| {
+                let samples = metric.samples(&row.counts);
+                (row.site, trace.aggregate.estimate(metric, samples))
+            })
+            .filter(|(_, estimate)| estimate.bytes > 0.0)
+            .collect()
+    };
+    let error = |trace: &TraceFigures<'_>| trace.aggregate.estimate(metric, 1).error;
+    let single = SingleSample { before: error(before), after: error(after) };
+    let total =
+        |trace: &TraceFigures<'_>| trace.aggregate.estimate(metric, trace.aggregate.total(metric));
+    let totals = (total(before), total(after));
+    let all = changes(table(before), table(after), single);
+    let sites = all.len();
+    let mut certain: Vec<Change> = all.into_iter().filter(|change| change.certain).collect();
+    let within_chance = sites - certain.len();
+    let shown = if top == 0 { certain.len() } else { top.min(certain.len()) };
+    let not_shown = certain.split_off(shown).len();
+    let apart = distance(&totals.0, &totals.1, single);
+    Comparison {
+        before: before.name.to_owned(),
+        after: after.name.to_owned(),
+        metric: view.title(after.aggregate.peak_time()),
+        by: by_name(view.by),
+        total: change_row(CallSite::total(), &totals.0, &totals.1, apart, apart.abs() > 1.96),
+        changes: certain
+            .iter()
+            .map(|c| change_row(CallSite::from(&c.site), &c.before, &c.after, c.distance, true))
+            .collect(),
+        not_shown,
+        within_chance,
+    }
+}
+
+fn change_row(
+    site: CallSite,
+    before: &Estimate,
+    after: &Estimate,
+    distance: f64,
+    certain: bool,
+) -> ChangeRow {
+    let kind = match (before.bytes > 0.0, after.bytes > 0.0) {
+        _ if !certain => "unchanged",
+        (false, true) => "new",
+        (true, false) => "gone",
+        _ if after.bytes > before.bytes => "grew",
+        _ => "shrank",
+    };
+    ChangeRow {
+        site,
+        before: (*before).into(),
+        after: (*after).into(),
+        difference_bytes: after.bytes - before.bytes,
+        distance,
+        kind,
+    }
+}

@@ -1,0 +1,84 @@
+//! The figures of `heaptap hot`.
+
+use heaptap_report::rows::Site;
+use heaptap_report::{HotFragment, Omitted};
+use serde::Serialize;
+
+use crate::call_site::CallSite;
+use crate::size::{Size, share};
+use crate::trace::{TableView, TraceFigures};
+
+/// What is shown. The field names are those of the JSON.
+#[derive(Serialize)]
+pub struct Fragments {
+    pub trace: String,
+    pub metric: String,
+    pub threshold: f64,
+    pub total: Size,
+    pub fragments: Vec<FragmentRow>,
+    pub limits: HotLimits,
+}
+
+/// What was lost to the bounds on memory and time.
+#[derive(Serialize)]
+pub struct HotLimits {
+    /// False if the search was cut short: fragments may be longer.
+    pub complete: bool,
+    /// The most samples that can be missing from a fragment.
+    pub samples_missing: u64,
+}
+
+#[derive(Serialize)]
+pub struct FragmentRow {
+    #[serde(flatten)]
+    pub size: Size,
+    pub share: f64,
+    /// The share that is under no longer fragment.
+    pub own_share: f64,
+    /// The innermost function first.
+    pub frames: Vec<FragmentFrame>,
+}
+
+#[derive(Serialize)]
+pub struct FragmentFrame {
+    #[serde(flatten)]
+    pub site: CallSite,
+    /// The most iterations of the recursion that begins here and is folded.
+    #[serde(skip_serializing_if = "is_once")]
+    pub repeats: u32,
+}
+
+fn is_once(repeats: &u32) -> bool {
+    *repeats == 1
+}
+
+/// The fragments that have this share of the metric, and what was folded to find them.
+pub fn fragments(
+    trace: &TraceFigures<'_>,
+    view: &TableView,
+    threshold: f64,
+    fold: bool,
+) -> (Fragments, Omitted) {
+    let (aggregate, metric) = (trace.aggregate, view.metric);
+    let all = aggregate.total(metric);
+    let hot = aggregate.hot(trace.locations, view.by, metric, threshold, fold);
+    let frame = |(site, &repeats): (&Site, &u32)| FragmentFrame { site: site.into(), repeats };
+    let row = |HotFragment { sites, repeats, samples, own }: &HotFragment| FragmentRow {
+        size: aggregate.estimate(metric, *samples).into(),
+        share: share(*samples, all),
+        own_share: share(*own, all),
+        frames: sites.iter().zip(repeats).map(frame).collect(),
+    };
+    let fragments = Fragments {
+        trace: trace.name.to_owned(),
+        metric: view.title(aggregate.peak_time()),
+        threshold,
+        total: aggregate.estimate(metric, all).into(),
+        fragments: hot.found.iter().map(row).collect(),
+        limits: HotLimits {
+            complete: hot.complete,
+            samples_missing: aggregate.missing_from_paths(),
+        },
+    };
+    (fragments, hot.omitted)
+}

@@ -1,0 +1,89 @@
+//! The figures of `heaptap leaks`.
+
+use heaptap_report::{Caller, Leak, Outlook};
+use serde::Serialize;
+
+use crate::call_site::CallSite;
+use crate::size::Size;
+use crate::trace::TraceFigures;
+use crate::units::count;
+
+/// What is shown. The field names are those of the JSON.
+#[derive(Serialize)]
+pub struct LeakReport {
+    pub trace: String,
+    pub duration_us: u64,
+    pub verdict: String,
+    /// Whether the trace can show leaks.
+    pub conclusive: bool,
+    pub leaks: Vec<LeakRow>,
+}
+
+#[derive(Serialize)]
+pub struct LeakRow {
+    pub site: CallSite,
+    pub live: Size,
+    pub allocated: Size,
+    pub growth_per_second: Size,
+    pub slowing: bool,
+    pub survivors_from_us: u64,
+    pub survivors_to_us: u64,
+    /// Bytes still alive, by the window of that time in which they were allocated.
+    pub survivors: Vec<f64>,
+    /// The callers under which nearly all of it lives, the nearest first.
+    pub called_from: Vec<CallSite>,
+}
+
+pub fn leak_report(trace: &TraceFigures<'_>) -> LeakReport {
+    const LEVELS: usize = 6;
+    let leaks = trace.aggregate.leaks(trace.locations, LEVELS);
+    let verdict = match (leaks.outlook, leaks.found.len() as u64) {
+        (Outlook::TooShort, _) => {
+            "cannot tell: the trace is too short; trace a longer run, or at a higher rate"
+                .to_owned()
+        }
+        (Outlook::RarelyCollected, _) => "cannot tell: old blocks were collected too rarely to \
+            tell a leak from garbage that waits; trace a longer run"
+            .to_owned(),
+        (Outlook::Clear, 0) => "no leak: no site keeps growing".to_owned(),
+        (Outlook::Clear, number) => {
+            format!("{} growing", count(number, "site keeps", "sites keep"))
+        }
+    };
+    LeakReport {
+        trace: trace.name.to_owned(),
+        duration_us: trace.aggregate.duration(),
+        verdict,
+        conclusive: leaks.outlook == Outlook::Clear,
+        leaks: leaks.found.iter().map(row).collect(),
+    }
+}
+
+fn row(leak: &Leak) -> LeakRow {
+    let live: u64 = leak.callers.iter().map(|caller| caller.samples).sum();
+    LeakRow {
+        site: CallSite::from(&leak.site),
+        live: leak.live.into(),
+        allocated: leak.allocated.into(),
+        growth_per_second: leak.growth.into(),
+        slowing: leak.slowing,
+        survivors_from_us: leak.window.0,
+        survivors_to_us: leak.window.1,
+        survivors: leak.survivors.clone(),
+        called_from: main_callers(&leak.callers, live),
+    }
+}
+
+/// The chain of callers that nine tenths of the size have in common.
+fn main_callers(callers: &[Caller], all: u64) -> Vec<CallSite> {
+    let mut chain = Vec::new();
+    let mut level = callers;
+    while let Some(caller) = level.first() {
+        if caller.samples.saturating_mul(10) < all.saturating_mul(9) {
+            break;
+        }
+        chain.push(CallSite::from(&caller.site));
+        level = &caller.callers;
+    }
+    chain
+}

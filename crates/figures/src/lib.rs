@@ -1,0 +1,34 @@
+//! The figures of heaptap's reports as data: what `--json` prints, what the text of
+//! the program `heaptap` is made of, and what the viewer shows. All three have them
+//! from here, so that they cannot disagree.
+//!
+//! The map:
+//!
+//! - [`TraceFigures`] is a trace that was read, whole or selected: where the figures
+//!   come from. [`TableView`] is what a table shows of it.
+//! - `report`, `leaks`, `hot` and `diff` have the figures of these verbs.
+//! - `size` and `call_site` are parts of all of them; [`units`] turns numbers into
+//!   text for people.
+
+#![forbid(unsafe_code)]
+// The fields are those of the JSON, by its names.
+#![allow(missing_docs)]
+
+mod call_site;
+mod diff;
+mod hot;
+mod leaks;
+mod report;
+mod size;
+mod trace;
+pub mod units;
+
+pub use call_site::CallSite;
+pub use diff::{ChangeRow, Comparison, comparison};
+pub use hot::{FragmentFrame, FragmentRow, Fragments, HotLimits, fragments};
+pub use leaks::{LeakReport, LeakRow, leak_report};
+pub use report::{
+    Figures, Limits, Others, Part, ReportRow, Sum, Table, TableOptions, Time, Timeline, Totals,
+};
+pub use size::{Size, share, sized};
+pub use trace::{TableView, TraceFigures, by_name};

@@ -1,0 +1,238 @@
+//! The figures of a report, which text, JSON and CSV all show.
+
+use heaptap_report::rows::{Row, Site};
+use heaptap_report::{Aggregate, Caller, Metric};
+use serde::Serialize;
+
+use crate::call_site::CallSite;
+use crate::size::{Size, share};
+use crate::trace::{TableView, TraceFigures, by_name};
+
+/// The options of the table.
+#[derive(Clone, Copy, Debug)]
+pub struct TableOptions {
+    /// Its rows, and what is measured.
+    pub view: TableView,
+    /// The number of rows; 0 for all.
+    pub top: usize,
+    /// The levels of callers, if they are shown.
+    pub callers: Option<usize>,
+}
+
+/// Everything that is shown. The field names are those of the JSON.
+#[derive(Serialize)]
+pub struct Figures {
+    pub trace: String,
+    pub executable: String,
+    pub sample_rate: f64,
+    pub word_bytes: f64,
+    pub duration_us: u64,
+    pub events: u64,
+    /// Why the end of the trace is missing, and until when it covers the program.
+    pub cut_short: Option<String>,
+    /// Whether filters left blocks out.
+    pub selected: bool,
+    pub totals: Totals,
+    pub timeline: Timeline,
+    pub table: Table,
+    pub limits: Limits,
+}
+
+#[derive(Serialize)]
+pub struct Totals {
+    pub samples: u64,
+    pub allocated: Size,
+    /// The part of `allocated` outside the heap.
+    pub external: Size,
+    pub peak: Size,
+    pub peak_us: u64,
+    pub live: Size,
+    /// The part of `live` that no collection has seen.
+    pub live_young: Size,
+    pub promotion: Part,
+    pub median_lifetime: Option<Time>,
+    pub ninth_decile_lifetime: Option<Time>,
+    pub survivors: Part,
+}
+
+/// A share with its standard error.
+#[derive(Serialize)]
+pub struct Part {
+    pub share: f64,
+    pub error: f64,
+}
+
+/// A lifetime with its standard error.
+#[derive(Serialize)]
+pub struct Time {
+    pub us: f64,
+    pub error: f64,
+}
+
+/// Live bytes over time.
+#[derive(Serialize)]
+pub struct Timeline {
+    pub bucket_us: u64,
+    pub most_live_bytes: Vec<f64>,
+    pub allocated_bytes: Vec<f64>,
+}
+
+#[derive(Serialize)]
+pub struct Table {
+    pub metric: String,
+    pub by: &'static str,
+    pub rows: Vec<ReportRow>,
+    pub others: Others,
+    pub total: Sum,
+}
+
+/// A row of the table.
+#[derive(Serialize)]
+pub struct ReportRow {
+    #[serde(flatten)]
+    pub site: CallSite,
+    #[serde(flatten)]
+    pub sum: Sum,
+    /// Of the table's total.
+    pub share: f64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub callers: Vec<ReportRow>,
+}
+
+/// Samples, and the size they stand for.
+#[derive(Serialize)]
+pub struct Sum {
+    pub samples: u64,
+    #[serde(flatten)]
+    pub size: Size,
+}
+
+/// The rows that are not shown.
+#[derive(Serialize)]
+pub struct Others {
+    pub rows: usize,
+    #[serde(flatten)]
+    pub sum: Sum,
+    pub share: f64,
+}
+
+/// What was lost to the bounds on memory.
+#[derive(Serialize)]
+pub struct Limits {
+    /// One in this many objects was followed.
+    pub objects_followed_one_in: u64,
+    /// The most samples that can be missing from a caller.
+    pub samples_missing_from_callers: u64,
+}
+
+impl Figures {
+    /// Whether the trace is cut short before its first sample: a size of 0 would be wrong.
+    pub fn is_unknown(&self) -> bool {
+        self.cut_short.is_some() && self.totals.samples == 0
+    }
+
+    /// The figures of a trace.
+    pub fn of(trace: &TraceFigures<'_>, options: &TableOptions) -> Figures {
+        let TraceFigures { aggregate, info, .. } = trace;
+        Figures {
+            trace: trace.name.to_owned(),
+            executable: String::from_utf8_lossy(&info.executable).into_owned(),
+            sample_rate: info.sample_rate,
+            word_bytes: aggregate.scale().word_bytes,
+            duration_us: aggregate.duration(),
+            events: aggregate.events(),
+            cut_short: trace.cut_short.map(str::to_owned),
+            selected: trace.selected,
+            totals: totals(aggregate),
+            timeline: timeline(aggregate),
+            table: table(trace, options),
+            limits: Limits {
+                objects_followed_one_in: 1 << aggregate.thinning(),
+                samples_missing_from_callers: aggregate.missing_from_paths(),
+            },
+        }
+    }
+}
+
+fn totals(aggregate: &Aggregate) -> Totals {
+    let rate = aggregate.scale().rate;
+    let promotion = aggregate.promotion_rate();
+    let lifetimes = aggregate.lifetimes();
+    let quantile = |share| {
+        let quantile = lifetimes.quantile(share, rate)?;
+        Some(Time { us: quantile.micros, error: quantile.error })
+    };
+    let all = lifetimes.dead().saturating_add(lifetimes.survivors());
+    let survivors = heaptap_report::Share::of(lifetimes.survivors(), all, rate);
+    let size = |metric| aggregate.estimate(metric, aggregate.total(metric)).into();
+    Totals {
+        samples: aggregate.samples(),
+        allocated: size(Metric::Allocated),
+        external: aggregate.external().into(),
+        peak: aggregate.peak().into(),
+        peak_us: aggregate.peak_time(),
+        live: size(Metric::Live),
+        live_young: aggregate.live_young().into(),
+        promotion: Part { share: promotion.share, error: promotion.error },
+        median_lifetime: quantile(0.5),
+        ninth_decile_lifetime: quantile(0.9),
+        survivors: Part { share: survivors.share, error: survivors.error },
+    }
+}
+
+fn timeline(aggregate: &Aggregate) -> Timeline {
+    let scale = aggregate.scale();
+    let bytes = |samples: u64| samples as f64 * scale.word_bytes / scale.rate;
+    let buckets = aggregate.timeline().buckets();
+    Timeline {
+        bucket_us: aggregate.timeline().width(),
+        most_live_bytes: buckets.iter().map(|bucket| bytes(bucket.most_live)).collect(),
+        allocated_bytes: buckets.iter().map(|bucket| bytes(bucket.allocated)).collect(),
+    }
+}
+
+fn table(trace: &TraceFigures<'_>, options: &TableOptions) -> Table {
+    let aggregate = trace.aggregate;
+    let TableView { by, metric, .. } = options.view;
+    let all = aggregate.total(metric);
+    let sum = |samples| Sum { samples, size: aggregate.estimate(metric, samples).into() };
+    let mut rows = aggregate.rows(trace.locations, by, metric);
+    rows.retain(|row| metric.samples(&row.counts) > 0);
+    let shown = if options.top == 0 { rows.len() } else { options.top.min(rows.len()) };
+    let others = rows.split_off(shown);
+    let left: u64 = others.iter().map(|row| metric.samples(&row.counts)).sum();
+    let mut callers = match options.callers {
+        Some(levels) => {
+            let sites: Vec<Site> = rows.iter().map(|row| row.site.clone()).collect();
+            aggregate.callers(trace.locations, by, metric, &sites, levels)
+        }
+        None => Vec::new(),
+    };
+    let row = |site: &Site, samples, callers| ReportRow {
+        site: CallSite::from(site),
+        sum: sum(samples),
+        share: share(samples, all),
+        callers,
+    };
+    let shown_rows = rows.iter().enumerate().map(|(at, Row { site, counts })| {
+        let callers = callers.get_mut(at).map(std::mem::take).unwrap_or_default();
+        let callers = named(&callers, &row);
+        row(site, metric.samples(counts), callers)
+    });
+    Table {
+        rows: shown_rows.collect(),
+        metric: options.view.title(aggregate.peak_time()),
+        by: by_name(by),
+        others: Others { rows: others.len(), sum: sum(left), share: share(left, all) },
+        total: sum(all),
+    }
+}
+
+/// The callers as rows, each with its own callers.
+fn named(
+    callers: &[Caller],
+    row: &impl Fn(&Site, u64, Vec<ReportRow>) -> ReportRow,
+) -> Vec<ReportRow> {
+    let one = |caller: &Caller| row(&caller.site, caller.samples, named(&caller.callers, row));
+    callers.iter().map(one).collect()
+}

@@ -1,0 +1,76 @@
+//! The call tree by site with the samples of one metric, for views that walk it.
+
+use heaptap_trace::LocationTable;
+
+use crate::aggregate::{Aggregate, Metric};
+use crate::functions::FunctionTree;
+use crate::rows::{By, Site};
+
+/// A call tree. Nodes are in preorder, so that a subtree is a range; node 0 is the
+/// root, which has no site.
+pub struct CallTree(FunctionTree);
+
+impl Aggregate {
+    /// The tree of calls. Needs [`crate::Depth::Whole`].
+    pub fn call_tree(&self, table: &LocationTable, by: By, metric: Metric, fold: bool) -> CallTree {
+        CallTree(FunctionTree::new(self, table, by, metric, fold))
+    }
+}
+
+impl CallTree {
+    /// The sites by number.
+    pub fn sites(&self) -> &[Site] {
+        &self.0.names
+    }
+
+    /// How many nodes there are, the root included.
+    pub fn len(&self) -> u32 {
+        self.0.sites.len() as u32
+    }
+
+    /// Whether there is nothing but the root.
+    pub fn is_empty(&self) -> bool {
+        self.len() <= 1
+    }
+
+    /// The number of a node's site; `None` for the root.
+    pub fn site(&self, node: u32) -> Option<u32> {
+        Some(self.0.sites[node as usize]).filter(|_| node > 0)
+    }
+
+    /// The caller of a node; the root is its own.
+    pub fn parent(&self, node: u32) -> u32 {
+        self.0.parents[node as usize]
+    }
+
+    /// The first node after a node's subtree.
+    pub fn end(&self, node: u32) -> u32 {
+        self.0.ends[node as usize]
+    }
+
+    /// The calls of a node.
+    pub fn children(&self, node: u32) -> impl Iterator<Item = u32> {
+        self.0.children(node)
+    }
+
+    /// Samples at a node and below it.
+    pub fn samples(&self, node: u32) -> u64 {
+        self.0.weights[node as usize]
+    }
+
+    /// Samples at a node itself.
+    pub fn own_samples(&self, node: u32) -> u64 {
+        let below = self.children(node).map(|child| self.samples(child));
+        self.samples(node).saturating_sub(below.fold(0, u64::saturating_add))
+    }
+
+    /// The most iterations of the recursion that is folded into a node; 1 if none is.
+    pub fn repeats(&self, node: u32) -> u32 {
+        self.0.repeats[node as usize]
+    }
+
+    /// How many frames were folded away.
+    pub fn folded_frames(&self) -> u64 {
+        self.0.omitted.folded.frames
+    }
+}
