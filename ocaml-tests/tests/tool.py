@@ -1,5 +1,6 @@
 """`heaptap run`: one command, and the program's behaviour is unchanged."""
 
+import json
 import os
 import re
 import signal
@@ -77,13 +78,15 @@ def signals_pass_through(bench):
 def follows_children(bench):
     result = run(bench, "--follow", "-o", "f-%p.ctf", "-r", "1", "--", bench.program("endings"), "spawn", code=3)
     summary = re.fullmatch(rf"heaptap: 2 traces in {bench.directory}: (\d+) samples, about (\d+) words ± 0.00% allocated, "
-                           rf"0 dropped, [\d.]+ \w+\nheaptap: for details: heaptap report FILE; the most is in \S+\n",
+                           rf"0 dropped, [\d.]+ \w+\nheaptap: for details: heaptap report \S+\n",
                            result.err)
     expect(summary, f"said {result.err!r}")
     files = list(bench.directory.glob("f-*.ctf"))
     equal(len(files), 2, "files")
     samples = sum(alloc.samples for file in files for alloc in bench.allocs(file.name))
     equal((int(summary.group(1)), int(summary.group(2))), (samples, samples), "samples and words at rate 1")
+    report = subprocess.run([bench.heaptap, "report", "--json", bench.directory], capture_output=True, check=True)
+    equal(json.loads(report.stdout)["totals"]["samples"], samples, "samples in the report of the directory")
     result = run(bench, "--follow", "-o", "f.ctf", "--", bench.program("endings"), "spawn", code=2)
     expect("%p" in result.err, f"said {result.err!r}")
 

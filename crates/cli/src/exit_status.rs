@@ -11,7 +11,8 @@
 //! A trace is defective for every verb alike: if packets are damaged or missing, or if
 //! an object is promoted or collected twice, in the wrong order or without having
 //! been allocated. A file is no trace if it is empty, begins otherwise, is of a later
-//! version of the format, or ends inside its first packet.
+//! version of the format, or ends inside its first packet. Of several traces, those that
+//! cannot be read are named and left out, the others are used, and the status is 2.
 
 use std::io;
 use std::process::ExitCode;
@@ -44,12 +45,15 @@ macro_rules! gate_help_end {
 pub(crate) use gate_help_end;
 
 /// The verdict on the trace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Of several traces, the greatest counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Verdict {
     Sound,
     Defective,
     /// It grew by more than was allowed.
     OverLimit,
+    /// One of several traces could not be read, and is left out.
+    LeftOut,
 }
 
 /// Why a verb could not do its work.
@@ -100,7 +104,7 @@ pub(crate) fn exit_code(result: &VerbResult) -> ExitCode {
     match result {
         Ok(Verdict::Sound) | Err(Failure::PipeClosed) => ExitCode::SUCCESS,
         Ok(Verdict::Defective) | Err(Failure::Defective(_)) => ExitCode::from(1),
-        Err(Failure::Trouble(_)) => ExitCode::from(2),
+        Ok(Verdict::LeftOut) | Err(Failure::Trouble(_)) => ExitCode::from(2),
         Ok(Verdict::OverLimit) => ExitCode::from(3),
         Err(Failure::NotStarted { status, .. }) => ExitCode::from(*status),
     }

@@ -24,7 +24,7 @@ pub enum Metric {
     Peak,
     /// What was alive at [`crate::Options::at`].
     At,
-    /// What was alive at the end.
+    /// What was alive at the end; of several traces, at the end of each.
     Live,
     /// What was alive at the end and had been seen by a collection.
     Survived,
@@ -38,7 +38,7 @@ impl Metric {
             Metric::Promoted => counts.promoted,
             Metric::Peak => counts.peak,
             Metric::At => counts.at,
-            Metric::Live => counts.live,
+            Metric::Live => counts.live.saturating_add(counts.ended),
             Metric::Survived => counts.survived,
         }
     }

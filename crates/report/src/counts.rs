@@ -11,6 +11,10 @@ pub struct Counts {
     pub live: u64,
     /// Alive at the end, and seen by a collection: not young.
     pub survived: u64,
+    /// Alive when their trace ended, of traces that ended before the last event.
+    pub ended: u64,
+    /// Of those that are not followed any more, the samples that a collection had seen.
+    pub(crate) ended_old: u64,
     /// Alive when the most was alive.
     pub peak: u64,
     /// Alive at the time that was asked for.
@@ -32,6 +36,8 @@ impl Counts {
         self.promoted = self.promoted.saturating_add(other.promoted);
         self.live = self.live.saturating_add(other.live);
         self.survived = self.survived.saturating_add(other.survived);
+        self.ended = self.ended.saturating_add(other.ended);
+        self.ended_old = self.ended_old.saturating_add(other.ended_old);
         self.peak = self.peak.saturating_add(other.peak);
         self.at = self.at.saturating_add(other.at);
         self.died = self.died.saturating_add(other.died);

@@ -14,7 +14,7 @@ pub(crate) const SLICES: usize = 64;
 pub struct Flow {
     /// Allocated.
     pub came: u32,
-    /// Collected.
+    /// Collected, or gone with the process whose trace ended.
     pub went: u32,
 }
 
@@ -34,7 +34,7 @@ struct Sum {
 
 impl Sum {
     fn of(counts: &Counts) -> Sum {
-        Sum { came: counts.allocated, went: counts.died }
+        Sum { came: counts.allocated, went: counts.died.saturating_add(counts.ended) }
     }
 
     fn since(self, before: Sum) -> Flow {

@@ -3,6 +3,8 @@
 //! A lifetime is known only at its end, so this takes a separate pass before the
 //! one that counts. It keeps a bit for each block.
 
+use std::ops::Range;
+
 use hashbrown::HashMap;
 use heaptap_trace::{Event, EventKind, LocationTable};
 
@@ -50,6 +52,14 @@ impl Lifespans {
             }
             // Promotions and other kinds do not end a lifetime.
             _ => {}
+        }
+    }
+
+    /// Takes the end of one of several traces, whose blocks have these ids.
+    pub fn end_trace(&mut self, ids: Range<u64>) {
+        let ended: Vec<(u64, u64)> = self.births.extract_if(|id, _| ids.contains(id)).collect();
+        for (id, birth) in ended {
+            self.judge(id, self.last.saturating_sub(birth));
         }
     }
 

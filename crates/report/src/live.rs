@@ -6,6 +6,8 @@
 //! thousands of samples, each of which matters, are never dropped. So a heap of any
 //! size can be followed in about 160 MB, including the growth of the table.
 
+use std::ops::Range;
+
 use hashbrown::HashMap;
 
 use crate::tally::Block;
@@ -26,17 +28,19 @@ const FIELD: u64 = (1 << 48) - 1;
 pub(crate) struct LiveObject {
     /// Microseconds since the trace began: 48 bits; the path's high 16 bits.
     time_path: u64,
-    /// Samples: 47 bits, whether it is old, the path's low 16 bits.
+    /// Samples: 46 bits, whether its trace has ended, whether it is old, the path's low
+    /// 16 bits.
     samples_path: u64,
 }
 
 const OLD: u64 = 1 << 47;
+const ENDED: u64 = 1 << 46;
 
 impl LiveObject {
     /// `old`: it was not allocated in the young generation.
     pub(crate) fn new(time: u64, path: u32, samples: u64, old: bool) -> LiveObject {
         let mut object =
-            LiveObject { time_path: time.min(FIELD), samples_path: samples.min(OLD - 1) };
+            LiveObject { time_path: time.min(FIELD), samples_path: samples.min(ENDED - 1) };
         object.set_path(path);
         if old {
             object.samples_path |= OLD;
@@ -49,7 +53,7 @@ impl LiveObject {
     }
 
     pub(crate) fn samples(&self) -> u64 {
-        self.samples_path & (OLD - 1)
+        self.samples_path & (ENDED - 1)
     }
 
     pub(crate) fn path(&self) -> u32 {
@@ -64,6 +68,11 @@ impl LiveObject {
 
     pub(crate) fn is_old(&self) -> bool {
         self.samples_path & OLD != 0
+    }
+
+    /// Whether its trace has ended: it is kept, but not alive any more.
+    fn is_ended(&self) -> bool {
+        self.samples_path & ENDED != 0
     }
 
     /// Records the promotion; false if it was old before.
@@ -136,7 +145,26 @@ impl LiveObjects {
             level: self.level_of(samples),
             birth: object.time(),
             old: object.is_old(),
+            ended: object.is_ended(),
         }
+    }
+
+    /// Ends the objects of a trace, and returns them as they were. They are removed, or
+    /// kept and marked.
+    pub(crate) fn end(&mut self, ids: &Range<u64>, keep: bool) -> Vec<Block> {
+        let ended: Vec<(u64, LiveObject)> = if keep {
+            let of_trace =
+                |(id, object): &(&u64, &mut LiveObject)| ids.contains(*id) && !object.is_ended();
+            let mark = |(&id, object): (&u64, &mut LiveObject)| {
+                let before = *object;
+                object.samples_path |= ENDED;
+                (id, before)
+            };
+            self.objects.iter_mut().filter(of_trace).map(mark).collect()
+        } else {
+            self.objects.extract_if(|id, _| ids.contains(id)).collect()
+        };
+        ended.into_iter().map(|(id, object)| self.block(id, object)).collect()
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = Block> {
@@ -160,13 +188,39 @@ mod tests {
     fn fields_do_not_disturb_each_other() {
         assert_eq!(size_of::<(u64, LiveObject)>(), 24);
         for path in [0, 1, 0xffff, 0x1_0000, u32::MAX] {
-            let mut object = LiveObject::new(FIELD - 1, 7, OLD - 2, false);
+            let mut object = LiveObject::new(FIELD - 1, 7, ENDED - 2, false);
             assert!(object.promote() && !object.promote());
             object.set_path(path);
             let found = (object.time(), object.samples(), object.path());
-            assert_eq!(found, (FIELD - 1, OLD - 2, path));
+            assert_eq!(found, (FIELD - 1, ENDED - 2, path));
+            assert!(!object.is_ended());
             assert!(!object.promote());
         }
+    }
+
+    #[test]
+    fn objects_of_a_trace_that_ends_are_removed_or_marked() {
+        let mut live = LiveObjects::new(100);
+        for id in 0..30 {
+            live.insert(id, LiveObject::new(id, 7, 2, id % 2 == 0));
+        }
+        let ids = |ended: Vec<Block>| {
+            let mut ids: Vec<u64> = ended.iter().map(|block| block.id).collect();
+            ids.sort_unstable();
+            ids
+        };
+        assert_eq!(ids(live.end(&(0..10), false)), (0..10).collect::<Vec<_>>());
+        assert_eq!(live.iter().count(), 20);
+        let marked = live.end(&(10..20), true);
+        assert!(marked.iter().all(|block| !block.ended && block.birth == block.id));
+        assert_eq!(ids(marked), (10..20).collect::<Vec<_>>());
+        assert_eq!(live.iter().filter(|block| block.ended).count(), 10);
+        assert!(
+            live.iter().all(|block| {
+                (block.samples, block.path, block.old) == (2, 7, block.id % 2 == 0)
+            })
+        );
+        assert!(live.end(&(10..20), true).is_empty(), "it ended before");
     }
 
     #[test]

@@ -37,6 +37,8 @@ pub(crate) struct Block {
     pub(crate) birth: u64,
     /// It is not in the young generation.
     pub(crate) old: bool,
+    /// Its trace has ended: it is evidence for leaks, but not alive.
+    pub(crate) ended: bool,
 }
 
 impl Block {
@@ -67,11 +69,15 @@ pub(crate) struct Tally {
     at: Option<u64>,
     /// That time has not passed yet.
     at_is_due: bool,
+    /// Samples alive when their trace ended, of blocks that are not followed any more.
+    ended: u64,
+    /// Of these, the samples that no collection had seen.
+    ended_young: u64,
 }
 
 impl Tally {
     pub(crate) fn new(aggregate: Aggregate, follow: Follow, at: Option<u64>) -> Self {
-        Tally { aggregate, follow, at, at_is_due: at.is_some() }
+        Tally { aggregate, follow, at, at_is_due: at.is_some(), ended: 0, ended_young: 0 }
     }
 
     /// To be called before each event. `level` is that of the blocks alive.
@@ -173,6 +179,23 @@ impl Tally {
         self.aggregate.peak.remove(block.weight(), parts);
     }
 
+    /// The trace of these blocks ends. `kept`: they are still followed.
+    pub(crate) fn ended(&mut self, blocks: &[Block], kept: bool) {
+        for block in blocks {
+            self.removed(block);
+            let samples = block.weight();
+            let counts = &mut self.aggregate.paths.counts[block.path as usize];
+            counts.ended = counts.ended.saturating_add(samples);
+            if kept {
+                continue;
+            }
+            self.ended = self.ended.saturating_add(samples);
+            let sum = if block.old { &mut counts.ended_old } else { &mut self.ended_young };
+            *sum = sum.saturating_add(samples);
+        }
+        self.record_live_size(self.aggregate.end);
+    }
+
     fn record_live_size(&mut self, time: u64) {
         let live = self.aggregate.peak.live();
         let bucket = self.aggregate.timeline.at(time);
@@ -185,12 +208,20 @@ impl Tally {
         self.aggregate.paths.settle(self.aggregate.peak.number());
         for counts in &mut self.aggregate.paths.counts {
             counts.live = 0;
+            // Otherwise they are not among the blocks.
+            if self.follow == Follow::LiveSize {
+                counts.ended = 0;
+            }
         }
         let (mut all, mut all_parts) = (0_u64, [0_u64; 3]);
         let mut clusters = Clusters::default();
         for block in alive {
             clusters.add(&block);
             let counts = &mut self.aggregate.paths.counts[block.path as usize];
+            if block.ended {
+                counts.ended = counts.ended.saturating_add(block.weight());
+                continue;
+            }
             counts.live = counts.live.wrapping_add(block.weight());
             all = all.wrapping_add(block.weight());
             let parts = parts(block.id, block.samples, block.level);
@@ -217,10 +248,10 @@ impl Tally {
             aggregate.flows.settle(&aggregate.paths.counts);
         }
         for counts in &mut aggregate.paths.counts {
-            counts.survived = 0;
+            counts.survived = counts.ended_old;
         }
         aggregate.survivors.clear();
-        let (mut survived, mut young) = (0_u64, 0_u64);
+        let (mut survived, mut young) = (self.ended, self.ended_young);
         for block in alive {
             let samples = block.weight();
             survived = survived.saturating_add(samples);

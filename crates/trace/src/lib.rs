@@ -29,11 +29,12 @@
 //! - `memtrace`: the memtrace format: [`Reader`] and [`Merged`] are sources,
 //!   [`Encoder`] is a sink. A second format would be a folder beside it, with
 //!   a variant in `recognise` and in `open`.
+//! - `merge`: [`MergedTraces`], several traces of any format as one.
 //! - `input`: [`Input`], the bytes that a reader of any format reads.
 //! - `recognise`: [`FileKind`], the kind of a file by its first bytes.
 //! - `open`: [`open()`] and [`open_in_time_order`], which read a trace of any format.
 //!
-//! `memtrace` depends on `model` and `input`, never the reverse. Only `recognise` and
+//! `memtrace` depends on `model` and `input`, `merge` on `model`, never the reverse. Only `recognise` and
 //! `open` know which formats there are.
 //!
 //! Input is hostile. Nothing here is unsafe, and no input causes a panic: slices
@@ -46,6 +47,7 @@
 
 mod input;
 mod memtrace;
+mod merge;
 mod model;
 mod open;
 mod recognise;
@@ -55,6 +57,7 @@ pub use memtrace::{
     Completion, Defect, DomainEncoder, ElidableFrames, Encoder, Format, IDS_PER_BLOCK, LeftOut,
     Merged, Reader, SmallAlloc, Tally, TraceOrigin, Version, WriteError,
 };
+pub use merge::{MergeError, MergedItem, MergedTraces, Mismatch, OpenTrace, TraceExtent};
 pub use model::{
     Allocation, Backtrace, Block, Code, CutReason, CutShort, End, Event, EventKind, EventSink,
     EventSource, FormatDefect, Frames, LOST_FRAME, Limits, Locate, Located, Location, LocationList,

@@ -1,48 +1,60 @@
-//! The one reading of a trace behind `report`, `leaks`, `hot`, `diff` and `export`.
+//! The one reading of traces behind `report`, `leaks`, `hot`, `diff` and `export`.
 //!
-//! Live sizes need the order of time. The file of a single domain is in that order
-//! and is read as it is; when a second domain appears, the reading begins again
-//! with the domains merged. A pipe cannot be read again, so it is first copied
-//! into a temporary file.
+//! Live sizes need the order of time ([`time_order`](crate::analysis::time_order)), and
+//! so an input that can be read again: a pipe is first copied into a temporary file.
+//! Several traces are merged ([`several`](crate::analysis::several)).
 
 use std::cell::RefCell;
-use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use heaptap_report::{Aggregate, Aggregator, Lifespans, Options};
-use heaptap_trace::{CutShort, Event, EventSource, LocationTable};
+use heaptap_trace::{EventSource, LocationTable, TraceInfo};
 
+use crate::analysis::several::{Findings, TraceSet};
+use crate::analysis::time_order::in_time_order;
 use crate::exit_status::{Failure, Verdict};
 use crate::io::input::Input;
 use crate::io::lifecycle::Lives;
+use crate::io::notices;
+use crate::io::trace_files::{TraceFile, expand};
 
-/// A trace that was read to its end, and its aggregate.
+/// Traces that were read to their ends, and their aggregate.
 pub(crate) struct AggregatedTrace {
     pub(crate) aggregate: Aggregate,
-    pub(crate) input: Input,
-    reader: Box<dyn EventSource>,
-    lives: RefCell<Lives>,
+    name: String,
+    cut_short: Option<String>,
+    events: Box<dyn EventSource>,
+    defects: Defects,
+}
+
+/// What is wrong with the traces.
+enum Defects {
+    One { input: Input, lives: Box<RefCell<Lives>> },
+    Several(Findings),
 }
 
 impl AggregatedTrace {
-    /// Reads the whole trace. A selection by lifetime takes a reading of its own,
-    /// before the one that counts.
-    pub(crate) fn read(path: &Path, mut options: Options) -> Result<AggregatedTrace, Failure> {
+    /// Reads the traces that the arguments stand for. A selection by lifetime takes a
+    /// reading of its own, before the one that counts.
+    pub(crate) fn read(
+        arguments: &[PathBuf],
+        options: Options,
+    ) -> Result<AggregatedTrace, Failure> {
+        match &expand(arguments)?[..] {
+            [TraceFile { path, .. }] => AggregatedTrace::read_one(path, options),
+            files => AggregatedTrace::read_several(TraceSet::survey(files)?, arguments, options),
+        }
+    }
+
+    fn read_one(path: &Path, mut options: Options) -> Result<AggregatedTrace, Failure> {
         let input = Input::open(path)?;
         input.make_repeatable()?;
         let span = options.selection.lifetime;
         if !span.is_all() {
             let mut found = Lifespans::new(span);
             in_time_order(&input, || Lifespans::new(span), &mut found, Lifespans::event)?;
-            if !found.finish() {
-                return Err(Failure::Trouble(format!(
-                    "{}: too many blocks are alive at once to select them by lifetime; \
-                     make a smaller trace first: heaptap thin FILE small.ctf --rate …",
-                    input.name()
-                )));
-            }
-            options.lifespans = Some(Rc::new(found));
+            options.lifespans = Some(finished(found, input.name())?);
         }
         let info = input.in_file_order()?.info().clone();
         let fresh = || (Aggregator::new(&info, options.clone()), Lives::new(Lives::MEMORY));
@@ -54,58 +66,74 @@ impl AggregatedTrace {
             })?;
         input.end_progress();
         let (aggregator, lives) = state;
-        let lives = RefCell::new(lives);
-        Ok(AggregatedTrace { aggregate: aggregator.finish(), input, reader, lives })
+        Ok(AggregatedTrace {
+            aggregate: aggregator.finish(),
+            name: input.name().to_owned(),
+            cut_short: reader.losses().cut_short.as_ref().map(notices::cut_short),
+            events: reader,
+            defects: Defects::One { input, lives: Box::new(RefCell::new(lives)) },
+        })
+    }
+
+    fn read_several(
+        traces: TraceSet,
+        arguments: &[PathBuf],
+        mut options: Options,
+    ) -> Result<AggregatedTrace, Failure> {
+        let name = traces.name(arguments);
+        let span = options.selection.lifetime;
+        if !span.is_all() {
+            let mut found = Lifespans::new(span);
+            traces.merge(&mut found, Lifespans::event, Lifespans::end_trace)?;
+            options.lifespans = Some(finished(found, &name)?);
+        }
+        let mut aggregator = Aggregator::new(traces.info(), options);
+        let merged = traces.merge(&mut aggregator, Aggregator::event, Aggregator::end_trace)?;
+        Ok(AggregatedTrace {
+            aggregate: aggregator.finish(),
+            name,
+            cut_short: traces.cut_short(),
+            events: Box::new(merged),
+            defects: Defects::Several(traces.into_findings()),
+        })
+    }
+
+    /// What to call the traces.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
     }
 
     pub(crate) fn locations(&self) -> &LocationTable {
-        self.reader.locations()
+        self.events.locations()
     }
 
-    /// Whether the trace says that its end is missing, and until when it covers the
+    /// If a trace says that its end is missing: why, and until when it covers the
     /// program.
-    pub(crate) fn cut_short(&self) -> Option<CutShort> {
-        self.reader.losses().cut_short
+    pub(crate) fn cut_short(&self) -> Option<&str> {
+        self.cut_short.as_deref()
     }
 
-    pub(crate) fn info(&self) -> &heaptap_trace::TraceInfo {
-        self.reader.info()
+    pub(crate) fn info(&self) -> &TraceInfo {
+        self.events.info()
     }
 
     /// Reports on standard error what is missing, and which events were ignored. For
     /// the end of a verb.
     pub(crate) fn verdict(&self) -> Verdict {
-        self.input.report(&*self.reader, &mut self.lives.borrow_mut())
+        match &self.defects {
+            Defects::One { input, lives } => input.report(&*self.events, &mut lives.borrow_mut()),
+            Defects::Several(findings) => findings.report(),
+        }
     }
 }
 
-/// Passes every event to `state`, in the order of time. `fresh` makes another state
-/// if it turns out that the file is not in that order.
-fn in_time_order<S>(
-    input: &Input,
-    fresh: impl Fn() -> S,
-    state: &mut S,
-    event: impl Fn(&mut S, &Event<'_>, &LocationTable),
-) -> Result<Box<dyn EventSource>, Failure> {
-    let mut reader = input.in_file_order()?;
-    let mut domain = None;
-    let read = reader.for_each(&mut |next, table| {
-        if *domain.get_or_insert(next.domain) != next.domain {
-            return ControlFlow::Break(());
-        }
-        event(state, next, table);
-        ControlFlow::Continue(())
-    });
-    if read.map_err(|error| input.failure(error))?.is_continue() {
-        return Ok(reader);
+/// The lifespans of all blocks, unless there are too many.
+fn finished(mut found: Lifespans, name: &str) -> Result<Rc<Lifespans>, Failure> {
+    if !found.finish() {
+        return Err(Failure::Trouble(format!(
+            "{name}: too many blocks are alive at once to select them by lifetime; \
+             make a smaller trace first: heaptap thin FILE small.ctf --rate …"
+        )));
     }
-    *state = fresh();
-    let mut reader = input.in_time_order()?;
-    let read = reader.for_each(&mut |next, table| {
-        event(state, next, table);
-        ControlFlow::Continue(())
-    });
-    // Never broken off.
-    let _ = read.map_err(|error| input.failure(error))?;
-    Ok(reader)
+    Ok(Rc::new(found))
 }

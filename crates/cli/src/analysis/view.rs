@@ -50,7 +50,7 @@ impl View {
                 "--at {}: {} ends after {}; ask for an earlier time, \
                  or for the end with --metric live",
                 duration(at),
-                trace.input.name(),
+                trace.name(),
                 duration(end)
             ))),
             _ => Ok(()),

@@ -3,13 +3,16 @@
 //! An [`Input`] opens sources of events, whatever the trace's format. Any input can be read once in the order of the file.
 //! The order of time takes an input that can be read again, so a pipe is first
 //! copied into an unnamed temporary file.
+//!
+//! Of several traces, no file stays open: each is opened for every read, of 128 KiB
+//! usually. So there can be more of them than a process may have open files.
 
 use std::cell::OnceCell;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read, Seek, stdin};
 use std::os::fd::AsFd;
-use std::os::unix::fs::FileExt as _;
-use std::path::Path;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use heaptap_trace::{
@@ -26,12 +29,55 @@ use crate::text::escape;
 /// A trace to read.
 pub(crate) struct Input {
     name: String,
-    file: Rc<File>,
+    file: FileAccess,
     /// The offset of the trace in a file that can be read again.
     begin: Option<u64>,
     /// The copy of a pipe, once one is needed.
     copy: OnceCell<Rc<File>>,
     progress: Rc<Progress>,
+}
+
+/// How the bytes of a file are reached.
+#[derive(Clone)]
+enum FileAccess {
+    /// It stays open.
+    Held(Rc<File>),
+    /// It is opened for every read.
+    OnDemand(Rc<NamedFile>),
+}
+
+/// A file as it was when it was first opened.
+struct NamedFile {
+    path: PathBuf,
+    identity: FileIdentity,
+    length: u64,
+}
+
+/// Two names of one file have the same device and number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct FileIdentity {
+    device: u64,
+    number: u64,
+}
+
+impl FileIdentity {
+    fn of(metadata: &Metadata) -> Self {
+        FileIdentity { device: metadata.dev(), number: metadata.ino() }
+    }
+}
+
+impl NamedFile {
+    /// Reads from an offset, up to the length that the file had at first: one that grows
+    /// is the same trace in every reading.
+    fn read_at(&self, room: &mut [u8], offset: u64) -> io::Result<usize> {
+        let file = File::open(&self.path)?;
+        if FileIdentity::of(&file.metadata()?) != self.identity {
+            return Err(io::Error::other("another file has taken its place; try again"));
+        }
+        let left = usize::try_from(self.length.saturating_sub(offset)).unwrap_or(usize::MAX);
+        let count = left.min(room.len());
+        file.read_at(&mut room[..count], offset)
+    }
 }
 
 /// The reader of memtrace files, in the order of the file.
@@ -57,7 +103,34 @@ impl Input {
         let begin = if metadata.is_file() { file.stream_position().ok() } else { None };
         let total = begin.map(|begin| metadata.len().saturating_sub(begin));
         let progress = Rc::new(Progress::new(total));
-        Ok(Input { name, file: Rc::new(file), begin, copy: OnceCell::new(), progress })
+        let file = FileAccess::Held(Rc::new(file));
+        Ok(Input { name, file, begin, copy: OnceCell::new(), progress })
+    }
+
+    /// Opens one of several traces, which does not stay open unless it is a pipe. A pipe
+    /// is read and copied at once.
+    pub(crate) fn open_on_demand(path: &Path, progress: &Rc<Progress>) -> Result<Input, Failure> {
+        let mut input = Input::open(path)?;
+        input.progress = Rc::clone(progress);
+        input.make_repeatable()?;
+        if let FileAccess::Held(file) = &input.file
+            && path.as_os_str() != "-"
+            && let Ok(metadata) = file.metadata()
+            && metadata.is_file()
+        {
+            let (identity, length) = (FileIdentity::of(&metadata), metadata.len());
+            let file = NamedFile { path: path.to_owned(), identity, length };
+            input.file = FileAccess::OnDemand(Rc::new(file));
+        }
+        Ok(input)
+    }
+
+    /// Which file it is, if it is not held open.
+    pub(crate) fn identity(&self) -> Option<FileIdentity> {
+        match &self.file {
+            FileAccess::Held(_) => None,
+            FileAccess::OnDemand(file) => Some(file.identity),
+        }
     }
 
     /// The same without a progress bar.
@@ -73,7 +146,16 @@ impl Input {
 
     /// Reads events in the order of the file. A pipe can be read only once.
     pub(crate) fn in_file_order(&self) -> Result<Box<dyn EventSource>, Failure> {
-        open(self.stream(), Mode::Lenient, Limits::default()).map_err(|error| self.failure(error))
+        self.source(Order::File).map_err(|error| self.failure(error))
+    }
+
+    /// Reads events in this order.
+    pub(crate) fn source(&self, order: Order) -> Result<Box<dyn EventSource>, ReadError> {
+        let (mode, limits) = (Mode::Lenient, Limits::default());
+        match order {
+            Order::File => open(self.stream(), mode, limits),
+            Order::Time => open_in_time_order(|| Ok(self.stream()), mode, limits),
+        }
     }
 
     /// The same for verbs that need what only memtrace files have, such as versions
@@ -93,7 +175,7 @@ impl Input {
             return Ok(());
         }
         let copied = unnamed_file().and_then(|mut copy| {
-            io::copy(&mut self.bytes(&self.file, None), &mut copy)?;
+            io::copy(&mut self.bytes(self.file.clone(), None), &mut copy)?;
             Ok(copy)
         });
         match copied {
@@ -112,20 +194,19 @@ impl Input {
     /// Reads the events of all domains in the order of time.
     pub(crate) fn in_time_order(&self) -> Result<Box<dyn EventSource>, Failure> {
         self.make_repeatable()?;
-        open_in_time_order(|| Ok(self.stream()), Mode::Lenient, Limits::default())
-            .map_err(|error| self.failure(error))
+        self.source(Order::Time).map_err(|error| self.failure(error))
     }
 
     /// The trace from its beginning, or the rest of a pipe that was not copied.
     fn stream(&self) -> Stream<TraceBytes> {
         Stream::new(match self.copy.get() {
-            Some(copy) => self.bytes(copy, Some(0)),
-            None => self.bytes(&self.file, self.begin),
+            Some(copy) => self.bytes(FileAccess::Held(Rc::clone(copy)), Some(0)),
+            None => self.bytes(self.file.clone(), self.begin),
         })
     }
 
-    fn bytes(&self, file: &Rc<File>, begin: Option<u64>) -> TraceBytes {
-        TraceBytes { file: Rc::clone(file), begin, read: 0, progress: Rc::clone(&self.progress) }
+    fn bytes(&self, file: FileAccess, begin: Option<u64>) -> TraceBytes {
+        TraceBytes { file, begin, read: 0, progress: Rc::clone(&self.progress) }
     }
 
     /// The failure of a verb that could not read the trace.
@@ -145,8 +226,24 @@ impl Input {
     /// After the last event of a trace whose events were used: reports on standard error
     /// what is missing, and which events had to be ignored.
     pub(crate) fn report(&self, trace: &dyn EventSource, lives: &mut Lives) -> Verdict {
-        const IGNORED: &str = "ignored; `heaptap recode` leaves these events out";
-        self.report_with(trace, lives, &|offence| (!offence.is_harmless()).then_some(IGNORED))
+        self.report_with(trace, lives, &outcome_in_reports)
+    }
+
+    /// What [`Input::report`] would print: lines, each with the name of the trace.
+    pub(crate) fn findings(
+        &self,
+        trace: &dyn EventSource,
+        lives: &mut Lives,
+        outcome: &dyn Fn(Offence) -> Option<&'static str>,
+    ) -> (Vec<String>, Verdict) {
+        let (mut lines, losses) = notices::of_losses(trace.losses());
+        let read = ReadTrace { losses: trace.losses(), start: trace.info().start_time };
+        let (of_lives, verdict) = lives.findings(&read, outcome);
+        lines.extend(of_lives);
+        for line in &mut lines {
+            *line = format!("{}: {line}", self.name);
+        }
+        (lines, losses.max(verdict))
     }
 
     /// The same where something else became of events that cannot be.
@@ -157,18 +254,20 @@ impl Input {
         outcome: &dyn Fn(Offence) -> Option<&'static str>,
     ) -> Verdict {
         self.end_progress();
-        let losses = notices::report(&self.name, trace.losses());
-        let read = ReadTrace { losses: trace.losses(), start: trace.info().start_time };
-        match lives.report(&self.name, &read, outcome) {
-            Verdict::Sound => losses,
-            verdict => verdict,
-        }
+        let (lines, verdict) = self.findings(trace, lives, outcome);
+        lines.iter().for_each(|line| notices::say(line));
+        verdict
     }
 
     /// After the last event: removes the progress bar.
     pub(crate) fn end_progress(&self) {
         self.progress.clear();
     }
+}
+
+/// What becomes, in a report, of an event that cannot be.
+pub(crate) fn outcome_in_reports(offence: Offence) -> Option<&'static str> {
+    (!offence.is_harmless()).then_some("ignored; `heaptap recode` leaves these events out")
 }
 
 fn cannot_open(name: &str, error: &io::Error) -> Failure {
@@ -181,10 +280,18 @@ fn cannot_open(name: &str, error: &io::Error) -> Failure {
     })
 }
 
+/// The order of events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// The order of the file: each domain by itself is in the order of time.
+    File,
+    Time,
+}
+
 /// The bytes of a trace. If the file can be read again, several of these can read it
 /// at the same time, each at its own offset.
 pub(crate) struct TraceBytes {
-    file: Rc<File>,
+    file: FileAccess,
     begin: Option<u64>,
     read: u64,
     progress: Rc<Progress>,
@@ -192,12 +299,13 @@ pub(crate) struct TraceBytes {
 
 impl Read for TraceBytes {
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        let count = match self.begin {
-            Some(begin) => self.file.read_at(room, begin + self.read)?,
-            None => (&*self.file).read(room)?,
+        let count = match (&self.file, self.begin) {
+            (FileAccess::Held(file), Some(begin)) => file.read_at(room, begin + self.read)?,
+            (FileAccess::Held(file), None) => (&**file).read(room)?,
+            (FileAccess::OnDemand(file), _) => file.read_at(room, self.read)?,
         };
         self.read += count as u64;
-        self.progress.reached(self.read);
+        self.progress.reached(self.read, count as u64);
         Ok(count)
     }
 }

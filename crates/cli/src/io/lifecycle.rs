@@ -13,7 +13,6 @@ use std::mem::size_of;
 use heaptap_trace::{End, Event, EventKind, Losses, Source};
 
 use crate::exit_status::Verdict;
-use crate::io::notices::say;
 use crate::text::units::{count, duration};
 
 /// A violation of an object's life cycle.
@@ -267,27 +266,26 @@ impl Lives {
         })
     }
 
-    /// After the last event: reports violations on standard error. `outcome` says what
-    /// became of the events; without one, nothing is reported.
-    pub(crate) fn report(
+    /// After the last event: a line about each kind of violation. `outcome` says what
+    /// became of the events; without one, there is no line.
+    pub(crate) fn findings(
         &mut self,
-        name: &str,
         trace: &ReadTrace<'_>,
         outcome: &dyn Fn(Offence) -> Option<&'static str>,
-    ) -> Verdict {
+    ) -> (Vec<String>, Verdict) {
         // If something is missing, an object's allocation may be, too.
         if trace.losses.is_clean() {
             self.find_never_allocated();
         }
-        let mut verdict = Verdict::Sound;
+        let (mut lines, mut verdict) = (Vec::new(), Verdict::Sound);
         for (offence, cases) in self.offences() {
             let Some(outcome) = outcome(offence) else { continue };
-            say(&format!("{name}: {}: {outcome}", cases.line(offence, trace.start)));
+            lines.push(format!("{}: {outcome}", cases.line(offence, trace.start)));
             if !offence.is_harmless() {
                 verdict = Verdict::Defective;
             }
         }
-        verdict
+        (lines, verdict)
     }
 
     /// The first object that was not checked.

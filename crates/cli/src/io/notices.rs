@@ -52,12 +52,10 @@ fn other_file(found: u32) -> String {
     format!("it is compressed: pass it through `{program}`, and `-` for FILE")
 }
 
-/// Prints the losses in reading `name`.
-pub(crate) fn report(name: &str, losses: &Losses) -> Verdict {
-    for line in lines(losses) {
-        say(&format!("{name}: {line}"));
-    }
-    if losses.defect_count == 0 { Verdict::Sound } else { Verdict::Defective }
+/// The losses in reading a trace, and what follows for it.
+pub(crate) fn of_losses(losses: &Losses) -> (Vec<String>, Verdict) {
+    let verdict = if losses.defect_count == 0 { Verdict::Sound } else { Verdict::Defective };
+    (lines(losses), verdict)
 }
 
 /// One line for each kind of loss.

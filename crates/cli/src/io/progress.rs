@@ -1,7 +1,7 @@
 //! The progress bar: on standard error, if that is a terminal, and only when the
 //! work takes longer than a second.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::io::{IsTerminal, stderr};
 use std::time::{Duration, Instant};
 
@@ -15,6 +15,8 @@ pub(crate) struct Progress {
     /// When the bar is to appear, if ever.
     due: Option<Instant>,
     total: Option<u64>,
+    /// The bytes read of all traces, if there are several.
+    sum: Option<Cell<u64>>,
     bar: OnceCell<ProgressBar>,
 }
 
@@ -22,12 +24,19 @@ impl Progress {
     /// For an input of `total` bytes, if that is known.
     pub(crate) fn new(total: Option<u64>) -> Self {
         let due = stderr().is_terminal().then(|| Instant::now() + PATIENCE);
-        Progress { due, total, bar: OnceCell::new() }
+        Progress { due, total, sum: None, bar: OnceCell::new() }
+    }
+
+    /// For several inputs, whose total size need not be known.
+    pub(crate) fn of_several() -> Self {
+        let mut progress = Progress::new(None);
+        progress.sum = Some(Cell::new(0));
+        progress
     }
 
     /// One that is never shown.
     pub(crate) fn silent() -> Self {
-        Progress { due: None, total: None, bar: OnceCell::new() }
+        Progress { due: None, total: None, sum: None, bar: OnceCell::new() }
     }
 
     /// Removes the bar from the terminal, before anything else is printed.
@@ -37,8 +46,12 @@ impl Progress {
         }
     }
 
-    /// Reading has reached this offset.
-    pub(crate) fn reached(&self, offset: u64) {
+    /// Reading has reached this offset, `count` bytes after the last one.
+    pub(crate) fn reached(&self, offset: u64, count: u64) {
+        let offset = self.sum.as_ref().map_or(offset, |sum| {
+            sum.set(sum.get() + count);
+            sum.get()
+        });
         if self.due.is_some_and(|due| Instant::now() >= due) {
             self.bar.get_or_init(|| self.appear(offset)).set_position(offset);
         }

@@ -82,7 +82,7 @@ impl Check {
 fn summary(name: &str, reader: &MemtraceReader, lives: &Lives, verdict: Verdict) -> String {
     let losses = reader.losses();
     let state = match verdict {
-        Verdict::Defective | Verdict::OverLimit => "defective",
+        Verdict::Defective | Verdict::OverLimit | Verdict::LeftOut => "defective",
         Verdict::Sound if losses.truncated.is_some() => "sound, but cut off at its end",
         Verdict::Sound if losses.cut_short.is_some() => "sound, but cut short",
         Verdict::Sound => "sound",

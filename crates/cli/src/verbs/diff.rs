@@ -1,7 +1,8 @@
 //! `heaptap diff`: what grew and what shrank between two traces.
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::slice;
 
 use clap::{Args, ValueHint};
 use heaptap_report::rows::Site;
@@ -30,16 +31,19 @@ use crate::text::units::{bytes, count, percent};
 #[command(after_help = gate_help_end!(
     "  heaptap diff before.ctf after.ctf
   heaptap diff before.ctf after.ctf --metric peak --fail-over 5%
-  heaptap diff before.ctf after.ctf --by location --filter '^Parser'"
+  heaptap diff before.ctf after.ctf --by location --filter '^Parser'
+  heaptap diff traces-before/ traces-after/
+  heaptap diff before-*.ctf --to after-*.ctf"
 ))]
 pub(crate) struct Diff {
-    /// The trace before
-    #[arg(value_name = "A", value_hint = ValueHint::FilePath)]
-    before: PathBuf,
+    /// The trace before and the trace after; a directory stands for the traces in it,
+    /// which are merged by time. With --to, all are before
+    #[arg(value_name = "FILE", required = true, value_hint = ValueHint::AnyPath)]
+    files: Vec<PathBuf>,
 
-    /// The trace after
-    #[arg(value_name = "B", value_hint = ValueHint::FilePath)]
-    after: PathBuf,
+    /// The traces after, if there are several on a side
+    #[arg(long, value_name = "FILE", num_args = 1.., value_hint = ValueHint::AnyPath)]
+    to: Vec<PathBuf>,
 
     #[command(flatten)]
     view: View,
@@ -99,29 +103,44 @@ struct Gate {
 
 impl Diff {
     pub(crate) fn run(&self) -> VerbResult {
-        let (before, after) = (self.read(&self.before)?, self.read(&self.after)?);
+        let (before, after) = self.sides()?;
+        let (before, after) = (self.read(before)?, self.read(after)?);
         let comparison = self.compare(&before, &after);
         if self.json {
             print_json(&comparison)?;
         } else {
             print(text(&comparison, Layout::of_stdout()).as_bytes())?;
         }
-        let sound = [before.verdict(), after.verdict()] == [Verdict::Sound; 2];
+        let verdict = before.verdict().max(after.verdict());
         Ok(match &comparison.gate {
-            Some(gate) if !gate.passed => Verdict::OverLimit,
-            _ if sound => Verdict::Sound,
-            _ => Verdict::Defective,
+            Some(gate) if !gate.passed => verdict.max(Verdict::OverLimit),
+            _ => verdict,
         })
     }
 
-    fn read(&self, path: &Path) -> Result<AggregatedTrace, Failure> {
+    /// The traces before, and those after.
+    fn sides(&self) -> Result<(&[PathBuf], &[PathBuf]), Failure> {
+        match (&self.files[..], &self.to[..]) {
+            (files, []) => match files {
+                [before, after] => Ok((slice::from_ref(before), slice::from_ref(after))),
+                _ => Err(Failure::Trouble(format!(
+                    "{} given, where two are compared; for several on a side: \
+                     heaptap diff BEFORE… --to AFTER…",
+                    count(files.len() as u64, "trace", "traces")
+                ))),
+            },
+            sides => Ok(sides),
+        }
+    }
+
+    fn read(&self, files: &[PathBuf]) -> Result<AggregatedTrace, Failure> {
         let options = Options {
             selection: self.filters.selection()?,
             depth: self.view.by.depth(),
             at: self.view.at,
             ..Options::default()
         };
-        let trace = AggregatedTrace::read(path, options)?;
+        let trace = AggregatedTrace::read(files, options)?;
         self.view.check(&trace)?;
         Ok(trace)
     }
@@ -152,8 +171,8 @@ impl Diff {
         let not_shown = certain.split_off(shown).len();
         let apart = distance(&totals.0, &totals.1, single);
         Comparison {
-            before: before.input.name().to_owned(),
-            after: after.input.name().to_owned(),
+            before: before.name().to_owned(),
+            after: after.name().to_owned(),
             metric: self.view.title(after.aggregate.peak_time()),
             by: self.view.by.name(),
             total: change_row(CallSite::total(), &totals.0, &totals.1, apart, apart.abs() > 1.96),

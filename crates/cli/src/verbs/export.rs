@@ -41,9 +41,10 @@ use crate::io::output::{Output, raw_stdout};
   heaptap export trace.ctf --to speedscope -o trace.speedscope.json"
 ))]
 pub(crate) struct Export {
-    /// The trace, or `-` for standard input
-    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
-    file: PathBuf,
+    /// Traces, which are merged by time; a directory stands for the traces in it, `-` for
+    /// standard input
+    #[arg(value_name = "FILE", required = true, value_hint = ValueHint::AnyPath)]
+    files: Vec<PathBuf>,
 
     /// The format
     #[arg(long, value_parser = formats())]
@@ -85,7 +86,7 @@ impl Export {
             )));
         }
         let out = self.output.as_deref().map(Output::create).transpose()?;
-        let trace = AggregatedTrace::read(&self.file, options)?;
+        let trace = AggregatedTrace::read(&self.files, options)?;
         let export = ExportInput {
             aggregate: &trace.aggregate,
             info: trace.info(),
@@ -107,12 +108,12 @@ impl Export {
                 .and_then(|mut out| self.write(&export, &mut out))
                 .map_err(|error| Failure::writing("standard output", &error))?,
         };
-        say_omitted(trace.input.name(), &omitted);
+        say_omitted(trace.name(), &omitted);
         if let missing @ 1.. = trace.aggregate.missing_from_paths() {
             say(&format!(
                 "{}: too many call paths to keep all: light ones are under (light call paths), \
                  and up to {missing} samples are missing from a caller",
-                trace.input.name()
+                trace.name()
             ));
         }
         Ok(trace.verdict())

@@ -37,9 +37,10 @@ use crate::text::units::percent;
   heaptap hot trace.ctf --by location --exclude '^Stdlib'"
 ))]
 pub(crate) struct Hot {
-    /// The trace, or `-` for standard input
-    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
-    file: PathBuf,
+    /// Traces, which are merged by time; a directory stands for the traces in it, `-` for
+    /// standard input
+    #[arg(value_name = "FILE", required = true, value_hint = ValueHint::AnyPath)]
+    files: Vec<PathBuf>,
 
     #[command(flatten)]
     view: View,
@@ -112,7 +113,7 @@ impl Hot {
             at: self.view.at,
             ..Options::default()
         };
-        let trace = AggregatedTrace::read(&self.file, options)?;
+        let trace = AggregatedTrace::read(&self.files, options)?;
         self.view.check(&trace)?;
         let (fragments, omitted) = self.fragments(&trace);
         if self.json {
@@ -120,7 +121,7 @@ impl Hot {
         } else {
             print(text(&fragments, Layout::of_stdout()).as_bytes())?;
         }
-        say_omitted(trace.input.name(), &omitted);
+        say_omitted(trace.name(), &omitted);
         Ok(trace.verdict())
     }
 
@@ -137,7 +138,7 @@ impl Hot {
             frames: sites.iter().zip(repeats).map(frame).collect(),
         };
         let fragments = Fragments {
-            trace: trace.input.name().to_owned(),
+            trace: trace.name().to_owned(),
             metric: self.view.title(aggregate.peak_time()),
             threshold: self.threshold,
             total: aggregate.estimate(metric, all).into(),

@@ -31,9 +31,10 @@ use crate::text::units::{bytes, count, percent, short_duration};
   heaptap leaks --json trace.ctf | jq '.leaks[0].site'"
 ))]
 pub(crate) struct Leaks {
-    /// The trace, or `-` for standard input
-    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
-    file: PathBuf,
+    /// Traces, which are merged by time; a directory stands for the traces in it, `-` for
+    /// standard input
+    #[arg(value_name = "FILE", required = true, value_hint = ValueHint::AnyPath)]
+    files: Vec<PathBuf>,
 
     #[command(flatten)]
     filters: Filters,
@@ -77,7 +78,7 @@ impl Leaks {
             follow: Follow::LiveSize,
             ..Options::default()
         };
-        let trace = AggregatedTrace::read(&self.file, options)?;
+        let trace = AggregatedTrace::read(&self.files, options)?;
         let report = leak_report(&trace);
         if self.json {
             print_json(&report)?;
@@ -105,7 +106,7 @@ fn leak_report(trace: &AggregatedTrace) -> LeakReport {
         }
     };
     LeakReport {
-        trace: trace.input.name().to_owned(),
+        trace: trace.name().to_owned(),
         duration_us: trace.aggregate.duration(),
         verdict,
         conclusive: leaks.outlook == Outlook::Clear,

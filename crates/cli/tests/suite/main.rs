@@ -21,5 +21,6 @@ mod progress;
 mod recode;
 mod report;
 mod run;
+mod several;
 mod thin;
 mod traces;

@@ -281,7 +281,7 @@ fn wrong_uses_are_answered_with_what_is_right() {
     heaptap("report --at 1s --metric live", &[&path]).says(2, &["cannot be used with"]);
     heaptap("diff --fail-over much", &[&path, &path]).says(2, &["give a percentage", "5%"]);
     heaptap("hot --threshold 5", &[&path]).says(2, &["give a percentage"]);
-    heaptap("diff", &[&path]).says(2, &["<B>"]);
+    heaptap("diff", &[&path]).says(2, &["1 trace given, where two are compared"]);
 }
 
 #[test]

@@ -1,9 +1,12 @@
 //! Births, promotions and collections of the objects that are followed.
 
+use std::ops::Range;
+
 use heaptap_trace::{Allocation, Source};
 
 use super::Aggregator;
 use crate::live::LiveObject;
+use crate::tally::Follow;
 
 impl Aggregator {
     /// Follows a new object.
@@ -34,6 +37,16 @@ impl Aggregator {
         }
         let Some(object) = self.live.remove(id) else { return };
         self.tally.died(&self.live.block(id, object), time);
+    }
+
+    /// Takes the end of one of several traces, whose blocks have these ids. Its
+    /// process is over, so that what it still has is not alive any more, but it counts as
+    /// alive at the end. A table of blocks does not record it. Takes time in proportion
+    /// to the live objects.
+    pub fn end_trace(&mut self, ids: Range<u64>) {
+        // Survivors are the evidence for leaks.
+        let keep = self.options.follow == Follow::LiveSize;
+        self.tally.ended(&self.live.end(&ids, keep), keep);
     }
 
     /// Halves the objects that are followed when there are too many, and counts what

@@ -34,25 +34,69 @@ fn run(aggregator: Aggregator) -> Aggregate {
 
 /// The same, with a look at the aggregate at regular intervals.
 fn run_with_looks(mut aggregator: Aggregator, every: u64) -> Aggregate {
-    let table = LocationTable::default();
     for id in 0..40_000_u64 {
-        let dice = scramble(id);
-        let frames = [1, 10 + dice % 3000, 5000 + id % 7];
-        let backtrace = Backtrace { frames: &frames, common_prefix: 0, new: &frames };
-        let samples = 1 + id % 3;
-        let allocation = Allocation { id, length: 9, samples, source: Source::Minor, backtrace };
-        let mut happen = |kind| aggregator.event(&Event { time: id, domain: 0, kind }, &table);
-        happen(EventKind::Alloc(allocation));
-        if id % 2 == 0 {
-            happen(EventKind::Promote(id));
-        } else {
-            happen(EventKind::Collect(id));
-        }
+        live_and_die(&mut aggregator, id);
         if (id + 1) % every == 0 {
             assert_eq!(aggregator.aggregate().events(), 2 * (id + 1));
         }
     }
     aggregator.finish()
+}
+
+/// The same in two processes, one after the other.
+fn run_as_two(mut aggregator: Aggregator) -> Aggregate {
+    for id in 0..40_000_u64 {
+        if id == 20_000 {
+            aggregator.end_trace(0..id);
+        }
+        live_and_die(&mut aggregator, id);
+    }
+    aggregator.finish()
+}
+
+/// The events of one block.
+fn live_and_die(aggregator: &mut Aggregator, id: u64) {
+    let table = LocationTable::default();
+    let dice = scramble(id);
+    let frames = [1, 10 + dice % 3000, 5000 + id % 7];
+    let backtrace = Backtrace { frames: &frames, common_prefix: 0, new: &frames };
+    let samples = 1 + id % 3;
+    let allocation = Allocation { id, length: 9, samples, source: Source::Minor, backtrace };
+    let mut happen = |kind| aggregator.event(&Event { time: id, domain: 0, kind }, &table);
+    happen(EventKind::Alloc(allocation));
+    if id % 2 == 0 {
+        happen(EventKind::Promote(id));
+    } else {
+        happen(EventKind::Collect(id));
+    }
+}
+
+#[test]
+fn what_a_process_had_at_its_end_is_alive_no_more_but_counts() {
+    for follow in [Follow::Nothing, Follow::LiveSize, Follow::Flows] {
+        let options = || Options { follow, ..options() };
+        let one = run(Aggregator::new(&info(RATE), options()));
+        let two = run_as_two(Aggregator::new(&info(RATE), options()));
+        for metric in [Metric::Allocated, Metric::Promoted, Metric::Live] {
+            assert_eq!(two.total(metric), one.total(metric), "{metric:?}");
+        }
+        assert_eq!(two.lifetimes().survivors(), one.lifetimes().survivors());
+        assert_eq!(two.live_young(), one.live_young());
+        assert_eq!(two.survivors.len(), one.survivors.len());
+        // At most half of it is alive at the same time.
+        let ratio = two.peak_samples() as f64 / one.peak_samples() as f64;
+        assert!((ratio - 0.5).abs() < 0.01, "{ratio}");
+        // Thinning before and after the first one's end.
+        let thin = Aggregator::bounded(&info(RATE), options(), 1000, Bounds::USUAL);
+        let thin = run_as_two(thin);
+        assert!(thin.thinning() >= 3, "thinned {} times", thin.thinning());
+        for metric in [Metric::Live, Metric::Peak, Metric::Promoted] {
+            let [exact, rough] = [&two, &thin].map(|run| run.estimate(metric, run.total(metric)));
+            // Four standard errors.
+            let apart = (rough.bytes - exact.bytes).abs();
+            assert!(apart < 4.0 * rough.error, "{follow:?} {metric:?}: {rough:?} for {exact:?}");
+        }
+    }
 }
 
 fn options() -> Options {

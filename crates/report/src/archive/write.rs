@@ -117,7 +117,7 @@ fn tree(out: &mut Writer, aggregate: &Aggregate) {
     let columns: [fn(&Counts) -> u64; 6] = [
         |counts| counts.allocated,
         |counts| counts.promoted,
-        |counts| counts.live,
+        |counts| counts.live.saturating_add(counts.ended),
         |counts| counts.survived,
         |counts| counts.peak,
         |counts| counts.died,

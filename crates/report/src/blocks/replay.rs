@@ -91,6 +91,7 @@ impl BlockTable {
             level: level_of(row.samples, self.level),
             birth: row.birth,
             old: row.source != Source::Minor || row.promotion != NEVER,
+            ended: false,
         }
     }
 

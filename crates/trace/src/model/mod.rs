@@ -20,7 +20,7 @@ mod info;
 pub(crate) mod locate;
 mod location;
 mod options;
-mod seeded;
+pub(crate) mod seeded;
 mod stream;
 pub(crate) mod table;
 

@@ -48,6 +48,8 @@ pub struct LocationTable {
     expected: u32,
     /// The number of codes that have a span.
     defined: usize,
+    /// How often a definition was replaced or undone.
+    replaced: u64,
     locations: Vec<NamedLocation>,
     names: Names,
     name_index: Index,
@@ -156,6 +158,11 @@ impl LocationTable {
         (0..self.name_count() as u32).map(|number| self.name(NameId(number)))
     }
 
+    /// Whether every code has the locations that it was first defined with.
+    pub fn is_stable(&self) -> bool {
+        self.replaced == 0
+    }
+
     /// The number of names.
     pub fn name_count(&self) -> usize {
         self.names.ends.len()
@@ -210,6 +217,7 @@ impl LocationTable {
         let before = std::mem::replace(current, span);
         self.defined += usize::from(span.is_some());
         self.defined -= usize::from(before.is_some());
+        self.replaced += u64::from(before.is_some());
         before
     }
 

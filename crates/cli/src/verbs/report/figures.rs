@@ -8,7 +8,6 @@ use crate::analysis::aggregate::AggregatedTrace;
 use crate::analysis::call_site::CallSite;
 use crate::analysis::size::{Size, share};
 use crate::analysis::view::View;
-use crate::io::notices;
 
 /// The options of the table.
 pub(super) struct TableOptions<'a> {
@@ -139,13 +138,13 @@ impl Figures {
         let aggregate = &trace.aggregate;
         let info = trace.info();
         Figures {
-            trace: trace.input.name().to_owned(),
+            trace: trace.name().to_owned(),
             executable: String::from_utf8_lossy(&info.executable).into_owned(),
             sample_rate: info.sample_rate,
             word_bytes: aggregate.scale().word_bytes,
             duration_us: aggregate.duration(),
             events: aggregate.events(),
-            cut_short: trace.cut_short().as_ref().map(notices::cut_short),
+            cut_short: trace.cut_short().map(str::to_owned),
             selected,
             totals: totals(aggregate),
             timeline: timeline(aggregate),

@@ -25,18 +25,25 @@ use figures::{Figures, TableOptions};
 /// its standard error. The live size is followed block by block, so the peak and
 /// what was alive at any time are those of the traced program, not of a poll.
 ///
+/// Several traces are merged by time, which counts from the start of the earliest: sums
+/// are over all processes, and the peak is the most that was alive at one time. In a
+/// directory, a file is a trace by its first bytes or if its name ends in .ctf;
+/// directories below are not searched. A trace that cannot be read is named and left out.
+///
 /// Takes less than 500 MB of memory, whatever the trace.
 #[derive(Args)]
 #[command(after_help = help_end!(
     "  heaptap report trace.ctf
   heaptap report trace.ctf --metric peak --by location --callers 3
   heaptap report trace.ctf --at 90s --filter '^Cache\\.'
-  heaptap report trace.ctf --json | jq .totals.peak.bytes"
+  heaptap report trace.ctf --json | jq .totals.peak.bytes
+  heaptap report traces/ more.ctf"
 ))]
 pub(crate) struct Report {
-    /// The trace, or `-` for standard input
-    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
-    file: PathBuf,
+    /// Traces, which are merged by time; a directory stands for the traces in it, `-` for
+    /// standard input
+    #[arg(value_name = "FILE", required = true, value_hint = ValueHint::AnyPath)]
+    files: Vec<PathBuf>,
 
     #[command(flatten)]
     view: View,
@@ -73,7 +80,7 @@ impl Report {
             at: self.view.at,
             ..Options::default()
         };
-        let trace = AggregatedTrace::read(&self.file, options)?;
+        let trace = AggregatedTrace::read(&self.files, options)?;
         self.view.check(&trace)?;
         let table = TableOptions { view: &self.view, top: self.top, callers: self.callers };
         let figures = Figures::of(&trace, &table, !self.filters.is_all());

@@ -6,6 +6,7 @@
 //! cannot be read again, and opening one without a writer would wait for ever: for these
 //! the library's own statistics are shown.
 
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -16,6 +17,7 @@ use super::report_file::{End, Process, Report};
 use crate::exit_status::Failure;
 use crate::io::input::Input;
 use crate::io::notices::{self, say};
+use crate::io::trace_files::traces_in;
 use crate::text::escape;
 use crate::text::units::{bytes, count};
 
@@ -144,8 +146,8 @@ struct Summary {
     dropped: u64,
     /// The directory that has all files.
     directory: PathBuf,
-    /// The trace with the most words.
-    largest: Option<(PathBuf, f64)>,
+    /// The files that can be read, by their directories.
+    readable: BTreeMap<PathBuf, HashSet<PathBuf>>,
     /// Traces whose last moments are missing.
     abrupt: Vec<PathBuf>,
     /// Traces that could not be written to their end.
@@ -180,8 +182,8 @@ impl Summary {
             return;
         };
         self.figures.add(figures);
-        if self.largest.as_ref().is_none_or(|(_, words)| *words < figures.words) {
-            self.largest = Some((file.clone(), figures.words));
+        if !is_special(file) {
+            self.readable.entry(parent.to_owned()).or_default().insert(file.clone());
         }
     }
 
@@ -216,14 +218,38 @@ impl Summary {
                 first_of(first, self.unreadable.len())
             ));
         }
-        if let Some((largest, _)) = &self.largest {
-            lines.push(format!(
-                "for details: heaptap report FILE; the most is in {}",
-                escape::path(largest)
-            ));
-        }
+        lines.extend(self.details());
         lines
     }
+
+    /// The command that reports all traces.
+    fn details(&self) -> Option<String> {
+        /// Directories that are named.
+        const MOST_NAMED: usize = 4;
+        let mut directories: Vec<String> = self
+            .readable
+            .keys()
+            .take(MOST_NAMED)
+            .map(|path| escape::path(path).to_string())
+            .collect();
+        if self.readable.len() > directories.len() {
+            directories.push("…".to_owned());
+        }
+        let others: usize = self.readable.iter().map(|(path, own)| others_in(path, own)).sum();
+        let note = match others {
+            0 => "",
+            1 => ", which includes a trace that was there before",
+            _ => ", which includes traces that were there before",
+        };
+        let command = format!("for details: heaptap report {}{note}", directories.join(" "));
+        (!directories.is_empty()).then_some(command)
+    }
+}
+
+/// The number of traces in a directory that are not of this run.
+fn others_in(directory: &Path, own: &HashSet<PathBuf>) -> usize {
+    let traces = traces_in(directory).unwrap_or_default();
+    traces.iter().filter(|path| !own.contains(*path)).count()
 }
 
 /// The first of several files.
@@ -279,7 +305,7 @@ mod tests {
             summary.lines(),
             [
                 "2 traces in /t: 400 samples, about 800 words ± 3.54% allocated, 3 dropped, 2.0 KiB",
-                "for details: heaptap report FILE; the most is in /t/b/2",
+                "for details: heaptap report /t/a /t/b",
             ]
         );
         summary.add(&process("/t/b/3", End::Abrupt), None);
@@ -294,6 +320,26 @@ mod tests {
         summary.add(&process("/t/b/6", End::WriteFailed(statistics)), None);
         let lines = summary.lines();
         assert!(lines[2].starts_with("1 of them could not be written"), "{lines:?}");
+    }
+
+    #[test]
+    fn a_summary_says_how_to_report_all_traces() {
+        let place = tempfile::tempdir().unwrap();
+        let file = |name: &str| place.path().join(name);
+        let mut summary = Summary::default();
+        for name in ["1.ctf", "2.ctf"] {
+            fs::write(file(name), "").unwrap();
+            let process = Process { pid: b"7".to_vec(), file: file(name), end: End::Flushed };
+            summary.add(&process, Some(Figures::new(1, 0.5, 1)));
+        }
+        let directory = place.path().display();
+        assert_eq!(summary.details(), Some(format!("for details: heaptap report {directory}")));
+        fs::write(file("notes.txt"), "no trace").unwrap();
+        assert_eq!(summary.details(), Some(format!("for details: heaptap report {directory}")));
+        fs::write(file("old.ctf"), "").unwrap();
+        let details = summary.details().unwrap();
+        assert!(details.ends_with(", which includes a trace that was there before"), "{details}");
+        assert_eq!(Summary::default().details(), None);
     }
 
     #[test]

@@ -72,7 +72,7 @@ fn long_about() -> String {
          script that starts one. Other programs run untraced, with a message.\n\n\
          At the end a line on standard error gives the file, the samples, an estimate of the \
          words that the program allocated, and what was lost; if several processes were traced, \
-         it gives their totals."
+         it gives their totals and their directory, for `heaptap report DIR`."
     )
 }
 

@@ -1,0 +1,307 @@
+//! The reading of several traces as one.
+//!
+//! Each file is read twice. The first reading, a survey, finds what must be known before
+//! any event counts: whether the file can be read at all, its rate, its ids, whether its
+//! events are in the order of time, and what is wrong with it. The second merges them.
+//! A file that cannot be read is left out from the start, so that no figure has half of it.
+
+use std::collections::HashSet;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use heaptap_trace::{
+    CutShort, Event, LocationTable, MergeError, MergedItem, MergedTraces, Mismatch, TraceExtent,
+    TraceInfo,
+};
+
+use crate::analysis::time_order::in_time_order;
+use crate::exit_status::{Failure, Verdict};
+use crate::io::input::{Input, Order, outcome_in_reports};
+use crate::io::lifecycle::Lives;
+use crate::io::notices::{self, say};
+use crate::io::progress::Progress;
+use crate::io::trace_files::TraceFile;
+use crate::text::escape;
+
+/// What the first reading of a file found.
+struct Survey {
+    input: Input,
+    info: TraceInfo,
+    extent: TraceExtent,
+    /// The order in which its events come in the order of time.
+    order: Order,
+    cut_short: Option<CutShort>,
+}
+
+/// Several traces that can be merged.
+pub(crate) struct TraceSet {
+    surveys: Rc<[Survey]>,
+    info: TraceInfo,
+    findings: Findings,
+    progress: Rc<Progress>,
+}
+
+/// What is wrong with the files, and with those that are left out.
+#[derive(Default)]
+pub(crate) struct Findings {
+    /// The lines of each file that has any.
+    files: Vec<Vec<String>>,
+    verdict: Option<Verdict>,
+}
+
+impl Findings {
+    fn add(&mut self, lines: Vec<String>, verdict: Verdict) {
+        if !lines.is_empty() {
+            self.files.push(lines);
+        }
+        self.verdict = self.verdict.max(Some(verdict));
+    }
+
+    /// Prints them on standard error.
+    pub(crate) fn report(&self) -> Verdict {
+        /// Files that are named.
+        const MOST_NAMED: usize = 20;
+        self.files.iter().take(MOST_NAMED).flatten().for_each(|line| say(line));
+        if self.files.len() > MOST_NAMED {
+            say(&format!(
+                "{} more traces are damaged, cut short or left out; `heaptap check FILE` says \
+                 what is wrong with one",
+                self.files.len() - MOST_NAMED
+            ));
+        }
+        self.verdict.unwrap_or(Verdict::Sound)
+    }
+}
+
+impl TraceSet {
+    /// Surveys the files.
+    pub(crate) fn survey(files: &[TraceFile]) -> Result<TraceSet, Failure> {
+        let progress = Rc::new(Progress::of_several());
+        let mut findings = Findings::default();
+        let mut surveys = Vec::new();
+        for input in open_all(files, &progress, &mut findings)? {
+            match Survey::of(input, &mut findings) {
+                Ok(survey) => surveys.push(survey),
+                Err(failure) => leave_out(failure, &mut findings)?,
+            }
+        }
+        let merged = TraceInfo::merged(surveys.iter().map(|survey| &survey.info));
+        let Some(mut info) = merged.map_err(|mismatch| cannot_merge(mismatch, &surveys))? else {
+            progress.clear();
+            findings.report();
+            return Err(Failure::Trouble("none of the traces can be read".to_owned()));
+        };
+        info.executable = programs(&surveys).into_bytes();
+        Ok(TraceSet { surveys: surveys.into(), info, findings, progress })
+    }
+
+    pub(crate) fn info(&self) -> &TraceInfo {
+        &self.info
+    }
+
+    /// What to call them, if these are the arguments that named them.
+    pub(crate) fn name(&self, arguments: &[PathBuf]) -> String {
+        let names: Vec<String> = arguments
+            .iter()
+            .take(3)
+            .map(|path| match path.as_os_str() {
+                name if name == "-" => "standard input".to_owned(),
+                _ => escape::path(path).to_string(),
+            })
+            .collect();
+        let more = if arguments.len() > names.len() { ", …" } else { "" };
+        format!("{}{more} ({} traces)", names.join(", "), self.surveys.len())
+    }
+
+    /// Passes every event to `state` in the order of time, and the ids of each trace that
+    /// ends before the last one does.
+    pub(crate) fn merge<S>(
+        &self,
+        state: &mut S,
+        event: impl Fn(&mut S, &Event<'_>, &LocationTable),
+        end: impl Fn(&mut S, Range<u64>),
+    ) -> Result<MergedTraces<'static>, Failure> {
+        let extents: Vec<TraceExtent> = self.surveys.iter().map(|survey| survey.extent).collect();
+        let surveys = Rc::clone(&self.surveys);
+        let open = move |trace: usize| {
+            let Survey { input, order, .. } = &surveys[trace];
+            input.source(*order)
+        };
+        let failed = |error| self.failure(error);
+        let mut merged =
+            MergedTraces::new(self.info.clone(), &extents, Box::new(open)).map_err(failed)?;
+        while let Some(item) = merged.next_item().map_err(failed)? {
+            match item {
+                MergedItem::Event(next, table) => event(state, &next, table),
+                MergedItem::End { ids, .. } => end(state, ids),
+            }
+        }
+        self.progress.clear();
+        Ok(merged)
+    }
+
+    fn failure(&self, error: MergeError) -> Failure {
+        let name = |trace: usize| self.surveys[trace].input.name();
+        match error {
+            MergeError::Read { trace, error } => self.surveys[trace].input.failure(error),
+            MergeError::Ids { trace } => Failure::Trouble(format!(
+                "{}: its object ids are too large to merge it with others; give it alone",
+                name(trace)
+            )),
+            MergeError::Changed { trace } => Failure::Trouble(format!(
+                "{}: changed while it was read; wait for its program to end, or copy it first",
+                name(trace)
+            )),
+        }
+    }
+
+    /// Which traces are cut short, and until when each covers its program.
+    pub(crate) fn cut_short(&self) -> Option<String> {
+        let mut cut = self.surveys.iter().filter_map(|survey| {
+            let cut = survey.cut_short.as_ref()?;
+            Some(format!("{}: {}", survey.input.name(), notices::cut_short(cut)))
+        });
+        let first = cut.next()?;
+        Some(match cut.count() {
+            0 => first,
+            1 => format!("{first}; one more trace is cut short as well"),
+            more => format!("{first}; {more} more traces are cut short as well"),
+        })
+    }
+
+    /// What is to be reported at the end.
+    pub(crate) fn into_findings(self) -> Findings {
+        self.findings
+    }
+}
+
+/// Opens the files, each once. One that was named but cannot be opened is a wrong call.
+fn open_all(
+    files: &[TraceFile],
+    progress: &Rc<Progress>,
+    findings: &mut Findings,
+) -> Result<Vec<Input>, Failure> {
+    let mut known = HashSet::new();
+    let mut inputs = Vec::new();
+    for file in files {
+        match Input::open_on_demand(&file.path, progress) {
+            Ok(input) => match input.identity() {
+                Some(identity) if !known.insert(identity) => {
+                    let line = format!("{}: given twice, counted once", input.name());
+                    findings.add(vec![line], Verdict::Sound);
+                }
+                _ => inputs.push(input),
+            },
+            Err(failure) if file.found => leave_out(failure, findings)?,
+            Err(failure) => return Err(failure),
+        }
+    }
+    Ok(inputs)
+}
+
+/// Records that a file is left out because of a failure, unless that is about the output.
+fn leave_out(failure: Failure, findings: &mut Findings) -> Result<(), Failure> {
+    let (Failure::Trouble(message) | Failure::Defective(message)) = failure else {
+        return Err(failure);
+    };
+    findings.add(vec![format!("{message}; left out")], Verdict::LeftOut);
+    Ok(())
+}
+
+/// What the first reading keeps of the events.
+struct EventSurvey {
+    lives: Lives,
+    ids: u64,
+    domain: Option<u16>,
+    order: Order,
+}
+
+impl EventSurvey {
+    fn new() -> Self {
+        EventSurvey { lives: Lives::new(Lives::MEMORY), ids: 0, domain: None, order: Order::File }
+    }
+
+    fn event(&mut self, event: &Event<'_>) {
+        if *self.domain.get_or_insert(event.domain) != event.domain {
+            self.order = Order::Time;
+        }
+        self.lives.event(event);
+        if let Some(id) = event.kind.block_id() {
+            self.ids = self.ids.max(id.saturating_add(1));
+        }
+    }
+}
+
+impl Survey {
+    /// Reads a trace to its end.
+    fn of(input: Input, findings: &mut Findings) -> Result<Survey, Failure> {
+        let mut state = EventSurvey::new();
+        let reader = in_time_order(&input, EventSurvey::new, &mut state, |state, event, _| {
+            state.event(event);
+        })?;
+        let (lines, verdict) = input.findings(&*reader, &mut state.lives, &outcome_in_reports);
+        findings.add(lines, verdict);
+        let info = reader.info().clone();
+        Ok(Survey {
+            extent: TraceExtent { start_time: info.start_time, ids: state.ids },
+            info,
+            // The other reading knows from the start what a code means at the end.
+            order: if reader.locations().is_stable() { state.order } else { Order::Time },
+            cut_short: reader.losses().cut_short,
+            input,
+        })
+    }
+}
+
+fn cannot_merge(mismatch: Mismatch, surveys: &[Survey]) -> Failure {
+    Failure::Trouble(match mismatch {
+        Mismatch::SampleRate(one, other) => {
+            let mut pair = [&surveys[one], &surveys[other]];
+            pair.sort_by(|one, other| one.info.sample_rate.total_cmp(&other.info.sample_rate));
+            let [low, high] = pair;
+            let (low_rate, high_rate) = (low.info.sample_rate, high.info.sample_rate);
+            format!(
+                "{} is sampled at {low_rate} and {} at {high_rate}: they cannot be added up; \
+                 first bring those of the higher rate to the lower: \
+                 heaptap thin FILE thinned.ctf --rate {low_rate}",
+                low.input.name(),
+                high.input.name(),
+            )
+        }
+        Mismatch::WordSize(one, other) => {
+            let [one, other] = [one, other].map(|index| &surveys[index]);
+            format!(
+                "{} has words of {} bits and {} of {}: give them apart",
+                one.input.name(),
+                one.info.word_size,
+                other.input.name(),
+                other.info.word_size
+            )
+        }
+    })
+}
+
+/// The programs, the one with the most traces first.
+fn programs(surveys: &[Survey]) -> String {
+    const MOST_NAMED: usize = 4;
+    let mut counts: Vec<(&[u8], usize)> = Vec::new();
+    for Survey { info, .. } in surveys {
+        let name = info.executable.as_slice();
+        match counts.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((name, 1)),
+        }
+    }
+    counts.sort_by_key(|&(_, count)| std::cmp::Reverse(count));
+    let named = counts.iter().take(MOST_NAMED).map(|&(name, count)| {
+        let name = if name.is_empty() { &b"-"[..] } else { name };
+        let traces = if count == 1 { "trace" } else { "traces" };
+        format!("{} ({count} {traces})", String::from_utf8_lossy(name))
+    });
+    let named: Vec<String> = named.collect();
+    match counts.len() - named.len() {
+        0 => named.join(", "),
+        more => format!("{}, {more} more", named.join(", ")),
+    }
+}
