@@ -48,7 +48,7 @@ async function page() {
     jsxImportSource: "preact",
     define: { WORKER_CODE: JSON.stringify(worker) },
   }));
-  const style = await bundle({ stdin: { contents: '@import "uplot/dist/uPlot.min.css"; @import "./src/style/page.css";', resolveDir: here, loader: "css" } });
+  const style = await bundle({ entryPoints: ["src/style/page.css"] });
   const parts = { SCRIPT_HASH: hash(script), STYLE_HASH: hash(style), STYLE: style, SCRIPT: script };
   const template = readFileSync("src/page.html", "utf8");
   // A function, so that `$` in the code stays what it is.

@@ -4,7 +4,7 @@
 
 import type { Site, Tree } from "../query/types";
 import { label, parts, siteKey } from "../text/sites";
-import { bytes, percent, relative } from "../text/units";
+import { bytes, count, percent, relative } from "../text/units";
 
 /** What stands for joined cells in a path. */
 export const JOINED: Site = { name: "(small frames)" };
@@ -68,7 +68,7 @@ export class Layout {
 
   /** What a person calls the cell. */
   name(cell: number): string {
-    if (this.isJoined(cell)) return cell === 0 ? "all" : `${this.tree.cells.count[cell] ?? 0} small frames`;
+    if (this.isJoined(cell)) return cell === 0 ? "all" : count(this.tree.cells.count[cell] ?? 0, "small frame", "small frames");
     const [name] = parts(this.site(cell));
     const repeats = this.tree.cells.repeats[cell] ?? 0;
     return repeats > 1 ? `${name} ×${repeats}` : name;

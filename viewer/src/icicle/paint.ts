@@ -120,8 +120,11 @@ export function paint(context: CanvasRenderingContext2D, layout: Layout, screen:
       if (width < SMALL) {
         // All that begin in this half pixel and are as small.
         const next = layout.firstEndingAfter(row, left + SMALL * perPixel, at + 1);
-        context.fillStyle = palette.joined;
+        const found = matches !== null && someMatch(row, at, next, matches);
+        context.fillStyle = found ? palette.select : palette.joined;
+        if (matches !== null && !found) context.globalAlpha = 0.35;
         context.fillRect(x, y, Math.max(SMALL, width), ROW - 1);
+        context.globalAlpha = 1;
         at = next;
         continue;
       }
@@ -129,6 +132,12 @@ export function paint(context: CanvasRenderingContext2D, layout: Layout, screen:
       at += 1;
     }
   }
+}
+
+/** Whether a cell that is joined with others on the screen matches; of many, the first ones decide. */
+function someMatch(row: readonly number[], from: number, to: number, matches: Uint8Array): boolean {
+  for (let at = from; at < Math.min(to, from + 32); at++) if (matches[row[at]!] === 1) return true;
+  return false;
 }
 
 interface Box {

@@ -7,7 +7,7 @@ import { NothingSelected, Problem } from "../parts/messages";
 import { Sized } from "../parts/numbers";
 import { SitePanel } from "../parts/site-panel";
 import { asBy } from "../text/sites";
-import { grouped, percent } from "../text/units";
+import { count, percent } from "../text/units";
 import { capital, metricWord } from "../text/words";
 import { useQuery } from "../view/ask";
 import { palette, siteColour } from "../view/colour";
@@ -87,7 +87,7 @@ function FlameTools({ tree }: { tree: Tree | null }) {
     <div class="tools">
       <h2>{capital(metricWord(current.metric, current.at))}{tree && <span class="total"> <Sized size={tree.total} /></span>}</h2>
       <span class="tools-right">
-        {tree && tree.omitted > 0 && <span class="faint">{grouped(tree.omitted)} small ones joined</span>}
+        {tree && tree.omitted > 0 && <span class="faint">{count(tree.omitted, "small frame", "small frames")} joined</span>}
         {current.focus.length > 0 && <button type="button" title="Back to the whole (Backspace steps out)" onClick={() => focusOn([])}>whole</button>}
         <label>frames <select aria-label="What a frame is" value={current.treeBy} onChange={(event) => change({ treeBy: event.currentTarget.value as typeof current.treeBy, focus: [], selected: [] })}>
           {TREE_BYS.map((by) => <option value={by}>{by}</option>)}

@@ -1,15 +1,17 @@
-// The time line on uPlot: a stack of areas, the 95 % band of their sum, and marks for the peak and
-// the chosen time.
+// Paints the time line: a stack of areas, the 95 % band of their sum, axes, and marks for the peak
+// and the chosen time. A chart library was tried: of its 23 KB only the axes were of use here.
 
-import uPlot from "uplot";
 import type { Timeline } from "../query/types";
 import { shortDuration } from "../text/units";
 import { palette } from "../view/colour";
-import { axisBytes, axisTime, BYTE_STEPS, stacked, TIME_STEPS } from "./stack";
+import { axisBytes, axisTime, BYTE_STEPS, stacked, TIME_STEPS, type Stacked } from "./stack";
 
-/** Room beside the plot, which the brush needs to know. */
+/** Room around the plot, which the brush needs to know. */
 export const AXIS = 66;
 export const MARGIN = 14;
+export const TOP = 10;
+export const BOTTOM = 26;
+const FONT = "11px system-ui, sans-serif";
 
 export interface PlotOptions {
   width: number;
@@ -19,91 +21,112 @@ export interface PlotOptions {
   timeline: Timeline;
   /** The chosen time of the metric `at`. */
   at: number | null;
-  onCursor(index: number | null): void;
 }
 
-export function makePlot(parent: HTMLElement, options: () => PlotOptions): uPlot {
-  const { width, height, colours, timeline } = options();
-  const look = palette();
-  const { times, edges } = stacked(timeline);
-  const font = "11px system-ui, sans-serif";
-  const axis = { stroke: look.faint, font, ticks: { show: false }, grid: { stroke: look.line, width: 1 } };
-  const layers = edges.map((_, at): uPlot.Series => ({
-    stroke: "transparent",
-    width: 0,
-    points: { show: false },
-    ...(at === 0 ? { fill: colours[0] ?? look.others } : {}),
-  }));
-  return new uPlot(
-    {
-      width,
-      height,
-      padding: [10, MARGIN, 0, 0],
-      legend: { show: false },
-      cursor: { drag: { x: false, y: false }, y: false, points: { show: false } },
-      scales: {
-        x: { time: false, range: () => [0, Math.max(1, options().duration)] },
-        y: { range: (_, __, most) => [0, Math.max(1024, most, ...stacked(options().timeline).high) * 1.06] },
-      },
-      axes: [
-        { ...axis, size: 26, gap: 4, grid: { show: false }, incrs: TIME_STEPS, space: 70, values: (_, all) => all.map(axisTime) },
-        { ...axis, size: AXIS, gap: 6, incrs: BYTE_STEPS, space: 30, values: (_, all) => all.map(axisBytes) },
-      ],
-      series: [{}, ...layers],
-      bands: edges.slice(1).map((_, at) => ({ series: [at + 2, at + 1] as [number, number], fill: colours[at + 1] ?? look.others })),
-      hooks: {
-        draw: [(plot) => drawMarks(plot, options())],
-        setCursor: [(plot) => options().onCursor(plot.cursor.left === undefined || plot.cursor.left < 0 ? null : (plot.cursor.idx ?? null))],
-      },
-    },
-    [times, ...edges],
-    parent,
-  );
+interface Scales {
+  x(time: number): number;
+  y(bytes: number): number;
+  mostBytes: number;
+  duration: number;
+  right: number;
+  bottom: number;
 }
 
-function drawMarks(plot: uPlot, { timeline, at }: PlotOptions): void {
-  const { ctx: context, bbox } = plot;
-  const look = palette();
-  const { times, edges, low, high } = stacked(timeline);
-  const top = edges.at(-1)!;
-  const x = (time: number) => plot.valToPos(time, "x", true);
-  const y = (value: number) => plot.valToPos(value, "y", true);
-  const ratio = devicePixelRatio || 1;
-  context.save();
-  context.beginPath();
-  context.rect(bbox.left, bbox.top, bbox.width, bbox.height);
-  context.clip();
-
-  context.beginPath();
-  times.forEach((time, at) => context.lineTo(x(time), y(high[at]!)));
-  for (let at = times.length - 1; at >= 0; at--) context.lineTo(x(times[at]!), y(low[at]!));
-  context.fillStyle = look.band;
-  context.fill();
-
-  context.beginPath();
-  times.forEach((time, at) => context.lineTo(x(time), y(top[at]!)));
-  context.strokeStyle = look.text;
-  context.lineWidth = 1.25 * ratio;
-  context.stroke();
-  context.restore();
-
-  const mark = (time: number, text: string, colour: string, row: number) => {
-    const left = Math.round(x(time)) + 0.5;
-    context.save();
-    context.strokeStyle = context.fillStyle = colour;
-    context.lineWidth = ratio;
-    context.setLineDash([3 * ratio, 3 * ratio]);
-    context.beginPath();
-    context.moveTo(left, bbox.top);
-    context.lineTo(left, bbox.top + bbox.height);
-    context.stroke();
-    context.font = `${11 * ratio}px system-ui, sans-serif`;
-    context.textBaseline = "top";
-    const fits = left - bbox.left > 150 * ratio;
-    context.textAlign = fits ? "right" : "left";
-    context.fillText(text, left + (fits ? -5 : 5) * ratio, bbox.top + (2 + 14 * row) * ratio);
-    context.restore();
+function scales({ width, height, duration }: PlotOptions, { high, edges }: Stacked): Scales {
+  const [right, bottom] = [width - MARGIN, height - BOTTOM];
+  const largest = [...high, ...edges.at(-1)!].reduce((most, value) => Math.max(most, value), 1024);
+  // The words of the marks have a line of their own above the curve.
+  const mostBytes = (largest * (bottom - TOP)) / Math.max(1, bottom - TOP - 16);
+  const lasts = Math.max(1, duration);
+  return {
+    x: (time) => AXIS + (time / lasts) * (right - AXIS),
+    y: (bytes) => bottom - (bytes / mostBytes) * (bottom - TOP),
+    mostBytes, duration: lasts, right, bottom,
   };
-  if (timeline.peak.bytes > 0) mark(timeline.peak_us, `▲ peak at ${shortDuration(timeline.peak_us)}`, look.faint, 0);
-  if (at !== null) mark(at, `live at ${shortDuration(at)}`, look.select, 1);
+}
+
+/** The smallest step of which no more than this many fit. */
+export function step(range: number, most: number, steps: readonly number[]): number {
+  return steps.find((each) => range / each <= Math.max(1, most)) ?? steps.at(-1)!;
+}
+
+export function paintPlot(canvas: HTMLCanvasElement, options: PlotOptions): void {
+  const context = canvas.getContext("2d");
+  const { width, height } = options;
+  if (!context || width === 0) return;
+  const ratio = devicePixelRatio || 1;
+  canvas.width = Math.round(width * ratio);
+  canvas.height = Math.round(height * ratio);
+  canvas.style.width = `${width}px`;
+  canvas.style.height = `${height}px`;
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context.font = FONT;
+  const data = stacked(options.timeline);
+  const scale = scales(options, data);
+  paintAxes(context, scale);
+  paintAreas(context, data, options.colours, scale);
+  paintMarks(context, options, scale);
+}
+
+function paintAxes(context: CanvasRenderingContext2D, { x, y, mostBytes, duration, right, bottom }: Scales): void {
+  const look = palette();
+  context.textBaseline = "middle";
+  context.textAlign = "right";
+  context.lineWidth = 1;
+  const bytes = step(mostBytes, (bottom - TOP) / 30, BYTE_STEPS);
+  for (let value = 0; value <= mostBytes; value += bytes) {
+    const line = Math.round(y(value)) + 0.5;
+    context.strokeStyle = look.line;
+    context.beginPath();
+    context.moveTo(AXIS, line);
+    context.lineTo(right, line);
+    context.stroke();
+    context.fillStyle = look.faint;
+    context.fillText(axisBytes(value), AXIS - 6, line);
+  }
+  context.textAlign = "center";
+  context.textBaseline = "top";
+  const time = step(duration, (right - AXIS) / 80, TIME_STEPS);
+  for (let value = 0; value <= duration; value += time) context.fillText(axisTime(value), Math.min(x(value), right - 8), bottom + 5);
+}
+
+function paintAreas(context: CanvasRenderingContext2D, { times, edges, low, high }: Stacked, colours: string[], { x, y }: Scales): void {
+  const look = palette();
+  const between = (upper: readonly number[], lower: readonly number[] | null, fill: string) => {
+    context.beginPath();
+    times.forEach((time, at) => context.lineTo(x(time), y(upper[at]!)));
+    for (let at = times.length - 1; at >= 0; at--) context.lineTo(x(times[at]!), y(lower?.[at] ?? 0));
+    context.fillStyle = fill;
+    context.fill();
+  };
+  edges.forEach((edge, layer) => between(edge, edges[layer - 1] ?? null, colours[layer] ?? look.others));
+  between(high, low, look.band);
+  context.beginPath();
+  times.forEach((time, at) => context.lineTo(x(time), y(edges.at(-1)![at]!)));
+  context.strokeStyle = look.text;
+  context.lineWidth = 1.25;
+  context.stroke();
+}
+
+function paintMarks(context: CanvasRenderingContext2D, { timeline, at }: PlotOptions, { x, bottom }: Scales): void {
+  const look = palette();
+  const mark = (time: number, text: string, colour: string) => {
+    const left = Math.round(x(time)) + 0.5;
+    context.strokeStyle = context.fillStyle = colour;
+    context.lineWidth = 1;
+    context.setLineDash([3, 3]);
+    context.beginPath();
+    context.moveTo(left, TOP);
+    context.lineTo(left, bottom);
+    context.stroke();
+    context.setLineDash([]);
+    context.textBaseline = "top";
+    const fits = left - AXIS > 150;
+    context.textAlign = fits ? "right" : "left";
+    context.fillText(text, left + (fits ? -5 : 5), TOP);
+  };
+  // Two texts in one place could not be read.
+  const chosen = at !== null;
+  if (timeline.peak.bytes > 0) mark(timeline.peak_us, chosen && Math.abs(x(timeline.peak_us) - x(at)) < 140 ? "▲" : `▲ peak at ${shortDuration(timeline.peak_us)}`, look.faint);
+  if (chosen) mark(at, `live at ${shortDuration(at)}`, look.select);
 }

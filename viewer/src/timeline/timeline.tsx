@@ -2,7 +2,6 @@
 
 import { signal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import type uPlot from "uplot";
 import type { Info, Timeline as Data } from "../query/types";
 import { filterOf } from "../view/chips";
 import { palette, seriesColour } from "../view/colour";
@@ -11,8 +10,7 @@ import { addChip, change, common, endGesture, removeChips, view } from "../view/
 import { drillBy, drillWithin } from "../view/drill";
 import { dark } from "../view/theme";
 import { Brush } from "./brush";
-import { AXIS, makePlot, MARGIN, type PlotOptions } from "./plot";
-import { stacked } from "./stack";
+import { AXIS, BOTTOM, MARGIN, paintPlot, TOP } from "./plot";
 
 /** The point under the pointer, of which the legend shows the sizes. */
 export const cursor = signal<number | null>(null);
@@ -39,65 +37,40 @@ export function layerColours(data: Data): string[] {
 }
 
 export function Timeline({ data, info, height }: { data: Data; info: Info; height: number }) {
-  const parent = useRef<HTMLDivElement>(null);
-  const plot = useRef<uPlot | null>(null);
+  const box = useRef<HTMLDivElement>(null);
+  const canvas = useRef<HTMLCanvasElement>(null);
   const [width, setWidth] = useState(0);
   const current = view.value;
+  const duration = info.duration_us;
   const colours = layerColours(data);
-  const options: PlotOptions = {
-    width,
-    height,
-    duration: info.duration_us,
-    colours,
-    timeline: data,
-    at: current.metric === "at" ? current.at : null,
-    onCursor: (index) => {
-      // The first point is the start, which the data does not have.
-      cursor.value = index === null || index === 0 ? null : index - 1;
-    },
-  };
-  const latest = useRef(options);
-  latest.current = options;
+  const at = current.metric === "at" ? current.at : null;
 
   useLayoutEffect(() => {
-    const observer = new ResizeObserver(() => setWidth(parent.current?.clientWidth ?? 0));
-    observer.observe(parent.current!);
-    setWidth(parent.current!.clientWidth);
+    const observer = new ResizeObserver(() => setWidth(box.current?.clientWidth ?? 0));
+    observer.observe(box.current!);
+    setWidth(box.current!.clientWidth);
     return () => observer.disconnect();
   }, []);
-
-  const { times, edges } = stacked(data);
-  const shape = `${dark.value} ${edges.length} ${colours.join()}`;
   useEffect(() => {
-    if (width === 0) return;
-    const made = makePlot(parent.current!, () => latest.current);
-    plot.current = made;
-    return () => {
-      made.destroy();
-      plot.current = null;
-    };
-  }, [shape, width > 0]);
-  useEffect(() => {
-    if (width > 0) plot.current?.setSize({ width, height });
-  }, [width, height]);
-  useEffect(() => {
-    plot.current?.setData([times, ...edges]);
-  }, [data, options.at, info]);
+    paintPlot(canvas.current!, { width, height, duration, colours, timeline: data, at });
+  }, [width, height, duration, colours.join(), data, at, dark.value]);
 
   const time = current.chips.find((chip) => chip.kind === "time");
+  const under = cursor.value === null ? null : (data.times[cursor.value] ?? 0) / Math.max(1, duration);
   return (
-    <div class="timeline" style={{ height: `${height}px` }} onPointerLeave={() => { cursor.value = null; }}>
-      <div class="timeline-plot" ref={parent} aria-hidden="true" />
+    <div class="timeline" ref={box} style={{ height: `${height}px` }} onPointerLeave={() => { cursor.value = null; }}>
+      <canvas ref={canvas} aria-hidden="true" />
       <div
         class="timeline-brush"
-        style={{ left: `${AXIS}px`, right: `${MARGIN}px` }}
+        style={{ left: `${AXIS}px`, right: `${MARGIN}px`, top: `${TOP}px`, bottom: `${BOTTOM}px` }}
         onPointerMove={(event) => {
           const bounds = event.currentTarget.getBoundingClientRect();
-          plot.current?.setCursor({ left: event.clientX - bounds.left, top: 10 });
+          cursor.value = pointAt(data.times, ((event.clientX - bounds.left) / Math.max(1, bounds.width)) * duration);
         }}
       >
+        {under !== null && <div class="timeline-cursor" style={{ left: `${100 * under}%` }} />}
         <Brush
-          duration={info.duration_us}
+          duration={duration}
           range={time?.kind === "time" ? [time.from, time.to] : null}
           onRange={(range, done) => {
             if (range) addChip({ kind: "time", from: range[0], to: range[1] }, "brush");
@@ -109,4 +82,12 @@ export function Timeline({ data, info, height }: { data: Data; info: Info; heigh
       </div>
     </div>
   );
+}
+
+/** The point nearest to a time. */
+function pointAt(times: readonly number[], time: number): number | null {
+  if (times.length === 0) return null;
+  const after = times.findIndex((each) => each >= time);
+  if (after <= 0) return after < 0 ? times.length - 1 : 0;
+  return times[after]! - time < time - times[after - 1]! ? after : after - 1;
 }
