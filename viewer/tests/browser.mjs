@@ -42,6 +42,13 @@ export function traceOf(name, bytes) {
   return path;
 }
 
+/** A directory for this run. */
+export function directory(name) {
+  const path = join(work, name);
+  mkdirSync(path, { recursive: true });
+  return path;
+}
+
 const pages = new Map();
 /** The address of a page that `heaptap export` writes; each is written once. */
 export function exported(...names) {
@@ -93,7 +100,8 @@ export async function withPage(address, options, body) {
     page.on("request", (request) => {
       const url = request.url();
       const own = url.split("#")[0] === address.split("#")[0] || url.startsWith("blob:") || url.startsWith("data:");
-      if (!own && requests === "none") wrong.push(`request: ${url}`);
+      const toServer = requests === "own" && new URL(url).origin === new URL(address).origin;
+      if (!own && !toServer) wrong.push(`request: ${url}`);
     });
     page.setDefaultTimeout(20_000);
     await page.goto(address + fragment);

@@ -111,6 +111,7 @@ export function paint(context: CanvasRenderingContext2D, layout: Layout, screen:
     const row = layout.rows[depth]!;
     const y = (depth + screen.above) * ROW - screen.top;
     let at = layout.firstEndingAfter(row, screen.from);
+    let run: Run | null = null;
     while (at < row.length) {
       const cell = row[at]!;
       const left = layout.left[cell]!;
@@ -118,20 +119,38 @@ export function paint(context: CanvasRenderingContext2D, layout: Layout, screen:
       const x = toPixels(screen, left);
       const width = layout.width[cell]! / perPixel;
       if (width < SMALL) {
-        // All that begin in this half pixel and are as small.
+        // All that end in this half pixel.
         const next = layout.firstEndingAfter(row, left + SMALL * perPixel, at + 1);
         const found = matches !== null && someMatch(row, at, next, matches);
-        context.fillStyle = found ? palette.select : palette.joined;
-        if (matches !== null && !found) context.globalAlpha = 0.35;
-        context.fillRect(x, y, Math.max(SMALL, width), ROW - 1);
-        context.globalAlpha = 1;
+        const right = x + Math.max(SMALL, width);
+        if (run && run.found === found && x - run.right < 1) run.right = right;
+        else {
+          paintRun(context, run, y, palette, matches !== null);
+          run = { x, right, found };
+        }
         at = next;
         continue;
       }
       cellAt(context, layout, cell, { x: Math.max(x, -1), y, right: Math.min(x + width, screen.width + 1), noisy }, colours, matches);
       at += 1;
     }
+    paintRun(context, run, y, palette, matches !== null);
   }
+}
+
+/** Neighbours too narrow to tell apart, which are painted in one go. */
+interface Run {
+  x: number;
+  right: number;
+  found: boolean;
+}
+
+function paintRun(context: CanvasRenderingContext2D, run: Run | null, y: number, palette: Palette, searched: boolean): void {
+  if (!run) return;
+  context.fillStyle = run.found ? palette.select : palette.joined;
+  if (searched && !run.found) context.globalAlpha = 0.35;
+  context.fillRect(run.x, y, run.right - run.x, ROW - 1);
+  context.globalAlpha = 1;
 }
 
 /** Whether a cell that is joined with others on the screen matches; of many, the first ones decide. */
