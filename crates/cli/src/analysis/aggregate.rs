@@ -1,4 +1,5 @@
-//! The one reading of traces behind `report`, `leaks`, `hot`, `diff` and `export`.
+//! The one reading of traces behind `report`, `leaks`, `hot`, `diff`, `export` and
+//! `serve`.
 //!
 //! Live sizes need the order of time ([`time_order`](crate::analysis::time_order)), and
 //! so an input that can be read again: a pipe is first copied into a temporary file.
@@ -8,7 +9,7 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use heaptap_report::{Aggregate, Aggregator, Lifespans, Options};
+use heaptap_report::{Aggregate, Aggregator, BlockTable, Lifespans, Options};
 use heaptap_trace::{EventSource, LocationTable, TraceInfo};
 
 use crate::analysis::several::{Findings, TraceSet};
@@ -22,6 +23,8 @@ use crate::io::trace_files::{TraceFile, expand};
 /// Traces that were read to their ends, and their aggregate.
 pub(crate) struct AggregatedTrace {
     pub(crate) aggregate: Aggregate,
+    /// Empty unless the options ask for it.
+    pub(crate) blocks: BlockTable,
     name: String,
     cut_short: Option<String>,
     events: Box<dyn EventSource>,
@@ -66,8 +69,10 @@ impl AggregatedTrace {
             })?;
         input.end_progress();
         let (aggregator, lives) = state;
+        let (aggregate, blocks) = aggregator.finish_with_blocks();
         Ok(AggregatedTrace {
-            aggregate: aggregator.finish(),
+            aggregate,
+            blocks,
             name: input.name().to_owned(),
             cut_short: reader.losses().cut_short.as_ref().map(notices::cut_short),
             events: reader,
@@ -89,8 +94,10 @@ impl AggregatedTrace {
         }
         let mut aggregator = Aggregator::new(traces.info(), options);
         let merged = traces.merge(&mut aggregator, Aggregator::event, Aggregator::end_trace)?;
+        let (aggregate, blocks) = aggregator.finish_with_blocks();
         Ok(AggregatedTrace {
-            aggregate: aggregator.finish(),
+            aggregate,
+            blocks,
             name,
             cut_short: traces.cut_short(),
             events: Box::new(merged),

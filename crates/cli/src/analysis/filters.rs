@@ -104,6 +104,34 @@ impl Filters {
         })
     }
 
+    /// The options as they can be given again.
+    pub(crate) fn words(&self) -> String {
+        let mut words = Vec::new();
+        let mut add = |option: &str, value: &str| words.push(format!("{option} {value}"));
+        let patterns =
+            [("--filter", &self.filter), ("--exclude", &self.exclude), ("--label", &self.label)];
+        for (option, patterns) in patterns {
+            patterns.iter().for_each(|pattern| add(option, pattern));
+        }
+        let times = [
+            ("--since", self.since),
+            ("--until", self.until),
+            ("--min-lifetime", self.min_lifetime),
+            ("--max-lifetime", self.max_lifetime),
+        ];
+        for (option, time) in times {
+            time.iter().for_each(|time| add(option, &format!("{time}us")));
+        }
+        for (option, size) in [("--min-size", self.min_size), ("--max-size", self.max_size)] {
+            size.iter().for_each(|size| add(option, &size.to_string()));
+        }
+        self.domain.iter().for_each(|domain| add("--domain", &domain.to_string()));
+        for source in self.source.iter().filter_map(ValueEnum::to_possible_value) {
+            add("--source", source.get_name());
+        }
+        words.join(" ")
+    }
+
     /// Whether every block is selected.
     pub(crate) fn is_all(&self) -> bool {
         let patterns = self.filter.len() + self.exclude.len() + self.label.len();
@@ -193,7 +221,26 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser as _;
+
     use super::*;
+
+    #[derive(clap::Parser)]
+    struct Call {
+        #[command(flatten)]
+        filters: Filters,
+    }
+
+    #[test]
+    fn words_are_the_options() {
+        let words = "--filter a --filter b --exclude c --label d --since 1us --until 2us \
+            --min-lifetime 3us --max-lifetime 4us --min-size 5 --max-size 6 --domain 7 \
+            --source minor --source external";
+        let call = Call::parse_from(["test"].into_iter().chain(words.split(' ')));
+        assert_eq!(call.filters.words(), words);
+        let call = Call::parse_from(["test", "--since", "1.5s"]);
+        assert_eq!(call.filters.words(), "--since 1500000us");
+    }
 
     #[test]
     fn times_and_sizes_have_units() {

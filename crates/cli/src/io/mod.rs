@@ -1,7 +1,7 @@
 //! Reading and writing: traces come in through [`input`], results go out through
 //! [`output`], messages and progress to standard error through [`notices`] and
-//! [`progress`]. [`lifecycle`] checks the events of each object. [`trace_files`] finds
-//! the traces in directories.
+//! [`progress`], or to another thread through [`watch`]. [`lifecycle`] checks the events
+//! of each object. [`trace_files`] finds the traces in directories.
 //!
 //! From trace to trace: [`copy`] keeps the order and the ids of the file,
 //! [`renumber`] sorts by time and assigns new ids. Both write through [`rewrite`],
@@ -18,3 +18,4 @@ pub(crate) mod renaming;
 pub(crate) mod renumber;
 pub(crate) mod rewrite;
 pub(crate) mod trace_files;
+pub(crate) mod watch;

@@ -3,9 +3,12 @@
 
 use std::cell::{Cell, OnceCell};
 use std::io::{IsTerminal, stderr};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::io::watch::Watch;
 
 /// The time before the bar appears.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -18,13 +21,20 @@ pub(crate) struct Progress {
     /// The bytes read of all traces, if there are several.
     sum: Option<Cell<u64>>,
     bar: OnceCell<ProgressBar>,
+    /// Sees the progress in place of a terminal.
+    watch: Option<Arc<Watch>>,
 }
 
 impl Progress {
     /// For an input of `total` bytes, if that is known.
     pub(crate) fn new(total: Option<u64>) -> Self {
-        let due = stderr().is_terminal().then(|| Instant::now() + PATIENCE);
-        Progress { due, total, sum: None, bar: OnceCell::new() }
+        let watch = Watch::current();
+        if let (Some(watch), Some(total)) = (&watch, total) {
+            watch.add_size(total);
+        }
+        let shown = watch.is_none() && stderr().is_terminal();
+        let due = shown.then(|| Instant::now() + PATIENCE);
+        Progress { due, total, sum: None, bar: OnceCell::new(), watch }
     }
 
     /// For several inputs, whose total size need not be known.
@@ -36,7 +46,7 @@ impl Progress {
 
     /// One that is never shown.
     pub(crate) fn silent() -> Self {
-        Progress { due: None, total: None, sum: None, bar: OnceCell::new() }
+        Progress { due: None, total: None, sum: None, bar: OnceCell::new(), watch: None }
     }
 
     /// Removes the bar from the terminal, before anything else is printed.
@@ -52,6 +62,10 @@ impl Progress {
             sum.set(sum.get() + count);
             sum.get()
         });
+        if let Some(watch) = &self.watch {
+            // Each of several traces is read twice.
+            watch.reached(if self.sum.is_some() { offset / 2 } else { offset });
+        }
         if self.due.is_some_and(|due| Instant::now() >= due) {
             self.bar.get_or_init(|| self.appear(offset)).set_position(offset);
         }

@@ -17,6 +17,7 @@ mod man;
 mod recode;
 mod report;
 mod run;
+mod serve;
 mod thin;
 
 use clap::Subcommand;
@@ -49,6 +50,7 @@ verbs! {
     hot::Hot,
     diff::Diff,
     export::Export,
+    serve::Serve,
     info::Info,
     dump::Dump,
     check::Check,

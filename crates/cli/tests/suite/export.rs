@@ -1,14 +1,21 @@
 //! `heaptap export`: every format by its own rules, with the trace's totals.
 
 use std::fs;
+use std::io::Read as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use flate2::read::GzDecoder;
+use heaptap_report::rows::By;
+use heaptap_report::{Archive, Metric};
 use heaptap_trace::Format;
 use prost::Message;
 use serde_json::Value;
 
 use crate::program::{Place, heaptap};
-use crate::traces::{RATE, Sources, Writer, real, small_block, workload};
+use crate::traces::{RATE, Sources, Writer, real, small_block, trace_info, workload};
 
 /// The values of `--to`, on which scripts rely.
 const FORMATS: [&str; 5] = ["folded", "pprof", "firefox", "dhat", "speedscope"];
@@ -287,6 +294,139 @@ fn sums_are_the_same_however_stacks_are_shortened() {
     }
 }
 
+/// The archives inside a page.
+fn archives(page: &str) -> Vec<Archive> {
+    let mut found = Vec::new();
+    loop {
+        let mark = format!(
+            "<script type=\"application/octet-stream\" id=\"heaptap-trace-{}\">",
+            found.len()
+        );
+        let Some((_, rest)) = page.split_once(&mark) else { return found };
+        let (base64, _) = rest.split_once("</script>").unwrap();
+        let gzip = STANDARD.decode(base64).unwrap();
+        let mut bytes = Vec::new();
+        GzDecoder::new(&gzip[..]).read_to_end(&mut bytes).unwrap();
+        found.push(Archive::from_bytes(&bytes).unwrap());
+    }
+}
+
+/// The configuration inside a page.
+fn config(page: &str) -> Value {
+    let (_, rest) = page.split_once("id=\"heaptap-config\">").unwrap();
+    serde_json::from_str(rest.split_once("</script>").unwrap().0).unwrap()
+}
+
+#[test]
+fn a_page_has_the_figures_of_the_report_and_makes_no_request() {
+    each_trace(|path| {
+        let page = String::from_utf8(exported(path, "html")).unwrap();
+        assert!(page.contains("default-src 'none'") && page.contains("connect-src 'none'"));
+        // What a page may load stands in these attributes; only the icon does, and is empty.
+        for attribute in [" src=", " href=", " action=", " data=", "url("] {
+            let mut values = page.split(attribute).skip(1);
+            assert!(values.all(|value| value.starts_with("\"data:")), "{attribute}");
+        }
+        let archives = archives(&page);
+        let [archive] = &archives[..] else { panic!("{} archives", archives.len()) };
+        assert_eq!(config(&page)["mode"], "file");
+        assert_eq!(config(&page)["traces"][0]["name"], archive.name.as_str());
+        let aggregate = &archive.aggregate;
+        for (metric, name) in [
+            (Metric::Allocated, "allocated"),
+            (Metric::Promoted, "promoted"),
+            (Metric::Peak, "peak"),
+            (Metric::Live, "live"),
+            (Metric::Survived, "survived"),
+        ] {
+            let bytes = aggregate.estimate(metric, aggregate.total(metric)).bytes;
+            // JSON is parsed to within a unit in the last place.
+            let expected = reported(path, name);
+            assert!(
+                (bytes - expected).abs() <= 1e-15 * 2.0 * expected,
+                "{name}: {bytes}, {expected}"
+            );
+            let text = heaptap(&format!("report --json --metric {name} --top 0"), &[path]).text(0);
+            let report: Value = serde_json::from_str(&text).unwrap();
+            let mut rows = aggregate.rows(&archive.locations, By::Function, metric);
+            rows.retain(|row| metric.samples(&row.counts) > 0);
+            let table = report["table"]["rows"].as_array().unwrap();
+            let samples: u64 = rows.iter().map(|row| metric.samples(&row.counts)).sum();
+            let expected: u64 = table.iter().map(|row| row["samples"].as_u64().unwrap()).sum();
+            assert_eq!((rows.len(), samples), (table.len(), expected), "{name}");
+        }
+        assert_eq!(archive.blocks.thinning(), 0);
+    });
+}
+
+#[test]
+fn a_page_can_have_several_traces_and_says_what_is_in_it() {
+    let place = Place::new();
+    let one = place.file("one.ctf", &workload(Format::V3, 1, 500, 82));
+    let other = place.file(
+        "</script><script>alert(1)<!--.ctf".replace('/', "_").as_str(),
+        &workload(Format::V2, 1, 300, 83),
+    );
+    let out = place.path("page.html");
+    let call = format!("export --to html -o {}", out.display());
+    let run = heaptap(&call, &[&one, &other]);
+    run.says(0, &["page.html: ", "iB, with 500 blocks of one.ctf and 300 blocks of <_script>"]);
+    assert_eq!(run.out, b"");
+    assert_eq!(fs::metadata(&out).unwrap().permissions().mode() & 0o777, 0o600);
+    let page = fs::read_to_string(&out).unwrap();
+    assert!(!page.contains("<script>alert"));
+    let archives = archives(&page);
+    assert_eq!(archives.iter().map(|archive| archive.blocks.len()).collect::<Vec<_>>(), [500, 300]);
+    assert_eq!(config(&page)["traces"][1]["name"], "<_script><script>alert(1)<!--.ctf");
+    let before = page;
+    heaptap(&call, &[&one, &place.path("none")]).says(2, &["no such file"]);
+    assert_eq!(fs::read_to_string(&out).unwrap(), before, "a failed export replaced the page");
+    fs::create_dir(place.path("several")).unwrap();
+    place.file("several/one.ctf", &workload(Format::V3, 1, 50, 85));
+    let several = heaptap("export --to html", &[&place.path("several")]);
+    assert_eq!(config(&several.text(0))["traces"][0]["name"], "several");
+    place.file("several/other.ctf", &workload(Format::V3, 1, 50, 86));
+    let several = heaptap("export --to html", &[&place.path("several")]);
+    several.says(2, &["has 2 traces", "name them one by one"]);
+    assert!(!place.names().iter().any(|name| name.ends_with(".tmp")), "{:?}", place.names());
+}
+
+#[test]
+fn a_page_of_some_blocks_says_which() {
+    let place = Place::new();
+    let path = place.file("trace.ctf", &workload(Format::V3, 2, 2000, 84));
+    let call = "--filter Module1 --min-size 100 --domain 1";
+    let run = heaptap(&format!("export --to html {call}"), &[&path]);
+    let page = run.text(0);
+    assert_eq!(
+        config(&page)["traces"][0]["name"],
+        "trace.ctf (--filter Module1 --min-size 100 --domain 1)"
+    );
+    let text = heaptap(&format!("report --json {call}"), &[&path]).text(0);
+    let report: Value = serde_json::from_str(&text).unwrap();
+    let samples = archives(&page)[0].aggregate.samples();
+    assert!(samples > 0);
+    assert_eq!(report["totals"]["samples"], samples);
+    for option in ["--no-fold", "--frames 10"] {
+        let run = heaptap(&format!("export --to html {option}"), &[&path]);
+        run.says(2, &[option.split(' ').next().unwrap(), "leave them out"]);
+    }
+}
+
+/// Function names come from the trace, and are inside the archive only.
+#[test]
+fn names_in_the_trace_cannot_leave_the_data_of_the_page() {
+    let place = Place::new();
+    let mut info = trace_info();
+    info.executable = b"</script><img src=x onerror=alert(1)>".to_vec();
+    let mut writer = Writer::of(Format::V3, &info);
+    writer.small();
+    let path = place.file("trace.ctf", &writer.finish());
+    let page = String::from_utf8(exported(&path, "html")).unwrap();
+    assert!(!page.contains("<img"));
+    assert_eq!(archives(&page)[0].info.executable, info.executable);
+}
+
 #[test]
 fn exports_go_to_files_and_wrong_uses_are_answered() {
     let place = Place::new();
@@ -301,7 +441,7 @@ fn exports_go_to_files_and_wrong_uses_are_answered() {
         heaptap(&format!("export --to {format}"), &[&place.path("none")])
             .says(2, &["no such file", "check the path"]);
     }
-    heaptap("export --to xml", &[&path]).says(2, &["folded", "pprof", "speedscope"]);
+    heaptap("export --to xml", &[&path]).says(2, &["folded", "pprof", "speedscope", "html"]);
     heaptap("export", &[&path]).says(2, &["--to"]);
     heaptap("export --to folded --filter (", &[&path]).says(2, &["not a regular expression"]);
 }

@@ -2,13 +2,14 @@
 
 use crate::program::{Place, heaptap};
 
-const VERBS: [&str; 14] = [
+const VERBS: [&str; 15] = [
     "run",
     "report",
     "leaks",
     "hot",
     "diff",
     "export",
+    "serve",
     "info",
     "dump",
     "check",

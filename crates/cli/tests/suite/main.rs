@@ -21,6 +21,7 @@ mod progress;
 mod recode;
 mod report;
 mod run;
+mod serve;
 mod several;
 mod thin;
 mod traces;

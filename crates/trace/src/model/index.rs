@@ -8,7 +8,7 @@ use std::hash::{BuildHasher, Hasher};
 use crate::model::seeded::Seeded;
 
 /// The numbers of items, by their hashes.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Index {
     /// Their number is a power of two, or 0.
     buckets: Vec<Bucket>,

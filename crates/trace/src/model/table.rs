@@ -37,7 +37,7 @@ impl Span {
 }
 
 /// All names and locations read so far.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct LocationTable {
     /// Every code that was ever defined. Its span is `None` if the definition
     /// was in a damaged packet and was undone.
@@ -58,7 +58,7 @@ pub struct LocationTable {
 }
 
 /// All names, concatenated, and where each ends.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Names {
     bytes: Vec<u8>,
     ends: Vec<usize>,
@@ -141,6 +141,11 @@ impl LocationTable {
             })
             .collect();
         self.define(code, &named);
+    }
+
+    /// The codes that have a definition.
+    pub fn codes(&self) -> impl Iterator<Item = Code> {
+        self.codes.iter().filter(|(_, span)| span.is_some()).map(|&(code, _)| code)
     }
 
     /// The number of codes that are defined.

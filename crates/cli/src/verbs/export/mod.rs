@@ -1,7 +1,9 @@
-//! `heaptap export`: the call paths of a trace, for other tools.
+//! `heaptap export`: the call paths of a trace, for other tools, or a web page.
 //!
-//! The formats are those of [`heaptap_export::FORMATS`]; here are only the options
-//! and the output.
+//! The formats are those of [`heaptap_export::FORMATS`] and [`html`]; here are only the
+//! options and the output.
+
+mod html;
 
 use std::io::{self, BufWriter, IsTerminal as _, Write, stdout};
 use std::path::PathBuf;
@@ -19,7 +21,14 @@ use crate::exit_status::{Failure, VerbResult, help_end};
 use crate::io::notices::say;
 use crate::io::output::{Output, raw_stdout};
 
-/// Write the call paths of a trace in the format of another tool
+use html::HtmlExport;
+
+/// Write the call paths of a trace in the format of another tool, or a web page
+///
+/// With `--to html`, the page of `heaptap serve` with the trace in it: one file that needs
+/// no server and makes no request. Given several traces, it compares them. It has a row
+/// for each block, or, beyond a million, for one in two, four and so on; a message says
+/// so. It contains no source text.
 ///
 /// Sizes are estimates in bytes, headers of blocks included.
 ///
@@ -38,17 +47,19 @@ use crate::io::output::{Output, raw_stdout};
 #[command(after_help = help_end!(
     "  heaptap export trace.ctf --to folded | flamegraph.pl > flames.svg
   heaptap export trace.ctf --to pprof -o trace.pb && go tool pprof -http : trace.pb
-  heaptap export trace.ctf --to speedscope -o trace.speedscope.json"
+  heaptap export trace.ctf --to speedscope -o trace.speedscope.json
+  heaptap export trace.ctf --to html -o trace.html
+  heaptap export before.ctf after.ctf --to html -o compared.html"
 ))]
 pub(crate) struct Export {
-    /// Traces, which are merged by time; a directory stands for the traces in it, `-` for
-    /// standard input
+    /// Traces, which are merged by time, but stay apart in a page; a directory stands for
+    /// the traces in it, `-` for standard input
     #[arg(value_name = "FILE", required = true, value_hint = ValueHint::AnyPath)]
     files: Vec<PathBuf>,
 
     /// The format
     #[arg(long, value_parser = formats())]
-    to: &'static Format,
+    to: Target,
 
     /// Where to write it; standard output if not given
     #[arg(short, long, value_name = "OUT", value_hint = ValueHint::FilePath)]
@@ -69,20 +80,52 @@ pub(crate) struct Export {
     filters: Filters,
 }
 
+/// What is written.
+#[derive(Clone, Copy)]
+enum Target {
+    Stacks(&'static Format),
+    Page,
+}
+
 /// The values of `--to`.
-fn formats() -> impl TypedValueParser<Value = &'static Format> {
-    let values = FORMATS.map(|format| PossibleValue::new(format.name).help(format.help));
-    // Only names of formats get past the list of values.
-    PossibleValuesParser::new(values).try_map(|name| Format::named(&name).ok_or("no such format"))
+fn formats() -> impl TypedValueParser<Value = Target> {
+    let stacks = FORMATS.map(|format| PossibleValue::new(format.name).help(format.help));
+    let page = PossibleValue::new("html").help("a web page that shows the trace, in one file");
+    PossibleValuesParser::new(stacks.into_iter().chain([page])).try_map(|name| {
+        match name.as_str() {
+            "html" => Ok(Target::Page),
+            // Only names of formats get past the list of values.
+            name => Format::named(name).map(Target::Stacks).ok_or("no such format"),
+        }
+    })
 }
 
 impl Export {
     pub(crate) fn run(&self) -> VerbResult {
+        match self.to {
+            Target::Stacks(format) => self.write_stacks(format),
+            Target::Page => self.write_page(),
+        }
+    }
+
+    fn write_page(&self) -> VerbResult {
+        if self.frames.is_some() || !self.recursion.fold() {
+            return Err(Failure::Trouble(
+                "--frames and --no-fold do not apply to a page, which has whole stacks \
+                 and folds recursion when it shows them; leave them out"
+                    .to_owned(),
+            ));
+        }
+        let Export { files, filters, output, .. } = self;
+        HtmlExport { files, filters, output: output.as_deref() }.run()
+    }
+
+    fn write_stacks(&self, format: &Format) -> VerbResult {
         let options = Options { selection: self.filters.selection()?, ..heaptap_export::options() };
-        if self.to.is_binary && self.output.is_none() && stdout().is_terminal() {
+        if format.is_binary && self.output.is_none() && stdout().is_terminal() {
             return Err(Failure::Trouble(format!(
                 "standard output is a terminal, and {} is binary; name a file with -o",
-                self.to.name
+                format.name
             )));
         }
         let out = self.output.as_deref().map(Output::create).transpose()?;
@@ -99,13 +142,13 @@ impl Export {
         };
         let omitted = match out {
             Some(mut out) => {
-                let written = self.write(&export, &mut out);
+                let written = write(format, &export, &mut out);
                 let omitted = written.map_err(|error| Failure::writing(out.name(), &error))?;
                 out.complete()?;
                 omitted
             }
             None => raw_stdout()
-                .and_then(|mut out| self.write(&export, &mut out))
+                .and_then(|mut out| write(format, &export, &mut out))
                 .map_err(|error| Failure::writing("standard output", &error))?,
         };
         say_omitted(trace.name(), &omitted);
@@ -118,11 +161,11 @@ impl Export {
         }
         Ok(trace.verdict())
     }
+}
 
-    fn write(&self, input: &ExportInput<'_>, out: &mut dyn Write) -> io::Result<Omitted> {
-        let mut out = BufWriter::with_capacity(1 << 16, out);
-        let omitted = self.to.write(input, &mut out)?;
-        out.flush()?;
-        Ok(omitted)
-    }
+fn write(format: &Format, input: &ExportInput<'_>, out: &mut dyn Write) -> io::Result<Omitted> {
+    let mut out = BufWriter::with_capacity(1 << 16, out);
+    let omitted = format.write(input, &mut out)?;
+    out.flush()?;
+    Ok(omitted)
 }

@@ -1,0 +1,135 @@
+//! Traces as the web page takes them: read once, with the table of blocks, and
+//! compressed. `export --to html` writes them into the page, `serve` sends them to it.
+
+use std::collections::BTreeSet;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use heaptap_report::{Archive, Depth, Follow, MOST_BLOCKS, Options, Selection};
+use heaptap_trace::LocationTable;
+
+use crate::analysis::aggregate::AggregatedTrace;
+use crate::exit_status::{Failure, Verdict};
+use crate::io::trace_files::expand;
+use crate::text::escape;
+use crate::text::units::count;
+
+/// A trace for the page.
+pub(crate) struct PackedTrace {
+    /// The compressed archive.
+    pub(crate) gzip: Vec<u8>,
+    /// How many blocks have a row in the table of blocks.
+    pub(crate) blocks: usize,
+    /// One in 2^thinning blocks has a row.
+    pub(crate) thinning: u32,
+    /// The names of the source files, as the page shows them.
+    pub(crate) files: BTreeSet<String>,
+    pub(crate) verdict: Verdict,
+}
+
+impl PackedTrace {
+    /// Reads a trace and reports on standard error what is wrong with it. The page
+    /// shows it under `name`.
+    pub(crate) fn read(
+        path: &Path,
+        name: String,
+        selection: Selection,
+    ) -> Result<PackedTrace, Failure> {
+        let (archive, verdict) = read(path, name, selection)?;
+        Ok(PackedTrace {
+            gzip: compressed(&archive.to_bytes()),
+            blocks: archive.blocks.len(),
+            thinning: archive.blocks.thinning(),
+            files: source_files(&archive.locations),
+            verdict,
+        })
+    }
+
+    /// How many blocks there are, and whether that is all of them.
+    pub(crate) fn extent(&self) -> String {
+        let blocks = count(self.blocks as u64, "block", "blocks");
+        match self.thinning {
+            0 => blocks,
+            thinning => format!("{blocks}, one in {}", 1_u64 << thinning.min(63)),
+        }
+    }
+}
+
+/// Reads a trace into an archive.
+fn read(path: &Path, name: String, selection: Selection) -> Result<(Archive, Verdict), Failure> {
+    let files = [path.to_owned()];
+    if let several @ 2.. = expand(&files)?.len() {
+        // The table of blocks does not record the end of one of several traces.
+        return Err(Failure::Trouble(format!(
+            "{0}: has {several} traces, which a page cannot merge yet; name them one by one: {0}/*",
+            escape::path(path)
+        )));
+    }
+    let options = Options {
+        selection,
+        depth: Depth::Whole,
+        follow: Follow::LiveSize,
+        most_blocks: MOST_BLOCKS,
+        ..Options::default()
+    };
+    let trace = AggregatedTrace::read(&files, options)?;
+    let verdict = trace.verdict();
+    let archive = Archive {
+        name,
+        info: trace.info().clone(),
+        cut_short: trace.cut_short().map(str::to_owned),
+        locations: trace.locations().clone(),
+        aggregate: trace.aggregate,
+        blocks: trace.blocks,
+        answers: Vec::new(),
+    };
+    Ok((archive, verdict))
+}
+
+/// The bytes in the format of gzip.
+fn compressed(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    // Writing to a vector does not fail.
+    let written = encoder.write_all(bytes).and_then(|()| encoder.finish());
+    written.unwrap_or_default()
+}
+
+fn source_files(locations: &LocationTable) -> BTreeSet<String> {
+    let codes = locations.codes();
+    let all = codes.flat_map(|code| locations.get(code).unwrap_or(&[]));
+    let ids: BTreeSet<_> = all.map(|location| location.file).collect();
+    ids.into_iter().map(|id| String::from_utf8_lossy(locations.name(id)).into_owned()).collect()
+}
+
+/// What the page calls the traces: without their directories, if that leaves them
+/// different.
+pub(crate) fn page_names(paths: &[PathBuf]) -> Vec<String> {
+    let name = |path: &Path| match path.as_os_str() == "-" {
+        true => "standard input".to_owned(),
+        false => escape::path(path).to_string(),
+    };
+    let short = |path: &PathBuf| name(path.file_name().map_or(path, Path::new));
+    let short: Vec<String> = paths.iter().map(short).collect();
+    let distinct: BTreeSet<&String> = short.iter().collect();
+    if distinct.len() == short.len() {
+        return short;
+    }
+    paths.iter().map(|path| name(path)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_short_and_differ() {
+        let names = |paths: &[&str]| {
+            page_names(&paths.iter().map(PathBuf::from).collect::<Vec<_>>()).join(" ")
+        };
+        assert_eq!(names(&["/a/one.ctf", "b/two.ctf"]), "one.ctf two.ctf");
+        assert_eq!(names(&["a/same.ctf", "b/same.ctf"]), "a/same.ctf b/same.ctf");
+        assert_eq!(names(&["-", ".."]), "standard input ..");
+    }
+}

@@ -1,0 +1,121 @@
+//! The web page: the template from `viewer/`, filled with the configuration and, in a page
+//! that stands alone, the traces.
+//!
+//! Whatever is put in cannot end its `<script>` element: base64 has no `<`, and in JSON
+//! it is written as `\u003c`. The elements are data, which a browser does not run, and
+//! the policy in the template runs no script but its own.
+
+use std::fmt::Write as _;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::Serialize;
+
+/// Built from `viewer/`.
+const TEMPLATE: &str = include_str!("../../../../viewer/built/page.html");
+
+/// How the page gets its traces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum PageMode {
+    /// They are in it, and it makes no request.
+    File,
+    /// From the server that it comes from.
+    Serve,
+}
+
+/// What the page is told. The field names are those of its JSON.
+#[derive(Serialize)]
+pub(crate) struct PageConfig {
+    pub(crate) mode: PageMode,
+    pub(crate) traces: Vec<PageTrace>,
+    /// Whether the server reads source files.
+    pub(crate) source: bool,
+    version: &'static str,
+}
+
+/// A trace in the configuration.
+#[derive(Serialize)]
+pub(crate) struct PageTrace {
+    name: String,
+}
+
+impl PageConfig {
+    pub(crate) fn new(mode: PageMode, names: impl IntoIterator<Item = String>) -> Self {
+        let traces = names.into_iter().map(|name| PageTrace { name }).collect();
+        PageConfig { mode, traces, source: false, version: env!("CARGO_PKG_VERSION") }
+    }
+}
+
+/// The page. `traces` are compressed archives.
+pub(crate) fn page(config: &PageConfig, traces: &[impl AsRef<[u8]>]) -> String {
+    let mut data = String::new();
+    for (number, trace) in traces.iter().enumerate() {
+        let trace = STANDARD.encode(trace);
+        // Writing to a string does not fail.
+        let _ = writeln!(data, "{}", binary(&format!("heaptap-trace-{number}"), &trace));
+    }
+    let config_json = serde_json::to_string(config).unwrap_or_default().replace('<', "\\u003c");
+    let config_element =
+        format!("<script type=\"application/json\" id=\"heaptap-config\">{config_json}</script>");
+    let parts = [("<!--heaptap:config-->", &config_element), ("<!--heaptap:traces-->", &data)];
+    let mut page = TEMPLATE.to_owned();
+    if config.mode == PageMode::File {
+        page = page.replacen("connect-src 'self'", "connect-src 'none'", 1);
+    }
+    fill(&page, &parts)
+}
+
+fn binary(id: &str, base64: &str) -> String {
+    format!("<script type=\"application/octet-stream\" id=\"{id}\">{base64}</script>")
+}
+
+/// The template with the first of each placeholder replaced. Placeholders in what was put
+/// in are left alone.
+fn fill(template: &str, parts: &[(&str, &String)]) -> String {
+    let mut found: Vec<(usize, &str, &str)> = parts
+        .iter()
+        .filter_map(|(mark, part)| template.find(mark).map(|at| (at, *mark, part.as_str())))
+        .collect();
+    found.sort_unstable();
+    let length: usize = found.iter().map(|(_, _, part)| part.len()).sum();
+    let mut page = String::with_capacity(template.len() + length);
+    let mut end = 0;
+    for (at, mark, part) in found {
+        page.push_str(&template[end..at]);
+        page.push_str(part);
+        end = at + mark.len();
+    }
+    page.push_str(&template[end..]);
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_template_has_each_placeholder_once_and_a_policy() {
+        for text in [
+            "<!--heaptap:config-->",
+            "<!--heaptap:wasm-->",
+            "<!--heaptap:traces-->",
+            "connect-src 'self'",
+        ] {
+            assert_eq!(TEMPLATE.matches(text).count(), 1, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_name_can_neither_end_its_element_nor_stand_for_another() {
+        let hostile = "</script><script>alert(1)</script><!--heaptap:traces-->".to_owned();
+        let config = PageConfig::new(PageMode::File, [hostile]);
+        let filled = page(&config, &[b"trace"]);
+        assert!(!filled.contains("<script>alert"), "{filled}");
+        let trace = "id=\"heaptap-trace-0\">dHJhY2U=</script>";
+        assert_eq!(filled.matches(trace).count(), 1);
+        assert!(filled.contains("connect-src 'none'") && !filled.contains("connect-src 'self'"));
+        let served = page(&PageConfig::new(PageMode::Serve, []), &[""; 0]);
+        assert!(served.contains("connect-src 'self'") && !served.contains("heaptap-trace-0\""));
+    }
+}

@@ -1,0 +1,184 @@
+//! `heaptap serve`: the web page over the loopback.
+//!
+//! [`http`] is the server, [`access`] decides who may ask, [`routes`] what is answered.
+//! [`traces`] reads in the background, [`source`] reads source files, [`browser`] opens the
+//! page.
+//!
+//! Threads: the main one waits for a signal or for the news that no trace can be read; one
+//! reads the traces; one accepts connections, each of which has its own.
+
+mod access;
+mod browser;
+mod http;
+mod routes;
+mod source;
+mod traces;
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+
+use clap::{Args, ValueHint};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::analysis::archive::page_names;
+use crate::exit_status::{Failure, VerbResult, Verdict};
+use crate::io::input::Input;
+use crate::io::notices::say;
+use crate::io::output::print;
+use crate::text::escape::Escaped;
+use crate::text::page::{PageConfig, PageMode, page};
+
+use access::Access;
+use routes::Site;
+use source::SourceRoots;
+use traces::Traces;
+
+/// Show traces in the browser: over time, as flames, tables, leaks, differences, with
+/// filters that answer at once
+///
+/// Prints the address of the page, opens the browser, and serves it until Ctrl-C. The
+/// page is there at once and shows the progress of the reading.
+///
+/// It listens on the loopback only, and answers only requests that know the random token
+/// in the address. To look at a trace on another machine, forward the port:
+/// `ssh -L 8080:127.0.0.1:8080 HOST heaptap serve --port 8080 --no-open FILE`.
+///
+/// A page that needs no server, for mailing: `heaptap export FILE --to html -o page.html`.
+///
+/// Takes less than 600 MB of memory, whatever the traces, and for each of them the size
+/// of its page, 10 MB at most.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  heaptap serve trace.ctf
+  heaptap serve before.ctf after.ctf
+  heaptap serve trace.ctf --source-root ~/src/project
+  heaptap serve trace.ctf --port 8080 --no-open
+
+Exit status:
+  0  it was ended by Ctrl-C or SIGTERM
+  1  every trace is defective, and nothing can be made of it
+  2  a wrong call, a port that cannot be used, or no file that could be read")]
+pub(crate) struct Serve {
+    /// The traces, each for itself; the page compares any two of them
+    #[arg(value_name = "FILE", required = true, value_hint = ValueHint::AnyPath)]
+    files: Vec<PathBuf>,
+
+    /// The port; a free one if not given
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, hide_default_value = true)]
+    port: u16,
+
+    /// Do not open the browser
+    #[arg(long)]
+    no_open: bool,
+
+    /// Show source files that the traces name, if they are under this directory
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    source_root: Vec<PathBuf>,
+
+    /// Listen on this address, where other machines may reach it; the connection is not
+    /// encrypted
+    #[arg(long, value_name = "ADDRESS", default_value_t = Ipv4Addr::LOCALHOST.into(), hide_default_value = true)]
+    bind: IpAddr,
+}
+
+impl Serve {
+    pub(crate) fn run(&self) -> VerbResult {
+        let sources = SourceRoots::new(&self.source_root)?;
+        self.check_files()?;
+        let listener = self.listen()?;
+        let address = listener.local_addr().map_err(|error| self.cannot_listen(&error))?;
+        let names = page_names(&self.files);
+        let traces = Arc::new(Traces::new(self.files.iter().cloned().zip(names)));
+        let mut config = PageConfig::new(PageMode::Serve, traces.names());
+        config.source = !sources.is_empty();
+        let page: Arc<[u8]> = page(&config, &[""; 0]).into_bytes().into();
+        let access = Access::new(address)?;
+        let (url, ticket_url) = (access.url(), access.ticket_url()?);
+        let names: Vec<String> = traces.names().collect();
+        let ending = read_until_signal(&traces)?;
+        let site = Site { access, page, traces, sources };
+        thread::spawn(move || http::connections::accept(&listener, move |new| site.handle(new)));
+        if !address.ip().is_loopback() {
+            say(&format!(
+                "{address}: others may reach it, and the connection is not encrypted; \
+                 `ssh -L` to a server on the loopback is safer"
+            ));
+        }
+        let names = Escaped(names.join(", ").as_bytes()).to_string();
+        print(format!("serving {names} at {url} (Ctrl-C ends it)\n").as_bytes())?;
+        if !self.no_open {
+            browser::open(&ticket_url);
+        }
+        ending.recv().unwrap_or(Ok(Verdict::Sound))
+    }
+
+    /// Fails if no file is a trace, before anything listens or a browser opens.
+    fn check_files(&self) -> Result<(), Failure> {
+        let mut failures = Vec::new();
+        for path in &self.files {
+            if !is_regular(path) && (path.as_os_str() == "-" || path.exists()) {
+                // A pipe is not to be read twice, a directory holds several traces.
+                return Ok(());
+            }
+            match Input::open(path)
+                .map(Input::quietly)
+                .and_then(|input| input.in_file_order().map(drop))
+            {
+                Ok(()) => return Ok(()),
+                Err(failure) => failures.push(failure),
+            }
+        }
+        let Some(last) = failures.pop() else { return Ok(()) };
+        failures.iter().filter_map(Failure::message).for_each(say);
+        Err(last)
+    }
+
+    fn listen(&self) -> Result<TcpListener, Failure> {
+        TcpListener::bind(SocketAddr::new(self.bind, self.port))
+            .map_err(|error| self.cannot_listen(&error))
+    }
+
+    fn cannot_listen(&self, error: &io::Error) -> Failure {
+        let address = SocketAddr::new(self.bind, self.port);
+        let remedy = match error.kind() {
+            io::ErrorKind::AddrInUse => "choose another --port, or none for a free one",
+            io::ErrorKind::PermissionDenied => {
+                "choose a --port from 1024 on, or none for a free one"
+            }
+            io::ErrorKind::AddrNotAvailable => "--bind takes an address of this machine",
+            _ => "try another --port",
+        };
+        Failure::Trouble(format!("cannot listen at {address}: {error}; {remedy}"))
+    }
+}
+
+/// Reads the traces in the background. What comes through the channel is the end: a
+/// signal, or the news that no trace can be read.
+fn read_until_signal(traces: &Arc<Traces>) -> Result<Receiver<VerbResult>, Failure> {
+    let (end, ending) = channel();
+    let mut signals = Signals::new([SIGINT, SIGTERM])
+        .map_err(|error| Failure::Trouble(format!("signals cannot be caught: {error}")))?;
+    let failed = end.clone();
+    let traces = Arc::clone(traces);
+    thread::spawn(move || {
+        // The receiver is there as long as the program runs.
+        if let Err(failure) = traces.read_all() {
+            let _ = failed.send(Err(failure));
+        }
+    });
+    thread::spawn(move || {
+        if signals.forever().next().is_some() {
+            let _ = end.send(Ok(Verdict::Sound));
+        }
+    });
+    Ok(ending)
+}
+
+fn is_regular(path: &Path) -> bool {
+    path.metadata().is_ok_and(|metadata| metadata.is_file())
+}

@@ -1,0 +1,81 @@
+//! What the server answers: the page, the state of the traces, their archives and the
+//! text of source files.
+
+use std::sync::Arc;
+
+use super::access::Access;
+use super::http::connections::Connection;
+use super::http::request::{self, Method, Request};
+use super::http::response::Response;
+use super::source::SourceRoots;
+use super::traces::{ReadingState, ReadyTrace, Traces};
+use crate::text::json;
+
+/// All that is served.
+pub(super) struct Site {
+    pub(super) access: Access,
+    pub(super) page: Arc<[u8]>,
+    pub(super) traces: Arc<Traces>,
+    pub(super) sources: SourceRoots,
+}
+
+impl Site {
+    /// Reads the request of a connection and answers it.
+    pub(super) fn handle(&self, connection: &Connection) {
+        match request::read(connection) {
+            Ok(Some(request)) => {
+                let response = self.answer(&request).unwrap_or_else(|refusal| refusal);
+                response.send(connection, request.method == Method::Head);
+            }
+            Ok(None) => {}
+            Err(refusal) => refusal.send(connection, false),
+        }
+    }
+
+    fn answer(&self, request: &Request) -> Result<Response, Response> {
+        self.access.check(request)?;
+        match request.path.as_str() {
+            "/" => Ok(Response::new("text/html; charset=utf-8", Arc::clone(&self.page))),
+            "/status" => Ok(json_response(&self.traces.status())),
+            "/source" => self.source(request),
+            path => match path.strip_prefix("/trace/") {
+                Some(number) => {
+                    let trace = self.trace(Some(number))?;
+                    Ok(Response::new("application/octet-stream", trace.gzip))
+                }
+                None => Err(Response::text(404, "there is nothing here; the page is at /")),
+            },
+        }
+    }
+
+    /// The trace of this number, if it was read.
+    fn trace(&self, number: Option<&str>) -> Result<ReadyTrace, Response> {
+        let digits = number.filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+        let trace = digits.and_then(|text| text.parse().ok()).and_then(|at| self.traces.get(at));
+        match trace.ok_or_else(|| Response::text(404, "there is no such trace"))?.state() {
+            ReadingState::Ready(ready) => Ok(ready),
+            ReadingState::Reading => Err(Response::text(503, "the trace is still being read")),
+            ReadingState::Failed(message) => Err(Response::text(404, message)),
+        }
+    }
+
+    fn source(&self, request: &Request) -> Result<Response, Response> {
+        /// Why there is no text. The page shows it in place of the file.
+        #[derive(serde::Serialize)]
+        struct Refused {
+            error: String,
+        }
+        let trace = self.trace(request.parameter("trace"))?;
+        let file = request.parameter("file").unwrap_or("");
+        Ok(match self.sources.read(file, &trace.files) {
+            Ok(text) => json_response(&text),
+            Err(error) => json_response(&Refused { error }),
+        })
+    }
+}
+
+fn json_response(value: &impl serde::Serialize) -> Response {
+    let mut text = Vec::new();
+    json::put(&mut text, value);
+    Response::json(text)
+}

@@ -1,0 +1,142 @@
+//! The traces that are served, and their reading in the background.
+//!
+//! They are read one after the other on one thread, so that memory is that of one
+//! reading and of the compressed archives.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use heaptap_report::Selection;
+use serde::Serialize;
+
+use crate::analysis::archive::PackedTrace;
+use crate::exit_status::Failure;
+use crate::io::notices::say;
+use crate::io::watch::Watch;
+
+/// All traces, by number.
+pub(super) struct Traces(Vec<ServedTrace>);
+
+/// One of them.
+pub(super) struct ServedTrace {
+    pub(super) path: PathBuf,
+    pub(super) name: String,
+    watch: Arc<Watch>,
+    state: Mutex<ReadingState>,
+}
+
+/// How far its reading is.
+#[derive(Clone)]
+pub(super) enum ReadingState {
+    Reading,
+    Ready(ReadyTrace),
+    /// With the message.
+    Failed(String),
+}
+
+/// What a trace that was read leaves behind.
+#[derive(Clone)]
+pub(super) struct ReadyTrace {
+    /// The compressed archive.
+    pub(super) gzip: Arc<[u8]>,
+    /// The names of its source files.
+    pub(super) files: Arc<BTreeSet<String>>,
+}
+
+/// The state of a trace. The field names are those of the JSON.
+#[derive(Serialize)]
+pub(super) struct TraceStatus<'a> {
+    name: &'a str,
+    state: &'static str,
+    /// Bytes.
+    read: u64,
+    /// Bytes; 0 if that is not known.
+    size: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+impl ServedTrace {
+    pub(super) fn state(&self) -> ReadingState {
+        // No code that holds the lock can panic.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn status(&self) -> TraceStatus<'_> {
+        let (read, size) = self.watch.progress();
+        let (state, read, error) = match self.state() {
+            ReadingState::Reading => ("reading", read, None),
+            ReadingState::Ready(_) => ("ready", read.max(size), None),
+            ReadingState::Failed(message) => ("failed", read, Some(message)),
+        };
+        TraceStatus { name: &self.name, state, read, size, error }
+    }
+
+    /// Reads the trace to its end.
+    fn read(&self) -> Result<(), Failure> {
+        let read = || PackedTrace::read(&self.path, self.name.clone(), Selection::default());
+        let (state, result) = match self.watch.during(read) {
+            Ok(packed) => {
+                let (gzip, files) = (packed.gzip.into(), Arc::new(packed.files));
+                (ReadingState::Ready(ReadyTrace { gzip, files }), Ok(()))
+            }
+            Err(failure) => {
+                let message = failure.message().unwrap_or("it cannot be read").to_owned();
+                (ReadingState::Failed(message), Err(failure))
+            }
+        };
+        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = state;
+        result
+    }
+}
+
+impl Traces {
+    /// Each with the name under which the page shows it.
+    pub(super) fn new(traces: impl Iterator<Item = (PathBuf, String)>) -> Self {
+        let served = |(path, name)| ServedTrace {
+            path,
+            name,
+            watch: Arc::default(),
+            state: Mutex::new(ReadingState::Reading),
+        };
+        Traces(traces.map(served).collect())
+    }
+
+    pub(super) fn get(&self, number: usize) -> Option<&ServedTrace> {
+        self.0.get(number)
+    }
+
+    pub(super) fn names(&self) -> impl Iterator<Item = String> {
+        self.0.iter().map(|trace| trace.name.clone())
+    }
+
+    pub(super) fn status(&self) -> Vec<TraceStatus<'_>> {
+        self.0.iter().map(ServedTrace::status).collect()
+    }
+
+    /// Reads all of them, and reports those that cannot be read on standard error. Fails
+    /// if that is none; the message of the last one is left to the caller.
+    pub(super) fn read_all(&self) -> Result<(), Failure> {
+        let mut failure = None;
+        let mut read = 0;
+        for trace in &self.0 {
+            let result = trace.read();
+            if let Some(message) = failure.take().as_ref().and_then(Failure::message) {
+                say(message);
+            }
+            match result {
+                Ok(()) => read += 1,
+                Err(found) => failure = Some(found),
+            }
+        }
+        match failure {
+            Some(failure) if read == 0 => Err(failure),
+            Some(failure) => {
+                failure.message().into_iter().for_each(say);
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,415 @@
+//! `heaptap serve`: whom it answers, whom it refuses, and how it ends.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::{Child, ChildStdout, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use flate2::read::GzDecoder;
+use heaptap_report::Archive;
+use heaptap_trace::Format;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::program::{Place, command, heaptap};
+use crate::traces::workload;
+
+/// A server that goes away with the test.
+struct Server {
+    child: Child,
+    out: BufReader<ChildStdout>,
+    address: SocketAddr,
+    token: String,
+}
+
+/// What came back.
+struct Answer {
+    status: u16,
+    head: String,
+    body: Vec<u8>,
+}
+
+impl Answer {
+    fn text(&self) -> String {
+        String::from_utf8(self.body.clone()).unwrap()
+    }
+
+    fn json(&self) -> Value {
+        assert_eq!(self.status, 200, "{}", self.text());
+        serde_json::from_slice(&self.body).unwrap()
+    }
+}
+
+impl Server {
+    fn start(options: &str, files: &[&Path]) -> Server {
+        let mut child = command(&format!("serve --no-open {options}"), files)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        out.read_line(&mut line).unwrap();
+        let (_, url) = line.split_once(" at http://").expect(&line);
+        let (address, token) = url.split_once("/?token=").unwrap();
+        let address = address.parse().unwrap();
+        let token = token.split_whitespace().next().unwrap().to_owned();
+        Server { child, out, address, token }
+    }
+
+    /// Sends bytes and returns what comes back until the end.
+    fn send(&self, request: &[u8]) -> Answer {
+        let mut stream = TcpStream::connect(self.address).unwrap();
+        // The server may refuse before it has read everything.
+        let _ = stream.write_all(request);
+        answer(stream)
+    }
+
+    /// A request with the headers that a browser sends.
+    fn request(&self, method: &str, target: &str) -> Answer {
+        self.send(self.head(method, target).as_bytes())
+    }
+
+    fn head(&self, method: &str, target: &str) -> String {
+        format!("{method} {target} HTTP/1.1\r\nHost: {}\r\nAccept: */*\r\n\r\n", self.address)
+    }
+
+    /// With the token.
+    fn get(&self, path: &str) -> Answer {
+        let mark = if path.contains('?') { '&' } else { '?' };
+        self.request("GET", &format!("{path}{mark}token={}", self.token))
+    }
+
+    /// The state of all traces, when none is being read any more.
+    fn status(&self) -> Value {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        loop {
+            let status = self.get("/status").json();
+            let states = status.as_array().unwrap();
+            if states.iter().all(|trace| trace["state"] != "reading") {
+                return status;
+            }
+            assert!(Instant::now() < deadline, "{status}");
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Ends it by a signal. Returns its status, what else it printed, and its messages.
+    fn stop(mut self, signal: Signal) -> (Option<i32>, String, String) {
+        let id = i32::try_from(self.child.id()).unwrap();
+        kill_process(Pid::from_raw(id).unwrap(), signal).unwrap();
+        self.end()
+    }
+
+    fn end(&mut self) -> (Option<i32>, String, String) {
+        let (mut out, mut err) = (String::new(), String::new());
+        self.out.read_to_string(&mut out).unwrap();
+        self.child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+        (self.child.wait().unwrap().code(), out, err)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn answer(mut stream: TcpStream) -> Answer {
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).unwrap();
+    let end = bytes.windows(4).position(|four| four == b"\r\n\r\n").expect("a head") + 4;
+    let head = String::from_utf8(bytes[..end].to_vec()).unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    Answer { status, head, body: bytes[end..].to_vec() }
+}
+
+fn small_trace(place: &Place) -> std::path::PathBuf {
+    place.file("trace.ctf", &workload(Format::V3, 2, 3000, 20))
+}
+
+#[test]
+fn the_page_and_the_trace_are_served_to_who_knows_the_token() {
+    let place = Place::new();
+    let path = small_trace(&place);
+    let server = Server::start("", &[&path]);
+    assert!(server.address.ip().is_loopback());
+    assert_eq!(server.token.len(), 32);
+    let page = server.get("/");
+    assert_eq!(page.status, 200);
+    for header in [
+        "Content-Type: text/html; charset=utf-8",
+        "Cache-Control: no-store",
+        "X-Content-Type-Options: nosniff",
+        "Referrer-Policy: no-referrer",
+        "frame-ancestors 'none'",
+    ] {
+        assert!(page.head.contains(header), "no `{header}` in {}", page.head);
+    }
+    assert!(!page.head.contains("Access-Control"), "{}", page.head);
+    let text = page.text();
+    assert!(text.contains(r#"{"mode":"serve","traces":[{"name":"trace.ctf"}],"source":false,"#));
+    assert!(text.contains("connect-src 'self'"));
+    let status = server.status();
+    assert_eq!((&status[0]["name"], &status[0]["state"]), (&"trace.ctf".into(), &"ready".into()));
+    let size = fs::metadata(&path).unwrap().len();
+    assert_eq!((&status[0]["read"], &status[0]["size"]), (&size.into(), &size.into()));
+    let trace = server.get("/trace/0");
+    let mut archive = Vec::new();
+    GzDecoder::new(&trace.body[..]).read_to_end(&mut archive).unwrap();
+    let archive = Archive::from_bytes(&archive).unwrap();
+    let info = heaptap("report --json", &[&path]).text(0);
+    let report: Value = serde_json::from_str(&info).unwrap();
+    assert_eq!(report["totals"]["samples"], archive.aggregate.samples());
+    for missing in ["/trace/1", "/trace/00x", "/trace/", "/trace/-1", "/nothing", "/page", "//"] {
+        assert_eq!(server.get(missing).status, 404, "{missing}");
+    }
+    let only_head = server.request("HEAD", &format!("/?token={}", server.token));
+    assert_eq!((only_head.status, only_head.body.len()), (200, 0));
+    assert!(only_head.head.contains(&format!("Content-Length: {}\r\n", text.len())));
+}
+
+#[test]
+fn foreign_hosts_missing_tokens_and_other_methods_are_refused() {
+    let place = Place::new();
+    let server = Server::start("", &[&small_trace(&place)]);
+    let (address, token, port) = (server.address, &server.token, server.address.port());
+    let with_host = |host: &str| {
+        let request = format!("GET /status?token={token} HTTP/1.1\r\n{host}\r\n");
+        server.send(request.as_bytes()).status
+    };
+    for host in [format!("127.0.0.1:{port}"), format!("localhost:{port}"), format!("[::1]:{port}")]
+    {
+        assert_eq!(with_host(&format!("Host: {host}\r\n")), 200, "{host}");
+    }
+    for hosts in [
+        String::new(),
+        "Host: 127.0.0.1\r\n".to_owned(),
+        "Host: evil.example\r\n".to_owned(),
+        format!("Host: evil.example:{port}\r\n"),
+        format!("Host: 127.0.0.1.evil.example:{port}\r\n"),
+        format!("Host: {address}\r\nHost: evil.example\r\n"),
+        format!("Host: 10.0.0.1:{port}\r\n"),
+    ] {
+        assert_eq!(with_host(&hosts), 403, "{hosts}");
+    }
+    let almost = format!("{}{}", &token[..31], if token.ends_with('0') { '1' } else { '0' });
+    for target in [
+        "/".to_owned(),
+        "/status".to_owned(),
+        "/trace/0?token=".to_owned(),
+        format!("/?token={almost}"),
+        format!("/?token={token}0"),
+        format!("/?token={}", &token[..31]),
+        format!("/?token={almost}&token={token}"),
+        format!("/?TOKEN={token}"),
+        "/?ticket=".to_owned(),
+        format!("/?ticket={token}"),
+    ] {
+        assert_eq!(server.request("GET", &target).status, 403, "{target}");
+    }
+    for method in ["POST", "PUT", "DELETE", "OPTIONS", "TRACE", "PATCH", "get"] {
+        let refused = server.request(method, &format!("/?token={token}"));
+        assert_eq!(refused.status, 405, "{method}");
+        assert!(refused.head.contains("Allow: GET, HEAD\r\n"), "{}", refused.head);
+    }
+}
+
+#[test]
+fn requests_that_are_too_large_or_none_are_refused() {
+    let place = Place::new();
+    let server = Server::start("", &[&small_trace(&place)]);
+    let long = format!("GET /?token={} HTTP/1.1\r\n\r\n", "0".repeat(100_000));
+    assert_eq!(server.send(long.as_bytes()).status, 431);
+    let headers = format!("GET / HTTP/1.1\r\n{}\r\n", "Name: value\r\n".repeat(100));
+    assert_eq!(server.send(headers.as_bytes()).status, 431);
+    let no_end = format!("GET / HTTP/1.1\r\nName: {}", "value".repeat(10_000));
+    assert_eq!(server.send(no_end.as_bytes()).status, 431);
+    let with = |header: &str| {
+        let request =
+            format!("POST /exact HTTP/1.1\r\nHost: {}\r\n{header}\r\n\r\n", server.address);
+        server.send(request.as_bytes()).status
+    };
+    assert_eq!(with("Content-Length: 65537"), 413);
+    assert_eq!(with("Content-Length: 18446744073709551616"), 400);
+    assert_eq!(with("Content-Length: 1\r\nContent-Length: 2"), 400);
+    assert_eq!(with("Transfer-Encoding: chunked"), 501);
+    for malformed in ["\0\0\0\n\n", "hello\r\n\r\n", "GET / HTTP/9\r\n\r\n", "\x16\x03\x01\n"] {
+        assert_eq!(server.send(malformed.as_bytes()).status, 400, "{malformed:?}");
+    }
+    assert_eq!(server.get("/").status, 200);
+}
+
+#[test]
+fn source_files_are_those_of_the_trace_under_the_root() {
+    let place = Place::new();
+    let path = small_trace(&place);
+    let root = place.path("root");
+    fs::create_dir_all(root.join("directory")).unwrap();
+    fs::write(root.join("directory/source_1.ml"), "let one = 1\n\nlet () = ()").unwrap();
+    let secret = place.file("secret", b"secret");
+    symlink(&secret, root.join("directory/source_2.ml")).unwrap();
+    fs::create_dir(root.join("directory/source_3.ml")).unwrap();
+    fs::write(root.join("directory/source_4.ml"), vec![b'\n'; 5 << 20]).unwrap();
+    fs::write(root.join("other.ml"), "secret").unwrap();
+    let server = Server::start(&format!("--source-root {}", root.display()), &[&path]);
+    server.status();
+    assert!(server.get("/").text().contains(r#""source":true"#));
+    let source = |file: &str| server.get(&format!("/source?trace=0&file={file}")).json();
+    let found = source("directory%2Fsource_1.ml");
+    assert_eq!(found["lines"], serde_json::json!(["let one = 1", "", "let () = ()"]));
+    assert_eq!(found["file"], "directory/source_1.ml");
+    let secret = secret.display().to_string();
+    for (file, why) in [
+        ("directory/source_2.ml", "leads out of"),
+        ("directory/source_3.ml", "is not in"),
+        ("directory/source_4.ml", "larger than 4 MiB"),
+        ("directory/source_5.ml", "is not in"),
+        ("other.ml", "not a source file"),
+        ("../secret", "not a source file"),
+        ("directory/../../secret", "not a source file"),
+        ("%2e%2e%2fsecret", "not a source file"),
+        ("%252e%252e%252fsecret", "not a source file"),
+        ("directory/source_1.ml%00", "not a source file"),
+        ("", "not a source file"),
+        (&secret, "not a source file"),
+        ("/etc/passwd", "not a source file"),
+    ] {
+        let refused = source(file);
+        let error = refused["error"].as_str().unwrap();
+        assert!(error.contains(why), "{file}: {error}");
+        assert!(refused.get("lines").is_none(), "{file}");
+    }
+    assert_eq!(server.get("/source?trace=7&file=directory/source_1.ml").status, 404);
+    assert_eq!(server.request("GET", "/source?trace=0&file=directory/source_1.ml").status, 403);
+    drop(server);
+
+    let server = Server::start("", &[&path]);
+    server.status();
+    let refused = server.get("/source?trace=0&file=directory/source_1.ml").json();
+    assert!(refused["error"].as_str().unwrap().contains("--source-root DIR"), "{refused}");
+    heaptap("serve --no-open --source-root /no/where", &[&path]).says(2, &["name a directory"]);
+}
+
+#[test]
+fn many_connections_are_answered_beside_stalled_ones() {
+    let place = Place::new();
+    let server = Server::start("", &[&small_trace(&place)]);
+    server.status();
+    // More than there may be at a time: some say nothing, some the beginning of a request.
+    let stalled: Vec<TcpStream> = (0..200)
+        .map(|number| {
+            let mut stream = TcpStream::connect(server.address).unwrap();
+            if number % 2 == 0 {
+                stream.write_all(b"GET /status?tok").unwrap();
+            }
+            stream
+        })
+        .collect();
+    let start = Instant::now();
+    thread::scope(|scope| {
+        for _ in 0..200 {
+            scope.spawn(|| assert_eq!(server.get("/trace/0").status, 200));
+        }
+    });
+    let took = start.elapsed();
+    assert!(took < Duration::from_secs(8), "200 requests took {took:?}");
+    drop(stalled);
+}
+
+#[test]
+fn a_request_that_dribbles_in_is_given_up() {
+    let place = Place::new();
+    let server = Server::start("", &[&small_trace(&place)]);
+    let mut stream = TcpStream::connect(server.address).unwrap();
+    let start = Instant::now();
+    stream.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+    stream.write_all(b"GET / HTTP/1.1\r\n").unwrap();
+    loop {
+        let _ = stream.write_all(b"A: b\r\n");
+        match stream.read(&mut [0; 16]) {
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+            _ => break,
+        }
+        assert!(start.elapsed() < Duration::from_secs(20), "it is still connected");
+    }
+    assert!(start.elapsed() > Duration::from_secs(5), "it had too little time");
+}
+
+#[test]
+fn signals_end_it_at_once_with_0_and_it_prints_one_line() {
+    let place = Place::new();
+    let path = small_trace(&place);
+    for signal in [Signal::INT, Signal::TERM] {
+        let server = Server::start("", &[&path]);
+        let _stalled = TcpStream::connect(server.address).unwrap();
+        server.status();
+        let start = Instant::now();
+        assert_eq!(server.stop(signal), (Some(0), String::new(), String::new()));
+        assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+    }
+    // Also while it reads.
+    let server = Server::start("", &[&path]);
+    assert_eq!(server.stop(Signal::INT).0, Some(0));
+}
+
+#[test]
+fn a_port_in_use_is_an_error_that_names_the_remedy() {
+    let place = Place::new();
+    let path = small_trace(&place);
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    heaptap(&format!("serve --no-open --port {port}"), &[&path])
+        .says(2, &[&format!("127.0.0.1:{port}"), "another --port, or none for a free one"]);
+    drop(taken);
+    let server = Server::start(&format!("--port {port}"), &[&path]);
+    assert_eq!(server.address.port(), port);
+}
+
+#[test]
+fn files_that_cannot_be_read_fail_beside_those_that_can() {
+    let place = Place::new();
+    let path = small_trace(&place);
+    let (none, text) = (place.path("none.ctf"), place.file("text", b"this is not a trace"));
+    let server = Server::start("", &[&none, &path, &text]);
+    let status = server.status();
+    let states: Vec<_> =
+        status.as_array().unwrap().iter().map(|trace| trace["state"].as_str().unwrap()).collect();
+    assert_eq!(states, ["failed", "ready", "failed"]);
+    assert!(status[0]["error"].as_str().unwrap().contains("no such file; check the path"));
+    assert!(status[2]["error"].as_str().unwrap().contains("not a memtrace file"));
+    assert_eq!(server.get("/trace/0").status, 404);
+    assert_eq!(server.get("/trace/1").status, 200);
+    let (code, out, err) = server.stop(Signal::INT);
+    assert_eq!((code, out.as_str()), (Some(0), ""));
+    assert!(err.contains("no such file") && err.contains("not a memtrace file"), "{err}");
+
+    heaptap("serve --no-open", &[&none]).says(2, &["no such file; check the path"]);
+    heaptap("serve --no-open", &[&none, &text]).says(2, &["no such file", "not a memtrace file"]);
+    assert_eq!(heaptap("serve --no-open", &[&none, &text]).err.lines().count(), 2);
+    heaptap("serve --no-open", &[]).says(2, &["<FILE>"]);
+    // A pipe is read only once, so what is wrong with it shows when it is read.
+    heaptap("serve --no-open -", &[]).says(2, &["standard input", "empty"]);
+}
+
+#[test]
+fn traces_of_the_same_name_are_told_apart_and_hostile_names_are_harmless() {
+    let place = Place::new();
+    let trace = workload(Format::V3, 1, 100, 21);
+    fs::create_dir(place.path("a")).unwrap();
+    let (one, other) = (place.file("a/same.ctf", &trace), place.file("same.ctf", &trace));
+    let server = Server::start("", &[&one, &other]);
+    let status = server.status();
+    assert_ne!(status[0]["name"], status[1]["name"]);
+    drop(server);
+    let hostile = place.file("<script>alert(1)<\\script>.ctf", &trace);
+    let server = Server::start("", &[&hostile]);
+    assert!(!server.get("/").text().contains("<script>alert"));
+}
