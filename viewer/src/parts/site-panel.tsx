@@ -1,10 +1,11 @@
 // The panel about one call site: how much, who calls it, what it calls, how long its blocks live.
 
 import { useState } from "preact/hooks";
-import type { By, Site, SiteDetails, SiteNode } from "../query/types";
+import type { By, Site, SiteDetails, SiteNode, Source } from "../query/types";
 import { literally, parts } from "../text/sites";
 import { bytes, percent, shortDuration } from "../text/units";
 import { useQuery } from "../view/ask";
+import { SOURCES } from "../view/chips";
 import { siteColour } from "../view/colour";
 import { addChip, change, common, view } from "../view/store";
 import { Problem } from "./messages";
@@ -12,21 +13,25 @@ import { Sized } from "./numbers";
 import { Bars } from "./spark";
 
 export function SitePanel({ site, by, onOpen, children }: { site: Site; by: By; onOpen(site: Site): void; children?: preact.ComponentChildren }) {
-  const { answer, error, stale } = useQuery("site", "site", { ...common(view.value), by, site, levels: 3 });
+  // Labels, domains and sources are no frames: nothing calls them.
+  const hasFrames = by !== "label" && by !== "domain" && by !== "source";
+  const { answer, error, stale } = useQuery("site", "site", hasFrames ? { ...common(view.value), by, site, levels: 3 } : null);
   const [name, more] = parts(site);
-  const isFrame = by === "function" || by === "location" || by === "file";
+  const isFrame = by === "function" || by === "location";
   return (
     <aside class={`panel${stale ? " stale" : ""}`} aria-label={`About ${name}`}>
       <h2 class="panel-name"><i class="swatch" style={{ background: siteColour(site) }} />{name}</h2>
       {more && <p class="faint break">{more}</p>}
       {children}
-      {error && <Problem text={error} />}
+      {hasFrames && error && <Problem text={error} />}
       {answer && <Details details={answer} onOpen={onOpen} />}
       <div class="panel-tools">
         {isFrame && site.name !== "" && <button type="button" onClick={() => addChip({ kind: "function", text: literally(site.name) })}>only this</button>}
         {isFrame && site.name !== "" && <button type="button" onClick={() => addChip({ kind: "without", text: literally(site.name) })}>without this</button>}
+        {by === "file" && site.file && <button type="button" onClick={() => addChip({ kind: "file", text: literally(site.file!) })}>only this</button>}
+        {by === "source" && SOURCES.includes(site.name as Source) && <button type="button" onClick={() => addChip({ kind: "source", source: site.name as Source })}>only this</button>}
         {by === "label" && <button type="button" onClick={() => addChip({ kind: "label", text: literally(site.name) })}>only this</button>}
-        {by === "domain" && /^\d+$/.test(site.name) && <button type="button" onClick={() => addChip({ kind: "domain", number: Number(site.name) })}>only this</button>}
+        {by === "domain" && /\d+$/.test(site.name) && <button type="button" onClick={() => addChip({ kind: "domain", number: Number(/\d+$/.exec(site.name)![0]) })}>only this</button>}
         {site.file && <button type="button" onClick={() => change({ tab: "source", file: site.file!, line: site.line ?? 0 })}>source</button>}
       </div>
     </aside>

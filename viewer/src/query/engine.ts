@@ -1,18 +1,18 @@
 // The query in WASM, inside the worker. Its exports are plain functions over its memory
-// (crates/page/src/wasm.rs): `alloc` gives room for the input of the next call, `result` the
-// address of the last answer.
+// (crates/page/src/wasm.rs): `alloc` gives room for the input of the next call, `result` and
+// `result_length` the last answer.
 
 interface Exports {
   memory: WebAssembly.Memory;
   alloc(length: number): number;
-  open(address: number, length: number): number;
-  query(address: number, length: number): number;
+  open(): number;
+  query(): number;
   result(): number;
+  result_length(): number;
 }
 
 export interface Engine {
-  /** The number of the trace, or what is wrong with the archive: a negative number is the length of
-   * the message. */
+  /** The number of the trace, or what is wrong with the archive. */
   open(archive: Uint8Array): number | string;
   /** The answer as JSON. */
   query(request: string): string;
@@ -24,23 +24,23 @@ export async function startEngine(wasm: Uint8Array<ArrayBuffer>): Promise<Engine
   const decoder = new TextDecoder();
   const encoder = new TextEncoder();
 
-  const give = (input: Uint8Array): number => {
+  const give = (input: Uint8Array): void => {
     const address = exports.alloc(input.length) >>> 0;
     new Uint8Array(exports.memory.buffer, address, input.length).set(input);
-    return address;
   };
-  const answer = (length: number): string =>
-    decoder.decode(new Uint8Array(exports.memory.buffer, exports.result() >>> 0, length));
+  const answer = (): string =>
+    decoder.decode(new Uint8Array(exports.memory.buffer, exports.result() >>> 0, exports.result_length() >>> 0));
 
   return {
     open(archive) {
-      const number = exports.open(give(archive), archive.length);
-      if (number >= 0) return number;
-      return (JSON.parse(answer(-number)) as { error: string }).error;
+      give(archive);
+      const number = exports.open();
+      return number >= 0 ? number : (JSON.parse(answer()) as { error: string }).error;
     },
     query(request) {
-      const input = encoder.encode(request);
-      return answer(exports.query(give(input), input.length) >>> 0);
+      give(encoder.encode(request));
+      exports.query();
+      return answer();
     },
   };
 }

@@ -153,6 +153,7 @@ export interface Tree {
   error_of: { a: number; b: number };
   /** Bytes that a sample stands for. */
   scale: number;
+  /** Frames that were folded away. */
   omitted: number;
   /** Only of `diff_tree`: bytes of each cell in both traces, and whether they differ by more than chance. */
   before?: number[];

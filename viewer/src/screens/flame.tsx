@@ -81,13 +81,19 @@ function CellFacts({ tree }: { tree: Tree }) {
   );
 }
 
+/** How many frames stand in cells that join small ones. */
+function joinedFrames({ site, count }: Tree["cells"]): number {
+  return site.reduce((sum, number, cell) => (number < 0 && cell > 0 ? sum + (count[cell] ?? 0) : sum), 0);
+}
+
 function FlameTools({ tree }: { tree: Tree | null }) {
   const current = view.value;
+  const joined = tree ? joinedFrames(tree.cells) : 0;
   return (
     <div class="tools">
       <h2>{capital(metricWord(current.metric, current.at))}{tree && <span class="total"> <Sized size={tree.total} /></span>}</h2>
       <span class="tools-right">
-        {tree && tree.omitted > 0 && <span class="faint">{count(tree.omitted, "small frame", "small frames")} joined</span>}
+        {joined > 0 && <span class="faint">{count(joined, "small frame", "small frames")} joined</span>}
         {current.focus.length > 0 && <button type="button" title="Back to the whole (Backspace steps out)" onClick={() => focusOn([])}>whole</button>}
         <label>frames <select aria-label="What a frame is" value={current.treeBy} onChange={(event) => change({ treeBy: event.currentTarget.value as typeof current.treeBy, focus: [], selected: [] })}>
           {TREE_BYS.map((by) => <option value={by}>{by}</option>)}

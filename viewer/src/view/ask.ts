@@ -33,5 +33,5 @@ export function useQuery<K extends Kind>(slot: string, kind: K, request: Ask<K> 
     );
   }, [key, slot]);
   useEffect(() => () => client.forget(slot), [slot]);
-  return { answer: request === null ? null : state.answer, error: state.error, stale: state.of !== key };
+  return { answer: request === null ? null : state.answer, error: state.error, stale: request !== null && state.of !== key };
 }
