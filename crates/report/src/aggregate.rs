@@ -247,6 +247,11 @@ impl Aggregate {
         })
     }
 
+    /// The codes of all frames.
+    pub fn codes(&self) -> impl Iterator<Item = Code> {
+        self.frames.codes().iter().copied()
+    }
+
     /// The path with this number.
     pub fn path(&self, number: u32) -> PathRef<'_> {
         PathRef { aggregate: self, node: self.paths.node(number) }

@@ -70,7 +70,7 @@ pub fn changes(
 
 /// The distance that none of `count` equal pairs exceeds by chance in 19 of 20
 /// cases: a bound on the tail of the normal distribution.
-fn certain_distance(count: usize) -> f64 {
+pub fn certain_distance(count: usize) -> f64 {
     (2.0 * (count.max(1) as f64 / 0.05).ln()).sqrt()
 }
 

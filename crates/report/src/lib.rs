@@ -65,7 +65,7 @@ pub use blocks::{BlockTable, MOST_BLOCKS, SelectedBlock};
 pub use call_tree::CallTree;
 pub use callers::Caller;
 pub use counts::Counts;
-pub use diff::{Change, SingleSample, changes, distance};
+pub use diff::{Change, SingleSample, certain_distance, changes, distance};
 pub use estimate::{Estimate, Scale, Share};
 pub use flows::Flow;
 pub use hot::{HotFragment, HotFragments};

@@ -1,0 +1,170 @@
+//! What a trace says of itself, its totals, and its names.
+
+use std::collections::BTreeSet;
+
+use heaptap_figures::{Figures, Limits, TableOptions, TableView, Timeline, Totals};
+use heaptap_report::rows::{By, Sites};
+use heaptap_report::{Frame, Metric, Selection, is_label};
+use serde::Serialize;
+
+use crate::answer::json;
+use crate::request::TraceRequest;
+use crate::traces::{Found, Traces};
+
+#[derive(Serialize)]
+struct Info {
+    name: String,
+    executable: String,
+    host: String,
+    pid: u64,
+    start_us: u64,
+    runtime_params: String,
+    context: String,
+    sample_rate: f64,
+    word_bytes: f64,
+    duration_us: u64,
+    events: u64,
+    cut_short: Option<String>,
+    /// The rows of the table, and how many blocks each stands for.
+    blocks: usize,
+    blocks_one_in: u64,
+    selected: bool,
+    totals: Totals,
+    timeline: Timeline,
+    limits: Limits,
+    labels: BTreeSet<String>,
+    domains: BTreeSet<u16>,
+    sources: BTreeSet<&'static str>,
+    files: BTreeSet<String>,
+    notes: Vec<String>,
+}
+
+pub(crate) fn info(traces: &Traces, trace: usize) -> Result<String, String> {
+    let archive = traces.archive(trace)?;
+    let of = TraceRequest { trace, ..TraceRequest::default() };
+    let view = TableView { by: By::File, metric: Metric::Allocated, at: None };
+    let options = TableOptions { view, top: 0, callers: None };
+    let figures = Figures::of(&traces.figures(&of, &Found::Whole)?, &options);
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (mut domains, mut sources) = (BTreeSet::new(), BTreeSet::new());
+    let all = Selection::default();
+    for block in archive.blocks.selected(&archive.aggregate, &archive.locations, &all) {
+        domains.insert(block.domain);
+        sources.insert(match block.source {
+            heaptap_trace::Source::Minor => "minor",
+            heaptap_trace::Source::Major => "major",
+            heaptap_trace::Source::External => "external",
+        });
+    }
+    let mut labels = BTreeSet::new();
+    for (path, _) in archive.aggregate.paths() {
+        if let Some(Frame::Code(code)) = path.frames().last() {
+            let found = archive.locations.resolve(code).filter(is_label);
+            labels.extend(found.map(|location| text(location.definition)));
+        }
+    }
+    let notes = notes(&figures, archive.blocks.thinning());
+    let files = figures.table.rows.iter().map(|row| row.site.file.clone());
+    json(&Info {
+        name: archive.name.clone(),
+        executable: figures.executable,
+        host: text(&archive.info.host),
+        pid: archive.info.pid,
+        start_us: archive.info.start_time,
+        runtime_params: text(&archive.info.runtime_params),
+        context: text(&archive.info.context),
+        sample_rate: figures.sample_rate,
+        word_bytes: figures.word_bytes,
+        duration_us: figures.duration_us,
+        events: figures.events,
+        blocks: archive.blocks.len(),
+        blocks_one_in: 1 << archive.blocks.thinning(),
+        selected: false,
+        totals: figures.totals,
+        timeline: figures.timeline,
+        limits: figures.limits,
+        labels,
+        domains,
+        sources,
+        files: files.filter(|file| !file.is_empty()).collect(),
+        notes,
+        cut_short: figures.cut_short,
+    })
+}
+
+/// What a reader of the figures should know.
+fn notes(figures: &Figures, thinning: u32) -> Vec<String> {
+    let mut notes: Vec<String> =
+        figures.cut_short.iter().map(|why| format!("Incomplete: {why}.")).collect();
+    match figures.totals.samples {
+        0 => notes.push(
+            "No block was sampled: the program allocated little, or the sampling \
+                         rate was too low. Trace it at a higher rate."
+                .to_owned(),
+        ),
+        1..100 => notes.push(format!(
+            "Only {} samples: the figures are rough. A higher sampling rate gives better ones.",
+            figures.totals.samples
+        )),
+        _ => {}
+    }
+    if thinning > 0 {
+        notes.push(format!(
+            "One in {} blocks is here. Figures without filters come from all blocks; the errors \
+             of the others include this.",
+            1_u64 << thinning
+        ));
+    }
+    if figures.limits.objects_followed_one_in > 1 {
+        notes.push(format!(
+            "So much was alive that one in {} blocks was followed; the errors include that.",
+            figures.limits.objects_followed_one_in
+        ));
+    }
+    if figures.limits.samples_missing_from_callers > 0 {
+        notes.push(format!(
+            "There are too many call paths to keep all: up to {} samples are missing from a \
+             caller.",
+            figures.limits.samples_missing_from_callers
+        ));
+    }
+    notes
+}
+
+#[derive(Serialize)]
+struct Names {
+    functions: Vec<String>,
+    files: Vec<String>,
+    labels: Vec<String>,
+}
+
+/// The most names of a kind.
+const MOST_NAMES: usize = 1000;
+
+/// The names that contain a text, whatever its case.
+pub(crate) fn names(
+    traces: &Traces,
+    trace: usize,
+    text: &str,
+    most: usize,
+) -> Result<String, String> {
+    let archive = traces.archive(trace)?;
+    let text = text.to_lowercase();
+    let sites = Sites::new(&archive.locations, By::Function);
+    let (mut functions, mut files, mut labels) =
+        (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    for code in archive.aggregate.codes() {
+        let is_label = archive.locations.resolve(code).any(|location| is_label(&location));
+        for site in sites.inlined(Frame::Code(code)) {
+            let into = if is_label { &mut labels } else { &mut functions };
+            if site.name.to_lowercase().contains(&text) {
+                into.insert(site.name);
+            }
+            if !is_label && !site.file.is_empty() && site.file.to_lowercase().contains(&text) {
+                files.insert(site.file);
+            }
+        }
+    }
+    let few = |names: BTreeSet<String>| names.into_iter().take(most.min(MOST_NAMES)).collect();
+    json(&Names { functions: few(functions), files: few(files), labels: few(labels) })
+}

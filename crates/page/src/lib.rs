@@ -1,0 +1,35 @@
+//! The queries of the viewer: a page opens archives and asks for figures, both as
+//! bytes, so that the same code answers in a browser's worker and in `heaptap serve`.
+//!
+//! The map:
+//!
+//! - [`Page`] has the archives that are open, and answers requests.
+//! - `request` is the form of a request; `selection` turns its filter into one of
+//!   `heaptap-report`.
+//! - `traces` has the aggregates: that of the whole trace, and those of selections,
+//!   the last of which are kept.
+//! - `info`, `report`, `timeline`, `tree`, `inverted`, `site`, `leaks`, `diff` and
+//!   `source` each answer one kind of request.
+//! - `wasm` exports the page to a browser.
+//!
+//! Requests come from a page's address, and archives by mail: nothing is trusted,
+//! and what goes wrong is an answer `{"error": …}`.
+
+mod answer;
+mod diff;
+mod info;
+mod leaks;
+mod page;
+mod report;
+mod request;
+mod selection;
+mod site;
+mod source;
+mod timeline;
+mod traces;
+mod tree;
+#[cfg(target_arch = "wasm32")]
+mod wasm;
+
+pub use page::Page;
+pub use request::{Filter, Request, TraceRequest};

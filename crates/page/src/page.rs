@@ -1,0 +1,60 @@
+//! Opens archives and answers requests.
+
+use heaptap_report::Archive;
+
+use crate::answer::{Refusal, json};
+use crate::request::Request;
+use crate::traces::Traces;
+use crate::{diff, info, leaks, report, site, source, timeline, tree};
+
+/// The archives that are open, and the latest selections from them.
+#[derive(Default)]
+pub struct Page {
+    traces: Traces,
+}
+
+impl Page {
+    /// Opens the bytes of an archive, and returns the number of the trace.
+    pub fn open(&mut self, archive: &[u8]) -> Result<usize, String> {
+        let archive = Archive::from_bytes(archive).map_err(|error| error.to_string())?;
+        Ok(self.traces.add(archive))
+    }
+
+    /// Adds an archive, and returns the number of the trace.
+    pub fn add(&mut self, archive: Archive) -> usize {
+        self.traces.add(archive)
+    }
+
+    /// The answer to a request, both as JSON.
+    pub fn query(&mut self, request: &[u8]) -> String {
+        let answer = serde_json::from_slice(request)
+            .map_err(|error| format!("the request is not one: {error}"))
+            .and_then(|request| self.answer(&request));
+        answer.unwrap_or_else(|error| refusal(&error))
+    }
+
+    fn answer(&mut self, request: &Request) -> Result<String, String> {
+        let traces = &mut self.traces;
+        match request {
+            Request::Info { trace } => info::info(traces, *trace),
+            Request::Report { of, top, callers } => report::report(traces, of, *top, *callers),
+            Request::Timeline { of, top, points, within } => {
+                timeline::timeline(traces, of, *top, *points, within.as_ref())
+            }
+            Request::Tree { of, shape } => tree::tree(traces, of, shape),
+            Request::Site { of, site, levels } => site::site(traces, of, site, *levels),
+            Request::Leaks { of } => leaks::leaks(traces, of),
+            Request::Hot { of, threshold } => report::hot(traces, of, *threshold),
+            Request::Diff { pair, of, top } => diff::diff(traces, *pair, of, *top),
+            Request::DiffTree { pair, of, shape } => diff::diff_tree(traces, *pair, of, shape),
+            Request::Source { of, file } => source::source(traces, of, file),
+            Request::Names { trace, text, most } => info::names(traces, *trace, text, *most),
+        }
+    }
+}
+
+/// The answer to a request that has none.
+pub(crate) fn refusal(error: &str) -> String {
+    let refusal = Refusal { error: error.to_owned() };
+    json(&refusal).unwrap_or_else(|_| r#"{"error":"no answer"}"#.to_owned())
+}

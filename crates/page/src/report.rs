@@ -1,0 +1,63 @@
+//! The figures of `heaptap report` and `heaptap hot`.
+
+use heaptap_figures::{Figures, TableOptions, fragments};
+use heaptap_report::Follow;
+
+use crate::answer::{Stated, json};
+use crate::request::{RowKind, TraceRequest};
+use crate::traces::Traces;
+
+/// The share of the metric that makes a fragment hot, unless asked otherwise.
+const THRESHOLD: f64 = 0.03;
+
+pub(crate) fn report(
+    traces: &mut Traces,
+    of: &TraceRequest,
+    top: usize,
+    callers: Option<usize>,
+) -> Result<String, String> {
+    let found = traces.find(of, Follow::Nothing)?;
+    let exact = traces.is_exact(of, &found);
+    if !exact && of.filter.is_all() && callers.is_none() {
+        // The reading itself counted these rows.
+        let archive = traces.archive(of.trace)?;
+        let query = stored(of.by, of.view().metric);
+        if let Some((_, answer)) = archive.answers.iter().find(|(name, _)| *name == query) {
+            return Ok(answer.clone());
+        }
+    }
+    let options = TableOptions { view: of.view(), top, callers };
+    json(&Stated { answer: Figures::of(&traces.figures(of, &found)?, &options), exact })
+}
+
+/// The name under which an archive has the figures of rows that a thinned table
+/// cannot count exactly.
+fn stored(by: RowKind, metric: heaptap_report::Metric) -> String {
+    format!("report {} {metric:?}", heaptap_figures::by_name(by.by()))
+}
+
+pub(crate) fn hot(
+    traces: &mut Traces,
+    of: &TraceRequest,
+    threshold: Option<f64>,
+) -> Result<String, String> {
+    needs_frames(of.by)?;
+    let threshold = threshold.unwrap_or(THRESHOLD);
+    if !(threshold > 0.0 && threshold <= 1.0) {
+        return Err(format!("a threshold of {threshold} is not between 0 and 1"));
+    }
+    let found = traces.find(of, Follow::Nothing)?;
+    let exact = traces.is_exact(of, &found);
+    let (answer, _) = fragments(&traces.figures(of, &found)?, &of.view(), threshold, true);
+    json(&Stated { answer, exact })
+}
+
+/// Fails unless rows are frames.
+pub(crate) fn needs_frames(by: RowKind) -> Result<(), String> {
+    match by {
+        RowKind::Function | RowKind::Location | RowKind::File | RowKind::Module => Ok(()),
+        RowKind::Label | RowKind::Domain | RowKind::Source => {
+            Err("calls have no label, domain or source; filter by them instead".to_owned())
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! The form of a request.
+
+use heaptap_report::Metric;
+use heaptap_report::rows::By;
+use serde::Deserialize;
+
+/// The blocks that count, in the words of the command line's filters.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[serde(default)]
+pub struct Filter {
+    /// Regular expressions, each of which a frame must match.
+    pub include: Vec<String>,
+    /// Regular expressions that no frame may match.
+    pub exclude: Vec<String>,
+    /// Regular expressions, one of which the label must match.
+    pub labels: Vec<String>,
+    /// When blocks were allocated, in microseconds since the start.
+    pub time: Option<(f64, Option<f64>)>,
+    /// Bytes, without the header.
+    pub size: Option<(f64, Option<f64>)>,
+    /// Microseconds.
+    pub lifetime: Option<(f64, Option<f64>)>,
+    /// Domains.
+    pub domains: Vec<u16>,
+    /// `minor`, `major` or `external`.
+    pub sources: Vec<String>,
+}
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Measure {
+    #[default]
+    Allocated,
+    Promoted,
+    Peak,
+    At,
+    Live,
+    Survived,
+}
+
+impl Measure {
+    pub(crate) fn metric(self) -> Metric {
+        match self {
+            Measure::Allocated => Metric::Allocated,
+            Measure::Promoted => Metric::Promoted,
+            Measure::Peak => Metric::Peak,
+            Measure::At => Metric::At,
+            Measure::Live => Metric::Live,
+            Measure::Survived => Metric::Survived,
+        }
+    }
+}
+
+/// What a row is.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum RowKind {
+    #[default]
+    Function,
+    Location,
+    File,
+    Module,
+    Label,
+    Domain,
+    Source,
+}
+
+impl RowKind {
+    pub(crate) fn by(self) -> By {
+        match self {
+            RowKind::Function => By::Function,
+            RowKind::Location => By::Location,
+            RowKind::File => By::File,
+            RowKind::Module => By::Module,
+            RowKind::Label => By::Label,
+            RowKind::Domain => By::Domain,
+            RowKind::Source => By::Source,
+        }
+    }
+}
+
+/// The site of a row, as answers have it.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(default)]
+pub(crate) struct SiteName {
+    pub(crate) name: String,
+    pub(crate) file: String,
+    pub(crate) line: u32,
+    pub(crate) chars: (u32, u32),
+}
+
+impl SiteName {
+    pub(crate) fn site(&self) -> heaptap_report::rows::Site {
+        let SiteName { name, file, line, chars } = self.clone();
+        heaptap_report::rows::Site { name, file, line, chars }
+    }
+}
+
+/// A trace, and which of its blocks are measured how.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct TraceRequest {
+    pub(crate) trace: usize,
+    pub(crate) filter: Filter,
+    pub(crate) metric: Measure,
+    pub(crate) at: Option<f64>,
+    pub(crate) by: RowKind,
+}
+
+/// The outer site to which a time line is restricted.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Within {
+    pub(crate) by: RowKind,
+    #[serde(flatten)]
+    pub(crate) site: SiteName,
+}
+
+/// Which part of a call tree is wanted.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default)]
+pub(crate) struct TreeShape {
+    pub(crate) invert: bool,
+    pub(crate) focus: Vec<SiteName>,
+    pub(crate) fold: bool,
+    pub(crate) min_share: f64,
+    pub(crate) most: usize,
+}
+
+impl Default for TreeShape {
+    fn default() -> Self {
+        let focus = Vec::new();
+        TreeShape { invert: false, focus, fold: true, min_share: 0.001, most: 20_000 }
+    }
+}
+
+/// The two traces of a comparison.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub(crate) struct Pair {
+    pub(crate) before: usize,
+    pub(crate) after: usize,
+}
+
+/// A request.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(tag = "q", rename_all = "snake_case")]
+pub enum Request {
+    /// What the trace says of itself, and its totals.
+    #[allow(missing_docs)]
+    Info { trace: usize },
+    /// The figures of `heaptap report`.
+    #[allow(missing_docs, private_interfaces)]
+    Report {
+        #[serde(flatten)]
+        of: TraceRequest,
+        #[serde(default)]
+        top: usize,
+        #[serde(default)]
+        callers: Option<usize>,
+    },
+    /// Live and allocated bytes over time, by row.
+    #[allow(missing_docs, private_interfaces)]
+    Timeline {
+        #[serde(flatten)]
+        of: TraceRequest,
+        #[serde(default)]
+        top: usize,
+        #[serde(default)]
+        points: usize,
+        #[serde(default)]
+        within: Option<Within>,
+    },
+    /// The call tree.
+    #[allow(missing_docs, private_interfaces)]
+    Tree {
+        #[serde(flatten)]
+        of: TraceRequest,
+        #[serde(flatten)]
+        shape: TreeShape,
+    },
+    /// All about one site.
+    #[allow(missing_docs, private_interfaces)]
+    Site {
+        #[serde(flatten)]
+        of: TraceRequest,
+        site: SiteName,
+        #[serde(default)]
+        levels: usize,
+    },
+    /// The figures of `heaptap leaks`.
+    #[allow(missing_docs)]
+    Leaks {
+        #[serde(flatten)]
+        of: TraceRequest,
+    },
+    /// The figures of `heaptap hot`.
+    #[allow(missing_docs)]
+    Hot {
+        #[serde(flatten)]
+        of: TraceRequest,
+        #[serde(default)]
+        threshold: Option<f64>,
+    },
+    /// The figures of `heaptap diff`.
+    #[allow(missing_docs, private_interfaces)]
+    Diff {
+        #[serde(flatten)]
+        pair: Pair,
+        #[serde(flatten)]
+        of: TraceRequest,
+        #[serde(default)]
+        top: usize,
+    },
+    /// The call trees of two traces as one.
+    #[allow(missing_docs, private_interfaces)]
+    DiffTree {
+        #[serde(flatten)]
+        pair: Pair,
+        #[serde(flatten)]
+        of: TraceRequest,
+        #[serde(flatten)]
+        shape: TreeShape,
+    },
+    /// The lines of a file.
+    #[allow(missing_docs)]
+    Source {
+        #[serde(flatten)]
+        of: TraceRequest,
+        file: String,
+    },
+    /// Names that contain a text.
+    #[allow(missing_docs)]
+    Names { trace: usize, text: String, most: usize },
+}

@@ -1,0 +1,52 @@
+//! From the filter of a request to a selection.
+
+use heaptap_report::{Regex, Selection, Span};
+use heaptap_trace::Source;
+
+use crate::request::Filter;
+
+impl Filter {
+    /// Whether every block counts.
+    pub(crate) fn is_all(&self) -> bool {
+        *self == Filter::default()
+    }
+
+    /// The selection, or what is wrong with the filter.
+    pub fn selection(&self) -> Result<Selection, String> {
+        if self.include.len() > Selection::MOST_INCLUDED {
+            return Err(format!("more than {} functions or files", Selection::MOST_INCLUDED));
+        }
+        Ok(Selection {
+            include: patterns(&self.include)?,
+            exclude: patterns(&self.exclude)?,
+            labels: patterns(&self.labels)?,
+            time: span(self.time),
+            size: span(self.size),
+            lifetime: span(self.lifetime),
+            domains: self.domains.clone(),
+            sources: self.sources.iter().map(|name| source(name)).collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+fn patterns(texts: &[String]) -> Result<Vec<Regex>, String> {
+    let pattern = |text: &String| {
+        Regex::new(text).map_err(|error| format!("not a regular expression: {text}: {error}"))
+    };
+    texts.iter().map(pattern).collect()
+}
+
+fn span(ends: Option<(f64, Option<f64>)>) -> Span {
+    let Some((from, to)) = ends else { return Span::default() };
+    // A cast of a float saturates.
+    Span { from: from.ceil() as u64, to: to.map_or(u64::MAX, |to| to.floor() as u64) }
+}
+
+fn source(name: &str) -> Result<Source, String> {
+    match name {
+        "minor" => Ok(Source::Minor),
+        "major" => Ok(Source::Major),
+        "external" => Ok(Source::External),
+        _ => Err(format!("{name} is not a source: minor, major or external")),
+    }
+}

@@ -1,0 +1,54 @@
+//! The lines of a source file, with what was allocated at each.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use heaptap_figures::Sum;
+use heaptap_report::Follow;
+use heaptap_report::rows::By;
+use serde::Serialize;
+
+use crate::answer::{Stated, json, sum};
+use crate::request::{RowKind, TraceRequest};
+use crate::traces::Traces;
+
+#[derive(Serialize)]
+struct SourceAnswer {
+    file: String,
+    lines: Vec<Line>,
+    total: Sum,
+}
+
+#[derive(Serialize)]
+struct Line {
+    line: u32,
+    sum: Sum,
+    functions: BTreeSet<String>,
+}
+
+pub(crate) fn source(traces: &mut Traces, of: &TraceRequest, file: &str) -> Result<String, String> {
+    let of = TraceRequest { by: RowKind::Location, ..of.clone() };
+    let found = traces.find(&of, Follow::Nothing)?;
+    let exact = traces.is_exact(&of, &found);
+    let figures = traces.figures(&of, &found)?;
+    let (aggregate, metric) = (figures.aggregate, of.metric.metric());
+    let mut lines: BTreeMap<u32, (u64, BTreeSet<String>)> = BTreeMap::new();
+    for row in aggregate.rows(figures.locations, By::Location, metric) {
+        if row.site.file == file {
+            let (samples, functions) = lines.entry(row.site.line).or_default();
+            *samples = samples.saturating_add(metric.samples(&row.counts));
+            functions.insert(row.site.name);
+        }
+    }
+    let all = lines.values().fold(0_u64, |sum, (samples, _)| sum.saturating_add(*samples));
+    let line = |(line, (samples, functions))| Line {
+        line,
+        sum: sum(aggregate, metric, samples),
+        functions,
+    };
+    let answer = SourceAnswer {
+        file: file.to_owned(),
+        lines: lines.into_iter().map(line).collect(),
+        total: sum(aggregate, metric, all),
+    };
+    json(&Stated { answer, exact })
+}

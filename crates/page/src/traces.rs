@@ -1,0 +1,120 @@
+//! The traces of a page, and the aggregates of what was asked of them.
+
+use std::rc::Rc;
+
+use heaptap_figures::{TableView, TraceFigures};
+use heaptap_report::{Aggregate, Archive, Depth, Follow, Options};
+
+use crate::request::{Filter, RowKind, TraceRequest};
+
+/// The aggregates that are kept for the next requests: a view asks for several
+/// things of one selection.
+const KEPT: usize = 6;
+
+/// What an aggregate was made for.
+#[derive(Clone, PartialEq)]
+struct Key {
+    trace: usize,
+    filter: Filter,
+    at: Option<u64>,
+    depth: Depth,
+    follow: Follow,
+}
+
+/// Open archives.
+#[derive(Default)]
+pub(crate) struct Traces {
+    archives: Vec<Archive>,
+    /// The latest is the last.
+    kept: Vec<(Key, Rc<Aggregate>)>,
+}
+
+/// The aggregate of a selection; that of the whole trace is in its archive.
+pub(crate) enum Found {
+    Whole,
+    Selected(Rc<Aggregate>),
+}
+
+impl Traces {
+    /// Adds an archive, and returns its number.
+    pub(crate) fn add(&mut self, archive: Archive) -> usize {
+        self.archives.push(archive);
+        self.archives.len() - 1
+    }
+
+    pub(crate) fn archive(&self, trace: usize) -> Result<&Archive, String> {
+        self.archives.get(trace).ok_or_else(|| format!("there is no trace {trace}"))
+    }
+
+    /// The aggregate that a request is about.
+    pub(crate) fn find(&mut self, of: &TraceRequest, follow: Follow) -> Result<Found, String> {
+        let archive = self.archive(of.trace)?;
+        let depth = depth(of.by);
+        let at =
+            of.at.map(|at| at as u64).filter(|_| of.metric.metric() == heaptap_report::Metric::At);
+        let is_whole = of.filter.is_all() && at.is_none() && depth == Depth::Whole;
+        if is_whole && follow == Follow::Nothing {
+            return Ok(Found::Whole);
+        }
+        let key = Key { trace: of.trace, filter: of.filter.clone(), at, depth, follow };
+        if let Some(place) = self.kept.iter().position(|(kept, _)| *kept == key) {
+            let kept = self.kept.remove(place);
+            let aggregate = Rc::clone(&kept.1);
+            self.kept.push(kept);
+            return Ok(Found::Selected(aggregate));
+        }
+        let options =
+            Options { selection: of.filter.selection()?, depth, at, follow, ..Options::default() };
+        let aggregate = archive.blocks.aggregate(&archive.aggregate, &archive.locations, &options);
+        let aggregate = Rc::new(aggregate);
+        if self.kept.len() == KEPT {
+            self.kept.remove(0);
+        }
+        self.kept.push((key, Rc::clone(&aggregate)));
+        Ok(Found::Selected(aggregate))
+    }
+
+    /// A trace with the aggregate that was found.
+    pub(crate) fn figures<'a>(
+        &'a self,
+        of: &TraceRequest,
+        found: &'a Found,
+    ) -> Result<TraceFigures<'a>, String> {
+        let archive = self.archive(of.trace)?;
+        Ok(TraceFigures {
+            name: &archive.name,
+            info: &archive.info,
+            cut_short: archive.cut_short.as_deref(),
+            aggregate: match found {
+                Found::Whole => &archive.aggregate,
+                Found::Selected(aggregate) => aggregate,
+            },
+            locations: &archive.locations,
+            selected: !of.filter.is_all(),
+        })
+    }
+
+    /// Whether what was found is what a reading of the trace would give.
+    pub(crate) fn is_exact(&self, of: &TraceRequest, found: &Found) -> bool {
+        matches!(found, Found::Whole)
+            || self.archive(of.trace).is_ok_and(|archive| archive.blocks.thinning() == 0)
+    }
+}
+
+impl TraceRequest {
+    /// What the request's table shows.
+    pub(crate) fn view(&self) -> TableView {
+        let at = self.at.map(|at| at as u64);
+        TableView { by: self.by.by(), metric: self.metric.metric(), at }
+    }
+}
+
+/// How much of each stack the rows need.
+fn depth(by: RowKind) -> Depth {
+    match by {
+        RowKind::Function | RowKind::Location | RowKind::File | RowKind::Module => Depth::Whole,
+        RowKind::Label => Depth::Label,
+        RowKind::Domain => Depth::Domain,
+        RowKind::Source => Depth::Source,
+    }
+}

@@ -1,0 +1,279 @@
+//! The call tree, from the outermost calls inwards or from the allocations outwards.
+
+use std::collections::HashMap;
+
+use heaptap_figures::{CallSite, Sum};
+use heaptap_report::rows::Site;
+use heaptap_report::{Aggregate, CallTree, Follow, Metric};
+use serde::Serialize;
+
+use crate::answer::{Stated, json, sum};
+use crate::report::needs_frames;
+use crate::request::{TraceRequest, TreeShape};
+use crate::traces::Traces;
+
+/// The most cells of an answer.
+const MOST_CELLS: usize = 200_000;
+/// The deepest level of an answer.
+const DEEPEST: u32 = 2000;
+
+#[derive(Serialize)]
+struct TreeAnswer {
+    total: Sum,
+    focus_total: Sum,
+    sites: Vec<CallSite>,
+    cells: Cells,
+    depth: u32,
+    /// The standard error of `samples` is √(a·samples + b·samples²) bytes.
+    error_of: ErrorOf,
+    /// Bytes for each sample.
+    scale: f64,
+    /// Frames that were folded away.
+    omitted: u64,
+}
+
+#[derive(Clone, Copy, Serialize)]
+pub(crate) struct ErrorOf {
+    a: f64,
+    b: f64,
+}
+
+impl ErrorOf {
+    pub(crate) fn of(aggregate: &Aggregate, metric: Metric) -> ErrorOf {
+        ErrorOf { a: aggregate.estimate(metric, 1).error.powi(2), b: 0.0 }
+    }
+}
+
+/// Cells in preorder: column by column.
+#[derive(Default, Serialize)]
+pub(crate) struct Cells {
+    pub(crate) parent: Vec<u32>,
+    /// The number of the site; −1 for small cells that are joined.
+    pub(crate) site: Vec<i64>,
+    pub(crate) samples: Vec<u64>,
+    #[serde(rename = "self")]
+    pub(crate) own: Vec<u64>,
+    /// How many cells are joined; 1 for others.
+    pub(crate) count: Vec<u32>,
+    pub(crate) repeats: Vec<u32>,
+}
+
+impl Cells {
+    pub(crate) fn len(&self) -> usize {
+        self.parent.len()
+    }
+
+    fn push(&mut self, parent: u32, node: &Node) {
+        self.parent.push(parent);
+        self.site.push(node.site.map_or(-1, i64::from));
+        self.samples.push(node.samples);
+        self.own.push(node.own);
+        self.count.push(1);
+        self.repeats.push(node.repeats);
+    }
+
+    /// Small cells under one caller, as one.
+    fn push_joined(&mut self, parent: u32, samples: u64, count: u32) {
+        self.push(parent, &Node { site: None, samples, own: 0, repeats: 1, below: Below::Joined });
+        if let Some(last) = self.count.last_mut() {
+            *last = count;
+        }
+    }
+}
+
+/// A node of the tree that is shown.
+pub(crate) struct Node {
+    pub(crate) site: Option<u32>,
+    pub(crate) samples: u64,
+    own: u64,
+    repeats: u32,
+    below: Below,
+}
+
+/// Where the nodes below come from.
+enum Below {
+    /// The calls of a node.
+    Calls(u32),
+    /// The callers of these nodes, with the samples that each passes on.
+    Callers(Vec<(u32, u64)>),
+    Joined,
+}
+
+pub(crate) fn tree(
+    traces: &mut Traces,
+    of: &TraceRequest,
+    shape: &TreeShape,
+) -> Result<String, String> {
+    needs_frames(of.by)?;
+    let found = traces.find(of, Follow::Nothing)?;
+    let exact = traces.is_exact(of, &found);
+    let figures = traces.figures(of, &found)?;
+    let (aggregate, metric) = (figures.aggregate, of.metric.metric());
+    let tree = aggregate.call_tree(figures.locations, of.by.by(), metric, shape.fold);
+    let walk =
+        Walk { tree: &tree, spread: aggregate.estimate(metric, 1).error, scale: unit(aggregate) };
+    let root = walk.focused(shape)?;
+    let focus_total = sum(aggregate, metric, root.samples);
+    let (cells, depth) = walk.cells(root, shape);
+    let answer = TreeAnswer {
+        total: sum(aggregate, metric, tree.samples(0)),
+        focus_total,
+        sites: tree.sites().iter().map(CallSite::from).collect(),
+        cells,
+        depth,
+        error_of: ErrorOf::of(aggregate, metric),
+        scale: unit(aggregate),
+        omitted: tree.folded_frames(),
+    };
+    json(&Stated { answer, exact })
+}
+
+/// Bytes for each sample.
+pub(crate) fn unit(aggregate: &Aggregate) -> f64 {
+    aggregate.scale().word_bytes / aggregate.scale().rate
+}
+
+/// Walks a call tree in either direction.
+pub(crate) struct Walk<'a> {
+    pub(crate) tree: &'a CallTree,
+    /// The standard error of one sample, and the bytes of it.
+    pub(crate) spread: f64,
+    pub(crate) scale: f64,
+}
+
+impl Walk<'_> {
+    fn root(&self, invert: bool) -> Node {
+        let tree = self.tree;
+        let below = if invert {
+            let ends = (1..tree.len()).map(|node| (node, tree.own_samples(node)));
+            Below::Callers(ends.filter(|&(_, own)| own > 0).collect())
+        } else {
+            Below::Calls(0)
+        };
+        Node { site: None, samples: tree.samples(0), own: 0, repeats: 1, below }
+    }
+
+    /// The node at the end of the path that is asked for.
+    pub(crate) fn focused(&self, shape: &TreeShape) -> Result<Node, String> {
+        let mut node = self.root(shape.invert);
+        for name in &shape.focus {
+            let wanted = name.site();
+            let inside = self.below(&node, shape.invert && node.site.is_none());
+            let found = inside.into_iter().find(|child| self.site(child) == Some(&wanted));
+            node = found.ok_or_else(|| {
+                format!("{} is not called there: its blocks are not selected", wanted.name)
+            })?;
+        }
+        Ok(node)
+    }
+
+    fn site(&self, node: &Node) -> Option<&Site> {
+        self.tree.sites().get(node.site? as usize)
+    }
+
+    /// The nodes below a node, in no order. `innermost`: the sites of the nodes
+    /// themselves, not of their callers.
+    pub(crate) fn below(&self, node: &Node, innermost: bool) -> Vec<Node> {
+        let tree = self.tree;
+        match &node.below {
+            Below::Joined => Vec::new(),
+            Below::Calls(at) => {
+                let child = |child: u32| Node {
+                    site: tree.site(child),
+                    samples: tree.samples(child),
+                    own: tree.own_samples(child),
+                    repeats: tree.repeats(child),
+                    below: Below::Calls(child),
+                };
+                tree.children(*at).map(child).filter(|child| child.samples > 0).collect()
+            }
+            Below::Callers(nodes) => {
+                let mut groups: HashMap<u32, Vec<(u32, u64)>> = HashMap::new();
+                for &(node, samples) in nodes {
+                    let at = if innermost { node } else { tree.parent(node) };
+                    if let Some(site) = tree.site(at) {
+                        groups.entry(site).or_default().push((at, samples));
+                    }
+                }
+                let group = |(site, nodes): (u32, Vec<(u32, u64)>)| {
+                    let all = nodes.iter().map(|&(_, samples)| samples);
+                    let ends = nodes.iter().filter(|&&(node, _)| tree.parent(node) == 0);
+                    Node {
+                        site: Some(site),
+                        samples: all.fold(0, u64::saturating_add),
+                        own: ends.map(|&(_, samples)| samples).fold(0, u64::saturating_add),
+                        repeats: nodes
+                            .iter()
+                            .map(|&(node, _)| tree.repeats(node))
+                            .max()
+                            .unwrap_or(1),
+                        below: Below::Callers(nodes),
+                    }
+                };
+                groups.into_iter().map(group).collect()
+            }
+        }
+    }
+
+    /// The cells of a subtree, and how deep it goes. Cells that are too small are
+    /// joined, never dropped.
+    fn cells(&self, root: Node, shape: &TreeShape) -> (Cells, u32) {
+        let most = shape.most.clamp(1, MOST_CELLS);
+        let least = (root.samples as f64 * shape.min_share.clamp(0.0, 1.0)).max(1.0);
+        let mut cells = Cells::default();
+        let mut deepest = 0;
+        // Children are pushed in reverse, so that the first is next: preorder.
+        let mut stack: Vec<(u32, u32, Next)> = vec![(0, 0, Next::Node(root))];
+        while let Some((parent, depth, next)) = stack.pop() {
+            let number = cells.len() as u32;
+            deepest = deepest.max(depth);
+            let node = match next {
+                Next::Joined(samples, count) => {
+                    cells.push_joined(parent, samples, count);
+                    continue;
+                }
+                Next::Node(node) => node,
+            };
+            cells.push(parent, &node);
+            let mut below = self.below(&node, shape.invert && depth == 0 && node.site.is_none());
+            self.order(&mut below);
+            let full = cells.len() + stack.len() + below.len() > most || depth >= DEEPEST;
+            let (shown, small): (Vec<Node>, Vec<Node>) =
+                below.into_iter().partition(|child| !full && child.samples as f64 >= least);
+            if !small.is_empty() {
+                let samples = small.iter().map(|child| child.samples).fold(0, u64::saturating_add);
+                stack.push((number, depth + 1, Next::Joined(samples, small.len() as u32)));
+            }
+            let shown = shown.into_iter().rev();
+            stack.extend(shown.map(|child| (number, depth + 1, Next::Node(child))));
+        }
+        (cells, deepest)
+    }
+
+    /// The largest first; those that differ by no more than chance by name, so that a
+    /// picture does not change without reason.
+    pub(crate) fn order(&self, nodes: &mut [Node]) {
+        let name = |node: &Node| self.site(node).cloned();
+        nodes.sort_by(|one, other| {
+            other.samples.cmp(&one.samples).then_with(|| name(one).cmp(&name(other)))
+        });
+        let spread = (self.spread / self.scale).powi(2);
+        let mut from = 0;
+        while from < nodes.len() {
+            let first = nodes[from].samples as f64;
+            let alike = |node: &Node| {
+                let apart = first - node.samples as f64;
+                apart * apart <= 4.0 * spread * (first + node.samples as f64)
+            };
+            let length = nodes[from..].iter().take_while(|node| alike(node)).count().max(1);
+            nodes[from..from + length].sort_by_cached_key(name);
+            from += length;
+        }
+    }
+}
+
+/// What comes next in preorder.
+enum Next {
+    Node(Node),
+    Joined(u64, u32),
+}
