@@ -214,6 +214,7 @@ bench:
 	$(CARGO) bench -p heaptap-trace --bench trace
 	$(CARGO) bench -p heaptap
 	benches/overhead
+	benches/startup
 	benches/domains
 
 # --- Installing ----------------------------------------------------------------

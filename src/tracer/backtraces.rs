@@ -107,6 +107,7 @@ impl Backtraces {
             StackSource::None | StackSource::Tables(_) => 0,
         };
         let walker = Walker::new(max_frames, Region::new)?;
+        walker.step_cache().populate();
         let native = if native_frames { NativeFrames::new().map(Box::new) } else { None };
         Some(Backtraces { source, walker, own: Region::new(own_frames)?, native, label: 0 })
     }

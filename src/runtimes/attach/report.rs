@@ -62,7 +62,7 @@ extern "C" fn at_exit() {
             return;
         }
         // Fails if the session has ended before, for which there was a message.
-        let _ = session.stop();
+        let _ = session.stop_at_exit();
         let stats = session.stats();
         // The file could not be written to its end.
         let failed = if session.write_failed() { " failed" } else { "" };

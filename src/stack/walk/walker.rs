@@ -59,6 +59,11 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> Walker<S> {
         })
     }
 
+    /// The cache: few pages, all of which the first walks touch.
+    pub(crate) fn step_cache(&self) -> &S {
+        &self.cache
+    }
+
     /// Walks the stack of the calling thread's mutator.
     ///
     /// # Safety

@@ -82,6 +82,13 @@ fn map_separately(bytes: usize) -> Option<NonNull<u8>> {
     NonNull::new(start.cast())
 }
 
+/// Has the system provide the pages of a mapping now.
+pub(super) fn populate(start: NonNull<u8>, bytes: usize) {
+    let _keep = KeepErrno::new();
+    // SAFETY: this advice does not change what the pages hold. The kernel checks the range.
+    unsafe { libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_POPULATE_WRITE) };
+}
+
 /// Resizes a mapping, which may move; `None`, and nothing changes, if the system refuses.
 ///
 /// # Safety

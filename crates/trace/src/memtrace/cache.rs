@@ -14,15 +14,15 @@ use crate::model::event::Code;
 pub(crate) type Slot = u16;
 
 /// The slots. The reader's memory is bounded, so its arrays are exact. A writer
-/// has few domains and makes `ROOM` so large that unused pages stay untouched:
-/// see [`crate::memtrace::zeroed`].
-pub(crate) struct Cache<const ROOM: usize = SLOTS> {
-    pub(crate) codes: Box<[Code; SLOTS]>,
-    /// The slot that last followed. Only the first [`SLOTS`] are used.
-    pub(crate) predictions: Box<[Slot; ROOM]>,
+/// has few domains and makes both so large that unused pages stay untouched: see
+/// [`crate::memtrace::zeroed`]. Only the first [`SLOTS`] of each are used.
+pub(crate) struct Cache<const CODES: usize = SLOTS, const PREDICTIONS: usize = SLOTS> {
+    pub(crate) codes: Box<[Code; CODES]>,
+    /// The slot that last followed.
+    pub(crate) predictions: Box<[Slot; PREDICTIONS]>,
 }
 
-impl<const ROOM: usize> Cache<ROOM> {
+impl<const CODES: usize, const PREDICTIONS: usize> Cache<CODES, PREDICTIONS> {
     pub(crate) fn new() -> Self {
         Cache { codes: boxed(), predictions: boxed() }
     }

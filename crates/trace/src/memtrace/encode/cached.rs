@@ -11,8 +11,7 @@
 use std::hint::select_unpredictable;
 
 use crate::memtrace::cache::{Slot, homes, index};
-use crate::memtrace::encode::stack::{CACHED_ENTRIES, CACHED_ROOM, Stack};
-use crate::memtrace::rules::SLOTS;
+use crate::memtrace::encode::stack::{CACHED_ENTRIES, CACHED_ROOM, Dates, Stack};
 use crate::model::event::Code;
 
 /// The order in which frames are listed.
@@ -76,7 +75,7 @@ fn put_slots<'a, const ROOM: usize>(
     room: &mut [u8; CACHED_ROOM],
     slots: impl Iterator<Item = &'a Slot> + Clone,
     predictions: &mut [Slot; ROOM],
-    dates: &mut [u64; SLOTS],
+    dates: &mut Dates,
     id: u64,
 ) -> (u8, usize) {
     // Even if it was predicted, the first frame is named.

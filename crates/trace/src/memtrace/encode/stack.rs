@@ -12,11 +12,13 @@ use crate::memtrace::wire::Packet;
 use crate::memtrace::zeroed::{UNTOUCHED, boxed};
 use crate::model::event::{Code, is_code};
 
+pub(super) type Dates = [u64; UNTOUCHED / size_of::<u64>()];
+
 /// The cache with what only a writer needs.
 pub(crate) struct Stack {
-    pub(super) cache: Cache<{ UNTOUCHED / size_of::<Slot>() }>,
-    /// The id of the allocation that last named each slot.
-    pub(super) dates: Box<[u64; SLOTS]>,
+    pub(super) cache: Cache<{ UNTOUCHED / size_of::<Code>() }, { UNTOUCHED / size_of::<Slot>() }>,
+    /// The id of the allocation that last named each slot. Only the first [`SLOTS`] are used.
+    pub(super) dates: Box<Dates>,
     next_check: Slot,
     /// Where [`Stack::find_cached`] found the codes of one allocation.
     pub(super) found: Box<[Slot; MAX_CACHED]>,
