@@ -49,6 +49,7 @@ build:
 	$(CARGO) build --release -p heaptap-cli
 
 DEMO := target/demo.ctf
+DEMO_PAGE := target/demo.html
 
 .PHONY: demo
 demo: build
@@ -56,12 +57,15 @@ demo: build
 	@rm -f $(DEMO)
 	HEAPTAP=$(DEMO) HEAPTAP_RATE=1e-3 target/c-tests/plain/server 300000
 	$(HEAPTAP) report $(DEMO)
+	$(HEAPTAP) export $(DEMO) --to html -o $(DEMO_PAGE)
 	@echo
 	@echo "That was c-tests/programs/server.c, on the runtime in c-tests/runtime. The trace is $(DEMO)."
 	@echo "Try next:"
 	@echo "  $(HEAPTAP) dump $(DEMO) | less -S      every event, one line each"
 	@echo "  $(HEAPTAP) help                              all it can do"
 	@echo "  docs/embedding.md                           how a runtime is wired to it"
+	@echo "Or look at it in the browser (the page $(DEMO_PAGE) needs no server):"
+	@echo "  $(HEAPTAP) serve $(DEMO)"
 
 # --- Testing -------------------------------------------------------------------
 
