@@ -9,6 +9,7 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use heaptap_figures::TraceFigures;
 use heaptap_report::{Aggregate, Aggregator, BlockTable, Lifespans, Options};
 use heaptap_trace::{EventSource, LocationTable, TraceInfo};
 
@@ -106,6 +107,18 @@ impl AggregatedTrace {
     }
 
     /// What to call the traces.
+    /// What the figures of a report come from. `selected`: filters left blocks out.
+    pub(crate) fn figures(&self, selected: bool) -> TraceFigures<'_> {
+        TraceFigures {
+            name: self.name(),
+            info: self.info(),
+            cut_short: self.cut_short(),
+            aggregate: &self.aggregate,
+            locations: self.locations(),
+            selected,
+        }
+    }
+
     pub(crate) fn name(&self) -> &str {
         &self.name
     }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use heaptap_figures::units::count;
 use heaptap_report::{Archive, Depth, Follow, MOST_BLOCKS, Options, Selection};
 use heaptap_trace::LocationTable;
 
@@ -14,7 +15,6 @@ use crate::analysis::aggregate::AggregatedTrace;
 use crate::exit_status::{Failure, Verdict};
 use crate::io::trace_files::expand;
 use crate::text::escape;
-use crate::text::units::count;
 
 /// A trace for the page.
 pub(crate) struct PackedTrace {

@@ -1,10 +1,10 @@
 //! The options `--fold` and `--no-fold`, and the message about what was left out.
 
 use clap::Args;
+use heaptap_figures::units::count;
 use heaptap_report::{Omitted, OmittedFrames};
 
 use crate::io::notices::say;
-use crate::text::units::count;
 
 /// Whether recursion is folded.
 #[derive(Args)]

@@ -1,13 +1,14 @@
 //! The options `--by`, `--metric` and `--at`.
 
 use clap::{Args, ValueEnum};
+use heaptap_figures::TableView;
+use heaptap_figures::units::duration;
 use heaptap_report::rows::By;
 use heaptap_report::{Depth, Metric};
 
 use crate::analysis::aggregate::AggregatedTrace;
 use crate::analysis::filters::parse_time;
 use crate::exit_status::Failure;
-use crate::text::units::{duration, short_duration};
 
 /// The options of a table: what a row is and what is measured.
 #[derive(Args)]
@@ -30,16 +31,9 @@ impl View {
         if self.at.is_some() { Metric::At } else { self.metric.metric() }
     }
 
-    /// The name of the metric in a heading.
-    pub(crate) fn title(&self, peak_time: u64) -> String {
-        match self.metric() {
-            Metric::Allocated => "allocated".into(),
-            Metric::Promoted => "promoted".into(),
-            Metric::Peak => format!("live at the peak ({})", short_duration(peak_time as f64)),
-            Metric::At => format!("live at {}", duration(self.at.unwrap_or(0))),
-            Metric::Live => "live at the end".into(),
-            Metric::Survived => "live at the end, seen by a collection".into(),
-        }
+    /// What a table shows.
+    pub(crate) fn table(&self) -> TableView {
+        TableView { by: self.by.by(), metric: self.metric(), at: self.at }
     }
 
     /// Fails if `--at` is after the end of the trace.
@@ -87,18 +81,6 @@ impl RowKind {
             RowKind::Label => By::Label,
             RowKind::Domain => By::Domain,
             RowKind::Source => By::Source,
-        }
-    }
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            RowKind::Function => "function",
-            RowKind::Location => "location",
-            RowKind::File => "file",
-            RowKind::Module => "module",
-            RowKind::Label => "label",
-            RowKind::Domain => "domain",
-            RowKind::Source => "source",
         }
     }
 

@@ -9,6 +9,7 @@
 
 use std::collections::BTreeMap;
 
+use heaptap_figures::units::count;
 use heaptap_trace::{
     Allocation, Event, EventKind, Format, IDS_PER_BLOCK, LocationTable, Mode, Version,
 };
@@ -19,7 +20,6 @@ use crate::io::lifecycle::{Lives, Offence};
 use crate::io::notices::say;
 use crate::io::renaming::Renaming;
 use crate::io::rewrite::{LEFT_OUT, Rewriting, TraceSink};
-use crate::text::units::count;
 
 /// Copies all events. `shift` moves their times. Returns the lives of the objects, with
 /// the events that were left out because an object cannot have them.

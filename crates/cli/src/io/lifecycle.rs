@@ -10,10 +10,10 @@
 use std::collections::HashMap;
 use std::mem::size_of;
 
+use heaptap_figures::units::{count, duration};
 use heaptap_trace::{End, Event, EventKind, Losses, Source};
 
 use crate::exit_status::Verdict;
-use crate::text::units::{count, duration};
 
 /// A violation of an object's life cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

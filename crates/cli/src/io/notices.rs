@@ -2,10 +2,10 @@
 
 use std::io::{Write as _, stderr};
 
+use heaptap_figures::units::{count, short_duration};
 use heaptap_trace::{CutReason, CutShort, Defect, FileKind, Located, Losses};
 
 use crate::exit_status::Verdict;
-use crate::text::units::{count, short_duration};
 
 /// Prints a message on standard error. Failure to do so is ignored.
 pub(crate) fn say(message: &str) {

@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::io::{BufWriter, Write};
 
+use heaptap_figures::units::count;
 use heaptap_trace::{
     Block, Code, Encoder, End, EventSink, Format, Frames, Locate, LocationList, LocationTable,
     NamedLocation, TraceInfo, Version, WriteError,
@@ -16,7 +17,6 @@ use crate::exit_status::Failure;
 use crate::io::notices::say;
 use crate::io::output::Output;
 use crate::io::renaming::{LOST, Renaming};
-use crate::text::units::count;
 
 /// What becomes of events that an object cannot have.
 pub(crate) const LEFT_OUT: &str = "these events are left out of the copy";

@@ -1,10 +1,10 @@
-//! Text for people and for programs: [`units`] formats numbers, [`terminal`] lays
-//! out lines, [`names`] columns of names, [`page`] fills the web page. [`escape`] and [`json`], which the exporters need as well, make
-//! hostile names harmless.
+//! Text for people and for programs: [`terminal`] lays out lines, [`names`] columns of
+//! names, [`page`] fills the web page. [`escape`] and [`json`], which the exporters
+//! need as well, make hostile names harmless. The figures that are shown, and numbers
+//! as text, are those of `heaptap-figures`.
 
 pub(crate) mod names;
 pub(crate) mod page;
 pub(crate) mod terminal;
-pub(crate) mod units;
 
 pub(crate) use heaptap_export::{escape, json};

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
+use heaptap_figures::units::{bytes, count};
 use heaptap_trace::{CutReason, Losses, Mode};
 
 use crate::exit_status::{Failure, VerbResult, Verdict, help_end};
@@ -11,7 +12,6 @@ use crate::io::input::{Input, MemtraceReader};
 use crate::io::lifecycle::Lives;
 use crate::io::notices;
 use crate::io::output::print;
-use crate::text::units::{bytes, count};
 
 /// Check whether a trace is sound
 ///

@@ -5,21 +5,19 @@ use std::path::PathBuf;
 use std::slice;
 
 use clap::{Args, ValueHint};
-use heaptap_report::rows::Site;
-use heaptap_report::{Change, Estimate, Options, SingleSample, changes, distance};
+use heaptap_figures::units::{bytes, count, percent};
+use heaptap_figures::{ChangeRow, Comparison, Size, comparison, sized};
+use heaptap_report::Options;
 use serde::Serialize;
 
 use crate::analysis::aggregate::AggregatedTrace;
-use crate::analysis::call_site::CallSite;
 use crate::analysis::filters::{Filters, parse_share};
-use crate::analysis::size::{Size, sized};
 use crate::analysis::view::View;
 use crate::exit_status::{Failure, VerbResult, Verdict, gate_help_end};
 use crate::io::output::{print, print_json};
 use crate::text::escape::Escaped;
 use crate::text::names::two_columns;
 use crate::text::terminal::{Layout, pad, wrap};
-use crate::text::units::{bytes, count, percent};
 
 /// Compare two traces: what grew, what shrank, what is new, and what is chance
 ///
@@ -64,34 +62,13 @@ pub(crate) struct Diff {
     json: bool,
 }
 
-/// What is shown. The field names are those of the JSON.
+/// A comparison, and whether it passes the gate that was asked for.
 #[derive(Serialize)]
-struct Comparison {
-    before: String,
-    after: String,
-    metric: String,
-    by: &'static str,
-    total: ChangeRow,
-    /// Differences that are more than chance.
-    changes: Vec<ChangeRow>,
-    /// How many more there are.
-    not_shown: usize,
-    /// Sites whose difference may be chance.
-    within_chance: usize,
+struct GatedComparison {
+    #[serde(flatten)]
+    comparison: Comparison,
     #[serde(skip_serializing_if = "Option::is_none")]
     gate: Option<Gate>,
-}
-
-#[derive(Serialize)]
-struct ChangeRow {
-    #[serde(flatten)]
-    site: CallSite,
-    before: Size,
-    after: Size,
-    difference_bytes: f64,
-    /// In standard errors.
-    distance: f64,
-    kind: &'static str,
 }
 
 #[derive(Serialize)]
@@ -145,51 +122,19 @@ impl Diff {
         Ok(trace)
     }
 
-    fn compare(&self, before: &AggregatedTrace, after: &AggregatedTrace) -> Comparison {
-        let metric = self.view.metric();
-        let table = |trace: &AggregatedTrace| -> Vec<(Site, Estimate)> {
-            let rows = trace.aggregate.rows(trace.locations(), self.view.by.by(), metric);
-            rows.into_iter()
-                .map(|row| {
-                    let samples = metric.samples(&row.counts);
-                    (row.site, trace.aggregate.estimate(metric, samples))
-                })
-                .filter(|(_, estimate)| estimate.bytes > 0.0)
-                .collect()
-        };
-        let error = |trace: &AggregatedTrace| trace.aggregate.estimate(metric, 1).error;
-        let single = SingleSample { before: error(before), after: error(after) };
-        let total = |trace: &AggregatedTrace| {
-            trace.aggregate.estimate(metric, trace.aggregate.total(metric))
-        };
-        let totals = (total(before), total(after));
-        let all = changes(table(before), table(after), single);
-        let sites = all.len();
-        let mut certain: Vec<Change> = all.into_iter().filter(|change| change.certain).collect();
-        let within_chance = sites - certain.len();
-        let shown = if self.top == 0 { certain.len() } else { self.top.min(certain.len()) };
-        let not_shown = certain.split_off(shown).len();
-        let apart = distance(&totals.0, &totals.1, single);
-        Comparison {
-            before: before.name().to_owned(),
-            after: after.name().to_owned(),
-            metric: self.view.title(after.aggregate.peak_time()),
-            by: self.view.by.name(),
-            total: change_row(CallSite::total(), &totals.0, &totals.1, apart, apart.abs() > 1.96),
-            changes: certain
-                .iter()
-                .map(|c| change_row(CallSite::from(&c.site), &c.before, &c.after, c.distance, true))
-                .collect(),
-            not_shown,
-            within_chance,
-            gate: self.fail_over.map(|limit| gate(&totals.0, &totals.1, limit)),
-        }
+    fn compare(&self, before: &AggregatedTrace, after: &AggregatedTrace) -> GatedComparison {
+        let selected = !self.filters.is_all();
+        let (before, after) = (before.figures(selected), after.figures(selected));
+        let comparison = comparison(&before, &after, &self.view.table(), self.top);
+        let ChangeRow { before, after, .. } = &comparison.total;
+        let gate = self.fail_over.map(|limit| gate(before, after, limit));
+        GatedComparison { comparison, gate }
     }
 }
 
 /// Whether the growth is over the limit by more than the sampling error. A program
 /// that grew by exactly the limit passes in 19 of 20 runs.
-fn gate(before: &Estimate, after: &Estimate, limit: f64) -> Gate {
+fn gate(before: &Size, after: &Size, limit: f64) -> Gate {
     let allowed = before.bytes * (1.0 + limit);
     let noise = after.error.hypot(before.error * (1.0 + limit));
     let growth = if before.bytes > 0.0 { after.bytes / before.bytes - 1.0 } else { 0.0 };
@@ -198,31 +143,7 @@ fn gate(before: &Estimate, after: &Estimate, limit: f64) -> Gate {
     Gate { limit, growth, passed: !over && !grew_from_nothing }
 }
 
-fn change_row(
-    site: CallSite,
-    before: &Estimate,
-    after: &Estimate,
-    distance: f64,
-    certain: bool,
-) -> ChangeRow {
-    let kind = match (before.bytes > 0.0, after.bytes > 0.0) {
-        _ if !certain => "unchanged",
-        (false, true) => "new",
-        (true, false) => "gone",
-        _ if after.bytes > before.bytes => "grew",
-        _ => "shrank",
-    };
-    ChangeRow {
-        site,
-        before: (*before).into(),
-        after: (*after).into(),
-        difference_bytes: after.bytes - before.bytes,
-        distance,
-        kind,
-    }
-}
-
-fn text(found: &Comparison, layout: Layout) -> String {
+fn text(GatedComparison { comparison: found, gate }: &GatedComparison, layout: Layout) -> String {
     let mut text = String::new();
     let total = &found.total;
     let change = match total.kind {
@@ -245,7 +166,7 @@ fn text(found: &Comparison, layout: Layout) -> String {
     let sites = count(found.within_chance as u64, "site differs", "sites differ");
     let chance = wrap(&format!("{sites} by no more than chance."), layout.width).join("\n");
     let _ = writeln!(text, "\n{}", layout.faint(&chance));
-    if let Some(gate) = &found.gate {
+    if let Some(gate) = gate {
         let _ = writeln!(text, "{}", gate_line(gate, layout));
     }
     text

@@ -4,22 +4,19 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use heaptap_report::rows::Site;
-use heaptap_report::{Depth, HotFragment, Omitted, Options};
-use serde::Serialize;
+use heaptap_figures::units::percent;
+use heaptap_figures::{FragmentFrame, Fragments, HotLimits, fragments, sized};
+use heaptap_report::{Depth, Options};
 
 use crate::analysis::aggregate::AggregatedTrace;
-use crate::analysis::call_site::CallSite;
 use crate::analysis::filters::{Filters, parse_share};
 use crate::analysis::recursion::{Recursion, say_omitted};
-use crate::analysis::size::{Size, share, sized};
 use crate::analysis::view::View;
 use crate::exit_status::{VerbResult, help_end};
 use crate::io::output::{print, print_json};
 use crate::text::escape::Escaped;
 use crate::text::names::with_file;
 use crate::text::terminal::{Layout, width, wrap};
-use crate::text::units::percent;
 
 /// Show hot stack fragments: runs of calls, anywhere in stacks, under which much is
 /// allocated
@@ -60,50 +57,6 @@ pub(crate) struct Hot {
     json: bool,
 }
 
-/// What is shown. The field names are those of the JSON.
-#[derive(Serialize)]
-struct Fragments {
-    trace: String,
-    metric: String,
-    threshold: f64,
-    total: Size,
-    fragments: Vec<FragmentRow>,
-    limits: Limits,
-}
-
-/// What was lost to the bounds on memory and time.
-#[derive(Serialize)]
-struct Limits {
-    /// False if the search was cut short: fragments may be longer.
-    complete: bool,
-    /// The most samples that can be missing from a fragment.
-    samples_missing: u64,
-}
-
-#[derive(Serialize)]
-struct FragmentRow {
-    #[serde(flatten)]
-    size: Size,
-    share: f64,
-    /// The share that is under no longer fragment.
-    own_share: f64,
-    /// The innermost function first.
-    frames: Vec<FragmentFrame>,
-}
-
-#[derive(Serialize)]
-struct FragmentFrame {
-    #[serde(flatten)]
-    site: CallSite,
-    /// The most iterations of the recursion that begins here and is folded.
-    #[serde(skip_serializing_if = "is_once")]
-    repeats: u32,
-}
-
-fn is_once(repeats: &u32) -> bool {
-    *repeats == 1
-}
-
 impl Hot {
     pub(crate) fn run(&self) -> VerbResult {
         self.view.by.check_frames("hot")?;
@@ -115,7 +68,9 @@ impl Hot {
         };
         let trace = AggregatedTrace::read(&self.files, options)?;
         self.view.check(&trace)?;
-        let (fragments, omitted) = self.fragments(&trace);
+        let figures = trace.figures(!self.filters.is_all());
+        let (fragments, omitted) =
+            fragments(&figures, &self.view.table(), self.threshold, self.recursion.fold());
         if self.json {
             print_json(&fragments)?;
         } else {
@@ -123,32 +78,6 @@ impl Hot {
         }
         say_omitted(trace.name(), &omitted);
         Ok(trace.verdict())
-    }
-
-    fn fragments(&self, trace: &AggregatedTrace) -> (Fragments, Omitted) {
-        let (aggregate, metric) = (&trace.aggregate, self.view.metric());
-        let all = aggregate.total(metric);
-        let (by, fold) = (self.view.by.by(), self.recursion.fold());
-        let hot = aggregate.hot(trace.locations(), by, metric, self.threshold, fold);
-        let frame = |(site, &repeats): (&Site, &u32)| FragmentFrame { site: site.into(), repeats };
-        let row = |HotFragment { sites, repeats, samples, own }: &HotFragment| FragmentRow {
-            size: aggregate.estimate(metric, *samples).into(),
-            share: share(*samples, all),
-            own_share: share(*own, all),
-            frames: sites.iter().zip(repeats).map(frame).collect(),
-        };
-        let fragments = Fragments {
-            trace: trace.name().to_owned(),
-            metric: self.view.title(aggregate.peak_time()),
-            threshold: self.threshold,
-            total: aggregate.estimate(metric, all).into(),
-            fragments: hot.found.iter().map(row).collect(),
-            limits: Limits {
-                complete: hot.complete,
-                samples_missing: aggregate.missing_from_paths(),
-            },
-        };
-        (fragments, hot.omitted)
     }
 }
 
@@ -173,7 +102,7 @@ fn text(found: &Fragments, layout: Layout) -> String {
         let _ = writeln!(text, "\n{}", heading.replacen(&size, &layout.strong(&size), 1));
         frames(&mut text, &line.frames, layout);
     }
-    let Limits { complete, samples_missing } = found.limits;
+    let HotLimits { complete, samples_missing } = found.limits;
     if !complete {
         let note = "There is too much to look at: fragments may go on further than is shown. \
                     A higher --threshold or a --filter leaves less.";

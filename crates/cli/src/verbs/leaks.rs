@@ -4,19 +4,18 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use heaptap_report::{Caller, Depth, Follow, Leak, Options, Outlook};
-use serde::Serialize;
+use heaptap_figures::CallSite;
+use heaptap_figures::units::{bytes, percent, short_duration};
+use heaptap_figures::{LeakReport, LeakRow, leak_report, sized};
+use heaptap_report::{Depth, Follow, Options};
 
 use crate::analysis::aggregate::AggregatedTrace;
-use crate::analysis::call_site::CallSite;
 use crate::analysis::filters::Filters;
-use crate::analysis::size::{Size, sized};
 use crate::exit_status::{VerbResult, help_end};
 use crate::io::output::{print, print_json};
 use crate::text::escape::Escaped;
 use crate::text::names::with_file;
 use crate::text::terminal::{Layout, sparkline, wrap, wrap_indented};
-use crate::text::units::{bytes, count, percent, short_duration};
 
 /// Find leaks: allocation sites whose live size keeps growing
 ///
@@ -44,32 +43,6 @@ pub(crate) struct Leaks {
     json: bool,
 }
 
-/// What is shown. The field names are those of the JSON.
-#[derive(Serialize)]
-struct LeakReport {
-    trace: String,
-    duration_us: u64,
-    verdict: String,
-    /// Whether the trace can show leaks.
-    conclusive: bool,
-    leaks: Vec<LeakRow>,
-}
-
-#[derive(Serialize)]
-struct LeakRow {
-    site: CallSite,
-    live: Size,
-    allocated: Size,
-    growth_per_second: Size,
-    slowing: bool,
-    survivors_from_us: u64,
-    survivors_to_us: u64,
-    /// Bytes still alive, by the window of that time in which they were allocated.
-    survivors: Vec<f64>,
-    /// The callers under which nearly all of it lives, the nearest first.
-    called_from: Vec<CallSite>,
-}
-
 impl Leaks {
     pub(crate) fn run(&self) -> VerbResult {
         let options = Options {
@@ -79,7 +52,7 @@ impl Leaks {
             ..Options::default()
         };
         let trace = AggregatedTrace::read(&self.files, options)?;
-        let report = leak_report(&trace);
+        let report = leak_report(&trace.figures(!self.filters.is_all()));
         if self.json {
             print_json(&report)?;
         } else {
@@ -87,60 +60,6 @@ impl Leaks {
         }
         Ok(trace.verdict())
     }
-}
-
-fn leak_report(trace: &AggregatedTrace) -> LeakReport {
-    const LEVELS: usize = 6;
-    let leaks = trace.aggregate.leaks(trace.locations(), LEVELS);
-    let verdict = match (leaks.outlook, leaks.found.len() as u64) {
-        (Outlook::TooShort, _) => {
-            "cannot tell: the trace is too short; trace a longer run, or at a higher rate"
-                .to_owned()
-        }
-        (Outlook::RarelyCollected, _) => "cannot tell: old blocks were collected too rarely to \
-            tell a leak from garbage that waits; trace a longer run"
-            .to_owned(),
-        (Outlook::Clear, 0) => "no leak: no site keeps growing".to_owned(),
-        (Outlook::Clear, number) => {
-            format!("{} growing", count(number, "site keeps", "sites keep"))
-        }
-    };
-    LeakReport {
-        trace: trace.name().to_owned(),
-        duration_us: trace.aggregate.duration(),
-        verdict,
-        conclusive: leaks.outlook == Outlook::Clear,
-        leaks: leaks.found.iter().map(row).collect(),
-    }
-}
-
-fn row(leak: &Leak) -> LeakRow {
-    let live: u64 = leak.callers.iter().map(|caller| caller.samples).sum();
-    LeakRow {
-        site: CallSite::from(&leak.site),
-        live: leak.live.into(),
-        allocated: leak.allocated.into(),
-        growth_per_second: leak.growth.into(),
-        slowing: leak.slowing,
-        survivors_from_us: leak.window.0,
-        survivors_to_us: leak.window.1,
-        survivors: leak.survivors.clone(),
-        called_from: main_callers(&leak.callers, live),
-    }
-}
-
-/// The chain of callers that nine tenths of the size have in common.
-fn main_callers(callers: &[Caller], all: u64) -> Vec<CallSite> {
-    let mut chain = Vec::new();
-    let mut level = callers;
-    while let Some(caller) = level.first() {
-        if caller.samples.saturating_mul(10) < all.saturating_mul(9) {
-            break;
-        }
-        chain.push(CallSite::from(&caller.site));
-        level = &caller.callers;
-    }
-    chain
 }
 
 fn text(report: &LeakReport, layout: Layout) -> String {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
+use heaptap_figures::units::count;
 use heaptap_trace::{Allocation, Block, Format, Mode, TraceInfo, Version};
 
 use crate::exit_status::{VerbResult, help_end};
@@ -13,7 +14,6 @@ use crate::io::output::Output;
 use crate::io::renaming::SameNames;
 use crate::io::renumber::{Selection, SkippedEvents, renumber};
 use crate::io::rewrite::{LEFT_OUT, Rewriting, same_format};
-use crate::text::units::count;
 
 /// Write a trace again, in another version of the format or repaired
 ///

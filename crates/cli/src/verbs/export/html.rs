@@ -3,13 +3,14 @@
 use std::io::{self, IsTerminal as _, Write, stdout};
 use std::path::{Path, PathBuf};
 
+use heaptap_figures::units::bytes;
+
 use crate::analysis::archive::{PackedTrace, page_names};
 use crate::analysis::filters::Filters;
 use crate::exit_status::{Failure, VerbResult, Verdict};
 use crate::io::notices::say;
 use crate::io::output::{Output, raw_stdout};
 use crate::text::page::{PageConfig, PageMode, page};
-use crate::text::units::bytes;
 
 /// What goes into the page, and where it goes.
 pub(super) struct HtmlExport<'a> {

@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 
+use heaptap_figures::units::{bytes, duration, utc};
+
 use super::facts::Facts;
 use crate::text::escape::Escaped;
-use crate::text::units::{bytes, duration, utc};
 
 /// Two columns, then the table of parts.
 pub(crate) fn report(facts: &Facts) -> String {

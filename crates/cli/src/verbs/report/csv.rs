@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::figures::{Figures, ReportRow, Sum};
-use crate::analysis::call_site::CallSite;
+use heaptap_figures::CallSite;
+use heaptap_figures::{Figures, ReportRow, Sum};
 
 /// A heading, the rows, and one row for those that are not shown, if any.
 pub(crate) fn table(figures: &Figures) -> String {

@@ -1,12 +1,12 @@
 //! `heaptap report`: where the memory goes.
 
 mod csv;
-mod figures;
 mod text;
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
+use heaptap_figures::{Figures, TableOptions};
 use heaptap_report::{Depth, Options};
 
 use crate::analysis::aggregate::AggregatedTrace;
@@ -15,8 +15,6 @@ use crate::analysis::view::View;
 use crate::exit_status::{VerbResult, help_end};
 use crate::io::output::{print, print_json};
 use crate::text::terminal::Layout;
-
-use figures::{Figures, TableOptions};
 
 /// Show where the memory goes: totals, then a table by function, line, file, module,
 /// label, domain or source
@@ -82,8 +80,8 @@ impl Report {
         };
         let trace = AggregatedTrace::read(&self.files, options)?;
         self.view.check(&trace)?;
-        let table = TableOptions { view: &self.view, top: self.top, callers: self.callers };
-        let figures = Figures::of(&trace, &table, !self.filters.is_all());
+        let table = TableOptions { view: self.view.table(), top: self.top, callers: self.callers };
+        let figures = Figures::of(&trace.figures(!self.filters.is_all()), &table);
         if self.json {
             print_json(&figures)?;
         } else if self.csv {

@@ -2,12 +2,13 @@
 
 use std::fmt::Write as _;
 
-use super::figures::{Figures, ReportRow, Sum, Time};
-use crate::analysis::size::{Size, share, sized};
+use heaptap_figures::units::{bytes, count, percent, short_duration};
+use heaptap_figures::{Figures, ReportRow, Sum, Time};
+use heaptap_figures::{Size, share, sized};
+
 use crate::text::escape::Escaped;
 use crate::text::names::{fit_distinct, two_columns};
 use crate::text::terminal::{Layout, fit, sparkline, width, wrap, wrap_indented};
-use crate::text::units::{bytes, count, percent, short_duration};
 
 /// Totals, then the table.
 pub(crate) fn report(figures: &Figures, layout: Layout) -> String {

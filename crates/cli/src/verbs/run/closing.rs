@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use heaptap_figures::units::{bytes, count};
 use heaptap_settings::supported_runtimes;
 use heaptap_trace::{CutReason, CutShort, EventKind};
 
@@ -19,7 +20,6 @@ use crate::io::input::Input;
 use crate::io::notices::{self, say};
 use crate::io::trace_files::traces_in;
 use crate::text::escape;
-use crate::text::units::{bytes, count};
 
 /// Prints what was traced. `rate` is the one that was asked for.
 pub(super) fn print(program: &str, report: &Report, rate: f64) {
