@@ -1,14 +1,13 @@
 // The query in WASM, inside the worker. Its exports are plain functions over its memory
-// (crates/page/src/wasm.rs): `alloc` gives room for the input of the next call, `result` and
-// `result_length` the last answer.
+// (crates/page/src/wasm.rs): `alloc` gives room for the input of the next call, `result` the address of
+// the last answer, whose length that call returned.
 
 interface Exports {
   memory: WebAssembly.Memory;
   alloc(length: number): number;
-  open(): number;
-  query(): number;
+  open(address: number, length: number): number;
+  query(address: number, length: number): number;
   result(): number;
-  result_length(): number;
 }
 
 export interface Engine {
@@ -24,23 +23,23 @@ export async function startEngine(wasm: Uint8Array<ArrayBuffer>): Promise<Engine
   const decoder = new TextDecoder();
   const encoder = new TextEncoder();
 
-  const give = (input: Uint8Array): void => {
+  const give = (input: Uint8Array): number => {
     const address = exports.alloc(input.length) >>> 0;
     new Uint8Array(exports.memory.buffer, address, input.length).set(input);
+    return address;
   };
-  const answer = (): string =>
-    decoder.decode(new Uint8Array(exports.memory.buffer, exports.result() >>> 0, exports.result_length() >>> 0));
+  const answer = (length: number): string =>
+    decoder.decode(new Uint8Array(exports.memory.buffer, exports.result() >>> 0, length));
 
   return {
     open(archive) {
-      give(archive);
-      const number = exports.open();
-      return number >= 0 ? number : (JSON.parse(answer()) as { error: string }).error;
+      const number = exports.open(give(archive), archive.length);
+      // A negative number is the length of the message.
+      return number >= 0 ? number : (JSON.parse(answer(-number)) as { error: string }).error;
     },
     query(request) {
-      give(encoder.encode(request));
-      exports.query();
-      return answer();
+      const input = encoder.encode(request);
+      return answer(exports.query(give(input), input.length) >>> 0);
     },
   };
 }
