@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use flate2::Compression;
+pub(crate) use flate2::Compression;
 use flate2::write::GzEncoder;
 use heaptap_figures::units::count;
 use heaptap_report::{Archive, Depth, Follow, MOST_BLOCKS, Options, Selection};
@@ -36,10 +36,11 @@ impl PackedTrace {
         path: &Path,
         name: String,
         selection: Selection,
+        effort: Compression,
     ) -> Result<PackedTrace, Failure> {
         let (archive, verdict) = read(path, name, selection)?;
         Ok(PackedTrace {
-            gzip: compressed(&archive.to_bytes()),
+            gzip: compressed(&archive.to_bytes(), effort),
             blocks: archive.blocks.len(),
             thinning: archive.blocks.thinning(),
             files: source_files(&archive.locations),
@@ -89,8 +90,8 @@ fn read(path: &Path, name: String, selection: Selection) -> Result<(Archive, Ver
 }
 
 /// The bytes in the format of gzip.
-fn compressed(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+fn compressed(bytes: &[u8], effort: Compression) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), effort);
     // Writing to a vector does not fail.
     let written = encoder.write_all(bytes).and_then(|()| encoder.finish());
     written.unwrap_or_default()

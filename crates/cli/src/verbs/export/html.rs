@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use heaptap_figures::units::bytes;
 
-use crate::analysis::archive::{PackedTrace, page_names};
+use crate::analysis::archive::{Compression, PackedTrace, page_names};
 use crate::analysis::filters::Filters;
 use crate::exit_status::{Failure, VerbResult, Verdict};
 use crate::io::notices::say;
@@ -34,7 +34,8 @@ impl HtmlExport<'_> {
         let names = self.names();
         let mut traces = Vec::new();
         for (path, name) in self.files.iter().zip(&names) {
-            traces.push(PackedTrace::read(path, name.clone(), selection.clone())?);
+            let (name, selection) = (name.clone(), selection.clone());
+            traces.push(PackedTrace::read(path, name, selection, Compression::default())?);
         }
         let gzips: Vec<&[u8]> = traces.iter().map(|trace| trace.gzip.as_slice()).collect();
         let config = PageConfig::new(PageMode::File, names.iter().cloned());
