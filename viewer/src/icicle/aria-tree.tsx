@@ -3,27 +3,27 @@
 
 import type { Site } from "../query/types";
 import { label } from "../text/sites";
-import { percent } from "../text/units";
-import { sizeText, type Layout } from "./layout";
+import type { Layout } from "./layout";
 
 /** More than this many siblings are not read out one by one. */
 const MOST = 40;
 
 interface Props {
   layout: Layout;
+  /** What is said about a cell beside its name. */
+  detail(cell: number): string;
   focus: readonly Site[];
   selected: number;
   onSelect(cell: number): void;
   onFocus(cell: number): void;
 }
 
-export function AriaTree({ layout, focus, selected, onSelect, onFocus }: Props) {
+export function AriaTree({ layout, detail, focus, selected, onSelect, onFocus }: Props) {
   const path: number[] = [];
   for (let at = layout.parent(selected); at >= 0; at = layout.parent(at)) path.unshift(at);
   const above = layout.parent(selected);
   const siblings = above < 0 ? [selected] : around(layout.children(above), selected);
-  const describe = (cell: number) =>
-    `${layout.fullName(cell)}, ${sizeText(layout, layout.width[cell]!)}, ${percent(layout.width[cell]! / (layout.tree.total.samples || 1))}`;
+  const describe = (cell: number) => `${layout.fullName(cell)}, ${detail(cell)}`;
   const item = (cell: number) => (
     <div
       role="treeitem"

@@ -171,7 +171,7 @@ export function Icicle(props: IcicleProps) {
           </div>
         </div>
       </div>
-      <AriaTree layout={layout} focus={focus} selected={selected} onSelect={select} onFocus={focusOn} />
+      <AriaTree layout={layout} detail={(cell) => detail(layout, cell, props.more).join(", ")} focus={focus} selected={selected} onSelect={select} onFocus={focusOn} />
       <p class="selected-cell" role="status">
         {selected > 0 ? `${layout.name(selected)}: ${detail(layout, selected, props.more).join(" · ")}` : " "}
       </p>
@@ -180,7 +180,7 @@ export function Icicle(props: IcicleProps) {
         <p class="found" role="status">
           {found.cells.length === 0
             ? `No frame matches “${props.searched}”.`
-            : `${count(found.cells.length, "frame", "frames")} with ${sizeText(layout, found.samples)}, ${percent(found.samples / (layout.total || 1))} · n and N step through them`}
+            : `${count(found.cells.length, "frame", "frames")}${props.more ? "" : ` with ${sizeText(layout, found.samples)}, ${percent(found.samples / (layout.total || 1))}`} · n and N step through them`}
         </p>
       )}
     </div>

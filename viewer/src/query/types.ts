@@ -155,10 +155,17 @@ export interface Tree {
   scale: number;
   /** Frames that were folded away. */
   omitted: number;
-  /** Only of `diff_tree`: bytes of each cell in both traces, and whether they differ by more than chance. */
+  /** Only of a comparison: bytes of each cell in both traces, and whether they differ by more than chance. */
   before?: number[];
   after?: number[];
   certain?: boolean[];
+}
+
+/** The call trees of two traces as one, sizes in bytes. */
+export interface MergedTree {
+  sites: Site[];
+  cells: { parent: number[]; site: number[]; before: number[]; after: number[]; certain: boolean[]; count: number[] };
+  depth: number;
 }
 
 export interface SiteNode {
@@ -246,7 +253,7 @@ export interface Queries {
   site: { ask: Common & { by: By; site: Site; levels: number }; answer: SiteDetails };
   leaks: { ask: { trace: number; filter: Filter }; answer: Leaks };
   diff: { ask: Compared & { by: By; top: number }; answer: Diff };
-  diff_tree: { ask: Compared & TreeShape; answer: Tree };
+  diff_tree: { ask: Compared & TreeShape; answer: MergedTree };
   source: { ask: Common & { file: string }; answer: SourceLines };
   names: { ask: { trace: number; text: string; most: number }; answer: Names };
 }

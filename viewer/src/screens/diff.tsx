@@ -1,8 +1,10 @@
 // Two traces compared: a merged icicle, as wide as the larger side, and the table of `heaptap diff`.
 // Orange ▲ grew, blue ▼ shrank; only what differs by more than chance has a colour.
 
+import { useMemo } from "preact/hooks";
 import type { By, Change, Diff as Answer, Site } from "../query/types";
 import { Icicle } from "../icicle/icicle";
+import { asTree } from "../icicle/merged";
 import type { Layout } from "../icicle/layout";
 import { Message, Problem, TraceMessage } from "../parts/messages";
 import { SizeCells } from "../parts/numbers";
@@ -36,15 +38,16 @@ function Compared() {
   const ask = compared(current);
   const diff = useQuery("diff", "diff", { ...ask, by: current.by, top: 200 });
   const tree = useQuery("diff-tree", "diff_tree", current.diffTable ? null : { ...ask, by: current.treeBy, invert: current.invert, focus: [...current.focus], fold: true, min_share: MIN_SHARE, most: MOST_CELLS });
+  const merged = useMemo(() => tree.answer && asTree(tree.answer), [tree.answer]);
   return (
     <section class={`diff${diff.stale || tree.stale && !current.diffTable ? " stale" : ""}`} aria-label="Diff">
       <DiffHead answer={diff.answer} before={ask.before} after={ask.after} />
       {diff.error && <Problem text={diff.error} />}
       {tree.error && <Problem text={tree.error} />}
-      {!current.diffTable && tree.answer && (
+      {!current.diffTable && merged && (
         <>
           <Icicle
-            tree={tree.answer}
+            tree={merged}
             focus={current.focus}
             selected={current.selected}
             searched={current.search}
