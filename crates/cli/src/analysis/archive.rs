@@ -90,7 +90,7 @@ fn read(path: &Path, name: String, selection: Selection) -> Result<(Archive, Ver
 }
 
 /// The bytes in the format of gzip.
-fn compressed(bytes: &[u8], effort: Compression) -> Vec<u8> {
+pub(crate) fn compressed(bytes: &[u8], effort: Compression) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), effort);
     // Writing to a vector does not fail.
     let written = encoder.write_all(bytes).and_then(|()| encoder.finish());

@@ -1,5 +1,5 @@
-//! The web page: the template from `viewer/`, filled with the configuration and, in a page
-//! that stands alone, the traces.
+//! The web page: the template from `viewer/`, filled with the query in WebAssembly, the
+//! configuration and, in a page that stands alone, the traces.
 //!
 //! Whatever is put in cannot end its `<script>` element: base64 has no `<`, and in JSON
 //! it is written as `\u003c`. The elements are data, which a browser does not run, and
@@ -11,8 +11,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 
-/// Built from `viewer/`.
+/// Built from `viewer/` and `crates/page`; CI builds them again and compares.
 const TEMPLATE: &str = include_str!("../../../../viewer/built/page.html");
+const QUERY: &[u8] = include_bytes!("../../../../viewer/built/page.wasm");
 
 /// How the page gets its traces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -47,18 +48,27 @@ impl PageConfig {
     }
 }
 
-/// The page. `traces` are compressed archives.
-pub(crate) fn page(config: &PageConfig, traces: &[impl AsRef<[u8]>]) -> String {
+/// The page. `gzip` compresses the query; `traces` are compressed archives.
+pub(crate) fn page(
+    config: &PageConfig,
+    gzip: fn(&[u8]) -> Vec<u8>,
+    traces: &[impl AsRef<[u8]>],
+) -> String {
     let mut data = String::new();
     for (number, trace) in traces.iter().enumerate() {
         let trace = STANDARD.encode(trace);
         // Writing to a string does not fail.
         let _ = writeln!(data, "{}", binary(&format!("heaptap-trace-{number}"), &trace));
     }
+    let query = binary("heaptap-wasm", &STANDARD.encode(gzip(QUERY)));
     let config_json = serde_json::to_string(config).unwrap_or_default().replace('<', "\\u003c");
     let config_element =
         format!("<script type=\"application/json\" id=\"heaptap-config\">{config_json}</script>");
-    let parts = [("<!--heaptap:config-->", &config_element), ("<!--heaptap:traces-->", &data)];
+    let parts = [
+        ("<!--heaptap:config-->", &config_element),
+        ("<!--heaptap:wasm-->", &query),
+        ("<!--heaptap:traces-->", &data),
+    ];
     let mut page = TEMPLATE.to_owned();
     if config.mode == PageMode::File {
         page = page.replacen("connect-src 'self'", "connect-src 'none'", 1);
@@ -104,18 +114,19 @@ mod tests {
         ] {
             assert_eq!(TEMPLATE.matches(text).count(), 1, "{text}");
         }
+        assert!(QUERY.starts_with(b"\0asm"), "viewer/built/page.wasm is no WebAssembly");
     }
 
     #[test]
     fn a_name_can_neither_end_its_element_nor_stand_for_another() {
         let hostile = "</script><script>alert(1)</script><!--heaptap:traces-->".to_owned();
         let config = PageConfig::new(PageMode::File, [hostile]);
-        let filled = page(&config, &[b"trace"]);
+        let filled = page(&config, <[u8]>::to_vec, &[b"trace"]);
         assert!(!filled.contains("<script>alert"), "{filled}");
         let trace = "id=\"heaptap-trace-0\">dHJhY2U=</script>";
         assert_eq!(filled.matches(trace).count(), 1);
         assert!(filled.contains("connect-src 'none'") && !filled.contains("connect-src 'self'"));
-        let served = page(&PageConfig::new(PageMode::Serve, []), &[""; 0]);
+        let served = page(&PageConfig::new(PageMode::Serve, []), <[u8]>::to_vec, &[""; 0]);
         assert!(served.contains("connect-src 'self'") && !served.contains("heaptap-trace-0\""));
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use heaptap_figures::units::bytes;
 
-use crate::analysis::archive::{Compression, PackedTrace, page_names};
+use crate::analysis::archive::{Compression, PackedTrace, compressed, page_names};
 use crate::analysis::filters::Filters;
 use crate::exit_status::{Failure, VerbResult, Verdict};
 use crate::io::notices::say;
@@ -39,7 +39,7 @@ impl HtmlExport<'_> {
         }
         let gzips: Vec<&[u8]> = traces.iter().map(|trace| trace.gzip.as_slice()).collect();
         let config = PageConfig::new(PageMode::File, names.iter().cloned());
-        let page = page(&config, &gzips);
+        let page = page(&config, |bytes| compressed(bytes, Compression::default()), &gzips);
         let name = write(out, page.as_bytes())?;
         let extents: Vec<String> = traces
             .iter()

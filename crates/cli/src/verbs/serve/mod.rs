@@ -25,7 +25,7 @@ use clap::{Args, ValueHint};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::analysis::archive::page_names;
+use crate::analysis::archive::{Compression, compressed, page_names};
 use crate::exit_status::{Failure, VerbResult, Verdict};
 use crate::io::input::Input;
 use crate::io::notices::say;
@@ -96,7 +96,10 @@ impl Serve {
         let traces = Arc::new(Traces::new(self.files.iter().cloned().zip(names)));
         let mut config = PageConfig::new(PageMode::Serve, traces.names());
         config.source = !sources.is_empty();
-        let page: Arc<[u8]> = page(&config, &[""; 0]).into_bytes().into();
+        let page: Arc<[u8]> =
+            page(&config, |bytes| compressed(bytes, Compression::fast()), &[""; 0])
+                .into_bytes()
+                .into();
         let access = Access::new(address)?;
         let (url, ticket_url) = (access.url(), access.ticket_url()?);
         let names: Vec<String> = traces.names().collect();
