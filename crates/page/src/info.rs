@@ -63,7 +63,11 @@ pub(crate) fn info(traces: &Traces, trace: usize) -> Result<String, String> {
             labels.extend(found.map(|location| text(location.definition)));
         }
     }
-    let notes = notes(&figures, archive.blocks.thinning());
+    let mut notes = notes(&figures, archive.blocks.thinning());
+    // A cut trace says so itself.
+    let is_new =
+        |notice: &&String| !archive.cut_short.as_ref().is_some_and(|cut| notice.contains(cut));
+    notes.extend(archive.notices.iter().filter(is_new).cloned());
     let files = figures.table.rows.iter().map(|row| row.site.file.clone());
     json(&Info {
         name: archive.name.clone(),

@@ -27,6 +27,11 @@ struct Answer {
 struct GrowingRow {
     #[serde(flatten)]
     row: LeakRow,
+    growth: Growth,
+}
+
+#[derive(Serialize)]
+struct Growth {
     times: Vec<u64>,
     live: Vec<f64>,
     low: Vec<f64>,
@@ -64,10 +69,12 @@ pub(crate) fn leaks(traces: &mut Traces, of: &TraceRequest) -> Result<String, St
             .collect();
         GrowingRow {
             row,
-            times,
-            live: sizes.iter().map(|size| size.bytes).collect(),
-            low: sizes.iter().map(|size| size.low).collect(),
-            high: sizes.iter().map(|size| size.high).collect(),
+            growth: Growth {
+                times,
+                live: sizes.iter().map(|size| size.bytes).collect(),
+                low: sizes.iter().map(|size| size.low).collect(),
+                high: sizes.iter().map(|size| size.high).collect(),
+            },
         }
     });
     let leaks = rows.collect();

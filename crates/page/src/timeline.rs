@@ -2,14 +2,15 @@
 
 use std::collections::HashMap;
 
-use heaptap_figures::{CallSite, Size};
+use heaptap_figures::{CallSite, Size, Sum};
 use heaptap_report::rows::{By, Site, Sites};
 use heaptap_report::{
     Aggregate, Archive, Follow, Frame, Metric, SelectedBlock, Selection, is_label,
 };
+use heaptap_trace::Source;
 use serde::Serialize;
 
-use crate::answer::{Stated, json};
+use crate::answer::{Stated, json, sum};
 use crate::request::{TraceRequest, Within};
 use crate::traces::Traces;
 
@@ -32,6 +33,8 @@ struct TimelineAnswer {
 #[derive(Serialize)]
 struct Series {
     site: CallSite,
+    /// Of the metric.
+    sum: Sum,
     live: Vec<f64>,
     allocated: Vec<f64>,
 }
@@ -39,6 +42,7 @@ struct Series {
 #[derive(Serialize)]
 struct Others {
     rows: usize,
+    sum: Sum,
     live: Vec<f64>,
     allocated: Vec<f64>,
 }
@@ -126,14 +130,24 @@ pub(crate) fn timeline(
     let (live, allocated) = lines(&others);
     let named = |(site, evolution): &(Site, Evolution)| {
         let (live, allocated) = lines(evolution);
-        Series { site: CallSite::from(site), live, allocated }
+        Series {
+            site: CallSite::from(site),
+            sum: sum(aggregate, metric, evolution.all),
+            live,
+            allocated,
+        }
     };
     let answer = TimelineAnswer {
         width_us: steps.width,
         points: steps.count,
         times: (1..=steps.count as u64).map(|step| step * steps.width).collect(),
         series: series.iter().map(named).collect(),
-        others: Others { rows: rest.len(), live, allocated },
+        others: Others {
+            rows: rest.len(),
+            sum: sum(aggregate, metric, others.all),
+            live,
+            allocated,
+        },
         total,
         peak_us: aggregate.peak_time(),
         peak: aggregate.peak().into(),
@@ -145,10 +159,14 @@ pub(crate) fn timeline(
 fn weight(block: &SelectedBlock, metric: Metric, at: Option<f64>, aggregate: &Aggregate) -> u64 {
     let alive = |time: u64| block.birth <= time && block.death.is_none_or(|death| death > time);
     let counts = match metric {
-        Metric::Allocated | Metric::Promoted => true,
+        Metric::Allocated => true,
+        Metric::Promoted => block.promoted,
         Metric::Peak => alive(aggregate.peak_time()),
         Metric::At => alive(at.unwrap_or(0.0) as u64),
-        Metric::Live | Metric::Survived => block.death.is_none(),
+        Metric::Live => block.death.is_none(),
+        Metric::Survived => {
+            block.death.is_none() && (block.promoted || block.source != Source::Minor)
+        }
     };
     if counts { block.samples } else { 0 }
 }

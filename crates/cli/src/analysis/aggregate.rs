@@ -16,7 +16,7 @@ use heaptap_trace::{EventSource, LocationTable, TraceInfo};
 use crate::analysis::several::{Findings, TraceSet};
 use crate::analysis::time_order::in_time_order;
 use crate::exit_status::{Failure, Verdict};
-use crate::io::input::Input;
+use crate::io::input::{Input, outcome_in_reports};
 use crate::io::lifecycle::Lives;
 use crate::io::notices;
 use crate::io::trace_files::{TraceFile, expand};
@@ -106,7 +106,6 @@ impl AggregatedTrace {
         })
     }
 
-    /// What to call the traces.
     /// What the figures of a report come from. `selected`: filters left blocks out.
     pub(crate) fn figures(&self, selected: bool) -> TraceFigures<'_> {
         TraceFigures {
@@ -119,6 +118,7 @@ impl AggregatedTrace {
         }
     }
 
+    /// What to call the traces.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
@@ -135,6 +135,16 @@ impl AggregatedTrace {
 
     pub(crate) fn info(&self) -> &TraceInfo {
         self.events.info()
+    }
+
+    /// What [`AggregatedTrace::verdict`] reports, for one trace.
+    pub(crate) fn notices(&self) -> Vec<String> {
+        match &self.defects {
+            Defects::One { input, lives } => {
+                input.findings(&*self.events, &mut lives.borrow_mut(), &outcome_in_reports).0
+            }
+            Defects::Several(_) => Vec::new(),
+        }
     }
 
     /// Reports on standard error what is missing, and which events were ignored. For

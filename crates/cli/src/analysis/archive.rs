@@ -81,6 +81,7 @@ fn read(path: &Path, name: String, selection: Selection) -> Result<(Archive, Ver
         name,
         info: trace.info().clone(),
         cut_short: trace.cut_short().map(str::to_owned),
+        notices: trace.notices(),
         locations: trace.locations().clone(),
         aggregate: trace.aggregate,
         blocks: trace.blocks,

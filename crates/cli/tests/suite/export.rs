@@ -295,7 +295,7 @@ fn sums_are_the_same_however_stacks_are_shortened() {
 }
 
 /// The archives inside a page.
-fn archives(page: &str) -> Vec<Archive> {
+pub(crate) fn archives(page: &str) -> Vec<Archive> {
     let mut found = Vec::new();
     loop {
         let mark = format!(

@@ -4,6 +4,7 @@
 //! outside the repository; tests that need them say so loudly when they are
 //! not there.
 
+mod agreement;
 mod anonymise;
 mod check;
 mod consumers;

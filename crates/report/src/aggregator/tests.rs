@@ -64,7 +64,7 @@ fn live_and_die(aggregator: &mut Aggregator, id: u64) {
     let allocation = Allocation { id, length: 9, samples, source: Source::Minor, backtrace };
     let mut happen = |kind| aggregator.event(&Event { time: id, domain: 0, kind }, &table);
     happen(EventKind::Alloc(allocation));
-    if id % 2 == 0 {
+    if id.is_multiple_of(2) {
         happen(EventKind::Promote(id));
     } else {
         happen(EventKind::Collect(id));

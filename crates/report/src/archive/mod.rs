@@ -21,7 +21,7 @@ pub use bytes::ArchiveError;
 const MAGIC: &[u8] = b"heaptap archive ";
 
 /// Changes with every change of the layout.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 
 /// A trace that was read to its end.
 pub struct Archive {
@@ -31,7 +31,10 @@ pub struct Archive {
     pub info: TraceInfo,
     /// Why the end of the trace is missing, and until when it covers the program.
     pub cut_short: Option<String>,
-    /// The aggregate of all blocks, with whole stacks.
+    /// What was found wrong with the trace.
+    pub notices: Vec<String>,
+    /// The aggregate of all blocks, with whole stacks. An archive that was read lacks
+    /// what no view shows: the lifetimes of each path, and its number of blocks.
     pub aggregate: Aggregate,
     /// The table of blocks.
     pub blocks: BlockTable,

@@ -28,6 +28,8 @@ impl Archive {
         let name = from.text()?;
         let info = info(&mut from)?;
         let cut_short = Some(from.text()?).filter(|why| !why.is_empty());
+        let notices = from.length()?;
+        let notices = from.list(notices, Reader::text)?;
         let (codes, locations) = locations(&mut from)?;
         let scale = Scale { rate: info.sample_rate, word_bytes: f64::from(info.word_size / 8) };
         let mut aggregate = Aggregate::new(scale, Bounds::USUAL);
@@ -40,7 +42,7 @@ impl Archive {
         if !from.is_at_end() {
             return Err(from.error("there is more data than there should be"));
         }
-        Ok(Archive { name, info, cut_short, aggregate, blocks, locations, answers })
+        Ok(Archive { name, info, cut_short, notices, aggregate, blocks, locations, answers })
     }
 }
 
@@ -155,10 +157,6 @@ fn tree(from: &mut Reader<'_>, frames: usize, peak: u64) -> Result<Paths, Archiv
             *column(counts) = from.number()?;
             counts.peak_number = peak;
         }
-    }
-    for counts in &mut paths.counts {
-        counts.lifetime = from.float()?;
-        counts.blocks = from.float()?;
     }
     paths.set_missing(missing);
     Ok(paths)

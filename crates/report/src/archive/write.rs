@@ -20,6 +20,10 @@ impl Archive {
             Some(why) => out.bytes(why.as_bytes()),
             None => out.bytes(b""),
         }
+        out.number(self.notices.len() as u64);
+        for notice in &self.notices {
+            out.bytes(notice.as_bytes());
+        }
         locations(&mut out, &self.aggregate.frames, &self.locations);
         figures(&mut out, &self.aggregate);
         tree(&mut out, &self.aggregate);
@@ -126,10 +130,6 @@ fn tree(out: &mut Writer, aggregate: &Aggregate) {
         for counts in &paths.counts {
             out.number(column(counts));
         }
-    }
-    for counts in &paths.counts {
-        out.float(counts.lifetime);
-        out.float(counts.blocks);
     }
 }
 

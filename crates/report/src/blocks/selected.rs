@@ -16,6 +16,8 @@ pub struct SelectedBlock {
     pub birth: u64,
     /// The same to its collection, if that was seen.
     pub death: Option<u64>,
+    /// Whether it moved to the old generation.
+    pub promoted: bool,
     /// Its size without the header.
     pub bytes: u64,
     /// The samples that it counts for.
@@ -42,6 +44,7 @@ impl BlockTable {
             path: row.path,
             birth: row.birth,
             death: Some(row.death).filter(|&death| death != NEVER),
+            promoted: row.promotion != NEVER,
             bytes: row.length.saturating_mul(word_bytes),
             samples: row.samples << level_of(row.samples, self.level),
             domain: row.domain,

@@ -1,12 +1,13 @@
 //! An archive gives the figures of the trace it was made from, and damaged ones do no
 //! harm.
 
-use heaptap_report::{Archive, Options};
+use heaptap_report::rows::{By, Row};
+use heaptap_report::{Archive, Metric, Options};
 use proptest::prelude::*;
 
 use crate::blocks::{Program, options, whole};
 use crate::figures::figures;
-use crate::made::{info, programs};
+use crate::made::{METRICS, info, programs};
 
 fn archive(program: Program, most_blocks: usize) -> Archive {
     let (aggregate, blocks) = program.read(0.01, Options { most_blocks, ..whole() });
@@ -14,6 +15,7 @@ fn archive(program: Program, most_blocks: usize) -> Archive {
         name: "made.ctf".to_owned(),
         info: info(0.01),
         cut_short: Some("the disk was full".to_owned()),
+        notices: vec!["a packet was left out".to_owned()],
         aggregate,
         blocks,
         locations: program.locations,
@@ -33,13 +35,21 @@ proptest! {
         let read = Archive::from_bytes(&bytes).unwrap();
         prop_assert_eq!(&read.name, &written.name);
         prop_assert_eq!(&read.cut_short, &written.cut_short);
+        prop_assert_eq!(&read.notices, &written.notices);
         prop_assert_eq!(&read.answers, &written.answers);
         prop_assert_eq!(&read.info, &written.info);
         prop_assert_eq!(&read.blocks, &written.blocks);
         let all = |archive: &Archive| {
             let Archive { aggregate, blocks, locations, .. } = archive;
             let selected = blocks.aggregate(aggregate, locations, &options);
-            figures(aggregate, locations, &Options { follow: Default::default(), ..whole() })
+            let rows = aggregate.rows(locations, By::Function, Metric::Allocated);
+            let samples = METRICS.map(|metric| {
+                let samples = |row: &Row| (row.site.clone(), metric.samples(&row.counts));
+                rows.iter().map(samples).collect::<Vec<_>>()
+            });
+            let (timeline, lifetimes) = (aggregate.timeline(), aggregate.lifetimes());
+            let totals = (aggregate.peak(), aggregate.promotion_rate(), aggregate.external());
+            format!("{samples:?} {timeline:?} {lifetimes:?} {totals:?}")
                 + &figures(&selected, locations, &options)
         };
         prop_assert_eq!(all(&read), all(&written));

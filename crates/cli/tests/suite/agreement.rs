@@ -1,0 +1,172 @@
+//! The rule of agreement: what the viewer's page answers is what the command line
+//! prints, for real traces and for made ones, with filters and without.
+
+use std::path::{Path, PathBuf};
+
+use heaptap_page::Page;
+use heaptap_trace::Format;
+use serde_json::{Value, json};
+
+use crate::export::archives;
+use crate::program::{Place, heaptap};
+use crate::traces::{real, workload};
+
+/// Filters of the command line, and of a page.
+fn filters() -> Vec<(&'static str, Value)> {
+    vec![
+        ("", json!({})),
+        ("--filter a --exclude z", json!({ "include": ["a"], "exclude": ["z"] })),
+        ("--min-size 32 --max-size 4096", json!({ "size": [32, 4096] })),
+        ("--min-lifetime 1ms", json!({ "lifetime": [1000, null] })),
+        ("--domain 0", json!({ "domains": [0] })),
+        ("--source minor", json!({ "sources": ["minor"] })),
+        ("--since 2ms --until 60ms", json!({ "time": [2000, 60_000] })),
+    ]
+}
+
+/// What the command line prints as JSON.
+fn printed(call: &str, files: &[&Path]) -> Value {
+    serde_json::from_str(&heaptap(&format!("{call} --json"), files).text(0)).unwrap()
+}
+
+/// What a page answers, without what only a page says.
+fn answered(page: &mut Page, request: &Value) -> Value {
+    let mut answer: Value =
+        serde_json::from_str(&page.query(request.to_string().as_bytes())).unwrap();
+    assert!(answer["error"].is_null(), "{request}: {answer}");
+    let exact = answer.as_object_mut().and_then(|answer| answer.remove("exact"));
+    assert_eq!(exact, Some(Value::Bool(true)), "{request}");
+    answer
+}
+
+/// A page of these traces, as `heaptap export --to html` writes it.
+fn page_of(files: &[&Path], place: &Place) -> Page {
+    let to = place.path("page.html");
+    heaptap(&format!("export --to html -o {}", to.display()), files).text(0);
+    let mut page = Page::default();
+    for archive in archives(&std::fs::read_to_string(to).unwrap()) {
+        page.add(archive);
+    }
+    page
+}
+
+fn traces(place: &Place) -> Vec<PathBuf> {
+    let names = ["lists_and_sets.v1.ctf", "made-threads.v2.ctf", "made-trees.v3.ctf"];
+    let mut traces: Vec<PathBuf> = names.into_iter().filter_map(real).collect();
+    for seed in [1, 2] {
+        let name = format!("made{seed}.ctf");
+        traces.push(place.file(&name, &workload(Format::V3, 3, 2000, seed)));
+    }
+    traces
+}
+
+/// Fails unless two figures are the same. Names of traces differ by their directory.
+#[track_caller]
+fn assert_same(mut answer: Value, mut expected: Value, what: &str) {
+    for figures in [&mut answer, &mut expected] {
+        for name in ["trace", "before", "after"] {
+            figures.as_object_mut().and_then(|figures| figures.remove(name));
+        }
+        // The time line of a leak is the page's alone.
+        for leak in figures["leaks"].as_array_mut().into_iter().flatten() {
+            if let Some(leak) = leak.as_object_mut() {
+                leak.remove("growth");
+            }
+        }
+    }
+    assert_eq!(answer, expected, "{what}");
+}
+
+#[test]
+fn a_page_answers_what_report_prints() {
+    let place = Place::new();
+    for trace in traces(&place) {
+        let mut page = page_of(&[&trace], &place);
+        for (options, filter) in filters() {
+            for metric in ["allocated", "promoted", "peak", "live", "survived"] {
+                let by = ["function", "location", "file", "module", "label", "domain", "source"];
+                for by in by.into_iter().take(if metric == "allocated" { 7 } else { 1 }) {
+                    let call = format!("report --top 0 --by {by} --metric {metric} {options}");
+                    let request =
+                        json!({ "q": "report", "filter": filter, "metric": metric, "by": by });
+                    let what = format!("{}: {call}", trace.display());
+                    assert_same(answered(&mut page, &request), printed(&call, &[&trace]), &what);
+                }
+            }
+            let call = format!("report --top 5 --at 3ms --callers 3 {options}");
+            let request = json!({ "q": "report", "filter": filter, "metric": "at", "at": 3000,
+                "top": 5, "callers": 3 });
+            assert_same(answered(&mut page, &request), printed(&call, &[&trace]), &call);
+            let call = format!("hot --metric live {options}");
+            let request = json!({ "q": "hot", "filter": filter, "metric": "live" });
+            assert_same(answered(&mut page, &request), printed(&call, &[&trace]), &call);
+            let request = json!({ "q": "leaks", "filter": filter });
+            let expected = printed(&format!("leaks {options}"), &[&trace]);
+            assert_same(answered(&mut page, &request), expected, "leaks");
+        }
+    }
+}
+
+#[test]
+fn a_page_of_two_traces_answers_what_diff_prints() {
+    let place = Place::new();
+    let traces = traces(&place);
+    let [.., one, other] = &traces[..] else { panic!("too few traces") };
+    let mut page = page_of(&[one, other], &place);
+    for (options, filter) in filters() {
+        for by in ["function", "module"] {
+            let call = format!("diff --top 0 --by {by} --metric peak {options}");
+            let request = json!({ "q": "diff", "before": 0, "after": 1, "filter": filter,
+                "metric": "peak", "by": by });
+            assert_same(answered(&mut page, &request), printed(&call, &[one, other]), &call);
+        }
+    }
+}
+
+/// The cells of a call tree, the rows of a time line and the lines of a file add up to
+/// what the table says.
+#[test]
+fn views_of_a_page_add_up() {
+    let place = Place::new();
+    for trace in traces(&place) {
+        let mut page = page_of(&[&trace], &place);
+        for (_, filter) in filters() {
+            let total = answered(&mut page, &json!({ "q": "report", "filter": filter }));
+            let total = total["table"]["total"]["samples"].as_u64().unwrap();
+            for invert in [false, true] {
+                let request = json!({ "q": "tree", "filter": filter, "invert": invert,
+                    "min_share": 0.01 });
+                let tree = answered(&mut page, &request);
+                let numbers = |name: &str| -> Vec<u64> {
+                    let column = tree["cells"][name].as_array().unwrap();
+                    column.iter().map(|number| number.as_u64().unwrap()).collect()
+                };
+                let (parents, samples) = (numbers("parent"), numbers("samples"));
+                let own = numbers("self");
+                assert_eq!(samples[0], total, "invert {invert}");
+                let mut below = own.clone();
+                for cell in 1..samples.len() {
+                    below[parents[cell] as usize] += samples[cell];
+                }
+                for cell in 0..samples.len() {
+                    let is_joined = tree["cells"]["site"][cell] == -1 && cell > 0;
+                    let leaf = below[cell] == own[cell];
+                    assert!(is_joined || leaf || below[cell] == samples[cell], "cell {cell}");
+                }
+            }
+            let request = json!({ "q": "timeline", "filter": filter, "by": "module", "top": 3,
+                "points": 50 });
+            let line = answered(&mut page, &request);
+            let bytes = |values: &Value| -> f64 {
+                values.as_array().unwrap().iter().map(|value| value.as_f64().unwrap()).sum()
+            };
+            for name in ["live", "allocated"] {
+                let series = line["series"].as_array().unwrap().iter();
+                let parts = series.map(|series| bytes(&series[name])).sum::<f64>()
+                    + bytes(&line["others"][name]);
+                let all = bytes(&line["total"][name]);
+                assert!((parts - all).abs() <= 1e-9 * all.max(1.0), "{name}: {parts} of {all}");
+            }
+        }
+    }
+}
