@@ -84,12 +84,12 @@ check: fmt clippy
 # Two chains run side by side: what cargo builds for debugging, and what it builds for release. The scenarios of C and
 # OCaml need the processors for themselves.
 DEBUG_CHAIN := fmt clippy unit doc dependencies
-RELEASE_CHAIN := build exports install-tests docs-tests loom fuzz
+RELEASE_CHAIN := build exports install-tests docs-tests viewer-check loom fuzz
 
 .PHONY: test
 test: tools consumers
 	$(MAKE) --no-print-directory -j2 --output-sync=target CHAINED=yes $(DEBUG_CHAIN) $(RELEASE_CHAIN)
-	$(MAKE) --no-print-directory c-tests ocaml-tests
+	$(MAKE) --no-print-directory c-tests ocaml-tests viewer-tests
 	@echo "make test: all passed"
 
 ifdef CHAINED
@@ -132,11 +132,13 @@ consumers:
 .PHONY: viewer
 viewer:
 	viewer/build
+	crates/page/build
 
 # What is committed is what the sources make, byte for byte.
 .PHONY: viewer-check
 viewer-check:
 	viewer/build --check
+	crates/page/build --check
 
 # The page in a browser; screenshots are kept in target/viewer-screenshots.
 .PHONY: viewer-tests

@@ -137,14 +137,14 @@ impl AggregatedTrace {
         self.events.info()
     }
 
-    /// What [`AggregatedTrace::verdict`] reports, for one trace.
+    /// What [`AggregatedTrace::verdict`] reports, for one trace, without its name.
     pub(crate) fn notices(&self) -> Vec<String> {
-        match &self.defects {
-            Defects::One { input, lives } => {
-                input.findings(&*self.events, &mut lives.borrow_mut(), &outcome_in_reports).0
-            }
-            Defects::Several(_) => Vec::new(),
-        }
+        let Defects::One { input, lives } = &self.defects else { return Vec::new() };
+        let (lines, _) =
+            input.findings(&*self.events, &mut lives.borrow_mut(), &outcome_in_reports);
+        let name = format!("{}: ", input.name());
+        let nameless = |line: &String| line.strip_prefix(&name).unwrap_or(line).to_owned();
+        lines.iter().map(nameless).collect()
     }
 
     /// Reports on standard error what is missing, and which events were ignored. For
