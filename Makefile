@@ -135,6 +135,12 @@ viewer:
 	crates/page/build
 
 # What is committed is what the sources make, byte for byte.
+# The picture in README, of `make demo`'s page.
+.PHONY: picture
+picture: demo
+	viewer/provide
+	node viewer/picture.mjs $(DEMO_PAGE) docs/viewer.png
+
 .PHONY: viewer-check
 viewer-check:
 	viewer/build --check
