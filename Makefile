@@ -93,6 +93,8 @@ test: tools consumers
 	@echo "make test: all passed"
 
 ifdef CHAINED
+# What runs in a chain must not look for this make's other jobs: it has none of their file descriptors.
+unexport MAKEFLAGS MFLAGS
 # Each target of a chain waits for the one before it.
 chain = $(foreach n,$(shell seq 2 $(words $1)),$(eval $(word $n,$1): $(word $(shell expr $n - 1),$1)))
 $(call chain,$(DEBUG_CHAIN))
