@@ -225,7 +225,7 @@ impl Aggregate {
         &self.timeline
     }
 
-    /// One in 2^level objects was followed, large ones apart.
+    /// One in 2^level objects with one sample was followed, and more of larger ones.
     pub fn thinning(&self) -> u32 {
         self.level
     }

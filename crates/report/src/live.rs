@@ -1,10 +1,9 @@
 //! The objects that are alive, in bounded memory.
 //!
-//! An object takes 24 bytes. When there are [`MOST`], half of them, chosen by a hash
-//! of the id, are dropped, and the others count twice: the estimates stay unbiased,
-//! and with millions of objects left their error hardly grows. Objects with
-//! thousands of samples, each of which matters, are never dropped. So a heap of any
-//! size can be followed in about 160 MB, including the growth of the table.
+//! An object takes 24 bytes. When there are [`MOST`], about half of them are dropped,
+//! and the others count for more ([`crate::thinning`]): the estimates stay unbiased,
+//! and with millions of objects left their error hardly grows. So a heap of any size
+//! can be followed in about 160 MB, including the growth of the table.
 
 use std::ops::Range;
 
@@ -95,7 +94,7 @@ impl LiveObjects {
         LiveObjects { objects: HashMap::new(), most, level: 0 }
     }
 
-    /// One in 2^level objects is followed, unless they are large.
+    /// One in 2^level objects with one sample is followed, and more of larger ones.
     pub(crate) fn level(&self) -> u32 {
         self.level
     }
@@ -182,7 +181,6 @@ impl LiveObjects {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::thinning::LARGE;
 
     #[test]
     fn fields_do_not_disturb_each_other() {
@@ -236,7 +234,7 @@ mod tests {
             // Five standard deviations.
             assert!((kept - expected).abs() < 5.0 * expected.sqrt(), "{kept} at level {level}");
             assert!(live.iter().all(|block| live.follows(block.id, 1)));
-            assert!(live.follows(u64::MAX, LARGE << level));
+            assert!(live.follows(u64::MAX, 1 << level));
         }
     }
 }

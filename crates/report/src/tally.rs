@@ -204,7 +204,7 @@ impl Tally {
     }
 
     /// Counts what is alive anew, after blocks were thinned.
-    pub(crate) fn recount(&mut self, alive: impl Iterator<Item = Block>) {
+    pub(crate) fn recount(&mut self, alive: impl Iterator<Item = Block>, level: u32) {
         self.aggregate.paths.settle(self.aggregate.peak.number());
         for counts in &mut self.aggregate.paths.counts {
             counts.live = 0;
@@ -230,7 +230,7 @@ impl Tally {
             }
         }
         self.aggregate.peak.recount(all, all_parts);
-        self.aggregate.cluster = clusters.mean();
+        self.aggregate.cluster = clusters.mean(level);
     }
 
     /// Brings the lazy figures up to date, given the blocks that are alive and their
@@ -272,23 +272,27 @@ impl Tally {
     }
 }
 
-/// The samples of a sample's block, on average over the samples of thinned blocks.
+/// How much variance thinning adds: that of a sum of followed blocks is the sum over
+/// them of s²·2^l·(2^l − 1), for s samples at level l. A cluster is that for each
+/// sample counted, as a multiple of 2^level − 1.
 #[derive(Default)]
 pub(crate) struct Clusters {
-    samples: f64,
-    squares: f64,
+    variance: f64,
+    counted: f64,
 }
 
 impl Clusters {
     pub(crate) fn add(&mut self, block: &Block) {
-        if block.level > 0 {
-            self.samples += block.samples as f64;
-            self.squares += (block.samples as f64).powi(2);
-        }
+        let (samples, times) = (block.samples as f64, 2_f64.powi(block.level as i32));
+        self.variance += samples * samples * times * (times - 1.0);
+        self.counted += samples * times;
     }
 
     /// 1 if nothing was thinned.
-    pub(crate) fn mean(&self) -> f64 {
-        if self.samples > 0.0 { self.squares / self.samples } else { 1.0 }
+    pub(crate) fn mean(&self, level: u32) -> f64 {
+        if level == 0 || self.counted == 0.0 {
+            return 1.0;
+        }
+        self.variance / self.counted / (2_f64.powi(level as i32) - 1.0)
     }
 }

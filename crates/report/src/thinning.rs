@@ -1,26 +1,20 @@
-//! Which blocks are followed where there are too many: one in 2^level of them, chosen
-//! by a hash of the id, each of which counts 2^level times. Blocks with thousands of
-//! samples, each of which matters, are always followed.
-
-/// The samples from which a block is large at level 0; twice as many at each further
-/// level.
-pub(crate) const LARGE: u64 = 4096;
+//! Which blocks are followed where there are too many.
+//!
+//! At level L, a block with s samples is followed with probability s/2^L, to the next
+//! power of two, and each of its samples then counts that much more. So a block of any
+//! size stands for about 2^L samples: one of 2^L and more is always followed, and no
+//! single one decides an estimate. A hash of the id chooses.
 
 /// Whether a block is followed at this level. What is followed at one level is
 /// followed at those below.
 pub(crate) fn follows(id: u64, samples: u64, level: u32) -> bool {
-    level == 0
-        || is_large(samples, level)
-        || scramble(id ^ 0x0bad_5eed) >> (64 - level.min(63)) == 0
+    let level = level_of(samples, level);
+    level == 0 || scramble(id ^ 0x0bad_5eed) >> (64 - level.min(63)) == 0
 }
 
-/// The level of a block of this size: each of its samples counts 2^level times.
+/// The level of a block with this many samples: each of them counts 2^level times.
 pub(crate) fn level_of(samples: u64, level: u32) -> u32 {
-    if is_large(samples, level) { 0 } else { level }
-}
-
-fn is_large(samples: u64, level: u32) -> bool {
-    samples >> level.min(63) >= LARGE
+    level.saturating_sub(samples.max(1).ilog2())
 }
 
 /// A pseudo-random number: the output function of `SplitMix64`.

@@ -53,6 +53,6 @@ impl Aggregator {
     /// is alive anew from those that are left.
     pub(super) fn thin(&mut self) {
         self.live.thin();
-        self.tally.recount(self.live.iter());
+        self.tally.recount(self.live.iter(), self.live.level());
     }
 }

@@ -55,7 +55,7 @@ pub struct BlockTable {
     pub(crate) rows: Vec<BlockRow>,
     /// In the order of time.
     pub(crate) ends: Vec<BlockEnd>,
-    /// One in 2^level blocks has a row, unless they are large.
+    /// One in 2^level blocks with one sample has a row, and more of larger ones.
     pub(crate) level: u32,
 }
 
@@ -70,7 +70,7 @@ impl BlockTable {
         self.rows.is_empty()
     }
 
-    /// One in 2^thinning blocks has a row; large blocks always have one.
+    /// One in 2^thinning blocks with one sample has a row, and more of larger ones.
     pub fn thinning(&self) -> u32 {
         self.level
     }

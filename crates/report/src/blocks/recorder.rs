@@ -90,9 +90,5 @@ impl Recorder {
             *row = moved(*row);
             kept
         });
-        // All may be large. Then the table must grow, or it would be thinned for each.
-        if rows.len() > self.most / 4 * 3 && *level >= 32 {
-            self.most *= 2;
-        }
     }
 }

@@ -46,7 +46,7 @@ impl BlockTable {
             self.end(&mut tally, &paths, *end);
         }
         tally.advance(whole.end, self.level);
-        tally.aggregate.cluster = clusters.mean();
+        tally.aggregate.cluster = clusters.mean(self.level);
         let alive = self.rows.iter().zip(&paths).filter(|(row, _)| row.death == NEVER);
         let alive = alive.filter(|&(_, &path)| path != NOT_SELECTED);
         tally.settle(alive.map(|(row, &path)| self.block(row, path)), self.level);

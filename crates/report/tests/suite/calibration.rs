@@ -6,7 +6,10 @@
 //! estimators were chosen with other programs and other seeds.
 
 use heaptap_report::rows::By;
-use heaptap_report::{Aggregate, Estimate, Metric, Options};
+use heaptap_report::{
+    Aggregate, Aggregator, BlockTable, Depth, Estimate, Metric, Options, Regex, Selection, Span,
+};
+use heaptap_trace::{EventKind, LocationTable, Mode, Reader};
 
 use crate::made::{Life, gathered, traced};
 use crate::programs::{SITES, Shape, program};
@@ -47,11 +50,7 @@ const SEEDS: u64 = 50;
 const CASES: u64 = PROGRAMS * SEEDS;
 
 /// Shows what is gathered from each program of a shape, again and again.
-fn each_case(
-    shape: Shape,
-    rate: f64,
-    mut look: impl FnMut(&[Life], &Aggregate, &heaptap_trace::LocationTable),
-) {
+fn each_case(shape: Shape, rate: f64, mut look: impl FnMut(&[Life], &Aggregate, &LocationTable)) {
     println!("{shape:?} at {rate}: programs 12000 to {}, seeds from 900000 on", 12_000 + PROGRAMS);
     for number in 0..PROGRAMS {
         let program = program(shape, 12_000 + number);
@@ -119,6 +118,77 @@ fn the_peak_holds_the_truth_whatever_its_shape() {
         }
     }
     assert!(failed.is_empty(), "{failed:?}");
+}
+
+/// The intervals of selections from a table in which one block of four or eight has a
+/// row.
+#[test]
+fn selections_from_a_thinned_table_hold_the_truth() {
+    const RATE: f64 = 0.1;
+    let selection = |pattern: &str| Options {
+        selection: Selection {
+            include: vec![Regex::new(pattern).unwrap()],
+            lifetime: Span { from: 10_000, to: u64::MAX },
+            ..Selection::default()
+        },
+        depth: Depth::Whole,
+        ..Options::default()
+    };
+    let (first, second) = (selection("^Site.f[0-3]$"), selection("^Site.f[4-7]$"));
+    for shape in [Shape::Sessions, Shape::Ramp] {
+        let (mut allocated, mut live, mut thinned) = (0, 0, 0);
+        for number in 0..PROGRAMS {
+            let program = program(shape, 13_000 + number);
+            for seed in 0..SEEDS {
+                let trace = traced(&program, RATE, 950_000 + number * SEEDS + seed);
+                let (aggregate, blocks, table) =
+                    recorded(&trace, 500, (number * SEEDS + seed) << 20);
+                thinned += u64::from(blocks.thinning() >= 1);
+                for (options, sites) in [(&first, 0..4), (&second, 4..8)] {
+                    let found = blocks.aggregate(&aggregate, &table, options);
+                    let end = aggregate.duration();
+                    let chosen = |life: &&Life| {
+                        let lifetime = life.dies.unwrap_or(end).saturating_sub(life.born);
+                        sites.contains(&life.site) && lifetime >= 10_000
+                    };
+                    let truth = bytes(program.iter().filter(chosen));
+                    let all = found.total(Metric::Allocated);
+                    allocated += holds(&found.estimate(Metric::Allocated, all), truth);
+                    let alive = |life: &&Life| chosen(life) && life.dies.is_none();
+                    let truth = bytes(program.iter().filter(alive));
+                    let all = found.total(Metric::Live);
+                    live += holds(&found.estimate(Metric::Live, all), truth);
+                }
+            }
+        }
+        assert_eq!(thinned, CASES, "{shape:?}: the table is thinned in every case");
+        assert_calibrated(&format!("allocated of {shape:?}, selected"), allocated, 2 * CASES);
+        if shape == Shape::Ramp {
+            assert_calibrated("live of Ramp, selected", live, 2 * CASES);
+        }
+    }
+}
+
+/// A reading with a table of up to `most` blocks. Ids begin at `first_id`: a hash of
+/// them chooses the rows, and would choose alike in every case.
+fn recorded(
+    trace: &[u8],
+    most_blocks: usize,
+    first_id: u64,
+) -> (Aggregate, BlockTable, LocationTable) {
+    let mut reader = Reader::from_slice(trace, Mode::Strict).unwrap();
+    let options = Options { depth: Depth::Whole, most_blocks, ..Options::default() };
+    let mut aggregator = Aggregator::new(reader.info(), options);
+    while let Some((mut event, table)) = reader.next_located().unwrap() {
+        match &mut event.kind {
+            EventKind::Alloc(allocation) => allocation.id += first_id,
+            EventKind::Promote(id) | EventKind::Collect(id) => *id += first_id,
+            _ => {}
+        }
+        aggregator.event(&event, table);
+    }
+    let (aggregate, blocks) = aggregator.finish_with_blocks();
+    (aggregate, blocks, reader.into_locations())
 }
 
 #[test]
