@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use heaptap_figures::units::count;
 use heaptap_figures::{Figures, Limits, TableOptions, TableView, Timeline, Totals};
 use heaptap_report::rows::{By, Sites};
 use heaptap_report::{Frame, Metric, Selection, is_label};
@@ -107,8 +108,8 @@ fn notes(figures: &Figures, thinning: u32) -> Vec<String> {
                 .to_owned(),
         ),
         1..100 => notes.push(format!(
-            "Only {} samples: the figures are rough. A higher sampling rate gives better ones.",
-            figures.totals.samples
+            "Only {}: the figures are rough. A higher sampling rate gives better ones.",
+            count(figures.totals.samples, "sample", "samples")
         )),
         _ => {}
     }

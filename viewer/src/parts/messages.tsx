@@ -53,8 +53,8 @@ export function Message({ title, children }: { title: string; children?: preact.
 export function EmptyTrace({ info }: { info: Info }) {
   return (
     <Message title="No allocation was sampled">
-      <p>The trace holds {info.events === 0 ? "no events" : info.events === 1 ? "one event" : `${info.events} events`}, but no sampled allocation. The program allocated little for a sampling rate of {info.sample_rate}.</p>
-      <p>Trace a longer run, or raise the rate: <code>heaptap run --rate 1e-3 -- PROGRAM</code>.</p>
+      <p>The trace has no sampled allocation. The program allocated little for a sampling rate of {info.sample_rate}.</p>
+      <p>Trace a longer run, or raise the rate: <code>heaptap run --rate {Math.min(1, 10 * info.sample_rate)} -- PROGRAM</code>.</p>
     </Message>
   );
 }
