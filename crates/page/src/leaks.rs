@@ -1,8 +1,8 @@
 //! The figures of `heaptap leaks`, each leak with its live size over time.
 
-use heaptap_figures::{LeakReport, LeakRow, leak_report};
+use heaptap_figures::{CallSite, LeakReport, LeakRow, TraceFigures, leak_report};
 use heaptap_report::rows::{By, Site};
-use heaptap_report::{Follow, Metric};
+use heaptap_report::{Aggregate, Archive, Depth, Follow, Metric, Options, Selection};
 use serde::Serialize;
 
 use crate::answer::{Stated, json};
@@ -39,7 +39,6 @@ struct Growth {
 }
 
 pub(crate) fn leaks(traces: &mut Traces, of: &TraceRequest) -> Result<String, String> {
-    const POINTS: usize = 64;
     let of = TraceRequest { by: RowKind::Function, ..of.clone() };
     let archive = traces.archive(of.trace)?;
     if archive.blocks.thinning() > 0
@@ -50,23 +49,45 @@ pub(crate) fn leaks(traces: &mut Traces, of: &TraceRequest) -> Result<String, St
     }
     let found = traces.find(&of, Follow::LiveSize)?;
     let exact = traces.is_exact(&of, &found);
-    let figures = traces.figures(&of, &found)?;
-    let archive = traces.archive(of.trace)?;
-    let LeakReport { trace, duration_us, verdict, conclusive, leaks } = leak_report(&figures);
     let selection = of.filter.selection()?;
-    let rows = leaks.into_iter().map(|row| {
-        let site = Site {
-            name: row.site.name.clone(),
-            file: row.site.file.clone(),
-            line: row.site.line,
-            chars: row.site.chars,
-        };
-        let inside = Inside::of(archive, By::Location, &site);
-        let (times, samples) = evolution(archive, figures.aggregate, &selection, &inside, POINTS);
-        let sizes: Vec<_> = samples
-            .iter()
-            .map(|&samples| figures.aggregate.estimate(Metric::Live, samples))
-            .collect();
+    let archive = traces.archive(of.trace)?;
+    let figures = traces.figures(&of, &found)?;
+    json(&Stated { answer: answer(archive, &figures, figures.aggregate, &selection), exact })
+}
+
+/// The leaks of the whole trace, for an archive whose table cannot give them exactly.
+/// Needs the aggregate of the reading itself, which followed live sizes.
+pub fn stored_leaks(archive: &Archive) -> Result<(String, String), String> {
+    let figures = TraceFigures {
+        name: &archive.name,
+        info: &archive.info,
+        cut_short: archive.cut_short.as_deref(),
+        aggregate: &archive.aggregate,
+        locations: &archive.locations,
+        selected: false,
+    };
+    // What is drawn over time comes from the table.
+    let all = Options { depth: Depth::Whole, ..Options::default() };
+    let of_table = archive.blocks.aggregate(&archive.aggregate, &archive.locations, &all);
+    let answer = answer(archive, &figures, &of_table, &all.selection);
+    Ok((STORED.to_owned(), json(&Stated { answer, exact: true })?))
+}
+
+/// `of_table` is the aggregate of the table's rows, for the error of live sizes.
+fn answer(
+    archive: &Archive,
+    figures: &TraceFigures<'_>,
+    of_table: &Aggregate,
+    selection: &Selection,
+) -> Answer {
+    const POINTS: usize = 64;
+    let LeakReport { trace, duration_us, verdict, conclusive, leaks } = leak_report(figures);
+    let growing = |row: LeakRow| {
+        let CallSite { name, file, line, chars } = row.site.clone();
+        let inside = Inside::of(archive, By::Location, &Site { name, file, line, chars });
+        let (times, samples) = evolution(archive, of_table, selection, &inside, POINTS);
+        let sizes: Vec<_> =
+            samples.iter().map(|&samples| of_table.estimate(Metric::Live, samples)).collect();
         GrowingRow {
             row,
             growth: Growth {
@@ -76,7 +97,7 @@ pub(crate) fn leaks(traces: &mut Traces, of: &TraceRequest) -> Result<String, St
                 high: sizes.iter().map(|size| size.high).collect(),
             },
         }
-    });
-    let leaks = rows.collect();
-    json(&Stated { answer: Answer { trace, duration_us, verdict, conclusive, leaks }, exact })
+    };
+    let leaks = leaks.into_iter().map(growing).collect();
+    Answer { trace, duration_us, verdict, conclusive, leaks }
 }

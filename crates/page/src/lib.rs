@@ -31,5 +31,6 @@ mod tree;
 #[cfg(target_arch = "wasm32")]
 mod wasm;
 
+pub use leaks::stored_leaks;
 pub use page::Page;
 pub use request::{Filter, Request, TraceRequest};

@@ -77,7 +77,7 @@ fn read(path: &Path, name: String, selection: Selection) -> Result<(Archive, Ver
     };
     let trace = AggregatedTrace::read(&files, options)?;
     let verdict = trace.verdict();
-    let archive = Archive {
+    let mut archive = Archive {
         name,
         info: trace.info().clone(),
         cut_short: trace.cut_short().map(str::to_owned),
@@ -87,6 +87,10 @@ fn read(path: &Path, name: String, selection: Selection) -> Result<(Archive, Ver
         blocks: trace.blocks,
         answers: Vec::new(),
     };
+    if archive.blocks.thinning() > 0 {
+        // A leak shows in all blocks sooner than in some of them.
+        archive.answers.extend(heaptap_page::stored_leaks(&archive).ok());
+    }
     Ok((archive, verdict))
 }
 

@@ -1,0 +1,136 @@
+//! A page whose table of blocks is thinned: what needs no table is what the reading
+//! counted.
+
+use heaptap_figures::{TraceFigures, leak_report};
+use heaptap_page::{Page, stored_leaks};
+use heaptap_report::{Aggregator, Archive, Depth, Follow, Options};
+use heaptap_trace::{
+    Allocation, Backtrace, Event, EventKind, Location, LocationTable, Source, TraceInfo,
+};
+use serde_json::{Value, json};
+
+fn info() -> TraceInfo {
+    TraceInfo {
+        sample_rate: 0.01,
+        word_size: 64,
+        executable: b"leaky".to_vec(),
+        host: Vec::new(),
+        runtime_params: Vec::new(),
+        pid: 1,
+        context: Vec::new(),
+        start_time: 0,
+        domain: 0,
+    }
+}
+
+/// A program that keeps one block in four, read with a table of 1,000 rows.
+fn leaky() -> Archive {
+    let mut locations = LocationTable::default();
+    for (code, name) in [(1, "Main.run"), (2, "Cache.add"), (3, "Json.token")] {
+        let definition = name.as_bytes();
+        let location = Location {
+            file: b"leaky.ml",
+            line: code as u32,
+            start_char: 1,
+            end_char: 9,
+            definition,
+        };
+        locations.insert(code, &[location]);
+    }
+    let options = Options {
+        depth: Depth::Whole,
+        follow: Follow::LiveSize,
+        most_blocks: 1000,
+        ..Options::default()
+    };
+    let mut aggregator = Aggregator::new(&info(), options);
+    for id in 0..20_000_u64 {
+        let (time, kept) = (id * 100, id % 4 == 0);
+        let frames = [1, if kept { 2 } else { 3 }];
+        let backtrace = Backtrace { frames: &frames, common_prefix: 0, new: &frames };
+        let allocation =
+            Allocation { id, length: 7, samples: 1 + id % 2, source: Source::Minor, backtrace };
+        let mut happen = |kind| aggregator.event(&Event { time, domain: 0, kind }, &locations);
+        happen(EventKind::Alloc(allocation));
+        if kept {
+            happen(EventKind::Promote(id));
+        } else if id > 40 {
+            // Old ones die all the time, so that a leak can be told from garbage.
+            let old = id - 32;
+            happen(EventKind::Promote(old));
+            happen(EventKind::Collect(old));
+        }
+    }
+    let (aggregate, blocks) = aggregator.finish_with_blocks();
+    Archive {
+        name: "leaky.ctf".to_owned(),
+        info: info(),
+        cut_short: None,
+        notices: Vec::new(),
+        aggregate,
+        blocks,
+        locations,
+        answers: Vec::new(),
+    }
+}
+
+fn answer(page: &mut Page, request: &Value) -> Value {
+    serde_json::from_str(&page.query(request.to_string().as_bytes())).unwrap()
+}
+
+#[test]
+fn leaks_and_rows_without_a_filter_are_those_of_the_reading() {
+    let mut archive = leaky();
+    assert!(archive.blocks.thinning() > 2 && archive.blocks.len() <= 1000);
+    let figures = TraceFigures {
+        name: &archive.name,
+        info: &archive.info,
+        cut_short: None,
+        aggregate: &archive.aggregate,
+        locations: &archive.locations,
+        selected: false,
+    };
+    // As text and back, as the answer is.
+    let expected = serde_json::to_string(&leak_report(&figures)).unwrap();
+    let expected: Value = serde_json::from_str(&expected).unwrap();
+    let samples = archive.aggregate.samples();
+    archive.answers.extend(stored_leaks(&archive).ok());
+    let mut page = Page::default();
+    assert_eq!(page.open(&archive.to_bytes()), Ok(0));
+
+    let mut leaks = answer(&mut page, &json!({ "q": "leaks" }));
+    assert_eq!(leaks["exact"], true);
+    assert_eq!(leaks["leaks"].as_array().map(Vec::len), Some(1), "{leaks}");
+    let growth = leaks["leaks"][0].as_object_mut().and_then(|leak| leak.remove("growth"));
+    assert!(growth.is_some_and(|growth| growth["live"][5].as_f64() > Some(0.0)));
+    assert_eq!(leaks["leaks"], expected["leaks"]);
+    assert_eq!(leaks["verdict"], expected["verdict"]);
+
+    let report = answer(&mut page, &json!({ "q": "report" }));
+    assert_eq!((&report["exact"], &report["totals"]["samples"]), (&json!(true), &json!(samples)));
+    let filtered = answer(&mut page, &json!({ "q": "report", "filter": { "include": ["Cache"] } }));
+    assert_eq!(filtered["exact"], false);
+    let size = &filtered["table"]["total"];
+    let truth = 5000.0 * 1.0 * 8.0 / 0.01;
+    let (low, high) = (size["low"].as_f64().unwrap(), size["high"].as_f64().unwrap());
+    assert!(low < truth && truth < high, "{low} to {high} for {truth}");
+}
+
+#[test]
+fn requests_that_are_wrong_are_refused_in_words() {
+    let mut page = Page::default();
+    page.open(&leaky().to_bytes()).unwrap();
+    for (request, words) in [
+        (json!({ "q": "report", "filter": { "include": ["("] } }), "not a regular expression: ("),
+        (json!({ "q": "report", "trace": 7 }), "there is no trace 7"),
+        (json!({ "q": "report", "filter": { "sources": ["moon"] } }), "moon is not a source"),
+        (json!({ "q": "tree", "by": "label" }), "filter by them instead"),
+        (json!({ "q": "hot", "threshold": 7 }), "not between 0 and 1"),
+        (json!({ "q": "moon" }), "the request is not one"),
+    ] {
+        let refusal = answer(&mut page, &request);
+        let error = refusal["error"].as_str().unwrap_or_else(|| panic!("{request}: {refusal}"));
+        assert!(error.contains(words), "{request}: {error}");
+    }
+    assert!(page.open(b"heaptap archive").is_err());
+}
