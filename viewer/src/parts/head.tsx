@@ -39,7 +39,7 @@ export function Head({ info }: { info: Info | null }) {
         </span>
       )}
       <span class="head-tools">
-        {thinned && config.mode === "serve" && (
+        {thinned && config.exact && (
           <button type="button" aria-pressed={exact.value} title="Answer from the full reading of the trace: slower, without the error of thinning" onClick={() => { exact.value = !exact.value; }}>exact</button>
         )}
         <CopyLink />

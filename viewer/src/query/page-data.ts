@@ -8,6 +8,8 @@ export interface Config {
   traces: { name: string }[];
   /** Whether the server reads source files. */
   source: boolean;
+  /** Whether the server answers from a full reading of a trace. */
+  exact: boolean;
   version: string;
 }
 
@@ -25,7 +27,7 @@ function text(id: string): string {
 
 export function readConfig(): Config {
   const given = JSON.parse(text("heaptap-config") || "{}") as Partial<Config>;
-  return { mode: "file", traces: [], source: false, version: "", ...given };
+  return { mode: "file", traces: [], source: false, exact: false, version: "", ...given };
 }
 
 export function embeddedQuery(): Packed {
