@@ -31,4 +31,4 @@ pub use report::{
     Figures, Limits, Others, Part, ReportRow, Sum, Table, TableOptions, Time, Timeline, Totals,
 };
 pub use size::{Size, share, sized};
-pub use trace::{TableView, TraceFigures, by_name};
+pub use trace::{ALL_ROWS, TableView, TraceFigures, by_name};

@@ -48,6 +48,10 @@ impl TableView {
     }
 }
 
+/// Everything that the rows of a table can be.
+pub const ALL_ROWS: [By; 7] =
+    [By::Function, By::Location, By::File, By::Module, By::Label, By::Domain, By::Source];
+
 /// What the rows of a table are.
 pub fn by_name(by: By) -> &'static str {
     match by {

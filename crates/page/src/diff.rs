@@ -77,7 +77,7 @@ pub(crate) fn diff_tree(
     let exact = traces.is_exact(&before, &found.0) && traces.is_exact(&after, &found.1);
     let figures = (traces.figures(&before, &found.0)?, traces.figures(&after, &found.1)?);
     let (one, other) = (figures.0.aggregate, figures.1.aggregate);
-    let (metric, by) = (of.metric.metric(), of.by.by());
+    let (metric, by) = (of.metric, of.by);
     let tree = (
         one.call_tree(figures.0.locations, by, metric, shape.fold),
         other.call_tree(figures.1.locations, by, metric, shape.fold),

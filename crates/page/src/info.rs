@@ -115,8 +115,9 @@ fn notes(figures: &Figures, thinning: u32) -> Vec<String> {
     }
     if thinning > 0 {
         notes.push(format!(
-            "One in {} blocks is here. Figures without filters come from all blocks; the errors \
-             of the others include this.",
+            "One in {} small blocks is here. Without a filter, totals, leaks and rows by function, \
+             location, file and module come from all blocks; the errors of the others include \
+             this.",
             1_u64 << thinning
         ));
     }

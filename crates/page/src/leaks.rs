@@ -6,7 +6,7 @@ use heaptap_report::{Aggregate, Archive, Depth, Follow, Metric, Options, Selecti
 use serde::Serialize;
 
 use crate::answer::{Stated, json};
-use crate::request::{RowKind, TraceRequest};
+use crate::request::TraceRequest;
 use crate::timeline::{Inside, evolution};
 use crate::traces::Traces;
 
@@ -39,7 +39,7 @@ struct Growth {
 }
 
 pub(crate) fn leaks(traces: &mut Traces, of: &TraceRequest) -> Result<String, String> {
-    let of = TraceRequest { by: RowKind::Function, ..of.clone() };
+    let of = TraceRequest { by: By::Function, ..of.clone() };
     let archive = traces.archive(of.trace)?;
     if archive.blocks.thinning() > 0
         && of.filter.is_all()

@@ -8,7 +8,7 @@
 //!   `heaptap-report`.
 //! - `traces` has the aggregates: that of the whole trace, and those of selections,
 //!   the last of which are kept.
-//! - `info`, `report`, `timeline`, `tree`, `inverted`, `site`, `leaks`, `diff` and
+//! - `info`, `report`, `timeline`, `tree`, `site`, `leaks`, `diff` and
 //!   `source` each answer one kind of request.
 //! - `wasm` exports the page to a browser.
 //!

@@ -2,9 +2,10 @@
 
 use heaptap_figures::{Figures, TableOptions, fragments};
 use heaptap_report::Follow;
+use heaptap_report::rows::By;
 
 use crate::answer::{Stated, json};
-use crate::request::{RowKind, TraceRequest};
+use crate::request::TraceRequest;
 use crate::traces::Traces;
 
 /// The share of the metric that makes a fragment hot, unless asked otherwise.
@@ -18,22 +19,8 @@ pub(crate) fn report(
 ) -> Result<String, String> {
     let found = traces.find(of, Follow::Nothing)?;
     let exact = traces.is_exact(of, &found);
-    if !exact && of.filter.is_all() && callers.is_none() {
-        // The reading itself counted these rows.
-        let archive = traces.archive(of.trace)?;
-        let query = stored(of.by, of.view().metric);
-        if let Some((_, answer)) = archive.answers.iter().find(|(name, _)| *name == query) {
-            return Ok(answer.clone());
-        }
-    }
     let options = TableOptions { view: of.view(), top, callers };
     json(&Stated { answer: Figures::of(&traces.figures(of, &found)?, &options), exact })
-}
-
-/// The name under which an archive has the figures of rows that a thinned table
-/// cannot count exactly.
-fn stored(by: RowKind, metric: heaptap_report::Metric) -> String {
-    format!("report {} {metric:?}", heaptap_figures::by_name(by.by()))
 }
 
 pub(crate) fn hot(
@@ -53,10 +40,10 @@ pub(crate) fn hot(
 }
 
 /// Fails unless rows are frames.
-pub(crate) fn needs_frames(by: RowKind) -> Result<(), String> {
+pub(crate) fn needs_frames(by: By) -> Result<(), String> {
     match by {
-        RowKind::Function | RowKind::Location | RowKind::File | RowKind::Module => Ok(()),
-        RowKind::Label | RowKind::Domain | RowKind::Source => {
+        By::Function | By::Location | By::File | By::Module => Ok(()),
+        By::Label | By::Domain | By::Source => {
             Err("calls have no label, domain or source; filter by them instead".to_owned())
         }
     }

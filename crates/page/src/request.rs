@@ -1,8 +1,10 @@
 //! The form of a request.
 
+use heaptap_figures::{ALL_ROWS, by_name};
 use heaptap_report::Metric;
 use heaptap_report::rows::By;
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 
 /// The blocks that count, in the words of the command line's filters.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
@@ -26,58 +28,24 @@ pub struct Filter {
     pub sources: Vec<String>,
 }
 
-/// What is measured.
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Measure {
-    #[default]
-    Allocated,
-    Promoted,
-    Peak,
-    At,
-    Live,
-    Survived,
-}
-
-impl Measure {
-    pub(crate) fn metric(self) -> Metric {
-        match self {
-            Measure::Allocated => Metric::Allocated,
-            Measure::Promoted => Metric::Promoted,
-            Measure::Peak => Metric::Peak,
-            Measure::At => Metric::At,
-            Measure::Live => Metric::Live,
-            Measure::Survived => Metric::Survived,
-        }
+/// What is measured, by its name.
+fn metric<'de, D: Deserializer<'de>>(name: D) -> Result<Metric, D::Error> {
+    match String::deserialize(name)?.as_str() {
+        "allocated" => Ok(Metric::Allocated),
+        "promoted" => Ok(Metric::Promoted),
+        "peak" => Ok(Metric::Peak),
+        "at" => Ok(Metric::At),
+        "live" => Ok(Metric::Live),
+        "survived" => Ok(Metric::Survived),
+        other => Err(D::Error::custom(format!("{other} is not a metric"))),
     }
 }
 
-/// What a row is.
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum RowKind {
-    #[default]
-    Function,
-    Location,
-    File,
-    Module,
-    Label,
-    Domain,
-    Source,
-}
-
-impl RowKind {
-    pub(crate) fn by(self) -> By {
-        match self {
-            RowKind::Function => By::Function,
-            RowKind::Location => By::Location,
-            RowKind::File => By::File,
-            RowKind::Module => By::Module,
-            RowKind::Label => By::Label,
-            RowKind::Domain => By::Domain,
-            RowKind::Source => By::Source,
-        }
-    }
+/// What a row is, by its name.
+fn rows<'de, D: Deserializer<'de>>(name: D) -> Result<By, D::Error> {
+    let name = String::deserialize(name)?;
+    let found = ALL_ROWS.into_iter().find(|&by| by_name(by) == name);
+    found.ok_or_else(|| D::Error::custom(format!("{name} is not a kind of row")))
 }
 
 /// The site of a row, as answers have it.
@@ -103,15 +71,18 @@ impl SiteName {
 pub struct TraceRequest {
     pub(crate) trace: usize,
     pub(crate) filter: Filter,
-    pub(crate) metric: Measure,
+    #[serde(deserialize_with = "metric")]
+    pub(crate) metric: Metric,
     pub(crate) at: Option<f64>,
-    pub(crate) by: RowKind,
+    #[serde(deserialize_with = "rows")]
+    pub(crate) by: By,
 }
 
 /// The outer site to which a time line is restricted.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Within {
-    pub(crate) by: RowKind,
+    #[serde(deserialize_with = "rows")]
+    pub(crate) by: By,
     #[serde(flatten)]
     pub(crate) site: SiteName,
 }

@@ -77,9 +77,9 @@ pub(crate) fn site(
     let exact = traces.is_exact(of, &found);
     let figures = traces.figures(of, &found)?;
     let archive = traces.archive(of.trace)?;
-    let (aggregate, metric) = (figures.aggregate, of.metric.metric());
+    let (aggregate, metric) = (figures.aggregate, of.metric);
     let (wanted, levels) = (name.site(), levels.clamp(1, MOST_LEVELS));
-    let tree = aggregate.call_tree(figures.locations, of.by.by(), metric, true);
+    let tree = aggregate.call_tree(figures.locations, of.by, metric, true);
     let number = tree.sites().iter().position(|site| *site == wanted).map(|at| at as u32);
     let nodes = number.map_or(Vec::new(), |number| outermost(&tree, number));
     let own = own_samples(&tree, number);
@@ -92,7 +92,7 @@ pub(crate) fn site(
     };
     let with_samples: Vec<_> = nodes.iter().map(|&node| (node, tree.samples(node))).collect();
     let blocks: Vec<SelectedBlock> = {
-        let inside = Inside::of(archive, of.by.by(), &wanted);
+        let inside = Inside::of(archive, of.by, &wanted);
         let selection = of.filter.selection()?;
         let all = archive.blocks.selected(&archive.aggregate, &archive.locations, &selection);
         all.filter(|block| inside.contains(block.path)).collect()
@@ -257,9 +257,9 @@ fn lines(
     of: &TraceRequest,
     wanted: &Site,
 ) -> Vec<Line> {
-    let (aggregate, metric) = (figures.aggregate, of.metric.metric());
+    let (aggregate, metric) = (figures.aggregate, of.metric);
     let (sites, places) =
-        (Sites::new(figures.locations, of.by.by()), Sites::new(figures.locations, By::Location));
+        (Sites::new(figures.locations, of.by), Sites::new(figures.locations, By::Location));
     let mut lines: BTreeMap<u32, u64> = BTreeMap::new();
     for (path, counts) in aggregate.paths() {
         let samples = metric.samples(counts);

@@ -8,7 +8,7 @@ use heaptap_report::rows::By;
 use serde::Serialize;
 
 use crate::answer::{Stated, json, sum};
-use crate::request::{RowKind, TraceRequest};
+use crate::request::TraceRequest;
 use crate::traces::Traces;
 
 #[derive(Serialize)]
@@ -26,11 +26,11 @@ struct Line {
 }
 
 pub(crate) fn source(traces: &mut Traces, of: &TraceRequest, file: &str) -> Result<String, String> {
-    let of = TraceRequest { by: RowKind::Location, ..of.clone() };
+    let of = TraceRequest { by: By::Location, ..of.clone() };
     let found = traces.find(&of, Follow::Nothing)?;
     let exact = traces.is_exact(&of, &found);
     let figures = traces.figures(&of, &found)?;
-    let (aggregate, metric) = (figures.aggregate, of.metric.metric());
+    let (aggregate, metric) = (figures.aggregate, of.metric);
     let mut lines: BTreeMap<u32, (u64, BTreeSet<String>)> = BTreeMap::new();
     for row in aggregate.rows(figures.locations, By::Location, metric) {
         if row.site.file == file {

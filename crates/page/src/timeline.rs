@@ -86,11 +86,11 @@ pub(crate) fn timeline(
     let archive = traces.archive(of.trace)?;
     let aggregate = figures.aggregate;
     let steps = Steps::of(aggregate, points);
-    let mut rows = Rows::new(archive, of.by.by());
+    let mut rows = Rows::new(archive, of.by);
     let inside = within.map(|within| Inside::new(archive, within));
     let mut series: Vec<Evolution> = Vec::new();
     let selection = of.filter.selection()?;
-    let metric = of.metric.metric();
+    let metric = of.metric;
     for block in archive.blocks.selected(&archive.aggregate, &archive.locations, &selection) {
         if inside.as_ref().is_some_and(|inside| !inside.contains(block.path)) {
             continue;
@@ -342,7 +342,7 @@ pub(crate) struct Inside(Vec<bool>);
 
 impl Inside {
     fn new(archive: &Archive, within: &Within) -> Inside {
-        Inside::of(archive, within.by.by(), &within.site.site())
+        Inside::of(archive, within.by, &within.site.site())
     }
 
     pub(crate) fn of(archive: &Archive, by: By, site: &Site) -> Inside {

@@ -3,9 +3,10 @@
 use std::rc::Rc;
 
 use heaptap_figures::{TableView, TraceFigures};
-use heaptap_report::{Aggregate, Archive, Depth, Follow, Options};
+use heaptap_report::rows::By;
+use heaptap_report::{Aggregate, Archive, Depth, Follow, Metric, Options};
 
-use crate::request::{Filter, RowKind, TraceRequest};
+use crate::request::{Filter, TraceRequest};
 
 /// The aggregates that are kept for the next requests: a view asks for several
 /// things of one selection.
@@ -50,8 +51,7 @@ impl Traces {
     pub(crate) fn find(&mut self, of: &TraceRequest, follow: Follow) -> Result<Found, String> {
         let archive = self.archive(of.trace)?;
         let depth = depth(of.by);
-        let at =
-            of.at.map(|at| at as u64).filter(|_| of.metric.metric() == heaptap_report::Metric::At);
+        let at = of.at.map(|at| at as u64).filter(|_| of.metric == Metric::At);
         let is_whole = of.filter.is_all() && at.is_none() && depth == Depth::Whole;
         if is_whole && follow == Follow::Nothing {
             return Ok(Found::Whole);
@@ -105,16 +105,16 @@ impl TraceRequest {
     /// What the request's table shows.
     pub(crate) fn view(&self) -> TableView {
         let at = self.at.map(|at| at as u64);
-        TableView { by: self.by.by(), metric: self.metric.metric(), at }
+        TableView { by: self.by, metric: self.metric, at }
     }
 }
 
 /// How much of each stack the rows need.
-fn depth(by: RowKind) -> Depth {
+fn depth(by: By) -> Depth {
     match by {
-        RowKind::Function | RowKind::Location | RowKind::File | RowKind::Module => Depth::Whole,
-        RowKind::Label => Depth::Label,
-        RowKind::Domain => Depth::Domain,
-        RowKind::Source => Depth::Source,
+        By::Function | By::Location | By::File | By::Module => Depth::Whole,
+        By::Label => Depth::Label,
+        By::Domain => Depth::Domain,
+        By::Source => Depth::Source,
     }
 }

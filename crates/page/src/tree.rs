@@ -108,8 +108,8 @@ pub(crate) fn tree(
     let found = traces.find(of, Follow::Nothing)?;
     let exact = traces.is_exact(of, &found);
     let figures = traces.figures(of, &found)?;
-    let (aggregate, metric) = (figures.aggregate, of.metric.metric());
-    let tree = aggregate.call_tree(figures.locations, of.by.by(), metric, shape.fold);
+    let (aggregate, metric) = (figures.aggregate, of.metric);
+    let tree = aggregate.call_tree(figures.locations, of.by, metric, shape.fold);
     let walk =
         Walk { tree: &tree, spread: aggregate.estimate(metric, 1).error, scale: unit(aggregate) };
     let root = walk.focused(shape)?;

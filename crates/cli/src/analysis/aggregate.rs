@@ -5,7 +5,6 @@
 //! so an input that can be read again: a pipe is first copied into a temporary file.
 //! Several traces are merged ([`several`](crate::analysis::several)).
 
-use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -29,13 +28,7 @@ pub(crate) struct AggregatedTrace {
     name: String,
     cut_short: Option<String>,
     events: Box<dyn EventSource>,
-    defects: Defects,
-}
-
-/// What is wrong with the traces.
-enum Defects {
-    One { input: Input, lives: Box<RefCell<Lives>> },
-    Several(Findings),
+    findings: Findings,
 }
 
 impl AggregatedTrace {
@@ -69,7 +62,10 @@ impl AggregatedTrace {
                 aggregator.event(event, table);
             })?;
         input.end_progress();
-        let (aggregator, lives) = state;
+        let (aggregator, mut lives) = state;
+        let (lines, verdict) = input.findings(&*reader, &mut lives, &outcome_in_reports);
+        let mut findings = Findings::default();
+        findings.add(lines, verdict);
         let (aggregate, blocks) = aggregator.finish_with_blocks();
         Ok(AggregatedTrace {
             aggregate,
@@ -77,7 +73,7 @@ impl AggregatedTrace {
             name: input.name().to_owned(),
             cut_short: reader.losses().cut_short.as_ref().map(notices::cut_short),
             events: reader,
-            defects: Defects::One { input, lives: Box::new(RefCell::new(lives)) },
+            findings,
         })
     }
 
@@ -102,7 +98,7 @@ impl AggregatedTrace {
             name,
             cut_short: traces.cut_short(),
             events: Box::new(merged),
-            defects: Defects::Several(traces.into_findings()),
+            findings: traces.into_findings(),
         })
     }
 
@@ -137,23 +133,17 @@ impl AggregatedTrace {
         self.events.info()
     }
 
-    /// What [`AggregatedTrace::verdict`] reports, for one trace, without its name.
+    /// What [`AggregatedTrace::verdict`] reports, without the name of the trace.
     pub(crate) fn notices(&self) -> Vec<String> {
-        let Defects::One { input, lives } = &self.defects else { return Vec::new() };
-        let (lines, _) =
-            input.findings(&*self.events, &mut lives.borrow_mut(), &outcome_in_reports);
-        let name = format!("{}: ", input.name());
+        let name = format!("{}: ", self.name);
         let nameless = |line: &String| line.strip_prefix(&name).unwrap_or(line).to_owned();
-        lines.iter().map(nameless).collect()
+        self.findings.lines().map(nameless).collect()
     }
 
     /// Reports on standard error what is missing, and which events were ignored. For
     /// the end of a verb.
     pub(crate) fn verdict(&self) -> Verdict {
-        match &self.defects {
-            Defects::One { input, lives } => input.report(&*self.events, &mut lives.borrow_mut()),
-            Defects::Several(findings) => findings.report(),
-        }
+        self.findings.report()
     }
 }
 

@@ -13,7 +13,7 @@ use heaptap_trace::LocationTable;
 
 use crate::analysis::aggregate::AggregatedTrace;
 use crate::exit_status::{Failure, Verdict};
-use crate::io::trace_files::expand;
+use crate::io::trace_files::{expand, shown};
 use crate::text::escape;
 
 /// A trace for the page.
@@ -112,17 +112,13 @@ fn source_files(locations: &LocationTable) -> BTreeSet<String> {
 /// What the page calls the traces: without their directories, if that leaves them
 /// different.
 pub(crate) fn page_names(paths: &[PathBuf]) -> Vec<String> {
-    let name = |path: &Path| match path.as_os_str() == "-" {
-        true => "standard input".to_owned(),
-        false => escape::path(path).to_string(),
-    };
-    let short = |path: &PathBuf| name(path.file_name().map_or(path, Path::new));
+    let short = |path: &PathBuf| shown(path.file_name().map_or(path, Path::new));
     let short: Vec<String> = paths.iter().map(short).collect();
     let distinct: BTreeSet<&String> = short.iter().collect();
     if distinct.len() == short.len() {
         return short;
     }
-    paths.iter().map(|path| name(path)).collect()
+    paths.iter().map(|path| shown(path)).collect()
 }
 
 #[cfg(test)]

@@ -21,8 +21,7 @@ use crate::io::input::{Input, Order, outcome_in_reports};
 use crate::io::lifecycle::Lives;
 use crate::io::notices::{self, say};
 use crate::io::progress::Progress;
-use crate::io::trace_files::TraceFile;
-use crate::text::escape;
+use crate::io::trace_files::{TraceFile, shown};
 
 /// What the first reading of a file found.
 struct Survey {
@@ -51,11 +50,16 @@ pub(crate) struct Findings {
 }
 
 impl Findings {
-    fn add(&mut self, lines: Vec<String>, verdict: Verdict) {
+    pub(crate) fn add(&mut self, lines: Vec<String>, verdict: Verdict) {
         if !lines.is_empty() {
             self.files.push(lines);
         }
         self.verdict = self.verdict.max(Some(verdict));
+    }
+
+    /// The lines of all files.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = &String> {
+        self.files.iter().flatten()
     }
 
     /// Prints them on standard error.
@@ -102,14 +106,7 @@ impl TraceSet {
 
     /// What to call them, if these are the arguments that named them.
     pub(crate) fn name(&self, arguments: &[PathBuf]) -> String {
-        let names: Vec<String> = arguments
-            .iter()
-            .take(3)
-            .map(|path| match path.as_os_str() {
-                name if name == "-" => "standard input".to_owned(),
-                _ => escape::path(path).to_string(),
-            })
-            .collect();
+        let names: Vec<String> = arguments.iter().take(3).map(|path| shown(path)).collect();
         let more = if arguments.len() > names.len() { ", …" } else { "" };
         format!("{}{more} ({} traces)", names.join(", "), self.surveys.len())
     }

@@ -10,6 +10,15 @@ use heaptap_trace::FileKind;
 use crate::exit_status::Failure;
 use crate::text::escape;
 
+/// What messages and pages call the trace at this path.
+pub(crate) fn shown(path: &Path) -> String {
+    if path.as_os_str() == "-" {
+        "standard input".to_owned()
+    } else {
+        escape::path(path).to_string()
+    }
+}
+
 /// A file to read.
 pub(crate) struct TraceFile {
     /// `-` is standard input.
