@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use heaptap_figures::units::count;
 use heaptap_figures::{Figures, Limits, TableOptions, TableView, Timeline, Totals};
 use heaptap_report::rows::{By, Sites};
-use heaptap_report::{Frame, Metric, Selection, is_label};
+use heaptap_report::{Archive, Frame, Metric, Selection, is_label};
+use heaptap_trace::Source;
 use serde::Serialize;
 
 use crate::answer::json;
@@ -47,16 +48,7 @@ pub(crate) fn info(traces: &Traces, trace: usize) -> Result<String, String> {
     let options = TableOptions { view, top: 0, callers: None };
     let figures = Figures::of(&traces.figures(&of, &Found::Whole)?, &options);
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let (mut domains, mut sources) = (BTreeSet::new(), BTreeSet::new());
-    let all = Selection::default();
-    for block in archive.blocks.selected(&archive.aggregate, &archive.locations, &all) {
-        domains.insert(block.domain);
-        sources.insert(match block.source {
-            heaptap_trace::Source::Minor => "minor",
-            heaptap_trace::Source::Major => "major",
-            heaptap_trace::Source::External => "external",
-        });
-    }
+    let (domains, sources) = classes(archive);
     let mut labels = BTreeSet::new();
     for (path, _) in archive.aggregate.paths() {
         if let Some(Frame::Code(code)) = path.frames().last() {
@@ -97,6 +89,22 @@ pub(crate) fn info(traces: &Traces, trace: usize) -> Result<String, String> {
     })
 }
 
+/// The domains and sources of all blocks; if the reading did not count them, of those
+/// in the table.
+fn classes(archive: &Archive) -> (BTreeSet<u16>, BTreeSet<&'static str>) {
+    let name = |source| match source {
+        Source::Minor => "minor",
+        Source::Major => "major",
+        Source::External => "external",
+    };
+    if let Some(classes) = archive.aggregate.classes() {
+        return classes.map(|(domain, source)| (domain, name(source))).unzip();
+    }
+    let all = Selection::default();
+    let blocks = archive.blocks.selected(&archive.aggregate, &archive.locations, &all);
+    blocks.map(|block| (block.domain, name(block.source))).unzip()
+}
+
 /// What a reader of the figures should know.
 fn notes(figures: &Figures, thinning: u32) -> Vec<String> {
     let mut notes: Vec<String> =
@@ -115,9 +123,8 @@ fn notes(figures: &Figures, thinning: u32) -> Vec<String> {
     }
     if thinning > 0 {
         notes.push(format!(
-            "One in {} small blocks is here. Without a filter, totals, leaks and rows by function, \
-             location, file and module come from all blocks; the errors of the others include \
-             this.",
+            "One in {} small blocks is here. Figures without a filter come from all blocks, but \
+             for what is live at a chosen time; the errors of the others include this.",
             1_u64 << thinning
         ));
     }

@@ -6,8 +6,9 @@ use heaptap_report::{Aggregate, Archive, Depth, Follow, Metric, Options, Selecti
 use serde::Serialize;
 
 use crate::answer::{Stated, json};
+use crate::block_rows::Inside;
+use crate::evolution::evolution;
 use crate::request::TraceRequest;
-use crate::timeline::{Inside, evolution};
 use crate::traces::Traces;
 
 /// The name under which an archive has the leaks of the whole trace.

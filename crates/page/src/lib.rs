@@ -6,6 +6,7 @@
 //! - [`Page`] has the archives that are open, and answers requests.
 //! - `request` is the form of a request; `selection` turns its filter into one of
 //!   `heaptap-report`.
+//! - `block_rows` and `evolution` sort the blocks of an archive into rows and over time.
 //! - `traces` has the aggregates: that of the whole trace, and those of selections,
 //!   the last of which are kept.
 //! - `info`, `report`, `timeline`, `tree`, `site`, `leaks`, `diff` and
@@ -16,7 +17,9 @@
 //! and what goes wrong is an answer `{"error": …}`.
 
 mod answer;
+mod block_rows;
 mod diff;
+mod evolution;
 mod info;
 mod leaks;
 mod page;

@@ -11,6 +11,12 @@ impl Filter {
         *self == Filter::default()
     }
 
+    /// Whether a block's frames decide whether it counts.
+    pub(crate) fn looks_at_frames(&self) -> bool {
+        let Filter { include, exclude, labels, .. } = self;
+        !(include.is_empty() && exclude.is_empty() && labels.is_empty())
+    }
+
     /// The selection, or what is wrong with the filter.
     pub fn selection(&self) -> Result<Selection, String> {
         if self.include.len() > Selection::MOST_INCLUDED {

@@ -7,9 +7,9 @@ use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 
 use crate::answer::{Stated, json, sum};
+use crate::block_rows::Inside;
 use crate::report::needs_frames;
 use crate::request::{SiteName, TraceRequest};
-use crate::timeline::Inside;
 use crate::traces::Traces;
 use crate::tree::unit;
 

@@ -1,18 +1,23 @@
 //! Live and allocated bytes over time, by row.
+//!
+//! Sums and totals come from the aggregate, as in a table. The lines of the rows come
+//! from the table of blocks. If that is thinned, it gives the share of each row in
+//! the total, so that the lines still add up to it.
 
 use std::collections::HashMap;
 
-use heaptap_figures::{CallSite, Size, Sum};
-use heaptap_report::rows::{By, Site, Sites};
-use heaptap_report::{
-    Aggregate, Archive, Follow, Frame, Metric, SelectedBlock, Selection, is_label,
-};
-use heaptap_trace::Source;
+use heaptap_figures::{CallSite, Size, Sum, TraceFigures};
+use heaptap_report::rows::{Site, Sites};
+use heaptap_report::{Aggregate, Archive, Estimate, Follow, Frame, Metric};
 use serde::Serialize;
 
 use crate::answer::{Stated, json, sum};
+use crate::block_rows::{Inside, Rows};
+use crate::evolution::{Evolution, Steps};
+use crate::report::needs_frames;
 use crate::request::{TraceRequest, Within};
 use crate::traces::Traces;
+use crate::tree::unit;
 
 /// The most rows that have a line of their own.
 const MOST_SERIES: usize = 64;
@@ -35,42 +40,32 @@ struct Series {
     site: CallSite,
     /// Of the metric.
     sum: Sum,
-    live: Vec<f64>,
-    allocated: Vec<f64>,
+    #[serde(flatten)]
+    lines: Lines,
 }
 
 #[derive(Serialize)]
 struct Others {
     rows: usize,
     sum: Sum,
+    #[serde(flatten)]
+    lines: Lines,
+}
+
+/// Bytes at the end of each step, and allocated in it.
+#[derive(Serialize)]
+struct Lines {
     live: Vec<f64>,
     allocated: Vec<f64>,
 }
 
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct Total {
     live: Vec<f64>,
     most_live: Vec<f64>,
     low: Vec<f64>,
     high: Vec<f64>,
     allocated: Vec<f64>,
-}
-
-/// Steps of time, each of several buckets of the aggregate's time line.
-struct Steps {
-    width: u64,
-    count: usize,
-    /// Buckets in a step.
-    joined: usize,
-}
-
-/// Samples over time.
-#[derive(Clone)]
-pub(crate) struct Evolution {
-    /// Changes of what is live; their sums once it is complete.
-    live: Vec<i64>,
-    allocated: Vec<u64>,
-    all: u64,
 }
 
 pub(crate) fn timeline(
@@ -80,74 +75,48 @@ pub(crate) fn timeline(
     points: usize,
     within: Option<&Within>,
 ) -> Result<String, String> {
+    if within.is_some() {
+        needs_frames(of.by)?;
+    }
     let found = traces.find(of, Follow::Nothing)?;
     let exact = traces.is_exact(of, &found);
     let figures = traces.figures(of, &found)?;
     let archive = traces.archive(of.trace)?;
-    let aggregate = figures.aggregate;
+    let (aggregate, metric) = (figures.aggregate, of.metric);
     let steps = Steps::of(aggregate, points);
-    let mut rows = Rows::new(archive, of.by);
-    let inside = within.map(|within| Inside::new(archive, within));
-    let mut series: Vec<Evolution> = Vec::new();
-    let selection = of.filter.selection()?;
-    let metric = of.metric;
-    for block in archive.blocks.selected(&archive.aggregate, &archive.locations, &selection) {
-        if inside.as_ref().is_some_and(|inside| !inside.contains(block.path)) {
-            continue;
-        }
-        let number = rows.number(&block);
-        if number == series.len() {
-            series.push(steps.evolution());
-        }
-        steps.add(&mut series[number], &block, weight(&block, metric, of.at, aggregate));
-    }
-    let mut series: Vec<(Site, Evolution)> = rows.sites.into_iter().zip(series).collect();
-    series.sort_by(|(one, first), (other, second)| {
-        second.all.cmp(&first.all).then_with(|| one.cmp(other))
-    });
-    for (_, evolution) in &mut series {
-        evolution.complete();
-    }
-    let rest = series.split_off(top.clamp(1, MOST_SERIES).min(series.len()));
-    let unit = aggregate.scale().word_bytes / aggregate.scale().rate;
-    let lines = |evolution: &Evolution| -> (Vec<f64>, Vec<f64>) {
-        let live = evolution.live.iter().map(|&samples| samples as f64 * unit).collect();
-        let allocated = evolution.allocated.iter().map(|&samples| samples as f64 * unit).collect();
-        (live, allocated)
-    };
-    let mut others = steps.evolution();
-    for (_, evolution) in &rest {
-        others.join(evolution);
-    }
+    let mut evolutions = evolutions(archive, of, within, &steps)?;
+    let mut all = steps.evolution();
+    evolutions.values().for_each(|evolution| all.join(evolution));
     let total = match within {
-        None => steps.total(aggregate),
-        Some(_) => {
-            let mut all = others.clone();
-            series.iter().for_each(|(_, evolution)| all.join(evolution));
-            steps.total_of(aggregate, &all)
-        }
+        None => Total::of(aggregate, &steps),
+        Some(_) => Total::of_blocks(archive, &all),
     };
-    let (live, allocated) = lines(&others);
-    let named = |(site, evolution): &(Site, Evolution)| {
-        let (live, allocated) = lines(evolution);
-        Series {
-            site: CallSite::from(site),
-            sum: sum(aggregate, metric, evolution.all),
-            live,
-            allocated,
-        }
-    };
+    let lines = |evolution: &Evolution| Lines::of(evolution, &all, &total, unit(aggregate));
+
+    let mut rows: Vec<(Site, u64)> = row_sums(&figures, of, within).into_iter().collect();
+    rows.sort_by(|(one, first), (other, second)| second.cmp(first).then_with(|| one.cmp(other)));
+    let rest = rows.split_off(top.clamp(1, MOST_SERIES).min(rows.len()));
+    let mut series = Vec::new();
+    for (site, samples) in rows {
+        let evolution = evolutions.remove(&site).unwrap_or_else(|| steps.evolution());
+        series.push(Series {
+            site: CallSite::from(&site),
+            sum: sum(aggregate, metric, samples),
+            lines: lines(&evolution),
+        });
+    }
+    // All that has no line of its own, whether the metric counts it or not.
+    let mut others = steps.evolution();
+    evolutions.values().for_each(|evolution| others.join(evolution));
+    let left = rest.iter().fold(0_u64, |sum, &(_, samples)| sum.saturating_add(samples));
+    let others =
+        Others { rows: rest.len(), sum: sum(aggregate, metric, left), lines: lines(&others) };
     let answer = TimelineAnswer {
         width_us: steps.width,
         points: steps.count,
-        times: (1..=steps.count as u64).map(|step| step * steps.width).collect(),
-        series: series.iter().map(named).collect(),
-        others: Others {
-            rows: rest.len(),
-            sum: sum(aggregate, metric, others.all),
-            live,
-            allocated,
-        },
+        times: steps.times(),
+        series,
+        others,
         total,
         peak_us: aggregate.peak_time(),
         peak: aggregate.peak().into(),
@@ -155,225 +124,112 @@ pub(crate) fn timeline(
     json(&Stated { answer, exact })
 }
 
-/// What a block adds to the rank of its row.
-fn weight(block: &SelectedBlock, metric: Metric, at: Option<f64>, aggregate: &Aggregate) -> u64 {
-    let alive = |time: u64| block.birth <= time && block.death.is_none_or(|death| death > time);
-    let counts = match metric {
-        Metric::Allocated => true,
-        Metric::Promoted => block.promoted,
-        Metric::Peak => alive(aggregate.peak_time()),
-        Metric::At => alive(at.unwrap_or(0.0) as u64),
-        Metric::Live => block.death.is_none(),
-        Metric::Survived => {
-            block.death.is_none() && (block.promoted || block.source != Source::Minor)
+/// The samples over time of each row.
+fn evolutions(
+    archive: &Archive,
+    of: &TraceRequest,
+    within: Option<&Within>,
+    steps: &Steps,
+) -> Result<HashMap<Site, Evolution>, String> {
+    let mut rows = Rows::new(archive, of.by);
+    let inside = within.map(|within| Inside::new(archive, within));
+    let mut found: Vec<Evolution> = Vec::new();
+    let selection = of.filter.selection()?;
+    for block in archive.blocks.selected(&archive.aggregate, &archive.locations, &selection) {
+        if inside.as_ref().is_some_and(|inside| !inside.contains(block.path)) {
+            continue;
         }
-    };
-    if counts { block.samples } else { 0 }
+        let number = rows.number(&block);
+        if number == found.len() {
+            found.push(steps.evolution());
+        }
+        steps.add(&mut found[number], &block);
+    }
+    found.iter_mut().for_each(Evolution::complete);
+    Ok(rows.sites.into_iter().zip(found).collect())
 }
 
-impl Steps {
-    /// About `points` steps, which end where buckets end.
-    fn of(aggregate: &Aggregate, points: usize) -> Steps {
-        let timeline = aggregate.timeline();
-        // A selection may have nothing near the end of the trace.
-        let buckets = (aggregate.duration() / timeline.width()) as usize + 1;
-        let points = if points == 0 { 200 } else { points.min(1024) };
-        let joined = buckets.div_ceil(points).max(1);
-        let width = timeline.width().saturating_mul(joined as u64);
-        Steps { width, count: buckets.div_ceil(joined), joined }
+/// The samples of each row, as a table has them.
+fn row_sums(
+    figures: &TraceFigures<'_>,
+    of: &TraceRequest,
+    within: Option<&Within>,
+) -> HashMap<Site, u64> {
+    let sites = Sites::new(figures.locations, of.by);
+    let outer = within.map(|within| (Sites::new(figures.locations, within.by), within.site.site()));
+    let is_inside = |frame| outer.as_ref().is_none_or(|(sites, wanted)| sites.of(frame) == *wanted);
+    let mut of_frames: HashMap<Frame, u64> = HashMap::new();
+    for (path, counts) in figures.aggregate.paths() {
+        let sum = of_frames.entry(path.innermost()).or_default();
+        *sum = sum.saturating_add(of.metric.samples(counts));
     }
-
-    fn evolution(&self) -> Evolution {
-        Evolution { live: vec![0; self.count], allocated: vec![0; self.count], all: 0 }
-    }
-
-    fn at(&self, time: u64) -> usize {
-        ((time / self.width) as usize).min(self.count - 1)
-    }
-
-    fn add(&self, evolution: &mut Evolution, block: &SelectedBlock, weight: u64) {
-        let samples = block.samples;
-        let born = self.at(block.birth);
-        evolution.allocated[born] = evolution.allocated[born].saturating_add(samples);
-        evolution.live[born] = evolution.live[born].wrapping_add(samples as i64);
-        if let Some(death) = block.death {
-            let died = self.at(death);
-            evolution.live[died] = evolution.live[died].wrapping_sub(samples as i64);
+    let mut sums: HashMap<Site, u64> = HashMap::new();
+    for (frame, samples) in of_frames {
+        if samples > 0 && is_inside(frame) {
+            let sum = sums.entry(sites.of(frame)).or_default();
+            *sum = sum.saturating_add(samples);
         }
-        evolution.all = evolution.all.saturating_add(weight);
     }
-
-    /// The totals of the aggregate itself.
-    fn total(&self, aggregate: &Aggregate) -> Total {
-        let buckets = aggregate.timeline().buckets();
-        let mut total = Total::default();
-        let mut live = 0;
-        for step in 0..self.count {
-            let from = (step * self.joined).min(buckets.len());
-            let to = ((step + 1) * self.joined).min(buckets.len());
-            let of_step = &buckets[from..to];
-            let most_live = of_step.iter().map(|bucket| bucket.most_live).max().unwrap_or(live);
-            live = of_step.last().map_or(live, |bucket| bucket.live);
-            let allocated = of_step.iter().map(|bucket| bucket.allocated).sum();
-            total.add(aggregate, live, most_live, allocated);
-        }
-        total
-    }
-
-    fn total_of(&self, aggregate: &Aggregate, all: &Evolution) -> Total {
-        let mut total = Total::default();
-        for (&live, &allocated) in all.live.iter().zip(&all.allocated) {
-            let live = live.max(0) as u64;
-            total.add(aggregate, live, live, allocated);
-        }
-        total
-    }
+    sums
 }
 
-impl Evolution {
-    /// Turns changes into sums.
-    fn complete(&mut self) {
-        let mut sum = 0_i64;
-        for live in &mut self.live {
-            sum = sum.wrapping_add(*live);
-            *live = sum;
+impl Lines {
+    /// The lines of a row: its part of `all` blocks, as a part of the total.
+    fn of(row: &Evolution, all: &Evolution, total: &Total, unit: f64) -> Lines {
+        let part = |samples: f64, all: f64, total: f64| {
+            // Without thinning, both totals are the same, and nothing is rounded.
+            let is_same = all * unit == total || all <= 0.0;
+            if is_same { samples * unit } else { samples / all * total }
+        };
+        let live = row.live.iter().zip(&all.live).zip(&total.live);
+        let allocated = row.allocated.iter().zip(&all.allocated).zip(&total.allocated);
+        Lines {
+            live: live.map(|((&row, &all), &total)| part(row as f64, all as f64, total)).collect(),
+            allocated: allocated
+                .map(|((&row, &all), &total)| part(row as f64, all as f64, total))
+                .collect(),
         }
-    }
-
-    fn join(&mut self, other: &Evolution) {
-        self.live
-            .iter_mut()
-            .zip(&other.live)
-            .for_each(|(sum, part)| *sum = sum.wrapping_add(*part));
-        let pairs = self.allocated.iter_mut().zip(&other.allocated);
-        pairs.for_each(|(sum, part)| *sum = sum.saturating_add(*part));
-        self.all = self.all.saturating_add(other.all);
-    }
-}
-
-impl Default for Total {
-    fn default() -> Self {
-        let none = Vec::new;
-        Total { live: none(), most_live: none(), low: none(), high: none(), allocated: none() }
     }
 }
 
 impl Total {
-    fn add(&mut self, aggregate: &Aggregate, live: u64, most_live: u64, allocated: u64) {
-        let unit = aggregate.scale().word_bytes / aggregate.scale().rate;
-        let size = aggregate.estimate(Metric::Live, live);
-        self.live.push(size.bytes);
-        self.low.push(size.low);
-        self.high.push(size.high);
-        self.most_live.push(most_live as f64 * unit);
-        self.allocated.push(allocated as f64 * unit);
-    }
-}
-
-/// Numbers the rows of blocks.
-pub(crate) struct Rows<'a> {
-    archive: &'a Archive,
-    names: Sites<'a>,
-    by: By,
-    /// The sites by number.
-    sites: Vec<Site>,
-    numbers: HashMap<Site, usize>,
-    /// The numbers of frames that were met, and of paths.
-    of_frames: HashMap<Frame, usize>,
-    of_paths: Vec<Option<usize>>,
-}
-
-impl<'a> Rows<'a> {
-    pub(crate) fn new(archive: &'a Archive, by: By) -> Self {
-        Rows {
-            archive,
-            names: Sites::new(&archive.locations, by),
-            by,
-            sites: Vec::new(),
-            numbers: HashMap::new(),
-            of_frames: HashMap::new(),
-            of_paths: vec![None; archive.aggregate.path_count()],
+    /// The totals of the aggregate itself.
+    fn of(aggregate: &Aggregate, steps: &Steps) -> Total {
+        let unit = unit(aggregate);
+        let buckets = aggregate.timeline().buckets();
+        let mut total = Total::default();
+        let mut live = 0;
+        for step in 0..steps.count {
+            let from = (step * steps.joined).min(buckets.len());
+            let to = ((step + 1) * steps.joined).min(buckets.len());
+            let of_step = &buckets[from..to];
+            let most_live = of_step.iter().map(|bucket| bucket.most_live).max().unwrap_or(live);
+            live = of_step.last().map_or(live, |bucket| bucket.live);
+            let allocated: u64 = of_step.iter().map(|bucket| bucket.allocated).sum();
+            total.add(&aggregate.estimate(Metric::Live, live));
+            total.most_live.push(most_live as f64 * unit);
+            total.allocated.push(allocated as f64 * unit);
         }
+        total
     }
 
-    /// The number of a block's row.
-    pub(crate) fn number(&mut self, block: &SelectedBlock) -> usize {
-        match self.by {
-            By::Domain => return self.number_of(Frame::Domain(block.domain)),
-            By::Source => return self.number_of(Frame::Source(block.source)),
-            _ => {}
+    /// The totals of blocks.
+    fn of_blocks(archive: &Archive, all: &Evolution) -> Total {
+        let unit = unit(&archive.aggregate);
+        let estimate = archive.blocks.estimator(archive.aggregate.scale());
+        let mut total = Total::default();
+        for (&live, &allocated) in all.live.iter().zip(&all.allocated) {
+            let live = live.max(0) as u64;
+            total.add(&estimate(live));
+            total.most_live.push(live as f64 * unit);
+            total.allocated.push(allocated as f64 * unit);
         }
-        if let Some(number) = self.of_paths[block.path as usize] {
-            return number;
-        }
-        let path = self.archive.aggregate.path(block.path);
-        let is_label = |frame: &Frame| match frame {
-            Frame::Code(code) => {
-                self.archive.locations.resolve(*code).any(|location| is_label(&location))
-            }
-            _ => false,
-        };
-        let frame = match self.by {
-            By::Label => path.frames().last().filter(is_label).unwrap_or(Frame::Nowhere),
-            _ => path.innermost(),
-        };
-        let number = self.number_of(frame);
-        self.of_paths[block.path as usize] = Some(number);
-        number
+        total
     }
 
-    fn number_of(&mut self, frame: Frame) -> usize {
-        if let Some(&number) = self.of_frames.get(&frame) {
-            return number;
-        }
-        let site = self.names.of(frame);
-        let sites = &mut self.sites;
-        let number = *self.numbers.entry(site).or_insert_with_key(|site| {
-            sites.push(site.clone());
-            sites.len() - 1
-        });
-        self.of_frames.insert(frame, number);
-        number
+    fn add(&mut self, live: &Estimate) {
+        self.live.push(live.bytes);
+        self.low.push(live.low);
+        self.high.push(live.high);
     }
-}
-
-/// The paths whose innermost site is a given one.
-pub(crate) struct Inside(Vec<bool>);
-
-impl Inside {
-    fn new(archive: &Archive, within: &Within) -> Inside {
-        Inside::of(archive, within.by, &within.site.site())
-    }
-
-    pub(crate) fn of(archive: &Archive, by: By, site: &Site) -> Inside {
-        let sites = Sites::new(&archive.locations, by);
-        let mut of_frames: HashMap<Frame, bool> = HashMap::new();
-        let is_inside =
-            |frame: Frame| *of_frames.entry(frame).or_insert_with(|| sites.of(frame) == *site);
-        Inside(archive.aggregate.paths().map(|(path, _)| path.innermost()).map(is_inside).collect())
-    }
-
-    pub(crate) fn contains(&self, path: u32) -> bool {
-        self.0.get(path as usize).copied().unwrap_or(false)
-    }
-}
-
-/// The live samples of some paths: the end of each step, and the samples then.
-pub(crate) fn evolution(
-    archive: &Archive,
-    aggregate: &Aggregate,
-    selection: &Selection,
-    inside: &Inside,
-    points: usize,
-) -> (Vec<u64>, Vec<u64>) {
-    let steps = Steps::of(aggregate, points);
-    let mut evolution = steps.evolution();
-    for block in archive.blocks.selected(&archive.aggregate, &archive.locations, selection) {
-        if inside.contains(block.path) {
-            steps.add(&mut evolution, &block, 0);
-        }
-    }
-    evolution.complete();
-    let times = (1..=steps.count as u64).map(|step| step * steps.width).collect();
-    (times, evolution.live.iter().map(|&samples| samples.max(0) as u64).collect())
 }

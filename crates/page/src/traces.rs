@@ -27,13 +27,24 @@ struct Key {
 pub(crate) struct Traces {
     archives: Vec<Archive>,
     /// The latest is the last.
-    kept: Vec<(Key, Rc<Aggregate>)>,
+    kept: Vec<(Key, MadeOf, Rc<Aggregate>)>,
 }
 
-/// The aggregate of a selection; that of the whole trace is in its archive.
+/// An aggregate that was found.
 pub(crate) enum Found {
+    /// That of the reading, which is in the archive.
     Whole,
+    /// The same by label, domain or source.
+    Regrouped(Rc<Aggregate>),
+    /// One that the table of blocks gave.
     Selected(Rc<Aggregate>),
+}
+
+/// What an aggregate that is kept was made of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum MadeOf {
+    Reading,
+    Blocks,
 }
 
 impl Traces {
@@ -52,26 +63,38 @@ impl Traces {
         let archive = self.archive(of.trace)?;
         let depth = depth(of.by);
         let at = of.at.map(|at| at as u64).filter(|_| of.metric == Metric::At);
-        let is_whole = of.filter.is_all() && at.is_none() && depth == Depth::Whole;
-        if is_whole && follow == Follow::Nothing {
+        let is_read = of.filter.is_all()
+            && (at.is_none() || at == archive.aggregate.at())
+            && follow == Follow::Nothing;
+        if is_read && depth == Depth::Whole {
             return Ok(Found::Whole);
         }
         let key = Key { trace: of.trace, filter: of.filter.clone(), at, depth, follow };
-        if let Some(place) = self.kept.iter().position(|(kept, _)| *kept == key) {
-            let kept = self.kept.remove(place);
-            let aggregate = Rc::clone(&kept.1);
-            self.kept.push(kept);
-            return Ok(Found::Selected(aggregate));
-        }
-        let options =
-            Options { selection: of.filter.selection()?, depth, at, follow, ..Options::default() };
-        let aggregate = archive.blocks.aggregate(&archive.aggregate, &archive.locations, &options);
-        let aggregate = Rc::new(aggregate);
+        let (made_of, aggregate) = match self.kept.iter().position(|(kept, ..)| *kept == key) {
+            Some(place) => {
+                let (_, made_of, aggregate) = self.kept.remove(place);
+                (made_of, aggregate)
+            }
+            None => {
+                let (whole, locations) = (&archive.aggregate, &archive.locations);
+                let selection = of.filter.selection()?;
+                let regrouped = if is_read { whole.regrouped(depth, locations) } else { None };
+                let made_of = if regrouped.is_some() { MadeOf::Reading } else { MadeOf::Blocks };
+                let aggregate = regrouped.unwrap_or_else(|| {
+                    let options = Options { selection, depth, at, follow, ..Options::default() };
+                    archive.blocks.aggregate(whole, locations, &options)
+                });
+                (made_of, Rc::new(aggregate))
+            }
+        };
         if self.kept.len() == KEPT {
             self.kept.remove(0);
         }
-        self.kept.push((key, Rc::clone(&aggregate)));
-        Ok(Found::Selected(aggregate))
+        self.kept.push((key, made_of, Rc::clone(&aggregate)));
+        Ok(match made_of {
+            MadeOf::Reading => Found::Regrouped(aggregate),
+            MadeOf::Blocks => Found::Selected(aggregate),
+        })
     }
 
     /// A trace with the aggregate that was found.
@@ -87,7 +110,7 @@ impl Traces {
             cut_short: archive.cut_short.as_deref(),
             aggregate: match found {
                 Found::Whole => &archive.aggregate,
-                Found::Selected(aggregate) => aggregate,
+                Found::Regrouped(aggregate) | Found::Selected(aggregate) => aggregate,
             },
             locations: &archive.locations,
             selected: !of.filter.is_all(),
@@ -96,8 +119,13 @@ impl Traces {
 
     /// Whether what was found is what a reading of the trace would give.
     pub(crate) fn is_exact(&self, of: &TraceRequest, found: &Found) -> bool {
-        matches!(found, Found::Whole)
-            || self.archive(of.trace).is_ok_and(|archive| archive.blocks.thinning() == 0)
+        let Found::Selected(_) = found else { return true };
+        // Light call paths have lost their callers and labels.
+        let needs_callers = of.filter.looks_at_frames() || of.by == By::Label;
+        self.archive(of.trace).is_ok_and(|archive| {
+            archive.blocks.thinning() == 0
+                && !(needs_callers && archive.aggregate.missing_from_paths() > 0)
+        })
     }
 }
 

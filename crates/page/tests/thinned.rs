@@ -1,9 +1,12 @@
 //! A page whose table of blocks is thinned: what needs no table is what the reading
 //! counted.
 
-use heaptap_figures::{TraceFigures, leak_report};
+use heaptap_figures::{
+    ALL_ROWS, Figures, TableOptions, TableView, TraceFigures, by_name, leak_report,
+};
 use heaptap_page::{Page, stored_leaks};
-use heaptap_report::{Aggregator, Archive, Depth, Follow, Options};
+use heaptap_report::rows::By;
+use heaptap_report::{Aggregate, Aggregator, Archive, BlockTable, Depth, Follow, Metric, Options};
 use heaptap_trace::{
     Allocation, Backtrace, Event, EventKind, Location, LocationTable, Source, TraceInfo,
 };
@@ -23,34 +26,33 @@ fn info() -> TraceInfo {
     }
 }
 
-/// A program that keeps one block in four, read with a table of 1,000 rows.
-fn leaky() -> Archive {
+fn locations() -> LocationTable {
     let mut locations = LocationTable::default();
-    for (code, name) in [(1, "Main.run"), (2, "Cache.add"), (3, "Json.token")] {
+    let code = [(1, "Main.run"), (2, "Cache.add"), (3, "Json.token")];
+    let labels = [(4, "login"), (5, "browse")];
+    let of_code = code.map(|(code, name)| (code, name, &b"leaky.ml"[..], code as u32));
+    let of_labels = labels.map(|(code, name)| (code, name, &b"label"[..], 0));
+    for (code, name, file, line) in of_code.into_iter().chain(of_labels) {
         let definition = name.as_bytes();
-        let location = Location {
-            file: b"leaky.ml",
-            line: code as u32,
-            start_char: 1,
-            end_char: 9,
-            definition,
-        };
+        let location = Location { file, line, start_char: 1, end_char: 9, definition };
         locations.insert(code, &[location]);
     }
-    let options = Options {
-        depth: Depth::Whole,
-        follow: Follow::LiveSize,
-        most_blocks: 1000,
-        ..Options::default()
-    };
+    locations
+}
+
+/// Reads a program that keeps one block in four.
+fn read(options: Options) -> (Aggregate, BlockTable) {
+    let locations = locations();
     let mut aggregator = Aggregator::new(&info(), options);
     for id in 0..20_000_u64 {
         let (time, kept) = (id * 100, id % 4 == 0);
-        let frames = [1, if kept { 2 } else { 3 }];
+        let outermost = [1, 4, 5][(id % 3) as usize];
+        let frames = [outermost, if kept { 2 } else { 3 }];
+        let source = [Source::Minor, Source::Minor, Source::Major, Source::External];
+        let (domain, source) = ((id % 5) as u16, source[(id % 7 % 4) as usize]);
         let backtrace = Backtrace { frames: &frames, common_prefix: 0, new: &frames };
-        let allocation =
-            Allocation { id, length: 7, samples: 1 + id % 2, source: Source::Minor, backtrace };
-        let mut happen = |kind| aggregator.event(&Event { time, domain: 0, kind }, &locations);
+        let allocation = Allocation { id, length: 7, samples: 1 + id % 2, source, backtrace };
+        let mut happen = |kind| aggregator.event(&Event { time, domain, kind }, &locations);
         happen(EventKind::Alloc(allocation));
         if kept {
             happen(EventKind::Promote(id));
@@ -61,7 +63,17 @@ fn leaky() -> Archive {
             happen(EventKind::Collect(old));
         }
     }
-    let (aggregate, blocks) = aggregator.finish_with_blocks();
+    aggregator.finish_with_blocks()
+}
+
+/// The archive of a reading with a table of 1,000 rows.
+fn leaky() -> Archive {
+    let (aggregate, blocks) = read(Options {
+        depth: Depth::Whole,
+        follow: Follow::LiveSize,
+        most_blocks: 1000,
+        ..Options::default()
+    });
     Archive {
         name: "leaky.ctf".to_owned(),
         info: info(),
@@ -69,7 +81,7 @@ fn leaky() -> Archive {
         notices: Vec::new(),
         aggregate,
         blocks,
-        locations,
+        locations: locations(),
         answers: Vec::new(),
     }
 }
@@ -116,6 +128,51 @@ fn leaks_and_rows_without_a_filter_are_those_of_the_reading() {
     assert!(low < truth && truth < high, "{low} to {high} for {truth}");
 }
 
+/// Every kind of row, of every metric.
+#[test]
+fn tables_without_a_filter_are_those_of_the_reading() {
+    let archive = leaky();
+    assert!(archive.blocks.thinning() > 2);
+    let mut page = Page::default();
+    page.open(&archive.to_bytes()).unwrap();
+    for by in ALL_ROWS {
+        let depth = match by {
+            By::Function | By::Location | By::File | By::Module => Depth::Innermost,
+            By::Label => Depth::Label,
+            By::Domain => Depth::Domain,
+            By::Source => Depth::Source,
+        };
+        let (aggregate, _) = read(Options { depth, ..Options::default() });
+        let figures = TraceFigures {
+            name: &archive.name,
+            info: &archive.info,
+            cut_short: None,
+            aggregate: &aggregate,
+            locations: &archive.locations,
+            selected: false,
+        };
+        for (metric, name) in [
+            (Metric::Allocated, "allocated"),
+            (Metric::Promoted, "promoted"),
+            (Metric::Peak, "peak"),
+            (Metric::Live, "live"),
+            (Metric::Survived, "survived"),
+        ] {
+            let options =
+                TableOptions { view: TableView { by, metric, at: None }, top: 0, callers: None };
+            let mut expected: Value =
+                serde_json::from_str(&json!(Figures::of(&figures, &options)).to_string()).unwrap();
+            expected["exact"] = json!(true);
+            assert!(expected["table"]["rows"].as_array().is_some_and(|rows| !rows.is_empty()));
+            let request = json!({ "q": "report", "by": by_name(by), "metric": name });
+            assert_eq!(answer(&mut page, &request), expected, "{name} by {}", by_name(by));
+        }
+    }
+    let info = answer(&mut page, &json!({ "q": "info", "trace": 0 }));
+    assert_eq!(info["domains"], json!([0, 1, 2, 3, 4]));
+    assert_eq!(info["sources"], json!(["external", "major", "minor"]));
+}
+
 #[test]
 fn requests_that_are_wrong_are_refused_in_words() {
     let mut page = Page::default();
@@ -125,6 +182,10 @@ fn requests_that_are_wrong_are_refused_in_words() {
         (json!({ "q": "report", "trace": 7 }), "there is no trace 7"),
         (json!({ "q": "report", "filter": { "sources": ["moon"] } }), "moon is not a source"),
         (json!({ "q": "tree", "by": "label" }), "filter by them instead"),
+        (
+            json!({ "q": "timeline", "by": "label", "within": { "by": "module", "name": "Json" } }),
+            "filter by them instead",
+        ),
         (json!({ "q": "hot", "threshold": 7 }), "not between 0 and 1"),
         (json!({ "q": "moon" }), "the request is not one"),
     ] {

@@ -2,6 +2,7 @@
 
 use heaptap_trace::{Code, Source};
 
+use crate::classes::Classes;
 use crate::counts::Counts;
 use crate::estimate::{Estimate, Scale, Share};
 use crate::flows::Flows;
@@ -65,6 +66,8 @@ pub struct Aggregate {
     pub(crate) events: u64,
     /// Microseconds from the start of the trace to the last event.
     pub(crate) end: u64,
+    /// The time of [`Metric::At`], if what was alive then was recorded.
+    pub(crate) at: Option<u64>,
     /// Samples allocated, allocated young, allocated outside the heap, and promoted.
     pub(crate) allocated: u64,
     pub(crate) young: u64,
@@ -90,6 +93,7 @@ pub struct Aggregate {
     pub(crate) survivors: Vec<Survivor>,
     pub(crate) frames: Frames,
     pub(crate) paths: Paths,
+    pub(crate) classes: Classes,
 }
 
 /// An object that is alive after the last event.
@@ -107,6 +111,7 @@ impl Aggregate {
             scale,
             events: 0,
             end: 0,
+            at: None,
             allocated: 0,
             young: 0,
             external: 0,
@@ -124,6 +129,7 @@ impl Aggregate {
             survivors: Vec::new(),
             frames: Frames::default(),
             paths: Paths::new(most_paths),
+            classes: Classes::default(),
         }
     }
 
@@ -154,6 +160,11 @@ impl Aggregate {
     /// Microseconds from the start of the trace to its last event.
     pub fn duration(&self) -> u64 {
         self.end
+    }
+
+    /// The time of [`Metric::At`], if it was recorded.
+    pub fn at(&self) -> Option<u64> {
+        self.at
     }
 
     /// Samples of the selected blocks.
@@ -245,6 +256,13 @@ impl Aggregate {
         self.paths.counts.iter().enumerate().map(|(path, counts)| {
             (PathRef { aggregate: self, node: self.paths.node(path as u32) }, counts)
         })
+    }
+
+    /// The domains and sources of all blocks, in no order; `None` if they were not
+    /// counted.
+    pub fn classes(&self) -> Option<impl Iterator<Item = (u16, Source)>> {
+        let pair = |(domain, source, _)| (domain, source);
+        self.classes.is_kept().then(|| self.classes.iter().map(pair))
     }
 
     /// The codes of all frames.

@@ -18,6 +18,7 @@ use heaptap_trace::{Allocation, Event, EventKind, LocationTable, TraceInfo};
 use crate::aggregate::Aggregate;
 use crate::blocks::recorder::Recorder;
 use crate::blocks::{BlockRow, BlockTable, NEVER};
+use crate::classes::Classes;
 use crate::estimate::Scale;
 use crate::live::{self, LiveObjects};
 use crate::options::Options;
@@ -67,7 +68,10 @@ impl Aggregator {
     ) -> Self {
         let word_bytes = f64::from(info.word_size / 8);
         let scale = Scale { rate: info.sample_rate, word_bytes };
-        let aggregate = Aggregate::new(scale, most_paths);
+        let mut aggregate = Aggregate::new(scale, most_paths);
+        if options.most_blocks > 0 {
+            aggregate.classes = Classes::kept();
+        }
         Aggregator {
             tally: Tally::new(aggregate, options.follow, options.at),
             recorder: (options.most_blocks > 0).then(|| Recorder::new(options.most_blocks)),
@@ -102,7 +106,7 @@ impl Aggregator {
             self.prune();
         }
         let AllocationEvent { time, domain, allocation, .. } = event;
-        let Aggregate { frames, paths, scale, .. } = &mut self.tally.aggregate;
+        let Aggregate { frames, paths, scale, classes, .. } = &mut self.tally.aggregate;
         let (node, marks) = self.last_stacks.walk(frames, paths, &self.options, event);
         let bytes = allocation.length.saturating_mul(scale.word_bytes as u64);
         let Options { selection, lifespans, .. } = &self.options;
@@ -115,7 +119,9 @@ impl Aggregator {
         let samples = allocation.samples.min(live::MOST_SAMPLES);
         let path = paths.path(node);
         let &Allocation { length, source, .. } = allocation;
-        self.tally.allocate(Birth { time, path, samples, length, source });
+        let class = classes.number(domain, source);
+        let born = Birth { time, path, samples, length, source, class };
+        self.tally.allocate(born);
         if let Some(recorder) = &mut self.recorder {
             let (id, birth) = (allocation.id, time);
             let (promotion, death) = (NEVER, NEVER);
@@ -135,7 +141,7 @@ impl Aggregator {
             self.thin();
         }
         if self.live.follows(allocation.id, samples) {
-            self.born(time, path, allocation, samples);
+            self.born(&born, allocation.id);
         }
     }
 

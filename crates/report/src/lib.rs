@@ -11,7 +11,8 @@
 //! - [`Aggregator`] is the one pass that all reports share, in bounded memory. It
 //!   uses `live` (live objects), `paths`, `counts` and `frames` (call paths),
 //!   `peak`, `timeline`, `lifetimes`, `growth` and `flows` (paths over time).
-//!   `select` decides which blocks count, `lifespans` which of them live as long
+//!   `classes` counts by domain and source, and `regroup` makes tables by label, domain
+//!   and source of those. `select` decides which blocks count, `lifespans` which of them live as long
 //!   as the selection demands.
 //! - [`BlockTable`] has a row for each followed block; it gives the [`Aggregate`] of
 //!   any selection without the trace. It and the aggregator count in `tally`.
@@ -34,6 +35,7 @@ mod archive;
 mod blocks;
 mod call_tree;
 mod callers;
+mod classes;
 mod counts;
 mod diff;
 mod estimate;
@@ -51,6 +53,7 @@ mod names;
 mod options;
 mod paths;
 mod peak;
+mod regroup;
 pub mod rows;
 mod select;
 mod stacks;

@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use hashbrown::HashMap;
 
+use crate::classes::{CLASS_BITS, NO_CLASS};
 use crate::tally::Block;
 use crate::thinning::{follows, level_of};
 
@@ -27,19 +28,22 @@ const FIELD: u64 = (1 << 48) - 1;
 pub(crate) struct LiveObject {
     /// Microseconds since the trace began: 48 bits; the path's high 16 bits.
     time_path: u64,
-    /// Samples: 46 bits, whether its trace has ended, whether it is old, the path's low
-    /// 16 bits.
+    /// Samples: 37 bits, the class: 9 bits, whether its trace has ended, whether it is
+    /// old, the path's low 16 bits.
     samples_path: u64,
 }
 
 const OLD: u64 = 1 << 47;
 const ENDED: u64 = 1 << 46;
+const CLASS_SHIFT: u32 = 46 - CLASS_BITS;
+const SAMPLES: u64 = (1 << CLASS_SHIFT) - 1;
+const _: () = assert!(MOST_SAMPLES <= SAMPLES);
 
 impl LiveObject {
     /// `old`: it was not allocated in the young generation.
     pub(crate) fn new(time: u64, path: u32, samples: u64, old: bool) -> LiveObject {
-        let mut object =
-            LiveObject { time_path: time.min(FIELD), samples_path: samples.min(ENDED - 1) };
+        let samples_path = samples.min(SAMPLES) | u64::from(NO_CLASS) << CLASS_SHIFT;
+        let mut object = LiveObject { time_path: time.min(FIELD), samples_path };
         object.set_path(path);
         if old {
             object.samples_path |= OLD;
@@ -52,7 +56,18 @@ impl LiveObject {
     }
 
     pub(crate) fn samples(&self) -> u64 {
-        self.samples_path & (ENDED - 1)
+        self.samples_path & SAMPLES
+    }
+
+    fn class(&self) -> u16 {
+        (self.samples_path >> CLASS_SHIFT) as u16 & NO_CLASS
+    }
+
+    /// The same object, of this class.
+    pub(crate) fn of_class(mut self, class: u16) -> LiveObject {
+        self.samples_path &= !(u64::from(NO_CLASS) << CLASS_SHIFT);
+        self.samples_path |= u64::from(class) << CLASS_SHIFT;
+        self
     }
 
     pub(crate) fn path(&self) -> u32 {
@@ -145,6 +160,7 @@ impl LiveObjects {
             birth: object.time(),
             old: object.is_old(),
             ended: object.is_ended(),
+            class: object.class(),
         }
     }
 
@@ -186,11 +202,16 @@ mod tests {
     fn fields_do_not_disturb_each_other() {
         assert_eq!(size_of::<(u64, LiveObject)>(), 24);
         for path in [0, 1, 0xffff, 0x1_0000, u32::MAX] {
-            let mut object = LiveObject::new(FIELD - 1, 7, ENDED - 2, false);
+            let mut object = LiveObject::new(FIELD - 1, 7, SAMPLES - 1, false);
             assert!(object.promote() && !object.promote());
             object.set_path(path);
             let found = (object.time(), object.samples(), object.path());
-            assert_eq!(found, (FIELD - 1, ENDED - 2, path));
+            assert_eq!(found, (FIELD - 1, SAMPLES - 1, path));
+            assert_eq!(object.class(), NO_CLASS);
+            for class in [0, 1, NO_CLASS - 1] {
+                object = object.of_class(class);
+                assert_eq!((object.class(), object.samples()), (class, SAMPLES - 1));
+            }
             assert!(!object.is_ended());
             assert!(!object.promote());
         }

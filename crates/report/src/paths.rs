@@ -260,7 +260,7 @@ impl Paths {
     }
 
     /// Adds counts that are all settled for the same peak.
-    fn take(&mut self, path: u32, counts: &Counts) -> u32 {
+    pub(crate) fn take(&mut self, path: u32, counts: &Counts) -> u32 {
         let into = &mut self.counts[path as usize];
         into.add(counts);
         into.peak_number = counts.peak_number;

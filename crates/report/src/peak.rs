@@ -25,7 +25,7 @@ struct Choice {
 }
 
 /// The live samples, and their largest number so far.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Peak {
     live: u64,
     parts: Parts,

@@ -10,6 +10,7 @@
 use heaptap_trace::Source;
 
 use crate::aggregate::{Aggregate, Survivor};
+use crate::counts::Counts;
 use crate::peak::parts;
 
 /// What is followed of each path over time. Anything but `Nothing` lowers the
@@ -39,6 +40,8 @@ pub(crate) struct Block {
     pub(crate) old: bool,
     /// Its trace has ended: it is evidence for leaks, but not alive.
     pub(crate) ended: bool,
+    /// The number of its class, if classes are counted.
+    pub(crate) class: u16,
 }
 
 impl Block {
@@ -58,6 +61,8 @@ pub(crate) struct Birth {
     /// Words, without the header.
     pub(crate) length: u64,
     pub(crate) source: Source,
+    /// The number of its class, if classes are counted.
+    pub(crate) class: u16,
 }
 
 /// The counts so far.
@@ -78,6 +83,20 @@ pub(crate) struct Tally {
 impl Tally {
     pub(crate) fn new(aggregate: Aggregate, follow: Follow, at: Option<u64>) -> Self {
         Tally { aggregate, follow, at, at_is_due: at.is_some(), ended: 0, ended_young: 0 }
+    }
+
+    /// The counts of a block: of its path, and of its class if classes are counted.
+    #[inline]
+    fn counts_of(&mut self, block: &Block) -> impl Iterator<Item = &mut Counts> {
+        let Aggregate { paths, classes, .. } = &mut self.aggregate;
+        let of_class = classes.get_mut(block.class);
+        [Some(&mut paths.counts[block.path as usize]), of_class].into_iter().flatten()
+    }
+
+    /// The counts of all paths and classes.
+    fn all_counts(&mut self) -> impl Iterator<Item = &mut Counts> {
+        let Aggregate { paths, classes, .. } = &mut self.aggregate;
+        paths.counts.iter_mut().chain(classes.counts_mut())
     }
 
     /// To be called before each event. `level` is that of the blocks alive.
@@ -108,7 +127,8 @@ impl Tally {
     /// Records what is alive now as what is alive at `at`.
     fn record_live(&mut self, level: u32) {
         self.aggregate.at_level = level;
-        for counts in &mut self.aggregate.paths.counts {
+        self.aggregate.at = self.at;
+        for counts in self.all_counts() {
             counts.at = counts.live;
         }
     }
@@ -116,8 +136,11 @@ impl Tally {
     /// Counts an allocation, followed or not.
     #[inline]
     pub(crate) fn allocate(&mut self, birth: Birth) {
-        let Birth { time, path, samples, length, source } = birth;
+        let Birth { time, path, samples, length, source, class } = birth;
         let aggregate = &mut self.aggregate;
+        if let Some(counts) = aggregate.classes.get_mut(class) {
+            counts.allocated = counts.allocated.saturating_add(samples);
+        }
         let counts = &mut aggregate.paths.counts[path as usize];
         counts.allocated = counts.allocated.saturating_add(samples);
         // A block of n words and a header has λ(n + 1) samples on average.
@@ -138,9 +161,11 @@ impl Tally {
     /// A block that is followed comes alive. `level` is that of all blocks.
     #[inline]
     pub(crate) fn born(&mut self, block: &Block, level: u32) {
-        let counts = &mut self.aggregate.paths.counts[block.path as usize];
-        counts.settle(self.aggregate.peak.number());
-        counts.live = counts.live.wrapping_add(block.weight());
+        let (weight, peak) = (block.weight(), self.aggregate.peak.number());
+        for counts in self.counts_of(block) {
+            counts.settle(peak);
+            counts.live = counts.live.wrapping_add(weight);
+        }
         let parts = parts(block.id, block.samples, block.level);
         self.aggregate.peak.add(block.weight(), parts, block.birth, level);
         self.record_live_size(block.birth);
@@ -148,8 +173,9 @@ impl Tally {
 
     /// A young block that is followed becomes old.
     pub(crate) fn promoted(&mut self, block: &Block) {
-        let counts = &mut self.aggregate.paths.counts[block.path as usize];
-        counts.promoted = counts.promoted.saturating_add(block.weight());
+        for counts in self.counts_of(block) {
+            counts.promoted = counts.promoted.saturating_add(block.weight());
+        }
         self.aggregate.promoted = self.aggregate.promoted.saturating_add(block.weight());
     }
 
@@ -159,9 +185,10 @@ impl Tally {
         self.removed(block);
         let samples = block.weight();
         let lifetime = time.saturating_sub(block.birth);
-        let counts = &mut self.aggregate.paths.counts[block.path as usize];
-        counts.died = counts.died.saturating_add(samples);
-        counts.lifetime += samples as f64 * lifetime as f64;
+        for counts in self.counts_of(block) {
+            counts.died = counts.died.saturating_add(samples);
+            counts.lifetime += samples as f64 * lifetime as f64;
+        }
         self.aggregate.lifetimes.died(lifetime, samples);
         if self.follow == Follow::LiveSize && block.old {
             self.aggregate.growth.old_died(time);
@@ -172,9 +199,11 @@ impl Tally {
     /// A block is no longer followed. Its end was not seen.
     #[inline]
     pub(crate) fn removed(&mut self, block: &Block) {
-        let counts = &mut self.aggregate.paths.counts[block.path as usize];
-        counts.settle(self.aggregate.peak.number());
-        counts.live = counts.live.wrapping_sub(block.weight());
+        let (weight, peak) = (block.weight(), self.aggregate.peak.number());
+        for counts in self.counts_of(block) {
+            counts.settle(peak);
+            counts.live = counts.live.wrapping_sub(weight);
+        }
         let parts = parts(block.id, block.samples, block.level);
         self.aggregate.peak.remove(block.weight(), parts);
     }
@@ -184,14 +213,19 @@ impl Tally {
         for block in blocks {
             self.removed(block);
             let samples = block.weight();
-            let counts = &mut self.aggregate.paths.counts[block.path as usize];
-            counts.ended = counts.ended.saturating_add(samples);
+            for counts in self.counts_of(block) {
+                counts.ended = counts.ended.saturating_add(samples);
+                if !kept && block.old {
+                    counts.ended_old = counts.ended_old.saturating_add(samples);
+                }
+            }
             if kept {
                 continue;
             }
             self.ended = self.ended.saturating_add(samples);
-            let sum = if block.old { &mut counts.ended_old } else { &mut self.ended_young };
-            *sum = sum.saturating_add(samples);
+            if !block.old {
+                self.ended_young = self.ended_young.saturating_add(samples);
+            }
         }
         self.record_live_size(self.aggregate.end);
     }
@@ -205,11 +239,12 @@ impl Tally {
 
     /// Counts what is alive anew, after blocks were thinned.
     pub(crate) fn recount(&mut self, alive: impl Iterator<Item = Block>, level: u32) {
-        self.aggregate.paths.settle(self.aggregate.peak.number());
-        for counts in &mut self.aggregate.paths.counts {
+        let (peak, follow) = (self.aggregate.peak.number(), self.follow);
+        for counts in self.all_counts() {
+            counts.settle(peak);
             counts.live = 0;
             // Otherwise they are not among the blocks.
-            if self.follow == Follow::LiveSize {
+            if follow == Follow::LiveSize {
                 counts.ended = 0;
             }
         }
@@ -217,12 +252,16 @@ impl Tally {
         let mut clusters = Clusters::default();
         for block in alive {
             clusters.add(&block);
-            let counts = &mut self.aggregate.paths.counts[block.path as usize];
+            for counts in self.counts_of(&block) {
+                if block.ended {
+                    counts.ended = counts.ended.saturating_add(block.weight());
+                } else {
+                    counts.live = counts.live.wrapping_add(block.weight());
+                }
+            }
             if block.ended {
-                counts.ended = counts.ended.saturating_add(block.weight());
                 continue;
             }
-            counts.live = counts.live.wrapping_add(block.weight());
             all = all.wrapping_add(block.weight());
             let parts = parts(block.id, block.samples, block.level);
             for (sum, part) in all_parts.iter_mut().zip(parts) {
@@ -241,14 +280,15 @@ impl Tally {
         if self.at_is_due && self.at.is_some_and(|at| at <= self.aggregate.end) {
             self.record_live(level);
         }
+        let peak = self.aggregate.peak.number();
+        for counts in self.all_counts() {
+            counts.settle(peak);
+            counts.survived = counts.ended_old;
+        }
         let aggregate = &mut self.aggregate;
         aggregate.level = level;
-        aggregate.paths.settle(aggregate.peak.number());
         if self.follow == Follow::Flows {
             aggregate.flows.settle(&aggregate.paths.counts);
-        }
-        for counts in &mut aggregate.paths.counts {
-            counts.survived = counts.ended_old;
         }
         aggregate.survivors.clear();
         let (mut survived, mut young) = (self.ended, self.ended_young);
@@ -256,19 +296,20 @@ impl Tally {
             let samples = block.weight();
             survived = survived.saturating_add(samples);
             if block.old {
-                let counts = &mut aggregate.paths.counts[block.path as usize];
-                counts.survived = counts.survived.saturating_add(samples);
+                for counts in self.counts_of(&block) {
+                    counts.survived = counts.survived.saturating_add(samples);
+                }
             } else {
                 young = young.saturating_add(samples);
             }
             if self.follow == Follow::LiveSize {
                 let samples = u32::try_from(samples).unwrap_or(u32::MAX);
                 let Block { birth, path, .. } = block;
-                aggregate.survivors.push(Survivor { birth, path, samples });
+                self.aggregate.survivors.push(Survivor { birth, path, samples });
             }
         }
-        aggregate.live_young = young;
-        aggregate.lifetimes.set_survivors(survived);
+        self.aggregate.live_young = young;
+        self.aggregate.lifetimes.set_survivors(survived);
     }
 }
 

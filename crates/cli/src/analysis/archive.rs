@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use clap::Args;
 pub(crate) use flate2::Compression;
 use flate2::write::GzEncoder;
 use heaptap_figures::units::count;
@@ -29,18 +30,54 @@ pub(crate) struct PackedTrace {
     pub(crate) verdict: Verdict,
 }
 
+/// The option that bounds a page.
+#[derive(Args)]
+pub(crate) struct PageSize {
+    /// At most this many blocks in the page, to make it smaller; of a trace with more, it
+    /// has one in two, four and so on
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        default_value_t = MOST_BLOCKS as u64,
+        hide_default_value = true,
+        value_parser = clap::value_parser!(u64).range(1..=MOST_BLOCKS as u64)
+    )]
+    blocks: u64,
+}
+
+impl PageSize {
+    /// The most rows of the table of blocks.
+    pub(crate) fn most_blocks(&self) -> usize {
+        // Bounded by its parser.
+        usize::try_from(self.blocks).unwrap_or(MOST_BLOCKS)
+    }
+
+    /// Whether it was given.
+    pub(crate) fn is_restricted(&self) -> bool {
+        self.most_blocks() < MOST_BLOCKS
+    }
+}
+
+/// What of a trace goes into a page.
+#[derive(Clone)]
+pub(crate) struct Packing {
+    pub(crate) selection: Selection,
+    /// The most rows of the table of blocks.
+    pub(crate) most_blocks: usize,
+    pub(crate) effort: Compression,
+}
+
 impl PackedTrace {
     /// Reads a trace and reports on standard error what is wrong with it. The page
     /// shows it under `name`.
     pub(crate) fn read(
         path: &Path,
         name: String,
-        selection: Selection,
-        effort: Compression,
+        packing: &Packing,
     ) -> Result<PackedTrace, Failure> {
-        let (archive, verdict) = read(path, name, selection)?;
+        let (archive, verdict) = read(path, name, packing)?;
         Ok(PackedTrace {
-            gzip: compressed(&archive.to_bytes(), effort),
+            gzip: compressed(&archive.to_bytes(), packing.effort),
             blocks: archive.blocks.len(),
             thinning: archive.blocks.thinning(),
             files: source_files(&archive.locations),
@@ -59,7 +96,7 @@ impl PackedTrace {
 }
 
 /// Reads a trace into an archive.
-fn read(path: &Path, name: String, selection: Selection) -> Result<(Archive, Verdict), Failure> {
+fn read(path: &Path, name: String, packing: &Packing) -> Result<(Archive, Verdict), Failure> {
     let files = [path.to_owned()];
     if let several @ 2.. = expand(&files)?.len() {
         // The table of blocks does not record the end of one of several traces.
@@ -69,10 +106,10 @@ fn read(path: &Path, name: String, selection: Selection) -> Result<(Archive, Ver
         )));
     }
     let options = Options {
-        selection,
+        selection: packing.selection.clone(),
         depth: Depth::Whole,
         follow: Follow::LiveSize,
-        most_blocks: MOST_BLOCKS,
+        most_blocks: packing.most_blocks,
         ..Options::default()
     };
     let trace = AggregatedTrace::read(&files, options)?;

@@ -8,6 +8,7 @@ use heaptap_trace::Format;
 use serde_json::{Value, json};
 
 use crate::export::archives;
+use crate::labels;
 use crate::program::{Place, heaptap};
 use crate::traces::{real, workload};
 
@@ -39,15 +40,19 @@ fn answered(page: &mut Page, request: &Value) -> Value {
     answer
 }
 
-/// A page of these traces, as `heaptap export --to html` writes it.
-fn page_of(files: &[&Path], place: &Place) -> Page {
+/// A page of these traces, as `heaptap export --to html` writes it with these options.
+fn page_with(options: &str, files: &[&Path], place: &Place) -> Page {
     let to = place.path("page.html");
-    heaptap(&format!("export --to html -o {}", to.display()), files).text(0);
+    heaptap(&format!("export --to html {options} -o {}", to.display()), files).text(0);
     let mut page = Page::default();
     for archive in archives(&std::fs::read_to_string(to).unwrap()) {
         page.add(archive);
     }
     page
+}
+
+fn page_of(files: &[&Path], place: &Place) -> Page {
+    page_with("", files, place)
 }
 
 fn traces(place: &Place) -> Vec<PathBuf> {
@@ -57,8 +62,12 @@ fn traces(place: &Place) -> Vec<PathBuf> {
         let name = format!("made{seed}.ctf");
         traces.push(place.file(&name, &workload(Format::V3, 3, 2000, seed)));
     }
+    traces.push(place.file("labelled.ctf", &labels::trace().0));
     traces
 }
+
+const ROWS: [&str; 7] = ["function", "location", "file", "module", "label", "domain", "source"];
+const METRICS: [&str; 5] = ["allocated", "promoted", "peak", "live", "survived"];
 
 /// Fails unless two figures are the same. Names of traces differ by their directory.
 #[track_caller]
@@ -83,9 +92,8 @@ fn a_page_answers_what_report_prints() {
     for trace in traces(&place) {
         let mut page = page_of(&[&trace], &place);
         for (options, filter) in filters() {
-            for metric in ["allocated", "promoted", "peak", "live", "survived"] {
-                let by = ["function", "location", "file", "module", "label", "domain", "source"];
-                for by in by.into_iter().take(if metric == "allocated" { 7 } else { 1 }) {
+            for metric in METRICS {
+                for by in ROWS.into_iter().take(if metric == "allocated" { 7 } else { 1 }) {
                     let call = format!("report --top 0 --by {by} --metric {metric} {options}");
                     let request =
                         json!({ "q": "report", "filter": filter, "metric": metric, "by": by });
@@ -104,6 +112,81 @@ fn a_page_answers_what_report_prints() {
             let expected = printed(&format!("leaks {options}"), &[&trace]);
             assert_same(answered(&mut page, &request), expected, "leaks");
         }
+    }
+}
+
+/// A page with few of the blocks: what needs no table of blocks is what the reading
+/// counted, by every kind of row.
+#[test]
+fn a_thinned_page_without_a_filter_answers_what_report_prints() {
+    let place = Place::new();
+    for trace in traces(&place) {
+        let files: &[&Path] = &[&trace];
+        let mut page = page_with("--blocks 200", files, &place);
+        let info: Value = serde_json::from_str(&page.query(br#"{"q":"info","trace":0}"#)).unwrap();
+        assert!(info["blocks_one_in"].as_u64() > Some(1), "{info}");
+        for (metric, by) in METRICS.into_iter().flat_map(|metric| ROWS.map(|by| (metric, by))) {
+            let call = format!("report --top 0 --by {by} --metric {metric}");
+            let request = json!({ "q": "report", "metric": metric, "by": by });
+            let expected = printed(&call, files);
+            let legend = json!({ "q": "timeline", "metric": metric, "by": by, "top": 5 });
+            assert_legend(&answered(&mut page, &legend), &expected, &call);
+            assert_same(answered(&mut page, &request), expected, &call);
+        }
+        let request = json!({ "q": "report", "metric": "peak", "top": 5, "callers": 3 });
+        let call = "report --top 5 --metric peak --callers 3";
+        assert_same(answered(&mut page, &request), printed(call, files), call);
+        let request = json!({ "q": "hot", "metric": "peak" });
+        assert_same(answered(&mut page, &request), printed("hot --metric peak", files), "hot");
+        assert_same(
+            answered(&mut page, &json!({ "q": "leaks" })),
+            printed("leaks", files),
+            "leaks",
+        );
+        assert_drill_down(&mut page, files);
+
+        // No reading can count what is alive at every time: the error says so.
+        let request = json!({ "q": "report", "metric": "at", "at": 3000, "by": "source" });
+        let answer: Value =
+            serde_json::from_str(&page.query(request.to_string().as_bytes())).unwrap();
+        assert_eq!(answer["exact"], false);
+        let expected = printed("report --at 3ms --by source", files);
+        let (rough, exact) = (&answer["table"]["total"], &expected["table"]["total"]);
+        let number = |size: &Value, name: &str| size[name].as_f64().unwrap();
+        let width = |size: &Value| number(size, "high") - number(size, "low");
+        assert!(width(rough) > 2.0 * width(exact), "{rough} for {exact}");
+        let truth = number(exact, "bytes");
+        assert!(number(rough, "low") <= truth && truth <= number(rough, "high"), "{rough}");
+    }
+}
+
+/// The sums beside a time line are those of the table.
+fn assert_legend(timeline: &Value, report: &Value, call: &str) {
+    let series = timeline["series"].as_array().unwrap();
+    let rows = report["table"]["rows"].as_array().unwrap();
+    assert_eq!(series.len(), rows.len().min(5), "{call}");
+    for (series, row) in series.iter().zip(rows) {
+        assert_eq!(series["site"]["name"], row["name"], "{call}");
+        for figure in ["samples", "bytes", "error", "low", "high"] {
+            assert_eq!(series["sum"][figure], row[figure], "{call}: {figure}");
+        }
+    }
+    assert_eq!(timeline["peak"], report["totals"]["peak"]);
+    let others: u64 = rows.iter().skip(5).map(|row| row["samples"].as_u64().unwrap()).sum();
+    assert_eq!(timeline["others"]["sum"]["samples"], others, "{call}");
+}
+
+/// The functions of a module have the sums of the module.
+fn assert_drill_down(page: &mut Page, files: &[&Path]) {
+    let modules = printed("report --by module --metric peak --top 3", files);
+    for module in modules["table"]["rows"].as_array().unwrap() {
+        let within = json!({ "by": "module", "name": module["name"] });
+        let request = json!({ "q": "timeline", "metric": "peak", "by": "function", "top": 3,
+            "within": within });
+        let answer = answered(page, &request);
+        let samples = |part: &Value| part["sum"]["samples"].as_u64().unwrap();
+        let series: u64 = answer["series"].as_array().unwrap().iter().map(samples).sum();
+        assert_eq!(series + samples(&answer["others"]), module["samples"].as_u64().unwrap());
     }
 }
 

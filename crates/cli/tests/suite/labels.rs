@@ -38,10 +38,10 @@ impl Locate for Labelled {
 }
 
 /// What was written: samples by label and domain.
-type Written = BTreeMap<(Option<usize>, u16), u64>;
+pub(crate) type Written = BTreeMap<(Option<usize>, u16), u64>;
 
 /// A program of two domains that does something under each label, and under none.
-fn trace() -> (Vec<u8>, Written) {
+pub(crate) fn trace() -> (Vec<u8>, Written) {
     let info = trace_info();
     let mut encoder = Encoder::new(Vec::new(), Format::V3, &info).unwrap();
     let mut written = Written::new();

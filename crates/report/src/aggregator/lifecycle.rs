@@ -2,17 +2,17 @@
 
 use std::ops::Range;
 
-use heaptap_trace::{Allocation, Source};
+use heaptap_trace::Source;
 
 use super::Aggregator;
 use crate::live::LiveObject;
-use crate::tally::Follow;
+use crate::tally::{Birth, Follow};
 
 impl Aggregator {
     /// Follows a new object.
-    pub(super) fn born(&mut self, time: u64, path: u32, allocation: &Allocation<'_>, samples: u64) {
-        let (id, old) = (allocation.id, allocation.source != Source::Minor);
-        let object = LiveObject::new(time, path, samples, old);
+    pub(super) fn born(&mut self, birth: &Birth, id: u64) {
+        let &Birth { time, path, samples, source, class, .. } = birth;
+        let object = LiveObject::new(time, path, samples, source != Source::Minor).of_class(class);
         if let Some(other) = self.live.insert(id, object) {
             self.tally.removed(&self.live.block(id, other));
         }

@@ -7,6 +7,7 @@ use super::write::source_of;
 use super::{Archive, MAGIC, VERSION};
 use crate::aggregate::Aggregate;
 use crate::blocks::{BlockEnd, BlockRow, BlockTable, NEVER};
+use crate::classes::Classes;
 use crate::counts::Counts;
 use crate::estimate::Scale;
 use crate::frames::Frames;
@@ -35,6 +36,7 @@ impl Archive {
         let mut aggregate = Aggregate::new(scale, Bounds::USUAL);
         figures(&mut from, &mut aggregate)?;
         aggregate.paths = tree(&mut from, codes.len(), aggregate.peak.number())?;
+        aggregate.classes = classes(&mut from, aggregate.peak.number())?;
         aggregate.frames = Frames::of_codes(codes);
         let blocks = blocks(&mut from, aggregate.paths.counts.len())?;
         let answers = from.length()?;
@@ -144,15 +146,7 @@ fn tree(from: &mut Reader<'_>, frames: usize, peak: u64) -> Result<Paths, Archiv
         }
         paths.path(last as u32);
     }
-    let columns: [fn(&mut Counts) -> &mut u64; 6] = [
-        |counts| &mut counts.allocated,
-        |counts| &mut counts.promoted,
-        |counts| &mut counts.live,
-        |counts| &mut counts.survived,
-        |counts| &mut counts.peak,
-        |counts| &mut counts.died,
-    ];
-    for column in columns {
+    for column in COLUMNS {
         for counts in &mut paths.counts {
             *column(counts) = from.number()?;
             counts.peak_number = peak;
@@ -160,6 +154,35 @@ fn tree(from: &mut Reader<'_>, frames: usize, peak: u64) -> Result<Paths, Archiv
     }
     paths.set_missing(missing);
     Ok(paths)
+}
+
+/// What an archive has of counts.
+const COLUMNS: [fn(&mut Counts) -> &mut u64; 6] = [
+    |counts| &mut counts.allocated,
+    |counts| &mut counts.promoted,
+    |counts| &mut counts.live,
+    |counts| &mut counts.survived,
+    |counts| &mut counts.peak,
+    |counts| &mut counts.died,
+];
+
+fn classes(from: &mut Reader<'_>, peak: u64) -> Result<Classes, ArchiveError> {
+    if from.below(2)? == 0 {
+        return Ok(Classes::default());
+    }
+    let count = from.length()?;
+    let (mut keys, mut all) = (Vec::new(), Vec::new());
+    for _ in 0..count {
+        let domain = from.small()?;
+        let source = source_of(from.number()?).ok_or(from.error("a class has no source"))?;
+        keys.push((domain, source));
+        let mut counts = Counts { peak_number: peak, ..Counts::default() };
+        for column in COLUMNS {
+            *column(&mut counts) = from.number()?;
+        }
+        all.push(counts);
+    }
+    Classes::of(keys, all).ok_or(from.error("there are too many domains"))
 }
 
 fn blocks(from: &mut Reader<'_>, paths: usize) -> Result<BlockTable, ArchiveError> {

@@ -100,7 +100,7 @@ fn figures(out: &mut Writer, aggregate: &Aggregate) {
     }
 }
 
-/// Nodes, then paths with their counts.
+/// Nodes, then paths with their counts, then classes with theirs.
 fn tree(out: &mut Writer, aggregate: &Aggregate) {
     let paths = &aggregate.paths;
     out.number(paths.missing());
@@ -118,20 +118,32 @@ fn tree(out: &mut Writer, aggregate: &Aggregate) {
         out.step(last, node);
         last = node;
     }
-    let columns: [fn(&Counts) -> u64; 6] = [
-        |counts| counts.allocated,
-        |counts| counts.promoted,
-        |counts| counts.live.saturating_add(counts.ended),
-        |counts| counts.survived,
-        |counts| counts.peak,
-        |counts| counts.died,
-    ];
-    for column in columns {
+    for column in COLUMNS {
         for counts in &paths.counts {
             out.number(column(counts));
         }
     }
+    out.number(u64::from(aggregate.classes.is_kept()));
+    if !aggregate.classes.is_kept() {
+        return;
+    }
+    out.number(aggregate.classes.iter().count() as u64);
+    for (domain, source, counts) in aggregate.classes.iter() {
+        out.number(u64::from(domain));
+        out.number(source as u64);
+        COLUMNS.iter().for_each(|column| out.number(column(counts)));
+    }
 }
+
+/// What is written of counts.
+const COLUMNS: [fn(&Counts) -> u64; 6] = [
+    |counts| counts.allocated,
+    |counts| counts.promoted,
+    |counts| counts.live.saturating_add(counts.ended),
+    |counts| counts.survived,
+    |counts| counts.peak,
+    |counts| counts.died,
+];
 
 fn blocks(out: &mut Writer, table: &BlockTable) {
     out.number(u64::from(table.level));

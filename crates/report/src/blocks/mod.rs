@@ -12,6 +12,9 @@ mod selected;
 
 use heaptap_trace::Source;
 
+use crate::estimate::{Estimate, Scale};
+use crate::tally::Clusters;
+
 pub use selected::SelectedBlock;
 
 /// The most rows of a table: 67 MB, and as much again while it is made.
@@ -63,6 +66,15 @@ impl BlockTable {
     /// How many blocks have a row.
     pub fn len(&self) -> usize {
         self.rows.len()
+    }
+
+    /// A function from samples of these blocks to the bytes that they stand for. Its
+    /// errors include the thinning of the table.
+    pub fn estimator(&self, scale: Scale) -> impl Fn(u64) -> Estimate {
+        let mut clusters = Clusters::default();
+        self.rows.iter().for_each(|row| clusters.add(&self.block(row, row.path)));
+        let (level, cluster) = (self.level, clusters.mean(self.level));
+        move |samples| scale.thinned(samples, level, cluster)
     }
 
     /// Whether no block has a row.

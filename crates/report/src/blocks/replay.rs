@@ -5,8 +5,10 @@ use heaptap_trace::{LocationTable, Source};
 use super::selected::acceptance;
 use super::{BlockEnd, BlockRow, BlockTable, NEVER};
 use crate::aggregate::Aggregate;
+use crate::classes::NO_CLASS;
 use crate::options::{Depth, Options};
-use crate::paths::{NOWHERE, ROOT, domain_frame, source_frame};
+use crate::paths::{ROOT, domain_frame, source_frame};
+use crate::regroup::label_frames;
 use crate::tally::{Birth, Block, Clusters, Tally};
 use crate::thinning::level_of;
 
@@ -61,6 +63,7 @@ impl BlockTable {
             samples: block.samples << block.level,
             length: row.length,
             source: row.source,
+            class: NO_CLASS,
         });
         tally.born(block, self.level);
         if row.promotion != NEVER {
@@ -83,7 +86,7 @@ impl BlockTable {
     }
 
     /// A row as it counts. Whether it is old matters at its end only.
-    fn block(&self, row: &BlockRow, path: u32) -> Block {
+    pub(super) fn block(&self, row: &BlockRow, path: u32) -> Block {
         Block {
             id: row.id,
             path,
@@ -92,6 +95,7 @@ impl BlockTable {
             birth: row.birth,
             old: row.source != Source::Minor || row.promotion != NEVER,
             ended: false,
+            class: NO_CLASS,
         }
     }
 
@@ -122,19 +126,4 @@ impl BlockTable {
         };
         self.rows.iter().map(path).collect()
     }
-}
-
-/// For each path, the frame of its label, or [`NOWHERE`].
-fn label_frames(whole: &Aggregate, locations: &LocationTable) -> Vec<u32> {
-    let mut of_nodes: Vec<u32> = vec![NOWHERE; whole.paths.len()];
-    for node in 1..whole.paths.len() {
-        let (parent, frame) = (whole.paths.parent(node as u32), whole.paths.frame(node as u32));
-        of_nodes[node] = match parent {
-            ROOT if whole.frames.is_label_of(frame, locations) => frame,
-            ROOT => NOWHERE,
-            parent => of_nodes[parent as usize],
-        };
-    }
-    let paths = 0..whole.paths.counts.len() as u32;
-    paths.map(|path| of_nodes[whole.paths.node(path) as usize]).collect()
 }

@@ -3,6 +3,7 @@
 
 use std::rc::Rc;
 
+use heaptap_report::rows::By;
 use heaptap_report::{
     Aggregate, Aggregator, BlockTable, Depth, Follow, Lifespans, MOST_BLOCKS, Options, Regex,
     Selection, Span,
@@ -194,6 +195,54 @@ proptest! {
             figures(&found, table, &options),
             figures(&expected, table, &options)
         );
+    }
+}
+
+/// What tables show: totals, and the rows of each metric.
+fn tables(aggregate: &Aggregate, table: &LocationTable, depth: Depth) -> String {
+    let by = match depth {
+        Depth::Label => By::Label,
+        Depth::Domain => By::Domain,
+        _ => By::Source,
+    };
+    let mut shown = format!(
+        "{} {} {:?} {:?} {:?} {:?} {:?} {}",
+        aggregate.events(),
+        aggregate.duration(),
+        aggregate.peak(),
+        aggregate.external(),
+        aggregate.live_young(),
+        aggregate.promotion_rate(),
+        aggregate.timeline(),
+        aggregate.lifetimes().survivors(),
+    );
+    for metric in crate::made::METRICS {
+        let total = aggregate.total(metric);
+        shown += &format!("\n{metric:?} {:?}", aggregate.estimate(metric, total));
+        for row in aggregate.rows(table, by, metric) {
+            shown += &format!(" {} {}", row.site.name, metric.samples(&row.counts));
+        }
+    }
+    shown
+}
+
+proptest! {
+    /// However thinned the table is.
+    #[test]
+    fn a_reading_has_the_figures_by_label_domain_and_source(
+        program in prop_oneof![programs(2), programs(50), programs(50_000)],
+        depth in prop_oneof![Just(Depth::Label), Just(Depth::Domain), Just(Depth::Source)],
+        at in prop::option::of(0..4000_u64),
+    ) {
+        let program = Program::new(program);
+        let (aggregate, _) = program.read(0.01, Options { most_blocks: 4, at, ..whole() });
+        let table = &program.locations;
+        let options = Options { depth, at, ..Options::default() };
+        let found = aggregate.regrouped(depth, table).expect("it was counted");
+        let expected = program.stream(0.01, &options);
+        prop_assert_eq!(tables(&found, table, depth), tables(&expected, table, depth));
+        let unread = program.stream(0.01, &Options { depth: Depth::Whole, ..Options::default() });
+        prop_assert!(unread.regrouped(Depth::Domain, table).is_none());
     }
 }
 

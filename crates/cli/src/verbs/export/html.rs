@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use heaptap_figures::units::bytes;
 
-use crate::analysis::archive::{Compression, PackedTrace, compressed, page_names};
+use crate::analysis::archive::{Compression, PackedTrace, Packing, compressed, page_names};
 use crate::analysis::filters::Filters;
 use crate::exit_status::{Failure, VerbResult, Verdict};
 use crate::io::notices::say;
@@ -17,12 +17,17 @@ pub(super) struct HtmlExport<'a> {
     /// Each is a trace of its own.
     pub(super) files: &'a [PathBuf],
     pub(super) filters: &'a Filters,
+    pub(super) most_blocks: usize,
     pub(super) output: Option<&'a Path>,
 }
 
 impl HtmlExport<'_> {
     pub(super) fn run(&self) -> VerbResult {
-        let selection = self.filters.selection()?;
+        let packing = Packing {
+            selection: self.filters.selection()?,
+            most_blocks: self.most_blocks,
+            effort: Compression::default(),
+        };
         if self.output.is_none() && stdout().is_terminal() {
             return Err(Failure::Trouble(
                 "standard output is a terminal, and a page is for a browser; \
@@ -34,8 +39,7 @@ impl HtmlExport<'_> {
         let names = self.names();
         let mut traces = Vec::new();
         for (path, name) in self.files.iter().zip(&names) {
-            let (name, selection) = (name.clone(), selection.clone());
-            traces.push(PackedTrace::read(path, name, selection, Compression::default())?);
+            traces.push(PackedTrace::read(path, name.clone(), &packing)?);
         }
         let gzips: Vec<&[u8]> = traces.iter().map(|trace| trace.gzip.as_slice()).collect();
         let config = PageConfig::new(PageMode::File, names.iter().cloned());

@@ -14,6 +14,7 @@ use heaptap_export::{ExportInput, FORMATS, Format};
 use heaptap_report::{Omitted, Options, StackShape};
 
 use crate::analysis::aggregate::AggregatedTrace;
+use crate::analysis::archive::PageSize;
 use crate::analysis::filters::Filters;
 use crate::analysis::recursion::{Recursion, say_omitted};
 use crate::analysis::view::Measure;
@@ -77,6 +78,9 @@ pub(crate) struct Export {
     frames: Option<u32>,
 
     #[command(flatten)]
+    page_size: PageSize,
+
+    #[command(flatten)]
     filters: Filters,
 }
 
@@ -116,11 +120,18 @@ impl Export {
                     .to_owned(),
             ));
         }
-        let Export { files, filters, output, .. } = self;
-        HtmlExport { files, filters, output: output.as_deref() }.run()
+        let Export { files, filters, output, page_size, .. } = self;
+        let most_blocks = page_size.most_blocks();
+        HtmlExport { files, filters, most_blocks, output: output.as_deref() }.run()
     }
 
     fn write_stacks(&self, format: &Format) -> VerbResult {
+        if self.page_size.is_restricted() {
+            return Err(Failure::Trouble(format!(
+                "--blocks is for --to html; {} has all call paths; leave it out",
+                format.name
+            )));
+        }
         let options = Options { selection: self.filters.selection()?, ..heaptap_export::options() };
         if format.is_binary && self.output.is_none() && stdout().is_terminal() {
             return Err(Failure::Trouble(format!(

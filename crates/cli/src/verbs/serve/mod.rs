@@ -22,10 +22,11 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
 use clap::{Args, ValueHint};
+use heaptap_report::Selection;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::analysis::archive::{Compression, compressed, page_names};
+use crate::analysis::archive::{Compression, Packing, PageSize, compressed, page_names};
 use crate::exit_status::{Failure, VerbResult, Verdict};
 use crate::io::input::Input;
 use crate::io::notices::say;
@@ -80,6 +81,9 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     source_root: Vec<PathBuf>,
 
+    #[command(flatten)]
+    page_size: PageSize,
+
     /// Listen on this address, where other machines may reach it; the connection is not
     /// encrypted
     #[arg(long, value_name = "ADDRESS", default_value_t = Ipv4Addr::LOCALHOST.into(), hide_default_value = true)]
@@ -93,7 +97,13 @@ impl Serve {
         let listener = self.listen()?;
         let address = listener.local_addr().map_err(|error| self.cannot_listen(&error))?;
         let names = page_names(&self.files);
-        let traces = Arc::new(Traces::new(self.files.iter().cloned().zip(names)));
+        let packing = Packing {
+            selection: Selection::default(),
+            most_blocks: self.page_size.most_blocks(),
+            // A fifth larger than it could be, which the loopback does not notice.
+            effort: Compression::fast(),
+        };
+        let traces = Arc::new(Traces::new(self.files.iter().cloned().zip(names), packing));
         let mut config = PageConfig::new(PageMode::Serve, traces.names());
         config.source = !sources.is_empty();
         let page: Arc<[u8]> =

@@ -7,16 +7,18 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use heaptap_report::Selection;
 use serde::Serialize;
 
-use crate::analysis::archive::{Compression, PackedTrace};
+use crate::analysis::archive::{PackedTrace, Packing};
 use crate::exit_status::Failure;
 use crate::io::notices::say;
 use crate::io::watch::Watch;
 
 /// All traces, by number.
-pub(super) struct Traces(Vec<ServedTrace>);
+pub(super) struct Traces {
+    traces: Vec<ServedTrace>,
+    packing: Packing,
+}
 
 /// One of them.
 pub(super) struct ServedTrace {
@@ -74,11 +76,8 @@ impl ServedTrace {
     }
 
     /// Reads the trace to its end.
-    fn read(&self) -> Result<(), Failure> {
-        // A fifth larger than it could be, which the loopback does not notice.
-        let effort = Compression::fast();
-        let read =
-            || PackedTrace::read(&self.path, self.name.clone(), Selection::default(), effort);
+    fn read(&self, packing: &Packing) -> Result<(), Failure> {
+        let read = || PackedTrace::read(&self.path, self.name.clone(), packing);
         let (state, result) = match self.watch.during(read) {
             Ok(packed) => {
                 let (gzip, files) = (packed.gzip.into(), Arc::new(packed.files));
@@ -96,26 +95,26 @@ impl ServedTrace {
 
 impl Traces {
     /// Each with the name under which the page shows it.
-    pub(super) fn new(traces: impl Iterator<Item = (PathBuf, String)>) -> Self {
+    pub(super) fn new(traces: impl Iterator<Item = (PathBuf, String)>, packing: Packing) -> Self {
         let served = |(path, name)| ServedTrace {
             path,
             name,
             watch: Arc::default(),
             state: Mutex::new(ReadingState::Reading),
         };
-        Traces(traces.map(served).collect())
+        Traces { traces: traces.map(served).collect(), packing }
     }
 
     pub(super) fn get(&self, number: usize) -> Option<&ServedTrace> {
-        self.0.get(number)
+        self.traces.get(number)
     }
 
     pub(super) fn names(&self) -> impl Iterator<Item = String> {
-        self.0.iter().map(|trace| trace.name.clone())
+        self.traces.iter().map(|trace| trace.name.clone())
     }
 
     pub(super) fn status(&self) -> Vec<TraceStatus<'_>> {
-        self.0.iter().map(ServedTrace::status).collect()
+        self.traces.iter().map(ServedTrace::status).collect()
     }
 
     /// Reads all of them, and reports those that cannot be read on standard error. Fails
@@ -123,8 +122,8 @@ impl Traces {
     pub(super) fn read_all(&self) -> Result<(), Failure> {
         let mut failure = None;
         let mut read = 0;
-        for trace in &self.0 {
-            let result = trace.read();
+        for trace in &self.traces {
+            let result = trace.read(&self.packing);
             if let Some(message) = failure.take().as_ref().and_then(Failure::message) {
                 say(message);
             }

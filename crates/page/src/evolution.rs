@@ -1,0 +1,97 @@
+//! Samples over time, from the blocks of an archive.
+
+use heaptap_report::{Aggregate, Archive, SelectedBlock, Selection};
+
+use crate::block_rows::Inside;
+
+/// Steps of time, each of several buckets of the aggregate's time line.
+pub(crate) struct Steps {
+    pub(crate) width: u64,
+    pub(crate) count: usize,
+    /// Buckets in a step.
+    pub(crate) joined: usize,
+}
+
+/// Samples over time.
+#[derive(Clone)]
+pub(crate) struct Evolution {
+    /// Changes of what is live; their sums once it is complete.
+    pub(crate) live: Vec<i64>,
+    pub(crate) allocated: Vec<u64>,
+}
+
+impl Steps {
+    /// About `points` steps, which end where buckets end.
+    pub(crate) fn of(aggregate: &Aggregate, points: usize) -> Steps {
+        let timeline = aggregate.timeline();
+        // A selection may have nothing near the end of the trace.
+        let buckets = (aggregate.duration() / timeline.width()) as usize + 1;
+        let points = if points == 0 { 200 } else { points.min(1024) };
+        let joined = buckets.div_ceil(points).max(1);
+        let width = timeline.width().saturating_mul(joined as u64);
+        Steps { width, count: buckets.div_ceil(joined), joined }
+    }
+
+    pub(crate) fn evolution(&self) -> Evolution {
+        Evolution { live: vec![0; self.count], allocated: vec![0; self.count] }
+    }
+
+    /// The end of each step.
+    pub(crate) fn times(&self) -> Vec<u64> {
+        (1..=self.count as u64).map(|step| step * self.width).collect()
+    }
+
+    fn at(&self, time: u64) -> usize {
+        ((time / self.width) as usize).min(self.count - 1)
+    }
+
+    pub(crate) fn add(&self, evolution: &mut Evolution, block: &SelectedBlock) {
+        let samples = block.samples;
+        let born = self.at(block.birth);
+        evolution.allocated[born] = evolution.allocated[born].saturating_add(samples);
+        evolution.live[born] = evolution.live[born].wrapping_add(samples as i64);
+        if let Some(death) = block.death {
+            let died = self.at(death);
+            evolution.live[died] = evolution.live[died].wrapping_sub(samples as i64);
+        }
+    }
+}
+
+impl Evolution {
+    /// Turns changes into sums.
+    pub(crate) fn complete(&mut self) {
+        let mut sum = 0_i64;
+        for live in &mut self.live {
+            sum = sum.wrapping_add(*live);
+            *live = sum;
+        }
+    }
+
+    pub(crate) fn join(&mut self, other: &Evolution) {
+        self.live
+            .iter_mut()
+            .zip(&other.live)
+            .for_each(|(sum, part)| *sum = sum.wrapping_add(*part));
+        let pairs = self.allocated.iter_mut().zip(&other.allocated);
+        pairs.for_each(|(sum, part)| *sum = sum.saturating_add(*part));
+    }
+}
+
+/// The live samples of some paths: the end of each step, and the samples then.
+pub(crate) fn evolution(
+    archive: &Archive,
+    aggregate: &Aggregate,
+    selection: &Selection,
+    inside: &Inside,
+    points: usize,
+) -> (Vec<u64>, Vec<u64>) {
+    let steps = Steps::of(aggregate, points);
+    let mut evolution = steps.evolution();
+    for block in archive.blocks.selected(&archive.aggregate, &archive.locations, selection) {
+        if inside.contains(block.path) {
+            steps.add(&mut evolution, &block);
+        }
+    }
+    evolution.complete();
+    (steps.times(), evolution.live.iter().map(|&samples| samples.max(0) as u64).collect())
+}

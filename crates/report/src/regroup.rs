@@ -1,0 +1,77 @@
+//! The same figures with other paths: labels, domains or sources in place of stacks.
+
+use heaptap_trace::LocationTable;
+
+use crate::aggregate::Aggregate;
+use crate::counts::Counts;
+use crate::options::Depth;
+use crate::paths::{NOWHERE, ROOT, domain_frame, source_frame};
+
+impl Aggregate {
+    /// The aggregate that a reading with this depth would give, from one with whole
+    /// stacks. `None` if this one does not have it: domains and sources are counted
+    /// only where [`crate::Options::most_blocks`] asks for a table, and labels are lost
+    /// with light call paths. Rows by domain and source lack their number of blocks.
+    pub fn regrouped(&self, depth: Depth, locations: &LocationTable) -> Option<Aggregate> {
+        let mut regrouped = Aggregate {
+            end: self.end,
+            at: self.at,
+            allocated: self.allocated,
+            young: self.young,
+            external: self.external,
+            promoted: self.promoted,
+            live_young: self.live_young,
+            level: self.level,
+            at_level: self.at_level,
+            allocated_level: self.allocated_level,
+            cluster: self.cluster,
+            peak: self.peak.clone(),
+            timeline: self.timeline.clone(),
+            lifetimes: self.lifetimes.clone(),
+            ..self.without_paths()
+        };
+        let mut add = |frame: u32, counts: &Counts| {
+            let node = regrouped.paths.child(ROOT, frame);
+            let path = regrouped.paths.path(node);
+            regrouped.paths.take(path, counts);
+        };
+        match depth {
+            Depth::Innermost | Depth::Whole => return None,
+            Depth::Label if self.missing_from_paths() > 0 => return None,
+            Depth::Label => {
+                let labels = label_frames(self, locations);
+                labels
+                    .iter()
+                    .zip(&self.paths.counts)
+                    .for_each(|(&label, counts)| add(label, counts));
+            }
+            Depth::Domain | Depth::Source if !self.classes.is_kept() => return None,
+            Depth::Domain => {
+                self.classes
+                    .iter()
+                    .for_each(|(domain, _, counts)| add(domain_frame(domain), counts));
+            }
+            Depth::Source => {
+                self.classes
+                    .iter()
+                    .for_each(|(_, source, counts)| add(source_frame(source), counts));
+            }
+        }
+        Some(regrouped)
+    }
+}
+
+/// For each path, the frame of its label, or [`NOWHERE`].
+pub(crate) fn label_frames(whole: &Aggregate, locations: &LocationTable) -> Vec<u32> {
+    let mut of_nodes: Vec<u32> = vec![NOWHERE; whole.paths.len()];
+    for node in 1..whole.paths.len() {
+        let (parent, frame) = (whole.paths.parent(node as u32), whole.paths.frame(node as u32));
+        of_nodes[node] = match parent {
+            ROOT if whole.frames.is_label_of(frame, locations) => frame,
+            ROOT => NOWHERE,
+            parent => of_nodes[parent as usize],
+        };
+    }
+    let paths = 0..whole.paths.counts.len() as u32;
+    paths.map(|path| of_nodes[whole.paths.node(path) as usize]).collect()
+}
