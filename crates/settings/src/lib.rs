@@ -10,6 +10,8 @@
 //! - [`table`]: the variables, the only place where their names are spelled.
 //! - `variable`: what is known of each; `value`: how values are checked.
 //! - [`file_name`]: the placeholders in the name of a trace file.
+//! - `trigger`: when heap snapshots are taken; [`control`]: the socket on which a process
+//!   takes commands.
 //! - `runtimes`: which languages and releases are traced unmodified.
 //!
 //! Nothing here reads or changes the environment: callers pass in a lookup. Code
@@ -18,16 +20,19 @@
 
 #![forbid(unsafe_code)]
 
+pub mod control;
 pub mod file_name;
 mod runtimes;
 pub mod table;
+mod trigger;
 mod value;
 mod variable;
 
 pub use runtimes::{OCAML, RUNTIMES, SupportedRuntime, supported_runtimes};
 pub use table::{
-    FILE, FOLLOW, FRAMES, LIBRARY, MAX_FRAMES, MAX_RATE, MIN_RATE, RATE, REPORT, SEED, UNWINDER,
-    VARIABLES,
+    FILE, FOLLOW, FRAMES, LIBRARY, LISTEN, MAX_FRAMES, MAX_RATE, MIN_RATE, RATE, REPORT, SEED,
+    SNAPSHOT, SNAPSHOT_FILE, UNWINDER, VARIABLES,
 };
+pub use trigger::{Trigger, TriggerSignal};
 pub use value::{Invalid, Syntax};
 pub use variable::{Inheritance, Reader, RunOption, Variable};

@@ -25,6 +25,7 @@ pub const FILE: Variable = Variable {
         long: "output",
         value_name: Some("FILE"),
         default: Some("%e-%p.ctf"),
+        turns_off: None,
     }),
 };
 
@@ -42,6 +43,7 @@ pub const RATE: Variable = Variable {
         long: "rate",
         value_name: Some("RATE"),
         default: Some("1e-5"),
+        turns_off: None,
     }),
 };
 
@@ -54,7 +56,13 @@ pub const FRAMES: Variable = Variable {
     meaning: "The most frames in a backtrace, of which the innermost are kept",
     reader: Reader::Library,
     children: Inheritance::WithFollow,
-    option: Some(RunOption { short: None, long: "frames", value_name: Some("N"), default: None }),
+    option: Some(RunOption {
+        short: None,
+        long: "frames",
+        value_name: Some("N"),
+        default: None,
+        turns_off: None,
+    }),
 };
 
 /// The seed of the sampler. 0 is the default.
@@ -66,7 +74,13 @@ pub const SEED: Variable = Variable {
     meaning: "The seed of the sampler: with the same seed, the same program gives the same samples",
     reader: Reader::Library,
     children: Inheritance::WithFollow,
-    option: Some(RunOption { short: None, long: "seed", value_name: Some("N"), default: None }),
+    option: Some(RunOption {
+        short: None,
+        long: "seed",
+        value_name: Some("N"),
+        default: None,
+        turns_off: None,
+    }),
 };
 
 /// Whether children are traced too.
@@ -78,7 +92,68 @@ pub const FOLLOW: Variable = Variable {
     meaning: "Trace the program's children too, each into its own file, whose name needs `%p`",
     reader: Reader::Attached,
     children: Inheritance::Always,
-    option: Some(RunOption { short: None, long: "follow", value_name: None, default: None }),
+    option: Some(RunOption {
+        short: None,
+        long: "follow",
+        value_name: None,
+        default: None,
+        turns_off: None,
+    }),
+};
+
+/// When heap snapshots are taken.
+pub const SNAPSHOT: Variable = Variable {
+    name: "HEAPTAP_SNAPSHOT",
+    alias: None,
+    syntax: Syntax::Triggers,
+    default: "none are taken by themselves",
+    meaning: "When to take snapshots of the heap, besides those that `heaptap snapshot` asks for",
+    reader: Reader::Library,
+    children: Inheritance::WithFollow,
+    option: Some(RunOption {
+        short: None,
+        long: "snapshot",
+        value_name: Some("WHEN"),
+        default: None,
+        turns_off: None,
+    }),
+};
+
+/// The names of heap snapshots that are taken by themselves.
+pub const SNAPSHOT_FILE: Variable = Variable {
+    name: "HEAPTAP_SNAPSHOT_FILE",
+    alias: None,
+    syntax: Syntax::File,
+    default: "`%e-%p-%n.heap` beside the trace",
+    meaning: "The files of these snapshots, in whose names `%n` stands for the number of the snapshot, \
+              from 1, and `%p`, `%e`, `%t` and `%%` for the same as in the trace's",
+    reader: Reader::Library,
+    children: Inheritance::WithFollow,
+    option: Some(RunOption {
+        short: None,
+        long: "snapshot-file",
+        value_name: Some("FILE"),
+        default: None,
+        turns_off: None,
+    }),
+};
+
+/// Whether the process takes commands.
+pub const LISTEN: Variable = Variable {
+    name: "HEAPTAP_LISTEN",
+    alias: None,
+    syntax: Syntax::Flag,
+    default: "the program takes no commands",
+    meaning: "Take commands on a socket, such as those of `heaptap snapshot`, with or without a trace",
+    reader: Reader::Library,
+    children: Inheritance::WithFollow,
+    option: Some(RunOption {
+        short: None,
+        long: "no-listen",
+        value_name: None,
+        default: None,
+        turns_off: Some("Take no commands: `heaptap snapshot` cannot reach the program"),
+    }),
 };
 
 /// Where `heaptap run` reads what was traced.
@@ -118,7 +193,8 @@ pub const LIBRARY: Variable = Variable {
 };
 
 /// All of them, in the order in which they are documented.
-pub const VARIABLES: [Variable; 8] = [FILE, RATE, FRAMES, SEED, FOLLOW, REPORT, UNWINDER, LIBRARY];
+pub const VARIABLES: [Variable; 11] =
+    [FILE, RATE, FRAMES, SEED, FOLLOW, SNAPSHOT, SNAPSHOT_FILE, LISTEN, REPORT, UNWINDER, LIBRARY];
 
 #[cfg(test)]
 mod tests {

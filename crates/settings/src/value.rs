@@ -4,6 +4,8 @@ use std::error::Error;
 use std::ffi::OsStr;
 use std::fmt;
 
+use crate::trigger::Trigger;
+
 /// The values that a variable accepts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Syntax {
@@ -27,6 +29,8 @@ pub enum Syntax {
     Word(&'static str),
     /// `1` for yes or `0` for no.
     Flag,
+    /// A list of [`Trigger`]s, separated by commas.
+    Triggers,
 }
 
 impl fmt::Display for Syntax {
@@ -40,6 +44,7 @@ impl fmt::Display for Syntax {
             Syntax::Integer { min, max } => write!(f, "a whole number from {min} to {max}"),
             Syntax::Word(word) => write!(f, "`{word}`"),
             Syntax::Flag => f.write_str("`1` or `0`"),
+            Syntax::Triggers => write!(f, "a comma-separated list of {}", Trigger::SYNTAX),
         }
     }
 }
@@ -81,6 +86,12 @@ impl Syntax {
         }
     }
 
+    /// The triggers in `value`, if it is a list of them.
+    pub(crate) fn triggers(&self, value: &OsStr) -> Option<Vec<Trigger>> {
+        let Syntax::Triggers = *self else { return None };
+        Trigger::parse_list(value.to_str()?)
+    }
+
     /// Whether `value` is accepted.
     pub(crate) fn accepts(&self, value: &OsStr) -> bool {
         match self {
@@ -88,6 +99,7 @@ impl Syntax {
             Syntax::Number { .. } => self.number(value).is_some(),
             Syntax::Integer { .. } => self.integer(value).is_some(),
             Syntax::Word(_) | Syntax::Flag => self.is_on(value).is_some(),
+            Syntax::Triggers => self.triggers(value).is_some(),
         }
     }
 }

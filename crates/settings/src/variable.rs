@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 
+use crate::trigger::Trigger;
 use crate::value::{Invalid, Syntax};
 
 /// Who reads a variable.
@@ -38,6 +39,9 @@ pub struct RunOption {
     pub value_name: Option<&'static str>,
     /// The value if the option is not given. `None`: the variable is not set.
     pub default: Option<&'static str>,
+    /// For an option that unsets a variable which `heaptap run` sets otherwise: what it
+    /// does, as a sentence without its full stop.
+    pub turns_off: Option<&'static str>,
 }
 
 impl RunOption {
@@ -105,6 +109,14 @@ impl Variable {
         self.find_parsed(lookup, Syntax::integer)
     }
 
+    /// The triggers that `lookup` has for the variable; none if it is not set.
+    pub fn find_triggers(
+        &self,
+        lookup: impl Fn(&str) -> Option<OsString>,
+    ) -> Result<Vec<Trigger>, Invalid> {
+        Ok(self.find_parsed(lookup, Syntax::triggers)?.unwrap_or_default())
+    }
+
     fn find_parsed<T>(
         &self,
         lookup: impl Fn(&str) -> Option<OsString>,
@@ -150,7 +162,7 @@ impl Variable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::{FILE, FOLLOW, FRAMES, RATE, SEED, UNWINDER};
+    use crate::table::{FILE, FOLLOW, FRAMES, LISTEN, RATE, SEED, SNAPSHOT, UNWINDER};
 
     fn environment(
         pairs: &'static [(&'static str, &'static str)],
@@ -198,7 +210,7 @@ mod tests {
     #[test]
     fn every_variable_refuses_what_it_does_not_accept() {
         let zzz = |_: &str| Some(OsString::from("zzz"));
-        for variable in [RATE, FRAMES, SEED, FOLLOW, UNWINDER] {
+        for variable in [RATE, FRAMES, SEED, FOLLOW, UNWINDER, LISTEN, SNAPSHOT] {
             assert_eq!(variable.check(zzz).unwrap_err().name, variable.name);
             assert_eq!(variable.check(|_| None), Ok(()));
             assert_eq!(variable.check(|_| Some(OsString::new())), Ok(()));
@@ -207,6 +219,17 @@ mod tests {
         for (variable, value) in [(RATE, "1"), (FRAMES, "7"), (SEED, "0"), (FOLLOW, "0")] {
             assert_eq!(variable.check(|_| Some(value.into())), Ok(()));
         }
+    }
+
+    #[test]
+    fn triggers_are_a_list() {
+        let two = environment(&[("HEAPTAP_SNAPSHOT", "exit,major:3")]);
+        assert_eq!(SNAPSHOT.find_triggers(two), Ok(vec![Trigger::Exit, Trigger::Major(3)]));
+        assert_eq!(SNAPSHOT.find_triggers(environment(&[])), Ok(Vec::new()));
+        let wrong = environment(&[("HEAPTAP_SNAPSHOT", "exit,often")]);
+        let wrong = SNAPSHOT.find_triggers(wrong).unwrap_err().to_string();
+        assert!(wrong.starts_with("HEAPTAP_SNAPSHOT=exit,often is not a comma-sep"), "{wrong}");
+        assert!(wrong.contains("`every:TIME`"), "{wrong}");
     }
 
     #[test]

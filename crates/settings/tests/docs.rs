@@ -56,8 +56,12 @@ fn options() -> String {
             Syntax::File | Syntax::Word(_) | Syntax::Flag => String::new(),
             range => format!(" ({range})"),
         };
-        let default = option.default.map_or(variable.default.to_owned(), |d| format!("`{d}`"));
-        let Variable { meaning, .. } = variable;
+        let default = match (option.default, option.turns_off) {
+            (Some(default), _) => format!("`{default}`"),
+            (None, Some(_)) => format!("`{}=1`", variable.name),
+            (None, None) => variable.default.to_owned(),
+        };
+        let meaning = option.turns_off.unwrap_or(variable.meaning);
         let _ = writeln!(table, "| `{}` | {meaning}{range} | {default} |", option.usage());
     }
     table

@@ -156,7 +156,7 @@ const OF_OUTPUT: [(&str, &str); 3] = [
 fn environment(command: &Command) -> Roff {
     let (runs, prints) = match command.get_name() {
         "run" => (true, false),
-        "man" | "completions" => (false, false),
+        "man" | "completions" | "snapshot" => (false, false),
         _ => (command.has_subcommands(), true),
     };
     let mut section = Roff::new();
@@ -171,8 +171,13 @@ fn environment(command: &Command) -> Roff {
     for variable in VARIABLES.iter().filter(|_| runs) {
         let Variable { syntax, default, meaning, .. } = variable;
         let names: Vec<_> = variable.names().collect();
-        let option = variable.option.map(|option| format!(" Set by `{}`.", option.usage()));
-        let option = option.unwrap_or_default();
+        let option = match variable.option {
+            Some(option) if option.turns_off.is_some() => {
+                format!(" Set, unless with `{}`.", option.usage())
+            }
+            Some(option) => format!(" Set by `{}`.", option.usage()),
+            None => String::new(),
+        };
         entry(
             &names.join(", "),
             &format!("{meaning}. Value: {syntax}. Default: {default}.{option}"),

@@ -18,6 +18,7 @@ mod recode;
 mod report;
 mod run;
 mod serve;
+mod snapshot;
 mod thin;
 
 use clap::Subcommand;
@@ -45,6 +46,7 @@ macro_rules! verbs {
 
 verbs! {
     run::Run,
+    snapshot::Snapshot,
     report::Report,
     leaks::Leaks,
     hot::Hot,

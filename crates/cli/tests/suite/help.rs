@@ -2,8 +2,9 @@
 
 use crate::program::{Place, heaptap};
 
-const VERBS: [&str; 15] = [
+const VERBS: [&str; 16] = [
     "run",
+    "snapshot",
     "report",
     "leaks",
     "hot",

@@ -24,5 +24,6 @@ mod report;
 mod run;
 mod serve;
 mod several;
+mod snapshot;
 mod thin;
 mod traces;

@@ -58,6 +58,28 @@ fn the_report_is_found_from_any_directory() {
 }
 
 #[test]
+fn the_program_listens_and_takes_snapshots_as_asked() {
+    let place = Place::new();
+    let directory = place.path("").canonicalize().unwrap();
+    let echo = "echo \"$HEAPTAP_LISTEN,$HEAPTAP_SNAPSHOT,$HEAPTAP_SNAPSHOT_FILE\"";
+    let environment = |options: &[&str], given: &[(&str, &str)]| {
+        let call: Vec<_> = options.iter().copied().chain(["--", "sh", "-c", echo]).collect();
+        run_in(&directory, &call, given).text(0)
+    };
+    assert_eq!(environment(&[], &[("HEAPTAP_LISTEN", "0")]), "1,,\n");
+    assert_eq!(environment(&["--no-listen"], &[("HEAPTAP_LISTEN", "1")]), ",,\n");
+    let options =
+        ["--snapshot", "exit", "--snapshot=major:3,signal:USR2", "--snapshot-file=%n.heap"];
+    let expected = format!("1,exit,major:3,signal:USR2,{}/%n.heap\n", directory.display());
+    assert_eq!(environment(&options, &[("HEAPTAP_SNAPSHOT", "often")]), expected);
+    assert_eq!(environment(&[], &[("HEAPTAP_SNAPSHOT", "exit")]), "1,exit,\n");
+    run(&["--snapshot", "often", "--", "true"]).says(2, &["--snapshot", "often", "major:N"]);
+    run(&["--snapshot-file", "-", "--", "true"]).says(2, &["--snapshot-file -"]);
+    let follow = ["--follow", "--snapshot-file", "%n.heap", "--", "true"];
+    run(&follow).says(2, &["--follow", "%p"]);
+}
+
+#[test]
 fn a_percent_sign_is_not_a_pid() {
     run(&["--follow", "-o", "a-%%p.ctf", "--", "true"]).says(2, &["%p"]);
     run(&["--follow", "-o", "a-%p.ctf", "--", "true"]).text(0);
@@ -73,9 +95,12 @@ fn a_name_that_is_no_file_is_refused() {
 
 #[test]
 fn a_variable_that_the_program_would_inherit_is_checked() {
-    for (name, value) in
-        [("HEAPTAP_UNWINDER", "zzz"), ("HEAPTAP_FRAMES", "many"), ("HEAPTAP_SEED", "-1")]
-    {
+    for (name, value) in [
+        ("HEAPTAP_UNWINDER", "zzz"),
+        ("HEAPTAP_FRAMES", "many"),
+        ("HEAPTAP_SEED", "-1"),
+        ("HEAPTAP_SNAPSHOT", "often"),
+    ] {
         let run = run_in(Path::new("/"), &["--", "echo", "ran"], &[(name, value)]);
         run.says(2, &[name, value, "correct or unset it"]);
         assert_eq!(run.out, b"", "the program ran");

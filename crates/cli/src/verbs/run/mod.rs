@@ -17,7 +17,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus};
 
 use clap::{Args, ValueHint};
-use heaptap_settings::{self as settings, Syntax, VARIABLES, Variable, file_name};
+use heaptap_settings::{self as settings, Syntax, Trigger, VARIABLES, Variable, file_name};
 
 use crate::exit_status::{Failure, VerbResult, Verdict};
 use crate::io::notices::say;
@@ -28,6 +28,7 @@ use crate::io::notices::say;
   heaptap run -- ./server --port 80
   heaptap run -o trace.ctf -r 1e-4 -- ocamlopt.opt -c large.ml
   heaptap run --follow -o 'traces/%e-%p.ctf' -- make
+  heaptap run --snapshot exit --snapshot every:10m -- ./server
 
 Exit status:
   0    the program's own status, whatever it is
@@ -55,6 +56,16 @@ pub(crate) struct Run {
     #[arg(long, value_name = "N", value_parser = seed, help = help_of(&settings::SEED))]
     seed: Option<u64>,
 
+    #[arg(long, value_name = "WHEN", value_parser = triggers, help = help_of(&settings::SNAPSHOT))]
+    snapshot: Vec<String>,
+
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(help = format!("{}. Default: {}", help_of(&settings::SNAPSHOT_FILE), settings::SNAPSHOT_FILE.default))]
+    snapshot_file: Option<OsString>,
+
+    #[arg(long, help = turns_off(&settings::LISTEN))]
+    no_listen: bool,
+
     /// The program and its arguments
     #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true, allow_hyphen_values = true, value_hint = ValueHint::CommandWithArguments)]
     command: Vec<OsString>,
@@ -80,10 +91,15 @@ fn long_about() -> String {
 fn help_of(variable: &Variable) -> String {
     match variable.syntax {
         Syntax::File | Syntax::Word(_) | Syntax::Flag => variable.meaning.to_owned(),
-        Syntax::Number { .. } | Syntax::Integer { .. } => {
+        Syntax::Number { .. } | Syntax::Integer { .. } | Syntax::Triggers => {
             format!("{} ({})", variable.meaning, variable.syntax)
         }
     }
+}
+
+/// The help of the option that unsets a variable.
+fn turns_off(variable: &Variable) -> &'static str {
+    variable.option.and_then(|option| option.turns_off).unwrap_or_default()
 }
 
 fn default_of(variable: &Variable) -> &'static str {
@@ -96,6 +112,12 @@ fn rate(text: &str) -> Result<f64, String> {
 
 fn frames(text: &str) -> Result<u64, String> {
     settings::FRAMES.integer(text).map_err(|invalid| format!("not {}", invalid.expected))
+}
+
+/// A list of triggers, as it is typed.
+fn triggers(text: &str) -> Result<String, String> {
+    let parsed = Trigger::parse_list(text);
+    parsed.map(|_| text.to_owned()).ok_or_else(|| format!("not {}", settings::SNAPSHOT.syntax))
 }
 
 fn seed(text: &str) -> Result<u64, String> {
@@ -113,11 +135,7 @@ impl Run {
             return Err(Failure::Trouble("no program to run".into()));
         };
         let shown = program.display();
-        let output = trace_name::resolve(&self.output)?;
-        if self.follow && !file_name::has_pid(&output) {
-            let message = "--follow needs a file for each process: put %p into its name".into();
-            return Err(Failure::Trouble(message));
-        }
+        let files = self.files()?;
         self.check_environment()?;
         let library = library::find()?;
         let refusal = executable::why_not(program);
@@ -127,7 +145,7 @@ impl Run {
         if let Some(why) = &refusal {
             say(&format!("{shown} is not traced: {why}"));
         } else {
-            self.request_trace(&mut command, &output, &library, report.path().as_os_str());
+            self.request_trace(&mut command, &files, &library, report.path().as_os_str());
         }
         let signals = signals::SignalForwarder::begin()
             .map_err(|error| Failure::Trouble(format!("signals cannot be passed on: {error}")))?;
@@ -146,6 +164,19 @@ impl Run {
         end_like(status, reported.all_written())
     }
 
+    /// The names of the files that the program is to write.
+    fn files(&self) -> Result<Files, Failure> {
+        let trace = trace_name::resolve("-o", &self.output)?;
+        let resolve = |file: &OsString| trace_name::resolve("--snapshot-file", file);
+        let snapshots = self.snapshot_file.as_ref().map(resolve).transpose()?;
+        let mut named = std::iter::once(&trace).chain(&snapshots);
+        if self.follow && named.any(|file| !file_name::has_pid(file)) {
+            let message = "--follow needs a file for each process: put %p into its name".into();
+            return Err(Failure::Trouble(message));
+        }
+        Ok(Files { trace, snapshots })
+    }
+
     /// Refuses a value in the environment that the library would refuse in the program.
     /// Variables that this call sets or removes do not matter.
     fn check_environment(&self) -> Result<(), Failure> {
@@ -153,6 +184,7 @@ impl Run {
             Some(option) => match option.long {
                 "frames" => self.frames.is_none(),
                 "seed" => self.seed.is_none(),
+                "snapshot" => self.snapshot.is_empty(),
                 _ => false,
             },
             None => true,
@@ -165,20 +197,14 @@ impl Run {
         Ok(())
     }
 
-    fn request_trace(
-        &self,
-        command: &mut Command,
-        output: &OsStr,
-        library: &OsStr,
-        report: &OsStr,
-    ) {
+    fn request_trace(&self, command: &mut Command, files: &Files, library: &OsStr, report: &OsStr) {
         let mut preload = library.to_owned();
         if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
             preload.push(":");
             preload.push(others);
         }
         command.env("LD_PRELOAD", preload);
-        command.env(settings::FILE.name, output);
+        command.env(settings::FILE.name, &files.trace);
         command.env(settings::RATE.name, self.rate.to_string());
         command.env(settings::REPORT.name, report);
         command.env_remove(settings::FOLLOW.name);
@@ -191,7 +217,24 @@ impl Run {
         if let Some(seed) = self.seed {
             command.env(settings::SEED.name, seed.to_string());
         }
+        command.env_remove(settings::LISTEN.name);
+        if !self.no_listen {
+            command.env(settings::LISTEN.name, "1");
+        }
+        if !self.snapshot.is_empty() {
+            command.env(settings::SNAPSHOT.name, self.snapshot.join(","));
+        }
+        if let Some(file) = &files.snapshots {
+            command.env(settings::SNAPSHOT_FILE.name, file);
+        }
     }
+}
+
+/// Absolute patterns for the environment of the program.
+struct Files {
+    trace: OsString,
+    /// `None`: beside the trace.
+    snapshots: Option<OsString>,
 }
 
 /// The exit status if the program succeeded and its trace could not be written to its end.
@@ -245,5 +288,7 @@ mod tests {
         assert_eq!(frames("0"), Err("not a whole number from 1 to 262144".into()));
         assert_eq!(seed("7"), Ok(7));
         assert!(seed("0").is_err() && seed("x").is_err());
+        assert_eq!(triggers("exit,major:3"), Ok("exit,major:3".into()));
+        assert!(triggers("often").unwrap_err().contains("`every:TIME`"));
     }
 }

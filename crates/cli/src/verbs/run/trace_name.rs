@@ -1,6 +1,6 @@
-//! The name of the trace file, from `-o`.
+//! The names of the trace and of snapshots, from the options.
 //!
-//! The traced processes open the file, each wherever it is at that time. So a relative
+//! The traced processes open the files, each wherever it is at that time. So a relative
 //! name is made absolute here, in the directory where the user typed it.
 
 use std::ffi::{OsStr, OsString};
@@ -11,31 +11,31 @@ use heaptap_settings::file_name;
 use crate::exit_status::Failure;
 
 /// The absolute pattern for the environment of the traced program.
-pub(super) fn resolve(output: &OsStr) -> Result<OsString, Failure> {
-    refuse_no_file(output)?;
+pub(super) fn resolve(option: &str, output: &OsStr) -> Result<OsString, Failure> {
+    refuse_no_file(option, output)?;
     if Path::new(output).is_absolute() {
         return Ok(output.to_owned());
     }
     let directory = std::env::current_dir().map_err(|error| {
         let name = crate::text::escape::path(Path::new(output));
         Failure::Trouble(format!(
-            "-o {name}: the current directory is unknown: {error}; give an absolute name"
+            "{option} {name}: the current directory is unknown: {error}; give an absolute name"
         ))
     })?;
     Ok(below(&directory, output))
 }
 
 /// Refuses values that name no file.
-fn refuse_no_file(output: &OsStr) -> Result<(), Failure> {
+fn refuse_no_file(option: &str, output: &OsStr) -> Result<(), Failure> {
     let message = match output.as_encoded_bytes() {
-        b"" => "-o '' names no file: give a name such as trace.ctf",
+        b"" => "'' names no file: give a name such as trace.ctf",
         b"-" => {
-            "-o -: standard output belongs to the program, so the trace cannot be written there: \
-             name a file or a FIFO (a file called - is ./-)"
+            "-: standard output belongs to the program, so nothing can be written there: name a \
+             file or a FIFO (a file called - is ./-)"
         }
         _ => return Ok(()),
     };
-    Err(Failure::Trouble(message.into()))
+    Err(Failure::Trouble(format!("{option} {message}")))
 }
 
 /// The pattern for a file below `directory`, whose own name has no placeholders.
@@ -50,7 +50,7 @@ mod tests {
     #[test]
     fn a_relative_name_is_below_the_current_directory() {
         let here = std::env::current_dir().unwrap();
-        let resolved = |name: &str| resolve(name.as_ref()).unwrap();
+        let resolved = |name: &str| resolve("-o", name.as_ref()).unwrap();
         assert_eq!(resolved("t/%e-%p.ctf"), below(&here, "t/%e-%p.ctf".as_ref()));
         assert_eq!(resolved("/t/%p"), "/t/%p");
         assert_eq!(resolved("./-"), below(&here, "./-".as_ref()));
@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn what_names_no_file_is_refused() {
         for name in ["", "-"] {
-            let failure = resolve(name.as_ref()).unwrap_err();
+            let failure = resolve("-o", name.as_ref()).unwrap_err();
             assert!(failure.message().unwrap().starts_with("-o "), "{failure:?}");
         }
     }

@@ -1,0 +1,48 @@
+//! `heaptap snapshot`: snapshots of a program's heap.
+//!
+//! - `request`: asks a running program for one; `listing`: the programs that can be asked.
+//! - `client`: the control socket of a process (`docs/control.md`).
+
+mod client;
+mod listing;
+mod request;
+
+use clap::Args;
+
+use crate::exit_status::VerbResult;
+
+/// Take a snapshot of a running program's heap
+///
+/// The snapshot has every block of the heap, its pointers, and the roots that hold them. The
+/// program stands still only while the kernel copies its page tables, and goes on. It
+/// must have been started by `heaptap run`, or with the library loaded and `HEAPTAP_LISTEN=1`
+/// in its environment.
+///
+/// Without PID, the processes that can be asked are listed.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  heaptap snapshot
+  heaptap snapshot 4711
+  heaptap snapshot 4711 -o before.heap
+  heaptap snapshot $(pidof server) --with-strings=64 --timeout 60
+
+Exit status:
+  0  the snapshot was taken, or the processes are listed
+  2  a wrong call, a process that cannot be asked, or no snapshot could be taken")]
+pub(crate) struct Snapshot {
+    /// The process to take a snapshot of
+    #[arg(value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
+    pid: Option<u32>,
+
+    #[command(flatten)]
+    request: request::Request,
+}
+
+impl Snapshot {
+    pub(crate) fn run(&self) -> VerbResult {
+        match self.pid {
+            Some(pid) => self.request.run(pid),
+            None => listing::run(),
+        }
+    }
+}
