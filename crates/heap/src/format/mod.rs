@@ -1,0 +1,32 @@
+//! The snapshot file.
+//!
+//! A file is a header and a sequence of chunks. Each chunk carries its lengths
+//! and a checksum, and decodes without the chunks before it, so a file is valid
+//! up to its last whole chunk. The last chunk of a complete file is `End`.
+//!
+//! - `model`: the items of a snapshot, shared by both directions.
+//! - `chunk`, `checksum`, `compress`, `wire`: the bytes.
+//! - `codes`: the small numbers that say what follows.
+//! - `shape`: the table of block shapes that encoder and decoder keep in step.
+//! - `encode`: from calls to chunks, in a fixed workspace, without allocation.
+//! - `decode`: from chunks to items.
+
+mod checksum;
+mod chunk;
+mod codes;
+mod compress;
+mod decode;
+mod encode;
+mod model;
+mod shape;
+mod totals;
+mod wire;
+
+pub use chunk::MAGIC;
+pub use decode::{Completion, Defect, ReadError, Reader, Suspended};
+pub use encode::{Encoder, Sink, Workspace};
+pub use model::{
+    Block, Code, CustomBlock, Ephemeron, EphemeronKey, Finaliser, FinaliserKind, Followed, Item,
+    KindNamespace, MAX_STRING, MetaKey, Name, Pointer, Root, RootOwner, Segment, SegmentKind,
+};
+pub use totals::Totals;

@@ -1,0 +1,30 @@
+//! Heap snapshots: which blocks a program's heap holds, and what points to them. No dependencies.
+//!
+//! A snapshot lists the blocks of a heap in address order, the pointers between
+//! them, the roots, the finalisers and the ephemerons, and what is known about
+//! modules, threads and code addresses. `docs/heap-format.md` describes the file to the byte.
+//!
+//! The map:
+//!
+//! - `format`: the file. [`Encoder`] writes it without allocating, in a process
+//!   that must not; [`Reader`] reads it in bounded memory.
+//!
+//! Only `format` is compiled without the feature `graph`: that is what the plugin loads into programs.
+//!
+//! Input is hostile. Nothing here is unsafe, no input causes a panic, and no
+//! number in a file makes the reader allocate more than a chunk's worth of memory.
+
+#![forbid(unsafe_code)]
+#![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+#![cfg_attr(
+    test,
+    allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)
+)]
+
+mod format;
+
+pub use format::{
+    Block, Code, Completion, CustomBlock, Defect, Encoder, Ephemeron, EphemeronKey, Finaliser,
+    FinaliserKind, Followed, Item, KindNamespace, MAGIC, MAX_STRING, MetaKey, Name, Pointer,
+    ReadError, Reader, Root, RootOwner, Segment, SegmentKind, Sink, Suspended, Totals, Workspace,
+};

@@ -1,0 +1,6 @@
+//! What crosses the modules of the format: everything that is written is read again, whatever
+//! is cut off, and whatever is damaged.
+
+mod misuse;
+mod round_trip;
+mod snapshot;
