@@ -20,7 +20,8 @@
 //! | room | job | runs on | may use |
 //! |---|---|---|---|
 //! | [`abi`] | every `extern "C"` function: check arguments, guard against panics, call in | both | `runtimes`, `tracer`, `stack` |
-//! | [`runtimes`] | runtimes that are traced as they are: `attach` for all of them, a folder for each | both | `tracer`, `stack`, `sys` |
+//! | [`runtimes`] | runtimes that are traced as they are: `attach` for all of them, a folder for each | both | `snapshot`, `tracer`, `stack`, `sys` |
+//! | [`snapshot`] | a heap snapshot: safe point, copy of the process, walk, file | both, and a copy of the process | `sys` |
 //! | [`tracer`] | the session: options, mutators, start, stop, fork, exit | both | `writer`, `sampling`, `blocks`, `stack`, `queue`, `sys` |
 //! | [`writer`] | drain the queue, find locations, encode, write | writer thread | `queue`, `sys` |
 //! | [`sampling`] | geometric gaps; which parts of a combined allocation are sampled | mutators | |
@@ -69,6 +70,8 @@ mod queue;
 mod runtimes;
 #[cfg(not(loom))]
 mod sampling;
+#[cfg(not(loom))]
+mod snapshot;
 #[cfg(not(loom))]
 mod stack;
 mod sys;

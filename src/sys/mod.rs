@@ -5,8 +5,10 @@
 //! | `clock`, `clock_source` | time stamps on mutators and their conversion to wall-clock time | both |
 //! | `memory` | arrays in anonymous mappings, never from malloc | both |
 //! | `futex` | the event count that wakes a sleeping thread | both |
+//! | `copy_process` | a copy of the process that the program does not notice; `shared_memory`: what it returns | both |
 //! | `errno` | preserves the host's `errno` | both |
 //! | `thread` | the writer thread | both |
+//! | `thread_flag` | a flag of each thread, and what happens when the thread ends | mutators |
 //! | `name` | expands `%p`, `%e` and `%t` in a file name | the starting thread |
 //! | `file` | creates a trace file without destroying another file | the starting thread |
 //! | `lock` | waiting for a lock until a deadline | both |
@@ -21,6 +23,7 @@
 
 pub(crate) mod clock;
 mod clock_source;
+pub(crate) mod copy_process;
 mod descriptor;
 pub(crate) mod errno;
 pub(crate) mod file;
@@ -31,7 +34,9 @@ pub(crate) mod name;
 pub(crate) mod output;
 pub(crate) mod prefetch;
 pub(crate) mod process_memory;
+pub(crate) mod shared_memory;
 #[cfg(test)]
 pub(crate) mod testing;
 pub(crate) mod thread;
+pub(crate) mod thread_flag;
 pub(crate) mod write_signals;

@@ -80,6 +80,15 @@ fn read_live(process: libc::pid_t, address: u64, into: &mut [u8]) -> bool {
     usize::try_from(read) == Ok(into.len())
 }
 
+/// The word at an address of this process; `None` if there is no memory. Neither allocates
+/// nor locks.
+pub(crate) fn read_word(address: usize) -> Option<usize> {
+    let mut bytes = [0; size_of::<usize>()];
+    // SAFETY: `getpid` has no preconditions.
+    let process = unsafe { libc::getpid() };
+    read_live(process, address as u64, &mut bytes).then(|| usize::from_ne_bytes(bytes))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

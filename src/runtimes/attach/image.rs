@@ -150,6 +150,17 @@ impl LoadedImage {
         Some(self.name(&found))
     }
 
+    /// Calls `found` with the name and the address of each function and variable that the
+    /// image defines.
+    pub(crate) fn for_each_symbol(&self, mut found: impl FnMut(&[u8], usize)) {
+        for entry in self.hashes.all().map(|index| self.entry(index)) {
+            if PLAIN_TYPES.contains(&symbol_type(&entry)) && entry.st_shndx != SHN_UNDEF {
+                let address = self.base.wrapping_add(entry.st_value as usize);
+                found(self.name(&entry).to_bytes(), address);
+            }
+        }
+    }
+
     /// Whether a symbol is a function that the image defines and that covers an
     /// address.
     fn is_function_around(&self, entry: &libc::Elf64_Sym, address: usize) -> bool {

@@ -25,6 +25,8 @@ pub(crate) enum Refusal {
     Symbol(&'static CStr),
     /// The runtime does not behave as its version should: in which respect.
     Layout(&'static str),
+    /// Its heap cannot be walked: why.
+    Snapshots(&'static str),
     /// The program's code cannot be written: the error number.
     Patch(i32),
 }
@@ -41,6 +43,7 @@ impl fmt::Display for Refusal {
                 write!(f, "its runtime has no usable {}", name.to_string_lossy())
             }
             Refusal::Layout(part) => write!(f, "its runtime is not laid out as known: {part}"),
+            Refusal::Snapshots(why) => f.write_str(why),
             Refusal::Patch(errno) => {
                 let error = std::io::Error::from_raw_os_error(*errno);
                 write!(f, "its code cannot be changed: {error}")

@@ -1,8 +1,4 @@
 //! What a runtime implements to be traced unmodified.
-//!
-//! Still to come here: a walk over the runtime's heap, for snapshots. It belongs
-//! beside [`Runtime::attach`], since only the runtime knows its blocks and the
-//! points at which they stand still.
 
 use std::ffi::CStr;
 use std::sync::Arc;
@@ -32,6 +28,10 @@ pub(crate) trait Runtime: Sync {
     /// trace it. Changes nothing that it does not restore. `None` if another copy
     /// of this library traces it already.
     fn attach(&self) -> Result<Option<Attachment>, Refusal>;
+
+    /// Makes heap snapshots possible, with or without a trace. Changes only hooks that the
+    /// runtime offers. Before [`Attachment::prepare`], if there is a trace.
+    fn prepare_snapshots(&self) -> Result<(), Refusal>;
 
     /// Sets what the calling thread of the runtime is doing, and returns what it
     /// was doing. Called once a session has started; `tracer/labels.rs` describes

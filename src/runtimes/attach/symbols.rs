@@ -78,6 +78,14 @@ pub(crate) fn program() -> Option<&'static LoadedImage> {
     PROGRAM.get_or_init(LoadedImage::of_program).as_ref()
 }
 
+/// Calls `found` with the name and the address of each symbol of the image that holds the
+/// runtime. Not inside hooks.
+pub(crate) fn for_each_beside(address: usize, found: impl FnMut(&[u8], usize)) {
+    if let Some(image) = LoadedImage::of(address) {
+        image.for_each_symbol(found);
+    }
+}
+
 /// A function of the C library, even if the program defines one of the same name.
 /// `None` if its size is not known.
 pub(crate) fn c_function(name: &CStr) -> Option<Symbol> {

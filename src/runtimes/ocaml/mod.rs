@@ -18,6 +18,7 @@
 //!   `borrowed_tables`: tables that are found through it; `frames`: adds the tables of
 //!   the program, and of plugins that it loads; `names`: of code without debug
 //!   information.
+//! - `heap`: writes the heap into a snapshot.
 //! - `values`: headers and lengths; `variable`: variables of the runtime; `parameters`:
 //!   what the trace info says about it;
 //!   `bytecode`: what addresses in bytecode mean, also in code that is loaded later.
@@ -32,6 +33,7 @@ mod five;
 mod four;
 pub(crate) mod frame_table;
 mod frames;
+mod heap;
 mod names;
 mod parameters;
 mod runtime;

@@ -15,6 +15,8 @@ pub(in crate::runtimes) struct Ocaml {
     pub(super) version: MajorVersion,
     /// Proves that the runtime is as known, and returns how to trace it.
     pub(super) attachment: fn() -> Result<Attachment, Refusal>,
+    /// See [`Runtime::prepare_snapshots`].
+    pub(super) prepare_snapshots: fn() -> Result<(), Refusal>,
     /// See [`Runtime::set_label`].
     pub(super) set_label: fn(u32) -> u32,
 }
@@ -37,6 +39,10 @@ impl Runtime for Ocaml {
             return Ok(None);
         }
         (self.attachment)().map(Some)
+    }
+
+    fn prepare_snapshots(&self) -> Result<(), Refusal> {
+        (self.prepare_snapshots)()
     }
 
     fn set_label(&self, label: u32) -> u32 {

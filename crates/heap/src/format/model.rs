@@ -36,6 +36,11 @@ impl MetaKey {
     /// Contents of strings are included up to this number of bytes each; absent if they are not.
     pub const STRINGS: MetaKey = MetaKey(12);
 
+    /// For tests: the blocks that the runtime itself kept after its own collections.
+    pub const KEPT_BLOCKS: MetaKey = MetaKey(64);
+    /// The words of these blocks, without headers.
+    pub const KEPT_WORDS: MetaKey = MetaKey(65);
+
     /// The key's name; `None` for a key of a later version.
     pub fn name(self) -> Option<&'static str> {
         Some(match self {
@@ -51,6 +56,8 @@ impl MetaKey {
             MetaKey::TRACE_START => "trace start",
             MetaKey::HOST => "host",
             MetaKey::STRINGS => "strings",
+            MetaKey::KEPT_BLOCKS => "kept blocks",
+            MetaKey::KEPT_WORDS => "kept words",
             _ => return None,
         })
     }

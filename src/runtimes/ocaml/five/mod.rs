@@ -49,8 +49,17 @@ use crate::runtimes::ocaml::{attachment, bytecode};
 use crate::tracer::{Options, Rate};
 
 /// OCaml 5.3 and later.
-pub(in crate::runtimes) static OCAML5: Ocaml =
-    Ocaml { version: MajorVersion::Five, attachment, set_label: domain::set_label };
+pub(in crate::runtimes) static OCAML5: Ocaml = Ocaml {
+    version: MajorVersion::Five,
+    attachment,
+    prepare_snapshots,
+    set_label: domain::set_label,
+};
+
+/// Not yet.
+fn prepare_snapshots() -> Result<(), Refusal> {
+    Err(Refusal::Snapshots("heap snapshots of OCaml 5 are not supported yet"))
+}
 
 /// Proves that the runtime is as known, and returns how to trace it.
 fn attachment() -> Result<Attachment, Refusal> {

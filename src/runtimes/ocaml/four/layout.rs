@@ -25,6 +25,11 @@ pub(super) struct StateLayout {
     /// Of native code's stack, as is the next.
     pub(super) bottom_of_stack: usize,
     pub(super) last_return_address: usize,
+    pub(super) gc_regs: usize,
+    pub(super) requested_minor_gc: usize,
+    pub(super) local_roots: usize,
+    pub(super) stat_heap_wsz: usize,
+    pub(super) stat_heap_chunks: usize,
 }
 
 const V4_13: StateLayout = StateLayout {
@@ -40,6 +45,11 @@ const V4_13: StateLayout = StateLayout {
     trapsp: 21,
     bottom_of_stack: 26,
     last_return_address: 27,
+    gc_regs: 28,
+    requested_minor_gc: 35,
+    local_roots: 36,
+    stat_heap_wsz: 42,
+    stat_heap_chunks: 46,
 };
 
 /// The layout of each release that changed it, the newest first. That of 4.13.1 is

@@ -5,6 +5,7 @@
 //!   proof of a layout, before anything is changed.
 //! - `hooks`: the replacements; `gc_entry`: a shortcut to them from native code;
 //!   `host`: the state behind them.
+//! - `heap`: heap snapshots.
 //! - `walkers`: how the stack is walked; `parameters`: what the trace info says about
 //!   the runtime.
 //!
@@ -15,6 +16,7 @@
 //! is one mutator.
 
 mod gc_entry;
+mod heap;
 mod hooks;
 mod host;
 mod layout;
@@ -33,8 +35,12 @@ use crate::tracer::{Options, Rate};
 use gc_entry::GcEntry;
 
 /// OCaml 4.12 to 4.14.
-pub(in crate::runtimes) static OCAML4: Ocaml =
-    Ocaml { version: MajorVersion::Four, attachment, set_label: host::set_label };
+pub(in crate::runtimes) static OCAML4: Ocaml = Ocaml {
+    version: MajorVersion::Four,
+    attachment,
+    prepare_snapshots,
+    set_label: host::set_label,
+};
 
 /// Proves that the runtime is as known, and returns how to trace it.
 fn attachment() -> Result<Attachment, Refusal> {
@@ -52,4 +58,10 @@ fn attachment() -> Result<Attachment, Refusal> {
     Ok(attachment::attachment(MajorVersion::Four, options, replacements, move |session| {
         host::start(&runtime, proved, gc_entry, session)
     }))
+}
+
+/// Proves that the runtime is as known, and prepares for snapshots. Before `attachment` has
+/// replaced anything.
+fn prepare_snapshots() -> Result<(), Refusal> {
+    heap::prepare(probe::prove(&symbols::find()?)?)
 }

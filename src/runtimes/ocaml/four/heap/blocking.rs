@@ -1,0 +1,141 @@
+//! Programs whose threads are all blocked in the kernel.
+//!
+//! Around a system call that may block, a thread calls `caml_enter_blocking_section` and
+//! `caml_leave_blocking_section`, which call hooks (`runtime/signals.c`). Ours count the
+//! threads that may touch the heap. While there is none, the counter can be taken: then no
+//! thread leaves its blocking section until it is given back.
+//!
+//! The systhreads library overwrites the hooks when it starts. At each minor collection they
+//! are set again, in front of the library's. A thread that is waiting inside the library's
+//! own hook at that moment is not counted when it goes on. So if there is more than one
+//! thread then, the counter is not trusted any more, and a snapshot has to wait for a minor
+//! collection.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use super::Heap;
+use crate::sys::futex::EventCount;
+use crate::sys::thread_flag::ThreadFlag;
+
+/// Threads that may touch the heap, or `WATCHED`.
+static ACTIVE: AtomicUsize = AtomicUsize::new(0);
+/// No thread may become active.
+const WATCHED: usize = 1 << 32;
+/// Notified when `ACTIVE` is no longer `WATCHED`.
+static RELEASED: EventCount = EventCount::new();
+/// False once a thread may be active without being counted.
+static TRUSTED: AtomicBool = AtomicBool::new(true);
+/// The hooks that ours call: enter and leave. 0 if ours are not set.
+static BEFORE: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
+/// Set on threads that are counted. Cleared when a thread ends, and the thread is not counted
+/// any more.
+static COUNTED: OnceLock<ThreadFlag> = OnceLock::new();
+
+type Hook = extern "C" fn();
+const OURS: [Hook; 2] = [enter, leave];
+
+/// Sets the hooks. Before `main`, or when the runtime starts; on the thread that runs it.
+pub(super) fn install(heap: &'static Heap) {
+    let Some(flag) = ThreadFlag::new(ended) else {
+        TRUSTED.store(false, Ordering::Relaxed);
+        return;
+    };
+    if COUNTED.set(flag).is_ok() {
+        count_this_thread();
+        set_hooks(heap);
+    }
+}
+
+/// Sets the hooks again if the systhreads library has overwritten them. Under the master
+/// lock. `is_alone` is called then: whether the program has only one thread.
+pub(super) fn renew(heap: &Heap, is_alone: impl FnOnce() -> bool) {
+    let [enter, _] = hooks(heap);
+    if enter.load(Ordering::Relaxed) == OURS[0] as usize || COUNTED.get().is_none() {
+        return;
+    }
+    if !is_alone() {
+        TRUSTED.store(false, Ordering::Release);
+    }
+    set_hooks(heap);
+    count_this_thread();
+}
+
+fn hooks(heap: &Heap) -> [&'static AtomicUsize; 2] {
+    heap.variables.blocking_hooks.map(|hook| {
+        // SAFETY: `caml_enter_blocking_section_hook` and `caml_leave_blocking_section_hook` are
+        // variables of the runtime (`runtime/signals.c`), which is never unloaded. They
+        // hold pointers to functions.
+        unsafe { &*(hook as *const AtomicUsize) }
+    })
+}
+
+fn set_hooks(heap: &Heap) {
+    for ((hook, before), ours) in hooks(heap).into_iter().zip(&BEFORE).zip(OURS) {
+        before.store(hook.load(Ordering::Relaxed), Ordering::Release);
+        hook.store(ours as usize, Ordering::Release);
+    }
+}
+
+/// Calls `work` while no thread can touch the heap. False if one may be doing so.
+pub(super) fn at_rest(work: &mut dyn FnMut()) -> bool {
+    let is_free = TRUSTED.load(Ordering::Acquire)
+        && ACTIVE.compare_exchange(0, WATCHED, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+    if is_free {
+        work();
+        ACTIVE.store(0, Ordering::Release);
+        RELEASED.notify();
+    }
+    is_free
+}
+
+/// In place of the hook of `caml_enter_blocking_section`. Once the library's hook has
+/// released the master lock, this thread does not touch the heap.
+extern "C" fn enter() {
+    call(&BEFORE[0]);
+    if COUNTED.get().is_some_and(ThreadFlag::clear) {
+        ACTIVE.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// In place of the hook of `caml_leave_blocking_section`.
+extern "C" fn leave() {
+    count_this_thread();
+    call(&BEFORE[1]);
+}
+
+fn call(before: &AtomicUsize) {
+    let before = before.load(Ordering::Acquire);
+    if before != 0 {
+        // SAFETY: the hook that was set before ours: `void (*)(void)`.
+        let before = unsafe { std::mem::transmute::<usize, Hook>(before) };
+        before();
+    }
+}
+
+/// Waits while the heap is watched.
+fn count_this_thread() {
+    const LONG: Duration = Duration::from_secs(1);
+    if !COUNTED.get().is_some_and(ThreadFlag::set) {
+        return;
+    }
+    loop {
+        let ticket = RELEASED.ticket();
+        let active = ACTIVE.load(Ordering::Acquire);
+        if active == WATCHED {
+            RELEASED.wait(ticket, LONG);
+            continue;
+        }
+        let counted =
+            ACTIVE.compare_exchange(active, active + 1, Ordering::AcqRel, Ordering::Relaxed);
+        if counted.is_ok() {
+            return;
+        }
+    }
+}
+
+/// A counted thread has ended.
+fn ended() {
+    ACTIVE.fetch_sub(1, Ordering::AcqRel);
+}

@@ -1,0 +1,94 @@
+//! Heap snapshots of OCaml 4.
+//!
+//! - `variables`: what is used of the runtime; `safe_point`: the moments at which the heap
+//!   can be walked; `blocking`: programs that are blocked in the kernel.
+//! - `chunks`: the major heap and the young heap; `roots`: what holds their blocks;
+//!   `stack`: frames and their slots; `finalisers`: these and ephemerons.
+//!
+//! Nothing of the runtime is replaced for this, only hooks that it offers are set.
+
+mod blocking;
+mod chunks;
+mod finalisers;
+mod roots;
+mod safe_point;
+mod stack;
+mod variables;
+
+use std::sync::OnceLock;
+
+use super::probe::Proved;
+use crate::runtimes::attach::own_stack::OwnStack;
+use crate::runtimes::attach::refusal::Refusal;
+use crate::runtimes::ocaml::heap::blocks::BlockWriter;
+use crate::runtimes::ocaml::heap::modules::{self, OcamlModule};
+use crate::runtimes::ocaml::heap::words::Words;
+use crate::snapshot::{self, HeapEncoder, HeapWalker, WalkError};
+
+use variables::Variables;
+
+/// The heap of the runtime in this program.
+struct Heap {
+    variables: Variables,
+    /// Of native code. Made when first needed.
+    modules: OnceLock<Vec<OcamlModule>>,
+    /// Where snapshots are taken: OCaml leaves the C code that it calls little stack.
+    stack: OwnStack,
+}
+
+static HEAP: OnceLock<Heap> = OnceLock::new();
+
+/// Makes snapshots possible. Before `main`, or when the runtime starts.
+pub(super) fn prepare(proved: Proved) -> Result<(), Refusal> {
+    let variables = Variables::find(proved)?;
+    let stack = OwnStack::new().ok_or(Refusal::Layout("there is no memory for a stack"))?;
+    let heap = HEAP.get_or_init(|| Heap { variables, modules: OnceLock::new(), stack });
+    safe_point::install(heap);
+    blocking::install(heap);
+    snapshot::register(heap);
+    Ok(())
+}
+
+impl HeapWalker for Heap {
+    fn runtime(&self) -> String {
+        let kind = if self.variables.is_native() { "native" } else { "bytecode" };
+        format!("OCaml 4 {kind}")
+    }
+
+    fn header_words(&self) -> u32 {
+        1
+    }
+
+    fn prepare(&self) {
+        if let Some(globals) = self.variables.native_globals() {
+            self.modules.get_or_init(|| modules::of_program(globals));
+        }
+    }
+
+    fn poke(&self) {
+        safe_point::poke(&self.variables);
+    }
+
+    fn at_rest(&self, work: &mut dyn FnMut()) -> bool {
+        blocking::at_rest(work)
+    }
+
+    fn walk(&self, encoder: &mut HeapEncoder<'_>, string_bytes: u32) -> Result<(), WalkError> {
+        // SAFETY: walks take place at a safe point, while no thread runs OCaml code, or in a
+        // copy of the process made there (`HeapWalker::walk`). The parts of the walk follow
+        // the runtime's own lists, whose layout is proved or checked on the way.
+        let words = unsafe { Words::at_rest() };
+        let mut writer = BlockWriter::new(words, encoder, string_bytes)?;
+        chunks::write(&self.variables, &mut writer)?;
+        let modules = self.modules.get().map_or(&[][..], Vec::as_slice);
+        roots::write(&self.variables, modules, &mut writer)?;
+        finalisers::write(&self.variables, &mut writer)
+    }
+
+    fn collect(&self) -> Option<(u64, u64)> {
+        self.variables.collect();
+        // SAFETY: the copy of the process has one thread, which has just collected.
+        let words = unsafe { Words::at_rest() };
+        chunks::count(&self.variables, words)
+    }
+}

@@ -1,0 +1,79 @@
+//! The moments at which the heap can be walked: the end of each minor collection, which the
+//! runtime reports to `caml_minor_gc_end_hook`.
+
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::variables::Variables;
+use super::{Heap, blocking, roots};
+use crate::runtimes::ocaml::heap::words::Words;
+use crate::snapshot;
+
+/// The hook that was there before ours; 0 if there was none.
+static BEFORE: AtomicUsize = AtomicUsize::new(0);
+
+/// Sets the hook. Before `main`, or when the runtime starts.
+pub(super) fn install(heap: &'static Heap) {
+    let hook = heap.variables.minor_gc_end_hook as *const AtomicUsize;
+    // SAFETY: `void (*caml_minor_gc_end_hook)(void)` is a variable of the runtime
+    // (`runtime/minor_gc.c`), which is never unloaded.
+    let hook = unsafe { &*hook };
+    let ours = minor_collection_ended as extern "C" fn() as usize;
+    let before = hook.swap(ours, Ordering::AcqRel);
+    if before != ours {
+        BEFORE.store(before, Ordering::Release);
+    }
+}
+
+/// The young heap is empty now. Under the master lock, on any thread, with little stack.
+extern "C" fn minor_collection_ended() {
+    let before = BEFORE.load(Ordering::Acquire);
+    if before != 0 {
+        // SAFETY: the hook that was set before ours: `void (*)(void)`.
+        let before = unsafe { std::mem::transmute::<usize, extern "C" fn()>(before) };
+        before();
+    }
+    let Some(heap) = super::HEAP.get() else { return };
+    blocking::renew(heap, || is_alone(heap));
+    if snapshot::is_wanted() {
+        // SAFETY: snapshots are taken under the master lock, one at a time, and do not
+        // unwind: `carry_out` catches nothing and panics nowhere.
+        unsafe { heap.stack.run(take, std::ptr::null_mut()) };
+    }
+}
+
+/// Whether the program has one thread only. Under the master lock.
+fn is_alone(heap: &Heap) -> bool {
+    // SAFETY: under the master lock nobody else runs OCaml code, and only roots are read.
+    let words = unsafe { Words::at_rest() };
+    roots::find_threads(&heap.variables, words).is_some_and(|threads| threads.len() == 1)
+}
+
+extern "C" fn take(_: *mut c_void) {
+    crate::tracer::guard(snapshot::at_safe_point);
+}
+
+/// Asks the running thread to collect at its next allocation. On any thread.
+///
+/// As `caml_request_minor_gc` does, but without `caml_something_to_do`: up to 4.14.0 the
+/// runtime would run pending actions inside its handler of stack overflows
+/// (ocaml/ocaml#11303). The running thread may undo this at the same moment, so it has to be
+/// repeated.
+pub(super) fn poke(variables: &Variables) {
+    let layout = variables.layout;
+    let word = |index| {
+        let word = variables.state_word(index)? as *const AtomicUsize;
+        // SAFETY: a word of the runtime's state, which is never freed; its layout is proved.
+        Some(unsafe { &*word })
+    };
+    let (Some(request), Some(limit), Some(end)) =
+        (word(layout.requested_minor_gc), word(layout.young_limit), word(layout.young_alloc_end))
+    else {
+        return;
+    };
+    let end = end.load(Ordering::Relaxed);
+    if variables.can_request && end != 0 {
+        request.store(1, Ordering::Relaxed);
+        limit.store(end, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,183 @@
+//! The slots of stacks that hold values, frame by frame.
+//!
+//! As `caml_do_local_roots_nat` and `caml_do_local_roots_byt` (`runtime/roots_nat.c` and
+//! `roots_byt.c`, 4.14.1), which report the same slots without saying whose they are.
+
+use heaptap_heap::RootOwner;
+
+use super::variables::{CodeKind, Variables};
+use crate::runtimes::ocaml::descriptors::Descriptors;
+use crate::runtimes::ocaml::heap::blocks::BlockWriter;
+use crate::runtimes::ocaml::heap::threads::Thread;
+use crate::runtimes::ocaml::heap::words::Words;
+use crate::snapshot::WalkError;
+use crate::tracer::WORD;
+
+/// `frame_descr` (`runtime/caml/stack.h`): where its parts are, in bytes.
+const FRAME_SIZE: usize = 8;
+const LIVE_COUNT: usize = 10;
+const LIVE_SLOTS: usize = 12;
+
+/// The size of the frame at which OCaml code was called from C.
+const CALLBACK: u16 = 0xffff;
+
+/// `Callback_link`: where such a frame keeps the `caml_context` of the OCaml code below.
+const CALLBACK_LINK: usize = 16;
+
+/// A stack that is not being run, or whose thread stands still.
+#[derive(Clone, Copy)]
+pub(super) enum Stack {
+    Native {
+        /// `bottom_of_stack`: 0 if no OCaml code has run.
+        sp: usize,
+        return_address: usize,
+        gc_regs: usize,
+    },
+    Bytecode {
+        sp: usize,
+        high: usize,
+    },
+}
+
+impl Stack {
+    /// The running thread's.
+    pub(super) fn running(variables: &Variables, words: Words) -> Stack {
+        let state = |index| variables.state(words, index);
+        let layout = variables.layout;
+        if variables.is_native() {
+            Stack::Native {
+                sp: state(layout.bottom_of_stack),
+                return_address: state(layout.last_return_address),
+                gc_regs: state(layout.gc_regs),
+            }
+        } else {
+            Stack::Bytecode { sp: state(layout.extern_sp), high: state(layout.stack_high) }
+        }
+    }
+
+    /// Another thread's, as it has saved it (`struct caml_thread_struct`).
+    pub(super) fn saved(variables: &Variables, words: Words, thread: Thread) -> Stack {
+        let saved = |index| words.field(thread.0, index);
+        if variables.is_native() {
+            Stack::Native { sp: saved(4), return_address: saved(5), gc_regs: saved(6) }
+        } else {
+            Stack::Bytecode { sp: saved(6), high: saved(4) }
+        }
+    }
+}
+
+/// Writes the roots of a thread: its stack, and its local variables in C. Returns how many
+/// slots there are.
+pub(super) fn write(
+    variables: &Variables,
+    writer: &mut BlockWriter<'_, '_>,
+    stack: Stack,
+    thread: u32,
+    local_roots: usize,
+) -> Result<u64, WalkError> {
+    let on_stack = match (stack, &variables.code) {
+        (Stack::Native { sp, return_address, gc_regs }, CodeKind::Native { descriptors, .. }) => {
+            let frame = Frame { sp, return_address, gc_regs };
+            write_native(writer, descriptors, frame, thread)?
+        }
+        (Stack::Bytecode { sp, high }, _) => write_bytecode(writer, sp, high, thread)?,
+        _ => 0,
+    };
+    Ok(on_stack + write_local(writer, local_roots, thread)?)
+}
+
+/// Where a walk over frames is.
+struct Frame {
+    sp: usize,
+    return_address: usize,
+    /// Where registers were saved.
+    gc_regs: usize,
+}
+
+fn write_native(
+    writer: &mut BlockWriter<'_, '_>,
+    descriptors: &Descriptors,
+    mut frame: Frame,
+    thread: u32,
+) -> Result<u64, WalkError> {
+    let words = writer.words;
+    let (mut depth, mut slots) = (0, 0);
+    while frame.sp != 0 {
+        let descriptor = descriptors.record(frame.return_address as u64) as usize;
+        if descriptor == 0 {
+            return Err(WalkError::Heap("a return address without a frame descriptor"));
+        }
+        let size = words.short(descriptor + FRAME_SIZE);
+        if size == CALLBACK {
+            let context = frame.sp + CALLBACK_LINK;
+            frame = Frame {
+                sp: words.field(context, 0),
+                return_address: words.field(context, 1),
+                gc_regs: words.field(context, 2),
+            };
+            continue;
+        }
+        let return_address = frame.return_address as u64;
+        let count = usize::from(words.short(descriptor + LIVE_COUNT));
+        if count > 0 {
+            writer.code_seen(return_address)?;
+        }
+        for index in 0..count {
+            let offset = usize::from(words.short(descriptor + LIVE_SLOTS + 2 * index));
+            // An odd offset is the number of a register.
+            let slot = if offset & 1 == 1 {
+                frame.gc_regs + (offset >> 1) * WORD
+            } else {
+                frame.sp + offset
+            };
+            let slot_number = index as u32;
+            let owner = RootOwner::Stack { thread, depth, return_address, slot: slot_number };
+            writer.root(owner, words.word(slot))?;
+            slots += 1;
+        }
+        // The lowest bits are flags.
+        frame.sp += usize::from(size & 0xfffc);
+        frame.return_address = words.word(frame.sp - WORD);
+        depth += 1;
+    }
+    Ok(slots)
+}
+
+/// Every word may be a value. Frames are not told apart.
+fn write_bytecode(
+    writer: &mut BlockWriter<'_, '_>,
+    sp: usize,
+    high: usize,
+    thread: u32,
+) -> Result<u64, WalkError> {
+    let mut slots = 0;
+    for slot in (sp..high).step_by(WORD) {
+        let owner = RootOwner::Stack { thread, depth: 0, return_address: 0, slot: slots as u32 };
+        writer.root(owner, writer.words.word(slot))?;
+        slots += 1;
+    }
+    Ok(slots)
+}
+
+/// `struct caml__roots_block` (`runtime/caml/memory.h`): next, number of tables, number of
+/// items in each, tables.
+fn write_local(
+    writer: &mut BlockWriter<'_, '_>,
+    first: usize,
+    thread: u32,
+) -> Result<u64, WalkError> {
+    let words = writer.words;
+    let (mut roots, mut slots) = (first, 0);
+    while roots != 0 {
+        let (tables, items) = (words.field(roots, 1), words.field(roots, 2));
+        for table in 0..tables {
+            let table = words.field(roots, 3 + table);
+            for item in 0..items {
+                writer.root(RootOwner::LocalC { thread }, words.field(table, item))?;
+                slots += 1;
+            }
+        }
+        roots = words.field(roots, 0);
+    }
+    Ok(slots)
+}

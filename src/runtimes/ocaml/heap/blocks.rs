@@ -1,0 +1,181 @@
+//! Blocks, by their tags (`runtime/caml/mlvalues.h`).
+
+use heaptap_heap::{MAX_STRING, Root, RootOwner};
+
+use super::regions::Regions;
+use super::seen::SeenSet;
+use super::words::{Header, Words, is_pointer};
+use crate::snapshot::{HeapEncoder, WalkError};
+use crate::tracer::WORD;
+
+/// Tags from this on hold no pointers.
+const NO_SCAN: u8 = 251;
+const CLOSURE: u8 = 247;
+const INFIX: u8 = 249;
+const STRING: u8 = 252;
+const CUSTOM: u8 = 255;
+
+/// Writes blocks and roots, and remembers what has to be explained at the end.
+pub(in crate::runtimes::ocaml) struct BlockWriter<'a, 'w> {
+    pub(in crate::runtimes::ocaml) words: Words,
+    pub(in crate::runtimes::ocaml) encoder: &'a mut HeapEncoder<'w>,
+    pub(in crate::runtimes::ocaml) regions: Regions,
+    codes: SeenSet,
+    customs: SeenSet,
+    string_bytes: usize,
+}
+
+impl<'a, 'w> BlockWriter<'a, 'w> {
+    pub(in crate::runtimes::ocaml) fn new(
+        words: Words,
+        encoder: &'a mut HeapEncoder<'w>,
+        string_bytes: u32,
+    ) -> Result<BlockWriter<'a, 'w>, WalkError> {
+        const MEMORY: WalkError = WalkError::Write(libc::ENOMEM);
+        Ok(BlockWriter {
+            words,
+            encoder,
+            regions: Regions::new().ok_or(MEMORY)?,
+            codes: SeenSet::new(20).ok_or(MEMORY)?,
+            customs: SeenSet::new(10).ok_or(MEMORY)?,
+            string_bytes: (string_bytes as usize).min(MAX_STRING),
+        })
+    }
+
+    /// Writes the block at an address.
+    #[inline]
+    pub(in crate::runtimes::ocaml) fn block(
+        &mut self,
+        block: usize,
+        header: Header,
+    ) -> Result<(), WalkError> {
+        let (size, tag) = (header.size(), header.tag());
+        self.encoder.begin_block(block as u64, size as u64, u32::from(tag))?;
+        match tag {
+            CLOSURE => self.closure(block, size)?,
+            CUSTOM => self.custom(block, size)?,
+            STRING if self.string_bytes > 0 => self.string(block, size)?,
+            NO_SCAN.. => {}
+            _ => self.pointers(block, 0, size)?,
+        }
+        self.encoder.end_block()?;
+        Ok(())
+    }
+
+    #[inline]
+    fn pointers(&mut self, block: usize, first: usize, size: usize) -> Result<(), WalkError> {
+        for index in first..size {
+            if let Some(target) = self.target(self.words.field(block, index)) {
+                self.encoder.pointer(index as u64, target as u64)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The block that a value points to, if that is in the heap. Of a function within a
+    /// closure the closure.
+    #[inline]
+    pub(in crate::runtimes::ocaml) fn target(&mut self, value: usize) -> Option<usize> {
+        if !is_pointer(value) || !self.regions.contains(value) {
+            return None;
+        }
+        let header = self.words.header(value);
+        // `Infix_offset_hd`: the size is the distance to the closure.
+        Some(if header.tag() == INFIX { value - header.size() * WORD } else { value })
+    }
+
+    /// A closure begins with code addresses and numbers. `Closinfo_val` says where its
+    /// environment begins, and how many arguments it takes.
+    fn closure(&mut self, block: usize, size: usize) -> Result<(), WalkError> {
+        if size < 2 {
+            return Err(WalkError::Heap("a closure of one word"));
+        }
+        let info = self.words.field(block, 1);
+        let environment = (info << 8) >> 9;
+        let arity = info as isize >> 56;
+        // Of several arguments, the first word is code that collects them.
+        let at = if arity == 0 || arity == 1 || size < 3 { 0 } else { 2 };
+        let code = self.words.field(block, at) as u64;
+        self.encoder.code(at as u64, code)?;
+        self.code_seen(code)?;
+        self.pointers(block, environment.min(size), size)
+    }
+
+    /// Has the code address explained.
+    pub(in crate::runtimes::ocaml) fn code_seen(&mut self, code: u64) -> Result<(), WalkError> {
+        if self.codes.insert(code) {
+            self.encoder.code_seen(code)?;
+        }
+        Ok(())
+    }
+
+    /// A custom block begins with the address of its operations, and these with the address of
+    /// its identifier (`struct custom_operations`, `runtime/caml/custom.h`).
+    fn custom(&mut self, block: usize, size: usize) -> Result<(), WalkError> {
+        const LONGEST: usize = 128;
+        let operations = self.words.field(block, 0);
+        if operations == 0 {
+            return Ok(());
+        }
+        let identifier = match self.words.word(operations) {
+            0 => &[],
+            identifier => self.words.c_string(identifier, LONGEST),
+        };
+        let outside = self.outside_bytes(block, size, identifier);
+        self.encoder.custom(operations as u64, outside)?;
+        if self.customs.insert(operations as u64) {
+            self.encoder.custom_kind(operations as u64, identifier)?;
+        }
+        Ok(())
+    }
+
+    /// What a bigarray holds outside the heap (`struct caml_ba_array`,
+    /// `runtime/caml/bigarray.h`). Other kinds do not say what they hold.
+    fn outside_bytes(&self, block: usize, size: usize, identifier: &[u8]) -> u64 {
+        const FLAGS: usize = 3;
+        const DIMENSIONS: usize = 2;
+        const FIRST_DIMENSION: usize = 5;
+        /// `CAML_BA_MANAGED_MASK`: data that somebody else owns has neither bit.
+        const MANAGED: usize = 0x600;
+        if !identifier.starts_with(b"_bigarr") || size < FIRST_DIMENSION {
+            return 0;
+        }
+        let flags = self.words.field(block, FLAGS);
+        let dimensions = self.words.field(block, DIMENSIONS).min(size - FIRST_DIMENSION);
+        if flags & MANAGED == 0 {
+            return 0;
+        }
+        let elements = (0..dimensions)
+            .map(|index| self.words.field(block, FIRST_DIMENSION + index) as u64)
+            .fold(1, u64::saturating_mul);
+        elements.saturating_mul(element_bytes(flags & 0xff))
+    }
+
+    /// The last byte of a string is the distance to its end.
+    fn string(&mut self, block: usize, size: usize) -> Result<(), WalkError> {
+        let all = size * WORD;
+        let last = self.words.bytes(block, all).last().map_or(0, |&byte| usize::from(byte));
+        let length = all.saturating_sub(last + 1).min(self.string_bytes);
+        self.encoder.string(self.words.bytes(block, length))?;
+        Ok(())
+    }
+
+    /// Writes a root, if the value is a block of the heap.
+    pub(in crate::runtimes::ocaml) fn root(
+        &mut self,
+        owner: RootOwner,
+        value: usize,
+    ) -> Result<(), WalkError> {
+        if let Some(target) = self.target(value) {
+            self.encoder.root(Root { owner, target: target as u64 })?;
+        }
+        Ok(())
+    }
+}
+
+/// The size of an element of a bigarray, by its kind (`caml_ba_element_size`,
+/// `runtime/bigarray.c`).
+fn element_bytes(kind: usize) -> u64 {
+    const BYTES: [u64; 14] = [4, 8, 1, 1, 2, 2, 4, 8, 8, 8, 8, 16, 1, 2];
+    BYTES.get(kind).copied().unwrap_or(1)
+}

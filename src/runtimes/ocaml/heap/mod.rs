@@ -1,0 +1,18 @@
+//! Writing OCaml's heap into a snapshot: what OCaml 4 and 5 have in common.
+//!
+//! - `words`: reads the runtime's memory; `regions`: which addresses are in the heap.
+//! - `blocks`: one block by its tag; `seen`: the code addresses and kinds of custom blocks
+//!   that occurred, each once.
+//! - `scan`: the roots that functions of the runtime report.
+//! - `threads`: the threads of the systhreads library; `modules`: names of modules.
+//!
+//! Everything but `modules` runs while the heap stands still, at a safe point or in a copy of
+//! the process, and neither allocates nor locks.
+
+pub(super) mod blocks;
+pub(super) mod modules;
+pub(super) mod regions;
+pub(super) mod scan;
+mod seen;
+pub(super) mod threads;
+pub(super) mod words;

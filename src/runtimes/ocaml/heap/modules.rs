@@ -1,0 +1,82 @@
+//! Names of the program's modules.
+
+use crate::runtimes::attach::symbols;
+
+/// A module of native code.
+pub(in crate::runtimes::ocaml) struct OcamlModule {
+    /// Its zero-terminated list of blocks with roots: an element of `caml_globals`.
+    pub(in crate::runtimes::ocaml) blocks: usize,
+    /// As it is named in sources, such as `Stdlib.Map`; its number if it is unknown.
+    pub(in crate::runtimes::ocaml) name: Vec<u8>,
+}
+
+/// The modules of the program, in the order in which they were linked. `globals` is the
+/// address of `caml_globals`, a zero-terminated array that never changes.
+///
+/// Allocates. Not inside hooks.
+pub(in crate::runtimes::ocaml) fn of_program(globals: usize) -> Vec<OcamlModule> {
+    let mut modules = Vec::new();
+    let mut at = globals as *const usize;
+    loop {
+        // SAFETY: `value * caml_globals[]` is constant data that the compiler writes when a
+        // program is linked, and 0 ends it (`asmcomp/asmlink.ml`).
+        let blocks = unsafe { at.read() };
+        if blocks == 0 {
+            break;
+        }
+        modules.push(OcamlModule { blocks, name: format!("module {}", modules.len()).into() });
+        at = at.wrapping_add(1);
+    }
+    let mut by_address: Vec<(usize, usize)> =
+        modules.iter().enumerate().map(|(index, module)| (module.blocks, index)).collect();
+    by_address.sort_unstable();
+    symbols::for_each_beside(globals, |symbol, address| {
+        let Some(name) = module_name(symbol) else { return };
+        let Ok(found) = by_address.binary_search_by_key(&address, |&(blocks, _)| blocks) else {
+            return;
+        };
+        if let Some(module) = by_address.get(found).and_then(|&(_, index)| modules.get_mut(index)) {
+            module.name = name;
+        }
+    });
+    modules
+}
+
+/// The module whose list of blocks has this symbol: `camlStdlib__Map__gc_roots`
+/// (`asmcomp/cmm_helpers.ml`, 4.14.1), or `camlStdlib__Map.gc_roots`.
+fn module_name(symbol: &[u8]) -> Option<Vec<u8>> {
+    let name = symbol.strip_prefix(b"caml")?;
+    let name = name.strip_suffix(b"__gc_roots").or_else(|| name.strip_suffix(b".gc_roots"))?;
+    let mut readable = Vec::with_capacity(name.len());
+    let mut rest = name;
+    while let Some((&first, after)) = rest.split_first() {
+        match rest.strip_prefix(b"__") {
+            Some(after) if !readable.is_empty() && !after.is_empty() => {
+                readable.push(b'.');
+                rest = after;
+            }
+            _ => {
+                readable.push(first);
+                rest = after;
+            }
+        }
+    }
+    Some(readable)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modules_are_named_as_in_sources() {
+        let name = |symbol: &str| {
+            module_name(symbol.as_bytes()).map(|name| String::from_utf8(name).unwrap())
+        };
+        assert_eq!(name("camlStdlib__Map__gc_roots").as_deref(), Some("Stdlib.Map"));
+        assert_eq!(name("camlMain__gc_roots").as_deref(), Some("Main"));
+        assert_eq!(name("camlDune__exe__Main.gc_roots").as_deref(), Some("Dune.exe.Main"));
+        assert_eq!(name("camlMain__code_begin"), None);
+        assert_eq!(name("printf"), None);
+    }
+}

@@ -1,0 +1,84 @@
+//! Which addresses are in the heap.
+
+use crate::sys::memory::MappedVec;
+
+/// A range in which blocks lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::runtimes::ocaml) struct Region {
+    pub(in crate::runtimes::ocaml) start: usize,
+    /// Past its last byte.
+    pub(in crate::runtimes::ocaml) end: usize,
+}
+
+/// The ranges of a heap, by ascending address once they are [sorted](Regions::sort).
+pub(in crate::runtimes::ocaml) struct Regions {
+    sorted: MappedVec<Region>,
+    /// The range of the last address that was found: the next one is often there too.
+    last: Region,
+}
+
+impl Regions {
+    /// `None` if there is no memory.
+    pub(in crate::runtimes::ocaml) fn new() -> Option<Regions> {
+        Some(Regions { sorted: MappedVec::new(1 << 10)?, last: Region { start: 0, end: 0 } })
+    }
+
+    /// False if there is no memory.
+    #[must_use]
+    pub(in crate::runtimes::ocaml) fn add(&mut self, region: Region) -> bool {
+        self.sorted.reserve(1) && self.sorted.push(region)
+    }
+
+    /// After the last region was added.
+    pub(in crate::runtimes::ocaml) fn sort(&mut self) {
+        self.sorted.sort_unstable_by_key(|region| region.start);
+    }
+
+    /// Whether an address is in the heap.
+    #[inline]
+    pub(in crate::runtimes::ocaml) fn contains(&mut self, address: usize) -> bool {
+        let holds = |region: &Region| (region.start..region.end).contains(&address);
+        holds(&self.last) || self.find(address)
+    }
+
+    fn find(&mut self, address: usize) -> bool {
+        let after = self.sorted.partition_point(|region| region.start <= address);
+        let region = after.checked_sub(1).and_then(|index| self.sorted.get(index));
+        match region {
+            Some(&region) if address < region.end => {
+                self.last = region;
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_found_in_their_regions_only() {
+        let mut regions = Regions::new().unwrap();
+        assert!(!regions.contains(0x1000));
+        for start in [0x9000, 0x1000, 0x5000] {
+            assert!(regions.add(Region { start, end: start + 0x1000 }));
+        }
+        regions.sort();
+        for (address, is_inside) in [
+            (0, false),
+            (0xfff, false),
+            (0x1000, true),
+            (0x1fff, true),
+            (0x2000, false),
+            (0x5008, true),
+            (0x9fff, true),
+            (0xa000, false),
+            (usize::MAX, false),
+            (0x1010, true),
+        ] {
+            assert_eq!(regions.contains(address), is_inside, "{address:#x}");
+        }
+    }
+}

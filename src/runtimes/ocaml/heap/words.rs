@@ -1,0 +1,93 @@
+//! Reads of the runtime's memory while its heap stands still.
+
+use crate::runtimes::ocaml::values;
+use crate::tracer::WORD;
+
+/// The permission to read the memory of a runtime whose heap stands still.
+#[derive(Clone, Copy)]
+pub(in crate::runtimes::ocaml) struct Words(());
+
+impl Words {
+    /// # Safety
+    /// No thread of this process runs OCaml code or the collector until the value is
+    /// dropped, and its methods are called with addresses only that the runtime itself would
+    /// read now: variables of the runtime, words of blocks in its heap, its stacks and
+    /// its lists.
+    pub(in crate::runtimes::ocaml) unsafe fn at_rest() -> Words {
+        Words(())
+    }
+
+    /// The word at an address.
+    #[inline]
+    pub(in crate::runtimes::ocaml) fn word(self, address: usize) -> usize {
+        // SAFETY: `at_rest` requires that this is memory of the runtime that nobody changes.
+        unsafe { (address as *const usize).read() }
+    }
+
+    /// Field `index` of a block, or of any structure of words.
+    #[inline]
+    pub(in crate::runtimes::ocaml) fn field(self, block: usize, index: usize) -> usize {
+        self.word(block.wrapping_add(index.wrapping_mul(WORD)))
+    }
+
+    /// A 32-bit number, such as a C `int`.
+    pub(in crate::runtimes::ocaml) fn int(self, address: usize) -> i32 {
+        // SAFETY: `at_rest` requires that this is memory of the runtime that nobody changes.
+        unsafe { (address as *const i32).read() }
+    }
+
+    /// A 16-bit number.
+    pub(in crate::runtimes::ocaml) fn short(self, address: usize) -> u16 {
+        // SAFETY: `at_rest` requires that this is memory of the runtime that nobody changes.
+        unsafe { (address as *const u16).read() }
+    }
+
+    /// The header of a block.
+    #[inline]
+    pub(in crate::runtimes::ocaml) fn header(self, block: usize) -> Header {
+        // SAFETY: `at_rest` requires that a block is there.
+        Header(unsafe { values::header(block) })
+    }
+
+    /// `count` bytes.
+    pub(in crate::runtimes::ocaml) fn bytes<'a>(self, address: usize, count: usize) -> &'a [u8] {
+        // SAFETY: `at_rest` requires that this is memory of the runtime that nobody changes.
+        unsafe { std::slice::from_raw_parts(address as *const u8, count) }
+    }
+
+    /// The bytes of a C string, at most `limit`.
+    pub(in crate::runtimes::ocaml) fn c_string<'a>(self, address: usize, limit: usize) -> &'a [u8] {
+        let is_end = |at: &usize| self.bytes(address.wrapping_add(*at), 1) == [0];
+        let length = (0..limit).find(is_end).unwrap_or(limit);
+        self.bytes(address, length)
+    }
+}
+
+/// A block's header (`runtime/caml/mlvalues.h`).
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::runtimes::ocaml) struct Header(pub(in crate::runtimes::ocaml) usize);
+
+impl Header {
+    /// Words without the header.
+    #[inline]
+    pub(in crate::runtimes::ocaml) fn size(self) -> usize {
+        self.0 >> 10
+    }
+
+    #[inline]
+    pub(in crate::runtimes::ocaml) fn tag(self) -> u8 {
+        self.0 as u8
+    }
+
+    /// The colour, which the collector uses.
+    #[inline]
+    pub(in crate::runtimes::ocaml) fn colour(self) -> usize {
+        self.0 & (3 << 8)
+    }
+}
+
+/// Whether a value is a pointer (`Is_block`).
+#[inline]
+pub(in crate::runtimes::ocaml) fn is_pointer(value: usize) -> bool {
+    value & 1 == 0
+}

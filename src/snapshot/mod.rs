@@ -1,0 +1,36 @@
+//! A heap snapshot: every block of a runtime's heap, its pointers, and the roots that
+//! hold them, in one file (`crates/heap`).
+//!
+//! A thread that may block orders a snapshot ([`take`]). The runtime's next safe point, a
+//! moment at which its heap can be walked, carries the order out ([`at_safe_point`]): the
+//! process is copied by a raw `clone`, the program goes on, and the copy walks the heap.
+//! Where the process cannot be copied, or if it is asked for, the heap is walked at the
+//! safe point itself. Then the ordering thread adds the names of functions, ends the file
+//! and gives it its final name. Until then the file has a temporary name.
+//!
+//! - `order`: what is asked for, what came of it, and why it failed.
+//! - `walker`: what a runtime implements so that its heap can be walked.
+//! - `take`: from an order to a file.
+//! - `exchange`: the order that waits for a safe point.
+//! - `walk`: the copy of the process, and the walk in it.
+//! - `facts`: what the file says about the process; `names`: of functions.
+//! - `output`: the file under its temporary name.
+//!
+//! What runs at the safe point and in the copy neither allocates nor takes a lock: other
+//! threads of the program may be inside malloc, and they do not exist in the copy.
+
+#![allow(unsafe_code, reason = "shares memory with a copy of the process")]
+
+mod exchange;
+mod facts;
+mod names;
+mod order;
+mod output;
+mod take;
+mod walk;
+mod walker;
+
+pub(crate) use exchange::{at_safe_point, is_wanted};
+pub(crate) use order::{Method, Order, Reason, SnapshotError, Taken};
+pub(crate) use take::{take, take_here};
+pub(crate) use walker::{HeapEncoder, HeapWalker, WalkError, register};

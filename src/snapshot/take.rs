@@ -1,0 +1,66 @@
+//! From an order to a file.
+
+use std::sync::{Mutex, PoisonError, TryLockError};
+
+use super::exchange;
+use super::order::{Order, SnapshotError, Taken};
+use super::output::TemporaryFile;
+use super::walk::Errand;
+use super::walker::{HeapWalker, registered};
+
+/// One snapshot at a time.
+static ONE: Mutex<()> = Mutex::new(());
+
+/// Takes a snapshot at the runtime's next safe point. Blocks until the file is complete, so
+/// not on a thread of the program.
+pub(crate) fn take(order: &Order) -> Result<Taken, SnapshotError> {
+    alone(order, |walker, errand| {
+        let mut is_first = true;
+        let was_taken = exchange::offer(errand, order.patience, || {
+            // The program may come to a safe point by itself before.
+            if !std::mem::take(&mut is_first) {
+                walker.poke();
+                walker.at_rest(&mut exchange::at_safe_point);
+            }
+        });
+        if was_taken { Ok(()) } else { Err(SnapshotError::NoSafePoint(order.patience)) }
+    })
+}
+
+/// Takes a snapshot now: the calling thread is one of the program's, at a point at which the heap
+/// can be walked. Blocks until the file is complete.
+pub(crate) fn take_here(order: &Order) -> Result<Taken, SnapshotError> {
+    alone(order, |_, errand| {
+        errand.carry_out();
+        Ok(())
+    })
+}
+
+fn alone(
+    order: &Order,
+    carry_out: impl FnOnce(&'static dyn HeapWalker, &Errand) -> Result<(), SnapshotError>,
+) -> Result<Taken, SnapshotError> {
+    let walker = registered()?;
+    let _one = match ONE.try_lock() {
+        Ok(one) => one,
+        Err(TryLockError::Poisoned(poisoned)) => PoisonError::into_inner(poisoned),
+        Err(TryLockError::WouldBlock) => return Err(SnapshotError::Busy),
+    };
+    let file = TemporaryFile::create(&order.path)?;
+    walker.prepare();
+    let mut errand = Errand::new(walker, order, &file)?;
+    carry_out(walker, &errand)?;
+    let walked = errand.wait()?;
+    let failed = |error| SnapshotError::File(order.path.clone(), error);
+    errand.complete(&file.file).map_err(failed)?;
+    let bytes = file.keep().map_err(failed)?;
+    Ok(Taken {
+        path: order.path.clone(),
+        method: walked.method,
+        blocks: walked.blocks,
+        words: walked.words,
+        roots: walked.roots,
+        bytes,
+        pause: walked.pause,
+    })
+}

@@ -1,0 +1,69 @@
+//! What a runtime implements so that its heap can be walked.
+
+use std::sync::OnceLock;
+
+use heaptap_heap::Encoder;
+
+use super::order::SnapshotError;
+use super::output::DescriptorSink;
+
+/// Writes a snapshot to a descriptor, without allocating.
+pub(crate) type HeapEncoder<'w> = Encoder<'w, DescriptorSink>;
+
+/// Why a walk ended early.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WalkError {
+    /// The file could not be written: an error number.
+    Write(i32),
+    /// The heap was not as expected.
+    Heap(&'static str),
+}
+
+impl From<i32> for WalkError {
+    /// From what the encoder returns.
+    fn from(errno: i32) -> WalkError {
+        WalkError::Write(errno)
+    }
+}
+
+/// A heap that can be walked.
+pub(crate) trait HeapWalker: Sync {
+    /// Runtime and release, such as `OCaml 4.14.1 native`. On the ordering thread.
+    fn runtime(&self) -> String;
+
+    /// Words of a block's header.
+    fn header_words(&self) -> u32;
+
+    /// Looks up what the walk needs and may not look up itself. On the ordering thread, before
+    /// each snapshot; may allocate.
+    fn prepare(&self);
+
+    /// Asks the runtime to come to a safe point soon. On the ordering thread, again and
+    /// again until it has.
+    fn poke(&self);
+
+    /// Calls `work` if no thread of the program can touch the heap meanwhile, because all are
+    /// blocked in the kernel. Returns whether it did. On the ordering thread.
+    fn at_rest(&self, work: &mut dyn FnMut()) -> bool;
+
+    /// Writes the whole heap. At a safe point, in [`HeapWalker::at_rest`], or in a copy of
+    /// the process made there. Neither allocates nor locks.
+    fn walk(&self, encoder: &mut HeapEncoder<'_>, string_bytes: u32) -> Result<(), WalkError>;
+
+    /// Has the runtime itself collect everything that is dead, and returns the blocks and
+    /// words that it keeps. In a copy of the process, after the walk, for tests: it runs
+    /// finalisers of C code.
+    fn collect(&self) -> Option<(u64, u64)>;
+}
+
+static WALKER: OnceLock<&'static dyn HeapWalker> = OnceLock::new();
+
+/// Makes snapshots of this heap possible. The first one stays.
+pub(crate) fn register(walker: &'static dyn HeapWalker) {
+    let _ = WALKER.set(walker);
+}
+
+pub(super) fn registered() -> Result<&'static dyn HeapWalker, SnapshotError> {
+    const NONE: &str = "heaptap knows no runtime in this program whose heap it can walk";
+    WALKER.get().copied().ok_or(SnapshotError::Unsupported(NONE))
+}

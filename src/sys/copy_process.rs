@@ -1,0 +1,233 @@
+//! A copy of this process that nobody but us notices.
+//!
+//! `fork` runs the program's at-fork handlers, and its child is seen by the program's
+//! `wait` and SIGCHLD handler. A raw `clone` with exit signal 0 has neither effect: only
+//! `waitpid` with `__WALL` finds the child (clone(2)). Pages are shared until one of the
+//! two processes writes to them.
+//!
+//! The copy has one thread, the calling one. Locks that other threads held stay locked in
+//! it for ever, so it makes system calls and calls nothing of the C library that locks or
+//! allocates. All signals are blocked in it: no handler of the program runs, and a fault
+//! ends it.
+#![allow(unsafe_code, reason = "makes system calls")]
+
+use core::ffi::{c_int, c_long, c_ulong};
+use core::time::Duration;
+use std::time::Instant;
+
+use super::errno;
+
+/// The kernel's signal set.
+type SignalSet = u64;
+
+/// Copies this process and calls `work` in the copy, which ends with what `work` returns as its
+/// exit status. Returns the copy's process id, or the error number of `clone`.
+///
+/// # Safety
+/// `work` neither allocates nor takes a lock, and touches only memory, not what other
+/// threads would have to do for it.
+pub(crate) unsafe fn run_in_copy(work: impl FnOnce() -> u8) -> Result<i32, i32> {
+    let mask = set_signal_mask(SignalSet::MAX);
+    // SAFETY: `clone` without flags and with no new stack copies the process, as `fork`
+    // does. The child goes on here, on a copy of this stack.
+    let copied = unsafe { libc::syscall(libc::SYS_clone, 0, 0, 0, 0, 0) };
+    if copied == 0 {
+        exit_group(work());
+    }
+    let error = errno::get();
+    set_signal_mask(mask);
+    i32::try_from(copied).ok().filter(|&pid| pid > 0).ok_or(error)
+}
+
+fn exit_group(status: u8) -> ! {
+    loop {
+        // SAFETY: takes one integer and ends the process.
+        unsafe { libc::syscall(libc::SYS_exit_group, c_long::from(status)) };
+    }
+}
+
+/// Sets the calling thread's mask, also of the signals that the C library reserves for
+/// itself. Returns the mask before.
+fn set_signal_mask(mask: SignalSet) -> SignalSet {
+    let mut before: SignalSet = 0;
+    // SAFETY: the kernel reads and writes sets of 8 bytes, which both are.
+    unsafe {
+        libc::syscall(
+            libc::SYS_rt_sigprocmask,
+            libc::SIG_SETMASK,
+            &raw const mask,
+            &raw mut before,
+            size_of::<SignalSet>(),
+        )
+    };
+    before
+}
+
+/// Makes the copy harmless: it leaves the process group, so that signals from the terminal
+/// do not reach it, closes every descriptor but `kept`, so that pipes and sockets of the
+/// program end when the program closes them, steps back behind other processes, and is the
+/// first to be killed when memory is short. In the copy only.
+pub(crate) fn step_aside(kept: c_int) {
+    const KILLED_FIRST: &[u8] = b"1000";
+    // SAFETY: takes numbers only.
+    unsafe { libc::setpgid(0, 0) };
+    close_all_but(kept);
+    // SAFETY: the name is a C string of less than 16 bytes.
+    unsafe { libc::prctl(libc::PR_SET_NAME, c"heaptap-copy".as_ptr()) };
+    let no_core = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the kernel reads the structure.
+    unsafe { libc::setrlimit(libc::RLIMIT_CORE, &raw const no_core) };
+    // SAFETY: takes numbers only.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 10) };
+    let path = c"/proc/self/oom_score_adj".as_ptr();
+    // SAFETY: the path is a C string.
+    let file = unsafe { libc::open(path, libc::O_WRONLY | libc::O_CLOEXEC) };
+    if file >= 0 {
+        // SAFETY: the bytes are there, and `open` has returned the descriptor.
+        unsafe { libc::write(file, KILLED_FIRST.as_ptr().cast(), KILLED_FIRST.len()) };
+        // SAFETY: `open` has returned the descriptor.
+        unsafe { libc::close(file) };
+    }
+}
+
+fn close_all_but(kept: c_int) {
+    let Ok(kept) = u32::try_from(kept) else { return };
+    if !close_range(kept + 1, u32::MAX) {
+        // Linux before 5.9. Most programs have fewer descriptors.
+        (kept + 1..4096).for_each(close);
+        (0..kept).for_each(close);
+    } else if kept > 0 {
+        close_range(0, kept - 1);
+    }
+}
+
+fn close_range(first: u32, last: u32) -> bool {
+    let (first, last) = (c_ulong::from(first), c_ulong::from(last));
+    // SAFETY: takes numbers only, and the copy needs no other descriptor.
+    unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) == 0 }
+}
+
+fn close(descriptor: u32) {
+    // SAFETY: takes a number only, and the copy needs no other descriptor.
+    unsafe { libc::syscall(libc::SYS_close, descriptor) };
+}
+
+/// How a copy ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CopyEnd {
+    /// With this exit status.
+    Status(u8),
+    /// By this signal.
+    Signal(i32),
+    /// It is unknown: somebody else has waited for it.
+    Unknown,
+}
+
+/// Waits until the copy has ended, and kills it after `longest`.
+pub(crate) fn wait_for(pid: i32, longest: Duration) -> CopyEnd {
+    const FIRST_SLEEP: Duration = Duration::from_micros(200);
+    const LONGEST_SLEEP: Duration = Duration::from_millis(20);
+    let start = Instant::now();
+    let (mut sleep, mut killed) = (FIRST_SLEEP, false);
+    loop {
+        let mut status = 0;
+        let flags = libc::__WALL | if killed { 0 } else { libc::WNOHANG };
+        // SAFETY: the kernel writes the status.
+        let waited = unsafe { libc::waitpid(pid, &raw mut status, flags) };
+        if waited == pid {
+            return end_of(status);
+        }
+        if waited < 0 && errno::get() != libc::EINTR {
+            return CopyEnd::Unknown;
+        }
+        if start.elapsed() > longest {
+            // SAFETY: our child, which nobody has waited for, so the id is still its.
+            unsafe { libc::kill(pid, libc::SIGKILL) };
+            killed = true;
+        } else {
+            std::thread::sleep(sleep);
+            sleep = (2 * sleep).min(LONGEST_SLEEP);
+        }
+    }
+}
+
+fn end_of(status: c_int) -> CopyEnd {
+    if libc::WIFEXITED(status) {
+        CopyEnd::Status(libc::WEXITSTATUS(status) as u8)
+    } else {
+        CopyEnd::Signal(libc::WTERMSIG(status))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn a_copy_is_invisible_to_wait_and_reports_its_end() {
+        crate::sys::testing::in_a_process(
+            module_path!(),
+            "a_copy_is_invisible_to_wait_and_reports_its_end",
+            || {
+                // SAFETY: the work does nothing.
+                let pid = unsafe { run_in_copy(|| 7) }.unwrap();
+                let mut status = 0;
+                // SAFETY: the kernel writes the status.
+                let waited = unsafe { libc::waitpid(-1, &raw mut status, 0) };
+                assert_eq!((waited, errno::get()), (-1, libc::ECHILD));
+                assert_eq!(wait_for(pid, LONG), CopyEnd::Status(7));
+                assert_eq!(wait_for(pid, LONG), CopyEnd::Unknown);
+            },
+        );
+    }
+
+    #[test]
+    fn a_copy_that_faults_or_hangs_is_killed() {
+        crate::sys::testing::in_a_process(
+            module_path!(),
+            "a_copy_that_faults_or_hangs_is_killed",
+            || {
+                let fault = || {
+                    step_aside(2);
+                    // SAFETY: there is nothing at this address: the fault is wanted.
+                    unsafe { core::ptr::without_provenance::<u8>(8).read_volatile() }
+                };
+                // SAFETY: the work makes system calls only.
+                let pid = unsafe { run_in_copy(fault) }.unwrap();
+                assert_eq!(wait_for(pid, LONG), CopyEnd::Signal(libc::SIGSEGV));
+                let hang = || loop {
+                    // SAFETY: takes nothing.
+                    unsafe { libc::pause() };
+                };
+                // SAFETY: the work makes system calls only.
+                let pid = unsafe { run_in_copy(hang) }.unwrap();
+                let end = wait_for(pid, Duration::from_millis(20));
+                assert_eq!(end, CopyEnd::Signal(libc::SIGKILL));
+            },
+        );
+    }
+
+    #[test]
+    fn only_one_descriptor_stays_open_in_the_copy() {
+        crate::sys::testing::in_a_process(
+            module_path!(),
+            "only_one_descriptor_stays_open_in_the_copy",
+            || {
+                let mut pipe = [0; 2];
+                // SAFETY: the kernel writes two descriptors.
+                assert_eq!(unsafe { libc::pipe(pipe.as_mut_ptr()) }, 0);
+                let work = || {
+                    step_aside(pipe[1]);
+                    // SAFETY: takes numbers only.
+                    let is_open = |fd| unsafe { libc::fcntl(fd, libc::F_GETFD) } >= 0;
+                    u8::from(is_open(pipe[1])) + 2 * u8::from((0..pipe[1]).any(is_open))
+                };
+                // SAFETY: the work makes system calls only.
+                let pid = unsafe { run_in_copy(work) }.unwrap();
+                assert_eq!(wait_for(pid, LONG), CopyEnd::Status(1));
+            },
+        );
+    }
+}
