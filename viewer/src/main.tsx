@@ -21,6 +21,7 @@ import { rankModules } from "./view/colour";
 import { followKeys } from "./keys";
 import { followTheme } from "./view/theme";
 import { load } from "./view/load";
+import { followReadings } from "./view/exact";
 
 function Page() {
   const current = view.value;
@@ -79,4 +80,5 @@ followTheme();
 followAddress();
 followKeys();
 render(<Page />, document.getElementById("page")!);
+followReadings();
 load();

@@ -73,6 +73,15 @@ export async function json(...args) {
   return JSON.parse(stdout);
 }
 
+const UNITS = ["bytes", "KiB", "MiB", "GiB"];
+/** As crates/cli/src/text/units.rs writes it. */
+export function sized({ bytes, error }) {
+  let [value, unit] = [bytes, 0];
+  while (value >= 1024) [value, unit] = [value / 1024, unit + 1];
+  const relative = bytes > 0 ? (100 * error) / bytes : 0;
+  return `${value.toFixed(unit === 0 ? 0 : 1)} ${UNITS[unit]} ± ${relative === 0 ? "0" : relative.toFixed(relative < 0.995 ? 2 : 1)} %`;
+}
+
 let browser;
 async function launched() {
   browser ??= chromium.launch({

@@ -1,9 +1,10 @@
-// The page as `heaptap serve` shows it: progress, source text, two traces, a server that stops.
+// The page as `heaptap serve` shows it: progress, source text, two traces, exact figures of thinned
+// traces, a server that stops.
 
 import assert from "node:assert/strict";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { after, test } from "node:test";
-import { closeBrowser, directory, picture, serve, settled, trace, withPage } from "./browser.mjs";
+import { closeBrowser, directory, json, picture, serve, settled, sized, trace, traceOf, withPage } from "./browser.mjs";
 
 after(closeBrowser);
 
@@ -38,6 +39,52 @@ test("two traces are there to choose from and to compare", async () =>
       await settled(page);
       assert.match(await text(page, ".sentence"), /keeps growing/);
     })));
+
+test("of a thinned trace, figures without a filter are exact, and those with one can be made so", async () => {
+  const path = await trace("service.ctf");
+  const rows = async (page) => {
+    await settled(page);
+    return page.locator("tbody tr").allInnerTexts();
+  };
+  const expected = async (...args) => (await json("report", "--json", "--top", "0", ...args, path)).table.rows;
+  const agrees = (shown, rows) => shown.length === rows.length && rows.every((row, at) => shown[at].replace(/\s+/g, " ").includes(sized(row)));
+  await serve(["--blocks", "2000", path], (address) =>
+    withPage(address, { fragment: "#table&metric=peak&by=domain", requests: "own" }, async (page) => {
+      assert.match(await text(page, ".head"), /one in \d+ blocks followed/);
+      assert.equal(await page.locator("#exact").count(), 0, "there is nothing to make exact");
+      for (const by of ["domain", "label", "source", "module"]) {
+        await page.getByLabel("What a row is").selectOption(by);
+        assert.ok(agrees(await rows(page), await expected("--metric", "peak", "--by", by)), by);
+      }
+      await page.evaluate(() => { location.hash = "table&metric=live&by=function&domain=1"; });
+      const filtered = await expected("--metric", "live", "--domain", "1");
+      assert.ok(!agrees(await rows(page), filtered), "thinned figures are rough");
+      await picture(page, "thinned");
+      await page.locator("#exact").click();
+      assert.ok(agrees(await rows(page), filtered), "the full reading has the figures of the command line");
+      assert.match(await text(page, ".head"), /full reading/);
+      await picture(page, "exact");
+      await page.evaluate(() => { location.hash = "overview&metric=live&domain=1"; });
+      await settled(page);
+      const modules = await expected("--metric", "live", "--domain", "1", "--by", "module");
+      assert.ok((await text(page, ".legend")).replace(/\s+/g, " ").includes(sized(modules[0])));
+      await page.locator(".chip button").first().click();
+      await settled(page);
+      assert.equal(await page.locator("#exact").count(), 0);
+    }));
+});
+
+test("a file that is gone cannot be made exact, and the page says why", async () => {
+  const path = traceOf("moved.ctf", readFileSync(await trace("service.ctf")));
+  await serve(["--blocks", "2000", path], (address) =>
+    withPage(address, { fragment: "#table&metric=live&domain=1", requests: "own" }, async (page) => {
+      rmSync(path);
+      await page.locator("#exact").click();
+      await settled(page);
+      assert.match(await text(page, ".rows .problem"), /moved\.ctf is not there any more/);
+      await picture(page, "exact-gone");
+    }));
+});
 
 test("it listens on loopback only, and shows the trace when it is read", async () => {
   let address;

@@ -2,22 +2,13 @@
 
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { closeBrowser, exported, fragment, json, picture, settled, trace, treeItems, withPage } from "./browser.mjs";
+import { closeBrowser, exported, fragment, json, picture, settled, sized, trace, treeItems, withPage } from "./browser.mjs";
 
 after(closeBrowser);
 
 const service = await exported("service.ctf");
 const open = (fragment, body, options = {}) => withPage(service, { fragment, ...options }, body);
 const text = (page, selector) => page.locator(selector).first().innerText();
-
-const UNITS = ["bytes", "KiB", "MiB", "GiB"];
-/** As crates/cli/src/text/units.rs writes it. */
-function sized({ bytes, error }) {
-  let [value, unit] = [bytes, 0];
-  while (value >= 1024) [value, unit] = [value / 1024, unit + 1];
-  const relative = bytes > 0 ? (100 * error) / bytes : 0;
-  return `${value.toFixed(unit === 0 ? 0 : 1)} ${UNITS[unit]} ± ${relative === 0 ? "0" : relative.toFixed(relative < 0.995 ? 2 : 1)} %`;
-}
 
 test("first sight: the verdict, the figures of the command line, the time line by module, the tree at the peak", () =>
   open("", async (page) => {

@@ -1,8 +1,11 @@
 //! Samples over time, from the blocks of an archive.
 
+use std::collections::{HashMap, HashSet};
+
+use heaptap_report::rows::{By, Site};
 use heaptap_report::{Aggregate, Archive, SelectedBlock, Selection};
 
-use crate::block_rows::Inside;
+use crate::block_rows::{Inside, Rows};
 
 /// Steps of time, each of several buckets of the aggregate's time line.
 pub(crate) struct Steps {
@@ -77,21 +80,42 @@ impl Evolution {
     }
 }
 
-/// The live samples of some paths: the end of each step, and the samples then.
-pub(crate) fn evolution(
+/// Which blocks are followed over time.
+pub(crate) struct Followed<'a> {
+    pub(crate) selection: &'a Selection,
+    /// Only those of these paths.
+    pub(crate) inside: Option<&'a Inside>,
+    pub(crate) by: By,
+    /// Only those of these rows.
+    pub(crate) sites: Option<&'a HashSet<Site>>,
+}
+
+/// The samples over time of each row.
+pub(crate) fn evolutions(
     archive: &Archive,
-    aggregate: &Aggregate,
-    selection: &Selection,
-    inside: &Inside,
-    points: usize,
-) -> (Vec<u64>, Vec<u64>) {
-    let steps = Steps::of(aggregate, points);
-    let mut evolution = steps.evolution();
+    followed: &Followed<'_>,
+    steps: &Steps,
+) -> HashMap<Site, Evolution> {
+    let Followed { selection, inside, by, sites } = *followed;
+    let mut rows = Rows::new(archive, by);
+    let mut found: Vec<Option<Evolution>> = Vec::new();
     for block in archive.blocks.selected(&archive.aggregate, &archive.locations, selection) {
-        if inside.contains(block.path) {
-            steps.add(&mut evolution, &block);
+        if inside.is_some_and(|inside| !inside.contains(block.path)) {
+            continue;
+        }
+        let number = rows.number(&block);
+        if number == found.len() {
+            let is_wanted = sites.is_none_or(|sites| sites.contains(&rows.sites[number]));
+            found.push(is_wanted.then(|| steps.evolution()));
+        }
+        if let Some(evolution) = &mut found[number] {
+            steps.add(evolution, &block);
         }
     }
-    evolution.complete();
-    (steps.times(), evolution.live.iter().map(|&samples| samples.max(0) as u64).collect())
+    let complete = |(site, evolution): (Site, Option<Evolution>)| {
+        let mut evolution = evolution?;
+        evolution.complete();
+        Some((site, evolution))
+    };
+    rows.sites.into_iter().zip(found).filter_map(complete).collect()
 }

@@ -123,8 +123,8 @@ fn notes(figures: &Figures, thinning: u32) -> Vec<String> {
     }
     if thinning > 0 {
         notes.push(format!(
-            "One in {} small blocks is here. Figures without a filter come from all blocks, but \
-             for what is live at a chosen time; the errors of the others include this.",
+            "The page has one in {} small blocks. Without a filter, figures come from all blocks; \
+             with one, and for what is live at a chosen time, their errors include this.",
             1_u64 << thinning
         ));
     }

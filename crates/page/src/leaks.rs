@@ -6,8 +6,7 @@ use heaptap_report::{Aggregate, Archive, Depth, Follow, Metric, Options, Selecti
 use serde::Serialize;
 
 use crate::answer::{Stated, json};
-use crate::block_rows::Inside;
-use crate::evolution::evolution;
+use crate::evolution::{Followed, Steps, evolutions};
 use crate::request::TraceRequest;
 use crate::traces::Traces;
 
@@ -43,7 +42,7 @@ pub(crate) fn leaks(traces: &mut Traces, of: &TraceRequest) -> Result<String, St
     let of = TraceRequest { by: By::Function, ..of.clone() };
     let archive = traces.archive(of.trace)?;
     if archive.blocks.thinning() > 0
-        && of.filter.is_all()
+        && traces.is_read_with_filter(&of)
         && let Some((_, answer)) = archive.answers.iter().find(|(name, _)| name == STORED)
     {
         return Ok(answer.clone());
@@ -83,16 +82,23 @@ fn answer(
 ) -> Answer {
     const POINTS: usize = 64;
     let LeakReport { trace, duration_us, verdict, conclusive, leaks } = leak_report(figures);
-    let growing = |row: LeakRow| {
+    let site_of = |row: &LeakRow| {
         let CallSite { name, file, line, chars } = row.site.clone();
-        let inside = Inside::of(archive, By::Location, &Site { name, file, line, chars });
-        let (times, samples) = evolution(archive, of_table, selection, &inside, POINTS);
-        let sizes: Vec<_> =
-            samples.iter().map(|&samples| of_table.estimate(Metric::Live, samples)).collect();
+        Site { name, file, line, chars }
+    };
+    let steps = Steps::of(of_table, POINTS);
+    let sites = leaks.iter().map(site_of).collect();
+    let followed = Followed { selection, inside: None, by: By::Location, sites: Some(&sites) };
+    let evolutions = evolutions(archive, &followed, &steps);
+    let none = steps.evolution();
+    let growing = |row: LeakRow| {
+        let live = &evolutions.get(&site_of(&row)).unwrap_or(&none).live;
+        let size = |&samples: &i64| of_table.estimate(Metric::Live, samples.max(0) as u64);
+        let sizes: Vec<_> = live.iter().map(size).collect();
         GrowingRow {
             row,
             growth: Growth {
-                times,
+                times: steps.times(),
                 live: sizes.iter().map(|size| size.bytes).collect(),
                 low: sizes.iter().map(|size| size.low).collect(),
                 high: sizes.iter().map(|size| size.high).collect(),

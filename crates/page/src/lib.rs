@@ -11,6 +11,7 @@
 //!   the last of which are kept.
 //! - `info`, `report`, `timeline`, `tree`, `site`, `leaks`, `diff` and
 //!   `source` each answer one kind of request.
+//! - `exact` finds which reading a request needs, if it is not to come from the table.
 //! - `wasm` exports the page to a browser.
 //!
 //! Requests come from a page's address, and archives by mail: nothing is trusted,
@@ -20,6 +21,7 @@ mod answer;
 mod block_rows;
 mod diff;
 mod evolution;
+mod exact;
 mod info;
 mod leaks;
 mod page;
@@ -34,6 +36,7 @@ mod tree;
 #[cfg(target_arch = "wasm32")]
 mod wasm;
 
+pub use exact::ExactRequest;
 pub use leaks::stored_leaks;
 pub use page::Page;
 pub use request::{Filter, Request, TraceRequest};

@@ -1,9 +1,11 @@
 //! Opens archives and answers requests.
 
+use std::sync::Arc;
+
 use heaptap_report::Archive;
 
 use crate::answer::{Refusal, json};
-use crate::request::Request;
+use crate::request::{Filter, Request};
 use crate::traces::Traces;
 use crate::{diff, info, leaks, report, site, source, timeline, tree};
 
@@ -23,6 +25,12 @@ impl Page {
     /// Adds an archive, and returns the number of the trace.
     pub fn add(&mut self, archive: Archive) -> usize {
         self.traces.add(archive)
+    }
+
+    /// Adds the archive of a reading with this filter: a request with the same filter is
+    /// answered from the reading itself. Returns the number of the trace.
+    pub fn add_reading(&mut self, archive: Arc<Archive>, filter: Filter) -> usize {
+        self.traces.add_reading(archive, filter)
     }
 
     /// The answer to a request, both as JSON.

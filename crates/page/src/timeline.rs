@@ -12,8 +12,8 @@ use heaptap_report::{Aggregate, Archive, Estimate, Follow, Frame, Metric};
 use serde::Serialize;
 
 use crate::answer::{Stated, json, sum};
-use crate::block_rows::{Inside, Rows};
-use crate::evolution::{Evolution, Steps};
+use crate::block_rows::Inside;
+use crate::evolution::{Evolution, Followed, Steps, evolutions};
 use crate::report::needs_frames;
 use crate::request::{TraceRequest, Within};
 use crate::traces::Traces;
@@ -84,7 +84,11 @@ pub(crate) fn timeline(
     let archive = traces.archive(of.trace)?;
     let (aggregate, metric) = (figures.aggregate, of.metric);
     let steps = Steps::of(aggregate, points);
-    let mut evolutions = evolutions(archive, of, within, &steps)?;
+    let selection = of.filter.selection()?;
+    let inside = within.map(|within| Inside::new(archive, within));
+    let followed =
+        Followed { selection: &selection, inside: inside.as_ref(), by: of.by, sites: None };
+    let mut evolutions = evolutions(archive, &followed, &steps);
     let mut all = steps.evolution();
     evolutions.values().for_each(|evolution| all.join(evolution));
     let total = match within {
@@ -122,31 +126,6 @@ pub(crate) fn timeline(
         peak: aggregate.peak().into(),
     };
     json(&Stated { answer, exact })
-}
-
-/// The samples over time of each row.
-fn evolutions(
-    archive: &Archive,
-    of: &TraceRequest,
-    within: Option<&Within>,
-    steps: &Steps,
-) -> Result<HashMap<Site, Evolution>, String> {
-    let mut rows = Rows::new(archive, of.by);
-    let inside = within.map(|within| Inside::new(archive, within));
-    let mut found: Vec<Evolution> = Vec::new();
-    let selection = of.filter.selection()?;
-    for block in archive.blocks.selected(&archive.aggregate, &archive.locations, &selection) {
-        if inside.as_ref().is_some_and(|inside| !inside.contains(block.path)) {
-            continue;
-        }
-        let number = rows.number(&block);
-        if number == found.len() {
-            found.push(steps.evolution());
-        }
-        steps.add(&mut found[number], &block);
-    }
-    found.iter_mut().for_each(Evolution::complete);
-    Ok(rows.sites.into_iter().zip(found).collect())
 }
 
 /// The samples of each row, as a table has them.

@@ -1,6 +1,7 @@
 //! The traces of a page, and the aggregates of what was asked of them.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use heaptap_figures::{TableView, TraceFigures};
 use heaptap_report::rows::By;
@@ -25,9 +26,15 @@ struct Key {
 /// Open archives.
 #[derive(Default)]
 pub(crate) struct Traces {
-    archives: Vec<Archive>,
+    open: Vec<OpenTrace>,
     /// The latest is the last.
     kept: Vec<(Key, MadeOf, Rc<Aggregate>)>,
+}
+
+struct OpenTrace {
+    archive: Arc<Archive>,
+    /// With which it was read.
+    filter: Filter,
 }
 
 /// An aggregate that was found.
@@ -50,12 +57,26 @@ enum MadeOf {
 impl Traces {
     /// Adds an archive, and returns its number.
     pub(crate) fn add(&mut self, archive: Archive) -> usize {
-        self.archives.push(archive);
-        self.archives.len() - 1
+        self.add_reading(Arc::new(archive), Filter::default())
+    }
+
+    /// Adds the archive of a reading with this filter, and returns its number.
+    pub(crate) fn add_reading(&mut self, archive: Arc<Archive>, filter: Filter) -> usize {
+        self.open.push(OpenTrace { archive, filter });
+        self.open.len() - 1
+    }
+
+    fn open(&self, trace: usize) -> Result<&OpenTrace, String> {
+        self.open.get(trace).ok_or_else(|| format!("there is no trace {trace}"))
     }
 
     pub(crate) fn archive(&self, trace: usize) -> Result<&Archive, String> {
-        self.archives.get(trace).ok_or_else(|| format!("there is no trace {trace}"))
+        self.open(trace).map(|open| &*open.archive)
+    }
+
+    /// Whether the trace was read with the filter of the request.
+    pub(crate) fn is_read_with_filter(&self, of: &TraceRequest) -> bool {
+        self.open(of.trace).is_ok_and(|open| open.filter == of.filter)
     }
 
     /// The aggregate that a request is about.
@@ -63,7 +84,7 @@ impl Traces {
         let archive = self.archive(of.trace)?;
         let depth = depth(of.by);
         let at = of.at.map(|at| at as u64).filter(|_| of.metric == Metric::At);
-        let is_read = of.filter.is_all()
+        let is_read = self.is_read_with_filter(of)
             && (at.is_none() || at == archive.aggregate.at())
             && follow == Follow::Nothing;
         if is_read && depth == Depth::Whole {

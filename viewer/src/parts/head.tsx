@@ -2,8 +2,9 @@
 
 import { useSignal } from "@preact/signals";
 import type { Info } from "../query/types";
-import { count, grouped, shortDuration, sized } from "../text/units";
-import { change, config, exact, traces, view } from "../view/store";
+import { count, grouped, percent, shortDuration, sized } from "../text/units";
+import { canBeExact, fullReading } from "../view/exact";
+import { change, client, config, exact, traces, view } from "../view/store";
 import { METRICS, TABS, type Tab } from "../view/view";
 import { dark, toggleTheme } from "../view/theme";
 import { helpOpen } from "./help";
@@ -20,7 +21,6 @@ function followed({ blocks_one_in: oneIn, limits }: Info): string {
 export function Head({ info }: { info: Info | null }) {
   const current = view.value;
   const names = traces.value.map((_, at) => config.traces[at]?.name ?? `trace ${at}`);
-  const thinned = info !== null && info.blocks_one_in > 1;
   return (
     <div class="head">
       <span class="brand">heaptap</span>
@@ -35,18 +35,30 @@ export function Head({ info }: { info: Info | null }) {
         <span class="facts">
           <span>{shortDuration(info.duration_us)}</span>
           <span title="All that was allocated">{sized(info.totals.allocated)}</span>
-          <span title={count(info.totals.samples, "sample", "samples")}>{exact.value ? "full reading" : followed(info)}</span>
+          <span title={count(info.totals.samples, "sample", "samples")}>{exact.value && canBeExact.value ? "full reading" : followed(info)}</span>
         </span>
       )}
       <span class="head-tools">
-        {thinned && config.exact && (
-          <button type="button" aria-pressed={exact.value} title="Answer from the full reading of the trace: slower, without the error of thinning" onClick={() => { exact.value = !exact.value; }}>exact</button>
-        )}
+        <Exact />
         <CopyLink />
         <button type="button" title="Light or dark" aria-label={dark.value ? "Light theme" : "Dark theme"} onClick={toggleTheme}>{dark.value ? "☀" : "☾"}</button>
         <button type="button" title="Keys and help (?)" aria-label="Help" onClick={() => { helpOpen.value = true; }}>?</button>
       </span>
     </div>
+  );
+}
+
+/** Asks the server to read the trace again, with the filter. */
+function Exact() {
+  if (!canBeExact.value) return null;
+  const part = client.asksServer.value ? fullReading.value : null;
+  return (
+    <>
+      {part !== null && (
+        <span class="reading" role="status">reading the trace <progress max={1} value={part} aria-label="Read so far" /> {percent(part)}</span>
+      )}
+      <button type="button" id="exact" aria-pressed={exact.value} title="Read the whole trace with these filters: slower, without the error of thinning" onClick={() => { exact.value = !exact.value; }}>exact</button>
+    </>
   );
 }
 

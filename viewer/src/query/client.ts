@@ -27,9 +27,12 @@ export class Client {
   private readonly opening = new Map<number, (error: string | undefined) => void>();
   private restarts = 0;
   private stopped: string | undefined;
-  private readonly exactAborts = new Map<string, AbortController>();
+  private readonly exactWaiting = new Map<string, Request>();
+  private exactRunning: { slot: string; abort: AbortController } | undefined;
   /** Whether an answer is awaited. */
   readonly busy = signal(false);
+  /** Whether one is awaited from the server. */
+  readonly asksServer = signal(false);
 
   /** `onRestart` hears that the query trapped and was started again. */
   constructor(private readonly onRestart: (message: string) => void) {}
@@ -46,39 +49,57 @@ export class Client {
   /** Asks in a slot; what waited there is dropped. */
   ask<K extends Kind>(slot: string, kind: K, request: Ask<K>, deliver: (outcome: Outcome<K>) => void, exact = false): void {
     const text = JSON.stringify({ q: kind, ...request });
-    this.exactAborts.get(slot)?.abort();
+    const asked = { text, deliver: deliver as (outcome: unknown) => void };
+    this.forgetExact(slot);
     if (exact) {
       this.waiting.delete(slot);
-      void this.askServer(slot, text, deliver as (outcome: unknown) => void);
+      this.exactWaiting.set(slot, asked);
+      void this.nextExact();
       return;
     }
-    this.waiting.set(slot, { text, deliver: deliver as (outcome: unknown) => void });
+    this.waiting.set(slot, asked);
     this.next();
   }
 
   /** What waits in the slot is no longer wanted. */
   forget(slot: string): void {
     this.waiting.delete(slot);
-    this.exactAborts.get(slot)?.abort();
-    this.exactAborts.delete(slot);
+    this.forgetExact(slot);
     this.note();
   }
 
-  private async askServer(slot: string, text: string, deliver: (outcome: unknown) => void): Promise<void> {
-    const abort = new AbortController();
-    this.exactAborts.set(slot, abort);
-    this.note();
-    try {
-      deliver(JSON.parse(await fetchExact(text, abort.signal)));
-    } catch (reason) {
-      if (!abort.signal.aborted) deliver({ error: reason instanceof Error ? reason.message : String(reason) });
+  /** The server stops a reading when its request is aborted. */
+  private forgetExact(slot: string): void {
+    this.exactWaiting.delete(slot);
+    if (this.exactRunning?.slot === slot) this.exactRunning.abort.abort();
+  }
+
+  /** One request at a time: most want the same reading, and a browser has few connections. */
+  private async nextExact(): Promise<void> {
+    const first = this.exactWaiting.entries().next();
+    if (this.exactRunning || first.done) {
+      this.note();
+      return;
     }
-    if (this.exactAborts.get(slot) === abort) this.exactAborts.delete(slot);
+    const [slot, request] = first.value;
+    const abort = new AbortController();
+    this.exactWaiting.delete(slot);
+    this.exactRunning = { slot, abort };
     this.note();
+    let outcome: unknown;
+    try {
+      outcome = JSON.parse(await fetchExact(request.text, abort.signal));
+    } catch (reason) {
+      outcome = { error: reason instanceof Error ? reason.message : String(reason) };
+    }
+    this.exactRunning = undefined;
+    if (!abort.signal.aborted) request.deliver(outcome);
+    void this.nextExact();
   }
 
   private note(): void {
-    this.busy.value = this.running !== undefined || this.waiting.size > 0 || this.exactAborts.size > 0;
+    this.asksServer.value = this.exactRunning !== undefined || this.exactWaiting.size > 0;
+    this.busy.value = this.running !== undefined || this.waiting.size > 0 || this.asksServer.value;
   }
 
   private start(): void {

@@ -19,6 +19,8 @@ export interface TraceStatus {
   read: number;
   size: number;
   error?: string;
+  /** The reading for exact figures, while there is one. */
+  exact?: { read: number; size: number };
 }
 
 function text(id: string): string {

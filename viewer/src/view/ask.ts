@@ -3,6 +3,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import type { Answer, Ask, Kind } from "../query/types";
+import { isThinned } from "./exact";
 import { client, exact } from "./store";
 
 export interface Asked<K extends Kind> {
@@ -15,7 +16,7 @@ export interface Asked<K extends Kind> {
 /** The answer in this slot; without a request, nothing. */
 export function useQuery<K extends Kind>(slot: string, kind: K, request: Ask<K> | null): Asked<K> {
   const [state, setState] = useState<{ answer: Answer<K> | null; error: string | null; of: string }>({ answer: null, error: null, of: "" });
-  const useServer = exact.value && kind !== "names" && kind !== "info";
+  const useServer = exact.value && request !== null && isThinned(request);
   const key = request === null ? "" : `${useServer}${JSON.stringify(request)}`;
   useEffect(() => {
     if (request === null) return;

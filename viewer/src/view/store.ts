@@ -48,6 +48,13 @@ export function endGesture(): void {
   gesture = "step";
 }
 
+/** A full reading answers for one selection: another one is shown as fast as possible. */
+function show(next: View): void {
+  const selection = ({ trace, chips, metric, at }: View) => JSON.stringify([trace, chips, metric, at]);
+  if (selection(next) !== selection(view.value)) exact.value = false;
+  view.value = next;
+}
+
 /** Changes the view. */
 export function change(changes: Partial<View>, how: How = "step"): void {
   const last = encodeView(view.value);
@@ -57,8 +64,7 @@ export function change(changes: Partial<View>, how: How = "step"): void {
   if (how !== "within") gesture = how;
   if (fragment === last) return;
   batch(() => {
-    if (changes.chips || changes.metric || changes.at !== undefined || changes.trace !== undefined) exact.value = false;
-    view.value = next;
+    show(next);
   });
   clearTimeout(pending);
   if (within) {
@@ -75,7 +81,7 @@ export function followAddress(): void {
     clearTimeout(pending);
     gesture = "step";
     const next = decodeView(location.hash);
-    if (encodeView(next) !== encodeView(view.value)) view.value = next;
+    if (encodeView(next) !== encodeView(view.value)) batch(() => show(next));
   };
   addEventListener("popstate", follow);
   addEventListener("hashchange", follow);

@@ -65,6 +65,8 @@ pub(crate) struct Packing {
     /// The most rows of the table of blocks.
     pub(crate) most_blocks: usize,
     pub(crate) effort: Compression,
+    /// The time at which to record what is alive.
+    pub(crate) at: Option<u64>,
 }
 
 impl PackedTrace {
@@ -75,7 +77,9 @@ impl PackedTrace {
         name: String,
         packing: &Packing,
     ) -> Result<PackedTrace, Failure> {
-        let (archive, verdict) = read(path, name, packing)?;
+        let trace = aggregate(path, packing)?;
+        let verdict = trace.verdict();
+        let archive = archive(trace, name);
         Ok(PackedTrace {
             gzip: compressed(&archive.to_bytes(), packing.effort),
             blocks: archive.blocks.len(),
@@ -95,8 +99,13 @@ impl PackedTrace {
     }
 }
 
-/// Reads a trace into an archive.
-fn read(path: &Path, name: String, packing: &Packing) -> Result<(Archive, Verdict), Failure> {
+/// Reads a trace that was read before, and reports nothing.
+pub(crate) fn read_again(path: &Path, name: String, packing: &Packing) -> Result<Archive, Failure> {
+    Ok(archive(aggregate(path, packing)?, name))
+}
+
+/// Reads a trace with its table of blocks.
+fn aggregate(path: &Path, packing: &Packing) -> Result<AggregatedTrace, Failure> {
     let files = [path.to_owned()];
     if let several @ 2.. = expand(&files)?.len() {
         // The table of blocks does not record the end of one of several traces.
@@ -110,10 +119,13 @@ fn read(path: &Path, name: String, packing: &Packing) -> Result<(Archive, Verdic
         depth: Depth::Whole,
         follow: Follow::LiveSize,
         most_blocks: packing.most_blocks,
+        at: packing.at,
         ..Options::default()
     };
-    let trace = AggregatedTrace::read(&files, options)?;
-    let verdict = trace.verdict();
+    AggregatedTrace::read(&files, options)
+}
+
+fn archive(trace: AggregatedTrace, name: String) -> Archive {
     let mut archive = Archive {
         name,
         info: trace.info().clone(),
@@ -128,7 +140,7 @@ fn read(path: &Path, name: String, packing: &Packing) -> Result<(Archive, Verdic
         // A leak shows in all blocks sooner than in some of them.
         archive.answers.extend(heaptap_page::stored_leaks(&archive).ok());
     }
-    Ok((archive, verdict))
+    archive
 }
 
 /// The bytes in the format of gzip.

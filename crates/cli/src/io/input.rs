@@ -299,6 +299,7 @@ pub(crate) struct TraceBytes {
 
 impl Read for TraceBytes {
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        self.progress.check()?;
         let count = match (&self.file, self.begin) {
             (FileAccess::Held(file), Some(begin)) => file.read_at(room, begin + self.read)?,
             (FileAccess::Held(file), None) => (&**file).read(room)?,

@@ -2,7 +2,7 @@
 //! work takes longer than a second.
 
 use std::cell::{Cell, OnceCell};
-use std::io::{IsTerminal, stderr};
+use std::io::{self, IsTerminal, stderr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -68,6 +68,16 @@ impl Progress {
         }
         if self.due.is_some_and(|due| Instant::now() >= due) {
             self.bar.get_or_init(|| self.appear(offset)).set_position(offset);
+        }
+    }
+
+    /// Fails if the reading was cancelled.
+    pub(crate) fn check(&self) -> io::Result<()> {
+        match &self.watch {
+            Some(watch) if watch.is_cancelled() => {
+                Err(io::Error::other("the reading was cancelled"))
+            }
+            _ => Ok(()),
         }
     }
 

@@ -2,11 +2,11 @@
 //!
 //! `heaptap serve` reads traces on threads of their own. Everything that such a thread
 //! opens inside [`Watch::during`] counts into its [`Watch`]: there is no bar on the
-//! terminal.
+//! terminal. A reading that nobody wants any more is cancelled through it.
 
 use std::cell::RefCell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The progress of a reading.
 #[derive(Default)]
@@ -15,6 +15,7 @@ pub(crate) struct Watch {
     read: AtomicU64,
     /// Bytes; 0 if that is not known.
     size: AtomicU64,
+    is_cancelled: AtomicBool,
 }
 
 thread_local! {
@@ -42,6 +43,15 @@ impl Watch {
 
     pub(super) fn reached(&self, offset: u64) {
         self.read.fetch_max(offset, Ordering::Relaxed);
+    }
+
+    /// Makes the reading fail soon.
+    pub(crate) fn cancel(&self) {
+        self.is_cancelled.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.is_cancelled.load(Ordering::Relaxed)
     }
 
     /// The bytes read so far, and those of the whole input; 0 if that is not known.

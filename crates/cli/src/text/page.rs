@@ -32,6 +32,8 @@ pub(crate) struct PageConfig {
     pub(crate) traces: Vec<PageTrace>,
     /// Whether the server reads source files.
     pub(crate) source: bool,
+    /// Whether the server reads traces again for exact figures.
+    exact: bool,
     version: &'static str,
 }
 
@@ -44,7 +46,8 @@ pub(crate) struct PageTrace {
 impl PageConfig {
     pub(crate) fn new(mode: PageMode, names: impl IntoIterator<Item = String>) -> Self {
         let traces = names.into_iter().map(|name| PageTrace { name }).collect();
-        PageConfig { mode, traces, source: false, version: env!("CARGO_PKG_VERSION") }
+        let exact = mode == PageMode::Serve;
+        PageConfig { mode, traces, source: false, exact, version: env!("CARGO_PKG_VERSION") }
     }
 }
 

@@ -13,7 +13,7 @@ use crate::program::{Place, heaptap};
 use crate::traces::{real, workload};
 
 /// Filters of the command line, and of a page.
-fn filters() -> Vec<(&'static str, Value)> {
+pub(crate) fn filters() -> Vec<(&'static str, Value)> {
     vec![
         ("", json!({})),
         ("--filter a --exclude z", json!({ "include": ["a"], "exclude": ["z"] })),
@@ -26,7 +26,7 @@ fn filters() -> Vec<(&'static str, Value)> {
 }
 
 /// What the command line prints as JSON.
-fn printed(call: &str, files: &[&Path]) -> Value {
+pub(crate) fn printed(call: &str, files: &[&Path]) -> Value {
     serde_json::from_str(&heaptap(&format!("{call} --json"), files).text(0)).unwrap()
 }
 
@@ -66,12 +66,13 @@ fn traces(place: &Place) -> Vec<PathBuf> {
     traces
 }
 
-const ROWS: [&str; 7] = ["function", "location", "file", "module", "label", "domain", "source"];
+pub(crate) const ROWS: [&str; 7] =
+    ["function", "location", "file", "module", "label", "domain", "source"];
 const METRICS: [&str; 5] = ["allocated", "promoted", "peak", "live", "survived"];
 
 /// Fails unless two figures are the same. Names of traces differ by their directory.
 #[track_caller]
-fn assert_same(mut answer: Value, mut expected: Value, what: &str) {
+pub(crate) fn assert_same(mut answer: Value, mut expected: Value, what: &str) {
     for figures in [&mut answer, &mut expected] {
         for name in ["trace", "before", "after"] {
             figures.as_object_mut().and_then(|figures| figures.remove(name));

@@ -10,11 +10,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use flate2::read::GzDecoder;
+use heaptap_page::Page;
 use heaptap_report::Archive;
 use heaptap_trace::Format;
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::agreement::{ROWS, assert_same, filters, printed};
+use crate::labels;
 use crate::program::{Place, command, heaptap};
 use crate::traces::workload;
 
@@ -83,6 +86,25 @@ impl Server {
     fn get(&self, path: &str) -> Answer {
         let mark = if path.contains('?') { '&' } else { '?' };
         self.request("GET", &format!("{path}{mark}token={}", self.token))
+    }
+
+    /// A request for exact figures, with the token.
+    fn exact(&self, request: &Value) -> Value {
+        self.send(self.exact_request(&request.to_string()).as_bytes()).json()
+    }
+
+    fn exact_request(&self, body: &str) -> String {
+        format!(
+            "POST /exact?token={} HTTP/1.1\r\nHost: {}\r\nContent-Length: {}\r\n\r\n{body}",
+            self.token,
+            self.address,
+            body.len()
+        )
+    }
+
+    /// The progress of a reading for exact figures of the first trace.
+    fn exact_progress(&self) -> Option<Value> {
+        self.get("/status").json()[0].get("exact").cloned()
     }
 
     /// The state of all traces, when none is being read any more.
@@ -215,6 +237,9 @@ fn foreign_hosts_missing_tokens_and_other_methods_are_refused() {
     ] {
         assert_eq!(server.request("GET", &target).status, 403, "{target}");
     }
+    let wrong = server.request("GET", &format!("/exact?token={token}"));
+    assert!(wrong.status == 405 && wrong.head.contains("Allow: POST\r\n"), "{}", wrong.head);
+    assert_eq!(server.request("POST", "/exact").status, 403);
     for method in ["POST", "PUT", "DELETE", "OPTIONS", "TRACE", "PATCH", "get"] {
         let refused = server.request(method, &format!("/?token={token}"));
         assert_eq!(refused.status, 405, "{method}");
@@ -245,6 +270,121 @@ fn requests_that_are_too_large_or_none_are_refused() {
         assert_eq!(server.send(malformed.as_bytes()).status, 400, "{malformed:?}");
     }
     assert_eq!(server.get("/").status, 200);
+}
+
+/// A page with few of the blocks asks the server, which reads the trace with the filter.
+#[test]
+fn exact_figures_of_a_thinned_trace_are_those_of_the_command_line() {
+    let place = Place::new();
+    let one = place.file("one.ctf", &workload(Format::V3, 3, 2000, 31));
+    let other = place.file("other.ctf", &labels::trace().0);
+    let server = Server::start("--blocks 100", &[&one, &other]);
+    server.status();
+    assert!(server.get("/").text().contains(r#""exact":true"#));
+    let mut page = Page::default();
+    for number in 0..2 {
+        let mut archive = Vec::new();
+        let gzip = server.get(&format!("/trace/{number}")).body;
+        GzDecoder::new(&gzip[..]).read_to_end(&mut archive).unwrap();
+        page.open(&archive).unwrap();
+    }
+    let check = |request: &Value, call: &str, files: &[&Path]| {
+        let mut answer = server.exact(request);
+        let exact = answer.as_object_mut().and_then(|answer| answer.remove("exact"));
+        assert_eq!(exact, Some(true.into()), "{request}: {answer}");
+        assert_same(answer, printed(call, files), call);
+    };
+    for (options, filter) in filters().into_iter().skip(1) {
+        let request = json!({ "q": "report", "trace": 1, "filter": filter });
+        let rough: Value =
+            serde_json::from_str(&page.query(request.to_string().as_bytes())).unwrap();
+        assert_eq!(rough["exact"], false, "{options}");
+        for (by, metric) in ROWS.into_iter().zip(["peak", "live", "allocated"].iter().cycle()) {
+            for (trace, file) in [&one, &other].into_iter().enumerate() {
+                let request = json!({ "q": "report", "trace": trace, "filter": filter, "by": by,
+                    "metric": metric });
+                let call = format!("report --top 0 --by {by} --metric {metric} {options}");
+                check(&request, &call, &[file]);
+            }
+        }
+        let request = json!({ "q": "report", "filter": filter, "metric": "at", "at": 3000,
+            "by": "domain" });
+        check(&request, &format!("report --top 0 --by domain --at 3ms {options}"), &[&one]);
+        let request = json!({ "q": "leaks", "filter": filter });
+        check(&request, &format!("leaks {options}"), &[&one]);
+        let request = json!({ "q": "hot", "trace": 1, "filter": filter });
+        check(&request, &format!("hot {options}"), &[&other]);
+        let request = json!({ "q": "diff", "before": 1, "after": 0, "filter": filter });
+        check(&request, &format!("diff --top 0 {options}"), &[&other, &one]);
+    }
+    // What is live at a time needs a reading without a filter too.
+    let request = json!({ "q": "report", "metric": "at", "at": 3000 });
+    check(&request, "report --top 0 --at 3ms", &[&one]);
+    assert_eq!(server.stop(Signal::INT), (Some(0), String::new(), String::new()));
+}
+
+#[test]
+fn requests_for_exact_figures_are_refused_in_words() {
+    let place = Place::new();
+    let path = small_trace(&place);
+    let server = Server::start("--blocks 100", &[&path]);
+    server.status();
+    let refusal = |request: &Value| server.exact(request)["error"].as_str().unwrap().to_owned();
+    for (request, words) in [
+        (json!({ "q": "report", "trace": 7 }), "there is no trace 7"),
+        (json!({ "q": "report", "filter": { "include": ["("] } }), "not a regular expression"),
+        (json!({ "q": "info", "trace": 0 }), "the page itself answers this"),
+        (json!([]), "the request is not one"),
+        (json!({ "q": "tree", "by": "label" }), "filter by them instead"),
+    ] {
+        assert!(refusal(&request).contains(words), "{request}: {}", refusal(&request));
+    }
+    let request = json!({ "q": "report", "filter": { "domains": [1] } });
+    assert_eq!(server.exact(&request)["exact"], true);
+    // What is kept stays; what is to be read must still be the same.
+    let other = json!({ "q": "report", "filter": { "domains": [0] } });
+    fs::write(&path, workload(Format::V3, 2, 3001, 20)).unwrap();
+    assert!(refusal(&other).contains("has changed since it was read; start `heaptap serve` again"));
+    fs::remove_file(&path).unwrap();
+    assert!(refusal(&other).contains("is not there any more"));
+    assert_eq!(server.exact(&request)["exact"], true);
+}
+
+/// Its client closes the connection: the reading ends long before the trace does, and
+/// the next one has its turn.
+#[test]
+fn a_reading_for_a_client_that_is_gone_is_cancelled() {
+    let place = Place::new();
+    let path = place.file("long.ctf", &workload(Format::V3, 2, 80_000, 33));
+    let server = Server::start("--blocks 1000", &[&path]);
+    server.status();
+    let request = |domain: u16| json!({ "q": "report", "filter": { "domains": [domain] } });
+    let start = Instant::now();
+    assert_eq!(server.exact(&request(0))["exact"], true);
+    let whole = start.elapsed();
+
+    let mut stream = TcpStream::connect(server.address).unwrap();
+    stream.write_all(server.exact_request(&request(7).to_string()).as_bytes()).unwrap();
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while server.exact_progress().is_none() {
+        assert!(Instant::now() < deadline, "the reading does not begin");
+        thread::sleep(Duration::from_millis(5));
+    }
+    let left = Instant::now();
+    drop(stream);
+    while let Some(progress) = server.exact_progress() {
+        assert!(Instant::now() < deadline, "{progress} is not the end");
+        thread::sleep(Duration::from_millis(5));
+    }
+    let took = left.elapsed();
+    let most = (whole / 2).max(Duration::from_millis(500));
+    assert!(took < most, "it took {took:?} to end a reading of {whole:?}");
+    // Several that want the same share one reading.
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| assert_eq!(server.exact(&request(1))["exact"], true));
+        }
+    });
 }
 
 #[test]

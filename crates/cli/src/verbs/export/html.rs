@@ -27,6 +27,7 @@ impl HtmlExport<'_> {
             selection: self.filters.selection()?,
             most_blocks: self.most_blocks,
             effort: Compression::default(),
+            at: None,
         };
         if self.output.is_none() && stdout().is_terminal() {
             return Err(Failure::Trouble(

@@ -72,9 +72,18 @@ impl Access {
                 ),
             ));
         }
-        if request.method == Method::Other {
-            let refusal = Response::text(405, "only GET and HEAD can be used here");
-            return Err(refusal.with_header("Allow", "GET, HEAD".to_owned()));
+        let allowed = match request.path.as_str() {
+            "/exact" => "POST",
+            _ => "GET, HEAD",
+        };
+        let is_allowed = match request.method {
+            Method::Get | Method::Head => allowed != "POST",
+            Method::Post => allowed == "POST",
+            Method::Other => false,
+        };
+        if !is_allowed {
+            let refusal = Response::text(405, format!("only {allowed} can be used here"));
+            return Err(refusal.with_header("Allow", allowed.to_owned()));
         }
         if let Some(ticket) = request.parameter("ticket").filter(|_| request.path == "/") {
             return Err(self.exchange(ticket));

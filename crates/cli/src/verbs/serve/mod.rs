@@ -1,14 +1,16 @@
 //! `heaptap serve`: the web page over the loopback.
 //!
 //! [`http`] is the server, [`access`] decides who may ask, [`routes`] what is answered.
-//! [`traces`] reads in the background, [`source`] reads source files, [`browser`] opens the
-//! page.
+//! [`traces`] reads in the background, [`exact`] reads again for exact figures, [`source`]
+//! reads source files, [`browser`] opens the page.
 //!
 //! Threads: the main one waits for a signal or for the news that no trace can be read; one
-//! reads the traces; one accepts connections, each of which has its own.
+//! reads the traces; one accepts connections, each of which has its own. A reading for
+//! exact figures has one too.
 
 mod access;
 mod browser;
+mod exact;
 mod http;
 mod routes;
 mod source;
@@ -52,7 +54,8 @@ use traces::Traces;
 /// A page that needs no server, for mailing: `heaptap export FILE --to html -o page.html`.
 ///
 /// Takes less than 600 MB of memory, whatever the traces, and for each of them the size
-/// of its page, 10 MB at most.
+/// of its page, 10 MB at most. If the page asks for exact figures of a trace with more
+/// than a million blocks, it takes 500 MB more.
 #[derive(Args)]
 #[command(after_help = "Examples:
   heaptap serve trace.ctf
@@ -102,6 +105,7 @@ impl Serve {
             most_blocks: self.page_size.most_blocks(),
             // A fifth larger than it could be, which the loopback does not notice.
             effort: Compression::fast(),
+            at: None,
         };
         let traces = Arc::new(Traces::new(self.files.iter().cloned().zip(names), packing));
         let mut config = PageConfig::new(PageMode::Serve, traces.names());
@@ -114,7 +118,7 @@ impl Serve {
         let (url, ticket_url) = (access.url(), access.ticket_url()?);
         let names: Vec<String> = traces.names().collect();
         let ending = read_until_signal(&traces)?;
-        let site = Site { access, page, traces, sources };
+        let site = Site { access, page, traces, sources, exact: Arc::default() };
         thread::spawn(move || http::connections::accept(&listener, move |new| site.handle(new)));
         if !address.ip().is_loopback() {
             say(&format!(

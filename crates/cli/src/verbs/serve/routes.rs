@@ -1,9 +1,10 @@
-//! What the server answers: the page, the state of the traces, their archives and the
-//! text of source files.
+//! What the server answers: the page, the state of the traces, their archives, exact
+//! figures and the text of source files.
 
 use std::sync::Arc;
 
 use super::access::Access;
+use super::exact::{ExactReadings, NoAnswer};
 use super::http::connections::Connection;
 use super::http::request::{self, Method, Request};
 use super::http::response::Response;
@@ -17,6 +18,7 @@ pub(super) struct Site {
     pub(super) page: Arc<[u8]>,
     pub(super) traces: Arc<Traces>,
     pub(super) sources: SourceRoots,
+    pub(super) exact: Arc<ExactReadings>,
 }
 
 impl Site {
@@ -24,7 +26,7 @@ impl Site {
     pub(super) fn handle(&self, connection: &Connection) {
         match request::read(connection) {
             Ok(Some(request)) => {
-                let response = self.answer(&request).unwrap_or_else(|refusal| refusal);
+                let Some(response) = self.answer(&request, connection) else { return };
                 response.send(connection, request.method == Method::Head);
             }
             Ok(None) => {}
@@ -32,11 +34,31 @@ impl Site {
         }
     }
 
-    fn answer(&self, request: &Request) -> Result<Response, Response> {
-        self.access.check(request)?;
+    /// `None`: the client is gone.
+    fn answer(&self, request: &Request, client: &Connection) -> Option<Response> {
+        if let Err(refusal) = self.access.check(request) {
+            return Some(refusal);
+        }
+        if request.path == "/exact" {
+            return self.exact(request, client);
+        }
+        Some(self.content(request).unwrap_or_else(|refusal| refusal))
+    }
+
+    /// The figures of a reading with the filter of the request.
+    fn exact(&self, request: &Request, client: &Connection) -> Option<Response> {
+        match self.exact.answer(&self.traces, &request.body, client) {
+            Ok(answer) => Some(Response::json(answer)),
+            Err(NoAnswer::Failed(error)) => Some(json_response(&Refused { error })),
+            Err(NoAnswer::Busy) => Some(Response::text(503, "too many requests wait; try again")),
+            Err(NoAnswer::Gone) => None,
+        }
+    }
+
+    fn content(&self, request: &Request) -> Result<Response, Response> {
         match request.path.as_str() {
             "/" => Ok(Response::new("text/html; charset=utf-8", Arc::clone(&self.page))),
-            "/status" => Ok(json_response(&self.traces.status())),
+            "/status" => Ok(json_response(&self.traces.status(|trace| self.exact.progress(trace)))),
             "/source" => self.source(request),
             path => match path.strip_prefix("/trace/") {
                 Some(number) => {
@@ -60,11 +82,6 @@ impl Site {
     }
 
     fn source(&self, request: &Request) -> Result<Response, Response> {
-        /// Why there is no text. The page shows it in place of the file.
-        #[derive(serde::Serialize)]
-        struct Refused {
-            error: String,
-        }
         let trace = self.trace(request.parameter("trace"))?;
         let file = request.parameter("file").unwrap_or("");
         Ok(match self.sources.read(file, &trace.files) {
@@ -72,6 +89,12 @@ impl Site {
             Err(error) => json_response(&Refused { error }),
         })
     }
+}
+
+/// Why there is no answer. The page shows it in place of one.
+#[derive(serde::Serialize)]
+struct Refused {
+    error: String,
 }
 
 fn json_response(value: &impl serde::Serialize) -> Response {

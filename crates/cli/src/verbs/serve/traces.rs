@@ -4,12 +4,15 @@
 //! reading and of the compressed archives.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
 
+use heaptap_page::Filter;
+use heaptap_report::Archive;
 use serde::Serialize;
 
-use crate::analysis::archive::{PackedTrace, Packing};
+use crate::analysis::archive::{self, PackedTrace, Packing};
 use crate::exit_status::Failure;
 use crate::io::notices::say;
 use crate::io::watch::Watch;
@@ -26,6 +29,24 @@ pub(super) struct ServedTrace {
     pub(super) name: String,
     watch: Arc<Watch>,
     state: Mutex<ReadingState>,
+    /// When its reading began; `None` before, or if it cannot be read again.
+    version: Mutex<Option<FileVersion>>,
+}
+
+/// Differs if a file was written to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct FileVersion {
+    length: u64,
+    modified: Option<SystemTime>,
+}
+
+/// The version of a file or directory.
+fn version(path: &Path) -> Option<FileVersion> {
+    if path.as_os_str() == "-" {
+        return None;
+    }
+    let metadata = path.metadata().ok().filter(|found| found.is_file() || found.is_dir())?;
+    Some(FileVersion { length: metadata.len(), modified: metadata.modified().ok() })
 }
 
 /// How far its reading is.
@@ -57,6 +78,17 @@ pub(super) struct TraceStatus<'a> {
     size: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
+    /// The reading for exact figures, while there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exact: Option<ExactProgress>,
+}
+
+#[derive(Serialize)]
+struct ExactProgress {
+    /// Bytes.
+    read: u64,
+    /// Bytes; 0 if that is not known.
+    size: u64,
 }
 
 impl ServedTrace {
@@ -65,18 +97,37 @@ impl ServedTrace {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn status(&self) -> TraceStatus<'_> {
+    fn status(&self, exact: Option<(u64, u64)>) -> TraceStatus<'_> {
         let (read, size) = self.watch.progress();
         let (state, read, error) = match self.state() {
             ReadingState::Reading => ("reading", read, None),
             ReadingState::Ready(_) => ("ready", read.max(size), None),
             ReadingState::Failed(message) => ("failed", read, Some(message)),
         };
-        TraceStatus { name: &self.name, state, read, size, error }
+        let exact = exact.map(|(read, size)| ExactProgress { read, size });
+        TraceStatus { name: &self.name, state, read, size, error, exact }
+    }
+
+    /// Fails unless another reading gives the same trace.
+    fn check_unchanged(&self) -> Result<(), String> {
+        let name = &self.name;
+        match (*self.version.lock().unwrap_or_else(PoisonError::into_inner), version(&self.path)) {
+            (Some(read), Some(now)) if read == now => Ok(()),
+            (Some(_), Some(_)) => {
+                Err(format!("{name} has changed since it was read; start `heaptap serve` again"))
+            }
+            (Some(_), None) => Err(format!(
+                "{name} is not there any more; bring it back, or start `heaptap serve` again"
+            )),
+            (None, _) => Err(format!(
+                "{name} is a pipe, which cannot be read again; save it to a file, and serve that"
+            )),
+        }
     }
 
     /// Reads the trace to its end.
     fn read(&self, packing: &Packing) -> Result<(), Failure> {
+        *self.version.lock().unwrap_or_else(PoisonError::into_inner) = version(&self.path);
         let read = || PackedTrace::read(&self.path, self.name.clone(), packing);
         let (state, result) = match self.watch.during(read) {
             Ok(packed) => {
@@ -101,6 +152,7 @@ impl Traces {
             name,
             watch: Arc::default(),
             state: Mutex::new(ReadingState::Reading),
+            version: Mutex::new(None),
         };
         Traces { traces: traces.map(served).collect(), packing }
     }
@@ -113,8 +165,27 @@ impl Traces {
         self.traces.iter().map(|trace| trace.name.clone())
     }
 
-    pub(super) fn status(&self) -> Vec<TraceStatus<'_>> {
-        self.traces.iter().map(ServedTrace::status).collect()
+    /// The state of each; `exact` is the progress of the reading for exact figures.
+    pub(super) fn status(
+        &self,
+        exact: impl Fn(usize) -> Option<(u64, u64)>,
+    ) -> Vec<TraceStatus<'_>> {
+        let numbered = self.traces.iter().enumerate();
+        numbered.map(|(number, trace)| trace.status(exact(number))).collect()
+    }
+
+    /// Reads a trace again, with a filter. Fails with a message for the page.
+    pub(super) fn read_again(
+        &self,
+        trace: usize,
+        filter: &Filter,
+        at: Option<u64>,
+    ) -> Result<Archive, String> {
+        let trace = self.get(trace).ok_or_else(|| format!("there is no trace {trace}"))?;
+        trace.check_unchanged()?;
+        let packing = Packing { selection: filter.selection()?, at, ..self.packing.clone() };
+        archive::read_again(&trace.path, trace.name.clone(), &packing)
+            .map_err(|failure| failure.message().unwrap_or("it cannot be read").to_owned())
     }
 
     /// Reads all of them, and reports those that cannot be read on standard error. Fails

@@ -20,6 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(crate) enum Method {
     Get,
     Head,
+    Post,
     Other,
 }
 
@@ -33,6 +34,7 @@ pub(crate) struct Request {
     parameters: Vec<(String, String)>,
     /// Empty if there is none.
     pub(crate) host: String,
+    pub(crate) body: Vec<u8>,
 }
 
 impl Request {
@@ -46,7 +48,7 @@ impl Request {
 pub(crate) fn read(connection: &Connection) -> Result<Option<Request>, Response> {
     let deadline = Instant::now() + PATIENCE;
     let mut bytes = Vec::new();
-    let head = loop {
+    let mut head = loop {
         let before = bytes.len();
         match receive(connection, deadline, &mut bytes) {
             Ok(0) | Err(_) => return Ok(None),
@@ -73,6 +75,7 @@ pub(crate) fn read(connection: &Connection) -> Result<Option<Request>, Response>
         }
     }
     connection.has_asked();
+    head.request.body = body;
     Ok(Some(head.request))
 }
 
@@ -132,12 +135,18 @@ impl Head {
         let method = match parsed.method {
             Some("GET") => Method::Get,
             Some("HEAD") => Method::Head,
+            Some("POST") => Method::Post,
             _ => Method::Other,
         };
         let target = parsed.path.unwrap_or("");
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
-        let request =
-            Request { method, path: path.to_owned(), parameters: parameters(query), host };
+        let request = Request {
+            method,
+            path: path.to_owned(),
+            parameters: parameters(query),
+            host,
+            body: Vec::new(),
+        };
         Ok(Some(Head { request, length, body }))
     }
 }

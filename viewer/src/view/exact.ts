@@ -1,0 +1,50 @@
+// Exact figures of a thinned trace, which the server reads again with the filter: when they are to
+// be had, and how far the reading is.
+
+import { computed, effect, signal } from "@preact/signals";
+import { fetchStatus } from "../query/page-data";
+import type { Filter, Metric } from "../query/types";
+import { client, config, traces, view } from "./store";
+
+const PAUSE = 250;
+
+/** Whether the figures of a request can depend on thinning: without a filter only those of a time. */
+export function isThinned(request: object): boolean {
+  const { filter, metric } = request as { filter?: Filter; metric?: Metric };
+  return metric === "at" || Object.keys(filter ?? {}).length > 0;
+}
+
+/** Whether the view has figures that a full reading would make more exact. */
+export const canBeExact = computed(() => {
+  const { trace, before, tab, chips, metric } = view.value;
+  const thinned = (at: number) => {
+    const state = traces.value[at];
+    return state !== undefined && "info" in state && state.info.blocks_one_in > 1;
+  };
+  return config.exact && (chips.length > 0 || metric === "at") && (thinned(trace) || (tab === "diff" && thinned(before)));
+});
+
+/** The part of the trace that the full reading has read; null while there is none. */
+export const fullReading = signal<number | null>(null);
+
+async function follow(): Promise<void> {
+  while (client.asksServer.value) {
+    try {
+      const reading = (await fetchStatus()).find(({ exact }) => exact)?.exact;
+      fullReading.value = reading && reading.size > 0 ? Math.min(1, reading.read / reading.size) : 0;
+    } catch {
+      // The request itself says what is wrong with the server.
+    }
+    await new Promise((resume) => setTimeout(resume, PAUSE));
+  }
+  fullReading.value = null;
+}
+
+export function followReadings(): void {
+  let following = false;
+  effect(() => {
+    if (!client.asksServer.value || following) return;
+    following = true;
+    void follow().finally(() => { following = false; });
+  });
+}
