@@ -13,6 +13,10 @@ pub(crate) const VERSION: u32 = 1;
 
 /// The most bytes of a chunk before compression.
 pub(crate) const MAX_RAW: usize = 256 << 10;
+/// The most blocks, or parts of blocks, in a chunk.
+pub(crate) const MAX_PARTS: u64 = 1 << 17;
+/// The most pointers of the blocks in a chunk.
+pub(crate) const MAX_POINTERS: u64 = 1 << 18;
 /// The most streams in a chunk.
 pub(crate) const MAX_STREAMS: usize = 8;
 pub(crate) const FILE_HEADER: usize = 16;
@@ -142,6 +146,24 @@ impl ChunkHeader {
     }
 }
 
+/// A stream to be packed.
+#[derive(Clone, Copy)]
+pub(crate) struct Stream<'a> {
+    pub(crate) bytes: &'a [u8],
+    /// Whether it need not be compressed.
+    pub(crate) is_dense: bool,
+}
+
+impl<'a> Stream<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Stream<'a> {
+        Stream { bytes, is_dense: false }
+    }
+
+    pub(crate) fn dense(bytes: &'a [u8]) -> Stream<'a> {
+        Stream { bytes, is_dense: true }
+    }
+}
+
 /// The room that [`pack`] needs at most.
 pub(crate) const MAX_CHUNK: usize = CHUNK_HEADER + MAX_STORED;
 
@@ -149,11 +171,11 @@ pub(crate) const MAX_CHUNK: usize = CHUNK_HEADER + MAX_STORED;
 /// too many or too long, which their user rules out.
 pub(crate) fn pack(
     kind: ChunkKind,
-    streams: &[&[u8]],
+    streams: &[Stream<'_>],
     output: &mut [u8],
     positions: &mut Positions,
 ) -> Option<usize> {
-    let raw: usize = streams.iter().map(|stream| stream.len()).sum();
+    let raw: usize = streams.iter().map(|stream| stream.bytes.len()).sum();
     if raw > MAX_RAW || streams.len() > MAX_STREAMS {
         return None;
     }
@@ -161,15 +183,16 @@ pub(crate) fn pack(
     let (stream_headers, mut room) = body.split_at_mut_checked(streams.len() * STREAM_HEADER)?;
     let mut stored = stream_headers.len();
     for (stream, header) in streams.iter().zip(stream_headers.as_chunks_mut::<8>().0) {
-        let shorter = room.get_mut(..stream.len().saturating_sub(1))?;
-        let (codec, length) = match compress(stream, shorter, positions) {
+        let Stream { bytes, is_dense } = *stream;
+        let room_to_win = if is_dense { 0 } else { bytes.len().saturating_sub(1) };
+        let (codec, length) = match compress(bytes, room.get_mut(..room_to_win)?, positions) {
             Some(length) => (Codec::Lz, length),
             None => {
-                room.get_mut(..stream.len())?.copy_from_slice(stream);
-                (Codec::Stored, stream.len())
+                room.get_mut(..bytes.len())?.copy_from_slice(bytes);
+                (Codec::Stored, bytes.len())
             }
         };
-        let raw_and_codec = stream.len() as u32 | (u32::from(codec as u8) << 24);
+        let raw_and_codec = bytes.len() as u32 | (u32::from(codec as u8) << 24);
         put(header, 0, &raw_and_codec.to_le_bytes());
         put(header, 4, &(length as u32).to_le_bytes());
         stored += length;

@@ -8,12 +8,10 @@ pub(crate) mod head {
     pub(crate) const BIG: u8 = 253;
     /// The big block that the chunk before broke off.
     pub(crate) const CONTINUED: u8 = 254;
-    /// The distance from the block before is not the usual one: it follows in the stream of fields.
-    pub(crate) const GAP: u8 = 255;
 }
 
-/// What follows a big block's pointer in the stream of fields. A greater number is the
-/// distance to the next field that is a pointer, plus one.
+/// What is in the stream of fields where a big block's next pointer is not in the next field. A
+/// greater number is the number of fields left out, plus two.
 pub(crate) mod field {
     /// No more pointers.
     pub(crate) const LAST: u64 = 0;

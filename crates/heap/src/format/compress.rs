@@ -87,6 +87,9 @@ pub(crate) fn compress(
     output: &mut [u8],
     positions: &mut Positions,
 ) -> Option<usize> {
+    if output.is_empty() {
+        return None;
+    }
     // Positions are stored plus one.
     positions.fill(0);
     let mut packed = Packed { output, len: 0 };

@@ -5,12 +5,14 @@
 //! up to its last whole chunk. The last chunk of a complete file is `End`.
 //!
 //! - `model`: the items of a snapshot, shared by both directions.
-//! - `chunk`, `checksum`, `compress`, `wire`: the bytes.
+//! - `chunk`, `checksum`, `compress`, `range`, `wire`: the bytes.
 //! - `codes`: the small numbers that say what follows.
-//! - `shape`: the table of block shapes that encoder and decoder keep in step.
+//! - `shape`, `target`, `block_model`: what encoder and decoder of blocks keep in step: the table of shapes, the
+//!   predictions of targets, the probabilities.
 //! - `encode`: from calls to chunks, in a fixed workspace, without allocation.
 //! - `decode`: from chunks to items.
 
+mod block_model;
 mod checksum;
 mod chunk;
 mod codes;
@@ -18,7 +20,9 @@ mod compress;
 mod decode;
 mod encode;
 mod model;
+mod range;
 mod shape;
+mod target;
 mod totals;
 mod wire;
 

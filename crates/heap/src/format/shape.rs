@@ -55,18 +55,22 @@ impl ShapeCodes {
         self.next = 0;
     }
 
-    /// The code of a shape; `None` if it is new, and then it has the next code from now on.
+    /// The code of a shape, or the one that it has from now on if it is new.
     #[inline]
-    pub(crate) fn code(&mut self, key: u64) -> Option<u8> {
+    pub(crate) fn code(&mut self, key: u64) -> Result<u8, u8> {
         let hash = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - SLOTS_BITS)) as usize;
-        let slot = self.slots.get_mut(hash)?;
-        if self.keys.get(usize::from(*slot)) == Some(&key) {
-            return Some(*slot);
+        let code = self.next as u8;
+        if let Some(slot) = self.slots.get_mut(hash) {
+            if self.keys.get(usize::from(*slot)) == Some(&key) {
+                return Ok(*slot);
+            }
+            *slot = code;
         }
-        *slot = self.next as u8;
-        *self.keys.get_mut(self.next)? = key;
+        if let Some(slot) = self.keys.get_mut(self.next) {
+            *slot = key;
+        }
         self.next = if self.next + 1 == SHAPES { 0 } else { self.next + 1 };
-        None
+        Err(code)
     }
 }
 
@@ -86,10 +90,13 @@ impl Shapes {
         *self.shapes.get(usize::from(code))?
     }
 
-    pub(crate) fn add(&mut self, shape: Shape) {
+    /// Adds a shape; returns its code.
+    pub(crate) fn add(&mut self, shape: Shape) -> u8 {
+        let code = self.next as u8;
         if let Some(slot) = self.shapes.get_mut(self.next) {
             *slot = Some(shape);
         }
         self.next = if self.next + 1 == SHAPES { 0 } else { self.next + 1 };
+        code
     }
 }

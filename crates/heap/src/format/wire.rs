@@ -83,6 +83,17 @@ impl<const N: usize> Lane<N> {
         }
     }
 
+    /// Adds one to the last byte, and to those before it as long as they overflow.
+    pub(crate) fn carry(&mut self) {
+        for byte in self.bytes.iter_mut().take(self.len).rev() {
+            let (sum, overflows) = byte.overflowing_add(1);
+            *byte = sum;
+            if !overflows {
+                return;
+            }
+        }
+    }
+
     pub(crate) fn put_bytes(&mut self, bytes: &[u8]) {
         match self.bytes.get_mut(self.len..self.len.saturating_add(bytes.len())) {
             Some(room) => {

@@ -1,8 +1,12 @@
 //! Decodes a chunk of blocks.
 
+use crate::format::block_model::{BlockModel, Expectation};
+use crate::format::chunk::{MAX_PARTS, MAX_POINTERS};
 use crate::format::codes::{extra, field, head};
 use crate::format::model::{Block, Code, CustomBlock, Pointer};
+use crate::format::range::{BitDecoder, RangeDecoder};
 use crate::format::shape::{MAX_SMALL_WORDS, Shape, Shapes};
+use crate::format::target::{self, Coded, PointerSlot};
 use crate::format::wire::Cursor;
 
 /// Numbers of words stay below this, so that addresses fit 64 bits.
@@ -19,8 +23,15 @@ struct BlockHead {
 /// Where decoding is in a chunk, and what lasts beyond it.
 #[derive(Debug)]
 pub(super) struct BlockDecoder {
-    /// How many bytes of each stream have been decoded.
-    done: [usize; 4],
+    /// Blocks and parts of blocks that are left.
+    parts: u64,
+    /// Pointers that the chunk may still hold.
+    pointers_left: u64,
+    range: RangeDecoder,
+    bits: BitDecoder,
+    model: Box<BlockModel>,
+    /// How many bytes of the streams of fields and extras have been decoded.
+    done: [usize; 2],
     shapes: Box<Shapes>,
     expected: u64,
     header_words: u64,
@@ -32,18 +43,23 @@ pub(super) struct BlockDecoder {
     codes: Vec<Code>,
 }
 
-/// The streams of a chunk from where decoding is.
+/// The streams of a chunk, some of them from where decoding is.
 struct Columns<'a> {
-    heads: Cursor<'a>,
+    coded: &'a [u8],
+    bits: &'a [u8],
     fields: Cursor<'a>,
-    targets: Cursor<'a>,
     extras: Cursor<'a>,
 }
 
 impl BlockDecoder {
     pub(super) fn new() -> BlockDecoder {
         BlockDecoder {
-            done: [0; 4],
+            parts: 0,
+            pointers_left: 0,
+            range: RangeDecoder::IDLE,
+            bits: BitDecoder::default(),
+            model: Box::new(BlockModel::EMPTY),
+            done: [0; 2],
             shapes: Box::new(Shapes::new()),
             expected: 0,
             header_words: 0,
@@ -57,9 +73,15 @@ impl BlockDecoder {
 
     /// Begins a chunk.
     pub(super) fn begin(&mut self, streams: &[Vec<u8>]) -> Option<()> {
-        let mut fields = Cursor::new(streams.get(1)?);
-        self.header_words = fields.varint_u32()?.into();
-        self.done = [0, streams.get(1)?.len() - fields.rest(), 0, 0];
+        let [parameters, coded, ..] = streams else { return None };
+        let mut parameters = Cursor::new(parameters);
+        self.header_words = parameters.varint_u32()?.into();
+        self.parts = parameters.varint().filter(|parts| *parts <= MAX_PARTS)?;
+        self.pointers_left = MAX_POINTERS;
+        self.range = RangeDecoder::new(coded)?;
+        self.bits = BitDecoder::default();
+        self.model.clear();
+        self.done = [0; 2];
         *self.shapes = Shapes::new();
         self.expected = 0;
         self.last_code = 0;
@@ -67,40 +89,38 @@ impl BlockDecoder {
         Some(())
     }
 
-    /// Whether all blocks of the chunk have been decoded. Then nothing may be left of the other
+    /// Whether all blocks of the chunk have been decoded. Then nothing may be left of the
     /// streams.
     pub(super) fn is_done(&self, streams: &[Vec<u8>]) -> Option<bool> {
-        let lengths = streams.iter().map(Vec::len);
-        let mut left = self.done.iter().zip(lengths).map(|(done, length)| length - done);
-        let no_heads = left.next()? == 0;
-        if no_heads && left.any(|left| left > 0) {
-            return None;
+        if self.parts > 0 {
+            return Some(false);
         }
-        Some(no_heads)
+        let [_, coded, bits, fields, extras, ..] = streams else { return None };
+        let is_used_up = self.range.is_done(coded)
+            && self.bits.is_done(bits)
+            && self.done == [fields.len(), extras.len()];
+        is_used_up.then_some(true)
     }
 
     /// Decodes the next block. `None` if it makes no sense.
     pub(super) fn next<'a>(&'a mut self, streams: &'a [Vec<u8>]) -> Option<Block<'a>> {
-        let [heads, fields, targets, extras, ..] = streams else { return None };
-        let all = [heads, fields, targets, extras];
-        let cursor = |index: usize| -> Option<Cursor<'a>> {
-            Some(Cursor::new(all.get(index)?.get(*self.done.get(index)?..)?))
-        };
+        let [_, coded, bits, fields, extras, ..] = streams else { return None };
         let mut columns = Columns {
-            heads: cursor(0)?,
-            fields: cursor(1)?,
-            targets: cursor(2)?,
-            extras: cursor(3)?,
+            coded,
+            bits,
+            fields: Cursor::new(fields.get(self.done[0]..)?),
+            extras: Cursor::new(extras.get(self.done[1]..)?),
         };
+        self.parts = self.parts.checked_sub(1)?;
         self.pointers.clear();
         self.codes.clear();
 
-        let mut code = columns.heads.byte()?;
         let mut word = self.expected;
-        if code == head::GAP {
+        if self.range.bit(columns.coded, self.model.gap()?)? {
             word = columns.fields.difference(word)?;
-            code = columns.heads.byte()?;
         }
+        let code = take_symbol(&mut self.range, columns.coded, self.model.head()?)?;
+        self.model.saw_head(code);
         let was_broken_off = self.broken_off.take();
         if was_broken_off.is_some() != (code == head::CONTINUED) {
             return None;
@@ -117,10 +137,10 @@ impl BlockDecoder {
                 (block, true)
             }
             code => {
-                let shape = self.shape(&mut columns, code)?;
+                let (code, shape) = self.shape(&mut columns, code)?;
                 let words = u64::from(shape.words);
                 let block = BlockHead { word, words, tag: shape.tag };
-                self.small(&mut columns, shape, word)?;
+                self.small(&mut columns, code, shape, word)?;
                 (block, shape.has_extras)
             }
         };
@@ -130,14 +150,11 @@ impl BlockDecoder {
             if has_extras { self.extras(&mut columns, block.words)? } else { (None, None) };
         if !is_last {
             self.broken_off = Some(block);
-            if !columns.heads.is_empty() {
+            if self.parts > 0 {
                 return None;
             }
         }
-        let rests = [columns.heads, columns.fields, columns.targets, columns.extras];
-        for ((done, stream), rest) in self.done.iter_mut().zip(all).zip(rests) {
-            *done = stream.len() - rest.rest();
-        }
+        self.done = [fields.len() - columns.fields.rest(), extras.len() - columns.extras.rest()];
         Some(Block {
             address: word << 3,
             words: block.words,
@@ -151,9 +168,10 @@ impl BlockDecoder {
         })
     }
 
-    fn shape(&mut self, columns: &mut Columns<'_>, code: u8) -> Option<Shape> {
+    /// A shape and its code.
+    fn shape(&mut self, columns: &mut Columns<'_>, code: u8) -> Option<(u8, Shape)> {
         if code != head::NEW_SHAPE {
-            return self.shapes.get(code);
+            return Some((code, self.shapes.get(code)?));
         }
         let words_and_extras = columns.fields.varint()?;
         let words = words_and_extras >> 1;
@@ -164,16 +182,37 @@ impl BlockDecoder {
         }
         let has_extras = words_and_extras & 1 == 1;
         let shape = Shape { words: words as u8, tag, pointers, has_extras };
-        self.shapes.add(shape);
-        Some(shape)
+        Some((self.shapes.add(shape), shape))
     }
 
-    fn small(&mut self, columns: &mut Columns<'_>, shape: Shape, word: u64) -> Option<()> {
+    /// A target, and thereby a pointer.
+    #[inline]
+    fn pointer(&mut self, columns: &mut Columns<'_>, slot: PointerSlot, field: u64) -> Option<()> {
+        self.pointers_left = self.pointers_left.checked_sub(1)?;
+        let expectation = self.model.target(slot)?;
+        let symbol = take_symbol(&mut self.range, columns.coded, expectation)?;
+        let width = target::width(symbol);
+        let bits = self.bits.take(columns.bits, width)?;
+        let far = if symbol == target::FAR { columns.fields.difference(0)? } else { 0 };
+        let coded = Coded { symbol, bits, width };
+        let word = self.model.targets.resolve(slot, coded, far)?;
+        self.pointers.push(Pointer { field, target: address(word)? });
+        Some(())
+    }
+
+    fn small(
+        &mut self,
+        columns: &mut Columns<'_>,
+        code: u8,
+        shape: Shape,
+        word: u64,
+    ) -> Option<()> {
         let mut fields = shape.pointers;
+        let mut ordinal = 0;
         while fields != 0 {
-            let field = fields.trailing_zeros().into();
-            let target = address(columns.targets.difference(word)?)?;
-            self.pointers.push(Pointer { field, target });
+            let slot = PointerSlot { shape: code, ordinal, own: word };
+            self.pointer(columns, slot, fields.trailing_zeros().into())?;
+            ordinal += 1;
             fields &= fields - 1;
         }
         Some(())
@@ -183,19 +222,20 @@ impl BlockDecoder {
     fn big(&mut self, columns: &mut Columns<'_>, block: BlockHead, goes_on: bool) -> Option<bool> {
         let mut next_field = if goes_on { columns.fields.varint()? } else { 0 };
         loop {
-            match columns.fields.varint()? {
-                field::LAST => return Some(true),
-                field::BROKEN_OFF => return Some(false),
-                distance => {
-                    let field = next_field.checked_add(distance - 2)?;
-                    if field >= block.words {
-                        return None;
-                    }
-                    let target = address(columns.targets.difference(block.word)?)?;
-                    self.pointers.push(Pointer { field, target });
-                    next_field = field + 1;
+            let mut field = next_field;
+            if !self.range.bit(columns.coded, &mut self.model.is_next_field)? {
+                match columns.fields.varint()? {
+                    field::LAST => return Some(true),
+                    field::BROKEN_OFF => return Some(false),
+                    code => field = field.checked_add(code - 2)?,
                 }
             }
+            if field >= block.words {
+                return None;
+            }
+            let slot = PointerSlot { shape: head::BIG, ordinal: 0, own: block.word };
+            self.pointer(columns, slot, field)?;
+            next_field = field + 1;
         }
     }
 
@@ -228,4 +268,13 @@ impl BlockDecoder {
 /// An address from its number of words.
 pub(super) fn address(word: u64) -> Option<u64> {
     (word < WORDS_LIMIT).then_some(word << 3)
+}
+
+#[inline]
+fn take_symbol(range: &mut RangeDecoder, coded: &[u8], expectation: Expectation<'_>) -> Option<u8> {
+    let Expectation { symbol: expected, is_right, tree } = expectation;
+    if range.bit(coded, is_right)? {
+        *expected = range.symbol(coded, tree)?;
+    }
+    Some(*expected)
 }

@@ -1,22 +1,30 @@
 //! Blocks, column by column.
 //!
-//! Heads, fields, targets and extras go to streams of their own, which compress better
-//! apart. A small block is gathered until it ends, since its shape is one code. A
-//! big one is written field by field, and goes on in the next chunk where one is full.
+//! What repeats is predicted and goes through the range coder (`coded`), what cannot be
+//! predicted goes to plain bits (`bits`), the rare rest to varints (`fields`, `extras`).
+//! A small block is gathered until it ends, since its shape is one symbol. A big one is
+//! written field by field, and goes on in the next chunk where one is full.
 
+use crate::format::block_model::{BlockModel, Expectation};
+use crate::format::chunk::{MAX_PARTS, MAX_POINTERS, Stream};
 use crate::format::codes::{extra, field, head};
 use crate::format::model::MAX_STRING;
+use crate::format::range::{BitEncoder, RangeEncoder};
 use crate::format::shape::{MAX_SMALL_WORDS, Shape, ShapeCodes};
+use crate::format::target::{FAR, PointerSlot};
 use crate::format::wire::{Lane, MAX_VARINT, fold};
 
-const HEADS: usize = 56 << 10;
-const FIELDS: usize = 48 << 10;
-const TARGETS: usize = 112 << 10;
-const EXTRAS: usize = 40 << 10;
+const PARAMETERS: usize = 2 * MAX_VARINT;
+const CODED: usize = 96 << 10;
+const BITS: usize = 96 << 10;
+const FIELDS: usize = 24 << 10;
+const EXTRAS: usize = 39 << 10;
 
-/// What a call may add to a stream at most, so much room is made before.
-const FIELDS_OF_A_CALL: usize = 8 * MAX_VARINT;
-const TARGETS_OF_A_CALL: usize = MAX_SMALL_WORDS as usize * MAX_VARINT;
+/// What a call may add to a stream at most: that much room is made before it. A bit costs at
+/// most 11 in the range coder; a target has 9 of them, a head 10.
+const CODED_OF_A_CALL: usize = (MAX_SMALL_WORDS as usize * 9 + 10) * 11 / 8 + 16;
+const BITS_OF_A_CALL: usize = MAX_SMALL_WORDS as usize * 4 + 8;
+const FIELDS_OF_A_CALL: usize = (MAX_SMALL_WORDS as usize + 8) * MAX_VARINT;
 /// A code address for each word, a custom block, a string and the end.
 const EXTRAS_OF_A_BLOCK: usize =
     MAX_SMALL_WORDS as usize * (1 + 2 * MAX_VARINT) + 4 * (1 + 2 * MAX_VARINT) + MAX_STRING;
@@ -60,15 +68,18 @@ const CLOSED: u8 = 0;
 const SMALL: u8 = 1;
 const BIG: u8 = 2;
 
-/// The streams of a chunk of blocks. All zeros is valid.
+/// The streams of a chunk of blocks. All zeros is valid memory, to be `reset`.
 #[repr(C)]
 pub(super) struct BlockColumns {
-    heads: Lane<HEADS>,
+    parameters: Lane<PARAMETERS>,
     fields: Lane<FIELDS>,
-    targets: Lane<TARGETS>,
     extras: Lane<EXTRAS>,
+    symbols: Symbols,
     shapes: ShapeCodes,
     open: OpenBlock,
+    /// Blocks and parts of blocks in the chunk, and their pointers.
+    parts: u64,
+    pointers: u64,
     /// Where a block without a gap would begin, in words. 0 at the beginning of a chunk.
     expected: u64,
     /// The code address and the operations before.
@@ -78,12 +89,92 @@ pub(super) struct BlockColumns {
     header_words: u64,
 }
 
+/// What is predicted, and the streams that hold it.
+#[repr(C)]
+struct Symbols {
+    coded: Lane<CODED>,
+    bits: Lane<BITS>,
+    range: RangeEncoder,
+    waiting_bits: BitEncoder,
+    model: BlockModel,
+}
+
+impl Symbols {
+    const EMPTY: Symbols = Symbols {
+        coded: Lane::EMPTY,
+        bits: Lane::EMPTY,
+        range: RangeEncoder::START,
+        waiting_bits: BitEncoder::EMPTY,
+        model: BlockModel::EMPTY,
+    };
+
+    fn clear(&mut self) {
+        self.coded.clear();
+        self.bits.clear();
+        self.range = RangeEncoder::START;
+        self.waiting_bits = BitEncoder::EMPTY;
+        self.model.clear();
+    }
+
+    fn finish(&mut self) {
+        self.range.finish(&mut self.coded);
+        self.waiting_bits.finish(&mut self.bits);
+    }
+
+    #[inline]
+    fn put_gap(&mut self, has_gap: bool) {
+        if let Some(probability) = self.model.gap() {
+            self.range.bit(&mut self.coded, probability, has_gap);
+        }
+    }
+
+    #[inline]
+    fn put_head(&mut self, code: u8) {
+        if let Some(expectation) = self.model.head() {
+            put_symbol(&mut self.range, &mut self.coded, expectation, code);
+        }
+        self.model.saw_head(code);
+    }
+
+    /// Whether a big block's next pointer is in the next field.
+    fn put_is_next_field(&mut self, is_next: bool) {
+        self.range.bit(&mut self.coded, &mut self.model.is_next_field, is_next);
+    }
+
+    /// Returns the distance to be written if it is too far for a symbol.
+    #[inline]
+    fn put_target(&mut self, slot: PointerSlot, target: u64) -> Option<u64> {
+        let coded = self.model.targets.code(slot, target);
+        if let Some(expectation) = self.model.target(slot) {
+            put_symbol(&mut self.range, &mut self.coded, expectation, coded.symbol);
+        }
+        self.waiting_bits.put(&mut self.bits, coded.bits, coded.width);
+        (coded.symbol == FAR).then(|| fold(target.wrapping_sub(slot.own)))
+    }
+}
+
+#[inline]
+fn put_symbol(
+    range: &mut RangeEncoder,
+    coded: &mut Lane<CODED>,
+    expectation: Expectation<'_>,
+    symbol: u8,
+) {
+    let Expectation { symbol: expected, is_right, tree } = expectation;
+    let is_wrong = *expected != symbol;
+    range.bit(coded, is_right, is_wrong);
+    if is_wrong {
+        range.symbol(coded, tree, symbol);
+        *expected = symbol;
+    }
+}
+
 impl BlockColumns {
     pub(super) const EMPTY: BlockColumns = BlockColumns {
-        heads: Lane::EMPTY,
+        parameters: Lane::EMPTY,
         fields: Lane::EMPTY,
-        targets: Lane::EMPTY,
         extras: Lane::EMPTY,
+        symbols: Symbols::EMPTY,
         shapes: ShapeCodes::EMPTY,
         open: OpenBlock {
             state: CLOSED,
@@ -99,6 +190,8 @@ impl BlockColumns {
             count: 0,
             targets: [0; MAX_SMALL_WORDS as usize],
         },
+        parts: 0,
+        pointers: 0,
         expected: 0,
         last_code: 0,
         last_operations: 0,
@@ -113,16 +206,25 @@ impl BlockColumns {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.heads.is_empty()
+        self.parts == 0
     }
 
     pub(super) fn overflowed(&self) -> bool {
-        let Self { heads, fields, targets, extras, .. } = self;
-        heads.overflowed() || fields.overflowed() || targets.overflowed() || extras.overflowed()
+        let Symbols { coded, bits, .. } = &self.symbols;
+        coded.overflowed()
+            || bits.overflowed()
+            || self.fields.overflowed()
+            || self.extras.overflowed()
     }
 
-    pub(super) fn streams(&self) -> [&[u8]; 4] {
-        [self.heads.bytes(), self.fields.bytes(), self.targets.bytes(), self.extras.bytes()]
+    pub(super) fn streams(&self) -> [Stream<'_>; 5] {
+        [
+            Stream::new(self.parameters.bytes()),
+            Stream::dense(self.symbols.coded.bytes()),
+            Stream::dense(self.symbols.bits.bytes()),
+            Stream::new(self.fields.bytes()),
+            Stream::new(self.extras.bytes()),
+        ]
     }
 
     pub(super) fn is_open(&self) -> bool {
@@ -131,35 +233,41 @@ impl BlockColumns {
 
     /// Begins a new chunk. A big block that is open goes on in it.
     pub(super) fn clear(&mut self) {
-        self.heads.clear();
+        self.parameters.clear();
         self.fields.clear();
-        self.targets.clear();
         self.extras.clear();
+        self.symbols.clear();
         self.shapes.clear();
+        self.parts = 0;
+        self.pointers = 0;
         self.expected = 0;
         self.last_code = 0;
         self.last_operations = 0;
-        self.fields.put_varint(self.header_words);
         if self.open.state == BIG {
             self.put_big_head(head::CONTINUED);
             self.fields.put_varint(self.open.next_field);
         }
     }
 
-    /// Before a chunk is written. A small block is not in the streams before it ends, except
-    /// for its extras, for which there is room in any case.
-    pub(super) fn break_off(&mut self) {
+    /// Ends the streams, before they are written. A small block is not in them before it ends.
+    pub(super) fn finish(&mut self) {
         if self.open.state == BIG {
+            self.symbols.put_is_next_field(false);
             self.fields.put_varint(field::BROKEN_OFF);
             self.extras.put_byte(extra::LAST);
         }
+        self.symbols.finish();
+        self.parameters.put_varint(self.header_words);
+        self.parameters.put_varint(self.parts);
     }
 
     fn has_room(&self) -> bool {
-        self.heads.has_room(2)
+        self.symbols.coded.has_room(CODED_OF_A_CALL)
+            && self.symbols.bits.has_room(BITS_OF_A_CALL)
             && self.fields.has_room(FIELDS_OF_A_CALL)
-            && self.targets.has_room(TARGETS_OF_A_CALL)
             && self.extras.has_room(EXTRAS_OF_A_BLOCK)
+            && self.parts < MAX_PARTS
+            && self.pointers < MAX_POINTERS - MAX_SMALL_WORDS
     }
 
     #[inline]
@@ -196,17 +304,18 @@ impl BlockColumns {
     #[inline]
     fn put_gap(&mut self) {
         let gap = self.open.word.wrapping_sub(self.expected);
+        self.symbols.put_gap(gap != 0);
         if gap != 0 {
-            self.heads.put_byte(head::GAP);
             self.fields.put_varint(fold(gap));
         }
         self.expected =
             self.open.word.wrapping_add(self.open.words).wrapping_add(self.header_words);
+        self.parts += 1;
     }
 
     fn put_big_head(&mut self, code: u8) {
         self.put_gap();
-        self.heads.put_byte(code);
+        self.symbols.put_head(code);
         self.fields.put_varint(self.open.words);
         self.fields.put_varint(u64::from(self.open.tag));
     }
@@ -231,9 +340,17 @@ impl BlockColumns {
         if !self.has_room() {
             return Err(Refusal::Full);
         }
-        // At least 2, which differs from `LAST` and `BROKEN_OFF`.
-        self.fields.put_varint(field - self.open.next_field + 2);
-        self.targets.put_varint(fold((target >> 3).wrapping_sub(self.open.word)));
+        let skipped = field - self.open.next_field;
+        self.symbols.put_is_next_field(skipped == 0);
+        if skipped > 0 {
+            // Differs from `LAST` and `BROKEN_OFF`.
+            self.fields.put_varint(skipped + 2);
+        }
+        let slot = PointerSlot { shape: head::BIG, ordinal: 0, own: self.open.word };
+        if let Some(far) = self.symbols.put_target(slot, target >> 3) {
+            self.fields.put_varint(far);
+        }
+        self.pointers += 1;
         self.open.next_field = field + 1;
         Ok(())
     }
@@ -291,6 +408,7 @@ impl BlockColumns {
         match self.open.state {
             SMALL => self.end_small(),
             BIG => {
+                self.symbols.put_is_next_field(false);
                 self.fields.put_varint(field::LAST);
                 self.extras.put_byte(extra::LAST);
             }
@@ -305,18 +423,26 @@ impl BlockColumns {
         self.put_gap();
         let OpenBlock { has_extras, tag, words, pointers, word, count, .. } = self.open;
         let shape = Shape { words: words as u8, tag, pointers, has_extras };
-        match self.shapes.code(shape.key()) {
-            Some(code) => self.heads.put_byte(code),
-            None => {
-                self.heads.put_byte(head::NEW_SHAPE);
+        let code = match self.shapes.code(shape.key()) {
+            Ok(code) => {
+                self.symbols.put_head(code);
+                code
+            }
+            Err(code) => {
+                self.symbols.put_head(head::NEW_SHAPE);
                 self.fields.put_varint(words << 1 | u64::from(has_extras));
                 self.fields.put_varint(u64::from(tag));
                 self.fields.put_varint(u64::from(pointers));
+                code
+            }
+        };
+        for (ordinal, &target) in self.open.targets.iter().take(count as usize).enumerate() {
+            let slot = PointerSlot { shape: code, ordinal, own: word };
+            if let Some(far) = self.symbols.put_target(slot, target) {
+                self.fields.put_varint(far);
             }
         }
-        for &target in self.open.targets.iter().take(count as usize) {
-            self.targets.put_varint(fold(target.wrapping_sub(word)));
-        }
+        self.pointers += u64::from(count);
         if has_extras {
             self.extras.put_byte(extra::LAST);
         }

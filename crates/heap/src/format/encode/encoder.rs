@@ -3,7 +3,7 @@
 use super::blocks::{Misuse, Refusal};
 use super::record_state::RecordState;
 use super::workspace::Workspace;
-use crate::format::chunk::{ChunkKind, file_header, pack};
+use crate::format::chunk::{ChunkKind, Stream, file_header, pack};
 use crate::format::totals::Totals;
 use crate::format::wire::Lane;
 
@@ -216,7 +216,7 @@ impl<'w, S: Sink> Encoder<'w, S> {
             return Ok(());
         }
         let Workspace { blocks, chunk, positions, .. } = &mut *self.workspace;
-        blocks.break_off();
+        blocks.finish();
         let overflowed = blocks.overflowed();
         let length = pack(ChunkKind::Blocks, &blocks.streams(), chunk, positions);
         blocks.clear();
@@ -255,7 +255,7 @@ impl<'w, S: Sink> Encoder<'w, S> {
         self.flush_codes()?;
         let Workspace { records, chunk, positions, .. } = &mut *self.workspace;
         put_totals(records, &self.totals);
-        let length = pack(kind, &[records.bytes()], chunk, positions);
+        let length = pack(kind, &[Stream::new(records.bytes())], chunk, positions);
         self.write(length)?;
         Ok((self.totals, self.sink))
     }

@@ -8,7 +8,7 @@
 use super::encoder::{Encoder, MISUSE, Sink};
 use super::record_state::{Record, difference};
 use super::workspace::{RECENT_CODES, Workspace};
-use crate::format::chunk::{ChunkKind, pack};
+use crate::format::chunk::{ChunkKind, Stream, pack};
 use crate::format::codes::part;
 use crate::format::model::{
     Finaliser, FinaliserKind, Followed, KindNamespace, MAX_STRING, MetaKey, Name, Root, RootOwner,
@@ -41,7 +41,7 @@ impl<S: Sink> Encoder<'_, S> {
         if records.is_empty() {
             return Ok(());
         }
-        let length = pack(kind, &[records.bytes()], chunk, positions);
+        let length = pack(kind, &[Stream::new(records.bytes())], chunk, positions);
         let overflowed = records.overflowed();
         records.clear();
         self.write(length.filter(|_| !overflowed))
@@ -53,7 +53,7 @@ impl<S: Sink> Encoder<'_, S> {
         if codes.is_empty() {
             return Ok(());
         }
-        let length = pack(ChunkKind::CodesSeen, &[codes.bytes()], chunk, positions);
+        let length = pack(ChunkKind::CodesSeen, &[Stream::new(codes.bytes())], chunk, positions);
         codes.clear();
         self.records.last_code = 0;
         self.write(length)
