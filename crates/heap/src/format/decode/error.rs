@@ -9,6 +9,8 @@ use std::io;
 pub enum Defect {
     /// The file does not begin like a snapshot.
     NotASnapshot,
+    /// The file ends within its header.
+    HeaderCutShort,
     /// The header of the file is damaged.
     FileHeader,
     /// A version that this reader does not know.
@@ -44,6 +46,11 @@ impl fmt::Display for ReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.defect {
             Defect::NotASnapshot => return f.write_str("not a heap snapshot"),
+            Defect::HeaderCutShort => {
+                return f.write_str(
+                    "a heap snapshot that is cut short within its header: nothing is left of it",
+                );
+            }
             Defect::FileHeader => return f.write_str("the header of the file is damaged"),
             Defect::Version(version) => {
                 return write!(
@@ -70,7 +77,10 @@ impl fmt::Display for ReadError {
             }
             Defect::TrailingBytes => f.write_str("something follows the end of the snapshot"),
             Defect::Io(error) => write!(f, "{error}"),
-            Defect::NotASnapshot | Defect::FileHeader | Defect::Version(_) => Ok(()),
+            Defect::NotASnapshot
+            | Defect::HeaderCutShort
+            | Defect::FileHeader
+            | Defect::Version(_) => Ok(()),
         }
     }
 }

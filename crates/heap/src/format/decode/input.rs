@@ -50,14 +50,16 @@ impl<R: Read> ChunkInput<R> {
             Err(Short::Error(error)) => return Err(chunks.error(Defect::Io(error))),
         };
         let begins_alike = header.iter().zip(&MAGIC).take(read).all(|(byte, magic)| byte == magic);
-        if read < MAGIC.len() || !begins_alike {
+        if read == 0 || !begins_alike {
             return Err(chunks.error(Defect::NotASnapshot));
+        }
+        if read < FILE_HEADER {
+            return Err(chunks.error(Defect::HeaderCutShort));
         }
         if header != file_header() {
             let [_, _, _, _, _, _, _, _, v0, v1, v2, v3, ..] = header;
             let version = u32::from_le_bytes([v0, v1, v2, v3]);
-            let is_whole = read == FILE_HEADER && is_checked(&header);
-            let is_other = is_whole && version != VERSION;
+            let is_other = is_checked(&header) && version != VERSION;
             let defect = if is_other { Defect::Version(version) } else { Defect::FileHeader };
             return Err(chunks.error(defect));
         }

@@ -5,6 +5,8 @@
 
 mod blocks;
 mod error;
+#[cfg(test)]
+mod hostile_tests;
 mod input;
 mod reader;
 mod records;
