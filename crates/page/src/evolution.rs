@@ -53,9 +53,9 @@ impl Steps {
         let born = self.at(block.birth);
         evolution.allocated[born] = evolution.allocated[born].saturating_add(samples);
         evolution.live[born] = evolution.live[born].wrapping_add(samples as i64);
-        if let Some(death) = block.death {
-            let died = self.at(death);
-            evolution.live[died] = evolution.live[died].wrapping_sub(samples as i64);
+        if let Some(end) = block.end {
+            let ended = self.at(end);
+            evolution.live[ended] = evolution.live[ended].wrapping_sub(samples as i64);
         }
     }
 }

@@ -216,9 +216,9 @@ fn lifetimes(blocks: &[SelectedBlock], end: u64, unit: f64) -> Lifetimes {
     let mut classes: BTreeMap<(u64, u64), u64> = BTreeMap::new();
     let mut lives: Vec<(u64, u64)> = Vec::with_capacity(blocks.len());
     for block in blocks {
-        let lifetime = block.death.unwrap_or(end).saturating_sub(block.birth);
+        let lifetime = block.end.unwrap_or(end).saturating_sub(block.birth);
         *classes.entry(class_of(lifetime)).or_default() += block.samples;
-        lives.push((block.death.map_or(u64::MAX, |_| lifetime), block.samples));
+        lives.push((if block.collected { lifetime } else { u64::MAX }, block.samples));
     }
     lives.sort_unstable();
     let all = lives.iter().fold(0_u64, |sum, &(_, samples)| sum.saturating_add(samples));

@@ -135,6 +135,7 @@ impl Aggregator {
                 path,
                 domain,
                 source,
+                ended: false,
             });
         }
         if self.live.is_full() {

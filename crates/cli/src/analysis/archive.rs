@@ -15,7 +15,6 @@ use heaptap_trace::LocationTable;
 use crate::analysis::aggregate::AggregatedTrace;
 use crate::exit_status::{Failure, Verdict};
 use crate::io::trace_files::{expand, shown};
-use crate::text::escape;
 
 /// A trace for the page.
 pub(crate) struct PackedTrace {
@@ -106,14 +105,6 @@ pub(crate) fn read_again(path: &Path, name: String, packing: &Packing) -> Result
 
 /// Reads a trace with its table of blocks.
 fn aggregate(path: &Path, packing: &Packing) -> Result<AggregatedTrace, Failure> {
-    let files = [path.to_owned()];
-    if let several @ 2.. = expand(&files)?.len() {
-        // The table of blocks does not record the end of one of several traces.
-        return Err(Failure::Trouble(format!(
-            "{0}: has {several} traces, which a page cannot merge yet; name them one by one: {0}/*",
-            escape::path(path)
-        )));
-    }
     let options = Options {
         selection: packing.selection.clone(),
         depth: Depth::Whole,
@@ -122,7 +113,7 @@ fn aggregate(path: &Path, packing: &Packing) -> Result<AggregatedTrace, Failure>
         at: packing.at,
         ..Options::default()
     };
-    AggregatedTrace::read(&files, options)
+    AggregatedTrace::read(&[path.to_owned()], options)
 }
 
 fn archive(trace: AggregatedTrace, name: String) -> Archive {
@@ -159,15 +150,22 @@ fn source_files(locations: &LocationTable) -> BTreeSet<String> {
 }
 
 /// What the page calls the traces: without their directories, if that leaves them
-/// different.
+/// different. A directory of several says how many.
 pub(crate) fn page_names(paths: &[PathBuf]) -> Vec<String> {
     let short = |path: &PathBuf| shown(path.file_name().map_or(path, Path::new));
-    let short: Vec<String> = paths.iter().map(short).collect();
-    let distinct: BTreeSet<&String> = short.iter().collect();
-    if distinct.len() == short.len() {
-        return short;
+    let mut names: Vec<String> = paths.iter().map(short).collect();
+    let distinct: BTreeSet<&String> = names.iter().collect();
+    if distinct.len() < names.len() {
+        names = paths.iter().map(|path| shown(path)).collect();
     }
-    paths.iter().map(|path| shown(path)).collect()
+    for (name, path) in names.iter_mut().zip(paths) {
+        if let Ok(files) = expand(std::slice::from_ref(path))
+            && files.len() > 1
+        {
+            name.push_str(&format!(" ({} traces)", files.len()));
+        }
+    }
+    names
 }
 
 #[cfg(test)]

@@ -191,6 +191,43 @@ fn assert_drill_down(page: &mut Page, files: &[&Path]) {
     }
 }
 
+/// A directory is one trace, merged by time. Its processes end one after the other.
+#[test]
+fn a_page_of_a_directory_answers_what_report_prints() {
+    let place = Place::new();
+    let directory = place.path("traces");
+    std::fs::create_dir(&directory).unwrap();
+    for (number, allocations) in [900, 300, 1500, 300].into_iter().enumerate() {
+        let trace = workload(Format::V3, 1 + number as u16, allocations, 40 + number as u64);
+        place.file(&format!("traces/{number}.ctf"), &trace);
+    }
+    let files: &[&Path] = &[&directory];
+    let mut page = page_of(files, &place);
+    for (options, filter) in filters() {
+        for (by, metric) in ROWS.into_iter().zip(METRICS.iter().cycle()) {
+            let call = format!("report --top 0 --by {by} --metric {metric} {options}");
+            let request = json!({ "q": "report", "filter": filter, "metric": metric, "by": by });
+            assert_same(answered(&mut page, &request), printed(&call, files), &call);
+        }
+        let call = format!("report --top 5 --at 40ms --callers 3 {options}");
+        let request = json!({ "q": "report", "filter": filter, "metric": "at", "at": 40_000,
+            "top": 5, "callers": 3 });
+        assert_same(answered(&mut page, &request), printed(&call, files), &call);
+        let request = json!({ "q": "leaks", "filter": filter });
+        assert_same(answered(&mut page, &request), printed(&format!("leaks {options}"), files), "");
+        let request = json!({ "q": "hot", "filter": filter, "metric": "live" });
+        let call = format!("hot --metric live {options}");
+        assert_same(answered(&mut page, &request), printed(&call, files), &call);
+        assert_adds_up(&mut page, &filter);
+    }
+    let mut thinned = page_with("--blocks 200", files, &place);
+    for (metric, by) in METRICS.into_iter().flat_map(|metric| ROWS.map(|by| (metric, by))) {
+        let call = format!("report --top 0 --by {by} --metric {metric}");
+        let request = json!({ "q": "report", "metric": metric, "by": by });
+        assert_same(answered(&mut thinned, &request), printed(&call, files), &call);
+    }
+}
+
 #[test]
 fn a_page_of_two_traces_answers_what_diff_prints() {
     let place = Place::new();
@@ -238,19 +275,24 @@ fn views_of_a_page_add_up() {
                     assert!(is_joined || leaf || below[cell] == samples[cell], "cell {cell}");
                 }
             }
-            let request = json!({ "q": "timeline", "filter": filter, "by": "module", "top": 3,
-                "points": 50 });
-            let line = answered(&mut page, &request);
-            let bytes = |values: &Value| -> f64 {
-                values.as_array().unwrap().iter().map(|value| value.as_f64().unwrap()).sum()
-            };
-            for name in ["live", "allocated"] {
-                let series = line["series"].as_array().unwrap().iter();
-                let parts = series.map(|series| bytes(&series[name])).sum::<f64>()
-                    + bytes(&line["others"][name]);
-                let all = bytes(&line["total"][name]);
-                assert!((parts - all).abs() <= 1e-9 * all.max(1.0), "{name}: {parts} of {all}");
-            }
+            assert_adds_up(&mut page, &filter);
         }
+    }
+}
+
+/// The rows of a time line add up to its total.
+fn assert_adds_up(page: &mut Page, filter: &Value) {
+    let request = json!({ "q": "timeline", "filter": filter, "by": "module", "top": 3,
+        "points": 50 });
+    let line = answered(page, &request);
+    let bytes = |values: &Value| -> f64 {
+        values.as_array().unwrap().iter().map(|value| value.as_f64().unwrap()).sum()
+    };
+    for name in ["live", "allocated"] {
+        let series = line["series"].as_array().unwrap().iter();
+        let parts =
+            series.map(|series| bytes(&series[name])).sum::<f64>() + bytes(&line["others"][name]);
+        let all = bytes(&line["total"][name]);
+        assert!((parts - all).abs() <= 1e-9 * all.max(1.0), "{name}: {parts} of {all}");
     }
 }

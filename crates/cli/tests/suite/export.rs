@@ -387,7 +387,12 @@ fn a_page_can_have_several_traces_and_says_what_is_in_it() {
     assert_eq!(config(&several.text(0))["traces"][0]["name"], "several");
     place.file("several/other.ctf", &workload(Format::V3, 1, 50, 86));
     let several = heaptap("export --to html", &[&place.path("several")]);
-    several.says(2, &["has 2 traces", "name them one by one"]);
+    let page = several.text(0);
+    assert_eq!(config(&page)["traces"][0]["name"], "several (2 traces)");
+    assert_eq!(self::archives(&page)[0].blocks.len(), 100);
+    place.file("several/third.ctf", b"no trace");
+    let several = heaptap("export --to html", &[&place.path("several")]);
+    several.says(2, &["third.ctf", "left out"]);
     assert!(!place.names().iter().any(|name| name.ends_with(".tmp")), "{:?}", place.names());
 }
 

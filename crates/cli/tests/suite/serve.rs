@@ -289,10 +289,7 @@ fn exact_figures_of_a_thinned_trace_are_those_of_the_command_line() {
         page.open(&archive).unwrap();
     }
     let check = |request: &Value, call: &str, files: &[&Path]| {
-        let mut answer = server.exact(request);
-        let exact = answer.as_object_mut().and_then(|answer| answer.remove("exact"));
-        assert_eq!(exact, Some(true.into()), "{request}: {answer}");
-        assert_same(answer, printed(call, files), call);
+        assert_exact(&server, request, call, files);
     };
     for (options, filter) in filters().into_iter().skip(1) {
         let request = json!({ "q": "report", "trace": 1, "filter": filter });
@@ -317,10 +314,41 @@ fn exact_figures_of_a_thinned_trace_are_those_of_the_command_line() {
         let request = json!({ "q": "diff", "before": 1, "after": 0, "filter": filter });
         check(&request, &format!("diff --top 0 {options}"), &[&other, &one]);
     }
+    drop(server);
+    let directory = place.path("traces");
+    fs::create_dir(&directory).unwrap();
+    for (number, path) in [&one, &other].into_iter().enumerate() {
+        fs::copy(path, directory.join(format!("{number}.ctf"))).unwrap();
+    }
+    let server = Server::start("--blocks 100", &[&directory]);
+    assert_eq!(server.status()[0]["name"], "traces (2 traces)");
+    let check = |request: &Value, call: &str, files: &[&Path]| {
+        assert_exact(&server, request, call, files);
+    };
+    let request = json!({ "q": "report", "filter": { "domains": [1] }, "metric": "live" });
+    check(&request, "report --top 0 --metric live --domain 1", &[&directory]);
+    let changed = json!({ "q": "report", "filter": { "domains": [0] } });
+    fs::write(directory.join("0.ctf"), workload(Format::V3, 3, 2001, 31)).unwrap();
+    let error = server.exact(&changed)["error"].as_str().unwrap().to_owned();
+    assert!(error.contains("traces (2 traces) has changed since it was read"), "{error}");
+    let server = Server::start("--blocks 100", &[&one]);
+    server.status();
+    let check = |request: &Value, call: &str, files: &[&Path]| {
+        assert_exact(&server, request, call, files);
+    };
     // What is live at a time needs a reading without a filter too.
     let request = json!({ "q": "report", "metric": "at", "at": 3000 });
     check(&request, "report --top 0 --at 3ms", &[&one]);
     assert_eq!(server.stop(Signal::INT), (Some(0), String::new(), String::new()));
+}
+
+/// The server answers what the command line prints.
+#[track_caller]
+fn assert_exact(server: &Server, request: &Value, call: &str, files: &[&Path]) {
+    let mut answer = server.exact(request);
+    let exact = answer.as_object_mut().and_then(|answer| answer.remove("exact"));
+    assert_eq!(exact, Some(true.into()), "{request}: {answer}");
+    assert_same(answer, printed(call, files), call);
 }
 
 #[test]

@@ -41,9 +41,11 @@ impl Aggregator {
 
     /// Takes the end of one of several traces, whose blocks have these ids. Its
     /// process is over, so that what it still has is not alive any more, but it counts as
-    /// alive at the end. A table of blocks does not record it. Takes time in proportion
-    /// to the live objects.
+    /// alive at the end. Takes time in proportion to the live objects.
     pub fn end_trace(&mut self, ids: Range<u64>) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.trace_ended(&ids, self.tally.aggregate.end);
+        }
         // Survivors are the evidence for leaks.
         let keep = self.options.follow == Follow::LiveSize;
         self.tally.ended(&self.live.end(&ids, keep), keep);

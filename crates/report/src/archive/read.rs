@@ -6,7 +6,7 @@ use super::bytes::{ArchiveError, Reader};
 use super::write::source_of;
 use super::{Archive, MAGIC, VERSION};
 use crate::aggregate::Aggregate;
-use crate::blocks::{BlockEnd, BlockRow, BlockTable, NEVER};
+use crate::blocks::{BlockEnd, BlockRow, BlockTable, EndKind, NEVER, TraceEnd};
 use crate::classes::Classes;
 use crate::counts::Counts;
 use crate::estimate::Scale;
@@ -204,6 +204,7 @@ fn blocks(from: &mut Reader<'_>, paths: usize) -> Result<BlockTable, ArchiveErro
             path: 0,
             domain: 0,
             source: heaptap_trace::Source::Minor,
+            ended: false,
         })
     })?;
     let mut last = 0;
@@ -232,7 +233,8 @@ fn blocks(from: &mut Reader<'_>, paths: usize) -> Result<BlockTable, ArchiveErro
         }
     }
     let ends = ends(from, &mut rows)?;
-    Ok(BlockTable { rows, ends, level })
+    let trace_ends = trace_ends(from, rows.len(), ends.len())?;
+    Ok(BlockTable { rows, ends, trace_ends, level })
 }
 
 fn ends(from: &mut Reader<'_>, rows: &mut [BlockRow]) -> Result<Vec<BlockEnd>, ArchiveError> {
@@ -240,17 +242,18 @@ fn ends(from: &mut Reader<'_>, rows: &mut [BlockRow]) -> Result<Vec<BlockEnd>, A
     let mut births = 0_usize;
     let mut ends = from.list(count, |from| {
         births += from.below(rows.len() + 1 - births)?;
-        Ok(BlockEnd { row: 0, births: births as u32, collected: false })
+        Ok(BlockEnd { row: 0, births: births as u32, kind: EndKind::Replaced })
     })?;
     let mut ended = vec![false; rows.len()];
     for end in &mut ends {
         let coded = from.number()?;
-        let row = u64::from(end.births).checked_sub(coded >> 1).filter(|_| coded > 1);
+        let row = u64::from(end.births).checked_sub(coded >> 2).filter(|_| coded > 3);
         let row = row.and_then(|row| u32::try_from(row).ok()).filter(|&row| {
             ended.get_mut(row as usize).is_some_and(|ended| !std::mem::replace(ended, true))
         });
         end.row = row.ok_or(from.error("a block ends before it began, or twice"))?;
-        end.collected = coded & 1 == 1;
+        end.kind = kind_of(coded & 3).ok_or(from.error("a block ends for no reason"))?;
+        rows[end.row as usize].ended = end.kind == EndKind::TraceEnded;
     }
     let mut last = 0;
     for end in &ends {
@@ -258,4 +261,24 @@ fn ends(from: &mut Reader<'_>, rows: &mut [BlockRow]) -> Result<Vec<BlockEnd>, A
         rows[end.row as usize].death = last;
     }
     Ok(ends)
+}
+
+fn trace_ends(
+    from: &mut Reader<'_>,
+    rows: usize,
+    ends: usize,
+) -> Result<Vec<TraceEnd>, ArchiveError> {
+    let count = from.length()?;
+    let (mut births, mut ended, mut time) = (0_usize, 0_usize, 0);
+    from.list(count, |from| {
+        births += from.below(rows + 1 - births)?;
+        ended += from.below(ends + 1 - ended)?;
+        time = from.step(time)?;
+        Ok(TraceEnd { births: births as u32, ends: ended as u32, time })
+    })
+}
+
+fn kind_of(number: u64) -> Option<EndKind> {
+    let kinds = [EndKind::Replaced, EndKind::Collected, EndKind::TraceEnded];
+    kinds.into_iter().find(|&kind| kind as u64 == number)
 }

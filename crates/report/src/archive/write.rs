@@ -5,7 +5,7 @@ use heaptap_trace::{LocationTable, Source};
 use super::bytes::Writer;
 use super::{Archive, MAGIC, VERSION};
 use crate::aggregate::Aggregate;
-use crate::blocks::{BlockRow, BlockTable, NEVER};
+use crate::blocks::{BlockRow, BlockTable, NEVER, TraceEnd};
 use crate::counts::Counts;
 use crate::frames::Frames;
 
@@ -184,13 +184,21 @@ fn blocks(out: &mut Writer, table: &BlockTable) {
         last = u64::from(end.births);
     }
     for end in &table.ends {
-        out.number(u64::from(end.births - end.row) << 1 | u64::from(end.collected));
+        out.number(u64::from(end.births - end.row) << 2 | end.kind as u64);
     }
     let mut last = 0;
     for end in &table.ends {
         let death = table.rows[end.row as usize].death;
         out.step(last, death);
         last = death;
+    }
+    out.number(table.trace_ends.len() as u64);
+    let mut last = TraceEnd { births: 0, ends: 0, time: 0 };
+    for &end in &table.trace_ends {
+        out.number(u64::from(end.births - last.births));
+        out.number(u64::from(end.ends - last.ends));
+        out.step(last.time, end.time);
+        last = end;
     }
 }
 

@@ -30,7 +30,7 @@ pub(crate) struct BlockRow {
     pub(crate) birth: u64,
     /// When it moved to the old generation, or [`NEVER`].
     pub(crate) promotion: u64,
-    /// When it was collected, or [`NEVER`].
+    /// When it was collected, or when its trace ended, or [`NEVER`].
     pub(crate) death: u64,
     /// Words, without the header.
     pub(crate) length: u64,
@@ -39,6 +39,8 @@ pub(crate) struct BlockRow {
     pub(crate) path: u32,
     pub(crate) domain: u16,
     pub(crate) source: Source,
+    /// It was alive when its trace ended, before the last of several traces did.
+    pub(crate) ended: bool,
 }
 
 /// The end of a row's block.
@@ -47,8 +49,27 @@ pub(crate) struct BlockEnd {
     pub(crate) row: u32,
     /// How many rows were born before.
     pub(crate) births: u32,
-    /// It was collected; otherwise another block took its id, in a damaged trace.
-    pub(crate) collected: bool,
+    pub(crate) kind: EndKind,
+}
+
+/// Why a block is not followed any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EndKind {
+    /// Another block took its id, in a damaged trace.
+    Replaced,
+    /// It was collected.
+    Collected,
+    /// Its trace ended. The [`TraceEnd`] comes after all of its blocks.
+    TraceEnded,
+}
+
+/// The end of one of several traces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TraceEnd {
+    /// How many rows were born before, and how many ended.
+    pub(crate) births: u32,
+    pub(crate) ends: u32,
+    pub(crate) time: u64,
 }
 
 /// The table of blocks of a trace.
@@ -58,6 +79,8 @@ pub struct BlockTable {
     pub(crate) rows: Vec<BlockRow>,
     /// In the order of time.
     pub(crate) ends: Vec<BlockEnd>,
+    /// In the order of time, of all but the last.
+    pub(crate) trace_ends: Vec<TraceEnd>,
     /// One in 2^level blocks with one sample has a row, and more of larger ones.
     pub(crate) level: u32,
 }

@@ -1,8 +1,10 @@
 //! Records the table of blocks while a trace is read.
 
+use std::ops::Range;
+
 use hashbrown::HashMap;
 
-use super::{BlockEnd, BlockRow, BlockTable, NEVER};
+use super::{BlockEnd, BlockRow, BlockTable, EndKind, NEVER, TraceEnd};
 use crate::thinning::follows;
 use heaptap_trace::Source;
 
@@ -34,7 +36,7 @@ impl Recorder {
         let births = self.table.rows.len() as u32;
         if let Some(other) = self.alive.insert(row.id, births) {
             self.table.rows[other as usize].death = row.birth;
-            self.table.ends.push(BlockEnd { row: other, births, collected: false });
+            self.table.ends.push(BlockEnd { row: other, births, kind: EndKind::Replaced });
         }
         self.table.rows.push(row);
     }
@@ -53,7 +55,22 @@ impl Recorder {
         let Some(row) = self.alive.remove(&id) else { return };
         self.table.rows[row as usize].death = time;
         let births = self.table.rows.len() as u32;
-        self.table.ends.push(BlockEnd { row, births, collected: true });
+        self.table.ends.push(BlockEnd { row, births, kind: EndKind::Collected });
+    }
+
+    /// One of several traces ends, whose blocks have these ids.
+    pub(crate) fn trace_ended(&mut self, ids: &Range<u64>, time: u64) {
+        let of_trace = self.alive.extract_if(|id, _| ids.contains(id));
+        let mut ended: Vec<u32> = of_trace.map(|(_, row)| row).collect();
+        ended.sort_unstable();
+        let BlockTable { rows, ends, trace_ends, .. } = &mut self.table;
+        let births = rows.len() as u32;
+        for row in ended {
+            let BlockRow { death, ended, .. } = &mut rows[row as usize];
+            (*death, *ended) = (time, true);
+            ends.push(BlockEnd { row, births, kind: EndKind::TraceEnded });
+        }
+        trace_ends.push(TraceEnd { births, ends: ends.len() as u32, time });
     }
 
     /// Renumbers paths: `moved` has the new number of each.
@@ -69,7 +86,7 @@ impl Recorder {
 
     /// Drops half of the rows.
     fn thin(&mut self) {
-        let BlockTable { rows, ends, level } = &mut self.table;
+        let BlockTable { rows, ends, trace_ends, level } = &mut self.table;
         *level += 1;
         // For each number of rows, how many of them stay.
         let mut stay = Vec::with_capacity(rows.len() + 1);
@@ -81,6 +98,13 @@ impl Recorder {
         let stays = |row: u32| stay[row as usize + 1] > stay[row as usize];
         let moved = |row: u32| stay[row as usize];
         rows.retain(|row| follows(row.id, row.samples, *level));
+        let (mut from, mut kept) = (0, 0);
+        for trace in trace_ends {
+            let before = &ends[from..trace.ends as usize];
+            from = trace.ends as usize;
+            kept += before.iter().filter(|end| stays(end.row)).count() as u32;
+            *trace = TraceEnd { births: moved(trace.births), ends: kept, ..*trace };
+        }
         ends.retain(|end| stays(end.row));
         for end in &mut *ends {
             (end.row, end.births) = (moved(end.row), moved(end.births));

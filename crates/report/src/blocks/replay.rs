@@ -3,13 +3,13 @@
 use heaptap_trace::{LocationTable, Source};
 
 use super::selected::acceptance;
-use super::{BlockEnd, BlockRow, BlockTable, NEVER};
+use super::{BlockEnd, BlockRow, BlockTable, EndKind, NEVER, TraceEnd};
 use crate::aggregate::Aggregate;
 use crate::classes::NO_CLASS;
 use crate::options::{Depth, Options};
 use crate::paths::{ROOT, domain_frame, source_frame};
 use crate::regroup::label_frames;
-use crate::tally::{Birth, Block, Clusters, Tally};
+use crate::tally::{Birth, Block, Clusters, Follow, Tally};
 use crate::thinning::level_of;
 
 /// Stands for the path of a row that is not selected.
@@ -32,57 +32,29 @@ impl BlockTable {
         aggregate.allocated_level = self.level;
         let paths = self.selected_paths(whole, locations, options, &mut aggregate);
         let mut clusters = Clusters::default();
-        let mut tally = Tally::new(aggregate, options.follow, options.at);
-        let mut ends = self.ends.iter().peekable();
-        for (number, (row, &path)) in self.rows.iter().zip(&paths).enumerate() {
-            while let Some(end) = ends.next_if(|end| end.births as usize <= number) {
-                self.end(&mut tally, &paths, *end);
-            }
+        // As in a reading, what is alive when its trace ends is evidence for leaks.
+        let keep = options.follow == Follow::LiveSize;
+        let tally = Tally::new(aggregate, options.follow, options.at);
+        let (table, paths) = (self, &paths[..]);
+        let mut replay =
+            Replay { table, paths, tally, keep, ended: 0, traces: 0, ending: Vec::new() };
+        for (number, (row, &path)) in self.rows.iter().zip(paths).enumerate() {
+            replay.end_all(number as u32);
             if path != NOT_SELECTED {
                 let block = self.block(row, path);
                 clusters.add(&block);
-                self.birth(&mut tally, row, &block);
+                replay.birth(row, &block);
             }
         }
-        for end in ends {
-            self.end(&mut tally, &paths, *end);
-        }
+        replay.end_all(self.rows.len() as u32);
+        let mut tally = replay.tally;
         tally.advance(whole.end, self.level);
         tally.aggregate.cluster = clusters.mean(self.level);
-        let alive = self.rows.iter().zip(&paths).filter(|(row, _)| row.death == NEVER);
+        let is_kept = |row: &BlockRow| row.death == NEVER || (row.ended && keep);
+        let alive = self.rows.iter().zip(paths).filter(|(row, _)| is_kept(row));
         let alive = alive.filter(|&(_, &path)| path != NOT_SELECTED);
         tally.settle(alive.map(|(row, &path)| self.block(row, path)), self.level);
         tally.aggregate
-    }
-
-    fn birth(&self, tally: &mut Tally, row: &BlockRow, block: &Block) {
-        tally.advance(row.birth, self.level);
-        tally.allocate(Birth {
-            time: row.birth,
-            path: block.path,
-            samples: block.samples << block.level,
-            length: row.length,
-            source: row.source,
-            class: NO_CLASS,
-        });
-        tally.born(block, self.level);
-        if row.promotion != NEVER {
-            tally.promoted(block);
-        }
-    }
-
-    fn end(&self, tally: &mut Tally, paths: &[u32], end: BlockEnd) {
-        let (row, path) = (&self.rows[end.row as usize], paths[end.row as usize]);
-        if path == NOT_SELECTED {
-            return;
-        }
-        let block = self.block(row, path);
-        tally.advance(row.death, self.level);
-        if end.collected {
-            tally.died(&block, row.death);
-        } else {
-            tally.removed(&block);
-        }
     }
 
     /// A row as it counts. Whether it is old matters at its end only.
@@ -125,5 +97,86 @@ impl BlockTable {
             if accepts(row) { paths.path(node) } else { NOT_SELECTED }
         };
         self.rows.iter().map(path).collect()
+    }
+}
+
+/// The events of the rows, in their order.
+struct Replay<'a> {
+    table: &'a BlockTable,
+    /// The path of each row, or [`NOT_SELECTED`].
+    paths: &'a [u32],
+    tally: Tally,
+    /// Blocks of traces that end stay evidence.
+    keep: bool,
+    /// How many ends of blocks, and of traces, have passed.
+    ended: usize,
+    traces: usize,
+    /// The blocks of a trace that is about to end: they count together.
+    ending: Vec<Block>,
+}
+
+impl Replay<'_> {
+    fn birth(&mut self, row: &BlockRow, block: &Block) {
+        let (tally, level) = (&mut self.tally, self.table.level);
+        tally.advance(row.birth, level);
+        tally.allocate(Birth {
+            time: row.birth,
+            path: block.path,
+            samples: block.samples << block.level,
+            length: row.length,
+            source: row.source,
+            class: NO_CLASS,
+        });
+        tally.born(block, level);
+        if row.promotion != NEVER {
+            tally.promoted(block);
+        }
+    }
+
+    /// All ends before the birth of this row.
+    fn end_all(&mut self, row: u32) {
+        let BlockTable { ends, trace_ends, .. } = self.table;
+        loop {
+            let is_trace = |end: &&TraceEnd| end.ends as usize <= self.ended && end.births <= row;
+            if let Some(&end) = trace_ends.get(self.traces).filter(is_trace) {
+                self.end_trace(end);
+            } else if let Some(&end) = ends.get(self.ended).filter(|end| end.births <= row) {
+                self.end(end);
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn end(&mut self, end: BlockEnd) {
+        self.ended += 1;
+        let row = &self.table.rows[end.row as usize];
+        let Some(block) = self.selected(end) else { return };
+        let (tally, level) = (&mut self.tally, self.table.level);
+        match end.kind {
+            EndKind::Collected => {
+                tally.advance(row.death, level);
+                tally.died(&block, row.death);
+            }
+            EndKind::Replaced => {
+                tally.advance(row.death, level);
+                tally.removed(&block);
+            }
+            EndKind::TraceEnded => self.ending.push(block),
+        }
+    }
+
+    fn end_trace(&mut self, end: TraceEnd) {
+        self.traces += 1;
+        self.tally.advance(end.time, self.table.level);
+        self.tally.ended(&self.ending, self.keep);
+        self.ending.clear();
+    }
+
+    /// The block of a row that is selected.
+    fn selected(&self, end: BlockEnd) -> Option<Block> {
+        let path = self.paths[end.row as usize];
+        let row = &self.table.rows[end.row as usize];
+        (path != NOT_SELECTED).then(|| self.table.block(row, path))
     }
 }

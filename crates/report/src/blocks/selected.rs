@@ -14,8 +14,11 @@ pub struct SelectedBlock {
     pub path: u32,
     /// Microseconds from the start of the trace to its allocation.
     pub birth: u64,
-    /// The same to its collection, if that was seen.
-    pub death: Option<u64>,
+    /// The same to its end, if that was seen: its collection, or the end of its trace if
+    /// that is not the last of several.
+    pub end: Option<u64>,
+    /// Whether it was collected.
+    pub collected: bool,
     /// Whether it moved to the old generation.
     pub promoted: bool,
     /// Its size without the header.
@@ -43,7 +46,8 @@ impl BlockTable {
         rows.map(move |row| SelectedBlock {
             path: row.path,
             birth: row.birth,
-            death: Some(row.death).filter(|&death| death != NEVER),
+            end: Some(row.death).filter(|&death| death != NEVER),
+            collected: row.death != NEVER && !row.ended,
             promoted: row.promotion != NEVER,
             bytes: row.length.saturating_mul(word_bytes),
             samples: row.samples << level_of(row.samples, self.level),

@@ -5,7 +5,7 @@ use heaptap_report::rows::{By, Row};
 use heaptap_report::{Archive, Metric, Options};
 use proptest::prelude::*;
 
-use crate::blocks::{Program, options, whole};
+use crate::blocks::{Program, first_trace, options, whole};
 use crate::figures::figures;
 use crate::made::{METRICS, info, programs};
 
@@ -29,8 +29,9 @@ proptest! {
         program in programs(50),
         options in options(),
         most_blocks in prop_oneof![Just(1 << 20), Just(40)],
+        first in first_trace(),
     ) {
-        let written = archive(Program::new(program), most_blocks);
+        let written = archive(Program::new(program).with_first(first), most_blocks);
         let bytes = written.to_bytes();
         let read = Archive::from_bytes(&bytes).unwrap();
         prop_assert_eq!(&read.name, &written.name);

@@ -1,6 +1,7 @@
 //! The rule of agreement: the table of blocks gives the figures of a reading with the
 //! same options, whatever the selection.
 
+use std::ops::Range;
 use std::rc::Rc;
 
 use heaptap_report::rows::By;
@@ -29,6 +30,20 @@ pub(crate) struct Program {
     lives: Vec<Life>,
     steps: Vec<(u64, Step, usize)>,
     pub(crate) locations: LocationTable,
+    /// The first of two traces, if there are two.
+    first: Option<FirstTrace>,
+}
+
+/// The first blocks are of a trace that ends at a time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FirstTrace {
+    blocks: usize,
+    end: u64,
+}
+
+pub(crate) fn first_trace() -> impl Strategy<Value = Option<FirstTrace>> {
+    let made = (0..40_usize, 0..4000_u64).prop_map(|(blocks, end)| FirstTrace { blocks, end });
+    prop::option::of(made)
 }
 
 const LABELS: Code = 0x900_0000;
@@ -44,29 +59,34 @@ impl Program {
             steps.extend(life.dies.map(|at| (at, Step::Dies, number)));
         }
         steps.sort_by_key(|&(time, ..)| time);
-        let mut locations = LocationTable::default();
-        for life in &lives {
-            for code in frames(life) {
-                let (file, line) = if code >= LABELS { ("label", 0) } else { ("bin/x.ml", 3) };
-                let definition = format!("Mod{}.f{code:x}", code % 3);
-                locations.insert(
-                    code,
-                    &[Location {
-                        file: file.as_bytes(),
-                        line,
-                        start_char: (code % 7) as u32,
-                        end_char: 9,
-                        definition: definition.as_bytes(),
-                    }],
-                );
-            }
-        }
-        Program { lives, steps, locations }
+        let locations = locations(&lives);
+        Program { lives, steps, locations, first: None }
     }
 
-    /// Passes each event on.
-    fn run(&self, mut event: impl FnMut(&Event<'_>, &LocationTable)) {
+    /// The same, of two traces.
+    pub(crate) fn with_first(mut self, first: Option<FirstTrace>) -> Program {
+        if let Some(FirstTrace { blocks, end }) = first {
+            self.steps.retain(|&(time, _, number)| number >= blocks || time <= end);
+            let lives = self.lives.iter().enumerate();
+            let met = lives.filter(|(number, life)| *number >= blocks || life.born <= end);
+            self.locations = locations(met.map(|(_, life)| life));
+        }
+        self.first = first;
+        self
+    }
+
+    /// Passes each event to a state, and the ids of a trace that ends before the last.
+    fn run<S>(
+        &self,
+        state: &mut S,
+        event: impl Fn(&mut S, &Event<'_>, &LocationTable),
+        end: impl Fn(&mut S, Range<u64>),
+    ) {
+        let mut first = self.first;
         for &(at, step, number) in &self.steps {
+            if let Some(FirstTrace { blocks, .. }) = first.take_if(|first| at > first.end) {
+                end(state, 0..blocks as u64 * 3);
+            }
             let (life, id) = (&self.lives[number], number as u64 * 3);
             let frames = frames(life);
             let kind = match step {
@@ -81,14 +101,14 @@ impl Program {
                 }),
             };
             let domain = (life.site % 3) as u16;
-            event(&Event { time: START + at, domain, kind }, &self.locations);
+            event(state, &Event { time: START + at, domain, kind }, &self.locations);
         }
     }
 
     /// A reading of all events, and its table of blocks.
     pub(crate) fn read(&self, rate: f64, options: Options) -> (Aggregate, BlockTable) {
         let mut aggregator = Aggregator::new(&info(rate), options);
-        self.run(|event, table| aggregator.event(event, table));
+        self.run(&mut aggregator, Aggregator::event, Aggregator::end_trace);
         aggregator.finish_with_blocks()
     }
 
@@ -97,12 +117,33 @@ impl Program {
         let mut options = options.clone();
         if !options.selection.lifetime.is_all() {
             let mut lifespans = Lifespans::new(options.selection.lifetime);
-            self.run(|event, table| lifespans.event(event, table));
+            self.run(&mut lifespans, Lifespans::event, Lifespans::end_trace);
             assert!(lifespans.finish());
             options.lifespans = Some(Rc::new(lifespans));
         }
         self.read(rate, options).0
     }
+}
+
+fn locations<'a>(lives: impl IntoIterator<Item = &'a Life>) -> LocationTable {
+    let mut locations = LocationTable::default();
+    for life in lives {
+        for code in frames(life) {
+            let (file, line) = if code >= LABELS { ("label", 0) } else { ("bin/x.ml", 3) };
+            let definition = format!("Mod{}.f{code:x}", code % 3);
+            locations.insert(
+                code,
+                &[Location {
+                    file: file.as_bytes(),
+                    line,
+                    start_char: (code % 7) as u32,
+                    end_char: 9,
+                    definition: definition.as_bytes(),
+                }],
+            );
+        }
+    }
+    locations
 }
 
 fn source(life: &Life) -> Source {
@@ -185,8 +226,9 @@ proptest! {
         program in prop_oneof![programs(2), programs(50), programs(50_000)],
         options in options(),
         rate in prop_oneof![Just(1.0), Just(0.01)],
+        first in first_trace(),
     ) {
-        let program = Program::new(program);
+        let program = Program::new(program).with_first(first);
         let (aggregate, blocks) = program.read(rate, whole());
         let table = &program.locations;
         let found = blocks.aggregate(&aggregate, table, &options);
@@ -233,8 +275,9 @@ proptest! {
         program in prop_oneof![programs(2), programs(50), programs(50_000)],
         depth in prop_oneof![Just(Depth::Label), Just(Depth::Domain), Just(Depth::Source)],
         at in prop::option::of(0..4000_u64),
+        first in first_trace(),
     ) {
-        let program = Program::new(program);
+        let program = Program::new(program).with_first(first);
         let (aggregate, _) = program.read(0.01, Options { most_blocks: 4, at, ..whole() });
         let table = &program.locations;
         let options = Options { depth, at, ..Options::default() };

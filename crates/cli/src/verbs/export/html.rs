@@ -52,8 +52,7 @@ impl HtmlExport<'_> {
             .map(|(trace, name)| format!("{} of {name}", trace.extent()))
             .collect();
         say(&format!("{name}: {}, with {}", bytes(page.len() as f64), extents.join(" and ")));
-        let is_sound = traces.iter().all(|trace| trace.verdict == Verdict::Sound);
-        Ok(if is_sound { Verdict::Sound } else { Verdict::Defective })
+        Ok(traces.iter().map(|trace| trace.verdict).max().unwrap_or(Verdict::Sound))
     }
 
     /// What the page calls the traces: if only some blocks are in it, the name says which.

@@ -54,7 +54,7 @@ use html::HtmlExport;
 ))]
 pub(crate) struct Export {
     /// Traces, which are merged by time, but stay apart in a page; a directory stands for
-    /// the traces in it, `-` for standard input
+    /// the traces in it, which are merged in a page too, `-` for standard input
     #[arg(value_name = "FILE", required = true, value_hint = ValueHint::AnyPath)]
     files: Vec<PathBuf>,
 

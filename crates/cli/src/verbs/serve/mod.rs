@@ -60,6 +60,7 @@ use traces::Traces;
 #[command(after_help = "Examples:
   heaptap serve trace.ctf
   heaptap serve before.ctf after.ctf
+  heaptap serve traces/
   heaptap serve trace.ctf --source-root ~/src/project
   heaptap serve trace.ctf --port 8080 --no-open
 
@@ -68,7 +69,8 @@ Exit status:
   1  every trace is defective, and nothing can be made of it
   2  a wrong call, a port that cannot be used, or no file that could be read")]
 pub(crate) struct Serve {
-    /// The traces, each for itself; the page compares any two of them
+    /// The traces, each for itself; the page compares any two of them. A directory stands
+    /// for the traces in it, merged by time, and `-` for standard input
     #[arg(value_name = "FILE", required = true, value_hint = ValueHint::AnyPath)]
     files: Vec<PathBuf>,
 

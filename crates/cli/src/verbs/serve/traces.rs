@@ -4,6 +4,7 @@
 //! reading and of the compressed archives.
 
 use std::collections::BTreeSet;
+use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
@@ -15,6 +16,7 @@ use serde::Serialize;
 use crate::analysis::archive::{self, PackedTrace, Packing};
 use crate::exit_status::Failure;
 use crate::io::notices::say;
+use crate::io::trace_files::{TraceFile, expand};
 use crate::io::watch::Watch;
 
 /// All traces, by number.
@@ -29,8 +31,8 @@ pub(super) struct ServedTrace {
     pub(super) name: String,
     watch: Arc<Watch>,
     state: Mutex<ReadingState>,
-    /// When its reading began; `None` before, or if it cannot be read again.
-    version: Mutex<Option<FileVersion>>,
+    /// Of its files when its reading began; `None` before, or if it cannot be read again.
+    versions: Mutex<Option<Vec<FileVersion>>>,
 }
 
 /// Differs if a file was written to.
@@ -40,13 +42,14 @@ struct FileVersion {
     modified: Option<SystemTime>,
 }
 
-/// The version of a file or directory.
-fn version(path: &Path) -> Option<FileVersion> {
-    if path.as_os_str() == "-" {
-        return None;
-    }
-    let metadata = path.metadata().ok().filter(|found| found.is_file() || found.is_dir())?;
-    Some(FileVersion { length: metadata.len(), modified: metadata.modified().ok() })
+/// The versions of the files that a path stands for; `None` if one of them is no file.
+fn versions(path: &Path) -> Option<Vec<FileVersion>> {
+    let files = expand(&[path.to_owned()]).ok()?;
+    let version = |file: TraceFile| {
+        let metadata = file.path.metadata().ok().filter(Metadata::is_file)?;
+        Some(FileVersion { length: metadata.len(), modified: metadata.modified().ok() })
+    };
+    files.into_iter().map(version).collect()
 }
 
 /// How far its reading is.
@@ -111,8 +114,9 @@ impl ServedTrace {
     /// Fails unless another reading gives the same trace.
     fn check_unchanged(&self) -> Result<(), String> {
         let name = &self.name;
-        match (*self.version.lock().unwrap_or_else(PoisonError::into_inner), version(&self.path)) {
-            (Some(read), Some(now)) if read == now => Ok(()),
+        let read = self.versions.lock().unwrap_or_else(PoisonError::into_inner);
+        match (&*read, versions(&self.path)) {
+            (Some(read), Some(now)) if *read == now => Ok(()),
             (Some(_), Some(_)) => {
                 Err(format!("{name} has changed since it was read; start `heaptap serve` again"))
             }
@@ -127,7 +131,7 @@ impl ServedTrace {
 
     /// Reads the trace to its end.
     fn read(&self, packing: &Packing) -> Result<(), Failure> {
-        *self.version.lock().unwrap_or_else(PoisonError::into_inner) = version(&self.path);
+        *self.versions.lock().unwrap_or_else(PoisonError::into_inner) = versions(&self.path);
         let read = || PackedTrace::read(&self.path, self.name.clone(), packing);
         let (state, result) = match self.watch.during(read) {
             Ok(packed) => {
@@ -152,7 +156,7 @@ impl Traces {
             name,
             watch: Arc::default(),
             state: Mutex::new(ReadingState::Reading),
-            version: Mutex::new(None),
+            versions: Mutex::new(None),
         };
         Traces { traces: traces.map(served).collect(), packing }
     }
