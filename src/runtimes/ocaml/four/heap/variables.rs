@@ -47,6 +47,10 @@ pub(super) struct Variables {
     pub(super) scan_all: extern "C" fn(Action, i32),
     /// `caml_empty_minor_heap` and `caml_finish_major_cycle`
     collections: [extern "C" fn(); 2],
+    /// `caml_memprof_enter_thread`
+    enter_profiler: extern "C" fn(usize),
+    /// `caml_memprof_main_ctx`
+    profiler_context: usize,
     /// `caml_final_register` and `caml_final_register_called_without_value`
     pub(super) register_finaliser: [usize; 2],
     /// Whether `caml_request_minor_gc` sets the word of the state that is known for that.
@@ -98,6 +102,13 @@ impl Variables {
                 collection(c"caml_empty_minor_heap")?,
                 collection(c"caml_finish_major_cycle")?,
             ],
+            // SAFETY: `void caml_memprof_enter_thread (struct caml_memprof_th_ctx *)`.
+            enter_profiler: unsafe {
+                std::mem::transmute::<usize, extern "C" fn(usize)>(needed(
+                    c"caml_memprof_enter_thread",
+                )?)
+            },
+            profiler_context: needed(c"caml_memprof_main_ctx")?,
             register_finaliser: [
                 needed(c"caml_final_register")?,
                 needed(c"caml_final_register_called_without_value")?,
@@ -122,6 +133,8 @@ impl Variables {
     /// and by the next.
     pub(super) fn collect(&self) {
         let [empty_minor_heap, finish_major_cycle] = self.collections;
+        // In a blocking section the profiler has no context, and the collector wants one.
+        (self.enter_profiler)(self.profiler_context);
         empty_minor_heap();
         for _ in 0..3 {
             finish_major_cycle();
