@@ -5,6 +5,7 @@
 //!   live proof of a layout, before anything is changed.
 //! - `hooks`: the replacements.
 //! - `domain`: the state behind them, for each domain and each of its threads.
+//! - `heap`: heap snapshots.
 //! - `walkers`: how the stack is walked, through all fibers; `parameters`: what the trace
 //!   info says about the runtime.
 //!
@@ -34,6 +35,7 @@
 //! domains stand still. Whoever is first in the next major collection takes them.
 
 mod domain;
+mod heap;
 mod hooks;
 mod layout;
 mod parameters;
@@ -56,9 +58,11 @@ pub(in crate::runtimes) static OCAML5: Ocaml = Ocaml {
     set_label: domain::set_label,
 };
 
-/// Not yet.
+/// Proves that the runtime is as known, and prepares for snapshots. Before `attachment` has
+/// replaced anything.
 fn prepare_snapshots() -> Result<(), Refusal> {
-    Err(Refusal::Snapshots("heap snapshots of OCaml 5 are not supported yet"))
+    let runtime = symbols::find()?;
+    heap::prepare(&runtime, probe::prove(&runtime)?)
 }
 
 /// Proves that the runtime is as known, and returns how to trace it.

@@ -6,10 +6,13 @@ use super::regions::Regions;
 use super::seen::SeenSet;
 use super::words::{Header, Words, is_pointer};
 use crate::snapshot::{HeapEncoder, WalkError};
+use crate::sys::memory::MappedVec;
 use crate::tracer::WORD;
 
 /// Tags from this on hold no pointers.
 const NO_SCAN: u8 = 251;
+/// From OCaml 5 on.
+const CONTINUATION: u8 = 245;
 const CLOSURE: u8 = 247;
 const INFIX: u8 = 249;
 const STRING: u8 = 252;
@@ -23,6 +26,8 @@ pub(in crate::runtimes::ocaml) struct BlockWriter<'a, 'w> {
     codes: SeenSet,
     customs: SeenSet,
     string_bytes: usize,
+    /// Continuations, in a runtime that has them.
+    continuations: Option<MappedVec<usize>>,
 }
 
 impl<'a, 'w> BlockWriter<'a, 'w> {
@@ -39,7 +44,20 @@ impl<'a, 'w> BlockWriter<'a, 'w> {
             codes: SeenSet::new(20).ok_or(MEMORY)?,
             customs: SeenSet::new(10).ok_or(MEMORY)?,
             string_bytes: (string_bytes as usize).min(MAX_STRING),
+            continuations: None,
         })
+    }
+
+    /// In a runtime with continuations: remembers them.
+    pub(in crate::runtimes::ocaml) fn with_continuations(mut self) -> Result<Self, WalkError> {
+        let room = MappedVec::new(256).ok_or(WalkError::Write(libc::ENOMEM))?;
+        self.continuations = Some(room);
+        Ok(self)
+    }
+
+    /// The continuation that was written after `index` others.
+    pub(in crate::runtimes::ocaml) fn continuation(&self, index: usize) -> Option<usize> {
+        self.continuations.as_ref()?.get(index).copied()
     }
 
     /// Writes the block at an address.
@@ -55,6 +73,15 @@ impl<'a, 'w> BlockWriter<'a, 'w> {
             CLOSURE => self.closure(block, size)?,
             CUSTOM => self.custom(block, size)?,
             STRING if self.string_bytes > 0 => self.string(block, size)?,
+            CONTINUATION => {
+                if let Some(continuations) = &mut self.continuations {
+                    if !continuations.push(block) {
+                        return Err(WalkError::Write(libc::ENOMEM));
+                    }
+                } else {
+                    self.pointers(block, 0, size)?;
+                }
+            }
             NO_SCAN.. => {}
             _ => self.pointers(block, 0, size)?,
         }
@@ -169,6 +196,47 @@ impl<'a, 'w> BlockWriter<'a, 'w> {
         if let Some(target) = self.target(value) {
             self.encoder.root(Root { owner, target: target as u64 })?;
         }
+        Ok(())
+    }
+}
+
+/// An ephemeron is a block of link, data and keys (`runtime/caml/weak.h`).
+const DATA: usize = 1;
+const FIRST_KEY: usize = 2;
+
+impl BlockWriter<'_, '_> {
+    /// Writes a list of ephemerons. `none` is `caml_ephe_none`, which stands for nothing.
+    pub(in crate::runtimes::ocaml) fn ephemerons(
+        &mut self,
+        first: usize,
+        none: usize,
+    ) -> Result<(), WalkError> {
+        let mut ephemeron = first;
+        while ephemeron != 0 {
+            self.ephemeron(ephemeron, none)?;
+            ephemeron = self.words.field(ephemeron, 0);
+        }
+        Ok(())
+    }
+
+    fn ephemeron(&mut self, ephemeron: usize, none: usize) -> Result<(), WalkError> {
+        let words = self.words;
+        self.encoder.begin_ephemeron(ephemeron as u64)?;
+        let data = words.field(ephemeron, DATA);
+        if data != none
+            && let Some(target) = self.target(data)
+        {
+            self.encoder.ephemeron_data(target as u64)?;
+        }
+        for index in FIRST_KEY..words.header(ephemeron).size() {
+            let key = words.field(ephemeron, index);
+            if key != none
+                && let Some(target) = self.target(key)
+            {
+                self.encoder.ephemeron_key((index - FIRST_KEY) as u64, target as u64)?;
+            }
+        }
+        self.encoder.end_ephemeron()?;
         Ok(())
     }
 }

@@ -1,6 +1,8 @@
 //! Names of the program's modules.
 
+use super::words::Words;
 use crate::runtimes::attach::symbols;
+use crate::tracer::WORD;
 
 /// A module of native code.
 pub(in crate::runtimes::ocaml) struct OcamlModule {
@@ -8,6 +10,18 @@ pub(in crate::runtimes::ocaml) struct OcamlModule {
     pub(in crate::runtimes::ocaml) blocks: usize,
     /// As it is named in sources, such as `Stdlib.Map`; its number if it is unknown.
     pub(in crate::runtimes::ocaml) name: Vec<u8>,
+}
+
+impl OcamlModule {
+    /// The addresses of its fields: of all its blocks, one after the other.
+    pub(in crate::runtimes::ocaml) fn fields(&self, words: Words) -> impl Iterator<Item = usize> {
+        let list = self.blocks;
+        let blocks =
+            (0..).map(move |index| words.field(list, index)).take_while(|&block| block != 0);
+        blocks.flat_map(move |block| {
+            (0..words.header(block).size()).map(move |index| block + index * WORD)
+        })
+    }
 }
 
 /// The modules of the program, in the order in which they were linked. `globals` is the

@@ -29,9 +29,24 @@ impl Regions {
         self.sorted.reserve(1) && self.sorted.push(region)
     }
 
-    /// After the last region was added.
+    /// After the last region was added. Those that touch each other become one.
     pub(in crate::runtimes::ocaml) fn sort(&mut self) {
         self.sorted.sort_unstable_by_key(|region| region.start);
+        let mut kept = 0;
+        for index in 1..self.sorted.len() {
+            let (before, after) = self.sorted.split_at_mut(index);
+            let (Some(last), Some(next)) = (before.get_mut(kept), after.first()) else { break };
+            if last.end == next.start {
+                last.end = next.end;
+            } else {
+                kept += 1;
+                let next = *next;
+                if let Some(place) = self.sorted.get_mut(kept) {
+                    *place = next;
+                }
+            }
+        }
+        self.sorted.truncate(kept + 1);
     }
 
     /// Whether an address is in the heap.
@@ -62,7 +77,7 @@ mod tests {
     fn addresses_are_found_in_their_regions_only() {
         let mut regions = Regions::new().unwrap();
         assert!(!regions.contains(0x1000));
-        for start in [0x9000, 0x1000, 0x5000] {
+        for start in [0x9000, 0x1000, 0x5000, 0xa000] {
             assert!(regions.add(Region { start, end: start + 0x1000 }));
         }
         regions.sort();
@@ -74,7 +89,8 @@ mod tests {
             (0x2000, false),
             (0x5008, true),
             (0x9fff, true),
-            (0xa000, false),
+            (0xa000, true),
+            (0xb000, false),
             (usize::MAX, false),
             (0x1010, true),
         ] {

@@ -24,7 +24,9 @@ pub(super) fn write(
     writer: &mut BlockWriter<'_, '_>,
 ) -> Result<(), WalkError> {
     write_finalisers(variables, writer)?;
-    write_ephemerons(variables, writer)
+    let words = writer.words;
+    let none = words.word(variables.ephemeron_none);
+    writer.ephemerons(words.word(variables.ephemerons), none)
 }
 
 fn write_finalisers(
@@ -116,38 +118,6 @@ fn structure(code: &[u8], address: usize) -> Option<usize> {
         [0xbf, a, b, c, d, ..] => Some(u32::from_le_bytes([a, b, c, d]) as usize),
         _ => None,
     })
-}
-
-/// An ephemeron is a block of link, data and keys; `caml_ephe_none` stands for nothing
-/// (`runtime/caml/weak.h`).
-fn write_ephemerons(
-    variables: &Variables,
-    writer: &mut BlockWriter<'_, '_>,
-) -> Result<(), WalkError> {
-    const FIRST_KEY: usize = 2;
-    let words = writer.words;
-    let none = words.word(variables.ephemeron_none);
-    let mut ephemeron = words.word(variables.ephemerons);
-    while ephemeron != 0 {
-        writer.encoder.begin_ephemeron(ephemeron as u64)?;
-        let data = words.field(ephemeron, 1);
-        if data != none
-            && let Some(target) = writer.target(data)
-        {
-            writer.encoder.ephemeron_data(target as u64)?;
-        }
-        for index in FIRST_KEY..words.header(ephemeron).size() {
-            let key = words.field(ephemeron, index);
-            if key != none
-                && let Some(target) = writer.target(key)
-            {
-                writer.encoder.ephemeron_key((index - FIRST_KEY) as u64, target as u64)?;
-            }
-        }
-        writer.encoder.end_ephemeron()?;
-        ephemeron = words.field(ephemeron, 0);
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -51,17 +51,9 @@ fn write_modules(
     for (index, module) in modules.iter().enumerate() {
         let id = index as u32;
         writer.encoder.module(id, &module.name)?;
-        let (mut field, mut at) = (0, 0);
-        loop {
-            let block = words.field(module.blocks, at);
-            if block == 0 {
-                break;
-            }
-            for index in 0..words.header(block).size() {
-                writer.root(RootOwner::Global { module: id, field }, words.field(block, index))?;
-                field += 1;
-            }
-            at += 1;
+        for (field, slot) in module.fields(words).enumerate() {
+            let owner = RootOwner::Global { module: id, field: field as u32 };
+            writer.root(owner, words.word(slot))?;
         }
     }
     Ok(())

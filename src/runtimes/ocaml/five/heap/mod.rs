@@ -1,0 +1,100 @@
+//! Heap snapshots of OCaml 5.3.
+//!
+//! All domains stop together for each minor collection, and each of them then calls
+//! `caml_minor_gc_begin_hook`. There they wait for each other if a snapshot is wanted
+//! (`rendezvous`), and the last one carries it out. Nothing of the runtime is replaced.
+//!
+//! - `variables`: what is used of the runtime; `rendezvous`: the safe point; `watcher`:
+//!   programs that are blocked in the kernel.
+//! - `domains`: the states of all domains, also of those that are ending.
+//! - `pools`: the blocks of the major heap and of the young heaps.
+//! - `roots`: what holds them; `scan`: how the runtime reports them; `stack`: frames and their slots, of fibers too; `finalisers`:
+//!   these and ephemerons.
+
+mod domains;
+mod finalisers;
+mod pools;
+mod rendezvous;
+mod roots;
+mod scan;
+mod stack;
+mod variables;
+mod watcher;
+
+use std::sync::OnceLock;
+
+use super::layout::StateLayout;
+use super::symbols::Runtime;
+use crate::runtimes::attach::refusal::Refusal;
+use crate::runtimes::ocaml::heap::blocks::BlockWriter;
+use crate::runtimes::ocaml::heap::modules::{self, OcamlModule};
+use crate::runtimes::ocaml::heap::words::Words;
+use crate::snapshot::{self, HeapEncoder, HeapWalker, WalkError};
+
+use domains::Domains;
+use variables::Variables;
+
+/// The heap of the runtime in this program.
+struct Heap {
+    variables: Variables,
+    /// Of native code. Made when first needed.
+    modules: OnceLock<Vec<OcamlModule>>,
+}
+
+static HEAP: OnceLock<Heap> = OnceLock::new();
+
+/// Makes snapshots possible. Before `main`.
+pub(super) fn prepare(runtime: &Runtime, layout: &'static StateLayout) -> Result<(), Refusal> {
+    let variables = Variables::find(runtime, layout)?;
+    let heap = HEAP.get_or_init(|| Heap { variables, modules: OnceLock::new() });
+    rendezvous::install(heap);
+    snapshot::register(heap);
+    Ok(())
+}
+
+impl HeapWalker for Heap {
+    fn runtime(&self) -> String {
+        let kind = if self.variables.code.is_some() { "native" } else { "bytecode" };
+        format!("OCaml 5.3 {kind}")
+    }
+
+    fn header_words(&self) -> u32 {
+        1
+    }
+
+    fn prepare(&self) {
+        if let Some(code) = &self.variables.code {
+            self.modules.get_or_init(|| modules::of_program(code.globals));
+        }
+    }
+
+    fn poke(&self) {
+        rendezvous::poke(&self.variables);
+        if let Some(heap) = HEAP.get() {
+            watcher::start(heap);
+        }
+    }
+
+    fn at_rest(&self, _: &mut dyn FnMut()) -> bool {
+        // The watcher has the runtime collect, which is a safe point like any other.
+        false
+    }
+
+    fn walk(&self, encoder: &mut HeapEncoder<'_>, string_bytes: u32) -> Result<(), WalkError> {
+        // SAFETY: walks take place while all domains wait in `rendezvous`, or in a copy of the
+        // process made there. The parts of the walk follow the runtime's own lists, whose
+        // layout is checked on the way.
+        let words = unsafe { Words::at_rest() };
+        let domains = Domains::find(&self.variables, words)?;
+        let mut writer = BlockWriter::new(words, encoder, string_bytes)?.with_continuations()?;
+        pools::write(&self.variables, &domains, &mut writer)?;
+        let modules = self.modules.get().map_or(&[][..], Vec::as_slice);
+        roots::write(&self.variables, &domains, modules, &mut writer)?;
+        finalisers::write(&self.variables, &domains, &mut writer)
+    }
+
+    fn collect(&self) -> Option<(u64, u64)> {
+        // The other domains do not exist in a copy, and cannot stop.
+        None
+    }
+}

@@ -1,0 +1,137 @@
+//! The safe point: the beginning of a minor collection, at which all domains have stopped.
+//!
+//! Each of them calls `caml_minor_gc_begin_hook` once. The first to arrive decides whether a
+//! snapshot is taken in this collection. If so, all wait, the last one carries it out, and
+//! they go on.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use super::variables::Variables;
+use super::{Heap, domains, roots};
+use crate::snapshot;
+use crate::sys::futex::EventCount;
+
+/// The hook that was there before ours; 0 if there was none.
+static BEFORE: AtomicUsize = AtomicUsize::new(0);
+
+/// How many domains have arrived in this collection, and whether they wait.
+static ARRIVED: AtomicU64 = AtomicU64::new(0);
+/// A snapshot is taken in this collection.
+const WAITING: u64 = 1 << 63;
+/// How many snapshots were carried out.
+static DONE: AtomicU64 = AtomicU64::new(0);
+/// Notified when `DONE` changes.
+static CHANGED: EventCount = EventCount::new();
+
+/// Sets the hook. Before `main`.
+pub(super) fn install(heap: &'static Heap) {
+    let hook = heap.variables.minor_gc_begin_hook as *const AtomicUsize;
+    // SAFETY: `_Atomic caml_timing_hook caml_minor_gc_begin_hook` is a variable of the
+    // runtime (`runtime/misc.c`), which is never unloaded.
+    let hook = unsafe { &*hook };
+    let ours = collection_begins as extern "C" fn() as usize;
+    let before = hook.swap(ours, Ordering::AcqRel);
+    if before != ours {
+        BEFORE.store(before, Ordering::Release);
+    }
+}
+
+/// On each domain that takes part in a minor collection.
+extern "C" fn collection_begins() {
+    let before = BEFORE.load(Ordering::Acquire);
+    if before != 0 {
+        // SAFETY: the hook that was set before ours: `void (*)(void)`.
+        let before = unsafe { std::mem::transmute::<usize, extern "C" fn()>(before) };
+        before();
+    }
+    let Some(heap) = super::HEAP.get() else { return };
+    let participants = u64::try_from((heap.variables.participants)()).unwrap_or(1).max(1);
+    let done = DONE.load(Ordering::Acquire);
+    match arrive(participants) {
+        Arrival::NotWanted => {}
+        Arrival::Early(place) => {
+            domains::record(place, heap.variables.current_state());
+            wait_until_done(done);
+        }
+        Arrival::Last(place) => {
+            domains::record(place, heap.variables.current_state());
+            take(heap, place + 1);
+            DONE.fetch_add(1, Ordering::Release);
+            CHANGED.notify();
+        }
+    }
+}
+
+/// What an arriving domain has to do.
+enum Arrival {
+    NotWanted,
+    /// Wait for the last. With the number of domains before.
+    Early(usize),
+    Last(usize),
+}
+
+fn arrive(participants: u64) -> Arrival {
+    let mut seen = ARRIVED.load(Ordering::Acquire);
+    loop {
+        let is_first = seen == 0;
+        let is_wanted = if is_first { snapshot::is_wanted() } else { seen & WAITING != 0 };
+        let place = seen & !WAITING;
+        let is_last = place + 1 >= participants;
+        let now = place + 1 | if is_wanted { WAITING } else { 0 };
+        let after = if is_last { 0 } else { now };
+        match ARRIVED.compare_exchange(seen, after, Ordering::AcqRel, Ordering::Acquire) {
+            Err(other) => seen = other,
+            Ok(_) if !is_wanted => return Arrival::NotWanted,
+            Ok(_) if is_last => return Arrival::Last(place as usize),
+            Ok(_) => return Arrival::Early(place as usize),
+        }
+    }
+}
+
+fn wait_until_done(before: u64) {
+    const LONG: Duration = Duration::from_secs(1);
+    loop {
+        let ticket = CHANGED.ticket();
+        if DONE.load(Ordering::Acquire) != before {
+            return;
+        }
+        CHANGED.wait(ticket, LONG);
+    }
+}
+
+/// Carries the snapshot out. All other domains wait.
+fn take(heap: &Heap, participants: usize) {
+    crate::tracer::guard(|| {
+        domains::arrived(participants);
+        roots::collect_global(&heap.variables);
+        let lock = heap.variables.pool_freelist as *mut libc::pthread_mutex_t;
+        // A domain that is ending moves its pools while it holds this lock.
+        // SAFETY: `pool_freelist` begins with a `caml_plat_mutex`, which is a
+        // `pthread_mutex_t` (`runtime/caml/platform.h`).
+        unsafe { libc::pthread_mutex_lock(lock) };
+        snapshot::at_safe_point();
+        // SAFETY: locked above, by this thread.
+        unsafe { libc::pthread_mutex_unlock(lock) };
+    });
+}
+
+/// One poke at a time: it uses the runtime's thread-local variables.
+static POKE: Mutex<()> = Mutex::new(());
+
+/// Asks for a minor collection. On any thread that does not run OCaml code.
+pub(super) fn poke(variables: &Variables) {
+    let Ok(_one) = POKE.lock() else { return };
+    // The first domain is there as long as the program.
+    (variables.init_domain_self)(0);
+    let state = variables.current_state();
+    if state == 0 {
+        return;
+    }
+    let request = state + variables.heap.requested_minor_gc * size_of::<usize>();
+    // SAFETY: `requested_minor_gc` of a domain's state, which is never unmapped. The domain
+    // itself sets it to 0 when it has collected.
+    unsafe { &*(request as *const AtomicUsize) }.store(1, Ordering::Relaxed);
+    (variables.interrupt_all)();
+}

@@ -1,0 +1,204 @@
+//! What snapshots use of the runtime.
+
+use std::ffi::{CStr, c_int, c_void};
+
+use crate::runtimes::attach::refusal::Refusal;
+use crate::runtimes::attach::symbols::needed;
+use crate::runtimes::attach::thread_pointer::thread_pointer;
+use crate::runtimes::ocaml::descriptors::Descriptors;
+use crate::runtimes::ocaml::five::layout::StateLayout;
+use crate::runtimes::ocaml::five::symbols::{Runtime, ScanningAction};
+use crate::runtimes::ocaml::version::MajorVersion;
+
+/// Addresses of variables and functions of the runtime.
+pub(super) struct Variables {
+    pub(super) layout: &'static StateLayout,
+    pub(super) heap: HeapLayout,
+    /// How far from the thread pointer `caml_state` lies.
+    state_offset: usize,
+    /// `caml_global_heap_state`
+    pub(super) heap_state: usize,
+    /// `caml_params`
+    pub(super) params: usize,
+    /// `caml_minor_gc_begin_hook`
+    pub(super) minor_gc_begin_hook: usize,
+    /// `caml_scan_roots_hook`
+    pub(super) scan_roots_hook: usize,
+    /// `caml_ephe_none`
+    pub(super) ephemeron_none: usize,
+    /// `pool_freelist`, which has no symbol.
+    pub(super) pool_freelist: usize,
+    /// `orph_structs`, which has no symbol: ephemerons, and finalisers.
+    pub(super) orphans: usize,
+    /// `caml_global_barrier_num_participating`
+    pub(super) participants: extern "C" fn() -> c_int,
+    /// `caml_init_domain_self`
+    pub(super) init_domain_self: extern "C" fn(c_int),
+    /// `caml_scan_global_roots`
+    pub(super) scan_global_roots: extern "C" fn(ScanningAction, *mut c_void),
+    /// `caml_do_local_roots`
+    pub(super) scan_local_roots:
+        extern "C" fn(ScanningAction, c_int, *mut c_void, usize, usize, usize),
+    /// `caml_scan_stack`
+    pub(super) scan_stack: extern "C" fn(ScanningAction, c_int, *mut c_void, usize, usize),
+    /// `caml_interrupt_all_signal_safe`
+    pub(super) interrupt_all: extern "C" fn(),
+    /// `caml_acquire_domain_lock`
+    pub(super) acquire_domain_lock: extern "C" fn(),
+    /// `caml_release_domain_lock`
+    pub(super) release_domain_lock: extern "C" fn(),
+    /// `caml_empty_minor_heaps_once`
+    pub(super) collect_young: extern "C" fn(),
+    /// None in bytecode.
+    pub(super) code: Option<NativeCode>,
+}
+
+/// What only native code has.
+pub(super) struct NativeCode {
+    /// `caml_globals`
+    pub(super) globals: usize,
+    pub(super) descriptors: Descriptors,
+}
+
+/// Indices of further words in a domain's state.
+#[derive(Clone, Copy)]
+pub(super) struct HeapLayout {
+    pub(super) gc_regs: usize,
+    pub(super) local_roots: usize,
+    pub(super) ephe_info: usize,
+    pub(super) requested_minor_gc: usize,
+    pub(super) shared_heap: usize,
+    pub(super) id: usize,
+}
+
+/// Of 5.3.0 (`runtime/caml/domain_state.tbl`).
+const V5_3: HeapLayout = HeapLayout {
+    gc_regs: 11,
+    local_roots: 20,
+    ephe_info: 21,
+    requested_minor_gc: 31,
+    shared_heap: 35,
+    id: 36,
+};
+
+/// The function of this name.
+///
+/// # Safety
+/// `F` is the type of a pointer to that function.
+unsafe fn function<F: Copy>(name: &'static CStr) -> Result<F, Refusal> {
+    const { assert!(size_of::<F>() == size_of::<usize>()) };
+    let address = needed(name)?;
+    // SAFETY: an address of the same size, which by the contract is that of such a function.
+    Ok(unsafe { std::mem::transmute_copy::<usize, F>(&address) })
+}
+
+impl Variables {
+    /// Before `main`.
+    pub(super) fn find(
+        runtime: &Runtime,
+        layout: &'static StateLayout,
+    ) -> Result<Variables, Refusal> {
+        if layout.params.is_none() {
+            // Free slots look different from 5.4 on (ocaml/ocaml#13616).
+            return Err(Refusal::Snapshots("heap snapshots of OCaml 5 are supported for 5.3 only"));
+        }
+        Ok(Variables {
+            layout,
+            heap: V5_3,
+            state_offset: runtime.state_offset,
+            heap_state: runtime.heap_state,
+            params: needed(c"caml_params")?,
+            minor_gc_begin_hook: needed(c"caml_minor_gc_begin_hook")?,
+            scan_roots_hook: needed(c"caml_scan_roots_hook")?,
+            ephemeron_none: needed(c"caml_ephe_none")?,
+            pool_freelist: pool_freelist()?,
+            orphans: orphans()?,
+            // SAFETY: `int caml_global_barrier_num_participating(void)`, `runtime/domain.c`.
+            participants: unsafe { function(c"caml_global_barrier_num_participating")? },
+            // SAFETY: `void caml_init_domain_self(int)`, `runtime/domain.c`.
+            init_domain_self: unsafe { function(c"caml_init_domain_self")? },
+            // SAFETY: `void caml_scan_global_roots(scanning_action, void *)`, `globroots.c`.
+            scan_global_roots: unsafe { function(c"caml_scan_global_roots")? },
+            // SAFETY: as in `runtime/caml/roots.h`.
+            scan_local_roots: unsafe { function(c"caml_do_local_roots")? },
+            // SAFETY: as in `runtime/caml/fiber.h`.
+            scan_stack: unsafe { function(c"caml_scan_stack")? },
+            // SAFETY: `void caml_interrupt_all_signal_safe(void)`, `runtime/domain.c`.
+            interrupt_all: unsafe { function(c"caml_interrupt_all_signal_safe")? },
+            // SAFETY: `void caml_acquire_domain_lock(void)`, `runtime/domain.c`.
+            acquire_domain_lock: unsafe { function(c"caml_acquire_domain_lock")? },
+            // SAFETY: `void caml_release_domain_lock(void)`, `runtime/domain.c`.
+            release_domain_lock: unsafe { function(c"caml_release_domain_lock")? },
+            // SAFETY: `void caml_empty_minor_heaps_once(void)`, `runtime/minor_gc.c`.
+            collect_young: unsafe { function(c"caml_empty_minor_heaps_once")? },
+            code: if runtime.is_native { Some(native()?) } else { None },
+        })
+    }
+
+    /// This thread's `caml_state`; 0 if it has none.
+    pub(super) fn current_state(&self) -> usize {
+        let place = thread_pointer().wrapping_add(self.state_offset) as *const usize;
+        // SAFETY: this thread's `caml_state`, a pointer.
+        unsafe { place.read() }
+    }
+}
+
+fn native() -> Result<NativeCode, Refusal> {
+    let descriptors = Descriptors::find(MajorVersion::Five)
+        .ok_or(Refusal::Layout("the index of frame descriptors"))?;
+    Ok(NativeCode { globals: needed(c"caml_globals")?, descriptors })
+}
+
+/// The code of a function, as far as it is looked at.
+fn code_of(name: &'static CStr, length: usize) -> Result<(usize, &'static [u8]), Refusal> {
+    let address = needed(name)?;
+    // SAFETY: code of the runtime, which is followed by more code and never unmapped.
+    Ok((address, unsafe { std::slice::from_raw_parts(address as *const u8, length) }))
+}
+
+/// The address that an instruction refers to whose last four of `length` bytes are its
+/// distance from the next instruction.
+fn relative(code: &[u8], base: usize, at: usize, length: usize) -> Option<usize> {
+    let bytes = code.get(at + length - 4..at + length)?;
+    let distance = i32::from_le_bytes(bytes.try_into().ok()?);
+    Some(base.wrapping_add(at + length).wrapping_add_signed(distance as isize))
+}
+
+/// `caml_accum_orphan_heap_stats` (`runtime/shared_heap.c`) locks the list, and adds what is
+/// in its statistics: the two addresses that it loads are 0x30 bytes apart.
+fn pool_freelist() -> Result<usize, Refusal> {
+    const STATS: usize = 0x30;
+    let (base, code) = code_of(c"caml_accum_orphan_heap_stats", 96)?;
+    // lea reg, [rip + disp32]
+    let is_lea = |bytes: &[u8]| {
+        matches!(bytes[0], 0x48 | 0x4c) && bytes[1] == 0x8d && bytes[2] & 0xc7 == 0x05
+    };
+    let loaded = || {
+        let leas = code.windows(7).enumerate().filter(|(_, bytes)| is_lea(bytes));
+        leas.filter_map(|(at, _)| relative(code, base, at, 7))
+    };
+    loaded()
+        .find(|&list| loaded().any(|stats| stats == list + STATS))
+        .ok_or(Refusal::Layout("the list of free pools"))
+}
+
+/// `caml_orphan_finalisers` (`runtime/major_gc.c`) puts the domain's finalisers in front of
+/// those in `orph_structs`: it loads these, and stores them as `next`, 0x68 bytes into a
+/// `caml_final_info`. The ephemerons are the word before.
+fn orphans() -> Result<usize, Refusal> {
+    const NEXT: u8 = 0x68;
+    let (base, code) = code_of(c"caml_orphan_finalisers", 512)?;
+    // mov reg, [rip + disp32]
+    let is_load = |bytes: &[u8]| {
+        matches!(bytes[0], 0x48 | 0x4c) && bytes[1] == 0x8b && bytes[2] & 0xc7 == 0x05
+    };
+    // mov [reg + 0x68], reg
+    let is_store = |bytes: &[u8]| bytes[1] == 0x89 && bytes[2] & 0xc0 == 0x40 && bytes[3] == NEXT;
+    let store = code.windows(4).position(|bytes| bytes[0] & 0xf8 == 0x48 && is_store(bytes));
+    let before = store.and_then(|store| code.get(..store)).unwrap_or_default();
+    let load = before.windows(7).rposition(is_load);
+    let finalisers = load.and_then(|load| relative(code, base, load, 7));
+    finalisers
+        .map(|finalisers| finalisers - size_of::<usize>())
+        .ok_or(Refusal::Layout("the finalisers of domains that have ended"))
+}
