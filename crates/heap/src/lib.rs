@@ -9,6 +9,10 @@
 //! - `format`: the file. [`Encoder`] writes it without allocating, in a process
 //!   that must not; [`Reader`] reads it in bounded memory.
 //!
+//! - `summary`: [`Summary`], what a snapshot holds, counted.
+//! - `check`: [`check()`], whether its parts fit together.
+//! - `graph`: [`HeapGraph`], the blocks as a graph, and what is reachable in it.
+//!
 //! Only `format` is compiled without the feature `graph`: that is what the plugin loads into programs.
 //!
 //! Input is hostile. Nothing here is unsafe, no input causes a panic, and no
@@ -21,10 +25,24 @@
     allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)
 )]
 
+#[cfg(feature = "graph")]
+mod check;
 mod format;
+#[cfg(feature = "graph")]
+mod graph;
+#[cfg(feature = "graph")]
+mod summary;
+
+#[cfg(feature = "graph")]
+pub use check::{CheckReport, Finding, check};
+#[cfg(feature = "graph")]
+pub use graph::{GraphError, HeapGraph, KindReach, Reach, Reachability};
+#[cfg(feature = "graph")]
+pub use summary::{CustomSum, SegmentSum, Summary};
 
 pub use format::{
     Block, Code, Completion, CustomBlock, Defect, Encoder, Ephemeron, EphemeronKey, Finaliser,
     FinaliserKind, Followed, Item, KindNamespace, MAGIC, MAX_STRING, MetaKey, Name, Pointer,
-    ReadError, Reader, Root, RootOwner, Segment, SegmentKind, Sink, Suspended, Totals, Workspace,
+    ReadError, Reader, Root, RootKind, RootOwner, Segment, SegmentKind, Sink, Suspended, Totals,
+    Workspace,
 };

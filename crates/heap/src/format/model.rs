@@ -63,6 +63,22 @@ impl MetaKey {
     }
 }
 
+impl SegmentKind {
+    /// Every kind.
+    pub const ALL: [SegmentKind; 4] =
+        [SegmentKind::Major, SegmentKind::Young, SegmentKind::Large, SegmentKind::Host];
+
+    /// Its name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            SegmentKind::Major => "major",
+            SegmentKind::Young => "young",
+            SegmentKind::Large => "large",
+            SegmentKind::Host => "host",
+        }
+    }
+}
+
 /// What a segment is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SegmentKind {
@@ -191,6 +207,70 @@ pub enum RootOwner {
         /// Which one of the kind.
         index: u64,
     },
+}
+
+/// The kind of a root, in the order in which reports list them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RootKind {
+    /// Static data of modules.
+    Global,
+    /// Stacks of threads.
+    Stack,
+    /// Local variables of C code.
+    LocalC,
+    /// Global variables of C code.
+    GlobalC,
+    /// Slots that libraries' hooks reported.
+    Hook,
+    /// Suspended stacks.
+    Continuation,
+    /// What finalisers hold.
+    Finaliser,
+    /// What a host described.
+    Host,
+}
+
+impl RootKind {
+    /// Every kind.
+    pub const ALL: [RootKind; 8] = [
+        RootKind::Global,
+        RootKind::Stack,
+        RootKind::LocalC,
+        RootKind::GlobalC,
+        RootKind::Hook,
+        RootKind::Continuation,
+        RootKind::Finaliser,
+        RootKind::Host,
+    ];
+
+    /// Its name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            RootKind::Global => "globals",
+            RootKind::Stack => "stacks",
+            RootKind::LocalC => "local C roots",
+            RootKind::GlobalC => "global C roots",
+            RootKind::Hook => "hooks",
+            RootKind::Continuation => "continuations",
+            RootKind::Finaliser => "finalisers",
+            RootKind::Host => "host",
+        }
+    }
+}
+
+impl RootOwner {
+    /// Its kind.
+    pub fn kind(self) -> RootKind {
+        match self {
+            RootOwner::Global { .. } => RootKind::Global,
+            RootOwner::Stack { .. } => RootKind::Stack,
+            RootOwner::LocalC { .. } => RootKind::LocalC,
+            RootOwner::GlobalC { .. } => RootKind::GlobalC,
+            RootOwner::Hook { .. } => RootKind::Hook,
+            RootOwner::Continuation { .. } => RootKind::Continuation,
+            RootOwner::Host { .. } => RootKind::Host,
+        }
+    }
 }
 
 /// A pointer into the heap from outside.

@@ -45,7 +45,7 @@ fn sample() -> Vec<u8> {
                 }
                 _ => true,
             })
-            .take(90)
+            .take(40)
             .collect();
     write(&records).1
 }

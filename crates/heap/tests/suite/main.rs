@@ -1,7 +1,9 @@
 //! What crosses the modules of the format: everything that is written is read again, whatever
 //! is cut off, and whatever is damaged.
 
+mod check;
 mod damage;
+mod graph;
 mod misuse;
 mod round_trip;
 mod snapshot;

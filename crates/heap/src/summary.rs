@@ -1,0 +1,173 @@
+//! What a snapshot holds, counted in one reading.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+
+use crate::format::{
+    Completion, FinaliserKind, Item, MetaKey, ReadError, Reader, RootKind, SegmentKind, Totals,
+};
+
+/// At most this number of kinds of custom blocks are told apart.
+const MOST_CUSTOM_KINDS: usize = 4096;
+
+/// Segments of one kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SegmentSum {
+    /// How many there are.
+    pub count: u64,
+    /// Their words.
+    pub words: u64,
+}
+
+/// Custom blocks of one kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CustomSum {
+    /// The identifier; empty if the snapshot has none.
+    pub identifier: Vec<u8>,
+    /// How many there are.
+    pub blocks: u64,
+    /// The bytes that they hold outside the heap.
+    pub outside_bytes: u64,
+}
+
+/// What a snapshot holds.
+#[derive(Debug)]
+pub struct Summary {
+    /// The facts about the snapshot, in the order of the file.
+    pub meta: Vec<(MetaKey, Vec<u8>)>,
+    /// What was counted in reading it.
+    pub counted: Totals,
+    /// What its writer counted; `None` if the file is cut short.
+    pub declared: Option<Totals>,
+    /// Segments by kind.
+    pub segments: BTreeMap<SegmentKind, SegmentSum>,
+    /// Roots by kind. What finalisers hold is not among them.
+    pub roots: BTreeMap<RootKind, u64>,
+    /// Finalisers by kind.
+    pub finalisers: BTreeMap<FinaliserKind, u64>,
+    /// Custom blocks by the address of their operations.
+    pub customs: BTreeMap<u64, CustomSum>,
+    /// How the file ends.
+    pub completion: Completion,
+    /// Chunks of a later version, which were skipped.
+    pub skipped_chunks: u64,
+    /// The error that ended the reading. Everything before it was counted.
+    pub error: Option<ReadError>,
+}
+
+impl Summary {
+    /// Reads a snapshot to its end, or to the first damaged chunk. An error is returned if not
+    /// even its header can be read.
+    pub fn read(input: impl Read) -> Result<Summary, ReadError> {
+        let mut reader = Reader::new(input)?;
+        let mut summary = Summary {
+            meta: Vec::new(),
+            counted: Totals::default(),
+            declared: None,
+            segments: BTreeMap::new(),
+            roots: BTreeMap::new(),
+            finalisers: BTreeMap::new(),
+            customs: BTreeMap::new(),
+            completion: Completion::Unknown,
+            skipped_chunks: 0,
+            error: None,
+        };
+        loop {
+            match reader.next_item() {
+                Ok(Some(item)) => {
+                    count(&mut summary.counted, &item);
+                    summary.add(&item);
+                }
+                Ok(None) => break,
+                Err(error) => {
+                    summary.error = Some(error);
+                    break;
+                }
+            }
+        }
+        summary.declared = reader.totals().copied();
+        summary.completion = reader.completion();
+        summary.skipped_chunks = reader.skipped_chunks();
+        Ok(summary)
+    }
+
+    /// The value of a fact.
+    pub fn meta(&self, key: MetaKey) -> Option<&[u8]> {
+        let mut values = self.meta.iter().filter(|(found, _)| *found == key);
+        values.next().map(|(_, value)| value.as_slice())
+    }
+
+    fn add(&mut self, item: &Item<'_>) {
+        match item {
+            Item::Meta { key, value } => self.meta.push((*key, value.to_vec())),
+            Item::Segment(segment) => {
+                let sum = self.segments.entry(segment.kind).or_default();
+                sum.count += 1;
+                sum.words = sum.words.saturating_add(segment.words);
+            }
+            Item::Root(root) => *self.roots.entry(root.owner.kind()).or_default() += 1,
+            Item::Finaliser(finaliser) => {
+                *self.finalisers.entry(finaliser.kind).or_default() += 1;
+            }
+            Item::Block(block) => {
+                if let Some(custom) = block.custom
+                    && let Some(sum) = self.custom(custom.operations)
+                {
+                    sum.blocks += 1;
+                    sum.outside_bytes = sum.outside_bytes.saturating_add(custom.outside_bytes);
+                }
+            }
+            Item::CustomKind { operations, identifier } => {
+                if let Some(sum) = self.custom(*operations) {
+                    sum.identifier = identifier.to_vec();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn custom(&mut self, operations: u64) -> Option<&mut CustomSum> {
+        let is_known = self.customs.contains_key(&operations);
+        if !is_known && self.customs.len() >= MOST_CUSTOM_KINDS {
+            return None;
+        }
+        Some(self.customs.entry(operations).or_default())
+    }
+}
+
+/// Counts an item as its writer did.
+pub(crate) fn count(totals: &mut Totals, item: &Item<'_>) {
+    match item {
+        Item::Meta { .. } => totals.meta += 1,
+        Item::Segment(segment) => {
+            totals.segments += 1;
+            totals.segment_words = totals.segment_words.saturating_add(segment.words);
+        }
+        Item::Block(block) => {
+            if block.is_first {
+                totals.blocks += 1;
+                totals.words = totals.words.saturating_add(block.words);
+            }
+            totals.pointers += block.pointers.len() as u64;
+            totals.codes += block.codes.len() as u64;
+            totals.strings += u64::from(block.string.is_some());
+            if let Some(custom) = block.custom {
+                totals.customs += 1;
+                totals.outside_bytes = totals.outside_bytes.saturating_add(custom.outside_bytes);
+            }
+        }
+        Item::Root(_) => totals.roots += 1,
+        Item::Finaliser(_) => totals.finalisers += 1,
+        Item::Ephemeron(ephemeron) => {
+            totals.ephemerons += u64::from(ephemeron.is_first);
+            totals.ephemeron_keys += ephemeron.keys.len() as u64;
+        }
+        Item::Module { .. } => totals.modules += 1,
+        Item::Thread { .. } => totals.threads += 1,
+        Item::CodeSeen(_) => totals.codes_seen += 1,
+        Item::CustomKind { .. } => totals.custom_kinds += 1,
+        Item::KindName { .. } => totals.kind_names += 1,
+        Item::Name(_) => totals.names += 1,
+        Item::Followed(_) => totals.followed += 1,
+    }
+}
