@@ -320,6 +320,9 @@ typedef struct heaptap_frame_link {
 /* A sampled block was not recorded. It is counted as dropped. */
 #define HEAPTAP_STATUS_LOST 17
 
+/* No snapshot of the heap was taken. The call that returns it has the reason. */
+#define HEAPTAP_STATUS_SNAPSHOT 18
+
 /* The block is dead. */
 #define HEAPTAP_FATE_DEAD 0
 
@@ -367,7 +370,11 @@ heaptap_status heaptap_tracer_start(const struct heaptap_options *options,
  * `HEAPTAP` (or `MEMTRACE`) is the file and asks for the trace, `HEAPTAP_RATE`
  * (or `MEMTRACE_RATE`) the rate, `HEAPTAP_SEED` the seed and `HEAPTAP_FRAMES` the
  * most frames in a backtrace. Each replaces the value in `options`. Otherwise
- * like `heaptap_tracer_start`. */
+ * like `heaptap_tracer_start`.
+ *
+ * If `HEAPTAP_LISTEN` is 1, the process takes commands; `HEAPTAP_SNAPSHOT` says when
+ * snapshots of the heap are taken, and `HEAPTAP_SNAPSHOT_FILE` names them, with or without
+ * a trace. Starts a thread for each of the first two. */
 heaptap_status heaptap_tracer_start_from_env(const struct heaptap_options *options,
                                              struct heaptap_tracer **tracer);
 
@@ -542,6 +549,20 @@ uint32_t heaptap_attached_label(const char *name, size_t length);
  * A thread of the runtime, while it runs the runtime's code or is called from it.
  * Costs a few instructions. */
 uint32_t heaptap_attached_set_label(uint32_t label);
+
+/* Takes a snapshot of the heap, and returns when its file is complete.
+ *
+ * `file` is the file's name, in which nothing is replaced; NULL for the name that
+ * `HEAPTAP_SNAPSHOT_FILE` gives, by default `%e-%p-%n.heap` beside the trace. A file of
+ * that name is replaced only if it is a snapshot. `text` is NULL or room for `text_size`
+ * bytes: it receives the file's name, or with `HEAPTAP_STATUS_SNAPSHOT` the reason why
+ * there is none, cut to its size and with a NUL at its end.
+ *
+ * For programs that the library attached itself to, traced or not, and for hosts whose heap
+ * it can walk. A thread of the runtime that has been called from the runtime's code, and
+ * holds its lock if it has one; not inside a hook or a collection. The program stands still
+ * while the kernel copies its page tables, and this thread until the file is written. */
+heaptap_status heaptap_snapshot_take(const char *file, char *text, size_t text_size);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -3,6 +3,7 @@ type label = int
 external is_here : unit -> bool = "heaptap_ocaml_is_here" [@@noalloc]
 external intern : string -> label = "heaptap_ocaml_label" [@@noalloc]
 external swap : (int[@untagged]) -> (int[@untagged]) = "heaptap_ocaml_swap_bytecode" "heaptap_ocaml_swap" [@@noalloc]
+external take_snapshot : string -> (string, string) result = "heaptap_ocaml_snapshot"
 
 (* The tracer is loaded before the program starts, or never. *)
 let here = is_here ()
@@ -41,3 +42,7 @@ let resuming resume =
     fun value ->
       set_label label;
       resume value
+
+let snapshot ?(file = "") () =
+  (* C would see another name. *)
+  if String.contains file '\000' then Error "a file's name cannot contain a NUL" else take_snapshot file

@@ -1,4 +1,4 @@
-(** Labels for what a program is doing, in its heaptap traces.
+(** Labels for what a program is doing, in its heaptap traces, and snapshots of its heap.
 
     Everything allocated under a label has it as the outermost frame of its backtrace:
     [heaptap report --label] selects by it, and every other reader shows it. Each thread
@@ -40,3 +40,11 @@ val resuming : ('a -> 'b) -> 'a -> 'b
     current at the call of [resuming] and then calls [resume]. So a fiber that performs an
     effect continues under its own label if the handler stores [resuming (continue k)] to
     resume it. The scheduler itself must set its label when it starts a fiber. *)
+
+val snapshot : ?file:string -> unit -> (string, string) result
+(** [snapshot ~file ()] takes a snapshot of the heap into [file], which is replaced only if it is a snapshot.
+    Without [file], the name is the next one of [HEAPTAP_SNAPSHOT_FILE]: by default
+    [PROGRAM-PID-N.heap] beside the trace. Returns the file's name when the file is complete, or why there is none.
+
+    The program must be traced, or listen for commands ([HEAPTAP_LISTEN=1]). It waits until the file is
+    written: meanwhile no other thread runs OCaml code. *)

@@ -19,8 +19,9 @@
 //!
 //! | room | job | runs on | may use |
 //! |---|---|---|---|
-//! | [`abi`] | every `extern "C"` function: check arguments, guard against panics, call in | both | `runtimes`, `tracer`, `stack` |
-//! | [`runtimes`] | runtimes that are traced as they are: `attach` for all of them, a folder for each | both | `snapshot`, `tracer`, `stack`, `sys` |
+//! | [`abi`] | every `extern "C"` function: check arguments, guard against panics, call in | both | `runtimes`, `control`, `tracer`, `stack` |
+//! | [`runtimes`] | runtimes that are traced as they are: `attach` for all of them, a folder for each | both | `control`, `snapshot`, `tracer`, `stack`, `sys` |
+//! | [`control`] | commands on a socket; snapshots that are taken by themselves | threads of its own, exit | `snapshot`, `tracer`, `sys` |
 //! | [`snapshot`] | a heap snapshot: safe point, copy of the process, walk, file | both, and a copy of the process | `sys` |
 //! | [`tracer`] | the session: options, mutators, start, stop, fork, exit | both | `writer`, `sampling`, `blocks`, `stack`, `queue`, `sys` |
 //! | [`writer`] | drain the queue, find locations, encode, write | writer thread | `queue`, `sys` |
@@ -65,6 +66,8 @@
 pub mod abi;
 #[cfg(not(loom))]
 mod blocks;
+#[cfg(not(loom))]
+mod control;
 mod queue;
 #[cfg(not(loom))]
 mod runtimes;

@@ -99,6 +99,7 @@ fn generate() -> String {
         .with_src(root.join("src/abi/collector.rs"))
         .with_src(root.join("src/abi/stats.rs"))
         .with_src(root.join("src/abi/attached.rs"))
+        .with_src(root.join("src/abi/snapshot.rs"))
         .generate()
         .expect("a header")
         .write(&mut text);

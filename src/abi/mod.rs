@@ -7,7 +7,8 @@
 //! Rules for all exports:
 //! - An export returns a status. Results are written through the last parameters,
 //!   and only if the status is [`HEAPTAP_STATUS_OK`] (the young limit also with
-//!   [`HEAPTAP_STATUS_LOST`]: the sample was lost, but the limit is right).
+//!   [`HEAPTAP_STATUS_LOST`]: the sample was lost, but the limit is right; the text of
+//!   [`heaptap_snapshot_take`] also with [`HEAPTAP_STATUS_SNAPSHOT`]: it is the reason).
 //! - A pointer that is NULL or misaligned is refused with a status.
 //! - Structs start with their size and end with reserved bytes that must be zero,
 //!   so that old hosts work with new libraries (`versioned`). `layout` pins the
@@ -30,6 +31,7 @@ mod layout;
 mod mutator;
 mod options;
 mod pointer;
+mod snapshot;
 mod stats;
 mod status;
 mod tracer;
@@ -42,6 +44,7 @@ pub use handle::{heaptap_mutator, heaptap_tracer};
 pub use hooks::*;
 pub use mutator::*;
 pub use options::*;
+pub use snapshot::*;
 pub use stats::*;
 pub use status::*;
 pub use tracer::*;

@@ -52,6 +52,9 @@ pub const HEAPTAP_STATUS_PANIC: heaptap_status = 16;
 /// A sampled block was not recorded. It is counted as dropped.
 pub const HEAPTAP_STATUS_LOST: heaptap_status = 17;
 
+/// No snapshot of the heap was taken. The call that returns it has the reason.
+pub const HEAPTAP_STATUS_SNAPSHOT: heaptap_status = 18;
+
 /// A status other than `HEAPTAP_STATUS_OK`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Refused(pub(crate) heaptap_status);
@@ -90,6 +93,7 @@ statuses! {
     HEAPTAP_STATUS_ORDER is Failure::Order, c"the call is not allowed at this point";
     HEAPTAP_STATUS_PANIC is Failure::Panic, c"an internal error in heaptap: tracing is off";
     HEAPTAP_STATUS_LOST is Failure::Lost, c"a sampled block was not recorded";
+    HEAPTAP_STATUS_SNAPSHOT, c"no snapshot of the heap was taken";
 }
 
 const _: () = {

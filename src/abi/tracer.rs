@@ -8,6 +8,7 @@ use crate::abi::options::heaptap_options;
 use crate::abi::pointer::{bytes, check, write};
 use crate::abi::status::{HEAPTAP_STATUS_OPTION, Refused, heaptap_status};
 use crate::abi::versioned::read_versioned;
+use crate::control;
 use crate::tracer::{self, Options};
 
 /// Starts a trace. A process has at most one trace at a time. If the call fails,
@@ -47,6 +48,10 @@ pub unsafe extern "C" fn heaptap_tracer_start(
 /// most frames in a backtrace. Each replaces the value in `options`. Otherwise
 /// like `heaptap_tracer_start`.
 ///
+/// If `HEAPTAP_LISTEN` is 1, the process takes commands; `HEAPTAP_SNAPSHOT` says when
+/// snapshots of the heap are taken, and `HEAPTAP_SNAPSHOT_FILE` names them, with or without
+/// a trace. Starts a thread for each of the first two.
+///
 /// # Safety
 /// The pointers are NULL or as described.
 #[unsafe(no_mangle)]
@@ -62,9 +67,12 @@ pub unsafe extern "C" fn heaptap_tracer_start_from_env(
         // SAFETY: the header requires the strings in the options to be NULL or to end
         // with a NUL.
         let options = unsafe { given.checked() }?;
-        let options = tracer::options_from_environment(options)?;
+        let control = control::settings_of_host()?;
+        let started = tracer::options_from_environment(options).map_err(Refused::from);
         // SAFETY: this function requires `tracer` to be NULL or room for a pointer.
-        unsafe { start(options, tracer) }
+        let started = started.and_then(|options| unsafe { start(options, tracer) });
+        control::start_for_host(&control);
+        started
     })
 }
 

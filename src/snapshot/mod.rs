@@ -33,4 +33,4 @@ mod walker;
 pub(crate) use exchange::{at_safe_point, is_wanted};
 pub(crate) use order::{Method, Order, Reason, SnapshotError, Taken};
 pub(crate) use take::{take, take_here};
-pub(crate) use walker::{HeapEncoder, HeapWalker, WalkError, register};
+pub(crate) use walker::{HeapEncoder, HeapWalker, WalkError, register, walkable_runtime};

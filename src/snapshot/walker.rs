@@ -63,6 +63,11 @@ pub(crate) fn register(walker: &'static dyn HeapWalker) {
     let _ = WALKER.set(walker);
 }
 
+/// Runtime and release of the heap that can be walked, or why there is none.
+pub(crate) fn walkable_runtime() -> Result<String, SnapshotError> {
+    registered().map(HeapWalker::runtime)
+}
+
 pub(super) fn registered() -> Result<&'static dyn HeapWalker, SnapshotError> {
     const NONE: &str = "heaptap knows no runtime in this program whose heap it can walk";
     WALKER.get().copied().ok_or(SnapshotError::Unsupported(NONE))

@@ -7,11 +7,12 @@
 //! | `futex` | the event count that wakes a sleeping thread | both |
 //! | `copy_process` | a copy of the process that the program does not notice; `shared_memory`: what it returns | both |
 //! | `errno` | preserves the host's `errno` | both |
-//! | `thread` | the writer thread | both |
+//! | `thread` | threads of our own, with all signals blocked | both |
 //! | `thread_flag` | a flag of each thread, and what happens when the thread ends | mutators |
 //! | `name` | expands `%p`, `%e` and `%t` in a file name | the starting thread |
 //! | `file` | creates a trace file without destroying another file | the starting thread |
 //! | `lock` | waiting for a lock until a deadline | both |
+//! | `listener` | a socket that listens, and its clients | the control thread |
 //! | `descriptor` | locks, numbers and identities of open files | both |
 //! | `prefetch` | tells the processor which memory will be read | the writer thread |
 //! | `process_memory` | this process's memory, read by the kernel | the writer thread |
@@ -28,6 +29,7 @@ mod descriptor;
 pub(crate) mod errno;
 pub(crate) mod file;
 pub(crate) mod futex;
+pub(crate) mod listener;
 pub(crate) mod lock;
 pub(crate) mod memory;
 pub(crate) mod name;

@@ -55,7 +55,7 @@ pub(crate) use guard::guard;
 pub(crate) use message::say;
 pub(crate) use mutator::{AllocatedBlock, Mutator};
 pub(crate) use options::{Follow, Locator, Namer, Options, WhenFull};
-pub(crate) use process::{flush_signal_safe, start};
+pub(crate) use process::{flush_signal_safe, start, traced_file};
 pub(crate) use recorder::Followed;
 pub(crate) use session::Session;
 

@@ -1,5 +1,6 @@
 //! The session of this process: at most one at a time. Its exit and its forks.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::time::Duration;
 
@@ -51,6 +52,13 @@ pub(crate) fn flush_signal_safe(longest: Duration) -> bool {
     // A lock that is held belongs to a thread that starts or ends a session.
     let session = ACTIVE.try_lock().ok().and_then(|active| active.clone());
     session.is_some_and(|session| session.flush_signal_safe(longest))
+}
+
+/// The file that this process traces into, while it does. Not inside hooks.
+pub(crate) fn traced_file() -> Option<PathBuf> {
+    let active = active();
+    let session = active.as_ref().filter(|session| session.is_live() && !session.has_forked())?;
+    Some(PathBuf::from(session.output_name.clone()))
 }
 
 fn register_handlers() {

@@ -1,10 +1,12 @@
-//! From the library's constructor to a running session.
+//! From the library's constructor to a running session, and to a process that takes
+//! commands.
 
 use super::attached::{self, Attached};
 use super::patch::Jumps;
 use super::refusal::Refusal;
 use super::runtime::{Attachment, Detected, Runtime, detect};
 use super::{endings, environment, late, memory_limit, report, symbols};
+use crate::control::{self, Settings, SnapshotSupport};
 use crate::tracer::{self, Failure, say};
 
 /// The runtimes that are looked for.
@@ -12,11 +14,11 @@ pub(crate) type Known = &'static [&'static dyn Runtime];
 
 /// Attaches to the runtime in this program, or, if the library was preloaded, to
 /// the first that the program loads. Does nothing unless the environment asks for
-/// a trace. A program that links this library and uses the C ABI is left alone.
+/// a trace, for commands or for snapshots. A program that links this library and uses the C ABI is left alone.
 ///
 /// Before `main`.
 pub(crate) fn at_load(known: Known) {
-    if !environment::asks_for_trace() {
+    if !environment::asks_for_trace() && !Settings::are_asked_for() {
         return;
     }
     match detect(known.iter().copied(), &symbols::lookup) {
@@ -26,20 +28,41 @@ pub(crate) fn at_load(known: Known) {
     }
 }
 
-/// Attaches to a runtime that was detected. A refusal is reported to the user.
+/// Traces a runtime that was detected, takes commands and snapshots, as the environment asks for.
+/// A refusal is reported to the user.
 fn attach(detected: Detected) {
     let Detected { runtime, supported } = detected;
-    let attached = supported
-        .and_then(|()| check_process())
-        .and_then(|()| runtime.attach())
-        .and_then(|attachment| match attachment {
-            Some(attachment) => begin(runtime, attachment),
-            None => Ok(()),
-        });
-    if let Err(refusal) = attached {
-        report_refusal(runtime, &refusal);
-        report::refused(environment::report_file());
+    // Before `trace` removes the variables.
+    let settings = match Settings::from_environment() {
+        Ok(settings) => settings,
+        Err(invalid) => return refuse(runtime, &Refusal::Setting(invalid)),
+    };
+    let refusal = match &supported {
+        Ok(()) => runtime.prepare_snapshots().err().map(|refusal| refusal.to_string()),
+        Err(refusal) => Some(refusal.to_string()),
+    };
+    if environment::asks_for_trace() {
+        if let Err(refusal) = supported.and_then(|()| trace(runtime)) {
+            refuse(runtime, &refusal);
+        }
+    } else {
+        environment::adjust(environment::is_only_thread());
     }
+    control::start(&settings, SnapshotSupport { runtime: runtime.name(), refusal });
+}
+
+fn trace(runtime: &'static dyn Runtime) -> Result<(), Refusal> {
+    check_process()?;
+    match runtime.attach()? {
+        Some(attachment) => begin(runtime, attachment),
+        None => Ok(()),
+    }
+}
+
+/// Reports that there is no trace.
+fn refuse(runtime: &dyn Runtime, refusal: &Refusal) {
+    report_refusal(runtime, refusal);
+    report::refused(environment::report_file());
 }
 
 /// Refuses a process whose variables are wrong, or that has no memory to spare.

@@ -28,6 +28,7 @@ pub(super) struct StateLayout {
     pub(super) gc_regs: usize,
     pub(super) requested_minor_gc: usize,
     pub(super) local_roots: usize,
+    pub(super) stat_major_collections: usize,
     pub(super) stat_heap_wsz: usize,
     pub(super) stat_heap_chunks: usize,
 }
@@ -48,6 +49,7 @@ const V4_13: StateLayout = StateLayout {
     gc_regs: 28,
     requested_minor_gc: 35,
     local_roots: 36,
+    stat_major_collections: 41,
     stat_heap_wsz: 42,
     stat_heap_chunks: 46,
 };

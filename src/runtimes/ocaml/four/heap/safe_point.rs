@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::variables::Variables;
 use super::{Heap, blocking, roots};
 use crate::runtimes::ocaml::heap::words::Words;
-use crate::snapshot;
+use crate::{control, snapshot};
 
 /// The hook that was there before ours; 0 if there was none.
 static BEFORE: AtomicUsize = AtomicUsize::new(0);
@@ -35,6 +35,12 @@ extern "C" fn minor_collection_ended() {
     }
     let Some(heap) = super::HEAP.get() else { return };
     blocking::renew(heap, || is_alone(heap));
+    // SAFETY: under the master lock nobody else runs OCaml code, and one word is read.
+    let words = unsafe { Words::at_rest() };
+    let layout = heap.variables.layout;
+    control::note_major_collections(
+        heap.variables.state(words, layout.stat_major_collections) as u64
+    );
     if snapshot::is_wanted() {
         // SAFETY: snapshots are taken under the master lock, one at a time, and do not
         // unwind: `carry_out` catches nothing and panics nowhere.

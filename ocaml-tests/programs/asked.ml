@@ -1,0 +1,44 @@
+(* Works until its input ends, so that it can be sent commands meanwhile. *)
+let table = Hashtbl.create 100
+let work () = for i = 1 to 2_000 do Hashtbl.replace table (i mod 500) (string_of_int i, [ i ]) done
+let has_input () = match Unix.select [ Unix.stdin ] [] [] 0. with [], _, _ -> false | _ -> true
+
+let busy () =
+  print_endline "ready";
+  while not (has_input ()) do work () done
+
+let () =
+  work ();
+  (match Sys.argv.(1) with
+  | "busy" -> busy ()
+  | "idle" ->
+      print_endline "ready";
+      (try ignore (input_line stdin) with End_of_file -> ())
+  | "fork" ->
+      (match Unix.fork () with
+      | 0 -> work (); exit 0
+      | child -> assert (snd (Unix.waitpid [] child) = Unix.WEXITED 0));
+      busy ()
+  | "closes" ->
+      (* As daemons do. *)
+      for number = 3 to 1023 do
+        try Unix.close (Obj.magic number : Unix.file_descr) with Unix.Unix_error _ -> ()
+      done;
+      busy ()
+  | "majors" ->
+      for _ = 1 to int_of_string Sys.argv.(2) do work (); Gc.full_major () done;
+      busy ()
+  | "handles" ->
+      let signals = ref 0 in
+      Sys.set_signal Sys.sigusr2 (Sys.Signal_handle (fun _ -> incr signals));
+      print_endline "ready";
+      while !signals = 0 || not (has_input ()) do work () done;
+      print_endline "handled"
+  | "computes" ->
+      print_endline "ready";
+      (* Allocates nothing. *)
+      let sum = ref 0 in
+      for i = 1 to int_of_string Sys.argv.(2) * 200_000_000 do sum := !sum lxor i done;
+      ignore (Sys.opaque_identity !sum)
+  | other -> failwith other);
+  Printf.printf "%d entries\n" (Hashtbl.length table)

@@ -1,0 +1,35 @@
+//! Commands to a process while it runs, and the heap snapshots that are taken by themselves.
+//!
+//! Nothing here runs unless the environment asks for it
+//! ([`LISTEN`](heaptap_settings::LISTEN), [`SNAPSHOT`](heaptap_settings::SNAPSHOT)).
+//! Then there are up to two threads, which block all signals: `heaptap-control` answers
+//! clients on a Unix socket, one after the other, and `heaptap-trigger` takes snapshots when
+//! a time has passed, a signal has come or a number of collections is reached. Neither
+//! touches the heap of the program: `snapshot` waits for a safe point.
+//!
+//! - `settings`: what the environment asks for; `names`: the files of snapshots.
+//! - `process`: what is known of this process and shared by both threads.
+//! - `command`: the lines of the protocol (`docs/control.md`); `answer`: what each command does.
+//! - `socket`: the directory, the socket and the thread `heaptap-control`.
+//! - `trigger`: the thread `heaptap-trigger`; `signal`: the signal that wakes it.
+//! - `start`: starts the threads; exit and fork.
+//!
+//! A forked child has none of the threads. It closes its parent's socket, and neither
+//! answers on it nor removes its name.
+
+#![allow(unsafe_code, reason = "registers handlers for exit, fork and a signal")]
+
+mod answer;
+mod command;
+mod names;
+mod process;
+mod settings;
+mod signal;
+mod socket;
+mod start;
+mod trigger;
+
+pub(crate) use process::{SnapshotSupport, take_from_program};
+pub(crate) use settings::Settings;
+pub(crate) use start::{settings_of_host, start, start_for_host};
+pub(crate) use trigger::note_major_collections;

@@ -1,0 +1,183 @@
+//! What is known of this process, and how its snapshots are taken.
+
+use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use heaptap_settings::Trigger;
+
+use super::names::SnapshotNames;
+use super::settings::Settings;
+use crate::snapshot::{self, Order, Reason, SnapshotError, Taken};
+use crate::tracer::{self, say};
+
+/// Whether the heap of this process can be walked.
+#[derive(Debug)]
+pub(crate) struct SnapshotSupport {
+    /// The runtime, as messages name it.
+    pub(crate) runtime: &'static str,
+    /// Why it cannot, if it cannot.
+    pub(crate) refusal: Option<String>,
+}
+
+impl SnapshotSupport {
+    /// Of a host that links this library: it has registered its heap, or will.
+    pub(super) fn of_host() -> SnapshotSupport {
+        SnapshotSupport { runtime: "", refusal: None }
+    }
+}
+
+/// [`snapshot::take`], or what a test has in its place.
+pub(super) type TakeSnapshot = fn(&Order) -> Result<Taken, SnapshotError>;
+
+/// This process. Made once, and never freed.
+pub(super) struct Process {
+    /// A forked child has another one.
+    pub(super) pid: u32,
+    pub(super) triggers: Vec<Trigger>,
+    pub(super) support: SnapshotSupport,
+    names: SnapshotNames,
+    take: TakeSnapshot,
+    /// Commands and triggers that are being carried out.
+    in_progress: AtomicUsize,
+}
+
+static PROCESS: OnceLock<Process> = OnceLock::new();
+
+/// Records what is known of this process, the first time.
+pub(super) fn record(settings: &Settings, support: SnapshotSupport) -> Option<&'static Process> {
+    PROCESS.set(Process::new(settings, support, snapshot::take)).ok()?;
+    PROCESS.get()
+}
+
+/// This process, if [`record`] was called in it or in a parent that has forked.
+pub(super) fn recorded() -> Option<&'static Process> {
+    PROCESS.get()
+}
+
+/// Takes a snapshot on a thread of the program, which has called us. `file` is absolute or
+/// relative to the current directory; `None` for the names of the settings. Returns the
+/// file's name; an error says what to do.
+pub(crate) fn take_from_program(file: Option<PathBuf>) -> Result<PathBuf, String> {
+    if PROCESS.get().is_none() && snapshot::walkable_runtime().is_err() {
+        return Err("the program is neither traced nor does it take commands; start it by \
+                    `heaptap run`"
+            .into());
+    }
+    // A host that links this library may not have asked for anything else.
+    let process = PROCESS.get_or_init(|| {
+        let directory = std::env::current_dir().unwrap_or_default();
+        let settings = Settings { directory, ..Settings::default() };
+        Process::new(&settings, SnapshotSupport::of_host(), snapshot::take)
+    });
+    let path = match file {
+        Some(file) => std::path::absolute(&file).map_err(|error| error.to_string())?,
+        None => process.next_name(),
+    };
+    process.take_here(&Order::new(path, Reason::Program)).map(|taken| taken.path)
+}
+
+impl Process {
+    pub(super) fn new(
+        settings: &Settings,
+        support: SnapshotSupport,
+        take: TakeSnapshot,
+    ) -> Process {
+        let Settings { triggers, pattern, directory, .. } = settings.clone();
+        Process {
+            pid: std::process::id(),
+            triggers,
+            support,
+            names: SnapshotNames::new(pattern, directory),
+            take,
+            in_progress: AtomicUsize::new(0),
+        }
+    }
+
+    /// Whether this is the process itself, and not a forked child.
+    pub(super) fn is_current(&self) -> bool {
+        self.pid == std::process::id()
+    }
+
+    fn next_name(&self) -> PathBuf {
+        self.names.next(tracer::traced_file().as_deref())
+    }
+
+    /// Takes a snapshot at the next safe point, after one that is being taken. On threads of
+    /// ours.
+    pub(super) fn take(&self, order: &Order) -> Result<Taken, String> {
+        self.take_by(order, self.take, || {})
+    }
+
+    /// Takes a snapshot on a thread of the program, at a point at which its heap can be walked.
+    fn take_here(&self, order: &Order) -> Result<Taken, String> {
+        // Another thread may wait for the safe point at which this one is.
+        self.take_by(order, snapshot::take_here, snapshot::at_safe_point)
+    }
+
+    fn take_by(
+        &self,
+        order: &Order,
+        take: TakeSnapshot,
+        while_busy: fn(),
+    ) -> Result<Taken, String> {
+        if let Some(refusal) = &self.support.refusal {
+            return Err(refusal.clone());
+        }
+        let deadline = Instant::now() + order.patience;
+        loop {
+            match take(order) {
+                Err(SnapshotError::Busy) if Instant::now() < deadline => {
+                    while_busy();
+                    std::thread::sleep(PACE);
+                }
+                taken => return taken.map_err(|error| error.to_string()),
+            }
+        }
+    }
+
+    /// Takes a snapshot that a trigger asks for. A failure is reported, and the program goes on.
+    pub(super) fn take_automatically(&self, reason: Reason) {
+        self.report(reason, self.take(&Order::new(self.next_name(), reason)));
+    }
+
+    /// The same when the program exits, on the thread that has called `exit`.
+    pub(super) fn take_at_exit(&self) {
+        let order = Order::new(self.next_name(), Reason::Exit);
+        self.report(Reason::Exit, self.take_here(&order));
+    }
+
+    fn report(&self, reason: Reason, taken: Result<Taken, String>) {
+        if let Err(error) = taken {
+            say(format_args!("no snapshot was taken ({}): {error}", reason.name()));
+        }
+    }
+
+    /// Counts as in progress until the result is dropped.
+    pub(super) fn begin(&self) -> InProgress<'_> {
+        self.in_progress.fetch_add(1, Ordering::AcqRel);
+        InProgress(self)
+    }
+
+    /// At exit: lets what is in progress end, on a thread at a point at which the heap can be walked.
+    pub(super) fn finish(&self, longest: Duration) {
+        let deadline = Instant::now() + longest;
+        while self.in_progress.load(Ordering::Acquire) > 0 && Instant::now() < deadline {
+            snapshot::at_safe_point();
+            std::thread::sleep(PACE);
+        }
+    }
+}
+
+/// Between two looks at what another thread does.
+const PACE: Duration = Duration::from_millis(2);
+
+/// A command or a trigger that is being carried out.
+pub(super) struct InProgress<'a>(&'a Process);
+
+impl Drop for InProgress<'_> {
+    fn drop(&mut self) {
+        self.0.in_progress.fetch_sub(1, Ordering::AcqRel);
+    }
+}

@@ -1,0 +1,153 @@
+//! The socket in the user's directory, and the thread that answers on it.
+//!
+//! The directory is `$XDG_RUNTIME_DIR/heaptap`, or `/tmp/heaptap-UID` for a user without a
+//! runtime directory. It must be a directory of this user that nobody else may enter;
+//! symbolic links are not followed. So nobody else can connect, and nobody can
+//! replace the socket. The kernel's word on who has connected is asked for as well.
+
+use std::ffi::OsString;
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::net::UnixStream;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::time::Duration;
+
+use heaptap_settings::control;
+
+use super::answer::serve;
+use super::process::Process;
+use crate::sys::listener::{Accepted, Client, Listener, check_private};
+use crate::sys::thread;
+use crate::tracer::say;
+
+/// The socket of this process, never freed; null if it has none. In a forked child, the
+/// parent's.
+static LISTENER: AtomicPtr<Listener> = AtomicPtr::new(std::ptr::null_mut());
+
+/// The socket of this process, or of the parent that has forked.
+fn current() -> Option<&'static Listener> {
+    // SAFETY: null, or from `Box::leak`.
+    unsafe { LISTENER.load(Ordering::Acquire).as_ref() }
+}
+
+/// Opens the socket and starts the thread that answers on it. Failures are reported to the user.
+pub(super) fn start(process: &'static Process) {
+    // SAFETY: takes no arguments and cannot fail.
+    let user = unsafe { libc::geteuid() };
+    let listener = match open(user, process.pid) {
+        Ok(Some(listener)) => listener,
+        Ok(None) => return,
+        Err(error) => {
+            say(format_args!("the program takes no commands: {error}"));
+            return;
+        }
+    };
+    if let Err(error) = thread::start("heaptap-control", move |_| run(process, listener, user)) {
+        listener.remove_name();
+        say(format_args!("the program takes no commands: cannot start a thread: {error}"));
+    }
+}
+
+/// Removes the name of the socket. At exit.
+pub(super) fn remove_name() {
+    if let Some(listener) = current() {
+        listener.remove_name();
+    }
+}
+
+/// In a forked child: closes the parent's socket. Async-signal-safe.
+pub(super) fn close_in_child() {
+    if let Some(listener) = current() {
+        listener.inherited().close();
+    }
+}
+
+fn run(process: &'static Process, mut listener: &'static Listener, user: u32) {
+    /// After an error such as too many open files.
+    const PAUSE: Duration = Duration::from_millis(100);
+    loop {
+        match listener.accept() {
+            Ok(Accepted::Client(mut client)) => {
+                // A defect here costs one answer.
+                let _ = catch_unwind(AssertUnwindSafe(|| serve(process, &mut client, user)));
+            }
+            Ok(Accepted::Lost) => match open(user, process.pid) {
+                Ok(Some(again)) => listener = again,
+                _ => {
+                    say(format_args!(
+                        "the program has closed the descriptor of its control socket, which cannot \
+                         be opened again; it takes no commands any more"
+                    ));
+                    return;
+                }
+            },
+            Err(_) => std::thread::sleep(PAUSE),
+        }
+    }
+}
+
+/// Opens the socket in the first directory that can be used. `None` if another copy of this
+/// library listens for the same process.
+fn open(user: u32, pid: u32) -> io::Result<Option<&'static Listener>> {
+    let runtime = std::env::var_os(control::RUNTIME_DIRECTORY);
+    let listener = open_in(&directories(runtime, user), user, pid)?;
+    let listener = listener.map(|listener| &*Box::leak(Box::new(listener)));
+    if let Some(listener) = listener {
+        LISTENER.store(std::ptr::from_ref(listener).cast_mut(), Ordering::Release);
+    }
+    Ok(listener)
+}
+
+/// The directories for the socket, the best first.
+fn directories(runtime: Option<OsString>, user: u32) -> Vec<PathBuf> {
+    let is_own = |path: &PathBuf| {
+        let found = path.metadata();
+        path.is_absolute() && found.is_ok_and(|found| found.is_dir() && found.uid() == user)
+    };
+    let runtime = runtime.map(PathBuf::from).filter(is_own);
+    let runtime = runtime.map(|runtime| control::in_runtime_directory(&runtime));
+    runtime.into_iter().chain([control::in_tmp(user)]).collect()
+}
+
+fn open_in(directories: &[PathBuf], user: u32, pid: u32) -> io::Result<Option<Listener>> {
+    let mut failure = io::Error::other("there is no directory for its socket");
+    for directory in directories {
+        let path = directory.join(control::socket_name(pid));
+        match make_private(directory, user).and_then(|()| open_at(&path, pid)) {
+            Ok(listener) => return Ok(listener),
+            Err(error) => {
+                failure = io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+            }
+        }
+    }
+    Err(failure)
+}
+
+fn make_private(directory: &Path, user: u32) -> io::Result<()> {
+    match DirBuilder::new().mode(0o700).create(directory) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => check_private(directory, user),
+    }
+}
+
+/// Replaces a socket that a killed process with the same id has left, but not one that
+/// somebody listens on.
+fn open_at(path: &Path, pid: u32) -> io::Result<Option<Listener>> {
+    if let Ok(stream) = UnixStream::connect(path) {
+        // The kernel records who listens, as it does who connects.
+        if Client::new(stream)?.process()? == pid {
+            return Ok(None);
+        }
+        return Err(io::Error::other(
+            "a process of another namespace listens there; give each its own runtime directory",
+        ));
+    }
+    Listener::bind(path).map(Some)
+}
+
+#[cfg(test)]
+#[path = "socket_tests.rs"]
+mod tests;

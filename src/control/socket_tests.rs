@@ -1,0 +1,235 @@
+//! The socket as clients see it: what they send, who they are, and what a fork does.
+
+use super::*;
+use crate::control::process::SnapshotSupport;
+use crate::control::settings::Settings;
+use crate::snapshot::{Order, SnapshotError, Taken};
+use crate::sys::testing::{in_a_fork, in_a_process};
+use std::fs::{self, Permissions};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::time::Instant;
+use tempfile::TempDir;
+
+fn user() -> u32 {
+    // SAFETY: takes no arguments and cannot fail.
+    unsafe { libc::geteuid() }
+}
+
+/// A process that takes commands on a socket in a directory of its own.
+struct Listening {
+    _directory: TempDir,
+    path: PathBuf,
+    process: &'static Process,
+}
+
+/// What a snapshot of the test program is.
+fn taken(order: &Order) -> Result<Taken, SnapshotError> {
+    let Order { path, method, .. } = order;
+    match path.to_str() {
+        Some("/full") => {
+            let error = io::Error::from_raw_os_error(libc::ENOSPC);
+            Err(SnapshotError::File(path.clone(), error))
+        }
+        Some("/panic") => panic!("on purpose"),
+        Some("/slow") => {
+            std::thread::sleep(Duration::from_millis(2500));
+            Err(SnapshotError::NoSafePoint(order.patience))
+        }
+        _ => Ok(Taken {
+            path: path.clone(),
+            method: *method,
+            blocks: 1,
+            words: 2,
+            roots: u64::from(order.string_bytes),
+            bytes: 4,
+            pause: Duration::from_micros(5),
+        }),
+    }
+}
+
+impl Listening {
+    fn new(refusal: Option<&str>) -> Listening {
+        let directory = tempfile::tempdir().unwrap();
+        let support = SnapshotSupport { runtime: "test", refusal: refusal.map(str::to_owned) };
+        let process = Process::new(&Settings::default(), support, taken);
+        let process = &*Box::leak(Box::new(process));
+        let own = directory.path().join("own");
+        let listener = open_in(&[own], user(), process.pid).unwrap().unwrap();
+        let listener = &*Box::leak(Box::new(listener));
+        let path = listener.path().to_owned();
+        thread::start("test-control", move |_| run(process, listener, user())).unwrap();
+        Listening { _directory: directory, path, process }
+    }
+
+    fn connect(&self) -> UnixStream {
+        let stream = UnixStream::connect(&self.path).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        stream
+    }
+
+    /// All lines that come back.
+    fn ask(&self, line: &[u8]) -> Vec<String> {
+        let mut stream = self.connect();
+        // A line that is too long may be answered before all of it is sent.
+        let _ = stream.write_all(line);
+        BufReader::new(stream).lines().map_while(Result::ok).collect()
+    }
+
+    fn last(&self, line: &[u8]) -> String {
+        self.ask(line).pop().unwrap_or_default()
+    }
+}
+
+#[test]
+fn commands_are_answered_one_client_after_the_other() {
+    let listening = Listening::new(None);
+    for number in 0..20 {
+        let line = format!("snapshot /tmp/{number}%20x strings={number}\n");
+        let expected = format!(
+            "ok file=/tmp/{number}%20x blocks=1 words=2 roots={number} bytes=4 pause_us=5 \
+             method=copy-on-write"
+        );
+        assert_eq!(listening.ask(line.as_bytes()), [expected]);
+    }
+    assert!(listening.last(b"snapshot /x sync\n").ends_with("method=synchronous"));
+    let status = listening.last(b"status\n");
+    let pid = std::process::id();
+    assert!(status.starts_with(&format!("ok pid={pid} program=")), "{status}");
+    assert!(status.contains(&format!(" version={} ", crate::VERSION)), "{status}");
+    assert!(listening.last(b"flush\n").starts_with("error the program is not traced"));
+    let unknown = listening.last(b"start /x\n");
+    assert!(unknown.starts_with("error unknown command `start`; known are: snap"), "{unknown}");
+}
+
+#[test]
+fn failures_are_answered_with_their_reason() {
+    let listening = Listening::new(None);
+    let full = listening.last(b"snapshot /full\n");
+    assert!(full.starts_with("error /full: No space left"), "{full}");
+    let defect = listening.last(b"snapshot /panic\n");
+    assert!(defect.starts_with("error a defect in heaptap"), "{defect}");
+    assert!(listening.last(b"snapshot /x\n").starts_with("ok "), "it still answers");
+    let refusing = Listening::new(Some("its runtime is too old"));
+    assert_eq!(refusing.last(b"snapshot /x\n"), "error its runtime is too old");
+    let status = refusing.last(b"status\n");
+    assert!(
+        status.ends_with("runtime=test trace= snapshots=no:%20its%20runtime%20is%20too%20old"),
+        "{status}"
+    );
+}
+
+#[test]
+fn a_client_that_waits_gets_lines() {
+    let lines = Listening::new(None).ask(b"snapshot /slow wait=7\n");
+    assert_eq!(lines[..2], ["wait 1", "wait 2"]);
+    assert!(lines[2].starts_with("error ") && lines[2].contains("within 7 s"), "{lines:?}");
+}
+
+#[test]
+fn hostile_lines_do_no_harm() {
+    let listening = Listening::new(None);
+    let long = [&vec![b'x'; control::MAX_LINE + 10][..], b"\n"].concat();
+    let path = [b"snapshot /", &vec![b'%'; 5000][..], b"\n"].concat();
+    for line in
+        [&b"\n"[..], b"\0\0\0\n", b"\xff\xfe\n", b"snapshot %\n", b"snapshot\n", &long, &path]
+    {
+        let answer = listening.last(line);
+        assert!(answer.starts_with("error "), "{answer}");
+    }
+    // Clients that go away at once, or in the middle of a line.
+    for line in [&b""[..], b"snap", b"snapshot /x"] {
+        let mut stream = listening.connect();
+        stream.write_all(line).unwrap();
+        drop(stream);
+    }
+    // Of several lines the first counts.
+    assert_eq!(listening.ask(b"flush\nsnapshot /x\n").len(), 1);
+    assert!(listening.last(b"snapshot /x\n").starts_with("ok "));
+    listening.process.finish(Duration::ZERO);
+}
+
+#[test]
+fn a_silent_client_does_not_keep_others_out() {
+    let listening = Listening::new(None);
+    let _silent = listening.connect();
+    let start = Instant::now();
+    assert!(listening.last(b"snapshot /x\n").starts_with("ok "));
+    assert!(start.elapsed() < Duration::from_secs(4 * control::CLIENT_SECONDS));
+}
+
+#[test]
+fn other_users_are_refused_and_root_is_not() {
+    assert!(crate::control::answer::may_command(7, 7));
+    assert!(crate::control::answer::may_command(0, 7));
+    assert!(!crate::control::answer::may_command(7, 8));
+    assert!(!crate::control::answer::may_command(7, 0));
+    if user() != 0 {
+        return;
+    }
+    in_a_process(module_path!(), "other_users_are_refused_and_root_is_not", || {
+        let listening = Listening::new(None);
+        // Modes that would let anybody connect.
+        for path in [&listening.path, &listening.path.parent().unwrap().to_owned()] {
+            fs::set_permissions(path, Permissions::from_mode(0o777)).unwrap();
+        }
+        let directory = listening.path.parent().unwrap().parent().unwrap();
+        fs::set_permissions(directory, Permissions::from_mode(0o777)).unwrap();
+        in_a_fork(|| {
+            // SAFETY: takes a number; changes the child only.
+            assert_eq!(unsafe { libc::setuid(65_534) }, 0);
+            let answer = listening.last(b"snapshot /x\n");
+            assert!(answer.starts_with("error the process belongs to the user 0"), "{answer}");
+        });
+    });
+}
+
+#[test]
+fn a_socket_that_was_left_is_replaced_but_not_one_in_use() {
+    let place = tempfile::tempdir().unwrap();
+    let directory = [place.path().join("own")];
+    let name = directory[0].join(control::socket_name(7));
+    make_private(&directory[0], user()).unwrap();
+    drop(std::os::unix::net::UnixListener::bind(&name).unwrap());
+    let first = open_in(&directory, user(), 7).unwrap().expect("nobody listens");
+    // The kernel names this process, which is not 7.
+    let error = open_in(&directory, user(), 7).map(|_| ()).unwrap_err().to_string();
+    assert!(error.contains("another namespace") && error.contains("7.sock"), "{error}");
+    drop(first);
+    let own = std::process::id();
+    let _again = open_in(&directory, user(), own).unwrap().expect("nobody listens");
+    assert!(open_in(&directory, user(), own).unwrap().is_none(), "another copy of the library");
+}
+
+#[test]
+fn the_directory_is_private_or_the_next_is_used() {
+    let place = tempfile::tempdir().unwrap();
+    let [shared, link, file, own] =
+        ["shared", "link", "file", "own"].map(|name| place.path().join(name));
+    fs::create_dir(&shared).unwrap();
+    fs::set_permissions(&shared, Permissions::from_mode(0o755)).unwrap();
+    std::os::unix::fs::symlink(place.path(), &link).unwrap();
+    fs::write(&file, b"").unwrap();
+    for directory in [&shared, &link, &file] {
+        let error = open_in(std::slice::from_ref(directory), user(), 7).map(|_| ()).unwrap_err();
+        assert!(error.to_string().starts_with(directory.to_str().unwrap()), "{error}");
+    }
+    let long = place.path().join("x".repeat(120));
+    let listener = open_in(&[shared, long, own.clone()], user(), 7).unwrap().unwrap();
+    assert_eq!(listener.path(), own.join("7.sock"));
+    assert_eq!(fs::metadata(&own).unwrap().permissions().mode() & 0o777, 0o700);
+}
+
+#[test]
+fn a_runtime_directory_must_be_the_users() {
+    let place = tempfile::tempdir().unwrap();
+    let tmp = control::in_tmp(user());
+    let found = |runtime: Option<&str>| directories(runtime.map(OsString::from), user());
+    assert_eq!(found(None), std::slice::from_ref(&tmp));
+    assert_eq!(found(Some("relative")), std::slice::from_ref(&tmp));
+    assert_eq!(found(Some("/no/such/directory")), std::slice::from_ref(&tmp));
+    let own = place.path().join("heaptap");
+    assert_eq!(found(place.path().to_str()), [own, tmp]);
+    let other = directories(Some(place.path().into()), user() + 1);
+    assert_eq!(other, [control::in_tmp(user() + 1)]);
+}

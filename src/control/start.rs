@@ -1,0 +1,151 @@
+//! Starts what the settings ask for, and ends it: at exit and in forked children.
+
+use std::sync::Once;
+use std::time::Duration;
+
+use heaptap_settings::Trigger;
+
+use super::process::{self, Process, SnapshotSupport};
+use super::settings::Settings;
+use super::{socket, trigger};
+use crate::tracer::{self, Failure, say};
+
+/// The longest wait at exit for commands that are being carried out.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
+
+/// Starts taking commands and snapshots, as far as the settings ask for them. Only the first
+/// call in a process has an effect.
+///
+/// Call it after a session has started: handlers for exit run in reverse order, and a
+/// snapshot at exit is to be taken before the trace ends.
+pub(crate) fn start(settings: &Settings, support: SnapshotSupport) {
+    let Some(process) = process::record(settings, support) else { return };
+    if !settings.is_active() {
+        return;
+    }
+    register_handlers();
+    if settings.listen {
+        socket::start(process);
+    }
+    trigger::start(process);
+}
+
+/// The settings of a host that links this library. A value that is not accepted is reported to
+/// the user.
+pub(crate) fn settings_of_host() -> Result<Settings, Failure> {
+    Settings::from_environment().map_err(|invalid| {
+        say(format_args!("{invalid}: correct or unset it; not tracing"));
+        Failure::Option
+    })
+}
+
+/// [`start`] for a host that links this library.
+pub(crate) fn start_for_host(settings: &Settings) {
+    if settings.is_active() {
+        start(settings, SnapshotSupport::of_host());
+    }
+}
+
+fn register_handlers() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // SAFETY: a function of this library, which is never unloaded once it has
+        // registered a handler.
+        unsafe { libc::atexit(at_exit) };
+        // SAFETY: the same.
+        unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+    });
+}
+
+/// On the thread that has called `exit`.
+extern "C" fn at_exit() {
+    tracer::guard(|| {
+        if let Some(process) = process::recorded().filter(|process| process.is_current()) {
+            end(process);
+        }
+    });
+}
+
+fn end(process: &Process) {
+    process.finish(LONGEST_WAIT);
+    if process.triggers.contains(&Trigger::Exit) {
+        process.take_at_exit();
+    }
+    socket::remove_name();
+}
+
+extern "C" fn in_child() {
+    socket::close_in_child();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::testing::in_a_process;
+    use heaptap_settings::control;
+    use std::io::{BufRead, BufReader, Write};
+    use std::os::unix::net::UnixStream;
+    use std::path::Path;
+
+    /// The targets of this process's descriptors that are sockets.
+    fn sockets() -> Vec<String> {
+        let entries = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+        let targets = entries.filter_map(|entry| std::fs::read_link(entry.path()).ok());
+        let names = targets.map(|target| target.to_string_lossy().into_owned());
+        names.filter(|name| name.starts_with("socket:")).collect()
+    }
+
+    fn status(path: &Path) -> String {
+        let mut stream = UnixStream::connect(path).unwrap();
+        stream.write_all(b"status\n").unwrap();
+        let mut line = String::new();
+        BufReader::new(stream).read_line(&mut line).unwrap();
+        line
+    }
+
+    /// Runs `body` in a forked child, which then exits as programs do, with its handlers.
+    fn in_a_child_that_exits(body: impl FnOnce()) {
+        // SAFETY: the child has one thread, and calls `body` and `exit`.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let held = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).is_ok();
+            // SAFETY: takes a number.
+            unsafe { libc::exit(i32::from(!held)) };
+        }
+        let mut status = 0;
+        // SAFETY: waitpid writes one int to `status`.
+        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+        assert_eq!(status, 0, "the child's status");
+    }
+
+    #[test]
+    fn a_forked_child_closes_the_socket_and_its_exit_leaves_the_name() {
+        let test = "a_forked_child_closes_the_socket_and_its_exit_leaves_the_name";
+        in_a_process(module_path!(), test, || {
+            let place = tempfile::tempdir().unwrap();
+            // SAFETY: the only test of this process, whose other thread waits for it.
+            unsafe { std::env::set_var(control::RUNTIME_DIRECTORY, place.path()) };
+            let before = sockets();
+            let settings = Settings { listen: true, ..Settings::default() };
+            start(&settings, SnapshotSupport { runtime: "test", refusal: None });
+            let own: Vec<_> = sockets().into_iter().filter(|name| !before.contains(name)).collect();
+            assert_eq!(own.len(), 1, "the socket that listens");
+            let path = control::in_runtime_directory(place.path())
+                .join(control::socket_name(std::process::id()));
+            in_a_child_that_exits(|| assert!(!sockets().contains(&own[0]), "it is open"));
+            assert!(status(&path).starts_with("ok pid="), "the parent answers");
+            at_exit();
+            assert!(!path.exists(), "the parent's exit removes it");
+        });
+    }
+
+    #[test]
+    fn nothing_starts_unless_it_is_asked_for() {
+        in_a_process(module_path!(), "nothing_starts_unless_it_is_asked_for", || {
+            let threads = || std::fs::read_dir("/proc/self/task").unwrap().count();
+            let (before, sockets_before) = (threads(), sockets());
+            start(&Settings::default(), SnapshotSupport { runtime: "test", refusal: None });
+            assert_eq!((threads(), sockets()), (before, sockets_before));
+        });
+    }
+}
