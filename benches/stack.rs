@@ -97,7 +97,8 @@ fn site(seed: &mut u64) -> u64 {
 
 fn walker() -> Walker<Vec<u64>> {
     const MAX_FRAMES: usize = 262_144;
-    Walker::new(MAX_FRAMES, |words| Some(vec![0; words])).expect("as large as asked for")
+    Walker::new(MAX_FRAMES, |words| Some(vec![0; words]), |words| Some(vec![0; words]))
+        .expect("as large as asked for")
 }
 
 fn walk(walker: &mut Walker<Vec<u64>>, tables: &FrameTables, stack: &Stack) -> (usize, usize) {

@@ -27,7 +27,7 @@ SOURCES := $(wildcard programs/* programs5/*)
 
 OLD := young major marshalled bigarrays threads signals exceptions weak callbacks stacks endings storm \
 	parameters
-NEW := many lives reuse own_profile forks overflow busy everything
+NEW := many lives reuse own_profile forks overflow busy everything deep
 PLAIN := $(OLD) $(NEW)
 NATIVE := $(addprefix $(OUT)/,$(PLAIN) host)
 DEBUG := $(addsuffix .debug,$(NATIVE))
@@ -46,7 +46,7 @@ test:
 
 # What each program is made of, besides itself and its own stubs.
 WORKS := team.ml trees.ml comings.ml fibers.ml threads_within.ml resizing.ml compaction.ml marshalling.ml \
-	weaklings.ml outside.ml locals.ml calls.ml raising.ml
+	weaklings.ml outside.ml locals.ml calls.ml raising.ml turns.ml
 OF_many := callbacks_stubs.c $(WORKS)
 OF_stacks := callbacks_stubs.c
 OF_lives := team.ml

@@ -7,7 +7,8 @@
  *
  *   same       nothing                           suspended   like same, but samples are not recorded
  *   top        the innermost 4 frames            empty       there is no stack
- *   all        every frame and its position      recursion   like same, with all frames of one call site
+ *   all        the call site of every frame      recursion   like same, with all frames of one call site
+ *   turns      nothing, but two stacks take turns
  *
  * After each batch the blocks are swept and the file is flushed, outside the measured time, so that no hook
  * waits for the writer. Prints, for each batch, the thread's processor time for one hook and for one swept
@@ -54,8 +55,8 @@ static void ok(heaptap_status status) {
 
 typedef struct stack {
   uintptr_t *sp; /* of the innermost frame; sp[-1] is its return address */
-  uintptr_t *return_address[TOP];
-  uintptr_t other[TOP]; /* the return address for next time */
+  uintptr_t **return_address; /* of each frame, innermost first */
+  uintptr_t *other; /* the return addresses for next time */
 } stack;
 
 /* The call site that a function calls next: mostly the same one, since the stacks of a program are not random. */
@@ -66,15 +67,15 @@ static size_t callee_of(size_t site) {
 static stack make_stack(size_t depth, int recursion) {
   size_t words = depth * 14 + 8;
   uintptr_t *memory = calloc(words, sizeof *memory);
-  if (memory == NULL) fail("no memory");
-  stack made = {.sp = memory + words - 4}; /* two zero words there: no managed code outside */
+  /* Two zero words at the end: no managed code outside. */
+  stack made = {memory + words - 4, calloc(depth, sizeof *made.return_address), calloc(depth, sizeof *made.other)};
+  if (memory == NULL || (depth != 0 && (made.return_address == NULL || made.other == NULL))) fail("no memory");
   made.sp[-1] = last;
   size_t site = 3;
   for (size_t i = 0; i < depth; i++) {
     if (!recursion) site = callee_of(site);
     made.sp -= words_of(site);
     made.sp[-1] = addresses[site];
-    if (depth - i > TOP) continue;
     made.return_address[depth - i - 1] = made.sp - 1;
     /* A site with frames of the same size: SITES is a multiple of 7. */
     made.other[depth - i - 1] = addresses[(site + 7) % SITES];
@@ -82,8 +83,8 @@ static stack make_stack(size_t depth, int recursion) {
   return made;
 }
 
-static void change_top(stack *s) {
-  for (size_t i = 0; i < TOP; i++) {
+static void change_innermost(stack *s, size_t frames) {
+  for (size_t i = 0; i < frames; i++) {
     uintptr_t now = *s->return_address[i];
     *s->return_address[i] = s->other[i];
     s->other[i] = now;
@@ -155,7 +156,7 @@ int main(int argc, char **argv) {
   if (argc < 6) fail("FILE RATE DEPTH CHANGE BATCHES [BATCH]");
   size_t depth = strtoull(argv[3], NULL, 10), batches = strtoull(argv[5], NULL, 10);
   const char *change = argv[4];
-  int all = strcmp(change, "all") == 0, top = strcmp(change, "top") == 0;
+  int all = strcmp(change, "all") == 0, top = strcmp(change, "top") == 0, turns = strcmp(change, "turns") == 0;
   int recursion = strcmp(change, "recursion") == 0, suspended = strcmp(change, "suspended") == 0;
   if (top && depth < TOP) fail("too few frames");
 
@@ -164,7 +165,7 @@ int main(int argc, char **argv) {
   start(argv[1], strtod(argv[2], NULL), strcmp(change, "empty") == 0);
   if (suspended) ok(heaptap_mutator_suspend(mutator));
 
-  size_t batch = BATCH_WORDS / (RECORD + (all ? depth : top ? TOP : 0));
+  size_t batch = BATCH_WORDS / (RECORD + (all || turns ? depth : top ? TOP : 0));
   if (batch > MOST_BATCH) batch = MOST_BATCH;
   if (argc > 6) batch = strtoull(argv[6], NULL, 10);
   double *hook_ns = calloc(batches + 1, sizeof *hook_ns), *sweep_ns = calloc(batches + 1, sizeof *sweep_ns);
@@ -173,8 +174,9 @@ int main(int argc, char **argv) {
     ok(heaptap_young_renew(mutator, young_end, young_start, &limit));
     double begin = now_ns();
     for (size_t j = 0; j < batch; j++) {
-      if (top) change_top(stack_now);
-      if (all) stack_now = stack_now == stacks ? stacks + 1 : stacks;
+      if (top) change_innermost(stack_now, TOP);
+      if (all) change_innermost(stack_now, depth);
+      if (turns) stack_now = stack_now == stacks ? stacks + 1 : stacks;
       allocate();
     }
     double middle = now_ns();

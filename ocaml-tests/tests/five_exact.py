@@ -2,7 +2,7 @@
 
 from bench import equal, expect, family, scenario
 
-WORKS = "trees fibers threads resizing compaction marshalling weak outside locals calls raising".split()
+WORKS = "trees fibers turns threads resizing compaction marshalling weak outside locals calls raising".split()
 # Keeps the debug runtime from announcing itself on standard error.
 QUIET = {"OCAMLRUNPARAM": "v=0"}
 

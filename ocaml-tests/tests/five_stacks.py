@@ -14,7 +14,7 @@ def trace_with(bench, unwinder, program, *arguments):
     return unwinder + ".ctf"
 
 
-@family({f"{work}_{program}": (work, program) for work in "fibers calls trees marshalling raising".split()
+@family({f"{work}_{program}": (work, program) for work in "fibers turns calls trees marshalling raising".split()
          for program in ("many", "many.debug", "many.byte")})
 def in_one_domain(bench, work, program):
     """With the same seed, heaptap's walk and the runtime's give the same trace."""
@@ -33,8 +33,8 @@ def in_one_domain(bench, work, program):
 # Not calls in bytecode: neither walk knows the handlers below a callback from C (caml_bytecode_interpreter resets
 # trap_sp_off, runtime/interp.c, 5.3.0), so both take them for frames.
 @family({f"{work}_{program}": (work, program) for work, program in [
-    ("fibers", "many"), ("calls", "many"), ("raising", "many"), ("locals", "many"),
-    ("fibers", "many.byte"), ("raising", "many.byte"), ("locals", "many.byte")]})
+    ("fibers", "many"), ("turns", "many"), ("calls", "many"), ("raising", "many"), ("locals", "many"),
+    ("fibers", "many.byte"), ("turns", "many.byte"), ("raising", "many.byte"), ("locals", "many.byte")]})
 def in_several_domains(bench, work, program):
     """The schedule differs from run to run; what is allocated where does not."""
 

@@ -106,7 +106,7 @@ impl Backtraces {
             StackSource::Own(_) => max_frames,
             StackSource::None | StackSource::Tables(_) => 0,
         };
-        let walker = Walker::new(max_frames, Region::new)?;
+        let walker = Walker::new(max_frames, Region::new, Region::new)?;
         walker.step_cache().populate();
         let native = if native_frames { NativeFrames::new().map(Box::new) } else { None };
         Some(Backtraces { source, walker, own: Region::new(own_frames)?, native, label: 0 })

@@ -1,7 +1,9 @@
 //! The end of a walk: what it shares with the last one, and how it becomes that.
 
-use super::last_walk::{LastWalk, MARKERS};
+use super::MARKERS;
+use super::last_walk::LastWalk;
 use super::new_frames::{NewFrames, Piece};
+use super::outward::Outcome;
 use super::records::{Frames, FramesMut, Link, Records, Streak};
 
 /// How many codes two stacks share, from the outermost inwards.
@@ -12,6 +14,7 @@ fn common<'a>(new: impl IntoIterator<Item = &'a u64>, last: &[u64]) -> usize {
 impl<S: AsMut<[u64]> + AsRef<[u64]>> LastWalk<S> {
     /// How many codes a walk shares with the last one, of which it keeps the `kept`
     /// outermost frames.
+    #[inline]
     pub(super) fn shared_codes(&self, new: &NewFrames<S>, kept: usize) -> usize {
         let mut shared = kept;
         for Piece { frames, stride } in new.pieces() {
@@ -29,8 +32,10 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> LastWalk<S> {
         shared
     }
 
-    /// Puts the new frames inside of the `kept` outermost ones, in place of the others.
-    pub(super) fn commit(&mut self, new: &NewFrames<S>, kept: usize) {
+    /// Puts the new frames inside of the kept ones, in place of the others.
+    pub(super) fn commit(&mut self, new: &NewFrames<S>, outcome: Outcome) {
+        let Outcome { kept, end } = outcome;
+        self.end = end;
         let total = kept + new.count;
         self.frames = total;
         self.code_count = total;

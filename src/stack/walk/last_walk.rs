@@ -3,16 +3,14 @@
 use core::ops::Range;
 
 use super::super::memory::Memory;
-use super::records::{Link, MAX_STREAKS, Record as _, Records, Streak, max_links};
+use super::records::{Link, MAX_STREAKS, Record as _, Records, Streak};
+use super::{End, MARKERS};
 
 use crate::SMALL_LIMITS;
 
 /// Set in the witness of an indirect frame: one whose stack pointer is not its
 /// witness + 8.
 pub(super) const INDIRECT: u64 = 1;
-
-/// Codes in front of the frames that stand for no frame: a label and an end mark.
-pub(super) const MARKERS: usize = 2;
 
 /// A last walk of fewer frames is not rejoined: to walk them takes no longer.
 const WORTH_REJOINING: usize = if SMALL_LIMITS { 2 } else { 16 };
@@ -51,11 +49,14 @@ pub(super) struct LastWalk<S> {
     pub(super) frames: usize,
     /// Frames with a code: `frames`, or more when the witnesses are forgotten.
     pub(super) code_count: usize,
+    /// How the walk ended.
+    pub(super) end: End,
 }
 
 impl<S: AsMut<[u64]> + AsRef<[u64]>> LastWalk<S> {
     pub(super) fn new(
         max_frames: usize,
+        max_links: usize,
         storage: &mut impl FnMut(usize) -> Option<S>,
     ) -> Option<Self> {
         Some(Self {
@@ -63,10 +64,11 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> LastWalk<S> {
             first_indexed: 0,
             witnesses: storage(max_frames)?,
             codes: storage(MARKERS + max_frames)?,
-            links: Records::new(max_links(max_frames), storage)?,
+            links: Records::new(max_links, storage)?,
             streaks: Records::new(MAX_STREAKS, storage)?,
             frames: 0,
             code_count: 0,
+            end: End::Complete,
         })
     }
 

@@ -13,7 +13,7 @@
 //!
 //! # What is kept of the last walk
 //!
-//! [`LastWalk`] keeps the frames of the last walk, outermost first. Each has its code
+//! [`last_walk::LastWalk`] keeps the frames of the last walk, outermost first. Each has its code
 //! and its *witness*, the address where that code was read. A frame is *direct* when its
 //! stack pointer is its witness + 8. Only where a stack goes from one chunk to the next
 //! is a frame *indirect*: its return address was read elsewhere.
@@ -56,7 +56,7 @@
 //! 1. [`outward`] goes outwards by the tables. For the first few frames it asks the
 //!    index whether they are of the last walk; further out it goes along the frames of
 //!    the last walk's nearest chunk, which are in the order of their addresses. Frames
-//!    found this way are new ([`NewFrames`]). At a boundary it goes by the rule
+//!    found this way are new ([`new_frames::NewFrames`]). At a boundary it goes by the rule
 //!    ([`crossing`]) and records the links.
 //! 2. When it comes to a direct frame of the last walk with the same code, it *rejoins*
 //!    the last walk there, which is then verified from there outwards. If all is
@@ -69,6 +69,13 @@
 //!
 //! With *n* frames of which *k* are new, a walk takes O(*k*) dependent steps and O(*n*)
 //! independent comparisons. The storage is allocated once and never grows.
+//!
+//! # Several stacks
+//!
+//! A mutator may change between stacks: fibers, or threads of which one runs at a time.
+//! Then the last walk is of another stack, and shares little with this one. Up to seven
+//! walks of other stacks are [`parked`] and exchanged with the last walk when the mutator
+//! returns to their stack.
 //!
 //! # Limits
 //!
@@ -85,6 +92,7 @@
 //! - `walker`: the interface, and how the pieces work together;
 //! - `outward`: a walk in progress;
 //! - `last_walk`: what is kept, and its verification;
+//! - `parked`: walks of stacks that the mutator has left;
 //! - `new_frames` and `commit`: what a walk finds, and how it becomes the last walk;
 //! - `records`: links and streaks; `step_cache`, `crossing`, `small`;
 //! - `naive`: the same walk without any of this, for tests and benches to compare with.
@@ -99,6 +107,7 @@ mod last_walk;
 pub(crate) mod naive;
 mod new_frames;
 mod outward;
+mod parked;
 mod records;
 mod small;
 mod step_cache;
@@ -108,12 +117,8 @@ mod walker;
 
 use core::ops::Range;
 
-use last_walk::MARKERS;
 pub(crate) use small::SMALL_STACK;
 pub(crate) use walker::Walker;
-
-#[cfg(doc)]
-use self::{last_walk::LastWalk, new_frames::NewFrames};
 
 /// Where a walk begins.
 #[derive(Clone, Copy, Debug)]
@@ -155,6 +160,9 @@ pub(crate) enum End {
     /// At a word that is no address of a stack.
     Broken,
 }
+
+/// Codes in front of the frames that stand for no frame: a label and an end mark.
+const MARKERS: usize = 2;
 
 /// Codes that a walk reports in front of the frames, as if they were frames; 0 for none.
 #[derive(Clone, Copy, Debug, Default)]

@@ -4,7 +4,7 @@
 //! outermost first: the arrays are filled from their far end downwards. Links and
 //! streaks are lists in the order found, and count frames from the innermost on.
 
-use super::last_walk::LastWalk;
+use super::last_walk::{INDIRECT, LastWalk};
 use super::records::{Frames, FramesMut, Link, MAX_STREAKS, Records, Streak, max_links};
 
 pub(super) struct NewFrames<S> {
@@ -130,21 +130,50 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> NewFrames<S> {
     /// Adds frames of the last walk, from `inner` out to `outer`, both included, and
     /// the links outside of each; false if there is no room.
     pub(super) fn copy_from(&mut self, last: &LastWalk<S>, inner: usize, outer: usize) -> bool {
+        let (inside, left) = (self.count, self.max_frames - self.count);
+        let count = (inner + 1 - outer).min(left);
+        let (from, to) = (inner + 1 - count..inner + 1, left - count..left);
+        let (Some(witnesses), Some(codes), Some(from_witnesses)) = (
+            self.witnesses.as_mut().get_mut(to.clone()),
+            self.codes.as_mut().get_mut(to),
+            last.witnesses.as_ref().get(from.clone()),
+        ) else {
+            return false;
+        };
+        witnesses.copy_from_slice(from_witnesses);
+        codes.copy_from_slice(last.codes_of(from.clone()));
+        self.count += count;
         let mut links = last.links_up_to(inner);
-        for frame in (outer..=inner).rev() {
-            if !self.push(last.witness(frame), last.code(frame)) {
+        while let Some(link) = last.links.before(links)
+            && link.frames >= from.start
+        {
+            links -= 1;
+            let frames = inside + inner + 1 - link.frames;
+            if !self.links.push(Link { frames, ..link }) {
                 return false;
             }
-            while let Some(link) = last.links.before(links)
-                && link.frames == frame
-            {
-                links -= 1;
-                if !self.push_link(link.address, link.value) {
-                    return false;
-                }
-            }
         }
-        true
+        from.start == outer
+    }
+
+    /// The address of the outermost frame in the innermost chunk; `None` if that chunk goes
+    /// on outside of the new frames.
+    pub(super) fn base(&self) -> Option<u64> {
+        let inside = self.links.iter().map(|link| link.frames).find(|frames| *frames != 0)?;
+        let frame = inside - 1;
+        let written = |frame: usize| {
+            let place = self.max_frames.checked_sub(frame + 1)?;
+            self.witnesses.as_ref().get(place).copied()
+        };
+        let streak = self.streaks.iter().find(|streak| (streak.outer..streak.end).contains(&frame));
+        let witness = match streak {
+            Some(streak) => {
+                let further = (frame - streak.outer) as u64;
+                written(streak.outer)?.wrapping_add(further.wrapping_mul(streak.stride))
+            }
+            None => written(frame)?,
+        };
+        Some(witness & !INDIRECT)
     }
 
     /// Drops all but the innermost `count` frames, and the links outside of those.

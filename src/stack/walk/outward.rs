@@ -36,6 +36,7 @@ impl Frame {
 }
 
 /// How a walk ended, besides the new frames.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Outcome {
     /// How many of the outermost frames of the last walk are still there.
     pub(super) kept: usize,
@@ -66,8 +67,6 @@ pub(super) struct OutwardWalk<'a, S, M> {
     pub(super) tables: &'a FrameTables,
     pub(super) cache: &'a mut StepCache,
     pub(super) last: &'a LastWalk<S>,
-    /// How the last walk ended.
-    pub(super) last_end: End,
     pub(super) new: &'a mut NewFrames<S>,
     /// The outermost frames of the last walk that can be rejoined: at first
     /// [`LastWalk::candidates`].
@@ -265,8 +264,8 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>, M: Memory> OutwardWalk<'_, S, M> {
     /// unchanged.
     fn follow_last_walk(&mut self, rejoined: usize) -> Next {
         match self.last.verify(self.memory, rejoined) {
-            Ok(()) if self.last_end != End::Cut => {
-                Next::Done(Outcome { kept: rejoined + 1, end: self.last_end })
+            Ok(()) if self.last.end != End::Cut => {
+                Next::Done(Outcome { kept: rejoined + 1, end: self.last.end })
             }
             // The cut stays where it is, or no two walks would share a frame, unless
             // the stack has become much shorter.

@@ -111,6 +111,12 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>, R: Record> Records<S, R> {
         Some(Self { words: storage(WORDS * capacity)?, len: 0, record: PhantomData })
     }
 
+    /// How many records there is room for.
+    #[inline]
+    pub(super) fn capacity(&self) -> usize {
+        self.words.as_ref().len() / WORDS
+    }
+
     #[inline]
     pub(super) fn len(&self) -> usize {
         self.len
@@ -153,6 +159,14 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>, R: Record> Records<S, R> {
         *words = [first, second, third, 0];
         self.len += 1;
         true
+    }
+
+    /// Becomes the first `count` records of another list, as far as there is room.
+    pub(super) fn copy_first(&mut self, other: &Self, count: usize) {
+        let from = other.first(count);
+        let to = self.words.as_mut().as_chunks_mut::<WORDS>().0;
+        to.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
+        self.len = to.len().min(from.len());
     }
 
     pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = R> {

@@ -4,13 +4,14 @@
 
 use super::super::memory::{Live, Memory};
 use super::super::table::FrameTables;
-use super::last_walk::{LastWalk, MARKERS};
+use super::last_walk::LastWalk;
 use super::new_frames::NewFrames;
-use super::outward::OutwardWalk;
-use super::records::longest_repetition;
+use super::outward::{Outcome, OutwardWalk};
+use super::parked::ParkedWalks;
+use super::records::{longest_repetition, max_links};
 use super::small::{SMALL_STACK, walk_small};
 use super::step_cache::{CACHE_WORDS, cache_in};
-use super::{End, Markers, Start, Walk};
+use super::{End, MARKERS, Markers, Start, Walk};
 use crate::SMALL_LIMITS;
 
 /// With fewer new frames, repetitions among them are not reported.
@@ -25,10 +26,9 @@ pub(super) const SMALL_RETRY: u8 = 16;
 pub(crate) struct Walker<S> {
     cache: S,
     pub(super) last: LastWalk<S>,
-    new: NewFrames<S>,
-    /// How the last walk ended.
-    pub(super) last_end: End,
-    /// The codes in front of its frames; 0 for none.
+    parked: ParkedWalks<S>,
+    pub(super) new: NewFrames<S>,
+    /// The codes in front of the frames of the last walk; 0 for none.
     last_markers: [u64; MARKERS],
     /// How many of its outermost codes the receiver has, at most; markers included.
     received: usize,
@@ -42,16 +42,19 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> Walker<S> {
     /// Calls `storage` several times for a number of words; `None` if one is refused.
     /// The first are the cache and must be zeros; the others may hold anything. None
     /// are touched here: pages that are not used cost nothing.
+    ///
+    /// Walks call `parked_storage` when the mutator changes to another stack.
     pub(crate) fn new(
         max_frames: usize,
         mut storage: impl FnMut(usize) -> Option<S>,
+        parked_storage: fn(usize) -> Option<S>,
     ) -> Option<Self> {
         let mut storage = |count| storage(count).filter(|words| words.as_ref().len() >= count);
         Some(Self {
             cache: storage(CACHE_WORDS)?,
-            last: LastWalk::new(max_frames, &mut storage)?,
+            last: LastWalk::new(max_frames, max_links(max_frames), &mut storage)?,
+            parked: ParkedWalks::new(parked_storage),
             new: NewFrames::new(max_frames, &mut storage)?,
-            last_end: End::Complete,
             last_markers: [0; MARKERS],
             received: 0,
             generation: 0,
@@ -91,8 +94,8 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> Walker<S> {
     }
 
     /// Walks a small stack, writes its codes, innermost first, and returns their number;
-    /// `None` if it is not small. Nothing of it is kept, so the next walk that is not of
-    /// a small stack shares nothing.
+    /// `None` if it is not small. Nothing of it is kept. The receiver has this stack now,
+    /// so the next walk that is not of a small stack shares nothing with it.
     ///
     /// # Safety
     /// As for [`Walker::walk`].
@@ -120,8 +123,7 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> Walker<S> {
         let cache = cache_in(self.cache.as_mut())?;
         let count = walk_small(memory, tables, cache, start, codes);
         if count.is_some() {
-            self.last.forget();
-            (self.last.code_count, self.received) = (0, 0);
+            self.received = 0;
         } else {
             self.until_small = SMALL_RETRY;
         }
@@ -139,34 +141,44 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> Walker<S> {
         if generation != self.generation {
             // The last walk may have ended at an address that is in a table now.
             self.last.forget();
+            self.parked.forget();
             self.generation = generation;
         }
         let was_large = self.last.frames > SMALL_STACK;
-        let kept = self.walk_outwards(memory, tables, start);
-        let shared = self.last.shared_codes(&self.new, kept);
-        self.last.commit(&self.new, kept);
+        if !self.parked.is_unused() {
+            self.parked.change_stack(&mut self.last, start.sp.wrapping_sub(8));
+        }
+        let outcome = self.walk_outwards(memory, tables, start);
+        let shared = if self.parked.have_changed_stack() {
+            self.parked.shared_codes(&self.last, &self.new, outcome.kept)
+        } else {
+            self.last.shared_codes(&self.new, outcome.kept)
+        };
+        self.parked.make_room(&mut self.last, &self.new, outcome.kept);
+        self.last.commit(&self.new, outcome);
         if self.last.frames <= SMALL_STACK {
             self.until_small = if was_large { 0 } else { self.until_small.saturating_sub(1) };
         }
         self.report(shared, markers)
     }
 
-    /// Finds the new frames and how the walk ended, and returns how many frames of the
-    /// last walk are kept.
+    /// Finds the new frames, how the walk ended, and how many frames of the last walk are
+    /// kept.
+    ///
+    /// Inlined: otherwise `benches/cost` (hooks) counts 17 instructions more for each sample.
+    #[inline(always)]
     pub(super) fn walk_outwards<M: Memory>(
         &mut self,
         memory: &M,
         tables: &FrameTables,
         start: Start,
-    ) -> usize {
-        let Self { cache, last, new, last_end, .. } = self;
-        let Some(cache) = cache_in(cache.as_mut()) else { return 0 };
+    ) -> Outcome {
+        let Self { cache, last, new, .. } = self;
+        let Some(cache) = cache_in(cache.as_mut()) else {
+            return Outcome { kept: 0, end: End::Broken };
+        };
         let (last, candidates) = (&*last, last.candidates());
-        let walk =
-            OutwardWalk { memory, tables, cache, last, last_end: *last_end, new, candidates };
-        let outcome = walk.run(start);
-        *last_end = outcome.end;
-        outcome.kept
+        OutwardWalk { memory, tables, cache, last, new, candidates }.run(start)
     }
 
     /// Takes over what the host's own walker found of a stack of `depth` frames, and
@@ -178,7 +190,7 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> Walker<S> {
         markers: Markers,
     ) -> Walk<'_> {
         let count = innermost_first.len().min(self.new.max_frames);
-        self.last_end = if count < depth { End::Cut } else { End::Complete };
+        self.last.end = if count < depth { End::Cut } else { End::Complete };
         let codes = innermost_first.get_mut(..count).unwrap_or(&mut []);
         codes.reverse();
         self.last.forget();
@@ -198,7 +210,7 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> Walker<S> {
     #[inline(always)]
     fn report(&mut self, shared: usize, markers: Markers) -> Walk<'_> {
         let before = self.last_markers;
-        self.last_markers = markers.codes(self.last_end);
+        self.last_markers = markers.codes(self.last.end);
         let [label, mark] = self.last_markers;
         let marks = usize::from(label != 0) + usize::from(mark != 0);
         let shared = if before == self.last_markers { shared + marks } else { 0 };
@@ -218,7 +230,7 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> Walker<S> {
         } else {
             0..0
         };
-        Walk { prefix, fresh, repeated, end: self.last_end }
+        Walk { prefix, fresh, repeated, end: self.last.end }
     }
 
     /// The receiver did not get the last walk: it has at most the outermost `codes` of

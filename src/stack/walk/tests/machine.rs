@@ -53,6 +53,8 @@ pub(super) struct Machine {
     pub(super) tables: FrameTables,
     format: Format,
     chunks: Vec<Chunk>,
+    /// Stacks that do not run, each in regions that nothing else uses.
+    suspended: Vec<Vec<Chunk>>,
     /// The tables point into these.
     _frames: Vec<Vec<NeutralFrame>>,
 }
@@ -65,6 +67,7 @@ impl Machine {
             tables: FrameTables::new(),
             format,
             chunks: Vec::new(),
+            suspended: Vec::new(),
             _frames: Vec::new(),
         };
         machine.add_table(&CODES, &BOUNDARIES);
@@ -253,11 +256,30 @@ impl Machine {
     /// Calls C, which calls back: on the same stack `gap` words further, or in
     /// another region.
     pub(super) fn callback(&mut self, boundary: usize, gap: u64, region: Option<u64>) {
-        let in_use = |region| self.chunks.iter().any(|chunk| chunk.region == region);
+        let chunks = || self.chunks.iter().chain(self.suspended.iter().flatten());
+        let in_use = |region| chunks().any(|chunk| chunk.region == region);
         match region {
             Some(region) if !in_use(region % REGIONS) => self.enter(boundary, region % REGIONS),
             _ if self.has_room() => self.call_back(boundary, gap),
             _ => {}
+        }
+    }
+
+    /// Leaves the innermost stack, whose frames stay where they are, for its caller.
+    pub(super) fn suspend(&mut self) {
+        let changes = |pair: &[Chunk]| pair[0].region != pair[1].region;
+        let Some(outside) = self.chunks.windows(2).rposition(changes) else { return };
+        self.suspended.push(self.chunks.split_off(outside + 1));
+        let frame = self.innermost().expect("a caller");
+        self.set(frame.sp - 8, frame.code);
+    }
+
+    /// Goes on with a stack that was suspended.
+    pub(super) fn resume(&mut self, stack: usize) {
+        if !self.suspended.is_empty() {
+            let chunks = self.suspended.remove(stack % self.suspended.len());
+            self.chunks.extend(chunks);
+            self.relink();
         }
     }
 

@@ -24,6 +24,8 @@ enum Action {
     Swap { depth: usize, code: usize },
     Dirty(usize),
     Recall(usize),
+    Suspend,
+    Resume(usize),
     AddLate,
     Label(Option<u64>),
 }
@@ -39,6 +41,8 @@ fn action() -> impl Strategy<Value = Action> {
             .prop_map(|(depth, code)| Action::Swap { depth, code }),
         1 => any::<usize>().prop_map(Action::Dirty),
         2 => any::<usize>().prop_map(Action::Recall),
+        2 => Just(Action::Suspend),
+        3 => any::<usize>().prop_map(Action::Resume),
         1 => Just(Action::AddLate),
         1 => prop::option::of(1..3_u64).prop_map(Action::Label),
     ]
@@ -62,6 +66,8 @@ fn act(machine: &mut Machine, label: &mut Option<u64>, action: &Action) {
         Action::Swap { depth, code } => machine.swap(depth, CODES[code]),
         Action::Dirty(depth) => machine.dirty(depth),
         Action::Recall(depth) => machine.recall(depth),
+        Action::Suspend => machine.suspend(),
+        Action::Resume(stack) => machine.resume(stack),
         Action::AddLate => machine.add_late(),
         Action::Label(new) => *label = new,
     }
@@ -71,7 +77,8 @@ fn walker(max_frames: usize) -> Walker<Vec<u64>> {
     // Garbage behind the cache, where the storage's state must not matter.
     let mut word = 0;
     let storage = |words| Some(vec![std::mem::replace(&mut word, 0x5001); words]);
-    Walker::new(max_frames, storage).expect("as large as asked for")
+    Walker::new(max_frames, storage, |words| Some(vec![0x5001; words]))
+        .expect("as large as asked for")
 }
 
 /// What the receiver of the walks has made of them.
@@ -228,7 +235,7 @@ fn assert_streaks_are(walker: &Walker<Vec<u64>>) {
 
 /// How many frames of the last walk the next one keeps.
 fn kept(walker: &mut Walker<Vec<u64>>, machine: &Machine) -> usize {
-    walker.walk_outwards(&machine.memory, &machine.tables, machine.start())
+    walker.walk_outwards(&machine.memory, &machine.tables, machine.start()).kept
 }
 
 #[test]
@@ -254,6 +261,34 @@ fn unchanged_frames_are_kept_in_every_format() {
             let kept = kept(&mut walker, &machine);
             let expected = 30 + shown - INDEX_LOOKUPS..=30 + shown;
             assert!(expected.contains(&kept), "{kept} {format:?} {region:?}");
+        }
+    }
+}
+
+#[test]
+fn stacks_that_take_turns_are_kept() {
+    for format in [Format::Neutral, Format::NeutralHidden, Format::Contexts, Format::Fibers] {
+        for stacks in 2..=4 {
+            let mut machine = Machine::new(format);
+            let mut walker = walker(1000);
+            (0..10).for_each(|_| machine.push(CODES[0]));
+            for stack in 0..stacks {
+                machine.suspend();
+                machine.callback(0, 0, Some(4 - stack));
+                (0..20 + stack).for_each(|frame| machine.push(CODES[frame as usize % 6]));
+            }
+            for turn in 0..4 * stacks {
+                machine.suspend();
+                machine.resume(0);
+                let start = machine.start();
+                let depth = machine.codes().len();
+                let walk =
+                    walker.walk_in(&machine.memory, &machine.tables, start, Markers::default());
+                assert_eq!((walk.depth(), walk.end), (depth, End::Complete));
+                if turn >= stacks {
+                    assert_eq!(walker.new.count, 0, "{format:?}, {stacks} stacks, turn {turn}");
+                }
+            }
         }
     }
 }
@@ -417,13 +452,14 @@ fn storage_that_is_too_small_is_refused() {
     for refused in 0..10 {
         for too_few in 0..2 {
             let mut asked = 0;
-            let walker = Walker::new(100, |words| {
+            let storage = |words| {
                 asked += 1;
                 (too_few != 0 || asked != refused + 1)
                     .then(|| vec![0_u64; words - usize::from(asked == refused + 1)])
-            });
+            };
+            let walker = Walker::new(100, storage, |_| None);
             assert!(walker.is_none(), "{refused}");
         }
     }
-    assert!(Walker::new(100, |words| Some(vec![0; words])).is_some());
+    assert!(Walker::new(100, |words| Some(vec![0; words]), |_| None).is_some());
 }
