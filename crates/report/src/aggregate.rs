@@ -93,6 +93,8 @@ pub struct Aggregate {
     pub(crate) survivors: Vec<Survivor>,
     pub(crate) frames: Frames,
     pub(crate) paths: Paths,
+    /// The counts of each path.
+    pub(crate) counts: Vec<Counts>,
     pub(crate) classes: Classes,
 }
 
@@ -129,6 +131,7 @@ impl Aggregate {
             survivors: Vec::new(),
             frames: Frames::default(),
             paths: Paths::new(most_paths),
+            counts: Vec::new(),
             classes: Classes::default(),
         }
     }
@@ -145,6 +148,12 @@ impl Aggregate {
             frames: Frames::of_codes(self.frames.codes().to_vec()),
             ..Aggregate::new(self.scale, Bounds::USUAL)
         }
+    }
+
+    /// Brings the counts of all paths up to date with the last peak.
+    pub(crate) fn settle_peak(&mut self) {
+        let number = self.peak.number();
+        self.counts.iter_mut().for_each(|counts| counts.settle(number));
     }
 
     /// What a sample stands for.
@@ -185,10 +194,7 @@ impl Aggregate {
 
     /// The samples of a metric over all paths.
     pub fn total(&self, metric: Metric) -> u64 {
-        self.paths
-            .counts
-            .iter()
-            .fold(0, |sum: u64, counts| sum.saturating_add(metric.samples(counts)))
+        self.counts.iter().fold(0, |sum: u64, counts| sum.saturating_add(metric.samples(counts)))
     }
 
     /// The peak live size, corrected for having been chosen for its size, and not
@@ -253,7 +259,7 @@ impl Aggregate {
 
     /// Every path with its counts, by number.
     pub fn paths(&self) -> impl Iterator<Item = (PathRef<'_>, &Counts)> {
-        self.paths.counts.iter().enumerate().map(|(path, counts)| {
+        self.counts.iter().enumerate().map(|(path, counts)| {
             (PathRef { aggregate: self, node: self.paths.node(path as u32) }, counts)
         })
     }
@@ -277,7 +283,7 @@ impl Aggregate {
 
     /// How many paths there are.
     pub fn path_count(&self) -> usize {
-        self.paths.counts.len()
+        self.counts.len()
     }
 
     /// Microseconds in each slice of [`crate::Stack::flows`].

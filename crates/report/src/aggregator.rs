@@ -2,51 +2,41 @@
 //!
 //! Events come in the order of time. [`Aggregator::aggregate`] can be called at
 //! any moment: it brings the aggregate up to date, lends it, and more events may
-//! follow. Counting itself is the job of [`crate::tally`].
+//! follow.
+//!
+//! The pass has two halves: [`crate::EventResolver`] finds call paths, and
+//! [`crate::Ledger`] counts. [`Aggregator::split`] takes them apart, so that each can
+//! run on a thread of its own. The figures are the same.
 //!
 //! Memory is bounded: live objects ([`crate::live`]), call paths
 //! ([`crate::paths`]), the time line and the names of the trace take less than
 //! 450 MB together, whatever the trace.
 
-mod last_stacks;
-mod lifecycle;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use heaptap_trace::{Allocation, Event, EventKind, LocationTable, TraceInfo};
+use std::mem;
+use std::ops::Range;
+
+use heaptap_trace::{Event, LocationTable, TraceInfo};
 
 use crate::aggregate::Aggregate;
+use crate::blocks::BlockTable;
 use crate::blocks::recorder::Recorder;
-use crate::blocks::{BlockRow, BlockTable, NEVER};
 use crate::classes::Classes;
 use crate::estimate::Scale;
+use crate::ledger::Ledger;
 use crate::live::{self, LiveObjects};
 use crate::options::Options;
-use crate::paths::Bounds;
-use crate::tally::{Birth, Follow, Tally};
-
-use last_stacks::LastStacks;
+use crate::paths::{Bounds, Paths};
+use crate::resolver::{EventResolver, Resolver, TreeMut};
+use crate::tally::{Follow, Tally};
 
 /// Aggregates the events of a trace.
 pub struct Aggregator {
-    options: Options,
-    tally: Tally,
-    /// The time at which the trace starts.
-    start: u64,
-    last_stacks: LastStacks,
-    live: LiveObjects,
-    /// Records the table of blocks, if one is wanted.
-    recorder: Option<Recorder>,
-}
-
-/// An allocation event, with the locations that are known at that point.
-#[derive(Clone, Copy)]
-struct AllocationEvent<'a> {
-    /// Microseconds since the start of the trace.
-    time: u64,
-    domain: u16,
-    allocation: &'a Allocation<'a>,
-    table: &'a LocationTable,
+    resolver: Resolver,
+    /// With the call tree, in its aggregate.
+    ledger: Ledger,
 }
 
 impl Aggregator {
@@ -66,106 +56,60 @@ impl Aggregator {
         most_live: usize,
         most_paths: Bounds,
     ) -> Self {
-        let word_bytes = f64::from(info.word_size / 8);
-        let scale = Scale { rate: info.sample_rate, word_bytes };
+        let word_bytes = info.word_size / 8;
+        let scale = Scale { rate: info.sample_rate, word_bytes: f64::from(word_bytes) };
         let mut aggregate = Aggregate::new(scale, most_paths);
         if options.most_blocks > 0 {
             aggregate.classes = Classes::kept();
         }
-        Aggregator {
+        let ledger = Ledger {
             tally: Tally::new(aggregate, options.follow, options.at),
-            recorder: (options.most_blocks > 0).then(|| Recorder::new(options.most_blocks)),
-            options,
-            start: info.start_time,
-            last_stacks: LastStacks::default(),
             live: LiveObjects::new(most_live),
-        }
+            recorder: (options.most_blocks > 0).then(|| Recorder::new(options.most_blocks)),
+        };
+        let resolver = Resolver::new(options, info.start_time, u64::from(word_bytes));
+        Aggregator { resolver, ledger }
     }
 
     /// Takes the next event, in the order of time.
     pub fn event(&mut self, event: &Event<'_>, table: &LocationTable) {
-        let time = event.time.saturating_sub(self.start);
-        self.tally.aggregate.events += 1;
-        self.tally.advance(time, self.live.level());
-        match event.kind {
-            EventKind::Alloc(allocation) => self.allocate(AllocationEvent {
-                time,
-                domain: event.domain,
-                allocation: &allocation,
-                table,
-            }),
-            EventKind::Promote(id) => self.promote(time, id),
-            EventKind::Collect(id) => self.collect(time, id),
-            // A kind that no report counts.
-            _ => {}
+        let Aggregator { resolver, ledger } = self;
+        if let Some(moves) = resolver.make_room(&mut ledger.tally.aggregate.paths, event) {
+            ledger.move_paths(&moves);
         }
+        let Aggregate { frames, paths, .. } = &mut ledger.tally.aggregate;
+        let resolved = resolver.resolve(TreeMut { frames, paths }, event, table);
+        ledger.event(&resolved);
     }
 
-    fn allocate(&mut self, event: AllocationEvent<'_>) {
-        if self.tally.aggregate.paths.is_full() {
-            self.prune();
-        }
-        let AllocationEvent { time, domain, allocation, .. } = event;
-        let Aggregate { frames, paths, scale, classes, .. } = &mut self.tally.aggregate;
-        let (node, marks) = self.last_stacks.walk(frames, paths, &self.options, event);
-        let bytes = allocation.length.saturating_mul(scale.word_bytes as u64);
-        let Options { selection, lifespans, .. } = &self.options;
-        if !selection.accepts(marks)
-            || !selection.accepts_block(time, bytes, domain, allocation.source)
-            || lifespans.as_ref().is_some_and(|chosen| !chosen.contains(allocation.id))
-        {
-            return;
-        }
-        let samples = allocation.samples.min(live::MOST_SAMPLES);
-        let path = paths.path(node);
-        let &Allocation { length, source, .. } = allocation;
-        let class = classes.number(domain, source);
-        let born = Birth { time, path, samples, length, source, class };
-        self.tally.allocate(born);
-        if let Some(recorder) = &mut self.recorder {
-            let (id, birth) = (allocation.id, time);
-            let (promotion, death) = (NEVER, NEVER);
-            recorder.born(BlockRow {
-                id,
-                birth,
-                promotion,
-                death,
-                length,
-                samples,
-                path,
-                domain,
-                source,
-                ended: false,
-            });
-        }
-        if self.live.is_full() {
-            self.thin();
-        }
-        if self.live.follows(allocation.id, samples) {
-            self.born(&born, allocation.id);
-        }
+    /// Takes the end of one of several traces: see [`Ledger::end_trace`].
+    pub fn end_trace(&mut self, ids: Range<u64>) {
+        self.ledger.end_trace(ids);
     }
 
-    /// Drops the lightest paths when there are too many.
-    fn prune(&mut self) {
-        let Aggregate { paths, peak, growth, flows, .. } = &mut self.tally.aggregate;
-        paths.settle(peak.number());
-        let moved = paths.prune();
-        self.live.move_paths(&moved);
-        if let Some(recorder) = &mut self.recorder {
-            recorder.move_paths(&moved);
-        }
-        growth.move_paths(&moved, paths.counts.len());
-        flows.move_paths(&moved, paths.counts.len());
-        self.last_stacks.forget();
+    /// The two halves, to go on with the next event. All that the first returns must
+    /// reach the second, in that order.
+    pub fn split(mut self) -> (EventResolver, Ledger) {
+        let Aggregate { frames, paths, .. } = &mut self.ledger.tally.aggregate;
+        let frames = mem::take(frames);
+        let paths = mem::replace(paths, Paths::new(Bounds::USUAL));
+        (EventResolver { resolver: self.resolver, frames, paths }, self.ledger)
+    }
+
+    /// Puts the halves that [`Aggregator::split`] returned together again.
+    pub fn join(resolver: EventResolver, mut ledger: Ledger) -> Self {
+        let EventResolver { resolver, frames, paths } = resolver;
+        ledger.tally.aggregate.frames = frames;
+        ledger.tally.aggregate.paths = paths;
+        Aggregator { resolver, ledger }
     }
 
     /// Everything up to the last event: what [`Aggregator::finish`] would return
     /// if the trace ended here. Takes time in proportion to the live objects and
     /// the paths. More events may follow.
     pub fn aggregate(&mut self) -> &Aggregate {
-        self.settle();
-        &self.tally.aggregate
+        self.ledger.settle();
+        &self.ledger.tally.aggregate
     }
 
     /// The aggregate after the last event.
@@ -175,14 +119,7 @@ impl Aggregator {
 
     /// The same with the table of blocks, which is empty unless
     /// [`Options::most_blocks`] asks for one.
-    pub fn finish_with_blocks(mut self) -> (Aggregate, BlockTable) {
-        self.settle();
-        self.tally.aggregate.frames.drop_index();
-        let blocks = self.recorder.map(Recorder::finish).unwrap_or_default();
-        (self.tally.aggregate, blocks)
-    }
-
-    fn settle(&mut self) {
-        self.tally.settle(self.live.iter(), self.live.level());
+    pub fn finish_with_blocks(self) -> (Aggregate, BlockTable) {
+        self.ledger.finish()
     }
 }

@@ -45,6 +45,12 @@ impl Counts {
         self.blocks += other.blocks;
     }
 
+    /// Adds counts that are settled for the same peak.
+    pub(crate) fn take(&mut self, other: &Counts) {
+        self.add(other);
+        self.peak_number = other.peak_number;
+    }
+
     /// To be called before `live` changes. Until its first change after a peak, `live`
     /// is what was alive at that peak.
     pub(crate) fn settle(&mut self, peak_number: u64) {

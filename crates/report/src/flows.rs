@@ -5,6 +5,7 @@
 //! its counts, taken when the slice is over, so that events cost nothing extra.
 
 use crate::counts::Counts;
+use crate::paths::PathMoves;
 
 /// The most slices that are over.
 pub(crate) const SLICES: usize = 64;
@@ -104,16 +105,17 @@ impl Flows {
         self.open = Some(joined(self.since_last_slice(counts), self.begun.clone()));
     }
 
-    /// Renumbers paths: `moved` has the new number of each.
-    pub(crate) fn move_paths(&mut self, moved: &[u32], count: usize) {
+    /// Renumbers paths.
+    pub(crate) fn move_paths(&mut self, moves: &PathMoves) {
+        let PathMoves { to: moved, count } = moves;
         for slice in self.slices.iter_mut().chain([&mut self.begun]) {
-            let mut new = vec![Flow::default(); count];
+            let mut new = vec![Flow::default(); *count];
             for (&flow, &to) in slice.iter().zip(moved) {
                 new[to as usize].add(flow);
             }
             *slice = new;
         }
-        let mut sums = vec![Sum::default(); count];
+        let mut sums = vec![Sum::default(); *count];
         for (&sum, &to) in self.sums.iter().zip(moved) {
             sums[to as usize].came += sum.came;
             sums[to as usize].went += sum.went;
@@ -173,7 +175,7 @@ mod tests {
         }
         let went: u64 = flows.of(1).map(|flow| u64::from(flow.went)).sum();
         assert_eq!(went, counts[1].died);
-        flows.move_paths(&[0, 0], 1);
+        flows.move_paths(&PathMoves { to: vec![0, 0], count: 1 });
         flows.settle(&[Counts {
             allocated: counts[0].allocated,
             died: counts[1].died,

@@ -48,6 +48,12 @@ impl Frames {
         self.codes[number as usize]
     }
 
+    /// Whether this is the number of a code.
+    #[inline]
+    pub(crate) fn has_code(&self, number: u32, code: Code) -> bool {
+        self.codes.get(number as usize) == Some(&code)
+    }
+
     /// The codes by number.
     pub(crate) fn codes(&self) -> &[Code] {
         &self.codes

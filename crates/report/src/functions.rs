@@ -57,7 +57,7 @@ impl FunctionTree {
             draft.repeats.push(tree.repeats(node as u32).map_or(1, |repeats| repeats.count));
             draft.own.push(0);
         }
-        for (end, counts) in ends.into_iter().zip(&aggregate.paths.counts) {
+        for (end, counts) in ends.into_iter().zip(&aggregate.counts) {
             let own = &mut draft.own[positions[end as usize] as usize];
             *own = own.saturating_add(metric.samples(counts));
         }

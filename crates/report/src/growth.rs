@@ -3,6 +3,8 @@
 //! The live samples of all paths are copied at up to [`POINTS`] evenly spaced
 //! times. When the trace outgrows them, every second point is dropped.
 
+use crate::paths::PathMoves;
+
 /// The most points.
 pub(crate) const POINTS: usize = 64;
 
@@ -71,11 +73,11 @@ impl Growth {
         self.swept.contains(&true).then_some(longest * self.width)
     }
 
-    /// Renumbers paths: `moved` has the new number of each.
-    pub(crate) fn move_paths(&mut self, moved: &[u32], count: usize) {
+    /// Renumbers paths.
+    pub(crate) fn move_paths(&mut self, moves: &PathMoves) {
         for point in &mut self.points {
-            let mut new = vec![0_u32; count];
-            for (&samples, &to) in point.iter().zip(moved) {
+            let mut new = vec![0_u32; moves.count];
+            for (&samples, &to) in point.iter().zip(&moves.to) {
                 let into = &mut new[to as usize];
                 *into = into.saturating_add(samples);
             }

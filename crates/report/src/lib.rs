@@ -8,7 +8,8 @@
 //!
 //! The map:
 //!
-//! - [`Aggregator`] is the one pass that all reports share, in bounded memory. It
+//! - [`Aggregator`] is the one pass that all reports share, in bounded memory. Its
+//!   halves, which may run on two threads, are [`EventResolver`] and [`Ledger`]. It
 //!   uses `live` (live objects), `paths`, `counts` and `frames` (call paths),
 //!   `peak`, `timeline`, `lifetimes`, `growth` and `flows` (paths over time).
 //!   `classes` counts by domain and source, and `regroup` makes tables by label, domain
@@ -45,7 +46,9 @@ mod frames;
 mod functions;
 mod growth;
 mod hot;
+mod ids;
 mod leaks;
+mod ledger;
 mod lifespans;
 mod lifetimes;
 mod live;
@@ -54,6 +57,7 @@ mod options;
 mod paths;
 mod peak;
 mod regroup;
+mod resolver;
 pub mod rows;
 mod select;
 mod stacks;
@@ -73,10 +77,13 @@ pub use estimate::{Estimate, Scale, Share};
 pub use flows::Flow;
 pub use hot::{HotFragment, HotFragments};
 pub use leaks::{Leak, Leaks, Outlook};
+pub use ledger::Ledger;
 pub use lifespans::Lifespans;
 pub use lifetimes::{Lifetimes, Quantile};
 pub use options::{Depth, Options};
+pub use paths::PathMoves;
 pub use regex::bytes::Regex;
+pub use resolver::{EventResolver, ResolvedEvent};
 pub use select::{Selection, Span, is_label};
 pub use stacks::{Omitted, OmittedFrames, Stack, StackShape, Stacks};
 pub use tally::Follow;

@@ -7,9 +7,9 @@
 
 use std::ops::Range;
 
-use hashbrown::HashMap;
-
 use crate::classes::{CLASS_BITS, NO_CLASS};
+use crate::ids::IdMap;
+use crate::paths::PathMoves;
 use crate::tally::Block;
 use crate::thinning::{follows, level_of};
 
@@ -99,14 +99,14 @@ impl LiveObject {
 
 /// The live objects by id.
 pub(crate) struct LiveObjects {
-    objects: HashMap<u64, LiveObject>,
+    objects: IdMap<LiveObject>,
     most: usize,
     level: u32,
 }
 
 impl LiveObjects {
     pub(crate) fn new(most: usize) -> Self {
-        LiveObjects { objects: HashMap::new(), most, level: 0 }
+        LiveObjects { objects: IdMap::default(), most, level: 0 }
     }
 
     /// One in 2^level objects with one sample is followed, and more of larger ones.
@@ -186,10 +186,10 @@ impl LiveObjects {
         self.objects.iter().map(|(&id, &object)| self.block(id, object))
     }
 
-    /// Renumbers paths: `moved` has the new number of each.
-    pub(crate) fn move_paths(&mut self, moved: &[u32]) {
+    /// Renumbers paths.
+    pub(crate) fn move_paths(&mut self, moves: &PathMoves) {
         for object in self.objects.values_mut() {
-            object.set_path(moved[object.path() as usize]);
+            object.set_path(moves.to[object.path() as usize]);
         }
     }
 }

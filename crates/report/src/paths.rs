@@ -11,8 +11,6 @@ use std::hash::BuildHasher as _;
 use hashbrown::{DefaultHashBuilder, HashTable};
 use heaptap_trace::Source;
 
-use crate::counts::Counts;
-
 /// A node: its index in the list of nodes.
 pub(crate) type Node = u32;
 
@@ -62,7 +60,20 @@ struct NodeLinks {
     frame: u32,
     /// The path that ends here, or `NONE`.
     end: u32,
+    /// Another child of the same parent, or `NONE`. The child with the number after its
+    /// parent's begins a list of them; the latest is the second.
+    sibling: Node,
 }
+
+impl NodeLinks {
+    fn new(parent: Node, frame: u32) -> Self {
+        NodeLinks { parent, frame, end: NONE, sibling: NONE }
+    }
+}
+
+/// How many siblings are looked at before the index. In traces of the OCaml compiler one
+/// step in twenty needs the index.
+const MOST_SIBLINGS: usize = 4;
 
 /// A child by its parent and frame. The key is in the table, so that a look-up costs
 /// one cache miss besides that of the table's control bytes, not three.
@@ -73,16 +84,27 @@ struct ChildEntry {
     child: Node,
 }
 
-/// The tree, its paths and their counts.
+/// The tree and its paths. What happens to the blocks of a path is counted elsewhere.
 pub(crate) struct Paths {
     links: Vec<NodeLinks>,
+    /// The children whose number is not the one after their parent's.
     index: HashTable<ChildEntry>,
     hash: DefaultHashBuilder,
     /// The node of each path.
     nodes: Vec<Node>,
-    pub(crate) counts: Vec<Counts>,
+    /// The samples allocated at each path, by which the lightest are found.
+    allocated: Vec<u64>,
     most: Bounds,
     missing: u64,
+}
+
+/// The new numbers of all paths, after the lightest were dropped.
+#[derive(Debug)]
+pub struct PathMoves {
+    /// For each old number the new one.
+    pub(crate) to: Vec<u32>,
+    /// How many paths there are now.
+    pub(crate) count: usize,
 }
 
 /// The sizes at which a tree is pruned.
@@ -93,7 +115,7 @@ pub(crate) struct Bounds {
 }
 
 impl Bounds {
-    /// 42 MB of nodes, 54 of index and 72 of counts. While the tree grows or is
+    /// 56 MB of nodes, up to 54 of index, and 112 of paths and their counts. While the tree grows or is
     /// pruned, some of that exists twice.
     pub(crate) const USUAL: Bounds = Bounds { nodes: 3_500_000, paths: 1_000_000 };
 
@@ -104,11 +126,11 @@ impl Bounds {
 impl Paths {
     pub(crate) fn new(most: Bounds) -> Self {
         Paths {
-            links: vec![NodeLinks { parent: ROOT, frame: NONE, end: NONE }],
+            links: vec![NodeLinks::new(ROOT, NONE)],
             index: HashTable::new(),
             hash: DefaultHashBuilder::default(),
             nodes: Vec::new(),
-            counts: Vec::new(),
+            allocated: Vec::new(),
             most,
             missing: 0,
         }
@@ -122,7 +144,7 @@ impl Paths {
 
     /// Adds a node that is not there. The tree cannot be searched afterwards.
     pub(crate) fn append(&mut self, parent: Node, frame: u32) {
-        self.links.push(NodeLinks { parent, frame, end: NONE });
+        self.links.push(NodeLinks::new(parent, frame));
     }
 
     /// Whether a path ends at this node.
@@ -138,13 +160,44 @@ impl Paths {
     #[inline]
     pub(crate) fn child(&mut self, parent: Node, frame: u32) -> Node {
         // The nodes of a stack that was new as a whole are consecutive.
-        let next = parent + 1;
-        if let Some(links) = self.links.get(next as usize)
-            && (links.parent, links.frame) == (parent, frame)
-        {
-            return next;
+        match self.next_child(parent) {
+            Some((next, of_next)) if of_next == frame => next,
+            Some((next, _)) => self.sibling(next, frame),
+            None if parent as usize + 1 == self.links.len() => {
+                self.links.push(NodeLinks::new(parent, frame));
+                parent + 1
+            }
+            None => self.look_up(parent, frame),
         }
-        self.look_up(parent, frame)
+    }
+
+    /// The child of `parent` with the next number, if there is one, and its frame. It is
+    /// the one that [`Paths::child`] looks at first.
+    #[inline]
+    pub(crate) fn next_child(&self, parent: Node) -> Option<(Node, u32)> {
+        let next = parent + 1;
+        let links = self.links.get(next as usize)?;
+        (links.parent == parent).then_some((next, links.frame))
+    }
+
+    /// The child of `frame` that has the same parent as `first`, the first child.
+    fn sibling(&mut self, first: Node, frame: u32) -> Node {
+        let NodeLinks { parent, mut sibling, .. } = self.links[first as usize];
+        for _ in 0..MOST_SIBLINGS {
+            let Some(links) = self.links.get(sibling as usize) else { break };
+            if links.frame == frame {
+                return sibling;
+            }
+            sibling = links.sibling;
+        }
+        let nodes = self.links.len();
+        let child = self.look_up(parent, frame);
+        if child as usize == nodes {
+            // It is new.
+            self.links[child as usize].sibling = self.links[first as usize].sibling;
+            self.links[first as usize].sibling = child;
+        }
+        child
     }
 
     fn look_up(&mut self, parent: Node, frame: u32) -> Node {
@@ -158,7 +211,7 @@ impl Paths {
         index.insert_unique(hashed, ChildEntry { parent, frame, child }, |step| {
             hash_of(hash, step.parent, step.frame)
         });
-        links.push(NodeLinks { parent, frame, end: NONE });
+        links.push(NodeLinks::new(parent, frame));
         child
     }
 
@@ -166,11 +219,23 @@ impl Paths {
     pub(crate) fn path(&mut self, node: Node) -> u32 {
         let end = &mut self.links[node as usize].end;
         if *end == NONE {
-            *end = self.counts.len() as u32;
+            *end = self.nodes.len() as u32;
             self.nodes.push(node);
-            self.counts.push(Counts::default());
+            self.allocated.push(0);
         }
         *end
+    }
+
+    /// How many paths there are.
+    pub(crate) fn count(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Samples were allocated at this path.
+    #[inline]
+    pub(crate) fn allocate(&mut self, path: u32, samples: u64) {
+        let sum = &mut self.allocated[path as usize];
+        *sum = sum.saturating_add(samples);
     }
 
     pub(crate) fn node(&self, path: u32) -> Node {
@@ -190,7 +255,7 @@ impl Paths {
     }
 
     pub(crate) fn is_full(&self) -> bool {
-        self.links.len() >= self.most.nodes || self.counts.len() >= self.most.paths
+        self.links.len() >= self.most.nodes || self.nodes.len() >= self.most.paths
     }
 
     /// The most samples that are missing from the sum of any call path.
@@ -201,8 +266,8 @@ impl Paths {
     /// Samples allocated at each node or below it.
     fn weights(&self) -> Vec<u64> {
         let mut weights = vec![0_u64; self.links.len()];
-        for (&node, counts) in self.nodes.iter().zip(&self.counts) {
-            weights[node as usize] = weights[node as usize].saturating_add(counts.allocated);
+        for (&node, &allocated) in self.nodes.iter().zip(&self.allocated) {
+            weights[node as usize] = weights[node as usize].saturating_add(allocated);
         }
         // The number of a parent is below those of its children.
         for node in (1..weights.len()).rev() {
@@ -212,9 +277,8 @@ impl Paths {
         weights
     }
 
-    /// Drops the lightest nodes, at least half of all. Returns the new number of each
-    /// path.
-    pub(crate) fn prune(&mut self) -> Vec<u32> {
+    /// Drops the lightest nodes, at least half of all, and numbers the paths anew.
+    pub(crate) fn prune(&mut self) -> PathMoves {
         let weights = self.weights();
         let mut ordered = weights.clone();
         let keep = self.links.len() / 2;
@@ -227,8 +291,9 @@ impl Paths {
         // The old index is dropped before the new one is allocated, which has room up to
         // the next pruning.
         let room = self.links.len();
+        let indexed = self.index.len();
         self.index = HashTable::new();
-        tree.index.reserve(room, |step| hash_of(&self.hash, step.parent, step.frame));
+        tree.index.reserve(indexed, |step| hash_of(&self.hash, step.parent, step.frame));
         tree.links.reserve(room);
         let mut moved = vec![NONE; self.links.len()];
         moved[ROOT as usize] = ROOT;
@@ -239,7 +304,7 @@ impl Paths {
                 moved[node] = tree.child(parent, frame);
             }
         }
-        let paths = self.nodes.iter().zip(&self.counts).map(|(&node, counts)| {
+        let paths = self.nodes.iter().zip(&self.allocated).map(|(&node, &allocated)| {
             let to = match moved[node as usize] {
                 NONE => {
                     let light = tree.child(ROOT, LIGHT);
@@ -248,30 +313,17 @@ impl Paths {
                 to => to,
             };
             let path = tree.path(to);
-            tree.take(path, counts)
+            tree.allocate(path, allocated);
+            path
         });
-        let paths = paths.collect();
+        let to = paths.collect();
         // Innermost frames are never dropped. If they alone fill the tree, it must grow,
         // or it would be pruned for each of them.
         tree.most.nodes = tree.most.nodes.max(tree.links.len() * 2);
-        tree.most.paths = tree.most.paths.max(tree.counts.len() * 2);
+        tree.most.paths = tree.most.paths.max(tree.nodes.len() * 2);
+        let moves = PathMoves { to, count: tree.nodes.len() };
         *self = tree;
-        paths
-    }
-
-    /// Adds counts that are all settled for the same peak.
-    pub(crate) fn take(&mut self, path: u32, counts: &Counts) -> u32 {
-        let into = &mut self.counts[path as usize];
-        into.add(counts);
-        into.peak_number = counts.peak_number;
-        path
-    }
-
-    /// Brings the counts of all paths up to date with the last peak.
-    pub(crate) fn settle(&mut self, peak_number: u64) {
-        for counts in &mut self.counts {
-            counts.settle(peak_number);
-        }
+        moves
     }
 }
 
@@ -300,13 +352,35 @@ mod tests {
     }
 
     #[test]
+    fn a_child_is_found_whatever_was_added_in_between() {
+        use std::collections::HashMap;
+        let mut paths = Paths::new(Bounds::USUAL);
+        let mut known: HashMap<(Node, u32), Node> = HashMap::new();
+        let mut parents: HashMap<Node, (Node, u32)> = HashMap::new();
+        for turn in 0..100_000_u64 {
+            // Stacks of up to 8 frames, of which some nodes have up to 40 children.
+            let mut node = ROOT;
+            for depth in 0..scramble(turn) % 8 {
+                let choices = [2, 40, 3, 1][(depth % 4) as usize];
+                let frame = (scramble(turn << 8 | depth) % choices) as u32;
+                let child = paths.child(node, frame);
+                assert_eq!(*known.entry((node, frame)).or_insert(child), child);
+                assert_eq!(*parents.entry(child).or_insert((node, frame)), (node, frame));
+                assert_eq!((paths.parent(child), paths.frame(child)), (node, frame));
+                node = child;
+            }
+        }
+        assert_eq!(paths.len(), known.len() + 1);
+        assert!(paths.index.len() < known.len(), "first children need no index");
+    }
+
+    #[test]
     fn a_full_tree_keeps_what_is_heavy_and_all_innermost_frames() {
         let mut paths = Paths::new(Bounds { nodes: 1000, paths: 1000 });
         let mut leaves = [0_u64; 10];
         let mut heavy = 0;
         for turn in 0..20_000_u64 {
             if paths.is_full() {
-                paths.settle(1);
                 paths.prune();
                 assert!(paths.len() <= 600, "{} nodes left", paths.len());
             }
@@ -318,11 +392,11 @@ mod tests {
             let middle = paths.child(ROOT, caller as u32);
             let node = paths.child(middle, leaf as u32);
             let path = paths.path(node);
-            paths.counts[path as usize].allocated += 1;
+            paths.allocate(path, 1);
         }
         let mut found = [0_u64; 10];
-        for (path, counts) in paths.counts.iter().enumerate() {
-            found[paths.frame(paths.node(path as u32)) as usize] += counts.allocated;
+        for (path, allocated) in paths.allocated.iter().enumerate() {
+            found[paths.frame(paths.node(path as u32)) as usize] += allocated;
         }
         assert_eq!(found, leaves);
         let callers = paths.child(ROOT, 1000);

@@ -33,17 +33,17 @@ impl Aggregate {
         let mut add = |frame: u32, counts: &Counts| {
             let node = regrouped.paths.child(ROOT, frame);
             let path = regrouped.paths.path(node);
-            regrouped.paths.take(path, counts);
+            if path as usize == regrouped.counts.len() {
+                regrouped.counts.push(Counts::default());
+            }
+            regrouped.counts[path as usize].take(counts);
         };
         match depth {
             Depth::Innermost | Depth::Whole => return None,
             Depth::Label if self.missing_from_paths() > 0 => return None,
             Depth::Label => {
                 let labels = label_frames(self, locations);
-                labels
-                    .iter()
-                    .zip(&self.paths.counts)
-                    .for_each(|(&label, counts)| add(label, counts));
+                labels.iter().zip(&self.counts).for_each(|(&label, counts)| add(label, counts));
             }
             Depth::Domain | Depth::Source if !self.classes.is_kept() => return None,
             Depth::Domain => {
@@ -72,6 +72,6 @@ pub(crate) fn label_frames(whole: &Aggregate, locations: &LocationTable) -> Vec<
             parent => of_nodes[parent as usize],
         };
     }
-    let paths = 0..whole.paths.counts.len() as u32;
+    let paths = 0..whole.counts.len() as u32;
     paths.map(|path| of_nodes[whole.paths.node(path) as usize]).collect()
 }

@@ -101,7 +101,7 @@ impl Aggregate {
 
     /// The stack of each path, by the states of nodes.
     pub(crate) fn end_states(&self, states: &[StackState]) -> impl Iterator<Item = StackState> {
-        (0..self.paths.counts.len()).map(|path| states[self.paths.node(path as u32) as usize])
+        (0..self.counts.len()).map(|path| states[self.paths.node(path as u32) as usize])
     }
 
     /// What the tree folded away.
@@ -160,7 +160,7 @@ impl Stacks<'_> {
         self.ends.chunk_by(|one, other| one.0 == other.0).map(|ends| {
             let mut counts = Counts::default();
             for &(_, path) in ends {
-                counts.add(&self.aggregate.paths.counts[path as usize]);
+                counts.add(&self.aggregate.counts[path as usize]);
             }
             Stack { counts, stacks: self, ends }
         })

@@ -88,15 +88,20 @@ impl Tally {
     /// The counts of a block: of its path, and of its class if classes are counted.
     #[inline]
     fn counts_of(&mut self, block: &Block) -> impl Iterator<Item = &mut Counts> {
-        let Aggregate { paths, classes, .. } = &mut self.aggregate;
+        let Aggregate { counts, classes, .. } = &mut self.aggregate;
         let of_class = classes.get_mut(block.class);
-        [Some(&mut paths.counts[block.path as usize]), of_class].into_iter().flatten()
+        [Some(&mut counts[block.path as usize]), of_class].into_iter().flatten()
     }
 
     /// The counts of all paths and classes.
     fn all_counts(&mut self) -> impl Iterator<Item = &mut Counts> {
-        let Aggregate { paths, classes, .. } = &mut self.aggregate;
-        paths.counts.iter_mut().chain(classes.counts_mut())
+        let Aggregate { counts, classes, .. } = &mut self.aggregate;
+        counts.iter_mut().chain(classes.counts_mut())
+    }
+
+    /// What is followed over time.
+    pub(crate) fn follow(&self) -> Follow {
+        self.follow
     }
 
     /// To be called before each event. `level` is that of the blocks alive.
@@ -112,13 +117,13 @@ impl Tally {
             self.record_live(level);
             self.at_is_due = false;
         }
-        let Aggregate { growth, flows, paths, end, .. } = &mut self.aggregate;
+        let Aggregate { growth, flows, counts, end, .. } = &mut self.aggregate;
         match self.follow {
             Follow::LiveSize if growth.is_due(time) => {
-                let live = paths.counts.iter().map(|c| u32::try_from(c.live).unwrap_or(u32::MAX));
+                let live = counts.iter().map(|c| u32::try_from(c.live).unwrap_or(u32::MAX));
                 growth.take(time, || live.clone().collect());
             }
-            Follow::Flows if flows.is_due(time) => flows.take(time, &paths.counts),
+            Follow::Flows if flows.is_due(time) => flows.take(time, counts),
             _ => {}
         }
         *end = time;
@@ -141,7 +146,7 @@ impl Tally {
         if let Some(counts) = aggregate.classes.get_mut(class) {
             counts.allocated = counts.allocated.saturating_add(samples);
         }
-        let counts = &mut aggregate.paths.counts[path as usize];
+        let counts = &mut aggregate.counts[path as usize];
         counts.allocated = counts.allocated.saturating_add(samples);
         // A block of n words and a header has λ(n + 1) samples on average.
         counts.blocks += samples as f64 / ((length as f64 + 1.0) * aggregate.scale.rate);
@@ -288,7 +293,7 @@ impl Tally {
         let aggregate = &mut self.aggregate;
         aggregate.level = level;
         if self.follow == Follow::Flows {
-            aggregate.flows.settle(&aggregate.paths.counts);
+            aggregate.flows.settle(&aggregate.counts);
         }
         aggregate.survivors.clear();
         let (mut survived, mut young) = (self.ended, self.ended_young);

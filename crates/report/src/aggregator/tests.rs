@@ -1,9 +1,10 @@
 //! Bounds on memory cost precision, not truth.
 
-use heaptap_trace::{Backtrace, Event, Source};
+use heaptap_trace::{Allocation, Backtrace, Event, EventKind, Source};
 
 use super::*;
 use crate::aggregate::Metric;
+use crate::archive::Archive;
 use crate::options::Depth;
 use crate::rows::By;
 use crate::stacks::StackShape;
@@ -54,15 +55,41 @@ fn run_as_two(mut aggregator: Aggregator) -> Aggregate {
     aggregator.finish()
 }
 
+/// The same in two halves, with batches of events between them.
+fn run_in_halves(aggregator: Aggregator) -> (Aggregate, BlockTable) {
+    let (mut resolver, mut ledger) = aggregator.split();
+    let table = LocationTable::default();
+    let mut batch = Vec::new();
+    for id in 0..40_000_u64 {
+        with_events(id, &mut |event| {
+            if let Some(moves) = resolver.make_room(event) {
+                batch.drain(..).for_each(|event| ledger.event(&event));
+                ledger.move_paths(&moves);
+            }
+            batch.push(resolver.resolve(event, &table));
+            if batch.len() == 1000 {
+                batch.drain(..).for_each(|event| ledger.event(&event));
+            }
+        });
+    }
+    batch.drain(..).for_each(|event| ledger.event(&event));
+    Aggregator::join(resolver, ledger).finish_with_blocks()
+}
+
 /// The events of one block.
 fn live_and_die(aggregator: &mut Aggregator, id: u64) {
     let table = LocationTable::default();
+    with_events(id, &mut |event| aggregator.event(event, &table));
+}
+
+/// Passes the events of one block to `take`.
+fn with_events(id: u64, take: &mut dyn FnMut(&Event<'_>)) {
     let dice = scramble(id);
     let frames = [1, 10 + dice % 3000, 5000 + id % 7];
     let backtrace = Backtrace { frames: &frames, common_prefix: 0, new: &frames };
     let samples = 1 + id % 3;
     let allocation = Allocation { id, length: 9, samples, source: Source::Minor, backtrace };
-    let mut happen = |kind| aggregator.event(&Event { time: id, domain: 0, kind }, &table);
+    let mut happen = |kind| take(&Event { time: id, domain: 0, kind });
     happen(EventKind::Alloc(allocation));
     if id.is_multiple_of(2) {
         happen(EventKind::Promote(id));
@@ -136,6 +163,40 @@ fn a_pruned_tree_has_the_same_sites_and_totals() {
         assert_eq!(pruned.total(metric), whole.total(metric));
     }
     assert_eq!(pruned.peak_samples(), pruned.total(Metric::Peak));
+}
+
+#[test]
+fn halves_have_the_figures_of_the_whole() {
+    let few = Bounds { nodes: 2000, paths: 2000 };
+    for follow in [Follow::LiveSize, Follow::Flows] {
+        for depth in [Depth::Whole, Depth::Innermost] {
+            let options = || Options { follow, depth, most_blocks: 3000, ..options() };
+            let aggregator = || Aggregator::bounded(&info(RATE), options(), 1000, few);
+            let mut one = aggregator();
+            (0..40_000).for_each(|id| live_and_die(&mut one, id));
+            let (one, two) = (one.finish_with_blocks(), run_in_halves(aggregator()));
+            assert!(two.0.thinning() >= 4 && two.1.thinning() >= 2);
+            assert_eq!(two.0.missing_from_paths() > 0, depth == Depth::Whole);
+            let all = |(aggregate, blocks): (Aggregate, BlockTable)| {
+                let table = LocationTable::default();
+                let stacks = aggregate.stacks(&table, By::Location, StackShape::default());
+                let flows: Vec<_> =
+                    stacks.iter().map(|s| format!("{:?} {:?}", s.counts, s.flows())).collect();
+                let archive = Archive {
+                    name: String::new(),
+                    info: info(RATE),
+                    cut_short: None,
+                    notices: Vec::new(),
+                    locations: table,
+                    aggregate,
+                    blocks,
+                    answers: Vec::new(),
+                };
+                (flows, archive.to_bytes())
+            };
+            assert!(all(two) == all(one), "{follow:?} {depth:?}");
+        }
+    }
 }
 
 #[test]

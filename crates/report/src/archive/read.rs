@@ -35,10 +35,11 @@ impl Archive {
         let scale = Scale { rate: info.sample_rate, word_bytes: f64::from(info.word_size / 8) };
         let mut aggregate = Aggregate::new(scale, Bounds::USUAL);
         figures(&mut from, &mut aggregate)?;
-        aggregate.paths = tree(&mut from, codes.len(), aggregate.peak.number())?;
+        aggregate.paths = tree(&mut from, codes.len())?;
+        counts(&mut from, &mut aggregate)?;
         aggregate.classes = classes(&mut from, aggregate.peak.number())?;
         aggregate.frames = Frames::of_codes(codes);
-        let blocks = blocks(&mut from, aggregate.paths.counts.len())?;
+        let blocks = blocks(&mut from, aggregate.counts.len())?;
         let answers = from.length()?;
         let answers = from.list(answers, |from| Ok((from.text()?, from.text()?)))?;
         if !from.is_at_end() {
@@ -122,7 +123,7 @@ fn figures(from: &mut Reader<'_>, aggregate: &mut Aggregate) -> Result<(), Archi
     Ok(())
 }
 
-fn tree(from: &mut Reader<'_>, frames: usize, peak: u64) -> Result<Paths, ArchiveError> {
+fn tree(from: &mut Reader<'_>, frames: usize) -> Result<Paths, ArchiveError> {
     let missing = from.number()?;
     let nodes = from.length()?;
     let mut paths = Paths::new(Bounds::USUAL);
@@ -146,14 +147,20 @@ fn tree(from: &mut Reader<'_>, frames: usize, peak: u64) -> Result<Paths, Archiv
         }
         paths.path(last as u32);
     }
-    for column in COLUMNS {
-        for counts in &mut paths.counts {
-            *column(counts) = from.number()?;
-            counts.peak_number = peak;
-        }
-    }
     paths.set_missing(missing);
     Ok(paths)
+}
+
+fn counts(from: &mut Reader<'_>, aggregate: &mut Aggregate) -> Result<(), ArchiveError> {
+    let peak_number = aggregate.peak.number();
+    let settled = Counts { peak_number, ..Counts::default() };
+    aggregate.counts = vec![settled; aggregate.paths.count()];
+    for column in COLUMNS {
+        for counts in &mut aggregate.counts {
+            *column(counts) = from.number()?;
+        }
+    }
+    Ok(())
 }
 
 /// What an archive has of counts.

@@ -111,15 +111,15 @@ fn tree(out: &mut Writer, aggregate: &Aggregate) {
         // smallest.
         out.number(u64::from(paths.frame(node).wrapping_add(3)));
     }
-    out.number(paths.counts.len() as u64);
+    out.number(paths.count() as u64);
     let mut last = 0;
-    for path in 0..paths.counts.len() as u32 {
+    for path in 0..paths.count() as u32 {
         let node = u64::from(paths.node(path));
         out.step(last, node);
         last = node;
     }
     for column in COLUMNS {
-        for counts in &paths.counts {
+        for counts in &aggregate.counts {
             out.number(column(counts));
         }
     }

@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use hashbrown::HashMap;
-
 use super::{BlockEnd, BlockRow, BlockTable, EndKind, NEVER, TraceEnd};
+use crate::ids::IdMap;
+use crate::paths::PathMoves;
 use crate::thinning::follows;
 use heaptap_trace::Source;
 
@@ -12,14 +12,14 @@ use heaptap_trace::Source;
 pub(crate) struct Recorder {
     table: BlockTable,
     /// The rows of blocks that are alive.
-    alive: HashMap<u64, u32>,
+    alive: IdMap<u32>,
     most: usize,
 }
 
 impl Recorder {
     /// Records up to `most` rows.
     pub(crate) fn new(most: usize) -> Self {
-        Recorder { table: BlockTable::default(), alive: HashMap::new(), most }
+        Recorder { table: BlockTable::default(), alive: IdMap::default(), most }
     }
 
     /// A block is allocated.
@@ -73,10 +73,10 @@ impl Recorder {
         trace_ends.push(TraceEnd { births, ends: ends.len() as u32, time });
     }
 
-    /// Renumbers paths: `moved` has the new number of each.
-    pub(crate) fn move_paths(&mut self, moved: &[u32]) {
+    /// Renumbers paths.
+    pub(crate) fn move_paths(&mut self, moves: &PathMoves) {
         for row in &mut self.table.rows {
-            row.path = moved[row.path as usize];
+            row.path = moves.to[row.path as usize];
         }
     }
 

@@ -6,6 +6,7 @@ use super::selected::acceptance;
 use super::{BlockEnd, BlockRow, BlockTable, EndKind, NEVER, TraceEnd};
 use crate::aggregate::Aggregate;
 use crate::classes::NO_CLASS;
+use crate::counts::Counts;
 use crate::options::{Depth, Options};
 use crate::paths::{ROOT, domain_frame, source_frame};
 use crate::regroup::label_frames;
@@ -96,7 +97,9 @@ impl BlockTable {
             };
             if accepts(row) { paths.path(node) } else { NOT_SELECTED }
         };
-        self.rows.iter().map(path).collect()
+        let of_rows = self.rows.iter().map(path).collect();
+        aggregate.counts.resize(aggregate.paths.count(), Counts::default());
+        of_rows
     }
 }
 

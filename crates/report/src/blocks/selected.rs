@@ -92,7 +92,7 @@ fn accepted_paths(
         let own = of_frames.get(whole.paths.frame(node as u32) as usize).copied().unwrap_or(0);
         of_nodes[node] = parent | own;
     }
-    let paths = 0..whole.paths.counts.len() as u32;
+    let paths = 0..whole.counts.len() as u32;
     let accepted = paths.map(|path| selection.accepts(of_nodes[whole.paths.node(path) as usize]));
     Some(accepted.collect())
 }

@@ -4,10 +4,10 @@
 //! of each domain is kept with its nodes, and only the frames that differ are
 //! looked up.
 
-use hashbrown::HashMap;
 use heaptap_trace::Code;
 
 use super::AllocationEvent;
+use super::recent_sites::RecentSites;
 use crate::frames::Frames;
 use crate::options::{Depth, Options};
 use crate::paths::{NOWHERE, Node, Paths, ROOT, domain_frame, source_frame};
@@ -19,20 +19,24 @@ struct LastStack {
     codes: Vec<Code>,
     /// The node of each frame; empty unless whole stacks are kept.
     nodes: Vec<Node>,
-    /// For each frame, the marks of the selection on it and all before it.
+    /// For each frame, the marks of the selection on it and all before it; empty if the
+    /// selection does not look at frames.
     marks: Vec<Marks>,
 }
 
 /// The last stacks of all domains.
 #[derive(Default)]
 pub(super) struct LastStacks {
-    by_domain: HashMap<u16, LastStack>,
+    /// By the number of the domain.
+    by_domain: Vec<LastStack>,
+    recent: RecentSites,
 }
 
 impl LastStacks {
     /// Forgets all stacks, after pruning has renumbered the nodes.
     pub(super) fn forget(&mut self) {
         self.by_domain.clear();
+        self.recent.forget();
     }
 
     /// The node of an allocation's path, and the marks of its frames.
@@ -53,7 +57,13 @@ impl LastStacks {
         } else {
             0
         };
-        (paths.child(ROOT, only_frame(frames, *depth, selection, event)), marks)
+        let node = match (depth, codes.last()) {
+            (Depth::Innermost, Some(&code)) => self
+                .recent
+                .node(code, || paths.child(ROOT, frames.number(code, event.table, selection))),
+            _ => paths.child(ROOT, only_frame(frames, *depth, selection, event)),
+        };
+        (node, marks)
     }
 
     /// Follows a stack from where it differs from the last one, down the tree of
@@ -67,7 +77,12 @@ impl LastStacks {
     ) -> (Node, Marks) {
         let backtrace = event.allocation.backtrace;
         let codes = backtrace.frames;
-        let last = self.by_domain.entry(event.domain).or_default();
+        let domain = usize::from(event.domain);
+        if domain >= self.by_domain.len() {
+            self.by_domain.resize_with(domain + 1, LastStack::default);
+        }
+        let last = &mut self.by_domain[domain];
+        let marking = selection.looks_at_frames();
         let stated = usize::try_from(backtrace.common_prefix).unwrap_or(usize::MAX);
         let common = common_prefix(&last.codes, codes, stated);
         last.codes.truncate(common);
@@ -75,14 +90,21 @@ impl LastStacks {
         last.marks.truncate(common);
         let mut node = last.nodes.last().copied().unwrap_or(ROOT);
         let mut marks = last.marks.last().copied().unwrap_or(0);
-        for &code in &codes[common..] {
-            let frame = frames.number(code, event.table, selection);
-            marks |= frames.marks(frame);
-            last.codes.push(code);
-            last.marks.push(marks);
+        let new = &codes[common..];
+        last.codes.extend_from_slice(new);
+        for &code in new {
             if let Some(paths) = &mut paths {
-                node = paths.child(node, frame);
+                node = match paths.next_child(node) {
+                    // Mostly it is the next one, and there is nothing to look up.
+                    Some((next, frame)) if frames.has_code(frame, code) => next,
+                    _ => paths.child(node, frames.number(code, event.table, selection)),
+                };
                 last.nodes.push(node);
+            }
+            if marking {
+                let frame = frames.number(code, event.table, selection);
+                marks |= frames.marks(frame);
+                last.marks.push(marks);
             }
         }
         (node, marks)

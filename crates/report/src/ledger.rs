@@ -1,0 +1,152 @@
+//! Counts events whose call paths are known.
+//!
+//! The second half of an aggregation, after [`crate::EventResolver`]: it follows blocks
+//! while they are alive, and drives [`crate::tally`], which has the figures.
+
+use std::ops::Range;
+
+use heaptap_trace::Source;
+
+use crate::aggregate::Aggregate;
+use crate::blocks::recorder::Recorder;
+use crate::blocks::{BlockRow, BlockTable, NEVER};
+use crate::counts::Counts;
+use crate::live::{LiveObject, LiveObjects};
+use crate::paths::PathMoves;
+use crate::resolver::{ResolvedEvent, ResolvedKind};
+use crate::tally::{Birth, Follow, Tally};
+
+/// The second half of an aggregation. See [`crate::Aggregator::split`].
+pub struct Ledger {
+    pub(crate) tally: Tally,
+    pub(crate) live: LiveObjects,
+    /// Records the table of blocks, if one is wanted.
+    pub(crate) recorder: Option<Recorder>,
+}
+
+impl Ledger {
+    /// Takes the next event.
+    #[inline]
+    pub fn event(&mut self, event: &ResolvedEvent) {
+        self.tally.aggregate.events += 1;
+        self.tally.advance(event.time, self.live.level());
+        match event.kind {
+            ResolvedKind::Alloc(source) => self.allocate(event, source),
+            ResolvedKind::Promote => self.promote(event.time, event.id),
+            ResolvedKind::Collect => self.collect(event.time, event.id),
+            ResolvedKind::Other => {}
+        }
+    }
+
+    #[inline]
+    fn allocate(&mut self, event: &ResolvedEvent, source: Source) {
+        let &ResolvedEvent { time, id, length, samples, path, domain, .. } = event;
+        let Aggregate { counts, classes, .. } = &mut self.tally.aggregate;
+        let class = classes.number(domain, source);
+        if path as usize >= counts.len() {
+            counts.resize(path as usize + 1, Counts::default());
+        }
+        self.tally.allocate(Birth { time, path, samples, length, source, class });
+        if let Some(recorder) = &mut self.recorder {
+            let (birth, promotion, death) = (time, NEVER, NEVER);
+            recorder.born(BlockRow {
+                id,
+                birth,
+                promotion,
+                death,
+                length,
+                samples,
+                path,
+                domain,
+                source,
+                ended: false,
+            });
+        }
+        if self.live.is_full() {
+            self.thin();
+        }
+        if self.live.follows(id, samples) {
+            let object = LiveObject::new(time, path, samples, source != Source::Minor);
+            self.born(id, object.of_class(class));
+        }
+    }
+
+    /// Follows a new object.
+    #[inline]
+    fn born(&mut self, id: u64, object: LiveObject) {
+        if let Some(other) = self.live.insert(id, object) {
+            self.tally.removed(&self.live.block(id, other));
+        }
+        self.tally.born(&self.live.block(id, object), self.live.level());
+    }
+
+    fn promote(&mut self, time: u64, id: u64) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.promoted(id, time);
+        }
+        if let Some(object) = self.live.get_mut(id)
+            && object.promote()
+        {
+            let object = *object;
+            self.tally.promoted(&self.live.block(id, object));
+        }
+    }
+
+    #[inline]
+    fn collect(&mut self, time: u64, id: u64) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.died(id, time);
+        }
+        let Some(object) = self.live.remove(id) else { return };
+        self.tally.died(&self.live.block(id, object), time);
+    }
+
+    /// Takes the end of one of several traces, whose blocks have these ids. Its
+    /// process is over, so that what it still has is not alive any more, but it counts as
+    /// alive at the end. Takes time in proportion to the live objects.
+    pub fn end_trace(&mut self, ids: Range<u64>) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.trace_ended(&ids, self.tally.aggregate.end);
+        }
+        // Survivors are the evidence for leaks.
+        let keep = self.tally.follow() == Follow::LiveSize;
+        self.tally.ended(&self.live.end(&ids, keep), keep);
+    }
+
+    /// Renumbers paths, after the resolver has dropped the lightest.
+    pub fn move_paths(&mut self, moves: &PathMoves) {
+        let aggregate = &mut self.tally.aggregate;
+        aggregate.settle_peak();
+        let mut counts = vec![Counts::default(); moves.count];
+        for (old, &to) in aggregate.counts.iter().zip(&moves.to) {
+            counts[to as usize].take(old);
+        }
+        aggregate.counts = counts;
+        aggregate.growth.move_paths(moves);
+        aggregate.flows.move_paths(moves);
+        self.live.move_paths(moves);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.move_paths(moves);
+        }
+    }
+
+    /// Halves the objects that are followed when there are too many, and counts what
+    /// is alive anew from those that are left.
+    fn thin(&mut self) {
+        self.live.thin();
+        self.tally.recount(self.live.iter(), self.live.level());
+    }
+
+    /// Brings the aggregate up to date.
+    pub(crate) fn settle(&mut self) {
+        self.tally.settle(self.live.iter(), self.live.level());
+    }
+
+    /// The aggregate and the table of blocks after the last event.
+    pub(crate) fn finish(mut self) -> (Aggregate, BlockTable) {
+        self.settle();
+        self.tally.aggregate.frames.drop_index();
+        let blocks = self.recorder.map(Recorder::finish).unwrap_or_default();
+        (self.tally.aggregate, blocks)
+    }
+}

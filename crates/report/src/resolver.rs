@@ -1,0 +1,161 @@
+//! From events to blocks with a call path.
+//!
+//! The first half of an aggregation: it finds the call path of each allocation and
+//! whether the block is selected. The second half, [`crate::Ledger`], counts. Nothing
+//! of the second is needed here, so that each half can run on a thread of its own, with
+//! [`ResolvedEvent`]s passed from one to the other.
+
+mod last_stacks;
+mod recent_sites;
+
+use heaptap_trace::{Allocation, Event, EventKind, LocationTable, Source};
+
+use crate::frames::Frames;
+use crate::live::MOST_SAMPLES;
+use crate::options::Options;
+use crate::paths::{PathMoves, Paths};
+
+use last_stacks::LastStacks;
+
+/// An event as the ledger takes it: without its backtrace.
+#[derive(Clone, Copy, Debug)]
+pub struct ResolvedEvent {
+    /// Microseconds since the start of the trace.
+    pub(crate) time: u64,
+    pub(crate) id: u64,
+    /// Of an allocation: words without the header, and samples.
+    pub(crate) length: u64,
+    pub(crate) samples: u64,
+    /// The number of the call path of an allocation.
+    pub(crate) path: u32,
+    pub(crate) domain: u16,
+    pub(crate) kind: ResolvedKind,
+}
+
+/// The kinds of event that a ledger distinguishes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ResolvedKind {
+    /// The allocation of a block that is selected.
+    Alloc(Source),
+    Promote,
+    Collect,
+    /// An event that counts nowhere but passes time.
+    Other,
+}
+
+/// An allocation event, with the locations that are known at that point.
+#[derive(Clone, Copy)]
+pub(crate) struct AllocationEvent<'a> {
+    /// Microseconds since the start of the trace.
+    pub(crate) time: u64,
+    pub(crate) domain: u16,
+    pub(crate) allocation: &'a Allocation<'a>,
+    pub(crate) table: &'a LocationTable,
+}
+
+/// The call tree that paths are found in.
+pub(crate) struct TreeMut<'a> {
+    pub(crate) frames: &'a mut Frames,
+    pub(crate) paths: &'a mut Paths,
+}
+
+/// Finds call paths in a tree that somebody else owns.
+pub(crate) struct Resolver {
+    pub(crate) options: Options,
+    /// The time at which the trace starts.
+    start: u64,
+    word_bytes: u64,
+    last_stacks: LastStacks,
+}
+
+impl Resolver {
+    /// `start`: the time at which the trace starts.
+    pub(crate) fn new(options: Options, start: u64, word_bytes: u64) -> Self {
+        Resolver { options, start, word_bytes, last_stacks: LastStacks::default() }
+    }
+
+    /// Drops the lightest paths if there is no room for those of this event.
+    #[inline]
+    pub(crate) fn make_room(&mut self, paths: &mut Paths, event: &Event<'_>) -> Option<PathMoves> {
+        let allocates = matches!(event.kind, EventKind::Alloc(_));
+        (allocates && paths.is_full()).then(|| {
+            self.last_stacks.forget();
+            paths.prune()
+        })
+    }
+
+    /// Finds the path of an event. There must be room for it in the tree.
+    #[inline]
+    pub(crate) fn resolve(
+        &mut self,
+        tree: TreeMut<'_>,
+        event: &Event<'_>,
+        table: &LocationTable,
+    ) -> ResolvedEvent {
+        let time = event.time.saturating_sub(self.start);
+        let domain = event.domain;
+        let other =
+            |id, kind| ResolvedEvent { time, id, length: 0, samples: 0, path: 0, domain, kind };
+        match event.kind {
+            EventKind::Alloc(allocation) => {
+                let event = AllocationEvent { time, domain, allocation: &allocation, table };
+                self.resolve_allocation(tree, event)
+                    .unwrap_or(other(allocation.id, ResolvedKind::Other))
+            }
+            EventKind::Promote(id) => other(id, ResolvedKind::Promote),
+            EventKind::Collect(id) => other(id, ResolvedKind::Collect),
+            // A kind that no report counts.
+            _ => other(0, ResolvedKind::Other),
+        }
+    }
+
+    /// `None` if the block is not selected.
+    #[inline]
+    fn resolve_allocation(
+        &mut self,
+        TreeMut { frames, paths }: TreeMut<'_>,
+        event: AllocationEvent<'_>,
+    ) -> Option<ResolvedEvent> {
+        let AllocationEvent { time, domain, allocation, .. } = event;
+        let (node, marks) = self.last_stacks.walk(frames, paths, &self.options, event);
+        let &Allocation { id, length, source, .. } = allocation;
+        let bytes = length.saturating_mul(self.word_bytes);
+        let Options { selection, lifespans, .. } = &self.options;
+        if !selection.accepts(marks)
+            || !selection.accepts_block(time, bytes, domain, source)
+            || lifespans.as_ref().is_some_and(|chosen| !chosen.contains(id))
+        {
+            return None;
+        }
+        let samples = allocation.samples.min(MOST_SAMPLES);
+        let path = paths.path(node);
+        paths.allocate(path, samples);
+        let kind = ResolvedKind::Alloc(source);
+        Some(ResolvedEvent { time, id, length, samples, path, domain, kind })
+    }
+}
+
+/// The first half of an aggregation, with its call tree. See
+/// [`crate::Aggregator::split`].
+pub struct EventResolver {
+    pub(crate) resolver: Resolver,
+    pub(crate) frames: Frames,
+    pub(crate) paths: Paths,
+}
+
+impl EventResolver {
+    /// To be called before [`EventResolver::resolve`], for every event. If it returns
+    /// new numbers of paths, [`crate::Ledger::move_paths`] must take them before any
+    /// event that is resolved afterwards.
+    #[inline]
+    pub fn make_room(&mut self, event: &Event<'_>) -> Option<PathMoves> {
+        self.resolver.make_room(&mut self.paths, event)
+    }
+
+    /// Takes the next event, in the order of time.
+    #[inline]
+    pub fn resolve(&mut self, event: &Event<'_>, table: &LocationTable) -> ResolvedEvent {
+        let tree = TreeMut { frames: &mut self.frames, paths: &mut self.paths };
+        self.resolver.resolve(tree, event, table)
+    }
+}
