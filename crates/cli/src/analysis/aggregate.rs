@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use heaptap_figures::TraceFigures;
-use heaptap_report::{Aggregate, Aggregator, BlockTable, Lifespans, Options};
+use heaptap_report::{Aggregate, BlockTable, Lifespans, Options};
 use heaptap_trace::{EventSource, LocationTable, TraceInfo};
 
+use crate::analysis::parallel::ParallelAggregator;
 use crate::analysis::several::{Findings, TraceSet};
 use crate::analysis::time_order::in_time_order;
 use crate::exit_status::{Failure, Verdict};
@@ -54,7 +55,7 @@ impl AggregatedTrace {
             options.lifespans = Some(finished(found, input.name())?);
         }
         let info = input.in_file_order()?.info().clone();
-        let fresh = || (Aggregator::new(&info, options.clone()), Lives::new(Lives::MEMORY));
+        let fresh = || (ParallelAggregator::new(&info, options.clone()), Lives::new(Lives::MEMORY));
         let mut state = fresh();
         let reader =
             in_time_order(&input, fresh, &mut state, |(aggregator, lives), event, table| {
@@ -89,8 +90,12 @@ impl AggregatedTrace {
             traces.merge(&mut found, Lifespans::event, Lifespans::end_trace)?;
             options.lifespans = Some(finished(found, &name)?);
         }
-        let mut aggregator = Aggregator::new(traces.info(), options);
-        let merged = traces.merge(&mut aggregator, Aggregator::event, Aggregator::end_trace)?;
+        let mut aggregator = ParallelAggregator::new(traces.info(), options);
+        let merged = traces.merge(
+            &mut aggregator,
+            ParallelAggregator::event,
+            ParallelAggregator::end_trace,
+        )?;
         let (aggregate, blocks) = aggregator.finish_with_blocks();
         Ok(AggregatedTrace {
             aggregate,

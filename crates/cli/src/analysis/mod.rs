@@ -1,12 +1,13 @@
 //! What the analysing verbs share (`report`, `leaks`, `hot`, `diff`, `export`): the
-//! reading of a trace ([`aggregate`], in [`time_order`]) or of [`several`], their form
-//! for the web page ([`archive`]), the options that select blocks ([`filters`]) and
-//! tables ([`view`]), and the folding of [`recursion`]. The figures that they print
-//! are those of `heaptap-figures`.
+//! reading of a trace ([`aggregate`], in [`time_order`], and [`parallel`] where there
+//! are two processors) or of [`several`], their form for the web page ([`archive`]), the
+//! options that select blocks ([`filters`]) and tables ([`view`]), and the folding of
+//! [`recursion`]. The figures that they print are those of `heaptap-figures`.
 
 pub(crate) mod aggregate;
 pub(crate) mod archive;
 pub(crate) mod filters;
+pub(crate) mod parallel;
 pub(crate) mod recursion;
 pub(crate) mod several;
 pub(crate) mod time_order;
