@@ -23,9 +23,14 @@ impl TraceFormat {
         Ok(match FileKind::of(input.visible()) {
             Some(FileKind::Memtrace) => TraceFormat::Memtrace,
             // No trace. The memtrace reader reports how the file begins.
-            Some(FileKind::Gzip | FileKind::Zstd | FileKind::Xz | FileKind::Bzip2) | None => {
-                TraceFormat::Memtrace
-            }
+            Some(
+                FileKind::HeapSnapshot
+                | FileKind::Gzip
+                | FileKind::Zstd
+                | FileKind::Xz
+                | FileKind::Bzip2,
+            )
+            | None => TraceFormat::Memtrace,
         })
     }
 }

@@ -12,6 +12,8 @@ use crate::memtrace::rules::MAGIC;
 pub enum FileKind {
     /// A trace in memtrace's format, `.ctf`.
     Memtrace,
+    /// A heap snapshot, `.heap`.
+    HeapSnapshot,
     /// Compressed by gzip.
     Gzip,
     /// Compressed by Zstandard.
@@ -29,8 +31,10 @@ impl FileKind {
     /// The kind of the file that begins with these bytes; `None` if it is not
     /// one of them or the bytes are too few.
     pub fn of(bytes: &[u8]) -> Option<FileKind> {
-        const KINDS: [(&[u8], FileKind); 5] = [
+        const KINDS: [(&[u8], FileKind); 6] = [
             (&MAGIC.to_le_bytes(), FileKind::Memtrace),
+            // The first half of its magic number, which is enough: docs/heap-format.md.
+            (b"\x89HEA", FileKind::HeapSnapshot),
             (&[0x1f, 0x8b], FileKind::Gzip),
             (&[0x28, 0xb5, 0x2f, 0xfd], FileKind::Zstd),
             (&[0xfd, b'7', b'z', b'X'], FileKind::Xz),
@@ -49,6 +53,7 @@ mod tests {
     fn files_are_known_by_their_first_bytes() {
         for (bytes, kind) in [
             (&[0xc1, 0x1f, 0xfc, 0xc1, 7][..], Some(FileKind::Memtrace)),
+            (b"\x89HEAP\r\n\x1a", Some(FileKind::HeapSnapshot)),
             (&[0x1f, 0x8b, 8, 0], Some(FileKind::Gzip)),
             (&[0x28, 0xb5, 0x2f, 0xfd], Some(FileKind::Zstd)),
             (b"\xfd7zXZ\0", Some(FileKind::Xz)),

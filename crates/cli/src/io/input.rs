@@ -9,14 +9,15 @@
 
 use std::cell::OnceCell;
 use std::fs::{File, Metadata};
-use std::io::{self, Read, Seek, stdin};
+use std::io::{self, BufReader, Read, Seek, SeekFrom, stdin};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use heaptap_heap::Defect as SnapshotDefect;
 use heaptap_trace::{
-    EventSource, Limits, Mode, ReadError, Reader, Stream, open, open_in_time_order,
+    EventSource, FileKind, Limits, Mode, ReadError, Reader, Stream, open, open_in_time_order,
 };
 
 use crate::exit_status::{Failure, Verdict};
@@ -197,12 +198,54 @@ impl Input {
         self.source(Order::Time).map_err(|error| self.failure(error))
     }
 
+    /// The kind of the file, if it can be read again.
+    pub(crate) fn kind(&self) -> Option<FileKind> {
+        if !self.is_repeatable() {
+            return None;
+        }
+        let mut start = Vec::new();
+        let limit = FileKind::LONGEST_MAGIC as u64;
+        self.bytes_again().take(limit).read_to_end(&mut start).ok()?;
+        FileKind::of(&start)
+    }
+
+    /// The bytes of a heap snapshot, which can be read again.
+    pub(crate) fn snapshot_bytes(&self) -> Result<BufReader<TraceBytes>, Failure> {
+        /// Most chunks are shorter.
+        const CAPACITY: usize = 256 << 10;
+        self.make_repeatable()?;
+        Ok(BufReader::with_capacity(CAPACITY, self.bytes_again()))
+    }
+
+    /// The failure of a verb that could not read a heap snapshot.
+    pub(crate) fn snapshot_failure(&self, error: &heaptap_heap::ReadError) -> Failure {
+        let name = &self.name;
+        match (&error.defect, self.kind()) {
+            (SnapshotDefect::NotASnapshot, Some(FileKind::Memtrace)) => Failure::Trouble(format!(
+                "{name}: not a heap snapshot but a trace: `heaptap check FILE` checks it, \
+                 `heaptap report FILE` shows what is in it"
+            )),
+            (SnapshotDefect::NotASnapshot, _) => Failure::Trouble(format!(
+                "{name}: not a heap snapshot; `heaptap snapshot PID` takes one"
+            )),
+            (
+                SnapshotDefect::HeaderCutShort | SnapshotDefect::Version(_) | SnapshotDefect::Io(_),
+                _,
+            ) => Failure::Trouble(format!("{name}: {error}")),
+            _ => Failure::Defective(format!("{name}: {error}")),
+        }
+    }
+
     /// The trace from its beginning, or the rest of a pipe that was not copied.
     fn stream(&self) -> Stream<TraceBytes> {
-        Stream::new(match self.copy.get() {
+        Stream::new(self.bytes_again())
+    }
+
+    fn bytes_again(&self) -> TraceBytes {
+        match self.copy.get() {
             Some(copy) => self.bytes(FileAccess::Held(Rc::clone(copy)), Some(0)),
             None => self.bytes(self.file.clone(), self.begin),
-        })
+        }
     }
 
     fn bytes(&self, file: FileAccess, begin: Option<u64>) -> TraceBytes {
@@ -308,5 +351,18 @@ impl Read for TraceBytes {
         self.read += count as u64;
         self.progress.reached(self.read, count as u64);
         Ok(count)
+    }
+}
+
+/// Back to the beginning, of a file that can be read again.
+impl Seek for TraceBytes {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        if to != SeekFrom::Start(0)
+            || (self.begin.is_none() && matches!(self.file, FileAccess::Held(_)))
+        {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        self.read = 0;
+        Ok(0)
     }
 }

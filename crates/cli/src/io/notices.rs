@@ -43,6 +43,11 @@ pub(crate) fn is_no_trace(located: &Located) -> bool {
 /// What a file that does not begin like a trace may be.
 fn other_file(found: u32) -> String {
     let program = match FileKind::of(&found.to_le_bytes()) {
+        Some(FileKind::HeapSnapshot) => {
+            return "it is a heap snapshot: `heaptap info FILE` sums it up, \
+                    `heaptap snapshot --check FILE` checks it"
+                .to_owned();
+        }
         Some(FileKind::Gzip) => "zcat",
         Some(FileKind::Zstd) => "zstdcat",
         Some(FileKind::Xz) => "xzcat",

@@ -79,7 +79,8 @@ fn is_trace(path: &Path) -> bool {
         .and_then(|file| file.take(FileKind::LONGEST_MAGIC as u64).read_to_end(&mut start));
     let kind = read.ok().and_then(|_| FileKind::of(&start));
     let is_called_so = name.ends_with(b".ctf");
-    let is_compressed = kind.is_some_and(|kind| kind != FileKind::Memtrace);
+    let is_compressed =
+        matches!(kind, Some(FileKind::Gzip | FileKind::Zstd | FileKind::Xz | FileKind::Bzip2));
     kind == Some(FileKind::Memtrace)
         || is_called_so
         || is_compressed && name.windows(5).any(|part| part == b".ctf.")

@@ -1,31 +1,40 @@
-//! `heaptap info`: what a trace is about, and where its bytes go.
+//! `heaptap info`: what a trace or a heap snapshot is about.
+//!
+//! - `facts` and `text`: of a trace; `snapshot` and `snapshot_text`: of a heap snapshot.
 
 mod facts;
+mod snapshot;
+mod snapshot_text;
 mod text;
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use heaptap_trace::Mode;
+use heaptap_trace::{FileKind, Mode};
 
 use crate::exit_status::{VerbResult, help_end};
 use crate::io::input::Input;
 use crate::io::lifecycle::Lives;
+use crate::io::notices::say;
 use crate::io::output::{print, print_json};
 
 use facts::Facts;
+use snapshot::SnapshotFacts;
 
-/// Show what a trace is about: program, times, counts, and where its bytes go
+/// Show what a trace or a heap snapshot is about: program, times, counts
 ///
-/// Reads the trace once from begin to end, in bounded memory, so any size will do.
+/// Of a trace, also where its bytes go; of a heap snapshot, its blocks, roots and segments.
+///
+/// Reads the file once from begin to end, in bounded memory, so any size will do.
 #[derive(Args)]
 #[command(after_help = help_end!(
     "  heaptap info trace.ctf
   heaptap info --json trace.ctf | jq .words.bytes
+  heaptap info program-4711-1.heap
   zcat trace.ctf.gz | heaptap info -"
 ))]
 pub(crate) struct Info {
-    /// The trace, or `-` for standard input
+    /// The trace or heap snapshot, or `-` for a trace on standard input
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     file: PathBuf,
 
@@ -37,6 +46,9 @@ pub(crate) struct Info {
 impl Info {
     pub(crate) fn run(&self) -> VerbResult {
         let input = Input::open(&self.file)?;
+        if input.kind() == Some(FileKind::HeapSnapshot) {
+            return self.run_snapshot(&input);
+        }
         let mut reader = input.memtrace_reader(Mode::Lenient)?;
         let mut lives = Lives::new(Lives::MEMORY);
         let facts = Facts::gather(&input, &mut reader, &mut lives)?;
@@ -47,5 +59,18 @@ impl Info {
             print(text::report(&facts).as_bytes())?;
         }
         Ok(input.report(&reader, &mut lives))
+    }
+    fn run_snapshot(&self, input: &Input) -> VerbResult {
+        let (facts, verdict) = SnapshotFacts::gather(input)?;
+        input.end_progress();
+        if self.json {
+            print_json(&facts)?;
+        } else {
+            print(snapshot_text::report(&facts).as_bytes())?;
+        }
+        for line in facts.notices() {
+            say(&format!("{}: {line}", input.name()));
+        }
+        Ok(verdict)
     }
 }
