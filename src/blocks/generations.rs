@@ -4,6 +4,7 @@ use heaptap_trace::End;
 
 use crate::blocks::pending_ends::{PendingEnds, RunMerger};
 use crate::blocks::tracked_id::TrackedId;
+use crate::queue::BlockId;
 use crate::sys::memory::MappedVec;
 
 /// What a collection did to a block: `heaptap_fate` of the C ABI with an address.
@@ -172,6 +173,12 @@ impl Generations {
     /// The addresses of the major blocks, for a collector that moves them.
     pub(crate) fn major_addresses(&mut self) -> impl Iterator<Item = &mut usize> {
         self.major.iter_mut().map(|block| &mut block.address)
+    }
+
+    /// The address and id of every tracked block.
+    pub(crate) fn tracked(&self) -> impl Iterator<Item = (usize, BlockId)> {
+        let all = self.young.iter().chain(self.major.iter());
+        all.map(|block| (block.address, block.id.block()))
     }
 
     /// Takes over the blocks and pending ends of another mutator. False without memory; then

@@ -13,7 +13,8 @@
 //! - `take`: from an order to a file.
 //! - `exchange`: the order that waits for a safe point.
 //! - `walk`: the copy of the process, and the walk in it.
-//! - `facts`: what the file says about the process; `names`: of functions.
+//! - `facts`: what the file says about the process; `names`: of functions;
+//!   `followed`: the blocks that a trace follows.
 //! - `output`: the file under its temporary name.
 //!
 //! What runs at the safe point and in the copy neither allocates nor takes a lock: other
@@ -23,6 +24,7 @@
 
 mod exchange;
 mod facts;
+mod followed;
 mod names;
 mod order;
 mod output;
@@ -33,4 +35,6 @@ mod walker;
 pub(crate) use exchange::{at_safe_point, is_wanted};
 pub(crate) use order::{Method, Order, Reason, SnapshotError, Taken};
 pub(crate) use take::{take, take_here};
-pub(crate) use walker::{HeapEncoder, HeapWalker, WalkError, register, walkable_runtime};
+pub(crate) use walker::{
+    HeapEncoder, HeapWalker, TraceFile, WalkError, register, walkable_runtime,
+};

@@ -5,7 +5,7 @@
 use std::fs::File;
 use std::io::{self, BufReader, Seek as _, SeekFrom};
 
-use heaptap_heap::{Encoder, Name, Suspended, Workspace};
+use heaptap_heap::{Encoder, Followed, Name, Suspended, Workspace};
 use heaptap_symbols::{Process, SourceLocation, Symbols};
 
 use super::output::DescriptorSink;
@@ -19,6 +19,7 @@ pub(super) fn append(
     sink: DescriptorSink,
     workspace: &mut Workspace,
     header_words: u32,
+    followed: impl Iterator<Item = Followed>,
 ) -> io::Result<()> {
     file.seek(SeekFrom::Start(0))?;
     let suspended = Suspended::read(BufReader::with_capacity(1 << 20, file))
@@ -26,6 +27,9 @@ pub(super) fn append(
         .ok_or_else(|| io::Error::new(io::ErrorKind::UnexpectedEof, "the walk did not end"))?;
     file.seek(SeekFrom::End(0))?;
     let mut encoder = Encoder::resume(sink, workspace, header_words, suspended.totals);
+    for followed in followed {
+        encoder.followed(followed).map_err(io::Error::from_raw_os_error)?;
+    }
     let mut symbols = Symbols::of_process(Process::This, LIMIT);
     let mut result = Ok(());
     for &address in &suspended.codes {

@@ -6,9 +6,10 @@ use std::io;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use heaptap_heap::{Encoder, MetaKey, Totals, Workspace};
+use heaptap_heap::{Encoder, Followed, MetaKey, Totals, Workspace};
 
 use super::facts::facts;
+use super::followed::FollowedList;
 use super::names;
 use super::order::{Method, Order, SnapshotError};
 use super::output::{DescriptorSink, TemporaryFile};
@@ -42,6 +43,7 @@ pub(super) struct Errand {
     copy: AtomicI32,
     pause_ns: AtomicU64,
     outcome: SharedPage<Outcome>,
+    followed: Option<FollowedList>,
 }
 
 // SAFETY: the workspace is used only by the walk, which takes place once; everything else is
@@ -98,6 +100,7 @@ impl Errand {
             copy: AtomicI32::new(0),
             pause_ns: AtomicU64::new(0),
             outcome: SharedPage::new().ok_or(SnapshotError::Memory)?,
+            followed: walker.trace().and_then(|_| FollowedList::new()),
         })
     }
 
@@ -145,6 +148,9 @@ impl Errand {
             encoder.meta(*key, value)?;
         }
         self.walker.walk(&mut encoder, self.string_bytes)?;
+        if let Some(list) = &self.followed {
+            self.walker.followed(&mut |address, number| list.push(address as u64, number));
+        }
         if self.verify && method == Method::CopyOnWrite {
             if let Some((blocks, words)) = self.walker.collect() {
                 encoder.meta_number(MetaKey::KEPT_BLOCKS, blocks)?;
@@ -159,7 +165,12 @@ impl Errand {
     pub(super) fn complete(&mut self, file: &File) -> io::Result<()> {
         let header_words = self.walker.header_words();
         let Some(workspace) = self.workspace.get_mut().first_mut() else { return Ok(()) };
-        names::append(file, self.sink, workspace, header_words)
+        let followed = self.followed.as_ref().map(FollowedList::pairs).unwrap_or_default();
+        let (addresses, numbers): (Vec<_>, Vec<_>) = followed.into_iter().unzip();
+        let ids = self.walker.ids_in_trace(&numbers);
+        let followed = addresses.into_iter().zip(ids);
+        let followed = followed.filter_map(|(address, id)| Some(Followed { address, id: id? }));
+        names::append(file, self.sink, workspace, header_words, followed)
     }
 
     /// Waits for the end of the walk. After it was carried out, on the ordering thread.

@@ -1,5 +1,6 @@
 //! What a runtime implements so that its heap can be walked.
 
+use std::ffi::OsString;
 use std::sync::OnceLock;
 
 use heaptap_heap::Encoder;
@@ -26,6 +27,11 @@ impl From<i32> for WalkError {
     }
 }
 
+/// A trace that is being taken.
+pub(crate) struct TraceFile {
+    pub(crate) name: OsString,
+}
+
 /// A heap that can be walked.
 pub(crate) trait HeapWalker: Sync {
     /// Runtime and release, such as `OCaml 4.14.1 native`. On the ordering thread.
@@ -49,6 +55,17 @@ pub(crate) trait HeapWalker: Sync {
     /// Writes the whole heap. At a safe point, in [`HeapWalker::at_rest`], or in a copy of
     /// the process made there. Neither allocates nor locks.
     fn walk(&self, encoder: &mut HeapEncoder<'_>, string_bytes: u32) -> Result<(), WalkError>;
+
+    /// Calls `found` with the address and the number of every block that a trace follows,
+    /// until it returns false. Where [`HeapWalker::walk`] is called.
+    fn followed(&self, found: &mut dyn FnMut(usize, u64) -> bool);
+
+    /// The trace that is being taken. On the ordering thread.
+    fn trace(&self) -> Option<TraceFile>;
+
+    /// The ids that the trace has for these numbers of blocks. On the ordering thread, after
+    /// the walk.
+    fn ids_in_trace(&self, numbers: &[u64]) -> Vec<Option<u64>>;
 
     /// Has the runtime itself collect everything that is dead, and returns the blocks and
     /// words that it keeps. In a copy of the process, after the walk, for tests: it runs

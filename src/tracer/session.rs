@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use heaptap_settings::file_name;
 
 use crate::blocks::{AddressTable, Generations};
-use crate::queue::Channel;
+use crate::queue::{BlockId, Channel};
 use crate::sampling::Rate;
 use crate::stack::{FrameTables, TablesLock};
 use crate::sys::clock::{Clock, TickSource};
@@ -183,6 +183,16 @@ impl Session {
         let out = open_output(file, &self.state)?;
         let new = new_file(out, &self.options, self.rate());
         self.ask_writer(|writer| writer.rotate(new))
+    }
+
+    /// The ids that the trace has for blocks that a
+    /// [`Mutator`](crate::tracer::Mutator::followed) follows; `None` for those that its file
+    /// does not have.
+    pub(crate) fn ids_in_trace(&self, blocks: &[u64]) -> Vec<Option<u64>> {
+        let blocks: Vec<_> = blocks.iter().map(|&bits| BlockId::from_bits(bits)).collect();
+        let count = blocks.len();
+        let ids = if self.is_live() { self.writer.identify(blocks) } else { None };
+        ids.unwrap_or_else(|| vec![None; count])
     }
 
     fn check_live(&self) -> Result<(), Failure> {

@@ -9,7 +9,7 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::queue::Channel;
+use crate::queue::{BlockId, Channel};
 use crate::sys::thread::{self, JoinOutcome, Worker};
 use crate::tracer::counting_output::CountingOutput;
 use crate::tracer::failure::Failure;
@@ -66,16 +66,22 @@ impl WriterThread {
     /// Returns when everything recorded so far is written. False: the thread
     /// ended before that.
     pub(crate) fn flush(&self) -> bool {
-        self.ask(Request::Flush)
+        self.ask(Request::Flush).is_some()
     }
 
     /// Returns when the trace continues in another file. False: the thread ended
     /// before that.
     pub(crate) fn rotate(&self, next: NewFile<CountingOutput>) -> bool {
-        self.ask(|done| Request::Rotate(Box::new(next), done))
+        self.ask(|done| Request::Rotate(Box::new(next), done)).is_some()
     }
 
-    fn ask(&self, request: impl FnOnce(Sender<()>) -> Request<CountingOutput>) -> bool {
+    /// The ids of blocks in the file, after everything recorded so far is written. `None`: the
+    /// thread ended before that.
+    pub(crate) fn identify(&self, blocks: Vec<BlockId>) -> Option<Vec<Option<u64>>> {
+        self.ask(|done| Request::Identify(blocks, done))
+    }
+
+    fn ask<A>(&self, request: impl FnOnce(Sender<A>) -> Request<CountingOutput>) -> Option<A> {
         self.mailbox.ask(request, || self.channel.wake_writer())
     }
 

@@ -9,6 +9,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::queue::BlockId;
 use crate::sys::futex::EventCount;
 use crate::writer::trace_file::NewFile;
 
@@ -18,6 +19,8 @@ pub(crate) enum Request<W> {
     Flush(Sender<()>),
     /// The same, and then begin a new file.
     Rotate(Box<NewFile<W>>, Sender<()>),
+    /// The same, and then report the ids that the file has for these blocks.
+    Identify(Vec<BlockId>, Sender<Vec<Option<u64>>>),
     /// The same, and then end the thread.
     Stop,
     /// The same at the end of the process, which frees all that the thread has.
@@ -82,19 +85,19 @@ impl<W> Mailbox<W> {
         self.urgent_event.notify();
     }
 
-    /// Posts a request, wakes the thread and waits for its answer. False: the
+    /// Posts a request, wakes the thread and returns its answer. `None`: the
     /// thread has ended, or ended before it could do it.
-    pub(crate) fn ask(
+    pub(crate) fn ask<A>(
         &self,
-        request: impl FnOnce(Sender<()>) -> Request<W>,
+        request: impl FnOnce(Sender<A>) -> Request<W>,
         wake: impl FnOnce(),
-    ) -> bool {
+    ) -> Option<A> {
         let (done, answer) = channel();
         if !self.post(request(done)) {
-            return false;
+            return None;
         }
         wake();
-        answer.recv().is_ok()
+        answer.recv().ok()
     }
 
     /// Posts a request. False: the mailbox is closed.
@@ -136,7 +139,7 @@ mod tests {
         assert_eq!(mailbox.take().len(), 1);
         mailbox.close();
         assert!(!mailbox.post(Request::Stop));
-        assert!(!mailbox.ask(Request::Flush, || panic!("nobody to wake")));
+        assert!(mailbox.ask(Request::Flush, || panic!("nobody to wake")).is_none());
     }
 
     #[test]
@@ -167,7 +170,7 @@ mod tests {
                 std::thread::yield_now();
             }
             mailbox.close();
-            assert!(!asked.join().unwrap());
+            assert!(asked.join().unwrap().is_none());
         });
     }
 }

@@ -38,7 +38,7 @@ use std::time::{Duration, Instant};
 
 use heaptap_trace::{Completion, Format, WriteError};
 
-use crate::queue::Consumer;
+use crate::queue::{BlockId, Consumer};
 use crate::writer::drain::{Drained, drain};
 use crate::writer::trace_file::TraceFile;
 
@@ -192,6 +192,10 @@ impl<R: Resolver, W: TraceOutput> Writer<R, W> {
                 Request::Rotate(file, done) => {
                     self.rotate(*file)?;
                     _ = done.send(());
+                }
+                Request::Identify(blocks, done) => {
+                    let id = |&block: &BlockId| self.file.as_ref()?.id(block);
+                    _ = done.send(blocks.iter().map(id).collect());
                 }
                 Request::Stop => next = Next::Stop,
                 Request::StopAtExit => next = Next::StopAtExit,

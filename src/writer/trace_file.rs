@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use heaptap_trace::{Block, Completion, Encoder, Format, Locate, TraceInfo, WriteError};
 
-use crate::queue::Record;
+use crate::queue::{BlockId, Record};
 use crate::writer::block_ids::KnownBlock;
 use crate::writer::lane::{Lane, OtherLanes};
 use crate::writer::output::TraceOutput;
@@ -108,6 +108,15 @@ impl<W: Write> TraceFile<W> {
         }
         debug_assert!(rest.as_slice().is_empty(), "words that are no record");
         Ok(words.len())
+    }
+
+    /// The id that the file has given to a block; `None` if it has none.
+    pub(crate) fn id(&self, block: BlockId) -> Option<u64> {
+        let lane = self.lanes.get(usize::from(block.lane()))?;
+        match lane.block_ids.find(block) {
+            KnownBlock::Id(id) => Some(id),
+            KnownBlock::Earlier | KnownBlock::NotYet => None,
+        }
     }
 
     /// Adds the lanes up to this one.

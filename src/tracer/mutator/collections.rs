@@ -34,6 +34,12 @@ impl Mutator {
         self.recorder.blocks.major_addresses()
     }
 
+    /// The address and id of every block that is followed in sweeps. Ids are for
+    /// [`Session::ids_in_trace`](crate::tracer::Session::ids_in_trace).
+    pub(crate) fn followed(&self) -> impl Iterator<Item = (usize, u64)> {
+        self.recorder.blocks.tracked().map(|(address, id)| (address, id.to_bits()))
+    }
+
     /// External memory is about to be released.
     pub(crate) fn external_free(&mut self, address: usize) {
         if let Some(id) = self.recorder.by_address.take(address) {

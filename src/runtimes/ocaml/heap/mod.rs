@@ -4,7 +4,8 @@
 //! - `blocks`: one block by its tag; `seen`: the code addresses and kinds of custom blocks
 //!   that occurred, each once.
 //! - `scan`: the roots that functions of the runtime report.
-//! - `threads`: the threads of the systhreads library; `modules`: names of modules.
+//! - `threads`: the threads of the systhreads library; `modules`: names of modules;
+//!   `trace`: the trace that is being taken.
 //!
 //! Everything but `modules` runs while the heap stands still, at a safe point or in a copy of
 //! the process, and neither allocates nor locks.
@@ -15,4 +16,5 @@ pub(super) mod regions;
 pub(super) mod scan;
 mod seen;
 pub(super) mod threads;
+pub(super) mod trace;
 pub(super) mod words;

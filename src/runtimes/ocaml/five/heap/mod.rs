@@ -23,13 +23,16 @@ mod watcher;
 
 use std::sync::OnceLock;
 
+use super::domain::domain;
 use super::layout::StateLayout;
 use super::symbols::Runtime;
 use crate::runtimes::attach::refusal::Refusal;
 use crate::runtimes::ocaml::heap::blocks::BlockWriter;
 use crate::runtimes::ocaml::heap::modules::{self, OcamlModule};
+use crate::runtimes::ocaml::heap::trace;
 use crate::runtimes::ocaml::heap::words::Words;
-use crate::snapshot::{self, HeapEncoder, HeapWalker, WalkError};
+use crate::snapshot::{self, HeapEncoder, HeapWalker, TraceFile, WalkError};
+use crate::tracer::Mutator;
 
 use domains::Domains;
 use variables::Variables;
@@ -91,6 +94,23 @@ impl HeapWalker for Heap {
         let modules = self.modules.get().map_or(&[][..], Vec::as_slice);
         roots::write(&self.variables, &domains, modules, &mut writer)?;
         finalisers::write(&self.variables, &domains, &mut writer)
+    }
+
+    fn followed(&self, found: &mut dyn FnMut(usize, u64) -> bool) {
+        domains::for_each_waiting(|state| {
+            // SAFETY: a domain that waits in `rendezvous`, where no hook is under way.
+            let mutator = unsafe { domain(state) }.and_then(|domain| domain.mutator.as_ref());
+            let mut followed = mutator.into_iter().flat_map(Mutator::followed);
+            followed.all(|(address, number)| found(address, number))
+        });
+    }
+
+    fn trace(&self) -> Option<TraceFile> {
+        trace::file()
+    }
+
+    fn ids_in_trace(&self, numbers: &[u64]) -> Vec<Option<u64>> {
+        trace::ids(numbers)
     }
 
     fn collect(&self) -> Option<(u64, u64)> {

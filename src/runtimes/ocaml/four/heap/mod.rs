@@ -17,13 +17,15 @@ mod variables;
 
 use std::sync::OnceLock;
 
+use super::host::host;
 use super::probe::Proved;
 use crate::runtimes::attach::own_stack::OwnStack;
 use crate::runtimes::attach::refusal::Refusal;
 use crate::runtimes::ocaml::heap::blocks::BlockWriter;
 use crate::runtimes::ocaml::heap::modules::{self, OcamlModule};
+use crate::runtimes::ocaml::heap::trace;
 use crate::runtimes::ocaml::heap::words::Words;
-use crate::snapshot::{self, HeapEncoder, HeapWalker, WalkError};
+use crate::snapshot::{self, HeapEncoder, HeapWalker, TraceFile, WalkError};
 
 use variables::Variables;
 
@@ -83,6 +85,21 @@ impl HeapWalker for Heap {
         let modules = self.modules.get().map_or(&[][..], Vec::as_slice);
         roots::write(&self.variables, modules, &mut writer)?;
         finalisers::write(&self.variables, &mut writer)
+    }
+
+    fn followed(&self, found: &mut dyn FnMut(usize, u64) -> bool) {
+        // SAFETY: walks take place under the master lock, or while no thread runs OCaml code;
+        // no hook is under way.
+        let Some(host) = (unsafe { host() }) else { return };
+        _ = host.mutator.followed().all(|(address, number)| found(address, number));
+    }
+
+    fn trace(&self) -> Option<TraceFile> {
+        trace::file()
+    }
+
+    fn ids_in_trace(&self, numbers: &[u64]) -> Vec<Option<u64>> {
+        trace::ids(numbers)
     }
 
     fn collect(&self) -> Option<(u64, u64)> {
