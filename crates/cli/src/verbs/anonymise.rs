@@ -63,7 +63,7 @@ impl Anonymise {
         };
         let info = without_names(reader.info(), shift(began));
         let names = NumberedNames { drop_lines: self.drop_lines, ..NumberedNames::default() };
-        let output = Output::create(&self.output)?;
+        let output = Output::create(&self.output)?.cut_short_as(reader.losses());
         let mut out = Rewriting::begin(output, format, &info, names)?;
         let mut lives = copy(&input, &mut reader, format, shift, &mut out)?;
         input.end_progress();

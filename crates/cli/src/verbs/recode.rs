@@ -74,7 +74,7 @@ impl Recode {
         if reader.version() == Version::V3 && format == Format::V2 {
             return self.flatten(&input);
         }
-        let output = Output::create(&self.output)?;
+        let output = Output::create(&self.output)?.cut_short_as(reader.losses());
         let mut out = Rewriting::begin(output, format, reader.info(), SameNames::default())?;
         let mut lives = copy(&input, &mut reader, format, |time| time, &mut out)?;
         input.end_progress();
@@ -86,7 +86,7 @@ impl Recode {
     fn flatten(&self, input: &Input) -> VerbResult {
         let mut events = input.in_time_order()?;
         let info = TraceInfo { domain: 0, ..events.info().clone() };
-        let output = Output::create(&self.output)?;
+        let output = Output::create(&self.output)?.cut_short_as(events.losses());
         let mut out = Rewriting::begin(output, Format::V2, &info, SameNames::default())?;
         let SkippedEvents { orphans, mut lives } =
             renumber(input, &mut *events, &mut Everything, &mut out)?;

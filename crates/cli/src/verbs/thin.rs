@@ -79,7 +79,7 @@ impl Thin {
         let share = self.rate / events.info().sample_rate;
         let mut survivors = Survivors { share, random: self.random()? };
         let info = TraceInfo { sample_rate: self.rate, ..events.info().clone() };
-        let output = Output::create(&self.output)?;
+        let output = Output::create(&self.output)?.cut_short_as(events.losses());
         let mut out = Rewriting::begin(output, same_format(version), &info, SameNames::default())?;
         let mut lives = renumber(input, events, &mut survivors, &mut out)?.lives;
         input.end_progress();

@@ -183,6 +183,38 @@ fn a_trace_that_is_cut_short_is_not_taken_for_a_whole_one() {
     let nothing = place.file("nothing.ctf", &cut(nothing, Completion::WriteFailed));
     let text = heaptap("report", &[&nothing]).text(0);
     assert!(text.contains("not known") && !text.contains("0 bytes"), "{text}");
+    let text = heaptap("info", &[&nothing]).text(0);
+    assert!(text.contains("not known") && !text.contains("about 0 words"), "{text}");
+    assert!(heaptap("info --json", &[&nothing]).text(0).contains(r#""words":null"#));
+}
+
+/// A copy of a trace that was cut short is cut short too, also where it is a pipe.
+#[test]
+fn a_copy_of_a_trace_that_is_cut_short_says_so() {
+    let place = Place::new();
+    let copy = place.path("copy.ctf");
+    let marks = [
+        (Completion::WriteFailed, "could not be written any further"),
+        (Completion::Unfinished, "was killed or still runs"),
+    ];
+    for format in [Format::V2, Format::V3] {
+        for (completion, why) in marks {
+            let mut trace = workload(format, 1, 3_000, 12);
+            let at = Completion::OFFSET as usize;
+            trace[at..at + 4].copy_from_slice(&completion.bytes());
+            let path = place.file("cut.ctf", &trace);
+            for call in ["recode", "recode --format 2", "anonymise", "thin --rate 0.0001 --seed 1"]
+            {
+                heaptap(call, &[&path, &copy]).says(0, &[why]);
+                let text = heaptap("check", &[&copy]).text(0);
+                assert!(text.contains(why), "{call}: {text}");
+                let copied = std::fs::read(&copy).expect("a copy");
+                assert_eq!(copied[at..at + 4], completion.bytes(), "{call}");
+                let piped = heaptap(call, &[&path, "-".as_ref()]).out;
+                assert!(piped == copied, "{call}: the copy on standard output differs");
+            }
+        }
+    }
 }
 
 #[test]

@@ -28,7 +28,8 @@ pub(super) struct Facts {
     pub(super) codes: usize,
     pub(super) names: usize,
     pub(super) depth: Depth,
-    pub(super) words: Estimate,
+    /// `None` if the trace was cut short before the first sample.
+    pub(super) words: Option<Estimate>,
     pub(super) parts: Vec<Part>,
     losses: Missing,
 }
@@ -140,7 +141,8 @@ impl Facts {
             codes: reader.locations().len(),
             names: reader.locations().name_count(),
             depth: Depth { mean: per(sums.frames as f64, tally.allocations), max: sums.deepest },
-            words: Estimate::of(sums.samples, info.sample_rate, info.word_size),
+            words: (sums.samples != 0 || reader.losses().cut_short.is_none())
+                .then(|| Estimate::of(sums.samples, info.sample_rate, info.word_size)),
             parts: parts(tally),
             losses: Missing::of(reader.losses()),
         })

@@ -68,7 +68,15 @@ fn domains(numbers: &[u16]) -> String {
 
 fn counts(facts: &Facts) -> Vec<(&'static str, String)> {
     let events = &facts.events;
-    let estimate = &facts.words;
+    let allocated = match &facts.words {
+        Some(estimate) => format!(
+            "about {:.0} words, {} ± {:.2}%",
+            estimate.words,
+            bytes(estimate.bytes),
+            100.0 * estimate.relative_error
+        ),
+        None => "not known: the trace was cut short before the first sample".to_owned(),
+    };
     vec![
         ("packets", events.packets.to_string()),
         ("allocations", format!("{} with {} samples", events.allocations, events.samples)),
@@ -82,14 +90,6 @@ fn counts(facts: &Facts) -> Vec<(&'static str, String)> {
             "backtraces",
             format!("{:.1} frames on average, {} at most", facts.depth.mean, facts.depth.max),
         ),
-        (
-            "allocated",
-            format!(
-                "about {:.0} words, {} ± {:.2}%",
-                estimate.words,
-                bytes(estimate.bytes),
-                100.0 * estimate.relative_error
-            ),
-        ),
+        ("allocated", allocated),
     ]
 }
