@@ -226,6 +226,7 @@ fuzz:
 .PHONY: bench
 bench:
 	$(CARGO) bench -p heaptap-trace --bench trace
+	$(CARGO) bench -p heaptap-heap --bench snapshot
 	$(CARGO) bench -p heaptap
 	benches/overhead
 	benches/startup
