@@ -3,7 +3,9 @@
 
 mod check;
 mod damage;
+mod documented;
 mod graph;
 mod misuse;
+mod oracle;
 mod round_trip;
 mod snapshot;
