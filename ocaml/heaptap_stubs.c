@@ -38,7 +38,7 @@ value heaptap_ocaml_snapshot(value file)
   char buffer[4608] = "the program is not run under heaptap; start it by `heaptap run`";
   int failed = 1;
   if (heaptap_snapshot_take != NULL)
-    /* Nothing is allocated before it returns, so that `file` does not move. */
+    /* Copies the name before it has the runtime collect; `file` is not used afterwards. */
     failed = heaptap_snapshot_take(String_val(file), buffer, sizeof buffer) != 0;
   text = caml_copy_string(buffer);
   result = caml_alloc(1, failed);

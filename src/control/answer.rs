@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use heaptap_settings::control::{self, CLIENT_SECONDS, MAX_LINE, PROGRESS_SECONDS};
 
 use super::command::{Command, parse};
-use super::process::Process;
+use super::process::{Process, defect};
 use crate::snapshot::{self, Order, Taken};
 use crate::sys::listener::Client;
 use crate::sys::name::ProcessFacts;
@@ -29,7 +29,10 @@ pub(super) fn serve(process: &'static Process, client: &mut Client, user: u32) {
         answer(client, Err("expected one line".into()));
         return;
     };
-    let _in_progress = process.begin();
+    let Some(_in_progress) = process.begin() else {
+        answer(client, Err("the program exits".into()));
+        return;
+    };
     let result = match parse(&line) {
         Ok(Command::Snapshot(order)) => take(process, &order, client),
         Ok(Command::Status) => Ok(status(process)),
@@ -70,9 +73,7 @@ fn take(process: &'static Process, order: &Order, client: &mut Client) -> Result
     loop {
         match worker.join(Duration::from_secs(PROGRESS_SECONDS)) {
             JoinOutcome::Done(taken) => return taken.map(|taken| figures(&taken)),
-            JoinOutcome::Panicked(message) => {
-                return Err(format!("a defect in heaptap, please report it: {message}"));
-            }
+            JoinOutcome::Panicked(message) => return Err(defect(&message)),
             JoinOutcome::Running(running) => {
                 worker = running;
                 seconds += PROGRESS_SECONDS;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use heaptap_settings::Trigger;
@@ -10,6 +10,7 @@ use heaptap_settings::Trigger;
 use super::names::SnapshotNames;
 use super::settings::Settings;
 use crate::snapshot::{self, Order, Reason, SnapshotError, Taken};
+use crate::sys::thread::{self, JoinOutcome};
 use crate::tracer::{self, say};
 
 /// Whether the heap of this process can be walked.
@@ -41,6 +42,8 @@ pub(super) struct Process {
     take: TakeSnapshot,
     /// Commands and triggers that are being carried out.
     in_progress: AtomicUsize,
+    /// The program exits: no more are begun.
+    is_ending: AtomicBool,
 }
 
 static PROCESS: OnceLock<Process> = OnceLock::new();
@@ -75,7 +78,7 @@ pub(crate) fn take_from_program(file: Option<PathBuf>) -> Result<PathBuf, String
         Some(file) => std::path::absolute(&file).map_err(|error| error.to_string())?,
         None => process.next_name(),
     };
-    process.take_here(&Order::new(path, Reason::Program)).map(|taken| taken.path)
+    process.take_here(Order::new(path, Reason::Program)).map(|taken| taken.path)
 }
 
 impl Process {
@@ -92,6 +95,7 @@ impl Process {
             names: SnapshotNames::new(pattern, directory),
             take,
             in_progress: AtomicUsize::new(0),
+            is_ending: AtomicBool::new(false),
         }
     }
 
@@ -107,33 +111,31 @@ impl Process {
     /// Takes a snapshot at the next safe point, after one that is being taken. On threads of
     /// ours.
     pub(super) fn take(&self, order: &Order) -> Result<Taken, String> {
-        self.take_by(order, self.take, || {})
-    }
-
-    /// Takes a snapshot on a thread of the program, at a point at which its heap can be walked.
-    fn take_here(&self, order: &Order) -> Result<Taken, String> {
-        // Another thread may wait for the safe point at which this one is.
-        self.take_by(order, snapshot::take_here, snapshot::at_safe_point)
-    }
-
-    fn take_by(
-        &self,
-        order: &Order,
-        take: TakeSnapshot,
-        while_busy: fn(),
-    ) -> Result<Taken, String> {
         if let Some(refusal) = &self.support.refusal {
             return Err(refusal.clone());
         }
         let deadline = Instant::now() + order.patience;
         loop {
-            match take(order) {
-                Err(SnapshotError::Busy) if Instant::now() < deadline => {
-                    while_busy();
-                    std::thread::sleep(PACE);
-                }
+            match (self.take)(order) {
+                Err(SnapshotError::Busy) if Instant::now() < deadline => std::thread::sleep(PACE),
                 taken => return taken.map_err(|error| error.to_string()),
             }
+        }
+    }
+
+    /// Takes a snapshot while a thread of the program waits for it, which has called us or `exit`.
+    ///
+    /// The file is written by a thread of ours: the program's may have little stack left.
+    fn take_here(&'static self, order: Order) -> Result<Taken, String> {
+        let mut worker = thread::start("heaptap-snap", move |_| self.take(&order))
+            .map_err(|error| format!("cannot start a thread: {error}"))?;
+        loop {
+            snapshot::come_to_safe_point();
+            worker = match worker.join(PACE) {
+                JoinOutcome::Done(taken) => return taken,
+                JoinOutcome::Panicked(message) => return Err(defect(&message)),
+                JoinOutcome::Running(worker) => worker,
+            };
         }
     }
 
@@ -143,9 +145,9 @@ impl Process {
     }
 
     /// The same when the program exits, on the thread that has called `exit`.
-    pub(super) fn take_at_exit(&self) {
+    pub(super) fn take_at_exit(&'static self) {
         let order = Order::new(self.next_name(), Reason::Exit);
-        self.report(Reason::Exit, self.take_here(&order));
+        self.report(Reason::Exit, self.take_here(order));
     }
 
     fn report(&self, reason: Reason, taken: Result<Taken, String>) {
@@ -154,20 +156,29 @@ impl Process {
         }
     }
 
-    /// Counts as in progress until the result is dropped.
-    pub(super) fn begin(&self) -> InProgress<'_> {
-        self.in_progress.fetch_add(1, Ordering::AcqRel);
-        InProgress(self)
+    /// Counts as in progress until the result is dropped. `None` when the program exits.
+    pub(super) fn begin(&self) -> Option<InProgress<'_>> {
+        self.in_progress.fetch_add(1, Ordering::SeqCst);
+        let in_progress = InProgress(self);
+        // Whoever is counted before the program exits is waited for.
+        (!self.is_ending.load(Ordering::SeqCst)).then_some(in_progress)
     }
 
-    /// At exit: lets what is in progress end, on a thread at a point at which the heap can be walked.
+    /// At exit: lets what is in progress end, so that no half-written file is left. On the thread
+    /// that has called `exit`.
     pub(super) fn finish(&self, longest: Duration) {
+        self.is_ending.store(true, Ordering::SeqCst);
         let deadline = Instant::now() + longest;
-        while self.in_progress.load(Ordering::Acquire) > 0 && Instant::now() < deadline {
-            snapshot::at_safe_point();
+        while self.in_progress.load(Ordering::SeqCst) > 0 && Instant::now() < deadline {
+            snapshot::come_to_safe_point();
             std::thread::sleep(PACE);
         }
     }
+}
+
+/// For a snapshot that has ended by a panic.
+pub(super) fn defect(message: &str) -> String {
+    format!("a defect in heaptap, please report it: {message}")
 }
 
 /// Between two looks at what another thread does.
@@ -178,6 +189,6 @@ pub(super) struct InProgress<'a>(&'a Process);
 
 impl Drop for InProgress<'_> {
     fn drop(&mut self) {
-        self.0.in_progress.fetch_sub(1, Ordering::AcqRel);
+        self.0.in_progress.fetch_sub(1, Ordering::SeqCst);
     }
 }

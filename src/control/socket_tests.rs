@@ -146,7 +146,19 @@ fn hostile_lines_do_no_harm() {
     // Of several lines the first counts.
     assert_eq!(listening.ask(b"flush\nsnapshot /x\n").len(), 1);
     assert!(listening.last(b"snapshot /x\n").starts_with("ok "));
-    listening.process.finish(Duration::ZERO);
+}
+
+#[test]
+fn what_is_in_progress_ends_before_the_program_does() {
+    let listening = Listening::new(None);
+    let mut stream = listening.connect();
+    stream.write_all(b"snapshot /slow\n").unwrap();
+    let mut lines = BufReader::new(stream).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "wait 1");
+    listening.process.finish(Duration::from_secs(30));
+    let rest: Vec<_> = lines.map_while(Result::ok).collect();
+    assert!(rest.last().unwrap().starts_with("error "), "{rest:?}");
+    assert_eq!(listening.last(b"snapshot /x\n"), "error the program exits");
 }
 
 #[test]

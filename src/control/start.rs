@@ -66,7 +66,7 @@ extern "C" fn at_exit() {
     });
 }
 
-fn end(process: &Process) {
+fn end(process: &'static Process) {
     process.finish(LONGEST_WAIT);
     if process.triggers.contains(&Trigger::Exit) {
         process.take_at_exit();

@@ -60,7 +60,7 @@ fn run(process: &'static Process, mut schedule: Schedule) {
         let ticket = WAKE.ticket();
         match schedule.due(Instant::now()) {
             Some(reason) => {
-                let _in_progress = process.begin();
+                let Some(_in_progress) = process.begin() else { return };
                 process.take_automatically(reason);
             }
             None => {

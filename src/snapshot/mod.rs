@@ -34,7 +34,7 @@ mod walker;
 
 pub(crate) use exchange::{at_safe_point, is_wanted};
 pub(crate) use order::{Method, Order, Reason, SnapshotError, Taken};
-pub(crate) use take::{take, take_here};
+pub(crate) use take::{come_to_safe_point, take};
 pub(crate) use walker::{
     HeapEncoder, HeapWalker, TraceFile, WalkError, register, walkable_runtime,
 };

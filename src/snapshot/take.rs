@@ -12,7 +12,8 @@ use super::walker::{HeapWalker, registered};
 static ONE: Mutex<()> = Mutex::new(());
 
 /// Takes a snapshot at the runtime's next safe point. Blocks until the file is complete, so
-/// not on a thread of the program.
+/// not on a thread of the program; one that wants a snapshot of itself calls
+/// [`come_to_safe_point`] meanwhile.
 pub(crate) fn take(order: &Order) -> Result<Taken, SnapshotError> {
     alone(order, |walker, errand| {
         let mut is_first = true;
@@ -27,13 +28,14 @@ pub(crate) fn take(order: &Order) -> Result<Taken, SnapshotError> {
     })
 }
 
-/// Takes a snapshot now: the calling thread is one of the program's, at a point at which the heap
-/// can be walked. Blocks until the file is complete.
-pub(crate) fn take_here(order: &Order) -> Result<Taken, SnapshotError> {
-    alone(order, |_, errand| {
-        errand.carry_out();
-        Ok(())
-    })
+/// Comes to a safe point if a snapshot waits for one. On a thread of the program that has
+/// called us or `exit`, outside of hooks.
+pub(crate) fn come_to_safe_point() {
+    if exchange::is_wanted()
+        && let Ok(walker) = registered()
+    {
+        walker.come_to_safe_point();
+    }
 }
 
 fn alone(

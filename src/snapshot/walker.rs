@@ -52,6 +52,10 @@ pub(crate) trait HeapWalker: Sync {
     /// blocked in the kernel. Returns whether it did. On the ordering thread.
     fn at_rest(&self, work: &mut dyn FnMut()) -> bool;
 
+    /// Comes to a safe point, if this thread can: it is one of the program's, and has called us or
+    /// `exit`. Otherwise does nothing.
+    fn come_to_safe_point(&self);
+
     /// Writes the whole heap. At a safe point, in [`HeapWalker::at_rest`], or in a copy of
     /// the process made there. Neither allocates nor locks.
     fn walk(&self, encoder: &mut HeapEncoder<'_>, string_bytes: u32) -> Result<(), WalkError>;

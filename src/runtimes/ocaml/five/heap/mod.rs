@@ -83,6 +83,14 @@ impl HeapWalker for Heap {
         false
     }
 
+    fn come_to_safe_point(&self) {
+        // Without the lock of its domain a thread has no state (`caml_release_domain_lock`,
+        // `runtime/domain.c`).
+        if self.variables.current_state() != 0 {
+            (self.variables.collect_young)();
+        }
+    }
+
     fn walk(&self, encoder: &mut HeapEncoder<'_>, string_bytes: u32) -> Result<(), WalkError> {
         // SAFETY: walks take place while all domains wait in `rendezvous`, or in a copy of the
         // process made there. The parts of the walk follow the runtime's own lists, whose

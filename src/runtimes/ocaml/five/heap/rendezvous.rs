@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use super::variables::Variables;
 use super::{Heap, domains, roots};
-use crate::snapshot;
 use crate::sys::futex::EventCount;
+use crate::{control, snapshot};
 
 /// The hook that was there before ours; 0 if there was none.
 static BEFORE: AtomicUsize = AtomicUsize::new(0);
@@ -47,6 +47,10 @@ extern "C" fn collection_begins() {
         before();
     }
     let Some(heap) = super::HEAP.get() else { return };
+    let major_cycles = heap.variables.major_cycles as *const AtomicU64;
+    // SAFETY: `uintnat caml_major_cycles_completed` is a variable of the runtime
+    // (`runtime/major_gc.c`), which changes while all domains stand still.
+    control::note_major_collections(unsafe { &*major_cycles }.load(Ordering::Relaxed));
     let participants = u64::try_from((heap.variables.participants)()).unwrap_or(1).max(1);
     let done = DONE.load(Ordering::Acquire);
     match arrive(participants) {

@@ -22,6 +22,8 @@ pub(super) struct Variables {
     pub(super) params: usize,
     /// `caml_minor_gc_begin_hook`
     pub(super) minor_gc_begin_hook: usize,
+    /// `caml_major_cycles_completed`
+    pub(super) major_cycles: usize,
     /// `caml_scan_roots_hook`
     pub(super) scan_roots_hook: usize,
     /// `caml_ephe_none`
@@ -109,6 +111,7 @@ impl Variables {
             heap_state: runtime.heap_state,
             params: needed(c"caml_params")?,
             minor_gc_begin_hook: needed(c"caml_minor_gc_begin_hook")?,
+            major_cycles: needed(c"caml_major_cycles_completed")?,
             scan_roots_hook: needed(c"caml_scan_roots_hook")?,
             ephemeron_none: needed(c"caml_ephe_none")?,
             pool_freelist: pool_freelist()?,

@@ -75,6 +75,10 @@ impl HeapWalker for Heap {
         blocking::at_rest(work)
     }
 
+    fn come_to_safe_point(&self) {
+        safe_point::take_on_own_stack(self);
+    }
+
     fn walk(&self, encoder: &mut HeapEncoder<'_>, string_bytes: u32) -> Result<(), WalkError> {
         // SAFETY: walks take place at a safe point, while no thread runs OCaml code, or in a
         // copy of the process made there (`HeapWalker::walk`). The parts of the walk follow

@@ -42,10 +42,15 @@ extern "C" fn minor_collection_ended() {
         heap.variables.state(words, layout.stat_major_collections) as u64
     );
     if snapshot::is_wanted() {
-        // SAFETY: snapshots are taken under the master lock, one at a time, and do not
-        // unwind: `carry_out` catches nothing and panics nowhere.
-        unsafe { heap.stack.run(take, std::ptr::null_mut()) };
+        take_on_own_stack(heap);
     }
+}
+
+/// Takes the snapshot that is wanted. Under the master lock, on any thread, with little stack.
+pub(super) fn take_on_own_stack(heap: &Heap) {
+    // SAFETY: snapshots are taken under the master lock, one at a time, and do not
+    // unwind: `carry_out` catches nothing and panics nowhere.
+    unsafe { heap.stack.run(take, std::ptr::null_mut()) };
 }
 
 /// Whether the program has one thread only. Under the master lock.
