@@ -51,14 +51,17 @@ export function directory(name) {
 
 const pages = new Map();
 /** The address of a page that `heaptap export` writes; each is written once. */
-export function exported(...names) {
-  const key = names.join();
+export const exported = (...names) => exportedWith([], ...names);
+
+/** The same with options. */
+export function exportedWith(options, ...names) {
+  const key = [...options, ...names].join();
   if (!pages.has(key)) {
     pages.set(key, (async () => {
       const traces = await Promise.all(names.map((name) => (name.startsWith(work) ? name : trace(name))));
       const page = join(work, `${pages.size}.html`);
       // A damaged trace makes a page and a status other than 0.
-      await run(heaptap, ["export", ...traces, "--to", "html", "-o", page]).catch((reason) => {
+      await run(heaptap, ["export", ...traces, ...options, "--to", "html", "-o", page]).catch((reason) => {
         if (reason.code !== 1) throw reason;
       });
       return pathToFileURL(page).href;

@@ -11,7 +11,7 @@ after(closeBrowser);
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const VIEWS = [
   "#overview", "#overview&multiples=1", "#flame&metric=allocated&selected=login@label/Server.main@src%2Fserver.ml", "#flame&search=json&invert=1",
-  "#table&row=Json.token@src%2Fjson.ml&metric=allocated&function=Json", "#leaks", "#diff&trace=1&before=0&metric=allocated", "#diff&trace=1&before=0&metric=allocated&rows=1", "#source&metric=allocated",
+  "#table&row=Json.token@src%2Fjson.ml&metric=allocated&function=Json", "#table&hot=1&metric=allocated", "#leaks", "#diff&trace=1&before=0&metric=allocated", "#diff&trace=1&before=0&metric=allocated&rows=1", "#source&metric=allocated",
 ];
 
 for (const theme of ["light", "dark"]) {

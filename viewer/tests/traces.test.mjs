@@ -2,9 +2,9 @@
 // 100,000 cells.
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { after, test } from "node:test";
-import { closeBrowser, exported, fragment, json, picture, settled, trace, traceOf, treeItems, withPage } from "./browser.mjs";
+import { closeBrowser, directory, exported, exportedWith, fragment, json, picture, settled, sized, trace, traceOf, treeItems, withPage } from "./browser.mjs";
 
 after(closeBrowser);
 
@@ -110,6 +110,37 @@ test("what would hide or turn the text around is written out", async () =>
     assert.ok(shown.includes("\\u{202e}backwards"));
     assert.ok(!/[\u202e\u0007\u001b]/.test(shown));
   }));
+
+test("a page has the text of source files if it was asked for", async () => {
+  const sources = directory("page-source-root");
+  mkdirSync(`${sources}/src`, { recursive: true });
+  writeFileSync(`${sources}/src/render.ml`, Array.from({ length: 40 }, (_, at) => `let line_${at + 1} = "</script><script>window.hacked = 1</script>"`).join("\n"));
+  const address = await exportedWith(["--with-source", "--source-root", sources], "service.ctf");
+  await withPage(address, { fragment: "#source&metric=allocated&open=src%2Frender.ml&line=33" }, async (page) => {
+    await page.locator(".code td.text", { hasText: "let line_40 " }).waitFor();
+    assert.match(await page.locator("tr.wanted").innerText(), /[KM]iB\s+± [\d.]+ %\s+33\s+let line_33/);
+    assert.equal(await page.evaluate(() => window.hacked), undefined);
+    await picture(page, "source-in-page");
+    await page.locator(".file", { hasText: "json.ml" }).click();
+    await page.locator(".lines .problem").waitFor();
+    assert.match(await text(page, ".lines .problem"), /json\.ml was not found under --source-root/);
+  });
+});
+
+test("a directory of traces is one trace in the page", async () => {
+  const traces = directory("several");
+  for (const name of ["before.ctf", "service.ctf"]) copyFileSync(await trace(name), `${traces}/${name}`);
+  await withPage(await exported(traces), { fragment: "#table&by=domain&metric=live" }, async (page) => {
+    assert.match(await text(page, ".head"), /several \(2 traces\)/);
+    const { table } = await json("report", "--json", "--by", "domain", "--metric", "live", traces);
+    const rows = await page.locator("tbody tr").allInnerTexts();
+    assert.equal(rows.length, table.rows.length);
+    for (const [at, row] of table.rows.entries()) assert.ok(rows[at].replace(/\s+/g, " ").includes(sized(row)), rows[at]);
+    await page.keyboard.press("1");
+    await settled(page);
+    await picture(page, "directory");
+  });
+});
 
 test("100,000 cells are shown, found and focused", async () =>
   withPage(await exported("cells.ctf"), { fragment: "#flame&metric=allocated" }, async (page) => {

@@ -39,6 +39,27 @@ test("every number has its error", () =>
     await picture(page, "table");
   }));
 
+test("hot fragments are those of the command line, and lead to their rows", () =>
+  open("#table&metric=peak", async (page) => {
+    await page.getByRole("button", { name: "hot fragments" }).click();
+    await settled(page);
+    assert.match(await fragment(page), /hot=1/);
+    const { fragments } = await json("hot", "--json", "--metric", "peak", await trace("service.ctf"));
+    const shown = await page.locator(".fragment").allInnerTexts();
+    assert.equal(shown.length, fragments.length);
+    for (const [at, expected] of fragments.entries()) {
+      assert.ok(shown[at].includes(sized(expected)), `${shown[at]}: not ${sized(expected)}`);
+      for (const { name } of expected.frames.slice(0, 8)) assert.ok(shown[at].includes(name), `${shown[at]}: no ${name}`);
+    }
+    await picture(page, "hot");
+    await page.locator(".frames button").first().click();
+    await settled(page);
+    assert.match(await text(page, ".panel-name"), new RegExp(fragments[0].frames[0].name.replace(/\W/g, "\\$&")));
+    await page.goBack();
+    await settled(page);
+    assert.equal(await page.locator(".fragment").count(), fragments.length);
+  }));
+
 test("the verdict leads to the leaks", () =>
   open("", async (page) => {
     await page.locator(".sentence a").click();

@@ -85,12 +85,15 @@ impl Tally {
         Tally { aggregate, follow, at, at_is_due: at.is_some(), ended: 0, ended_young: 0 }
     }
 
-    /// The counts of a block: of its path, and of its class if classes are counted.
+    /// Changes the counts of a block: of its path, and of its class if classes are
+    /// counted.
     #[inline]
-    fn counts_of(&mut self, block: &Block) -> impl Iterator<Item = &mut Counts> {
+    fn count(&mut self, block: &Block, change: impl Fn(&mut Counts)) {
         let Aggregate { counts, classes, .. } = &mut self.aggregate;
-        let of_class = classes.get_mut(block.class);
-        [Some(&mut counts[block.path as usize]), of_class].into_iter().flatten()
+        change(&mut counts[block.path as usize]);
+        if let Some(of_class) = classes.get_mut(block.class) {
+            change(of_class);
+        }
     }
 
     /// The counts of all paths and classes.
@@ -167,10 +170,10 @@ impl Tally {
     #[inline]
     pub(crate) fn born(&mut self, block: &Block, level: u32) {
         let (weight, peak) = (block.weight(), self.aggregate.peak.number());
-        for counts in self.counts_of(block) {
+        self.count(block, |counts| {
             counts.settle(peak);
             counts.live = counts.live.wrapping_add(weight);
-        }
+        });
         let parts = parts(block.id, block.samples, block.level);
         self.aggregate.peak.add(block.weight(), parts, block.birth, level);
         self.record_live_size(block.birth);
@@ -178,22 +181,26 @@ impl Tally {
 
     /// A young block that is followed becomes old.
     pub(crate) fn promoted(&mut self, block: &Block) {
-        for counts in self.counts_of(block) {
+        self.count(block, |counts| {
             counts.promoted = counts.promoted.saturating_add(block.weight());
-        }
+        });
         self.aggregate.promoted = self.aggregate.promoted.saturating_add(block.weight());
     }
 
     /// A block that is followed is collected.
     #[inline]
     pub(crate) fn died(&mut self, block: &Block, time: u64) {
-        self.removed(block);
-        let samples = block.weight();
+        let (samples, peak) = (block.weight(), self.aggregate.peak.number());
         let lifetime = time.saturating_sub(block.birth);
-        for counts in self.counts_of(block) {
+        let lived = samples as f64 * lifetime as f64;
+        self.count(block, |counts| {
+            counts.settle(peak);
+            counts.live = counts.live.wrapping_sub(samples);
             counts.died = counts.died.saturating_add(samples);
-            counts.lifetime += samples as f64 * lifetime as f64;
-        }
+            counts.lifetime += lived;
+        });
+        let parts = parts(block.id, block.samples, block.level);
+        self.aggregate.peak.remove(samples, parts);
         self.aggregate.lifetimes.died(lifetime, samples);
         if self.follow == Follow::LiveSize && block.old {
             self.aggregate.growth.old_died(time);
@@ -205,10 +212,10 @@ impl Tally {
     #[inline]
     pub(crate) fn removed(&mut self, block: &Block) {
         let (weight, peak) = (block.weight(), self.aggregate.peak.number());
-        for counts in self.counts_of(block) {
+        self.count(block, |counts| {
             counts.settle(peak);
             counts.live = counts.live.wrapping_sub(weight);
-        }
+        });
         let parts = parts(block.id, block.samples, block.level);
         self.aggregate.peak.remove(block.weight(), parts);
     }
@@ -218,12 +225,12 @@ impl Tally {
         for block in blocks {
             self.removed(block);
             let samples = block.weight();
-            for counts in self.counts_of(block) {
+            self.count(block, |counts| {
                 counts.ended = counts.ended.saturating_add(samples);
                 if !kept && block.old {
                     counts.ended_old = counts.ended_old.saturating_add(samples);
                 }
-            }
+            });
             if kept {
                 continue;
             }
@@ -257,13 +264,13 @@ impl Tally {
         let mut clusters = Clusters::default();
         for block in alive {
             clusters.add(&block);
-            for counts in self.counts_of(&block) {
+            self.count(&block, |counts| {
                 if block.ended {
                     counts.ended = counts.ended.saturating_add(block.weight());
                 } else {
                     counts.live = counts.live.wrapping_add(block.weight());
                 }
-            }
+            });
             if block.ended {
                 continue;
             }
@@ -301,9 +308,9 @@ impl Tally {
             let samples = block.weight();
             survived = survived.saturating_add(samples);
             if block.old {
-                for counts in self.counts_of(&block) {
+                self.count(&block, |counts| {
                     counts.survived = counts.survived.saturating_add(samples);
-                }
+                });
             } else {
                 young = young.saturating_add(samples);
             }

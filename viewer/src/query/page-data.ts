@@ -1,12 +1,13 @@
 // What the page was written with: its mode, the names of its traces, and, in a page that stands
 // alone, the query and the traces themselves. A page that `heaptap serve` shows fetches the traces.
 
+import { unpacked } from "./packed";
 import type { Packed } from "./protocol";
 
 export interface Config {
   mode: "file" | "serve";
   traces: { name: string }[];
-  /** Whether the server reads source files. */
+  /** Whether there is the text of source files, in the page or from the server. */
   source: boolean;
   /** Whether the server answers from a full reading of a trace. */
   exact: boolean;
@@ -76,7 +77,18 @@ export async function fetchTrace(trace: number): Promise<Packed> {
   return (await asked(address(`trace/${trace}`))).arrayBuffer();
 }
 
-export async function fetchSource(trace: number, file: string): Promise<string[]> {
+let embeddedSources: Promise<Record<string, string[]>> | undefined;
+
+/** The lines of a source file: those in the page, or those that the server reads. */
+export async function sourceLines(mode: Config["mode"], trace: number, file: string): Promise<string[]> {
+  if (mode === "serve") return fetchSource(trace, file);
+  embeddedSources ??= unpacked(text("heaptap-sources")).then((bytes) => JSON.parse(new TextDecoder().decode(bytes)) as Record<string, string[]>);
+  const sources = await embeddedSources;
+  if (!Object.hasOwn(sources, file)) throw new Error(`${file} was not found under --source-root when the page was written`);
+  return sources[file]!;
+}
+
+async function fetchSource(trace: number, file: string): Promise<string[]> {
   const response = await asked(address("source", { trace: String(trace), file }));
   const source = (await response.json()) as { lines?: string[]; error?: string };
   if (source.error !== undefined) throw new Error(source.error);

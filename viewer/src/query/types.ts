@@ -228,6 +228,27 @@ export interface Diff {
   within_chance: number;
 }
 
+export interface HotFrame extends Site {
+  /** The most iterations of the recursion that begins here and is folded. */
+  repeats?: number;
+}
+
+export interface HotFragment extends Size {
+  share: number;
+  own_share: number;
+  /** The innermost first. */
+  frames: HotFrame[];
+}
+
+export interface Hot {
+  exact?: boolean;
+  metric: string;
+  threshold: number;
+  total: Size;
+  fragments: HotFragment[];
+  limits: { complete: boolean; samples_missing: number };
+}
+
 export interface SourceLines {
   exact?: boolean;
   file: string;
@@ -252,6 +273,7 @@ export interface Queries {
   tree: { ask: Common & TreeShape; answer: Tree };
   site: { ask: Common & { by: By; site: Site; levels: number }; answer: SiteDetails };
   leaks: { ask: { trace: number; filter: Filter }; answer: Leaks };
+  hot: { ask: Common & { by: TreeBy }; answer: Hot };
   diff: { ask: Compared & { by: By; top: number }; answer: Diff };
   diff_tree: { ask: Compared & TreeShape; answer: MergedTree };
   source: { ask: Common & { file: string }; answer: SourceLines };

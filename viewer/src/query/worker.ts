@@ -2,40 +2,14 @@
 // Its code travels in the page as a string and starts from a Blob.
 
 import { startEngine, type Engine } from "./engine";
-import type { FromWorker, Packed, ToWorker } from "./protocol";
+import { unpacked } from "./packed";
+import type { FromWorker, ToWorker } from "./protocol";
 
 const post = (message: FromWorker) => (self as unknown as Worker).postMessage(message);
 
 let engine: Promise<Engine> | undefined;
 /** The engine numbers traces in the order in which they open; the page as the command line names them. */
 const numbers = new Map<number, number>();
-
-async function unpacked(packed: Packed): Promise<Uint8Array<ArrayBuffer>> {
-  const zipped = typeof packed === "string" ? fromBase64(packed) : new Uint8Array(packed);
-  const stream = new Blob([zipped]).stream().pipeThrough(new DecompressionStream("gzip"));
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  for (const reader = stream.getReader(); ; ) {
-    const { value, done } = await reader.read();
-    if (done) break;
-    chunks.push(value);
-    length += value.length;
-  }
-  const whole = new Uint8Array(length);
-  let at = 0;
-  for (const chunk of chunks) {
-    whole.set(chunk, at);
-    at += chunk.length;
-  }
-  return whole;
-}
-
-function fromBase64(text: string): Uint8Array<ArrayBuffer> {
-  const binary = atob(text.trim());
-  const bytes = new Uint8Array(binary.length);
-  for (let at = 0; at < binary.length; at++) bytes[at] = binary.charCodeAt(at);
-  return bytes;
-}
 
 /** The request with the engine's numbers of traces. */
 function renumbered(request: string): string {

@@ -1,11 +1,11 @@
-// Source: the lines of a file that allocate. The text comes from `heaptap serve --source-root`;
-// a page that stands alone has the lines and their functions only.
+// Source: the lines of a file that allocate. The text comes from `heaptap serve --source-root`, or
+// is in a page that was written `--with-source`; otherwise there are the lines and their functions.
 
 import { useEffect, useState } from "preact/hooks";
 import type { Site, SourceLines, Sum } from "../query/types";
 import { Message, Problem } from "../parts/messages";
 import { ErrorBar, Sized, SizeCells } from "../parts/numbers";
-import { fetchSource } from "../query/page-data";
+import { sourceLines } from "../query/page-data";
 import { shortFile, visible } from "../text/sites";
 import { useQuery } from "../view/ask";
 import { change, common, config, view } from "../view/store";
@@ -51,9 +51,9 @@ function Lines({ lines }: { lines: SourceLines }) {
   const [problem, setProblem] = useState("");
   useEffect(() => {
     setProblem("");
-    if (config.mode !== "serve" || !config.source) return;
+    if (!config.source) return;
     let current = true;
-    fetchSource(trace, lines.file).then(
+    sourceLines(config.mode, trace, lines.file).then(
       (read) => { if (current) setText({ file: lines.file, lines: read }); },
       (reason: unknown) => { if (current) setProblem(reason instanceof Error ? reason.message : String(reason)); },
     );
@@ -69,7 +69,7 @@ function Lines({ lines }: { lines: SourceLines }) {
   return (
     <>
       {problem && <Problem text={problem} />}
-      {!shown && !problem && <p class="faint prose">{config.mode === "serve" ? "The text of files is shown with heaptap serve --source-root DIR." : "The text of files is not part of a page. heaptap serve --source-root DIR shows it."}</p>}
+      {!shown && !problem && <p class="faint prose">{config.mode === "serve" ? "The text of files is shown with heaptap serve --source-root DIR." : "The text of files is in a page that heaptap export writes --with-source --source-root DIR, and in that of heaptap serve --source-root DIR."}</p>}
       <div class="table-box" tabIndex={0} role="region" aria-label="Lines">
         <table class="code">
           <thead><tr><th class="num" scope="col">size</th><th class="num" scope="col">error</th><th class="bar-col" scope="col"><span class="hidden">95 % interval</span></th><th class="num" scope="col">line</th><th scope="col">{shown ? "text" : "function"}</th></tr></thead>

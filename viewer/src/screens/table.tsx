@@ -5,40 +5,39 @@ import type { By, Site } from "../query/types";
 import { NothingSelected, Problem } from "../parts/messages";
 import { ErrorBar, SizeCells } from "../parts/numbers";
 import { SitePanel } from "../parts/site-panel";
-import { parts, sameSite } from "../text/sites";
+import { parts, sameSite, siteOf } from "../text/sites";
 import { grouped, percent } from "../text/units";
 import { useQuery } from "../view/ask";
 import { setActive } from "../view/commands";
 import { change, common, view } from "../view/store";
-import { BYS } from "../view/view";
+import { BYS, TREE_BYS } from "../view/view";
+import { Hot } from "./hot";
 
 const PAGE = 200;
-
-export function siteOf({ name, file, line, chars }: Site): Site {
-  return { name, ...(file ? { file } : {}), ...(line ? { line } : {}), ...(chars ? { chars } : {}) };
-}
 
 export function Table() {
   const current = view.value;
   const [top, setTop] = useState(PAGE);
-  const { answer, error, stale } = useQuery("table", "report", { ...common(current), by: current.by, top });
+  const hotBy = current.hot ? TREE_BYS.find((by) => by === current.by) ?? "function" : null;
+  const { answer, error, stale } = useQuery("table", "report", hotBy ? null : { ...common(current), by: current.by, top });
   const rows = answer && answer.table.by === current.by ? answer.table.rows : [];
   useRowKeys(rows, current.row, (row) => {
     change({ row: siteOf(row) }, "within");
     document.querySelector('tr[aria-selected="true"]')?.scrollIntoView({ block: "nearest" });
   });
   const most = rows[0]?.high ?? 1;
+  if (hotBy) {
+    return (
+      <section class="rows" aria-label="Hot fragments">
+        <Tools title={`Hot fragments by ${hotBy}`} by={hotBy} bys={TREE_BYS} />
+        <Hot by={hotBy} />
+      </section>
+    );
+  }
   return (
     <div class={current.row ? "with-panel" : ""}>
       <section class={`rows${stale ? " stale" : ""}`} aria-label="Table">
-        <div class="tools">
-          <h2>{answer?.table.metric ?? ""} by {current.by}</h2>
-          <span class="tools-right">
-            <label>rows <select aria-label="What a row is" value={current.by} onChange={(event) => change({ by: event.currentTarget.value as By, row: null })}>
-              {BYS.map((by) => <option value={by}>{by}</option>)}
-            </select></label>
-          </span>
-        </div>
+        <Tools title={`${answer?.table.metric ?? ""} by ${current.by}`} by={current.by} bys={BYS} />
         {error && <Problem text={error} />}
         {answer && answer.table.total.samples === 0 && <NothingSelected />}
         {answer && answer.table.total.samples > 0 && (
@@ -72,6 +71,21 @@ export function Table() {
         )}
       </section>
       {current.row && <SitePanel site={current.row} by={current.by} onOpen={(site) => change({ row: site })} />}
+    </div>
+  );
+}
+
+function Tools({ title, by, bys }: { title: string; by: By; bys: readonly By[] }) {
+  const { hot } = view.value;
+  return (
+    <div class="tools">
+      <h2>{title}</h2>
+      <span class="tools-right">
+        <button type="button" aria-pressed={hot} title="Runs of calls under which much is allocated, as heaptap hot shows them" onClick={() => change({ hot: !hot, row: null })}>hot fragments</button>
+        <label>rows <select aria-label="What a row is" value={by} onChange={(event) => change({ by: event.currentTarget.value as By, row: null })}>
+          {bys.map((each) => <option value={each}>{each}</option>)}
+        </select></label>
+      </span>
     </div>
   );
 }

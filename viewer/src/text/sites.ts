@@ -36,6 +36,11 @@ export function siteKey(site: Site): string {
   return [site.name, site.file ?? "", site.line ?? 0, ...(site.chars ?? [0, 0])].join("\0");
 }
 
+/** What identifies a row, without its figures. */
+export function siteOf({ name, file, line, chars }: Site): Site {
+  return { name, ...(file ? { file } : {}), ...(line ? { line } : {}), ...(chars ? { chars } : {}) };
+}
+
 /** The site as a row of another grouping would name it. */
 export function asBy(site: Site, by: By): Site {
   const { name, file } = site;

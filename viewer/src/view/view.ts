@@ -33,6 +33,8 @@ export interface View {
   /** What a row of the table is, and the row that is open. */
   by: By;
   row: Site | null;
+  /** Hot fragments in place of the rows. */
+  hot: boolean;
   /** The grouping of the time line, and the module and function it has been narrowed to. */
   over: By;
   drill: readonly Site[];
@@ -58,6 +60,7 @@ export const DEFAULTS: View = {
   search: "",
   by: "function",
   row: null,
+  hot: false,
   over: "module",
   drill: [],
   multiples: false,
@@ -125,6 +128,7 @@ export function encodeView(view: View): string {
   put("search", encodeURIComponent(view.search), "");
   put("by", view.by, DEFAULTS.by);
   put("row", view.row ? encodeSite(view.row) : "", "");
+  put("hot", view.hot ? 1 : 0, 0);
   put("over", view.over, DEFAULTS.over);
   put("drill", encodePath(view.drill), "");
   put("multiples", view.multiples ? 1 : 0, 0);
@@ -162,6 +166,7 @@ export function decodeView(fragment: string): View {
       search: () => (view.search = decoded(value)),
       by: () => (view.by = one(value, BYS, DEFAULTS.by)),
       row: () => (view.row = decodeSite(value)),
+      hot: () => (view.hot = value === "1"),
       over: () => (view.over = one(value, BYS, DEFAULTS.over)),
       drill: () => (view.drill = decodePath(value)),
       multiples: () => (view.multiples = value === "1"),

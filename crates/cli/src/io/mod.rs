@@ -17,5 +17,6 @@ pub(crate) mod progress;
 pub(crate) mod renaming;
 pub(crate) mod renumber;
 pub(crate) mod rewrite;
+pub(crate) mod source_files;
 pub(crate) mod trace_files;
 pub(crate) mod watch;

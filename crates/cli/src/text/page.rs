@@ -30,7 +30,7 @@ pub(crate) enum PageMode {
 pub(crate) struct PageConfig {
     pub(crate) mode: PageMode,
     pub(crate) traces: Vec<PageTrace>,
-    /// Whether the server reads source files.
+    /// Whether there is the text of source files, in the page or from the server.
     pub(crate) source: bool,
     /// Whether the server reads traces again for exact figures.
     exact: bool,
@@ -51,17 +51,28 @@ impl PageConfig {
     }
 }
 
-/// The page. `gzip` compresses the query; `traces` are compressed archives.
+/// What a page that stands alone has in it.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct PageContents<'a> {
+    /// Compressed archives.
+    pub(crate) traces: &'a [&'a [u8]],
+    /// The lines of source files by name, as compressed JSON.
+    pub(crate) sources: Option<&'a [u8]>,
+}
+
+/// The page. `gzip` compresses the query.
 pub(crate) fn page(
     config: &PageConfig,
     gzip: fn(&[u8]) -> Vec<u8>,
-    traces: &[impl AsRef<[u8]>],
+    contents: &PageContents<'_>,
 ) -> String {
     let mut data = String::new();
-    for (number, trace) in traces.iter().enumerate() {
-        let trace = STANDARD.encode(trace);
+    let traces = contents.traces.iter().enumerate();
+    let named = traces.map(|(number, bytes)| (format!("heaptap-trace-{number}"), *bytes));
+    let sources = contents.sources.map(|bytes| ("heaptap-sources".to_owned(), bytes));
+    for (id, bytes) in named.chain(sources) {
         // Writing to a string does not fail.
-        let _ = writeln!(data, "{}", binary(&format!("heaptap-trace-{number}"), &trace));
+        let _ = writeln!(data, "{}", binary(&id, &STANDARD.encode(bytes)));
     }
     let query = binary("heaptap-wasm", &STANDARD.encode(gzip(QUERY)));
     let config_json = serde_json::to_string(config).unwrap_or_default().replace('<', "\\u003c");
@@ -124,12 +135,15 @@ mod tests {
     fn a_name_can_neither_end_its_element_nor_stand_for_another() {
         let hostile = "</script><script>alert(1)</script><!--heaptap:traces-->".to_owned();
         let config = PageConfig::new(PageMode::File, [hostile]);
-        let filled = page(&config, <[u8]>::to_vec, &[b"trace"]);
+        let contents = PageContents { traces: &[b"trace"], sources: Some(b"source") };
+        let filled = page(&config, <[u8]>::to_vec, &contents);
+        assert_eq!(filled.matches("id=\"heaptap-sources\">c291cmNl</script>").count(), 1);
         assert!(!filled.contains("<script>alert"), "{filled}");
         let trace = "id=\"heaptap-trace-0\">dHJhY2U=</script>";
         assert_eq!(filled.matches(trace).count(), 1);
         assert!(filled.contains("connect-src 'none'") && !filled.contains("connect-src 'self'"));
-        let served = page(&PageConfig::new(PageMode::Serve, []), <[u8]>::to_vec, &[""; 0]);
+        let served =
+            page(&PageConfig::new(PageMode::Serve, []), <[u8]>::to_vec, &PageContents::default());
         assert!(served.contains("connect-src 'self'") && !served.contains("heaptap-trace-0\""));
     }
 }

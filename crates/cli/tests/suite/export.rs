@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::Read as _;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 
 use base64::Engine as _;
@@ -12,7 +12,7 @@ use heaptap_report::rows::By;
 use heaptap_report::{Archive, Metric};
 use heaptap_trace::Format;
 use prost::Message;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::program::{Place, heaptap};
 use crate::traces::{RATE, Sources, Writer, real, small_block, trace_info, workload};
@@ -394,6 +394,39 @@ fn a_page_can_have_several_traces_and_says_what_is_in_it() {
     let several = heaptap("export --to html", &[&place.path("several")]);
     several.says(2, &["third.ctf", "left out"]);
     assert!(!place.names().iter().any(|name| name.ends_with(".tmp")), "{:?}", place.names());
+}
+
+/// Only files that the trace names, only under the root, only if they are asked for.
+#[test]
+fn a_page_has_source_text_only_if_it_is_asked_for() {
+    let place = Place::new();
+    let path = place.file("trace.ctf", &workload(Format::V3, 1, 3000, 87));
+    let root = place.path("root");
+    fs::create_dir_all(root.join("directory")).unwrap();
+    fs::write(root.join("directory/source_1.ml"), "let one = \"</script>\"\nlet two = 2").unwrap();
+    let secret = place.file("secret", b"a secret");
+    symlink(&secret, root.join("directory/source_2.ml")).unwrap();
+    fs::write(root.join("other.ml"), "another secret").unwrap();
+    let sources = |page: &str| -> Option<Value> {
+        let (_, rest) = page.split_once("id=\"heaptap-sources\">")?;
+        let gzip = STANDARD.decode(rest.split_once("</script>").unwrap().0).unwrap();
+        serde_json::from_reader(GzDecoder::new(&gzip[..])).unwrap()
+    };
+    let run = heaptap("export --to html", &[&path]);
+    assert_eq!(config(&run.text(0))["source"], false);
+    assert!(sources(&run.text(0)).is_none());
+    let call = format!("export --to html --with-source --source-root {}", root.display());
+    let run = heaptap(&call, &[&path]);
+    run.says(0, &["1 source file in the page", "are not under --source-root"]);
+    let page = run.text(0);
+    assert_eq!(config(&page)["source"], true);
+    let lines = ["let one = \"</script>\"", "let two = 2"];
+    assert_eq!(sources(&page), Some(json!({ "directory/source_1.ml": lines })));
+    heaptap(&format!("export --to html --source-root {}", root.display()), &[&path])
+        .says(2, &["--with-source"]);
+    heaptap("export --to html --with-source", &[&path]).says(2, &["--source-root"]);
+    heaptap(&format!("{call}/none"), &[&path]).says(2, &["name a directory"]);
+    heaptap(&call.replace("html", "folded"), &[&path]).says(2, &["for --to html"]);
 }
 
 #[test]

@@ -3,14 +3,16 @@
 use std::io::{self, IsTerminal as _, Write, stdout};
 use std::path::{Path, PathBuf};
 
-use heaptap_figures::units::bytes;
+use heaptap_figures::units::{bytes, count};
 
 use crate::analysis::archive::{Compression, PackedTrace, Packing, compressed, page_names};
 use crate::analysis::filters::Filters;
 use crate::exit_status::{Failure, VerbResult, Verdict};
 use crate::io::notices::say;
 use crate::io::output::{Output, raw_stdout};
-use crate::text::page::{PageConfig, PageMode, page};
+use crate::io::source_files::SourceRoots;
+use crate::text::json;
+use crate::text::page::{PageConfig, PageContents, PageMode, page};
 
 /// What goes into the page, and where it goes.
 pub(super) struct HtmlExport<'a> {
@@ -18,6 +20,8 @@ pub(super) struct HtmlExport<'a> {
     pub(super) files: &'a [PathBuf],
     pub(super) filters: &'a Filters,
     pub(super) most_blocks: usize,
+    /// Where the text of source files comes from; none if it is not wanted.
+    pub(super) sources: SourceRoots,
     pub(super) output: Option<&'a Path>,
 }
 
@@ -43,8 +47,11 @@ impl HtmlExport<'_> {
             traces.push(PackedTrace::read(path, name.clone(), &packing)?);
         }
         let gzips: Vec<&[u8]> = traces.iter().map(|trace| trace.gzip.as_slice()).collect();
-        let config = PageConfig::new(PageMode::File, names.iter().cloned());
-        let page = page(&config, |bytes| compressed(bytes, Compression::default()), &gzips);
+        let mut config = PageConfig::new(PageMode::File, names.iter().cloned());
+        config.source = !self.sources.is_empty();
+        let sources = self.source_text(&traces);
+        let contents = PageContents { traces: &gzips, sources: sources.as_deref() };
+        let page = page(&config, |bytes| compressed(bytes, Compression::default()), &contents);
         let name = write(out, page.as_bytes())?;
         let extents: Vec<String> = traces
             .iter()
@@ -53,6 +60,31 @@ impl HtmlExport<'_> {
             .collect();
         say(&format!("{name}: {}, with {}", bytes(page.len() as f64), extents.join(" and ")));
         Ok(traces.iter().map(|trace| trace.verdict).max().unwrap_or(Verdict::Sound))
+    }
+
+    /// The source files of all traces, compressed, if they are wanted. Reports what is
+    /// missing.
+    fn source_text(&self, traces: &[PackedTrace]) -> Option<Vec<u8>> {
+        if self.sources.is_empty() {
+            return None;
+        }
+        let named = traces.iter().flat_map(|trace| trace.files.iter().cloned()).collect();
+        let found = self.sources.read_all(&named);
+        let files = count(found.lines.len() as u64, "source file", "source files");
+        let mut message = format!("{files} in the page");
+        if found.missing > 0 {
+            message += &format!(
+                "; {} of those that the trace names are not under --source-root",
+                found.missing
+            );
+        }
+        if found.too_large > 0 {
+            message += &format!("; {} left out, since all together are too large", found.too_large);
+        }
+        say(&message);
+        let mut text = Vec::new();
+        json::put(&mut text, &found.lines);
+        Some(compressed(&text, Compression::default()))
     }
 
     /// What the page calls the traces: if only some blocks are in it, the name says which.

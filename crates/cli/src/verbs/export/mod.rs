@@ -21,6 +21,7 @@ use crate::analysis::view::Measure;
 use crate::exit_status::{Failure, VerbResult, help_end};
 use crate::io::notices::say;
 use crate::io::output::{Output, raw_stdout};
+use crate::io::source_files::SourceRoots;
 
 use html::HtmlExport;
 
@@ -29,7 +30,7 @@ use html::HtmlExport;
 /// With `--to html`, the page of `heaptap serve` with the trace in it: one file that needs
 /// no server and makes no request. Given several traces, it compares them. It has a row
 /// for each block, or, beyond a million, for one in two, four and so on; a message says
-/// so. It contains no source text.
+/// so. It contains no source text, unless --with-source asks for it.
 ///
 /// Sizes are estimates in bytes, headers of blocks included.
 ///
@@ -50,7 +51,8 @@ use html::HtmlExport;
   heaptap export trace.ctf --to pprof -o trace.pb && go tool pprof -http : trace.pb
   heaptap export trace.ctf --to speedscope -o trace.speedscope.json
   heaptap export trace.ctf --to html -o trace.html
-  heaptap export before.ctf after.ctf --to html -o compared.html"
+  heaptap export before.ctf after.ctf --to html -o compared.html
+  heaptap export trace.ctf --to html --with-source --source-root ~/src -o trace.html"
 ))]
 pub(crate) struct Export {
     /// Traces, which are merged by time, but stay apart in a page; a directory stands for
@@ -79,6 +81,15 @@ pub(crate) struct Export {
 
     #[command(flatten)]
     page_size: PageSize,
+
+    /// Put the source files that the traces name into the page, those that are under
+    /// --source-root
+    #[arg(long, requires = "source_root")]
+    with_source: bool,
+
+    /// Where the source files are
+    #[arg(long, value_name = "DIR", requires = "with_source", value_hint = ValueHint::DirPath)]
+    source_root: Vec<PathBuf>,
 
     #[command(flatten)]
     filters: Filters,
@@ -122,13 +133,15 @@ impl Export {
         }
         let Export { files, filters, output, page_size, .. } = self;
         let most_blocks = page_size.most_blocks();
-        HtmlExport { files, filters, most_blocks, output: output.as_deref() }.run()
+        // Empty unless the text is wanted.
+        let sources = SourceRoots::new(&self.source_root)?;
+        HtmlExport { files, filters, most_blocks, sources, output: output.as_deref() }.run()
     }
 
     fn write_stacks(&self, format: &Format) -> VerbResult {
-        if self.page_size.is_restricted() {
+        if self.page_size.is_restricted() || self.with_source {
             return Err(Failure::Trouble(format!(
-                "--blocks is for --to html; {} has all call paths; leave it out",
+                "--blocks and --with-source are for --to html; leave them out for {}",
                 format.name
             )));
         }

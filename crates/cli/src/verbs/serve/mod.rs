@@ -1,8 +1,8 @@
 //! `heaptap serve`: the web page over the loopback.
 //!
 //! [`http`] is the server, [`access`] decides who may ask, [`routes`] what is answered.
-//! [`traces`] reads in the background, [`exact`] reads again for exact figures, [`source`]
-//! reads source files, [`browser`] opens the page.
+//! [`traces`] reads in the background, [`exact`] reads again for exact figures, [`browser`]
+//! opens the page.
 //!
 //! Threads: the main one waits for a signal or for the news that no trace can be read; one
 //! reads the traces; one accepts connections, each of which has its own. A reading for
@@ -13,7 +13,6 @@ mod browser;
 mod exact;
 mod http;
 mod routes;
-mod source;
 mod traces;
 
 use std::io;
@@ -33,12 +32,12 @@ use crate::exit_status::{Failure, VerbResult, Verdict};
 use crate::io::input::Input;
 use crate::io::notices::say;
 use crate::io::output::print;
+use crate::io::source_files::SourceRoots;
 use crate::text::escape::Escaped;
-use crate::text::page::{PageConfig, PageMode, page};
+use crate::text::page::{PageConfig, PageContents, PageMode, page};
 
 use access::Access;
 use routes::Site;
-use source::SourceRoots;
 use traces::Traces;
 
 /// Show traces in the browser: over time, as flames, tables, leaks, differences, with
@@ -113,7 +112,7 @@ impl Serve {
         let mut config = PageConfig::new(PageMode::Serve, traces.names());
         config.source = !sources.is_empty();
         let page: Arc<[u8]> =
-            page(&config, |bytes| compressed(bytes, Compression::fast()), &[""; 0])
+            page(&config, |bytes| compressed(bytes, Compression::fast()), &PageContents::default())
                 .into_bytes()
                 .into();
         let access = Access::new(address)?;

@@ -8,8 +8,8 @@ use super::exact::{ExactReadings, NoAnswer};
 use super::http::connections::Connection;
 use super::http::request::{self, Method, Request};
 use super::http::response::Response;
-use super::source::SourceRoots;
 use super::traces::{ReadingState, ReadyTrace, Traces};
+use crate::io::source_files::SourceRoots;
 use crate::text::json;
 
 /// All that is served.

@@ -4,7 +4,7 @@
 //! A trace may come from anywhere, so its names are not trusted: a file counts as being
 //! under a directory only if it is when all symbolic links are followed.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Component, Path, PathBuf};
@@ -14,21 +14,32 @@ use serde::Serialize;
 use crate::exit_status::Failure;
 use crate::text::escape;
 
-/// The largest file that is sent.
+/// The largest file that is read.
 const MOST_BYTES: u64 = 4 << 20;
+/// The most bytes of all files in a page.
+const MOST_TOGETHER: usize = 32 << 20;
 
 /// Directories in which source files are looked for.
-pub(super) struct SourceRoots(Vec<PathBuf>);
+pub(crate) struct SourceRoots(Vec<PathBuf>);
 
 /// The text of a file. The field names are those of the JSON.
 #[derive(Debug, Serialize)]
-pub(super) struct SourceText {
+pub(crate) struct SourceText {
     file: String,
-    lines: Vec<String>,
+    pub(crate) lines: Vec<String>,
+}
+
+/// The text of several files.
+pub(crate) struct SourceFiles {
+    /// By the name of the file.
+    pub(crate) lines: BTreeMap<String, Vec<String>>,
+    /// How many cannot be read, and how many are too much for a page.
+    pub(crate) missing: usize,
+    pub(crate) too_large: usize,
 }
 
 impl SourceRoots {
-    pub(super) fn new(roots: &[PathBuf]) -> Result<SourceRoots, Failure> {
+    pub(crate) fn new(roots: &[PathBuf]) -> Result<SourceRoots, Failure> {
         let resolved = roots.iter().map(|root| {
             let found = fs::canonicalize(root).and_then(|found| match found.is_dir() {
                 true => Ok(found),
@@ -42,12 +53,12 @@ impl SourceRoots {
         Ok(SourceRoots(resolved.collect::<Result<_, _>>()?))
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// The text of a file that the trace names, or why there is none.
-    pub(super) fn read(&self, file: &str, named: &BTreeSet<String>) -> Result<SourceText, String> {
+    pub(crate) fn read(&self, file: &str, named: &BTreeSet<String>) -> Result<SourceText, String> {
         if self.0.is_empty() {
             return Err(
                 "no source directory was named; start it again: heaptap serve FILE --source-root DIR"
@@ -62,6 +73,27 @@ impl SourceRoots {
             read_text(&path).map_err(|problem| format!("{}: {problem}", escape::path(&path)))?;
         let lines = text.lines().map(str::to_owned).collect();
         Ok(SourceText { file: file.to_owned(), lines })
+    }
+
+    /// The lines of all these files, as far as they are there and fit, and how many are not.
+    pub(crate) fn read_all(&self, named: &BTreeSet<String>) -> SourceFiles {
+        let mut all = SourceFiles { lines: BTreeMap::new(), missing: 0, too_large: 0 };
+        let mut left = MOST_TOGETHER;
+        for file in named.iter().filter(|file| !file.is_empty()) {
+            let Ok(text) = self.read(file, named) else {
+                all.missing += 1;
+                continue;
+            };
+            let size = text.lines.iter().map(|line| line.len() + 1).sum();
+            match left.checked_sub(size) {
+                Some(rest) => {
+                    left = rest;
+                    all.lines.insert(text.file, text.lines);
+                }
+                None => all.too_large += 1,
+            }
+        }
+        all
     }
 
     /// Where the file is. Compilers record names relative to the directory of the build, or
@@ -157,6 +189,15 @@ mod tests {
             let refused = roots.read(name, &named).unwrap_err();
             assert!(!refused.contains("not a source file"), "{name}: {refused}");
         }
+        let all = roots.read_all(&named);
+        assert!(all.lines.keys().eq([
+            "./src/../src/a.ml",
+            "/workspace_root/src/a.ml",
+            "inside/a.ml",
+            "src/a.ml"
+        ]));
+        // The empty name is of no file.
+        assert_eq!((all.missing, all.too_large), (names.len() - 5, 0));
         assert!(roots.read("large.ml", &named).unwrap_err().contains("larger than 4 MiB"));
         assert!(roots.read("link.ml", &named).unwrap_err().contains("leads out of"));
         assert!(roots.read("src/b.ml", &named).unwrap_err().contains("not a source file"));
