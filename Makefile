@@ -230,6 +230,7 @@ bench:
 	$(CARGO) bench -p heaptap
 	benches/overhead
 	benches/startup
+	benches/viewer
 	benches/domains
 
 # --- Installing ----------------------------------------------------------------
