@@ -1,4 +1,4 @@
-//! Writes the seed corpus: small traces with one feature of the format each.
+//! Writes the seed corpus: small traces and heap snapshots with one feature of the format each.
 
 use std::fs;
 use std::path::Path;
@@ -6,6 +6,8 @@ use std::path::Path;
 use heaptap_trace::{
     Block, Code, Encoder, Format, Frames, Locate, Location, LocationList, Source, TraceInfo,
 };
+
+mod snapshots;
 
 fn main() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
@@ -18,6 +20,11 @@ fn main() {
                 fs::write(folder.join(name), trace(format, feature)).expect("room");
             }
         }
+    }
+    let folder = corpus.join("snapshot");
+    fs::create_dir_all(&folder).expect("a writable checkout");
+    for (name, file) in snapshots::all() {
+        fs::write(folder.join(name), file).expect("room");
     }
 }
 

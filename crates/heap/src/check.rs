@@ -1,9 +1,10 @@
 //! Whether the parts of a snapshot fit together.
 //!
 //! The first reading finds where blocks are, the second where pointers lead. Memory: one bit
-//! for each word of the pages that hold blocks.
+//! for each word of the pages that hold blocks, and some bytes for each segment, module and thread.
+//! The caller sets a limit, because a small file can describe very many blocks.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io::{Read, Seek};
 
@@ -136,8 +137,8 @@ impl CheckReport {
 }
 
 /// Checks a snapshot from its beginning. An error is returned if not even its header can be read, or if
-/// the file cannot be read a second time.
-pub fn check(mut input: impl Read + Seek) -> Result<CheckReport, ReadError> {
+/// the file cannot be read a second time, or if it takes more than about `memory` bytes.
+pub fn check(mut input: impl Read + Seek, memory: u64) -> Result<CheckReport, ReadError> {
     let mut report = CheckReport {
         counted: Totals::default(),
         completion: Completion::Unknown,
@@ -146,7 +147,7 @@ pub fn check(mut input: impl Read + Seek) -> Result<CheckReport, ReadError> {
         error: None,
         skipped_chunks: 0,
     };
-    let starts = FirstReading::default().read(&mut input, &mut report)?;
+    let starts = FirstReading::default().read(&mut input, memory, &mut report)?;
     if report.error.is_some() || report.completion != Completion::Complete {
         return Ok(report);
     }
@@ -155,18 +156,25 @@ pub fn check(mut input: impl Read + Seek) -> Result<CheckReport, ReadError> {
     let mut ids = Ids::default();
     while let Some(item) = reader.next_item()? {
         follow(&starts, &item, &mut ids, &mut report);
+        if ids.memory() > memory {
+            return Err(beyond(memory, &reader));
+        }
     }
     ids.compare(&mut report);
     Ok(report)
 }
 
+fn beyond<R: Read>(memory: u64, reader: &Reader<R>) -> ReadError {
+    let (chunk, offset) = reader.position();
+    ReadError { defect: Defect::Memory(memory), chunk, offset }
+}
+
 /// Where segments and blocks are.
 #[derive(Default)]
 struct FirstReading {
-    segments: Vec<SegmentEnd>,
+    /// By start.
+    segments: BTreeMap<u64, SegmentEnd>,
     starts: StartsBuilder,
-    /// The segment of the block before.
-    current: usize,
 }
 
 /// A segment, and where its last block ends.
@@ -179,6 +187,7 @@ impl FirstReading {
     fn read(
         mut self,
         input: impl Read,
+        memory: u64,
         report: &mut CheckReport,
     ) -> Result<BlockStarts, ReadError> {
         let mut reader = Reader::new(input)?;
@@ -198,6 +207,9 @@ impl FirstReading {
                     break;
                 }
             }
+            if self.starts.memory() + self.segments.len() as u64 * 64 > memory {
+                return Err(beyond(memory, &reader));
+            }
         }
         report.completion = reader.completion();
         report.skipped_chunks = reader.skipped_chunks();
@@ -212,32 +224,22 @@ impl FirstReading {
         Ok(self.starts.finish())
     }
 
-    /// Segments are kept by ascending start.
     fn add_segment(&mut self, segment: Segment, report: &mut CheckReport) {
-        let at = self.segments.partition_point(|other| other.segment.start < segment.start);
-        let before = at.checked_sub(1).and_then(|before| self.segments.get(before));
-        let after = self.segments.get(at);
-        let overlaps = before.is_some_and(|before| end_of(&before.segment) > segment.start)
-            || after.is_some_and(|after| end_of(&segment) > after.segment.start);
+        let before = self.segments.range(..=segment.start).next_back();
+        let after = self.segments.range(segment.start..).next();
+        let overlaps = before.is_some_and(|(_, before)| end_of(&before.segment) > segment.start)
+            || after.is_some_and(|(&start, _)| end_of(&segment) > start);
         if overlaps {
             report.find(Finding::SegmentsOverlap { start: segment.start });
         }
-        self.segments.insert(at, SegmentEnd { segment, end: segment.start });
-        self.current = at;
+        self.segments.insert(segment.start, SegmentEnd { segment, end: segment.start });
     }
 
     fn add_block(&mut self, block: &Block<'_>, report: &mut CheckReport) {
         let address = block.address;
         let end = address.saturating_add(block.words << 3);
-        let contains = |segment: &SegmentEnd| {
-            segment.segment.start <= address && end <= end_of(&segment.segment)
-        };
-        if !self.segments.get(self.current).is_some_and(contains) {
-            let at = self.segments.partition_point(|other| other.segment.start <= address);
-            self.current = at.saturating_sub(1);
-        }
-        match self.segments.get_mut(self.current) {
-            Some(segment) if contains(segment) => {
+        match self.segments.range_mut(..=address).next_back() {
+            Some((_, segment)) if end <= end_of(&segment.segment) => {
                 if address < segment.end {
                     report.find(Finding::Overlap { block: address, end: segment.end });
                 }
@@ -261,6 +263,10 @@ struct Ids {
 }
 
 impl Ids {
+    fn memory(&self) -> u64 {
+        (self.used.len() + self.listed.len()) as u64 * 64
+    }
+
     fn compare(&self, report: &mut CheckReport) {
         for &(list, id) in self.used.difference(&self.listed) {
             report.find(Finding::UnknownId { list, id: id.into() });

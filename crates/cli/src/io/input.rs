@@ -229,7 +229,10 @@ impl Input {
                 "{name}: not a heap snapshot; `heaptap snapshot PID` takes one"
             )),
             (
-                SnapshotDefect::HeaderCutShort | SnapshotDefect::Version(_) | SnapshotDefect::Io(_),
+                SnapshotDefect::HeaderCutShort
+                | SnapshotDefect::Version(_)
+                | SnapshotDefect::Memory(_)
+                | SnapshotDefect::Io(_),
                 _,
             ) => Failure::Trouble(format!("{name}: {error}")),
             _ => Failure::Defective(format!("{name}: {error}")),

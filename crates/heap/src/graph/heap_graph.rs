@@ -23,6 +23,8 @@ pub enum GraphError {
     CutShort,
     /// It has more than 2^32 - 2 blocks or pointers.
     TooBig,
+    /// It takes more memory than this number of bytes.
+    Memory(u64),
 }
 
 impl fmt::Display for GraphError {
@@ -33,6 +35,9 @@ impl fmt::Display for GraphError {
                 f.write_str("the snapshot is cut short, so what is reachable is not known")
             }
             GraphError::TooBig => f.write_str("more than 4,294,967,294 blocks or pointers"),
+            GraphError::Memory(limit) => {
+                write!(f, "the graph of its blocks takes more than {limit} bytes of memory")
+            }
         }
     }
 }
@@ -69,17 +74,27 @@ pub struct HeapGraph {
     pub(super) ephemerons: Vec<EphemeronNode>,
     pub(super) ephemeron_keys: Vec<u32>,
     dangling: u64,
+    /// The limit in bytes, of each of the growing tables.
+    memory: u64,
 }
 
+/// Words, offset and position of a block.
+const BLOCK_BYTES: u64 = 16;
+
 impl HeapGraph {
-    /// Reads a complete snapshot from its beginning.
-    pub fn load(mut input: impl Read + Seek) -> Result<HeapGraph, GraphError> {
-        let starts = read_starts(&mut input)?;
+    /// Reads a complete snapshot from its beginning, unless it takes more than about `memory`
+    /// bytes: a small file can describe very many blocks.
+    pub fn load(mut input: impl Read + Seek, memory: u64) -> Result<HeapGraph, GraphError> {
+        let starts = read_starts(&mut input, memory)?;
         let count = usize::try_from(starts.count()).map_err(|_| GraphError::TooBig)?;
         if starts.count() >= u64::from(u32::MAX) {
             return Err(GraphError::TooBig);
         }
+        if starts.count().saturating_mul(BLOCK_BYTES) > memory {
+            return Err(GraphError::Memory(memory));
+        }
         let mut graph = HeapGraph {
+            memory,
             starts,
             words: vec![0; count],
             offsets: vec![0; count + 1],
@@ -144,6 +159,10 @@ impl HeapGraph {
     fn read_nodes(&mut self, input: &mut (impl Read + Seek)) -> Result<(), GraphError> {
         let mut reader = reopen(input)?;
         while let Some(item) = reader.next_item()? {
+            let tables = self.roots.len() + self.ephemeron_keys.len() + self.ephemerons.len();
+            if tables as u64 * size_of::<EphemeronNode>() as u64 > self.memory {
+                return Err(GraphError::Memory(self.memory));
+            }
             match item {
                 Item::Block(block) => {
                     let Some(number) = self.number(block.address) else { continue };
@@ -225,6 +244,9 @@ impl HeapGraph {
             end = end.checked_add(*offset).ok_or(GraphError::TooBig)?;
             *offset = end;
         }
+        if u64::from(end) * size_of::<u32>() as u64 > self.memory {
+            return Err(GraphError::Memory(self.memory));
+        }
         self.edges = vec![0; end as usize];
         // Where the next target of each row goes.
         let mut next = self.offsets.clone();
@@ -259,7 +281,7 @@ impl HeapGraph {
     }
 }
 
-fn read_starts(input: &mut (impl Read + Seek)) -> Result<BlockStarts, GraphError> {
+fn read_starts(input: &mut (impl Read + Seek), memory: u64) -> Result<BlockStarts, GraphError> {
     let mut starts = StartsBuilder::default();
     let mut reader = reopen(input)?;
     while let Some(item) = reader.next_item()? {
@@ -267,6 +289,9 @@ fn read_starts(input: &mut (impl Read + Seek)) -> Result<BlockStarts, GraphError
             && block.is_first
         {
             starts.add(block.address);
+        }
+        if starts.memory() > memory {
+            return Err(GraphError::Memory(memory));
         }
     }
     match reader.completion() {

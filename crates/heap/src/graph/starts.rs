@@ -46,6 +46,12 @@ impl StartsBuilder {
         is_new
     }
 
+    /// About the memory in use.
+    pub(crate) fn memory(&self) -> u64 {
+        // A page, its number twice, and the slack of a growing table.
+        self.pages.len() as u64 * (size_of::<Page>() as u64 + 64)
+    }
+
     pub(crate) fn finish(self) -> BlockStarts {
         let mut pages = self.pages;
         pages.sort_unstable_by_key(|(number, _)| *number);

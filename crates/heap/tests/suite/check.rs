@@ -9,6 +9,7 @@ use heaptap_heap::{
 
 use crate::snapshot::{OwnedBlock, Record, write};
 
+const MEMORY: u64 = 1 << 30;
 const SEGMENT: Segment = Segment { kind: SegmentKind::Major, start: 0x1000, words: 512 };
 
 fn block(address: u64, words: u64, targets: &[u64]) -> Record {
@@ -17,7 +18,7 @@ fn block(address: u64, words: u64, targets: &[u64]) -> Record {
 }
 
 fn checked(records: &[Record]) -> CheckReport {
-    check(Cursor::new(write(records).1)).unwrap()
+    check(Cursor::new(write(records).1), MEMORY).unwrap()
 }
 
 fn findings(records: &[Record]) -> Vec<Finding> {
@@ -118,7 +119,7 @@ fn totals_that_differ() {
     let (totals, mut file) = encoder.suspend().unwrap();
     let totals = Totals { roots: 3, ..totals };
     Encoder::resume(&mut file, &mut workspace, 1, totals).finish().unwrap();
-    let report = check(Cursor::new(&file)).unwrap();
+    let report = check(Cursor::new(&file), MEMORY).unwrap();
     assert_eq!(report.findings, [Finding::TotalDiffers { name: "roots", declared: 3, counted: 0 }]);
 }
 
@@ -133,7 +134,7 @@ fn many_findings_are_counted_and_not_kept() {
 #[test]
 fn pointers_into_the_missing_part_are_no_findings() {
     let (_, file) = write(&with(&[block(0x1100, 1, &[0x9000])]));
-    let report = check(Cursor::new(&file[..file.len() - 1])).unwrap();
+    let report = check(Cursor::new(&file[..file.len() - 1]), MEMORY).unwrap();
     assert!(report.is_sound());
 }
 

@@ -11,6 +11,8 @@ use proptest::prelude::*;
 
 use crate::snapshot::{OwnedBlock, Record, write};
 
+const MEMORY: u64 = 1 << 30;
+
 /// A heap by numbers of blocks.
 #[derive(Clone, Debug)]
 struct Heap {
@@ -173,7 +175,7 @@ proptest! {
     #[test]
     fn reachable_as_the_reference_has_it(heap in heap()) {
         let (_, file) = write(&heap.records());
-        let graph = HeapGraph::load(Cursor::new(&file)).unwrap();
+        let graph = HeapGraph::load(Cursor::new(&file), MEMORY).unwrap();
         prop_assert_eq!(graph.blocks(), heap.blocks.len());
         prop_assert_eq!(graph.dangling(), 0);
         for (number, (words, targets)) in heap.blocks.iter().enumerate() {
@@ -215,7 +217,7 @@ fn a_long_chain_of_ephemerons_takes_no_time() {
     let roots = vec![(RootOwnerKind::Global, 0), (RootOwnerKind::Global, 1)];
     let heap = Heap { blocks, roots, suspended: vec![], finalisers: vec![], ephemerons };
     let (_, file) = write(&heap.records());
-    let found = HeapGraph::load(Cursor::new(&file)).unwrap().reachable();
+    let found = HeapGraph::load(Cursor::new(&file), MEMORY).unwrap().reachable();
     assert_eq!(found.reachable.blocks, count as u64);
 }
 
@@ -225,7 +227,7 @@ fn what_leads_nowhere_is_counted_and_left_out() {
     let block = OwnedBlock { address: 0x1000, words: 2, pointers, ..OwnedBlock::default() };
     let root = Root { owner: RootOwner::Hook { slot: 8 }, target: 0x1008 };
     let (_, file) = write(&[Record::Block(block), Record::Root(root)]);
-    let graph = HeapGraph::load(Cursor::new(&file)).unwrap();
+    let graph = HeapGraph::load(Cursor::new(&file), MEMORY).unwrap();
     assert_eq!((graph.dangling(), graph.pointers()), (2, 1));
     assert_eq!(graph.reachable().reachable, Reach::default());
     assert_eq!(graph.reachable().all, Reach { blocks: 1, words: 2 });
@@ -234,6 +236,24 @@ fn what_leads_nowhere_is_counted_and_left_out() {
 #[test]
 fn a_file_without_its_end_is_not_loaded() {
     let (_, file) = write(&[]);
-    let cut = HeapGraph::load(Cursor::new(&file[..file.len() - 1]));
+    let cut = HeapGraph::load(Cursor::new(&file[..file.len() - 1]), MEMORY);
     assert!(matches!(cut, Err(GraphError::CutShort)));
+}
+
+/// Some hundred kilobytes that describe millions of blocks, far from each other.
+#[test]
+fn memory_is_limited() {
+    let blocks = (0..600_000u64).map(|number| OwnedBlock {
+        address: number << 20,
+        words: 1,
+        ..OwnedBlock::default()
+    });
+    let records: Vec<_> = blocks.map(Record::Block).collect();
+    let (_, file) = write(&records);
+    assert!(file.len() < 100_000, "{}", file.len());
+    let limit = 100 << 20;
+    let loaded = HeapGraph::load(Cursor::new(&file), limit);
+    assert!(matches!(loaded, Err(GraphError::Memory(_))), "{loaded:?}");
+    let error = heaptap_heap::check(Cursor::new(&file), limit).unwrap_err();
+    assert!(matches!(error.defect, heaptap_heap::Defect::Memory(_)), "{error}");
 }

@@ -11,6 +11,9 @@ use crate::exit_status::{Failure, VerbResult, Verdict};
 use crate::io::input::Input;
 use crate::io::output::print;
 
+/// The most memory to use: a small file can describe very many blocks.
+const MEMORY: u64 = 32 << 30;
+
 /// What is checked.
 #[derive(Args)]
 pub(super) struct CheckOptions {
@@ -34,11 +37,11 @@ impl CheckOptions {
 
     pub(super) fn run(&self, file: &Path) -> VerbResult {
         let input = Input::open(file)?;
-        let report = check(input.snapshot_bytes()?);
+        let report = check(input.snapshot_bytes()?, MEMORY);
         let report = report.map_err(|error| input.snapshot_failure(&error))?;
         let mut text = summary(input.name(), &report);
         if self.reachable && report.error.is_none() {
-            match HeapGraph::load(input.snapshot_bytes()?) {
+            match HeapGraph::load(input.snapshot_bytes()?, MEMORY) {
                 Ok(graph) => write_reachable(&mut text, &graph.reachable()),
                 Err(GraphError::Read(error)) => return Err(input.snapshot_failure(&error)),
                 Err(error @ GraphError::CutShort) => _ = writeln!(text, "  {error}"),

@@ -27,6 +27,8 @@ pub enum Defect {
     Malformed,
     /// Something follows the end.
     TrailingBytes,
+    /// It takes more memory than this number of bytes to work on it.
+    Memory(u64),
     /// The file could not be read.
     Io(io::Error),
 }
@@ -76,6 +78,11 @@ impl fmt::Display for ReadError {
                 f.write_str("its contents make no sense, though its checksum matches")
             }
             Defect::TrailingBytes => f.write_str("something follows the end of the snapshot"),
+            Defect::Memory(limit) => write!(
+                f,
+                "up to here more than {limit} bytes of memory are needed: a heap of this size is read \
+                 on a bigger machine, a small file was made to harm"
+            ),
             Defect::Io(error) => write!(f, "{error}"),
             Defect::NotASnapshot
             | Defect::HeaderCutShort
