@@ -175,9 +175,9 @@ def a_fifo_whose_reader_goes_away(bench, enough, times):
         reader = reading(fifo, read)
         result = run(bench, "-o", "fifo", "-r", "1", "--", bench.program("young"), timeout=60, code=None)
         equal(result.out, expected, "what it printed")
-        # A trace that could not be written to its end is no success; a program that was not traced is its own.
+        # A trace that could not be opened, or not written to its end, is no success.
         cut_short = "Broken pipe" in result.err
-        equal(result.code, 2 if cut_short else 0, "how it ended")
+        equal(result.code, 2 if cut_short or "not tracing" in result.err else 0, "how it ended")
         expect("heaptap: " in result.err and (cut_short or not enough), f"said {result.err!r}")
         if reader.is_alive():
             # It never found a writer: the program came first, and was not traced.
@@ -186,10 +186,27 @@ def a_fifo_whose_reader_goes_away(bench, enough, times):
 
 
 @scenario
+def a_trace_that_cannot_be_made(bench):
+    """The program runs as usual, and `run` ends with 2 if the program ends with 0, as for a trace that is cut short."""
+    result = run(bench, "-o", "no/such/directory/trace.ctf", "--", bench.program("young"), code=2)
+    expect("no/such/directory/trace.ctf" in result.err and "not tracing" in result.err, f"said {result.err!r}")
+    equal(result.out, bench.run("young").out, "what it printed")
+    run(bench, "-o", "no/such/directory/trace.ctf", "--", bench.program("endings"), "exit", code=3)
+
+
+@scenario
+def standard_output_is_no_file(bench):
+    """HEAPTAP=- is refused with a message, as `run -o -` is, and writes no file of that name."""
+    result = bench.run("young", env={"LD_PRELOAD": bench.library, "HEAPTAP": "-"})
+    expect("HEAPTAP=-: standard output belongs to the program" in result.err, f"said {result.err!r}")
+    expect(not (bench.directory / "-").exists(), "there is a file called -")
+
+
+@scenario
 def a_file_size_limit_of_0(bench):
     """What is written on a thread of the program must not kill it by SIGXFSZ."""
     under = ["bash", "-c", 'ulimit -f 0; exec "$@"', "-"]
-    result = run(bench, "-o", "trace.ctf", "-r", "1", "--", *under, bench.program("young"))
+    result = run(bench, "-o", "trace.ctf", "-r", "1", "--", *under, bench.program("young"), code=2)
     expect(re.fullmatch(r"heaptap: cannot write \S*trace.ctf: File too large .*\nheaptap: there is no summary: .*\n",
                         result.err), f"said {result.err!r}")
 

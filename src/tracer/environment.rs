@@ -32,7 +32,14 @@ fn apply(
     mut options: Options,
     lookup: impl Fn(&str) -> Option<OsString>,
 ) -> Result<Options, Failure> {
-    let (_, file) = settings::FILE.find(&lookup).ok_or(Failure::NotAsked)?;
+    let (name, file) = settings::FILE.find(&lookup).ok_or(Failure::NotAsked)?;
+    if file == "-" {
+        say(format_args!(
+            "{name}=-: standard output belongs to the program, so no trace can be written there: \
+             name a file or a FIFO (a file called - is ./-); not tracing"
+        ));
+        return Err(Failure::Option);
+    }
     options.file = file.into_vec();
     let rate = settings::RATE.find_number(&lookup).map_err(|invalid| {
         report(&invalid);
@@ -81,6 +88,9 @@ mod tests {
         assert_eq!(refused(&[]), Some(Failure::NotAsked));
         assert_eq!(refused(&[("HEAPTAP", "")]), Some(Failure::NotAsked));
         assert_eq!(refused(&[("HEAPTAP_RATE", "1")]), Some(Failure::NotAsked));
+        assert_eq!(refused(&[("HEAPTAP", "-")]), Some(Failure::Option));
+        assert_eq!(refused(&[("MEMTRACE", "-")]), Some(Failure::Option));
+        assert_eq!(from(&[("HEAPTAP", "./-")]).unwrap().file, b"./-");
         assert_eq!(from(&[("MEMTRACE", "b")]).unwrap().file, b"b");
         assert_eq!(from(&[("MEMTRACE", "b"), ("HEAPTAP", "a")]).unwrap().file, b"a");
     }

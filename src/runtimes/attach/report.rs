@@ -47,6 +47,13 @@ pub(super) fn refused(report: Option<PathBuf>) {
     }
 }
 
+/// Reports that the file of the trace could not be made.
+pub(super) fn not_made(report: Option<PathBuf>) {
+    if let Some(report) = report {
+        append_or_remove(&report, b"refused file\n");
+    }
+}
+
 /// If the lines cannot be written, for instance under `ulimit -f 0`, the file is removed: a
 /// report that lacks them would be wrong.
 fn append_or_remove(report: &Path, lines: &[u8]) {

@@ -90,7 +90,10 @@ fn begin(runtime: &'static dyn Runtime, attachment: Attachment) -> Result<(), Re
             if failure == Failure::Memory {
                 say(format_args!("there is not enough memory for a trace; not tracing"));
             }
-            report::refused(report);
+            match failure {
+                Failure::File => report::not_made(report),
+                _ => report::refused(report),
+            }
             return Ok(());
         }
     };

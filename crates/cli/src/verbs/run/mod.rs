@@ -33,7 +33,7 @@ use crate::io::notices::say;
 Exit status:
   0    the program's own status, whatever it is
   2    also: a wrong call, or a file that heaptap needs cannot be found or made; or the
-       program ended with 0, but its trace could not be written to its end
+       program ended with 0, but its trace could not be made or written to its end
   126  also: the program was found, but cannot be executed
   127  also: the program was not found
   If a signal ends the program, the same signal ends heaptap.")]
@@ -237,7 +237,8 @@ struct Files {
     snapshots: Option<OsString>,
 }
 
-/// The exit status if the program succeeded and its trace could not be written to its end.
+/// The exit status if the program succeeded and its trace could not be made or written to
+/// its end.
 const NOT_WRITTEN: i32 = 2;
 
 /// Ends this process as the program ended. `written`: its traces have their ends.

@@ -4,7 +4,7 @@
 //! own statistics, when the program exits normally, with `failed` behind them if the trace
 //! could not be written to its end; `flushed N` when it ends without
 //! exit handlers or by exec; `refused` alone if there is no trace for a reason that
-//! the library has already printed. If it cannot write that, it removes the file.
+//! the library has already printed, `refused file` if that is that its file cannot be made. If it cannot write that, it removes the file.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -56,6 +56,8 @@ pub(super) struct Report {
     pub(super) processes: Vec<Process>,
     /// A process was not traced, and the library has printed the reason.
     pub(super) refused: bool,
+    /// The file of a trace could not be made.
+    not_made: bool,
     /// The library could not write its report.
     pub(super) lost: bool,
 }
@@ -95,9 +97,11 @@ pub(super) struct Statistics {
 }
 
 impl Report {
-    /// Whether each trace could be written to its end.
+    /// Whether each trace could be made and written to its end. If the library could not
+    /// even write its report, the same is assumed of the trace.
     pub(super) fn all_written(&self) -> bool {
-        !self.processes.iter().any(|process| matches!(process.end, End::WriteFailed(_)))
+        let failed = |process: &Process| matches!(process.end, End::WriteFailed(_));
+        !self.lost && !self.not_made && !self.processes.iter().any(failed)
     }
 
     fn parse(lines: &[u8]) -> Report {
@@ -118,7 +122,10 @@ impl Report {
                 }
                 b"end" => report.end(rest, End::Orderly(Statistics::parse(rest))),
                 b"flushed" => report.end(rest, End::Flushed),
-                b"refused" => report.refused = true,
+                b"refused" => {
+                    report.refused = true;
+                    report.not_made |= rest == b"file";
+                }
                 _ => {}
             }
         }
@@ -189,11 +196,14 @@ mod tests {
 
     #[test]
     fn a_refusal_is_a_line_and_a_lost_report_a_missing_file() {
-        assert!(Report::parse(b"pid 7\nfile a\nrefused\n").refused);
+        let refused = Report::parse(b"pid 7\nfile a\nrefused\n");
+        assert!(refused.refused && refused.all_written());
+        let not_made = Report::parse(b"refused file\n");
+        assert!(not_made.refused && !not_made.all_written());
         assert!(!Report::parse(b"").refused);
         let file = ReportFile::new().unwrap();
-        assert!(!file.read().lost);
+        assert!(!file.read().lost && file.read().all_written());
         fs::remove_file(file.path()).unwrap();
-        assert!(file.read().lost);
+        assert!(file.read().lost && !file.read().all_written());
     }
 }
