@@ -225,3 +225,71 @@ fn a_backtrace_whose_text_is_too_long_to_keep_is_still_printed_whole() {
     let events: Vec<Value> = json.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(events[2]["frames"].as_array().unwrap().len(), 1403);
 }
+
+/// A snapshot with two blocks and one item of most kinds.
+fn small_snapshot() -> Vec<u8> {
+    use heaptap_heap::{
+        Encoder, Finaliser, FinaliserKind, KindNamespace, MetaKey, Name, Root, RootOwner, Segment,
+        SegmentKind, Workspace,
+    };
+    let mut workspace = Box::new(Workspace::new());
+    let mut encoder = Encoder::new(Vec::new(), &mut workspace, 1);
+    let mut write = || {
+        encoder.meta(MetaKey::HEADER_WORDS, b"1")?;
+        encoder.segment(Segment { kind: SegmentKind::Young, start: 0x1000, words: 6 })?;
+        encoder.begin_block(0x1008, 2, 7)?;
+        encoder.pointer(1, 0x1020)?;
+        encoder.end_block()?;
+        encoder.begin_block(0x1020, 2, 252)?;
+        encoder.custom(0x40, 99)?;
+        encoder.string(b"a b\n")?;
+        encoder.end_block()?;
+        encoder.root(Root { owner: RootOwner::Host { kind: 3, index: 4 }, target: 0x1008 })?;
+        let kind = FinaliserKind::Last;
+        encoder.finaliser(Finaliser { kind, value: 0x1020, function: 0 })?;
+        encoder.begin_ephemeron(0x1020)?;
+        encoder.ephemeron_key(0, 0x1008)?;
+        encoder.ephemeron_data(0x1020)?;
+        encoder.end_ephemeron()?;
+        encoder.thread(1, 0, b"")?;
+        encoder.kind_name(KindNamespace::HostRoot, 3, b"stack slot")?;
+        encoder.name(Name { address: 0x99, function: b"f", file: b"a.c", line: 5 })
+    };
+    write().unwrap();
+    encoder.finish().unwrap().1
+}
+
+#[test]
+fn a_snapshot_is_dumped_item_by_item() {
+    let place = Place::new();
+    let path = place.file("a.heap", &small_snapshot());
+    let lines = dump(&path);
+    let mut expected = vec![
+        "meta header-words 1",
+        "segment young 0x1000 6",
+        "block 0x1008 2 7 1=0x1020",
+        r"block 0x1020 2 252 custom=0x40 outside=99 string=a\x20b\x0a",
+        "root 0x1008 host 3 4",
+        "finaliser last 0x1020 0x0",
+        "ephemeron 0x1020 0=0x1008 data=0x1020",
+        "thread 1 0 -",
+        r"kind root 3 stack\x20slot",
+        "name 0x99 f a.c:5",
+    ];
+    // Records of one kind are together in the file, and blocks come when a chunk is full.
+    let mut lines: Vec<_> = lines.iter().map(String::as_str).collect();
+    lines.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(lines, expected);
+    heaptap("dump --json", &[&path]).says(2, &["a.heap", "--json and --merge are for traces"]);
+}
+
+#[test]
+fn a_snapshot_that_is_cut_short_is_dumped_as_far_as_it_goes() {
+    let place = Place::new();
+    let whole = small_snapshot();
+    let path = place.file("a.heap", &whole[..whole.len() - 3]);
+    let dumped = heaptap("dump", &[&path]);
+    assert!(dumped.text(0).contains("segment young 0x1000 6"));
+    dumped.says(0, &["a.heap", "cut short after"]);
+}

@@ -1,7 +1,8 @@
-//! `heaptap dump`: every event of a trace, one a line.
+//! `heaptap dump`: every event of a trace, or every item of a heap snapshot, one a line.
 
 mod json;
 mod lines;
+mod snapshot;
 mod stack;
 mod text;
 
@@ -20,7 +21,7 @@ use json::JsonLines;
 use lines::EventLines;
 use text::TextLines;
 
-/// Print every event of a trace, one a line
+/// Print every event of a trace or item of a heap snapshot, one a line
 #[derive(Args)]
 #[command(long_about = FORMAT)]
 #[command(after_help = help_end!(
@@ -30,7 +31,7 @@ use text::TextLines;
   heaptap dump --json trace.ctf | jq 'select(.length > 1000)'"
 ))]
 pub(crate) struct Dump {
-    /// The trace, or `-` for standard input
+    /// The trace or snapshot, or `-` for a trace from standard input
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     file: PathBuf,
 
@@ -44,7 +45,7 @@ pub(crate) struct Dump {
 }
 
 /// The format of the lines, on which other programs rely.
-const FORMAT: &str = r#"Print every event of a trace, one a line
+const FORMAT: &str = r#"Print every event of a trace or item of a heap snapshot, one a line
 
 Lines are fields with one space between:
 
@@ -67,10 +68,37 @@ split at spaces, a frame at `;`, and a location at its last `@`.
 With --json each line is an object with the fields event ("alloc", "promote" or
 "collect"), time_us, unix_us, domain, id, and of allocations length, samples,
 source, depth, common and frames: a list of {"code": "0x…" or null if lost,
-"locations": [{"definition", "file", "line", "start", "end"} …]}."#;
+"locations": [{"definition", "file", "line", "start", "end"} …]}.
+
+The lines of a heap snapshot begin with what they describe:
+
+  meta KEY VALUE
+  segment KIND START WORDS
+  block ADDRESS WORDS TAG FIELD=TARGET… [code:FIELD=ADDRESS…]
+        [custom=OPERATIONS outside=BYTES] [string=TEXT]
+  root TARGET OWNER…
+  finaliser first|last|pending VALUE FUNCTION
+  ephemeron ADDRESS INDEX=TARGET… [data=TARGET]
+  module ID NAME             thread ID DOMAIN NAME       code ADDRESS
+  custom OPERATIONS NAME     kind tag|root NUMBER NAME   followed ADDRESS ID
+  name ADDRESS FUNCTION FILE:LINE
+
+Very long blocks and ephemerons go on in lines `more ADDRESS WORDS TAG …` and
+`keys ADDRESS …`. An OWNER is global MODULE FIELD, stack THREAD DEPTH CODE SLOT,
+local THREAD, variable ADDRESS, hook ADDRESS, continuation BLOCK DEPTH CODE SLOT
+or host KIND INDEX. Texts are escaped as above; an empty one is `-`."#;
 
 impl Dump {
     pub(crate) fn run(&self) -> VerbResult {
+        if snapshot::is_snapshot(&self.file) {
+            if self.json || self.merge {
+                let name = self.file.display();
+                return Err(Failure::Trouble(format!(
+                    "{name}: a heap snapshot; --json and --merge are for traces"
+                )));
+            }
+            return snapshot::print(&self.file);
+        }
         let mut input = Input::open(&self.file)?;
         if !stdout_is_file() {
             // On a terminal or under a pager, a bar would disturb the output.
