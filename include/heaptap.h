@@ -62,8 +62,53 @@ typedef struct heaptap_mutator {
  * are unwound, if `native_limit` in `heaptap_stack` is set. */
 #define HEAPTAP_NATIVE_ON 1
 
+/* `method`: the heap is walked in a copy of the process, while the program goes on. If the
+ * process cannot be copied, in the program. */
+#define HEAPTAP_SNAPSHOT_COPY 0
+
+/* `method`: the heap is walked in the program, which stands still meanwhile. No memory is needed
+ * for pages that the program changes. */
+#define HEAPTAP_SNAPSHOT_SYNCHRONOUS 1
+
+/* `moment`: the calling thread is at a safe point, where the heap can be walked. */
+#define HEAPTAP_SNAPSHOT_HERE 0
+
+/* `moment`: the calling thread is not, and waits until another one is. */
+#define HEAPTAP_SNAPSHOT_AT_POINT 1
+
+/* A part of the major heap. */
+#define HEAPTAP_SEGMENT_MAJOR 0
+
+/* A young heap. */
+#define HEAPTAP_SEGMENT_YOUNG 1
+
+/* Memory for one large block. */
+#define HEAPTAP_SEGMENT_LARGE 2
+
+/* Memory of another kind. */
+#define HEAPTAP_SEGMENT_OTHER 3
+
+/* `kind` of a finaliser that gets the block itself, which lives until it has run. */
+#define HEAPTAP_FINALISER_FIRST 0
+
+/* `kind` of a finaliser that runs when the block is gone. */
+#define HEAPTAP_FINALISER_LAST 1
+
+/* `kind` of a finaliser that is due: it keeps the block until it has run. */
+#define HEAPTAP_FINALISER_PENDING 2
+
+/* `subject` of a name: a tag of blocks. */
+#define HEAPTAP_KIND_TAG 0
+
+/* `subject` of a name: a kind of roots. */
+#define HEAPTAP_KIND_ROOT 1
+
 /* The places of a code, which a `heaptap_locate_fn` fills in. */
 typedef struct heaptap_places heaptap_places;
+
+/* A snapshot that is being taken. A `heaptap_snapshot_walk_fn` is given one, which is valid
+ * until it returns. */
+typedef struct heaptap_snapshot heaptap_snapshot;
 
 /* A trace that is being written. Created by `heaptap_tracer_start`; never freed. */
 typedef struct heaptap_tracer heaptap_tracer;
@@ -239,6 +284,65 @@ typedef struct heaptap_stats {
   uint64_t reserved[4];
 } heaptap_stats;
 
+/* How a snapshot is taken. Zero means the default. */
+typedef struct heaptap_snapshot_options {
+  /* `sizeof(heaptap_snapshot_options)`. */
+  size_t size;
+  /* One of `HEAPTAP_SNAPSHOT_COPY` and `HEAPTAP_SNAPSHOT_SYNCHRONOUS`. */
+  uint32_t method;
+  /* One of `HEAPTAP_SNAPSHOT_HERE` and `HEAPTAP_SNAPSHOT_AT_POINT`. */
+  uint32_t moment;
+  /* How many bytes of the contents of each string are included. Default: none; at most
+   * 4,096. */
+  uint32_t string_bytes;
+  /* The longest wait for a safe point and for a snapshot that is being taken, in
+   * milliseconds. Default: 10,000. */
+  uint32_t wait_ms;
+  /* Must be zero. */
+  uint8_t reserved[40];
+} heaptap_snapshot_options;
+
+/* Reports the whole heap by the functions that take a `heaptap_snapshot`: each segment
+ * and then its blocks, all roots, names of tags and kinds of roots. Returns
+ * `HEAPTAP_STATUS_OK`, or what one of these functions returned; then no snapshot is taken.
+ *
+ * It is called at a safe point of the host (`heaptap_snapshot_point`,
+ * `heaptap_snapshot_take`), usually in a copy of the process, which has no other thread: a
+ * lock that another thread held stays locked for ever there. So it must neither
+ * allocate nor take a lock, must only read, and must not leave by an exception or `longjmp`. */
+typedef heaptap_status (*heaptap_snapshot_walk_fn)(void *host, struct heaptap_snapshot *snapshot);
+
+/* Asks the host to call `heaptap_snapshot_point` soon. Called on a thread of heaptap while
+ * the host runs, every few milliseconds until it has; it must return at once and touch no
+ * block. Raising the limit of the young heap, as for stopping the world, is a good way. */
+typedef void (*heaptap_snapshot_request_fn)(void *host);
+
+/* A heap that its host can walk. */
+typedef struct heaptap_snapshot_source {
+  /* `sizeof(heaptap_snapshot_source)`. */
+  size_t size;
+  /* The runtime and its version, for readers of snapshots. */
+  const char *runtime;
+  /* Reports the heap. */
+  heaptap_snapshot_walk_fn walk;
+  /* Asks for a safe point. NULL: the host comes to one often enough. */
+  heaptap_snapshot_request_fn request;
+  /* Passed to both functions. */
+  void *host;
+  /* Words of a block's header, which lie before its address. At most 8. */
+  uint32_t header_words;
+  /* Must be zero. */
+  uint8_t reserved[60];
+} heaptap_snapshot_source;
+
+/* A field that points to a block. Its layout never changes. */
+typedef struct heaptap_pointer {
+  /* The index of the field in its block, from 0. */
+  uint64_t field;
+  /* The block that it points to. */
+  const void *target;
+} heaptap_pointer;
+
 /* A frame of the neutral format, for stacks that grow down. Its layout never
  * changes.
  *
@@ -283,7 +387,7 @@ typedef struct heaptap_frame_link {
 /* An option or argument is out of range. */
 #define HEAPTAP_STATUS_OPTION 5
 
-/* The trace file cannot be created or written. Standard error has the reason. */
+/* The file cannot be created or written. Of a trace, standard error has the reason. */
 #define HEAPTAP_STATUS_FILE 6
 
 /* Not enough memory. */
@@ -554,15 +658,132 @@ uint32_t heaptap_attached_set_label(uint32_t label);
  *
  * `file` is the file's name, in which nothing is replaced; NULL for the name that
  * `HEAPTAP_SNAPSHOT_FILE` gives, by default `%e-%p-%n.heap` beside the trace. A file of
- * that name is replaced only if it is a snapshot. `text` is NULL or room for `text_size`
+ * that name is replaced only if it is a snapshot; until the new one is complete it has a
+ * temporary name. `options` is NULL for the defaults. `text` is NULL or room for `text_size`
  * bytes: it receives the file's name, or with `HEAPTAP_STATUS_SNAPSHOT` the reason why
  * there is none, cut to its size and with a NUL at its end.
  *
- * For programs that the library attached itself to, traced or not, and for hosts whose heap
- * it can walk. A thread of the runtime that has been called from the runtime's code, and
- * holds its lock if it has one; not inside a hook or a collection. The program stands still
- * while the kernel copies its page tables, and this thread until the file is written. */
-heaptap_status heaptap_snapshot_take(const char *file, char *text, size_t text_size);
+ * For hosts that have registered a source, and for programs that the library attached itself
+ * to, traced or not. With `HEAPTAP_SNAPSHOT_HERE` the heap can be walked until this returns: of
+ * a host, as for `heaptap_snapshot_point`; of an attached program, the calling thread was called
+ * from the runtime's code and holds its lock if it has one. With `HEAPTAP_SNAPSHOT_AT_POINT`
+ * it is a thread that no safe point waits for. Not inside a hook or a collection.
+ *
+ * Allocates and takes locks. The calling thread waits until the file is written; other
+ * threads are stopped only if the host has stopped them. */
+heaptap_status heaptap_snapshot_take(const char *file,
+                                     const struct heaptap_snapshot_options *options,
+                                     char *text,
+                                     size_t text_size);
+
+/* Makes snapshots of the host's heap possible: those that the host takes itself, and those
+ * that its users ask for. The source stays registered as long as the process lives.
+ *
+ * Returns `HEAPTAP_STATUS_ORDER` if a source was registered before. Any thread, not inside
+ * a hook. Costs nothing until a snapshot is taken. */
+heaptap_status heaptap_snapshot_source_register(const struct heaptap_snapshot_source *source);
+
+/* Returns 1 if a snapshot waits for a safe point, otherwise 0. A host with several threads
+ * stops them then, and calls `heaptap_snapshot_point`.
+ *
+ * Any thread. Costs one load. */
+int32_t heaptap_snapshot_wanted(void);
+
+/* Takes the snapshot that waits for a safe point, if one does.
+ *
+ * Call it where the heap can be walked: all threads that change it are stopped until this
+ * returns, every block has its header, and what lies in its fields can be told apart. At the
+ * beginning and the end of a collection is a good place. Not inside a hook.
+ *
+ * Costs one load and a call if no snapshot is wanted. Otherwise the program stands still
+ * while the kernel copies its page tables, about 10 ms for each GiB of memory, or for the whole
+ * walk if the process cannot be copied. Needs 100 KiB of stack then. */
+heaptap_status heaptap_snapshot_point(void);
+
+/* Begins a segment: a range of memory in which the blocks lie that are reported next.
+ * `kind` is one of `HEAPTAP_SEGMENT_...`, `start` a multiple of 8. Segments must not overlap.
+ *
+ * Only inside a `heaptap_snapshot_walk_fn`, like all functions that take a
+ * `heaptap_snapshot`: on its thread, with the `snapshot` that it was given, otherwise they
+ * return `HEAPTAP_STATUS_HANDLE` or `HEAPTAP_STATUS_ORDER`. None of them allocates or locks.
+ * If one fails, all later ones return the same status, and no snapshot is taken. */
+heaptap_status heaptap_snapshot_segment(struct heaptap_snapshot *snapshot,
+                                        uint32_t kind,
+                                        const void *start,
+                                        size_t words);
+
+/* Reports a block with its pointers: `heaptap_snapshot_block_begin`,
+ * `heaptap_snapshot_pointer` for each and `heaptap_snapshot_block_end` in one call. `pointers`
+ * may be NULL if `count` is 0. */
+heaptap_status heaptap_snapshot_block(struct heaptap_snapshot *snapshot,
+                                      const void *address,
+                                      size_t words,
+                                      uint32_t tag,
+                                      const struct heaptap_pointer *pointers,
+                                      size_t count);
+
+/* Begins a block. `address` is the one by which other blocks point to it, behind the header,
+ * `words` its size without the header, and `tag` any number that says what kind of block it is.
+ *
+ * The block and its header lie inside of the segment, behind the block before. */
+heaptap_status heaptap_snapshot_block_begin(struct heaptap_snapshot *snapshot,
+                                            const void *address,
+                                            size_t words,
+                                            uint32_t tag);
+
+/* Reports that a field of the block points to a block. Fields ascend and are below the
+ * block's size. `target` is the address of a block that is reported too, earlier or later: leave
+ * out pointers to anything else. */
+heaptap_status heaptap_snapshot_pointer(struct heaptap_snapshot *snapshot,
+                                        uint64_t field,
+                                        const void *target);
+
+/* Reports the contents of the block, such as the characters of a string. At most once for a
+ * block. As many bytes are kept as the user asked for, by default none: call it for every block
+ * with contents that may be of interest. */
+heaptap_status heaptap_snapshot_contents(struct heaptap_snapshot *snapshot,
+                                         const void *contents,
+                                         size_t length);
+
+/* Reports memory outside the heap that the block owns. At most once for a block. */
+heaptap_status heaptap_snapshot_outside(struct heaptap_snapshot *snapshot, size_t bytes);
+
+/* Ends the block. */
+heaptap_status heaptap_snapshot_block_end(struct heaptap_snapshot *snapshot);
+
+/* Reports a root: something outside the heap that keeps the block `target` alive. `kind`
+ * says what it is, such as a global variable or a stack, and `index` which one of the kind;
+ * both are the host's own numbers. Not between the beginning and the end of a block. */
+heaptap_status heaptap_snapshot_root(struct heaptap_snapshot *snapshot,
+                                     uint32_t kind,
+                                     uint64_t index,
+                                     const void *target);
+
+/* Reports a finaliser of the block `value`. `kind` is one of `HEAPTAP_FINALISER_...`,
+ * `function` the block of the function, which is kept alive; NULL if the function is no block.
+ * Not between the beginning and the end of a block. */
+heaptap_status heaptap_snapshot_finaliser(struct heaptap_snapshot *snapshot,
+                                          uint32_t kind,
+                                          const void *value,
+                                          const void *function);
+
+/* Reports that a block refers weakly to others: `keys` do not keep what they point to, and
+ * `data` is kept only while the block and all its keys are alive. `data` is NULL if there
+ * is none, as in a weak reference. The block itself is reported too, without these
+ * pointers. `keys` ascend. Not between the beginning and the end of a block. */
+heaptap_status heaptap_snapshot_weak(struct heaptap_snapshot *snapshot,
+                                     const void *block,
+                                     const struct heaptap_pointer *keys,
+                                     size_t count,
+                                     const void *data);
+
+/* Names a tag of blocks or a kind of roots for the user. `subject` is one of
+ * `HEAPTAP_KIND_...`. Bytes after the first 4,096 are left out. Not between the beginning and the
+ * end of a block. */
+heaptap_status heaptap_snapshot_kind_name(struct heaptap_snapshot *snapshot,
+                                          uint32_t subject,
+                                          uint32_t kind,
+                                          const char *name);
 
 #ifdef __cplusplus
 }  // extern "C"

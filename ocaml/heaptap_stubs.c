@@ -11,7 +11,8 @@
 
 __attribute__((weak)) uint32_t heaptap_attached_label(const char *name, size_t length);
 __attribute__((weak)) uint32_t heaptap_attached_set_label(uint32_t label);
-__attribute__((weak)) int32_t heaptap_snapshot_take(const char *file, char *text, size_t text_size);
+__attribute__((weak)) int32_t heaptap_snapshot_take(const char *file, const void *options, char *text,
+                                                     size_t text_size);
 
 value heaptap_ocaml_is_here(value unit)
 {
@@ -39,7 +40,7 @@ value heaptap_ocaml_snapshot(value file)
   int failed = 1;
   if (heaptap_snapshot_take != NULL)
     /* Copies the name before it has the runtime collect; `file` is not used afterwards. */
-    failed = heaptap_snapshot_take(String_val(file), buffer, sizeof buffer) != 0;
+    failed = heaptap_snapshot_take(String_val(file), NULL, buffer, sizeof buffer) != 0;
   text = caml_copy_string(buffer);
   result = caml_alloc(1, failed);
   Store_field(result, 0, text);

@@ -19,7 +19,7 @@
 //!
 //! | room | job | runs on | may use |
 //! |---|---|---|---|
-//! | [`abi`] | every `extern "C"` function: check arguments, guard against panics, call in | both | `runtimes`, `control`, `tracer`, `stack` |
+//! | [`abi`] | every `extern "C"` function: check arguments, guard against panics, call in | both | `runtimes`, `control`, `snapshot`, `tracer`, `stack` |
 //! | [`runtimes`] | runtimes that are traced as they are: `attach` for all of them, a folder for each | both | `control`, `snapshot`, `tracer`, `stack`, `sys` |
 //! | [`control`] | commands on a socket; snapshots that are taken by themselves | threads of its own, exit | `snapshot`, `tracer`, `sys` |
 //! | [`snapshot`] | a heap snapshot: safe point, copy of the process, walk, file | both, and a copy of the process | `sys` |

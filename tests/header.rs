@@ -100,6 +100,8 @@ fn generate() -> String {
         .with_src(root.join("src/abi/stats.rs"))
         .with_src(root.join("src/abi/attached.rs"))
         .with_src(root.join("src/abi/snapshot.rs"))
+        .with_src(root.join("src/abi/snapshot_source.rs"))
+        .with_src(root.join("src/abi/snapshot_walk.rs"))
         .generate()
         .expect("a header")
         .write(&mut text);

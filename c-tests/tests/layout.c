@@ -43,6 +43,27 @@ AT(heaptap_frame_table, frames, 16);
 AT(heaptap_frame_table, count, 24);
 AT(heaptap_frame_table, places, 32);
 
+#ifndef RELEASED
+STARTS_WITH(heaptap_snapshot_options, 64);
+AT(heaptap_snapshot_options, size, 0);
+AT(heaptap_snapshot_options, method, 8);
+AT(heaptap_snapshot_options, moment, 12);
+AT(heaptap_snapshot_options, string_bytes, 16);
+AT(heaptap_snapshot_options, wait_ms, 20);
+
+STARTS_WITH(heaptap_snapshot_source, 104);
+AT(heaptap_snapshot_source, size, 0);
+AT(heaptap_snapshot_source, runtime, 8);
+AT(heaptap_snapshot_source, walk, 16);
+AT(heaptap_snapshot_source, request, 24);
+AT(heaptap_snapshot_source, host, 32);
+AT(heaptap_snapshot_source, header_words, 40);
+
+IS(heaptap_pointer, 16);
+AT(heaptap_pointer, field, 0);
+AT(heaptap_pointer, target, 8);
+#endif
+
 STARTS_WITH(heaptap_stats, 128);
 AT(heaptap_stats, size, 0);
 AT(heaptap_stats, state, 8);

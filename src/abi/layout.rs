@@ -14,6 +14,9 @@ use crate::abi::frames::{
 use crate::abi::handle::heaptap_mutator;
 use crate::abi::mutator::{heaptap_mutator_options, heaptap_stack};
 use crate::abi::options::heaptap_options;
+use crate::abi::snapshot::heaptap_snapshot_options;
+use crate::abi::snapshot_source::heaptap_snapshot_source;
+use crate::abi::snapshot_walk::heaptap_pointer;
 use crate::abi::stats::heaptap_stats;
 use crate::abi::versioned::VersionedStruct;
 use crate::stack::formats::neutral;
@@ -55,6 +58,14 @@ pin!(heaptap_stats starts with 128 bytes:
     size at 0, state at 8, mutators at 12, samples at 16, sampled_blocks at 24,
     allocations at 32, promotions at 40, collections at 48, dropped at 56, waits at 64,
     bytes at 72, hook_ns at 80, live_blocks at 88);
+
+pin!(heaptap_snapshot_options starts with 64 bytes:
+    size at 0, method at 8, moment at 12, string_bytes at 16, wait_ms at 20);
+
+pin!(heaptap_snapshot_source starts with 104 bytes:
+    size at 0, runtime at 8, walk at 16, request at 24, host at 32, header_words at 40);
+
+pin!(heaptap_pointer is 16 bytes: field at 0, target at 8);
 
 pin!(heaptap_frame is 16 bytes: return_address at 0, size at 8, place at 12);
 

@@ -26,7 +26,7 @@ pub const HEAPTAP_STATUS_RESERVED: heaptap_status = 3;
 pub const HEAPTAP_STATUS_RATE: heaptap_status = 4;
 /// An option or argument is out of range.
 pub const HEAPTAP_STATUS_OPTION: heaptap_status = 5;
-/// The trace file cannot be created or written. Standard error has the reason.
+/// The file cannot be created or written. Of a trace, standard error has the reason.
 pub const HEAPTAP_STATUS_FILE: heaptap_status = 6;
 /// Not enough memory.
 pub const HEAPTAP_STATUS_MEMORY: heaptap_status = 7;
@@ -51,7 +51,6 @@ pub const HEAPTAP_STATUS_ORDER: heaptap_status = 15;
 pub const HEAPTAP_STATUS_PANIC: heaptap_status = 16;
 /// A sampled block was not recorded. It is counted as dropped.
 pub const HEAPTAP_STATUS_LOST: heaptap_status = 17;
-
 /// No snapshot of the heap was taken. The call that returns it has the reason.
 pub const HEAPTAP_STATUS_SNAPSHOT: heaptap_status = 18;
 
@@ -81,7 +80,7 @@ statuses! {
     HEAPTAP_STATUS_RESERVED, c"reserved bytes are not zero, or the host uses fields that this library does not know";
     HEAPTAP_STATUS_RATE is Failure::Rate, c"the sampling rate is not between 1e-7 and 1";
     HEAPTAP_STATUS_OPTION is Failure::Option, c"an option or argument is out of range";
-    HEAPTAP_STATUS_FILE is Failure::File, c"the trace file cannot be created or written";
+    HEAPTAP_STATUS_FILE is Failure::File, c"the file cannot be created or written";
     HEAPTAP_STATUS_MEMORY is Failure::Memory, c"not enough memory";
     HEAPTAP_STATUS_THREAD is Failure::Thread, c"the writer thread cannot be started";
     HEAPTAP_STATUS_ALREADY is Failure::Already, c"this process is already being traced";

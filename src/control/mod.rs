@@ -29,7 +29,7 @@ mod socket;
 mod start;
 mod trigger;
 
-pub(crate) use process::{SnapshotSupport, take_from_program};
+pub(crate) use process::{Moment, ProgramOrder, SnapshotSupport, take_from_program};
 pub(crate) use settings::Settings;
 pub(crate) use start::{settings_of_host, start, start_for_host};
 pub(crate) use trigger::note_major_collections;

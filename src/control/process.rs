@@ -9,7 +9,7 @@ use heaptap_settings::Trigger;
 
 use super::names::SnapshotNames;
 use super::settings::Settings;
-use crate::snapshot::{self, Order, Reason, SnapshotError, Taken};
+use crate::snapshot::{self, Method, Order, Reason, SnapshotError, Taken};
 use crate::sys::thread::{self, JoinOutcome};
 use crate::tracer::{self, say};
 
@@ -26,6 +26,10 @@ impl SnapshotSupport {
     /// Of a host that links this library: it has registered its heap, or will.
     pub(super) fn of_host() -> SnapshotSupport {
         SnapshotSupport { runtime: "", refusal: None }
+    }
+
+    fn is_of_host(&self) -> bool {
+        self.runtime.is_empty()
     }
 }
 
@@ -59,13 +63,32 @@ pub(super) fn recorded() -> Option<&'static Process> {
     PROCESS.get()
 }
 
-/// Takes a snapshot on a thread of the program, which has called us. `file` is absolute or
-/// relative to the current directory; `None` for the names of the settings. Returns the
+/// When a program's thread has its snapshot taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Moment {
+    /// At once: this thread can come to a safe point.
+    Here,
+    /// When another thread comes to a safe point.
+    NextSafePoint,
+}
+
+/// A snapshot that the program asks for.
+#[derive(Clone, Debug)]
+pub(crate) struct ProgramOrder {
+    /// Absolute or relative to the current directory; `None` for the names of the settings.
+    pub(crate) file: Option<PathBuf>,
+    pub(crate) moment: Moment,
+    pub(crate) method: Method,
+    pub(crate) string_bytes: u32,
+    pub(crate) patience: Duration,
+}
+
+/// Takes a snapshot on a thread of the program, which has called us. Returns the
 /// file's name; an error says what to do.
-pub(crate) fn take_from_program(file: Option<PathBuf>) -> Result<PathBuf, String> {
+pub(crate) fn take_from_program(wanted: ProgramOrder) -> Result<PathBuf, String> {
     if PROCESS.get().is_none() && snapshot::walkable_runtime().is_err() {
         return Err("the program is neither traced nor does it take commands; start it by \
-                    `heaptap run`"
+                    `heaptap run`, or register its heap if it links heaptap"
             .into());
     }
     // A host that links this library may not have asked for anything else.
@@ -74,11 +97,17 @@ pub(crate) fn take_from_program(file: Option<PathBuf>) -> Result<PathBuf, String
         let settings = Settings { directory, ..Settings::default() };
         Process::new(&settings, SnapshotSupport::of_host(), snapshot::take)
     });
+    let ProgramOrder { file, moment, method, string_bytes, patience } = wanted;
     let path = match file {
         Some(file) => std::path::absolute(&file).map_err(|error| error.to_string())?,
         None => process.next_name(),
     };
-    process.take_here(Order::new(path, Reason::Program)).map(|taken| taken.path)
+    let order = Order { path, reason: Reason::Program, method, string_bytes, patience };
+    let taken = match moment {
+        Moment::Here => process.take_here(order),
+        Moment::NextSafePoint => process.take(&order),
+    };
+    taken.map(|taken| taken.path)
 }
 
 impl Process {
@@ -146,6 +175,12 @@ impl Process {
 
     /// The same when the program exits, on the thread that has called `exit`.
     pub(super) fn take_at_exit(&'static self) {
+        if self.support.is_of_host() {
+            // Only the host knows whether its heap can still be walked.
+            let advice = "a program that links heaptap takes it itself, by \
+                          heaptap_snapshot_take before it frees its heap";
+            return self.report(Reason::Exit, Err(advice.into()));
+        }
         let order = Order::new(self.next_name(), Reason::Exit);
         self.report(Reason::Exit, self.take_here(order));
     }

@@ -10,6 +10,7 @@
 //!
 //! - `order`: what is asked for, what came of it, and why it failed.
 //! - `walker`: what a runtime implements so that its heap can be walked.
+//! - `host`: what a host reports about its heap, checked.
 //! - `take`: from an order to a file.
 //! - `exchange`: the order that waits for a safe point.
 //! - `walk`: the copy of the process, and the walk in it.
@@ -25,6 +26,7 @@
 mod exchange;
 mod facts;
 mod followed;
+mod host;
 mod names;
 mod order;
 mod output;
@@ -33,6 +35,7 @@ mod walk;
 mod walker;
 
 pub(crate) use exchange::{at_safe_point, is_wanted};
+pub(crate) use host::{HostBlock, HostFault, HostWalk};
 pub(crate) use order::{Method, Order, Reason, SnapshotError, Taken};
 pub(crate) use take::{come_to_safe_point, take};
 pub(crate) use walker::{

@@ -111,6 +111,8 @@ pub(crate) enum SnapshotError {
     Taken(PathBuf),
     /// The heap was not as expected, and why.
     Heap(&'static str),
+    /// What the host reported about its heap was wrong, and why.
+    Host(&'static str),
     /// The copy of the process ended without a result: by this signal, or with 0.
     CopyEnded(i32),
     /// There is no memory.
@@ -128,7 +130,7 @@ impl fmt::Display for SnapshotError {
                 f,
                 "the program reached no point at which its heap can be walked within {} s; \
                  it allocates nothing and waits for nothing: try again",
-                waited.as_secs()
+                waited.as_secs_f64()
             ),
             SnapshotError::File(path, error) => write!(f, "{}: {error}", path.display()),
             SnapshotError::Write(error) => {
@@ -142,13 +144,19 @@ impl fmt::Display for SnapshotError {
             SnapshotError::Heap(why) => {
                 write!(f, "the heap is not as expected ({why}); please report this")
             }
+            SnapshotError::Host(why) => {
+                write!(f, "the program's own walk of its heap failed: {why}")
+            }
             SnapshotError::CopyEnded(0) => {
                 f.write_str("the copy of the process ended without a result")
             }
+            SnapshotError::CopyEnded(libc::SIGKILL) => f.write_str(
+                "the copy of the process was killed; if memory is short, ask for a synchronous \
+                 snapshot",
+            ),
             SnapshotError::CopyEnded(signal) => write!(
                 f,
-                "the copy of the process was killed by signal {signal}; if memory is short, \
-                 ask for a synchronous snapshot"
+                "the copy of the process ended by signal {signal} while it walked the heap"
             ),
             SnapshotError::Memory => f.write_str("there is not enough memory"),
         }

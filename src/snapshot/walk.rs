@@ -17,6 +17,7 @@ use super::walker::{HeapWalker, WalkError};
 use crate::sys::copy_process::{CopyEnd, run_in_copy, step_aside, wait_for};
 use crate::sys::memory::{MappedArray, Zeroable};
 use crate::sys::shared_memory::SharedPage;
+use crate::sys::write_signals::without_write_signals;
 
 /// The longest that a copy may take. It works with low priority, on a heap of any size.
 const LONGEST_WALK: Duration = Duration::from_secs(1800);
@@ -67,6 +68,7 @@ pub(super) struct Outcome {
 const DONE: u32 = 1;
 const WRITE_FAILED: u32 = 2;
 const HEAP_WRONG: u32 = 3;
+const HOST_WRONG: u32 = 4;
 
 /// A walk that has succeeded.
 pub(super) struct Walked {
@@ -114,7 +116,8 @@ impl Errand {
     pub(super) fn carry_out(&self) {
         let start = Instant::now();
         if self.method == Method::Synchronous || !self.walk_in_copy() {
-            self.walk(Method::Synchronous);
+            // A file that grows beyond the limit of the process must not end the program.
+            without_write_signals(|| self.walk(Method::Synchronous));
         }
         self.pause_ns.store(start.elapsed().as_nanos() as u64, Ordering::Release);
     }
@@ -185,6 +188,7 @@ impl Errand {
                 return Err(SnapshotError::Write(error));
             }
             HEAP_WRONG => return Err(SnapshotError::Heap(outcome.text())),
+            HOST_WRONG => return Err(SnapshotError::Host(outcome.text())),
             _ => {
                 let signal = if let CopyEnd::Signal(signal) = end { signal } else { 0 };
                 return Err(SnapshotError::CopyEnded(signal));
@@ -214,19 +218,27 @@ impl Outcome {
                 WRITE_FAILED
             }
             Err(WalkError::Heap(text)) => {
-                self.text.store(text.as_ptr() as usize, Ordering::Relaxed);
-                self.text_bytes.store(text.len(), Ordering::Relaxed);
+                self.set_text(text);
                 HEAP_WRONG
+            }
+            Err(WalkError::Host(text)) => {
+                self.set_text(text);
+                HOST_WRONG
             }
         };
         self.state.store(state, Ordering::Release);
     }
 
-    /// Why the heap was not as expected.
+    fn set_text(&self, text: &'static str) {
+        self.text.store(text.as_ptr() as usize, Ordering::Relaxed);
+        self.text_bytes.store(text.len(), Ordering::Relaxed);
+    }
+
+    /// Why the walk failed.
     fn text(&self) -> &'static str {
         let text = self.text.load(Ordering::Relaxed) as *const u8;
         let bytes = self.text_bytes.load(Ordering::Relaxed);
-        // SAFETY: `record` stored the address and length of a `&'static str`. The copy of the
+        // SAFETY: `set_text` stored the address and length of a `&'static str`. The copy of the
         // process has the same library at the same address.
         let bytes = unsafe { std::slice::from_raw_parts(text, bytes) };
         str::from_utf8(bytes).unwrap_or("unknown")

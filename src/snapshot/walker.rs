@@ -18,6 +18,8 @@ pub(crate) enum WalkError {
     Write(i32),
     /// The heap was not as expected.
     Heap(&'static str),
+    /// What a host reported about its heap was wrong, and why.
+    Host(&'static str),
 }
 
 impl From<i32> for WalkError {
@@ -79,9 +81,10 @@ pub(crate) trait HeapWalker: Sync {
 
 static WALKER: OnceLock<&'static dyn HeapWalker> = OnceLock::new();
 
-/// Makes snapshots of this heap possible. The first one stays.
-pub(crate) fn register(walker: &'static dyn HeapWalker) {
-    let _ = WALKER.set(walker);
+/// Makes snapshots of this heap possible. False if another heap was registered before: the
+/// first one stays.
+pub(crate) fn register(walker: &'static dyn HeapWalker) -> bool {
+    WALKER.set(walker).is_ok()
 }
 
 /// Runtime and release of the heap that can be walked, or why there is none.

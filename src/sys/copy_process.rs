@@ -32,12 +32,25 @@ pub(crate) unsafe fn run_in_copy(work: impl FnOnce() -> u8) -> Result<i32, i32> 
     // does. The child goes on here, on a copy of this stack.
     let copied = unsafe { libc::syscall(libc::SYS_clone, 0, 0, 0, 0, 0) };
     if copied == 0 {
+        let _never_returns = ExitOnUnwind;
         exit_group(work());
     }
     let error = errno::get();
     set_signal_mask(mask);
     i32::try_from(copied).ok().filter(|&pid| pid > 0).ok_or(error)
 }
+
+/// Ends the copy if `work` unwinds: it must never go on with the program's code.
+struct ExitOnUnwind;
+
+impl Drop for ExitOnUnwind {
+    fn drop(&mut self) {
+        exit_group(UNWOUND);
+    }
+}
+
+/// The exit status of a copy whose work has unwound.
+const UNWOUND: u8 = 70;
 
 fn exit_group(status: u8) -> ! {
     loop {
@@ -181,6 +194,15 @@ mod tests {
                 assert_eq!(wait_for(pid, LONG), CopyEnd::Unknown);
             },
         );
+    }
+
+    #[test]
+    fn a_copy_whose_work_unwinds_ends() {
+        crate::sys::testing::in_a_process(module_path!(), "a_copy_whose_work_unwinds_ends", || {
+            // SAFETY: no other thread of this process holds a lock that the panic needs.
+            let pid = unsafe { run_in_copy(|| std::panic::resume_unwind(Box::new(()))) };
+            assert_eq!(wait_for(pid.unwrap(), LONG), CopyEnd::Status(UNWOUND));
+        });
     }
 
     #[test]
