@@ -26,8 +26,8 @@ void rt_array_push(rt_array *array, uintptr_t item) {
   array->items[array->count++] = item;
 }
 
-/* The pointer went below the limit: someone wants the world stopped, the young heap is full, a sample
- * falls into these blocks, or several of these. */
+/* The pointer went below the limit: someone wants the world stopped or a snapshot, the young heap is full, a
+ * sample falls into these blocks, or several of these. */
 uintptr_t *rt_alloc_slow(rt_mutator *m, const rt_site *site, const size_t *parts, size_t count) {
   size_t words = 0;
   for (size_t i = 0; i < count; i++) words += parts[i];
@@ -35,6 +35,7 @@ uintptr_t *rt_alloc_slow(rt_mutator *m, const rt_site *site, const size_t *parts
   m->young_ptr += words; /* as if nothing had happened, for the collector */
   for (;;) {
     if (atomic_load(&rt.stopping)) rt_safepoint(m);
+    else if (rt_snapshot_wanted()) rt_snapshot_point(m);
     else if ((size_t)(m->young_ptr - m->young_start) < words) rt_collect_minor(m);
     else break;
   }
@@ -43,6 +44,8 @@ uintptr_t *rt_alloc_slow(rt_mutator *m, const rt_site *site, const size_t *parts
     rt_trace_young_hit(m, parts, count);
     rt_limit_install(m);
     for (size_t i = count; i-- > 0;) rt_stacks_note(m, "minor", parts[i] - 1); /* as the pointer moved */
+  } else {
+    rt_limit_install(m); /* it was raised for a snapshot that nobody wants any more */
   }
   return m->young_ptr;
 }

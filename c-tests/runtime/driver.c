@@ -9,6 +9,7 @@
  *   --stats                              print the tracer's
  *   --stacks FILE                        the runtime's own view of every allocation's stack
  *   --final-gc                           drop all roots and collect everything at the end
+ *   --walk-ms N --walk-segv              snapshots: the walk takes longer, or its process dies
  *   --c-stack-mib N --managed-stack-mib N
  * and what the program asks for with rt_option.
  */
@@ -119,6 +120,7 @@ int main(int argc, char **argv) {
   rt.major.threshold = 65536;
   rt_stacks_open(rt_option("--stacks"));
   start_trace();
+  rt_snapshot_register((rt_snapshot_fault){(unsigned)number("--walk-ms", 0), flag("--walk-segv")});
 
   pthread_t thread;
   pthread_attr_t attributes;

@@ -9,7 +9,8 @@
  *   site.h     frames and call sites      world.c     mutators, threads, stopping the world
  *   rt.h       what programs use          minor.c     promotion of what survives a young heap
  *   runtime.h  what the files share       chunks.c    the major heap's memory
- *   trace.c    all that knows heaptap     major.c     mark, sweep;  compact.c  moving everything
+ *   trace.c    the tracer's side          snapshot.c  heap snapshots
+ *                                         major.c     mark, sweep;  compact.c  moving everything
  *   driver.c   main(), options            managed.c   the managed stack;  ghosts.c  finalisers, weak
  *
  * Rules for managed code, which a compiler would keep by itself: a value that lives across a call or an

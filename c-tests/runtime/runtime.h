@@ -73,6 +73,7 @@ void rt_fatal(const char *what) __attribute__((noreturn));
 /* world.c */
 void rt_world_stop(rt_mutator *m);          /* takes the lock */
 void rt_world_start(rt_mutator *m);         /* releases it */
+void rt_limits_raise(void);                 /* with the lock: all mutators enter their slow path */
 void rt_safepoint(rt_mutator *m);
 void rt_limit_install(rt_mutator *m);       /* trace_limit, unless asked to stop */
 rt_mutator *rt_mutator_start(void);

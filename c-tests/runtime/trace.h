@@ -1,5 +1,5 @@
-/* What the runtime tells the tracer, and when. trace.c is the only file that knows heaptap. Everything
- * here does nothing while no trace is being made. */
+/* What the runtime reports to heaptap, and when. Only trace.c and snapshot.c know heaptap. The functions
+ * rt_trace_... do nothing while no trace is being made. */
 #ifndef RT_TRACE_H
 #define RT_TRACE_H
 
@@ -38,5 +38,15 @@ void rt_trace_external_free(rt_mutator *m, void *memory);
 void rt_trace_after_minor(void);   /* forwarding addresses still stand in the young heaps */
 void rt_trace_after_mark(void);    /* marks are complete, nothing is swept */
 void rt_trace_after_compact(void); /* forwarding addresses stand in the old chunks */
+
+/* Heap snapshots. What tests want to go wrong while the heap is walked: */
+typedef struct rt_snapshot_fault {
+  unsigned delay_ms; /* it takes longer */
+  bool segv;         /* the copy of the process dies of SIGSEGV */
+} rt_snapshot_fault;
+
+void rt_snapshot_register(rt_snapshot_fault fault); /* once */
+bool rt_snapshot_wanted(void);                      /* any thread */
+void rt_snapshot_point(rt_mutator *m);              /* stops the world and has the heap walked */
 
 #endif

@@ -47,14 +47,18 @@ void rt_safepoint(rt_mutator *m) {
   pthread_mutex_unlock(&rt.lock);
 }
 
+void rt_limits_raise(void) {
+  for (size_t i = 0; i < RT_MAX_MUTATORS; i++)
+    if (rt.mutators[i] != NULL) atomic_store(&rt.mutators[i]->young_limit, ASK_TO_STOP);
+}
+
 void rt_world_stop(rt_mutator *m) {
   (void)m;
   pthread_mutex_lock(&rt.lock);
   not_running();
   wait_while_stopping();
   atomic_store(&rt.stopping, true);
-  for (size_t i = 0; i < RT_MAX_MUTATORS; i++)
-    if (rt.mutators[i] != NULL) atomic_store(&rt.mutators[i]->young_limit, ASK_TO_STOP);
+  rt_limits_raise();
   while (rt.running > 0) pthread_cond_wait(&rt.stopped, &rt.lock);
 }
 

@@ -29,7 +29,7 @@ static inline void bare_status(heaptap_status got, const heaptap_status *wanted,
   fprintf(stdout, "\n");
 }
 #define GIVES(call, ...) do { \
-  static const heaptap_status wanted_[] = {__VA_ARGS__}; \
+  const heaptap_status wanted_[] = {__VA_ARGS__}; \
   bare_status(call, wanted_, sizeof wanted_ / sizeof wanted_[0], #call, __LINE__); } while (0)
 #define GIVES_OK(call) GIVES(call, HEAPTAP_STATUS_OK)
 

@@ -15,6 +15,8 @@ PROGRAMS = (
     ("server", 300, "--threads", 4, "--young", 1024, "--compact-every", 2),
     ("endings", 300, "--end", "fork"),
     ("control", 300, "--do", "labels"),
+    ("snapshots", 300, "--do", "take", "--file", "a.heap"),
+    ("snapshots", 2, "--do", "busy", "--file", "a.heap", "--sync"),
 )
 # Under memcheck, where each start takes a second, the short run has only these.
 FEW, FEW_GROUPS = ("maps", "parser", "server", "endings"), ("handles", "hooks", "order", "stopped")

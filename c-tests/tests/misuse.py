@@ -13,6 +13,17 @@ def group(bench, name):
         bench.check(str(file))
 
 
+@family({group: (group,) for group in ("sources", "walks")})
+def snapshots(bench, name):
+    """A host that describes its heap wrongly gets a status and no snapshot; after that a good one is taken."""
+    result = bench.run("misuse_snapshots", name, bench.directory, code=None)
+    expect(result.code == 0, f"ended with {result.code}: {result.out.strip()[-1500:]} {result.err.strip()[-500:]}")
+    expect(result.err == "", f"standard error: {result.err!r}")
+    files = sorted(bench.directory.iterdir())
+    expect([file.name for file in files] == ["misuse.heap"], f"files that are left: {files}")
+    bench.tool("snapshot", "--check", str(files[0]))
+
+
 # How many of a group's failures a person can do something about: files and the environment.
 MESSAGES = {"files": 6, "environment": 7, "options": 0, "hooks": 0, "order": 0, "stopped": 0}
 
