@@ -246,7 +246,9 @@ def programs_that_are_not_ocaml_do_not_listen(bench):
 @family({"native": ("ocamlopt", "cmxa"), "bytecode": ("ocamlc", "cma", "-custom")})
 def from_the_program(bench, compiler, suffix, *more):
     """`Heaptap.snapshot`, traced, listening and neither."""
-    bench.run("make", "-s", "-C", HERE.parent / "ocaml", f"BUILD={bench.path('library')}")
+    # Those of OCaml 5 are not on the path.
+    prefix = bench.compiler.removesuffix("ocamlc")
+    bench.run("make", "-s", "-C", HERE.parent / "ocaml", f"BUILD={bench.path('library')}", f"BIN={prefix}")
     (bench.directory / "main.ml").write_text("""let keep = List.init 1000 (fun i -> (i, string_of_int i))
 let print = function Ok file -> print_endline file | Error reason -> print_endline ("no: " ^ reason)
 let () =
@@ -256,7 +258,7 @@ let () =
   print (Heaptap.snapshot ~file:"a\\000b" ());
   print_int (List.length keep)
 """)
-    bench.run(compiler, "-g", "-I", "library", *more, f"heaptap.{suffix}", "main.ml", "-o", "main")
+    bench.run(prefix + compiler, "-g", "-I", "library", *more, f"heaptap.{suffix}", "main.ml", "-o", "main")
     for env in ({"HEAPTAP_LISTEN": 1}, {"HEAPTAP": bench.path("trace.ctf")}):
         lines = bench.run("./main", env={"LD_PRELOAD": bench.library, **env}).out.splitlines()
         equal(lines[0], bench.path("own name.heap"), "the file's name")

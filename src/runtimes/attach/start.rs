@@ -37,12 +37,17 @@ fn attach(detected: Detected) {
         Ok(settings) => settings,
         Err(invalid) => return refuse(runtime, &Refusal::Setting(invalid)),
     };
-    let refusal = match &supported {
+    let checked = supported.and_then(|()| check_process());
+    if let Err(refusal @ Refusal::Memory(_)) = &checked {
+        // Threads and preparations take memory, too.
+        return refuse(runtime, refusal);
+    }
+    let refusal = match &checked {
         Ok(()) => runtime.prepare_snapshots().err().map(|refusal| refusal.to_string()),
         Err(refusal) => Some(refusal.to_string()),
     };
     if environment::asks_for_trace() {
-        if let Err(refusal) = supported.and_then(|()| trace(runtime)) {
+        if let Err(refusal) = checked.and_then(|()| trace(runtime)) {
             refuse(runtime, &refusal);
         }
     } else {
@@ -52,16 +57,16 @@ fn attach(detected: Detected) {
 }
 
 fn trace(runtime: &'static dyn Runtime) -> Result<(), Refusal> {
-    check_process()?;
     match runtime.attach()? {
         Some(attachment) => begin(runtime, attachment),
         None => Ok(()),
     }
 }
 
-/// Reports that there is no trace.
+/// Reports that there is no trace, or, if none is asked for, that no commands are taken.
 fn refuse(runtime: &dyn Runtime, refusal: &Refusal) {
-    report_refusal(runtime, refusal);
+    let lacks = if environment::asks_for_trace() { "is not traced" } else { "takes no commands" };
+    report_refusal(runtime, lacks, refusal);
     report::refused(environment::report_file());
 }
 
@@ -100,7 +105,7 @@ fn begin(runtime: &'static dyn Runtime, attachment: Attachment) -> Result<(), Re
     report::begin(&session, report.clone());
     let started = prepare(&session).and_then(|()| {
         jumps.write().map_err(|refusal| {
-            report_refusal(runtime, &refusal);
+            report_refusal(runtime, "is not traced", &refusal);
             Failure::Off
         })
     });
@@ -116,7 +121,7 @@ fn begin(runtime: &'static dyn Runtime, attachment: Attachment) -> Result<(), Re
     Ok(())
 }
 
-fn report_refusal(runtime: &dyn Runtime, refusal: &Refusal) {
+fn report_refusal(runtime: &dyn Runtime, lacks: &str, refusal: &Refusal) {
     let name = runtime.name();
-    say(format_args!("this {name} program is not traced: {refusal}; it runs untouched"));
+    say(format_args!("this {name} program {lacks}: {refusal}; it runs untouched"));
 }
