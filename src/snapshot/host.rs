@@ -223,7 +223,7 @@ impl<'a, 'w> HostWalk<'a, 'w> {
 
     pub(crate) fn finaliser(&mut self, finaliser: Finaliser) -> Result<(), HostFault> {
         self.needs_no_open_block()?;
-        if (finaliser.value | finaliser.function) % WORD != 0 {
+        if !(finaliser.value | finaliser.function).is_multiple_of(WORD) {
             return Err(HostFault::Argument("an address of a finaliser is not a multiple of 8"));
         }
         Ok(self.encoder.finaliser(finaliser)?)

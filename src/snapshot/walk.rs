@@ -154,11 +154,12 @@ impl Errand {
         if let Some(list) = &self.followed {
             self.walker.followed(&mut |address, number| list.push(address as u64, number));
         }
-        if self.verify && method == Method::CopyOnWrite {
-            if let Some((blocks, words)) = self.walker.collect() {
-                encoder.meta_number(MetaKey::KEPT_BLOCKS, blocks)?;
-                encoder.meta_number(MetaKey::KEPT_WORDS, words)?;
-            }
+        if self.verify
+            && method == Method::CopyOnWrite
+            && let Some((blocks, words)) = self.walker.collect()
+        {
+            encoder.meta_number(MetaKey::KEPT_BLOCKS, blocks)?;
+            encoder.meta_number(MetaKey::KEPT_WORDS, words)?;
         }
         let (totals, _) = encoder.suspend()?;
         Ok(totals)
