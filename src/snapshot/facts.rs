@@ -16,6 +16,7 @@ pub(super) fn facts(walker: &dyn HeapWalker, order: &Order) -> Vec<(MetaKey, Vec
         (MetaKey::PID, std::process::id().to_string().into_bytes()),
         (MetaKey::TIME, now.as_nanos().to_string().into_bytes()),
         (MetaKey::REASON, order.reason.name().into()),
+        (MetaKey::HEADER_WORDS, walker.header_words().to_string().into_bytes()),
     ];
     if let Ok(program) = std::env::current_exe() {
         facts.push((MetaKey::PROGRAM, program.as_os_str().as_bytes().to_vec()));

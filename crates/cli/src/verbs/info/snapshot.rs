@@ -44,6 +44,11 @@ pub(super) struct SnapshotFacts {
     pub(super) threads: u64,
     pub(super) named_codes: u64,
     pub(super) followed: u64,
+    /// In tests: what the runtime itself kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) kept_blocks: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) kept_words: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -132,6 +137,8 @@ impl SnapshotFacts {
             threads: counted.threads,
             named_codes: counted.names,
             followed: counted.followed,
+            kept_blocks: number(MetaKey::KEPT_BLOCKS),
+            kept_words: number(MetaKey::KEPT_WORDS),
         }
     }
 

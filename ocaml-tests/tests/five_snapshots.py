@@ -1,0 +1,44 @@
+"""Heap snapshots of OCaml 5 agree with the runtime, and harm nothing."""
+
+import json
+import os
+import subprocess
+
+from bench import equal, expect, family
+from five_exact import WORKS
+from snapshots import reachable
+
+# `Gc.stat` counts two more words for each block that is allocated by itself (LARGE_ALLOC_HEADER_SZ,
+# runtime/shared_heap.c).
+LARGE_HEADER_WORDS = 2
+
+
+def large_blocks(bench, path):
+    facts = json.loads(subprocess.check_output([bench.heaptap, "info", "--json", path]))
+    return sum(segment["count"] for segment in facts["segments"] if segment["kind"] == "large")
+
+
+@family({"idle": ("kept", "idle"), "busy": ("kept", "busy"), "bytecode": ("kept.byte", "idle")})
+def what_the_runtime_keeps(bench, program, mode):
+    """Blocks and words after three major cycles: fibers, finalisers, ephemerons, and what ended domains have left."""
+    heap = bench.directory / "one.heap"
+    env = {"LD_PRELOAD": bench.library, "HEAPTAP_SNAPSHOT": "signal:USR2", "HEAPTAP_SNAPSHOT_FILE": heap}
+    blocks, words = map(int, bench.run(program, heap, mode, env=env).out.split())
+    expected = blocks, words - LARGE_HEADER_WORDS * large_blocks(bench, heap)
+    equal(reachable(bench, heap), expected, "reachable and kept blocks and words")
+
+
+@family({name: (name,) for name in ("young", "major", "marshalled", "bigarrays", "threads", "signals", "exceptions", "weak",
+                                    "forks")} | {f"{work}_8": ("many", work, 8) for work in WORKS})
+def nothing_is_harmed(bench, program, *arguments):
+    """A program with snapshots ends as it does without, and every snapshot is sound. Eight domains come and go."""
+    (bench.directory / "heaps").mkdir()
+    expected = bench.run(program, *arguments)
+    found = bench.run(program, *arguments, env={"LD_PRELOAD": bench.library, "HEAPTAP_SNAPSHOT": "exit,every:100ms",
+                                    "HEAPTAP_SNAPSHOT_FILE": bench.path("heaps/%p-%n.heap")})
+    equal(found.err, expected.err, "what the program says")
+    snapshots = os.listdir(bench.directory / "heaps")
+    expect(snapshots, "there is no snapshot")
+    for name in snapshots:
+        expect(name.endswith(".heap"), f"{name} is left behind")
+        reachable(bench, bench.directory / "heaps" / name)

@@ -1,0 +1,97 @@
+"""Heap snapshots agree with the runtime: what is reachable in a snapshot is what the runtime keeps.
+
+With HEAPTAP_SNAPSHOT_VERIFY the copy of the process, once it has written the heap, empties the young heap, finishes three
+major cycles and counts what is left: blocks and words. No other tool knows better. Programs print and return what they do
+without snapshots.
+"""
+
+import json
+import re
+import subprocess
+
+from bench import equal, expect, family, needs_from_distribution, scenario
+
+# Those of the exact traces: they allocate in every way that OCaml has, with threads, signals, exceptions, finalisers,
+# ephemerons and memory outside the heap.
+PROGRAMS = {name: (name,) for name in (
+    "young", "major", "marshalled", "bigarrays", "threads", "signals", "exceptions", "weak", "lives", "cycles", "flat")}
+
+# They print how far they counted while signals came, and how often the collector ran, which a snapshot may ask to.
+DIFFERS_BY_ITSELF = {"signals", "cycles"}
+
+
+def settings(bench, directory, when="exit,every:100ms"):
+    (bench.directory / directory).mkdir()
+    return {"LD_PRELOAD": bench.library, "HEAPTAP_SNAPSHOT": when, "HEAPTAP_SNAPSHOT_VERIFY": 1,
+            "HEAPTAP_SNAPSHOT_FILE": bench.path(f"{directory}/%p-%n.heap")}
+
+
+def reachable(bench, path):
+    """Blocks and words, of a snapshot that is sound: no pointer and no root leads nowhere."""
+    check = subprocess.run([bench.heaptap, "snapshot", "--check", path, "--reachable"], capture_output=True, text=True)
+    equal(check.returncode, 0, f"snapshot --check {path.name}: {(check.stdout + check.stderr)[-500:]}")
+    found = re.search(r"^  reachable: (\d+) blocks, (\d+) words", check.stdout, re.M)
+    expect(found, check.stdout)
+    return tuple(map(int, found.groups()))
+
+
+def kept(bench, path):
+    """What the runtime kept."""
+    facts = json.loads(subprocess.check_output([bench.heaptap, "info", "--json", path]))
+    return facts["kept_blocks"], facts["kept_words"]
+
+
+def agree(bench, directory):
+    """Every snapshot in a directory; there is at least one."""
+    snapshots = sorted((bench.directory / directory).iterdir())
+    expect(snapshots, "there is no snapshot")
+    for path in snapshots:
+        expect(path.suffix == ".heap", f"{path.name} is left behind")
+        equal(reachable(bench, path), kept(bench, path), f"reachable and kept blocks and words in {path.name}")
+    return len(snapshots)
+
+
+def compare(bench, program, suffix=""):
+    expected = bench.run(program + suffix)
+    found = bench.run(program + suffix, env=settings(bench, "heaps"))
+    if program not in DIFFERS_BY_ITSELF:
+        expect(found.out == expected.out, "the program prints something else")
+    equal(found.err, expected.err, "what the program says")
+    agree(bench, "heaps")
+
+
+@family(PROGRAMS)
+def native(bench, program):
+    compare(bench, program)
+
+
+@family(PROGRAMS)
+def bytecode(bench, program):
+    compare(bench, program, ".byte")
+
+
+@family({"rarely": (1e-3,), "always": (1,)})
+def with_a_trace(bench, rate):
+    """The blocks that the trace follows are in the snapshot, with the sizes that the trace has."""
+    heaps = settings(bench, "heaps", "exit")
+    bench.run("lives", env={**heaps, "HEAPTAP": bench.path("trace.ctf"), "HEAPTAP_RATE": rate})
+    bench.sound()
+    for path in (bench.directory / "heaps").iterdir():
+        reachable(bench, path)
+        facts = json.loads(subprocess.check_output([bench.heaptap, "info", "--json", path]))
+        equal(facts["trace_file"], bench.path("trace.ctf"), "the trace that the snapshot names")
+        expect(facts["followed"] > 0, "no block is followed")
+        if rate == 1:
+            # All of them, and memory outside the heap that belongs to some.
+            expect(facts["followed"] >= facts["blocks"], f"{facts['followed']} of {facts['blocks']} blocks are followed")
+
+
+@scenario
+def the_compiler(bench):
+    """A stripped program of the distribution."""
+    needs_from_distribution("ocamlopt.opt")
+    lines = [f"let f{index} x = match x with [] -> {index} | a :: b -> a + List.length b" for index in range(1500)]
+    (bench.directory / "many.ml").write_text("\n".join(lines) + "\n")
+    bench.run("ocamlopt.opt", "-c", "many.ml", env=settings(bench, "heaps", "exit,major:3,every:200ms"))
+    expect((bench.directory / "many.o").exists(), "nothing was compiled")
+    expect(agree(bench, "heaps") >= 2, "only one snapshot")
