@@ -19,7 +19,7 @@ impl MetaKey {
     pub const PID: MetaKey = MetaKey(3);
     /// When it was taken, in nanoseconds since the Unix epoch.
     pub const TIME: MetaKey = MetaKey(4);
-    /// Why it was taken: `request`, `exit`, `major`, `timer`, `signal` or `program`.
+    /// Why it was taken: `request`, `exit`, `major collection`, `timer`, `signal` or `program`.
     pub const REASON: MetaKey = MetaKey(5);
     /// How it was taken: `copy-on-write` or `synchronous`.
     pub const METHOD: MetaKey = MetaKey(6);
