@@ -1,8 +1,12 @@
 """What a host does while it is traced: control.c in all its ways."""
 
 import json
+import os
 import re
+import socket
 import subprocess
+import time
+from pathlib import Path
 
 from bench import HERE, Failure, Tally, equal, expect, scenario
 
@@ -103,3 +107,44 @@ def the_example(bench):
         place = re.fullmatch(r"(\w+)@minimal.c:(\d+):(\d+)-(\d+)", frame)
         if place is None or text not in lines[int(place[2]) - 1]:
             raise Failure(f"{frame} is not where {text} is")
+
+
+def listening(process, path, trace, snapshot):
+    """Asks a process that listens at `path` and traces into `trace`."""
+    deadline = time.monotonic() + 60
+    while not path.exists():
+        expect(time.monotonic() < deadline and process.poll() is None, "it does not listen")
+        time.sleep(0.01)
+
+    def ask(line):
+        with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(60)
+            client.connect(str(path))
+            client.sendall(line.encode() + b"\n")
+            return client.makefile().read()
+
+    status = ask("status")
+    expect(status.startswith(f"ok pid={process.pid} program=server version="), status)
+    expect(f" trace={trace} " in status, status)
+    answer = ask(f"snapshot {snapshot}").splitlines()[-1]
+    expect(answer.startswith(f"ok file={snapshot} blocks="), answer)
+    expect(ask("what").startswith("error unknown command `what`"), "an unknown command")
+
+
+@scenario
+def commands(bench):
+    """With HEAPTAP_LISTEN=1 a host takes commands too, traced or not, until it exits."""
+    runtime = Path(bench.path("run"))
+    runtime.mkdir(mode=0o700)
+    for trace, file in (({}, ""), ({"HEAPTAP": bench.path("listening.ctf")}, bench.path("listening.ctf"))):
+        env = {**{k: v for k, v in os.environ.items() if not k.startswith(("HEAPTAP", "MEMTRACE"))},
+               "HEAPTAP_LISTEN": "1", "XDG_RUNTIME_DIR": str(runtime), **trace}
+        with subprocess.Popen(bench.command("server", "100000000"), env=env, stdout=subprocess.DEVNULL, cwd=bench.directory) as process:
+            try:
+                listening(process, runtime / "heaptap" / f"{process.pid}.sock", file, bench.path("server.heap"))
+            finally:
+                process.kill()
+    result = bench.run("server", "10", env={"HEAPTAP_LISTEN": "1", "XDG_RUNTIME_DIR": str(runtime)})
+    equal(result.err, "", "what it said")
+    left = [found.name for found in (runtime / "heaptap").iterdir()]
+    equal(len(left), 2, f"sockets that are left by those that were killed: {left}")
