@@ -83,7 +83,7 @@ fn arrive(participants: u64) -> Arrival {
         let is_wanted = if is_first { snapshot::is_wanted() } else { seen & WAITING != 0 };
         let place = seen & !WAITING;
         let is_last = place + 1 >= participants;
-        let now = place + 1 | if is_wanted { WAITING } else { 0 };
+        let now = (place + 1) | if is_wanted { WAITING } else { 0 };
         let after = if is_last { 0 } else { now };
         match ARRIVED.compare_exchange(seen, after, Ordering::AcqRel, Ordering::Acquire) {
             Err(other) => seen = other,
