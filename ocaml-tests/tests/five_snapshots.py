@@ -4,9 +4,9 @@ import json
 import os
 import subprocess
 
-from bench import equal, expect, family
+from bench import equal, expect, family, scenario
 from five_exact import WORKS
-from snapshots import reachable
+from snapshots import a_heap_that_is_freed_at_exit, reachable
 
 # `Gc.stat` counts two more words for each block that is allocated by itself (LARGE_ALLOC_HEADER_SZ,
 # runtime/shared_heap.c).
@@ -42,3 +42,8 @@ def nothing_is_harmed(bench, program, *arguments):
     for name in snapshots:
         expect(name.endswith(".heap"), f"{name} is left behind")
         reachable(bench, bench.directory / "heaps" / name)
+
+
+@scenario
+def a_freed_heap(bench):
+    a_heap_that_is_freed_at_exit(bench)

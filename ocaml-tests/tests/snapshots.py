@@ -1,6 +1,6 @@
 """Heap snapshots agree with the runtime: what is reachable in a snapshot is what the runtime keeps.
 
-With HEAPTAP_SNAPSHOT_VERIFY the copy of the process, once it has written the heap, empties the young heap, finishes three
+With HEAPTAP_TEST_VERIFY the copy of the process, once it has written the heap, empties the young heap, finishes three
 major cycles and counts what is left: blocks and words. No other tool knows better. Programs print and return what they do
 without snapshots.
 """
@@ -22,7 +22,7 @@ DIFFERS_BY_ITSELF = {"signals", "cycles"}
 
 def settings(bench, directory, when="exit,every:100ms"):
     (bench.directory / directory).mkdir()
-    return {"LD_PRELOAD": bench.library, "HEAPTAP_SNAPSHOT": when, "HEAPTAP_SNAPSHOT_VERIFY": 1,
+    return {"LD_PRELOAD": bench.library, "HEAPTAP_SNAPSHOT": when, "HEAPTAP_TEST_VERIFY": 1,
             "HEAPTAP_SNAPSHOT_FILE": bench.path(f"{directory}/%p-%n.heap")}
 
 
@@ -95,3 +95,11 @@ def the_compiler(bench):
     bench.run("ocamlopt.opt", "-c", "many.ml", env=settings(bench, "heaps", "exit,major:3,every:200ms"))
     expect((bench.directory / "many.o").exists(), "nothing was compiled")
     expect(agree(bench, "heaps") >= 2, "only one snapshot")
+
+
+@scenario
+def a_heap_that_is_freed_at_exit(bench):
+    """The program ends as ever, and one line says why there is no snapshot."""
+    result = bench.run("young", env={**settings(bench, "heaps", "exit"), "OCAMLRUNPARAM": "c"})
+    expect("OCAMLRUNPARAM has c" in result.err and result.err.count("\n") == 1, f"said {result.err!r}")
+    equal(list((bench.directory / "heaps").iterdir()), [], "files")

@@ -43,6 +43,9 @@ fn alone(
     carry_out: impl FnOnce(&'static dyn HeapWalker, &Errand) -> Result<(), SnapshotError>,
 ) -> Result<Taken, SnapshotError> {
     let walker = registered()?;
+    if let Some(why) = walker.refusal() {
+        return Err(SnapshotError::Unsupported(why));
+    }
     let _one = match ONE.try_lock() {
         Ok(one) => one,
         Err(TryLockError::Poisoned(poisoned)) => PoisonError::into_inner(poisoned),

@@ -95,7 +95,7 @@ impl Errand {
             descriptor: file.descriptor(),
             string_bytes: order.string_bytes,
             method: order.method,
-            verify: std::env::var_os("HEAPTAP_SNAPSHOT_VERIFY").is_some(),
+            verify: std::env::var_os("HEAPTAP_TEST_VERIFY").is_some(),
             meta: facts(walker, order),
             workspace: UnsafeCell::new(workspace),
             process: std::process::id(),

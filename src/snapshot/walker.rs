@@ -42,6 +42,11 @@ pub(crate) trait HeapWalker: Sync {
     /// Words of a block's header.
     fn header_words(&self) -> u32;
 
+    /// Why this heap must not be walked now, if there is a reason. Any thread.
+    fn refusal(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Looks up what the walk needs and may not look up itself. On the ordering thread, before
     /// each snapshot; may allocate.
     fn prepare(&self);

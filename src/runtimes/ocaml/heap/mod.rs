@@ -10,6 +10,11 @@
 //! Everything but `modules` runs while the heap stands still, at a safe point or in a copy of
 //! the process, and neither allocates nor locks.
 
+/// With `c` in `OCAMLRUNPARAM` the runtime frees its heap while the program exits, where exit
+/// handlers and threads of ours could still want to walk it.
+pub(super) const CLEANS_UP: &str = "OCAMLRUNPARAM has c: the runtime frees its heap at exit, \
+                                    and heaptap takes no snapshots of such a program; remove the c";
+
 pub(super) mod blocks;
 pub(super) mod modules;
 pub(super) mod regions;

@@ -71,7 +71,8 @@ impl DomainWriter {
         allocs.find(|alloc| {
             let &SmallAlloc { time, length, common_prefix, inner_first } = alloc;
             let common = (1..=MAX_SHORT_LENGTH).contains(&length) && self.continues_packet(time);
-            let code = SHORT_ALLOC + length as u8;
+            // Used only if the length is short.
+            let code = SHORT_ALLOC.wrapping_add(length as u8);
             !common || self.inner_first_alloc(code, time, common_prefix, inner_first).is_none()
         })
     }

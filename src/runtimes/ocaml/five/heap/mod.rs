@@ -27,6 +27,7 @@ use super::domain::domain;
 use super::layout::StateLayout;
 use super::symbols::Runtime;
 use crate::runtimes::attach::refusal::Refusal;
+use crate::runtimes::ocaml::heap::CLEANS_UP;
 use crate::runtimes::ocaml::heap::blocks::BlockWriter;
 use crate::runtimes::ocaml::heap::modules::{self, OcamlModule};
 use crate::runtimes::ocaml::heap::trace;
@@ -63,6 +64,15 @@ impl HeapWalker for Heap {
 
     fn header_words(&self) -> u32 {
         1
+    }
+
+    fn refusal(&self) -> Option<&'static str> {
+        let index = self.variables.layout.params?.cleanup_on_exit;
+        // SAFETY: `const struct caml_params * const caml_params` (`runtime/startup_aux.c`).
+        let params = unsafe { (self.variables.params as *const *const usize).read() };
+        // SAFETY: the structure has this word, which the runtime sets when it starts.
+        let cleans_up = unsafe { params.wrapping_add(index).read_volatile() };
+        (cleans_up != 0).then_some(CLEANS_UP)
     }
 
     fn prepare(&self) {

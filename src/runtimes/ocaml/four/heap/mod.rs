@@ -21,6 +21,7 @@ use super::host::host;
 use super::probe::Proved;
 use crate::runtimes::attach::own_stack::OwnStack;
 use crate::runtimes::attach::refusal::Refusal;
+use crate::runtimes::ocaml::heap::CLEANS_UP;
 use crate::runtimes::ocaml::heap::blocks::BlockWriter;
 use crate::runtimes::ocaml::heap::modules::{self, OcamlModule};
 use crate::runtimes::ocaml::heap::trace;
@@ -59,6 +60,13 @@ impl HeapWalker for Heap {
 
     fn header_words(&self) -> u32 {
         1
+    }
+
+    fn refusal(&self) -> Option<&'static str> {
+        // SAFETY: `uintnat caml_cleanup_on_exit` (`runtime/startup_aux.c`), which the runtime
+        // sets when it starts.
+        let cleans_up = unsafe { (self.variables.cleans_up as *const usize).read_volatile() };
+        (cleans_up != 0).then_some(CLEANS_UP)
     }
 
     fn prepare(&self) {

@@ -51,6 +51,8 @@ pub(super) struct Variables {
     enter_profiler: extern "C" fn(usize),
     /// `caml_memprof_main_ctx`
     profiler_context: usize,
+    /// `caml_cleanup_on_exit`
+    pub(super) cleans_up: usize,
     /// `caml_final_register` and `caml_final_register_called_without_value`
     pub(super) register_finaliser: [usize; 2],
     /// Whether `caml_request_minor_gc` sets the word of the state that is known for that.
@@ -109,6 +111,7 @@ impl Variables {
                 )?)
             },
             profiler_context: needed(c"caml_memprof_main_ctx")?,
+            cleans_up: needed(c"caml_cleanup_on_exit")?,
             register_finaliser: [
                 needed(c"caml_final_register")?,
                 needed(c"caml_final_register_called_without_value")?,
