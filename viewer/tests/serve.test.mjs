@@ -82,6 +82,7 @@ test("a file that is gone cannot be made exact, and the page says why", async ()
       await page.locator("#exact").click();
       await settled(page);
       assert.match(await text(page, ".rows .problem"), /moved\.ctf is not there any more/);
+      assert.match(await text(page, ".facts"), /one in \d+ blocks followed/, "not a full reading");
       await picture(page, "exact-gone");
     }));
 });

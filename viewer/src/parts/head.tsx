@@ -4,7 +4,7 @@ import { useSignal } from "@preact/signals";
 import type { Info } from "../query/types";
 import { count, grouped, percent, shortDuration, sized } from "../text/units";
 import { canBeExact, fullReading } from "../view/exact";
-import { change, client, config, exact, traces, view } from "../view/store";
+import { change, client, config, exact, exactFailed, traces, view } from "../view/store";
 import { METRICS, TABS, type Tab } from "../view/view";
 import { dark, toggleTheme } from "../view/theme";
 import { helpOpen } from "./help";
@@ -35,7 +35,7 @@ export function Head({ info }: { info: Info | null }) {
         <span class="facts">
           <span>{shortDuration(info.duration_us)}</span>
           <span title="All that was allocated">{sized(info.totals.allocated)}</span>
-          <span title={count(info.totals.samples, "sample", "samples")}>{exact.value && canBeExact.value ? "full reading" : followed(info)}</span>
+          <span title={count(info.totals.samples, "sample", "samples")}>{exact.value && canBeExact.value && !exactFailed.value ? "full reading" : followed(info)}</span>
         </span>
       )}
       <span class="head-tools">

@@ -15,6 +15,9 @@ import { Hot } from "./hot";
 
 const PAGE = 200;
 
+/** What the second column names, where rows have one. */
+const SECOND: Partial<Record<string, string>> = { function: "file", location: "function" };
+
 export function Table() {
   const current = view.value;
   const [top, setTop] = useState(PAGE);
@@ -43,7 +46,7 @@ export function Table() {
         {answer && answer.table.total.samples > 0 && (
           <div class="table-box" tabIndex={0} role="region" aria-label="Rows">
             <table>
-              <thead><tr><th class="num" scope="col">size</th><th class="num" scope="col">error</th><th class="num" scope="col">share</th><th class="bar-col" scope="col"><span class="hidden">95 % interval</span></th><th scope="col">{current.by}</th><th class="wide" scope="col">{current.by === "location" ? "function" : "file"}</th></tr></thead>
+              <thead><tr><th class="num" scope="col">size</th><th class="num" scope="col">error</th><th class="num" scope="col">share</th><th class="bar-col" scope="col"><span class="hidden">95 % interval</span></th><th scope="col">{current.by}</th>{SECOND[current.by] ? <th class="wide" scope="col">{SECOND[current.by]}</th> : <td class="wide" />}</tr></thead>
               <tbody>
                 {rows.map((row) => {
                   const [name, more] = parts(row);

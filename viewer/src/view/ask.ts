@@ -4,7 +4,7 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Answer, Ask, Kind } from "../query/types";
 import { isThinned } from "./exact";
-import { client, exact } from "./store";
+import { client, exact, exactFailed } from "./store";
 
 export interface Asked<K extends Kind> {
   answer: Answer<K> | null;
@@ -25,6 +25,7 @@ export function useQuery<K extends Kind>(slot: string, kind: K, request: Ask<K> 
       kind,
       request,
       (outcome) => {
+        if (useServer) exactFailed.value = "error" in outcome;
         if ("error" in outcome && typeof outcome.error === "string") {
           const { error } = outcome;
           setState((old) => ({ answer: old.answer, error, of: key }));

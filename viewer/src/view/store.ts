@@ -27,6 +27,9 @@ export const client = new Client((message) => notice(`${message}. It has been st
 /** Whether figures come from the full reading of the server. It ends with the next filter. */
 export const exact = signal(false);
 
+/** Whether the last full reading failed: what is shown are the figures from before. */
+export const exactFailed = signal(false);
+
 /** The trace that is shown, if it is ready. */
 export const info = computed<Info | null>(() => {
   const state = traces.value[view.value.trace] ?? traces.value[0];
