@@ -1,7 +1,7 @@
 //! A heap snapshot: every block of a runtime's heap, its pointers, and the roots that
 //! hold them, in one file (`crates/heap`).
 //!
-//! A thread that may block orders a snapshot ([`take`]). The runtime's next safe point, a
+//! A thread that may block orders a snapshot ([`take()`]). The runtime's next safe point, a
 //! moment at which its heap can be walked, carries the order out ([`at_safe_point`]): the
 //! process is copied by a raw `clone`, the program goes on, and the copy walks the heap.
 //! Where the process cannot be copied, or if it is asked for, the heap is walked at the
