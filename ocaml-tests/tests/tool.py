@@ -258,7 +258,7 @@ def through_a_script(bench):
 @scenario
 def a_file_that_cannot_be_made(bench):
     """A message says so, and the program runs untraced."""
-    result = run(bench, "-o", "none/trace.ctf", "--", bench.program("young"))
+    result = run(bench, "-o", "none/trace.ctf", "--", bench.program("young"), code=2)
     equal(result.err, f"heaptap: cannot make the trace file {bench.path('none/trace.ctf')}: No such file or directory (os error 2); "
           "not tracing\n", "what it said")
 
