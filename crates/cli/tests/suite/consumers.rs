@@ -8,7 +8,8 @@
 use std::collections::BTreeMap;
 use std::env;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use heaptap_trace::Format;
 use serde_json::Value;
@@ -204,33 +205,52 @@ fn dh_view_shows_the_totals() {
     });
 }
 
-/// A session of the Firefox profiler's command line; it has a process of its own
-/// that answers questions.
+/// A session of the Firefox profiler's command line: a process of its own that answers
+/// questions.
 struct Profiler<'a> {
     program: PathBuf,
     sessions: &'a Path,
+    process: Child,
 }
 
-impl Profiler<'_> {
-    fn call(&self, words: &[&str]) -> Output {
-        Command::new("node")
-            .arg(&self.program)
-            .args(words)
-            .env("PROFILER_CLI_SESSION_DIR", self.sessions)
-            .env("PROFILER_CLI_NO_SYMBOLICATE", "1")
-            .env("PROFILER_CLI_LOAD_TIMEOUT_MS", "300000")
-            .output()
-            .unwrap()
+impl<'a> Profiler<'a> {
+    /// Starts the process as `load` does, and waits for it: `load` gives it half a second, which
+    /// is too little on a busy machine.
+    fn load(package: &Path, sessions: &'a Path, file: &Path) -> Self {
+        std::fs::create_dir_all(sessions).unwrap();
+        let program = package.join("dist/profiler-cli.js");
+        let process = Self::command(&program, sessions)
+            .arg("--daemon")
+            .arg(file)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut profiler = Profiler { program, sessions, process };
+        let deadline = Instant::now() + Duration::from_secs(300);
+        loop {
+            let status = profiler.call(&["status"]);
+            if status.status.success() {
+                return profiler;
+            }
+            let ended = profiler.process.try_wait().unwrap();
+            assert!(ended.is_none() && Instant::now() < deadline, "{ended:?}: {status:?}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
     }
 
-    /// Its process has half a second to start, too little for a busy machine.
-    fn load(&self, file: &Path) {
-        for _ in 0..20 {
-            if self.call(&["load", file.to_str().unwrap()]).status.success() {
-                return;
-            }
-        }
-        panic!("{}", text(&self.call(&["load", file.to_str().unwrap()])));
+    fn command(program: &Path, sessions: &Path) -> Command {
+        let mut command = Command::new("node");
+        command
+            .arg(program)
+            .env("PROFILER_CLI_SESSION_DIR", sessions)
+            .env("PROFILER_CLI_NO_SYMBOLICATE", "1");
+        command
+    }
+
+    fn call(&self, words: &[&str]) -> Output {
+        Self::command(&self.program, self.sessions).args(words).output().unwrap()
     }
 
     fn json(&self, words: &[&str]) -> Value {
@@ -240,7 +260,8 @@ impl Profiler<'_> {
 
 impl Drop for Profiler<'_> {
     fn drop(&mut self) {
-        let _ = self.call(&["stop", "--all"]);
+        let _ = self.process.kill();
+        let _ = self.process.wait();
     }
 }
 
@@ -251,9 +272,7 @@ fn the_firefox_profiler_shows_what_was_allocated_what_is_retained_and_when() {
     each_trace(|place, trace| {
         let file = exported(place, trace, "firefox");
         let sessions = place.path("sessions");
-        let profiler =
-            Profiler { program: package.join("dist/profiler-cli.js"), sessions: &sessions };
-        profiler.load(&file);
+        let profiler = Profiler::load(&package, &sessions, &file);
         let kinds = [("native-allocations", "allocated"), ("native-retained-allocations", "live")];
         for (kind, metric) in kinds {
             text(&profiler.call(&["strategy", kind]));
