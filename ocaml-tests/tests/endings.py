@@ -48,6 +48,20 @@ def fork_with_a_file_each(bench):
     expect(counts[0] > 3_000 and counts[1] > 3_000, f"allocations: {counts}")
 
 
+@family({"native": ("endings", 300), "bytecode": ("endings.byte", 40)})
+def forks_while_the_writer_works(bench, program, times):
+    """What the parent's writer makes or locks at the moment of the fork must not stop the child's: that would wait
+    for 20 s, and its trace would be empty."""
+    for _ in range(times):
+        result = bench.run(program, "fork", env=bench.preload("t-%p.ctf"))
+        equal(result.err, "", "standard error")
+        files = list(bench.directory.glob("t-*.ctf"))
+        sizes = sorted(file.stat().st_size for file in files)
+        expect(len(sizes) == 2 and sizes[0] > 5_000, f"sizes of the traces: {sizes}")
+        for file in files:
+            file.unlink()
+
+
 @scenario
 def daemon(bench):
     bench.run("endings", "daemon", env=bench.preload("d-%p.ctf"))

@@ -1,6 +1,6 @@
 //! From an order to a file.
 
-use std::sync::{Mutex, PoisonError, TryLockError};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::exchange;
 use super::order::{Order, SnapshotError, Taken};
@@ -8,8 +8,27 @@ use super::output::TemporaryFile;
 use super::walk::Errand;
 use super::walker::{HeapWalker, registered};
 
-/// One snapshot at a time.
-static ONE: Mutex<()> = Mutex::new(());
+/// The process that takes a snapshot; 0 if none does. Not a lock: a child that is forked meanwhile
+/// would find it taken for ever.
+static TAKER: AtomicU32 = AtomicU32::new(0);
+
+/// The right to take a snapshot, which one thread of a process has at a time.
+struct Turn(u32);
+
+impl Turn {
+    /// `None` while another thread has it.
+    fn take() -> Option<Turn> {
+        let own = std::process::id();
+        let claim = |taker: u32| (taker != own).then_some(own);
+        TAKER.fetch_update(Ordering::AcqRel, Ordering::Acquire, claim).ok().map(|_| Turn(own))
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let _ = TAKER.compare_exchange(self.0, 0, Ordering::AcqRel, Ordering::Relaxed);
+    }
+}
 
 /// Takes a snapshot at the runtime's next safe point. Blocks until the file is complete, so
 /// not on a thread of the program; one that wants a snapshot of itself calls
@@ -46,11 +65,7 @@ fn alone(
     if let Some(why) = walker.refusal() {
         return Err(SnapshotError::Unsupported(why));
     }
-    let _one = match ONE.try_lock() {
-        Ok(one) => one,
-        Err(TryLockError::Poisoned(poisoned)) => PoisonError::into_inner(poisoned),
-        Err(TryLockError::WouldBlock) => return Err(SnapshotError::Busy),
-    };
+    let _turn = Turn::take().ok_or(SnapshotError::Busy)?;
     let file = TemporaryFile::create(&order.path)?;
     walker.prepare();
     let mut errand = Errand::new(walker, order, &file)?;

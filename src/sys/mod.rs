@@ -12,6 +12,7 @@
 //! | `name` | expands `%p`, `%e` and `%t` in a file name | the starting thread |
 //! | `file` | creates a trace file without destroying another file | the starting thread |
 //! | `lock` | waiting for a lock until a deadline | both |
+//! | `race_once` | a value that is made once and that nobody waits for, not even in a forked child | both |
 //! | `listener` | a socket that listens, and its clients | the control thread |
 //! | `descriptor` | locks, numbers and identities of open files | both |
 //! | `prefetch` | tells the processor which memory will be read | the writer thread |
@@ -36,6 +37,7 @@ pub(crate) mod name;
 pub(crate) mod output;
 pub(crate) mod prefetch;
 pub(crate) mod process_memory;
+pub(crate) mod race_once;
 pub(crate) mod shared_memory;
 #[cfg(test)]
 pub(crate) mod testing;

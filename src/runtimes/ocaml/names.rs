@@ -7,8 +7,8 @@
 //! that a short trace needs. The dynamic symbols are in memory already.
 
 use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, OnceLock};
 
 use heaptap_symbols::names::readable;
 use heaptap_trace::Location;
@@ -24,7 +24,9 @@ const FEW: u32 = 8;
 pub(super) fn namer() -> Option<Namer> {
     let file = symbols::program()?;
     file.defined(c"caml_program")?;
-    let (program, asked) = (OnceLock::new(), AtomicU32::new(0));
+    // Not by the first who needs it: that is the writer thread, during which the program may fork.
+    let program = program_name()?;
+    let asked = AtomicU32::new(0);
     Some(Arc::new(move |return_address, list| {
         // The call, which may be the last thing in its function.
         let call = (return_address as usize).wrapping_sub(1);
@@ -36,9 +38,8 @@ pub(super) fn namer() -> Option<Namer> {
             None
         };
         let Some(name) = name else { return false };
-        let Some(program) = program.get_or_init(program_name) else { return false };
         let definition = &readable(name.to_bytes());
-        list.add(Location { file: program, line: 0, start_char: 0, end_char: 0, definition });
+        list.add(Location { file: &program, line: 0, start_char: 0, end_char: 0, definition });
         true
     }))
 }

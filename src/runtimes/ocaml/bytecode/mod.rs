@@ -21,11 +21,12 @@ use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use heaptap_trace::{Location, LocationList};
 
 use crate::runtimes::attach::symbols;
+use crate::sys::race_once::RaceOnce;
 use crate::tracer::Locator;
 use events::{Event, Events};
 use loaded::Bounds;
@@ -86,7 +87,8 @@ impl Addresses {
 /// Explains the codes of bytecode frames.
 pub(super) fn locator() -> Locator {
     let name = executable_name();
-    let events: OnceLock<Option<Events>> = OnceLock::new();
+    // Read by the writer thread, while the program may fork.
+    let events: RaceOnce<Option<Events>> = RaceOnce::new();
     Arc::new(move |code, list: &mut LocationList| {
         let events = || events.get_or_init(|| read(name?)).as_ref();
         let Some(event) = event(code, events) else { return };

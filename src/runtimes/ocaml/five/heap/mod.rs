@@ -33,6 +33,7 @@ use crate::runtimes::ocaml::heap::modules::{self, OcamlModule};
 use crate::runtimes::ocaml::heap::trace;
 use crate::runtimes::ocaml::heap::words::Words;
 use crate::snapshot::{self, HeapEncoder, HeapWalker, TraceFile, WalkError};
+use crate::sys::race_once::RaceOnce;
 use crate::tracer::Mutator;
 
 use domains::Domains;
@@ -42,7 +43,8 @@ use variables::Variables;
 struct Heap {
     variables: Variables,
     /// Of native code. Made when first needed.
-    modules: OnceLock<Vec<OcamlModule>>,
+    /// Read by a thread of ours, while the program may fork.
+    modules: RaceOnce<Vec<OcamlModule>>,
 }
 
 static HEAP: OnceLock<Heap> = OnceLock::new();
@@ -50,7 +52,7 @@ static HEAP: OnceLock<Heap> = OnceLock::new();
 /// Makes snapshots possible. Before `main`.
 pub(super) fn prepare(runtime: &Runtime, layout: &'static StateLayout) -> Result<(), Refusal> {
     let variables = Variables::find(runtime, layout)?;
-    let heap = HEAP.get_or_init(|| Heap { variables, modules: OnceLock::new() });
+    let heap = HEAP.get_or_init(|| Heap { variables, modules: RaceOnce::new() });
     rendezvous::install(heap);
     snapshot::register(heap);
     Ok(())

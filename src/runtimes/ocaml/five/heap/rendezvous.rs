@@ -4,7 +4,6 @@
 //! snapshot is taken in this collection. If so, all wait, the last one carries it out, and
 //! they go on.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -121,12 +120,8 @@ fn take(heap: &Heap, participants: usize) {
     });
 }
 
-/// One poke at a time: it uses the runtime's thread-local variables.
-static POKE: Mutex<()> = Mutex::new(());
-
-/// Asks for a minor collection. On any thread that does not run OCaml code.
+/// Asks for a minor collection. On any thread that does not run OCaml code, one at a time.
 pub(super) fn poke(variables: &Variables) {
-    let Ok(_one) = POKE.lock() else { return };
     // The first domain is there as long as the program.
     (variables.init_domain_self)(0);
     let state = variables.current_state();

@@ -4,19 +4,20 @@
 //! while the domain's threads are in blocking sections, and collects in its name. The other
 //! domains take part through their backup threads.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::Heap;
 use crate::snapshot;
 use crate::sys::thread;
 
-/// There is a watcher.
-static IS_RUNNING: AtomicBool = AtomicBool::new(false);
+/// The process that has a watcher, which a forked child has not; 0 if none has.
+static RUNS_IN: AtomicU32 = AtomicU32::new(0);
 
 /// Starts a watcher unless there is one. It ends when the snapshot was taken, at the latest
 /// when the first domain next blocks.
 pub(super) fn start(heap: &'static Heap) {
-    if IS_RUNNING.swap(true, Ordering::AcqRel) {
+    let process = std::process::id();
+    if RUNS_IN.swap(process, Ordering::AcqRel) == process {
         return;
     }
     let watch = move |_| {
@@ -29,11 +30,11 @@ pub(super) fn start(heap: &'static Heap) {
             }
             (variables.release_domain_lock)();
         }
-        IS_RUNNING.store(false, Ordering::Release);
+        RUNS_IN.store(0, Ordering::Release);
     };
     match thread::start("heaptap-watcher", watch) {
         // It may wait for as long as the program runs.
         Ok(worker) => worker.forget(),
-        Err(_) => IS_RUNNING.store(false, Ordering::Release),
+        Err(_) => RUNS_IN.store(0, Ordering::Release),
     }
 }

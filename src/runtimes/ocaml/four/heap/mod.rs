@@ -27,6 +27,7 @@ use crate::runtimes::ocaml::heap::modules::{self, OcamlModule};
 use crate::runtimes::ocaml::heap::trace;
 use crate::runtimes::ocaml::heap::words::Words;
 use crate::snapshot::{self, HeapEncoder, HeapWalker, TraceFile, WalkError};
+use crate::sys::race_once::RaceOnce;
 
 use variables::Variables;
 
@@ -34,7 +35,8 @@ use variables::Variables;
 struct Heap {
     variables: Variables,
     /// Of native code. Made when first needed.
-    modules: OnceLock<Vec<OcamlModule>>,
+    /// Read by a thread of ours, while the program may fork.
+    modules: RaceOnce<Vec<OcamlModule>>,
     /// Where snapshots are taken: OCaml leaves the C code that it calls little stack.
     stack: OwnStack,
 }
@@ -45,7 +47,7 @@ static HEAP: OnceLock<Heap> = OnceLock::new();
 pub(super) fn prepare(proved: Proved) -> Result<(), Refusal> {
     let variables = Variables::find(proved)?;
     let stack = OwnStack::new().ok_or(Refusal::Layout("there is no memory for a stack"))?;
-    let heap = HEAP.get_or_init(|| Heap { variables, modules: OnceLock::new(), stack });
+    let heap = HEAP.get_or_init(|| Heap { variables, modules: RaceOnce::new(), stack });
     safe_point::install(heap);
     blocking::install(heap);
     snapshot::register(heap);
