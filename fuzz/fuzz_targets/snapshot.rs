@@ -5,7 +5,7 @@
 
 use std::io::Cursor;
 
-use heaptap_heap::{Completion, Defect, HeapGraph, Item, Reader, Summary, Suspended, check};
+use heaptap_heap::{Completion, Defect, HeapGraph, Item, LoadOptions, Reader, Summary, Suspended, check};
 use libfuzzer_sys::fuzz_target;
 
 const MEMORY: u64 = 16 << 20;
@@ -28,7 +28,7 @@ fuzz_target!(|bytes: &[u8]| {
             assert!(summary.is_err() || matches!(error.defect, Defect::Memory(_)), "{error}");
         }
     }
-    if let Ok(graph) = HeapGraph::load(Cursor::new(bytes), MEMORY) {
+    if let Ok(graph) = HeapGraph::load(Cursor::new(bytes), LoadOptions { memory: MEMORY, fields: true }) {
         let found = graph.reachable();
         assert!(found.reachable.blocks <= found.all.blocks);
         let sum: u64 = found.kinds.iter().map(|kind| kind.first_reached.blocks).sum();

@@ -12,6 +12,8 @@
 //! - `summary`: [`Summary`], what a snapshot holds, counted.
 //! - `check`: [`check()`], whether its parts fit together.
 //! - `graph`: [`HeapGraph`], the blocks as a graph, and what is reachable in it.
+//! - `holders`: [`HolderTree`], what holds the roots: modules and variables, threads and frames.
+//! - `dominators`: [`DominatorTree`], what a block or a holder retains.
 //!
 //! Only `format` is compiled without the feature `graph`: that is what the plugin loads into programs.
 //!
@@ -27,16 +29,27 @@
 
 #[cfg(feature = "graph")]
 mod check;
+#[cfg(feature = "graph")]
+mod dominators;
 mod format;
 #[cfg(feature = "graph")]
 mod graph;
+#[cfg(feature = "graph")]
+mod holders;
 #[cfg(feature = "graph")]
 mod summary;
 
 #[cfg(feature = "graph")]
 pub use check::{CheckReport, Finding, check};
 #[cfg(feature = "graph")]
-pub use graph::{GraphError, HeapGraph, KindReach, Reach, Reachability};
+pub use dominators::{DominatorChildren, DominatorTree, Node};
+#[cfg(feature = "graph")]
+pub use graph::{
+    BlockShape, CodeName, CustomNode, FinaliserNode, GraphError, HeapFacts, HeapGraph, KindReach,
+    LoadOptions, Reach, Reachability, RootHolder, ShapeId, ThreadFacts,
+};
+#[cfg(feature = "graph")]
+pub use holders::{HolderId, HolderName, HolderShare, HolderTree};
 #[cfg(feature = "graph")]
 pub use summary::{CustomSum, SegmentSum, Summary};
 

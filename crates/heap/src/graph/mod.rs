@@ -1,13 +1,24 @@
 //! The blocks of a snapshot as a graph.
 //!
 //! - `starts`: from addresses to numbers of blocks.
-//! - `heap_graph`: the graph in memory, and how it is read from a file.
+//! - `shapes`: tags and sizes of blocks; `facts`: names.
+//! - `heap_graph`: the graph in memory; `load`: how it is read from a file.
 //! - `reach`: what is reachable from which roots.
+//! - `bit_set`: sets of blocks.
 
+mod bit_set;
+mod facts;
 mod heap_graph;
+mod load;
 mod reach;
+mod shapes;
 mod starts;
 
-pub use heap_graph::{GraphError, HeapGraph};
+pub(crate) use bit_set::BitSet;
+pub use facts::{CodeName, HeapFacts, ThreadFacts};
+pub use heap_graph::{CustomNode, FinaliserNode, HeapGraph, RootHolder};
+pub use load::{GraphError, LoadOptions};
 pub use reach::{KindReach, Reach, Reachability};
+pub(crate) use reach::{Marking, Watchers};
+pub use shapes::{BlockShape, ShapeId};
 pub(crate) use starts::{BlockStarts, StartsBuilder};

@@ -6,6 +6,7 @@
 //! ephemerons depend on each other. What finalisers hold are roots of their own kind;
 //! the values of finalisers that run last are not held.
 
+use super::bit_set::BitSet;
 use super::heap_graph::{EphemeronNode, HeapGraph};
 use crate::format::RootKind;
 
@@ -16,6 +17,33 @@ pub struct Reach {
     pub blocks: u64,
     /// Their words, without headers.
     pub words: u64,
+    /// Their bytes, with headers.
+    pub bytes: u64,
+}
+
+impl Reach {
+    /// Of one block.
+    pub(crate) fn of(graph: &HeapGraph, block: u32) -> Reach {
+        Reach { blocks: 1, words: graph.words(block), bytes: graph.bytes(block) }
+    }
+
+    /// The sum.
+    pub fn plus(self, other: Reach) -> Reach {
+        Reach {
+            blocks: self.blocks.saturating_add(other.blocks),
+            words: self.words.saturating_add(other.words),
+            bytes: self.bytes.saturating_add(other.bytes),
+        }
+    }
+
+    /// Without a part of it.
+    pub fn minus(self, part: Reach) -> Reach {
+        Reach {
+            blocks: self.blocks.saturating_sub(part.blocks),
+            words: self.words.saturating_sub(part.words),
+            bytes: self.bytes.saturating_sub(part.bytes),
+        }
+    }
 }
 
 /// What the roots of one kind reach.
@@ -51,7 +79,7 @@ impl HeapGraph {
         let mut kinds = Vec::new();
         for kind in RootKind::ALL {
             let of_kind =
-                || self.roots.iter().filter(move |root| root.0 == kind).map(|root| root.1);
+                || self.roots().filter(move |root| root.0.kind() == kind).map(|root| root.1);
             let roots = of_kind().count() as u64;
             if roots == 0 {
                 continue;
@@ -61,14 +89,13 @@ impl HeapGraph {
             kinds.push(KindReach { kind, roots, reachable, first_reached });
         }
         let blocks = 0..self.blocks() as u32;
-        let words = blocks.clone().map(|block| self.words(block)).fold(0, u64::saturating_add);
-        let all = Reach { blocks: u64::from(blocks.end), words };
+        let all = blocks.fold(Reach::default(), |sum, block| sum.plus(Reach::of(self, block)));
         Reachability { all, reachable: marking.reach, kinds }
     }
 }
 
 /// Which ephemerons wait for a block to be marked.
-struct Watchers {
+pub(crate) struct Watchers {
     /// Block and ephemeron, ascending, each pair once.
     pairs: Vec<(u32, u32)>,
     /// For how many blocks each ephemeron waits.
@@ -78,16 +105,15 @@ struct Watchers {
 }
 
 impl Watchers {
-    fn new(graph: &HeapGraph) -> Watchers {
+    pub(crate) fn new(graph: &HeapGraph) -> Watchers {
         let mut pairs = Vec::new();
         for (index, ephemeron) in (0..).zip(&graph.ephemerons) {
-            let &EphemeronNode { block, data, keys_from, keys_to } = ephemeron;
+            let &EphemeronNode { block, data, .. } = ephemeron;
             if data.is_none() {
                 continue;
             }
             pairs.push((block, index));
-            let keys = graph.ephemeron_keys.get(keys_from..keys_to).unwrap_or_default();
-            pairs.extend(keys.iter().map(|key| (*key, index)));
+            pairs.extend(graph.keys(ephemeron).iter().map(|key| (*key, index)));
         }
         pairs.sort_unstable();
         pairs.dedup();
@@ -110,7 +136,8 @@ impl Watchers {
     }
 }
 
-struct Marking<'a> {
+/// Blocks that were found to be reachable.
+pub(crate) struct Marking<'a> {
     graph: &'a HeapGraph,
     watchers: &'a Watchers,
     /// For how many blocks each ephemeron still waits.
@@ -122,7 +149,7 @@ struct Marking<'a> {
 }
 
 impl<'a> Marking<'a> {
-    fn new(graph: &'a HeapGraph, watchers: &'a Watchers) -> Marking<'a> {
+    pub(crate) fn new(graph: &'a HeapGraph, watchers: &'a Watchers) -> Marking<'a> {
         Marking {
             graph,
             watchers,
@@ -134,7 +161,7 @@ impl<'a> Marking<'a> {
     }
 
     /// Marks what is reachable from these roots; returns what was not marked before.
-    fn mark(&mut self, roots: impl Iterator<Item = u32>) -> Reach {
+    pub(crate) fn mark(&mut self, roots: impl Iterator<Item = u32>) -> Reach {
         let before = self.reach;
         for root in roots {
             self.visit(root);
@@ -144,15 +171,30 @@ impl<'a> Marking<'a> {
                 }
             }
         }
-        Reach { blocks: self.reach.blocks - before.blocks, words: self.reach.words - before.words }
+        self.reach.minus(before)
+    }
+
+    pub(crate) fn is_marked(&self, block: u32) -> bool {
+        self.marked.contains(block)
+    }
+
+    /// The pointers from ephemerons to their data that hold: the ephemeron and all its keys are
+    /// marked.
+    pub(crate) fn ephemeron_edges(&self) -> Vec<(u32, u32)> {
+        let nodes = self.graph.ephemerons.iter().zip(&self.waiting);
+        let mut edges: Vec<_> = nodes
+            .filter(|(_, waiting)| **waiting == 0)
+            .filter_map(|(node, _)| Some((node.block, node.data?)))
+            .collect();
+        edges.sort_unstable();
+        edges
     }
 
     fn visit(&mut self, block: u32) {
         if !self.marked.insert(block) {
             return;
         }
-        self.reach.blocks += 1;
-        self.reach.words = self.reach.words.saturating_add(self.graph.words(block));
+        self.reach = self.reach.plus(Reach::of(self.graph, block));
         self.stack.push(block);
         if !self.watchers.watched.contains(block) {
             return;
@@ -168,38 +210,11 @@ impl<'a> Marking<'a> {
                     && let Some(data) = data
                     && self.marked.insert(data)
                 {
-                    self.reach.blocks += 1;
-                    self.reach.words = self.reach.words.saturating_add(self.graph.words(data));
+                    self.reach = self.reach.plus(Reach::of(self.graph, data));
                     self.stack.push(data);
                     alive.push(data);
                 }
             }
         }
-    }
-}
-
-/// A set of blocks.
-#[derive(Clone, Debug)]
-struct BitSet {
-    bits: Vec<u64>,
-}
-
-impl BitSet {
-    fn new(blocks: usize) -> BitSet {
-        BitSet { bits: vec![0; blocks.div_ceil(64)] }
-    }
-
-    fn contains(&self, block: u32) -> bool {
-        let bits = self.bits.get(block as usize / 64).copied().unwrap_or_default();
-        bits >> (block % 64) & 1 == 1
-    }
-
-    /// Returns whether it is new.
-    fn insert(&mut self, block: u32) -> bool {
-        let Some(bits) = self.bits.get_mut(block as usize / 64) else { return false };
-        let bit = 1 << (block % 64);
-        let is_new = *bits & bit == 0;
-        *bits |= bit;
-        is_new
     }
 }

@@ -1,181 +1,21 @@
 //! Reachability, compared with a plain reference that goes round until nothing changes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io::Cursor;
 
-use heaptap_heap::{
-    EphemeronKey, Finaliser, FinaliserKind, GraphError, HeapGraph, Pointer, Reach, Root, RootKind,
-    RootOwner,
-};
+use heaptap_heap::{GraphError, HeapGraph, LoadOptions, Pointer, Reach, Root, RootOwner};
 use proptest::prelude::*;
 
+use crate::made_heap::{Heap, OPTIONS, address, heap};
 use crate::snapshot::{OwnedBlock, Record, write};
 
-const MEMORY: u64 = 1 << 30;
-
-/// A heap by numbers of blocks.
-#[derive(Clone, Debug)]
-struct Heap {
-    /// Words and targets of each block.
-    blocks: Vec<(u64, Vec<usize>)>,
-    roots: Vec<(RootOwnerKind, usize)>,
-    /// Continuation and target.
-    suspended: Vec<(usize, usize)>,
-    finalisers: Vec<(FinaliserKind, usize, usize)>,
-    /// Ephemeron, data and keys.
-    ephemerons: Vec<(usize, Option<usize>, Vec<usize>)>,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum RootOwnerKind {
-    Global,
-    Hook,
-    Host,
-}
-
-impl RootOwnerKind {
-    fn owner(self) -> RootOwner {
-        match self {
-            RootOwnerKind::Global => RootOwner::Global { module: 1, field: 2 },
-            RootOwnerKind::Hook => RootOwner::Hook { slot: 77 },
-            RootOwnerKind::Host => RootOwner::Host { kind: 1, index: 5 },
-        }
-    }
-}
-
-fn heap() -> impl Strategy<Value = Heap> {
-    (1usize..60).prop_flat_map(|count| {
-        let block = 0..count;
-        let owner = prop::sample::select(vec![
-            RootOwnerKind::Global,
-            RootOwnerKind::Hook,
-            RootOwnerKind::Host,
-        ]);
-        let kind = prop::sample::select(vec![
-            FinaliserKind::First,
-            FinaliserKind::Last,
-            FinaliserKind::Pending,
-        ]);
-        let blocks =
-            prop::collection::vec((4u64..9, prop::collection::vec(block.clone(), 0..3)), count);
-        let roots = prop::collection::vec((owner, block.clone()), 0..5);
-        let suspended = prop::collection::vec((block.clone(), block.clone()), 0..4);
-        let finalisers = prop::collection::vec((kind, block.clone(), block.clone()), 0..4);
-        let keys = prop::collection::vec(block.clone(), 0..3);
-        let ephemerons =
-            prop::collection::vec((block.clone(), prop::option::of(block), keys), 0..12);
-        (blocks, roots, suspended, finalisers, ephemerons).prop_map(
-            |(blocks, roots, suspended, finalisers, ephemerons)| Heap {
-                blocks,
-                roots,
-                suspended,
-                finalisers,
-                ephemerons,
-            },
-        )
-    })
-}
-
-fn address(block: usize) -> u64 {
-    0x10_0000 + block as u64 * 80
-}
-
-impl Heap {
-    fn records(&self) -> Vec<Record> {
-        let mut records = Vec::new();
-        for (number, (words, targets)) in self.blocks.iter().enumerate() {
-            let pointers = (0..).zip(targets);
-            records.push(Record::Block(OwnedBlock {
-                address: address(number),
-                words: *words,
-                pointers: pointers
-                    .map(|(field, target)| Pointer { field, target: address(*target) })
-                    .collect(),
-                ..OwnedBlock::default()
-            }));
-        }
-        for &(owner, target) in &self.roots {
-            let root = Root { owner: owner.owner(), target: address(target) };
-            records.push(Record::Root(root));
-        }
-        for &(block, target) in &self.suspended {
-            let owner = RootOwner::Continuation {
-                block: address(block),
-                depth: 0,
-                return_address: 0x400,
-                slot: 0,
-            };
-            records.push(Record::Root(Root { owner, target: address(target) }));
-        }
-        for &(kind, value, function) in &self.finalisers {
-            let (value, function) = (address(value), address(function));
-            records.push(Record::Finaliser(Finaliser { kind, value, function }));
-        }
-        for (block, data, keys) in &self.ephemerons {
-            let keys = (0..).zip(keys);
-            records.push(Record::Ephemeron {
-                address: address(*block),
-                data: data.map(address),
-                keys: keys
-                    .map(|(index, key)| EphemeronKey { index, target: address(*key) })
-                    .collect(),
-            });
-        }
-        records
-    }
-
-    fn roots(&self) -> BTreeMap<RootKind, Vec<usize>> {
-        let mut roots: BTreeMap<RootKind, Vec<usize>> = BTreeMap::new();
-        for &(owner, target) in &self.roots {
-            roots.entry(owner.owner().kind()).or_default().push(target);
-        }
-        for &(kind, value, function) in &self.finalisers {
-            let held = roots.entry(RootKind::Finaliser).or_default();
-            held.push(function);
-            if kind != FinaliserKind::Last {
-                held.push(value);
-            }
-        }
-        roots
-    }
-
-    /// The reference: every rule is applied until nothing changes.
-    fn reachable(&self, roots: &[usize]) -> BTreeSet<usize> {
-        let mut alive: BTreeSet<usize> = roots.iter().copied().collect();
-        loop {
-            let before = alive.len();
-            for (number, (_, targets)) in self.blocks.iter().enumerate() {
-                if alive.contains(&number) {
-                    alive.extend(targets);
-                }
-            }
-            for (block, target) in &self.suspended {
-                if alive.contains(block) {
-                    alive.insert(*target);
-                }
-            }
-            for (block, data, keys) in &self.ephemerons {
-                if alive.contains(block) && keys.iter().all(|key| alive.contains(key)) {
-                    alive.extend(data);
-                }
-            }
-            if alive.len() == before {
-                return alive;
-            }
-        }
-    }
-
-    fn reach(&self, blocks: &BTreeSet<usize>) -> Reach {
-        let words = blocks.iter().map(|block| self.blocks[*block].0).sum();
-        Reach { blocks: blocks.len() as u64, words }
-    }
-}
+const GLOBAL: RootOwner = RootOwner::Global { module: 1, field: 2 };
 
 proptest! {
     #[test]
     fn reachable_as_the_reference_has_it(heap in heap()) {
         let (_, file) = write(&heap.records());
-        let graph = HeapGraph::load(Cursor::new(&file), MEMORY).unwrap();
+        let graph = HeapGraph::load(Cursor::new(&file), OPTIONS).unwrap();
         prop_assert_eq!(graph.blocks(), heap.blocks.len());
         prop_assert_eq!(graph.dangling(), 0);
         for (number, (words, targets)) in heap.blocks.iter().enumerate() {
@@ -214,10 +54,10 @@ fn a_long_chain_of_ephemerons_takes_no_time() {
     let count = 200_000;
     let blocks = vec![(4, vec![]); count];
     let ephemerons = (1..count - 1).rev().map(|key| (0, Some(key + 1), vec![key])).collect();
-    let roots = vec![(RootOwnerKind::Global, 0), (RootOwnerKind::Global, 1)];
+    let roots = vec![(GLOBAL, 0), (GLOBAL, 1)];
     let heap = Heap { blocks, roots, suspended: vec![], finalisers: vec![], ephemerons };
     let (_, file) = write(&heap.records());
-    let found = HeapGraph::load(Cursor::new(&file), MEMORY).unwrap().reachable();
+    let found = HeapGraph::load(Cursor::new(&file), OPTIONS).unwrap().reachable();
     assert_eq!(found.reachable.blocks, count as u64);
 }
 
@@ -227,16 +67,16 @@ fn what_leads_nowhere_is_counted_and_left_out() {
     let block = OwnedBlock { address: 0x1000, words: 2, pointers, ..OwnedBlock::default() };
     let root = Root { owner: RootOwner::Hook { slot: 8 }, target: 0x1008 };
     let (_, file) = write(&[Record::Block(block), Record::Root(root)]);
-    let graph = HeapGraph::load(Cursor::new(&file), MEMORY).unwrap();
+    let graph = HeapGraph::load(Cursor::new(&file), OPTIONS).unwrap();
     assert_eq!((graph.dangling(), graph.pointers()), (2, 1));
     assert_eq!(graph.reachable().reachable, Reach::default());
-    assert_eq!(graph.reachable().all, Reach { blocks: 1, words: 2 });
+    assert_eq!(graph.reachable().all, Reach { blocks: 1, words: 2, bytes: 16 });
 }
 
 #[test]
 fn a_file_without_its_end_is_not_loaded() {
     let (_, file) = write(&[]);
-    let cut = HeapGraph::load(Cursor::new(&file[..file.len() - 1]), MEMORY);
+    let cut = HeapGraph::load(Cursor::new(&file[..file.len() - 1]), OPTIONS);
     assert!(matches!(cut, Err(GraphError::CutShort)));
 }
 
@@ -252,7 +92,7 @@ fn memory_is_limited() {
     let (_, file) = write(&records);
     assert!(file.len() < 100_000, "{}", file.len());
     let limit = 100 << 20;
-    let loaded = HeapGraph::load(Cursor::new(&file), limit);
+    let loaded = HeapGraph::load(Cursor::new(&file), LoadOptions { memory: limit, fields: false });
     assert!(matches!(loaded, Err(GraphError::Memory(_))), "{loaded:?}");
     let error = heaptap_heap::check(Cursor::new(&file), limit).unwrap_err();
     assert!(matches!(error.defect, heaptap_heap::Defect::Memory(_)), "{error}");

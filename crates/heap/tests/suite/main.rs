@@ -4,7 +4,9 @@
 mod check;
 mod damage;
 mod documented;
+mod dominators;
 mod graph;
+mod made_heap;
 mod misuse;
 mod oracle;
 mod round_trip;

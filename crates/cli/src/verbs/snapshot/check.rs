@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use heaptap_figures::units::{bytes, count, percent};
-use heaptap_heap::{CheckReport, Completion, GraphError, HeapGraph, Reach, Reachability, check};
+use heaptap_heap::{
+    CheckReport, Completion, GraphError, HeapGraph, LoadOptions, Reach, Reachability, check,
+};
 
 use crate::exit_status::{Failure, VerbResult, Verdict};
 use crate::io::input::Input;
@@ -41,7 +43,10 @@ impl CheckOptions {
         let report = report.map_err(|error| input.snapshot_failure(&error))?;
         let mut text = summary(input.name(), &report);
         if self.reachable && report.error.is_none() {
-            match HeapGraph::load(input.snapshot_bytes()?, MEMORY) {
+            match HeapGraph::load(
+                input.snapshot_bytes()?,
+                LoadOptions { memory: MEMORY, fields: false },
+            ) {
                 Ok(graph) => write_reachable(&mut text, &graph.reachable()),
                 Err(GraphError::Read(error)) => return Err(input.snapshot_failure(&error)),
                 Err(error @ GraphError::CutShort) => _ = writeln!(text, "  {error}"),
@@ -111,10 +116,7 @@ fn write_reachable(text: &mut String, found: &Reachability) {
         let blocks = count(reach.blocks, "block", "blocks");
         format!("{blocks}, {} ({})", count(reach.words, "word", "words"), share(reach))
     };
-    let garbage = Reach {
-        blocks: found.all.blocks - found.reachable.blocks,
-        words: found.all.words - found.reachable.words,
-    };
+    let garbage = found.all.minus(found.reachable);
     let _ = writeln!(text, "  reachable: {}", line(found.reachable));
     let _ = writeln!(text, "  not reachable: {}", line(garbage));
     for kind in &found.kinds {

@@ -1,0 +1,334 @@
+//! Reads a snapshot into a graph.
+//!
+//! The file is read three times: for the starts of blocks, for the lengths of rows, and for the
+//! pointers.
+
+use std::fmt;
+use std::io::{Read, Seek};
+
+use super::facts::HeapFacts;
+use super::heap_graph::{
+    CustomNode, EphemeronNode, FinaliserNode, HeapGraph, HeapRoot, RootHolder,
+};
+use super::shapes::{BlockShape, ShapeTable};
+use super::starts::{BlockStarts, StartsBuilder};
+use crate::format::{
+    Block, Completion, Defect, Ephemeron, Finaliser, FinaliserKind, Item, MetaKey, ReadError,
+    Reader, Root, RootOwner,
+};
+
+/// Why a snapshot cannot be loaded.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum GraphError {
+    /// It cannot be read.
+    Read(ReadError),
+    /// Its end is missing, so what is reachable is not known.
+    CutShort,
+    /// It has more than 2^32 - 2 blocks or pointers.
+    TooBig,
+    /// It takes more memory than this number of bytes.
+    Memory(u64),
+}
+
+impl fmt::Display for GraphError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            GraphError::Read(error) => error.fmt(f),
+            GraphError::CutShort => {
+                f.write_str("the snapshot is cut short, so what is reachable is not known")
+            }
+            GraphError::TooBig => f.write_str("more than 4,294,967,294 blocks or pointers"),
+            GraphError::Memory(limit) => {
+                write!(f, "the graph of its blocks takes more than {limit} bytes of memory")
+            }
+        }
+    }
+}
+
+impl std::error::Error for GraphError {}
+
+impl From<ReadError> for GraphError {
+    fn from(error: ReadError) -> GraphError {
+        GraphError::Read(error)
+    }
+}
+
+/// What is loaded.
+#[derive(Clone, Copy, Debug)]
+pub struct LoadOptions {
+    /// About the most bytes: a small file can describe very many blocks.
+    pub memory: u64,
+    /// Whether the fields of pointers are kept, 4 bytes each.
+    pub fields: bool,
+}
+
+/// Shape, offset and where the next target goes, for each block.
+const BLOCK_BYTES: u64 = 12;
+
+impl HeapGraph {
+    /// Reads a complete snapshot from its beginning.
+    pub fn load(
+        mut input: impl Read + Seek,
+        options: LoadOptions,
+    ) -> Result<HeapGraph, GraphError> {
+        let LoadOptions { memory, fields } = options;
+        let starts = read_starts(&mut input, memory)?;
+        let count = usize::try_from(starts.count()).map_err(|_| GraphError::TooBig)?;
+        // Further nodes stand for what holds the roots.
+        if starts.count() >= u64::from(u32::MAX) {
+            return Err(GraphError::TooBig);
+        }
+        if starts.count().saturating_mul(BLOCK_BYTES) > memory {
+            return Err(GraphError::Memory(memory));
+        }
+        let graph = HeapGraph {
+            starts,
+            shapes: ShapeTable::default(),
+            shape_ids: vec![0; count],
+            offsets: vec![0; count + 1],
+            edges: Vec::new(),
+            fields: fields.then(Vec::new),
+            roots: Vec::new(),
+            finalisers: Vec::new(),
+            ephemerons: Vec::new(),
+            ephemeron_keys: Vec::new(),
+            customs: Vec::new(),
+            codes: Vec::new(),
+            followed: Vec::new(),
+            facts: HeapFacts::default(),
+            header_words: 0,
+            dangling: 0,
+        };
+        let mut loader = Loader { graph, memory };
+        loader.read_nodes(&mut input)?;
+        loader.read_edges(&mut input)?;
+        Ok(loader.finish())
+    }
+}
+
+/// A graph that is being read.
+struct Loader {
+    graph: HeapGraph,
+    /// The limit in bytes, of each of the growing tables.
+    memory: u64,
+}
+
+impl Loader {
+    /// The number of a target; counts those that lead nowhere.
+    fn resolve(&mut self, target: u64) -> Option<u32> {
+        let number = self.graph.number(target);
+        self.graph.dangling += u64::from(number.is_none());
+        number
+    }
+
+    /// Everything but the targets. The lengths of rows go into `offsets`, one place further.
+    fn read_nodes(&mut self, input: &mut (impl Read + Seek)) -> Result<(), GraphError> {
+        let mut reader = reopen(input)?;
+        while let Some(item) = reader.next_item()? {
+            self.check_memory()?;
+            match item {
+                Item::Block(block) => self.add_block(&block)?,
+                Item::Root(root) => self.add_root(root)?,
+                Item::Finaliser(finaliser) => self.add_finaliser(finaliser),
+                Item::Ephemeron(part) => self.add_ephemeron(&part),
+                Item::Followed(followed) => {
+                    // A block that was freed since is no defect.
+                    let block = self.graph.number(followed.address);
+                    self.graph.followed.extend(block.map(|block| (block, followed.id)));
+                }
+                other => self.graph.facts.add(&other),
+            }
+        }
+        Ok(())
+    }
+
+    fn check_memory(&self) -> Result<(), GraphError> {
+        let graph = &self.graph;
+        let entries = graph.roots.len()
+            + graph.ephemeron_keys.len()
+            + graph.ephemerons.len()
+            + graph.finalisers.len()
+            + graph.customs.len()
+            + graph.codes.len()
+            + graph.followed.len();
+        let tables = entries as u64 * size_of::<HeapRoot>() as u64;
+        let used = tables + graph.shapes.memory() + graph.facts.memory();
+        if used > self.memory { Err(GraphError::Memory(self.memory)) } else { Ok(()) }
+    }
+
+    fn add_block(&mut self, block: &Block<'_>) -> Result<(), GraphError> {
+        let Some(number) = self.graph.number(block.address) else { return Ok(()) };
+        let shape = self.graph.shapes.id(BlockShape { tag: block.tag, words: block.words });
+        if let Some(place) = self.graph.shape_ids.get_mut(number as usize) {
+            *place = shape;
+        }
+        for pointer in block.pointers {
+            if self.resolve(pointer.target).is_some() {
+                self.lengthen(number)?;
+            }
+        }
+        if let Some(custom) = block.custom {
+            let (operations, outside_bytes) = (custom.operations, custom.outside_bytes);
+            self.graph.customs.push(CustomNode { block: number, operations, outside_bytes });
+        }
+        if let Some(code) = block.codes.first()
+            && block.is_first
+        {
+            self.graph.codes.push((number, code.address));
+        }
+        Ok(())
+    }
+
+    fn add_root(&mut self, root: Root) -> Result<(), GraphError> {
+        let Some(target) = self.resolve(root.target) else { return Ok(()) };
+        match self.continuation(root.owner) {
+            Some(block) => self.lengthen(block)?,
+            None => {
+                self.graph.roots.push(HeapRoot { holder: RootHolder::Owner(root.owner), target });
+            }
+        }
+        Ok(())
+    }
+
+    fn add_finaliser(&mut self, finaliser: Finaliser) {
+        let Finaliser { kind, value, function } = finaliser;
+        let mut block = |address| if address == 0 { None } else { self.resolve(address) };
+        // The value of one that runs last may be gone.
+        let is_held = kind != FinaliserKind::Last;
+        let held = if is_held { block(value) } else { None };
+        let function = block(function);
+        let value = if is_held { held } else { self.graph.number(value) };
+        self.graph.finalisers.push(FinaliserNode { kind, value, function });
+        for target in [held, function].into_iter().flatten() {
+            self.graph.roots.push(HeapRoot { holder: RootHolder::Finaliser(kind), target });
+        }
+    }
+
+    fn add_ephemeron(&mut self, part: &Ephemeron<'_>) {
+        if part.is_first {
+            let Some(block) = self.resolve(part.address) else { return };
+            let at = self.graph.ephemeron_keys.len();
+            let node = EphemeronNode { block, data: None, keys_from: at, keys_to: at };
+            self.graph.ephemerons.push(node);
+        }
+        let data = part.data.and_then(|data| self.resolve(data));
+        for key in part.keys {
+            if let Some(key) = self.resolve(key.target) {
+                self.graph.ephemeron_keys.push(key);
+            }
+        }
+        let block = self.graph.number(part.address);
+        let keys_to = self.graph.ephemeron_keys.len();
+        if let Some(node) = self.graph.ephemerons.last_mut()
+            && Some(node.block) == block
+        {
+            node.data = node.data.or(data);
+            node.keys_to = keys_to;
+        }
+    }
+
+    /// The block whose row has what a suspended stack holds.
+    fn continuation(&self, owner: RootOwner) -> Option<u32> {
+        match owner {
+            RootOwner::Continuation { block, .. } => self.graph.number(block),
+            _ => None,
+        }
+    }
+
+    fn lengthen(&mut self, block: u32) -> Result<(), GraphError> {
+        let length = self.graph.offsets.get_mut(block as usize + 1);
+        if let Some(length) = length {
+            *length = length.checked_add(1).ok_or(GraphError::TooBig)?;
+        }
+        Ok(())
+    }
+
+    /// Makes offsets of lengths and fills the rows.
+    fn read_edges(&mut self, input: &mut (impl Read + Seek)) -> Result<(), GraphError> {
+        let mut end = 0u32;
+        for offset in &mut self.graph.offsets {
+            end = end.checked_add(*offset).ok_or(GraphError::TooBig)?;
+            *offset = end;
+        }
+        let tables = 1 + u64::from(self.graph.fields.is_some());
+        if u64::from(end) * tables * size_of::<u32>() as u64 > self.memory {
+            return Err(GraphError::Memory(self.memory));
+        }
+        self.graph.edges = vec![0; end as usize];
+        if let Some(fields) = &mut self.graph.fields {
+            *fields = vec![0; end as usize];
+        }
+        // Where the next target of each row goes.
+        let mut next = self.graph.offsets.clone();
+        let mut reader = reopen(input)?;
+        while let Some(item) = reader.next_item()? {
+            match item {
+                Item::Block(block) => {
+                    let Some(number) = self.graph.number(block.address) else { continue };
+                    for pointer in block.pointers {
+                        let field = pointer.field.try_into().unwrap_or(HeapGraph::NO_FIELD);
+                        self.put_edge(&mut next, number, pointer.target, field);
+                    }
+                }
+                Item::Root(root) => {
+                    if let Some(block) = self.continuation(root.owner) {
+                        self.put_edge(&mut next, block, root.target, HeapGraph::NO_FIELD);
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn put_edge(&mut self, next: &mut [u32], block: u32, target: u64, field: u32) {
+        let Some(target) = self.graph.number(target) else { return };
+        let Some(at) = next.get_mut(block as usize) else { return };
+        let index = *at as usize;
+        if let Some(edge) = self.graph.edges.get_mut(index) {
+            *edge = target;
+            *at += 1;
+        }
+        if let Some(place) = self.graph.fields.as_mut().and_then(|fields| fields.get_mut(index)) {
+            *place = field;
+        }
+    }
+
+    fn finish(self) -> HeapGraph {
+        let mut graph = self.graph;
+        graph.shapes.seal();
+        graph.header_words = graph.facts.number(MetaKey::HEADER_WORDS).unwrap_or(0).min(16);
+        graph.customs.sort_unstable_by_key(|custom| custom.block);
+        graph.customs.dedup_by_key(|custom| custom.block);
+        graph.codes.sort_unstable();
+        graph.codes.dedup_by_key(|code| code.0);
+        graph.followed.sort_unstable();
+        graph
+    }
+}
+
+fn read_starts(input: &mut (impl Read + Seek), memory: u64) -> Result<BlockStarts, GraphError> {
+    let mut starts = StartsBuilder::default();
+    let mut reader = reopen(input)?;
+    while let Some(item) = reader.next_item()? {
+        if let Item::Block(block) = item
+            && block.is_first
+        {
+            starts.add(block.address);
+        }
+        if starts.memory() > memory {
+            return Err(GraphError::Memory(memory));
+        }
+    }
+    match reader.completion() {
+        Completion::Complete => Ok(starts.finish()),
+        Completion::CutShort { .. } | Completion::Unknown => Err(GraphError::CutShort),
+    }
+}
+
+fn reopen<R: Read + Seek>(input: &mut R) -> Result<Reader<&mut R>, ReadError> {
+    let failed = |error| ReadError { defect: Defect::Io(error), chunk: 0, offset: 0 };
+    input.rewind().map_err(failed)?;
+    Reader::new(input)
+}

@@ -1,0 +1,208 @@
+//! Dominators and retained sizes, compared with what becomes unreachable when a node is taken away.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Cursor;
+
+use heaptap_heap::{
+    DominatorTree, FinaliserKind, HeapGraph, HolderId, HolderName, HolderTree, Node, Reach,
+    RootKind, RootOwner,
+};
+use proptest::prelude::*;
+
+use crate::made_heap::{Heap, OPTIONS, address, heap};
+use crate::snapshot::{OwnedBlock, Record, write};
+
+/// The graph as plain sets: what each node keeps alive.
+struct Flow {
+    edges: BTreeMap<Node, BTreeSet<Node>>,
+}
+
+impl Flow {
+    fn new(heap: &Heap, holders: &HolderTree) -> Flow {
+        let mut edges: BTreeMap<Node, BTreeSet<Node>> = BTreeMap::new();
+        let block = |number: usize| Node::Block(number as u32);
+        let mut edge = |from, to| _ = edges.entry(from).or_default().insert(to);
+        for (number, (_, targets)) in heap.blocks.iter().enumerate() {
+            targets.iter().for_each(|target| edge(block(number), block(*target)));
+        }
+        heap.suspended.iter().for_each(|(from, to)| edge(block(*from), block(*to)));
+        let alive = heap.reachable(&heap.roots().into_values().flatten().collect::<Vec<_>>());
+        for (ephemeron, data, keys) in &heap.ephemerons {
+            let all = alive.contains(ephemeron) && keys.iter().all(|key| alive.contains(key));
+            if let (true, Some(data)) = (all, data) {
+                edge(block(*ephemeron), block(*data));
+            }
+        }
+        for holder in holders.ids().skip(1) {
+            edge(Node::Holder(holders.parent(holder)), Node::Holder(holder));
+        }
+        for (owner, target) in &heap.roots {
+            edge(Node::Holder(find(holders, &path(*owner))), block(*target));
+        }
+        for &(kind, value, function) in &heap.finalisers {
+            let names = [HolderName::Kind(RootKind::Finaliser), HolderName::Finalisers(kind)];
+            let holder = Node::Holder(find(holders, &names));
+            edge(holder, block(function));
+            if kind != FinaliserKind::Last {
+                edge(holder, block(value));
+            }
+        }
+        Flow { edges }
+    }
+
+    /// What the program reaches without passing a node.
+    fn reachable_without(&self, without: Option<Node>) -> BTreeSet<Node> {
+        let program = Node::Holder(HolderTree::PROGRAM);
+        let (mut seen, mut open) = (BTreeSet::new(), vec![program]);
+        while let Some(node) = open.pop() {
+            if Some(node) != without && seen.insert(node) {
+                open.extend(self.edges.get(&node).into_iter().flatten());
+            }
+        }
+        seen
+    }
+}
+
+fn path(owner: RootOwner) -> Vec<HolderName> {
+    let kind = HolderName::Kind(owner.kind());
+    match owner {
+        RootOwner::Global { module, field } => {
+            vec![kind, HolderName::Module(module), HolderName::Variable { module, field }]
+        }
+        RootOwner::Stack { thread, depth, return_address, .. } => {
+            let frame = HolderName::Frame { depth, return_address };
+            vec![kind, HolderName::Domain(0), HolderName::Thread(thread), frame]
+        }
+        RootOwner::Hook { slot } => vec![kind, HolderName::Slot(slot)],
+        RootOwner::Host { kind: of, index } => {
+            vec![kind, HolderName::HostKind(of), HolderName::HostRoot(index)]
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The holder with this path of names.
+fn find(holders: &HolderTree, names: &[HolderName]) -> HolderId {
+    let named = |holder: &HolderId| {
+        let path: Vec<_> = holders.path(*holder).into_iter().map(|id| holders.name(id)).collect();
+        path == names
+    };
+    holders.ids().find(named).unwrap()
+}
+
+fn load(records: &[Record]) -> (HeapGraph, HolderTree) {
+    let (_, file) = write(records);
+    let graph = HeapGraph::load(Cursor::new(&file), OPTIONS).unwrap();
+    let holders = HolderTree::new(&graph).unwrap();
+    (graph, holders)
+}
+
+proptest! {
+    #[test]
+    fn a_node_retains_what_is_lost_without_it(heap in heap()) {
+        let (graph, holders) = load(&heap.records());
+        let tree = DominatorTree::new(&graph, &holders).unwrap();
+        let flow = Flow::new(&heap, &holders);
+        let alive = flow.reachable_without(None);
+        prop_assert_eq!(tree.len(), alive.len());
+        let bytes = |node: &Node| match node {
+            Node::Block(block) => graph.bytes(*block),
+            Node::Holder(_) => 0,
+        };
+        let mut dominated_by: BTreeMap<Node, BTreeSet<Node>> = BTreeMap::new();
+        for node in &alive {
+            let kept = flow.reachable_without(Some(*node));
+            let lost: BTreeSet<Node> = alive.difference(&kept).copied().collect();
+            let position = tree.position(*node).unwrap();
+            prop_assert_eq!(tree.node(position), *node);
+            prop_assert_eq!(tree.retained(position), lost.iter().map(bytes).sum::<u64>(), "{:?}", node);
+            for other in lost.into_iter().filter(|other| other != node) {
+                dominated_by.entry(other).or_default().insert(*node);
+            }
+        }
+        let children = tree.children();
+        for node in &alive {
+            // The immediate dominator is the one that all others dominate.
+            let position = tree.position(*node).unwrap();
+            let above = dominated_by.get(node).cloned().unwrap_or_default();
+            let nearest = above.iter().find(|one| {
+                above.iter().all(|other| other == *one || dominated_by.get(*one).is_some_and(|set| set.contains(other)))
+            });
+            let found = tree.node(tree.dominator(position));
+            prop_assert_eq!(found, *nearest.unwrap_or(node));
+            if let Some(nearest) = nearest {
+                let above = tree.position(*nearest).unwrap();
+                prop_assert!(above < position);
+                prop_assert!(children.of(above).contains(&position));
+            }
+        }
+        for number in 0..heap.blocks.len() {
+            let node = Node::Block(graph.number(address(number)).unwrap());
+            prop_assert_eq!(tree.position(node).is_some(), alive.contains(&node));
+        }
+    }
+
+    #[test]
+    fn what_is_reached_first_adds_up(heap in heap()) {
+        let (graph, holders) = load(&heap.records());
+        let shares = holders.shares(&graph);
+        let all = graph.reachable();
+        prop_assert_eq!(shares[0].first_reached, all.reachable);
+        let mut before = Vec::new();
+        let mut seen = BTreeSet::new();
+        for holder in holders.ids() {
+            let below = holders.ids().filter(|id| holders.path(*id).contains(&holder) || holder == 0);
+            let sum = below
+                .map(|id| if holders.ids().any(|child| child != id && holders.parent(child) == id) { Reach::default() }
+                     else { shares[id as usize].first_reached })
+                .fold(Reach::default(), Reach::plus);
+            prop_assert_eq!(shares[holder as usize].first_reached, sum);
+        }
+        for kind in &all.kinds {
+            let holder = find(&holders, &[HolderName::Kind(kind.kind)]);
+            prop_assert_eq!(holders.reachable(&graph, holder), kind.reachable);
+            prop_assert_eq!(shares[holder as usize].first_reached, kind.first_reached);
+            before.extend(heap.roots()[&kind.kind].iter().copied());
+            seen = heap.reachable(&before);
+        }
+        prop_assert_eq!(heap.reach(&seen), all.reachable);
+    }
+
+    #[test]
+    fn two_kinds_share_what_both_reach(heap in heap()) {
+        let (graph, holders) = load(&heap.records());
+        let roots = heap.roots();
+        for (one, of_one) in &roots {
+            for (other, of_other) in &roots {
+                let [a, b] = [one, other].map(|kind| find(&holders, &[HolderName::Kind(*kind)]));
+                let both = heap.reachable(of_one).intersection(&heap.reachable(of_other)).copied().collect();
+                prop_assert_eq!(holders.shared(&graph, a, b), heap.reach(&both));
+            }
+        }
+    }
+}
+
+/// Lists are deep: nothing may recurse.
+#[test]
+fn a_list_of_a_million_blocks_is_retained_by_its_head() {
+    let count = 1_000_000u64;
+    let at = |number: u64| 0x10_0000 + number * 24;
+    let cell = |number: u64| OwnedBlock {
+        address: at(number),
+        words: 2,
+        pointers: (number + 1 < count)
+            .then(|| heaptap_heap::Pointer { field: 1, target: at(number + 1) })
+            .into_iter()
+            .collect(),
+        ..OwnedBlock::default()
+    };
+    let mut records: Vec<_> = (0..count).map(|number| Record::Block(cell(number))).collect();
+    let owner = RootOwner::Global { module: 0, field: 0 };
+    records.push(Record::Root(heaptap_heap::Root { owner, target: at(0) }));
+    let (graph, holders) = load(&records);
+    let tree = DominatorTree::new(&graph, &holders).unwrap();
+    let retained = |block| tree.retained(tree.position(Node::Block(block)).unwrap());
+    assert_eq!(retained(0), count * 16);
+    assert_eq!(retained(999_999), 16);
+    assert_eq!(tree.retained(DominatorTree::PROGRAM), count * 16);
+}
