@@ -14,6 +14,8 @@
 //! - `graph`: [`HeapGraph`], the blocks as a graph, and what is reachable in it.
 //! - `holders`: [`HolderTree`], what holds the roots: modules and variables, threads and frames.
 //! - `dominators`: [`DominatorTree`], what a block or a holder retains.
+//! - `labels`: [`Labels`] and [`Names`], what blocks and holders are called.
+//! - `retained`: [`RetainedTree`], the dominator tree with blocks that are alike joined.
 //!
 //! Only `format` is compiled without the feature `graph`: that is what the plugin loads into programs.
 //!
@@ -37,6 +39,10 @@ mod graph;
 #[cfg(feature = "graph")]
 mod holders;
 #[cfg(feature = "graph")]
+mod labels;
+#[cfg(feature = "graph")]
+mod retained;
+#[cfg(feature = "graph")]
 mod summary;
 
 #[cfg(feature = "graph")]
@@ -50,6 +56,10 @@ pub use graph::{
 };
 #[cfg(feature = "graph")]
 pub use holders::{HolderId, HolderName, HolderShare, HolderTree};
+#[cfg(feature = "graph")]
+pub use labels::{BlockLabel, LabelId, Labels, Names, SizeRange};
+#[cfg(feature = "graph")]
+pub use retained::{RetainedId, RetainedLabel, RetainedNode, RetainedTree};
 #[cfg(feature = "graph")]
 pub use summary::{CustomSum, SegmentSum, Summary};
 

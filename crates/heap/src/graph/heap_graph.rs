@@ -66,6 +66,14 @@ pub struct CustomNode {
     pub outside_bytes: u64,
 }
 
+/// The first code addresses in a block; 0 where there is none.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CodeNode {
+    pub(super) block: u32,
+    pub(super) first: u64,
+    pub(super) second: u64,
+}
+
 /// The blocks of a snapshot and the pointers between them.
 #[derive(Debug)]
 pub struct HeapGraph {
@@ -86,8 +94,8 @@ pub struct HeapGraph {
     pub(super) ephemeron_keys: Vec<u32>,
     /// By ascending block.
     pub(super) customs: Vec<CustomNode>,
-    /// The first code address of blocks that have one, by ascending block.
-    pub(super) codes: Vec<(u32, u64)>,
+    /// By ascending block.
+    pub(super) codes: Vec<CodeNode>,
     /// Blocks that the trace follows, with their ids in it.
     pub(super) followed: Vec<(u32, u64)>,
     pub(super) facts: HeapFacts,
@@ -197,10 +205,20 @@ impl HeapGraph {
         self.customs.get(at)
     }
 
-    /// The first code address in a block: that of a closure.
+    /// The code address of a closure's function.
     pub fn code(&self, block: u32) -> Option<u64> {
-        let at = self.codes.binary_search_by_key(&block, |code| code.0).ok()?;
-        self.codes.get(at).map(|code| code.1)
+        let at = self.codes.binary_search_by_key(&block, |code| code.block).ok()?;
+        let &CodeNode { first, second, .. } = self.codes.get(at)?;
+        // A function of several arguments comes after the code that applies it to one at a time.
+        let helper = self.facts.code(first).map_or(&b""[..], |name| &name.function);
+        let is_helper =
+            [&b"caml_curry"[..], b"caml_tuplify"].iter().any(|name| helper.starts_with(name));
+        Some(if is_helper && second != 0 { second } else { first })
+    }
+
+    /// The blocks that have code addresses, ascending.
+    pub fn blocks_with_code(&self) -> impl Iterator<Item = u32> {
+        self.codes.iter().map(|code| code.block)
     }
 
     /// The blocks that the trace follows, with their ids in it.

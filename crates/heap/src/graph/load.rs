@@ -8,7 +8,7 @@ use std::io::{Read, Seek};
 
 use super::facts::HeapFacts;
 use super::heap_graph::{
-    CustomNode, EphemeronNode, FinaliserNode, HeapGraph, HeapRoot, RootHolder,
+    CodeNode, CustomNode, EphemeronNode, FinaliserNode, HeapGraph, HeapRoot, RootHolder,
 };
 use super::shapes::{BlockShape, ShapeTable};
 use super::starts::{BlockStarts, StartsBuilder};
@@ -175,7 +175,8 @@ impl Loader {
         if let Some(code) = block.codes.first()
             && block.is_first
         {
-            self.graph.codes.push((number, code.address));
+            let second = block.codes.get(1).map_or(0, |code| code.address);
+            self.graph.codes.push(CodeNode { block: number, first: code.address, second });
         }
         Ok(())
     }
@@ -301,8 +302,8 @@ impl Loader {
         graph.header_words = graph.facts.number(MetaKey::HEADER_WORDS).unwrap_or(0).min(16);
         graph.customs.sort_unstable_by_key(|custom| custom.block);
         graph.customs.dedup_by_key(|custom| custom.block);
-        graph.codes.sort_unstable();
-        graph.codes.dedup_by_key(|code| code.0);
+        graph.codes.sort_unstable_by_key(|code| code.block);
+        graph.codes.dedup_by_key(|code| code.block);
         graph.followed.sort_unstable();
         graph
     }

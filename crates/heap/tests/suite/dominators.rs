@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Cursor;
 
 use heaptap_heap::{
-    DominatorTree, FinaliserKind, HeapGraph, HolderId, HolderName, HolderTree, Node, Reach,
-    RootKind, RootOwner,
+    DominatorTree, FinaliserKind, HeapGraph, HolderId, HolderName, HolderTree, Labels, Node, Reach,
+    RetainedLabel, RetainedTree, RootKind, RootOwner,
 };
 use proptest::prelude::*;
 
@@ -166,6 +166,36 @@ proptest! {
             seen = heap.reachable(&before);
         }
         prop_assert_eq!(heap.reach(&seen), all.reachable);
+    }
+
+    #[test]
+    fn joining_alike_blocks_loses_nothing(heap in heap(), most in prop::sample::select(vec![4, 10_000])) {
+        let (graph, holders) = load(&heap.records());
+        let tree = DominatorTree::new(&graph, &holders).unwrap();
+        let labels = Labels::new(&graph);
+        let joined = RetainedTree::new(&tree, most, |block| graph.bytes(block), |block| labels.of(&graph, block));
+        let nodes = joined.nodes();
+        let reachable = graph.reachable().reachable;
+        prop_assert_eq!(nodes.iter().map(|node| node.blocks).sum::<u64>(), reachable.blocks);
+        prop_assert_eq!(nodes[0].retained, reachable.bytes);
+        for (id, node) in (0..).zip(nodes) {
+            prop_assert!(id == 0 || node.parent < id);
+            if let RetainedLabel::Holder(holder) = node.label {
+                prop_assert_eq!(node.retained, tree.retained_by(holder));
+            }
+            // No label comes twice on a path.
+            let path: Vec<_> = joined.path(id).iter().map(|id| nodes[*id as usize].label).collect();
+            prop_assert_eq!(path.iter().collect::<BTreeSet<_>>().len(), path.len());
+        }
+        for position in 0..tree.len() as u32 {
+            let node = nodes[joined.node_of(position).unwrap() as usize];
+            match (tree.node(position), node.label) {
+                (Node::Block(block), RetainedLabel::Blocks(label)) => prop_assert_eq!(labels.of(&graph, block), label),
+                (Node::Holder(holder), RetainedLabel::Holder(label)) => prop_assert_eq!(holder, label),
+                (Node::Block(_), RetainedLabel::Others) => prop_assert!(nodes.len() >= most),
+                other => prop_assert!(false, "{:?}", other),
+            }
+        }
     }
 
     #[test]

@@ -1,0 +1,14 @@
+//! What blocks are called in reports: blocks of one label are alike.
+//!
+//! - `label`: [`BlockLabel`] and [`Labels`], the label of each block.
+//! - `name`: their names, and those of holders.
+//!
+//! OCaml does not keep types. A closure is named after its function and a custom block after its
+//! identifier; other blocks have tag and size. Sizes of big blocks are joined to ranges: arrays that differ
+//! in length are alike.
+
+mod label;
+mod name;
+
+pub use label::{BlockLabel, LabelId, Labels, SizeRange};
+pub use name::Names;

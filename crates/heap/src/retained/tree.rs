@@ -1,0 +1,194 @@
+//! The joined tree.
+
+use std::collections::HashMap;
+
+use crate::dominators::{DominatorTree, Node};
+use crate::holders::HolderId;
+use crate::labels::LabelId;
+
+/// The number of a node; the program is 0, and a parent comes before its children.
+pub type RetainedId = u32;
+
+/// What the blocks of a node are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RetainedLabel {
+    /// A holder, which has no blocks of its own.
+    Holder(HolderId),
+    /// Blocks of this label.
+    Blocks(LabelId),
+    /// Blocks of several labels, since the tree would have become too big.
+    Others,
+}
+
+/// Blocks that are alike and held alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RetainedNode {
+    /// What they are.
+    pub label: RetainedLabel,
+    /// The node above.
+    pub parent: RetainedId,
+    /// How many blocks.
+    pub blocks: u64,
+    /// How many of them are held by the node above, and not by blocks of this node: for a
+    /// list, the number of lists.
+    pub heads: u64,
+    /// Their bytes, with headers.
+    pub bytes: u64,
+    /// The bytes of these and of all below.
+    pub retained: u64,
+    /// The bytes outside the heap of these and of all below.
+    pub outside: u64,
+}
+
+/// The dominator tree with blocks that are alike joined.
+#[derive(Debug)]
+pub struct RetainedTree {
+    nodes: Vec<RetainedNode>,
+    /// The node of each position of the dominator tree.
+    node_of: Vec<RetainedId>,
+}
+
+impl RetainedTree {
+    /// The top.
+    pub const PROGRAM: RetainedId = 0;
+
+    /// Joins the blocks of a dominator tree by their labels, into at most about `most` nodes.
+    pub fn new(
+        tree: &DominatorTree,
+        most: usize,
+        bytes: impl Fn(u32) -> u64,
+        label: impl Fn(u32) -> LabelId,
+    ) -> RetainedTree {
+        let mut joined = Joined { nodes: Vec::new(), children: HashMap::new(), most };
+        let mut node_of = Vec::with_capacity(tree.len());
+        for position in 0..tree.len() as u32 {
+            let above = node_of.get(tree.dominator(position) as usize).copied().unwrap_or(0);
+            let (node, bytes) = match tree.node(position) {
+                Node::Holder(holder) => (joined.child(above, RetainedLabel::Holder(holder)), None),
+                Node::Block(block) => {
+                    let label = RetainedLabel::Blocks(label(block));
+                    (joined.place(above, label), Some(bytes(block)))
+                }
+            };
+            node_of.push(node);
+            if let Some(entry) = joined.nodes.get_mut(node as usize) {
+                if let Some(bytes) = bytes {
+                    entry.blocks += 1;
+                    entry.bytes = entry.bytes.saturating_add(bytes);
+                }
+                entry.heads += u64::from(node != above);
+                // What is below a node is no longer counted at it.
+                let outside = tree.retained_outside(position);
+                entry.outside = entry.outside.saturating_add(outside);
+            }
+            if position != 0
+                && let Some(entry) = joined.nodes.get_mut(above as usize)
+            {
+                let outside = tree.retained_outside(position);
+                entry.outside = entry.outside.saturating_sub(outside);
+            }
+        }
+        let mut result = RetainedTree { nodes: joined.nodes, node_of };
+        result.sum_up();
+        result
+    }
+
+    fn sum_up(&mut self) {
+        for node in &mut self.nodes {
+            node.retained = node.bytes;
+        }
+        for index in (1..self.nodes.len()).rev() {
+            let Some(&node) = self.nodes.get(index) else { continue };
+            if let Some(above) = self.nodes.get_mut(node.parent as usize) {
+                above.retained = above.retained.saturating_add(node.retained);
+                above.outside = above.outside.saturating_add(node.outside);
+            }
+        }
+    }
+
+    /// All nodes, parents before their children.
+    pub fn nodes(&self) -> &[RetainedNode] {
+        &self.nodes
+    }
+
+    /// A node.
+    pub fn node(&self, id: RetainedId) -> Option<&RetainedNode> {
+        self.nodes.get(id as usize)
+    }
+
+    /// The node of a position of the dominator tree.
+    pub fn node_of(&self, position: u32) -> Option<RetainedId> {
+        self.node_of.get(position as usize).copied()
+    }
+
+    /// The nodes below each node, those that retain most first.
+    pub fn children(&self) -> Vec<Vec<RetainedId>> {
+        let mut children = vec![Vec::new(); self.nodes.len()];
+        for (id, node) in (0..).zip(&self.nodes).skip(1) {
+            if let Some(of_parent) = children.get_mut(node.parent as usize) {
+                of_parent.push(id);
+            }
+        }
+        let retained = |id: &RetainedId| self.node(*id).map_or(0, |node| node.retained);
+        for list in &mut children {
+            list.sort_by_key(|id| std::cmp::Reverse(retained(id)));
+        }
+        children
+    }
+
+    /// A node and those above it, from the first below the program down.
+    pub fn path(&self, id: RetainedId) -> Vec<RetainedId> {
+        let mut path = Vec::new();
+        let mut at = id;
+        while at != RetainedTree::PROGRAM {
+            path.push(at);
+            at = self.node(at).map_or(0, |node| node.parent);
+        }
+        path.reverse();
+        path
+    }
+}
+
+/// A tree that grows.
+struct Joined {
+    nodes: Vec<RetainedNode>,
+    children: HashMap<(RetainedId, RetainedLabel), RetainedId>,
+    most: usize,
+}
+
+impl Joined {
+    /// Where a block of this label belongs that a block of `above` dominates.
+    fn place(&mut self, above: RetainedId, label: RetainedLabel) -> RetainedId {
+        let mut at = above;
+        while let Some(node) = self.nodes.get(at as usize) {
+            if node.label == label || node.label == RetainedLabel::Others {
+                return at;
+            }
+            if at == RetainedTree::PROGRAM || matches!(node.label, RetainedLabel::Holder(_)) {
+                break;
+            }
+            at = node.parent;
+        }
+        if self.nodes.len() >= self.most && !self.children.contains_key(&(above, label)) {
+            return self.child(above, RetainedLabel::Others);
+        }
+        self.child(above, label)
+    }
+
+    fn child(&mut self, above: RetainedId, label: RetainedLabel) -> RetainedId {
+        let next = self.nodes.len() as RetainedId;
+        let id = *self.children.entry((above, label)).or_insert(next);
+        if id == next {
+            self.nodes.push(RetainedNode {
+                label,
+                parent: above,
+                blocks: 0,
+                heads: 0,
+                bytes: 0,
+                retained: 0,
+                outside: 0,
+            });
+        }
+        id
+    }
+}
