@@ -16,6 +16,7 @@
 //! - `dominators`: [`DominatorTree`], what a block or a holder retains.
 //! - `labels`: [`Labels`] and [`Names`], what blocks and holders are called.
 //! - `retained`: [`RetainedTree`], the dominator tree with blocks that are alike joined.
+//! - `answers`: [`HeapAnalysis`], tables, paths, suspects, cycles.
 //!
 //! Only `format` is compiled without the feature `graph`: that is what the plugin loads into programs.
 //!
@@ -29,6 +30,8 @@
     allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)
 )]
 
+#[cfg(feature = "graph")]
+mod answers;
 #[cfg(feature = "graph")]
 mod check;
 #[cfg(feature = "graph")]
@@ -45,6 +48,11 @@ mod retained;
 #[cfg(feature = "graph")]
 mod summary;
 
+#[cfg(feature = "graph")]
+pub use answers::{
+    Accumulation, Arrangement, EphemeronChain, FinaliserCycle, HeapAnalysis, HeldBy, HolderRow,
+    LabelRow, Level, OutsideMemory, Referrer, Suspects, components,
+};
 #[cfg(feature = "graph")]
 pub use check::{CheckReport, Finding, check};
 #[cfg(feature = "graph")]

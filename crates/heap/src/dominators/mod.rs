@@ -18,4 +18,6 @@ mod numbers;
 mod semi_nca;
 mod tree;
 
+pub(crate) use flow::FlowGraph;
+pub(crate) use numbers::{NONE, Numbers, Rows};
 pub use tree::{DominatorChildren, DominatorTree, Node};

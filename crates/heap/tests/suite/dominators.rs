@@ -13,12 +13,12 @@ use crate::made_heap::{Heap, OPTIONS, address, heap};
 use crate::snapshot::{OwnedBlock, Record, write};
 
 /// The graph as plain sets: what each node keeps alive.
-struct Flow {
-    edges: BTreeMap<Node, BTreeSet<Node>>,
+pub(crate) struct Flow {
+    pub(crate) edges: BTreeMap<Node, BTreeSet<Node>>,
 }
 
 impl Flow {
-    fn new(heap: &Heap, holders: &HolderTree) -> Flow {
+    pub(crate) fn new(heap: &Heap, holders: &HolderTree) -> Flow {
         let mut edges: BTreeMap<Node, BTreeSet<Node>> = BTreeMap::new();
         let block = |number: usize| Node::Block(number as u32);
         let mut edge = |from, to| _ = edges.entry(from).or_default().insert(to);
@@ -50,12 +50,12 @@ impl Flow {
         Flow { edges }
     }
 
-    /// What the program reaches without passing a node.
-    fn reachable_without(&self, without: Option<Node>) -> BTreeSet<Node> {
+    /// What the program reaches without passing these nodes.
+    pub(crate) fn reachable_without(&self, without: &BTreeSet<Node>) -> BTreeSet<Node> {
         let program = Node::Holder(HolderTree::PROGRAM);
         let (mut seen, mut open) = (BTreeSet::new(), vec![program]);
         while let Some(node) = open.pop() {
-            if Some(node) != without && seen.insert(node) {
+            if !without.contains(&node) && seen.insert(node) {
                 open.extend(self.edges.get(&node).into_iter().flatten());
             }
         }
@@ -90,7 +90,7 @@ fn find(holders: &HolderTree, names: &[HolderName]) -> HolderId {
     holders.ids().find(named).unwrap()
 }
 
-fn load(records: &[Record]) -> (HeapGraph, HolderTree) {
+pub(crate) fn load(records: &[Record]) -> (HeapGraph, HolderTree) {
     let (_, file) = write(records);
     let graph = HeapGraph::load(Cursor::new(&file), OPTIONS).unwrap();
     let holders = HolderTree::new(&graph).unwrap();
@@ -103,7 +103,7 @@ proptest! {
         let (graph, holders) = load(&heap.records());
         let tree = DominatorTree::new(&graph, &holders).unwrap();
         let flow = Flow::new(&heap, &holders);
-        let alive = flow.reachable_without(None);
+        let alive = flow.reachable_without(&BTreeSet::new());
         prop_assert_eq!(tree.len(), alive.len());
         let bytes = |node: &Node| match node {
             Node::Block(block) => graph.bytes(*block),
@@ -111,7 +111,7 @@ proptest! {
         };
         let mut dominated_by: BTreeMap<Node, BTreeSet<Node>> = BTreeMap::new();
         for node in &alive {
-            let kept = flow.reachable_without(Some(*node));
+            let kept = flow.reachable_without(&BTreeSet::from([*node]));
             let lost: BTreeSet<Node> = alive.difference(&kept).copied().collect();
             let position = tree.position(*node).unwrap();
             prop_assert_eq!(tree.node(position), *node);

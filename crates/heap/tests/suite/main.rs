@@ -1,6 +1,7 @@
 //! What crosses the modules of the format: everything that is written is read again, whatever
 //! is cut off, and whatever is damaged.
 
+mod answers;
 mod check;
 mod damage;
 mod documented;

@@ -1,0 +1,206 @@
+//! Tables.
+
+use super::analysis::HeapAnalysis;
+use crate::dominators::{DominatorTree, FlowGraph, Node};
+use crate::graph::{BitSet, Reach};
+use crate::holders::{HolderId, HolderName};
+use crate::labels::LabelId;
+
+/// Which holders a table lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// Kinds of roots.
+    Kind,
+    /// Modules; other kinds of roots as they are.
+    Module,
+    /// Variables of modules; of other kinds of roots the last holders.
+    Variable,
+    /// Domains; other kinds of roots as they are.
+    Domain,
+    /// Threads; other kinds of roots as they are.
+    Thread,
+    /// Frames of stacks; other kinds of roots as they are.
+    Frame,
+}
+
+impl Level {
+    /// Whether a holder is the last that this table shows, and not those below it.
+    fn ends_at(self, name: HolderName) -> bool {
+        match self {
+            Level::Kind => matches!(name, HolderName::Kind(_)),
+            Level::Module => matches!(name, HolderName::Module(_)),
+            Level::Domain => matches!(name, HolderName::Domain(_)),
+            Level::Thread => matches!(name, HolderName::Thread(_)),
+            Level::Frame => matches!(name, HolderName::Frame { .. }),
+            Level::Variable => false,
+        }
+    }
+}
+
+/// A holder in a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HolderRow {
+    /// The holder.
+    pub holder: HolderId,
+    /// How many roots it has.
+    pub roots: u64,
+    /// The bytes that would be freed without it.
+    pub exclusive: u64,
+    /// Bytes outside the heap that would be freed without it.
+    pub outside: u64,
+    /// What it reaches and no holder before it does.
+    pub first_reached: Reach,
+}
+
+/// Blocks of one label in a table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LabelRow {
+    /// The label.
+    pub label: LabelId,
+    /// The blocks that are alive, and what they take.
+    pub own: Reach,
+    /// At least these bytes would be freed without the blocks: what each of them retains by itself. What
+    /// only several together hold comes on top, see [`HeapAnalysis::freed_without`].
+    pub at_least: u64,
+    /// Bytes outside the heap that they hold.
+    pub outside: u64,
+}
+
+impl HeapAnalysis {
+    /// The holders of a level, those that retain most first. Each root is below one of them.
+    pub fn holder_rows(&self, level: Level) -> Vec<HolderRow> {
+        let mut rows: Vec<HolderRow> =
+            self.ends(level).into_iter().map(|holder| self.holder_row(holder)).collect();
+        rows.sort_by_key(|row| std::cmp::Reverse((row.exclusive, row.first_reached.bytes)));
+        rows
+    }
+
+    fn holder_row(&self, holder: HolderId) -> HolderRow {
+        let position = self.dominators.position(Node::Holder(holder));
+        let of_tree = |size: fn(&DominatorTree, u32) -> u64| {
+            position.map_or(0, |position| size(&self.dominators, position))
+        };
+        HolderRow {
+            holder,
+            roots: self.holders.roots(holder),
+            exclusive: of_tree(DominatorTree::retained),
+            outside: of_tree(DominatorTree::retained_outside),
+            first_reached: self.share(holder),
+        }
+    }
+
+    fn share(&self, holder: HolderId) -> Reach {
+        self.shares.get(holder as usize).copied().unwrap_or_default().first_reached
+    }
+
+    /// The holders at which a level ends; of a path without it, the kind, or for
+    /// variables the last holder.
+    fn ends(&self, level: Level) -> Vec<HolderId> {
+        let mut ends = Vec::new();
+        let mut has_children = vec![false; self.holders.len()];
+        for holder in self.holders.ids().skip(1) {
+            if let Some(place) = has_children.get_mut(self.holders.parent(holder) as usize) {
+                *place = true;
+            }
+        }
+        for holder in self.holders.ids().skip(1) {
+            let is_last = !has_children.get(holder as usize).copied().unwrap_or(false);
+            let on_path = || {
+                let path = self.holders.path(holder);
+                path.iter().find(|id| level.ends_at(self.holders.name(**id))).copied()
+            };
+            if is_last {
+                let kind = || self.holders.path(holder).first().copied();
+                let end = match level {
+                    Level::Variable => Some(holder),
+                    _ => on_path().or_else(kind),
+                };
+                ends.extend(end);
+            }
+        }
+        ends.sort_unstable();
+        ends.dedup();
+        ends
+    }
+
+    /// All labels, those that retain most first.
+    pub fn label_rows(&self) -> Vec<LabelRow> {
+        let row = |label| LabelRow { label, ..LabelRow::default() };
+        let mut rows: Vec<LabelRow> = (0..self.labels.len() as LabelId).map(row).collect();
+        self.count_own(&mut rows);
+        self.count_retained(&mut rows);
+        rows.retain(|row| row.own.blocks > 0);
+        rows.sort_by_key(|row| std::cmp::Reverse((row.at_least, row.own.bytes)));
+        rows
+    }
+
+    /// The bytes that would be freed without the blocks of a label: those that the program does not
+    /// reach without passing one of them.
+    pub fn freed_without(&self, label: LabelId) -> u64 {
+        let flow = FlowGraph::new(&self.graph, &self.holders);
+        let blocks = self.graph.blocks();
+        let mut seen = BitSet::new(flow.nodes());
+        let mut open = vec![flow.program()];
+        seen.insert(flow.program());
+        let mut kept = 0u64;
+        while let Some(node) = open.pop() {
+            kept = kept.saturating_add(flow.bytes(node));
+            let (first, second) = flow.successors(node);
+            for &target in first.iter().chain(second) {
+                let is_taken = (target as usize) < blocks && self.label(target) == label;
+                if !is_taken && seen.insert(target) {
+                    open.push(target);
+                }
+            }
+        }
+        self.reachable_bytes().saturating_sub(kept)
+    }
+
+    fn count_own(&self, rows: &mut [LabelRow]) {
+        for position in 0..self.dominators.len() as u32 {
+            let Node::Block(block) = self.dominators.node(position) else { continue };
+            if let Some(row) = rows.get_mut(self.label(block) as usize) {
+                row.own = row.own.plus(Reach::of(&self.graph, block));
+            }
+        }
+        for custom in self.graph.customs() {
+            if self.dominators.position(Node::Block(custom.block)).is_some()
+                && let Some(row) = rows.get_mut(self.label(custom.block) as usize)
+            {
+                row.outside = row.outside.saturating_add(custom.outside_bytes);
+            }
+        }
+    }
+
+    /// A block counts with what it retains, unless a block of its label retains it.
+    fn count_retained(&self, rows: &mut [LabelRow]) {
+        let children = self.dominators.children();
+        let mut above = vec![0u32; rows.len()];
+        // Positions that are entered, and with `true` those that are left.
+        let mut stack = vec![(DominatorTree::PROGRAM, false)];
+        while let Some((position, is_left)) = stack.pop() {
+            let label = match self.dominators.node(position) {
+                Node::Block(block) => Some(self.label(block) as usize),
+                Node::Holder(_) => None,
+            };
+            let count = label.and_then(|label| above.get_mut(label));
+            if is_left {
+                if let Some(count) = count {
+                    *count -= 1;
+                }
+                continue;
+            }
+            if let Some(count) = count {
+                if *count == 0
+                    && let Some(row) = label.and_then(|label| rows.get_mut(label))
+                {
+                    let retained = self.dominators.retained(position);
+                    row.at_least = row.at_least.saturating_add(retained);
+                }
+                *count += 1;
+                stack.push((position, true));
+            }
+            stack.extend(children.of(position).iter().map(|child| (*child, false)));
+        }
+    }
+}
