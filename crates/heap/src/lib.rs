@@ -17,6 +17,7 @@
 //! - `labels`: [`Labels`] and [`Names`], what blocks and holders are called.
 //! - `retained`: [`RetainedTree`], the dominator tree with blocks that are alike joined.
 //! - `answers`: [`HeapAnalysis`], tables, paths, suspects, cycles.
+//! - `types`: [`BlockTypes`], OCaml types of blocks, from the declared types of variables.
 //!
 //! Only `format` is compiled without the feature `graph`: that is what the plugin loads into programs.
 //!
@@ -47,6 +48,8 @@ mod labels;
 mod retained;
 #[cfg(feature = "graph")]
 mod summary;
+#[cfg(feature = "graph")]
+mod types;
 
 #[cfg(feature = "graph")]
 pub use answers::{
@@ -70,6 +73,12 @@ pub use labels::{BlockLabel, LabelId, Labels, Names, SizeRange};
 pub use retained::{RetainedId, RetainedLabel, RetainedNode, RetainedTree};
 #[cfg(feature = "graph")]
 pub use summary::{CustomSum, SegmentSum, Summary};
+#[cfg(feature = "graph")]
+pub use types::{
+    BlockTypes, Builtin, Constructor, Definition, DefinitionBody, FieldType, GlobalRoot, Mismatch,
+    ModuleGlobals, ModuleProblem, PolymorphicCase, ProblemKind, TableError, TypeCoverage,
+    TypeExpression, TypeId, TypeShare, TypeSource, TypeTable, TypedBlocks,
+};
 
 pub use format::{
     Block, Code, Completion, CustomBlock, Defect, Encoder, Ephemeron, EphemeronKey, Finaliser,

@@ -12,3 +12,4 @@ mod misuse;
 mod oracle;
 mod round_trip;
 mod snapshot;
+mod types;
