@@ -1,33 +1,24 @@
 //! Blocks, column by column.
 //!
-//! What repeats is predicted and goes through the range coder (`coded`), what cannot be
-//! predicted goes to plain bits (`bits`), the rare rest to varints (`fields`, `extras`).
+//! What repeats is predicted and goes through the range coder, what cannot be predicted goes
+//! to plain bits (`symbols`), the rare rest to varints (`fields`, `extras`).
 //! A small block is gathered until it ends, since its shape is one symbol. A big one is
 //! written field by field, and goes on in the next chunk where one is full.
 
-use crate::format::block_model::{BlockModel, Expectation};
+use super::extras::Extras;
+use super::open_block::{BIG, CLOSED, OpenBlock, SMALL};
+use super::symbols::Symbols;
 use crate::format::chunk::{MAX_PARTS, MAX_POINTERS, Stream};
-use crate::format::codes::{extra, field, head};
-use crate::format::model::MAX_STRING;
-use crate::format::range::{BitEncoder, RangeEncoder};
+use crate::format::codes::{field, head};
 use crate::format::shape::{MAX_SMALL_WORDS, Shape, ShapeCodes};
-use crate::format::target::{FAR, PointerSlot};
+use crate::format::target::PointerSlot;
 use crate::format::wire::{Lane, MAX_VARINT, fold};
 
 const PARAMETERS: usize = 2 * MAX_VARINT;
-const CODED: usize = 96 << 10;
-const BITS: usize = 96 << 10;
 const FIELDS: usize = 24 << 10;
-const EXTRAS: usize = 39 << 10;
 
-/// What a call may add to a stream at most: that much room is made before it. A bit costs at
-/// most 11 in the range coder; a target has 9 of them, a head 10.
-const CODED_OF_A_CALL: usize = (MAX_SMALL_WORDS as usize * 9 + 10) * 11 / 8 + 16;
-const BITS_OF_A_CALL: usize = MAX_SMALL_WORDS as usize * 4 + 8;
+/// What a call may add to the fields at most: that much room is made before it.
 const FIELDS_OF_A_CALL: usize = (MAX_SMALL_WORDS as usize + 8) * MAX_VARINT;
-/// A code address for each word, a custom block, a string and the end.
-const EXTRAS_OF_A_BLOCK: usize =
-    MAX_SMALL_WORDS as usize * (1 + 2 * MAX_VARINT) + 4 * (1 + 2 * MAX_VARINT) + MAX_STRING;
 
 /// Misuse by the caller, which the encoder reports as `EINVAL`.
 pub(super) struct Misuse;
@@ -40,40 +31,12 @@ pub(super) enum Refusal {
     Misuse,
 }
 
-/// The block that is being described.
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub(super) struct OpenBlock {
-    /// 0: no block is open. 1: a small one. 2: a big one.
-    state: u8,
-    has_extras: bool,
-    has_custom: bool,
-    has_string: bool,
-    tag: u32,
-    /// Its address in words.
-    word: u64,
-    words: u64,
-    /// The least field that may come next.
-    next_field: u64,
-    /// The least field that may hold the next code address.
-    next_code: u64,
-    /// Bit `n`: field `n` is a pointer. Of small blocks.
-    pointers: u32,
-    /// How many targets a small block has so far.
-    count: u32,
-    targets: [u64; MAX_SMALL_WORDS as usize],
-}
-
-const CLOSED: u8 = 0;
-const SMALL: u8 = 1;
-const BIG: u8 = 2;
-
 /// The streams of a chunk of blocks. All zeros is valid memory, to be `reset`.
 #[repr(C)]
 pub(super) struct BlockColumns {
     parameters: Lane<PARAMETERS>,
     fields: Lane<FIELDS>,
-    extras: Lane<EXTRAS>,
+    extras: Extras,
     symbols: Symbols,
     shapes: ShapeCodes,
     open: OpenBlock,
@@ -82,119 +45,21 @@ pub(super) struct BlockColumns {
     pointers: u64,
     /// Where a block without a gap would begin, in words. 0 at the beginning of a chunk.
     expected: u64,
-    /// The code address and the operations before.
-    last_code: u64,
-    last_operations: u64,
     /// The words of a header.
     header_words: u64,
-}
-
-/// What is predicted, and the streams that hold it.
-#[repr(C)]
-struct Symbols {
-    coded: Lane<CODED>,
-    bits: Lane<BITS>,
-    range: RangeEncoder,
-    waiting_bits: BitEncoder,
-    model: BlockModel,
-}
-
-impl Symbols {
-    const EMPTY: Symbols = Symbols {
-        coded: Lane::EMPTY,
-        bits: Lane::EMPTY,
-        range: RangeEncoder::START,
-        waiting_bits: BitEncoder::EMPTY,
-        model: BlockModel::EMPTY,
-    };
-
-    fn clear(&mut self) {
-        self.coded.clear();
-        self.bits.clear();
-        self.range = RangeEncoder::START;
-        self.waiting_bits = BitEncoder::EMPTY;
-        self.model.clear();
-    }
-
-    fn finish(&mut self) {
-        self.range.finish(&mut self.coded);
-        self.waiting_bits.finish(&mut self.bits);
-    }
-
-    #[inline]
-    fn put_gap(&mut self, has_gap: bool) {
-        if let Some(probability) = self.model.gap() {
-            self.range.bit(&mut self.coded, probability, has_gap);
-        }
-    }
-
-    #[inline]
-    fn put_head(&mut self, code: u8) {
-        if let Some(expectation) = self.model.head() {
-            put_symbol(&mut self.range, &mut self.coded, expectation, code);
-        }
-        self.model.saw_head(code);
-    }
-
-    /// Whether a big block's next pointer is in the next field.
-    fn put_is_next_field(&mut self, is_next: bool) {
-        self.range.bit(&mut self.coded, &mut self.model.is_next_field, is_next);
-    }
-
-    /// Returns the distance to be written if it is too far for a symbol.
-    #[inline]
-    fn put_target(&mut self, slot: PointerSlot, target: u64) -> Option<u64> {
-        let coded = self.model.targets.code(slot, target);
-        if let Some(expectation) = self.model.target(slot) {
-            put_symbol(&mut self.range, &mut self.coded, expectation, coded.symbol);
-        }
-        self.waiting_bits.put(&mut self.bits, coded.bits, coded.width);
-        (coded.symbol == FAR).then(|| fold(target.wrapping_sub(slot.own)))
-    }
-}
-
-#[inline]
-fn put_symbol(
-    range: &mut RangeEncoder,
-    coded: &mut Lane<CODED>,
-    expectation: Expectation<'_>,
-    symbol: u8,
-) {
-    let Expectation { symbol: expected, is_right, tree } = expectation;
-    let is_wrong = *expected != symbol;
-    range.bit(coded, is_right, is_wrong);
-    if is_wrong {
-        range.symbol(coded, tree, symbol);
-        *expected = symbol;
-    }
 }
 
 impl BlockColumns {
     pub(super) const EMPTY: BlockColumns = BlockColumns {
         parameters: Lane::EMPTY,
         fields: Lane::EMPTY,
-        extras: Lane::EMPTY,
+        extras: Extras::EMPTY,
         symbols: Symbols::EMPTY,
         shapes: ShapeCodes::EMPTY,
-        open: OpenBlock {
-            state: CLOSED,
-            has_extras: false,
-            has_custom: false,
-            has_string: false,
-            tag: 0,
-            word: 0,
-            words: 0,
-            next_field: 0,
-            next_code: 0,
-            pointers: 0,
-            count: 0,
-            targets: [0; MAX_SMALL_WORDS as usize],
-        },
+        open: OpenBlock::NONE,
         parts: 0,
         pointers: 0,
         expected: 0,
-        last_code: 0,
-        last_operations: 0,
         header_words: 0,
     };
 
@@ -210,21 +75,13 @@ impl BlockColumns {
     }
 
     pub(super) fn overflowed(&self) -> bool {
-        let Symbols { coded, bits, .. } = &self.symbols;
-        coded.overflowed()
-            || bits.overflowed()
-            || self.fields.overflowed()
-            || self.extras.overflowed()
+        self.symbols.overflowed() || self.fields.overflowed() || self.extras.overflowed()
     }
 
     pub(super) fn streams(&self) -> [Stream<'_>; 5] {
-        [
-            Stream::new(self.parameters.bytes()),
-            Stream::dense(self.symbols.coded.bytes()),
-            Stream::dense(self.symbols.bits.bytes()),
-            Stream::new(self.fields.bytes()),
-            Stream::new(self.extras.bytes()),
-        ]
+        let [coded, bits] = self.symbols.streams();
+        let parameters = Stream::new(self.parameters.bytes());
+        [parameters, coded, bits, Stream::new(self.fields.bytes()), self.extras.stream()]
     }
 
     pub(super) fn is_open(&self) -> bool {
@@ -241,8 +98,6 @@ impl BlockColumns {
         self.parts = 0;
         self.pointers = 0;
         self.expected = 0;
-        self.last_code = 0;
-        self.last_operations = 0;
         if self.open.state == BIG {
             self.put_big_head(head::CONTINUED);
             self.fields.put_varint(self.open.next_field);
@@ -254,7 +109,7 @@ impl BlockColumns {
         if self.open.state == BIG {
             self.symbols.put_is_next_field(false);
             self.fields.put_varint(field::BROKEN_OFF);
-            self.extras.put_byte(extra::LAST);
+            self.extras.put_last();
         }
         self.symbols.finish();
         self.parameters.put_varint(self.header_words);
@@ -262,10 +117,9 @@ impl BlockColumns {
     }
 
     fn has_room(&self) -> bool {
-        self.symbols.coded.has_room(CODED_OF_A_CALL)
-            && self.symbols.bits.has_room(BITS_OF_A_CALL)
+        self.symbols.has_room()
             && self.fields.has_room(FIELDS_OF_A_CALL)
-            && self.extras.has_room(EXTRAS_OF_A_BLOCK)
+            && self.extras.has_room()
             && self.parts < MAX_PARTS
             && self.pointers < MAX_POINTERS - MAX_SMALL_WORDS
     }
@@ -356,7 +210,7 @@ impl BlockColumns {
     }
 
     /// Makes room for an extra. A small block has it since it began.
-    fn extra(&mut self, kind: u8) -> Result<(), Refusal> {
+    fn make_room_for_extra(&mut self) -> Result<(), Refusal> {
         if self.open.state == CLOSED {
             return Err(Refusal::Misuse);
         }
@@ -364,7 +218,6 @@ impl BlockColumns {
             return Err(Refusal::Full);
         }
         self.open.has_extras = true;
-        self.extras.put_byte(kind);
         Ok(())
     }
 
@@ -372,10 +225,8 @@ impl BlockColumns {
         if field < self.open.next_code || field >= self.open.words {
             return Err(Refusal::Misuse);
         }
-        self.extra(extra::CODE)?;
-        self.extras.put_varint(field);
-        self.extras.put_varint(fold(address.wrapping_sub(self.last_code)));
-        self.last_code = address;
+        self.make_room_for_extra()?;
+        self.extras.put_code(field, address);
         self.open.next_code = field + 1;
         Ok(())
     }
@@ -384,11 +235,9 @@ impl BlockColumns {
         if self.open.has_custom {
             return Err(Refusal::Misuse);
         }
-        self.extra(extra::CUSTOM)?;
+        self.make_room_for_extra()?;
         self.open.has_custom = true;
-        self.extras.put_varint(fold(operations.wrapping_sub(self.last_operations)));
-        self.extras.put_varint(outside);
-        self.last_operations = operations;
+        self.extras.put_custom(operations, outside);
         Ok(())
     }
 
@@ -396,9 +245,9 @@ impl BlockColumns {
         if self.open.has_string {
             return Err(Refusal::Misuse);
         }
-        self.extra(extra::STRING)?;
+        self.make_room_for_extra()?;
         self.open.has_string = true;
-        self.extras.put_string(bytes.get(..MAX_STRING).unwrap_or(bytes));
+        self.extras.put_string(bytes);
         Ok(())
     }
 
@@ -410,7 +259,7 @@ impl BlockColumns {
             BIG => {
                 self.symbols.put_is_next_field(false);
                 self.fields.put_varint(field::LAST);
-                self.extras.put_byte(extra::LAST);
+                self.extras.put_last();
             }
             _ => return Err(Misuse),
         }
@@ -444,7 +293,7 @@ impl BlockColumns {
         }
         self.pointers += u64::from(count);
         if has_extras {
-            self.extras.put_byte(extra::LAST);
+            self.extras.put_last();
         }
     }
 }
