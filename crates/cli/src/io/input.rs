@@ -7,7 +7,7 @@
 //! Of several traces, no file stays open: each is opened for every read, of 128 KiB
 //! usually. So there can be more of them than a process may have open files.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::fs::{File, Metadata};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, stdin};
 use std::os::fd::AsFd;
@@ -35,7 +35,37 @@ pub(crate) struct Input {
     begin: Option<u64>,
     /// The copy of a pipe, once one is needed.
     copy: OnceCell<Rc<File>>,
+    /// What was read of a pipe to find out its kind.
+    peeked: Rc<PeekedStart>,
     progress: Rc<Progress>,
+}
+
+/// The first bytes of a pipe, which whoever reads it gets again.
+#[derive(Default)]
+struct PeekedStart {
+    bytes: OnceCell<Vec<u8>>,
+    /// How many of them were given back.
+    given: Cell<usize>,
+}
+
+impl PeekedStart {
+    /// Peeks into a pipe, once. What cannot be read is reported to whoever reads on.
+    fn peek(&self, pipe: &File) -> &[u8] {
+        self.bytes.get_or_init(|| {
+            let mut start = Vec::new();
+            let _ = pipe.take(FileKind::LONGEST_MAGIC as u64).read_to_end(&mut start);
+            start
+        })
+    }
+
+    /// Gives back as many of the bytes as there is room for; 0 if there are no more.
+    fn give(&self, room: &mut [u8]) -> usize {
+        let rest = self.bytes.get().and_then(|bytes| bytes.get(self.given.get()..));
+        let count = rest.unwrap_or_default().len().min(room.len());
+        room[..count].copy_from_slice(&rest.unwrap_or_default()[..count]);
+        self.given.set(self.given.get() + count);
+        count
+    }
 }
 
 /// How the bytes of a file are reached.
@@ -105,7 +135,8 @@ impl Input {
         let total = begin.map(|begin| metadata.len().saturating_sub(begin));
         let progress = Rc::new(Progress::new(total));
         let file = FileAccess::Held(Rc::new(file));
-        Ok(Input { name, file, begin, copy: OnceCell::new(), progress })
+        let (copy, peeked) = (OnceCell::new(), Rc::default());
+        Ok(Input { name, file, begin, copy, peeked, progress })
     }
 
     /// Opens one of several traces, which does not stay open unless it is a pipe. A pipe
@@ -198,10 +229,12 @@ impl Input {
         self.source(Order::Time).map_err(|error| self.failure(error))
     }
 
-    /// The kind of the file, if it can be read again.
+    /// The kind of the file; `None` if it is unknown. Of a pipe, before anything else is read.
     pub(crate) fn kind(&self) -> Option<FileKind> {
-        if !self.is_repeatable() {
-            return None;
+        if let FileAccess::Held(file) = &self.file
+            && !self.is_repeatable()
+        {
+            return FileKind::of(self.peeked.peek(file));
         }
         let mut start = Vec::new();
         let limit = FileKind::LONGEST_MAGIC as u64;
@@ -209,12 +242,14 @@ impl Input {
         FileKind::of(&start)
     }
 
-    /// The bytes of a heap snapshot, which can be read again.
-    pub(crate) fn snapshot_bytes(&self) -> Result<BufReader<TraceBytes>, Failure> {
+    /// The bytes of a heap snapshot. A pipe can be read only once, unless it was
+    /// [made repeatable](Input::make_repeatable).
+    pub(crate) fn snapshot_bytes(&self) -> BufReader<TraceBytes> {
         /// Most chunks are shorter.
         const CAPACITY: usize = 256 << 10;
-        self.make_repeatable()?;
-        Ok(BufReader::with_capacity(CAPACITY, self.bytes_again()))
+        // So that it is known if this turns out not to be one.
+        self.kind();
+        BufReader::with_capacity(CAPACITY, self.bytes_again())
     }
 
     /// The failure of a verb that could not read a heap snapshot.
@@ -252,7 +287,8 @@ impl Input {
     }
 
     fn bytes(&self, file: FileAccess, begin: Option<u64>) -> TraceBytes {
-        TraceBytes { file, begin, read: 0, progress: Rc::clone(&self.progress) }
+        let (peeked, progress) = (Rc::clone(&self.peeked), Rc::clone(&self.progress));
+        TraceBytes { file, begin, peeked, read: 0, progress }
     }
 
     /// The failure of a verb that could not read the trace.
@@ -339,6 +375,7 @@ pub(crate) enum Order {
 pub(crate) struct TraceBytes {
     file: FileAccess,
     begin: Option<u64>,
+    peeked: Rc<PeekedStart>,
     read: u64,
     progress: Rc<Progress>,
 }
@@ -348,7 +385,10 @@ impl Read for TraceBytes {
         self.progress.check()?;
         let count = match (&self.file, self.begin) {
             (FileAccess::Held(file), Some(begin)) => file.read_at(room, begin + self.read)?,
-            (FileAccess::Held(file), None) => (&**file).read(room)?,
+            (FileAccess::Held(file), None) => match self.peeked.give(room) {
+                0 => (&**file).read(room)?,
+                given => given,
+            },
             (FileAccess::OnDemand(file), _) => file.read_at(room, self.read)?,
         };
         self.read += count as u64;

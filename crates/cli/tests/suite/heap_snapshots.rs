@@ -86,6 +86,24 @@ fn info_sums_up_a_snapshot() {
     assert_eq!(facts["customs"][0]["outside_bytes"], 1 << 20);
 }
 
+/// A pipe can be read only once, and its kind is known only from its first bytes.
+#[test]
+fn a_piped_snapshot_is_recognised() {
+    let place = Place::new();
+    let file = snapshot(Flaw::None);
+    let path = place.file("a.heap", &file);
+    for verb in ["info --json", "dump"] {
+        let of_file = heaptap(verb, &[&path]).text(0);
+        let piped = heaptap_reading(&format!("{verb} -"), &[], &file).text(0);
+        let named = of_file.replace(&format!("{:?}", path.display()), "\"standard input\"");
+        assert_eq!(piped, named, "{verb}");
+    }
+    heaptap_reading("dump --json -", &[], &file)
+        .says(2, &["standard input: a heap snapshot", "--json and --merge are for traces"]);
+    // What is shorter than any magic number is no trace, and no snapshot either.
+    heaptap_reading("info -", &[], &file[..3]).says(2, &["standard input"]);
+}
+
 #[test]
 fn check_finds_a_snapshot_sound() {
     let place = Place::new();

@@ -10,7 +10,7 @@ use std::io::{self, BufWriter, IsTerminal, Write, stdout};
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use heaptap_trace::EventSource;
+use heaptap_trace::{EventSource, FileKind};
 
 use crate::exit_status::{Failure, VerbResult, help_end};
 use crate::io::input::Input;
@@ -31,7 +31,7 @@ use text::TextLines;
   heaptap dump --json trace.ctf | jq 'select(.length > 1000)'"
 ))]
 pub(crate) struct Dump {
-    /// The trace or snapshot, or `-` for a trace from standard input
+    /// The trace or heap snapshot, or `-` for standard input
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     file: PathBuf,
 
@@ -90,19 +90,19 @@ or host KIND INDEX. Texts are escaped as above; an empty one is `-`."#;
 
 impl Dump {
     pub(crate) fn run(&self) -> VerbResult {
-        if snapshot::is_snapshot(&self.file) {
-            if self.json || self.merge {
-                let name = self.file.display();
-                return Err(Failure::Trouble(format!(
-                    "{name}: a heap snapshot; --json and --merge are for traces"
-                )));
-            }
-            return snapshot::print(&self.file);
-        }
         let mut input = Input::open(&self.file)?;
         if !stdout_is_file() {
             // On a terminal or under a pager, a bar would disturb the output.
             input = input.quietly();
+        }
+        if input.kind() == Some(FileKind::HeapSnapshot) {
+            if self.json || self.merge {
+                return Err(Failure::Trouble(format!(
+                    "{}: a heap snapshot; --json and --merge are for traces",
+                    input.name()
+                )));
+            }
+            return snapshot::print(&input);
         }
         let mut events = if self.merge { input.in_time_order()? } else { input.in_file_order()? };
         self.dump(&input, &mut *events)

@@ -1,39 +1,26 @@
 //! A heap snapshot as lines of text. The verb's help documents the format.
 
-use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read as _, Write};
-use std::path::Path;
+use std::io::{self, BufWriter, Write};
 
 use heaptap_heap::{
-    Block, Completion, Ephemeron, FinaliserKind, Item, KindNamespace, MAGIC, Reader, Root,
-    RootOwner, SegmentKind,
+    Block, Completion, Ephemeron, FinaliserKind, Item, KindNamespace, Reader, Root, RootOwner,
+    SegmentKind,
 };
 
 use crate::exit_status::{Failure, VerbResult, Verdict};
+use crate::io::input::Input;
+use crate::io::notices::say;
 use crate::io::output::raw_stdout;
 use crate::text::escape;
 
-/// Whether the file is a heap snapshot.
-pub(super) fn is_snapshot(path: &Path) -> bool {
-    let mut start = [0; MAGIC.len()];
-    // A pipe can be read only once.
-    let is_file = path.metadata().is_ok_and(|metadata| metadata.is_file());
-    is_file
-        && File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok()
-        && start == MAGIC
-}
-
 /// Prints every item of a snapshot.
-pub(super) fn print(path: &Path) -> VerbResult {
-    let trouble =
-        |error: &dyn std::fmt::Display| Failure::Trouble(format!("{}: {error}", path.display()));
+pub(super) fn print(input: &Input) -> VerbResult {
     let unwritten = |error: io::Error| Failure::writing("standard output", &error);
-    let file = File::open(path).map_err(|error| trouble(&error))?;
     let mut reader =
-        Reader::new(BufReader::with_capacity(1 << 18, file)).map_err(|error| trouble(&error))?;
+        Reader::new(input.snapshot_bytes()).map_err(|error| input.snapshot_failure(&error))?;
     let mut out = BufWriter::with_capacity(1 << 18, raw_stdout().map_err(unwritten)?);
     let mut line = Vec::new();
-    let verdict = loop {
+    let (verdict, error) = loop {
         match reader.next_item() {
             Ok(Some(item)) => {
                 line.clear();
@@ -42,19 +29,18 @@ pub(super) fn print(path: &Path) -> VerbResult {
                 line.push(b'\n');
                 out.write_all(&line).map_err(unwritten)?;
             }
-            Ok(None) => break Verdict::Sound,
-            Err(error) => {
-                eprintln!("heaptap: {}: {error}; the rest is left out", path.display());
-                break Verdict::Defective;
-            }
+            Ok(None) => break (Verdict::Sound, None),
+            Err(error) => break (Verdict::Defective, Some(error)),
         }
     };
     out.flush().map_err(unwritten)?;
+    input.end_progress();
+    let name = input.name();
+    if let Some(error) = error {
+        say(&format!("{name}: {error}; the rest is left out"));
+    }
     if let Completion::CutShort { valid } = reader.completion() {
-        eprintln!(
-            "heaptap: {}: the snapshot is cut short after {valid} bytes; the rest is missing",
-            path.display()
-        );
+        say(&format!("{name}: the snapshot is cut short after {valid} bytes; the rest is missing"));
     }
     Ok(verdict)
 }

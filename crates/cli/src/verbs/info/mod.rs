@@ -34,7 +34,7 @@ use snapshot::SnapshotFacts;
   zcat trace.ctf.gz | heaptap info -"
 ))]
 pub(crate) struct Info {
-    /// The trace or heap snapshot, or `-` for a trace on standard input
+    /// The trace or heap snapshot, or `-` for standard input
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     file: PathBuf,
 
@@ -60,6 +60,7 @@ impl Info {
         }
         Ok(input.report(&reader, &mut lives))
     }
+
     fn run_snapshot(&self, input: &Input) -> VerbResult {
         let (facts, verdict) = SnapshotFacts::gather(input)?;
         input.end_progress();

@@ -81,7 +81,7 @@ pub(super) struct CustomFacts {
 impl SnapshotFacts {
     /// Reads the snapshot to its end.
     pub(super) fn gather(input: &Input) -> Result<(SnapshotFacts, Verdict), Failure> {
-        let summary = Summary::read(input.snapshot_bytes()?)
+        let summary = Summary::read(input.snapshot_bytes())
             .map_err(|error| input.snapshot_failure(&error))?;
         let verdict = if summary.error.is_some() { Verdict::Defective } else { Verdict::Sound };
         Ok((SnapshotFacts::of(input.name(), &summary), verdict))

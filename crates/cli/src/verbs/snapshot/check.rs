@@ -39,12 +39,13 @@ impl CheckOptions {
 
     pub(super) fn run(&self, file: &Path) -> VerbResult {
         let input = Input::open(file)?;
-        let report = check(input.snapshot_bytes()?, MEMORY);
+        input.make_repeatable()?;
+        let report = check(input.snapshot_bytes(), MEMORY);
         let report = report.map_err(|error| input.snapshot_failure(&error))?;
         let mut text = summary(input.name(), &report);
         if self.reachable && report.error.is_none() {
             match HeapGraph::load(
-                input.snapshot_bytes()?,
+                input.snapshot_bytes(),
                 LoadOptions { memory: MEMORY, fields: false },
             ) {
                 Ok(graph) => write_reachable(&mut text, &graph.reachable()),
