@@ -147,7 +147,7 @@ impl Filters {
     }
 }
 
-fn patterns(option: &str, texts: &[String]) -> Result<Vec<Regex>, Failure> {
+pub(crate) fn patterns(option: &str, texts: &[String]) -> Result<Vec<Regex>, Failure> {
     let parse = |text: &String| {
         Regex::new(text).map_err(|error| {
             // The last line of the error is the reason; those before it are a drawing.

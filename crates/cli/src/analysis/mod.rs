@@ -2,11 +2,12 @@
 //! reading of a trace ([`aggregate`], in [`time_order`], and [`parallel`] where there
 //! are two processors) or of [`several`], their form for the web page ([`archive`]), the
 //! options that select blocks ([`filters`]) and tables ([`view`]), and the folding of
-//! [`recursion`]. The figures that they print are those of `heaptap-figures`.
+//! [`recursion`]; and [`heap`], a snapshot analysed. The figures that they print are those of `heaptap-figures`.
 
 pub(crate) mod aggregate;
 pub(crate) mod archive;
 pub(crate) mod filters;
+pub(crate) mod heap;
 pub(crate) mod parallel;
 pub(crate) mod recursion;
 pub(crate) mod several;

@@ -3,6 +3,7 @@
 //! need as well, make hostile names harmless. The figures that are shown, and numbers
 //! as text, are those of `heaptap-figures`.
 
+pub(crate) mod csv;
 pub(crate) mod names;
 pub(crate) mod page;
 pub(crate) mod terminal;

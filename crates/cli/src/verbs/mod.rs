@@ -10,6 +10,7 @@ mod completions;
 mod diff;
 mod dump;
 mod export;
+mod heap;
 mod hot;
 mod info;
 mod leaks;
@@ -47,6 +48,7 @@ macro_rules! verbs {
 verbs! {
     run::Run,
     snapshot::Snapshot,
+    heap::Heap,
     report::Report,
     leaks::Leaks,
     hot::Hot,

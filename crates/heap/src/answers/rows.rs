@@ -2,9 +2,9 @@
 
 use super::analysis::HeapAnalysis;
 use crate::dominators::{DominatorTree, FlowGraph, Node};
-use crate::graph::{BitSet, Reach};
+use crate::graph::{BitSet, Marking, Reach, Watchers};
 use crate::holders::{HolderId, HolderName};
-use crate::labels::LabelId;
+use crate::labels::{BlockLabel, LabelId};
 
 /// Which holders a table lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +64,13 @@ pub struct LabelRow {
     pub at_least: u64,
     /// Bytes outside the heap that they hold.
     pub outside: u64,
+}
+
+impl LabelRow {
+    /// Whether these are custom blocks of one kind.
+    pub fn is_custom(&self, analysis: &HeapAnalysis) -> bool {
+        matches!(analysis.labels.label(self.label), Some(BlockLabel::Custom(_)))
+    }
 }
 
 impl HeapAnalysis {
@@ -154,6 +161,18 @@ impl HeapAnalysis {
             }
         }
         self.reachable_bytes().saturating_sub(kept)
+    }
+
+    /// What is reachable from the blocks of a label that are alive, with these blocks.
+    pub fn reachable_from(&self, label: LabelId) -> Reach {
+        let watchers = Watchers::new(&self.graph);
+        let blocks = (0..self.dominators.len() as u32).filter_map(|position| {
+            match self.dominators.node(position) {
+                Node::Block(block) if self.label(block) == label => Some(block),
+                _ => None,
+            }
+        });
+        Marking::new(&self.graph, &watchers).mark(blocks)
     }
 
     fn count_own(&self, rows: &mut [LabelRow]) {

@@ -157,12 +157,20 @@ struct Joined {
 }
 
 impl Joined {
-    /// Where a block of this label belongs that a block of `above` dominates.
+    /// Where a block of this label belongs that a block of `above` dominates: with it if they are alike, as
+    /// in a list; else with the nearest of its label, once there are two on the path, as in
+    /// a tree whose levels alternate.
     fn place(&mut self, above: RetainedId, label: RetainedLabel) -> RetainedId {
+        let mut nearest = None;
         let mut at = above;
         while let Some(node) = self.nodes.get(at as usize) {
-            if node.label == label || node.label == RetainedLabel::Others {
+            if node.label == RetainedLabel::Others || (node.label == label && at == above) {
                 return at;
+            }
+            if node.label == label
+                && let Some(nearest) = nearest.replace(at)
+            {
+                return nearest;
             }
             if at == RetainedTree::PROGRAM || matches!(node.label, RetainedLabel::Holder(_)) {
                 break;

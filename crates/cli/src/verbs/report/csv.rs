@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 use heaptap_figures::CallSite;
 use heaptap_figures::{Figures, ReportRow, Sum};
 
+use crate::text::csv::quoted;
+
 /// A heading, the rows, and one row for those that are not shown, if any.
 pub(crate) fn table(figures: &Figures) -> String {
     let mut text =
@@ -28,22 +30,4 @@ pub(crate) fn table(figures: &Figures) -> String {
 fn numbers(sum: &Sum) -> String {
     let Sum { samples, size } = sum;
     format!("{samples},{},{},{},{}", size.bytes, size.error, size.low, size.high)
-}
-
-/// A field as in RFC 4180. Line breaks stay, inside quotes.
-fn quoted(field: &str) -> String {
-    if field.contains(['"', ',', '\n', '\r']) {
-        format!("\"{}\"", field.replace('"', "\"\""))
-    } else {
-        field.to_owned()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn fields_are_quoted_where_they_must_be() {
-        assert_eq!(super::quoted("plain"), "plain");
-        assert_eq!(super::quoted("a,\"b\""), "\"a,\"\"b\"\"\"");
-    }
 }

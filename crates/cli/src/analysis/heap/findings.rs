@@ -1,0 +1,152 @@
+//! The suspects in words.
+
+use heaptap_figures::units::{bytes, count, percent};
+use heaptap_heap::{Accumulation, Arrangement, HeapAnalysis, OutsideMemory, RetainedLabel};
+use serde::Serialize;
+
+use super::titles::Titles;
+
+/// A suspect.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Finding {
+    /// `accumulation`, `finaliser cycle`, `ephemeron chain` or `outside memory`.
+    pub(crate) kind: &'static str,
+    /// One sentence.
+    pub(crate) text: String,
+    /// What holds it, from the holder down to the blocks.
+    pub(crate) path: Vec<String>,
+    /// How many blocks.
+    pub(crate) elements: u64,
+    pub(crate) retained_bytes: u64,
+    pub(crate) outside_bytes: u64,
+}
+
+/// What deserves a look, by kind, the biggest first.
+pub(crate) fn findings(analysis: &HeapAnalysis) -> Vec<Finding> {
+    let titles = Titles::new(analysis);
+    let suspects = analysis.suspects();
+    let mut found: Vec<Finding> = Vec::new();
+    found.extend(suspects.accumulations.iter().map(|one| accumulation(analysis, &titles, one)));
+    found.extend(cycles(analysis, &titles, &suspects.cycles));
+    found.extend(suspects.chain.iter().map(|chain| Finding {
+        kind: "ephemeron chain",
+        text: format!(
+            "{} hang on each other: each one's key is alive only through the data of the one before. \
+             The collector goes over them once for each link. {} through the first",
+            count(chain.length, "ephemeron", "ephemerons"),
+            retains(chain.retained)
+        ),
+        path: path_to(analysis, &titles, chain.first),
+        elements: chain.length,
+        retained_bytes: chain.retained,
+        outside_bytes: 0,
+    }));
+    found.extend(suspects.outside.iter().map(|memory| outside(analysis, &titles, memory)));
+    found
+}
+
+fn retains(size: u64) -> String {
+    format!("{} are retained", bytes(size as f64))
+}
+
+fn accumulation(analysis: &HeapAnalysis, titles: &Titles<'_>, one: &Accumulation) -> Finding {
+    let share = one.retained as f64 / analysis.reachable_bytes().max(1) as f64;
+    let held = one.holder.map_or_else(
+        || "Several holders together keep".to_owned(),
+        |holder| format!("{} keeps", titles.holder(holder)),
+    );
+    let node = analysis.retained.node(one.node);
+    let above = node.and_then(|node| analysis.retained.node(node.parent));
+    let container = match above.map(|above| above.label) {
+        Some(RetainedLabel::Blocks(label)) => format!(", below {}", titles.label(label)),
+        _ => String::new(),
+    };
+    let arrangement = match one.arrangement {
+        Arrangement::Linked => "linked to each other as a list or a tree",
+        Arrangement::SideBySide => "side by side",
+        Arrangement::Buckets => "in many short chains, as a hash table has them",
+    };
+    let text = format!(
+        "{held} {} ({}) in {} of \"{}\", {arrangement}{container}: {} each with all they hold",
+        bytes(one.retained as f64),
+        percent(share),
+        count(one.elements, "block", "blocks"),
+        titles.retained(one.node),
+        bytes(one.retained as f64 / one.elements.max(1) as f64),
+    );
+    Finding {
+        kind: "accumulation",
+        text,
+        path: titles.way_down(one.node),
+        elements: one.elements,
+        retained_bytes: one.retained,
+        outside_bytes: one.outside,
+    }
+}
+
+/// One finding for all values and functions of the same names.
+fn cycles(
+    analysis: &HeapAnalysis,
+    titles: &Titles<'_>,
+    cycles: &[heaptap_heap::FinaliserCycle],
+) -> Vec<Finding> {
+    let mut found: Vec<Finding> = Vec::new();
+    for cycle in cycles {
+        let value = titles.label(analysis.label(cycle.value));
+        let function = titles.label(analysis.label(cycle.function));
+        let path = vec![function, value];
+        match found.iter_mut().find(|finding| finding.path == path) {
+            Some(finding) => {
+                finding.elements += 1;
+                finding.retained_bytes = finding.retained_bytes.saturating_add(cycle.retained);
+                finding.outside_bytes = finding.outside_bytes.saturating_add(cycle.outside);
+            }
+            None => found.push(Finding {
+                kind: "finaliser cycle",
+                text: String::new(),
+                path,
+                elements: 1,
+                retained_bytes: cycle.retained,
+                outside_bytes: cycle.outside,
+            }),
+        }
+    }
+    for finding in &mut found {
+        let (function, value) = (&finding.path[0], &finding.path[1]);
+        finding.text = format!(
+            "{} of \"{value}\" will never be collected: the finaliser, {function}, holds the value \
+             it waits for. {}; let the function take the value as its argument only",
+            count(finding.elements, "block", "blocks"),
+            retains(finding.retained_bytes),
+        );
+    }
+    found
+}
+
+fn outside(analysis: &HeapAnalysis, titles: &Titles<'_>, memory: &OutsideMemory) -> Finding {
+    let held = memory.holder.map_or_else(
+        || "Several holders together keep".to_owned(),
+        |holder| format!("{} keeps", titles.holder(holder)),
+    );
+    Finding {
+        kind: "outside memory",
+        text: format!(
+            "{held} {} outside the heap through {} of \"{}\", which take only {} in it",
+            bytes(memory.outside as f64),
+            count(memory.blocks, "block", "blocks"),
+            titles.retained(memory.node),
+            bytes(memory.bytes as f64),
+        ),
+        path: titles.way_down(memory.node),
+        elements: memory.blocks,
+        retained_bytes: analysis.retained.node(memory.node).map_or(0, |node| node.retained),
+        outside_bytes: memory.outside,
+    }
+}
+
+/// What holds a block, from the holder down.
+fn path_to(analysis: &HeapAnalysis, titles: &Titles<'_>, block: u32) -> Vec<String> {
+    let position = analysis.dominators.position(heaptap_heap::Node::Block(block));
+    let node = position.and_then(|position| analysis.retained.node_of(position));
+    node.map(|node| titles.way_down(node)).unwrap_or_default()
+}

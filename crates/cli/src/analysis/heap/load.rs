@@ -1,0 +1,28 @@
+//! Reads a snapshot and finds what holds what.
+
+use std::path::Path;
+
+use heaptap_heap::{GraphError, HeapAnalysis, HeapGraph, LoadOptions};
+
+use crate::exit_status::Failure;
+use crate::io::input::Input;
+
+/// The most memory of a graph: a small file can describe very many blocks.
+const MEMORY: u64 = 32 << 30;
+
+/// Reads a complete snapshot. `fields`: with the fields of pointers.
+pub(crate) fn load(file: &Path, fields: bool) -> Result<HeapAnalysis, Failure> {
+    let input = Input::open(file)?;
+    let options = LoadOptions { memory: MEMORY, fields };
+    let graph = HeapGraph::load(input.snapshot_bytes()?, options).map_err(|error| match error {
+        GraphError::Read(error) => input.snapshot_failure(&error),
+        GraphError::CutShort => Failure::Defective(format!(
+            "{}: {error}; `heaptap info FILE` shows what it has, `heaptap snapshot PID` takes another",
+            input.name()
+        )),
+        error => Failure::Trouble(format!("{}: {error}", input.name())),
+    })?;
+    let analysis = HeapAnalysis::new(graph);
+    input.end_progress();
+    analysis.ok_or_else(|| Failure::Trouble(format!("{}: {}", input.name(), GraphError::TooBig)))
+}

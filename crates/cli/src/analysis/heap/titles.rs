@@ -1,0 +1,85 @@
+//! Names of holders and blocks, as tables and sentences have them.
+
+use heaptap_heap::{
+    HeapAnalysis, HolderId, HolderName, LabelId, Names, Node, RetainedId, RetainedLabel,
+};
+
+use crate::text::escape::Escaped;
+
+/// Names, escaped.
+#[derive(Clone, Copy)]
+pub(crate) struct Titles<'a> {
+    analysis: &'a HeapAnalysis,
+    names: Names<'a>,
+}
+
+fn escaped(text: &str) -> String {
+    Escaped(text.as_bytes()).to_string()
+}
+
+impl<'a> Titles<'a> {
+    pub(crate) fn new(analysis: &'a HeapAnalysis) -> Titles<'a> {
+        Titles { analysis, names: Names::new(&analysis.graph) }
+    }
+
+    /// A holder by itself.
+    fn plain(&self, holder: HolderId) -> String {
+        escaped(&self.names.holder(self.analysis.holders.name(holder)))
+    }
+
+    /// A holder, with what it belongs to.
+    pub(crate) fn holder(&self, holder: HolderId) -> String {
+        let holders = &self.analysis.holders;
+        let within = || self.plain(holders.parent(holder));
+        match holders.name(holder) {
+            HolderName::Frame { depth, return_address } => {
+                let code = escaped(&self.names.code(return_address));
+                format!("{code}, frame {depth} of {}", within())
+            }
+            HolderName::Slot(slot) => format!("{} at {slot:#x}", within()),
+            HolderName::HostRoot(index) => format!("{} {index}", within()),
+            HolderName::Thread(_) => {
+                let kind = holders.path(holder).first().copied().unwrap_or(holder);
+                format!("{}, {}", self.plain(holder), self.plain(kind))
+            }
+            _ => self.plain(holder),
+        }
+    }
+
+    /// Blocks of a label.
+    pub(crate) fn label(&self, label: LabelId) -> String {
+        let label = self.analysis.labels.label(label);
+        label.map_or_else(|| "?".into(), |label| escaped(&self.names.label(label)))
+    }
+
+    /// What a node of the joined tree is.
+    pub(crate) fn retained(&self, node: RetainedId) -> String {
+        match self.analysis.retained.node(node).map(|node| node.label) {
+            Some(RetainedLabel::Holder(holder)) => self.holder(holder),
+            Some(RetainedLabel::Blocks(label)) => self.label(label),
+            Some(RetainedLabel::Others) | None => "blocks of several kinds".into(),
+        }
+    }
+
+    /// The nodes of the joined tree from the last holder down to a node.
+    pub(crate) fn way_down(&self, node: RetainedId) -> Vec<String> {
+        let path = self.analysis.retained.path(node);
+        let is_holder = |id: &RetainedId| {
+            let label = self.analysis.retained.node(*id).map(|node| node.label);
+            matches!(label, Some(RetainedLabel::Holder(_)))
+        };
+        let holders = path.iter().take_while(|id| is_holder(id)).count();
+        path.iter().skip(holders.saturating_sub(1)).map(|id| self.retained(*id)).collect()
+    }
+
+    /// A node of a path.
+    pub(crate) fn node(&self, node: Node) -> String {
+        match node {
+            Node::Holder(holder) => self.holder(holder),
+            Node::Block(block) => {
+                let address = self.analysis.graph.address(block).unwrap_or_default();
+                format!("{} at {address:#x}", self.label(self.analysis.label(block)))
+            }
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! `heaptap heap`: what a heap snapshot holds, and what holds it.
+//!
+//! - `text`: the tables and findings for people; `csv`: the table for programs.
+//! - `question`: paths to a block, referrers of a kind of block, what two holders share.
+
+mod csv;
+mod question;
+mod text;
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum, ValueHint};
+use heaptap_heap::Level;
+
+use crate::analysis::filters::patterns;
+use crate::analysis::heap::figures::{HeapFigures, HeapRows, RowSelection};
+use crate::analysis::heap::load::load;
+use crate::exit_status::{VerbResult, Verdict};
+use crate::io::output::{print, print_json};
+use crate::text::terminal::Layout;
+
+/// Show what holds the memory of a heap snapshot
+///
+/// Three columns for each row: what is reachable from it, what only it holds and would be freed without
+/// it (exclusive), and what it reaches and no row before it does (first reached; these
+/// add up to everything). Sizes count headers. Below, what deserves a look: where many like
+/// blocks pile up, values that their own finalisers keep alive, chains of ephemerons, memory outside the heap.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  heaptap heap before.heap
+  heaptap heap before.heap --by module -n 0
+  heaptap heap before.heap --by block --include closure
+  heaptap heap before.heap --path 0x7f12a4b3c008
+  heaptap heap before.heap --path 'closure Cache'
+  heaptap heap before.heap --referrers 'string'
+  heaptap heap before.heap --shared 'Cache' --shared 'Session'
+  heaptap heap --json before.heap | jq '.findings[].text'
+
+Exit status:
+  0  the snapshot is complete
+  1  the snapshot is defective or cut short
+  2  a wrong call, or a file that is no snapshot or cannot be read")]
+pub(crate) struct Heap {
+    /// A heap snapshot; `-` for standard input
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    file: PathBuf,
+
+    /// What a row is
+    #[arg(long, value_enum, default_value_t = By::Variable)]
+    by: By,
+
+    /// How many rows; 0 for all
+    #[arg(short = 'n', long = "limit", value_name = "ROWS", default_value_t = 20)]
+    limit: usize,
+
+    /// Only rows whose name matches; given several times, each must match
+    #[arg(long, value_name = "REGEX")]
+    include: Vec<String>,
+
+    /// No rows whose name matches
+    #[arg(long, value_name = "REGEX")]
+    exclude: Vec<String>,
+
+    #[command(flatten)]
+    question: question::Question,
+
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+
+    /// Print the table as comma-separated values
+    #[arg(long, conflicts_with = "json")]
+    csv: bool,
+}
+
+/// What a row is.
+#[derive(Clone, Copy, ValueEnum)]
+enum By {
+    /// Kinds of roots: globals, stacks, C code, finalisers
+    Kind,
+    /// Modules
+    Module,
+    /// Variables of modules, frames, and what else holds roots
+    Variable,
+    /// Domains
+    Domain,
+    /// Threads
+    Thread,
+    /// Frames of stacks
+    Frame,
+    /// Blocks that are alike: by tag and size, closures by function, customs by identifier
+    Block,
+    /// Custom blocks by identifier
+    Custom,
+}
+
+impl By {
+    fn rows(self) -> HeapRows {
+        match self {
+            By::Kind => HeapRows::Holders(Level::Kind),
+            By::Module => HeapRows::Holders(Level::Module),
+            By::Variable => HeapRows::Holders(Level::Variable),
+            By::Domain => HeapRows::Holders(Level::Domain),
+            By::Thread => HeapRows::Holders(Level::Thread),
+            By::Frame => HeapRows::Holders(Level::Frame),
+            By::Block => HeapRows::Blocks,
+            By::Custom => HeapRows::Customs,
+        }
+    }
+}
+
+impl Heap {
+    pub(crate) fn run(&self) -> VerbResult {
+        let (include, exclude) =
+            (patterns("include", &self.include)?, patterns("exclude", &self.exclude)?);
+        self.question.check()?;
+        let analysis = load(&self.file, false)?;
+        if self.question.is_asked() {
+            self.question.answer(&analysis, self.limit, self.json)?;
+            return Ok(Verdict::Sound);
+        }
+        let selection = RowSelection {
+            rows: self.by.rows(),
+            limit: self.limit,
+            include: &include,
+            exclude: &exclude,
+        };
+        let figures = HeapFigures::new(&analysis, &selection);
+        if self.json {
+            print_json(&figures)?;
+        } else if self.csv {
+            print(csv::table(&figures.table).as_bytes())?;
+        } else {
+            print(text::report(&figures, Layout::of_stdout()).as_bytes())?;
+        }
+        Ok(Verdict::Sound)
+    }
+}

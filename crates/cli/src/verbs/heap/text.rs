@@ -1,0 +1,114 @@
+//! The figures, laid out for people.
+
+use std::fmt::Write as _;
+
+use heaptap_figures::units::{bytes, count, percent, utc};
+
+use crate::analysis::heap::figures::{HeapFigures, HeapRow, HeapTable};
+use crate::analysis::heap::findings::Finding;
+use crate::text::escape::Escaped;
+use crate::text::terminal::{Layout, fit, wrap, wrap_indented};
+
+/// Totals, by kind of root, the table, and what deserves a look.
+pub(super) fn report(figures: &HeapFigures, layout: Layout) -> String {
+    let mut text = String::new();
+    for (label, value) in totals(figures) {
+        let value = wrap_indented(&value, 13, layout.width);
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "{} {value}", layout.strong(&format!("{label:<12}")));
+    }
+    let all = figures.reachable.bytes;
+    append_table(&mut text, &figures.kinds, all, layout);
+    if figures.table.by != figures.kinds.by {
+        append_table(&mut text, &figures.table, all, layout);
+    }
+    append_findings(&mut text, &figures.findings, layout);
+    text
+}
+
+fn totals(figures: &HeapFigures) -> Vec<(&'static str, String)> {
+    let escaped = |text: &str| Escaped(text.as_bytes()).to_string();
+    let taken = figures.taken_us.map(|time| format!(", taken {}", utc(time))).unwrap_or_default();
+    let garbage = figures.all.bytes.saturating_sub(figures.reachable.bytes);
+    let mut totals = vec![
+        ("program", format!("{}, {}{taken}", escaped(&figures.program), escaped(&figures.runtime))),
+        (
+            "reachable",
+            format!(
+                "{} in {}",
+                bytes(figures.reachable.bytes as f64),
+                count(figures.reachable.blocks, "block", "blocks")
+            ),
+        ),
+        ("garbage", format!("{} that no collection has freed yet", bytes(garbage as f64))),
+    ];
+    if figures.outside_bytes > 0 {
+        let held = bytes(figures.outside_bytes as f64);
+        totals.push(("outside", format!("{held} outside the heap, held by custom blocks")));
+    }
+    if figures.dangling > 0 {
+        let lost = count(figures.dangling, "pointer leads", "pointers lead");
+        totals
+            .push(("dangling", format!("{lost} to no block; `heaptap snapshot --check` has more")));
+    }
+    totals
+}
+
+/// Columns before the name: three sizes and a share.
+const NUMBERS: usize = 3 * 11 + 9;
+
+fn append_table(text: &mut String, table: &HeapTable, all: u64, layout: Layout) {
+    let head =
+        format!("{:>10} {:>10} {:>10} {:>8}  {}", "reachable", "exclusive", "first", "", table.by);
+    let _ = writeln!(text, "\n{}", layout.strong(&fit(&head, layout.width)));
+    let room = layout.width.saturating_sub(NUMBERS + 2).max(10);
+    for row in &table.rows {
+        let _ = writeln!(text, "{}", line(row, all, room));
+    }
+    if table.other_rows > 0 {
+        let others = &table.other_first_reached;
+        let _ = writeln!(
+            text,
+            "{:>10} {:>10} {:>10} {:>8}  ({} others)",
+            "",
+            "",
+            bytes(others.bytes as f64),
+            share(others.bytes, all),
+            table.other_rows
+        );
+    }
+}
+
+fn share(part: u64, all: u64) -> String {
+    percent(part as f64 / all.max(1) as f64)
+}
+
+fn line(row: &HeapRow, all: u64, room: usize) -> String {
+    let outside = match row.outside_bytes {
+        0 => String::new(),
+        held => format!(" (+ {} outside)", bytes(held as f64)),
+    };
+    format!(
+        "{:>10} {:>10} {:>10} {:>8}  {}",
+        bytes(row.reachable_bytes as f64),
+        bytes(row.exclusive_bytes as f64),
+        bytes(row.first_reached.bytes as f64),
+        share(row.first_reached.bytes, all),
+        fit(&format!("{}{outside}", row.name), room)
+    )
+}
+
+fn append_findings(text: &mut String, findings: &[Finding], layout: Layout) {
+    if findings.is_empty() {
+        let none = "Nothing piles up: no table, list or cache holds a tenth of the heap in like blocks, no \
+                    finaliser holds its own value.";
+        let _ = writeln!(text, "\n{}", layout.good(&wrap(none, layout.width).join("\n")));
+        return;
+    }
+    let _ = writeln!(text, "\n{}", layout.strong("What deserves a look"));
+    for (number, finding) in (1..).zip(findings) {
+        let _ = writeln!(text, "{number:>3}. {}", wrap_indented(&finding.text, 5, layout.width));
+        let path = finding.path.join(" > ");
+        let _ = writeln!(text, "     {}", layout.faint(&wrap_indented(&path, 5, layout.width)));
+    }
+}
