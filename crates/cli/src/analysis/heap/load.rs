@@ -13,8 +13,9 @@ const MEMORY: u64 = 32 << 30;
 /// Reads a complete snapshot. `fields`: with the fields of pointers.
 pub(crate) fn load(file: &Path, fields: bool) -> Result<HeapAnalysis, Failure> {
     let input = Input::open(file)?;
+    input.make_repeatable()?;
     let options = LoadOptions { memory: MEMORY, fields };
-    let graph = HeapGraph::load(input.snapshot_bytes()?, options).map_err(|error| match error {
+    let graph = HeapGraph::load(input.snapshot_bytes(), options).map_err(|error| match error {
         GraphError::Read(error) => input.snapshot_failure(&error),
         GraphError::CutShort => Failure::Defective(format!(
             "{}: {error}; `heaptap info FILE` shows what it has, `heaptap snapshot PID` takes another",
