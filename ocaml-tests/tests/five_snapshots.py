@@ -6,7 +6,7 @@ import subprocess
 
 from bench import equal, expect, family, scenario
 from five_exact import WORKS
-from snapshots import a_heap_that_is_freed_at_exit, reachable
+from snapshots import a_heap_that_is_freed_at_exit, dumped, names_of_code, reachable
 
 # `Gc.stat` counts two more words for each block that is allocated by itself (LARGE_ALLOC_HEADER_SZ,
 # runtime/shared_heap.c).
@@ -47,3 +47,8 @@ def nothing_is_harmed(bench, program, *arguments):
 @scenario
 def a_freed_heap(bench):
     a_heap_that_is_freed_at_exit(bench)
+
+
+@family({"native": ("named",), "bytecode": ("named.byte",)})
+def names(bench, program):
+    names_of_code(bench, program)

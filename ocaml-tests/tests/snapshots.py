@@ -7,9 +7,10 @@ without snapshots.
 
 import json
 import re
+import shutil
 import subprocess
 
-from bench import equal, expect, family, needs_from_distribution, scenario
+from bench import HERE, equal, expect, family, needs_from_distribution, scenario
 
 # Those of the exact traces: they allocate in every way that OCaml has, with threads, signals, exceptions, finalisers,
 # ephemerons and memory outside the heap.
@@ -103,3 +104,59 @@ def a_heap_that_is_freed_at_exit(bench):
     result = bench.run("young", env={**settings(bench, "heaps", "exit"), "OCAMLRUNPARAM": "c"})
     expect("OCAMLRUNPARAM has c" in result.err and result.err.count("\n") == 1, f"said {result.err!r}")
     equal(list((bench.directory / "heaps").iterdir()), [], "files")
+
+
+def dumped(bench, path):
+    """The lines of a snapshot by their first word, each split into words."""
+    lines = {}
+    for line in subprocess.check_output([bench.heaptap, "dump", path], text=True).splitlines():
+        first, *rest = line.split(" ")
+        lines.setdefault(first, []).append(rest)
+    return lines
+
+
+def list_length(blocks, address):
+    """How many cells of two words lead from one to the next, by their second field."""
+    length = 0
+    while address in blocks:
+        words, _, *fields = blocks[address]
+        if words != "2":
+            break
+        length += 1
+        address = next((field.removeprefix("1=") for field in fields if field.startswith("1=")), None)
+    return length
+
+
+def names_of_code(bench, program):
+    """The frame that holds a list is named after its function, file and line, and so is the code of a closure."""
+    heap = bench.directory / "one.heap"
+    env = {"LD_PRELOAD": bench.library, "HEAPTAP_SNAPSHOT": "signal:USR2", "HEAPTAP_SNAPSHOT_FILE": heap}
+    equal(bench.run(program, heap, env=env).out, "321 10\n", "what it printed")
+    reachable(bench, heap)
+    lines = dumped(bench, heap)
+    names = {address: (function, place) for address, function, place in lines["name"]}
+    blocks = {address: rest for address, *rest in lines["block"]}
+    source = (HERE / "programs/named.ml").read_text().splitlines()
+    here = next(number for number, line in enumerate(source, 1) if "(* here *)" in line)
+    holders = [code for target, kind, *owner in lines["root"] if kind == "stack" and list_length(blocks, target) == 321
+               for code in [owner[2]]]
+    expect(holders, "no frame holds the list")
+    for code in holders:
+        function, place = names.get(code, ("-", "-"))
+        expect(function.endswith("Named.hold") and place == f"named.ml:{here}", f"a frame of {function} at {place} holds it")
+    codes = [field.partition("=")[2] for _, _, _, *fields in lines["block"] for field in fields if field.startswith("code:")]
+    expect(any("multiply" in names.get(code, ("-",))[0] for code in codes), "no closure has the name of its function")
+
+
+@family({"native": ("named",), "bytecode": ("named.byte",)})
+def names(bench, program):
+    names_of_code(bench, program)
+
+
+@scenario
+def names_in_a_stripped_program(bench):
+    """Frames are named by the compiler's own tables."""
+    stripped = bench.path("stripped")
+    shutil.copy(bench.program("named"), stripped)
+    subprocess.run(["strip", "--strip-all", stripped], check=True)
+    names_of_code(bench, stripped)

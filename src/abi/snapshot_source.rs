@@ -3,6 +3,8 @@
 use std::cell::Cell;
 use std::ffi::{c_char, c_void};
 
+use heaptap_heap::{Name, Suspended};
+
 use crate::abi::guard::guard;
 use crate::abi::pointer::bytes;
 use crate::abi::snapshot_walk::{heaptap_snapshot, with_handle};
@@ -126,6 +128,9 @@ impl HeapWalker for HostHeap {
     }
 
     fn followed(&self, _found: &mut dyn FnMut(usize, u64) -> bool) {}
+
+    /// A host does not report code.
+    fn name_code(&self, _codes: &Suspended, _found: &mut dyn FnMut(Name<'_>)) {}
 
     /// Blocks of a host's trace are not looked up in its snapshots.
     fn trace(&self) -> Option<TraceFile> {

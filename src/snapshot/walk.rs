@@ -167,14 +167,13 @@ impl Errand {
 
     /// Adds names and the end. After [`Errand::wait`], on the ordering thread.
     pub(super) fn complete(&mut self, file: &File) -> io::Result<()> {
-        let header_words = self.walker.header_words();
         let Some(workspace) = self.workspace.get_mut().first_mut() else { return Ok(()) };
         let followed = self.followed.as_ref().map(FollowedList::pairs).unwrap_or_default();
         let (addresses, numbers): (Vec<_>, Vec<_>) = followed.into_iter().unzip();
         let ids = self.walker.ids_in_trace(&numbers);
         let followed = addresses.into_iter().zip(ids);
         let followed = followed.filter_map(|(address, id)| Some(Followed { address, id: id? }));
-        names::append(file, self.sink, workspace, header_words, followed)
+        names::append(file, self.sink, workspace, self.walker, followed)
     }
 
     /// Waits for the end of the walk. After it was carried out, on the ordering thread.

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::sync::OnceLock;
 
-use heaptap_heap::Encoder;
+use heaptap_heap::{Encoder, Name, Suspended};
 
 use super::order::SnapshotError;
 use super::output::DescriptorSink;
@@ -77,6 +77,11 @@ pub(crate) trait HeapWalker: Sync {
     /// The ids that the trace has for these numbers of blocks. On the ordering thread, after
     /// the walk.
     fn ids_in_trace(&self, numbers: &[u64]) -> Vec<Option<u64>>;
+
+    /// Calls `found` with what the runtime knows about the code addresses of a snapshot. Those
+    /// that it leaves out are looked up in the program's symbols. On the ordering thread,
+    /// after the walk.
+    fn name_code(&self, codes: &Suspended, found: &mut dyn FnMut(Name<'_>));
 
     /// Has the runtime itself collect everything that is dead, and returns the blocks and
     /// words that it keeps. In a copy of the process, after the walk, for tests: it runs

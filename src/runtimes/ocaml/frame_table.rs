@@ -17,6 +17,7 @@
 
 #![allow(unsafe_code, reason = "reads tables that the host owns")]
 
+use heaptap_symbols::SourceLocation;
 use heaptap_symbols::ocaml_debuginfo::{self, Memory, Packing};
 use heaptap_trace::{Location, LocationList};
 
@@ -114,6 +115,22 @@ impl Descriptor {
             None => (0..self.offsets).find_map(info),
         }
     }
+
+    /// Emits its source locations, outermost function first.
+    fn locate(
+        &self,
+        part: Option<usize>,
+        version: MajorVersion,
+        memory: &ProcessMemory,
+        emit: &mut dyn FnMut(SourceLocation<'_>),
+    ) -> Explained {
+        let Some(address) = self.debug_info(part) else {
+            // Where OCaml's compiler leaves none, there is no DWARF either.
+            return Explained::WithoutDebugInfo;
+        };
+        let is_read = ocaml_debuginfo::locate(memory, address, packing(version), emit);
+        if is_read { Explained::Fully } else { Explained::Unreadable }
+    }
 }
 
 /// The rules of the first return to C in a table, and of any other. Only
@@ -153,21 +170,16 @@ impl<T: OfDescriptors> FrameRecords for T {
         list: &mut LocationList,
     ) -> Explained {
         // SAFETY: by this function's contract a descriptor lies at `record`.
-        let Some(address) = (unsafe { Descriptor::read(record) }).debug_info(part) else {
-            // Where OCaml's compiler leaves none, there is no DWARF either.
-            return Explained::WithoutDebugInfo;
-        };
-        let is_read =
-            ocaml_debuginfo::locate(memory, address, packing(self.version()), &mut |place| {
-                list.add(Location {
-                    file: place.file,
-                    line: place.line,
-                    start_char: place.start_char,
-                    end_char: place.end_char,
-                    definition: place.function,
-                });
+        let descriptor = unsafe { Descriptor::read(record) };
+        descriptor.locate(part, self.version(), memory, &mut |place| {
+            list.add(Location {
+                file: place.file,
+                line: place.line,
+                start_char: place.start_char,
+                end_char: place.end_char,
+                definition: place.function,
             });
-        if is_read { Explained::Fully } else { Explained::Unreadable }
+        })
     }
 }
 
@@ -221,6 +233,27 @@ impl OcamlTable {
             unsafe { Descriptor::read(at) }.end
         };
         Ok((0..self.count()?).fold(self.base + 8, after))
+    }
+
+    /// Emits the source locations of its frames whose return addresses are among `wanted`,
+    /// which ascend. Of a frame with inlined calls, the outermost function comes first.
+    pub(super) fn locate(
+        &self,
+        wanted: &[u64],
+        memory: &ProcessMemory,
+        emit: &mut dyn FnMut(u64, SourceLocation<'_>),
+    ) -> Result<(), TableDefect> {
+        let mut record = self.base + 8;
+        for _ in 0..self.count()? {
+            // SAFETY: by its count the table has one more descriptor.
+            let descriptor = unsafe { Descriptor::read(record) };
+            record = descriptor.end;
+            let address = descriptor.return_address;
+            if wanted.binary_search(&address).is_ok() {
+                descriptor.locate(None, self.version, memory, &mut |place| emit(address, place));
+            }
+        }
+        Ok(())
     }
 }
 

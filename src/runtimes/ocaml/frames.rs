@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::ptr;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use super::borrowed_tables::BorrowedTables;
@@ -23,6 +23,16 @@ static TRACED: OnceLock<TracedProgram> = OnceLock::new();
 
 /// What `caml_natdynlink_hook` was before.
 static NEXT_HOOK: AtomicUsize = AtomicUsize::new(0);
+
+/// The table of a plugin, in a list that only grows. Not behind a lock, which a forked child
+/// could find taken.
+struct PluginTable {
+    table: usize,
+    next: *const PluginTable,
+}
+
+/// The plugin that was loaded last.
+static PLUGINS: AtomicPtr<PluginTable> = AtomicPtr::new(ptr::null_mut());
 
 /// What stands between a unit's name and that of one of its symbols
 /// (`getsym`, `runtime/dynlink_nat.c`): 4.14.1, and 5.3.0 on this system.
@@ -92,21 +102,46 @@ fn add(session: &Session, table: OcamlTable) {
     }
 }
 
-/// Adds the tables of plugins when they are loaded from now on: the runtime
-/// calls a hook between registering a plugin and running it
-/// (`caml_natdynlink_run`, `runtime/dynlink_nat.c`).
+/// The tables of the program and of the plugins that it has loaded. Any thread.
+pub(super) fn all_tables(version: MajorVersion) -> impl Iterator<Item = OcamlTable> {
+    let list = symbols::lookup(c"caml_frametable");
+    let program = list.into_iter().flat_map(move |list| list_of_tables(list, version));
+    let mut next = PLUGINS.load(Ordering::Acquire).cast_const();
+    let plugins = std::iter::from_fn(move || {
+        // SAFETY: NULL, or a node that `remember` has leaked.
+        let plugin = unsafe { next.as_ref() }?;
+        next = plugin.next;
+        // SAFETY: the table of a plugin, which is never unloaded once it runs.
+        Some(unsafe { OcamlTable::new(plugin.table as *const u8, version) })
+    });
+    program.chain(plugins)
+}
+
+/// Notices plugins that are loaded from now on, and adds their tables to the trace: the
+/// runtime calls a hook between registering a plugin and running it
+/// (`caml_natdynlink_run`, `runtime/dynlink_nat.c`). May be called twice.
 pub(super) fn follow_plugins() {
     let Some(hook) = symbols::lookup(c"caml_natdynlink_hook") else { return };
-    let hook = hook as *mut usize;
+    let (hook, ours) = (hook as *mut usize, plugin_loaded as *const () as usize);
     // SAFETY: a variable of the runtime that holds a pointer; OCaml does not run yet.
-    let before = unsafe { ptr::replace(hook, plugin_loaded as *const () as usize) };
-    NEXT_HOOK.store(before, Ordering::Relaxed);
+    let before = unsafe { ptr::replace(hook, ours) };
+    if before != ours {
+        NEXT_HOOK.store(before, Ordering::Relaxed);
+    }
+}
+
+/// Adds a plugin to the list.
+fn remember(table: usize) {
+    let plugin = Box::leak(Box::new(PluginTable { table, next: ptr::null() }));
+    let _ = PLUGINS.fetch_update(Ordering::AcqRel, Ordering::Acquire, |next| {
+        plugin.next = next;
+        Some(ptr::from_mut(plugin))
+    });
 }
 
 /// Called by the runtime when a plugin is loaded, not inside a hook of the profiler.
 extern "C" fn plugin_loaded(library: *mut c_void, unit: *const c_char) {
     tracer::guard(|| {
-        let Some(TracedProgram { session, version }) = TRACED.get() else { return };
         // SAFETY: `caml_natdynlink_run` passes the name of the unit, a C string.
         let unit = unsafe { CStr::from_ptr(unit) };
         let table = SEPARATORS.iter().find_map(|separator| {
@@ -114,7 +149,9 @@ extern "C" fn plugin_loaded(library: *mut c_void, unit: *const c_char) {
             // SAFETY: `caml_natdynlink_run` passes the handle that it got from `dlopen`.
             unsafe { lookup_in(library, &CString::new(name).ok()?) }
         });
-        if let Some(table) = table {
+        let Some(table) = table else { return };
+        remember(table);
+        if let Some(TracedProgram { session, version }) = TRACED.get() {
             // SAFETY: the symbol is the plugin's table. Plugins are never unloaded once
             // they run.
             add(session, unsafe { OcamlTable::new(table as *const u8, *version) });

@@ -1,6 +1,8 @@
 //! What is written is read again.
 
-use heaptap_heap::{Completion, Encoder, EphemeronKey, Pointer, Suspended, Workspace};
+use heaptap_heap::{
+    Completion, Encoder, EphemeronKey, Pointer, Root, RootOwner, Suspended, Workspace,
+};
 use proptest::prelude::*;
 
 use crate::snapshot::{OwnedBlock, Record, by_kind, read, record, write, write_record};
@@ -67,12 +69,18 @@ fn a_suspended_file_is_completed() {
     let mut block = huge_block(0x2000, 30);
     block.codes = vec![(3, 0x400), (7, 0x300), (8, 0x400)];
     write_record(&mut encoder, &Record::Block(block.clone())).unwrap();
+    let owners = [(0x700, 0), (0, 1), (0x500, 2), (0x700, 3)].map(|(return_address, slot)| {
+        RootOwner::Stack { thread: 1, depth: 2, return_address, slot }
+    });
+    let roots = owners.map(|owner| Record::Root(Root { owner, target: 0x2000 }));
+    roots.iter().for_each(|root| write_record(&mut encoder, root).unwrap());
     let (_, mut file) = encoder.suspend().unwrap();
 
     let reading = read(&file).unwrap();
     assert!(matches!(reading.completion, Completion::CutShort { .. }));
     let suspended = Suspended::read(&file[..]).unwrap().expect("totals");
-    assert_eq!(suspended.codes, [0x300, 0x400]);
+    assert_eq!(suspended.codes, [0x300, 0x400, 0x500, 0x700]);
+    assert_eq!(suspended.return_addresses, [0x500, 0x700]);
     assert_eq!(suspended.totals.blocks, 1);
 
     let mut encoder = Encoder::resume(&mut file, &mut workspace, 1, suspended.totals);
@@ -84,7 +92,10 @@ fn a_suspended_file_is_completed() {
     assert_eq!(reading.completion, Completion::Complete);
     assert_eq!(reading.totals, Some(totals));
     assert_eq!((totals.blocks, totals.names), (1, 1));
-    assert_eq!(reading.records, [Record::Block(block), name]);
+    let mut expected = vec![Record::Block(block)];
+    expected.extend(roots);
+    expected.push(name);
+    assert_eq!(by_kind(&reading.records), by_kind(&expected));
 }
 
 proptest! {

@@ -83,6 +83,16 @@ impl Events {
         };
         at(offset).or_else(|| at(offset.checked_add(INSTRUCTION)?))
     }
+
+    /// The event at the beginning of a function, whose code begins at `offset`. With debug
+    /// information every function has one (`event_function`, `lambda/translcore.ml`, 4.14.1),
+    /// behind `GRAB` and its operand if it takes several arguments. No function is shorter than
+    /// three words, so what lies within that is its own.
+    pub(super) fn find_function(&self, offset: u64) -> Option<&Event> {
+        const LONGEST_ENTRY: u64 = 2 * INSTRUCTION;
+        let after = self.0.partition_point(|event| event.offset < offset);
+        self.0.get(after).filter(|event| event.offset - offset <= LONGEST_ENTRY)
+    }
 }
 
 /// A number of 4 bytes.
@@ -177,6 +187,14 @@ pub(super) mod tests {
         assert_eq!((event.line, event.start_char, event.end_char), (3, 5, 9));
         assert_eq!(events.find(104), Some(event));
         assert!(events.find(8).is_some() && events.find(12).is_none());
+    }
+
+    #[test]
+    fn a_function_has_the_event_at_its_beginning() {
+        let events = Events::parse(&section(&[0, 100])).unwrap();
+        let line = |offset| events.find_function(offset).map(|event| event.offset);
+        assert_eq!([100, 104, 108].map(line), [Some(108); 3]);
+        assert_eq!([96, 12, 112].map(line), [None; 3]);
     }
 
     #[test]

@@ -106,9 +106,14 @@ pub(super) fn number_and_offset(code: u64) -> Option<(usize, u64)> {
     Some(((at >> OFFSET_BITS) as usize, at & ((1 << OFFSET_BITS) - 1)))
 }
 
-/// The event of a return address in a loaded piece. The writer thread.
+/// The event of a return address in a loaded piece. Outside hooks.
 pub(super) fn event(number: usize, offset: u64) -> Option<&'static Event> {
-    LOADED.get()?.event(number, offset)
+    LOADED.get()?.events(number)?.find(offset)
+}
+
+/// The event of a function that begins at an offset in a loaded piece. Outside hooks.
+pub(super) fn function(number: usize, offset: u64) -> Option<&'static Event> {
+    LOADED.get()?.events(number)?.find_function(offset)
 }
 
 /// Code was loaded. Not inside hooks.
@@ -170,11 +175,10 @@ impl Loaded {
         self.ranges.remove(start);
     }
 
-    fn event(&self, number: usize, offset: u64) -> Option<&Event> {
+    fn events(&self, number: usize) -> Option<&Events> {
         let events = self.places.get(number)?.0.load(Ordering::Acquire);
         // SAFETY: NULL, or from `add` and never freed.
-        let events = unsafe { events.as_ref() }?;
-        events.find(offset)
+        unsafe { events.as_ref() }
     }
 }
 
@@ -185,7 +189,7 @@ mod tests {
 
     fn event_of(loaded: &Loaded, code: u64) -> Option<u32> {
         let (number, offset) = number_and_offset(code)?;
-        loaded.event(number, offset).map(|event| event.line)
+        loaded.events(number)?.find(offset).map(|event| event.line)
     }
 
     #[test]

@@ -23,6 +23,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use heaptap_symbols::SourceLocation;
 use heaptap_trace::{Location, LocationList};
 
 use crate::runtimes::attach::symbols;
@@ -72,6 +73,12 @@ pub(super) struct Addresses {
 }
 
 impl Addresses {
+    /// For tests: a program that has loaded nothing.
+    #[cfg(test)]
+    pub(super) fn of_program(start: usize, size: usize) -> Addresses {
+        Addresses { start, size, loaded: Bounds::now() }
+    }
+
     /// The code of a frame with this return address, if it is one: one more than
     /// the offset, or for loaded code as [`loaded`] says. Inside hooks.
     #[inline]
@@ -107,6 +114,47 @@ fn event<'a>(code: u64, own: impl FnOnce() -> Option<&'a Events>) -> Option<&'a 
     match loaded::number_and_offset(code)? {
         (0, offset) => own()?.find(offset),
         (number, offset) => loaded::event(number, offset),
+    }
+}
+
+/// The source locations of a snapshot's code addresses. Allocates, and reads the executable.
+pub(super) struct CodeLocations {
+    addresses: Addresses,
+    own: Option<Events>,
+}
+
+impl CodeLocations {
+    pub(super) fn read(code: Code) -> CodeLocations {
+        CodeLocations { addresses: code.now(), own: executable_name().and_then(read) }
+    }
+
+    /// Of a return address, or of where a function begins.
+    fn event(&self, address: u64, is_return_address: bool) -> Option<&Event> {
+        let code = self.addresses.frame(usize::try_from(address).ok()?)?;
+        match (loaded::number_and_offset(code)?, is_return_address) {
+            ((0, offset), true) => self.own.as_ref()?.find(offset),
+            ((0, offset), false) => self.own.as_ref()?.find_function(offset),
+            ((number, offset), true) => loaded::event(number, offset),
+            ((number, offset), false) => loaded::function(number, offset),
+        }
+    }
+
+    /// Calls `found` with the function, the file and the line of an address, if they are known.
+    pub(super) fn locate(
+        &self,
+        address: u64,
+        is_return_address: bool,
+        found: impl FnOnce(SourceLocation<'_>),
+    ) {
+        if let Some(event) = self.event(address, is_return_address) {
+            found(SourceLocation {
+                function: &event.definition,
+                file: &event.file,
+                line: event.line,
+                start_char: event.start_char,
+                end_char: event.end_char,
+            });
+        }
     }
 }
 

@@ -23,7 +23,6 @@ pub(in crate::runtimes::ocaml) struct BlockWriter<'a, 'w> {
     pub(in crate::runtimes::ocaml) words: Words,
     pub(in crate::runtimes::ocaml) encoder: &'a mut HeapEncoder<'w>,
     pub(in crate::runtimes::ocaml) regions: Regions,
-    codes: SeenSet,
     customs: SeenSet,
     string_bytes: usize,
     /// Continuations, in a runtime that has them.
@@ -41,7 +40,6 @@ impl<'a, 'w> BlockWriter<'a, 'w> {
             words,
             encoder,
             regions: Regions::new().ok_or(MEMORY)?,
-            codes: SeenSet::new(20).ok_or(MEMORY)?,
             customs: SeenSet::new(10).ok_or(MEMORY)?,
             string_bytes: (string_bytes as usize).min(MAX_STRING),
             continuations: None,
@@ -124,16 +122,7 @@ impl<'a, 'w> BlockWriter<'a, 'w> {
         let at = if arity == 0 || arity == 1 || size < 3 { 0 } else { 2 };
         let code = self.words.field(block, at) as u64;
         self.encoder.code(at as u64, code)?;
-        self.code_seen(code)?;
         self.pointers(block, environment.min(size), size)
-    }
-
-    /// Has the code address explained.
-    pub(in crate::runtimes::ocaml) fn code_seen(&mut self, code: u64) -> Result<(), WalkError> {
-        if self.codes.insert(code) {
-            self.encoder.code_seen(code)?;
-        }
-        Ok(())
     }
 
     /// A custom block begins with the address of its operations, and these with the address of

@@ -1,13 +1,14 @@
 //! Writing OCaml's heap into a snapshot: what OCaml 4 and 5 have in common.
 //!
 //! - `words`: reads the runtime's memory; `regions`: which addresses are in the heap.
-//! - `blocks`: one block by its tag; `seen`: the code addresses and kinds of custom blocks
-//!   that occurred, each once.
+//! - `blocks`: one block by its tag; `seen`: the kinds of custom blocks that occurred,
+//!   each once.
 //! - `scan`: the roots that functions of the runtime report.
-//! - `threads`: the threads of the systhreads library; `modules`: names of modules;
-//!   `trace`: the trace that is being taken.
+//! - `bytecode_stack`: the frames of bytecode; `threads`: the threads of the systhreads library.
+//! - `modules`: names of modules; `code_names`: names of code; `trace`: the trace that is being
+//!   taken.
 //!
-//! Everything but `modules` runs while the heap stands still, at a safe point or in a copy of
+//! Everything but these three runs while the heap stands still, at a safe point or in a copy of
 //! the process, and neither allocates nor locks.
 
 /// With `c` in `OCAMLRUNPARAM` the runtime frees its heap while the program exits, where exit
@@ -16,6 +17,8 @@ pub(super) const CLEANS_UP: &str = "OCAMLRUNPARAM has c: the runtime frees its h
                                     and heaptap takes no snapshots of such a program; remove the c";
 
 pub(super) mod blocks;
+pub(super) mod bytecode_stack;
+pub(super) mod code_names;
 pub(super) mod modules;
 pub(super) mod regions;
 pub(super) mod scan;

@@ -57,6 +57,8 @@ pub struct Reader<R> {
     chunks: ChunkInput<R>,
     /// The kind of the chunk, if it holds items.
     kind: Option<ChunkKind>,
+    /// Whether chunks of blocks are passed over: their checksums are verified, no more.
+    leaves_blocks_out: bool,
     blocks: BlockDecoder,
     records: RecordDecoder,
     completion: Completion,
@@ -70,12 +72,18 @@ impl<R: Read> Reader<R> {
         Ok(Reader {
             chunks: ChunkInput::new(input)?,
             kind: None,
+            leaves_blocks_out: false,
             blocks: BlockDecoder::new(),
             records: RecordDecoder::default(),
             completion: Completion::Unknown,
             totals: None,
             skipped: 0,
         })
+    }
+
+    /// The same without blocks, which take most of the time.
+    pub(super) fn without_blocks(input: R) -> Result<Reader<R>, ReadError> {
+        Ok(Reader { leaves_blocks_out: true, ..Reader::new(input)? })
     }
 
     /// How the file ends; known when [`Reader::next_item`] has returned `None`.
@@ -159,6 +167,7 @@ impl<R: Read> Reader<R> {
                     return Err(self.chunks.error(Defect::TrailingBytes));
                 }
             }
+            Some(ChunkKind::Blocks) if self.leaves_blocks_out => {}
             Some(ChunkKind::Blocks) => {
                 self.blocks.begin(&self.chunks.streams).ok_or_else(|| self.malformed())?;
                 self.kind = Some(ChunkKind::Blocks);

@@ -8,10 +8,12 @@
 //!   programs that are blocked in the kernel.
 //! - `domains`: the states of all domains, also of those that are ending.
 //! - `pools`: the blocks of the major heap and of the young heaps.
-//! - `roots`: what holds them; `scan`: how the runtime reports them; `stack`: frames and their slots, of fibers too; `finalisers`:
-//!   these and ephemerons.
+//! - `roots`: what holds them; `scan`: how the runtime reports them; `stack`: frames and
+//!   their slots, of fibers too; `fiber_frames`: the same of bytecode; `finalisers`: these and
+//!   ephemerons.
 
 mod domains;
+mod fiber_frames;
 mod finalisers;
 mod pools;
 mod rendezvous;
@@ -23,21 +25,25 @@ mod watcher;
 
 use std::sync::OnceLock;
 
+use heaptap_heap::{Name, Suspended};
+
 use super::domain::domain;
 use super::layout::StateLayout;
 use super::symbols::Runtime;
 use crate::runtimes::attach::refusal::Refusal;
+use crate::runtimes::ocaml::frames;
 use crate::runtimes::ocaml::heap::CLEANS_UP;
 use crate::runtimes::ocaml::heap::blocks::BlockWriter;
 use crate::runtimes::ocaml::heap::modules::{self, OcamlModule};
-use crate::runtimes::ocaml::heap::trace;
 use crate::runtimes::ocaml::heap::words::Words;
+use crate::runtimes::ocaml::heap::{code_names, trace};
+use crate::runtimes::ocaml::version::MajorVersion;
 use crate::snapshot::{self, HeapEncoder, HeapWalker, TraceFile, WalkError};
 use crate::sys::race_once::RaceOnce;
 use crate::tracer::Mutator;
 
 use domains::Domains;
-use variables::Variables;
+use variables::{CodeKind, Variables};
 
 /// The heap of the runtime in this program.
 struct Heap {
@@ -54,13 +60,17 @@ pub(super) fn prepare(runtime: &Runtime, layout: &'static StateLayout) -> Result
     let variables = Variables::find(runtime, layout)?;
     let heap = HEAP.get_or_init(|| Heap { variables, modules: RaceOnce::new() });
     rendezvous::install(heap);
+    frames::follow_plugins();
     snapshot::register(heap);
     Ok(())
 }
 
 impl HeapWalker for Heap {
     fn runtime(&self) -> String {
-        let kind = if self.variables.code.is_some() { "native" } else { "bytecode" };
+        let kind = match self.variables.code {
+            CodeKind::Native { .. } => "native",
+            CodeKind::Bytecode(_) => "bytecode",
+        };
         format!("OCaml 5.3 {kind}")
     }
 
@@ -78,8 +88,8 @@ impl HeapWalker for Heap {
     }
 
     fn prepare(&self) {
-        if let Some(code) = &self.variables.code {
-            self.modules.get_or_init(|| modules::of_program(code.globals));
+        if let CodeKind::Native { globals, .. } = self.variables.code {
+            self.modules.get_or_init(|| modules::of_program(globals));
         }
     }
 
@@ -131,6 +141,13 @@ impl HeapWalker for Heap {
 
     fn ids_in_trace(&self, numbers: &[u64]) -> Vec<Option<u64>> {
         trace::ids(numbers)
+    }
+
+    fn name_code(&self, codes: &Suspended, found: &mut dyn FnMut(Name<'_>)) {
+        match self.variables.code {
+            CodeKind::Native { .. } => code_names::of_native(MajorVersion::Five, codes, found),
+            CodeKind::Bytecode(code) => code_names::of_bytecode(code, codes, found),
+        }
     }
 
     fn collect(&self) -> Option<(u64, u64)> {

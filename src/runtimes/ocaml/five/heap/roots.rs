@@ -6,9 +6,10 @@ use std::sync::Mutex;
 use heaptap_heap::RootOwner;
 
 use super::domains::Domains;
+use super::fiber_frames::{FiberFrames, StackTop};
 use super::scan::scan;
 use super::stack;
-use super::variables::{NativeCode, Variables};
+use super::variables::{CodeKind, Variables};
 use crate::runtimes::ocaml::five::symbols::ScanningAction;
 use crate::runtimes::ocaml::heap::blocks::BlockWriter;
 use crate::runtimes::ocaml::heap::modules::OcamlModule;
@@ -125,7 +126,12 @@ fn write_domain(
     result?;
     let owner =
         |depth, return_address, slot| RootOwner::Stack { thread: id, depth, return_address, slot };
-    write_stack(variables, writer, stack, gc_regs, &owner)?;
+    let top = StackTop {
+        stack,
+        gc_regs,
+        handler_offset: Some(field(variables.layout.trap_sp_off) as isize),
+    };
+    write_stack(variables, writer, top, &owner)?;
     write_hook(variables, state, writer)
 }
 
@@ -133,23 +139,28 @@ fn write_domain(
 fn write_stack(
     variables: &Variables,
     writer: &mut BlockWriter<'_, '_>,
-    stack: usize,
-    gc_regs: usize,
+    top: StackTop,
     owner: stack::Owner<'_>,
 ) -> Result<(), WalkError> {
+    let StackTop { stack, gc_regs, .. } = top;
     let report = |action: ScanningAction, data: *mut c_void| {
         (variables.scan_stack)(action, 0, data, stack, gc_regs);
     };
     let mut expected = 0;
     let mut result = Ok(());
     match &variables.code {
-        None => scan(report, &mut |value, _| {
-            if result.is_ok() {
-                result = writer.root(owner(0, 0, expected), value);
-                expected += 1;
-            }
-        }),
-        Some(NativeCode { descriptors, .. }) => {
+        CodeKind::Bytecode(code) => {
+            let mut frames = code.map(|code| FiberFrames::new(writer.words, code, top));
+            scan(report, &mut |value, slot| {
+                if result.is_ok() {
+                    let frame = frames.as_mut().map(|frames| frames.of(slot)).unwrap_or_default();
+                    let owner = owner(frame.depth, frame.return_address, expected);
+                    result = writer.root(owner, value);
+                    expected += 1;
+                }
+            });
+        }
+        CodeKind::Native { descriptors, .. } => {
             let slots = stack::write(writer, descriptors, stack, gc_regs, owner)?;
             scan(report, &mut |_, _| expected += 1);
             if slots != u64::from(expected) {
@@ -198,7 +209,8 @@ fn write_continuations(
             return_address,
             slot,
         };
-        write_stack(variables, writer, stack, 0, &owner)?;
+        let top = StackTop { stack, gc_regs: 0, handler_offset: None };
+        write_stack(variables, writer, top, &owner)?;
     }
     Ok(())
 }

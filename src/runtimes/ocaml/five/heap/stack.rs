@@ -77,9 +77,6 @@ fn write_frames(
                 break;
             }
             let count = usize::from(words.short(descriptor + LIVE_COUNT));
-            if count > 0 {
-                writer.code_seen(return_address)?;
-            }
             for index in 0..count {
                 let offset = usize::from(words.short(descriptor + LIVE_SLOTS + 2 * index));
                 // An odd offset is the number of a register.

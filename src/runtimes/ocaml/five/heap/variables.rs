@@ -5,6 +5,7 @@ use std::ffi::{CStr, c_int, c_void};
 use crate::runtimes::attach::refusal::Refusal;
 use crate::runtimes::attach::symbols::needed;
 use crate::runtimes::attach::thread_pointer::thread_pointer;
+use crate::runtimes::ocaml::bytecode::Code;
 use crate::runtimes::ocaml::descriptors::Descriptors;
 use crate::runtimes::ocaml::five::layout::StateLayout;
 use crate::runtimes::ocaml::five::symbols::{Runtime, ScanningAction};
@@ -51,15 +52,18 @@ pub(super) struct Variables {
     pub(super) release_domain_lock: extern "C" fn(),
     /// `caml_empty_minor_heaps_once`
     pub(super) collect_young: extern "C" fn(),
-    /// None in bytecode.
-    pub(super) code: Option<NativeCode>,
+    pub(super) code: CodeKind,
 }
 
-/// What only native code has.
-pub(super) struct NativeCode {
-    /// `caml_globals`
-    pub(super) globals: usize,
-    pub(super) descriptors: Descriptors,
+/// What only one kind of program has.
+pub(super) enum CodeKind {
+    Native {
+        /// `caml_globals`
+        globals: usize,
+        descriptors: Descriptors,
+    },
+    /// Where the bytecode is, if that is known.
+    Bytecode(Option<Code>),
 }
 
 /// Indices of further words in a domain's state.
@@ -134,7 +138,7 @@ impl Variables {
             release_domain_lock: unsafe { function(c"caml_release_domain_lock")? },
             // SAFETY: `void caml_empty_minor_heaps_once(void)`, `runtime/minor_gc.c`.
             collect_young: unsafe { function(c"caml_empty_minor_heaps_once")? },
-            code: if runtime.is_native { Some(native()?) } else { None },
+            code: if runtime.is_native { native()? } else { CodeKind::Bytecode(Code::find()) },
         })
     }
 
@@ -146,10 +150,10 @@ impl Variables {
     }
 }
 
-fn native() -> Result<NativeCode, Refusal> {
+fn native() -> Result<CodeKind, Refusal> {
     let descriptors = Descriptors::find(MajorVersion::Five)
         .ok_or(Refusal::Layout("the index of frame descriptors"))?;
-    Ok(NativeCode { globals: needed(c"caml_globals")?, descriptors })
+    Ok(CodeKind::Native { globals: needed(c"caml_globals")?, descriptors })
 }
 
 /// The code of a function, as far as it is looked at.

@@ -17,19 +17,23 @@ mod variables;
 
 use std::sync::OnceLock;
 
+use heaptap_heap::{Name, Suspended};
+
 use super::host::host;
 use super::probe::Proved;
 use crate::runtimes::attach::own_stack::OwnStack;
 use crate::runtimes::attach::refusal::Refusal;
+use crate::runtimes::ocaml::frames;
 use crate::runtimes::ocaml::heap::CLEANS_UP;
 use crate::runtimes::ocaml::heap::blocks::BlockWriter;
 use crate::runtimes::ocaml::heap::modules::{self, OcamlModule};
-use crate::runtimes::ocaml::heap::trace;
 use crate::runtimes::ocaml::heap::words::Words;
+use crate::runtimes::ocaml::heap::{code_names, trace};
+use crate::runtimes::ocaml::version::MajorVersion;
 use crate::snapshot::{self, HeapEncoder, HeapWalker, TraceFile, WalkError};
 use crate::sys::race_once::RaceOnce;
 
-use variables::Variables;
+use variables::{CodeKind, Variables};
 
 /// The heap of the runtime in this program.
 struct Heap {
@@ -50,6 +54,7 @@ pub(super) fn prepare(proved: Proved) -> Result<(), Refusal> {
     let heap = HEAP.get_or_init(|| Heap { variables, modules: RaceOnce::new(), stack });
     safe_point::install(heap);
     blocking::install(heap);
+    frames::follow_plugins();
     snapshot::register(heap);
     Ok(())
 }
@@ -114,6 +119,13 @@ impl HeapWalker for Heap {
 
     fn ids_in_trace(&self, numbers: &[u64]) -> Vec<Option<u64>> {
         trace::ids(numbers)
+    }
+
+    fn name_code(&self, codes: &Suspended, found: &mut dyn FnMut(Name<'_>)) {
+        match self.variables.code {
+            CodeKind::Native { .. } => code_names::of_native(MajorVersion::Four, codes, found),
+            CodeKind::Bytecode { code, .. } => code_names::of_bytecode(code, codes, found),
+        }
     }
 
     fn collect(&self) -> Option<(u64, u64)> {

@@ -43,7 +43,7 @@ fn write_modules(
     writer: &mut BlockWriter<'_, '_>,
 ) -> Result<(), WalkError> {
     let words = writer.words;
-    if let CodeKind::Bytecode { global_data } = variables.code {
+    if let CodeKind::Bytecode { global_data, .. } = variables.code {
         writer.encoder.module(0, b"global data")?;
         let owner = RootOwner::Global { module: 0, field: 0 };
         return writer.root(owner, words.word(global_data));

@@ -6,8 +6,12 @@
 use heaptap_heap::RootOwner;
 
 use super::variables::{CodeKind, Variables};
+use crate::runtimes::ocaml::bytecode::Code;
 use crate::runtimes::ocaml::descriptors::Descriptors;
 use crate::runtimes::ocaml::heap::blocks::BlockWriter;
+use crate::runtimes::ocaml::heap::bytecode_stack::{
+    BytecodeFrame, BytecodeFrames, BytecodeStack, HandlerLink,
+};
 use crate::runtimes::ocaml::heap::threads::Thread;
 use crate::runtimes::ocaml::heap::words::Words;
 use crate::snapshot::WalkError;
@@ -33,10 +37,7 @@ pub(super) enum Stack {
         return_address: usize,
         gc_regs: usize,
     },
-    Bytecode {
-        sp: usize,
-        high: usize,
-    },
+    Bytecode(BytecodeStack),
 }
 
 impl Stack {
@@ -51,7 +52,7 @@ impl Stack {
                 gc_regs: state(layout.gc_regs),
             }
         } else {
-            Stack::Bytecode { sp: state(layout.extern_sp), high: state(layout.stack_high) }
+            bytecode(state(layout.extern_sp), state(layout.stack_high), state(layout.trapsp))
         }
     }
 
@@ -61,9 +62,13 @@ impl Stack {
         if variables.is_native() {
             Stack::Native { sp: saved(4), return_address: saved(5), gc_regs: saved(6) }
         } else {
-            Stack::Bytecode { sp: saved(6), high: saved(4) }
+            bytecode(saved(6), saved(4), saved(7))
         }
     }
+}
+
+fn bytecode(sp: usize, high: usize, handler: usize) -> Stack {
+    Stack::Bytecode(BytecodeStack { sp, high, handler, link: HandlerLink::FromHandler })
 }
 
 /// Writes the roots of a thread: its stack, and its local variables in C. Returns how many
@@ -80,7 +85,9 @@ pub(super) fn write(
             let frame = Frame { sp, return_address, gc_regs };
             write_native(writer, descriptors, frame, thread)?
         }
-        (Stack::Bytecode { sp, high }, _) => write_bytecode(writer, sp, high, thread)?,
+        (Stack::Bytecode(stack), &CodeKind::Bytecode { code, .. }) => {
+            write_bytecode(writer, code, stack, thread)?
+        }
         _ => 0,
     };
     Ok(on_stack + write_local(writer, local_roots, thread)?)
@@ -119,9 +126,6 @@ fn write_native(
         }
         let return_address = frame.return_address as u64;
         let count = usize::from(words.short(descriptor + LIVE_COUNT));
-        if count > 0 {
-            writer.code_seen(return_address)?;
-        }
         for index in 0..count {
             let offset = usize::from(words.short(descriptor + LIVE_SLOTS + 2 * index));
             // An odd offset is the number of a register.
@@ -143,17 +147,21 @@ fn write_native(
     Ok(slots)
 }
 
-/// Every word may be a value. Frames are not told apart.
+/// Every word may be a value.
 fn write_bytecode(
     writer: &mut BlockWriter<'_, '_>,
-    sp: usize,
-    high: usize,
+    code: Option<Code>,
+    stack: BytecodeStack,
     thread: u32,
 ) -> Result<u64, WalkError> {
+    let words = writer.words;
+    let mut frames = code.map(|code| BytecodeFrames::new(words, code.now(), stack, 0));
     let mut slots = 0;
-    for slot in (sp..high).step_by(WORD) {
-        let owner = RootOwner::Stack { thread, depth: 0, return_address: 0, slot: slots as u32 };
-        writer.root(owner, writer.words.word(slot))?;
+    for at in (stack.sp..stack.high).step_by(WORD) {
+        let frame = frames.as_mut().map(|frames| frames.of(at)).unwrap_or_default();
+        let BytecodeFrame { depth, return_address } = frame;
+        let owner = RootOwner::Stack { thread, depth, return_address, slot: slots as u32 };
+        writer.root(owner, words.word(at))?;
         slots += 1;
     }
     Ok(slots)

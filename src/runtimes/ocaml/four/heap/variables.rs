@@ -4,6 +4,7 @@ use std::ffi::CStr;
 
 use crate::runtimes::attach::refusal::Refusal;
 use crate::runtimes::attach::symbols::{lookup, needed};
+use crate::runtimes::ocaml::bytecode::Code;
 use crate::runtimes::ocaml::descriptors::Descriptors;
 use crate::runtimes::ocaml::four::layout::StateLayout;
 use crate::runtimes::ocaml::four::probe::Proved;
@@ -71,6 +72,8 @@ pub(super) enum CodeKind {
     Bytecode {
         /// `caml_global_data`
         global_data: usize,
+        /// Where the bytecode is, if that is known.
+        code: Option<Code>,
     },
 }
 
@@ -185,7 +188,7 @@ fn native() -> Result<CodeKind, Refusal> {
 }
 
 fn bytecode() -> Result<CodeKind, Refusal> {
-    Ok(CodeKind::Bytecode { global_data: needed(c"caml_global_data")? })
+    Ok(CodeKind::Bytecode { global_data: needed(c"caml_global_data")?, code: Code::find() })
 }
 
 /// Whether the function stores 1 in the word of the state that asks for a minor collection.

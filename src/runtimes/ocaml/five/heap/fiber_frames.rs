@@ -1,0 +1,91 @@
+//! Which frame a slot of a bytecode stack belongs to, through all fibers.
+
+use crate::runtimes::ocaml::bytecode::{Addresses, Code};
+use crate::runtimes::ocaml::five::layout::{HANDLER_PARENT, STACK_HANDLER, STACK_SP};
+use crate::runtimes::ocaml::heap::bytecode_stack::{
+    BytecodeFrame, BytecodeFrames, BytecodeStack, HandlerLink,
+};
+use crate::runtimes::ocaml::heap::words::Words;
+use crate::tracer::WORD;
+
+/// Where a chain of stacks begins.
+#[derive(Clone, Copy)]
+pub(super) struct StackTop {
+    /// The address of its `stack_info`.
+    pub(super) stack: usize,
+    /// Of native code: where registers were saved.
+    pub(super) gc_regs: usize,
+    /// Of bytecode that runs: `trap_sp_off`, the innermost exception handler in words from the
+    /// stack's end. A stack that is suspended has it on top.
+    pub(super) handler_offset: Option<isize>,
+}
+
+/// Finds the frames of slots in the order in which `caml_scan_stack` reports them
+/// (`runtime/fiber.c`, 5.3.0): of each stack its words at ascending addresses, then its
+/// `stack_handler`, then its parent.
+pub(super) struct FiberFrames {
+    words: Words,
+    addresses: Addresses,
+    /// The `stack_info`; 0 if there is none.
+    stack: usize,
+    /// Where it begins and ends. Its handler follows.
+    bounds: (usize, usize),
+    frames: BytecodeFrames,
+}
+
+/// Words of a `stack_handler`: value, exception, effect, parent.
+const HANDLER_WORDS: usize = 4;
+
+impl FiberFrames {
+    pub(super) fn new(words: Words, code: Code, top: StackTop) -> FiberFrames {
+        let addresses = code.now();
+        let (bounds, frames) = begin(words, addresses, top, 0);
+        FiberFrames { words, addresses, stack: top.stack, bounds, frames }
+    }
+
+    /// The frame of a slot; none for the functions that handle a fiber's end.
+    pub(super) fn of(&mut self, slot: usize) -> BytecodeFrame {
+        while self.stack != 0 {
+            let (sp, high) = self.bounds;
+            if (sp..high).contains(&slot) {
+                return self.frames.of(slot);
+            }
+            if (high..high + HANDLER_WORDS * WORD).contains(&slot) {
+                let depth = self.frames.of(high).depth;
+                return BytecodeFrame { depth, return_address: 0 };
+            }
+            // All frames of this stack are newer than those of its parent.
+            self.frames.of(high);
+            self.stack = self.words.field(high, HANDLER_PARENT);
+            if self.stack != 0 {
+                let top = StackTop { stack: self.stack, gc_regs: 0, handler_offset: None };
+                (self.bounds, self.frames) =
+                    begin(self.words, self.addresses, top, self.frames.count());
+            }
+        }
+        BytecodeFrame::default()
+    }
+}
+
+/// The bounds of a stack, and its frames below `depth` others.
+fn begin(
+    words: Words,
+    addresses: Addresses,
+    top: StackTop,
+    depth: u32,
+) -> ((usize, usize), BytecodeFrames) {
+    let (sp, high) = if top.stack == 0 {
+        (0, 0)
+    } else {
+        (words.field(top.stack, STACK_SP), words.field(top.stack, STACK_HANDLER))
+    };
+    let offset = match top.handler_offset {
+        Some(offset) => offset,
+        // As an OCaml integer.
+        None if sp < high => words.word(sp) as isize >> 1,
+        None => 0,
+    };
+    let handler = high.wrapping_add_signed(offset.wrapping_mul(WORD as isize));
+    let stack = BytecodeStack { sp, high, handler, link: HandlerLink::FromEnd };
+    ((sp, high), BytecodeFrames::new(words, addresses, stack, depth))
+}
