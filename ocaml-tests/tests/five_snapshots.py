@@ -52,3 +52,20 @@ def a_freed_heap(bench):
 @family({"native": ("named",), "bytecode": ("named.byte",)})
 def names(bench, program):
     names_of_code(bench, program)
+
+
+@scenario
+def blocks_of_ended_domains_are_followed(bench):
+    """Every block that a domain has allocated and left behind is listed with its id in the trace."""
+    heap = bench.directory / "one.heap"
+    env = {**bench.preload(), "HEAPTAP_SNAPSHOT": "signal:USR2", "HEAPTAP_SNAPSHOT_FILE": heap}
+    equal(bench.run("left", heap, env=env).out, "1000\n", "what it printed")
+    reachable(bench, heap)
+    lines = dumped(bench, heap)
+    arrays = {address for address, words, *_ in lines["block"] if words == "33"}
+    followed = {address: number for address, number in lines["followed"]}
+    expect(len(arrays) >= 1000, f"{len(arrays)} arrays")
+    missing = arrays - followed.keys()
+    expect(not missing, f"{len(missing)} of {len(arrays)} blocks of a domain that has ended are not followed")
+    numbers = {alloc.id for alloc in bench.allocs() if alloc.length == 33}
+    expect({followed[address] for address in arrays} <= numbers, "an id of another block")

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use super::variables::Variables;
 use super::{Heap, domains, roots};
+use crate::runtimes::ocaml::five::domain::{self, Domain};
 use crate::sys::futex::EventCount;
 use crate::{control, snapshot};
 
@@ -108,6 +109,7 @@ fn wait_until_done(before: u64) {
 fn take(heap: &Heap, participants: usize) {
     crate::tracer::guard(|| {
         domains::arrived(participants);
+        adopt_orphans(heap.variables.current_state());
         roots::collect_global(&heap.variables);
         let lock = heap.variables.pool_freelist as *mut libc::pthread_mutex_t;
         // A domain that is ending moves its pools while it holds this lock.
@@ -118,6 +120,16 @@ fn take(heap: &Heap, participants: usize) {
         // SAFETY: locked above, by this thread.
         unsafe { libc::pthread_mutex_unlock(lock) };
     });
+}
+
+/// Has this domain take over the blocks that a trace follows and whose domains have ended, so
+/// that they are among those that the snapshot lists.
+fn adopt_orphans(state: usize) {
+    // SAFETY: the state of the domain that this thread runs, and all other domains wait. The
+    // runtime calls `caml_minor_gc_begin_hook` outside of the profiler's functions
+    // (`caml_stw_empty_minor_heap_no_major_slice`, `runtime/minor_gc.c`, 5.3.0), so no other
+    // reference to the domain is in use.
+    unsafe { domain::with(state, Domain::adopt_orphans) };
 }
 
 /// Asks for a minor collection. On any thread that does not run OCaml code, one at a time.
