@@ -11,6 +11,7 @@ mod diff;
 mod dump;
 mod export;
 mod heap;
+mod heap_diff;
 mod hot;
 mod info;
 mod leaks;
@@ -49,6 +50,7 @@ verbs! {
     run::Run,
     snapshot::Snapshot,
     heap::Heap,
+    heap_diff::HeapDiff,
     report::Report,
     leaks::Leaks,
     hot::Hot,

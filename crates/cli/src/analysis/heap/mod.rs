@@ -2,10 +2,13 @@
 //!
 //! - `load`: reads a snapshot and finds what holds what.
 //! - `titles`: names of holders and blocks, with what is around them.
-//! - `figures`: the tables as values that JSON, CSV and text are made of.
+//! - `row_kind`: the option `--by`; `figures`: the tables as values that JSON, CSV and text are made of.
 //! - `findings`: the suspects in words.
+//! - `growth`: two snapshots compared.
 
 pub(crate) mod figures;
 pub(crate) mod findings;
+pub(crate) mod growth;
 pub(crate) mod load;
+pub(crate) mod row_kind;
 pub(crate) mod titles;

@@ -46,6 +46,18 @@ impl<'a> Titles<'a> {
         }
     }
 
+    /// The same, of a frame without its depth.
+    pub(crate) fn without_depth(&self, holder: HolderId) -> String {
+        let holders = &self.analysis.holders;
+        match holders.name(holder) {
+            HolderName::Frame { return_address, .. } => {
+                let code = escaped(&self.names.code(return_address));
+                format!("{code}, {}", self.plain(holders.parent(holder)))
+            }
+            _ => self.holder(holder),
+        }
+    }
+
     /// Blocks of a label.
     pub(crate) fn label(&self, label: LabelId) -> String {
         let label = self.analysis.labels.label(label);
@@ -55,7 +67,7 @@ impl<'a> Titles<'a> {
     /// What a node of the joined tree is.
     pub(crate) fn retained(&self, node: RetainedId) -> String {
         match self.analysis.retained.node(node).map(|node| node.label) {
-            Some(RetainedLabel::Holder(holder)) => self.holder(holder),
+            Some(RetainedLabel::Holder(holder)) => self.without_depth(holder),
             Some(RetainedLabel::Blocks(label)) => self.label(label),
             Some(RetainedLabel::Others) | None => "blocks of several kinds".into(),
         }

@@ -9,12 +9,12 @@ mod text;
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum, ValueHint};
-use heaptap_heap::Level;
+use clap::{Args, ValueHint};
 
 use crate::analysis::filters::patterns;
-use crate::analysis::heap::figures::{HeapFigures, HeapRows, RowSelection};
+use crate::analysis::heap::figures::{HeapFigures, RowSelection};
 use crate::analysis::heap::load::load;
+use crate::analysis::heap::row_kind::HeapRowKind;
 use crate::exit_status::{VerbResult, Verdict};
 use crate::io::output::{print, print_json};
 use crate::text::terminal::Layout;
@@ -46,8 +46,8 @@ pub(crate) struct Heap {
     file: PathBuf,
 
     /// What a row is
-    #[arg(long, value_enum, default_value_t = By::Variable)]
-    by: By,
+    #[arg(long, value_enum, default_value_t = HeapRowKind::Variable)]
+    by: HeapRowKind,
 
     /// How many rows; 0 for all
     #[arg(short = 'n', long = "limit", value_name = "ROWS", default_value_t = 20)]
@@ -71,42 +71,6 @@ pub(crate) struct Heap {
     /// Print the table as comma-separated values
     #[arg(long, conflicts_with = "json")]
     csv: bool,
-}
-
-/// What a row is.
-#[derive(Clone, Copy, ValueEnum)]
-enum By {
-    /// Kinds of roots: globals, stacks, C code, finalisers
-    Kind,
-    /// Modules
-    Module,
-    /// Variables of modules, frames, and what else holds roots
-    Variable,
-    /// Domains
-    Domain,
-    /// Threads
-    Thread,
-    /// Frames of stacks
-    Frame,
-    /// Blocks that are alike: by tag and size, closures by function, customs by identifier
-    Block,
-    /// Custom blocks by identifier
-    Custom,
-}
-
-impl By {
-    fn rows(self) -> HeapRows {
-        match self {
-            By::Kind => HeapRows::Holders(Level::Kind),
-            By::Module => HeapRows::Holders(Level::Module),
-            By::Variable => HeapRows::Holders(Level::Variable),
-            By::Domain => HeapRows::Holders(Level::Domain),
-            By::Thread => HeapRows::Holders(Level::Thread),
-            By::Frame => HeapRows::Holders(Level::Frame),
-            By::Block => HeapRows::Blocks,
-            By::Custom => HeapRows::Customs,
-        }
-    }
 }
 
 impl Heap {

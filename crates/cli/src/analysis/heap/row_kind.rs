@@ -1,0 +1,42 @@
+//! The option `--by`.
+
+use clap::ValueEnum;
+use heaptap_heap::Level;
+
+use super::figures::HeapRows;
+
+/// What a row is.
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum HeapRowKind {
+    /// Kinds of roots: globals, stacks, C code, finalisers
+    Kind,
+    /// Modules
+    Module,
+    /// Variables of modules, frames, and what else holds roots
+    Variable,
+    /// Domains
+    Domain,
+    /// Threads
+    Thread,
+    /// Frames of stacks
+    Frame,
+    /// Blocks that are alike: by tag and size, closures by function, customs by identifier
+    Block,
+    /// Custom blocks by identifier
+    Custom,
+}
+
+impl HeapRowKind {
+    pub(crate) fn rows(self) -> HeapRows {
+        match self {
+            HeapRowKind::Kind => HeapRows::Holders(Level::Kind),
+            HeapRowKind::Module => HeapRows::Holders(Level::Module),
+            HeapRowKind::Variable => HeapRows::Holders(Level::Variable),
+            HeapRowKind::Domain => HeapRows::Holders(Level::Domain),
+            HeapRowKind::Thread => HeapRows::Holders(Level::Thread),
+            HeapRowKind::Frame => HeapRows::Holders(Level::Frame),
+            HeapRowKind::Block => HeapRows::Blocks,
+            HeapRowKind::Custom => HeapRows::Customs,
+        }
+    }
+}
