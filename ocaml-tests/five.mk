@@ -26,7 +26,7 @@ INCLUDES := -I +unix -I +threads -I +dynlink
 SOURCES := $(wildcard programs/* programs5/*)
 
 OLD := young major marshalled bigarrays threads signals exceptions weak callbacks stacks endings storm \
-	parameters asked named
+	parameters asked named moments
 NEW := many lives reuse own_profile forks overflow busy everything deep kept left
 PLAIN := $(OLD) $(NEW)
 NATIVE := $(addprefix $(OUT)/,$(PLAIN) host)
@@ -35,7 +35,7 @@ BYTECODE := $(addprefix $(OUT)/,$(addsuffix .byte,$(PLAIN) host loader))
 PLUGINS := $(addprefix $(OUT)/,plugin.cmxs plugin.cmo loaded.cmo plugins.cma)
 
 .PHONY: build
-build: $(NATIVE) $(DEBUG) $(BYTECODE) $(PLUGINS)
+build: $(NATIVE) $(DEBUG) $(BYTECODE) $(PLUGINS) $(OUT)/kept_at_exit.so
 
 # The programs are compiled side by side: each has a directory of its own.
 .PHONY: test
@@ -58,10 +58,17 @@ OF_overflow := team.ml fibers.ml
 OF_host := plugin_interface.ml team.ml
 OF_loader := plugin_interface.ml
 
+# See the Makefile.
+DEBUGGING := -g
+$(OUT)/moments: DEBUGGING :=
+
 # Each program has its own directory for object files.
 COMPILE = rm -rf $@.dir && mkdir -p $@.dir && cp programs/* $@.dir && cp programs5/* $@.dir && cd $@.dir && \
-	$(1) -g -w -a $(INCLUDES) $(foreach library,unix threads dynlink,$(library).$(2)) \
+	$(1) $(DEBUGGING) -w -a $(INCLUDES) $(foreach library,unix threads dynlink,$(library).$(2)) \
 	check_stubs.c check.ml $(notdir $(wildcard programs/$(3)_stubs.c)) $(OF_$(3)) $(3).ml -o $@
+
+$(OUT)/kept_at_exit.so: tests/kept_at_exit.c
+	mkdir -p $(OUT) && $(CC) -Wall -Wextra -O2 -shared -fPIC $< -o $@
 
 $(OUT)/plugin.cmxs: $(SOURCES)
 	rm -rf $@.dir && mkdir -p $@.dir && cp programs/plugin*.ml $@.dir && cd $@.dir && \

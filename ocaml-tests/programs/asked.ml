@@ -36,6 +36,10 @@ let () =
       print_endline "ready";
       while !signals = 0 || not (has_input ()) do work () done;
       print_endline "handled"
+  | "large" ->
+      let kept = Array.init (int_of_string Sys.argv.(2)) (fun i -> Some i) in
+      busy ();
+      ignore (Sys.opaque_identity kept)
   | "computes" ->
       print_endline "ready";
       (* Allocates nothing. *)

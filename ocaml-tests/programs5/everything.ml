@@ -1,4 +1,5 @@
-(* Everything at once, in several domains, for a while: everything DOMAINS SECONDS SEED.
+(* Everything at once, in several domains, for a while: everything DOMAINS SECONDS SEED; SECONDS is a number, or
+   "input": until the input ends.
    Every value that is kept is checked when it is replaced. *)
 open Effect
 open Effect.Deep
@@ -119,7 +120,11 @@ let rec life depth seed =
 let () =
   let domains = int_of_string Sys.argv.(1) in
   let seed = int_of_string Sys.argv.(3) in
-  deadline := Unix.gettimeofday () +. float_of_string Sys.argv.(2);
+  (match Sys.argv.(2) with
+  | "input" ->
+      let wait () = (try ignore (input_line stdin) with End_of_file -> ()); deadline := 0. in
+      ignore (Thread.create wait ())
+  | seconds -> deadline := Unix.gettimeofday () +. float_of_string seconds);
   let total = Team.sum domains (fun member -> life 1 (seed + member)) in
   Array.iter (fun slot -> verify (Atomic.get slot)) shared;
   Gc.full_major ();

@@ -61,6 +61,8 @@ class Bench:
         self.compiler = "ocamlc"
         # Whether the runtime's own unwinder mistakes exception handlers in bytecode for frames.
         self.handlers_are_frames = False
+        # Whether a copy of a process can have the runtime collect, see snapshots.kept.
+        self.copies_collect = True
 
     def path(self, name):
         return str(self.directory / name)

@@ -4,6 +4,7 @@ import shutil
 
 import compiling
 from bench import Skip, equal, family, scenario
+from stock import GRAMMAR
 
 
 def needs(program):
@@ -21,11 +22,6 @@ def ocamlopt_opt(bench, rate):
 @scenario
 def ocamlopt_opt_with_an_error(bench):
     compiling.an_error(bench, needs("ocamlopt.opt"))
-
-
-GRAMMAR = "%token <int> INT\n%token PLUS TIMES OPEN CLOSE EOF\n%left PLUS\n%left TIMES\n%start <int> main\n%type <int> expr\n%%\n" \
-    "main: e = expr EOF { e }\nexpr: i = INT { i } | OPEN e = expr CLOSE { e }\n" \
-    "| a = expr PLUS b = expr { a + b } | a = expr TIMES b = expr { a * b }\n"
 
 
 @scenario

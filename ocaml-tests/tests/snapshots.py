@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 
+import stock
 from bench import HERE, equal, expect, family, needs_from_distribution, scenario
 
 # Those of the exact traces: they allocate in every way that OCaml has, with threads, signals, exceptions, finalisers,
@@ -87,15 +88,36 @@ def with_a_trace(bench, rate):
             expect(facts["followed"] >= facts["blocks"], f"{facts['followed']} of {facts['blocks']} blocks are followed")
 
 
+@family({name: (name,) for name in stock.PROGRAMS | stock.OTHERS})
+def stock_programs(bench, name):
+    """Stripped programs of the distribution, and those that come with other compilers."""
+    program = (stock.PROGRAMS | stock.OTHERS)[name](bench)
+    if name in stock.OTHERS:
+        needs_from_distribution(program.name)
+    stock.needs(program.name)
+    found = bench.run(program.name, *program.arguments, env=settings(bench, "heaps", "exit,major:3,every:100ms"))
+    expect("heaptap" not in found.err, f"said {found.err!r}")
+    count = agree(bench, "heaps")
+    if name == "ocamlopt":
+        expect((bench.directory / "many.o").exists(), "nothing was compiled")
+        expect(count >= 2, "only one snapshot")
+
+
+@family({"native": ("host", "plugin.cmxs"), "debug": ("host.debug", "plugin.cmxs"), "bytecode": ("host.byte", "plugin.cmo")})
+def plugins(bench, program, plugin):
+    """The variables of plugins are roots: nothing else holds the list that this one makes when it is loaded."""
+    bench.run(program, bench.build / plugin, env={**settings(bench, "heaps", "exit"), "OCAMLRUNPARAM": "v=0"})
+    agree(bench, "heaps")
+
+
 @scenario
-def the_compiler(bench):
-    """A stripped program of the distribution."""
-    needs_from_distribution("ocamlopt.opt")
-    lines = [f"let f{index} x = match x with [] -> {index} | a :: b -> a + List.length b" for index in range(1500)]
-    (bench.directory / "many.ml").write_text("\n".join(lines) + "\n")
-    bench.run("ocamlopt.opt", "-c", "many.ml", env=settings(bench, "heaps", "exit,major:3,every:200ms"))
-    expect((bench.directory / "many.o").exists(), "nothing was compiled")
-    expect(agree(bench, "heaps") >= 2, "only one snapshot")
+def the_release(bench):
+    """The file names it."""
+    release = bench.run(bench.compiler, "-version").out.strip()
+    bench.run("young", env=settings(bench, "heaps", "exit"))
+    for path in (bench.directory / "heaps").iterdir():
+        facts = json.loads(subprocess.check_output([bench.heaptap, "info", "--json", path]))
+        equal(facts["runtime"], f"OCaml {release} native", "the runtime")
 
 
 @scenario

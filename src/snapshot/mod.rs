@@ -6,7 +6,7 @@
 //! process is copied by a raw `clone`, the program goes on, and the copy walks the heap.
 //! Where the process cannot be copied, or if it is asked for, the heap is walked at the
 //! safe point itself. Then the ordering thread adds the names of functions, ends the file
-//! and gives it its final name. Until then the file has a temporary name.
+//! and gives it its name. Until then the file has none, or a temporary one.
 //!
 //! - `order`: what is asked for, what came of it, and why it failed.
 //! - `walker`: what a runtime implements so that its heap can be walked.
@@ -16,7 +16,7 @@
 //! - `walk`: the copy of the process, and the walk in it.
 //! - `facts`: what the file says about the process; `names`: of functions;
 //!   `followed`: the blocks that a trace follows.
-//! - `output`: the file under its temporary name.
+//! - `output`: the file, which gets its name when it is complete.
 //!
 //! What runs at the safe point and in the copy neither allocates nor takes a lock: other
 //! threads of the program may be inside malloc, and they do not exist in the copy.

@@ -129,7 +129,8 @@ impl fmt::Display for SnapshotError {
             SnapshotError::NoSafePoint(waited) => write!(
                 f,
                 "the program reached no point at which its heap can be walked within {} s; \
-                 it allocates nothing and waits for nothing: try again",
+                 it computes without allocating, or has threads that cannot be seen waiting \
+                 (docs/snapshots.md): try again",
                 waited.as_secs_f64()
             ),
             SnapshotError::File(path, error) => write!(f, "{}: {error}", path.display()),

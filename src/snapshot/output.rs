@@ -1,9 +1,13 @@
-//! The file of a snapshot: it has a temporary name until it is complete.
+//! The file of a snapshot: it gets its name when it is complete.
+//!
+//! Until then it has no name at all, so that nothing is left if the process is killed. Where the
+//! file system does not have such files, it has a temporary name.
 
-use std::ffi::OsString;
+use std::ffi::{CString, OsString};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
 use std::os::fd::AsRawFd as _;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -37,12 +41,12 @@ impl Sink for DescriptorSink {
     }
 }
 
-/// A new file beside its final name. Dropped, it is removed.
+/// A new file in the directory of its final name. Dropped, it is removed.
 pub(super) struct TemporaryFile {
     pub(super) file: File,
-    path: PathBuf,
+    /// `None` if it has no name.
+    path: Option<PathBuf>,
     final_path: PathBuf,
-    is_kept: bool,
 }
 
 impl TemporaryFile {
@@ -55,15 +59,11 @@ impl TemporaryFile {
         let path = temporary_name(final_path).ok_or_else(|| {
             failed(io::Error::new(io::ErrorKind::InvalidInput, "it is not the name of a file"))
         })?;
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .custom_flags(libc::O_NOFOLLOW)
-            .open(&path)
-            .map_err(failed)?;
-        Ok(TemporaryFile { file, path, final_path: final_path.to_path_buf(), is_kept: false })
+        let nameless = final_path.parent().and_then(create_nameless);
+        let is_nameless = nameless.is_some();
+        let file = nameless.map_or_else(|| create_named(&path), Ok).map_err(failed)?;
+        let path = (!is_nameless).then_some(path);
+        Ok(TemporaryFile { file, path, final_path: final_path.to_path_buf() })
     }
 
     pub(super) fn sink(&self) -> DescriptorSink {
@@ -77,18 +77,68 @@ impl TemporaryFile {
     /// Gives the file its final name. Returns its size.
     pub(super) fn keep(mut self) -> io::Result<u64> {
         let bytes = self.file.metadata()?.len();
-        std::fs::rename(&self.path, &self.final_path)?;
-        self.is_kept = true;
+        if self.path.is_none() {
+            match link(&self.file, &self.final_path) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                result => return result.map(|()| bytes),
+            }
+            // Only renaming replaces a file.
+            let path = temporary_name(&self.final_path).ok_or(io::ErrorKind::InvalidInput)?;
+            link(&self.file, &path)?;
+            self.path = Some(path);
+        }
+        if let Some(path) = &self.path {
+            std::fs::rename(path, &self.final_path)?;
+            self.path = None;
+        }
         Ok(bytes)
     }
 }
 
 impl Drop for TemporaryFile {
     fn drop(&mut self) {
-        if !self.is_kept {
-            let _ = std::fs::remove_file(&self.path);
+        if let Some(path) = &self.path {
+            let _ = std::fs::remove_file(path);
         }
     }
+}
+
+/// The file is readable by its owner only.
+const MODE: u32 = 0o600;
+
+fn create_named(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .mode(MODE)
+        .custom_flags(libc::O_NOFOLLOW)
+        .open(path)
+}
+
+/// A file without a name (`O_TMPFILE`, open(2)). `None` if the file system has none, or the file
+/// could not be named afterwards.
+fn create_nameless(directory: &Path) -> Option<File> {
+    let mut options = OpenOptions::new();
+    let options = options.read(true).write(true).mode(MODE).custom_flags(libc::O_TMPFILE);
+    let file = options.open(directory).ok()?;
+    descriptor_name(&file).symlink_metadata().is_ok().then_some(file)
+}
+
+/// The name under which the kernel shows an open file: there is one only if /proc is mounted.
+fn descriptor_name(file: &File) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}
+
+/// Gives a file without a name one. Fails if there is such a file.
+fn link(file: &File, path: &Path) -> io::Result<()> {
+    let from = CString::new(descriptor_name(file).as_os_str().as_bytes())?;
+    let to = CString::new(path.as_os_str().as_bytes())?;
+    let here = libc::AT_FDCWD;
+    // SAFETY: `from` and `to` are C strings that live until the call returns (linkat(2)).
+    let failed =
+        unsafe { libc::linkat(here, from.as_ptr(), here, to.as_ptr(), libc::AT_SYMLINK_FOLLOW) };
+    if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Whether there is no such file, an empty one, or a snapshot.
@@ -131,13 +181,42 @@ mod tests {
         names
     }
 
+    /// As `create` where the file system has no files without names.
+    fn create_with_name(path: &Path) -> TemporaryFile {
+        let name = temporary_name(path).unwrap();
+        let file = create_named(&name).unwrap();
+        TemporaryFile { file, path: Some(name), final_path: path.to_path_buf() }
+    }
+
+    #[test]
+    fn a_file_that_is_not_complete_has_no_name() {
+        let directory = tempfile::tempdir().unwrap();
+        if create_nameless(directory.path()).is_none() {
+            return;
+        }
+        let path = directory.path().join("a.heap");
+        let file = TemporaryFile::create(&path).unwrap();
+        file.sink().write_all(b"0123456789").unwrap();
+        assert!(names(directory.path()).is_empty(), "{:?}", names(directory.path()));
+        file.keep().unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"0123456789");
+        // The file that is replaced is there until the other one is complete.
+        std::fs::write(&path, MAGIC).unwrap();
+        let file = TemporaryFile::create(&path).unwrap();
+        file.sink().write_all(b"new").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), MAGIC);
+        assert_eq!(file.keep().unwrap(), 3);
+        assert_eq!(std::fs::read(&path).unwrap(), b"new");
+        assert_eq!(names(directory.path()), ["a.heap"]);
+    }
+
     #[test]
     fn a_file_has_its_name_only_when_it_is_complete() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("a.heap");
-        drop(TemporaryFile::create(&path).unwrap());
+        drop(create_with_name(&path));
         assert!(names(directory.path()).is_empty(), "nothing is left behind");
-        let file = TemporaryFile::create(&path).unwrap();
+        let file = create_with_name(&path);
         file.sink().write_all(b"0123456789").unwrap();
         assert!(!path.exists());
         assert_eq!(file.keep().unwrap(), 10);

@@ -5,10 +5,10 @@
 //!   each once.
 //! - `scan`: the roots that functions of the runtime report.
 //! - `bytecode_stack`: the frames of bytecode; `threads`: the threads of the systhreads library.
-//! - `modules`: names of modules; `code_names`: names of code; `trace`: the trace that is being
-//!   taken.
+//! - `modules`: names of modules; `code_names`: names of code; `release`: of OCaml;
+//!   `trace`: the trace that is being taken.
 //!
-//! Everything but these three runs while the heap stands still, at a safe point or in a copy of
+//! Everything but these four runs while the heap stands still, at a safe point or in a copy of
 //! the process, and neither allocates nor locks.
 
 /// With `c` in `OCAMLRUNPARAM` the runtime frees its heap while the program exits, where exit
@@ -21,6 +21,7 @@ pub(super) mod bytecode_stack;
 pub(super) mod code_names;
 pub(super) mod modules;
 pub(super) mod regions;
+pub(super) mod release;
 pub(super) mod scan;
 mod seen;
 pub(super) mod threads;

@@ -35,6 +35,7 @@ use crate::runtimes::ocaml::frames;
 use crate::runtimes::ocaml::heap::CLEANS_UP;
 use crate::runtimes::ocaml::heap::blocks::BlockWriter;
 use crate::runtimes::ocaml::heap::modules::{self, OcamlModule};
+use crate::runtimes::ocaml::heap::release::release;
 use crate::runtimes::ocaml::heap::words::Words;
 use crate::runtimes::ocaml::heap::{code_names, trace};
 use crate::runtimes::ocaml::version::MajorVersion;
@@ -71,7 +72,7 @@ impl HeapWalker for Heap {
             CodeKind::Native { .. } => "native",
             CodeKind::Bytecode(_) => "bytecode",
         };
-        format!("OCaml 5.3 {kind}")
+        format!("OCaml {} {kind}", release().as_deref().unwrap_or("5.3"))
     }
 
     fn header_words(&self) -> u32 {

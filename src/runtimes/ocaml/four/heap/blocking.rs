@@ -10,6 +10,12 @@
 //! own hook at that moment is not counted when it goes on. So if there is more than one
 //! thread then, the counter is not trusted any more, and a snapshot has to wait for a minor
 //! collection.
+//!
+//! Roots are found through the thread that ran last: its stack is in the runtime's state, and the
+//! library begins with it. If that thread has ended, its structure is freed
+//! (`caml_thread_stop`, `otherlibs/systhreads/st_stubs.c`) and its stack unmapped until another one
+//! runs. So after the end of a thread the heap is at rest only once another thread has entered a
+//! blocking section, which it does under the master lock.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -32,6 +38,11 @@ static BEFORE: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 /// Set on threads that are counted. Cleared when a thread ends, and the thread is not counted
 /// any more.
 static COUNTED: OnceLock<ThreadFlag> = OnceLock::new();
+
+/// Counted threads that have ended.
+static ENDED: AtomicUsize = AtomicUsize::new(0);
+/// How many had ended when a thread last entered a blocking section.
+static ENDED_AT_LAST_ENTRY: AtomicUsize = AtomicUsize::new(0);
 
 type Hook = extern "C" fn();
 const OURS: [Hook; 2] = [enter, leave];
@@ -82,17 +93,24 @@ fn set_hooks(heap: &Heap) {
 pub(super) fn at_rest(work: &mut dyn FnMut()) -> bool {
     let is_free = TRUSTED.load(Ordering::Acquire)
         && ACTIVE.compare_exchange(0, WATCHED, Ordering::AcqRel, Ordering::Relaxed).is_ok();
-    if is_free {
-        work();
-        ACTIVE.store(0, Ordering::Release);
-        RELEASED.notify();
+    if !is_free {
+        return false;
     }
-    is_free
+    // Otherwise the thread that ran last may be one that has ended.
+    let is_last_alive =
+        ENDED_AT_LAST_ENTRY.load(Ordering::Acquire) == ENDED.load(Ordering::Acquire);
+    if is_last_alive {
+        work();
+    }
+    ACTIVE.store(0, Ordering::Release);
+    RELEASED.notify();
+    is_last_alive
 }
 
 /// In place of the hook of `caml_enter_blocking_section`. Once the library's hook has
 /// released the master lock, this thread does not touch the heap.
 extern "C" fn enter() {
+    ENDED_AT_LAST_ENTRY.store(ENDED.load(Ordering::Acquire), Ordering::Release);
     call(&BEFORE[0]);
     if COUNTED.get().is_some_and(ThreadFlag::clear) {
         ACTIVE.fetch_sub(1, Ordering::AcqRel);
@@ -137,5 +155,6 @@ fn count_this_thread() {
 
 /// A counted thread has ended.
 fn ended() {
+    ENDED.fetch_add(1, Ordering::AcqRel);
     ACTIVE.fetch_sub(1, Ordering::AcqRel);
 }

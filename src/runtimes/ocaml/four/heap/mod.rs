@@ -27,6 +27,7 @@ use crate::runtimes::ocaml::frames;
 use crate::runtimes::ocaml::heap::CLEANS_UP;
 use crate::runtimes::ocaml::heap::blocks::BlockWriter;
 use crate::runtimes::ocaml::heap::modules::{self, OcamlModule};
+use crate::runtimes::ocaml::heap::release::release;
 use crate::runtimes::ocaml::heap::words::Words;
 use crate::runtimes::ocaml::heap::{code_names, trace};
 use crate::runtimes::ocaml::version::MajorVersion;
@@ -62,7 +63,7 @@ pub(super) fn prepare(proved: Proved) -> Result<(), Refusal> {
 impl HeapWalker for Heap {
     fn runtime(&self) -> String {
         let kind = if self.variables.is_native() { "native" } else { "bytecode" };
-        format!("OCaml 4 {kind}")
+        format!("OCaml {} {kind}", release().as_deref().unwrap_or("4"))
     }
 
     fn header_words(&self) -> u32 {

@@ -1,0 +1,93 @@
+//! The release of OCaml in full, such as 4.14.1.
+//!
+//! No variable of the runtime in native code holds it. The standard library does: `Sys.ocaml_version`
+//! is a field of the module's block, and the only one that is a string of that form.
+
+use super::words::{Header, is_pointer};
+use crate::runtimes::attach::symbols::lookup;
+use crate::sys::process_memory::read_word;
+use crate::tracer::WORD;
+
+/// More fields than the module `Sys` has.
+const MOST_FIELDS: usize = 256;
+/// More words than a release needs.
+const MOST_WORDS: usize = 8;
+const STRING: u8 = 252;
+
+/// The release; `None` in bytecode, and in a program without `Sys`. On any thread: the reads cannot
+/// fault, and what they find is checked.
+pub(in crate::runtimes::ocaml) fn release() -> Option<String> {
+    release_in(lookup(c"camlStdlib__Sys")?)
+}
+
+fn release_in(module: usize) -> Option<String> {
+    let fields = header(module)?.size().min(MOST_FIELDS);
+    (0..fields).find_map(|index| {
+        let value = read_word(module + index * WORD).filter(|&value| is_pointer(value))?;
+        string(value).filter(|text| is_release(text))
+    })
+}
+
+/// The header in front of a block.
+fn header(block: usize) -> Option<Header> {
+    read_word(block.checked_sub(WORD)?).map(Header)
+}
+
+/// A short string. Its last byte is the distance to its end.
+fn string(block: usize) -> Option<String> {
+    let header = header(block)?;
+    if header.tag() != STRING || header.size() > MOST_WORDS {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    for index in 0..header.size() {
+        bytes.extend_from_slice(&read_word(block + index * WORD)?.to_ne_bytes());
+    }
+    let padding = usize::from(*bytes.last()?);
+    bytes.truncate(bytes.len().checked_sub(padding + 1)?);
+    String::from_utf8(bytes).ok()
+}
+
+/// Whether it is of the form 4.14.1, or 5.3.0+dev1 or 5.3.0~rc1.
+fn is_release(text: &str) -> bool {
+    let numbers = text.split(['+', '~']).next().unwrap_or_default();
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    numbers.split('.').count() == 3 && numbers.split('.').all(is_number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A block of a string, with its header in front.
+    fn block(text: &str) -> Vec<usize> {
+        let size = text.len() / WORD + 1;
+        let mut bytes = text.as_bytes().to_vec();
+        bytes.resize(size * WORD, 0);
+        bytes[size * WORD - 1] = (size * WORD - 1 - text.len()) as u8;
+        let words = bytes.chunks(WORD).map(|word| usize::from_ne_bytes(word.try_into().unwrap()));
+        std::iter::once(size << 10 | usize::from(STRING)).chain(words).collect()
+    }
+
+    #[test]
+    fn the_release_is_found_among_the_fields_of_a_module() {
+        let (name, release) = (block("/usr/bin/program"), block("4.14.1"));
+        let mut module = vec![4 << 10, 1, name[1..].as_ptr() as usize, 8, 0];
+        let found =
+            |module: &[usize]| release_in(std::hint::black_box(module)[1..].as_ptr() as usize);
+        assert_eq!(found(&module), None);
+        module[4] = release[1..].as_ptr() as usize;
+        assert_eq!(found(&module).as_deref(), Some("4.14.1"));
+        assert_eq!(release_in(0), None);
+    }
+
+    #[test]
+    fn releases_have_three_numbers() {
+        assert!(["4.13.1", "5.3.0+dev1", "5.4.0~rc1", "4.14.0"].into_iter().all(is_release));
+        assert!(
+            ["", "4.13", "4.13.", "Unix", "1.2.3.4", "a.b.c"]
+                .into_iter()
+                .all(|text| !is_release(text))
+        );
+    }
+}
