@@ -103,10 +103,10 @@ def stock_programs(bench, name):
         expect(count >= 2, "only one snapshot")
 
 
-@family({"native": ("host", "plugin.cmxs"), "debug": ("host.debug", "plugin.cmxs"), "bytecode": ("host.byte", "plugin.cmo")})
+@family({"native": ("host", "plugin.cmxs"), "bytecode": ("host.byte", "plugin.cmo")})
 def plugins(bench, program, plugin):
     """The variables of plugins are roots: nothing else holds the list that this one makes when it is loaded."""
-    bench.run(program, bench.build / plugin, env={**settings(bench, "heaps", "exit"), "OCAMLRUNPARAM": "v=0"})
+    bench.run(program, bench.build / plugin, env=settings(bench, "heaps", "exit"))
     agree(bench, "heaps")
 
 
