@@ -231,6 +231,7 @@ bench:
 	$(CARGO) bench -p heaptap
 	benches/overhead
 	benches/startup
+	benches/snapshot
 	benches/viewer
 	benches/domains
 
