@@ -1,10 +1,10 @@
-//! Exports the call paths of a trace in the formats of other tools.
+//! Exports the call paths of a trace, and heap snapshots, in the formats of other tools.
 //!
 //! One file for each format: `folded`, `pprof`, `firefox`, `dhat`, `speedscope`.
 //! Each defines a [`Format`] and writes from an [`ExportInput`]. A further format is
 //! one more file, declared here, and one more entry in [`FORMATS`]: the values of
 //! `heaptap export --to`, their help, the manual page and the completions follow
-//! from that list.
+//! from that list. `snapshot` has the formats of heap snapshots, in [`SNAPSHOT_FORMATS`].
 //!
 //! The names in a trace are not to be trusted: [`escape`] and [`json`] write them
 //! without control and invisible characters. The program `heaptap` uses both for
@@ -18,6 +18,8 @@ mod firefox;
 mod folded;
 pub mod json;
 mod pprof;
+mod pprof_proto;
+mod snapshot;
 mod speedscope;
 
 use std::io::{self, Write};
@@ -27,6 +29,8 @@ use heaptap_report::{
     Aggregate, Counts, Depth, Follow, Metric, Omitted, Options, StackShape, Stacks,
 };
 use heaptap_trace::{LocationTable, TraceInfo};
+
+pub use snapshot::{SNAPSHOT_FORMATS, SnapshotFormat, SnapshotInput};
 
 /// The formats, in the order in which the help lists them.
 pub static FORMATS: [&Format; 5] =

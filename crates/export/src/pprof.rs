@@ -12,85 +12,11 @@ use heaptap_report::rows::{By, Site};
 use heaptap_report::{Metric, Stack, Stacks};
 use prost::Message;
 
+use crate::pprof_proto::{Function, Line, Location, Profile, Sample, StringTable, ValueType};
 use crate::{ExportInput, Format};
 
 pub(crate) const FORMAT: Format =
     Format { name: "pprof", help: "For `go tool pprof`", is_binary: true, by: By::Location, write };
-
-/// The messages of `profile.proto`, with the fields that are used here.
-mod proto {
-    use prost::Message;
-
-    #[derive(Clone, PartialEq, Message)]
-    pub(super) struct Profile {
-        #[prost(message, repeated, tag = "1")]
-        pub(super) sample_type: Vec<ValueType>,
-        #[prost(message, repeated, tag = "2")]
-        pub(super) sample: Vec<Sample>,
-        #[prost(message, repeated, tag = "4")]
-        pub(super) location: Vec<Location>,
-        #[prost(message, repeated, tag = "5")]
-        pub(super) function: Vec<Function>,
-        #[prost(string, repeated, tag = "6")]
-        pub(super) string_table: Vec<String>,
-        #[prost(int64, tag = "9")]
-        pub(super) time_nanos: i64,
-        #[prost(int64, tag = "10")]
-        pub(super) duration_nanos: i64,
-        #[prost(message, optional, tag = "11")]
-        pub(super) period_type: Option<ValueType>,
-        #[prost(int64, tag = "12")]
-        pub(super) period: i64,
-        #[prost(int64, tag = "14")]
-        pub(super) default_sample_type: i64,
-    }
-
-    #[derive(Clone, PartialEq, Message)]
-    pub(super) struct ValueType {
-        #[prost(int64, tag = "1")]
-        pub(super) r#type: i64,
-        #[prost(int64, tag = "2")]
-        pub(super) unit: i64,
-    }
-
-    #[derive(Clone, PartialEq, Message)]
-    pub(super) struct Sample {
-        #[prost(uint64, repeated, tag = "1")]
-        pub(super) location_id: Vec<u64>,
-        #[prost(int64, repeated, tag = "2")]
-        pub(super) value: Vec<i64>,
-    }
-
-    #[derive(Clone, PartialEq, Message)]
-    pub(super) struct Location {
-        #[prost(uint64, tag = "1")]
-        pub(super) id: u64,
-        #[prost(message, repeated, tag = "4")]
-        pub(super) line: Vec<Line>,
-    }
-
-    #[derive(Clone, PartialEq, Message)]
-    pub(super) struct Line {
-        #[prost(uint64, tag = "1")]
-        pub(super) function_id: u64,
-        #[prost(int64, tag = "2")]
-        pub(super) line: i64,
-    }
-
-    #[derive(Clone, PartialEq, Message)]
-    pub(super) struct Function {
-        #[prost(uint64, tag = "1")]
-        pub(super) id: u64,
-        #[prost(int64, tag = "2")]
-        pub(super) name: i64,
-        #[prost(int64, tag = "3")]
-        pub(super) system_name: i64,
-        #[prost(int64, tag = "4")]
-        pub(super) filename: i64,
-    }
-}
-
-use proto::{Function, Line, Location, Profile, Sample, ValueType};
 
 /// The values of a stack after its number of blocks. By default, pprof shows the
 /// last one.
@@ -155,40 +81,4 @@ fn sample(input: &ExportInput<'_>, stack: &Stack<'_>) -> Sample {
     value.extend(SPACES.map(|(_, metric)| input.bytes(metric, &stack.counts).round() as i64));
     let location_id = stack.sites().iter().map(|&site| u64::from(site) + 1).collect();
     Sample { location_id, value }
-}
-
-/// The strings of a profile, each once. The first one is empty, as pprof demands.
-struct StringTable {
-    list: Vec<String>,
-    numbers: HashMap<String, i64>,
-}
-
-impl StringTable {
-    fn new() -> Self {
-        let mut strings = StringTable { list: Vec::new(), numbers: HashMap::new() };
-        strings.number("");
-        strings
-    }
-
-    fn number(&mut self, text: &str) -> i64 {
-        if let Some(&number) = self.numbers.get(text) {
-            return number;
-        }
-        let number = self.list.len() as i64;
-        self.list.push(text.to_owned());
-        self.numbers.insert(text.to_owned(), number);
-        number
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn strings_are_numbered_once() {
-        let mut strings = StringTable::new();
-        assert_eq!([strings.number(""), strings.number("a"), strings.number("")], [0, 1, 0]);
-        assert_eq!(strings.list, ["", "a"]);
-    }
 }

@@ -18,20 +18,20 @@ use crate::program::{Place, heaptap};
 use crate::traces::{real, workload};
 
 /// Says aloud that a tool is missing, or fails.
-fn missing<T>(tool: &str) -> Option<T> {
+pub(crate) fn missing<T>(tool: &str) -> Option<T> {
     let all = env::var_os("HEAPTAP_TEST_ALL").is_some_and(|value| value == "1");
     assert!(!all, "{tool} is missing and HEAPTAP_TEST_ALL=1");
     eprintln!("\n*** SKIPPED: {tool} is missing ***\n");
     None
 }
 
-fn have(tool: &str, argument: &str) -> Option<()> {
+pub(crate) fn have(tool: &str, argument: &str) -> Option<()> {
     let found = Command::new(tool).arg(argument).output().is_ok_and(|run| run.status.success());
     if found { Some(()) } else { missing(tool) }
 }
 
 /// Where `tests/consumers/fetch` puts a package.
-fn package(name: &str) -> Option<PathBuf> {
+pub(crate) fn package(name: &str) -> Option<PathBuf> {
     let directory = |variable| env::var_os(variable).map(PathBuf::from);
     let cache = directory("HEAPTAP_CACHE")
         .or_else(|| directory("XDG_CACHE_HOME").map(|cache| cache.join("heaptap")))
@@ -41,14 +41,14 @@ fn package(name: &str) -> Option<PathBuf> {
 }
 
 #[track_caller]
-fn text(output: &Output) -> String {
+pub(crate) fn text(output: &Output) -> String {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{errors}");
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
 /// Runs a script of `tests/consumers`.
-fn script(name: &str, package: &Path, file: &Path) -> Value {
+pub(crate) fn script(name: &str, package: &Path, file: &Path) -> Value {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/consumers").join(name);
     let output = Command::new("node").arg(script).args([package, file]).output().unwrap();
     serde_json::from_str(&text(&output)).unwrap()

@@ -170,7 +170,7 @@ fn a_damaged_snapshot_is_defective() {
 fn verbs_for_traces_say_what_a_snapshot_is() {
     let place = Place::new();
     let path = place.file("a.heap", &snapshot(Flaw::None));
-    for verb in ["report", "leaks", "hot", "check", "export --to folded"] {
+    for verb in ["report", "leaks", "hot", "check"] {
         let words = ["a.heap", "it is a heap snapshot", "heaptap snapshot --check FILE"];
         heaptap(verb, &[&path]).says(2, &words);
     }

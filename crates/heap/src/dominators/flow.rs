@@ -1,6 +1,6 @@
 //! The graph of holders and blocks.
 
-use crate::graph::{BitSet, HeapGraph, Marking, Watchers};
+use crate::graph::{BitSet, HeapGraph};
 use crate::holders::HolderTree;
 
 /// Nodes are blocks by their numbers, and after them the holders. Its edges are those along which the
@@ -17,14 +17,9 @@ pub(crate) struct FlowGraph<'a> {
 
 impl<'a> FlowGraph<'a> {
     pub(crate) fn new(graph: &'a HeapGraph, holders: &'a HolderTree) -> FlowGraph<'a> {
-        let watchers = Watchers::new(graph);
-        let mut marking = Marking::new(graph, &watchers);
-        if graph.ephemerons().next().is_some() {
-            marking.mark(graph.roots().map(|root| root.1));
-        }
         let mut has_data = BitSet::new(graph.blocks());
         let (ephemerons, data): (Vec<u32>, Vec<u32>) =
-            marking.ephemeron_edges().into_iter().unzip();
+            graph.live_ephemeron_data().into_iter().unzip();
         for block in &ephemerons {
             has_data.insert(*block);
         }

@@ -92,6 +92,18 @@ impl HeapGraph {
         let all = blocks.fold(Reach::default(), |sum, block| sum.plus(Reach::of(self, block)));
         Reachability { all, reachable: marking.reach, kinds }
     }
+
+    /// Ephemerons and their data, ascending: those whose data is alive through them, because the
+    /// ephemeron and all its keys are alive.
+    pub fn live_ephemeron_data(&self) -> Vec<(u32, u32)> {
+        if self.ephemerons.is_empty() {
+            return Vec::new();
+        }
+        let watchers = Watchers::new(self);
+        let mut marking = Marking::new(self, &watchers);
+        marking.mark(self.roots().map(|root| root.1));
+        marking.ephemeron_edges()
+    }
 }
 
 /// Which ephemerons wait for a block to be marked.
@@ -180,7 +192,7 @@ impl<'a> Marking<'a> {
 
     /// The pointers from ephemerons to their data that hold: the ephemeron and all its keys are
     /// marked.
-    pub(crate) fn ephemeron_edges(&self) -> Vec<(u32, u32)> {
+    fn ephemeron_edges(&self) -> Vec<(u32, u32)> {
         let nodes = self.graph.ephemerons.iter().zip(&self.waiting);
         let mut edges: Vec<_> = nodes
             .filter(|(_, waiting)| **waiting == 0)

@@ -147,8 +147,13 @@ impl HolderTree {
             .unwrap_or_default()
     }
 
+    /// The holders directly below a holder, ascending.
+    pub fn children(&self, holder: HolderId) -> impl Iterator<Item = HolderId> {
+        self.successors(holder).iter().filter_map(|node| self.holder(*node))
+    }
+
     /// The blocks that a holder's own roots point to.
-    pub(crate) fn root_blocks(&self, holder: HolderId) -> impl Iterator<Item = u32> {
+    pub fn root_blocks(&self, holder: HolderId) -> impl Iterator<Item = u32> {
         self.successors(holder).iter().copied().filter(|node| *node < self.blocks)
     }
 }
