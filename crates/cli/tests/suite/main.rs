@@ -28,5 +28,6 @@ mod serve;
 mod several;
 mod snapshot;
 mod snapshot_exports;
+mod snapshot_hprof;
 mod thin;
 mod traces;

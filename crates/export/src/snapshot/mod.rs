@@ -7,6 +7,7 @@
 mod dot;
 mod folded;
 mod heapsnapshot;
+mod hprof;
 mod pprof;
 mod stacks;
 
@@ -20,8 +21,8 @@ use heaptap_heap::{
 use crate::escape::Escaped;
 
 /// The formats of heap snapshots, in the order in which the help lists them.
-pub static SNAPSHOT_FORMATS: [&SnapshotFormat; 4] =
-    [&heapsnapshot::FORMAT, &folded::FORMAT, &pprof::FORMAT, &dot::FORMAT];
+pub static SNAPSHOT_FORMATS: [&SnapshotFormat; 5] =
+    [&heapsnapshot::FORMAT, &hprof::FORMAT, &folded::FORMAT, &pprof::FORMAT, &dot::FORMAT];
 
 /// A format of another tool.
 pub struct SnapshotFormat {

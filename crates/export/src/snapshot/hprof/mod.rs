@@ -1,0 +1,66 @@
+//! HPROF 1.0.2, the heap dumps of Java, for Eclipse MAT and others.
+//!
+//! The layout is that of `src/hotspot/share/services/heapDumper.cpp` (JDK 17). A block becomes an object whose class
+//! is the block's label. Ids have 4 bytes: then readers count 8 bytes for the header of an object,
+//! as OCaml has, and 4 for a reference, and the sizes come out right:
+//!
+//! - A block of a label with a fixed size is an instance with a reference for each field, null if the
+//!   field is no pointer, and as many bytes of padding: 8 + 8 × words.
+//! - Any other block is an array of 2 × words - 1 references, its fields first: 12 + 4 × (2 × words - 1)
+//!   bytes. What has no field, the slots of a suspended stack and the data of an ephemeron, is in the
+//!   second half, or, if it does not fit, in an array of its own.
+//!
+//! - `records`: writes records, and parts of the heap dump in segments.
+//! - `classes`: the classes of labels and holders.
+//! - `objects`: the blocks.
+//! - `roots`: modules as classes with static fields, threads with frames, C roots as JNI globals.
+
+mod classes;
+mod objects;
+mod records;
+mod roots;
+
+use std::io::{self, Write};
+
+use heaptap_heap::{MetaKey, Node};
+
+use super::{SnapshotFormat, SnapshotInput};
+use classes::ClassTable;
+use objects::ObjectWriter;
+use records::DumpWriter;
+use roots::RootWriter;
+
+pub(super) const FORMAT: SnapshotFormat = SnapshotFormat {
+    name: "hprof",
+    help: "Of a heap snapshot: for Eclipse MAT and other tools for heap dumps of Java",
+    is_binary: true,
+    has_fields: true,
+    // MAT has 31 bits for the number of an object.
+    nodes: i32::MAX as usize,
+    write,
+};
+
+fn write(input: &SnapshotInput<'_>, out: &mut dyn Write) -> io::Result<Vec<String>> {
+    if input.tree.len() > input.nodes {
+        return Err(io::Error::other(format!(
+            "{} objects are more than the {} that --nodes or Eclipse MAT allow; \
+             --to heapsnapshot joins blocks that are alike",
+            input.tree.len(),
+            input.nodes
+        )));
+    }
+    let nanoseconds = input.graph.facts().number(MetaKey::TIME).unwrap_or_default();
+    let mut dump = DumpWriter::new(out, nanoseconds / 1_000_000)?;
+    let mut classes = ClassTable::new(input, &mut dump)?;
+    RootWriter::new(input, &mut classes).write(&mut dump)?;
+    let mut objects = ObjectWriter::new(input, classes);
+    for position in 0..input.tree.len() as u32 {
+        if let Node::Block(block) = input.tree.node(position) {
+            objects.write(block, &mut dump)?;
+        }
+    }
+    dump.finish()?;
+    let outside = input.tree.retained_outside(heaptap_heap::DominatorTree::PROGRAM);
+    let note = "bytes outside the heap are not in the file, which has no way to express them";
+    Ok((outside > 0).then(|| format!("{outside} {note}")).into_iter().collect())
+}
