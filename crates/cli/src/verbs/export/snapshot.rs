@@ -5,15 +5,13 @@ use std::path::Path;
 
 use heaptap_export::{SnapshotFormat, SnapshotInput};
 use heaptap_figures::units::count;
-use heaptap_heap::{DominatorTree, GraphError, HeapGraph, HolderTree, Labels, LoadOptions};
+use heaptap_heap::{DominatorTree, HolderTree, Labels};
 
+use crate::analysis::heap::load::{load_graph, too_big};
 use crate::exit_status::{Failure, VerbResult, Verdict};
 use crate::io::input::Input;
 use crate::io::notices::say;
 use crate::io::output::{Output, raw_stdout};
-
-/// The most memory to use: a small file can describe very many blocks.
-const MEMORY: u64 = 32 << 30;
 
 /// A snapshot and where it goes.
 pub(super) struct SnapshotExport<'a> {
@@ -34,11 +32,10 @@ impl SnapshotExport<'_> {
             )));
         }
         let out = output.map(Output::create).transpose()?;
-        let graph = load(&input, format.has_fields)?;
+        let graph = load_graph(&input, format.has_fields)?;
         input.end_progress();
-        let too_big = || Failure::Trouble(format!("{}: {}", input.name(), GraphError::TooBig));
-        let holders = HolderTree::new(&graph).ok_or_else(too_big)?;
-        let tree = DominatorTree::new(&graph, &holders).ok_or_else(too_big)?;
+        let holders = HolderTree::new(&graph).ok_or_else(|| too_big(&input))?;
+        let tree = DominatorTree::new(&graph, &holders).ok_or_else(|| too_big(&input))?;
         let labels = Labels::new(&graph);
         let export = SnapshotInput {
             graph: &graph,
@@ -66,14 +63,6 @@ impl SnapshotExport<'_> {
         notes.iter().for_each(|note| say(&format!("{}: {note}", input.name())));
         Ok(Verdict::Sound)
     }
-}
-
-fn load(input: &Input, fields: bool) -> Result<HeapGraph, Failure> {
-    let options = LoadOptions { memory: MEMORY, fields };
-    HeapGraph::load(input.snapshot_bytes()?, options).map_err(|error| match error {
-        GraphError::Read(error) => input.snapshot_failure(&error),
-        error => Failure::Trouble(format!("{}: {error}", input.name())),
-    })
 }
 
 fn write(

@@ -91,9 +91,10 @@ impl Target {
         }
         // A file that cannot be opened is reported where it is read.
         let Ok(input) = Input::open(file) else { return Ok(None) };
-        if !input.is_repeatable() && self.trace.is_none() {
-            input.make_repeatable()?;
+        if !input.is_repeatable() && self.trace.is_some() {
+            return Ok(None);
         }
+        input.make_repeatable()?;
         let is_snapshot = input.kind() == Some(FileKind::HeapSnapshot);
         Ok(is_snapshot.then_some(input))
     }
