@@ -17,7 +17,7 @@ import scenarios  # noqa: E402
 from bench import Bench  # noqa: E402
 import exact, estimates, stacks, loading, endings, tool, commands, moments, snapshot_failures  # noqa: E402, E401, F401
 import five_exact, five_lives, five_reuse, five_stacks, five_labels, five_estimates, five_endings, five_others, five_stress  # noqa: E402, E401, F401
-import five_snapshots  # noqa: E402, F401
+import five_snapshots, heap  # noqa: E402, E401, F401
 
 # Of the scenarios for OCaml 4: what is about its stack or its compiler, and what has nothing to do with a version.
 NOT_FOR_FIVE = [
@@ -33,6 +33,8 @@ NOT_FOR_FIVE = [
     "tool.a_memory_limit.v_25000",
     # Its copy cannot collect, see five_snapshots.
     "snapshots.*",
+    # Stacks of further threads of a domain come through a hook of the threads library, without frames.
+    "heap.an_accumulation.thread",
 ]
 
 

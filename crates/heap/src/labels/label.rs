@@ -61,6 +61,8 @@ pub enum BlockLabel {
     Closure(u64),
     /// A custom block with operations at this address.
     Custom(u64),
+    /// An ephemeron or a weak array.
+    Ephemeron,
 }
 
 /// The labels of a graph's blocks.
@@ -68,9 +70,9 @@ pub enum BlockLabel {
 pub struct Labels {
     labels: Vec<BlockLabel>,
     ids: HashMap<BlockLabel, LabelId>,
-    /// By shape, for blocks that are neither closures nor customs.
+    /// By shape, for all other blocks.
     of_shapes: Vec<LabelId>,
-    /// By block, ascending: closures and customs.
+    /// By block, ascending: closures, customs and ephemerons.
     of_blocks: Vec<(u32, LabelId)>,
 }
 
@@ -99,7 +101,12 @@ impl Labels {
                 labels.of_blocks.push((block, label));
             }
         }
+        for (block, ..) in graph.ephemerons() {
+            let label = labels.id(BlockLabel::Ephemeron);
+            labels.of_blocks.push((block, label));
+        }
         labels.of_blocks.sort_unstable();
+        labels.of_blocks.dedup_by_key(|entry| entry.0);
         labels
     }
 

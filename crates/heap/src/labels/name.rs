@@ -32,6 +32,7 @@ impl<'a> Names<'a> {
                     |name| format!("custom {}", text(name)),
                 )
             }
+            BlockLabel::Ephemeron => "ephemeron".into(),
             BlockLabel::Shape { tag, size } => self.shape(tag, size),
         }
     }

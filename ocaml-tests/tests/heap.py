@@ -1,0 +1,127 @@
+"""What holds the memory: causes that are planted are found by name, and a steady program has none."""
+
+import json
+import subprocess
+
+from bench import equal, expect, family, scenario
+
+ELEMENTS = 20_000
+
+
+def analysed(bench, way, *options, program="planted"):
+    """What `heaptap heap --json` says about the program when it ends, and what it printed."""
+    heap = bench.path(f"{way}.heap")
+    env = {"LD_PRELOAD": bench.library, "HEAPTAP_SNAPSHOT": "exit", "HEAPTAP_SNAPSHOT_FILE": heap}
+    result = bench.run(program, way, env=env)
+    equal(result.err, "", "standard error")
+    found = subprocess.run([bench.heaptap, "heap", "--json", *options, heap], capture_output=True, text=True)
+    equal(found.returncode, 0, found.stderr[-500:])
+    return json.loads(found.stdout), result.out
+
+
+def the_one(figures, kind):
+    """The only finding."""
+    equal([finding["kind"] for finding in figures["findings"]], [kind], "kinds of findings")
+    return figures["findings"][0]
+
+
+def on_path(finding, *words):
+    """These words are in parts of the path, in this order."""
+    parts = iter(finding["path"])
+    for word in words:
+        expect(any(word in part for part in parts), f"{word!r} is not in {finding['path']} in its place")
+
+
+# Way, elements, and what is on the path from the holder to them.
+ACCUMULATIONS = {
+    "cache": ("Planted, field", "block of 4 words", "array", "block of 3 words"),
+    "list": ("Planted, field", "block of 1 word", "block of 2 words"),
+    "closure": ("Planted, field", "planted.ml:", "block of 2 words"),
+    "thread": ("Planted.worker", "block of 2 words"),
+}
+
+
+@family({way: (way, "planted", path) for way, path in ACCUMULATIONS.items()} |
+        {f"{way}.bytecode": (way, "planted.byte", path) for way, path in ACCUMULATIONS.items()
+         if way in ("cache", "list")})
+def an_accumulation(bench, way, program, path):
+    figures, _ = analysed(bench, way, program=program)
+    finding = the_one(figures, "accumulation")
+    equal(finding["elements"], ELEMENTS, "elements")
+    expect(finding["retained_bytes"] > 0.9 * figures["reachable"]["bytes"], finding["text"])
+    on_path(finding, *(path if program == "planted" else path[-2:]))
+
+
+@scenario
+def a_finaliser_that_holds_its_value(bench):
+    figures, _ = analysed(bench, "finaliser")
+    finding = the_one(figures, "finaliser cycle")
+    equal(finding["elements"], 100, "values")
+    expect(finding["retained_bytes"] > 100 * 40_000, finding["text"])
+    on_path(finding, "planted.ml:", "block of 2 words")
+
+
+@scenario
+def a_chain_of_ephemerons(bench):
+    figures, _ = analysed(bench, "ephemerons")
+    finding = the_one(figures, "ephemeron chain")
+    equal(finding["elements"], 1_000, "links")
+    on_path(finding, "Planted, field", "ephemeron")
+
+
+@scenario
+def memory_outside_the_heap(bench):
+    figures, _ = analysed(bench, "bigarray")
+    finding = the_one(figures, "outside memory")
+    equal((finding["elements"], finding["outside_bytes"]), (64, 64 * 262_144), "bigarrays and their bytes")
+    on_path(finding, "Planted, field", "custom _bigarr02")
+
+
+@scenario
+def a_steady_program_has_no_suspect(bench):
+    figures, _ = analysed(bench, "steady")
+    equal(figures["findings"], [], "findings")
+
+
+@family({"cache": ("cache", 0), "list": ("list", 1)})
+def exclusive_is_what_the_runtime_counts(bench, way, column):
+    """A variable that shares nothing retains what `Obj.reachable_words` counts, headers included."""
+    figures, printed = analysed(bench, way, "-n", "1")
+    words = int(printed.split()[column])
+    row = figures["table"]["rows"][0]
+    equal(row["exclusive_bytes"], 8 * words, row["name"])
+
+
+@scenario
+def questions(bench):
+    """A path to a block, what points to a kind of block, and what two holders share."""
+    analysed(bench, "cache")
+
+    def ask(*options):
+        command = [bench.heaptap, "heap", "--json", *options, bench.path("cache.heap")]
+        return json.loads(subprocess.check_output(command))
+
+    path = ask("--path", "array or block of 16384")
+    expect(path["shortest"][0].startswith("Planted, field"), path)
+    expect(len(path["shortest"]) == 3 and path["shortest"] == path["dominators"][-3:], path)
+    equal(path["holders"], path["shortest"][:1], "holders")
+    referrers = ask("--referrers", "^block of 3 words")["referrers"]
+    # The buckets, and a few blocks of other modules.
+    pointers = sum(row["pointers"] for row in referrers)
+    expect(ELEMENTS <= pointers < ELEMENTS + 100, f"{pointers} pointers")
+    shared = ask("--shared", path["holders"][0], "--shared", "globals")
+    equal(shared["shared_bytes"], shared["reachable_bytes"][0], "what a variable shares with its kind")
+
+
+@scenario
+def growth(bench):
+    """Two snapshots of different content: the table is new, the list is gone."""
+    for way in ("list", "cache"):
+        analysed(bench, way)
+    command = [bench.heaptap, "heap-diff", bench.path("list.heap"), bench.path("cache.heap"), "--json", "--by", "variable"]
+    rows = json.loads(subprocess.check_output(command))["tables"][0]["rows"]
+    shrunk, grown = sorted(rows[:2], key=lambda row: row["growth_bytes"])
+    expect(grown["growth_bytes"] > 2_000_000 and shrunk["growth_bytes"] < -2_000_000, rows[:2])
+    expect(all(row["name"].startswith("Planted, field") for row in rows[:2]), rows[:2])
+    limited = subprocess.run([*command, "--fail-over", "1KiB"], capture_output=True)
+    equal(limited.returncode, 3, "exit status above the limit")
