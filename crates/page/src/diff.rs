@@ -75,13 +75,14 @@ pub(crate) fn diff_tree(
     let after = TraceRequest { trace: pair.after, ..of.clone() };
     let found = (traces.find(&before, Follow::Nothing)?, traces.find(&after, Follow::Nothing)?);
     let exact = traces.is_exact(&before, &found.0) && traces.is_exact(&after, &found.1);
+    let calls = (
+        traces.shape(pair.before, of.by, shape.fold)?,
+        traces.shape(pair.after, of.by, shape.fold)?,
+    );
     let figures = (traces.figures(&before, &found.0)?, traces.figures(&after, &found.1)?);
     let (one, other) = (figures.0.aggregate, figures.1.aggregate);
-    let (metric, by) = (of.metric, of.by);
-    let tree = (
-        one.call_tree(figures.0.locations, by, metric, shape.fold),
-        other.call_tree(figures.1.locations, by, metric, shape.fold),
-    );
+    let metric = of.metric;
+    let tree = (one.call_tree(&calls.0, metric), other.call_tree(&calls.1, metric));
     let walk = |tree, aggregate: &heaptap_report::Aggregate| Walk {
         tree,
         spread: aggregate.estimate(metric, 1).error,

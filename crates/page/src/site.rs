@@ -75,11 +75,12 @@ pub(crate) fn site(
     needs_frames(of.by)?;
     let found = traces.find(of, Follow::Nothing)?;
     let exact = traces.is_exact(of, &found);
+    let shape = traces.shape(of.trace, of.by, true)?;
     let figures = traces.figures(of, &found)?;
     let archive = traces.archive(of.trace)?;
     let (aggregate, metric) = (figures.aggregate, of.metric);
     let (wanted, levels) = (name.site(), levels.clamp(1, MOST_LEVELS));
-    let tree = aggregate.call_tree(figures.locations, of.by, metric, true);
+    let tree = aggregate.call_tree(&shape, metric);
     let number = tree.sites().iter().position(|site| *site == wanted).map(|at| at as u32);
     let nodes = number.map_or(Vec::new(), |number| outermost(&tree, number));
     let own = own_samples(&tree, number);
@@ -110,12 +111,14 @@ pub(crate) fn site(
     json(&Stated { answer, exact })
 }
 
-/// The nodes of a site that are below no other node of it.
+/// The nodes of a site that have samples and are below no other node of it.
 fn outermost(tree: &CallTree, site: u32) -> Vec<u32> {
     let mut nodes = Vec::new();
     let mut node = 1;
     while node < tree.len() {
-        if tree.site(node) == Some(site) {
+        if tree.samples(node) == 0 {
+            node = tree.end(node);
+        } else if tree.site(node) == Some(site) {
             nodes.push(node);
             node = tree.end(node);
         } else {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use heaptap_figures::{TableView, TraceFigures};
 use heaptap_report::rows::By;
-use heaptap_report::{Aggregate, Archive, Depth, Follow, Metric, Options};
+use heaptap_report::{Aggregate, Archive, CallShape, Depth, Follow, Metric, Options};
 
 use crate::request::{Filter, TraceRequest};
 
@@ -29,6 +29,19 @@ pub(crate) struct Traces {
     open: Vec<OpenTrace>,
     /// The latest is the last.
     kept: Vec<(Key, MadeOf, Rc<Aggregate>)>,
+    /// The shapes of call trees: the latest of each trace, for up to [`SHAPES`] traces.
+    shapes: Vec<(ShapeKey, CallShape)>,
+}
+
+/// The most shapes that are kept: a comparison needs two.
+const SHAPES: usize = 2;
+
+/// What a shape was made for.
+#[derive(Clone, Copy, PartialEq)]
+struct ShapeKey {
+    trace: usize,
+    by: By,
+    fold: bool,
 }
 
 struct OpenTrace {
@@ -116,6 +129,23 @@ impl Traces {
             MadeOf::Reading => Found::Regrouped(aggregate),
             MadeOf::Blocks => Found::Selected(aggregate),
         })
+    }
+
+    /// The shape of a trace's call tree, which every selection from the trace shares.
+    pub(crate) fn shape(&mut self, trace: usize, by: By, fold: bool) -> Result<CallShape, String> {
+        let key = ShapeKey { trace, by, fold };
+        if let Some((_, shape)) = self.shapes.iter().find(|(kept, _)| *kept == key) {
+            return Ok(shape.clone());
+        }
+        // The old one goes first, so that memory holds one.
+        self.shapes.retain(|(kept, _)| kept.trace != trace);
+        if self.shapes.len() == SHAPES {
+            self.shapes.remove(0);
+        }
+        let archive = self.archive(trace)?;
+        let shape = archive.aggregate.call_shape(&archive.locations, by, fold);
+        self.shapes.push((key, shape.clone()));
+        Ok(shape)
     }
 
     /// A trace with the aggregate that was found.

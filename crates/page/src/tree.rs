@@ -72,6 +72,20 @@ impl Cells {
         self.repeats.push(node.repeats);
     }
 
+    /// Numbers the sites that occur anew, and returns them.
+    fn number_sites(&mut self, all: &[Site]) -> Vec<CallSite> {
+        let mut numbers: Vec<Option<i64>> = vec![None; all.len()];
+        let mut sites = Vec::new();
+        for number in &mut self.site {
+            let Some(site) = usize::try_from(*number).ok() else { continue };
+            *number = *numbers[site].get_or_insert_with(|| {
+                sites.push(CallSite::from(&all[site]));
+                sites.len() as i64 - 1
+            });
+        }
+        sites
+    }
+
     /// Small cells under one caller, as one.
     fn push_joined(&mut self, parent: u32, samples: u64, count: u32) {
         self.push(parent, &Node { site: None, samples, own: 0, repeats: 1, below: Below::Joined });
@@ -107,18 +121,20 @@ pub(crate) fn tree(
     needs_frames(of.by)?;
     let found = traces.find(of, Follow::Nothing)?;
     let exact = traces.is_exact(of, &found);
+    let calls = traces.shape(of.trace, of.by, shape.fold)?;
     let figures = traces.figures(of, &found)?;
     let (aggregate, metric) = (figures.aggregate, of.metric);
-    let tree = aggregate.call_tree(figures.locations, of.by, metric, shape.fold);
+    let tree = aggregate.call_tree(&calls, metric);
     let walk =
         Walk { tree: &tree, spread: aggregate.estimate(metric, 1).error, scale: unit(aggregate) };
     let root = walk.focused(shape)?;
     let focus_total = sum(aggregate, metric, root.samples);
-    let (cells, depth) = walk.cells(root, shape);
+    let (mut cells, depth) = walk.cells(root, shape);
+    let sites = cells.number_sites(tree.sites());
     let answer = TreeAnswer {
         total: sum(aggregate, metric, tree.samples(0)),
         focus_total,
-        sites: tree.sites().iter().map(CallSite::from).collect(),
+        sites,
         cells,
         depth,
         error_of: ErrorOf::of(aggregate, metric),
@@ -235,11 +251,11 @@ impl Walk<'_> {
                 Next::Node(node) => node,
             };
             cells.push(parent, &node);
-            let mut below = self.below(&node, shape.invert && depth == 0 && node.site.is_none());
-            self.order(&mut below);
+            let below = self.below(&node, shape.invert && depth == 0 && node.site.is_none());
             let full = cells.len() + stack.len() + below.len() > most || depth >= DEEPEST;
-            let (shown, small): (Vec<Node>, Vec<Node>) =
+            let (mut shown, small): (Vec<Node>, Vec<Node>) =
                 below.into_iter().partition(|child| !full && child.samples as f64 >= least);
+            self.order(&mut shown);
             if !small.is_empty() {
                 let samples = small.iter().map(|child| child.samples).fold(0, u64::saturating_add);
                 stack.push((number, depth + 1, Next::Joined(samples, small.len() as u32)));
@@ -253,9 +269,9 @@ impl Walk<'_> {
     /// The largest first; those that differ by no more than chance by name, so that a
     /// picture does not change without reason.
     pub(crate) fn order(&self, nodes: &mut [Node]) {
-        let name = |node: &Node| self.site(node).cloned();
+        let by_name = |one: &Node, other: &Node| self.site(one).cmp(&self.site(other));
         nodes.sort_by(|one, other| {
-            other.samples.cmp(&one.samples).then_with(|| name(one).cmp(&name(other)))
+            other.samples.cmp(&one.samples).then_with(|| by_name(one, other))
         });
         let spread = (self.spread / self.scale).powi(2);
         let mut from = 0;
@@ -266,7 +282,7 @@ impl Walk<'_> {
                 apart * apart <= 4.0 * spread * (first + node.samples as f64)
             };
             let length = nodes[from..].iter().take_while(|node| alike(node)).count().max(1);
-            nodes[from..from + length].sort_by_cached_key(name);
+            nodes[from..from + length].sort_by(by_name);
             from += length;
         }
     }

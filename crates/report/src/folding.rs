@@ -11,9 +11,12 @@
 //! work is linear in the number of pushes and the tree is never larger than the
 //! folded stacks.
 
+mod children;
+
 use hashbrown::HashMap;
 
 use crate::rows::Site;
+use children::Children;
 
 /// The most functions in a cycle that is recognised.
 pub(crate) const LONGEST_CYCLE: usize = 32;
@@ -69,13 +72,25 @@ pub(crate) struct SiteTree {
     pub(crate) nodes: Vec<(u32, u32)>,
     /// The number of sites from the root to each node.
     depths: Vec<u32>,
-    steps: HashMap<(u32, u32), Step>,
+    children: Children,
+    /// Where a push leads that completes a cycle. Other pushes lead to a child.
+    folds: HashMap<(u32, u32), Step>,
     /// The function of each site: sites of one function are equal to folding.
     functions: Vec<u32>,
     function_numbers: HashMap<(String, String), u32>,
     runs: Vec<Run>,
     /// By the node above a cycle and the cycle's first function.
     repeats: HashMap<(u32, u32), Repeats>,
+    tail: Tail,
+}
+
+/// The functions at the inner end of one stack, the innermost last: enough of them to
+/// find a cycle. Most sites are pushed onto the stack that was pushed onto last.
+#[derive(Default)]
+struct Tail {
+    /// The node at which the stack ends.
+    node: u32,
+    functions: Vec<u32>,
 }
 
 impl SiteTree {
@@ -84,11 +99,13 @@ impl SiteTree {
             fold,
             nodes: vec![(0, NONE)],
             depths: vec![0],
-            steps: HashMap::new(),
+            children: Children::default(),
+            folds: HashMap::new(),
             functions: Vec::new(),
             function_numbers: HashMap::new(),
             runs: Vec::new(),
             repeats: HashMap::new(),
+            tail: Tail::default(),
         }
     }
 
@@ -125,35 +142,59 @@ impl SiteTree {
     }
 
     fn step(&mut self, node: u32, site: u32) -> Step {
-        if let Some(&known) = self.steps.get(&(node, site)) {
+        if let Some(child) = self.children.find(&self.nodes, node, site) {
+            return Step { node: child, period: 0 };
+        }
+        if let Some(&known) = self.folds.get(&(node, site)) {
             return known;
         }
-        let step = match if self.fold { self.cycle(node, site) } else { 0 } {
-            0 => {
-                self.nodes.push((node, site));
-                self.depths.push(self.depths[node as usize] + 1);
-                Step { node: self.nodes.len() as u32 - 1, period: 0 }
+        match if self.fold { self.cycle(node, site) } else { 0 } {
+            0 => Step { node: self.add(node, site), period: 0 },
+            period => {
+                let step = Step { node: self.replaced(node, site, period), period: period as u32 };
+                self.folds.insert((node, site), step);
+                step
             }
-            period => Step { node: self.replaced(node, site, period), period: period as u32 },
-        };
-        self.steps.insert((node, site), step);
-        step
+        }
+    }
+
+    /// Adds a child that is not there.
+    fn add(&mut self, node: u32, site: u32) -> u32 {
+        let child = self.children.add(&mut self.nodes, node, site);
+        self.depths.push(self.depths[node as usize] + 1);
+        if self.tail.node == node {
+            self.tail.node = child;
+            self.tail.functions.push(self.functions[site as usize]);
+        }
+        child
     }
 
     /// The length of the cycle that the stack ends with twice once `site` is pushed,
     /// or 0.
-    fn cycle(&self, node: u32, site: u32) -> usize {
-        let mut tail = [0; 2 * LONGEST_CYCLE];
-        tail[0] = self.functions[site as usize];
-        let mut length = 1;
+    fn cycle(&mut self, node: u32, site: u32) -> usize {
+        if self.tail.node != node {
+            self.fill_tail(node);
+        }
+        let (tail, function) = (&self.tail.functions[..], self.functions[site as usize]);
+        let length = tail.len();
+        let is_cycle = |&period: &usize| {
+            let again = length - period;
+            tail[again] == function && tail[again - (period - 1)..again] == tail[again + 1..]
+        };
+        (1..=LONGEST_CYCLE.min(length.div_ceil(2))).find(is_cycle).unwrap_or(0)
+    }
+
+    /// Takes the functions of the stack that ends at this node.
+    fn fill_tail(&mut self, node: u32) {
+        let mut functions = std::mem::take(&mut self.tail.functions);
+        functions.clear();
         let mut above = node;
-        while above != 0 && length < tail.len() {
-            tail[length] = self.function(above);
-            length += 1;
+        while above != 0 && functions.len() < 2 * LONGEST_CYCLE {
+            functions.push(self.function(above));
             above = self.nodes[above as usize].0;
         }
-        let is_cycle = |&period: &usize| tail[..period] == tail[period..2 * period];
-        (1..=length / 2).find(is_cycle).unwrap_or(0)
+        functions.reverse();
+        self.tail = Tail { node, functions };
     }
 
     /// The node of the stack that ends with `site` after its last cycle has taken

@@ -1,17 +1,21 @@
 //! The call tree by function: inlined calls spread out, recursion folded unless it
 //! is asked for.
 //!
-//! Nodes are in preorder, so that a subtree is a range.
+//! Its shape depends on the calls of a trace, not on what is counted of them. So one
+//! shape serves all metrics, and all selections from a table of blocks.
+
+use std::rc::Rc;
 
 use heaptap_trace::LocationTable;
 
 use crate::aggregate::{Aggregate, Metric};
-use crate::folding::used;
+use crate::folding::{SiteTree, StackState, used};
+use crate::paths::Node;
 use crate::rows::{By, Site};
 use crate::stacks::Omitted;
 
-/// A tree of functions with the samples of each.
-pub(crate) struct FunctionTree {
+/// The functions of a tree. Nodes are in preorder, so that a subtree is a range.
+pub(crate) struct FunctionShape {
     /// The sites by number.
     pub(crate) names: Vec<Site>,
     /// The site of each node. Node 0 is the root, which has no site.
@@ -21,18 +25,65 @@ pub(crate) struct FunctionTree {
     pub(crate) ends: Vec<u32>,
     /// For each node, the most iterations of the cycle of functions that begins there.
     pub(crate) repeats: Vec<u32>,
+    /// For each node of the aggregate's call tree at which a path ends, or below which
+    /// one does, the node here.
+    positions: Vec<u32>,
+    /// For each node of the aggregate's call tree, the frames above it that are folded
+    /// away; empty if none are.
+    folded: Vec<u32>,
+}
+
+/// A tree of functions with the samples of each.
+pub(crate) struct FunctionTree {
+    pub(crate) shape: Rc<FunctionShape>,
     /// Samples at each node and below it.
     pub(crate) weights: Vec<u64>,
     /// What was folded away.
     pub(crate) omitted: Omitted,
 }
 
-/// The tree as it is built: children come after their parents.
-struct Draft {
-    parents: Vec<u32>,
-    sites: Vec<u32>,
-    repeats: Vec<u32>,
-    own: Vec<u64>,
+impl FunctionShape {
+    pub(crate) fn new(aggregate: &Aggregate, table: &LocationTable, by: By, fold: bool) -> Self {
+        let (tree, names, states) = aggregate.site_tree(table, by, fold);
+        let folded = folded(&tree, &states);
+        let mut positions: Vec<u32> = states.iter().map(|state| state.node).collect();
+        let ends = aggregate.end_states(&states).map(|state| state.node);
+        let used = used(&tree.nodes, ends);
+        drop(states);
+        let order = in_preorder(&tree.nodes, &used);
+        positions.iter_mut().for_each(|node| *node = order[*node as usize].0);
+        let count = used.iter().filter(|&&used| used).count().max(1);
+        let mut shape = FunctionShape {
+            names,
+            sites: vec![u32::MAX; count],
+            parents: vec![0; count],
+            ends: vec![count as u32; count],
+            repeats: vec![1; count],
+            positions,
+            folded,
+        };
+        for node in (1..tree.nodes.len()).filter(|&node| used[node]) {
+            let (parent, site) = tree.nodes[node];
+            let (position, size) = order[node];
+            let at = position as usize;
+            shape.sites[at] = site;
+            shape.parents[at] = order[parent as usize].0;
+            shape.ends[at] = position + size;
+            shape.repeats[at] = tree.repeats(node as u32).map_or(1, |repeats| repeats.count);
+        }
+        shape
+    }
+
+    /// The functions called from a node.
+    pub(crate) fn children(&self, node: u32) -> impl Iterator<Item = u32> {
+        let end = self.ends[node as usize];
+        let next = move |&child: &u32| Some(self.ends[child as usize]).filter(|&next| next < end);
+        std::iter::successors(Some(node + 1).filter(|&first| first < end), next)
+    }
+
+    fn folded_above(&self, node: Node) -> u32 {
+        self.folded.get(node as usize).copied().unwrap_or(0)
+    }
 }
 
 impl FunctionTree {
@@ -43,73 +94,58 @@ impl FunctionTree {
         metric: Metric,
         fold: bool,
     ) -> Self {
-        let (tree, names, states) = aggregate.site_tree(table, by, fold);
-        let ends: Vec<u32> = aggregate.end_states(&states).map(|state| state.node).collect();
-        let used = used(&tree.nodes, ends.iter().copied());
-        let mut draft =
-            Draft { parents: vec![0], sites: vec![u32::MAX], repeats: vec![1], own: vec![0] };
-        let mut positions = vec![0_u32; tree.nodes.len()];
-        for node in (1..tree.nodes.len()).filter(|&node| used[node]) {
-            let (parent, site) = tree.nodes[node];
-            positions[node] = draft.sites.len() as u32;
-            draft.parents.push(positions[parent as usize]);
-            draft.sites.push(site);
-            draft.repeats.push(tree.repeats(node as u32).map_or(1, |repeats| repeats.count));
-            draft.own.push(0);
-        }
-        for (end, counts) in ends.into_iter().zip(&aggregate.counts) {
-            let own = &mut draft.own[positions[end as usize] as usize];
-            *own = own.saturating_add(metric.samples(counts));
-        }
-        FunctionTree {
-            omitted: aggregate.omitted(&tree, &states),
-            ..FunctionTree::in_preorder(&draft, names)
-        }
+        let shape = FunctionShape::new(aggregate, table, by, fold);
+        FunctionTree::with_shape(Rc::new(shape), aggregate, metric)
     }
 
-    fn in_preorder(draft: &Draft, names: Vec<Site>) -> FunctionTree {
-        let count = draft.sites.len();
-        // Sizes of subtrees, then positions: a node's children follow it one by one.
-        let mut sizes = vec![1_u32; count];
-        for node in (1..count).rev() {
-            sizes[draft.parents[node] as usize] += sizes[node];
+    /// The shape must be that of an aggregate with the same call tree and, at least, the
+    /// same paths.
+    pub(crate) fn with_shape(
+        shape: Rc<FunctionShape>,
+        aggregate: &Aggregate,
+        metric: Metric,
+    ) -> Self {
+        let mut weights = vec![0_u64; shape.sites.len()];
+        let mut omitted = Omitted::default();
+        for (path, counts) in aggregate.counts.iter().enumerate() {
+            let node = aggregate.paths.node(path as u32);
+            omitted.paths += 1;
+            omitted.folded.add(u64::from(shape.folded_above(node)));
+            let weight = &mut weights[shape.positions[node as usize] as usize];
+            *weight = weight.saturating_add(metric.samples(counts));
         }
-        let mut free = vec![1_u32; count];
-        let mut positions = vec![0_u32; count];
-        for node in 1..count {
-            let parent = draft.parents[node] as usize;
-            positions[node] = free[parent];
-            free[parent] += sizes[node];
-            free[node] = positions[node] + 1;
+        for position in (1..weights.len()).rev() {
+            let parent = shape.parents[position] as usize;
+            weights[parent] = weights[parent].saturating_add(weights[position]);
         }
-        let mut tree = FunctionTree {
-            names,
-            sites: vec![u32::MAX; count],
-            parents: vec![0; count],
-            ends: vec![count as u32; count],
-            repeats: vec![1; count],
-            weights: vec![0; count],
-            omitted: Omitted::default(),
-        };
-        for node in 0..count {
-            let position = positions[node] as usize;
-            tree.sites[position] = draft.sites[node];
-            tree.parents[position] = positions[draft.parents[node] as usize];
-            tree.ends[position] = positions[node] + sizes[node];
-            tree.repeats[position] = draft.repeats[node];
-            tree.weights[position] = draft.own[node];
-        }
-        for position in (1..count).rev() {
-            let parent = tree.parents[position] as usize;
-            tree.weights[parent] = tree.weights[parent].saturating_add(tree.weights[position]);
-        }
-        tree
+        FunctionTree { shape, weights, omitted }
     }
+}
 
-    /// The functions called from a node.
-    pub(crate) fn children(&self, node: u32) -> impl Iterator<Item = u32> {
-        let end = self.ends[node as usize];
-        let next = move |&child: &u32| Some(self.ends[child as usize]).filter(|&next| next < end);
-        std::iter::successors(Some(node + 1).filter(|&first| first < end), next)
+/// The frames that are folded away above each node; empty if none are.
+fn folded(tree: &SiteTree, states: &[StackState]) -> Vec<u32> {
+    let folded = |state: &StackState| state.pushed - tree.depth(state.node);
+    if states.iter().all(|state| folded(state) == 0) {
+        return Vec::new();
     }
+    states.iter().map(folded).collect()
+}
+
+/// For each node that is used, its position in preorder and the size of its subtree.
+fn in_preorder(nodes: &[(u32, u32)], used: &[bool]) -> Vec<(u32, u32)> {
+    let mut order = vec![(0_u32, 0_u32); nodes.len()];
+    order[0].1 = 1;
+    // Parents come before their children, so sizes are sums from the end.
+    for node in (1..nodes.len()).rev().filter(|&node| used[node]) {
+        order[node].1 += 1;
+        order[nodes[node].0 as usize].1 += order[node].1;
+    }
+    let mut free = vec![1_u32; nodes.len()];
+    for node in (1..nodes.len()).filter(|&node| used[node]) {
+        let parent = nodes[node].0 as usize;
+        order[node].0 = free[parent];
+        free[parent] += order[node].1;
+        free[node] = order[node].0 + 1;
+    }
+    order
 }

@@ -107,8 +107,8 @@ fn search(tree: &FunctionTree, threshold: f64, steps: u64) -> HotFragments {
 impl Search<'_> {
     fn run(&mut self) {
         let mut starts: HashMap<u32, Vec<Occurrence>> = HashMap::new();
-        for node in 1..self.tree.sites.len() as u32 {
-            starts.entry(self.tree.sites[node as usize]).or_default().push((node, node));
+        for node in 1..self.tree.shape.sites.len() as u32 {
+            starts.entry(self.tree.shape.sites[node as usize]).or_default().push((node, node));
         }
         for (site, occurrences) in in_order(starts) {
             let tops = self.tops(&occurrences);
@@ -126,9 +126,9 @@ impl Search<'_> {
         }
         let mut longer: HashMap<u32, Vec<Occurrence>> = HashMap::new();
         for &(first, last) in occurrences {
-            for child in self.tree.children(last) {
+            for child in self.tree.shape.children(last) {
                 self.steps = self.steps.saturating_sub(1);
-                longer.entry(self.tree.sites[child as usize]).or_default().push((first, child));
+                longer.entry(self.tree.shape.sites[child as usize]).or_default().push((first, child));
             }
         }
         let mut says_more = false;
@@ -157,7 +157,7 @@ impl Search<'_> {
         let (mut nodes, mut weight, mut end) = (Vec::new(), 0_u64, 0);
         for &(_, last) in occurrences {
             if last >= end {
-                end = self.tree.ends[last as usize];
+                end = self.tree.shape.ends[last as usize];
                 weight = weight.saturating_add(self.tree.weights[last as usize]);
                 nodes.push(last);
             }
@@ -167,8 +167,8 @@ impl Search<'_> {
 
     fn has_one_caller(&self, occurrences: &[Occurrence]) -> bool {
         let caller = |&(first, _): &Occurrence| {
-            let parent = self.tree.parents[first as usize];
-            (parent != 0).then(|| self.tree.sites[parent as usize])
+            let parent = self.tree.shape.parents[first as usize];
+            (parent != 0).then(|| self.tree.shape.sites[parent as usize])
         };
         let mut callers = occurrences.iter().map(caller);
         match callers.next() {
@@ -203,18 +203,18 @@ fn select(tree: &FunctionTree, mut candidates: Vec<Candidate>, least: u64) -> Ve
         }
         for &top in &tops.nodes {
             let taken = open[top as usize];
-            let mut above = tree.parents[top as usize];
+            let mut above = tree.shape.parents[top as usize];
             loop {
                 open[above as usize] = open[above as usize].saturating_sub(taken);
                 if above == 0 {
                     break;
                 }
-                above = tree.parents[above as usize];
+                above = tree.shape.parents[above as usize];
             }
-            open[top as usize..tree.ends[top as usize] as usize].fill(0);
+            open[top as usize..tree.shape.ends[top as usize] as usize].fill(0);
         }
         let repeats = repeats(tree, &tops, sites.len());
-        let sites = sites.iter().rev().map(|&site| tree.names[site as usize].clone());
+        let sites = sites.iter().rev().map(|&site| tree.shape.names[site as usize].clone());
         hot.push(HotFragment { sites: sites.collect(), repeats, samples: tops.weight, own });
     }
     hot
@@ -226,8 +226,8 @@ fn repeats(tree: &FunctionTree, tops: &Tops, length: usize) -> Vec<u32> {
     for &top in &tops.nodes {
         let mut node = top;
         for most in &mut most {
-            *most = tree.repeats[node as usize].max(*most);
-            node = tree.parents[node as usize];
+            *most = tree.shape.repeats[node as usize].max(*most);
+            node = tree.shape.parents[node as usize];
         }
     }
     most

@@ -69,7 +69,7 @@ pub use aggregate::{Aggregate, Frame, Metric, PathRef};
 pub use aggregator::Aggregator;
 pub use archive::{Archive, ArchiveError};
 pub use blocks::{BlockTable, MOST_BLOCKS, SelectedBlock};
-pub use call_tree::CallTree;
+pub use call_tree::{CallShape, CallTree};
 pub use callers::Caller;
 pub use counts::Counts;
 pub use diff::{Change, SingleSample, certain_distance, changes, distance};

@@ -9,6 +9,8 @@
 //! folded, with the number of its iterations, and one in the middle of a stack that
 //! is cut. They are sites like others, but never the innermost of a stack.
 
+use std::rc::Rc;
+
 use hashbrown::HashMap;
 use heaptap_trace::LocationTable;
 
@@ -50,7 +52,7 @@ pub struct OmittedFrames {
 }
 
 impl OmittedFrames {
-    fn add(&mut self, frames: u64) {
+    pub(crate) fn add(&mut self, frames: u64) {
         self.paths += u64::from(frames > 0);
         self.frames += frames;
     }
@@ -125,10 +127,18 @@ impl Aggregate {
         let mut tree = SiteTree::new(fold);
         // The number of a parent is below those of its children.
         let mut states = vec![StackState::EMPTY; self.paths.len()];
+        let mut of_frames = vec![None; self.frames.codes().len()];
         for node in 1..self.paths.len() as u32 {
             let mut state = states[self.paths.parent(node) as usize];
-            let sites = numbers.of(self.frame(node));
-            tree.know(&numbers.sites);
+            let mut of_frame = || {
+                let sites = numbers.of(self.frame(node));
+                tree.know(&numbers.sites);
+                sites
+            };
+            let sites = match of_frames.get_mut(self.paths.frame(node) as usize) {
+                Some(known) => Rc::clone(known.get_or_insert_with(of_frame)),
+                None => of_frame(),
+            };
             for &site in sites.iter().rev() {
                 state = tree.push(state, site);
             }
