@@ -1,6 +1,6 @@
 //! The figures of `heaptap leaks`.
 
-use heaptap_report::{Caller, Leak, Outlook};
+use heaptap_report::{Caller, Leak, Leaks, LiveHistory, Outlook};
 use serde::Serialize;
 
 use crate::call_site::CallSite;
@@ -34,9 +34,20 @@ pub struct LeakRow {
     pub called_from: Vec<CallSite>,
 }
 
+/// The most callers of a leak.
+const LEVELS: usize = 6;
+
+/// The report of a reading that followed live sizes.
 pub fn leak_report(trace: &TraceFigures<'_>) -> LeakReport {
-    const LEVELS: usize = 6;
-    let leaks = trace.aggregate.leaks(trace.locations, LEVELS);
+    report(trace, &trace.aggregate.leaks(trace.locations, LEVELS))
+}
+
+/// The report of blocks that were selected from a table, with their history.
+pub fn selected_leak_report(trace: &TraceFigures<'_>, history: &LiveHistory) -> LeakReport {
+    report(trace, &trace.aggregate.leaks_with(history, trace.locations, LEVELS))
+}
+
+fn report(trace: &TraceFigures<'_>, leaks: &Leaks) -> LeakReport {
     let verdict = match (leaks.outlook, leaks.found.len() as u64) {
         (Outlook::TooShort, _) => {
             "cannot tell: the trace is too short; trace a longer run, or at a higher rate"

@@ -26,7 +26,7 @@ pub mod units;
 pub use call_site::CallSite;
 pub use diff::{ChangeRow, Comparison, comparison};
 pub use hot::{FragmentFrame, FragmentRow, Fragments, HotLimits, fragments};
-pub use leaks::{LeakReport, LeakRow, leak_report};
+pub use leaks::{LeakReport, LeakRow, leak_report, selected_leak_report};
 pub use report::{
     Figures, Limits, Others, Part, ReportRow, Sum, Table, TableOptions, Time, Timeline, Totals,
 };

@@ -1,96 +1,107 @@
-//! The rows of a table to which the blocks of an archive belong.
+//! The rows of a table to which the paths and blocks of an archive belong.
 
 use std::collections::HashMap;
 
 use heaptap_report::rows::{By, Site, Sites};
-use heaptap_report::{Archive, Frame, SelectedBlock, is_label};
+use heaptap_report::{Archive, Frame, SelectedBlock};
+use heaptap_trace::Source;
 
-use crate::request::Within;
-
-/// Numbers the rows of blocks.
-pub(crate) struct Rows<'a> {
-    archive: &'a Archive,
-    names: Sites<'a>,
+/// Numbers the rows of a trace. It depends on no filter, so it is made once.
+pub(crate) struct Rows {
     by: By,
     /// The sites by number.
     pub(crate) sites: Vec<Site>,
-    numbers: HashMap<Site, usize>,
-    /// The numbers of frames that were met, and of paths.
-    of_frames: HashMap<Frame, usize>,
-    of_paths: Vec<Option<usize>>,
+    numbers: HashMap<Site, u32>,
+    /// The number of each path of the whole trace; empty for rows that are no frames.
+    of_paths: Vec<u32>,
+    of_domains: HashMap<u16, u32>,
+    of_sources: HashMap<Source, u32>,
 }
 
-impl<'a> Rows<'a> {
-    pub(crate) fn new(archive: &'a Archive, by: By) -> Self {
-        Rows {
-            archive,
-            names: Sites::new(&archive.locations, by),
+impl Rows {
+    pub(crate) fn new(archive: &Archive, by: By) -> Self {
+        let mut rows = Rows {
             by,
             sites: Vec::new(),
             numbers: HashMap::new(),
-            of_frames: HashMap::new(),
-            of_paths: vec![None; archive.aggregate.path_count()],
+            of_paths: Vec::new(),
+            of_domains: HashMap::new(),
+            of_sources: HashMap::new(),
+        };
+        let names = Sites::new(&archive.locations, by);
+        match by {
+            By::Domain | By::Source => rows.number_classes(archive, &names),
+            _ => rows.number_paths(archive, &names),
         }
+        rows
+    }
+
+    fn number_classes(&mut self, archive: &Archive, names: &Sites<'_>) {
+        let whole = &archive.aggregate;
+        for block in archive.blocks.selected(whole, &archive.blocks.all(whole)) {
+            if self.by == By::Domain && !self.of_domains.contains_key(&block.domain) {
+                let number = self.add(names.of(Frame::Domain(block.domain)));
+                self.of_domains.insert(block.domain, number);
+            } else if self.by == By::Source && !self.of_sources.contains_key(&block.source) {
+                let number = self.add(names.of(Frame::Source(block.source)));
+                self.of_sources.insert(block.source, number);
+            }
+        }
+    }
+
+    fn number_paths(&mut self, archive: &Archive, names: &Sites<'_>) {
+        let frames = match self.by {
+            By::Label => archive.aggregate.labels(&archive.locations),
+            _ => archive.aggregate.paths().map(|(path, _)| path.innermost()).collect(),
+        };
+        let mut of_frames: HashMap<Frame, u32> = HashMap::new();
+        let number = |frame| *of_frames.entry(frame).or_insert_with(|| self.add(names.of(frame)));
+        self.of_paths = frames.into_iter().map(number).collect();
+    }
+
+    fn add(&mut self, site: Site) -> u32 {
+        let sites = &mut self.sites;
+        *self.numbers.entry(site).or_insert_with_key(|site| {
+            sites.push(site.clone());
+            sites.len() as u32 - 1
+        })
     }
 
     /// The number of a block's row.
-    pub(crate) fn number(&mut self, block: &SelectedBlock) -> usize {
-        match self.by {
-            By::Domain => return self.number_of(Frame::Domain(block.domain)),
-            By::Source => return self.number_of(Frame::Source(block.source)),
-            _ => {}
-        }
-        if let Some(number) = self.of_paths[block.path as usize] {
-            return number;
-        }
-        let path = self.archive.aggregate.path(block.path);
-        let is_label = |frame: &Frame| match frame {
-            Frame::Code(code) => {
-                self.archive.locations.resolve(*code).any(|location| is_label(&location))
-            }
-            _ => false,
+    pub(crate) fn of_block(&self, block: &SelectedBlock) -> u32 {
+        let number = match self.by {
+            By::Domain => self.of_domains.get(&block.domain),
+            By::Source => self.of_sources.get(&block.source),
+            _ => self.of_paths.get(block.path as usize),
         };
-        let frame = match self.by {
-            By::Label => path.frames().last().filter(is_label).unwrap_or(Frame::Nowhere),
-            _ => path.innermost(),
-        };
-        let number = self.number_of(frame);
-        self.of_paths[block.path as usize] = Some(number);
-        number
+        // Every block has a row.
+        number.copied().unwrap_or(0)
     }
 
-    fn number_of(&mut self, frame: Frame) -> usize {
-        if let Some(&number) = self.of_frames.get(&frame) {
-            return number;
-        }
-        let site = self.names.of(frame);
-        let sites = &mut self.sites;
-        let number = *self.numbers.entry(site).or_insert_with_key(|site| {
-            sites.push(site.clone());
-            sites.len() - 1
-        });
-        self.of_frames.insert(frame, number);
-        number
+    /// The number of a path's row, if rows are frames or labels.
+    pub(crate) fn of_path(&self, path: u32) -> Option<u32> {
+        self.of_paths.get(path as usize).copied()
+    }
+
+    /// The number of a site.
+    pub(crate) fn of_site(&self, site: &Site) -> Option<u32> {
+        self.numbers.get(site).copied()
     }
 }
 
-/// The paths whose innermost site is a given one.
-pub(crate) struct Inside(Vec<bool>);
+/// The paths and blocks of one row.
+#[derive(Clone, Copy)]
+pub(crate) struct Inside<'a> {
+    rows: &'a Rows,
+    number: Option<u32>,
+}
 
-impl Inside {
-    pub(crate) fn new(archive: &Archive, within: &Within) -> Inside {
-        Inside::of(archive, within.by, &within.site.site())
+impl<'a> Inside<'a> {
+    pub(crate) fn new(rows: &'a Rows, site: &Site) -> Self {
+        Inside { rows, number: rows.of_site(site) }
     }
 
-    pub(crate) fn of(archive: &Archive, by: By, site: &Site) -> Inside {
-        let sites = Sites::new(&archive.locations, by);
-        let mut of_frames: HashMap<Frame, bool> = HashMap::new();
-        let is_inside =
-            |frame: Frame| *of_frames.entry(frame).or_insert_with(|| sites.of(frame) == *site);
-        Inside(archive.aggregate.paths().map(|(path, _)| path.innermost()).map(is_inside).collect())
-    }
-
-    pub(crate) fn contains(&self, path: u32) -> bool {
-        self.0.get(path as usize).copied().unwrap_or(false)
+    pub(crate) fn has_path(&self, path: u32) -> bool {
+        self.number.is_some() && self.rows.of_path(path) == self.number
     }
 }

@@ -3,7 +3,7 @@
 
 use heaptap_figures::{CallSite, comparison};
 use heaptap_report::rows::Site;
-use heaptap_report::{Estimate, Follow, SingleSample, certain_distance, distance};
+use heaptap_report::{Estimate, SingleSample, certain_distance, distance};
 use serde::Serialize;
 
 use crate::answer::{Stated, json};
@@ -24,7 +24,7 @@ pub(crate) fn diff(
 ) -> Result<String, String> {
     let before = TraceRequest { trace: pair.before, ..of.clone() };
     let after = TraceRequest { trace: pair.after, ..of.clone() };
-    let found = (traces.find(&before, Follow::Nothing)?, traces.find(&after, Follow::Nothing)?);
+    let found = (traces.find(&before)?, traces.find(&after)?);
     let exact = traces.is_exact(&before, &found.0) && traces.is_exact(&after, &found.1);
     let figures = (traces.figures(&before, &found.0)?, traces.figures(&after, &found.1)?);
     let answer = comparison(&figures.0, &figures.1, &of.view(), top);
@@ -73,7 +73,7 @@ pub(crate) fn diff_tree(
     needs_frames(of.by)?;
     let before = TraceRequest { trace: pair.before, ..of.clone() };
     let after = TraceRequest { trace: pair.after, ..of.clone() };
-    let found = (traces.find(&before, Follow::Nothing)?, traces.find(&after, Follow::Nothing)?);
+    let found = (traces.find(&before)?, traces.find(&after)?);
     let exact = traces.is_exact(&before, &found.0) && traces.is_exact(&after, &found.1);
     let calls = (
         traces.shape(pair.before, of.by, shape.fold)?,

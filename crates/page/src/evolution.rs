@@ -1,9 +1,7 @@
 //! Samples over time, from the blocks of an archive.
 
-use std::collections::{HashMap, HashSet};
-
-use heaptap_report::rows::{By, Site};
-use heaptap_report::{Aggregate, Archive, SelectedBlock, Selection};
+use heaptap_report::rows::Site;
+use heaptap_report::{Aggregate, Archive, SelectedBlock, SelectedRows};
 
 use crate::block_rows::{Inside, Rows};
 
@@ -82,40 +80,38 @@ impl Evolution {
 
 /// Which blocks are followed over time.
 pub(crate) struct Followed<'a> {
-    pub(crate) selection: &'a Selection,
-    /// Only those of these paths.
-    pub(crate) inside: Option<&'a Inside>,
-    pub(crate) by: By,
-    /// Only those of these rows.
-    pub(crate) sites: Option<&'a HashSet<Site>>,
+    pub(crate) selected: &'a SelectedRows,
+    /// Only those of this row.
+    pub(crate) inside: Option<Inside<'a>>,
+    pub(crate) rows: &'a Rows,
+    /// The sites that have a line of their own.
+    pub(crate) sites: &'a [Site],
 }
 
-/// The samples over time of each row.
-pub(crate) fn evolutions(
-    archive: &Archive,
-    followed: &Followed<'_>,
-    steps: &Steps,
-) -> HashMap<Site, Evolution> {
-    let Followed { selection, inside, by, sites } = *followed;
-    let mut rows = Rows::new(archive, by);
-    let mut found: Vec<Option<Evolution>> = Vec::new();
-    for block in archive.blocks.selected(&archive.aggregate, &archive.locations, selection) {
-        if inside.is_some_and(|inside| !inside.contains(block.path)) {
-            continue;
-        }
-        let number = rows.number(&block);
-        if number == found.len() {
-            let is_wanted = sites.is_none_or(|sites| sites.contains(&rows.sites[number]));
-            found.push(is_wanted.then(|| steps.evolution()));
-        }
-        if let Some(evolution) = &mut found[number] {
-            steps.add(evolution, &block);
+/// The samples over time of some rows, and of all others.
+pub(crate) struct Evolutions {
+    /// In the order of the sites.
+    pub(crate) of_sites: Vec<Evolution>,
+    pub(crate) others: Evolution,
+}
+
+/// Follows blocks over time.
+pub(crate) fn evolutions(archive: &Archive, followed: &Followed<'_>, steps: &Steps) -> Evolutions {
+    let Followed { selected, inside, rows, sites } = *followed;
+    // The line of each row: the others have the last one.
+    let mut lines = vec![sites.len(); rows.sites.len()];
+    for (line, site) in sites.iter().enumerate() {
+        if let Some(number) = rows.of_site(site) {
+            lines[number as usize] = line;
         }
     }
-    let complete = |(site, evolution): (Site, Option<Evolution>)| {
-        let mut evolution = evolution?;
-        evolution.complete();
-        Some((site, evolution))
-    };
-    rows.sites.into_iter().zip(found).filter_map(complete).collect()
+    let mut found = vec![steps.evolution(); sites.len() + 1];
+    for block in archive.blocks.selected(&archive.aggregate, selected) {
+        if inside.is_none_or(|inside| inside.has_path(block.path)) {
+            steps.add(&mut found[lines[rows.of_block(&block) as usize]], &block);
+        }
+    }
+    found.iter_mut().for_each(Evolution::complete);
+    let others = found.pop().unwrap_or_else(|| steps.evolution());
+    Evolutions { of_sites: found, others }
 }

@@ -1,11 +1,11 @@
 //! What a trace says of itself, its totals, and its names.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use heaptap_figures::units::count;
 use heaptap_figures::{Figures, Limits, TableOptions, TableView, Timeline, Totals};
 use heaptap_report::rows::{By, Sites};
-use heaptap_report::{Archive, Frame, Metric, Selection, is_label};
+use heaptap_report::{Archive, Frame, Metric, is_label};
 use heaptap_trace::Source;
 use serde::Serialize;
 
@@ -49,9 +49,11 @@ pub(crate) fn info(traces: &Traces, trace: usize) -> Result<String, String> {
     let figures = Figures::of(&traces.figures(&of, &Found::Whole)?, &options);
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (domains, sources) = classes(archive);
+    let of_paths: HashSet<Frame> =
+        archive.aggregate.labels(&archive.locations).into_iter().collect();
     let mut labels = BTreeSet::new();
-    for (path, _) in archive.aggregate.paths() {
-        if let Some(Frame::Code(code)) = path.frames().last() {
+    for frame in of_paths {
+        if let Frame::Code(code) = frame {
             let found = archive.locations.resolve(code).filter(is_label);
             labels.extend(found.map(|location| text(location.definition)));
         }
@@ -100,8 +102,8 @@ fn classes(archive: &Archive) -> (BTreeSet<u16>, BTreeSet<&'static str>) {
     if let Some(classes) = archive.aggregate.classes() {
         return classes.map(|(domain, source)| (domain, name(source))).unzip();
     }
-    let all = Selection::default();
-    let blocks = archive.blocks.selected(&archive.aggregate, &archive.locations, &all);
+    let all = archive.blocks.all(&archive.aggregate);
+    let blocks = archive.blocks.selected(&archive.aggregate, &all);
     blocks.map(|block| (block.domain, name(block.source))).unzip()
 }
 

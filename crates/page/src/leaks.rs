@@ -1,12 +1,15 @@
 //! The figures of `heaptap leaks`, each leak with its live size over time.
 
-use heaptap_figures::{CallSite, LeakReport, LeakRow, TraceFigures, leak_report};
+use heaptap_figures::{
+    CallSite, LeakReport, LeakRow, TraceFigures, leak_report, selected_leak_report,
+};
 use heaptap_report::rows::{By, Site};
-use heaptap_report::{Aggregate, Archive, Depth, Follow, Metric, Options, Selection};
+use heaptap_report::{Aggregate, Archive, Depth, Metric, Options, SelectedRows};
 use serde::Serialize;
 
 use crate::answer::{Stated, json};
-use crate::evolution::{Followed, Steps, evolutions};
+use crate::block_rows::Rows;
+use crate::evolution::{Evolution, Followed, Steps, evolutions};
 use crate::request::TraceRequest;
 use crate::traces::Traces;
 
@@ -47,12 +50,14 @@ pub(crate) fn leaks(traces: &mut Traces, of: &TraceRequest) -> Result<String, St
     {
         return Ok(answer.clone());
     }
-    let found = traces.find(&of, Follow::LiveSize)?;
+    let found = traces.find(&of)?;
     let exact = traces.is_exact(&of, &found);
-    let selection = of.filter.selection()?;
+    let selected = traces.selected_rows(&of)?;
     let archive = traces.archive(of.trace)?;
     let figures = traces.figures(&of, &found)?;
-    json(&Stated { answer: answer(archive, &figures, figures.aggregate, &selection), exact })
+    let history = archive.blocks.history(&archive.aggregate, &selected);
+    let report = selected_leak_report(&figures, &history);
+    json(&Stated { answer: answer(archive, report, figures.aggregate, &selected), exact })
 }
 
 /// The leaks of the whole trace, for an archive whose table cannot give them exactly.
@@ -69,32 +74,32 @@ pub fn stored_leaks(archive: &Archive) -> Result<(String, String), String> {
     // What is drawn over time comes from the table.
     let all = Options { depth: Depth::Whole, ..Options::default() };
     let of_table = archive.blocks.aggregate(&archive.aggregate, &archive.locations, &all);
-    let answer = answer(archive, &figures, &of_table, &all.selection);
+    let rows = archive.blocks.all(&archive.aggregate);
+    let answer = answer(archive, leak_report(&figures), &of_table, &rows);
     Ok((STORED.to_owned(), json(&Stated { answer, exact: true })?))
 }
 
-/// `of_table` is the aggregate of the table's rows, for the error of live sizes.
+/// The report with live sizes over time. `of_table` is the aggregate of the table's rows,
+/// for their errors.
 fn answer(
     archive: &Archive,
-    figures: &TraceFigures<'_>,
+    report: LeakReport,
     of_table: &Aggregate,
-    selection: &Selection,
+    selected: &SelectedRows,
 ) -> Answer {
     const POINTS: usize = 64;
-    let LeakReport { trace, duration_us, verdict, conclusive, leaks } = leak_report(figures);
-    let site_of = |row: &LeakRow| {
-        let CallSite { name, file, line, chars } = row.site.clone();
-        Site { name, file, line, chars }
-    };
+    let LeakReport { trace, duration_us, verdict, conclusive, leaks } = report;
+    if leaks.is_empty() {
+        return Answer { trace, duration_us, verdict, conclusive, leaks: Vec::new() };
+    }
     let steps = Steps::of(of_table, POINTS);
-    let sites = leaks.iter().map(site_of).collect();
-    let followed = Followed { selection, inside: None, by: By::Location, sites: Some(&sites) };
-    let evolutions = evolutions(archive, &followed, &steps);
-    let none = steps.evolution();
-    let growing = |row: LeakRow| {
-        let live = &evolutions.get(&site_of(&row)).unwrap_or(&none).live;
+    let sites: Vec<Site> = leaks.iter().map(site_of).collect();
+    let rows = Rows::new(archive, By::Location);
+    let followed = Followed { selected, inside: None, rows: &rows, sites: &sites };
+    let lines = evolutions(archive, &followed, &steps).of_sites;
+    let growing = |(row, line): (LeakRow, Evolution)| {
         let size = |&samples: &i64| of_table.estimate(Metric::Live, samples.max(0) as u64);
-        let sizes: Vec<_> = live.iter().map(size).collect();
+        let sizes: Vec<_> = line.live.iter().map(size).collect();
         GrowingRow {
             row,
             growth: Growth {
@@ -105,6 +110,11 @@ fn answer(
             },
         }
     };
-    let leaks = leaks.into_iter().map(growing).collect();
+    let leaks = leaks.into_iter().zip(lines).map(growing).collect();
     Answer { trace, duration_us, verdict, conclusive, leaks }
+}
+
+fn site_of(row: &LeakRow) -> Site {
+    let CallSite { name, file, line, chars } = row.site.clone();
+    Site { name, file, line, chars }
 }

@@ -1,7 +1,6 @@
 //! The figures of `heaptap report` and `heaptap hot`.
 
 use heaptap_figures::{Figures, TableOptions, fragments};
-use heaptap_report::Follow;
 use heaptap_report::rows::By;
 
 use crate::answer::{Stated, json};
@@ -17,7 +16,7 @@ pub(crate) fn report(
     top: usize,
     callers: Option<usize>,
 ) -> Result<String, String> {
-    let found = traces.find(of, Follow::Nothing)?;
+    let found = traces.find(of)?;
     let exact = traces.is_exact(of, &found);
     let options = TableOptions { view: of.view(), top, callers };
     json(&Stated { answer: Figures::of(&traces.figures(of, &found)?, &options), exact })
@@ -33,7 +32,7 @@ pub(crate) fn hot(
     if !(threshold > 0.0 && threshold <= 1.0) {
         return Err(format!("a threshold of {threshold} is not between 0 and 1"));
     }
-    let found = traces.find(of, Follow::Nothing)?;
+    let found = traces.find(of)?;
     let exact = traces.is_exact(of, &found);
     let (answer, _) = fragments(&traces.figures(of, &found)?, &of.view(), threshold, true);
     json(&Stated { answer, exact })

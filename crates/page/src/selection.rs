@@ -17,6 +17,13 @@ impl Filter {
         !(include.is_empty() && exclude.is_empty() && labels.is_empty())
     }
 
+    /// Whether both look for the same frames.
+    pub(crate) fn has_patterns_of(&self, other: &Filter) -> bool {
+        self.include == other.include
+            && self.exclude == other.exclude
+            && self.labels == other.labels
+    }
+
     /// The selection, or what is wrong with the filter.
     pub fn selection(&self) -> Result<Selection, String> {
         if self.include.len() > Selection::MOST_INCLUDED {

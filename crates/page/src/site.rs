@@ -2,7 +2,7 @@
 
 use heaptap_figures::{CallSite, Sum, share};
 use heaptap_report::rows::{By, Site, Sites};
-use heaptap_report::{CallTree, Follow, SelectedBlock};
+use heaptap_report::{CallTree, SelectedBlock};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 
@@ -73,8 +73,10 @@ pub(crate) fn site(
     levels: usize,
 ) -> Result<String, String> {
     needs_frames(of.by)?;
-    let found = traces.find(of, Follow::Nothing)?;
+    let found = traces.find(of)?;
     let exact = traces.is_exact(of, &found);
+    let selected = traces.selected_rows(of)?;
+    let rows = traces.rows(of.trace, of.by)?;
     let shape = traces.shape(of.trace, of.by, true)?;
     let figures = traces.figures(of, &found)?;
     let archive = traces.archive(of.trace)?;
@@ -92,12 +94,10 @@ pub(crate) fn site(
         children,
     };
     let with_samples: Vec<_> = nodes.iter().map(|&node| (node, tree.samples(node))).collect();
-    let blocks: Vec<SelectedBlock> = {
-        let inside = Inside::of(archive, of.by, &wanted);
-        let selection = of.filter.selection()?;
-        let all = archive.blocks.selected(&archive.aggregate, &archive.locations, &selection);
-        all.filter(|block| inside.contains(block.path)).collect()
-    };
+    let inside = Inside::new(&rows, &wanted);
+    let all_blocks = archive.blocks.selected(&archive.aggregate, &selected);
+    let blocks: Vec<SelectedBlock> =
+        all_blocks.filter(|block| inside.has_path(block.path)).collect();
     let answer = SiteAnswer {
         sum: sum(aggregate, metric, own),
         total: sum(aggregate, metric, all),
@@ -106,7 +106,7 @@ pub(crate) fn site(
         callees: callees(&tree, &nodes, levels, &row),
         lifetimes: lifetimes(&blocks, aggregate.duration(), unit(aggregate)),
         sizes: sizes(&blocks, unit(aggregate)),
-        lines: lines(&figures, of, &wanted),
+        lines: lines(&figures, of, inside),
     };
     json(&Stated { answer, exact })
 }
@@ -258,15 +258,15 @@ fn sizes(blocks: &[SelectedBlock], unit: f64) -> Vec<SizeClass> {
 fn lines(
     figures: &heaptap_figures::TraceFigures<'_>,
     of: &TraceRequest,
-    wanted: &Site,
+    inside: Inside<'_>,
 ) -> Vec<Line> {
     let (aggregate, metric) = (figures.aggregate, of.metric);
-    let (sites, places) =
-        (Sites::new(figures.locations, of.by), Sites::new(figures.locations, By::Location));
+    let places = Sites::new(figures.locations, By::Location);
     let mut lines: BTreeMap<u32, u64> = BTreeMap::new();
-    for (path, counts) in aggregate.paths() {
+    for (number, (path, counts)) in aggregate.paths().enumerate() {
         let samples = metric.samples(counts);
-        if samples > 0 && sites.of(path.innermost()) == *wanted {
+        let is_inside = || aggregate.whole_path(number as u32).is_some_and(|p| inside.has_path(p));
+        if samples > 0 && is_inside() {
             let sum = lines.entry(places.of(path.innermost()).line).or_default();
             *sum = sum.saturating_add(samples);
         }

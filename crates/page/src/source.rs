@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use heaptap_figures::Sum;
-use heaptap_report::Follow;
 use heaptap_report::rows::By;
 use serde::Serialize;
 
@@ -27,7 +26,7 @@ struct Line {
 
 pub(crate) fn source(traces: &mut Traces, of: &TraceRequest, file: &str) -> Result<String, String> {
     let of = TraceRequest { by: By::Location, ..of.clone() };
-    let found = traces.find(&of, Follow::Nothing)?;
+    let found = traces.find(&of)?;
     let exact = traces.is_exact(&of, &found);
     let figures = traces.figures(&of, &found)?;
     let (aggregate, metric) = (figures.aggregate, of.metric);

@@ -4,15 +4,13 @@
 //! from the table of blocks. If that is thinned, it gives the share of each row in
 //! the total, so that the lines still add up to it.
 
-use std::collections::HashMap;
-
 use heaptap_figures::{CallSite, Size, Sum, TraceFigures};
-use heaptap_report::rows::{Site, Sites};
-use heaptap_report::{Aggregate, Archive, Estimate, Follow, Frame, Metric};
+use heaptap_report::rows::{By, Site};
+use heaptap_report::{Aggregate, Archive, Estimate, Metric};
 use serde::Serialize;
 
 use crate::answer::{Stated, json, sum};
-use crate::block_rows::Inside;
+use crate::block_rows::{Inside, Rows};
 use crate::evolution::{Evolution, Followed, Steps, evolutions};
 use crate::report::needs_frames;
 use crate::request::{TraceRequest, Within};
@@ -78,43 +76,45 @@ pub(crate) fn timeline(
     if within.is_some() {
         needs_frames(of.by)?;
     }
-    let found = traces.find(of, Follow::Nothing)?;
+    let found = traces.find(of)?;
     let exact = traces.is_exact(of, &found);
+    let selected = traces.selected_rows(of)?;
+    let table_rows = traces.rows(of.trace, of.by)?;
+    let outer = within.map(|within| traces.rows(of.trace, within.by)).transpose()?;
+    let inside = within.zip(outer.as_deref());
+    let inside = inside.map(|(within, outer)| Inside::new(outer, &within.site.site()));
     let figures = traces.figures(of, &found)?;
     let archive = traces.archive(of.trace)?;
     let (aggregate, metric) = (figures.aggregate, of.metric);
     let steps = Steps::of(aggregate, points);
-    let selection = of.filter.selection()?;
-    let inside = within.map(|within| Inside::new(archive, within));
-    let followed =
-        Followed { selection: &selection, inside: inside.as_ref(), by: of.by, sites: None };
-    let mut evolutions = evolutions(archive, &followed, &steps);
-    let mut all = steps.evolution();
-    evolutions.values().for_each(|evolution| all.join(evolution));
+
+    let mut rows = row_sums(&figures, of, &table_rows, inside);
+    rows.sort_by(|(one, first), (other, second)| second.cmp(first).then_with(|| one.cmp(other)));
+    let rest = rows.split_off(top.clamp(1, MOST_SERIES).min(rows.len()));
+    let (sites, sums): (Vec<Site>, Vec<u64>) = rows.into_iter().unzip();
+    let followed = Followed { selected: &selected, inside, rows: &table_rows, sites: &sites };
+    let evolutions = evolutions(archive, &followed, &steps);
+    let mut all = evolutions.others.clone();
+    evolutions.of_sites.iter().for_each(|evolution| all.join(evolution));
     let total = match within {
         None => Total::of(aggregate, &steps),
         Some(_) => Total::of_blocks(archive, &all),
     };
     let lines = |evolution: &Evolution| Lines::of(evolution, &all, &total, unit(aggregate));
-
-    let mut rows: Vec<(Site, u64)> = row_sums(&figures, of, within).into_iter().collect();
-    rows.sort_by(|(one, first), (other, second)| second.cmp(first).then_with(|| one.cmp(other)));
-    let rest = rows.split_off(top.clamp(1, MOST_SERIES).min(rows.len()));
-    let mut series = Vec::new();
-    for (site, samples) in rows {
-        let evolution = evolutions.remove(&site).unwrap_or_else(|| steps.evolution());
-        series.push(Series {
-            site: CallSite::from(&site),
-            sum: sum(aggregate, metric, samples),
-            lines: lines(&evolution),
-        });
-    }
+    let series = sites.iter().zip(sums).zip(&evolutions.of_sites);
+    let series = series.map(|((site, samples), evolution)| Series {
+        site: CallSite::from(site),
+        sum: sum(aggregate, metric, samples),
+        lines: lines(evolution),
+    });
+    let series = series.collect();
     // All that has no line of its own, whether the metric counts it or not.
-    let mut others = steps.evolution();
-    evolutions.values().for_each(|evolution| others.join(evolution));
     let left = rest.iter().fold(0_u64, |sum, &(_, samples)| sum.saturating_add(samples));
-    let others =
-        Others { rows: rest.len(), sum: sum(aggregate, metric, left), lines: lines(&others) };
+    let others = Others {
+        rows: rest.len(),
+        sum: sum(aggregate, metric, left),
+        lines: lines(&evolutions.others),
+    };
     let answer = TimelineAnswer {
         width_us: steps.width,
         points: steps.count,
@@ -128,28 +128,31 @@ pub(crate) fn timeline(
     json(&Stated { answer, exact })
 }
 
-/// The samples of each row, as a table has them.
+/// The samples of each row, as a table has them; no row without samples.
 fn row_sums(
     figures: &TraceFigures<'_>,
     of: &TraceRequest,
-    within: Option<&Within>,
-) -> HashMap<Site, u64> {
-    let sites = Sites::new(figures.locations, of.by);
-    let outer = within.map(|within| (Sites::new(figures.locations, within.by), within.site.site()));
-    let is_inside = |frame| outer.as_ref().is_none_or(|(sites, wanted)| sites.of(frame) == *wanted);
-    let mut of_frames: HashMap<Frame, u64> = HashMap::new();
-    for (path, counts) in figures.aggregate.paths() {
-        let sum = of_frames.entry(path.innermost()).or_default();
-        *sum = sum.saturating_add(of.metric.samples(counts));
+    rows: &Rows,
+    inside: Option<Inside<'_>>,
+) -> Vec<(Site, u64)> {
+    let (aggregate, metric) = (figures.aggregate, of.metric);
+    if !matches!(of.by, By::Function | By::Location | By::File | By::Module) {
+        // The paths of the aggregate are its rows.
+        let of_rows = aggregate.rows(figures.locations, of.by, metric).into_iter();
+        let sums = of_rows.map(|row| (row.site, metric.samples(&row.counts)));
+        return sums.filter(|&(_, samples)| samples > 0).collect();
     }
-    let mut sums: HashMap<Site, u64> = HashMap::new();
-    for (frame, samples) in of_frames {
-        if samples > 0 && is_inside(frame) {
-            let sum = sums.entry(sites.of(frame)).or_default();
-            *sum = sum.saturating_add(samples);
+    let mut sums = vec![0_u64; rows.sites.len()];
+    for (path, (_, counts)) in aggregate.paths().enumerate() {
+        let Some(path) = aggregate.whole_path(path as u32) else { continue };
+        let Some(number) = rows.of_path(path) else { continue };
+        if inside.is_none_or(|inside| inside.has_path(path)) {
+            let sum = &mut sums[number as usize];
+            *sum = sum.saturating_add(metric.samples(counts));
         }
     }
-    sums
+    let sums = rows.sites.iter().zip(sums).filter(|&(_, samples)| samples > 0);
+    sums.map(|(site, samples)| (site.clone(), samples)).collect()
 }
 
 impl Lines {

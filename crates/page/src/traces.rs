@@ -5,13 +5,22 @@ use std::sync::Arc;
 
 use heaptap_figures::{TableView, TraceFigures};
 use heaptap_report::rows::By;
-use heaptap_report::{Aggregate, Archive, CallShape, Depth, Follow, Metric, Options};
+use heaptap_report::{
+    Aggregate, Archive, CallShape, Depth, Metric, Options, SelectedPaths, SelectedRows,
+};
 
+use crate::block_rows::Rows;
 use crate::request::{Filter, TraceRequest};
 
-/// The aggregates that are kept for the next requests: a view asks for several
+/// The most aggregates that are kept for the next requests: a view asks for several
 /// things of one selection.
 const KEPT: usize = 6;
+
+/// The most call paths of them together, unless the last two alone have more.
+const KEPT_PATHS: usize = 1 << 18;
+
+/// The most tables of rows that are kept.
+const KEPT_ROWS: usize = 3;
 
 /// What an aggregate was made for.
 #[derive(Clone, PartialEq)]
@@ -20,7 +29,6 @@ struct Key {
     filter: Filter,
     at: Option<u64>,
     depth: Depth,
-    follow: Follow,
 }
 
 /// Open archives.
@@ -31,6 +39,18 @@ pub(crate) struct Traces {
     kept: Vec<(Key, MadeOf, Rc<Aggregate>)>,
     /// The shapes of call trees: the latest of each trace, for up to [`SHAPES`] traces.
     shapes: Vec<(ShapeKey, CallShape)>,
+    /// The rows of paths and blocks; the latest is the last.
+    rows: Vec<(usize, By, Rc<Rows>)>,
+    /// What the latest filters select; the latest is the last.
+    selected: Vec<Selected>,
+}
+
+/// What a filter selects.
+struct Selected {
+    trace: usize,
+    filter: Filter,
+    paths: Rc<SelectedPaths>,
+    rows: Rc<SelectedRows>,
 }
 
 /// The most shapes that are kept: a comparison needs two.
@@ -93,42 +113,99 @@ impl Traces {
     }
 
     /// The aggregate that a request is about.
-    pub(crate) fn find(&mut self, of: &TraceRequest, follow: Follow) -> Result<Found, String> {
+    pub(crate) fn find(&mut self, of: &TraceRequest) -> Result<Found, String> {
         let archive = self.archive(of.trace)?;
         let depth = depth(of.by);
         let at = of.at.map(|at| at as u64).filter(|_| of.metric == Metric::At);
-        let is_read = self.is_read_with_filter(of)
-            && (at.is_none() || at == archive.aggregate.at())
-            && follow == Follow::Nothing;
+        let is_read =
+            self.is_read_with_filter(of) && (at.is_none() || at == archive.aggregate.at());
         if is_read && depth == Depth::Whole {
             return Ok(Found::Whole);
         }
-        let key = Key { trace: of.trace, filter: of.filter.clone(), at, depth, follow };
+        let key = Key { trace: of.trace, filter: of.filter.clone(), at, depth };
         let (made_of, aggregate) = match self.kept.iter().position(|(kept, ..)| *kept == key) {
             Some(place) => {
                 let (_, made_of, aggregate) = self.kept.remove(place);
                 (made_of, aggregate)
             }
             None => {
-                let (whole, locations) = (&archive.aggregate, &archive.locations);
-                let selection = of.filter.selection()?;
-                let regrouped = if is_read { whole.regrouped(depth, locations) } else { None };
-                let made_of = if regrouped.is_some() { MadeOf::Reading } else { MadeOf::Blocks };
-                let aggregate = regrouped.unwrap_or_else(|| {
-                    let options = Options { selection, depth, at, follow, ..Options::default() };
-                    archive.blocks.aggregate(whole, locations, &options)
-                });
+                let (made_of, aggregate) = self.make(of, &key, is_read)?;
                 (made_of, Rc::new(aggregate))
             }
         };
-        if self.kept.len() == KEPT {
-            self.kept.remove(0);
-        }
         self.kept.push((key, made_of, Rc::clone(&aggregate)));
+        self.forget_oldest();
         Ok(match made_of {
             MadeOf::Reading => Found::Regrouped(aggregate),
             MadeOf::Blocks => Found::Selected(aggregate),
         })
+    }
+
+    fn make(
+        &mut self,
+        of: &TraceRequest,
+        key: &Key,
+        is_read: bool,
+    ) -> Result<(MadeOf, Aggregate), String> {
+        let &Key { at, depth, .. } = key;
+        let archive = self.archive(of.trace)?;
+        if is_read && let Some(regrouped) = archive.aggregate.regrouped(depth, &archive.locations) {
+            return Ok((MadeOf::Reading, regrouped));
+        }
+        let selected = self.selected_rows(of)?;
+        let Archive { aggregate, locations, blocks, .. } = self.archive(of.trace)?;
+        let options = Options { depth, at, ..Options::default() };
+        Ok((MadeOf::Blocks, blocks.aggregate_of(&selected, aggregate, locations, &options)))
+    }
+
+    fn forget_oldest(&mut self) {
+        let paths = |kept: &[(Key, MadeOf, Rc<Aggregate>)]| -> usize {
+            kept.iter().map(|(.., aggregate)| aggregate.path_count()).sum()
+        };
+        while self.kept.len() > KEPT || (self.kept.len() > 2 && paths(&self.kept) > KEPT_PATHS) {
+            self.kept.remove(0);
+        }
+    }
+
+    /// The rows of the table of blocks that the filter of a request accepts.
+    pub(crate) fn selected_rows(&mut self, of: &TraceRequest) -> Result<Rc<SelectedRows>, String> {
+        let is_same = |kept: &Selected| kept.trace == of.trace && kept.filter == of.filter;
+        if let Some(place) = self.selected.iter().position(is_same) {
+            let found = self.selected.remove(place);
+            let rows = Rc::clone(&found.rows);
+            self.selected.push(found);
+            return Ok(rows);
+        }
+        let selection = of.filter.selection()?;
+        let Archive { aggregate, locations, blocks, .. } = self.archive(of.trace)?;
+        // A brush changes the time only, so that no pattern is matched again.
+        let has_paths =
+            |kept: &&Selected| kept.trace == of.trace && kept.filter.has_patterns_of(&of.filter);
+        let paths = match self.selected.iter().find(has_paths) {
+            Some(kept) => Rc::clone(&kept.paths),
+            None => Rc::new(SelectedPaths::new(aggregate, locations, &selection)),
+        };
+        let rows = Rc::new(blocks.select(aggregate, &paths, &selection));
+        if self.selected.len() == KEPT {
+            self.selected.remove(0);
+        }
+        let (trace, filter) = (of.trace, of.filter.clone());
+        self.selected.push(Selected { trace, filter, paths, rows: Rc::clone(&rows) });
+        Ok(rows)
+    }
+
+    /// The rows to which the paths and blocks of a trace belong.
+    pub(crate) fn rows(&mut self, trace: usize, by: By) -> Result<Rc<Rows>, String> {
+        let is_same = |(of, kept, _): &(usize, By, Rc<Rows>)| (*of, *kept) == (trace, by);
+        if let Some((.., rows)) = self.rows.iter().find(|kept| is_same(kept)) {
+            return Ok(Rc::clone(rows));
+        }
+        let rows = Rc::new(Rows::new(self.archive(trace)?, by));
+        if self.rows.len() == KEPT_ROWS {
+            self.rows.remove(0);
+        }
+        self.rows.push((trace, by, Rc::clone(&rows)));
+        Ok(rows)
     }
 
     /// The shape of a trace's call tree, which every selection from the trace shares.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use heaptap_figures::{CallSite, Sum};
 use heaptap_report::rows::Site;
-use heaptap_report::{Aggregate, CallTree, Follow, Metric};
+use heaptap_report::{Aggregate, CallTree, Metric};
 use serde::Serialize;
 
 use crate::answer::{Stated, json, sum};
@@ -119,7 +119,7 @@ pub(crate) fn tree(
     shape: &TreeShape,
 ) -> Result<String, String> {
     needs_frames(of.by)?;
-    let found = traces.find(of, Follow::Nothing)?;
+    let found = traces.find(of)?;
     let exact = traces.is_exact(of, &found);
     let calls = traces.shape(of.trace, of.by, shape.fold)?;
     let figures = traces.figures(of, &found)?;

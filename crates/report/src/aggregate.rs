@@ -102,7 +102,8 @@ pub struct Aggregate {
 pub(crate) struct Survivor {
     /// Microseconds since the start of the trace.
     pub(crate) birth: u64,
-    pub(crate) path: u32,
+    /// Its series in the [`Growth`]: its path, or the frame that allocated it.
+    pub(crate) series: u32,
     pub(crate) samples: u32,
 }
 
@@ -255,6 +256,12 @@ impl Aggregate {
     /// How many nodes the tree of call paths has.
     pub fn nodes(&self) -> usize {
         self.paths.len()
+    }
+
+    /// The number that a path has in the whole trace, of which this aggregate is the same
+    /// or a selection from its table of blocks with whole stacks.
+    pub fn whole_path(&self, path: u32) -> Option<u32> {
+        self.paths.whole_path(self.paths.node(path))
     }
 
     /// Every path with its counts, by number.

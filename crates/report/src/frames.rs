@@ -5,10 +5,16 @@ use heaptap_trace::{Code, LocationTable};
 
 use crate::select::{Marks, Selection, is_label};
 
+/// Entries of the cache: 2^BITS of 16 bytes.
+const BITS: u32 = 13;
+
 /// The codes of frames by number, and the marks of the selection on each.
 #[derive(Default)]
 pub(crate) struct Frames {
     numbers: HashMap<Code, u32>,
+    /// Codes with their numbers, by a hash of the code: a cache of `numbers`. Empty until
+    /// the first frame is numbered. An entry whose number is beyond all has no code.
+    recent: Vec<(Code, u32)>,
     codes: Vec<Code>,
     marks: Vec<Marks>,
     labels: Vec<bool>,
@@ -22,9 +28,25 @@ impl Frames {
         table: &LocationTable,
         selection: &Selection,
     ) -> u32 {
-        if let Some(&number) = self.numbers.get(&code) {
+        let slot = (code.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - BITS)) as usize;
+        if let Some(&(recent, number)) = self.recent.get(slot)
+            && recent == code
+            && number != u32::MAX
+        {
             return number;
         }
+        let number = match self.numbers.get(&code) {
+            Some(&number) => number,
+            None => self.add(code, table, selection),
+        };
+        if self.recent.is_empty() {
+            self.recent.resize(1 << BITS, (0, u32::MAX));
+        }
+        self.recent[slot] = (code, number);
+        number
+    }
+
+    fn add(&mut self, code: Code, table: &LocationTable, selection: &Selection) -> u32 {
         let number = self.codes.len() as u32;
         self.numbers.insert(code, number);
         self.codes.push(code);

@@ -1,4 +1,5 @@
-//! The live size of each path over time.
+//! The live size of each path over time. A table of blocks gives that of each frame that
+//! allocates instead.
 //!
 //! The live samples of all paths are copied at up to [`POINTS`] evenly spaced
 //! times. When the trace outgrows them, every second point is dropped.
@@ -21,6 +22,26 @@ pub(crate) struct Growth {
 impl Growth {
     pub(crate) fn new() -> Self {
         Growth { width: 1024, points: Vec::new(), swept: Vec::new() }
+    }
+
+    /// That of a trace which lasts this long, with no points yet. They are as far apart
+    /// as they would be in a reading.
+    pub(crate) fn for_duration(duration: u64) -> Self {
+        let mut growth = Growth::new();
+        while duration / growth.width > POINTS as u64 {
+            growth.width *= 2;
+        }
+        growth
+    }
+
+    /// How many points there are until this time.
+    pub(crate) fn points_until(&self, time: u64) -> usize {
+        (time / self.width) as usize
+    }
+
+    /// Adds the next point.
+    pub(crate) fn push(&mut self, live: impl Iterator<Item = u32>) {
+        self.points.push(live.collect());
     }
 
     /// Microseconds between points. The first point is that far from the start.

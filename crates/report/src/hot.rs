@@ -128,7 +128,10 @@ impl Search<'_> {
         for &(first, last) in occurrences {
             for child in self.tree.shape.children(last) {
                 self.steps = self.steps.saturating_sub(1);
-                longer.entry(self.tree.shape.sites[child as usize]).or_default().push((first, child));
+                longer
+                    .entry(self.tree.shape.sites[child as usize])
+                    .or_default()
+                    .push((first, child));
             }
         }
         let mut says_more = false;

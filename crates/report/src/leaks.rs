@@ -12,8 +12,11 @@ use hashbrown::HashMap;
 use heaptap_trace::LocationTable;
 
 use crate::aggregate::{Aggregate, Metric, Survivor};
+use crate::blocks::LiveHistory;
+use crate::blocks::history::series_of;
 use crate::callers::{Caller, SiteNumbers};
 use crate::estimate::Estimate;
+use crate::growth::Growth;
 use crate::rows::{By, Site};
 
 /// The fewest survivors that are evidence: three windows of a dozen.
@@ -71,23 +74,46 @@ pub struct Leaks {
 /// The evidence on one site.
 #[derive(Default)]
 struct Evidence {
-    paths: Vec<u32>,
+    /// The series of its live size.
+    series: Vec<u32>,
     /// Birth and samples of each object that is alive at the end.
     survivors: Vec<(u64, u64)>,
     allocated: u64,
 }
 
+/// What is alive over time and at the end.
+#[derive(Clone, Copy)]
+struct History<'a> {
+    growth: &'a Growth,
+    survivors: &'a [Survivor],
+    /// Series are frames that allocate, not paths.
+    by_frame: bool,
+}
+
 impl Aggregate {
     /// Finds leaks. Needs [`crate::Follow::LiveSize`] and [`crate::Depth::Whole`].
     pub fn leaks(&self, table: &LocationTable, levels: usize) -> Leaks {
+        let (growth, survivors) = (&self.growth, &self.survivors[..]);
+        self.leaks_in(History { growth, survivors, by_frame: false }, table, levels)
+    }
+
+    /// The same with the history of the table that these blocks were selected from. Needs
+    /// [`crate::Depth::Whole`].
+    pub fn leaks_with(&self, history: &LiveHistory, table: &LocationTable, levels: usize) -> Leaks {
+        let LiveHistory { growth, survivors } = history;
+        self.leaks_in(History { growth, survivors, by_frame: true }, table, levels)
+    }
+
+    fn leaks_in(&self, history: History<'_>, table: &LocationTable, levels: usize) -> Leaks {
         const FEWEST_POINTS: usize = 16;
+        let growth = history.growth;
         let none = |outlook| Leaks { outlook, found: Vec::new() };
-        if self.growth.len() < FEWEST_POINTS || self.allocated < FEWEST {
+        if growth.len() < FEWEST_POINTS || self.allocated < FEWEST {
             return none(Outlook::TooShort);
         }
         // Two longest waits before the end, and the points that are not over.
-        let wait = self.growth.longest_wait(self.end);
-        let met = wait.map(|wait| self.end.saturating_sub(2 * (wait + self.growth.width())));
+        let wait = growth.longest_wait(self.end);
+        let met = wait.map(|wait| self.end.saturating_sub(2 * (wait + growth.width())));
         let from = self.end / 10;
         let to = match met {
             Some(met) if met > self.end / 2 => met.min(self.end / 10 * 9),
@@ -95,17 +121,25 @@ impl Aggregate {
         };
         let progress = self.timeline.progress();
         let mut numbers = SiteNumbers::new(table, By::Location);
-        let sites = self.evidence(&mut numbers);
+        let sites = self.evidence(history, &mut numbers);
         let mut found: Vec<Leak> = sites
             .iter()
             .filter_map(|(&number, evidence)| {
-                self.judge(evidence, &numbers.sites[number as usize], (from, to), &progress)
+                // The leak of a program that pauses is even over its allocations, not over
+                // time.
+                let survivors = even_survivors(&evidence.survivors, (from, to), |time| time as f64)
+                    .or_else(|| even_survivors(&evidence.survivors, (from, to), &progress))?;
+                self.grows(growth, evidence, from)?;
+                Some(self.leak(&numbers.sites[number as usize], evidence, &survivors, (from, to)))
             })
             .collect();
         found.sort_by(|one, other| {
             other.growth.bytes.total_cmp(&one.growth.bytes).then_with(|| one.site.cmp(&other.site))
         });
         let sites: Vec<Site> = found.iter().map(|leak| leak.site.clone()).collect();
+        if sites.is_empty() {
+            return Leaks { outlook: Outlook::Clear, found };
+        }
         let callers = self.callers(table, By::Location, Metric::Live, &sites, levels);
         for (leak, callers) in found.iter_mut().zip(callers) {
             leak.callers = callers;
@@ -113,58 +147,67 @@ impl Aggregate {
         Leaks { outlook: Outlook::Clear, found }
     }
 
-    fn evidence(&self, numbers: &mut SiteNumbers<'_>) -> HashMap<u32, Evidence> {
+    fn evidence(
+        &self,
+        history: History<'_>,
+        numbers: &mut SiteNumbers<'_>,
+    ) -> HashMap<u32, Evidence> {
         let mut sites: HashMap<u32, Evidence> = HashMap::new();
-        let mut site_of = Vec::new();
-        for (path, (frames, counts)) in self.paths().enumerate() {
-            let site = numbers.of(frames.innermost()).first().copied().unwrap_or(0);
-            site_of.push(site);
-            let evidence = sites.entry(site).or_default();
-            evidence.paths.push(path as u32);
-            evidence.allocated = evidence.allocated.saturating_add(counts.allocated);
+        let all = if history.by_frame { self.frames.codes().len() + 1 } else { self.counts.len() };
+        // The site of each series.
+        let mut site_of: Vec<Option<u32>> = vec![None; all];
+        for (path, counts) in self.counts.iter().enumerate() {
+            let node = self.paths.node(path as u32);
+            let series = if history.by_frame { series_of(self, node) } else { path as u32 };
+            let known = &mut site_of[series as usize];
+            let site = *known.get_or_insert_with(|| {
+                let site = numbers.of(self.frame(node)).first().copied().unwrap_or(0);
+                sites.entry(site).or_default().series.push(series);
+                site
+            });
+            if let Some(evidence) = sites.get_mut(&site) {
+                evidence.allocated = evidence.allocated.saturating_add(counts.allocated);
+            }
         }
-        for &Survivor { birth, path, samples } in &self.survivors {
-            if let Some(evidence) = sites.get_mut(&site_of[path as usize]) {
+        for &Survivor { birth, series, samples } in history.survivors {
+            let site = site_of.get(series as usize).copied().flatten();
+            if let Some(evidence) = site.and_then(|site| sites.get_mut(&site)) {
                 evidence.survivors.push((birth, u64::from(samples)));
             }
         }
         sites
     }
 
-    fn judge(
+    fn leak(
         &self,
-        evidence: &Evidence,
         site: &Site,
+        evidence: &Evidence,
+        survivors: &[u64],
         window: (u64, u64),
-        progress: &impl Fn(u64) -> f64,
-    ) -> Option<Leak> {
-        // The leak of a program that pauses is even over its allocations, not over time.
-        let survivors = even_survivors(&evidence.survivors, window, |time| time as f64)
-            .or_else(|| even_survivors(&evidence.survivors, window, progress))?;
-        self.grows(evidence, window.0)?;
+    ) -> Leak {
         let weight = self.scale.word_bytes / self.scale.rate;
-        Some(Leak {
+        Leak {
             site: site.clone(),
             live: self.estimate(Metric::Live, sum(&evidence.survivors, 0)),
-            growth: self.kept_each_second(&survivors, window),
+            growth: self.kept_each_second(survivors, window),
             allocated: self.estimate(Metric::Allocated, evidence.allocated),
             survivors: survivors.iter().map(|&samples| samples as f64 * weight).collect(),
             window,
-            slowing: is_slowing(&survivors),
+            slowing: is_slowing(survivors),
             callers: Vec::new(),
-        })
+        }
     }
 
     /// Whether a site grew from `from` on; `None` if that is not certain.
-    fn grows(&self, evidence: &Evidence, from: u64) -> Option<()> {
-        let mut series = vec![0_u64; self.growth.len()];
-        for &path in &evidence.paths {
-            for (sum, live) in series.iter_mut().zip(self.growth.series(path)) {
+    fn grows(&self, growth: &Growth, evidence: &Evidence, from: u64) -> Option<()> {
+        let mut series = vec![0_u64; growth.len()];
+        for &number in &evidence.series {
+            for (sum, live) in series.iter_mut().zip(growth.series(number)) {
                 *sum = sum.saturating_add(live);
             }
         }
-        let first = (from / self.growth.width()).saturating_sub(1) as usize;
-        let since = (first as u64 + 1) * self.growth.width();
+        let first = (from / growth.width()).saturating_sub(1) as usize;
+        let since = (first as u64 + 1) * growth.width();
         // Objects born since then that survive, and objects alive then that died: the two
         // count different words, so their variances add.
         let all = sum(&evidence.survivors, 0);

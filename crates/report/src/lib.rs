@@ -68,7 +68,9 @@ mod timeline;
 pub use aggregate::{Aggregate, Frame, Metric, PathRef};
 pub use aggregator::Aggregator;
 pub use archive::{Archive, ArchiveError};
-pub use blocks::{BlockTable, MOST_BLOCKS, SelectedBlock};
+pub use blocks::{
+    BlockTable, LiveHistory, MOST_BLOCKS, SelectedBlock, SelectedPaths, SelectedRows,
+};
 pub use call_tree::{CallShape, CallTree};
 pub use callers::Caller;
 pub use counts::Counts;

@@ -7,6 +7,7 @@
 //! any call path lacks at most [`Paths::missing`] samples.
 
 use std::hash::BuildHasher as _;
+use std::sync::Arc;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 use heaptap_trace::Source;
@@ -87,6 +88,9 @@ struct ChildEntry {
 /// The tree and its paths. What happens to the blocks of a path is counted elsewhere.
 pub(crate) struct Paths {
     links: Vec<NodeLinks>,
+    /// The tree in place of `links`, once it is complete. The ends in it are the paths of
+    /// the whole trace, also where [`Paths::emptied`] shares it.
+    shared: Option<Arc<Vec<NodeLinks>>>,
     /// The children whose number is not the one after their parent's.
     index: HashTable<ChildEntry>,
     hash: DefaultHashBuilder,
@@ -127,6 +131,7 @@ impl Paths {
     pub(crate) fn new(most: Bounds) -> Self {
         Paths {
             links: vec![NodeLinks::new(ROOT, NONE)],
+            shared: None,
             index: HashTable::new(),
             hash: DefaultHashBuilder::default(),
             nodes: Vec::new(),
@@ -136,10 +141,38 @@ impl Paths {
         }
     }
 
+    /// No more nodes will be added: from now on, [`Paths::emptied`] takes no time.
+    pub(crate) fn complete(&mut self) {
+        if self.shared.is_none() {
+            self.shared = Some(Arc::new(std::mem::take(&mut self.links)));
+        }
+    }
+
     /// The same tree without paths. No node can be added to it.
     pub(crate) fn emptied(&self) -> Self {
-        let links = self.links.iter().map(|&links| NodeLinks { end: NONE, ..links }).collect();
-        Paths { links, missing: self.missing, ..Paths::new(self.most) }
+        let shared = self.shared.clone().unwrap_or_else(|| Arc::new(self.links.clone()));
+        Paths {
+            links: Vec::new(),
+            shared: Some(shared),
+            missing: self.missing,
+            ..Paths::new(self.most)
+        }
+    }
+
+    /// Adds a path that ends at this node to those of [`Paths::emptied`], which has none
+    /// there.
+    pub(crate) fn add_path(&mut self, node: Node) -> u32 {
+        self.nodes.push(node);
+        self.nodes.len() as u32 - 1
+    }
+
+    /// The path of the whole trace that ends at this node, if one does.
+    pub(crate) fn whole_path(&self, node: Node) -> Option<u32> {
+        Some(self.links()[node as usize].end).filter(|&end| end != NONE)
+    }
+
+    fn links(&self) -> &[NodeLinks] {
+        self.shared.as_deref().unwrap_or(&self.links)
     }
 
     /// Adds a node that is not there. The tree cannot be searched afterwards.
@@ -215,6 +248,27 @@ impl Paths {
         child
     }
 
+    /// Adds a child that is not there, as [`Paths::child`] would. The children of a node
+    /// may be added in any order.
+    fn add_child(&mut self, parent: Node, frame: u32) -> Node {
+        let Paths { links, index, hash, .. } = self;
+        let child = links.len() as Node;
+        let first = parent as usize + 1;
+        links.push(NodeLinks::new(parent, frame));
+        if first == child as usize {
+            return child;
+        }
+        let entry = ChildEntry { parent, frame, child };
+        index.insert_unique(hash_of(hash, parent, frame), entry, |step| {
+            hash_of(hash, step.parent, step.frame)
+        });
+        if links[first].parent == parent {
+            links[child as usize].sibling = links[first].sibling;
+            links[first].sibling = child;
+        }
+        child
+    }
+
     /// The path that ends at this node.
     pub(crate) fn path(&mut self, node: Node) -> u32 {
         let end = &mut self.links[node as usize].end;
@@ -243,15 +297,15 @@ impl Paths {
     }
 
     pub(crate) fn parent(&self, node: Node) -> Node {
-        self.links[node as usize].parent
+        self.links()[node as usize].parent
     }
 
     pub(crate) fn frame(&self, node: Node) -> u32 {
-        self.links[node as usize].frame
+        self.links()[node as usize].frame
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.links.len()
+        self.links().len()
     }
 
     pub(crate) fn is_full(&self) -> bool {
@@ -301,7 +355,7 @@ impl Paths {
             let parent = moved[parent as usize];
             let stays = weights[node] > lightest || frame == LIGHT;
             if parent != NONE && (stays || tree.frame(parent) == LIGHT) {
-                moved[node] = tree.child(parent, frame);
+                moved[node] = tree.add_child(parent, frame);
             }
         }
         let paths = self.nodes.iter().zip(&self.allocated).map(|(&node, &allocated)| {

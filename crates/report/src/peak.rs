@@ -143,13 +143,20 @@ pub(crate) fn parts(id: u64, samples: u64, level: u32) -> Parts {
         state = scramble(state);
         let mut digits = state;
         for _ in 0..left.min(24) {
-            let product = u128::from(digits) * 3;
-            parts[(product >> 64) as usize] += 1 << level;
-            digits = product as u64;
+            parts[third(digits)] += 1 << level;
+            digits = digits.wrapping_mul(3);
         }
         left = left.saturating_sub(24);
     }
     parts
+}
+
+/// The third of all numbers that a number is in: the upper word of its product with 3.
+/// WebAssembly has no products of 128 bits, and calls a function for them.
+fn third(number: u64) -> usize {
+    const LOW: u64 = (1 << 32) - 1;
+    let carried = ((number & LOW) * 3) >> 32;
+    (((number >> 32) * 3 + carried) >> 32) as usize
 }
 
 /// The normal approximation of the multinomial distribution, for thousands of samples.
@@ -169,6 +176,16 @@ fn normal_parts(id: u64, samples: u64) -> Parts {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_third_is_the_upper_word_of_a_product() {
+        let edge = u64::MAX / 3;
+        let edges = [0, 1, edge, edge + 1, 2 * edge, 2 * edge + 1, u64::MAX, u64::MAX - 1, 1 << 32];
+        let random = (0..10_000).map(scramble);
+        for number in edges.into_iter().chain(random) {
+            assert_eq!(third(number), ((u128::from(number) * 3) >> 64) as usize, "{number}");
+        }
+    }
 
     #[test]
     fn parts_are_multinomial() {

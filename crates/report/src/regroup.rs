@@ -2,7 +2,7 @@
 
 use heaptap_trace::LocationTable;
 
-use crate::aggregate::Aggregate;
+use crate::aggregate::{Aggregate, Frame};
 use crate::counts::Counts;
 use crate::options::Depth;
 use crate::paths::{NOWHERE, ROOT, domain_frame, source_frame};
@@ -58,6 +58,17 @@ impl Aggregate {
             }
         }
         Some(regrouped)
+    }
+}
+
+impl Aggregate {
+    /// For each path, the frame of its label, or [`Frame::Nowhere`].
+    pub fn labels(&self, locations: &LocationTable) -> Vec<Frame> {
+        let frame = |number| match number {
+            NOWHERE => Frame::Nowhere,
+            number => Frame::Code(self.frames.code(number)),
+        };
+        label_frames(self, locations).into_iter().map(frame).collect()
     }
 }
 

@@ -316,8 +316,8 @@ impl Tally {
             }
             if self.follow == Follow::LiveSize {
                 let samples = u32::try_from(samples).unwrap_or(u32::MAX);
-                let Block { birth, path, .. } = block;
-                self.aggregate.survivors.push(Survivor { birth, path, samples });
+                let Block { birth, path: series, .. } = block;
+                self.aggregate.survivors.push(Survivor { birth, series, samples });
             }
         }
         self.aggregate.live_young = young;
@@ -336,7 +336,7 @@ pub(crate) struct Clusters {
 
 impl Clusters {
     pub(crate) fn add(&mut self, block: &Block) {
-        let (samples, times) = (block.samples as f64, 2_f64.powi(block.level as i32));
+        let (samples, times) = (block.samples as f64, (1_u64 << block.level) as f64);
         self.variance += samples * samples * times * (times - 1.0);
         self.counted += samples * times;
     }

@@ -36,6 +36,7 @@ impl Archive {
         let mut aggregate = Aggregate::new(scale, Bounds::USUAL);
         figures(&mut from, &mut aggregate)?;
         aggregate.paths = tree(&mut from, codes.len())?;
+        aggregate.paths.complete();
         counts(&mut from, &mut aggregate)?;
         aggregate.classes = classes(&mut from, aggregate.peak.number())?;
         aggregate.frames = Frames::of_codes(codes);

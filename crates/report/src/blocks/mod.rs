@@ -6,6 +6,7 @@
 //! figures. A table has at most [`MOST_BLOCKS`] rows. Beyond that, one in 2^level
 //! blocks has a row, and the errors of all figures include it.
 
+pub(crate) mod history;
 pub(crate) mod recorder;
 mod replay;
 mod selected;
@@ -15,7 +16,8 @@ use heaptap_trace::Source;
 use crate::estimate::{Estimate, Scale};
 use crate::tally::Clusters;
 
-pub use selected::SelectedBlock;
+pub use history::LiveHistory;
+pub use selected::{SelectedBlock, SelectedPaths, SelectedRows};
 
 /// The most rows of a table: 67 MB, and as much again while it is made.
 pub const MOST_BLOCKS: usize = 1 << 20;

@@ -2,7 +2,7 @@
 
 use heaptap_trace::{LocationTable, Source};
 
-use super::selected::acceptance;
+use super::selected::{SelectedPaths, SelectedRows};
 use super::{BlockEnd, BlockRow, BlockTable, EndKind, NEVER, TraceEnd};
 use crate::aggregate::Aggregate;
 use crate::classes::NO_CLASS;
@@ -28,10 +28,30 @@ impl BlockTable {
         locations: &LocationTable,
         options: &Options,
     ) -> Aggregate {
+        let paths = SelectedPaths::new(whole, locations, &options.selection);
+        let selected = self.select(whole, &paths, &options.selection);
+        self.aggregate_of(&selected, whole, locations, options)
+    }
+
+    /// The same of these rows, whatever the selection of `options`.
+    pub fn aggregate_of(
+        &self,
+        selected: &SelectedRows,
+        whole: &Aggregate,
+        locations: &LocationTable,
+        options: &Options,
+    ) -> Aggregate {
         let keeps_stacks = matches!(options.depth, Depth::Innermost | Depth::Whole);
         let mut aggregate = if keeps_stacks { whole.emptied() } else { whole.without_paths() };
         aggregate.allocated_level = self.level;
-        let paths = self.selected_paths(whole, locations, options, &mut aggregate);
+        let paths = match options.depth {
+            Depth::Innermost | Depth::Whole => self.stacks_of(selected, whole, &mut aggregate),
+            depth => {
+                let frames = self.only_frames(whole, locations, depth);
+                self.rows_of(selected, frames, &mut aggregate)
+            }
+        };
+        aggregate.counts.resize(aggregate.paths.count(), Counts::default());
         let mut clusters = Clusters::default();
         // As in a reading, what is alive when its trace ends is evidence for leaks.
         let keep = options.follow == Follow::LiveSize;
@@ -72,34 +92,60 @@ impl BlockTable {
         }
     }
 
-    /// The path of each row in `aggregate`, or [`NOT_SELECTED`].
-    fn selected_paths(
+    /// The path of each row in `aggregate`, which has the call tree of `whole`, or
+    /// [`NOT_SELECTED`].
+    fn stacks_of(
+        &self,
+        selected: &SelectedRows,
+        whole: &Aggregate,
+        aggregate: &mut Aggregate,
+    ) -> Vec<u32> {
+        let mut numbers = vec![NOT_SELECTED; whole.counts.len()];
+        let path = |(at, row): (usize, &BlockRow)| {
+            if !selected.contains(at) {
+                return NOT_SELECTED;
+            }
+            let number = &mut numbers[row.path as usize];
+            if *number == NOT_SELECTED {
+                *number = aggregate.paths.add_path(whole.paths.node(row.path));
+            }
+            *number
+        };
+        self.rows.iter().enumerate().map(path).collect()
+    }
+
+    /// The same, where the frame of each row is its only one.
+    fn rows_of(
+        &self,
+        selected: &SelectedRows,
+        frames: impl Fn(&BlockRow) -> u32,
+        aggregate: &mut Aggregate,
+    ) -> Vec<u32> {
+        let paths = &mut aggregate.paths;
+        let path = |(at, row): (usize, &BlockRow)| {
+            // As in a reading, blocks that are not selected have a node, but no path.
+            let node = paths.child(ROOT, frames(row));
+            if selected.contains(at) { paths.path(node) } else { NOT_SELECTED }
+        };
+        self.rows.iter().enumerate().map(path).collect()
+    }
+
+    /// The frame that stands for each row.
+    fn only_frames(
         &self,
         whole: &Aggregate,
         locations: &LocationTable,
-        options: &Options,
-        aggregate: &mut Aggregate,
-    ) -> Vec<u32> {
-        let Options { selection, depth, .. } = options;
-        let accepts = acceptance(whole, locations, selection);
+        depth: Depth,
+    ) -> impl Fn(&BlockRow) -> u32 {
         let labels = match depth {
             Depth::Label => label_frames(whole, locations),
             _ => Vec::new(),
         };
-        let paths = &mut aggregate.paths;
-        let path = |row: &BlockRow| {
-            // As in a reading, blocks that are not selected have a node, but no path.
-            let node = match depth {
-                Depth::Innermost | Depth::Whole => whole.paths.node(row.path),
-                Depth::Label => paths.child(ROOT, labels[row.path as usize]),
-                Depth::Domain => paths.child(ROOT, domain_frame(row.domain)),
-                Depth::Source => paths.child(ROOT, source_frame(row.source)),
-            };
-            if accepts(row) { paths.path(node) } else { NOT_SELECTED }
-        };
-        let of_rows = self.rows.iter().map(path).collect();
-        aggregate.counts.resize(aggregate.paths.count(), Counts::default());
-        of_rows
+        move |row| match depth {
+            Depth::Domain => domain_frame(row.domain),
+            Depth::Source => source_frame(row.source),
+            _ => labels[row.path as usize],
+        }
     }
 }
 

@@ -31,19 +31,77 @@ pub struct SelectedBlock {
     pub source: Source,
 }
 
+/// Whether the stack of each path of a whole trace is selected. That depends on the
+/// patterns of a selection only.
+pub struct SelectedPaths(Option<Vec<bool>>);
+
+/// Whether each row of a table is selected.
+pub struct SelectedRows(Vec<bool>);
+
+impl SelectedPaths {
+    /// Looks at every call of `whole` once.
+    pub fn new(whole: &Aggregate, locations: &LocationTable, selection: &Selection) -> Self {
+        if !selection.looks_at_frames() {
+            return SelectedPaths(None);
+        }
+        let of_frames: Vec<Marks> =
+            whole.frames.codes().iter().map(|&code| selection.marks(code, locations)).collect();
+        let mut of_nodes: Vec<Marks> = vec![0; whole.paths.len()];
+        for node in 1..whole.paths.len() {
+            let parent = of_nodes[whole.paths.parent(node as u32) as usize];
+            let own = of_frames.get(whole.paths.frame(node as u32) as usize).copied().unwrap_or(0);
+            of_nodes[node] = parent | own;
+        }
+        let accepts = |path| selection.accepts(of_nodes[whole.paths.node(path) as usize]);
+        SelectedPaths(Some((0..whole.counts.len() as u32).map(accepts).collect()))
+    }
+
+    fn contains(&self, path: u32) -> bool {
+        self.0.as_ref().is_none_or(|paths| paths[path as usize])
+    }
+}
+
+impl SelectedRows {
+    /// Whether this row is selected.
+    pub(super) fn contains(&self, row: usize) -> bool {
+        self.0[row]
+    }
+
+    /// How many rows are selected.
+    pub fn count(&self) -> usize {
+        self.0.iter().filter(|&&selected| selected).count()
+    }
+}
+
 impl BlockTable {
-    /// The blocks that a selection accepts, in the order of allocation. `whole` is the
-    /// aggregate of the reading that made the table.
+    /// The rows that a selection accepts. `whole` is the aggregate of the reading that
+    /// made the table, and `paths` what the selection accepts of its paths.
+    pub fn select(
+        &self,
+        whole: &Aggregate,
+        paths: &SelectedPaths,
+        selection: &Selection,
+    ) -> SelectedRows {
+        let word_bytes = whole.scale.word_bytes as u64;
+        let accepts = |row: &BlockRow| {
+            let bytes = row.length.saturating_mul(word_bytes);
+            let end = if row.death == NEVER { whole.end } else { row.death };
+            paths.contains(row.path)
+                && selection.accepts_block(row.birth, bytes, row.domain, row.source)
+                && selection.lifetime.contains(end.saturating_sub(row.birth))
+        };
+        SelectedRows(self.rows.iter().map(accepts).collect())
+    }
+
+    /// The blocks of these rows, in the order of allocation.
     pub fn selected(
         &self,
         whole: &Aggregate,
-        locations: &LocationTable,
-        selection: &Selection,
+        selected: &SelectedRows,
     ) -> impl Iterator<Item = SelectedBlock> {
         let word_bytes = whole.scale.word_bytes as u64;
-        let accepts = acceptance(whole, locations, selection);
-        let rows = self.rows.iter().filter(move |row| accepts(row));
-        rows.map(move |row| SelectedBlock {
+        let rows = self.rows.iter().zip(&selected.0).filter(|&(_, &selected)| selected);
+        rows.map(move |(row, _)| SelectedBlock {
             path: row.path,
             birth: row.birth,
             end: Some(row.death).filter(|&death| death != NEVER),
@@ -55,44 +113,9 @@ impl BlockTable {
             source: row.source,
         })
     }
-}
 
-/// Whether a selection accepts a row.
-pub(super) fn acceptance(
-    whole: &Aggregate,
-    locations: &LocationTable,
-    selection: &Selection,
-) -> impl Fn(&BlockRow) -> bool {
-    let accepted = accepted_paths(whole, locations, selection);
-    let (selection, end) = (selection.clone(), whole.end);
-    let word_bytes = whole.scale.word_bytes as u64;
-    move |row| {
-        let bytes = row.length.saturating_mul(word_bytes);
-        let end = if row.death == NEVER { end } else { row.death };
-        accepted.as_ref().is_none_or(|paths| paths[row.path as usize])
-            && selection.accepts_block(row.birth, bytes, row.domain, row.source)
-            && selection.lifetime.contains(end.saturating_sub(row.birth))
+    /// Every block with a row.
+    pub fn all(&self, whole: &Aggregate) -> SelectedRows {
+        self.select(whole, &SelectedPaths(None), &Selection::default())
     }
-}
-
-/// Whether each path is selected; `None` if the selection does not look at frames.
-fn accepted_paths(
-    whole: &Aggregate,
-    locations: &LocationTable,
-    selection: &Selection,
-) -> Option<Vec<bool>> {
-    if !selection.looks_at_frames() {
-        return None;
-    }
-    let of_frames: Vec<Marks> =
-        whole.frames.codes().iter().map(|&code| selection.marks(code, locations)).collect();
-    let mut of_nodes: Vec<Marks> = vec![0; whole.paths.len()];
-    for node in 1..whole.paths.len() {
-        let parent = of_nodes[whole.paths.parent(node as u32) as usize];
-        let own = of_frames.get(whole.paths.frame(node as u32) as usize).copied().unwrap_or(0);
-        of_nodes[node] = parent | own;
-    }
-    let paths = 0..whole.counts.len() as u32;
-    let accepted = paths.map(|path| selection.accepts(of_nodes[whole.paths.node(path) as usize]));
-    Some(accepted.collect())
 }

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use heaptap_report::rows::By;
 use heaptap_report::{
     Aggregate, Aggregator, BlockTable, Depth, Follow, Lifespans, MOST_BLOCKS, Options, Regex,
-    Selection, Span,
+    SelectedPaths, Selection, Span,
 };
 use heaptap_trace::{
     Allocation, Backtrace, Code, Event, EventKind, Location, LocationTable, Source,
@@ -237,7 +237,48 @@ proptest! {
             figures(&found, table, &options),
             figures(&expected, table, &options)
         );
+        if options.depth == Depth::Whole && options.follow == Follow::LiveSize {
+            let leaks = leaks_of_table(&aggregate, &blocks, table, &options);
+            prop_assert_eq!(leaks, format!("{:?}", expected.leaks(table, 3)));
+        }
     }
+}
+
+/// The leaks that the table finds without a replay that follows live sizes.
+fn leaks_of_table(
+    whole: &Aggregate,
+    blocks: &BlockTable,
+    table: &LocationTable,
+    options: &Options,
+) -> String {
+    let paths = SelectedPaths::new(whole, table, &options.selection);
+    let selected = blocks.select(whole, &paths, &options.selection);
+    let options = Options { follow: Follow::Nothing, ..options.clone() };
+    let found = blocks.aggregate_of(&selected, whole, table, &options);
+    format!("{:?}", found.leaks_with(&blocks.history(whole, &selected), table, 3))
+}
+
+#[test]
+fn the_table_finds_the_leaks_of_a_reading() {
+    let program = crowd(40_000);
+    let table = &program.locations;
+    let (aggregate, blocks) = program.read(0.5, whole());
+    let options = |selection| Options {
+        selection,
+        depth: Depth::Whole,
+        follow: Follow::LiveSize,
+        ..Options::default()
+    };
+    let two_domains = Selection { domains: vec![0, 2], ..Selection::default() };
+    let mut found = 0;
+    for selection in [Selection::default(), two_domains] {
+        let options = options(selection);
+        let expected = program.stream(0.5, &options).leaks(table, 3);
+        found += expected.found.len();
+        let leaks = leaks_of_table(&aggregate, &blocks, table, &options);
+        assert_eq!(leaks, format!("{expected:?}"));
+    }
+    assert!(found > 0, "the program leaks");
 }
 
 /// What tables show: totals, and the rows of each metric.

@@ -1,0 +1,69 @@
+//! Live sizes over time and survivors, from the table: what a search for leaks needs.
+//!
+//! A reading follows each call path, since it does not know which blocks will stay. The
+//! table has their ends, so the sums of each allocating frame are enough, and no events
+//! need to be replayed.
+
+use super::selected::SelectedRows;
+use super::{BlockRow, BlockTable, NEVER};
+use crate::aggregate::{Aggregate, Survivor};
+use crate::growth::Growth;
+use crate::paths::Node;
+use crate::thinning::level_of;
+use heaptap_trace::Source;
+
+/// What is alive of the selected blocks, over time and at the end, by the frame that
+/// allocates.
+pub struct LiveHistory {
+    pub(crate) growth: Growth,
+    pub(crate) survivors: Vec<Survivor>,
+}
+
+/// The number of the series of a node: that of its frame. All that stands for no frame
+/// of the trace is one series.
+pub(crate) fn series_of(aggregate: &Aggregate, node: Node) -> u32 {
+    aggregate.paths.frame(node).min(aggregate.frames.codes().len() as u32)
+}
+
+impl BlockTable {
+    /// The history of the selected rows. `whole` is the aggregate of the reading that
+    /// made the table.
+    pub fn history(&self, whole: &Aggregate, selected: &SelectedRows) -> LiveHistory {
+        let mut growth = Growth::for_duration(whole.end);
+        let (width, points) = (growth.width(), growth.points_until(whole.end));
+        let series = whole.frames.codes().len() + 1;
+        // Changes of the live samples of each series between points; then their sums. The
+        // last point is for what happens after all others.
+        let mut live = vec![vec![0_i64; series]; points + 1];
+        let mut survivors = Vec::new();
+        let rows = self.rows.iter().enumerate().filter(|&(at, _)| selected.contains(at));
+        for (_, row) in rows {
+            let series = series_of(whole, whole.paths.node(row.path));
+            let weight = row.samples << level_of(row.samples, self.level);
+            // An event comes after the points up to its time.
+            let point =
+                |time: u64| usize::try_from(time / width).map_or(points, |at| at.min(points));
+            live[point(row.birth)][series as usize] += weight as i64;
+            if row.death != NEVER {
+                live[point(row.death)][series as usize] -= weight as i64;
+            }
+            if row.death == NEVER || row.ended {
+                let samples = u32::try_from(weight).unwrap_or(u32::MAX);
+                survivors.push(Survivor { birth: row.birth, series, samples });
+            } else if is_old(row) {
+                growth.old_died(row.death);
+            }
+        }
+        live.truncate(points);
+        let mut sums = vec![0_i64; series];
+        for changes in live {
+            sums.iter_mut().zip(changes).for_each(|(sum, change)| *sum += change);
+            growth.push(sums.iter().map(|&sum| u32::try_from(sum.max(0)).unwrap_or(u32::MAX)));
+        }
+        LiveHistory { growth, survivors }
+    }
+}
+
+fn is_old(row: &BlockRow) -> bool {
+    row.source != Source::Minor || row.promotion != NEVER
+}
