@@ -2,17 +2,16 @@
 //! compressed. `export --to html` writes them into the page, `serve` sends them to it.
 
 use std::collections::BTreeSet;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 pub(crate) use flate2::Compression;
-use flate2::write::GzEncoder;
 use heaptap_figures::units::count;
 use heaptap_report::{Archive, Depth, Follow, MOST_BLOCKS, Options, Selection};
 use heaptap_trace::LocationTable;
 
 use crate::analysis::aggregate::AggregatedTrace;
+pub(crate) use crate::analysis::gzip::compressed;
 use crate::exit_status::{Failure, Verdict};
 use crate::io::trace_files::{expand, shown};
 
@@ -132,14 +131,6 @@ fn archive(trace: AggregatedTrace, name: String) -> Archive {
         archive.answers.extend(heaptap_page::stored_leaks(&archive).ok());
     }
     archive
-}
-
-/// The bytes in the format of gzip.
-pub(crate) fn compressed(bytes: &[u8], effort: Compression) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), effort);
-    // Writing to a vector does not fail.
-    let written = encoder.write_all(bytes).and_then(|()| encoder.finish());
-    written.unwrap_or_default()
 }
 
 fn source_files(locations: &LocationTable) -> BTreeSet<String> {

@@ -1,12 +1,13 @@
 //! What the analysing verbs share (`report`, `leaks`, `hot`, `diff`, `export`): the
 //! reading of a trace ([`aggregate`], in [`time_order`], and [`parallel`] where there
-//! are two processors) or of [`several`], their form for the web page ([`archive`]), the
+//! are two processors) or of [`several`], their form for the web page ([`archive`], with [`gzip`]), the
 //! options that select blocks ([`filters`]) and tables ([`view`]), and the folding of
 //! [`recursion`]; and [`heap`], a snapshot analysed. The figures that they print are those of `heaptap-figures`.
 
 pub(crate) mod aggregate;
 pub(crate) mod archive;
 pub(crate) mod filters;
+mod gzip;
 pub(crate) mod heap;
 pub(crate) mod parallel;
 pub(crate) mod recursion;
