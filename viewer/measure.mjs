@@ -72,6 +72,7 @@ const resident = (id, field) => Number(new RegExp(`${field}:\\s+(\\d+)`).exec(re
 
 /** Serves a trace, and adds the server's largest memory to what is measured in its page. */
 async function measureServer(page, heaptap, trace) {
+  const empty = await emptyPage(page);
   const begun = performance.now();
   const server = spawn(heaptap, ["serve", "--no-open", trace], { stdio: ["ignore", "pipe", "pipe"] });
   try {
@@ -85,10 +86,16 @@ async function measureServer(page, heaptap, trace) {
       server.stderr.setEncoding("utf8").on("data", hear);
       server.on("exit", (code) => failed(new Error(`heaptap serve ended with ${code}: ${said}`)));
     });
-    return { ...await measurePage(page, address, begun), server: resident(server.pid, "VmHWM") };
+    return { ...await measurePage(page, address, begun), empty, server: resident(server.pid, "VmHWM") };
   } finally {
     server.kill("SIGINT");
   }
+}
+
+/** What Chromium needs for a page with nothing in it. */
+async function emptyPage(page) {
+  await page.goto("data:text/html,<title>empty</title>");
+  return memory();
 }
 
 async function measurePage(page, address, begun) {
@@ -102,7 +109,8 @@ async function measurePage(page, address, begun) {
   for (const filter of FILTERS) {
     filters.push(await painted(page, "location.hash = argument", `${base}&function=${encodeURIComponent(filter)}`));
   }
-  await painted(page, "location.hash = argument", base);
+  // What was allocated in a range of time changes with every step of the brush.
+  await painted(page, "location.hash = argument", `${base}&metric=allocated`);
   const box = await page.locator(".brush").boundingBox();
   const at = (share) => [box.x + box.width * share, box.y + 60];
   await page.mouse.move(...at(0.2));

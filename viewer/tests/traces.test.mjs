@@ -142,10 +142,26 @@ test("a directory of traces is one trace in the page", async () => {
   });
 });
 
+test("a zoom brings cells that were too small to see", async () =>
+  withPage(await exported("cells.ctf"), { fragment: "#flame&metric=allocated" }, async (page) => {
+    const joined = async () => Number(/([\d,]+) small frames? joined/.exec(await text(page, ".tools"))?.[1].replaceAll(",", "") ?? 0);
+    const before = await joined();
+    assert.ok(before > 1000, `${before} small frames are joined`);
+    const box = await page.locator(".icicle-box").boundingBox();
+    await page.mouse.move(box.x + 300, box.y + 30);
+    await page.keyboard.down("Control");
+    for (let times = 0; times < 5; times++) await page.mouse.wheel(0, -120);
+    await page.keyboard.up("Control");
+    await settled(page);
+    assert.ok(await joined() < before / 2, `${await joined()} of ${before} small frames are still joined`);
+    await picture(page, "zoomed");
+  }));
+
 test("100,000 cells are shown, found and focused", async () =>
   withPage(await exported("cells.ctf"), { fragment: "#flame&metric=allocated" }, async (page) => {
     await page.keyboard.press("/");
     await page.keyboard.type("function2");
+    await settled(page);
     const [, frames] = /^([\d,]+) frames/.exec(await text(page, ".found"));
     assert.ok(Number(frames.replaceAll(",", "")) >= 80_000, `${frames} frames found`);
     await picture(page, "cells");

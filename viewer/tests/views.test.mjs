@@ -194,6 +194,7 @@ test("search finds frames, n and N step through them", () =>
   open("#flame&metric=allocated", async (page) => {
     await page.keyboard.press("/");
     await page.keyboard.type("json");
+    await settled(page);
     assert.match(await text(page, ".found"), /^\d+ frames? with .* ± .* %/);
     await page.keyboard.press("Enter");
     const selected = () => page.locator('[role="treeitem"][aria-selected="true"]').innerText();
@@ -206,6 +207,7 @@ test("search finds frames, n and N step through them", () =>
     await picture(page, "search");
     await page.keyboard.press("/");
     await page.keyboard.type("nothing like this");
+    await settled(page);
     assert.match(await text(page, ".found"), /^No frame matches/);
   }));
 

@@ -30,6 +30,10 @@ export interface IcicleProps {
   more?(layout: Layout, cell: number): string[];
   onSelect(path: Site[]): void;
   onFocus(path: readonly Site[]): void;
+  /** Smaller cells can be seen now. */
+  onZoom?(): void;
+  /** A tree with smaller cells may be awaited, so that a search is not over. */
+  searching?: boolean;
   /** At most this many rows high; the rest scrolls. */
   rows?: number;
 }
@@ -53,10 +57,14 @@ export function Icicle(props: IcicleProps) {
   /** What is between the edges, in samples. */
   const motion = useSignal<Motion>({ from: 0, to: layout.total || 1 });
 
-  // A new tree is shown whole.
+  // A new tree is shown whole, unless it is the same one with smaller cells.
+  const shown = useRef({ total: -1, focus });
   useLayoutEffect(() => {
-    motion.value = { from: 0, to: layout.total || 1 };
+    const { total, focus: above } = shown.current;
+    const same = total === layout.total && JSON.stringify(above) === JSON.stringify(focus);
+    if (!same) motion.value = { from: 0, to: layout.total || 1 };
     tip.value = null;
+    shown.current = { total: layout.total, focus };
   }, [layout]);
 
   useLayoutEffect(() => {
@@ -162,7 +170,10 @@ export function Icicle(props: IcicleProps) {
           else if (cell >= 0) select(cell);
         }}
         onDblClick={(event) => focusOn(cellUnder(event).cell)}
-        onWheel={(event) => zoom(event, box.current!, motion, layout.total)}
+        onWheel={(event) => {
+          zoom(event, box.current!, motion, layout.total);
+          if (motion.value.to - motion.value.from < layout.total) props.onZoom?.();
+        }}
       >
         <div class="icicle-room" style={{ height: `${height}px` }}>
           <div class="icicle-stick" style={{ height: `${tall}px` }}>
@@ -178,7 +189,8 @@ export function Icicle(props: IcicleProps) {
       <Tip tip={tip.value} layout={layout} width={size.value.width} more={props.more} />
       {found && (
         <p class="found" role="status">
-          {found.cells.length === 0
+          {props.searching ? "Searching…"
+            : found.cells.length === 0
             ? `No frame matches “${props.searched}”.`
             : `${count(found.cells.length, "frame", "frames")}${props.more ? "" : ` with ${sizeText(layout, found.samples)}, ${percent(found.samples / (layout.total || 1))}`} · n and N step through them`}
         </p>

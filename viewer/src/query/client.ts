@@ -1,7 +1,8 @@
 // Asks the worker, one request at a time. Each place of the page that shows an answer has a slot;
 // of the requests that wait in a slot only the latest is kept, so that a brush that moves faster
 // than the query answers never builds a queue. An answer that arrives while a newer request waits
-// is still shown: it is newer than the picture that stands.
+// is still shown: it is newer than the picture that stands. Some slots come last: nothing waits for
+// their answers, and none is begun while a gesture goes on.
 
 import { signal } from "@preact/signals";
 import { embeddedQuery, fetchExact } from "./page-data";
@@ -13,6 +14,12 @@ declare const WORKER_CODE: string;
 
 export type Outcome<K extends Kind> = Answer<K> | { error: string };
 
+/** Slots that are asked when no other waits. */
+const LAST = new Set(["verdict"]);
+
+/** Milliseconds in which a gesture that pauses does not go on. */
+const PAUSE = 200;
+
 interface Request {
   text: string;
   deliver(outcome: unknown): void;
@@ -23,6 +30,8 @@ export class Client {
   private readonly waiting = new Map<string, Request>();
   private running: { id: number; request: Request } | undefined;
   private lastId = 0;
+  /** Ends the gesture that the last slots wait for. */
+  private held: number | undefined;
   private readonly archives = new Map<number, () => Packed>();
   private readonly opening = new Map<number, (error: string | undefined) => void>();
   private restarts = 0;
@@ -59,6 +68,18 @@ export class Client {
     }
     this.waiting.set(slot, asked);
     this.next();
+  }
+
+  /** Starts the query before the first trace is there. */
+  prepare(): void {
+    if (!this.worker) this.start();
+  }
+
+  /** While a gesture goes on, the slots that come last wait until it ends or pauses. */
+  hold(held: boolean): void {
+    clearTimeout(this.held);
+    this.held = held ? (setTimeout(() => this.hold(false), PAUSE) as unknown as number) : undefined;
+    if (!held) this.next();
   }
 
   /** What waits in the slot is no longer wanted. */
@@ -129,9 +150,10 @@ export class Client {
 
   private startNext(): void {
     if (this.running || !this.worker) return;
-    const first = this.waiting.entries().next();
-    if (first.done) return;
-    const [slot, request] = first.value;
+    const slots = [...this.waiting.keys()];
+    const slot = slots.find((each) => !LAST.has(each)) ?? (this.held === undefined ? slots[0] : undefined);
+    const request = slot === undefined ? undefined : this.waiting.get(slot);
+    if (slot === undefined || request === undefined) return;
     this.waiting.delete(slot);
     if (this.stopped) {
       request.deliver({ error: this.stopped });

@@ -1,5 +1,7 @@
 // The icicle of the trace, with its toolbar and the panel about the selected frame.
 
+import { signal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
 import type { Site, Tree } from "../query/types";
 import { Icicle } from "../icicle/icicle";
 import type { Layout } from "../icicle/layout";
@@ -17,19 +19,32 @@ import { TREE_BYS } from "../view/view";
 
 /** More cells than this are joined by the query. */
 export const MOST_CELLS = 100_000;
+/** Of cells that can be zoomed into or searched. */
 export const MIN_SHARE = 1 / 20_000;
+/** Of cells that can be seen: half a pixel of the widest usual screen. */
+const SEEN_SHARE = 1 / 4096;
 
+/** The request of which cells were asked for that are too small to be seen without a zoom. */
+const refined = signal("");
+
+/** The tree: at first what can be seen, and smaller cells for a search or a zoom. */
 export function useTree() {
   const current = view.value;
-  return useQuery("tree", "tree", {
+  const request = {
     ...common(current),
     by: current.treeBy,
     invert: current.invert,
     focus: [...current.focus],
     fold: true,
-    min_share: MIN_SHARE,
     most: MOST_CELLS,
-  });
+  };
+  const key = JSON.stringify(request);
+  const refine = () => { refined.value = key; };
+  const fine = current.search !== "" || refined.value === key;
+  useEffect(() => {
+    if (fine) refine();
+  }, [fine, key]);
+  return { ...useQuery("tree", "tree", { ...request, min_share: fine ? MIN_SHARE : SEEN_SHARE }), refine };
 }
 
 export function moduleFill(layout: Layout, cell: number): string {
@@ -37,7 +52,7 @@ export function moduleFill(layout: Layout, cell: number): string {
 }
 
 export function Flame({ rows, panel }: { rows?: number; panel: boolean }) {
-  const { answer: tree, error, stale } = useTree();
+  const { answer: tree, error, stale, refine } = useTree();
   const current = view.value;
   const selected = current.selected.at(-1) ?? current.focus.at(-1);
   return (
@@ -55,6 +70,8 @@ export function Flame({ rows, panel }: { rows?: number; panel: boolean }) {
             colour={moduleFill}
             onSelect={(selected: Site[]) => change({ selected }, "within")}
             onFocus={focusOn}
+            onZoom={refine}
+            searching={stale}
             {...(rows === undefined ? {} : { rows })}
           />
         )}

@@ -9,9 +9,11 @@ interface Props {
   range: [number, number] | null;
   onRange(range: [number, number] | null, done: boolean): void;
   onTime(time: number): void;
+  /** The pointer begins or ends to drag. */
+  onDrag(dragging: boolean): void;
 }
 
-export function Brush({ duration, range, onRange, onTime }: Props) {
+export function Brush({ duration, range, onRange, onTime, onDrag }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const drag = useRef<{ from: number; pixel: number; moved: boolean } | null>(null);
   const [from, to] = range ?? [0, duration];
@@ -25,6 +27,7 @@ export function Brush({ duration, range, onRange, onTime }: Props) {
   const finish = (event: PointerEvent, cancelled: boolean) => {
     const begun = drag.current;
     drag.current = null;
+    onDrag(false);
     if (!begun || cancelled) return;
     if (begun.moved) onRange(ordered(begun.from, timeAt(event)), true);
     else onTime(timeAt(event));
@@ -81,7 +84,9 @@ export function Brush({ duration, range, onRange, onTime }: Props) {
         const begun = drag.current;
         if (!begun) return;
         if (Math.abs(event.clientX - begun.pixel) > 3) begun.moved = true;
-        if (begun.moved) onRange(ordered(begun.from, timeAt(event)), false);
+        if (!begun.moved) return;
+        onDrag(true);
+        onRange(ordered(begun.from, timeAt(event)), false);
       }}
       onPointerUp={(event) => finish(event, false)}
       onPointerCancel={(event) => finish(event, true)}

@@ -6,7 +6,7 @@ import type { Info, Timeline as Data } from "../query/types";
 import { filterOf } from "../view/chips";
 import { palette, seriesColour } from "../view/colour";
 import { useQuery, type Asked } from "../view/ask";
-import { addChip, change, common, endGesture, removeChips, view } from "../view/store";
+import { addChip, change, client, common, endGesture, removeChips, view } from "../view/store";
 import { drillBy, drillWithin } from "../view/drill";
 import { dark } from "../view/theme";
 import { Brush } from "./brush";
@@ -78,6 +78,7 @@ export function Timeline({ data, info, height }: { data: Data; info: Info; heigh
             if (done) endGesture();
           }}
           onTime={(at) => change({ metric: "at", at })}
+          onDrag={(dragging) => client.hold(dragging)}
         />
       </div>
     </div>

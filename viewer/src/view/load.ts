@@ -51,6 +51,7 @@ async function follow(): Promise<void> {
 }
 
 export function load(): void {
+  client.prepare();
   if (config.mode === "serve") void follow();
   else config.traces.forEach((_, trace) => void open(trace, () => embeddedTrace(trace)));
 }

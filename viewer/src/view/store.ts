@@ -49,6 +49,7 @@ let pending: number | undefined;
 /** What follows is a step again. */
 export function endGesture(): void {
   gesture = "step";
+  client.hold(false);
 }
 
 /** A full reading answers for one selection: another one is shown as fast as possible. */
