@@ -62,8 +62,8 @@ pub use check::{CheckReport, Finding, check};
 pub use dominators::{DominatorChildren, DominatorTree, Node};
 #[cfg(feature = "graph")]
 pub use graph::{
-    BlockShape, CodeName, CustomNode, FinaliserNode, GraphError, HeapFacts, HeapGraph, KindReach,
-    LoadOptions, Reach, Reachability, RootHolder, ShapeId, ThreadFacts,
+    BlockShape, CodeName, CustomNode, FinaliserNode, GivenName, GivenNames, GraphError, HeapFacts,
+    HeapGraph, KindReach, LoadOptions, Reach, Reachability, RootHolder, ShapeId, ThreadFacts,
 };
 #[cfg(feature = "graph")]
 pub use holders::{HolderId, HolderName, HolderShare, HolderTree};

@@ -9,6 +9,7 @@ pub(crate) mod archive;
 pub(crate) mod filters;
 mod gzip;
 pub(crate) mod heap;
+pub(crate) mod ocaml_types;
 pub(crate) mod parallel;
 pub(crate) mod recursion;
 pub(crate) mod several;

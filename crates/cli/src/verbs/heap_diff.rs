@@ -11,8 +11,9 @@ use serde::Serialize;
 use crate::analysis::filters::parse_size;
 use crate::analysis::heap::figures::HeapSize;
 use crate::analysis::heap::growth::{Change, GrowthRow, GrowthRows, GrowthTable, growth};
-use crate::analysis::heap::load::load;
+use crate::analysis::heap::load::load_with_types;
 use crate::analysis::heap::row_kind::HeapRowKind;
+use crate::analysis::ocaml_types::TypeOptions;
 use crate::exit_status::{VerbResult, Verdict};
 use crate::io::output::{print, print_json};
 use crate::text::csv::quoted;
@@ -60,6 +61,9 @@ pub(crate) struct HeapDiff {
     #[arg(long)]
     json: bool,
 
+    #[command(flatten)]
+    types: TypeOptions,
+
     /// Print the tables as comma-separated values
     #[arg(long, conflicts_with = "json")]
     csv: bool,
@@ -75,7 +79,9 @@ struct HeapGrowth {
 
 impl HeapDiff {
     pub(crate) fn run(&self) -> VerbResult {
-        let (before, after) = (load(&self.before, false)?, load(&self.after, false)?);
+        self.types.check(self.by == Some(HeapRowKind::Type))?;
+        let (before, _) = load_with_types(&self.before, &self.types)?;
+        let (after, _) = load_with_types(&self.after, &self.types)?;
         let kinds = match self.by {
             Some(by) => vec![GrowthRows::Rows(by.rows())],
             None => vec![

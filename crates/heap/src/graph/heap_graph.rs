@@ -5,6 +5,7 @@
 //! a block and 4 a pointer.
 
 use super::facts::HeapFacts;
+use super::given_names::GivenNames;
 use super::shapes::{BlockShape, ShapeId, ShapeTable};
 use super::starts::BlockStarts;
 use crate::format::{FinaliserKind, RootKind, RootOwner};
@@ -99,6 +100,7 @@ pub struct HeapGraph {
     /// Blocks that the trace follows, with their ids in it.
     pub(super) followed: Vec<(u32, u64)>,
     pub(super) facts: HeapFacts,
+    pub(super) given_names: GivenNames,
     pub(super) header_words: u64,
     pub(super) dangling: u64,
 }
@@ -182,6 +184,16 @@ impl HeapGraph {
     /// The names.
     pub fn facts(&self) -> &HeapFacts {
         &self.facts
+    }
+
+    /// Names that blocks and variables were given.
+    pub fn given_names(&self) -> &GivenNames {
+        &self.given_names
+    }
+
+    /// Gives names to blocks and variables. Labels and reports then use these.
+    pub fn give_names(&mut self, names: GivenNames) {
+        self.given_names = names;
     }
 
     /// The roots: what holds them and the block.

@@ -7,6 +7,7 @@ use std::fmt;
 use std::io::{Read, Seek};
 
 use super::facts::HeapFacts;
+use super::given_names::GivenNames;
 use super::heap_graph::{
     CodeNode, CustomNode, EphemeronNode, FinaliserNode, HeapGraph, HeapRoot, RootHolder,
 };
@@ -97,6 +98,7 @@ impl HeapGraph {
             codes: Vec::new(),
             followed: Vec::new(),
             facts: HeapFacts::default(),
+            given_names: GivenNames::default(),
             header_words: 0,
             dangling: 0,
         };

@@ -1,13 +1,14 @@
 //! The blocks of a snapshot as a graph.
 //!
 //! - `starts`: from addresses to numbers of blocks.
-//! - `shapes`: tags and sizes of blocks; `facts`: names.
+//! - `shapes`: tags and sizes of blocks; `facts`: names; `given_names`: names from elsewhere.
 //! - `heap_graph`: the graph in memory; `load`: how it is read from a file.
 //! - `reach`: what is reachable from which roots.
 //! - `bit_set`: sets of blocks.
 
 mod bit_set;
 mod facts;
+mod given_names;
 mod heap_graph;
 mod load;
 mod reach;
@@ -16,6 +17,7 @@ mod starts;
 
 pub(crate) use bit_set::BitSet;
 pub use facts::{CodeName, HeapFacts, ThreadFacts};
+pub use given_names::{GivenName, GivenNames};
 pub use heap_graph::{CustomNode, FinaliserNode, HeapGraph, RootHolder};
 pub use load::{GraphError, LoadOptions};
 pub use reach::{KindReach, Reach, Reachability};

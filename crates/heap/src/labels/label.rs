@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::format::MetaKey;
-use crate::graph::{BlockShape, HeapGraph};
+use crate::graph::{BlockShape, GivenName, HeapGraph};
 
 /// The number of a label in its [`Labels`].
 pub type LabelId = u32;
@@ -63,6 +63,8 @@ pub enum BlockLabel {
     Custom(u64),
     /// An ephemeron or a weak array.
     Ephemeron,
+    /// A block that was given this name.
+    Given(GivenName),
 }
 
 /// The labels of a graph's blocks.
@@ -72,6 +74,8 @@ pub struct Labels {
     ids: HashMap<BlockLabel, LabelId>,
     /// By shape, for all other blocks.
     of_shapes: Vec<LabelId>,
+    /// By the number of a name that blocks were given.
+    of_names: HashMap<GivenName, LabelId>,
     /// By block, ascending: closures, customs and ephemerons.
     of_blocks: Vec<(u32, LabelId)>,
 }
@@ -84,11 +88,20 @@ impl Labels {
             labels: Vec::new(),
             ids: HashMap::new(),
             of_shapes: Vec::new(),
+            of_names: HashMap::new(),
             of_blocks: Vec::new(),
         };
         for shape in graph.shapes() {
             let label = labels.id(label_of_shape(*shape, is_ocaml));
             labels.of_shapes.push(label);
+        }
+        for block in 0..graph.blocks() as u32 {
+            if let Some(name) = graph.given_names().of(block)
+                && !labels.of_names.contains_key(&name)
+            {
+                let label = labels.id(BlockLabel::Given(name));
+                labels.of_names.insert(name, label);
+            }
         }
         for custom in graph.customs() {
             let label = labels.id(BlockLabel::Custom(custom.operations));
@@ -121,6 +134,11 @@ impl Labels {
 
     /// The label of a block.
     pub fn of(&self, graph: &HeapGraph, block: u32) -> LabelId {
+        if let Some(name) = graph.given_names().of(block)
+            && let Some(label) = self.of_names.get(&name)
+        {
+            return *label;
+        }
         match self.of_blocks.binary_search_by_key(&block, |entry| entry.0) {
             Ok(at) => self.of_blocks.get(at).map_or(0, |entry| entry.1),
             Err(_) => {

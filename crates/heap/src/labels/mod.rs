@@ -3,7 +3,7 @@
 //! - `label`: [`BlockLabel`] and [`Labels`], the label of each block.
 //! - `name`: their names, and those of holders.
 //!
-//! OCaml does not keep types. A closure is named after its function and a custom block after its
+//! A block that was given a name, such as its type, is called by that. OCaml does not keep types. A closure is named after its function and a custom block after its
 //! identifier; other blocks have tag and size. Sizes of big blocks are joined to ranges: arrays that differ
 //! in length are alike.
 

@@ -34,6 +34,9 @@ impl<'a> Names<'a> {
             }
             BlockLabel::Ephemeron => "ephemeron".into(),
             BlockLabel::Shape { tag, size } => self.shape(tag, size),
+            BlockLabel::Given(name) => {
+                self.graph.given_names().text(name).unwrap_or("unknown").to_owned()
+            }
         }
     }
 
@@ -86,7 +89,11 @@ impl<'a> Names<'a> {
                 facts.module(module).map_or_else(|| format!("module {module}"), text)
             }
             HolderName::Variable { module, field } => {
-                format!("{}, field {field}", self.holder(HolderName::Module(module)))
+                let of_module = self.holder(HolderName::Module(module));
+                match self.graph.given_names().variable(module, field) {
+                    Some(name) => format!("{of_module}.{name}"),
+                    None => format!("{of_module}, field {field}"),
+                }
             }
             HolderName::Domain(domain) => format!("domain {domain}"),
             HolderName::Thread(thread) => {

@@ -1,6 +1,7 @@
 //! The types of blocks, as they were found.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use super::ground::{GroundTypes, TypeId};
 use super::name;
@@ -120,8 +121,10 @@ pub(super) mod flags {
 
 /// The types of blocks.
 #[derive(Debug)]
-pub struct BlockTypes<'t> {
-    pub(super) table: &'t TypeTable,
+pub struct BlockTypes {
+    pub(super) table: Arc<TypeTable>,
+    /// The first module of each name.
+    modules: HashMap<Box<str>, usize>,
     pub(super) types: GroundTypes,
     /// By block.
     pub(super) of_block: Vec<TypeId>,
@@ -133,10 +136,15 @@ pub struct BlockTypes<'t> {
     pub(super) conflicts: u64,
 }
 
-impl<'t> BlockTypes<'t> {
-    pub(super) fn new(table: &'t TypeTable, blocks: usize) -> BlockTypes<'t> {
+impl BlockTypes {
+    pub(super) fn new(table: Arc<TypeTable>, blocks: usize) -> BlockTypes {
+        let mut modules = HashMap::new();
+        for (index, module) in table.modules().iter().enumerate() {
+            modules.entry(module.name.clone()).or_insert(index);
+        }
         BlockTypes {
             table,
+            modules,
             types: GroundTypes::new(),
             of_block: vec![TypeId::UNKNOWN; blocks],
             flags: vec![0; blocks],
@@ -162,22 +170,26 @@ impl<'t> BlockTypes<'t> {
 
     /// A type as it is written, such as `(string, Cache.entry) Hashtbl.t`.
     pub fn name(&self, id: TypeId) -> String {
-        name::name(self.table, &self.types, id)
+        name::name(&self.table, &self.types, id)
     }
 
     /// The name of a module's variable, and its type: `table` and `(string, entry) Hashtbl.t`.
-    pub fn variable(&mut self, module: &str, field: u32) -> Option<(&'t str, String)> {
-        let table = self.table;
-        let module = table.modules().iter().find(|globals| &*globals.name == module)?;
+    pub fn variable(&mut self, module: &str, field: u32) -> Option<(String, String)> {
+        let table = &self.table;
+        let module = table.modules().get(*self.modules.get(module)?)?;
         let field = module.fields.get(field as usize)?;
         let id = self.types.instantiate(table, field.expression, &[]);
-        Some((&field.name, self.name(id)))
+        Some((field.name.to_string(), name::name(table, &self.types, id)))
     }
 
-    /// How much of the heap has types.
-    pub fn coverage(&self, graph: &impl TypedBlocks) -> TypeCoverage {
+    /// How much of the heap has types, of the blocks that are to be counted.
+    pub fn coverage(
+        &self,
+        graph: &impl TypedBlocks,
+        is_counted: impl Fn(u32) -> bool,
+    ) -> TypeCoverage {
         let mut coverage = TypeCoverage::default();
-        for block in 0..graph.blocks() as u32 {
+        for block in (0..graph.blocks() as u32).filter(|block| is_counted(*block)) {
             let share = match self.get(block) {
                 Some((_, TypeSource::Declared)) => &mut coverage.declared,
                 Some((_, TypeSource::Tag)) => &mut coverage.by_tag,

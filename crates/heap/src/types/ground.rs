@@ -3,6 +3,8 @@
 //! Each has a number, and two that are written alike have the same. A definition applied to
 //! itself in ever bigger types, as nested data types do, makes ever more of them: beyond
 //! [`MOST_TYPES`] everything new is unknown.
+//!
+//! Arguments are never aliases, so that a type has one number whatever it is called.
 
 use std::collections::HashMap;
 
@@ -29,6 +31,12 @@ const MOST_TYPES: usize = 1 << 21;
 /// Chains of aliases are followed this far.
 const LONGEST_ALIAS: usize = 100;
 
+/// Aliases within aliases are followed this deep. Those of OCaml have no circles, others might.
+const DEEPEST_ALIAS: u32 = 50;
+
+/// After this number of aliases no more are followed: hostile ones grow without end.
+const MOST_ALIASES: u64 = 10_000_000;
+
 /// A type.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum GroundType {
@@ -48,8 +56,13 @@ pub(super) struct GroundTypes {
     types: Vec<GroundType>,
     /// By type: whether something in it is unknown.
     has_unknown: Vec<bool>,
-    /// By type: what it is an alias of, itself if of none; `None` if not looked for yet.
+    /// By type: what it is an alias of, itself if of none or while that is looked for; `None` if
+    /// not looked for yet.
     resolved: Vec<Option<TypeId>>,
+    /// How deep in aliases the search is.
+    alias_depth: u32,
+    /// How many aliases were followed.
+    aliases: u64,
 }
 
 impl GroundTypes {
@@ -59,6 +72,8 @@ impl GroundTypes {
             types: Vec::new(),
             has_unknown: Vec::new(),
             resolved: Vec::new(),
+            alias_depth: 0,
+            aliases: 0,
         };
         types.number(GroundType::Unknown);
         types
@@ -128,7 +143,10 @@ impl GroundTypes {
         let expression = table.expression(index);
         let parts: Vec<TypeId> = expression
             .parts()
-            .map(|part| self.instantiate_part(table, part, arguments, made))
+            .map(|part| {
+                let id = self.instantiate_part(table, part, arguments, made);
+                self.resolve(table, id)
+            })
             .collect();
         let ground = match expression {
             TypeExpression::Unknown => GroundType::Unknown,
@@ -164,22 +182,36 @@ impl GroundTypes {
         if let Some(Some(resolved)) = self.resolved.get(id.index()) {
             return *resolved;
         }
+        if self.alias_depth >= DEEPEST_ALIAS {
+            return id;
+        }
+        self.set_resolved(id, id);
+        self.alias_depth += 1;
         let mut at = id;
         for _ in 0..LONGEST_ALIAS {
             let GroundType::Named { definition, arguments } = self.get(at) else { break };
             let Some(definition) = table.definition(*definition) else { break };
             let DefinitionBody::Alias(target) = definition.body else { break };
+            if self.aliases >= MOST_ALIASES {
+                break;
+            }
             let arguments = arguments.clone();
+            self.aliases += 1;
             let next = self.instantiate(table, target, &arguments);
             if next == at || next == TypeId::UNKNOWN {
                 break;
             }
             at = next;
         }
-        if let Some(slot) = self.resolved.get_mut(id.index()) {
-            *slot = Some(at);
-        }
+        self.alias_depth -= 1;
+        self.set_resolved(id, at);
         at
+    }
+
+    fn set_resolved(&mut self, id: TypeId, resolved: TypeId) {
+        if let Some(slot) = self.resolved.get_mut(id.index()) {
+            *slot = Some(resolved);
+        }
     }
 
     /// The type of a field, or [`TypeId::IMMEDIATE`] if its values are never blocks.

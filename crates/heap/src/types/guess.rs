@@ -19,7 +19,7 @@ fn by_tag(tag: u32) -> Option<TypeId> {
 }
 
 /// Fills in what the tag says, and chains that look like lists.
-pub(super) fn fill(graph: &impl TypedBlocks, types: &mut BlockTypes<'_>) {
+pub(super) fn fill(graph: &impl TypedBlocks, types: &mut BlockTypes) {
     let count = graph.blocks() as u32;
     // A pair whose second field leads on to a pair is a cell of a list if a third one follows.
     for first in 0..count {
@@ -37,7 +37,7 @@ pub(super) fn fill(graph: &impl TypedBlocks, types: &mut BlockTypes<'_>) {
 }
 
 /// The pair that the second field of a pair leads to, if no declaration types either.
-fn next_pair(graph: &impl TypedBlocks, types: &BlockTypes<'_>, block: u32) -> Option<u32> {
+fn next_pair(graph: &impl TypedBlocks, types: &BlockTypes, block: u32) -> Option<u32> {
     if graph.shape(block) != (0, 2) || !is_candidate(types, block) {
         return None;
     }
@@ -46,6 +46,6 @@ fn next_pair(graph: &impl TypedBlocks, types: &BlockTypes<'_>, block: u32) -> Op
     (graph.shape(next) == (0, 2) && is_candidate(types, next)).then_some(next)
 }
 
-fn is_candidate(types: &BlockTypes<'_>, block: u32) -> bool {
+fn is_candidate(types: &BlockTypes, block: u32) -> bool {
     types.get(block).is_none_or(|(id, _)| id == LIST)
 }

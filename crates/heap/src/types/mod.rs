@@ -5,12 +5,13 @@
 //! - `layout`: what a block of a type looks like, and whether one does.
 //! - `spread`: from typed variables to what they reach.
 //! - `guess`: what the shape of a block alone suggests; `special`: the types of that.
-//! - `block_types`: [`BlockTypes`], the result. `name`: types as text.
+//! - `block_types`: [`BlockTypes`], the result. `name`: types as text; `given`: as names of blocks.
 //!
 //! The table comes from a file and is hostile: indices are checked once, when it is made, and
 //! the number and depth of types are bounded. Nothing recurses over blocks.
 
 mod block_types;
+mod given;
 mod ground;
 mod guess;
 mod layout;

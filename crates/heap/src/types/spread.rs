@@ -13,6 +13,7 @@
 //! unknown parts to one without. So each block is visited a few times at most.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
 
 use super::block_types::flags::{CONFLICT, GUESSED, QUEUED};
 use super::block_types::{BlockTypes, ModuleProblem, ProblemKind, TypedBlocks};
@@ -38,14 +39,14 @@ const MOST_ROUNDS: usize = 32;
 /// Suspensions of suspensions are followed this far, where the runtime has left them out.
 const DEEPEST_LAZY: usize = 8;
 
-impl<'t> BlockTypes<'t> {
+impl BlockTypes {
     /// Spreads the types of variables, and then guesses from shapes.
     pub fn spread(
         graph: &impl TypedBlocks,
-        table: &'t TypeTable,
+        table: TypeTable,
         roots: &[GlobalRoot<'_>],
-    ) -> BlockTypes<'t> {
-        let found = BlockTypes::new(table, graph.blocks());
+    ) -> BlockTypes {
+        let found = BlockTypes::new(Arc::new(table), graph.blocks());
         let mut spreader =
             Spreader { graph, found, layouts: HashMap::new(), queue: VecDeque::new() };
         let seeds = spreader.seeds(roots);
@@ -84,23 +85,23 @@ enum Admission {
     Contradicts(TypeId),
 }
 
-struct Spreader<'g, 't, G> {
+struct Spreader<'g, G> {
     graph: &'g G,
-    found: BlockTypes<'t>,
+    found: BlockTypes,
     /// By type; made when first needed.
     layouts: HashMap<TypeId, Layout>,
     /// Blocks whose types have changed.
     queue: VecDeque<u32>,
 }
 
-impl<G: TypedBlocks> Spreader<'_, '_, G> {
+impl<G: TypedBlocks> Spreader<'_, G> {
     /// The variables that types spread from.
     fn seeds(&mut self, roots: &[GlobalRoot<'_>]) -> Vec<Seed> {
         let mut by_module: BTreeMap<&str, Vec<&GlobalRoot<'_>>> = BTreeMap::new();
         for root in roots {
             by_module.entry(root.module).or_default().push(root);
         }
-        let table = self.found.table;
+        let table = Arc::clone(&self.found.table);
         let mut seeds = Vec::new();
         let mut seen = BTreeSet::new();
         for module in table.modules() {
@@ -116,7 +117,7 @@ impl<G: TypedBlocks> Spreader<'_, '_, G> {
     /// A module with a variable that contradicts its type was declared from another build, and
     /// is not believed.
     fn seeds_of_module(&mut self, module: &ModuleGlobals, roots: &[&GlobalRoot<'_>]) -> Vec<Seed> {
-        let table = self.found.table;
+        let table = Arc::clone(&self.found.table);
         let mut seeds = Vec::new();
         let mut problem = None;
         for root in roots {
@@ -129,7 +130,7 @@ impl<G: TypedBlocks> Spreader<'_, '_, G> {
                 }
                 continue;
             };
-            let declared = self.found.types.instantiate(table, field.expression, &[]);
+            let declared = self.found.types.instantiate(&table, field.expression, &[]);
             if matches!(self.admit(root.block, declared), Admission::Contradicts(_)) {
                 problem = problem.or(Some(ProblemKind::Mismatch(root.field)));
             }
@@ -226,15 +227,14 @@ impl<G: TypedBlocks> Spreader<'_, '_, G> {
     /// The type that a block has by a pointer that is declared to have this one.
     fn admit(&mut self, block: u32, declared: TypeId) -> Admission {
         let graph = self.graph;
-        let table = self.found.table;
         let (tag, words) = graph.shape(block);
-        let mut id = self.found.types.resolve(table, declared);
+        let mut id = self.found.types.resolve(&self.found.table, declared);
         for _ in 0..DEEPEST_LAZY {
             let types = match self.layout(id).fit(tag, words) {
                 Fit::Unchecked => return Admission::Unchecked(id),
                 Fit::Contradicts => return Admission::Contradicts(id),
                 Fit::Is(other) => {
-                    id = self.found.types.resolve(table, other);
+                    id = self.found.types.resolve(&self.found.table, other);
                     continue;
                 }
                 Fit::Agrees(types) => types,

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::findings::{Finding, findings};
 use super::titles::Titles;
+use crate::analysis::ocaml_types::TypeFigures;
 
 /// What a table lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +15,8 @@ pub(crate) enum HeapRows {
     Holders(Level),
     /// Blocks that are alike.
     Blocks,
+    /// The same, where types were given.
+    Types,
     /// Custom blocks.
     Customs,
 }
@@ -75,6 +78,9 @@ pub(crate) struct HeapFigures {
     pub(crate) kinds: HeapTable,
     pub(crate) table: HeapTable,
     pub(crate) findings: Vec<Finding>,
+    /// How much has types, if they were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) types: Option<TypeFigures>,
 }
 
 /// Which rows are shown.
@@ -109,6 +115,7 @@ impl HeapFigures {
             kinds: table(analysis, &kinds),
             table: table(analysis, selection),
             findings: findings(analysis),
+            types: None,
         }
     }
 }
@@ -127,10 +134,10 @@ fn table(analysis: &HeapAnalysis, selection: &RowSelection<'_>) -> HeapTable {
             .into_iter()
             .map(|row| (titles.holder(row.holder), Candidate::Holder(row)))
             .collect(),
-        HeapRows::Blocks | HeapRows::Customs => analysis
+        HeapRows::Blocks | HeapRows::Types | HeapRows::Customs => analysis
             .label_rows()
             .into_iter()
-            .filter(|row| selection.rows == HeapRows::Blocks || row.is_custom(analysis))
+            .filter(|row| selection.rows != HeapRows::Customs || row.is_custom(analysis))
             .map(|row| (titles.label(row.label), Candidate::Blocks(row)))
             .collect(),
     };
@@ -195,6 +202,7 @@ impl HeapRows {
             HeapRows::Holders(Level::Thread) => "thread",
             HeapRows::Holders(Level::Frame) => "stack frame",
             HeapRows::Blocks => "block",
+            HeapRows::Types => "type",
             HeapRows::Customs => "custom block",
         }
     }

@@ -4,18 +4,24 @@ use std::path::Path;
 
 use heaptap_heap::{GraphError, HeapAnalysis, HeapGraph, LoadOptions};
 
+use crate::analysis::ocaml_types::{TypeOptions, TypeSummary, name_blocks};
 use crate::exit_status::Failure;
 use crate::io::input::Input;
 
 /// The most memory of a graph: a small file can describe very many blocks.
 const MEMORY: u64 = 32 << 30;
 
-/// Reads a complete snapshot. `fields`: with the fields of pointers.
-pub(crate) fn load(file: &Path, fields: bool) -> Result<HeapAnalysis, Failure> {
+/// Reads a complete snapshot, and gives its blocks names by their types if these are wanted.
+pub(crate) fn load_with_types(
+    file: &Path,
+    types: &TypeOptions,
+) -> Result<(HeapAnalysis, Option<TypeSummary>), Failure> {
     let input = Input::open(file)?;
-    let analysis = HeapAnalysis::new(load_graph(&input, fields)?);
+    let mut graph = load_graph(&input, types.is_wanted())?;
+    let summary = if types.is_wanted() { Some(name_blocks(&mut graph, types)?) } else { None };
+    let analysis = HeapAnalysis::new(graph);
     input.end_progress();
-    analysis.ok_or_else(|| too_big(&input))
+    Ok((analysis.ok_or_else(|| too_big(&input))?, summary))
 }
 
 /// Reads the graph of a complete snapshot. `fields`: with the fields of pointers.

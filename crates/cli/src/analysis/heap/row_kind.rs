@@ -6,7 +6,7 @@ use heaptap_heap::Level;
 use super::figures::HeapRows;
 
 /// What a row is.
-#[derive(Clone, Copy, ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum HeapRowKind {
     /// Kinds of roots: globals, stacks, C code, finalisers
     Kind,
@@ -22,6 +22,8 @@ pub(crate) enum HeapRowKind {
     Frame,
     /// Blocks that are alike: by tag and size, closures by function, customs by identifier
     Block,
+    /// OCaml types of blocks, with --types
+    Type,
     /// Custom blocks by identifier
     Custom,
 }
@@ -36,6 +38,7 @@ impl HeapRowKind {
             HeapRowKind::Thread => HeapRows::Holders(Level::Thread),
             HeapRowKind::Frame => HeapRows::Holders(Level::Frame),
             HeapRowKind::Block => HeapRows::Blocks,
+            HeapRowKind::Type => HeapRows::Types,
             HeapRowKind::Custom => HeapRows::Customs,
         }
     }

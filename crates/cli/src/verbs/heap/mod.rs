@@ -13,8 +13,9 @@ use clap::{Args, ValueHint};
 
 use crate::analysis::filters::patterns;
 use crate::analysis::heap::figures::{HeapFigures, RowSelection};
-use crate::analysis::heap::load::load;
+use crate::analysis::heap::load::load_with_types;
 use crate::analysis::heap::row_kind::HeapRowKind;
+use crate::analysis::ocaml_types::TypeOptions;
 use crate::exit_status::{VerbResult, Verdict};
 use crate::io::output::{print, print_json};
 use crate::text::terminal::Layout;
@@ -34,6 +35,7 @@ use crate::text::terminal::Layout;
   heaptap heap before.heap --path 'closure Cache'
   heaptap heap before.heap --referrers 'string'
   heaptap heap before.heap --shared 'Cache' --shared 'Session'
+  heaptap heap before.heap --types _build --by type
   heaptap heap --json before.heap | jq '.findings[].text'
 
 Exit status:
@@ -62,6 +64,9 @@ pub(crate) struct Heap {
     exclude: Vec<String>,
 
     #[command(flatten)]
+    types: TypeOptions,
+
+    #[command(flatten)]
     question: question::Question,
 
     /// Print one JSON object
@@ -78,7 +83,8 @@ impl Heap {
         let (include, exclude) =
             (patterns("include", &self.include)?, patterns("exclude", &self.exclude)?);
         self.question.check()?;
-        let analysis = load(&self.file, false)?;
+        self.types.check(self.by == HeapRowKind::Type)?;
+        let (analysis, types) = load_with_types(&self.file, &self.types)?;
         if self.question.is_asked() {
             self.question.answer(&analysis, self.limit, self.json)?;
             return Ok(Verdict::Sound);
@@ -89,7 +95,8 @@ impl Heap {
             include: &include,
             exclude: &exclude,
         };
-        let figures = HeapFigures::new(&analysis, &selection);
+        let mut figures = HeapFigures::new(&analysis, &selection);
+        figures.types = types.map(|types| types.figures(&analysis));
         if self.json {
             print_json(&figures)?;
         } else if self.csv {

@@ -6,6 +6,7 @@ use heaptap_figures::units::{bytes, count, percent, utc};
 
 use crate::analysis::heap::figures::{HeapFigures, HeapRow, HeapTable};
 use crate::analysis::heap::findings::Finding;
+use crate::analysis::ocaml_types::{TypeFigures, TypedShare};
 use crate::text::escape::Escaped;
 use crate::text::terminal::{Layout, fit, wrap, wrap_indented};
 
@@ -51,7 +52,25 @@ fn totals(figures: &HeapFigures) -> Vec<(&'static str, String)> {
         totals
             .push(("dangling", format!("{lost} to no block; `heaptap snapshot --check` has more")));
     }
+    if let Some(types) = &figures.types {
+        totals.push(("types", typed(types)));
+        totals.extend(types.notes.iter().map(|note| ("", escaped(note))));
+    }
     totals
+}
+
+/// How much of the heap has types.
+fn typed(types: &TypeFigures) -> String {
+    let shares = types.shares();
+    let (blocks, words) = shares
+        .iter()
+        .fold((0, 0), |(blocks, words), (_, share)| (blocks + share.blocks, words + share.words));
+    let part = |(name, share): &(&str, TypedShare)| {
+        let of_blocks = percent(share.blocks as f64 / blocks.max(1) as f64);
+        let of_words = percent(share.words as f64 / words.max(1) as f64);
+        format!("{name} {of_blocks} of blocks and {of_words} of words")
+    };
+    shares.iter().map(part).collect::<Vec<_>>().join(", ")
 }
 
 /// Columns before the name: three sizes and a share.

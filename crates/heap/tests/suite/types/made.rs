@@ -147,7 +147,7 @@ pub(super) fn roots(blocks: &[u32]) -> Vec<GlobalRoot<'static>> {
 }
 
 /// Name and source of a block's type.
-pub(super) fn named(types: &BlockTypes<'_>, block: u32) -> Option<(String, TypeSource)> {
+pub(super) fn named(types: &BlockTypes, block: u32) -> Option<(String, TypeSource)> {
     types.get(block).map(|(id, source)| (types.name(id), source))
 }
 

@@ -71,17 +71,10 @@ impl Kind {
 
     /// As it is written where it stands in a tuple or before a constructor.
     fn tight(&self) -> String {
-        if let Kind::Pair(_) = self { format!("{} pair", self.argument()) } else { self.name() }
+        if let Kind::Pair(_) = self { format!("({})", self.name()) } else { self.name() }
     }
 
-    fn argument(&self) -> String {
-        match self {
-            Kind::Pair(inner) => inner.tight(),
-            _ => String::new(),
-        }
-    }
-
-    /// The name of the type of a block of this kind. An alias at the outside is seen through.
+    /// The name of the type of a block of this kind. Aliases are seen through.
     fn name(&self) -> String {
         match self {
             Kind::Int => "int".to_owned(),
@@ -199,12 +192,13 @@ fn world(kinds: &[Kind]) -> (TableBuilder, Values, Vec<u32>) {
     (table, values, variables)
 }
 
-/// What a name of a type allows; `None` for one that is not checked.
+/// Whether a block of the type can look like this.
 fn allows(name: &str, tag: u32, words: u64) -> bool {
-    match name.rsplit(' ').next().unwrap() {
-        _ if name.contains(" * ") && !name.ends_with(")") && ends_with_pair(name) => {
-            tag == 0 && words == 2
-        }
+    let constructor = name.rsplit(' ').next().unwrap();
+    if is_tuple(name) {
+        return tag == 0 && words == 2;
+    }
+    match constructor {
         "string" => tag == 252,
         "float" => (tag, words) == (253, 1),
         "point" => (tag, words) == (254, 2),
@@ -219,10 +213,13 @@ fn allows(name: &str, tag: u32, words: u64) -> bool {
     }
 }
 
-/// Whether the type is a tuple and no constructor follows it.
-fn ends_with_pair(name: &str) -> bool {
-    let half = name.len().saturating_sub(3) / 2;
-    name.is_char_boundary(half) && name[..half] == name[(half + 3).min(name.len())..]
+/// Whether there is a star outside parentheses.
+fn is_tuple(name: &str) -> bool {
+    let mut depth = 0;
+    name.chars().any(|character| {
+        depth += i32::from(character == '(') - i32::from(character == ')');
+        depth == 0 && character == '*'
+    })
 }
 
 proptest! {
@@ -234,7 +231,7 @@ proptest! {
     ) {
         let (table, values, variables) = world(&kinds);
         let table = table.build();
-        let types = BlockTypes::spread(&values.blocks, &table, &roots(&variables));
+        let types = BlockTypes::spread(&values.blocks, table.clone(), &roots(&variables));
         prop_assert_eq!(types.problems(), &[]);
         prop_assert_eq!(types.mismatches(), Vec::new());
         prop_assert_eq!(types.conflicts(), 0);
@@ -243,7 +240,7 @@ proptest! {
                 if name == "closure" { TypeSource::Tag } else { TypeSource::Declared };
             prop_assert_eq!(named(&types, block as u32), Some((name.clone(), source)));
         }
-        let coverage = types.coverage(&values.blocks);
+        let coverage = types.coverage(&values.blocks, |_| true);
         let closures = values.names.iter().filter(|name| *name == "closure").count() as u64;
         prop_assert_eq!(coverage.declared.blocks + closures, values.names.len() as u64);
         prop_assert_eq!(coverage.unknown.blocks, 0);
@@ -268,7 +265,7 @@ proptest! {
             values.blocks.targets[from].iter_mut().for_each(|target| *target = to);
         }
         let table = table.build();
-        let types = BlockTypes::spread(&values.blocks, &table, &roots(&variables));
+        let types = BlockTypes::spread(&values.blocks, table.clone(), &roots(&variables));
         for block in 0..values.blocks.blocks() as u32 {
             let Some((name, TypeSource::Declared)) = named(&types, block) else { continue };
             let (tag, words) = values.blocks.shape(block);
@@ -287,7 +284,7 @@ fn a_variable_of_a_pair_has_the_name_that_is_behind_the_alias() {
     let table = table.build();
     let mut blocks = Blocks::default();
     let value = blocks.add(0, &[None, None]);
-    let types = BlockTypes::spread(&blocks, &table, &roots(&[value, value]));
+    let types = BlockTypes::spread(&blocks, table.clone(), &roots(&[value, value]));
     assert_eq!(types.conflicts(), 0);
     assert_eq!(named(&types, value), super::made::declared("int * int"));
 }

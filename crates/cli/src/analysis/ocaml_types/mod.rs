@@ -1,0 +1,22 @@
+//! The OCaml types of a heap's blocks, from `.cmt` and `.cmi` files that the program's own compiler
+//! reads.
+//!
+//! - `types.ml`: what the compiler's toplevel runs. It prints a JSON document.
+//! - `script`: the lines of it that a version of the compiler takes.
+//! - `compiler`: finding and running the toplevel.
+//! - `document`: from the document to a [`TypeTable`](heaptap_heap::TypeTable).
+//! - `figures`: how much has types.
+//! - `naming`: giving the blocks of a graph their types as names, and what is to say about it.
+//!
+//! The layout of these files changes with each compiler, so that only its own libraries can
+//! read them. Nothing has to be installed beside it.
+
+mod compiler;
+mod document;
+mod figures;
+mod naming;
+mod script;
+
+pub(crate) use compiler::TypeOptions;
+pub(crate) use figures::{TypeFigures, TypedShare};
+pub(crate) use naming::{TypeSummary, name_blocks};

@@ -1,0 +1,118 @@
+//! Giving the blocks of a graph their types as names.
+
+use std::collections::BTreeSet;
+
+use heaptap_heap::{
+    BlockTypes, GlobalRoot, HeapAnalysis, HeapGraph, MetaKey, Node, ProblemKind, RootHolder,
+    RootOwner,
+};
+
+use super::compiler::{DeclaredTypes, TypeOptions};
+use super::figures::TypeFigures;
+use crate::exit_status::Failure;
+
+/// More files or types than these are counted, not named.
+const MOST_NAMED: usize = 5;
+
+/// The types that were found, and what was in the way.
+pub(crate) struct TypeSummary {
+    types: BlockTypes,
+    /// What a person should know, one line each.
+    notes: Vec<String>,
+}
+
+/// Gives blocks and variables their types as names. The graph must have been loaded with fields.
+pub(crate) fn name_blocks(
+    graph: &mut HeapGraph,
+    options: &TypeOptions,
+) -> Result<TypeSummary, Failure> {
+    let runtime = graph.facts().meta(MetaKey::RUNTIME).unwrap_or_default();
+    let runtime = String::from_utf8_lossy(runtime);
+    if !runtime.starts_with("OCaml") || runtime.contains("bytecode") {
+        let named = if runtime.is_empty() { "another runtime" } else { &runtime };
+        return Err(Failure::Trouble(format!(
+            "--types: the snapshot is of {named}; types are known of native OCaml programs alone"
+        )));
+    }
+    let roots = variables(graph);
+    let modules: BTreeSet<&str> = roots.iter().map(|root| root.module).collect();
+    let DeclaredTypes { table, skipped } = options.read(modules.iter().copied())?;
+    let described: BTreeSet<&str> = table.modules().iter().map(|module| &*module.name).collect();
+    let missing = modules.iter().filter(|module| !described.contains(*module)).copied();
+    let mut notes = Vec::new();
+    notes.extend(left_out("module without a .cmt or .cmi file", missing.map(str::to_owned)));
+    let skipped = skipped.iter().map(|file| format!("{}: {}", file.file, file.reason));
+    notes.extend(left_out("file left out", skipped));
+    let mut types = BlockTypes::spread(graph, table, &roots);
+    notes.extend(contradictions(&types));
+    let names = types.given_names(graph);
+    graph.give_names(names);
+    Ok(TypeSummary { types, notes })
+}
+
+/// The variables of modules that point to blocks.
+fn variables(graph: &HeapGraph) -> Vec<GlobalRoot<'_>> {
+    let variable = |(holder, block)| {
+        let RootHolder::Owner(RootOwner::Global { module, field }) = holder else { return None };
+        let module = std::str::from_utf8(graph.facts().module(module)?).ok()?;
+        Some(GlobalRoot { module, field, block })
+    };
+    graph.roots().filter_map(variable).collect()
+}
+
+/// One line for some things that are missing, with the first of them.
+fn left_out(what: &str, things: impl Iterator<Item = String>) -> Option<String> {
+    let all: Vec<String> = things.collect();
+    let count = all.len();
+    let (first, last) = all.split_at(count.min(MOST_NAMED));
+    let plural = match what.split_once(' ') {
+        Some((noun, rest)) if count != 1 => format!("{noun}s {rest}"),
+        _ => what.to_owned(),
+    };
+    let more = if last.is_empty() { String::new() } else { format!("; {} more", last.len()) };
+    (count > 0).then(|| format!("{count} {plural}: {}{more}", first.join("; ")))
+}
+
+/// What the heap and the declared types disagree about.
+fn contradictions(types: &BlockTypes) -> Vec<String> {
+    let mut notes = Vec::new();
+    for problem in types.problems() {
+        let module = &problem.module;
+        notes.push(match problem.kind {
+            ProblemKind::UndeclaredField(field) => format!(
+                "the files of {module} are of another build: the program has a variable in field \
+                 {field}, which they do not have; no types of its variables are used"
+            ),
+            ProblemKind::Mismatch(field) => format!(
+                "the files of {module} may be of another build: the variable in field {field} \
+                 does not look like its type; all types from there are guessed"
+            ),
+        });
+    }
+    let mismatches = types.mismatches();
+    let blocks: u64 = mismatches.iter().map(|mismatch| mismatch.blocks).sum();
+    if let Some(first) = mismatches.first() {
+        notes.push(format!(
+            "{blocks} {} not look like the declared type, most often {} with tag {} and size {}; \
+             they have no type by that",
+            if blocks == 1 { "block does" } else { "blocks do" },
+            types.name(first.declared),
+            first.tag,
+            first.words,
+        ));
+    }
+    match types.conflicts() {
+        0 => {}
+        1 => notes.push("1 block has two declared types; its type is guessed".to_owned()),
+        more => notes.push(format!("{more} blocks have two declared types; theirs are guessed")),
+    }
+    notes
+}
+
+impl TypeSummary {
+    /// How much of what is reachable has types.
+    pub(crate) fn figures(self, analysis: &HeapAnalysis) -> TypeFigures {
+        let is_reachable = |block| analysis.dominators.position(Node::Block(block)).is_some();
+        TypeFigures::new(&self.types.coverage(&analysis.graph, is_reachable), self.notes)
+    }
+}

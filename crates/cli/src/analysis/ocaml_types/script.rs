@@ -1,0 +1,88 @@
+//! The lines of the script that a version of the compiler takes.
+
+/// The script, with lines that select by version: see its beginning.
+const SCRIPT: &str = include_str!("types.ml");
+
+/// A version of OCaml: major and minor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct OcamlVersion(pub(super) u32, pub(super) u32);
+
+impl OcamlVersion {
+    /// The versions whose compiler libraries the script knows.
+    pub(super) const OLDEST: OcamlVersion = OcamlVersion(4, 12);
+    pub(super) const NEWEST: OcamlVersion = OcamlVersion(5, 3);
+
+    /// From text such as `4.14.1` or `5.3.0~beta1`.
+    pub(super) fn parse(text: &str) -> Option<OcamlVersion> {
+        let mut numbers = text.trim().split('.');
+        let mut number = || numbers.next()?.parse().ok();
+        Some(OcamlVersion(number()?, number()?))
+    }
+}
+
+/// The script for a version. Lines of other versions are empty, so that lines keep their numbers.
+pub(super) fn for_version(version: OcamlVersion) -> String {
+    let mut is_taken = true;
+    let mut script = String::with_capacity(SCRIPT.len());
+    for line in SCRIPT.lines() {
+        if let Some(selector) = line.strip_prefix("(*@ ") {
+            is_taken = is_selected(selector.trim_end_matches(" *)"), version);
+        } else if is_taken {
+            script.push_str(line);
+        }
+        script.push('\n');
+    }
+    script
+}
+
+fn is_selected(selector: &str, version: OcamlVersion) -> bool {
+    let (word, bound) = selector.split_once(' ').unwrap_or((selector, ""));
+    match (word, OcamlVersion::parse(bound)) {
+        ("since", Some(bound)) => version >= bound,
+        ("before", Some(bound)) => version < bound,
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_compared_by_number() {
+        assert_eq!(OcamlVersion::parse("4.14.1\n"), Some(OcamlVersion(4, 14)));
+        assert_eq!(OcamlVersion::parse("5.3.0~beta1"), Some(OcamlVersion(5, 3)));
+        assert_eq!(OcamlVersion::parse("five"), None);
+        assert!(OcamlVersion(4, 9) < OcamlVersion(4, 12));
+    }
+
+    #[test]
+    fn each_version_has_one_of_each_alternative() {
+        for version in [(4, 12), (4, 13), (4, 14), (5, 0), (5, 1), (5, 2), (5, 3)] {
+            let script = for_version(OcamlVersion(version.0, version.1));
+            assert_eq!(script.lines().count(), SCRIPT.lines().count());
+            assert!(!script.contains("(*@ "), "{version:?}");
+            for once in [
+                "let get_desc",
+                "let package_path",
+                "let env =",
+                "let set_loader",
+                "let row_arguments",
+            ] {
+                assert_eq!(script.matches(once).count(), 1, "{once} for {version:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_selector_is_understood() {
+        for selector in SCRIPT.lines().filter_map(|line| line.strip_prefix("(*@ ")) {
+            let selector = selector.strip_suffix(" *)").expect(selector);
+            let is_known = match selector.split_once(' ') {
+                Some(("since" | "before", bound)) => OcamlVersion::parse(bound).is_some(),
+                _ => selector == "always",
+            };
+            assert!(is_known, "{selector}");
+        }
+    }
+}
