@@ -203,6 +203,11 @@ fn write_continuations(
         index += 1;
         // `Ptr_val`: 1 if the continuation was resumed.
         let stack = words.field(block, 0) & !1;
+        if let CodeKind::Native { descriptors, .. } = &variables.code
+            && !stack::is_whole(descriptors, stack)
+        {
+            continue;
+        }
         let owner = |depth, return_address, slot| RootOwner::Continuation {
             block: block as u64,
             depth,

@@ -9,6 +9,7 @@ use crate::runtimes::ocaml::descriptors::Descriptors;
 use crate::runtimes::ocaml::five::layout::{HANDLER_PARENT, STACK_HANDLER, STACK_SP};
 use crate::runtimes::ocaml::heap::blocks::BlockWriter;
 use crate::snapshot::WalkError;
+use crate::sys::process_memory::read_word;
 use crate::tracer::WORD;
 
 /// `frame_descr` (`runtime/caml/frame_descriptors.h`): where its parts are, in bytes.
@@ -48,6 +49,73 @@ pub(super) fn write(
         stack = words.field(handler, HANDLER_PARENT);
     }
     Ok(slots)
+}
+
+/// Whether every frame of a stack and of its parents can be found.
+///
+/// A continuation that is dead may point to a stack that is running or freed: after
+/// `Effect.Unhandled` its first field is left as it was (`caml_perform`, `runtime/amd64.S`, 5.3.0).
+/// The stack of one that is alive always passes. The reads cannot fault.
+pub(super) fn is_whole(descriptors: &Descriptors, first: usize) -> bool {
+    const MOST_FIBERS: usize = 1 << 20;
+    let mut stack = first;
+    for _ in 0..MOST_FIBERS {
+        if stack == 0 {
+            return true;
+        }
+        let Some(parent) = parent_of_whole(descriptors, stack) else { return false };
+        stack = parent;
+    }
+    false
+}
+
+/// The parent of a stack whose frames end at its handler; `None` if they do not.
+fn parent_of_whole(descriptors: &Descriptors, stack: usize) -> Option<usize> {
+    let word = |address: usize, index: usize| read_word(address.checked_add(index * WORD)?);
+    let high = word(stack, STACK_HANDLER)?;
+    let (mut sp, mut has_regs) = (word(stack, STACK_SP)?, false);
+    if sp <= stack || !sp.is_multiple_of(WORD) {
+        return None;
+    }
+    while sp != high {
+        sp += WORD;
+        loop {
+            if sp > high {
+                return None;
+            }
+            let descriptor = descriptors.record(read_word(sp - WORD)? as u64) as usize;
+            if descriptor == 0 {
+                return None;
+            }
+            // SAFETY: a descriptor of the runtime's index, which is constant data of the program.
+            let (size, slots) = unsafe { frame(descriptor) };
+            if size == RETURN_TO_C {
+                has_regs = true;
+                sp += STACK_HEADER;
+                break;
+            }
+            if !has_regs && slots.iter().any(|&offset| offset & 1 == 1) {
+                return None;
+            }
+            sp += usize::from(size & 0xfffc);
+        }
+    }
+    word(high, HANDLER_PARENT)
+}
+
+/// The size of a frame, and where its live slots are.
+///
+/// # Safety
+/// `descriptor` is the address of a `frame_descr` of the runtime.
+unsafe fn frame(descriptor: usize) -> (u16, &'static [u16]) {
+    // SAFETY: the caller passes a descriptor.
+    let size = unsafe { ((descriptor + FRAME_SIZE) as *const u16).read() };
+    // SAFETY: the same.
+    let count = unsafe { ((descriptor + LIVE_COUNT) as *const u16).read() };
+    let count = if size == RETURN_TO_C { 0 } else { usize::from(count) };
+    let slots = (descriptor + LIVE_SLOTS) as *const u16;
+    // SAFETY: that many slots follow (`runtime/caml/frame_descriptors.h`).
+    (size, unsafe { std::slice::from_raw_parts(slots, count) })
 }
 
 fn write_frames(
