@@ -5,7 +5,10 @@
 
 use std::io::Cursor;
 
-use heaptap_heap::{Completion, Defect, HeapGraph, Item, LoadOptions, Reader, Summary, Suspended, check};
+use heaptap_heap::{
+    Completion, Defect, HeapAnalysis, HeapGraph, Item, LoadOptions, Reach, Reader, Summary,
+    Suspended, check,
+};
 use libfuzzer_sys::fuzz_target;
 
 const MEMORY: u64 = 16 << 20;
@@ -28,11 +31,19 @@ fuzz_target!(|bytes: &[u8]| {
             assert!(summary.is_err() || matches!(error.defect, Defect::Memory(_)), "{error}");
         }
     }
-    if let Ok(graph) = HeapGraph::load(Cursor::new(bytes), LoadOptions { memory: MEMORY, fields: true }) {
+    if let Ok(graph) =
+        HeapGraph::load(Cursor::new(bytes), LoadOptions { memory: MEMORY, fields: true })
+    {
         let found = graph.reachable();
         assert!(found.reachable.blocks <= found.all.blocks);
         let sum: u64 = found.kinds.iter().map(|kind| kind.first_reached.blocks).sum();
         assert_eq!(sum, found.reachable.blocks);
+        let analysis = HeapAnalysis::new(graph).expect("few blocks");
+        assert_eq!(analysis.reachable_bytes(), found.reachable.bytes);
+        let rows = analysis.label_rows();
+        let own = rows.iter().map(|row| row.own).fold(Reach::default(), Reach::plus);
+        assert_eq!(own, found.reachable);
+        let _ = analysis.suspects();
     }
 });
 
