@@ -125,3 +125,30 @@ def growth(bench):
     expect(all(row["name"].startswith("Planted, field") for row in rows[:2]), rows[:2])
     limited = subprocess.run([*command, "--fail-over", "1KiB"], capture_output=True)
     equal(limited.returncode, 3, "exit status above the limit")
+
+
+@family({"exact": (1,), "estimated": (0.05,)})
+def where_what_is_held_was_allocated(bench, rate):
+    """The join with the trace: at rate 1 the samples are all that a variable retains, else their estimate has an error."""
+    heap = bench.path("cache.heap")
+    env = {**bench.preload(rate=rate), "HEAPTAP_SNAPSHOT": "exit", "HEAPTAP_SNAPSHOT_FILE": heap}
+    equal(bench.run("planted", "cache", env=env).err, "", "standard error")
+
+    def ask(*options):
+        return json.loads(subprocess.check_output([bench.heaptap, "heap", "--json", *options, heap]))
+
+    variable = ask("-n", "1")["table"]["rows"][0]
+    joined = ask("--by", "site", "-n", "0", "--within", f"^{variable['name']}$")
+    equal(joined["exact_bytes"], variable["exclusive_bytes"], "what the variable retains")
+    estimated = joined["estimated"]
+    if rate == 1:
+        equal(estimated["bytes"], joined["exact_bytes"], "bytes of the samples")
+    distance = abs(estimated["bytes"] - joined["exact_bytes"])
+    expect(distance <= 4.5 * estimated["error"], f"{estimated} of {joined['exact_bytes']}")
+    lines = [row["site"] for row in joined["rows"] if row["site"]["file"] == "planted.ml"]
+    expect(any(site["name"].endswith("entry") for site in lines), lines)
+    expect(all(row["holder"] == variable["name"] for row in joined["rows"]), "holders")
+    # Without its trace, a snapshot names what is missing and the remedy.
+    lost = subprocess.run([bench.heaptap, "heap", "--by", "site", "--trace", bench.path("none.ctf"), heap],
+                          capture_output=True, text=True)
+    equal(lost.returncode, 2, lost.stderr)

@@ -5,16 +5,16 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 use heaptap_figures::units::bytes;
-use heaptap_heap::HeapAnalysis;
+use heaptap_heap::{HeapAnalysis, Level};
 use serde::Serialize;
 
 use crate::analysis::filters::parse_size;
-use crate::analysis::heap::figures::HeapSize;
+use crate::analysis::heap::figures::{HeapRows, HeapSize};
 use crate::analysis::heap::growth::{Change, GrowthRow, GrowthRows, GrowthTable, growth};
 use crate::analysis::heap::load::load_with_types;
 use crate::analysis::heap::row_kind::HeapRowKind;
 use crate::analysis::ocaml_types::TypeOptions;
-use crate::exit_status::{VerbResult, Verdict};
+use crate::exit_status::{Failure, VerbResult, Verdict};
 use crate::io::output::{print, print_json};
 use crate::text::csv::quoted;
 use crate::text::terminal::{Layout, fit};
@@ -83,10 +83,12 @@ impl HeapDiff {
         let (before, _) = load_with_types(&self.before, &self.types)?;
         let (after, _) = load_with_types(&self.after, &self.types)?;
         let kinds = match self.by {
-            Some(by) => vec![GrowthRows::Rows(by.rows())],
+            Some(by) => vec![GrowthRows::Rows(by.rows().ok_or_else(|| {
+                Failure::Trouble("--by site: compare the traces with `heaptap diff`".into())
+            })?)],
             None => vec![
-                GrowthRows::Rows(HeapRowKind::Variable.rows()),
-                GrowthRows::Rows(HeapRowKind::Block.rows()),
+                GrowthRows::Rows(HeapRows::Holders(Level::Variable)),
+                GrowthRows::Rows(HeapRows::Blocks),
                 GrowthRows::Sets,
             ],
         };

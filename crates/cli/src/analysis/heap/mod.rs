@@ -4,11 +4,12 @@
 //! - `titles`: names of holders and blocks, with what is around them.
 //! - `row_kind`: the option `--by`; `figures`: the tables as values that JSON, CSV and text are made of.
 //! - `findings`: the suspects in words.
-//! - `growth`: two snapshots compared.
+//! - `growth`: two snapshots compared; `sites`: a snapshot joined with its trace.
 
 pub(crate) mod figures;
 pub(crate) mod findings;
 pub(crate) mod growth;
 pub(crate) mod load;
 pub(crate) mod row_kind;
+pub(crate) mod sites;
 pub(crate) mod titles;

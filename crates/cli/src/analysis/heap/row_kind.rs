@@ -26,11 +26,14 @@ pub(crate) enum HeapRowKind {
     Type,
     /// Custom blocks by identifier
     Custom,
+    /// Where what is alive was allocated, how long ago, and who holds it: joins the trace that was being written
+    Site,
 }
 
 impl HeapRowKind {
-    pub(crate) fn rows(self) -> HeapRows {
-        match self {
+    /// The rows of a table; `None` for sites, which take the trace.
+    pub(crate) fn rows(self) -> Option<HeapRows> {
+        Some(match self {
             HeapRowKind::Kind => HeapRows::Holders(Level::Kind),
             HeapRowKind::Module => HeapRows::Holders(Level::Module),
             HeapRowKind::Variable => HeapRows::Holders(Level::Variable),
@@ -40,6 +43,7 @@ impl HeapRowKind {
             HeapRowKind::Block => HeapRows::Blocks,
             HeapRowKind::Type => HeapRows::Types,
             HeapRowKind::Custom => HeapRows::Customs,
-        }
+            HeapRowKind::Site => return None,
+        })
     }
 }

@@ -1,9 +1,11 @@
 //! Names of holders and blocks, as tables and sentences have them.
 
 use heaptap_heap::{
-    HeapAnalysis, HolderId, HolderName, LabelId, Names, Node, RetainedId, RetainedLabel,
+    HeapAnalysis, HolderId, HolderName, HolderTree, LabelId, Names, Node, RetainedId, RetainedLabel,
 };
 
+use crate::analysis::filters::patterns;
+use crate::exit_status::Failure;
 use crate::text::escape::Escaped;
 
 /// Names, escaped.
@@ -94,4 +96,24 @@ impl<'a> Titles<'a> {
             }
         }
     }
+}
+
+/// The highest holder whose name matches; `option` is where the name was given.
+pub(crate) fn find_holder(
+    analysis: &HeapAnalysis,
+    option: &str,
+    name: &str,
+) -> Result<HolderId, Failure> {
+    let pattern = patterns(option, &[name.to_owned()])?;
+    let titles = Titles::new(analysis);
+    let matches = |id: &HolderId| {
+        let title = titles.holder(*id);
+        pattern.iter().all(|pattern| pattern.is_match(title.as_bytes()))
+    };
+    let mut holders = analysis.holders.ids().filter(|id| *id != HolderTree::PROGRAM);
+    holders.find(matches).ok_or_else(|| {
+        Failure::Trouble(format!(
+            "--{option} {name}: no holder has such a name; `--by variable -n 0` lists the names"
+        ))
+    })
 }

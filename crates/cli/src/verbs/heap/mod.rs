@@ -1,22 +1,27 @@
 //! `heaptap heap`: what a heap snapshot holds, and what holds it.
 //!
 //! - `text`: the tables and findings for people; `csv`: the table for programs.
+//! - `sites`: the join with the trace.
 //! - `question`: paths to a block, referrers of a kind of block, what two holders share.
 
 mod csv;
 mod question;
+mod sites;
 mod text;
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
+use heaptap_heap::HeapAnalysis;
 
 use crate::analysis::filters::patterns;
 use crate::analysis::heap::figures::{HeapFigures, RowSelection};
 use crate::analysis::heap::load::load_with_types;
 use crate::analysis::heap::row_kind::HeapRowKind;
+use crate::analysis::heap::sites::{sites as join_sites, trace_of};
+use crate::analysis::heap::titles::find_holder;
 use crate::analysis::ocaml_types::TypeOptions;
-use crate::exit_status::{VerbResult, Verdict};
+use crate::exit_status::{Failure, VerbResult, Verdict};
 use crate::io::output::{print, print_json};
 use crate::text::terminal::Layout;
 
@@ -36,6 +41,7 @@ use crate::text::terminal::Layout;
   heaptap heap before.heap --referrers 'string'
   heaptap heap before.heap --shared 'Cache' --shared 'Session'
   heaptap heap before.heap --types _build --by type
+  heaptap heap before.heap --by site --within 'Cache'
   heaptap heap --json before.heap | jq '.findings[].text'
 
 Exit status:
@@ -69,6 +75,14 @@ pub(crate) struct Heap {
     #[command(flatten)]
     question: question::Question,
 
+    /// With --by site: the trace that was being written (default: the one that the snapshot names)
+    #[arg(long, value_name = "TRACE", value_hint = ValueHint::FilePath)]
+    trace: Option<PathBuf>,
+
+    /// With --by site: only what the holder of this name retains
+    #[arg(long, value_name = "REGEX")]
+    within: Option<String>,
+
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -83,18 +97,18 @@ impl Heap {
         let (include, exclude) =
             (patterns("include", &self.include)?, patterns("exclude", &self.exclude)?);
         self.question.check()?;
+        if self.by != HeapRowKind::Site && (self.trace.is_some() || self.within.is_some()) {
+            return Err(Failure::Trouble("--trace and --within go with --by site".into()));
+        }
         self.types.check(self.by == HeapRowKind::Type)?;
         let (analysis, types) = load_with_types(&self.file, &self.types)?;
         if self.question.is_asked() {
             self.question.answer(&analysis, self.limit, self.json)?;
             return Ok(Verdict::Sound);
         }
-        let selection = RowSelection {
-            rows: self.by.rows(),
-            limit: self.limit,
-            include: &include,
-            exclude: &exclude,
-        };
+        let Some(rows) = self.by.rows() else { return self.show_sites(&analysis) };
+        let selection =
+            RowSelection { rows, limit: self.limit, include: &include, exclude: &exclude };
         let mut figures = HeapFigures::new(&analysis, &selection);
         figures.types = types.map(|types| types.figures(&analysis));
         if self.json {
@@ -103,6 +117,22 @@ impl Heap {
             print(csv::table(&figures.table).as_bytes())?;
         } else {
             print(text::report(&figures, Layout::of_stdout()).as_bytes())?;
+        }
+        Ok(Verdict::Sound)
+    }
+
+    /// Joins the trace.
+    fn show_sites(&self, analysis: &HeapAnalysis) -> VerbResult {
+        let within = self.within.as_deref().map(|name| find_holder(analysis, "within", name));
+        let within = within.transpose()?;
+        let trace = trace_of(analysis, &self.file, self.trace.as_deref())?;
+        let figures = join_sites(analysis, &trace, within, self.limit)?;
+        if self.json {
+            print_json(&figures)?;
+        } else if self.csv {
+            print(sites::csv(&figures).as_bytes())?;
+        } else {
+            print(sites::text(&figures, Layout::of_stdout()).as_bytes())?;
         }
         Ok(Verdict::Sound)
     }

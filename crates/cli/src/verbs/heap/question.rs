@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 
 use clap::Args;
 use heaptap_figures::units::{bytes, count};
-use heaptap_heap::{HeapAnalysis, HolderId, HolderTree, LabelId, Node, RetainedLabel};
+use heaptap_heap::{HeapAnalysis, LabelId, Node, RetainedLabel};
 use heaptap_report::Regex;
 use serde_json::json;
 
 use crate::analysis::filters::patterns;
-use crate::analysis::heap::titles::Titles;
+use crate::analysis::heap::titles::{Titles, find_holder};
 use crate::exit_status::Failure;
 use crate::io::output::{print, print_json};
 
@@ -204,20 +204,9 @@ impl Asker<'_> {
         print(out.as_bytes())
     }
 
-    /// The highest holder with this name.
-    fn holder(&self, name: &str) -> Result<HolderId, Failure> {
-        let pattern = pattern("shared", name)?;
-        let holders = &self.analysis.holders;
-        let matches = |id: &HolderId| pattern.is_match(self.titles.holder(*id).as_bytes());
-        holders.ids().filter(|id| *id != HolderTree::PROGRAM).find(matches).ok_or_else(|| {
-            Failure::Trouble(format!(
-                "--shared {name}: no holder has such a name; `--by variable -n 0` lists the names"
-            ))
-        })
-    }
-
     fn shared(&self, one: &str, other: &str) -> Result<(), Failure> {
-        let [one, other] = [self.holder(one)?, self.holder(other)?];
+        let find = |name| find_holder(self.analysis, "shared", name);
+        let [one, other] = [find(one)?, find(other)?];
         let graph = &self.analysis.graph;
         let holders = &self.analysis.holders;
         let reach = |id| holders.reachable(graph, id);
