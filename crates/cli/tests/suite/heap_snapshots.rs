@@ -11,14 +11,14 @@ use crate::traces::workload;
 
 /// What is wrong with a snapshot.
 #[derive(Clone, Copy, PartialEq)]
-enum Flaw {
+pub(crate) enum Flaw {
     None,
     DanglingPointer,
 }
 
 /// Blocks at 0x1008 … of 2 words each: the first three in a chain from a global, the fourth
 /// held by a hook, the fifth by nobody.
-fn snapshot(flaw: Flaw) -> Vec<u8> {
+pub(crate) fn snapshot(flaw: Flaw) -> Vec<u8> {
     let mut workspace = Box::new(Workspace::new());
     let mut encoder = Encoder::new(Vec::new(), &mut workspace, 1);
     let address = |number: u64| 0x1008 + number * 24;

@@ -104,7 +104,7 @@ pub(crate) fn find_holder(
     option: &str,
     name: &str,
 ) -> Result<HolderId, Failure> {
-    let pattern = patterns(option, &[name.to_owned()])?;
+    let pattern = patterns(&format!("--{option}"), &[name.to_owned()])?;
     let titles = Titles::new(analysis);
     let matches = |id: &HolderId| {
         let title = titles.holder(*id);

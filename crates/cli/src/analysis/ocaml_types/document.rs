@@ -267,7 +267,7 @@ mod tests {
             (document("[]", r#"[{"kind":"secret"}]"#, "[]"), "secret"),
             (document("[]", r#"[{"kind":"parameter","index":-1}]"#, "[]"), "-1"),
             (document("[]", "[", "[]"), "line"),
-            ("[".repeat(100_000), "recursion"),
+            ("[".repeat(100_000), "invalid type"),
             (document("[]", "[]", "[]").replace("types 1", "types 2"), "heaptap types 2"),
             (String::new(), "EOF"),
         ] {

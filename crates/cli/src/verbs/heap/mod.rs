@@ -35,7 +35,7 @@ use crate::text::terminal::Layout;
 #[command(after_help = "Examples:
   heaptap heap before.heap
   heaptap heap before.heap --by module -n 0
-  heaptap heap before.heap --by block --include closure
+  heaptap heap before.heap --by block --filter closure
   heaptap heap before.heap --path 0x7f12a4b3c008
   heaptap heap before.heap --path 'closure Cache'
   heaptap heap before.heap --referrers 'string'
@@ -63,7 +63,7 @@ pub(crate) struct Heap {
 
     /// Only rows whose name matches; given several times, each must match
     #[arg(long, value_name = "REGEX")]
-    include: Vec<String>,
+    filter: Vec<String>,
 
     /// No rows whose name matches
     #[arg(long, value_name = "REGEX")]
@@ -95,7 +95,7 @@ pub(crate) struct Heap {
 impl Heap {
     pub(crate) fn run(&self) -> VerbResult {
         let (include, exclude) =
-            (patterns("include", &self.include)?, patterns("exclude", &self.exclude)?);
+            (patterns("--filter", &self.filter)?, patterns("--exclude", &self.exclude)?);
         self.question.check()?;
         if self.by != HeapRowKind::Site && (self.trace.is_some() || self.within.is_some()) {
             return Err(Failure::Trouble("--trace and --within go with --by site".into()));

@@ -72,7 +72,7 @@ struct Asker<'a> {
 }
 
 fn pattern(option: &str, text: &str) -> Result<Regex, Failure> {
-    let mut patterns = patterns(option, &[text.to_owned()])?;
+    let mut patterns = patterns(&format!("--{option}"), &[text.to_owned()])?;
     patterns.pop().ok_or_else(|| Failure::Trouble(format!("--{option}: nothing to look for")))
 }
 
