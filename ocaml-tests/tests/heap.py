@@ -123,6 +123,11 @@ def growth(bench):
     shrunk, grown = sorted(rows[:2], key=lambda row: row["growth_bytes"])
     expect(grown["growth_bytes"] > 2_000_000 and shrunk["growth_bytes"] < -2_000_000, rows[:2])
     expect(all(row["name"].startswith("Planted, field") for row in rows[:2]), rows[:2])
+    for earlier, elements, words in (("list", ELEMENTS, "has none of it"), ("cache", 0, "has not grown")):
+        compared = [bench.heaptap, "heap", "--json", bench.path("cache.heap"), "--earlier", bench.path(f"{earlier}.heap")]
+        finding = the_one(json.loads(subprocess.check_output(compared)), "accumulation")
+        equal(finding["growth"]["elements"], elements, f"elements more than in {earlier}.heap")
+        expect(words in finding["text"], finding["text"])
     limited = subprocess.run([*command, "--fail-over", "1KiB"], capture_output=True)
     equal(limited.returncode, 3, "exit status above the limit")
 

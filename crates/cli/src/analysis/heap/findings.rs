@@ -1,5 +1,7 @@
 //! The suspects in words.
 
+use std::collections::HashMap;
+
 use heaptap_figures::units::{bytes, count, percent};
 use heaptap_heap::{Accumulation, Arrangement, HeapAnalysis, OutsideMemory, RetainedLabel};
 use serde::Serialize;
@@ -19,6 +21,58 @@ pub(crate) struct Finding {
     pub(crate) elements: u64,
     pub(crate) retained_bytes: u64,
     pub(crate) outside_bytes: u64,
+    /// Against an earlier snapshot, if there is one and the finding is about a set of blocks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) growth: Option<Growth>,
+}
+
+/// How much a set of blocks has grown.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Growth {
+    pub(crate) elements: i64,
+    pub(crate) retained_bytes: i64,
+}
+
+/// Says of each finding about a set of blocks how much it has grown since an earlier snapshot.
+pub(crate) fn compare(findings: &mut [Finding], earlier: &HeapAnalysis) {
+    let titles = Titles::new(earlier);
+    let mut before: HashMap<Vec<String>, (u64, u64)> = HashMap::new();
+    for (id, node) in (0..).zip(earlier.retained.nodes()) {
+        let (blocks, retained) = before.entry(titles.way_down(id)).or_default();
+        *blocks += node.blocks;
+        *retained = retained.saturating_add(node.retained);
+    }
+    let difference = |now: u64, before: u64| {
+        let signed = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+        signed(now).saturating_sub(signed(before))
+    };
+    let sets = findings.iter_mut().filter(|finding| finding.is_set());
+    for finding in sets {
+        let known = before.get(&finding.path);
+        let (blocks, retained) = known.copied().unwrap_or_default();
+        let growth = Growth {
+            elements: difference(finding.elements, blocks),
+            retained_bytes: difference(finding.retained_bytes, retained),
+        };
+        finding.growth = Some(growth);
+        finding.text += &match (known, growth.retained_bytes) {
+            (None, _) => ". The earlier snapshot has none of it".to_owned(),
+            (Some(_), 0) => ". It has not grown since the earlier snapshot".to_owned(),
+            (Some(_), change) => format!(
+                ". Since the earlier snapshot it has {} by {} and {:+} blocks",
+                if change > 0 { "grown" } else { "shrunk" },
+                bytes(change.unsigned_abs() as f64),
+                growth.elements
+            ),
+        };
+    }
+}
+
+impl Finding {
+    /// Whether it is about blocks that are alike and held alike.
+    fn is_set(&self) -> bool {
+        matches!(self.kind, "accumulation" | "outside memory")
+    }
 }
 
 /// What deserves a look, by kind, the biggest first.
@@ -40,6 +94,7 @@ pub(crate) fn findings(analysis: &HeapAnalysis) -> Vec<Finding> {
         elements: chain.length,
         retained_bytes: chain.retained,
         outside_bytes: 0,
+        growth: None,
     }));
     found.extend(suspects.outside.iter().map(|memory| outside(analysis, &titles, memory)));
     found
@@ -81,6 +136,7 @@ fn accumulation(analysis: &HeapAnalysis, titles: &Titles<'_>, one: &Accumulation
         elements: one.elements,
         retained_bytes: one.retained,
         outside_bytes: one.outside,
+        growth: None,
     }
 }
 
@@ -108,6 +164,7 @@ fn cycles(
                 elements: 1,
                 retained_bytes: cycle.retained,
                 outside_bytes: cycle.outside,
+                growth: None,
             }),
         }
     }
@@ -141,6 +198,7 @@ fn outside(analysis: &HeapAnalysis, titles: &Titles<'_>, memory: &OutsideMemory)
         elements: memory.blocks,
         retained_bytes: analysis.retained.node(memory.node).map_or(0, |node| node.retained),
         outside_bytes: memory.outside,
+        growth: None,
     }
 }
 

@@ -16,6 +16,7 @@ use heaptap_heap::HeapAnalysis;
 
 use crate::analysis::filters::patterns;
 use crate::analysis::heap::figures::{HeapFigures, RowSelection};
+use crate::analysis::heap::findings::compare;
 use crate::analysis::heap::load::load_with_types;
 use crate::analysis::heap::row_kind::HeapRowKind;
 use crate::analysis::heap::sites::{sites as join_sites, trace_of};
@@ -34,6 +35,7 @@ use crate::text::terminal::Layout;
 #[derive(Args)]
 #[command(after_help = "Examples:
   heaptap heap before.heap
+  heaptap heap after.heap --earlier before.heap
   heaptap heap before.heap --by module -n 0
   heaptap heap before.heap --by block --filter closure
   heaptap heap before.heap --path 0x7f12a4b3c008
@@ -75,6 +77,10 @@ pub(crate) struct Heap {
     #[command(flatten)]
     question: question::Question,
 
+    /// An earlier snapshot: say of what piles up how much it has grown since
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    earlier: Option<PathBuf>,
+
     /// With --by site: the trace that was being written (default: the one that the snapshot names)
     #[arg(long, value_name = "TRACE", value_hint = ValueHint::FilePath)]
     trace: Option<PathBuf>,
@@ -111,6 +117,10 @@ impl Heap {
             RowSelection { rows, limit: self.limit, include: &include, exclude: &exclude };
         let mut figures = HeapFigures::new(&analysis, &selection);
         figures.types = types.map(|types| types.figures(&analysis));
+        if let Some(earlier) = &self.earlier {
+            let (earlier, _) = load_with_types(earlier, &self.types)?;
+            compare(&mut figures.findings, &earlier);
+        }
         if self.json {
             print_json(&figures)?;
         } else if self.csv {
