@@ -143,10 +143,19 @@ impl Process {
         if let Some(refusal) = &self.support.refusal {
             return Err(refusal.clone());
         }
-        let deadline = Instant::now() + order.patience;
+        let start = Instant::now();
         loop {
+            let is_early = start.elapsed() < order.patience.min(LONGEST_START);
             match (self.take)(order) {
-                Err(SnapshotError::Busy) if Instant::now() < deadline => std::thread::sleep(PACE),
+                Err(SnapshotError::Busy) if start.elapsed() < order.patience => {
+                    std::thread::sleep(PACE);
+                }
+                // A host listens before it registers its heap.
+                Err(SnapshotError::Unsupported(_))
+                    if is_early && snapshot::walkable_runtime().is_err() =>
+                {
+                    std::thread::sleep(PACE);
+                }
                 taken => return taken.map_err(|error| error.to_string()),
             }
         }
@@ -215,6 +224,9 @@ impl Process {
 pub(super) fn defect(message: &str) -> String {
     format!("a defect in heaptap, please report it: {message}")
 }
+
+/// How long a host may take to register its heap once it listens.
+const LONGEST_START: Duration = Duration::from_secs(1);
 
 /// Between two looks at what another thread does.
 const PACE: Duration = Duration::from_millis(2);
