@@ -103,7 +103,7 @@ fn a_refusal_is_shown_with_its_reason() {
 }
 
 #[test]
-fn a_lost_connection_is_tried_again_once() {
+fn a_lost_connection_is_tried_again() {
     let (run, commands) = Program::answering(&[b"", DONE]).asked(&["-o", "x"]);
     run.text(0);
     assert_eq!(commands[0], commands[1]);

@@ -12,7 +12,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use heaptap_settings::{LISTEN, control};
 use rustix::net::sockopt::socket_peercred;
@@ -23,6 +23,9 @@ use crate::text::escape;
 /// The longest silence of a program that is alive: it sends a line every second, but its
 /// threads may wait for a busy machine.
 const LONGEST_SILENCE: Duration = Duration::from_secs(15);
+
+/// Between two attempts to connect.
+const PACE: Duration = Duration::from_millis(10);
 
 /// A process of this machine.
 pub(super) struct Target {
@@ -67,6 +70,18 @@ impl Target {
             }
         }
         Err(self.refusal(denied))
+    }
+
+    /// Connects again after a lost connection: the program may be about to open its socket again.
+    pub(super) fn reconnect(&self, deadline: Instant) -> Result<Connection, Failure> {
+        loop {
+            std::thread::sleep(PACE);
+            match self.connect() {
+                // There is nothing to wait for if the process has ended.
+                Err(_) if Instant::now() < deadline => _ = Target::find(self.pid)?,
+                connected => return connected,
+            }
+        }
     }
 
     /// Where its socket may be.

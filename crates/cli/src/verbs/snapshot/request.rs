@@ -43,6 +43,9 @@ pub(super) struct Request {
     timeout: u64,
 }
 
+/// How long a program that has closed its control socket may take to open it again.
+const LONGEST_REOPENING: Duration = Duration::from_secs(2);
+
 impl Request {
     pub(super) fn run(&self, pid: u32) -> VerbResult {
         let target = Target::find(pid)?;
@@ -51,8 +54,10 @@ impl Request {
         let command = self.command(&file);
         let mut waiting = Waiting::new(pid);
         let mut answer = connection.ask(&command, || waiting.progress());
-        if answer.is_lost() {
-            connection = target.connect()?;
+        let deadline = Instant::now() + LONGEST_REOPENING;
+        while answer.is_lost() && Instant::now() < deadline {
+            let Ok(again) = target.reconnect(deadline) else { break };
+            connection = again;
             answer = connection.ask(&command, || waiting.progress());
         }
         match answer {
