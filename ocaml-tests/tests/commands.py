@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -55,7 +56,9 @@ def asked(bench, *arguments, env=(), run=(), code=0, err=""):
             process.kill()
     equal(process.returncode, code, "its exit status")
     expect(out.endswith(b"500 entries\n") or code, f"it printed {out!r}")
-    if err is not None:
+    if isinstance(err, re.Pattern):
+        expect(err.fullmatch(said.decode()), f"what it said: {said.decode()!r}")
+    elif err is not None:
         equal(said.decode(), err, "what it said")
     if code >= 0:
         equal([path.name for path in bench.directory.glob("run/heaptap/*")], [], "sockets that are left")
