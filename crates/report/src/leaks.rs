@@ -56,7 +56,8 @@ pub struct Leak {
     pub survivors: Vec<f64>,
     /// Microseconds at which the first window begins and the last one ends.
     pub window: (u64, u64),
-    /// It grows less and less, as a cache does that fills.
+    /// It grows less and less, over time and over what the program allocates, as a cache
+    /// does that fills.
     pub slowing: bool,
     /// The callers, by live samples.
     pub callers: Vec<Caller>,
@@ -125,12 +126,16 @@ impl Aggregate {
         let mut found: Vec<Leak> = sites
             .iter()
             .filter_map(|(&number, evidence)| {
-                // The leak of a program that pauses is even over its allocations, not over
-                // time.
-                let survivors = even_survivors(&evidence.survivors, (from, to), |time| time as f64)
-                    .or_else(|| even_survivors(&evidence.survivors, (from, to), &progress))?;
+                let window = (from, to);
+                let by_time = Windows::of(&evidence.survivors, window, |time| time as f64)?;
+                let by_progress = Windows::of(&evidence.survivors, window, &progress)?;
                 self.grows(growth, evidence, from)?;
-                Some(self.leak(&numbers.sites[number as usize], evidence, &survivors, (from, to)))
+                // The leak of a program that pauses, or that is slowed down by its machine, is
+                // even over its allocations, not over time.
+                let slowing = by_time.is_slowing() && by_progress.is_slowing();
+                let even = [by_time, by_progress].into_iter().find(Windows::is_even)?;
+                let site = &numbers.sites[number as usize];
+                Some(Leak { slowing, ..self.leak(site, evidence, &even.samples, window) })
             })
             .collect();
         found.sort_by(|one, other| {
@@ -193,7 +198,7 @@ impl Aggregate {
             allocated: self.estimate(Metric::Allocated, evidence.allocated),
             survivors: survivors.iter().map(|&samples| samples as f64 * weight).collect(),
             window,
-            slowing: is_slowing(survivors),
+            slowing: false,
             callers: Vec::new(),
         }
     }
@@ -250,36 +255,49 @@ fn sum(survivors: &[(u64, u64)], since: u64) -> u64 {
     born_since.fold(0, |sum: u64, &(_, samples)| sum.saturating_add(samples))
 }
 
-/// Whether more old objects are kept than new ones.
-fn is_slowing(survivors: &[u64]) -> bool {
-    let (old, new) = survivors.split_at(survivors.len() / 2);
-    let mean = |part: &[u64]| part.iter().sum::<u64>() as f64 / part.len().max(1) as f64;
-    2.0 * mean(new) < mean(old)
+/// The survivors by the window in which they were born, the oldest window first.
+struct Windows {
+    /// Blocks of each, not samples: one large block is one event.
+    blocks: Vec<u64>,
+    samples: Vec<u64>,
 }
 
-/// The survivors of each window, equal by this clock, if they are spread evenly
-/// enough: no window has less than a quarter of the average. Twelve in each make
-/// that certain.
-fn even_survivors(
-    survivors: &[(u64, u64)],
-    (from, to): (u64, u64),
-    clock: impl Fn(u64) -> f64,
-) -> Option<Vec<u64>> {
-    let within = |&&(birth, _): &&(u64, u64)| (from..to).contains(&birth);
-    // Blocks, not samples: one large block is one event.
-    let blocks = survivors.iter().filter(within).count() as u64;
-    if blocks < FEWEST {
-        return None;
+impl Windows {
+    /// Windows that are equal by this clock, with a dozen blocks in each on average; `None`
+    /// if there are too few blocks.
+    fn of(
+        survivors: &[(u64, u64)],
+        (from, to): (u64, u64),
+        clock: impl Fn(u64) -> f64,
+    ) -> Option<Self> {
+        let within = |&&(birth, _): &&(u64, u64)| (from..to).contains(&birth);
+        let all = survivors.iter().filter(within).count() as u64;
+        if all < FEWEST {
+            return None;
+        }
+        let windows = (all / PER_WINDOW).min(MOST_WINDOWS) as usize;
+        let width = (clock(to) - clock(from)) / windows as f64;
+        let (mut blocks, mut samples) = (vec![0_u64; windows], vec![0_u64; windows]);
+        for &(birth, size) in survivors.iter().filter(within) {
+            let at = ((clock(birth) - clock(from)) / width) as usize;
+            let at = at.min(windows - 1);
+            blocks[at] += 1;
+            samples[at] = samples[at].saturating_add(size);
+        }
+        Some(Self { blocks, samples })
     }
-    let windows = (blocks / PER_WINDOW).min(MOST_WINDOWS);
-    let width = (clock(to) - clock(from)) / windows as f64;
-    let mut counts = vec![0_u64; windows as usize];
-    let mut samples = counts.clone();
-    for &(birth, size) in survivors.iter().filter(within) {
-        let at = ((clock(birth) - clock(from)) / width) as usize;
-        let at = at.min(windows as usize - 1);
-        counts[at] += 1;
-        samples[at] = samples[at].saturating_add(size);
+
+    /// Whether no window has less than a quarter of the average. Twelve blocks in each make
+    /// that certain.
+    fn is_even(&self) -> bool {
+        let (windows, all) = (self.blocks.len() as u64, self.blocks.iter().sum::<u64>());
+        self.blocks.iter().all(|&count| count * windows * 4 >= all)
     }
-    counts.iter().all(|&count| count * windows * 4 >= blocks).then_some(samples)
+
+    /// Whether more old objects are kept than new ones.
+    fn is_slowing(&self) -> bool {
+        let (old, new) = self.samples.split_at(self.samples.len() / 2);
+        let mean = |part: &[u64]| part.iter().sum::<u64>() as f64 / part.len().max(1) as f64;
+        2.0 * mean(new) < mean(old)
+    }
 }

@@ -31,12 +31,20 @@ const HABITS: [Habit; 5] =
 
 /// A program of a minute; a site may keep all of the little it allocates.
 fn program(seed: u64, leak: Option<f64>) -> Vec<u8> {
-    pausing_program(seed, leak, 0)
+    paced_program(seed, leak, Pace { pause: 0, slower: 1.0 })
 }
 
-/// The same with nothing to do for so long, in the middle of the minute.
-fn pausing_program(seed: u64, leak: Option<f64>, pause: u64) -> Vec<u8> {
-    println!("program of seed {seed}, pausing for {pause}");
+/// How the minute passes.
+#[derive(Debug)]
+struct Pace {
+    /// The program has nothing to do for so long, in the middle of the minute.
+    pause: u64,
+    /// From then on it runs so many times slower: its machine is busy.
+    slower: f64,
+}
+
+fn paced_program(seed: u64, leak: Option<f64>, Pace { pause, slower }: Pace) -> Vec<u8> {
+    println!("program of seed {seed}, pausing for {pause}, then {slower} times slower");
     let mut dice = Dice::new(seed);
     let habits: Vec<Habit> =
         (0..SITES).map(|_| HABITS[dice.below(HABITS.len() as u64) as usize]).collect();
@@ -47,7 +55,8 @@ fn pausing_program(seed: u64, leak: Option<f64>, pause: u64) -> Vec<u8> {
     let mut due: std::collections::BTreeMap<u64, Vec<(u64, bool)>> = Default::default();
     let mut now = 0;
     for block in 0..BLOCKS {
-        now += dice.wait((MINUTE - pause) as f64 / BLOCKS as f64);
+        let first = (MINUTE - pause) as f64 / BLOCKS as f64 * 2.0 / (1.0 + slower);
+        now += dice.wait(if block < BLOCKS / 2 { first } else { first * slower });
         if block == BLOCKS / 2 {
             now += pause;
         }
@@ -124,13 +133,28 @@ fn steady_programs_have_no_leaks() {
 
 #[test]
 fn a_program_that_pauses_is_judged_by_what_it_allocates() {
+    let pauses = || Pace { pause: 12_000_000, slower: 1.0 };
     for seed in 200..210 {
-        let found = leaks(&pausing_program(seed, Some(0.01), 12_000_000));
+        let found = leaks(&paced_program(seed, Some(0.01), pauses()));
         let lines: Vec<u32> = found.found.iter().map(|leak| leak.site.line).collect();
         assert_eq!((found.outlook, lines), (Outlook::Clear, vec![LEAKY as u32]), "seed {seed}");
-        let found = leaks(&pausing_program(seed + 100, None, 12_000_000));
+        let found = leaks(&paced_program(seed + 100, None, pauses()));
         assert!(found.found.is_empty(), "seed {seed}: {:?}", found.found);
     }
+}
+
+#[test]
+fn a_busy_machine_does_not_make_a_leak_look_like_a_cache() {
+    let slowing: Vec<bool> = (200..210)
+        .flat_map(|seed| {
+            let pace = Pace { pause: 0, slower: 3.0 };
+            leaks(&paced_program(seed, Some(0.01), pace)).found
+        })
+        .filter(|leak| leak.site.line == LEAKY as u32)
+        .map(|leak| leak.slowing)
+        .collect();
+    // By time alone one of them is slowing.
+    assert!(slowing.len() >= 8 && !slowing.contains(&true), "{slowing:?}");
 }
 
 #[test]
