@@ -157,3 +157,9 @@ def where_what_is_held_was_allocated(bench, rate):
     lost = subprocess.run([bench.heaptap, "heap", "--by", "site", "--trace", bench.path("none.ctf"), heap],
                           capture_output=True, text=True)
     equal(lost.returncode, 2, lost.stderr)
+    # Neither is another run's trace joined: its blocks have the same ids.
+    bench.run("planted", "cache", env=bench.preload("other.ctf", rate=rate))
+    other = subprocess.run([bench.heaptap, "heap", "--by", "site", "--trace", bench.path("other.ctf"), heap],
+                           capture_output=True, text=True)
+    equal(other.returncode, 2, other.stderr)
+    expect("it is of another process" in other.stderr, other.stderr)

@@ -110,20 +110,24 @@ pub(crate) fn sites(
     let input = Input::open(trace)?;
     let mut events = input.in_file_order()?;
     let info = events.info().clone();
-    let began = facts.number(MetaKey::TRACE_START);
-    if began.is_some_and(|began| began != info.start_time) {
-        return Err(Failure::Trouble(format!(
-            "{}: not the trace that was being written when the snapshot was taken: it began at another time",
+    let other = |why: &str| {
+        Failure::Trouble(format!(
+            "{}: not the trace that was being written when the snapshot was taken: {why}; name that one with --trace",
             input.name()
-        )));
+        ))
+    };
+    if facts.number(MetaKey::PID).is_some_and(|pid| pid != info.pid) {
+        return Err(other("it is of another process"));
     }
     let wanted: HashMap<u64, u32> =
         analysis.graph.followed().iter().map(|&(block, id)| (id, block)).collect();
     let mut origins: HashMap<u32, Origin> = HashMap::new();
+    let mut of_other_sizes = 0;
     let read = events.for_each(&mut |event, _| {
         if let EventKind::Alloc(allocation) = &event.kind
             && let Some(&block) = wanted.get(&allocation.id)
         {
+            of_other_sizes += usize::from(allocation.length != analysis.graph.words(block));
             let frame = allocation.backtrace.frames.last();
             let frame = frame.map_or(Frame::Nowhere, |code| Frame::Code(*code));
             origins.insert(block, Origin { frame, samples: allocation.samples, time: event.time });
@@ -132,6 +136,10 @@ pub(crate) fn sites(
     });
     let _ = read.map_err(|error| input.failure(error))?;
     input.end_progress();
+    // Few programs cut blocks, and few of their blocks.
+    if of_other_sizes > origins.len() / 100 {
+        return Err(other("its blocks have other sizes"));
+    }
     let taken = facts.number(MetaKey::TIME).unwrap_or(0) / 1000;
     let mut sums: BTreeMap<(String, String, u32, (u32, u32)), SiteSum> = BTreeMap::new();
     let names = Sites::new(events.locations(), By::Location);
