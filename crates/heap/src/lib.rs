@@ -54,7 +54,7 @@ mod types;
 #[cfg(feature = "graph")]
 pub use answers::{
     Accumulation, Arrangement, EphemeronChain, FinaliserCycle, HeapAnalysis, HeldBy, HolderRow,
-    LabelRow, Level, OutsideMemory, Referrer, Suspects, components,
+    LabelRow, Level, OutsideMemory, PathFinder, Referrer, Suspects, components,
 };
 #[cfg(feature = "graph")]
 pub use check::{CheckReport, Finding, check};
@@ -66,7 +66,7 @@ pub use graph::{
     HeapGraph, KindReach, LoadOptions, Reach, Reachability, RootHolder, ShapeId, ThreadFacts,
 };
 #[cfg(feature = "graph")]
-pub use holders::{HolderId, HolderName, HolderShare, HolderTree};
+pub use holders::{HolderId, HolderName, HolderTree};
 #[cfg(feature = "graph")]
 pub use labels::{BlockLabel, LabelId, Labels, Names, SizeRange};
 #[cfg(feature = "graph")]

@@ -2,7 +2,7 @@
 //! compressed. `export --to html` writes them into the page, `serve` sends them to it.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use clap::Args;
 pub(crate) use flate2::Compression;
@@ -13,7 +13,6 @@ use heaptap_trace::LocationTable;
 use crate::analysis::aggregate::AggregatedTrace;
 pub(crate) use crate::analysis::gzip::compressed;
 use crate::exit_status::{Failure, Verdict};
-use crate::io::trace_files::{expand, shown};
 
 /// A trace for the page.
 pub(crate) struct PackedTrace {
@@ -138,38 +137,4 @@ fn source_files(locations: &LocationTable) -> BTreeSet<String> {
     let all = codes.flat_map(|code| locations.get(code).unwrap_or(&[]));
     let ids: BTreeSet<_> = all.map(|location| location.file).collect();
     ids.into_iter().map(|id| String::from_utf8_lossy(locations.name(id)).into_owned()).collect()
-}
-
-/// What the page calls the traces: without their directories, if that leaves them
-/// different. A directory of several says how many.
-pub(crate) fn page_names(paths: &[PathBuf]) -> Vec<String> {
-    let short = |path: &PathBuf| shown(path.file_name().map_or(path, Path::new));
-    let mut names: Vec<String> = paths.iter().map(short).collect();
-    let distinct: BTreeSet<&String> = names.iter().collect();
-    if distinct.len() < names.len() {
-        names = paths.iter().map(|path| shown(path)).collect();
-    }
-    for (name, path) in names.iter_mut().zip(paths) {
-        if let Ok(files) = expand(std::slice::from_ref(path))
-            && files.len() > 1
-        {
-            name.push_str(&format!(" ({} traces)", files.len()));
-        }
-    }
-    names
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_short_and_differ() {
-        let names = |paths: &[&str]| {
-            page_names(&paths.iter().map(PathBuf::from).collect::<Vec<_>>()).join(" ")
-        };
-        assert_eq!(names(&["/a/one.ctf", "b/two.ctf"]), "one.ctf two.ctf");
-        assert_eq!(names(&["a/same.ctf", "b/same.ctf"]), "a/same.ctf b/same.ctf");
-        assert_eq!(names(&["-", ".."]), "standard input ..");
-    }
 }

@@ -1,6 +1,7 @@
 //! The trace files that arguments stand for: a file stands for itself, a directory for
 //! the traces in it.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -74,14 +75,58 @@ fn is_trace(path: &Path) -> bool {
     if name.starts_with(b".") || !fs::metadata(path).is_ok_and(|metadata| metadata.is_file()) {
         return false;
     }
-    let mut start = Vec::new();
-    let read = File::open(path)
-        .and_then(|file| file.take(FileKind::LONGEST_MAGIC as u64).read_to_end(&mut start));
-    let kind = read.ok().and_then(|_| FileKind::of(&start));
+    let kind = kind(path);
     let is_called_so = name.ends_with(b".ctf");
     let is_compressed =
         matches!(kind, Some(FileKind::Gzip | FileKind::Zstd | FileKind::Xz | FileKind::Bzip2));
     kind == Some(FileKind::Memtrace)
         || is_called_so
         || is_compressed && name.windows(5).any(|part| part == b".ctf.")
+}
+
+/// Whether a file is a heap snapshot. A pipe is not looked into.
+pub(crate) fn is_snapshot(path: &Path) -> bool {
+    path.is_file() && kind(path) == Some(FileKind::HeapSnapshot)
+}
+
+/// The kind of a file by its first bytes.
+fn kind(path: &Path) -> Option<FileKind> {
+    let mut start = Vec::new();
+    let file = File::open(path).ok()?;
+    file.take(FileKind::LONGEST_MAGIC as u64).read_to_end(&mut start).ok()?;
+    FileKind::of(&start)
+}
+
+/// What a page calls files: without their directories, if that leaves them
+/// different. A directory of several traces says how many.
+pub(crate) fn page_names(paths: &[PathBuf]) -> Vec<String> {
+    let short = |path: &PathBuf| shown(path.file_name().map_or(path, Path::new));
+    let mut names: Vec<String> = paths.iter().map(short).collect();
+    let distinct: BTreeSet<&String> = names.iter().collect();
+    if distinct.len() < names.len() {
+        names = paths.iter().map(|path| shown(path)).collect();
+    }
+    for (name, path) in names.iter_mut().zip(paths) {
+        if let Ok(files) = expand(std::slice::from_ref(path))
+            && files.len() > 1
+        {
+            name.push_str(&format!(" ({} traces)", files.len()));
+        }
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_short_and_differ() {
+        let names = |paths: &[&str]| {
+            page_names(&paths.iter().map(PathBuf::from).collect::<Vec<_>>()).join(" ")
+        };
+        assert_eq!(names(&["/a/one.ctf", "b/two.ctf"]), "one.ctf two.ctf");
+        assert_eq!(names(&["a/same.ctf", "b/same.ctf"]), "a/same.ctf b/same.ctf");
+        assert_eq!(names(&["-", ".."]), "standard input ..");
+    }
 }

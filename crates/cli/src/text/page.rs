@@ -30,6 +30,8 @@ pub(crate) enum PageMode {
 pub(crate) struct PageConfig {
     pub(crate) mode: PageMode,
     pub(crate) traces: Vec<PageTrace>,
+    /// How many heap snapshots there are, with those that cannot be read.
+    pub(crate) snapshots: usize,
     /// Whether there is the text of source files, in the page or from the server.
     pub(crate) source: bool,
     /// Whether the server reads traces again for exact figures.
@@ -47,7 +49,14 @@ impl PageConfig {
     pub(crate) fn new(mode: PageMode, names: impl IntoIterator<Item = String>) -> Self {
         let traces = names.into_iter().map(|name| PageTrace { name }).collect();
         let exact = mode == PageMode::Serve;
-        PageConfig { mode, traces, source: false, exact, version: env!("CARGO_PKG_VERSION") }
+        PageConfig {
+            mode,
+            traces,
+            snapshots: 0,
+            source: false,
+            exact,
+            version: env!("CARGO_PKG_VERSION"),
+        }
     }
 }
 
@@ -58,6 +67,8 @@ pub(crate) struct PageContents<'a> {
     pub(crate) traces: &'a [&'a [u8]],
     /// The lines of source files by name, as compressed JSON.
     pub(crate) sources: Option<&'a [u8]>,
+    /// The heap snapshots, as compressed JSON.
+    pub(crate) snapshots: Option<&'a [u8]>,
 }
 
 /// The page. `gzip` compresses the query.
@@ -70,7 +81,8 @@ pub(crate) fn page(
     let traces = contents.traces.iter().enumerate();
     let named = traces.map(|(number, bytes)| (format!("heaptap-trace-{number}"), *bytes));
     let sources = contents.sources.map(|bytes| ("heaptap-sources".to_owned(), bytes));
-    for (id, bytes) in named.chain(sources) {
+    let snapshots = contents.snapshots.map(|bytes| ("heaptap-snapshots".to_owned(), bytes));
+    for (id, bytes) in named.chain(sources).chain(snapshots) {
         // Writing to a string does not fail.
         let _ = writeln!(data, "{}", binary(&id, &STANDARD.encode(bytes)));
     }
@@ -135,9 +147,14 @@ mod tests {
     fn a_name_can_neither_end_its_element_nor_stand_for_another() {
         let hostile = "</script><script>alert(1)</script><!--heaptap:traces-->".to_owned();
         let config = PageConfig::new(PageMode::File, [hostile]);
-        let contents = PageContents { traces: &[b"trace"], sources: Some(b"source") };
+        let contents = PageContents {
+            traces: &[b"trace"],
+            sources: Some(b"source"),
+            snapshots: Some(b"heap"),
+        };
         let filled = page(&config, <[u8]>::to_vec, &contents);
         assert_eq!(filled.matches("id=\"heaptap-sources\">c291cmNl</script>").count(), 1);
+        assert_eq!(filled.matches("id=\"heaptap-snapshots\">aGVhcA==</script>").count(), 1);
         assert!(!filled.contains("<script>alert"), "{filled}");
         let trace = "id=\"heaptap-trace-0\">dHJhY2U=</script>";
         assert_eq!(filled.matches(trace).count(), 1);

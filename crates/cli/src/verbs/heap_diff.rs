@@ -108,7 +108,7 @@ impl HeapDiff {
 }
 
 fn reachable(analysis: &HeapAnalysis) -> HeapSize {
-    analysis.graph.reachable().reachable.into()
+    analysis.reachable().into()
 }
 
 /// A size with its sign.

@@ -20,6 +20,7 @@ mod info;
 mod labels;
 mod made_snapshot;
 mod narrow;
+mod page_snapshots;
 mod program;
 mod progress;
 mod recode;

@@ -1,8 +1,11 @@
 //! What the questions share.
 
-use crate::dominators::DominatorTree;
-use crate::graph::HeapGraph;
-use crate::holders::{HolderShare, HolderTree};
+use std::panic::resume_unwind;
+use std::thread;
+
+use crate::dominators::{DominatorTree, Node};
+use crate::graph::{HeapGraph, Reach};
+use crate::holders::HolderTree;
 use crate::labels::{LabelId, Labels};
 use crate::retained::RetainedTree;
 
@@ -14,7 +17,7 @@ pub struct HeapAnalysis {
     /// What holds the roots.
     pub holders: HolderTree,
     /// What each holder reaches first.
-    pub shares: Vec<HolderShare>,
+    pub shares: Vec<Reach>,
     /// What retains what.
     pub dominators: DominatorTree,
     /// What blocks are called.
@@ -30,8 +33,12 @@ impl HeapAnalysis {
     /// Analyses a graph. `None` if it has too many pointers for numbers of 32 bits.
     pub fn new(graph: HeapGraph) -> Option<HeapAnalysis> {
         let holders = HolderTree::new(&graph)?;
-        let dominators = DominatorTree::new(&graph, &holders)?;
-        let shares = holders.shares(&graph);
+        let (dominators, shares) = thread::scope(|scope| {
+            let shares = scope.spawn(|| holders.shares(&graph));
+            let dominators = DominatorTree::new(&graph, &holders);
+            (dominators, shares.join().unwrap_or_else(|panic| resume_unwind(panic)))
+        });
+        let dominators = dominators?;
         let labels = Labels::new(&graph);
         let retained = RetainedTree::new(
             &dominators,
@@ -45,6 +52,36 @@ impl HeapAnalysis {
     /// The label of a block.
     pub fn label(&self, block: u32) -> LabelId {
         self.labels.of(&self.graph, block)
+    }
+
+    /// The bytes that would be freed without a block; 0 if it is garbage.
+    pub fn retained_by(&self, block: u32) -> u64 {
+        let position = self.dominators.position(Node::Block(block));
+        position.map_or(0, |position| self.dominators.retained(position))
+    }
+
+    /// Of the blocks of each of these labels that are alive, the one that retains most.
+    pub fn biggest_of(&self, labels: &[LabelId]) -> Vec<Option<u32>> {
+        let mut biggest: Vec<Option<(u64, u32)>> = vec![None; self.labels.len()];
+        for position in 0..self.dominators.len() as u32 {
+            let Node::Block(block) = self.dominators.node(position) else { continue };
+            if let Some(place) = biggest.get_mut(self.label(block) as usize) {
+                *place = (*place).max(Some((self.dominators.retained(position), block)));
+            }
+        }
+        let of_label = |label: &LabelId| Some(biggest.get(*label as usize).copied()??.1);
+        labels.iter().map(of_label).collect()
+    }
+
+    /// What is reachable.
+    pub fn reachable(&self) -> Reach {
+        self.shares.first().copied().unwrap_or_default()
+    }
+
+    /// Everything in the snapshot, with garbage that has not been collected yet.
+    pub fn all(&self) -> Reach {
+        let blocks = 0..self.graph.blocks() as u32;
+        blocks.fold(Reach::default(), |sum, block| sum.plus(Reach::of(&self.graph, block)))
     }
 
     /// The bytes that are reachable, with headers.

@@ -1,7 +1,10 @@
 //! How the program reaches a block.
 
+use std::collections::VecDeque;
+
 use super::analysis::HeapAnalysis;
 use crate::dominators::{FlowGraph, NONE, Node, Numbers, Rows};
+use crate::graph::BitSet;
 use crate::holders::{HolderId, HolderTree};
 
 /// What holds a block.
@@ -15,82 +18,69 @@ pub struct HeldBy {
     pub holders: Vec<HolderId>,
 }
 
-impl HeapAnalysis {
+/// Finds what holds blocks. What the questions have in common is computed once.
+pub struct PathFinder<'a> {
+    analysis: &'a HeapAnalysis,
+    /// The node before each on a shortest path from a holder; a holder's own is itself.
+    before: Numbers,
+    /// The nodes that point to each node, of those that are alive.
+    predecessors: Rows,
+}
+
+impl<'a> PathFinder<'a> {
+    /// Prepares for questions about a heap.
+    pub fn new(analysis: &'a HeapAnalysis) -> PathFinder<'a> {
+        let flow = FlowGraph::new(&analysis.graph, &analysis.holders);
+        PathFinder {
+            analysis,
+            before: shortest_paths(analysis, &flow),
+            predecessors: predecessors(analysis, &flow),
+        }
+    }
+
     /// What holds a block. `None` if nothing does.
     pub fn held_by(&self, block: u32) -> Option<HeldBy> {
-        let position = self.dominators.position(Node::Block(block))?;
-        let flow = FlowGraph::new(&self.graph, &self.holders);
+        let position = self.analysis.dominators.position(Node::Block(block))?;
         Some(HeldBy {
-            shortest: self.shortest(&flow, block),
+            shortest: self.shortest(block),
             dominators: self.dominator_path(position),
-            holders: self.all_holders(&flow, block),
+            holders: self.all_holders(block),
         })
     }
 
     fn dominator_path(&self, position: u32) -> Vec<Node> {
-        let mut path = vec![self.dominators.node(position)];
+        let dominators = &self.analysis.dominators;
+        let mut path = vec![dominators.node(position)];
         let mut at = position;
         while at != 0 {
-            at = self.dominators.dominator(at);
-            path.push(self.dominators.node(at));
+            at = dominators.dominator(at);
+            path.push(dominators.node(at));
         }
         path.pop();
         path.reverse();
         path
     }
 
-    fn node(&self, number: u32) -> Node {
-        self.holders.holder(number).map_or(Node::Block(number), Node::Holder)
-    }
-
-    /// Breadth first from the holders, so that holders above each other do not count.
-    fn shortest(&self, flow: &FlowGraph<'_>, block: u32) -> Vec<Node> {
-        let mut from = Numbers::new(flow.nodes(), NONE);
-        let mut queue: Vec<u32> = self.holders.ids().map(|id| self.holders.node(id)).collect();
-        for holder in &queue {
-            from.set(*holder, *holder);
-        }
-        let mut next = 0;
-        while let Some(&node) = queue.get(next) {
-            next += 1;
-            let (first, second) = flow.successors(node);
-            for &target in first.iter().chain(second) {
-                if from.get(target) == NONE {
-                    from.set(target, node);
-                    queue.push(target);
-                }
-            }
-            if from.get(block) != NONE {
-                break;
-            }
-        }
-        let mut path = vec![self.node(block)];
+    fn shortest(&self, block: u32) -> Vec<Node> {
+        let mut path = vec![node(self.analysis, block)];
         let mut at = block;
-        while from.get(at) != at && from.get(at) != NONE {
-            at = from.get(at);
-            path.push(self.node(at));
+        while self.before.get(at) != at && self.before.get(at) != NONE {
+            at = self.before.get(at);
+            path.push(node(self.analysis, at));
         }
         path.reverse();
         path
     }
 
     /// Backwards from the block.
-    fn all_holders(&self, flow: &FlowGraph<'_>, block: u32) -> Vec<HolderId> {
-        let nodes = flow.nodes();
-        let alive = |node: u32| self.dominators.position(self.node(node)).is_some();
-        let rows = Rows::new(nodes, |pair| {
-            for node in (0..nodes as u32).filter(|node| alive(*node)) {
-                let (first, second) = flow.successors(node);
-                first.iter().chain(second).for_each(|target| pair(*target, node));
-            }
-        });
-        let Some(predecessors) = rows else { return Vec::new() };
-        let mut seen = crate::graph::BitSet::new(nodes);
+    fn all_holders(&self, block: u32) -> Vec<HolderId> {
+        let tree = &self.analysis.holders;
+        let mut seen = BitSet::new(self.analysis.graph.blocks());
         seen.insert(block);
         let (mut open, mut holders) = (vec![block], Vec::new());
         while let Some(node) = open.pop() {
-            for &before in predecessors.row(node) {
-                match self.holders.holder(before) {
+            for &before in self.predecessors.row(node) {
+                match tree.holder(before) {
                     Some(holder) => holders.push(holder),
                     None if seen.insert(before) => open.push(before),
                     None => {}
@@ -102,4 +92,40 @@ impl HeapAnalysis {
         holders.retain(|holder| *holder != HolderTree::PROGRAM);
         holders
     }
+}
+
+fn node(analysis: &HeapAnalysis, number: u32) -> Node {
+    analysis.holders.holder(number).map_or(Node::Block(number), Node::Holder)
+}
+
+/// Breadth first from the holders, so that holders above each other do not count.
+fn shortest_paths(analysis: &HeapAnalysis, flow: &FlowGraph<'_>) -> Numbers {
+    let mut before = Numbers::new(flow.nodes(), NONE);
+    let mut queue: VecDeque<u32> =
+        analysis.holders.ids().map(|id| analysis.holders.node(id)).collect();
+    for holder in &queue {
+        before.set(*holder, *holder);
+    }
+    while let Some(node) = queue.pop_front() {
+        let (first, second) = flow.successors(node);
+        for &target in first.iter().chain(second) {
+            if before.get(target) == NONE {
+                before.set(target, node);
+                queue.push_back(target);
+            }
+        }
+    }
+    before
+}
+
+/// No rows, hence no holders, if there are too many pointers; the dominators have failed before.
+fn predecessors(analysis: &HeapAnalysis, flow: &FlowGraph<'_>) -> Rows {
+    let is_alive = |number: u32| analysis.dominators.position(node(analysis, number)).is_some();
+    let rows = Rows::new(flow.nodes(), |pair| {
+        for number in (0..flow.nodes() as u32).filter(|number| is_alive(*number)) {
+            let (first, second) = flow.successors(number);
+            first.iter().chain(second).for_each(|target| pair(*target, number));
+        }
+    });
+    rows.unwrap_or_default()
 }

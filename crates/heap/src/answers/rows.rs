@@ -1,8 +1,8 @@
 //! Tables.
 
 use super::analysis::HeapAnalysis;
-use crate::dominators::{DominatorTree, FlowGraph, Node};
-use crate::graph::{BitSet, Marking, Reach, Watchers};
+use crate::dominators::{DominatorTree, Node};
+use crate::graph::Reach;
 use crate::holders::{HolderId, HolderName};
 use crate::labels::{BlockLabel, LabelId};
 
@@ -97,7 +97,7 @@ impl HeapAnalysis {
     }
 
     fn share(&self, holder: HolderId) -> Reach {
-        self.shares.get(holder as usize).copied().unwrap_or_default().first_reached
+        self.shares.get(holder as usize).copied().unwrap_or_default()
     }
 
     /// The holders at which a level ends; of a path without it, the kind, or for
@@ -141,38 +141,30 @@ impl HeapAnalysis {
         rows
     }
 
-    /// The bytes that would be freed without the blocks of a label: those that the program does not
-    /// reach without passing one of them.
-    pub fn freed_without(&self, label: LabelId) -> u64 {
-        let flow = FlowGraph::new(&self.graph, &self.holders);
-        let blocks = self.graph.blocks();
-        let mut seen = BitSet::new(flow.nodes());
-        let mut open = vec![flow.program()];
-        seen.insert(flow.program());
-        let mut kept = 0u64;
-        while let Some(node) = open.pop() {
-            kept = kept.saturating_add(flow.bytes(node));
-            let (first, second) = flow.successors(node);
-            for &target in first.iter().chain(second) {
-                let is_taken = (target as usize) < blocks && self.label(target) == label;
-                if !is_taken && seen.insert(target) {
-                    open.push(target);
-                }
-            }
-        }
-        self.reachable_bytes().saturating_sub(kept)
+    /// What each of these holders reaches.
+    pub fn reachable_from_holders(&self, holders: &[HolderId]) -> Vec<Reach> {
+        let roots = holders.iter().map(|holder| self.holders.all_root_blocks(*holder));
+        self.reachable_from_each(&roots.collect::<Vec<_>>())
     }
 
-    /// What is reachable from the blocks of a label that are alive, with these blocks.
-    pub fn reachable_from(&self, label: LabelId) -> Reach {
-        let watchers = Watchers::new(&self.graph);
-        let blocks = (0..self.dominators.len() as u32).filter_map(|position| {
-            match self.dominators.node(position) {
-                Node::Block(block) if self.label(block) == label => Some(block),
-                _ => None,
+    /// What is reachable from the blocks of each of these labels that are alive, with these blocks.
+    pub fn reachable_from_labels(&self, labels: &[LabelId]) -> Vec<Reach> {
+        let mut sets = vec![Vec::new(); labels.len()];
+        let mut set_of = vec![None; self.labels.len()];
+        for (set, label) in labels.iter().enumerate() {
+            if let Some(place) = set_of.get_mut(*label as usize) {
+                *place = Some(set);
             }
-        });
-        Marking::new(&self.graph, &watchers).mark(blocks)
+        }
+        for position in 0..self.dominators.len() as u32 {
+            if let Node::Block(block) = self.dominators.node(position)
+                && let Some(Some(set)) = set_of.get(self.label(block) as usize)
+                && let Some(set) = sets.get_mut(*set)
+            {
+                set.push(block);
+            }
+        }
+        self.reachable_from_each(&sets)
     }
 
     fn count_own(&self, rows: &mut [LabelRow]) {

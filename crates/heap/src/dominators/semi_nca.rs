@@ -5,29 +5,15 @@
 //! last to the first, with path compression; then the dominator of each is the nearest
 //! ancestor in the tree that is not below its semidominator.
 
-use super::depth_first::DepthFirst;
 use super::numbers::{Numbers, Rows};
 
-/// The immediate dominator of each number; the program's own is 0.
-pub(super) fn immediate_dominators(order: &DepthFirst, predecessors: &Rows) -> Numbers {
-    let count = order.len() as u32;
-    let mut forest = Forest {
-        ancestor: order.parent.clone(),
-        label: Numbers::ascending(order.len()),
-        semi: Numbers::ascending(order.len()),
-        path: Vec::new(),
-    };
-    for number in (1..count).rev() {
-        let mut semi = order.parent.get(number);
-        for &predecessor in predecessors.row(number) {
-            let best = forest.best(predecessor, number + 1);
-            semi = semi.min(forest.semi.get(best));
-        }
-        forest.semi.set(number, semi);
-    }
-    let semi = forest.semi;
-    let mut dominator = order.parent.clone();
-    for number in 1..count {
+/// The immediate dominator of each number; the program's own is 0. The tables are those of the
+/// depth-first search: here memory is at its most, so each is given up as soon as it can be.
+pub(super) fn immediate_dominators(parent: Numbers, predecessors: Rows) -> Numbers {
+    let semi = semidominators(&parent, predecessors);
+    // In place: a node is above those that it dominates.
+    let mut dominator = parent;
+    for number in 1..dominator.len() as u32 {
         let mut candidate = dominator.get(number);
         while candidate > semi.get(number) {
             candidate = dominator.get(candidate);
@@ -35,6 +21,24 @@ pub(super) fn immediate_dominators(order: &DepthFirst, predecessors: &Rows) -> N
         dominator.set(number, candidate);
     }
     dominator
+}
+
+fn semidominators(parent: &Numbers, predecessors: Rows) -> Numbers {
+    let mut forest = Forest {
+        ancestor: parent.clone(),
+        label: Numbers::ascending(parent.len()),
+        semi: Numbers::ascending(parent.len()),
+        path: Vec::new(),
+    };
+    for number in (1..parent.len() as u32).rev() {
+        let mut semi = parent.get(number);
+        for &predecessor in predecessors.row(number) {
+            let best = forest.best(predecessor, number + 1);
+            semi = semi.min(forest.semi.get(best));
+        }
+        forest.semi.set(number, semi);
+    }
+    forest.semi
 }
 
 /// The nodes whose semidominators are known, as trees.

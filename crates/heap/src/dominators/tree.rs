@@ -41,15 +41,19 @@ impl DominatorTree {
         let flow = FlowGraph::new(graph, holders);
         let order = DepthFirst::new(&flow);
         let predecessors = order.predecessors(&flow)?;
-        let dominator = immediate_dominators(&order, &predecessors);
-        drop(predecessors);
         let DepthFirst { number, node, parent } = order;
-        drop(parent);
+        // It can be made again, and memory is at its most while dominators are found.
+        drop(number);
+        let dominator = immediate_dominators(parent, predecessors);
+        let mut position = Numbers::new(flow.nodes(), NONE);
+        for number in 0..node.len() as u32 {
+            position.set(node.get(number), number);
+        }
         let bytes = |position| flow.bytes(node.get(position));
         let mut tree = DominatorTree {
             blocks: graph.blocks() as u32,
             retained: (0..node.len() as u32).map(bytes).collect(),
-            position: number,
+            position,
             node,
             dominator,
             outside: Vec::new(),

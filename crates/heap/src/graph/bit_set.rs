@@ -24,4 +24,10 @@ impl BitSet {
         *bits |= bit;
         is_new
     }
+
+    pub(crate) fn remove(&mut self, number: u32) {
+        if let Some(bits) = self.bits.get_mut(number as usize / 64) {
+            *bits &= !(1 << (number % 64));
+        }
+    }
 }

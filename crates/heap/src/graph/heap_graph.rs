@@ -243,6 +243,12 @@ impl HeapGraph {
         self.ephemerons.iter().map(|node| (node.block, node.data, self.keys(node)))
     }
 
+    /// An ephemeron by its number: block, data and keys.
+    pub(crate) fn ephemeron(&self, number: u32) -> Option<(u32, Option<u32>, &[u32])> {
+        let node = self.ephemerons.get(number as usize)?;
+        Some((node.block, node.data, self.keys(node)))
+    }
+
     pub(super) fn keys(&self, ephemeron: &EphemeronNode) -> &[u32] {
         self.ephemeron_keys.get(ephemeron.keys_from..ephemeron.keys_to).unwrap_or_default()
     }

@@ -1,7 +1,8 @@
 //! Reads a snapshot into a graph.
 //!
-//! The file is read three times: for the starts of blocks, for the lengths of rows, and for the
-//! pointers.
+//! The file is read twice: for the starts of blocks, and for the rest. Blocks come in the order of their
+//! addresses, so that rows are written one behind the other; what comes later is put in between at
+//! the end.
 
 use std::fmt;
 use std::io::{Read, Seek};
@@ -64,8 +65,8 @@ pub struct LoadOptions {
     pub fields: bool,
 }
 
-/// Shape, offset and where the next target goes, for each block.
-const BLOCK_BYTES: u64 = 12;
+/// Shape and offset, for each block.
+const BLOCK_BYTES: u64 = 8;
 
 impl HeapGraph {
     /// Reads a complete snapshot from its beginning.
@@ -74,7 +75,7 @@ impl HeapGraph {
         options: LoadOptions,
     ) -> Result<HeapGraph, GraphError> {
         let LoadOptions { memory, fields } = options;
-        let starts = read_starts(&mut input, memory)?;
+        let (starts, pointers) = read_starts(&mut input, memory)?;
         let count = usize::try_from(starts.count()).map_err(|_| GraphError::TooBig)?;
         // Further nodes stand for what holds the roots.
         if starts.count() >= u64::from(u32::MAX) {
@@ -87,7 +88,7 @@ impl HeapGraph {
             starts,
             shapes: ShapeTable::default(),
             shape_ids: vec![0; count],
-            offsets: vec![0; count + 1],
+            offsets: Vec::with_capacity(count + 1),
             edges: Vec::new(),
             fields: fields.then(Vec::new),
             roots: Vec::new(),
@@ -102,16 +103,30 @@ impl HeapGraph {
             header_words: 0,
             dangling: 0,
         };
-        let mut loader = Loader { graph, memory };
-        loader.read_nodes(&mut input)?;
-        loader.read_edges(&mut input)?;
+        let mut loader = Loader { graph, late: Vec::new(), memory };
+        loader.expect_pointers(pointers);
+        loader.read_items(&mut input)?;
+        loader.finish_rows()?;
         Ok(loader.finish())
     }
 }
 
+/// A pointer that belongs into a row before the last.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct LateEdge {
+    block: u32,
+    /// Where it came in the file, since the order of a row is kept.
+    order: u32,
+    target: u32,
+    field: u32,
+}
+
 /// A graph that is being read.
 struct Loader {
+    /// Its `offsets` have an entry for each row that has begun.
     graph: HeapGraph,
+    /// Pointers of rows that have ended.
+    late: Vec<LateEdge>,
     /// The limit in bytes, of each of the growing tables.
     memory: u64,
 }
@@ -124,8 +139,18 @@ impl Loader {
         number
     }
 
-    /// Everything but the targets. The lengths of rows go into `offsets`, one place further.
-    fn read_nodes(&mut self, input: &mut (impl Read + Seek)) -> Result<(), GraphError> {
+    /// Reserves room for as many pointers as the file says it has, if it can be had: a table that
+    /// grows takes twice its size for a while.
+    fn expect_pointers(&mut self, count: u64) {
+        let count = count.min(self.memory / size_of::<u32>() as u64) as usize;
+        let fields = self.graph.fields.as_mut();
+        for table in [Some(&mut self.graph.edges), fields].into_iter().flatten() {
+            // Without it the table grows.
+            let _ = table.try_reserve_exact(count);
+        }
+    }
+
+    fn read_items(&mut self, input: &mut (impl Read + Seek)) -> Result<(), GraphError> {
         let mut reader = reopen(input)?;
         while let Some(item) = reader.next_item()? {
             self.check_memory()?;
@@ -153,9 +178,12 @@ impl Loader {
             + graph.finalisers.len()
             + graph.customs.len()
             + graph.codes.len()
-            + graph.followed.len();
+            + graph.followed.len()
+            + self.late.len();
         let tables = entries as u64 * size_of::<HeapRoot>() as u64;
-        let used = tables + graph.shapes.memory() + graph.facts.memory();
+        let columns = 1 + u64::from(graph.fields.is_some());
+        let edges = graph.edges.len() as u64 * columns * size_of::<u32>() as u64;
+        let used = tables.max(edges) + graph.shapes.memory() + graph.facts.memory();
         if used > self.memory { Err(GraphError::Memory(self.memory)) } else { Ok(()) }
     }
 
@@ -166,8 +194,9 @@ impl Loader {
             *place = shape;
         }
         for pointer in block.pointers {
-            if self.resolve(pointer.target).is_some() {
-                self.lengthen(number)?;
+            if let Some(target) = self.resolve(pointer.target) {
+                let field = pointer.field.try_into().unwrap_or(HeapGraph::NO_FIELD);
+                self.put_edge(number, target, field)?;
             }
         }
         if let Some(custom) = block.custom {
@@ -186,7 +215,7 @@ impl Loader {
     fn add_root(&mut self, root: Root) -> Result<(), GraphError> {
         let Some(target) = self.resolve(root.target) else { return Ok(()) };
         match self.continuation(root.owner) {
-            Some(block) => self.lengthen(block)?,
+            Some(block) => self.put_edge(block, target, HeapGraph::NO_FIELD)?,
             None => {
                 self.graph.roots.push(HeapRoot { holder: RootHolder::Owner(root.owner), target });
             }
@@ -239,63 +268,63 @@ impl Loader {
         }
     }
 
-    fn lengthen(&mut self, block: u32) -> Result<(), GraphError> {
-        let length = self.graph.offsets.get_mut(block as usize + 1);
-        if let Some(length) = length {
-            *length = length.checked_add(1).ok_or(GraphError::TooBig)?;
+    /// Puts a pointer at the end of its block's row, or aside if that row has ended.
+    fn put_edge(&mut self, block: u32, target: u32, field: u32) -> Result<(), GraphError> {
+        let end = u32::try_from(self.graph.edges.len()).map_err(|_| GraphError::TooBig)?;
+        if (block as usize) < self.graph.offsets.len().saturating_sub(1) {
+            let order = u32::try_from(self.late.len()).map_err(|_| GraphError::TooBig)?;
+            self.late.push(LateEdge { block, order, target, field });
+            return Ok(());
         }
-        Ok(())
-    }
-
-    /// Makes offsets of lengths and fills the rows.
-    fn read_edges(&mut self, input: &mut (impl Read + Seek)) -> Result<(), GraphError> {
-        let mut end = 0u32;
-        for offset in &mut self.graph.offsets {
-            end = end.checked_add(*offset).ok_or(GraphError::TooBig)?;
-            *offset = end;
-        }
-        let tables = 1 + u64::from(self.graph.fields.is_some());
-        if u64::from(end) * tables * size_of::<u32>() as u64 > self.memory {
-            return Err(GraphError::Memory(self.memory));
-        }
-        self.graph.edges = vec![0; end as usize];
+        self.begin_rows(block as usize + 1, end);
+        self.graph.edges.push(target);
         if let Some(fields) = &mut self.graph.fields {
-            *fields = vec![0; end as usize];
-        }
-        // Where the next target of each row goes.
-        let mut next = self.graph.offsets.clone();
-        let mut reader = reopen(input)?;
-        while let Some(item) = reader.next_item()? {
-            match item {
-                Item::Block(block) => {
-                    let Some(number) = self.graph.number(block.address) else { continue };
-                    for pointer in block.pointers {
-                        let field = pointer.field.try_into().unwrap_or(HeapGraph::NO_FIELD);
-                        self.put_edge(&mut next, number, pointer.target, field);
-                    }
-                }
-                Item::Root(root) => {
-                    if let Some(block) = self.continuation(root.owner) {
-                        self.put_edge(&mut next, block, root.target, HeapGraph::NO_FIELD);
-                    }
-                }
-                _ => {}
-            }
+            fields.push(field);
         }
         Ok(())
     }
 
-    fn put_edge(&mut self, next: &mut [u32], block: u32, target: u64, field: u32) {
-        let Some(target) = self.graph.number(target) else { return };
-        let Some(at) = next.get_mut(block as usize) else { return };
-        let index = *at as usize;
-        if let Some(edge) = self.graph.edges.get_mut(index) {
-            *edge = target;
-            *at += 1;
+    /// Begins rows at this end, so that `count` have begun.
+    fn begin_rows(&mut self, count: usize, end: u32) {
+        if self.graph.offsets.len() < count {
+            self.graph.offsets.resize(count, end);
         }
-        if let Some(place) = self.graph.fields.as_mut().and_then(|fields| fields.get_mut(index)) {
-            *place = field;
+    }
+
+    /// Begins the rows that have no pointers, and puts late pointers into theirs.
+    fn finish_rows(&mut self) -> Result<(), GraphError> {
+        let all = self.graph.edges.len() + self.late.len();
+        let end =
+            u32::try_from(all).ok().filter(|end| *end != u32::MAX).ok_or(GraphError::TooBig)?;
+        let in_order = end - self.late.len() as u32;
+        self.begin_rows(self.graph.blocks() + 1, in_order);
+        if self.late.is_empty() {
+            return Ok(());
         }
+        let mut late = std::mem::take(&mut self.late);
+        late.sort_unstable();
+        let graph = &mut self.graph;
+        let (mut edges, mut fields) = (Vec::with_capacity(all), Vec::new());
+        let mut late = late.into_iter().peekable();
+        let mut from = 0;
+        for block in 0..graph.shape_ids.len() as u32 {
+            let Some(offset) = graph.offsets.get_mut(block as usize + 1) else { break };
+            let row = from as usize..*offset as usize;
+            from = *offset;
+            edges.extend_from_slice(graph.edges.get(row.clone()).unwrap_or_default());
+            let old_fields = graph.fields.as_ref().and_then(|fields| fields.get(row));
+            fields.extend_from_slice(old_fields.unwrap_or_default());
+            while let Some(edge) = late.next_if(|edge| edge.block == block) {
+                edges.push(edge.target);
+                if graph.fields.is_some() {
+                    fields.push(edge.field);
+                }
+            }
+            *offset = edges.len() as u32;
+        }
+        graph.edges = edges;
+        graph.fields = graph.fields.as_ref().map(|_| fields);
+        Ok(())
     }
 
     fn finish(self) -> HeapGraph {
@@ -311,7 +340,11 @@ impl Loader {
     }
 }
 
-fn read_starts(input: &mut (impl Read + Seek), memory: u64) -> Result<BlockStarts, GraphError> {
+/// The starts of blocks, and how many pointers the file says it has.
+fn read_starts(
+    input: &mut (impl Read + Seek),
+    memory: u64,
+) -> Result<(BlockStarts, u64), GraphError> {
     let mut starts = StartsBuilder::default();
     let mut reader = reopen(input)?;
     while let Some(item) = reader.next_item()? {
@@ -325,7 +358,10 @@ fn read_starts(input: &mut (impl Read + Seek), memory: u64) -> Result<BlockStart
         }
     }
     match reader.completion() {
-        Completion::Complete => Ok(starts.finish()),
+        Completion::Complete => {
+            let pointers = reader.totals().map_or(0, |totals| totals.pointers);
+            Ok((starts.finish(), pointers))
+        }
         Completion::CutShort { .. } | Completion::Unknown => Err(GraphError::CutShort),
     }
 }

@@ -140,8 +140,13 @@ impl Watchers {
         Watchers { pairs, counts, watched }
     }
 
+    /// Whether any ephemeron waits for a block.
+    pub(crate) fn is_watched(&self, block: u32) -> bool {
+        self.watched.contains(block)
+    }
+
     /// The ephemerons that wait for a block.
-    fn of(&self, block: u32) -> impl Iterator<Item = u32> {
+    pub(crate) fn of(&self, block: u32) -> impl Iterator<Item = u32> {
         let from = self.pairs.partition_point(|pair| pair.0 < block);
         let pairs = self.pairs.get(from..).unwrap_or_default();
         pairs.iter().take_while(move |pair| pair.0 == block).map(|pair| pair.1)
@@ -208,7 +213,7 @@ impl<'a> Marking<'a> {
         }
         self.reach = self.reach.plus(Reach::of(self.graph, block));
         self.stack.push(block);
-        if !self.watchers.watched.contains(block) {
+        if !self.watchers.is_watched(block) {
             return;
         }
         // What becomes alive through an ephemeron; it may complete further ones.

@@ -1,7 +1,7 @@
 //! From the address of a block to its number.
 //!
-//! A bitmap of block starts with the rank of each page: one bit for each word of the pages that hold
-//! blocks, and a number for each page. Numbers follow the order of addresses.
+//! A bitmap of block starts with ranks: one bit for each word of the pages that hold blocks, and how
+//! many blocks come before each 64 words. Numbers follow the order of addresses.
 //! Only pages with a block take memory, whatever the file says about segments.
 
 use std::collections::HashMap;
@@ -55,27 +55,60 @@ impl StartsBuilder {
     pub(crate) fn finish(self) -> BlockStarts {
         let mut pages = self.pages;
         pages.sort_unstable_by_key(|(number, _)| *number);
-        let mut ranks = Vec::with_capacity(pages.len());
-        let mut count = 0u64;
-        for (_, page) in &pages {
-            ranks.push(count);
-            count += page.iter().map(|bits| u64::from(bits.count_ones())).sum::<u64>();
+        let mut starts = BlockStarts::default();
+        for (number, page) in pages {
+            starts.add_page(number, page);
         }
-        BlockStarts { pages, ranks, count }
+        starts
     }
 }
 
-/// The starts of all blocks.
+/// Pages one behind the other.
 #[derive(Debug)]
+struct Run {
+    /// The number of its first page, and of the one behind its last.
+    from: u64,
+    to: u64,
+    /// Where its first page is in `pages`.
+    index: usize,
+}
+
+/// The starts of the blocks in a page.
+#[derive(Debug)]
+struct PageStarts {
+    bits: Page,
+    /// How many blocks are in the slots of the page before each.
+    before: [u16; PAGE_BITMAP],
+    /// How many are in the pages before.
+    rank: u64,
+}
+
+/// The starts of all blocks.
+#[derive(Debug, Default)]
 pub(crate) struct BlockStarts {
-    /// By ascending number.
-    pages: Vec<(u64, Page)>,
-    /// How many blocks are in the pages before each.
-    ranks: Vec<u64>,
+    /// Ascending. A heap has few, so that a search among them takes few steps.
+    runs: Vec<Run>,
+    /// In the order of their numbers.
+    pages: Vec<PageStarts>,
     count: u64,
 }
 
 impl BlockStarts {
+    /// Adds a page behind all others.
+    fn add_page(&mut self, number: u64, bits: Page) {
+        match self.runs.last_mut() {
+            Some(run) if run.to == number => run.to += 1,
+            _ => self.runs.push(Run { from: number, to: number + 1, index: self.pages.len() }),
+        }
+        let (mut before, mut sum) = ([0; PAGE_BITMAP], 0u16);
+        for (place, bits) in before.iter_mut().zip(&bits) {
+            *place = sum;
+            sum += bits.count_ones() as u16;
+        }
+        self.pages.push(PageStarts { bits, before, rank: self.count });
+        self.count += u64::from(sum);
+    }
+
     /// How many blocks there are.
     pub(crate) fn count(&self) -> u64 {
         self.count
@@ -87,35 +120,35 @@ impl BlockStarts {
         if address & 7 != 0 {
             return None;
         }
-        let index = self.pages.binary_search_by_key(&number, |(number, _)| *number).ok()?;
-        let (_, page) = self.pages.get(index)?;
-        let bits = *page.get(slot)?;
+        let after = self.runs.partition_point(|run| run.from <= number);
+        let run = self.runs.get(after.checked_sub(1)?).filter(|run| number < run.to)?;
+        let page = self.pages.get(run.index + (number - run.from) as usize)?;
+        let bits = *page.bits.get(slot)?;
         if bits & bit == 0 {
             return None;
         }
-        let before = page.iter().take(slot).map(|bits| u64::from(bits.count_ones())).sum::<u64>();
-        let rank = *self.ranks.get(index)?;
-        Some(rank + before + u64::from((bits & (bit - 1)).count_ones()))
+        let before = u64::from(*page.before.get(slot)?);
+        Some(page.rank + before + u64::from((bits & (bit - 1)).count_ones()))
     }
 
     /// The address of a block by its number.
     pub(crate) fn address(&self, number: u64) -> Option<u64> {
-        let index = self.ranks.partition_point(|rank| *rank <= number).checked_sub(1)?;
-        let (page_number, page) = self.pages.get(index)?;
-        let mut left = number - self.ranks.get(index)?;
-        for (slot, bits) in page.iter().enumerate() {
-            let here = u64::from(bits.count_ones());
-            if left < here {
-                let mut bits = *bits;
-                for _ in 0..left {
-                    bits &= bits - 1;
-                }
-                let word = slot as u64 * 64 + u64::from(bits.trailing_zeros());
-                return Some((page_number * PAGE_WORDS + word) << 3);
-            }
-            left -= here;
+        if number >= self.count {
+            return None;
         }
-        None
+        let index = self.pages.partition_point(|page| page.rank <= number).checked_sub(1)?;
+        let page = self.pages.get(index)?;
+        let within = (number - page.rank) as u16;
+        let slot = page.before.partition_point(|before| *before <= within).checked_sub(1)?;
+        let mut bits = *page.bits.get(slot)?;
+        for _ in *page.before.get(slot)?..within {
+            bits &= bits - 1;
+        }
+        let run =
+            self.runs.get(self.runs.partition_point(|run| run.index <= index).checked_sub(1)?)?;
+        let page_number = run.from + (index - run.index) as u64;
+        let word = slot as u64 * 64 + u64::from(bits.trailing_zeros());
+        Some((page_number * PAGE_WORDS + word) << 3)
     }
 }
 

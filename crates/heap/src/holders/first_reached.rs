@@ -3,31 +3,24 @@
 use super::tree::{HolderId, HolderTree};
 use crate::graph::{HeapGraph, Marking, Reach, Watchers};
 
-/// What one holder reaches.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct HolderShare {
-    /// What it reaches and no holder before it does, in the order of the tree. These add up to
-    /// all that is reachable, and a holder has the sum of those below it.
-    pub first_reached: Reach,
-}
-
 impl HolderTree {
-    /// What each holder reaches first.
-    pub fn shares(&self, graph: &HeapGraph) -> Vec<HolderShare> {
+    /// What each holder reaches and no holder before it does, in the order of the tree. These add up to
+    /// all that is reachable, and a holder has the sum of those below it.
+    pub fn shares(&self, graph: &HeapGraph) -> Vec<Reach> {
         let watchers = Watchers::new(graph);
         let mut marking = Marking::new(graph, &watchers);
-        let mut shares = vec![HolderShare::default(); self.len()];
+        let mut shares = vec![Reach::default(); self.len()];
         for holder in self.ids() {
             let reach = marking.mark(self.root_blocks(holder));
             if let Some(share) = shares.get_mut(holder as usize) {
-                share.first_reached = reach;
+                *share = reach;
             }
         }
         // A parent comes before its children.
         for holder in self.ids().skip(1).collect::<Vec<_>>().into_iter().rev() {
-            let own = shares.get(holder as usize).copied().unwrap_or_default().first_reached;
+            let own = shares.get(holder as usize).copied().unwrap_or_default();
             if let Some(share) = shares.get_mut(self.parent(holder) as usize) {
-                share.first_reached = share.first_reached.plus(own);
+                *share = share.plus(own);
             }
         }
         shares

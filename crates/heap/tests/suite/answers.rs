@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use heaptap_heap::{
-    FinaliserKind, HeapAnalysis, HolderTree, Level, Node, Pointer, Reach, RetainedLabel, Root,
-    RootOwner, components,
+    FinaliserKind, HeapAnalysis, HolderTree, Level, Node, PathFinder, Pointer, Reach,
+    RetainedLabel, Root, RootOwner, components,
 };
 use proptest::prelude::*;
 
@@ -58,14 +58,22 @@ proptest! {
             Node::Holder(_) => 0,
         }).sum::<u64>();
         let mut own = Reach::default();
-        for row in analysis.label_rows() {
+        let rows = analysis.label_rows();
+        let labels: Vec<_> = rows.iter().map(|row| row.label).collect();
+        let (freed_without, reaches) =
+            (analysis.freed_without(&labels), analysis.reachable_from_labels(&labels));
+        for (at, row) in rows.iter().enumerate() {
             let of_label = |node: &&Node| matches!(node, Node::Block(block) if analysis.label(*block) == row.label);
             let blocks: BTreeSet<Node> = alive.iter().filter(of_label).copied().collect();
             prop_assert_eq!(row.own.blocks, blocks.len() as u64);
             prop_assert_eq!(row.own.bytes, bytes(&blocks));
             let kept = flow.reachable_without(&blocks);
             let freed = bytes(&alive.difference(&kept).copied().collect());
-            prop_assert_eq!(analysis.freed_without(row.label), freed);
+            prop_assert_eq!(freed_without[at], freed);
+            let of_label: Vec<_> = (0..heap.blocks.len())
+                .filter(|number| blocks.contains(&Node::Block(analysis.graph.number(address(*number)).unwrap())))
+                .collect();
+            prop_assert_eq!(reaches[at], heap.reach(&heap.reachable(&of_label)));
             prop_assert!(row.at_least <= freed && row.at_least >= row.own.bytes);
             own = own.plus(row.own);
         }
@@ -74,6 +82,9 @@ proptest! {
             let rows = analysis.holder_rows(level);
             let first = rows.iter().map(|row| row.first_reached).fold(Reach::default(), Reach::plus);
             prop_assert_eq!(first, own, "{:?}", level);
+            let holders: Vec<_> = rows.iter().map(|row| row.holder).collect();
+            let each = holders.iter().map(|holder| analysis.holders.reachable(&analysis.graph, *holder));
+            prop_assert_eq!(analysis.reachable_from_holders(&holders), each.collect::<Vec<_>>());
             for row in &rows {
                 let kept = flow.reachable_without(&BTreeSet::from([Node::Holder(row.holder)]));
                 prop_assert_eq!(row.exclusive, bytes(&alive.difference(&kept).copied().collect()));
@@ -107,9 +118,10 @@ proptest! {
             }
             seen
         };
+        let finder = PathFinder::new(&analysis);
         for number in 0..heap.blocks.len() {
             let block = analysis.graph.number(address(number)).unwrap();
-            let Some(held) = analysis.held_by(block) else {
+            let Some(held) = finder.held_by(block) else {
                 prop_assert!(!distance.contains_key(&Node::Block(block)));
                 continue;
             };

@@ -1,6 +1,6 @@
 //! The tables as values.
 
-use heaptap_heap::{HeapAnalysis, HolderRow, LabelRow, Level, MetaKey, Reach, Reachability};
+use heaptap_heap::{HeapAnalysis, HolderRow, LabelRow, Level, MetaKey, Reach};
 use heaptap_report::Regex;
 use serde::Serialize;
 
@@ -96,7 +96,6 @@ impl HeapFigures {
     pub(crate) fn new(analysis: &HeapAnalysis, selection: &RowSelection<'_>) -> HeapFigures {
         let facts = analysis.graph.facts();
         let text = |key| String::from_utf8_lossy(facts.meta(key).unwrap_or_default()).into_owned();
-        let Reachability { all, reachable, .. } = analysis.graph.reachable();
         let kinds = RowSelection {
             rows: HeapRows::Holders(Level::Kind),
             limit: 0,
@@ -108,8 +107,8 @@ impl HeapFigures {
             runtime: text(MetaKey::RUNTIME),
             taken_us: facts.number(MetaKey::TIME).map(|nanoseconds| nanoseconds / 1000),
             reason: text(MetaKey::REASON),
-            all: all.into(),
-            reachable: reachable.into(),
+            all: analysis.all().into(),
+            reachable: analysis.reachable().into(),
             outside_bytes: analysis.dominators.retained_outside(0),
             dangling: analysis.graph.dangling(),
             kinds: table(analysis, &kinds),
@@ -120,75 +119,112 @@ impl HeapFigures {
     }
 }
 
-/// A row before what is costly is found: only for those that are shown.
-enum Candidate {
-    Holder(HolderRow),
-    Blocks(LabelRow),
-}
-
-fn table(analysis: &HeapAnalysis, selection: &RowSelection<'_>) -> HeapTable {
-    let titles = Titles::new(analysis);
-    let named: Vec<(String, Candidate)> = match selection.rows {
-        HeapRows::Holders(level) => analysis
-            .holder_rows(level)
-            .into_iter()
-            .map(|row| (titles.holder(row.holder), Candidate::Holder(row)))
-            .collect(),
-        HeapRows::Blocks | HeapRows::Types | HeapRows::Customs => analysis
-            .label_rows()
-            .into_iter()
-            .filter(|row| selection.rows != HeapRows::Customs || row.is_custom(analysis))
-            .map(|row| (titles.label(row.label), Candidate::Blocks(row)))
-            .collect(),
-    };
-    let selected = |name: &str| {
-        let matches = |pattern: &Regex| pattern.is_match(name.as_bytes());
-        selection.include.iter().all(matches) && !selection.exclude.iter().any(matches)
-    };
-    let named: Vec<_> = named.into_iter().filter(|(name, _)| selected(name)).collect();
-    let shown = if selection.limit == 0 { named.len() } else { selection.limit.min(named.len()) };
-    let (mut rows, mut others) = (Vec::with_capacity(shown), HeapSize::default());
-    let all_rows = named.len();
-    for (index, (name, candidate)) in named.into_iter().enumerate() {
-        if index < shown {
-            rows.push(complete(analysis, name, &candidate));
-        } else {
-            let own = candidate.first_reached();
-            others.blocks += own.blocks;
-            others.bytes += own.bytes;
+/// The table of a selection.
+pub(crate) fn table(analysis: &HeapAnalysis, selection: &RowSelection<'_>) -> HeapTable {
+    match selection.rows {
+        HeapRows::Holders(level) => {
+            selection.table(analysis.holder_rows(level), &HolderTable(analysis))
+        }
+        HeapRows::Blocks | HeapRows::Types | HeapRows::Customs => {
+            let mut rows = analysis.label_rows();
+            rows.retain(|row| selection.rows != HeapRows::Customs || row.is_custom(analysis));
+            selection.table(rows, &LabelTable(analysis))
         }
     }
-    let other_rows = (all_rows - shown) as u64;
-    HeapTable { by: selection.rows.name(), rows, other_rows, other_first_reached: others }
 }
 
-fn complete(analysis: &HeapAnalysis, name: String, candidate: &Candidate) -> HeapRow {
-    match candidate {
-        Candidate::Holder(row) => HeapRow {
+/// Rows of one kind. What is costly is found for all that are shown, at once.
+trait TableRows {
+    type Row;
+
+    fn name(&self, row: &Self::Row) -> String;
+    fn first_reached(&self, row: &Self::Row) -> Reach;
+    /// Rows with their names.
+    fn complete(&self, rows: Vec<(String, Self::Row)>) -> Vec<HeapRow>;
+}
+
+struct HolderTable<'a>(&'a HeapAnalysis);
+
+impl TableRows for HolderTable<'_> {
+    type Row = HolderRow;
+
+    fn name(&self, row: &HolderRow) -> String {
+        Titles::new(self.0).holder(row.holder)
+    }
+
+    fn first_reached(&self, row: &HolderRow) -> Reach {
+        row.first_reached
+    }
+
+    fn complete(&self, rows: Vec<(String, HolderRow)>) -> Vec<HeapRow> {
+        let holders: Vec<_> = rows.iter().map(|(_, row)| row.holder).collect();
+        let reachable = self.0.reachable_from_holders(&holders);
+        let complete = |((name, row), reachable): ((String, HolderRow), Reach)| HeapRow {
             name,
             roots: Some(row.roots),
-            reachable_bytes: analysis.holders.reachable(&analysis.graph, row.holder).bytes,
+            reachable_bytes: reachable.bytes,
             exclusive_bytes: row.exclusive,
             first_reached: row.first_reached.into(),
             outside_bytes: row.outside,
-        },
-        Candidate::Blocks(row) => HeapRow {
-            name,
-            roots: None,
-            reachable_bytes: analysis.reachable_from(row.label).bytes,
-            exclusive_bytes: analysis.freed_without(row.label),
-            first_reached: row.own.into(),
-            outside_bytes: row.outside,
-        },
+        };
+        rows.into_iter().zip(reachable).map(complete).collect()
     }
 }
 
-impl Candidate {
-    fn first_reached(&self) -> HeapSize {
-        match self {
-            Candidate::Holder(row) => row.first_reached.into(),
-            Candidate::Blocks(row) => row.own.into(),
+struct LabelTable<'a>(&'a HeapAnalysis);
+
+impl TableRows for LabelTable<'_> {
+    type Row = LabelRow;
+
+    fn name(&self, row: &LabelRow) -> String {
+        Titles::new(self.0).label(row.label)
+    }
+
+    fn first_reached(&self, row: &LabelRow) -> Reach {
+        row.own
+    }
+
+    fn complete(&self, rows: Vec<(String, LabelRow)>) -> Vec<HeapRow> {
+        let labels: Vec<_> = rows.iter().map(|(_, row)| row.label).collect();
+        let costly = self.0.reachable_from_labels(&labels).into_iter();
+        let costly = costly.zip(self.0.freed_without(&labels));
+        let complete =
+            |((name, row), (reachable, freed)): ((String, LabelRow), (Reach, u64))| HeapRow {
+                name,
+                roots: None,
+                reachable_bytes: reachable.bytes,
+                exclusive_bytes: freed,
+                first_reached: row.own.into(),
+                outside_bytes: row.outside,
+            };
+        rows.into_iter().zip(costly).map(complete).collect()
+    }
+}
+
+impl RowSelection<'_> {
+    fn table<T: TableRows>(&self, rows: Vec<T::Row>, kind: &T) -> HeapTable {
+        let mut named: Vec<(String, T::Row)> = rows
+            .into_iter()
+            .map(|row| (kind.name(&row), row))
+            .filter(|(name, _)| self.is_selected(name))
+            .collect();
+        let shown = if self.limit == 0 { named.len() } else { self.limit.min(named.len()) };
+        let others = named.split_off(shown);
+        let other_first_reached = others
+            .iter()
+            .map(|(_, row)| kind.first_reached(row))
+            .fold(Reach::default(), Reach::plus);
+        HeapTable {
+            by: self.rows.name(),
+            rows: kind.complete(named),
+            other_rows: others.len() as u64,
+            other_first_reached: other_first_reached.into(),
         }
+    }
+
+    fn is_selected(&self, name: &str) -> bool {
+        let matches = |pattern: &Regex| pattern.is_match(name.as_bytes());
+        self.include.iter().all(matches) && !self.exclude.iter().any(matches)
     }
 }
 

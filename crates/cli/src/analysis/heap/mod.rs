@@ -4,12 +4,15 @@
 //! - `titles`: names of holders and blocks, with what is around them.
 //! - `row_kind`: the option `--by`; `figures`: the tables as values that JSON, CSV and text are made of.
 //! - `findings`: the suspects in words.
+//! - `page_snapshots`: snapshots as the web page shows them; `page_tree`: their dominator trees.
 //! - `growth`: two snapshots compared; `sites`: a snapshot joined with its trace.
 
 pub(crate) mod figures;
 pub(crate) mod findings;
 pub(crate) mod growth;
 pub(crate) mod load;
+pub(crate) mod page_snapshots;
+mod page_tree;
 pub(crate) mod row_kind;
 pub(crate) mod sites;
 pub(crate) mod titles;

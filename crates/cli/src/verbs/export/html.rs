@@ -1,28 +1,42 @@
-//! `--to html`: the web page with the traces in it.
+//! `--to html`: the web page with the traces and heap snapshots in it.
 
 use std::io::{self, IsTerminal as _, Write, stdout};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use heaptap_figures::units::{bytes, count};
 
-use crate::analysis::archive::{Compression, PackedTrace, Packing, compressed, page_names};
+use crate::analysis::archive::{Compression, PackedTrace, Packing, compressed};
 use crate::analysis::filters::Filters;
+use crate::analysis::heap::page_snapshots::{PageFiles, PageSnapshots};
+use crate::analysis::ocaml_types::TypeOptions;
 use crate::exit_status::{Failure, VerbResult, Verdict};
 use crate::io::notices::say;
 use crate::io::output::{Output, raw_stdout};
 use crate::io::source_files::SourceRoots;
+use crate::io::trace_files::page_names;
 use crate::text::json;
 use crate::text::page::{PageConfig, PageContents, PageMode, page};
 
 /// What goes into the page, and where it goes.
 pub(super) struct HtmlExport<'a> {
-    /// Each is a trace of its own.
-    pub(super) files: &'a [PathBuf],
+    /// Each trace is one of its own.
+    pub(super) files: PageFiles,
+    /// Where the types of blocks in snapshots come from.
+    pub(super) types: &'a TypeOptions,
     pub(super) filters: &'a Filters,
     pub(super) most_blocks: usize,
     /// Where the text of source files comes from; none if it is not wanted.
     pub(super) sources: SourceRoots,
     pub(super) output: Option<&'a Path>,
+}
+
+/// The heap snapshots of a page.
+struct PackedSnapshots {
+    /// Compressed JSON.
+    gzip: Vec<u8>,
+    /// How many they are.
+    extent: String,
+    verdict: Verdict,
 }
 
 impl HtmlExport<'_> {
@@ -43,23 +57,50 @@ impl HtmlExport<'_> {
         let out = self.output.map(Output::create).transpose()?;
         let names = self.names();
         let mut traces = Vec::new();
-        for (path, name) in self.files.iter().zip(&names) {
+        for (path, name) in self.files.traces.iter().zip(&names) {
             traces.push(PackedTrace::read(path, name.clone(), &packing)?);
         }
         let gzips: Vec<&[u8]> = traces.iter().map(|trace| trace.gzip.as_slice()).collect();
         let mut config = PageConfig::new(PageMode::File, names.iter().cloned());
         config.source = !self.sources.is_empty();
+        config.snapshots = self.files.snapshots.len();
         let sources = self.source_text(&traces);
-        let contents = PageContents { traces: &gzips, sources: sources.as_deref() };
+        let heaps = self.snapshots()?;
+        let contents = PageContents {
+            traces: &gzips,
+            sources: sources.as_deref(),
+            snapshots: heaps.as_ref().map(|heaps| heaps.gzip.as_slice()),
+        };
         let page = page(&config, |bytes| compressed(bytes, Compression::default()), &contents);
         let name = write(out, page.as_bytes())?;
-        let extents: Vec<String> = traces
+        let mut extents: Vec<String> = traces
             .iter()
             .zip(&names)
             .map(|(trace, name)| format!("{} of {name}", trace.extent()))
             .collect();
+        extents.extend(heaps.as_ref().map(|heaps| heaps.extent.clone()));
         say(&format!("{name}: {}, with {}", bytes(page.len() as f64), extents.join(" and ")));
-        Ok(traces.iter().map(|trace| trace.verdict).max().unwrap_or(Verdict::Sound))
+        let verdicts = traces.iter().map(|trace| trace.verdict);
+        let verdicts = verdicts.chain(heaps.map(|heaps| heaps.verdict));
+        Ok(verdicts.max().unwrap_or(Verdict::Sound))
+    }
+
+    /// The heap snapshots, compressed, if there are any. Reports those that cannot be shown.
+    fn snapshots(&self) -> Result<Option<PackedSnapshots>, Failure> {
+        let PageFiles { traces, snapshots } = &self.files;
+        if snapshots.is_empty() {
+            return Ok(None);
+        }
+        let page = PageSnapshots::read(snapshots, traces, self.types);
+        if traces.is_empty()
+            && let Some(failure) = page.failure()
+        {
+            return Err(failure);
+        }
+        page.failed.iter().for_each(|failed| say(&failed.error));
+        let verdict = if page.failed.is_empty() { Verdict::Sound } else { Verdict::LeftOut };
+        let extent = count(page.snapshots.len() as u64, "heap snapshot", "heap snapshots");
+        Ok(Some(PackedSnapshots { gzip: page.packed(Compression::default()), extent, verdict }))
     }
 
     /// The source files of all traces, compressed, if they are wanted. Reports what is
@@ -89,7 +130,7 @@ impl HtmlExport<'_> {
 
     /// What the page calls the traces: if only some blocks are in it, the name says which.
     fn names(&self) -> Vec<String> {
-        let names = page_names(self.files);
+        let names = page_names(&self.files.traces);
         if self.filters.is_all() {
             return names;
         }

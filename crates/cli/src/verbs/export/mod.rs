@@ -18,6 +18,8 @@ use heaptap_report::{Omitted, Options, StackShape};
 use crate::analysis::aggregate::AggregatedTrace;
 use crate::analysis::archive::PageSize;
 use crate::analysis::filters::Filters;
+use crate::analysis::heap::page_snapshots::PageFiles;
+use crate::analysis::ocaml_types::TypeOptions;
 use crate::analysis::recursion::{Recursion, say_omitted};
 use crate::analysis::view::Measure;
 use crate::exit_status::{Failure, VerbResult, help_end};
@@ -32,7 +34,8 @@ use target::{Source, Target, TraceTarget, formats};
 /// Write a trace or a heap snapshot in the format of another tool, or a web page
 ///
 /// With `--to html`, the page of `heaptap serve` with the trace in it: one file that needs
-/// no server and makes no request. Given several traces, it compares them. It has a row
+/// no server and makes no request. Given several traces, it compares them; given heap snapshots, it
+/// shows what holds the memory, beside the trace if there is one. It has a row
 /// for each block, or, beyond a million, for one in two, four and so on; a message says
 /// so. It contains no source text, unless --with-source asks for it.
 ///
@@ -61,6 +64,7 @@ use target::{Source, Target, TraceTarget, formats};
   heaptap export trace.ctf --to speedscope -o trace.speedscope.json
   heaptap export trace.ctf --to html -o trace.html
   heaptap export before.ctf after.ctf --to html -o compared.html
+  heaptap export trace.ctf early.heap late.heap --to html -o memory.html
   heaptap export trace.ctf --to html --with-source --source-root ~/src -o trace.html
   heaptap export server.heap --to heapsnapshot -o server.heapsnapshot
   heaptap export server.heap --to hprof -o server.hprof
@@ -70,7 +74,7 @@ use target::{Source, Target, TraceTarget, formats};
 pub(crate) struct Export {
     /// Traces, which are merged by time, but stay apart in a page; a directory stands for
     /// the traces in it, which are merged in a page too, `-` for standard input. Or one heap
-    /// snapshot
+    /// snapshot; a page takes several, and traces beside them
     #[arg(value_name = "FILE", required = true, value_hint = ValueHint::AnyPath)]
     files: Vec<PathBuf>,
 
@@ -101,6 +105,9 @@ pub(crate) struct Export {
     nodes: Option<u32>,
 
     #[command(flatten)]
+    types: TypeOptions,
+
+    #[command(flatten)]
     page_size: PageSize,
 
     /// Put the source files that the traces name into the page, those that are under
@@ -127,6 +134,11 @@ impl Export {
             Source::Traces(_) if self.nodes.is_some() => Err(Failure::Trouble(
                 "--nodes is for heap snapshots; leave it out for a trace".to_owned(),
             )),
+            Source::Traces(TraceTarget::Stacks(_)) if self.types.is_wanted() => {
+                Err(Failure::Trouble(
+                    "--types is for heap snapshots with --to html; leave it out".to_owned(),
+                ))
+            }
             Source::Traces(TraceTarget::Stacks(format)) => self.write_stacks(format),
             Source::Traces(TraceTarget::Page) => self.write_page(),
         }
@@ -138,6 +150,7 @@ impl Export {
             || self.frames.is_some()
             || self.page_size.is_restricted()
             || self.with_source
+            || self.types.is_wanted()
             || !self.filters.is_all();
         if !has_any {
             return Ok(());
@@ -156,11 +169,13 @@ impl Export {
                     .to_owned(),
             ));
         }
-        let Export { files, filters, output, page_size, .. } = self;
+        let Export { filters, output, page_size, types, .. } = self;
         let most_blocks = page_size.most_blocks();
+        let files = PageFiles::new(&self.files);
         // Empty unless the text is wanted.
         let sources = SourceRoots::new(&self.source_root)?;
-        HtmlExport { files, filters, most_blocks, sources, output: output.as_deref() }.run()
+        let output = output.as_deref();
+        HtmlExport { files, types, filters, most_blocks, sources, output }.run()
     }
 
     fn write_stacks(&self, format: &Format) -> VerbResult {

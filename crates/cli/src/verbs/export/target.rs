@@ -36,7 +36,8 @@ pub(super) enum Source {
 /// The values of `--to`.
 pub(super) fn formats() -> impl TypedValueParser<Value = Target> {
     let stacks = FORMATS.map(|format| PossibleValue::new(format.name).help(format.help));
-    let page = PossibleValue::new(PAGE).help("a web page that shows the trace, in one file");
+    let page = PossibleValue::new(PAGE)
+        .help("a web page that shows traces and heap snapshots, in one file");
     // Those that traces have too are listed once.
     let snapshots =
         SNAPSHOT_FORMATS.into_iter().filter(|format| Format::named(format.name).is_none());
@@ -52,8 +53,11 @@ pub(super) fn formats() -> impl TypedValueParser<Value = Target> {
 }
 
 impl Target {
-    /// Finds out what the files are. A snapshot is exported by itself.
+    /// Finds out what the files are. A snapshot is exported by itself, but for a page.
     pub(super) fn source(self, files: &[PathBuf]) -> Result<Source, Failure> {
+        if let Some(page @ TraceTarget::Page) = self.trace {
+            return Ok(Source::Traces(page));
+        }
         for file in files {
             let Some(input) = self.open_snapshot(file)? else { continue };
             if files.len() > 1 {
@@ -63,10 +67,11 @@ impl Target {
                 )));
             }
             let format = self.snapshot.ok_or_else(|| {
+                let names = SNAPSHOT_FORMATS.iter().map(|format| format.name).chain([PAGE]);
                 Failure::Trouble(format!(
                     "{}: a heap snapshot, which has no call paths; it can be exported --to {}",
                     input.name(),
-                    or_list(&SNAPSHOT_FORMATS.map(|format| format.name))
+                    or_list(&names.collect::<Vec<_>>())
                 ))
             })?;
             return Ok(Source::Snapshot(input, format));

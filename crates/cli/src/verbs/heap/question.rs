@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use clap::Args;
 use heaptap_figures::units::{bytes, count};
-use heaptap_heap::{HeapAnalysis, LabelId, Node, RetainedLabel};
+use heaptap_heap::{HeapAnalysis, LabelId, Node, PathFinder, RetainedLabel};
 use heaptap_report::Regex;
 use serde_json::json;
 
@@ -101,16 +101,8 @@ impl Asker<'_> {
             });
         }
         let label = self.label("path", text)?;
-        let dominators = &self.analysis.dominators;
-        let biggest = (0..dominators.len() as u32)
-            .filter_map(|position| match dominators.node(position) {
-                Node::Block(block) if self.analysis.label(block) == label => {
-                    Some((dominators.retained(position), block))
-                }
-                _ => None,
-            })
-            .max();
-        biggest.map(|(_, block)| block).ok_or_else(|| {
+        let biggest = self.analysis.biggest_of(&[label]).into_iter().flatten().next();
+        biggest.ok_or_else(|| {
             Failure::Trouble(format!("--path {text}: nothing holds blocks of that name"))
         })
     }
@@ -118,7 +110,7 @@ impl Asker<'_> {
     fn path(&self, text: &str) -> Result<(), Failure> {
         let block = self.block(text)?;
         let name = self.titles.node(Node::Block(block));
-        let Some(held) = self.analysis.held_by(block) else {
+        let Some(held) = PathFinder::new(self.analysis).held_by(block) else {
             let garbage = format!("{name}: nothing holds it; it is garbage not collected yet");
             return if self.as_json {
                 print_json(

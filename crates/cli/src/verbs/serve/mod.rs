@@ -1,7 +1,7 @@
 //! `heaptap serve`: the web page over the loopback.
 //!
 //! [`http`] is the server, [`access`] decides who may ask, [`routes`] what is answered.
-//! [`traces`] reads in the background, [`exact`] reads again for exact figures, [`browser`]
+//! [`traces`] and [`snapshots`] read in the background, [`exact`] reads again for exact figures, [`browser`]
 //! opens the page.
 //!
 //! Threads: the main one waits for a signal or for the news that no trace can be read; one
@@ -13,6 +13,7 @@ mod browser;
 mod exact;
 mod http;
 mod routes;
+mod snapshots;
 mod traces;
 
 use std::io;
@@ -27,21 +28,25 @@ use heaptap_report::Selection;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::analysis::archive::{Compression, Packing, PageSize, compressed, page_names};
+use crate::analysis::archive::{Compression, Packing, PageSize, compressed};
+use crate::analysis::heap::page_snapshots::PageFiles;
+use crate::analysis::ocaml_types::TypeOptions;
 use crate::exit_status::{Failure, VerbResult, Verdict};
 use crate::io::input::Input;
 use crate::io::notices::say;
 use crate::io::output::print;
 use crate::io::source_files::SourceRoots;
+use crate::io::trace_files::{is_snapshot, page_names};
 use crate::text::escape::Escaped;
 use crate::text::page::{PageConfig, PageContents, PageMode, page};
 
 use access::Access;
 use routes::Site;
+use snapshots::Snapshots;
 use traces::Traces;
 
-/// Show traces in the browser: over time, as flames, tables, leaks, differences, with
-/// filters that answer at once
+/// Show traces and heap snapshots in the browser: over time, as flames, tables, leaks,
+/// differences, and what holds the memory
 ///
 /// Prints the address of the page, opens the browser, and serves it until Ctrl-C. The
 /// page is there at once and shows the progress of the reading.
@@ -59,6 +64,7 @@ use traces::Traces;
 #[command(after_help = "Examples:
   heaptap serve trace.ctf
   heaptap serve before.ctf after.ctf
+  heaptap serve trace.ctf early.heap late.heap
   heaptap serve traces/
   heaptap serve trace.ctf --source-root ~/src/project
   heaptap serve trace.ctf --port 8080 --no-open
@@ -69,7 +75,8 @@ Exit status:
   2  a wrong call, a port that cannot be used, or no file that could be read")]
 pub(crate) struct Serve {
     /// The traces, each for itself; the page compares any two of them. A directory stands
-    /// for the traces in it, merged by time, and `-` for standard input
+    /// for the traces in it, merged by time, and `-` for standard input. Heap snapshots have a
+    /// tab of their own, and marks on the time line of their trace
     #[arg(value_name = "FILE", required = true, value_hint = ValueHint::AnyPath)]
     files: Vec<PathBuf>,
 
@@ -86,6 +93,9 @@ pub(crate) struct Serve {
     source_root: Vec<PathBuf>,
 
     #[command(flatten)]
+    types: TypeOptions,
+
+    #[command(flatten)]
     page_size: PageSize,
 
     /// Listen on this address, where other machines may reach it; the connection is not
@@ -100,7 +110,8 @@ impl Serve {
         self.check_files()?;
         let listener = self.listen()?;
         let address = listener.local_addr().map_err(|error| self.cannot_listen(&error))?;
-        let names = page_names(&self.files);
+        let PageFiles { traces: trace_files, snapshots } = PageFiles::new(&self.files);
+        let names = page_names(&trace_files);
         let packing = Packing {
             selection: Selection::default(),
             most_blocks: self.page_size.most_blocks(),
@@ -108,8 +119,10 @@ impl Serve {
             effort: Compression::fast(),
             at: None,
         };
-        let traces = Arc::new(Traces::new(self.files.iter().cloned().zip(names), packing));
+        let traces = Arc::new(Traces::new(trace_files.iter().cloned().zip(names), packing));
+        let snapshots = Arc::new(Snapshots::new(snapshots, trace_files, self.types.clone()));
         let mut config = PageConfig::new(PageMode::Serve, traces.names());
+        config.snapshots = snapshots.count();
         config.source = !sources.is_empty();
         let page: Arc<[u8]> =
             page(&config, |bytes| compressed(bytes, Compression::fast()), &PageContents::default())
@@ -117,9 +130,9 @@ impl Serve {
                 .into();
         let access = Access::new(address)?;
         let (url, ticket_url) = (access.url(), access.ticket_url()?);
-        let names: Vec<String> = traces.names().collect();
-        let ending = read_until_signal(&traces)?;
-        let site = Site { access, page, traces, sources, exact: Arc::default() };
+        let names: Vec<String> = traces.names().chain(snapshots.names()).collect();
+        let ending = read_until_signal(&traces, &snapshots)?;
+        let site = Site { access, page, traces, snapshots, sources, exact: Arc::default() };
         thread::spawn(move || http::connections::accept(&listener, move |new| site.handle(new)));
         if !address.ip().is_loopback() {
             say(&format!(
@@ -139,6 +152,10 @@ impl Serve {
     fn check_files(&self) -> Result<(), Failure> {
         let mut failures = Vec::new();
         for path in &self.files {
+            if is_snapshot(path) {
+                // It is read in the background.
+                return Ok(());
+            }
             if !is_regular(path) && (path.as_os_str() == "-" || path.exists()) {
                 // A pipe is not to be read twice, a directory holds several traces.
                 return Ok(());
@@ -177,17 +194,30 @@ impl Serve {
 
 /// Reads the traces in the background. What comes through the channel is the end: a
 /// signal, or the news that no trace can be read.
-fn read_until_signal(traces: &Arc<Traces>) -> Result<Receiver<VerbResult>, Failure> {
+fn read_until_signal(
+    traces: &Arc<Traces>,
+    snapshots: &Arc<Snapshots>,
+) -> Result<Receiver<VerbResult>, Failure> {
     let (end, ending) = channel();
     let mut signals = Signals::new([SIGINT, SIGTERM])
         .map_err(|error| Failure::Trouble(format!("signals cannot be caught: {error}")))?;
     let failed = end.clone();
-    let traces = Arc::clone(traces);
+    let (traces, snapshots) = (Arc::clone(traces), Arc::clone(snapshots));
     thread::spawn(move || {
+        let (of_traces, of_snapshots) = (traces.read_all(), snapshots.read_all());
+        // What can be shown is worth serving: it ends only if that is nothing.
+        let has_traces = of_traces.is_ok() && traces.names().next().is_some();
+        let failure = match (of_traces.err(), of_snapshots) {
+            (failure, None) => failure,
+            (of_traces, Some(Err(failure))) if !has_traces => Some(of_traces.unwrap_or(failure)),
+            (of_traces, of_snapshots) => {
+                let failures = of_traces.into_iter().chain(of_snapshots.and_then(Result::err));
+                failures.for_each(|failure| failure.message().into_iter().for_each(say));
+                None
+            }
+        };
         // The receiver is there as long as the program runs.
-        if let Err(failure) = traces.read_all() {
-            let _ = failed.send(Err(failure));
-        }
+        failure.into_iter().for_each(|failure| _ = failed.send(Err(failure)));
     });
     thread::spawn(move || {
         if signals.forever().next().is_some() {

@@ -1,4 +1,4 @@
-//! What the server answers: the page, the state of the traces, their archives, exact
+//! What the server answers: the page, the state of the traces, their archives, heap snapshots, exact
 //! figures and the text of source files.
 
 use std::sync::Arc;
@@ -8,6 +8,7 @@ use super::exact::{ExactReadings, NoAnswer};
 use super::http::connections::Connection;
 use super::http::request::{self, Method, Request};
 use super::http::response::Response;
+use super::snapshots::{Snapshots, SnapshotsState};
 use super::traces::{ReadingState, ReadyTrace, Traces};
 use crate::io::source_files::SourceRoots;
 use crate::text::json;
@@ -17,6 +18,7 @@ pub(super) struct Site {
     pub(super) access: Access,
     pub(super) page: Arc<[u8]>,
     pub(super) traces: Arc<Traces>,
+    pub(super) snapshots: Arc<Snapshots>,
     pub(super) sources: SourceRoots,
     pub(super) exact: Arc<ExactReadings>,
 }
@@ -60,6 +62,7 @@ impl Site {
             "/" => Ok(Response::new("text/html; charset=utf-8", Arc::clone(&self.page))),
             "/status" => Ok(json_response(&self.traces.status(|trace| self.exact.progress(trace)))),
             "/source" => self.source(request),
+            "/snapshots" => self.snapshots(),
             path => match path.strip_prefix("/trace/") {
                 Some(number) => {
                     let trace = self.trace(Some(number))?;
@@ -78,6 +81,16 @@ impl Site {
             ReadingState::Ready(ready) => Ok(ready),
             ReadingState::Reading => Err(Response::text(503, "the trace is still being read")),
             ReadingState::Failed(message) => Err(Response::text(404, message)),
+        }
+    }
+
+    fn snapshots(&self) -> Result<Response, Response> {
+        match self.snapshots.state() {
+            SnapshotsState::Ready(gzip) => Ok(Response::new("application/octet-stream", gzip)),
+            SnapshotsState::Reading => {
+                Err(Response::text(503, "the snapshots are still being read"))
+            }
+            SnapshotsState::None => Err(Response::text(404, "there are no snapshots")),
         }
     }
 

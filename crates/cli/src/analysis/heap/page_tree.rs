@@ -1,0 +1,89 @@
+//! The dominator tree as the web page draws it: bounded, small cells joined.
+
+use std::collections::HashMap;
+
+use heaptap_heap::{HeapAnalysis, RetainedId, RetainedLabel, RetainedNode, RetainedTree};
+use serde::Serialize;
+
+use super::titles::Titles;
+
+/// More cells than a screen has room for.
+const MOST_CELLS: usize = 20_000;
+/// The depth that the page shows; what is below is part of its parent.
+const MOST_LEVELS: u32 = 200;
+/// A cell with less than one part in this many is joined with its small siblings.
+const SMALLEST_PART: u64 = 5000;
+
+/// Cells in preorder; the first is the program. The fields are columns.
+#[derive(Default, Serialize)]
+pub(crate) struct PageTree {
+    names: Vec<String>,
+    /// The cell above; -1 for the program.
+    parent: Vec<i64>,
+    /// Into `names`; -1 for joined cells.
+    name: Vec<i64>,
+    /// 1 for a holder, 0 for blocks.
+    holder: Vec<u8>,
+    /// Bytes of the cell and all below.
+    retained: Vec<u64>,
+    /// Bytes of its own blocks.
+    own: Vec<u64>,
+    blocks: Vec<u64>,
+    /// Bytes outside the heap of the cell and all below.
+    outside: Vec<u64>,
+    /// Of joined cells: how many.
+    joined: Vec<u64>,
+}
+
+impl PageTree {
+    pub(crate) fn new(analysis: &HeapAnalysis) -> PageTree {
+        let titles = Titles::new(analysis);
+        let retained = &analysis.retained;
+        let children = retained.children();
+        let smallest = analysis.reachable_bytes() / SMALLEST_PART;
+        let mut tree = PageTree::default();
+        let mut numbers: HashMap<String, i64> = HashMap::new();
+        // Nodes with the cell above and the level, the next one last.
+        let mut open: Vec<(RetainedId, i64, u32)> = vec![(RetainedTree::PROGRAM, -1, 0)];
+        while let Some((id, parent, level)) = open.pop() {
+            let cell = tree.parent.len() as i64;
+            let name = if parent < 0 { "program".to_owned() } else { titles.retained(id) };
+            let next = tree.names.len() as i64;
+            let number = *numbers.entry(name.clone()).or_insert(next);
+            if number == next {
+                tree.names.push(name);
+            }
+            tree.push(parent, number, &[id], retained);
+            let below = children.get(id as usize).map_or(&[][..], Vec::as_slice);
+            let has_room = level < MOST_LEVELS && tree.parent.len() + open.len() < MOST_CELLS;
+            let is_large = |id: &&RetainedId| {
+                let node = retained.node(**id);
+                has_room && node.is_some_and(|node| node.retained.max(node.outside) > smallest)
+            };
+            let (large, small): (Vec<RetainedId>, Vec<RetainedId>) =
+                below.iter().partition(|id| is_large(id));
+            open.extend(large.into_iter().rev().map(|id| (id, cell, level + 1)));
+            if !small.is_empty() {
+                tree.push(cell, -1, &small, retained);
+            }
+        }
+        tree
+    }
+
+    /// A cell for all of these nodes together.
+    fn push(&mut self, parent: i64, name: i64, nodes: &[RetainedId], retained: &RetainedTree) {
+        let nodes: Vec<_> = nodes.iter().filter_map(|id| retained.node(*id)).collect();
+        let is_holder = nodes.iter().any(|node| matches!(node.label, RetainedLabel::Holder(_)));
+        let sum = |size: fn(&RetainedNode) -> u64| {
+            nodes.iter().map(|node| size(node)).fold(0, u64::saturating_add)
+        };
+        self.parent.push(parent);
+        self.name.push(name);
+        self.holder.push(u8::from(is_holder && name >= 0));
+        self.retained.push(sum(|node| node.retained));
+        self.own.push(sum(|node| node.bytes));
+        self.blocks.push(sum(|node| node.blocks));
+        self.outside.push(sum(|node| node.outside));
+        self.joined.push(if name < 0 { nodes.len() as u64 } else { 0 });
+    }
+}
