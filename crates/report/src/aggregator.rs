@@ -112,6 +112,13 @@ impl Aggregator {
         &self.ledger.tally.aggregate
     }
 
+    /// The same with the table of blocks so far, which is empty unless
+    /// [`Options::most_blocks`] asks for one.
+    pub fn aggregate_with_blocks(&mut self) -> (&Aggregate, &BlockTable) {
+        self.ledger.settle();
+        (&self.ledger.tally.aggregate, self.ledger.blocks())
+    }
+
     /// The aggregate after the last event.
     pub fn finish(self) -> Aggregate {
         self.finish_with_blocks().0

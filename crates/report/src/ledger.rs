@@ -142,6 +142,12 @@ impl Ledger {
         self.tally.settle(self.live.iter(), self.live.level());
     }
 
+    /// The table of blocks so far.
+    pub(crate) fn blocks(&self) -> &BlockTable {
+        static NONE: BlockTable = BlockTable::EMPTY;
+        self.recorder.as_ref().map_or(&NONE, Recorder::table)
+    }
+
     /// The aggregate and the table of blocks after the last event.
     pub(crate) fn finish(mut self) -> (Aggregate, BlockTable) {
         self.settle();

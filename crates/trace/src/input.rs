@@ -20,6 +20,13 @@ pub trait Input {
 
     /// Advances the position by `count` visible bytes.
     fn consume(&mut self, count: usize);
+
+    /// Whether more bytes may be written after those that [`Input::fill`] finds. While this
+    /// is true, a reader that lacks bytes keeps its position and returns that there is
+    /// nothing yet.
+    fn may_grow(&self) -> bool {
+        false
+    }
 }
 
 impl Input for &[u8] {
@@ -44,25 +51,68 @@ pub struct Stream<R> {
     /// `buffer[start..end]` is visible.
     start: usize,
     end: usize,
+    /// The source has no more bytes. Not set while it grows.
     ended: bool,
+    growth: Growth,
+}
+
+/// Whether a source has all of its bytes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Growth {
+    /// A read waits for bytes, or there are none.
+    Complete,
+    /// The end of the source is only the end of what is written so far.
+    Growing,
+    /// The same, but nothing more will be written.
+    Stopped,
 }
 
 impl<R: Read> Stream<R> {
     /// Reads from `read`, which need not be buffered.
     pub fn new(read: R) -> Self {
-        Stream { read, buffer: vec![0; MAX_FILL].into(), start: 0, end: 0, ended: false }
+        let buffer = vec![0; MAX_FILL].into();
+        Stream { read, buffer, start: 0, end: 0, ended: false, growth: Growth::Complete }
     }
 
-    /// Reads as much as one call gives.
-    fn read_some(&mut self) -> io::Result<()> {
+    /// Reads from a source that is still being written. A read of 0 bytes, or one that
+    /// would block, means that there are no more bytes yet.
+    pub fn growing(read: R) -> Self {
+        Stream { growth: Growth::Growing, ..Stream::new(read) }
+    }
+
+    /// Nothing more will be written: what is there now, read or not, is all.
+    pub fn stop_growing(&mut self) {
+        self.growth = Growth::Stopped;
+    }
+
+    /// The source.
+    pub fn source(&self) -> &R {
+        &self.read
+    }
+
+    /// Reads as much as one call gives; false if that is nothing.
+    fn read_some(&mut self) -> io::Result<bool> {
         let room = self.buffer.get_mut(self.end..).unwrap_or(&mut []);
-        match self.read.read(room) {
-            Ok(0) => self.ended = true,
-            Ok(count) => self.end += count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
+        let read = match self.read.read(room) {
+            Err(error)
+                if self.growth != Growth::Complete && error.kind() == io::ErrorKind::WouldBlock =>
+            {
+                Ok(0)
+            }
+            read => read,
+        };
+        match read {
+            Ok(0) => {
+                self.ended = !self.may_grow();
+                Ok(false)
+            }
+            Ok(count) => {
+                self.end += count;
+                Ok(true)
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(true),
+            Err(error) => Err(error),
         }
-        Ok(())
     }
 }
 
@@ -74,9 +124,7 @@ impl<R: Read> Input for Stream<R> {
             self.end -= self.start;
             self.start = 0;
         }
-        while self.end - self.start < want && !self.ended {
-            self.read_some()?;
-        }
+        while self.end - self.start < want && !self.ended && self.read_some()? {}
         Ok(())
     }
 
@@ -87,5 +135,9 @@ impl<R: Read> Input for Stream<R> {
 
     fn consume(&mut self, count: usize) {
         self.start = self.end.min(self.start + count);
+    }
+
+    fn may_grow(&self) -> bool {
+        self.growth == Growth::Growing
     }
 }

@@ -27,7 +27,7 @@
 //!   [`Losses`]; and the traits that every format implements, [`EventSource`] and
 //!   [`EventSink`].
 //! - `memtrace`: the memtrace format: [`Reader`] and [`Merged`] are sources,
-//!   [`Encoder`] is a sink. A second format would be a folder beside it, with
+//!   [`Follower`] reads a trace that is still being written, [`Encoder`] is a sink. A second format would be a folder beside it, with
 //!   a variant in `recognise` and in `open`.
 //! - `merge`: [`MergedTraces`], several traces of any format as one.
 //! - `input`: [`Input`], the bytes that a reader of any format reads.
@@ -54,8 +54,8 @@ mod recognise;
 
 pub use input::{Input, Stream};
 pub use memtrace::{
-    Completion, Defect, DomainEncoder, ElidableFrames, Encoder, Format, IDS_PER_BLOCK, LeftOut,
-    Merged, Reader, SmallAlloc, Tally, TraceOrigin, Version, WriteError,
+    Completion, Defect, DomainEncoder, ElidableFrames, Encoder, Followed, Follower, Format,
+    IDS_PER_BLOCK, LeftOut, Merged, Reader, SmallAlloc, Tally, TraceOrigin, Version, WriteError,
 };
 pub use merge::{MergeError, MergedItem, MergedTraces, Mismatch, OpenTrace, TraceExtent};
 pub use model::{

@@ -3,10 +3,12 @@
 //! It is made in the one reading of a trace ([`recorder`]), and gives the figures
 //! of any selection without the trace ([`replay`]): it drives the counting that
 //! the events themselves drive, in their order, so that both come to the same
-//! figures. A table has at most [`MOST_BLOCKS`] rows. Beyond that, one in 2^level
+//! figures. It also gives the figures of any earlier moment ([`past`]), in a time that
+//! its bound limits. A table has at most [`MOST_BLOCKS`] rows. Beyond that, one in 2^level
 //! blocks has a row, and the errors of all figures include it.
 
 pub(crate) mod history;
+mod past;
 pub(crate) mod recorder;
 mod replay;
 mod selected;
@@ -88,6 +90,10 @@ pub struct BlockTable {
 }
 
 impl BlockTable {
+    /// The table of no trace.
+    pub(crate) const EMPTY: BlockTable =
+        BlockTable { rows: Vec::new(), ends: Vec::new(), trace_ends: Vec::new(), level: 0 };
+
     /// How many blocks have a row.
     pub fn len(&self) -> usize {
         self.rows.len()

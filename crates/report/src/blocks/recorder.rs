@@ -80,6 +80,11 @@ impl Recorder {
         }
     }
 
+    /// The table so far.
+    pub(crate) fn table(&self) -> &BlockTable {
+        &self.table
+    }
+
     pub(crate) fn finish(self) -> BlockTable {
         self.table
     }

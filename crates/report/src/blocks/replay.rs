@@ -41,6 +41,18 @@ impl BlockTable {
         locations: &LocationTable,
         options: &Options,
     ) -> Aggregate {
+        self.aggregate_at(whole.end, selected, whole, locations, options)
+    }
+
+    /// The same of a table that ends at `time`.
+    pub(super) fn aggregate_at(
+        &self,
+        time: u64,
+        selected: &SelectedRows,
+        whole: &Aggregate,
+        locations: &LocationTable,
+        options: &Options,
+    ) -> Aggregate {
         let keeps_stacks = matches!(options.depth, Depth::Innermost | Depth::Whole);
         let mut aggregate = if keeps_stacks { whole.emptied() } else { whole.without_paths() };
         aggregate.allocated_level = self.level;
@@ -69,7 +81,7 @@ impl BlockTable {
         }
         replay.end_all(self.rows.len() as u32);
         let mut tally = replay.tally;
-        tally.advance(whole.end, self.level);
+        tally.advance(time, self.level);
         tally.aggregate.cluster = clusters.mean(self.level);
         let is_kept = |row: &BlockRow| row.death == NEVER || (row.ended && keep);
         let alive = self.rows.iter().zip(paths).filter(|(row, _)| is_kept(row));

@@ -82,10 +82,22 @@ impl BlockTable {
         paths: &SelectedPaths,
         selection: &Selection,
     ) -> SelectedRows {
+        self.select_at(whole.end, whole, paths, selection)
+    }
+
+    /// The same of a table that ends at `time`, where blocks that live on are as old as
+    /// they are then.
+    pub(super) fn select_at(
+        &self,
+        time: u64,
+        whole: &Aggregate,
+        paths: &SelectedPaths,
+        selection: &Selection,
+    ) -> SelectedRows {
         let word_bytes = whole.scale.word_bytes as u64;
         let accepts = |row: &BlockRow| {
             let bytes = row.length.saturating_mul(word_bytes);
-            let end = if row.death == NEVER { whole.end } else { row.death };
+            let end = if row.death == NEVER { time } else { row.death };
             paths.contains(row.path)
                 && selection.accepts_block(row.birth, bytes, row.domain, row.source)
                 && selection.lifetime.contains(end.saturating_sub(row.birth))

@@ -75,6 +75,17 @@ impl Program {
         self
     }
 
+    /// The times of all events.
+    pub(crate) fn times(&self) -> impl Iterator<Item = u64> {
+        self.steps.iter().map(|&(time, ..)| time)
+    }
+
+    /// The same program, killed at a time.
+    pub(crate) fn until(mut self, time: u64) -> Program {
+        self.steps.retain(|&(at, ..)| at <= time);
+        self
+    }
+
     /// Passes each event to a state, and the ids of a trace that ends before the last.
     fn run<S>(
         &self,
@@ -105,15 +116,20 @@ impl Program {
         }
     }
 
+    /// Passes all events to an aggregator.
+    pub(crate) fn pass_to(&self, aggregator: &mut Aggregator) {
+        self.run(aggregator, Aggregator::event, Aggregator::end_trace);
+    }
+
     /// A reading of all events, and its table of blocks.
     pub(crate) fn read(&self, rate: f64, options: Options) -> (Aggregate, BlockTable) {
         let mut aggregator = Aggregator::new(&info(rate), options);
-        self.run(&mut aggregator, Aggregator::event, Aggregator::end_trace);
+        self.pass_to(&mut aggregator);
         aggregator.finish_with_blocks()
     }
 
     /// The aggregate of a reading that selects.
-    fn stream(&self, rate: f64, options: &Options) -> Aggregate {
+    pub(crate) fn stream(&self, rate: f64, options: &Options) -> Aggregate {
         let mut options = options.clone();
         if !options.selection.lifetime.is_all() {
             let mut lifespans = Lifespans::new(options.selection.lifetime);
@@ -331,7 +347,7 @@ proptest! {
 }
 
 /// A steady program of many blocks.
-fn crowd(blocks: u64) -> Program {
+pub(crate) fn crowd(blocks: u64) -> Program {
     let lives = (0..blocks).map(|number| Life {
         length: number * number % 37,
         site: number * 7 % 12,

@@ -11,5 +11,6 @@ mod fragments;
 mod growing;
 mod leaks;
 mod made;
+mod past;
 mod programs;
 mod recursion;

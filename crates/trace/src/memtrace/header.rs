@@ -92,6 +92,11 @@ impl Completion {
         (self as u32).to_le_bytes()
     }
 
+    /// What the bytes of the field mean.
+    pub fn from_bytes(bytes: [u8; 4]) -> Completion {
+        Completion::from_number(u32::from_le_bytes(bytes))
+    }
+
     fn from_number(number: u32) -> Completion {
         match number {
             1 => Completion::Unfinished,

@@ -28,6 +28,7 @@ mod corners;
 mod damage;
 mod defects;
 mod elided;
+mod following;
 mod limits;
 mod merged;
 mod names;

@@ -10,6 +10,20 @@ use crate::memtrace::header::{Header, MAX_HEADER};
 use crate::memtrace::rules::{MAX_PACKET, code};
 use crate::model::{Located, Mode, ReadError};
 
+/// What the reader skips before it reads on. It may take bytes that are not written yet,
+/// so it is kept from one attempt to the next.
+#[derive(Clone, Copy)]
+pub(crate) enum Skip {
+    /// A packet of this size, if the next one begins behind it.
+    Packet(usize),
+    /// Everything before the next packet.
+    Search {
+        /// Nothing was skipped so far. The packet at the current position is the damaged
+        /// one that led here.
+        first: bool,
+    },
+}
+
 impl<I: Input> Reader<I> {
     /// Reports once that frames were dropped because of the limits.
     pub(crate) fn note_limits(&mut self) -> Result<(), ReadError> {
@@ -67,25 +81,42 @@ impl<I: Input> Reader<I> {
     }
 
     /// Skips a damaged packet of the current domain.
-    pub(crate) fn leave_out(&mut self, header: &Header) -> Result<(), ReadError> {
+    pub(crate) fn leave_out(&mut self, header: &Header) {
         self.lose(self.lost_with(header));
         self.count_left_out(header);
-        self.pass_over_packet(header)
+        self.pass_over_packet(header);
     }
 
-    /// Moves to the packet after this one.
-    pub(crate) fn pass_over_packet(&mut self, header: &Header) -> Result<(), ReadError> {
+    /// Moves to the packet after this one, when the next is read.
+    pub(crate) fn pass_over_packet(&mut self, header: &Header) {
         self.batch.clear();
         self.losses.packets += 1;
-        self.input.fill(header.size + MAX_HEADER)?;
-        let rest = self.input.visible().get(header.size..).unwrap_or(&[]);
-        if rest.is_empty() || self.landmarks.begin_packet(rest) {
-            self.losses.bytes += header.size as u64;
-            self.advance(header.size);
-            Ok(())
-        } else {
-            self.seek_packet()
+        self.skip = Some(Skip::Packet(header.size));
+    }
+
+    /// Skips what there is to skip; false if that takes more than is written yet.
+    pub(crate) fn pass_over(&mut self, skip: Skip) -> Result<bool, ReadError> {
+        match skip {
+            Skip::Packet(size) => self.pass_over_sized(size),
+            Skip::Search { first } => self.seek_packet(first),
         }
+    }
+
+    fn pass_over_sized(&mut self, size: usize) -> Result<bool, ReadError> {
+        self.input.fill(size + MAX_HEADER)?;
+        let rest = self.input.visible().get(size..).unwrap_or(&[]);
+        let follows = self.landmarks.begin_packet(rest);
+        if !follows && self.lacks(size + MAX_HEADER) {
+            return Ok(false);
+        }
+        if rest.is_empty() || follows {
+            self.losses.bytes += size as u64;
+            self.advance(size);
+            self.skip = None;
+        } else {
+            self.skip = Some(Skip::Search { first: true });
+        }
+        Ok(true)
     }
 
     /// Counts the allocations that a skipped packet claims to contain.
@@ -121,19 +152,23 @@ impl<I: Input> Reader<I> {
     /// Skips bytes that are not a packet of this trace.
     pub(crate) fn pass_over_damage(&mut self, defect: Defect) -> Result<(), ReadError> {
         self.report(self.offset, defect)?;
-        self.seek_packet()
+        self.skip = Some(Skip::Search { first: true });
+        Ok(())
     }
 
-    /// Moves to where the next packet seems to begin. Packets of any domain may
-    /// have been skipped, so all domains lose what they know.
-    pub(crate) fn seek_packet(&mut self) -> Result<(), ReadError> {
-        let mut first = true;
+    /// Moves to where the next packet seems to begin; false if it is not written yet.
+    /// Packets of any domain may have been skipped, so all domains lose what they know.
+    fn seek_packet(&mut self, mut first: bool) -> Result<bool, ReadError> {
         loop {
             self.input.fill(MAX_PACKET)?;
             let bytes = self.input.visible();
             // The search begins after the packet that led here.
             let here = !first && self.landmarks.begin_packet(bytes);
             let found = if here { Some(0) } else { self.landmarks.find(bytes) };
+            if found.is_none() && self.lacks(MAX_PACKET) {
+                self.skip = Some(Skip::Search { first });
+                return Ok(false);
+            }
             let ended = bytes.len() < MAX_PACKET;
             let passed = match found {
                 Some(at) => at,
@@ -148,9 +183,10 @@ impl<I: Input> Reader<I> {
             }
             first = false;
         }
+        self.skip = None;
         self.packet += 1;
         self.losses_of_all += 1;
-        Ok(())
+        Ok(true)
     }
 
     /// Applies the losses since the current domain's last packet to it.

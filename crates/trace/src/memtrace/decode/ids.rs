@@ -29,6 +29,11 @@ impl UsedIds {
                 || after.is_some_and(|(start, _)| start < next))
     }
 
+    /// Whether this id was used.
+    pub(crate) fn contains(&self, id: u64) -> bool {
+        self.ranges.range(..=id).next_back().is_some_and(|(_, &end)| id < end)
+    }
+
     /// Adds the ids from `first` to below `next`, which do not overlap.
     pub(crate) fn add(&mut self, first: u64, next: u64) {
         if first >= next || self.ranges.len() >= MAX_RANGES {
@@ -58,6 +63,9 @@ mod tests {
         }
         for (first, next) in [(0, 10), (20, 30), (40, 50), (5, 5), (15, 15)] {
             assert!(!used.overlap(first, next), "{first}..{next}");
+        }
+        for (id, is_used) in [(9, false), (10, true), (19, true), (20, false), (40, false)] {
+            assert_eq!(used.contains(id), is_used, "{id}");
         }
         used.add(20, 30);
         assert_eq!(used.ranges.len(), 1);

@@ -23,6 +23,7 @@
 //! - `batch`: the events of one packet, and returning them one by one.
 //! - `body`, `context`, `event_loop`: the decoding of one packet into a batch.
 //! - `reader`, `damage`, `merge`: the packets of a file.
+//! - `held_ends`, `follow`: a file that is still being written.
 
 mod batch;
 mod body;
@@ -33,7 +34,9 @@ mod damage;
 mod domain;
 mod entry;
 mod event_loop;
+mod follow;
 mod frames;
+mod held_ends;
 mod ids;
 mod known_slots;
 mod merge;
@@ -44,6 +47,7 @@ mod stack;
 mod step;
 mod tally;
 
+pub use crate::memtrace::decode::follow::{Followed, Follower};
 pub use crate::memtrace::decode::merge::Merged;
 pub use crate::memtrace::decode::reader::Reader;
 pub use crate::memtrace::decode::tally::Tally;

@@ -5,13 +5,14 @@ use std::io::Read;
 use crate::input::{Input, MAX_FILL, Stream};
 use crate::memtrace::decode::batch::{Batch, Fault};
 use crate::memtrace::decode::body::padded_body;
+use crate::memtrace::decode::damage::Skip;
 use crate::memtrace::decode::domain::{Domain, Domains, Lost};
 use crate::memtrace::decode::frames::FrameBudget;
 use crate::memtrace::decode::ids::UsedIds;
 use crate::memtrace::decode::resync::Landmarks;
 use crate::memtrace::decode::tally::Tally;
 use crate::memtrace::defect::Defect;
-use crate::memtrace::header::{Header, MAX_HEADER, Version};
+use crate::memtrace::header::{Completion, Header, MAX_HEADER, Version};
 use crate::memtrace::rules::{IDS_PER_BLOCK, MAX_PACKET};
 use crate::model::event::{Event, EventKind};
 use crate::model::{
@@ -46,6 +47,10 @@ pub struct Reader<I> {
     pub(crate) only: Option<u16>,
     /// Read no packet from this offset on.
     pub(crate) until: u64,
+    /// What is to be skipped before the next packet.
+    pub(crate) skip: Option<Skip>,
+    /// Microseconds from the trace's start to the latest end of a packet.
+    covered: u64,
     pub(crate) ended: bool,
     pub(crate) tally: Tally,
     pub(crate) losses: Losses,
@@ -69,24 +74,16 @@ impl<I: Input> Reader<I> {
     /// Reads the trace info. Without it the rest cannot be interpreted, so a defect
     /// here is an error in lenient mode too.
     pub fn open(mut input: I, mode: Mode, limits: Limits) -> Result<Self, ReadError> {
-        let at_start = |offset, defect: Defect| {
-            ReadError::Defect(Located { packet: 0, offset, defect: defect.into() })
-        };
-        input.fill(MAX_PACKET)?;
-        let bytes = input.visible();
-        let header = match Header::parse(bytes) {
-            None if bytes.is_empty() => return Err(at_start(0, Defect::Empty)),
-            None => return Err(at_start(0, Defect::Truncated { have: bytes.len(), need: 0 })),
-            Some(parsed) => parsed.map_err(|defect| at_start(0, defect))?,
-        };
+        let first = FirstPacket::read(&mut input)?;
+        Ok(Reader::after(first, input, mode, limits))
+    }
+
+    /// A reader of what follows the first packet, which is still to be consumed.
+    pub(crate) fn after(first: FirstPacket, mut input: I, mode: Mode, limits: Limits) -> Self {
+        let FirstPacket { header, info } = first;
         let head = header.version.header_len();
-        let body = bytes.get(head..header.size).ok_or_else(|| {
-            at_start(0, Defect::Truncated { have: bytes.len(), need: header.size })
-        })?;
-        let info =
-            TraceInfo::parse(&header, body).map_err(|defect| at_start(head as u64, defect))?;
         input.consume(header.size);
-        Ok(Reader {
+        Reader {
             input,
             mode,
             landmarks: Landmarks { version: header.version, pid: info.pid },
@@ -103,6 +100,8 @@ impl<I: Input> Reader<I> {
             mixes: false,
             only: None,
             until: u64::MAX,
+            skip: None,
+            covered: 0,
             ended: false,
             tally: Tally {
                 packets: 1,
@@ -118,7 +117,14 @@ impl<I: Input> Reader<I> {
                 ..Losses::default()
             },
             info,
-        })
+        }
+    }
+
+    /// Takes what the first packet says now about the trace's completion: its writer
+    /// changes that after the reader has read it.
+    pub(crate) fn set_completion(&mut self, completion: Completion) {
+        let reason = completion.cut_reason();
+        self.losses.cut_short = reason.map(|reason| CutShort { reason, until: self.covered });
     }
 
     /// What the trace says about itself.
@@ -162,7 +168,9 @@ impl<I: Input> Reader<I> {
         self.offset
     }
 
-    /// The next event in the order of the file, or `None` at its end.
+    /// The next event in the order of the file, or `None` at its end. While the input
+    /// [may grow](Input::may_grow), `None` means that the next packet is not there yet, and
+    /// a later call may return an event.
     #[inline(always)]
     pub fn next_event(&mut self) -> Result<Option<Event<'_>>, ReadError> {
         Ok(self.next_located()?.map(|(event, _)| event))
@@ -171,6 +179,16 @@ impl<I: Input> Reader<I> {
     /// The next event with the locations read so far.
     #[inline(always)]
     pub fn next_located(&mut self) -> Result<Option<(Event<'_>, &LocationTable)>, ReadError> {
+        if self.batch.is_drained() && !self.next_batch()? {
+            return Ok(None);
+        }
+        Ok(self.return_next().map(|(event, table, _)| (event, table)))
+    }
+
+    /// The next event with the locations and the ids that the packets read so far use.
+    pub(crate) fn next_with_ids(
+        &mut self,
+    ) -> Result<Option<(Event<'_>, &LocationTable, &UsedIds)>, ReadError> {
         if self.batch.is_drained() && !self.next_batch()? {
             return Ok(None);
         }
@@ -185,16 +203,21 @@ impl<I: Input> Reader<I> {
         Ok(self.batch.peek())
     }
 
-    /// Decodes packets until one has events; false at the end.
+    /// Decodes packets until one has events; false at the end, and where more is to be
+    /// written.
     #[inline(never)]
     fn next_batch(&mut self) -> Result<bool, ReadError> {
         while self.batch.is_drained() {
-            if self.ended {
+            if self.ended || !self.next_packet()? {
                 return Ok(false);
             }
-            self.next_packet()?;
         }
         Ok(true)
+    }
+
+    /// Whether there are fewer bytes than `want`, but more may be written.
+    pub(crate) fn lacks(&self, want: usize) -> bool {
+        self.input.visible().len() < want && self.input.may_grow()
     }
 
     /// The id of the next allocation in the current packet.
@@ -203,7 +226,7 @@ impl<I: Input> Reader<I> {
     }
 
     #[inline(always)]
-    fn return_next(&mut self) -> Option<(Event<'_>, &LocationTable)> {
+    fn return_next(&mut self) -> Option<(Event<'_>, &LocationTable, &UsedIds)> {
         let Domain { number, stack, .. } = &mut self.domains.current;
         let after_loss = stack.is_after_loss();
         let (time, kind) = self.batch.next(stack, &mut self.budget)?;
@@ -213,38 +236,46 @@ impl<I: Input> Reader<I> {
         {
             self.losses.partial_backtraces += 1;
         }
-        Some((Event { time, domain: *number, kind }, &self.table))
+        Some((Event { time, domain: *number, kind }, &self.table, &self.used_ids))
     }
 
     /// Decodes the next packet into the batch, which stays empty if the packet has
-    /// no events, is of another process or is skipped.
-    fn next_packet(&mut self) -> Result<(), ReadError> {
+    /// no events, is of another process or is skipped. Returns false, and changes nothing,
+    /// if the packet is not all written yet.
+    fn next_packet(&mut self) -> Result<bool, ReadError> {
         self.batch.clear();
         self.note_limits()?;
+        if let Some(skip) = self.skip {
+            return self.pass_over(skip);
+        }
         if self.offset >= self.until {
             self.end();
-            return Ok(());
+            return Ok(true);
         }
         self.input.fill(MAX_HEADER)?;
         let have = self.input.visible().len();
         match Header::parse(self.input.visible()) {
-            None if have == 0 => {
-                self.end();
-                Ok(())
-            }
-            None => self.end_inside_packet(Defect::Truncated { have, need: 0 }, 0),
-            Some(Err(defect)) => self.pass_over_damage(defect),
+            None if self.input.may_grow() => return Ok(false),
+            None if have == 0 => self.end(),
+            None => self.end_inside_packet(Defect::Truncated { have, need: 0 }, 0)?,
+            Some(Err(defect)) => self.pass_over_damage(defect)?,
             Some(Ok(header)) if header.version != self.landmarks.version => {
                 let found = header.version.number();
-                self.pass_over_damage(Defect::VersionChange { found })
+                self.pass_over_damage(Defect::VersionChange { found })?;
             }
-            Some(Ok(header)) => self.whole_packet(&header),
+            Some(Ok(header)) => {
+                self.input.fill(header.size)?;
+                if self.lacks(header.size) {
+                    return Ok(false);
+                }
+                self.whole_packet(&header)?;
+            }
         }
+        Ok(true)
     }
 
-    /// A packet with a readable header.
+    /// A packet with a readable header. As much as there is of it is visible.
     fn whole_packet(&mut self, header: &Header) -> Result<(), ReadError> {
-        self.input.fill(header.size)?;
         let have = self.input.visible().len();
         if have < header.size {
             let ids = header.stated_allocations().unwrap_or(0);
@@ -255,8 +286,9 @@ impl<I: Input> Reader<I> {
             self.advance(header.size);
             return Ok(());
         }
+        self.covered = self.covered.max(header.end.saturating_sub(self.info.start_time));
         if let Some(cut) = &mut self.losses.cut_short {
-            cut.until = cut.until.max(header.end.saturating_sub(self.info.start_time));
+            cut.until = self.covered;
         }
         if self.only.is_some_and(|number| number != header.domain) {
             self.advance(header.size);
@@ -264,13 +296,15 @@ impl<I: Input> Reader<I> {
         }
         if !self.domains.select(header.domain) {
             self.report(self.offset, Defect::TooManyDomains { limit: self.limits.domains })?;
-            return self.pass_over_packet(header);
+            self.pass_over_packet(header);
+            return Ok(());
         }
         self.catch_up();
         match self.check_in_sequence(header)? {
-            Some(missing) => self.decode_packet(header, missing),
+            Some(missing) => self.decode_packet(header, missing)?,
             None => self.leave_out(header),
         }
+        Ok(())
     }
 
     /// Decodes a packet before which `missing` allocations are missing.
@@ -298,7 +332,8 @@ impl<I: Input> Reader<I> {
             }
             Err(Fault { remaining, defect }) => {
                 self.report(end - remaining as u64, defect)?;
-                self.leave_out(header)
+                self.leave_out(header);
+                Ok(())
             }
         }
     }
@@ -341,6 +376,37 @@ impl<I: Input> Reader<I> {
             self.domains.current.stack.check(check);
         }
         Ok(())
+    }
+}
+
+/// The first packet of a trace, which holds the trace info.
+pub(crate) struct FirstPacket {
+    header: Header,
+    info: TraceInfo,
+}
+
+impl FirstPacket {
+    /// Reads the packet without consuming it.
+    pub(crate) fn read(input: &mut impl Input) -> Result<FirstPacket, ReadError> {
+        let at_start = |offset, defect: Defect| {
+            ReadError::Defect(Located { packet: 0, offset, defect: defect.into() })
+        };
+        input.fill(MAX_HEADER)?;
+        let have = input.visible().len();
+        let header = match Header::parse(input.visible()) {
+            None if have == 0 => return Err(at_start(0, Defect::Empty)),
+            None => return Err(at_start(0, Defect::Truncated { have, need: 0 })),
+            Some(parsed) => parsed.map_err(|defect| at_start(0, defect))?,
+        };
+        let head = header.version.header_len();
+        input.fill(header.size)?;
+        let (bytes, need) = (input.visible(), header.size);
+        let body = bytes
+            .get(head..need)
+            .ok_or_else(|| at_start(0, Defect::Truncated { have: bytes.len(), need }))?;
+        let info =
+            TraceInfo::parse(&header, body).map_err(|defect| at_start(head as u64, defect))?;
+        Ok(FirstPacket { header, info })
     }
 }
 
