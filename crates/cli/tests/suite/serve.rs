@@ -177,7 +177,9 @@ fn the_page_and_the_trace_are_served_to_who_knows_the_token() {
     }
     assert!(!page.head.contains("Access-Control"), "{}", page.head);
     let text = page.text();
-    assert!(text.contains(r#"{"mode":"serve","traces":[{"name":"trace.ctf"}],"snapshots":0,"source":false,"#));
+    assert!(text.contains(
+        r#"{"mode":"serve","traces":[{"name":"trace.ctf"}],"snapshots":0,"source":false,"#
+    ));
     assert!(text.contains("connect-src 'self'"));
     let status = server.status();
     assert_eq!((&status[0]["name"], &status[0]["state"]), (&"trace.ctf".into(), &"ready".into()));
