@@ -6,7 +6,7 @@ import { nextMetric } from "./parts/head";
 import { helpOpen } from "./parts/help";
 import { active, type Direction } from "./view/commands";
 import { stepOut } from "./view/drill";
-import { change, view } from "./view/store";
+import { change, changeHeap, tabs, view } from "./view/store";
 import { toggleTheme } from "./view/theme";
 import { TABS } from "./view/view";
 
@@ -21,7 +21,8 @@ const ACTIONS: Record<string, () => void> = {
   "/": () => {
     if (document.getElementById("search")) focusElement("search");
     else {
-      change({ tab: "flame" });
+      if (view.value.tab === "snapshots") changeHeap({ part: "tree" });
+      else change({ tab: "flame" });
       requestAnimationFrame(() => focusElement("search"));
     }
   },
@@ -37,6 +38,9 @@ const ACTIONS: Record<string, () => void> = {
   f: () => { addOpen.value = true; },
   "?": () => { helpOpen.value = true; },
 };
+
+/** Those that are about the trace, which Snapshots does not show. */
+const OF_TRACE = ["i", "m", "[", "]", "p", "f"];
 
 /** Whether the element uses keys like these itself. */
 function takesKeys(element: Element | null, key: string): boolean {
@@ -60,11 +64,12 @@ export function followKeys(): void {
     }
     if (takesKeys(element, event.key)) return;
     const move = MOVES[event.key];
-    const tab = TABS[Number(event.key) - 1];
-    const action = Object.hasOwn(ACTIONS, event.key) ? ACTIONS[event.key] : undefined;
+    const tab = /^\d$/.test(event.key) ? TABS[Number(event.key) - 1] : undefined;
+    const applies = Object.hasOwn(ACTIONS, event.key) && !(view.value.tab === "snapshots" && OF_TRACE.includes(event.key));
+    const action = applies ? ACTIONS[event.key] : undefined;
     if (move) active()?.move(move);
     else if (event.key === "Enter") active()?.enter();
-    else if (tab && /^[1-6]$/.test(event.key)) change({ tab });
+    else if (tab && tabs.includes(tab)) change({ tab });
     else if (action) action();
     else return;
     event.preventDefault();

@@ -15,6 +15,8 @@ import { Overview } from "./screens/overview";
 import { Source } from "./screens/source";
 import { Table } from "./screens/table";
 import type { Info } from "./query/types";
+import { loadSnapshots, stillReading } from "./snapshots/document";
+import { Snapshots } from "./snapshots/screen";
 import { Timeline, useTimeline } from "./timeline/timeline";
 import { client, config, followAddress, info, traces, view } from "./view/store";
 import { rankModules } from "./view/colour";
@@ -44,8 +46,9 @@ function Page() {
         <Tabs />
       </header>
       <Notices info={known} />
-      <main class={`tab-${current.tab}`} aria-busy={client.busy.value || anyReading()}>
-        {known === null ? <TraceMessage state={traces.value[current.trace] ?? traces.value[0]} name={name} />
+      <main class={`tab-${current.tab}`} aria-busy={client.busy.value || anyReading() || stillReading()}>
+        {current.tab === "snapshots" ? <Snapshots />
+        : known === null ? <TraceMessage state={traces.value[current.trace] ?? traces.value[0]} name={name} />
         : known.totals.samples === 0 ? <EmptyTrace info={known} />
         : <Screen info={known} />}
       </main>
@@ -82,3 +85,4 @@ followKeys();
 render(<Page />, document.getElementById("page")!);
 followReadings();
 load();
+void loadSnapshots();

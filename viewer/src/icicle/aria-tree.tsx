@@ -38,7 +38,7 @@ export function AriaTree({ layout, detail, focus, selected, onSelect, onFocus }:
     </div>
   );
   return (
-    <div class="aria-tree" role="tree" tabIndex={0} aria-label="Call tree" aria-activedescendant={`cell-${selected}`}>
+    <div class="aria-tree" role="tree" tabIndex={0} aria-label={layout.words.tree} aria-activedescendant={`cell-${selected}`}>
       {focus.map((site, at) => (
         <div role="treeitem" key={`above-${at}`} aria-level={at + 1} aria-selected={false} aria-expanded={true}>{label(site)}</div>
       ))}

@@ -12,7 +12,7 @@ import { palette, ranks } from "../view/colour";
 import { setActive } from "../view/commands";
 import { dark } from "../view/theme";
 import { AriaTree } from "./aria-tree";
-import { Layout, sizeText } from "./layout";
+import { FRAMES, Layout, sizeText, type CellWords } from "./layout";
 import { outline, paint, ROW, toSamples, whisker, fit, type Screen } from "./paint";
 import { search } from "./search";
 
@@ -28,6 +28,9 @@ export interface IcicleProps {
   sign?(layout: Layout, cell: number): string;
   /** The lines of the tooltip. */
   more?(layout: Layout, cell: number): string[];
+  /** The size of what a search finds; without it and with `more`, none is shown. */
+  measure?(size: number): string;
+  words?: CellWords;
   onSelect(path: Site[]): void;
   onFocus(path: readonly Site[]): void;
   /** Smaller cells can be seen now. */
@@ -45,7 +48,8 @@ interface Motion {
 
 export function Icicle(props: IcicleProps) {
   const { tree, focus } = props;
-  const layout = useMemo(() => new Layout(tree), [tree]);
+  const words = props.words ?? FRAMES;
+  const layout = useMemo(() => new Layout(tree, words), [tree, words]);
   const found = useMemo(() => search(layout, props.searched), [layout, props.searched]);
   const selected = useMemo(() => layout.find(props.selected), [layout, props.selected]);
   const box = useRef<HTMLDivElement>(null);
@@ -191,12 +195,18 @@ export function Icicle(props: IcicleProps) {
         <p class="found" role="status">
           {props.searching ? "Searching…"
             : found.cells.length === 0
-            ? `No frame matches “${props.searched}”.`
-            : `${count(found.cells.length, "frame", "frames")}${props.more ? "" : ` with ${sizeText(layout, found.samples)}, ${percent(found.samples / (layout.total || 1))}`} · n and N step through them`}
+            ? `No ${words.one} matches “${props.searched}”.`
+            : `${count(found.cells.length, words.one, words.many)}${foundSize(layout, found.samples, props)} · n and N step through them`}
         </p>
       )}
     </div>
   );
+}
+
+/** How much a search finds, if the widths say so. */
+function foundSize(layout: Layout, size: number, { more, measure }: IcicleProps): string {
+  if (more && !measure) return "";
+  return ` with ${measure?.(size) ?? sizeText(layout, size)}, ${percent(size / (layout.total || 1))}`;
 }
 
 /** What is said about a cell. */

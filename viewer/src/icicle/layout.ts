@@ -9,6 +9,14 @@ import { bytes, count, percent, relative } from "../text/units";
 /** What stands for joined cells in a path. */
 export const JOINED: Site = { name: "(small frames)" };
 
+/** What a cell is called, and the tree of them. */
+export interface CellWords {
+  one: string;
+  many: string;
+  tree: string;
+}
+export const FRAMES: CellWords = { one: "frame", many: "frames", tree: "Call tree" };
+
 export class Layout {
   readonly count: number;
   readonly left: Float64Array;
@@ -19,7 +27,7 @@ export class Layout {
   readonly firstChild: Int32Array;
   readonly nextSibling: Int32Array;
 
-  constructor(readonly tree: Tree) {
+  constructor(readonly tree: Tree, readonly words: CellWords = FRAMES) {
     const { parent, samples } = tree.cells;
     const count = parent.length;
     this.count = count;
@@ -68,7 +76,7 @@ export class Layout {
 
   /** What a person calls the cell. */
   name(cell: number): string {
-    if (this.isJoined(cell)) return cell === 0 ? "all" : count(this.tree.cells.count[cell] ?? 0, "small frame", "small frames");
+    if (this.isJoined(cell)) return cell === 0 ? "all" : count(this.tree.cells.count[cell] ?? 0, `small ${this.words.one}`, `small ${this.words.many}`);
     const [name] = parts(this.site(cell));
     const repeats = this.tree.cells.repeats[cell] ?? 0;
     return repeats > 1 ? `${name} ×${repeats}` : name;

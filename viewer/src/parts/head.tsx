@@ -1,15 +1,16 @@
 // The head: which trace, how long, how much, how sure; and what holds for the whole page.
 
 import { useSignal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
 import type { Info } from "../query/types";
 import { count, grouped, percent, shortDuration, sized } from "../text/units";
 import { canBeExact, fullReading } from "../view/exact";
-import { change, client, config, exact, exactFailed, traces, view } from "../view/store";
+import { change, client, config, exact, exactFailed, settleAddress, tabs, traces, view } from "../view/store";
 import { METRICS, TABS, type Tab } from "../view/view";
 import { dark, toggleTheme } from "../view/theme";
 import { helpOpen } from "./help";
 
-export const TAB_NAMES: Record<Tab, string> = { overview: "Overview", flame: "Flame", table: "Table", leaks: "Leaks", diff: "Diff", source: "Source" };
+export const TAB_NAMES: Record<Tab, string> = { overview: "Overview", flame: "Flame", table: "Table", leaks: "Leaks", diff: "Diff", source: "Source", snapshots: "Snapshots" };
 const METRIC_NAMES = { allocated: "Allocated", promoted: "Promoted", peak: "Live at the peak", at: "Live at a time", live: "Live at the end", survived: "Survived a collection" } as const;
 
 /** How much of what happened the figures rest on. */
@@ -29,7 +30,7 @@ export function Head({ info }: { info: Info | null }) {
           {names.map((name, at) => <option value={String(at)}>{name}</option>)}
         </select></h1>
       ) : (
-        <h1 class="trace-name" title={info?.executable}>{names[0] ?? "no trace"}</h1>
+        <h1 class="trace-name" title={info?.executable}>{names[0] ?? (config.snapshots > 0 ? count(config.snapshots, "heap snapshot", "heap snapshots") : "no trace")}</h1>
       )}
       {info && (
         <span class="facts">
@@ -70,6 +71,7 @@ function CopyLink() {
       id="copy-link"
       title="Copy a link to this view (c)"
       onClick={async () => {
+        settleAddress();
         await copyText(location.href);
         copied.value = true;
         setTimeout(() => { copied.value = false; }, 1500);
@@ -96,23 +98,26 @@ async function copyText(text: string): Promise<void> {
 
 export function Tabs() {
   const current = view.value;
+  const strip = useRef<HTMLElement>(null);
+  // On a narrow screen the strip scrolls.
+  useEffect(() => strip.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" }), [current.tab]);
   return (
     <div class="bar">
-      <nav class="tabs" aria-label="Views">
-        {TABS.map((tab, at) => (
-          <a href={`#${tab}`} aria-current={tab === current.tab ? "page" : undefined} title={`Key ${at + 1}`} onClick={(event) => { event.preventDefault(); change({ tab }); }}>
+      <nav class="tabs" ref={strip} aria-label="Views">
+        {tabs.map((tab) => (
+          <a href={`#${tab}`} aria-current={tab === current.tab ? "page" : undefined} title={`Key ${TABS.indexOf(tab) + 1}`} onClick={(event) => { event.preventDefault(); change({ tab }); }}>
             {TAB_NAMES[tab]}
           </a>
         ))}
       </nav>
-      <label class="metric">
+      {current.tab !== "snapshots" && <label class="metric">
         <span>metric</span>
         <select id="metric" value={current.metric} onChange={(event) => setMetric(event.currentTarget.value as (typeof METRICS)[number])}>
           {METRICS.map((metric) => (
             <option value={metric}>{metric === "at" && current.at !== null ? `Live at ${shortDuration(current.at)}` : METRIC_NAMES[metric]}</option>
           ))}
         </select>
-      </label>
+      </label>}
     </div>
   );
 }

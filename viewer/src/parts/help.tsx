@@ -2,11 +2,12 @@
 
 import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
+import { config } from "../view/store";
 
 export const helpOpen = signal(false);
 
 const KEYS: [string, string][] = [
-  ["1 – 6", "the views, from Overview to Source"],
+  [`1 – ${config.snapshots > 0 ? 7 : 6}`, `the views, from Overview to ${config.snapshots > 0 ? "Snapshots" : "Source"}`],
   ["← ↓ ↑ →  h j k l", "move the selection"],
   ["Enter", "focus the selected frame, open the selected row"],
   ["Backspace", "one level out"],
@@ -25,6 +26,7 @@ const MARKS: [string, string][] = [
   ["x ± y %", "an estimate and its standard error; 95 in 100 times the true value is within two of them"],
   ["▨", "hatched: a relative error over 25 %, so the width is not to be trusted"],
   ["grey", "frames too small to show, joined into one; none is left out"],
+  ...(config.snapshots > 0 ? [["◆", "on the time line: a snapshot of the heap was taken; a click opens it"] as [string, string]] : []),
   ["⊢⊣", "on the selected frame: its 95 % interval"],
   ["▲ ▼", "in Diff: grew or shrank by more than chance; what has no colour may be chance"],
 ];

@@ -11,6 +11,8 @@ export interface Config {
   source: boolean;
   /** Whether the server answers from a full reading of a trace. */
   exact: boolean;
+  /** How many heap snapshots there are. */
+  snapshots: number;
   version: string;
 }
 
@@ -30,7 +32,7 @@ function text(id: string): string {
 
 export function readConfig(): Config {
   const given = JSON.parse(text("heaptap-config") || "{}") as Partial<Config>;
-  return { mode: "file", traces: [], source: false, exact: false, version: "", ...given };
+  return { mode: "file", traces: [], source: false, exact: false, snapshots: 0, version: "", ...given };
 }
 
 export function embeddedQuery(): Packed {
@@ -75,6 +77,16 @@ export async function fetchStatus(): Promise<TraceStatus[]> {
 
 export async function fetchTrace(trace: number): Promise<Packed> {
   return (await asked(address(`trace/${trace}`))).arrayBuffer();
+}
+
+export function embeddedSnapshots(): Packed {
+  return text("heaptap-snapshots");
+}
+
+/** The document about the snapshots; null while the server still reads them. */
+export async function fetchSnapshots(): Promise<Packed | null> {
+  const response = await asked(address("snapshots"));
+  return response.status === 202 ? null : response.arrayBuffer();
 }
 
 let embeddedSources: Promise<Record<string, string[]>> | undefined;

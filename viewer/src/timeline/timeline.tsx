@@ -8,6 +8,7 @@ import { palette, seriesColour } from "../view/colour";
 import { useQuery, type Asked } from "../view/ask";
 import { addChip, change, client, common, endGesture, removeChips, view } from "../view/store";
 import { drillBy, drillWithin } from "../view/drill";
+import { SnapshotMarks } from "../snapshots/marks";
 import { dark } from "../view/theme";
 import { Brush } from "./brush";
 import { AXIS, BOTTOM, MARGIN, paintPlot, TOP } from "./plot";
@@ -80,6 +81,7 @@ export function Timeline({ data, info, height }: { data: Data; info: Info; heigh
           onTime={(at) => change({ metric: "at", at })}
           onDrag={(dragging) => client.hold(dragging)}
         />
+        <SnapshotMarks trace={current.trace} duration={duration} />
       </div>
     </div>
   );

@@ -22,6 +22,11 @@ function hash(text: string): number {
   return value >>> 0;
 }
 
+/** A hue at the lightness of the theme. */
+function tone(hue: number, chroma: number): string {
+  return `oklch(${dark.value ? 0.43 : 0.83} ${chroma} ${hue})`;
+}
+
 const cache = new Map<string, string>();
 
 export function moduleColour(module: string): string {
@@ -30,8 +35,7 @@ export function moduleColour(module: string): string {
   let colour = cache.get(key);
   if (colour === undefined) {
     const hue = rank === undefined ? hash(module) % 360 : HUES[rank]!;
-    const chroma = rank === undefined ? 0.055 : 0.085;
-    colour = dark.value ? `oklch(0.43 ${chroma} ${hue})` : `oklch(0.83 ${chroma} ${hue})`;
+    colour = tone(hue, rank === undefined ? 0.055 : 0.085);
     cache.set(key, colour);
   }
   return colour;
@@ -44,8 +48,17 @@ export function siteColour(site: Site): string {
 /** The colour of a series: that of its module, or one by its place where there is no module. */
 export function seriesColour(site: Site, by: string, rank: number): string {
   if (by === "module") return moduleColour(site.name);
-  const hue = HUES[rank % HUES.length]!;
-  return dark.value ? `oklch(0.43 0.085 ${hue})` : `oklch(0.83 0.085 ${hue})`;
+  return rankColour(rank);
+}
+
+/** One of the hues that are far apart. */
+export function rankColour(rank: number): string {
+  return tone(HUES[rank % HUES.length]!, 0.085);
+}
+
+/** A holder of blocks, or blocks, in the tree of a snapshot: blues and ochres that differ a little by name. */
+export function heldColour(name: string, isHolder: boolean): string {
+  return tone((isHolder ? 235 : 55) + (hash(name) % 5) * 9, isHolder ? 0.085 : 0.075);
 }
 
 export interface Palette {

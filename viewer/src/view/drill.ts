@@ -1,7 +1,7 @@
 // The drill-down of the time line: module, then its functions, then the lines of one.
 
 import type { By, Site } from "../query/types";
-import { change, view } from "./store";
+import { change, changeHeap, view } from "./store";
 import type { View } from "./view";
 
 const LEVELS: By[] = ["module", "function", "location"];
@@ -39,10 +39,22 @@ export function focusOn(focus: readonly Site[]): void {
 /** One level out. */
 export function stepOut(): void {
   const { drill, focus, selected, tab, row } = view.value;
+  if (tab === "snapshots") {
+    stepOutOfHeap();
+    return;
+  }
   const drilled = drill.length > 0;
   const focused = focus.length > 0;
   if (tab === "table" && row) change({ row: null });
   else if (drilled && (last === "drill" || !focused)) change({ drill: drill.slice(0, -1) });
   else if (focused) change({ focus: focus.slice(0, -1), selected: [focus.at(-1)!] });
   else if (selected.length > 0) change({ selected: selected.slice(0, -1) }, "within");
+}
+
+function stepOutOfHeap(): void {
+  const { part, row, within, cell } = view.value.heap;
+  if (part === "table" && row !== null) changeHeap({ row: null });
+  else if (part !== "tree") return;
+  else if (within.length > 0) changeHeap({ within: within.slice(0, -1), cell: within.slice(-1) });
+  else if (cell.length > 0) changeHeap({ cell: cell.slice(0, -1) }, "within");
 }

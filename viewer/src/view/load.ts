@@ -51,6 +51,7 @@ async function follow(): Promise<void> {
 }
 
 export function load(): void {
+  if (config.traces.length === 0) return;
   client.prepare();
   if (config.mode === "serve") void follow();
   else config.traces.forEach((_, trace) => void open(trace, () => embeddedTrace(trace)));

@@ -5,11 +5,21 @@ import { Client } from "../query/client";
 import { readConfig, type TraceStatus } from "../query/page-data";
 import type { Common, Info, Metric } from "../query/types";
 import { filterOf, withChip, type Chip, type ChipKind } from "./chips";
-import { decodeView, encodeView, type View } from "./view";
+import type { HeapView } from "./heap-view";
+import { decodeView, encodeView, TABS, type Tab, type View } from "./view";
 
 export const config = readConfig();
 
-export const view = signal<View>(decodeView(location.hash));
+/** The tabs of this page: those of its traces, and one for its snapshots. */
+export const tabs: readonly Tab[] = TABS.filter((tab) => (tab === "snapshots" ? config.snapshots > 0 : config.traces.length > 0 || config.snapshots === 0));
+
+/** A link may name a tab that this page does not have. */
+function opened(fragment: string): View {
+  const found = decodeView(fragment);
+  return tabs.includes(found.tab) ? found : { ...found, tab: tabs[0]! };
+}
+
+export const view = signal<View>(opened(location.hash));
 
 /** A trace is ready when its figures are known; before, it is read, opened, or failed. */
 export type TraceState = { status: TraceStatus } | { info: Info } | { error: string };
@@ -80,11 +90,22 @@ export function change(changes: Partial<View>, how: How = "step"): void {
   }
 }
 
+/** The address says what is shown, without the pause after a change within an entry. */
+export function settleAddress(): void {
+  clearTimeout(pending);
+  history.replaceState(null, "", encodeView(view.value));
+}
+
+/** Changes what is shown of the snapshots. */
+export function changeHeap(changes: Partial<HeapView>, how: How = "step"): void {
+  change({ heap: { ...view.value.heap, ...changes } }, how);
+}
+
 export function followAddress(): void {
   const follow = () => {
     clearTimeout(pending);
     gesture = "step";
-    const next = decodeView(location.hash);
+    const next = opened(location.hash);
     if (encodeView(next) !== encodeView(view.value)) batch(() => show(next));
   };
   addEventListener("popstate", follow);

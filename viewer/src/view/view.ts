@@ -7,9 +7,11 @@
 
 import type { By, Metric, Site, TreeBy } from "../query/types";
 import { decodeChip, encodeChip, type Chip } from "./chips";
+import { decoded, one, whole } from "./fragment";
+import { encodeHeap, HEAP_DEFAULTS, heapSetters, type HeapView } from "./heap-view";
 
-export type Tab = "overview" | "flame" | "table" | "leaks" | "diff" | "source";
-export const TABS: Tab[] = ["overview", "flame", "table", "leaks", "diff", "source"];
+export type Tab = "overview" | "flame" | "table" | "leaks" | "diff" | "source" | "snapshots";
+export const TABS: Tab[] = ["overview", "flame", "table", "leaks", "diff", "source", "snapshots"];
 export const METRICS: Metric[] = ["allocated", "promoted", "peak", "at", "live", "survived"];
 export const BYS: By[] = ["function", "location", "file", "module", "label", "domain", "source"];
 export const TREE_BYS: TreeBy[] = ["function", "location", "file", "module"];
@@ -44,6 +46,7 @@ export interface View {
   file: string;
   line: number;
   diffTable: boolean;
+  heap: HeapView;
 }
 
 export const DEFAULTS: View = {
@@ -67,6 +70,7 @@ export const DEFAULTS: View = {
   file: "",
   line: 0,
   diffTable: false,
+  heap: HEAP_DEFAULTS,
 };
 
 /** `name`, `name@file`, `name@file:12:3-9`, each part encoded. */
@@ -102,15 +106,6 @@ function decodePath(text: string): Site[] {
   return path;
 }
 
-/** A fragment may be cut or edited: what does not decode is taken as it is. */
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
-}
-
 export function encodeView(view: View): string {
   const parts: string[] = [view.tab];
   const put = (key: string, value: string | number, standard: string | number) => {
@@ -135,20 +130,14 @@ export function encodeView(view: View): string {
   put("open", encodeURIComponent(view.file), "");
   put("line", view.line, 0);
   put("rows", view.diffTable ? 1 : 0, 0);
+  parts.push(...encodeHeap(view.heap));
   return `#${parts.join("&")}`;
-}
-
-function one<T extends string>(value: string, of: readonly T[], standard: T): T {
-  return of.includes(value as T) ? (value as T) : standard;
-}
-
-function whole(value: string, standard: number): number {
-  return /^\d{1,15}$/.test(value) ? Number(value) : standard;
 }
 
 export function decodeView(fragment: string): View {
   const [tab = "", ...parts] = fragment.replace(/^#/, "").split("&");
-  const view: View = { ...DEFAULTS, tab: one(tab, TABS, DEFAULTS.tab) };
+  const view: View = { ...DEFAULTS, tab: one(tab, TABS, DEFAULTS.tab), heap: { ...HEAP_DEFAULTS } };
+  const heap = heapSetters(view.heap);
   const chips: Chip[] = [];
   for (const part of parts) {
     const equals = part.indexOf("=");
@@ -176,6 +165,7 @@ export function decodeView(fragment: string): View {
     };
     const set = Object.hasOwn(setters, key) ? setters[key] : undefined;
     if (set) set();
+    else if (Object.hasOwn(heap, key)) heap[key]!(value);
     else {
       const chip = decodeChip(key, decoded(value));
       if (chip) chips.push(chip);

@@ -8,6 +8,9 @@
 //! - `before.ctf`: the same service before it kept sessions, and with a heavier renderer.
 //! - `hostile.ctf`: names that are HTML, scripts, terminal sequences and broken UTF-8.
 //! - `cells.ctf`: a call tree of 100,000 cells.
+//! - `service-1.heap` to `service-3.heap`, `hostile.heap`: heap snapshots (see [`snapshots`]).
+
+mod snapshots;
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -16,6 +19,8 @@ use std::path::Path;
 use heaptap_trace::{
     Block, Code, Encoder, Format, Frames, Locate, Location, LocationList, Source, TraceInfo,
 };
+
+use snapshots::{KeptSession, SESSION_WORDS};
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
@@ -59,6 +64,9 @@ impl Locate for Places {
     }
 }
 
+/// Microseconds since the Unix epoch.
+const START_TIME: u64 = 1_700_000_000_000_000;
+
 fn info(sample_rate: f64, executable: &str) -> TraceInfo {
     TraceInfo {
         sample_rate,
@@ -68,7 +76,7 @@ fn info(sample_rate: f64, executable: &str) -> TraceInfo {
         runtime_params: Vec::new(),
         pid: 1,
         context: Vec::new(),
-        start_time: 1_700_000_000_000_000,
+        start_time: START_TIME,
         domain: 0,
     }
 }
@@ -125,7 +133,7 @@ fn service(places: &mut Places, leaking: bool) -> Vec<Work> {
     path(
         0,
         &[login, remember],
-        12,
+        SESSION_WORDS,
         Source::Minor,
         if leaking { Fate::Kept } else { Fate::Young },
         6,
@@ -147,8 +155,12 @@ fn service(places: &mut Places, leaking: bool) -> Vec<Work> {
 }
 
 /// Twenty seconds of requests in three domains, with a minor collection every 50 ms and a major one
-/// every 400 ms.
-fn write_service(directory: &Path, name: &str, leaking: bool) -> Outcome {
+/// every 400 ms. Returns the blocks that are kept.
+fn write_service(
+    directory: &Path,
+    name: &str,
+    leaking: bool,
+) -> Result<Vec<KeptSession>, Box<dyn std::error::Error>> {
     const BLOCKS: u64 = 24_000;
     const LASTS: u64 = 20_000_000;
     let mut out = create(directory, name)?;
@@ -160,6 +172,7 @@ fn write_service(directory: &Path, name: &str, leaking: bool) -> Outcome {
     let mut dice = Dice(7);
     let mut young: Vec<(u16, u64, Fate)> = Vec::new();
     let mut old: Vec<(u16, u64, u64)> = Vec::new();
+    let mut kept_sessions = Vec::new();
     let (mut minor, mut major) = (0, 0);
     for number in 0..BLOCKS {
         let time = info.start_time + number * LASTS / BLOCKS;
@@ -174,6 +187,9 @@ fn write_service(directory: &Path, name: &str, leaking: bool) -> Outcome {
         let samples = 1 + words / 400;
         let block = Block { length: *words, samples, source: *source };
         let id = encoder.alloc(domain, time, block, Frames::Whole(stack), &mut places)?;
+        if *fate == Fate::Kept {
+            kept_sessions.push(KeptSession { id, time });
+        }
         young.push((domain, id, *fate));
         if number * LASTS / BLOCKS / 50_000 > minor {
             minor = number * LASTS / BLOCKS / 50_000;
@@ -202,7 +218,8 @@ fn write_service(directory: &Path, name: &str, leaking: bool) -> Outcome {
         }
     }
     encoder.finish(&mut places)?;
-    Ok(out.flush()?)
+    out.flush()?;
+    Ok(kept_sessions)
 }
 
 /// Names that a careless page would run, and bytes that are no text.
@@ -268,7 +285,9 @@ fn main() -> Outcome {
     let directory = std::env::args().nth(1).ok_or("usage: viewer_traces DIRECTORY")?;
     let directory = Path::new(&directory);
     std::fs::create_dir_all(directory)?;
-    write_service(directory, "service.ctf", true)?;
+    let kept = write_service(directory, "service.ctf", true)?;
+    snapshots::write_service(directory, START_TIME, &kept)?;
+    snapshots::write_hostile(directory, START_TIME, &HOSTILE)?;
     write_service(directory, "before.ctf", false)?;
     write_hostile(directory)?;
     write_cells(directory)

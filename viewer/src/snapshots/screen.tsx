@@ -1,0 +1,72 @@
+// The tab about heap snapshots: which one, how it compares over time, and the parts about it.
+
+import { Message, Problem } from "../parts/messages";
+import { visible } from "../text/sites";
+import { count } from "../text/units";
+import { changeHeap, config, view } from "../view/store";
+import type { Part } from "../view/heap-view";
+import { shown, snapshots, state } from "./document";
+import { Evolution } from "./evolution";
+import { SnapshotFacts } from "./facts";
+import { Findings } from "./findings";
+import { GrowthTable } from "./growth";
+import { Holders } from "./holders";
+import { AllocationSites } from "./sites";
+import { HeapTables } from "./tables";
+import type { Growth, Snapshot } from "./types";
+
+export function Snapshots() {
+  if ("error" in state.value) return <Message title="The snapshots cannot be shown"><Problem text={state.value.error} /><p>Try <code>heaptap snapshot --check FILE</code>, which names the defect.</p></Message>;
+  if ("reading" in state.value) return <Message title={`Reading ${count(config.snapshots, "snapshot", "snapshots")}`}><progress aria-label="Reading" /></Message>;
+  const { failed, growths } = state.value.document;
+  const number = shown.value;
+  const snapshot = snapshots.value[number];
+  return (
+    <div class="snapshots">
+      {failed.map(({ name, error }) => <Problem text={error.includes(name) ? visible(error) : `${visible(name)}: ${visible(error)}`} />)}
+      {snapshot ? (
+        <>
+          <SnapshotFacts snapshot={snapshot} number={number} />
+          {snapshots.value.length > 1 && <Evolution number={number} />}
+          <Parts snapshot={snapshot} number={number} />
+          <Body snapshot={snapshot} number={number} growths={growths[number] ?? []} />
+        </>
+      ) : failed.length === 0 && <Message title="This page holds no snapshot" />}
+    </div>
+  );
+}
+
+/** The parts that there are for a snapshot, with their names. */
+function partsOf(snapshot: Snapshot, number: number): [Part, string][] {
+  const parts: [Part, string, boolean][] = [
+    ["tree", "What holds it", true],
+    ["table", "Tables", true],
+    ["growth", "Since the one before", number > 0],
+    ["sites", "Where it was allocated", snapshot.sites !== null],
+  ];
+  return parts.filter(([, , there]) => there).map(([part, name]) => [part, name]);
+}
+
+function Parts({ snapshot, number }: { snapshot: Snapshot; number: number }) {
+  const current = view.value.heap.part;
+  return (
+    <div class="parts" role="group" aria-label="About this snapshot">
+      {partsOf(snapshot, number).map(([part, name]) => (
+        <button type="button" aria-pressed={part === current} onClick={() => changeHeap({ part })}>{name}</button>
+      ))}
+    </div>
+  );
+}
+
+function Body({ snapshot, number, growths }: { snapshot: Snapshot; number: number; growths: readonly Growth[] }) {
+  switch (view.value.heap.part) {
+    case "tree":
+      return <div class="with-panel"><Holders snapshot={snapshot} /><Findings snapshot={snapshot} /></div>;
+    case "table":
+      return <HeapTables snapshot={snapshot} />;
+    case "growth":
+      return <GrowthTable growths={growths} before={snapshots.value[number - 1]} after={snapshot} />;
+    case "sites":
+      return <AllocationSites snapshot={snapshot} />;
+  }
+}

@@ -1,0 +1,406 @@
+// The tab about heap snapshots: first sight, tree, tables, paths, differences, evolution, marks.
+// Figures are those of `heaptap heap` and `heaptap heap-diff`.
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { after, test } from "node:test";
+import { bytesText, closeBrowser, exported, fragment, json, percentText, picture, serve, settled, sized, trace, traceOf, treeItems, withPage } from "./browser.mjs";
+
+after(closeBrowser);
+
+const NAMES = ["service-1.heap", "service-2.heap", "service-3.heap"];
+const all = await exported("service.ctf", ...NAMES);
+const alone = await exported("service-3.heap");
+const open = (fragment, body, options = {}) => withPage(all, { fragment, ...options }, body);
+const text = (page, selector) => page.locator(selector).first().innerText();
+const plain = (text) => text.replace(/\s+/g, " ").trim();
+const selected = (page) => page.locator('[role="treeitem"][aria-selected="true"]').innerText();
+const heap = async (name, ...options) => json("heap", "--json", "-n", "0", ...options, await trace(name));
+
+test("first sight: the last snapshot, its facts, its findings, the tree", () =>
+  open("#snapshots", async (page) => {
+    const figures = await heap("service-3.heap", "--earlier", await trace("service-2.heap"));
+    const facts = plain(await text(page, ".snapshot-facts"));
+    for (const part of ["service.exe", figures.runtime, figures.reason, "2023-11-14 22:13:39.000 UTC", `reachable ${bytesText(figures.reachable.bytes)} in ${figures.reachable.blocks.toLocaleString("en")} blocks`, `garbage not yet freed ${bytesText(figures.all.bytes - figures.reachable.bytes)}`, `outside the heap ${bytesText(figures.outside_bytes)}`]) {
+      assert.ok(facts.includes(part), `no “${part}” in ${facts}`);
+    }
+    assert.equal(await page.getByLabel("Snapshot", { exact: true }).inputValue(), "2");
+    assert.ok(figures.findings.length >= 3, "an accumulation, a finaliser cycle, memory outside the heap");
+    const cards = await page.locator(".card").allInnerTexts();
+    for (const [at, finding] of figures.findings.slice(0, 3).entries()) {
+      for (const part of [finding.text, bytesText(finding.retained_bytes), ...finding.path]) assert.ok(cards[at].includes(part), `no “${part}” in ${cards[at]}`);
+    }
+    assert.ok(cards.some((card) => /▲ \+[\d.]+ MiB/.test(card)), "sessions have grown since the snapshot before");
+    const [root] = await treeItems(page);
+    assert.ok(root.startsWith(`all, retains ${bytesText(figures.reachable.bytes)} · 100.0 %`), root);
+    await picture(page, "snapshots");
+  }));
+
+test("a finding leads to its cell; focus, Backspace, and the path of names in the address", () =>
+  open("#snapshots&snapshot=2", async (page) => {
+    const [finding] = (await heap("service-3.heap")).findings;
+    await page.getByRole("button", { name: "show in the tree" }).first().click();
+    await settled(page);
+    assert.ok(plain(await text(page, ".holders .tools h2")).endsWith(bytesText(finding.retained_bytes)));
+    const last = finding.path.at(-1);
+    assert.ok(decodeURIComponent(await fragment(page)).includes(`/${last}`), await fragment(page));
+    assert.ok((await treeItems(page)).some((item) => item.startsWith(`${last}, retains ${bytesText(finding.retained_bytes)}`)));
+    await picture(page, "snapshots-focus");
+    await page.keyboard.press("Backspace");
+    await settled(page);
+    assert.ok((await selected(page)).startsWith(`${last}, `), "one level out, the cell is selected");
+    await page.getByRole("button", { name: "whole" }).click();
+    await settled(page);
+    assert.doesNotMatch(await fragment(page), /within=/);
+  }));
+
+test("keys move in the tree, Enter focuses, a click on the row of an ancestor returns", () =>
+  open("#snapshots", async (page) => {
+    await page.keyboard.press("ArrowDown");
+    assert.match(await selected(page), /^globals, retains /);
+    await page.keyboard.press("j");
+    assert.match(await selected(page), /^Session, retains /);
+    await page.keyboard.press("Enter");
+    await settled(page);
+    assert.match(await fragment(page), /within=globals\/Session/);
+    const box = page.locator(".icicle-box");
+    await box.scrollIntoViewIfNeeded();
+    const { x, y } = await box.boundingBox();
+    await page.mouse.click(x + 50, y + 10);
+    await settled(page);
+    assert.doesNotMatch(await fragment(page), /within=/);
+    await page.mouse.dblclick(x + 50, y + 30);
+    await settled(page);
+    assert.match(await fragment(page), /within=globals/);
+    await page.goBack();
+    await settled(page);
+    assert.doesNotMatch(await fragment(page), /within=/);
+  }));
+
+test("frames of a recursion are apart, and each can be opened by a link", () =>
+  open("#snapshots", async (page) => {
+    await page.keyboard.press("/");
+    await page.keyboard.type("render.cell");
+    await settled(page);
+    assert.match(await text(page, ".found"), /^3 cells with 7\.\d KiB, 0\.\d+ %/);
+    await page.keyboard.press("Enter");
+    const names = new Set();
+    for (let times = 0; times < 3; times++) {
+      names.add((await selected(page)).split(", retains")[0]);
+      await page.keyboard.press("n");
+    }
+    assert.equal(names.size, 3, [...names].join(" | "));
+    await page.keyboard.press("Enter");
+    await settled(page);
+    const link = page.url();
+    const before = await text(page, ".holders .tools h2");
+    await picture(page, "snapshots-search");
+    await page.goto("about:blank");
+    await page.goto(link);
+    await settled(page);
+    assert.equal(await text(page, ".holders .tools h2"), before);
+    await page.keyboard.press("/");
+    await page.keyboard.type("nothing like this");
+    await settled(page);
+    assert.match(await text(page, ".found"), /^No cell matches/);
+  }));
+
+test("every table has the rows of the command line", () =>
+  open("#snapshots&part=table", async (page) => {
+    const chooser = page.getByLabel("What a row of the snapshot is");
+    const kinds = await chooser.locator("option").allInnerTexts();
+    assert.deepEqual(kinds, ["kind of root", "module", "variable", "thread", "stack frame", "block", "custom block"]);
+    const options = { "kind of root": "kind", "stack frame": "frame", "custom block": "custom" };
+    for (const kind of kinds) {
+      await chooser.selectOption(kind);
+      await settled(page);
+      const { table, reachable } = await heap("service-3.heap", "--by", options[kind] ?? kind);
+      const rows = await page.locator("tbody tr").allInnerTexts();
+      assert.ok(rows.length > 0 && rows.length <= table.rows.length, kind);
+      for (const [at, shown] of rows.entries()) {
+        const row = table.rows[at];
+        const expected = [bytesText(row.reachable_bytes), bytesText(row.exclusive_bytes), bytesText(row.first_reached.bytes), percentText(row.first_reached.bytes / reachable.bytes)].join(" ");
+        assert.ok(plain(shown).startsWith(expected), `${kind}: ${plain(shown)} is not ${expected} ${row.name}`);
+        assert.ok(shown.includes(row.name), `${kind}: ${shown} is not ${row.name}`);
+      }
+    }
+    await chooser.selectOption("variable");
+    await settled(page);
+    await picture(page, "snapshots-table");
+  }));
+
+test("a table is sorted by its columns, and keys move the open row", () =>
+  open("#snapshots&part=table&table=block", async (page) => {
+    const column = async (at) => {
+      const cells = await page.locator(`tbody td:nth-child(${at})`).allInnerTexts();
+      const units = { bytes: 1, KiB: 1024, MiB: 1024 ** 2 };
+      return cells.map((cell) => { const [, number, unit] = /^([\d.]+) (\w+)/.exec(cell); return Number(number) * units[unit]; });
+    };
+    for (const [at, name] of [[1, "reachable"], [2, "exclusive"], [3, "first"], [4, "outside"]]) {
+      await page.getByRole("button", { name: new RegExp(`^${name}`) }).click();
+      await settled(page);
+      const down = await column(at);
+      assert.deepEqual(down, down.toSorted((a, b) => b - a), name);
+      assert.equal(await page.locator('th[aria-sort="descending"]').innerText(), `${name} ▾`);
+      await page.getByRole("button", { name: new RegExp(`^${name}`) }).click();
+      await settled(page);
+      assert.deepEqual(await column(at), down.toReversed().toSorted((a, b) => a - b), name);
+    }
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("ArrowDown");
+    await settled(page);
+    assert.equal(await text(page, ".panel-name"), await page.locator("tbody tr").nth(1).locator("td.name").innerText());
+    await page.keyboard.press("Backspace");
+    await settled(page);
+    assert.equal(await page.locator(".panel").count(), 0);
+  }));
+
+test("a row of blocks opens the path to the one that retains most", () =>
+  open("#snapshots&part=table&table=block", async (page) => {
+    const { table } = await heap("service-3.heap", "--by", "block");
+    const row = table.rows.find(({ name }) => name.includes("string"));
+    await page.locator("tbody tr", { hasText: row.name }).first().click();
+    await settled(page);
+    const panel = plain(await text(page, ".panel"));
+    const path = await json("heap", "--json", "--path", `^${row.name.replace(/\W/g, "\\$&")}$`, await trace("service-3.heap"));
+    assert.ok(panel.includes("Shortest path to it"), panel);
+    assert.ok(panel.includes(`The one that retains most is ${path.block}`), panel);
+    for (const step of [...path.shortest, ...path.dominators, ...path.holders]) assert.ok(panel.includes(plain(step)), `no ${step} in ${panel}`);
+    assert.match(panel, /Without any of these it would go.*Cache, field 3|Holders that reach it.*Cache, field 3/);
+    assert.match(panel, /Server\.serve/, "the stack reaches the cache too");
+    await picture(page, "snapshots-path");
+    await page.getByRole("button", { name: "show in the tree" }).click();
+    await settled(page);
+    assert.ok((await treeItems(page)).some((item) => item.startsWith(row.name)));
+    await page.getByRole("button", { name: "its row" }).click();
+    await settled(page);
+    assert.equal(await text(page, ".panel-name"), row.name);
+  }));
+
+test("the difference from the snapshot before is that of heap-diff", () =>
+  open("#snapshots&snapshot=1&part=growth", async (page) => {
+    for (const by of ["variable", "block", "set"]) {
+      await page.getByLabel("What is compared").selectOption(by);
+      await settled(page);
+      const diff = await json("heap-diff", "--json", "-n", "0", await trace("service-1.heap"), await trace("service-2.heap"));
+      const expected = diff.tables.find((table) => table.by === by).rows;
+      const rows = await page.locator("tbody tr").allInnerTexts();
+      assert.ok(rows.length > 0 && rows.length <= expected.length);
+      for (const [at, shown] of rows.entries()) {
+        const { name, before, after, growth_bytes: growth, change } = expected[at];
+        const words = `${bytesText(before.bytes)} ${bytesText(after.bytes)} ${growth > 0 ? "▲ +" : "▼ −"}${bytesText(Math.abs(growth))}`;
+        assert.ok(plain(shown).startsWith(words) && shown.includes(name), `${by}: ${plain(shown)} is not ${words} ${name}`);
+        assert.equal(/\bnew$/.test(shown), change === "new", shown);
+      }
+    }
+    await page.getByLabel("What is compared").selectOption("variable");
+    await settled(page);
+    assert.match(await page.locator("tbody").innerText(), /Metrics, field 1\s*new/);
+    await picture(page, "snapshots-difference");
+  }));
+
+test("over time: the eight biggest rows, a button for each snapshot", () =>
+  open("#snapshots", async (page) => {
+    const figures = await Promise.all(NAMES.map((name) => heap(name, "--by", "module")));
+    assert.equal(await page.locator(".evolution-mark").count(), 3);
+    assert.equal(await page.locator(".evolution-plot polygon").count(), await page.locator(".over-time .legend li").count());
+    for (const [at, { table, reachable }] of figures.entries()) {
+      await page.locator(".evolution-mark").nth(at).click();
+      await settled(page);
+      assert.match(await fragment(page), new RegExp(`snapshot=${at}`));
+      const legend = plain(await text(page, ".over-time .legend"));
+      for (const row of table.rows.filter(({ first_reached: first }) => first.bytes > reachable.bytes / 100)) {
+        assert.ok(legend.includes(`${row.name} ${bytesText(row.first_reached.bytes)}`), `no ${row.name} in ${legend}`);
+      }
+      assert.ok(plain(await text(page, ".snapshot-facts")).includes(`reachable ${bytesText(reachable.bytes)}`));
+    }
+    await page.getByLabel("Stack the snapshots by").selectOption("block");
+    await settled(page);
+    assert.match(await fragment(page), /stack=block/);
+    assert.ok((await page.locator(".over-time .legend li").count()) <= 9);
+    await picture(page, "snapshots-evolution");
+    await page.goBack();
+    await settled(page);
+    assert.equal(await page.getByLabel("Stack the snapshots by").inputValue(), "module");
+    await page.goBack();
+    await settled(page);
+    assert.match(await fragment(page), /snapshot=1/);
+  }));
+
+test("marks on the time line lead to their snapshot, and it leads back to its time", () =>
+  open("", async (page) => {
+    const marks = page.locator(".snapshot-mark");
+    assert.equal(await marks.count(), 3);
+    const brush = await page.locator(".brush").boundingBox();
+    for (const [at, seconds] of [5, 10, 19].entries()) {
+      const box = await marks.nth(at).boundingBox();
+      assert.ok(Math.abs(box.x + box.width / 2 - (brush.x + (brush.width * seconds) / 20)) < 4, `mark ${at} is at ${seconds} s`);
+    }
+    await picture(page, "snapshots-marks");
+    await page.keyboard.press("3");
+    await settled(page);
+    assert.equal(await marks.count(), 3, "on the time line above the table too");
+    await marks.nth(1).click();
+    await settled(page);
+    assert.match(await fragment(page), /^#snapshots&.*snapshot=1/);
+    assert.equal(await page.locator(".chip").count(), 0, "no time was chosen");
+    await page.getByRole("button", { name: /10\.0 s into service\.ctf/ }).click();
+    await settled(page);
+    assert.match(await fragment(page), /^#overview&metric=at&at=10000000/);
+    await page.goBack();
+    await page.goBack();
+    await settled(page);
+    assert.match(await fragment(page), /^#table/);
+  }));
+
+test("where it was allocated is what `heap --by site` prints, and leads to the trace", () =>
+  open("#snapshots&part=sites", async (page) => {
+    const figures = await json("heap", "--json", "--by", "site", "-n", "0", await trace("service-3.heap"));
+    const { exact_bytes: exact, estimated, rows } = figures;
+    const sentence = plain(await text(page, ".rows-plain p"));
+    assert.ok(sentence.includes(bytesText(exact)) && sentence.includes(sized(estimated)), sentence);
+    const shown = await page.locator("tbody tr").allInnerTexts();
+    assert.equal(shown.length, rows.length);
+    for (const [at, row] of rows.entries()) {
+      assert.ok(plain(shown[at]).startsWith(sized(row.size)), `${shown[at]} is not ${sized(row.size)}`);
+      assert.ok(shown[at].includes(`${row.site.file}:${row.site.line}`) && shown[at].includes(row.holder), shown[at]);
+    }
+    await picture(page, "snapshots-sites");
+    await page.locator("tbody button").first().click();
+    await settled(page);
+    assert.match(await fragment(page), /^#table&metric=at&at=19000000&by=location&row=Session\.remember/);
+    assert.match(await text(page, ".panel"), /Callers/);
+  }));
+
+test("a copied link opens the same view; Back returns", async () => {
+  let link;
+  await open("#snapshots", async (page) => {
+    await page.getByLabel("Snapshot", { exact: true }).selectOption("0");
+    await page.getByRole("button", { name: "Tables" }).click();
+    await page.getByLabel("What a row of the snapshot is").selectOption("module");
+    await page.locator("tbody tr", { hasText: "Cache" }).click();
+    await page.getByRole("button", { name: "exclusive" }).click();
+    await settled(page);
+    await page.keyboard.press("c");
+    await page.getByRole("button", { name: "copied" }).waitFor();
+    link = await page.evaluate(() => navigator.clipboard.readText());
+    await page.goBack();
+    await page.goBack();
+    await settled(page);
+    assert.match(await fragment(page), /^#snapshots&snapshot=0$/);
+  }, { permissions: ["clipboard-read", "clipboard-write"] });
+  await withPage(link, {}, async (page) => {
+    assert.match(await fragment(page), /^#snapshots&snapshot=0&part=table&table=module&sort=exclusive&held=Cache$/);
+    assert.equal(await text(page, ".panel-name"), "Cache");
+    assert.equal(await page.locator('th[aria-sort="descending"]').innerText(), "exclusive ▾");
+  });
+});
+
+test("the tab is there only with snapshots, and key 7 opens it", async () => {
+  await open("", async (page) => {
+    await page.keyboard.press("7");
+    assert.match(await fragment(page), /^#snapshots/);
+    // Keys about the trace do nothing here.
+    for (const key of ["m", "i", "p", "f"]) await page.keyboard.press(key);
+    assert.match(await fragment(page), /^#snapshots$/);
+    await page.keyboard.press("2");
+    assert.match(await fragment(page), /^#flame/);
+    await settled(page);
+  });
+  await withPage(await exported("service.ctf"), { fragment: "#snapshots" }, async (page) => {
+    assert.equal(await page.locator(".tabs [aria-current]").innerText(), "Overview");
+    await page.keyboard.press("7");
+    assert.equal(await page.locator(".tabs a").count(), 6);
+    assert.equal(await page.locator(".snapshot-mark").count(), 0);
+    await settled(page);
+  });
+});
+
+test("snapshots without a trace are a page of their own", async () =>
+  withPage(alone, {}, async (page) => {
+    assert.deepEqual(await page.locator(".tabs a").allInnerTexts(), ["Snapshots"]);
+    assert.equal(await page.locator(".evolution").count(), 0, "one snapshot has no evolution");
+    assert.ok((await treeItems(page)).length > 1);
+    for (const key of ["1", "2", "7"]) await page.keyboard.press(key);
+    await settled(page);
+    assert.equal(await page.locator(".tabs [aria-current]").innerText(), "Snapshots");
+    await picture(page, "snapshots-alone");
+  }));
+
+test("a snapshot that cannot be read is named, and the others are shown", async () => {
+  const whole = readFileSync(await trace("service-1.heap"));
+  const cut = traceOf("cut.heap", whole.subarray(0, whole.length >> 1));
+  await withPage(await exported("service-2.heap", cut), {}, async (page) => {
+    assert.match(await text(page, ".problem"), /cut\.heap/);
+    assert.ok((await treeItems(page)).length > 1);
+    await picture(page, "snapshots-cut");
+  });
+});
+
+test("names that are HTML and script stay text", async () =>
+  withPage(await exported("hostile.heap", "service-1.heap"), {}, async (page) => {
+    for (const part of ["", "&part=table", "&part=table&table=block", "&part=table&table=module", "&part=table&table=stack%20frame", "&part=table&table=thread", "&search=script", "&snapshot=1&part=growth"]) {
+      await page.evaluate((fragment) => { location.hash = fragment; }, `snapshots&snapshot=0${part}`);
+      await settled(page);
+      if (await page.locator("tbody tr").count()) await page.locator("tbody tr").first().click();
+      await settled(page);
+      await picture(page, `snapshots-hostile-${part.replace(/\W+/g, "-")}`);
+    }
+    await page.evaluate(() => { location.hash = "snapshots&snapshot=0&part=tree"; });
+    await settled(page);
+    for (const key of ["ArrowDown", "ArrowDown", "Enter"]) await page.keyboard.press(key);
+    await settled(page);
+    const box = page.locator(".icicle-box");
+    await box.scrollIntoViewIfNeeded();
+    const { x, y } = await box.boundingBox();
+    await page.mouse.move(x + 30, y + 50);
+    assert.equal(await page.evaluate(() => window.hacked), undefined);
+    assert.equal(await page.locator("#page script, #page iframe, #page img, #page svg[onload]").count(), 0);
+    assert.ok(!/[\u202e\u0007\u001b]/.test(await page.locator("#page").innerText()));
+    assert.ok((await page.locator("#page").innerText()).includes("<script>window.hacked=1</script>"));
+    const link = page.url();
+    await page.goto("about:blank");
+    await page.goto(link);
+    await settled(page);
+    assert.match(await fragment(page), /within=/);
+    assert.equal(await page.evaluate(() => window.hacked), undefined);
+  }));
+
+test("heaptap serve shows them too", async () =>
+  serve([await trace("service.ctf"), ...(await Promise.all(NAMES.map(trace)))], (address) =>
+    withPage(address, { fragment: "#snapshots", requests: "own" }, async (page) => {
+      assert.equal(await page.locator(".evolution-mark").count(), 3);
+      await page.keyboard.press("1");
+      await settled(page);
+      assert.equal(await page.locator(".snapshot-mark").count(), 3);
+    })));
+
+const VIEWS = ["", "&snapshot=0", "&search=session", "&part=table", "&part=table&table=block&held=block%20of%2012%20words&sort=exclusive", "&snapshot=1&part=growth", "&part=sites", "&stack=block"];
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+for (const theme of ["light", "dark"]) {
+  test(`axe-core has no finding in the ${theme} theme`, async () => {
+    for (const view of ["#overview", ...VIEWS.map((part) => `#snapshots${part}`)]) {
+      await open(view, async (page) => {
+        await page.evaluate(axe);
+        const { violations } = await page.evaluate(() => globalThis.axe.run());
+        const found = violations.map(({ id, impact, nodes }) => `${impact} ${id}: ${nodes.map(({ html }) => html.slice(0, 120)).join(" ")}`);
+        assert.deepEqual(found, [], view);
+        await picture(page, `snapshots-${theme}${view.replace(/\W+/g, "-").slice(0, 40)}`);
+      }, { theme });
+    }
+  });
+}
+
+for (const [width, height] of [[360, 740], [820, 1100], [1920, 1080]]) {
+  test(`nothing overflows at ${width} pixels`, async () => {
+    for (const part of VIEWS) {
+      await open(`#snapshots${part}`, async (page) => {
+        const [inner, outer] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+        assert.ok(inner <= outer, `${part}: ${inner} of ${outer} pixels`);
+        await picture(page, `snapshots-${width}${part.replace(/\W+/g, "-").slice(0, 40)}`);
+      }, { width, height });
+    }
+  });
+}
