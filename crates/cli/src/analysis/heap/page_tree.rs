@@ -14,6 +14,16 @@ const MOST_LEVELS: u32 = 200;
 /// A cell with less than one part in this many is joined with its small siblings.
 const SMALLEST_PART: u64 = 5000;
 
+/// A cell that is still to be added.
+struct OpenCell {
+    /// One, unless it is joined.
+    nodes: Vec<RetainedId>,
+    /// The cell above.
+    parent: i64,
+    level: u32,
+    is_joined: bool,
+}
+
 /// Cells in preorder; the first is the program. The fields are columns.
 #[derive(Default, Serialize)]
 pub(crate) struct PageTree {
@@ -43,17 +53,23 @@ impl PageTree {
         let smallest = analysis.reachable_bytes() / SMALLEST_PART;
         let mut tree = PageTree::default();
         let mut numbers: HashMap<String, i64> = HashMap::new();
-        // Nodes with the cell above and the level, the next one last.
-        let mut open: Vec<(RetainedId, i64, u32)> = vec![(RetainedTree::PROGRAM, -1, 0)];
-        while let Some((id, parent, level)) = open.pop() {
+        let program =
+            OpenCell { nodes: vec![RetainedTree::PROGRAM], parent: -1, level: 0, is_joined: false };
+        // The next one last.
+        let mut open = vec![program];
+        while let Some(OpenCell { nodes, parent, level, is_joined }) = open.pop() {
             let cell = tree.parent.len() as i64;
+            let Some(&id) = nodes.first().filter(|_| !is_joined) else {
+                tree.push(parent, -1, &nodes, retained);
+                continue;
+            };
             let name = if parent < 0 { "program".to_owned() } else { titles.retained(id) };
             let next = tree.names.len() as i64;
             let number = *numbers.entry(name.clone()).or_insert(next);
             if number == next {
                 tree.names.push(name);
             }
-            tree.push(parent, number, &[id], retained);
+            tree.push(parent, number, &nodes, retained);
             let below = children.get(id as usize).map_or(&[][..], Vec::as_slice);
             let has_room = level < MOST_LEVELS && tree.parent.len() + open.len() < MOST_CELLS;
             let is_large = |id: &&RetainedId| {
@@ -62,10 +78,13 @@ impl PageTree {
             };
             let (large, small): (Vec<RetainedId>, Vec<RetainedId>) =
                 below.iter().partition(|id| is_large(id));
-            open.extend(large.into_iter().rev().map(|id| (id, cell, level + 1)));
+            let below =
+                |nodes, is_joined| OpenCell { nodes, parent: cell, level: level + 1, is_joined };
+            // Small ones come after large ones.
             if !small.is_empty() {
-                tree.push(cell, -1, &small, retained);
+                open.push(below(small, true));
             }
+            open.extend(large.into_iter().rev().map(|id| below(vec![id], false)));
         }
         tree
     }

@@ -87,8 +87,9 @@ impl Site {
     fn snapshots(&self) -> Result<Response, Response> {
         match self.snapshots.state() {
             SnapshotsState::Ready(gzip) => Ok(Response::new("application/octet-stream", gzip)),
+            // Not an error, which a browser would report: the page asks again.
             SnapshotsState::Reading => {
-                Err(Response::text(503, "the snapshots are still being read"))
+                Ok(Response::text(202, "the snapshots are still being read"))
             }
             SnapshotsState::None => Err(Response::text(404, "there are no snapshots")),
         }

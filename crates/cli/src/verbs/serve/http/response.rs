@@ -121,6 +121,7 @@ fn drain(connection: &Connection) {
 fn reason(status: u16) -> &'static str {
     match status {
         200 => "OK",
+        202 => "Accepted",
         303 => "See Other",
         400 => "Bad Request",
         403 => "Forbidden",
