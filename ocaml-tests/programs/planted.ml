@@ -71,7 +71,7 @@ let steady () =
 
 let () =
   (match Sys.argv.(1) with
-   | "cache" -> cache ()
+   | "cache" | "dropped" -> cache ()
    | "list" -> list ()
    | "closure" -> closure ()
    | "bigarray" -> bigarray ()
@@ -85,5 +85,7 @@ let () =
   Printf.printf "%d %d\n" (Obj.reachable_words (Obj.repr table)) (Obj.reachable_words (Obj.repr history));
   flush stdout;
   ignore (Sys.opaque_identity (!handlers, !pictures, !links, !first_key));
+  (* Garbage that no collection frees before the end. *)
+  if Sys.argv.(1) = "dropped" then Hashtbl.reset table;
   (* Without waiting for the thread. *)
   if Sys.argv.(1) = "thread" then Unix.sleepf 0.1

@@ -3,7 +3,7 @@
 import json
 import subprocess
 
-from bench import equal, expect, family, scenario
+from bench import alone, equal, expect, family, scenario
 
 ELEMENTS = 20_000
 
@@ -163,3 +163,78 @@ def where_what_is_held_was_allocated(bench, rate):
                            capture_output=True, text=True)
     equal(other.returncode, 2, other.stderr)
     expect("it is of another process" in other.stderr, other.stderr)
+
+
+# Of a record of four fields, with its header.
+ENTRIES = ELEMENTS * 5 * 8
+
+
+def holders(bench, way, rate, *options):
+    """What `heaptap report --heap` says about a program whose snapshot was taken at its end: the figures and the row
+    of the function that makes the entries."""
+    heap = bench.path(f"{way}.heap")
+    env = {**bench.preload(rate=rate), "HEAPTAP_SNAPSHOT": "exit", "HEAPTAP_SNAPSHOT_FILE": heap}
+    equal(bench.run("planted", way, env=env).err, "", "standard error")
+    command = [bench.heaptap, "report", "--json", "--top", "0", "--heap", heap, *options, bench.path("trace.ctf")]
+    figures = json.loads(subprocess.check_output(command))
+    rows = [row for row in figures["table"]["rows"] if row["name"].endswith("lanted.entry")]
+    equal(len(rows), 1, f"rows of Planted.entry among {[row['name'] for row in figures['table']['rows']]}")
+    return figures, rows[0]
+
+
+@family({"exact": (1,), "estimated": (1e-2,)})
+def reports_say_what_holds_each_row(bench, rate):
+    """The table holds all entries, and what it retains is what the snapshot says, within the stated error."""
+    figures, row = holders(bench, "cache", rate, "--metric", "live")
+    heap = bench.path("cache.heap")
+    command = [bench.heaptap, "heap", "--json", "-n", "1", heap]
+    variable = json.loads(subprocess.check_output(command))["table"]["rows"][0]
+
+    def close(estimate, truth, name):
+        if rate == 1:
+            equal((estimate["bytes"], estimate["error"]), (truth, 0), name)
+        expect(abs(estimate["bytes"] - truth) <= 4.5 * estimate["error"], f"{name}: {estimate}, should be {truth}")
+
+    def shares(held_by):
+        expect(abs(sum(part["share"] for part in held_by) - 1) < 1e-9, held_by)
+        expect(all((part["share_error"] == 0) == (rate == 1) for part in held_by), held_by)
+
+    equal([part["holder"] for part in row["held_by"]], [variable["name"]], "holders of the entries")
+    close(row["in_snapshot"], ENTRIES, "entries in the snapshot")
+    close(row["held_by"][0], ENTRIES, "entries that the table holds")
+    of_all = figures["snapshot"]["held_by"]
+    equal(of_all[0]["holder"], variable["name"], "the greatest holder")
+    close(of_all[0], variable["exclusive_bytes"], "what the table holds of all rows")
+    for held_by in (row["held_by"], of_all):
+        shares(held_by)
+
+
+@family({"exact": (1,), "estimated": (1e-2,)})
+def what_nothing_holds_is_called_garbage(bench, rate):
+    _, row = holders(bench, "dropped", rate)
+    equal([part["holder"] for part in row["held_by"]], ["(garbage)"], "holders")
+    expect(abs(row["in_snapshot"]["bytes"] - ENTRIES) <= 4.5 * row["in_snapshot"]["error"], row)
+    text = subprocess.check_output([bench.heaptap, "report", "--heap", bench.path("dropped.heap"),
+                                    bench.path("trace.ctf")], text=True)
+    expect("held by nothing; garbage 100.0 %" in text, text)
+
+
+@scenario
+@alone
+def a_leak_names_its_holder(bench):
+    heap = bench.path("habits.heap")
+    env = {**bench.preload(rate=1e-3), "HEAPTAP_SNAPSHOT": "exit", "HEAPTAP_SNAPSHOT_FILE": heap}
+    bench.run("habits", 1, 0.01, 6, env=env)
+    command = [bench.heaptap, "leaks", "--heap", heap, bench.path("trace.ctf")]
+    (leak,) = json.loads(subprocess.check_output([*command, "--json"]))["leaks"]
+    first = leak["held_by"][0]
+    expect(first["holder"].startswith("Habits, field ") and first["share"] > 0.95, leak["held_by"])
+    text = subprocess.check_output(command, text=True)
+    expect(f"held by     {first['holder']} (" in text, text)
+    # Another run's snapshot is refused, and the message names the trace to which it belongs.
+    bench.run("planted", "cache", env=bench.preload("other.ctf"))
+    for verb in ("report", "leaks"):
+        other = subprocess.run([bench.heaptap, verb, "--heap", heap, bench.path("other.ctf")],
+                               capture_output=True, text=True)
+        equal(other.returncode, 2, other.stderr)
+        expect("it is of another process" in other.stderr and "trace.ctf" in other.stderr, other.stderr)

@@ -4,7 +4,7 @@ use heaptap_report::rows::Site;
 use serde::Serialize;
 
 /// The call site of a row, or the file, module, label, domain or source. The field names are those of the JSON.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct CallSite {
     pub name: String,
     #[serde(skip_serializing_if = "String::is_empty")]

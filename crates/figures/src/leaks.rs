@@ -4,6 +4,7 @@ use heaptap_report::{Caller, Leak, Leaks, LiveHistory, Outlook};
 use serde::Serialize;
 
 use crate::call_site::CallSite;
+use crate::held::{HeldBlocks, JoinedSnapshot, SnapshotHolders};
 use crate::size::Size;
 use crate::trace::TraceFigures;
 use crate::units::count;
@@ -17,6 +18,19 @@ pub struct LeakReport {
     /// Whether the trace can show leaks.
     pub conclusive: bool,
     pub leaks: Vec<LeakRow>,
+    /// The snapshot that was joined, if one was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<JoinedSnapshot>,
+}
+
+impl LeakReport {
+    /// Adds what holds the blocks of each site.
+    pub fn join(&mut self, holders: &SnapshotHolders) {
+        for leak in &mut self.leaks {
+            leak.held = Some(holders.of(&leak.site));
+        }
+        self.snapshot = Some(holders.snapshot());
+    }
 }
 
 #[derive(Serialize)]
@@ -32,6 +46,9 @@ pub struct LeakRow {
     pub survivors: Vec<f64>,
     /// The callers under which nearly all of it lives, the nearest first.
     pub called_from: Vec<CallSite>,
+    /// What holds its blocks, if a snapshot was joined.
+    #[serde(flatten)]
+    pub held: Option<HeldBlocks>,
 }
 
 /// The most callers of a leak.
@@ -67,6 +84,7 @@ fn report(trace: &TraceFigures<'_>, leaks: &Leaks) -> LeakReport {
         verdict,
         conclusive: leaks.outlook == Outlook::Clear,
         leaks: leaks.found.iter().map(row).collect(),
+        snapshot: None,
     }
 }
 
@@ -82,6 +100,7 @@ fn row(leak: &Leak) -> LeakRow {
         survivors_to_us: leak.window.1,
         survivors: leak.survivors.clone(),
         called_from: main_callers(&leak.callers, live),
+        held: None,
     }
 }
 

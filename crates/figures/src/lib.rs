@@ -7,6 +7,7 @@
 //! - [`TraceFigures`] is a trace that was read, whole or selected: where the figures
 //!   come from. [`TableView`] is what a table shows of it.
 //! - `report`, `leaks`, `hot` and `diff` have the figures of these verbs.
+//! - `held` adds to the rows of `report` and `leaks` what holds their blocks in a heap snapshot.
 //! - `size` and `call_site` are parts of all of them; [`units`] turns numbers into
 //!   text for people.
 
@@ -16,6 +17,7 @@
 
 mod call_site;
 mod diff;
+mod held;
 mod hot;
 mod leaks;
 mod report;
@@ -25,10 +27,11 @@ pub mod units;
 
 pub use call_site::CallSite;
 pub use diff::{ChangeRow, Comparison, comparison};
+pub use held::{GARBAGE, HeldBlocks, HolderPart, JoinedSnapshot, SnapshotHolders};
 pub use hot::{FragmentFrame, FragmentRow, Fragments, HotLimits, fragments};
 pub use leaks::{LeakReport, LeakRow, leak_report, selected_leak_report};
 pub use report::{
-    Figures, Limits, Others, Part, ReportRow, Sum, Table, TableOptions, Time, Timeline, Totals,
+    Figures, Limits, Others, Part, ReportRow, Table, TableOptions, Time, Timeline, Totals,
 };
-pub use size::{Size, share, sized};
+pub use size::{Size, Sum, share, sized};
 pub use trace::{ALL_ROWS, TableView, TraceFigures, by_name};

@@ -5,7 +5,8 @@ use heaptap_report::{Aggregate, Caller, Metric};
 use serde::Serialize;
 
 use crate::call_site::CallSite;
-use crate::size::{Size, share};
+use crate::held::{HeldBlocks, JoinedSnapshot, SnapshotHolders};
+use crate::size::{Size, Sum, share};
 use crate::trace::{TableView, TraceFigures, by_name};
 
 /// The options of the table.
@@ -36,6 +37,9 @@ pub struct Figures {
     pub timeline: Timeline,
     pub table: Table,
     pub limits: Limits,
+    /// The snapshot that was joined, if one was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<JoinedSnapshot>,
 }
 
 #[derive(Serialize)]
@@ -95,16 +99,11 @@ pub struct ReportRow {
     pub sum: Sum,
     /// Of the table's total.
     pub share: f64,
+    /// What holds its blocks, if a snapshot was joined.
+    #[serde(flatten)]
+    pub held: Option<HeldBlocks>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub callers: Vec<ReportRow>,
-}
-
-/// Samples, and the size they stand for.
-#[derive(Serialize)]
-pub struct Sum {
-    pub samples: u64,
-    #[serde(flatten)]
-    pub size: Size,
 }
 
 /// The rows that are not shown.
@@ -150,7 +149,16 @@ impl Figures {
                 objects_followed_one_in: 1 << aggregate.thinning(),
                 samples_missing_from_callers: aggregate.missing_from_paths(),
             },
+            snapshot: None,
         }
+    }
+
+    /// Adds what holds the blocks of each row.
+    pub fn join(&mut self, holders: &SnapshotHolders) {
+        for row in &mut self.table.rows {
+            row.held = Some(holders.of(&row.site));
+        }
+        self.snapshot = Some(holders.snapshot());
     }
 }
 
@@ -212,6 +220,7 @@ fn table(trace: &TraceFigures<'_>, options: &TableOptions) -> Table {
         site: CallSite::from(site),
         sum: sum(samples),
         share: share(samples, all),
+        held: None,
         callers,
     };
     let shown_rows = rows.iter().enumerate().map(|(at, Row { site, counts })| {

@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::units::{bytes, percent};
 
 /// An estimated size. The field names are those of the JSON.
-#[derive(Clone, Copy, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub struct Size {
     pub bytes: f64,
     pub error: f64,
@@ -26,6 +26,14 @@ impl Size {
     pub fn relative(&self) -> f64 {
         if self.bytes > 0.0 { self.error / self.bytes } else { 0.0 }
     }
+}
+
+/// Samples, and the size they stand for.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Sum {
+    pub samples: u64,
+    #[serde(flatten)]
+    pub size: Size,
 }
 
 /// A size with its relative error.

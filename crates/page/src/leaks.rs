@@ -88,7 +88,7 @@ fn answer(
     selected: &SelectedRows,
 ) -> Answer {
     const POINTS: usize = 64;
-    let LeakReport { trace, duration_us, verdict, conclusive, leaks } = report;
+    let LeakReport { trace, duration_us, verdict, conclusive, leaks, .. } = report;
     if leaks.is_empty() {
         return Answer { trace, duration_us, verdict, conclusive, leaks: Vec::new() };
     }

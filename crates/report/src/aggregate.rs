@@ -304,15 +304,20 @@ impl Aggregate {
     }
 
     pub(crate) fn frame(&self, node: Node) -> Frame {
-        match self.paths.frame(node) {
-            LIGHT => Frame::Light,
-            NOWHERE => Frame::Nowhere,
-            number => match (domain_of(number), source_of(number)) {
-                (Some(domain), _) => Frame::Domain(domain),
-                (_, Some(source)) => Frame::Source(source),
-                _ => Frame::Code(self.frames.code(number)),
-            },
-        }
+        frame_of(&self.frames, &self.paths, node)
+    }
+}
+
+/// The frame of a node of a call tree.
+pub(crate) fn frame_of(frames: &Frames, paths: &Paths, node: Node) -> Frame {
+    match paths.frame(node) {
+        LIGHT => Frame::Light,
+        NOWHERE => Frame::Nowhere,
+        number => match (domain_of(number), source_of(number)) {
+            (Some(domain), _) => Frame::Domain(domain),
+            (_, Some(source)) => Frame::Source(source),
+            _ => Frame::Code(frames.code(number)),
+        },
     }
 }
 

@@ -89,6 +89,18 @@ impl Share {
         let share = (part as f64 / all as f64).min(1.0);
         Share { share, error: (share * (1.0 - share) / all as f64 * (1.0 - rate)).sqrt() }
     }
+
+    /// The same with an error that is right for few samples too: that of the score interval. If all of
+    /// three samples have the property, 100 % is not certain. Exact at rate 1.
+    pub fn scored(part: u64, all: u64, rate: f64) -> Share {
+        let Share { share, error } = Share::of(part, all, rate);
+        if all == 0 {
+            return Share::default();
+        }
+        let inflation = Z95 * Z95 * (1.0 - rate) / all as f64;
+        let variance = error * error + inflation * inflation / (4.0 * Z95 * Z95);
+        Share { share, error: variance.sqrt() / (1.0 + inflation) }
+    }
 }
 
 #[cfg(test)]
@@ -111,6 +123,18 @@ mod tests {
         assert_eq!(scale.bytes(0).low, 0.0);
         // With no sample seen, up to 3.8 can be behind it.
         assert!((scale.bytes(0).high / 8e4 - 3.84).abs() < 0.01);
+    }
+
+    #[test]
+    fn a_share_of_few_samples_is_not_certain() {
+        assert_eq!(Share::scored(3, 3, 1.0), Share { share: 1.0, error: 0.0 });
+        assert_eq!(Share::scored(0, 0, 0.01), Share::default());
+        let few = Share::scored(3, 3, 1e-9);
+        assert_eq!(few.share, 1.0);
+        // Wilson's interval for 3 of 3 is 0.438 to 1: half of that in units of 1.96.
+        assert!((few.error - (1.0 - 0.438) / 2.0 / Z95).abs() < 1e-3, "{few:?}");
+        let (many, plain) = (Share::scored(900, 1000, 1e-9), Share::of(900, 1000, 1e-9));
+        assert!((many.error / plain.error - 1.0).abs() < 0.01, "{many:?} {plain:?}");
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod recent_sites;
 
 use heaptap_trace::{Allocation, Event, EventKind, LocationTable, Source};
 
+use crate::aggregate::{Frame, frame_of};
 use crate::frames::Frames;
 use crate::live::MOST_SAMPLES;
 use crate::options::Options;
@@ -157,5 +158,13 @@ impl EventResolver {
     pub fn resolve(&mut self, event: &Event<'_>, table: &LocationTable) -> ResolvedEvent {
         let tree = TreeMut { frames: &mut self.frames, paths: &mut self.paths };
         self.resolver.resolve(tree, event, table)
+    }
+
+    /// The frame by which a table groups the block of an event that was just resolved: the one that
+    /// allocates it, or its label, domain or source, as [`crate::Depth`] demands. `None` unless the event
+    /// allocates a block that is selected.
+    pub fn row_frame(&self, event: &ResolvedEvent) -> Option<Frame> {
+        matches!(event.kind, ResolvedKind::Alloc(_))
+            .then(|| frame_of(&self.frames, &self.paths, self.paths.node(event.path)))
     }
 }

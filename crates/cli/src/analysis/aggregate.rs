@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use heaptap_figures::TraceFigures;
-use heaptap_report::{Aggregate, BlockTable, Lifespans, Options};
+use heaptap_report::{Aggregate, BlockTable, Lifespans, Options, Span};
 use heaptap_trace::{EventSource, LocationTable, TraceInfo};
 
 use crate::analysis::parallel::ParallelAggregator;
@@ -48,12 +48,7 @@ impl AggregatedTrace {
     fn read_one(path: &Path, mut options: Options) -> Result<AggregatedTrace, Failure> {
         let input = Input::open(path)?;
         input.make_repeatable()?;
-        let span = options.selection.lifetime;
-        if !span.is_all() {
-            let mut found = Lifespans::new(span);
-            in_time_order(&input, || Lifespans::new(span), &mut found, Lifespans::event)?;
-            options.lifespans = Some(finished(found, input.name())?);
-        }
+        options.lifespans = lifespans_of(&input, options.selection.lifetime)?;
         let info = input.in_file_order()?.info().clone();
         let fresh = || (ParallelAggregator::new(&info, options.clone()), Lives::new(Lives::MEMORY));
         let mut state = fresh();
@@ -150,6 +145,16 @@ impl AggregatedTrace {
     pub(crate) fn verdict(&self) -> Verdict {
         self.findings.report()
     }
+}
+
+/// Which blocks of a trace live so long, if that is restricted. A reading of its own; the input must be repeatable.
+pub(crate) fn lifespans_of(input: &Input, span: Span) -> Result<Option<Rc<Lifespans>>, Failure> {
+    if span.is_all() {
+        return Ok(None);
+    }
+    let mut found = Lifespans::new(span);
+    in_time_order(input, || Lifespans::new(span), &mut found, Lifespans::event)?;
+    finished(found, input.name()).map(Some)
 }
 
 /// The lifespans of all blocks, unless there are too many.

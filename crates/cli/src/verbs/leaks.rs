@@ -6,11 +6,13 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 use heaptap_figures::CallSite;
 use heaptap_figures::units::{bytes, percent, short_duration};
-use heaptap_figures::{LeakReport, LeakRow, leak_report, sized};
+use heaptap_figures::{HeldBlocks, JoinedSnapshot, LeakReport, LeakRow, leak_report, sized};
+use heaptap_report::rows::By;
 use heaptap_report::{Depth, Follow, Options};
 
 use crate::analysis::aggregate::AggregatedTrace;
 use crate::analysis::filters::Filters;
+use crate::analysis::heap::held::HolderOptions;
 use crate::exit_status::{VerbResult, help_end};
 use crate::io::output::{print, print_json};
 use crate::text::escape::Escaped;
@@ -23,10 +25,14 @@ use crate::text::terminal::{Layout, sparkline, wrap, wrap_indented};
 /// were allocated, and if its live size grows by more than sampling explains.
 /// Blocks that have not been through two collections are no evidence: they may be
 /// garbage that is not collected yet.
+///
+/// With --heap, each leak also has what held its blocks when the snapshot was taken: the
+/// variable or stack frame to look at.
 #[derive(Args)]
 #[command(after_help = help_end!(
     "  heaptap leaks trace.ctf
   heaptap leaks trace.ctf --exclude '^Cache\\.'
+  heaptap leaks trace.ctf --heap exit.heap
   heaptap leaks --json trace.ctf | jq '.leaks[0].site'"
 ))]
 pub(crate) struct Leaks {
@@ -37,6 +43,9 @@ pub(crate) struct Leaks {
 
     #[command(flatten)]
     filters: Filters,
+
+    #[command(flatten)]
+    holders: HolderOptions,
 
     /// Print one JSON object
     #[arg(long)]
@@ -51,8 +60,13 @@ impl Leaks {
             follow: Follow::LiveSize,
             ..Options::default()
         };
+        let rows = Options { selection: options.selection.clone(), ..Options::default() };
+        let holders = self.holders.join(&self.files, By::Location, rows)?;
         let trace = AggregatedTrace::read(&self.files, options)?;
-        let report = leak_report(&trace.figures(!self.filters.is_all()));
+        let mut report = leak_report(&trace.figures(!self.filters.is_all()));
+        if let Some(holders) = &holders {
+            report.join(holders);
+        }
         if self.json {
             print_json(&report)?;
         } else {
@@ -72,7 +86,7 @@ fn text(report: &LeakReport, layout: Layout) -> String {
     let verdict = wrap(&format!("{} ({seen})", report.verdict), layout.width).join("\n");
     let mut text = format!("{}\n", colour(&verdict));
     for line in &report.leaks {
-        put(&mut text, line, layout);
+        put(&mut text, line, report.snapshot.as_ref(), layout);
     }
     text
 }
@@ -80,7 +94,7 @@ fn text(report: &LeakReport, layout: Layout) -> String {
 /// Columns before the facts about a leak.
 const INDENT: usize = 14;
 
-fn put(text: &mut String, line: &LeakRow, layout: Layout) {
+fn put(text: &mut String, line: &LeakRow, snapshot: Option<&JoinedSnapshot>, layout: Layout) {
     let named = |site: &CallSite, room: usize| {
         let (name, file) = site.parts();
         let escaped = |text: String| Escaped(text.as_bytes()).to_string();
@@ -88,7 +102,9 @@ fn put(text: &mut String, line: &LeakRow, layout: Layout) {
     };
     // Writing to a string does not fail.
     let _ = writeln!(text, "\n{}", layout.strong(&named(&line.site, layout.width)));
-    for (label, fact) in facts(line, layout) {
+    let held = line.held.as_ref().zip(snapshot);
+    let held = held.map(|(held, snapshot)| ("held by", held_by(held, snapshot)));
+    for (label, fact) in facts(line, layout).into_iter().chain(held) {
         let fact = wrap_indented(&fact, INDENT, layout.width);
         let _ = writeln!(text, "  {label:<11} {fact}");
     }
@@ -123,4 +139,13 @@ fn facts(line: &LeakRow, layout: Layout) -> [(&'static str, String); 4] {
         ),
         ("verdict", verdict.to_owned()),
     ]
+}
+
+/// What held the blocks of a leak when the snapshot was taken.
+fn held_by(held: &HeldBlocks, snapshot: &JoinedSnapshot) -> String {
+    let when = format!("in {}, taken at {}", snapshot.file, short_duration(snapshot.taken_us as f64));
+    match held.text() {
+        Some(holders) => format!("{holders}, of {} {when}", sized(&held.in_snapshot.size)),
+        None => format!("nothing: none of its sampled blocks was {when}"),
+    }
 }

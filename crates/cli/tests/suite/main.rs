@@ -15,6 +15,7 @@ mod export;
 mod files;
 mod heap;
 mod heap_snapshots;
+mod held;
 mod help;
 mod info;
 mod labels;

@@ -5,11 +5,15 @@
 //! - `row_kind`: the option `--by`; `figures`: the tables as values that JSON, CSV and text are made of.
 //! - `findings`: the suspects in words.
 //! - `page_snapshots`: snapshots as the web page shows them; `page_tree`: their dominator trees.
-//! - `growth`: two snapshots compared; `sites`: a snapshot joined with its trace.
+//! - `growth`: two snapshots compared.
+//! - `followed`: the blocks that a snapshot and its trace both have. `sites`: where what is held was allocated;
+//!   `held`: what holds the rows of a trace's report.
 
 pub(crate) mod figures;
 pub(crate) mod findings;
+mod followed;
 pub(crate) mod growth;
+pub(crate) mod held;
 pub(crate) mod load;
 pub(crate) mod page_snapshots;
 mod page_tree;

@@ -1,24 +1,19 @@
-//! The join of a snapshot and the trace that was being written: where what is alive was allocated, how long ago,
-//! and who holds it now.
+//! Where what is alive in a snapshot was allocated, how long ago, and who holds it now.
 //!
-//! The snapshot has the address and the id of each block that the trace follows. Other blocks were not sampled, so
-//! sizes are estimates with an error, as in `heaptap report`; but the snapshot knows exactly what a holder
-//! retains.
+//! What a holder retains is exact, and what a site has of it is an estimate.
 
-use std::collections::{BTreeMap, HashMap};
-use std::ops::ControlFlow;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use heaptap_figures::{CallSite, Size};
-use heaptap_heap::{HeapAnalysis, HolderId, MetaKey, Node};
+use heaptap_heap::{HeapAnalysis, HolderId, MetaKey};
 use heaptap_report::rows::{By, Sites};
-use heaptap_report::{Frame, Scale};
-use heaptap_trace::EventKind;
+use heaptap_report::{Options, Scale};
 use serde::Serialize;
 
+use super::followed::{FollowedBlocks, RetainingHolders, taken_without_trace};
 use super::titles::Titles;
 use crate::exit_status::Failure;
-use crate::io::input::Input;
 
 /// A place that allocated blocks which are alive.
 #[derive(Serialize)]
@@ -54,13 +49,6 @@ pub(crate) struct SiteFigures {
     pub(crate) other_share: f64,
 }
 
-/// What the trace knows about a block.
-struct Origin {
-    frame: Frame,
-    samples: u64,
-    time: u64,
-}
-
 #[derive(Default)]
 struct SiteSum {
     blocks: u64,
@@ -80,11 +68,7 @@ pub(crate) fn trace_of(
         return Ok(given.to_owned());
     }
     let Some(name) = analysis.graph.facts().meta(MetaKey::TRACE_FILE) else {
-        return Err(Failure::Trouble(format!(
-            "{}: no trace was being written when it was taken, so where its blocks were allocated is not known; \
-             `heaptap run --snapshot exit -o trace.ctf -- PROGRAM` writes both",
-            snapshot.display()
-        )));
+        return Err(taken_without_trace(snapshot));
     };
     let named = PathBuf::from(String::from_utf8_lossy(name).into_owned());
     let beside = named.file_name().map(|file| snapshot.with_file_name(file));
@@ -105,68 +89,21 @@ pub(crate) fn sites(
     within: Option<HolderId>,
     limit: usize,
 ) -> Result<SiteFigures, Failure> {
-    let facts = analysis.graph.facts();
     let titles = Titles::new(analysis);
-    let input = Input::open(trace)?;
-    let mut events = input.in_file_order()?;
-    let info = events.info().clone();
-    let other = |why: &str| {
-        Failure::Trouble(format!(
-            "{}: not the trace that was being written when the snapshot was taken: {why}; name that one with --trace",
-            input.name()
-        ))
-    };
-    if facts.number(MetaKey::PID).is_some_and(|pid| pid != info.pid) {
-        return Err(other("it is of another process"));
-    }
-    let wanted: HashMap<u64, u32> =
-        analysis.graph.followed().iter().map(|&(block, id)| (id, block)).collect();
-    let mut origins: HashMap<u32, Origin> = HashMap::new();
-    let mut of_other_sizes = 0;
-    let read = events.for_each(&mut |event, _| {
-        if let EventKind::Alloc(allocation) = &event.kind
-            && let Some(&block) = wanted.get(&allocation.id)
-        {
-            of_other_sizes += usize::from(allocation.length != analysis.graph.words(block));
-            let frame = allocation.backtrace.frames.last();
-            let frame = frame.map_or(Frame::Nowhere, |code| Frame::Code(*code));
-            origins.insert(block, Origin { frame, samples: allocation.samples, time: event.time });
-        }
-        ControlFlow::Continue(())
-    });
-    let _ = read.map_err(|error| input.failure(error))?;
-    input.end_progress();
-    // Few programs cut blocks, and few of their blocks.
-    if of_other_sizes > origins.len() / 100 {
-        return Err(other("its blocks have other sizes"));
-    }
-    let taken = facts.number(MetaKey::TIME).unwrap_or(0) / 1000;
-    let mut sums: BTreeMap<(String, String, u32, (u32, u32)), SiteSum> = BTreeMap::new();
-    let names = Sites::new(events.locations(), By::Location);
-    for (block, origin) in &origins {
-        let Some(holder) = retaining_holder(analysis, *block, within) else { continue };
-        let site = names.of(origin.frame);
-        let sum = sums.entry((site.name, site.file, site.line, site.chars)).or_default();
-        sum.blocks += 1;
-        sum.samples = sum.samples.saturating_add(origin.samples);
-        sum.ages.push(taken.saturating_sub(origin.time));
-        *sum.holders.entry(holder).or_default() += origin.samples;
-    }
-    let scale = Scale { rate: info.sample_rate, word_bytes: f64::from(info.word_size) / 8.0 };
+    let remedy = "name that one with --trace";
+    let followed = FollowedBlocks::read(analysis, trace, Options::default(), remedy)?;
+    let sums = sums_by_site(analysis, &followed, within);
+    let scale = followed.scale();
     let all: u64 = sums.values().map(|sum| sum.samples).sum();
     let blocks = sums.values().map(|sum| sum.blocks).sum();
-    let mut rows: Vec<SiteRow> = sums
-        .into_iter()
-        .map(|((name, file, line, chars), sum)| {
-            row(CallSite { name, file, line, chars }, sum, &scale, all, &titles)
-        })
-        .collect();
+    let mut rows: Vec<SiteRow> =
+        sums.into_iter().map(|(site, sum)| row(site, sum, &scale, all, &titles)).collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.samples));
     let shown = if limit == 0 { rows.len() } else { limit.min(rows.len()) };
     let others = rows.split_off(shown);
     let exact = within.map_or(analysis.reachable_bytes(), |id| analysis.dominators.retained_by(id));
     Ok(SiteFigures {
-        trace: input.name().to_owned(),
+        trace: followed.trace,
         within: within.map(|holder| titles.holder(holder)),
         exact_bytes: exact,
         estimated: scale.bytes(all).into(),
@@ -177,21 +114,30 @@ pub(crate) fn sites(
     })
 }
 
-/// The last holder that retains a block. `None` if the block is garbage or `within` does not retain it.
-fn retaining_holder(
+/// The blocks that are held, or that `within` retains, by site.
+fn sums_by_site(
     analysis: &HeapAnalysis,
-    block: u32,
+    followed: &FollowedBlocks,
     within: Option<HolderId>,
-) -> Option<HolderId> {
-    let dominators = &analysis.dominators;
-    let mut position = dominators.position(Node::Block(block))?;
-    loop {
-        position = dominators.dominator(position);
-        let Node::Holder(holder) = dominators.node(position) else { continue };
-        let is_within =
-            |within: HolderId| holder == within || analysis.holders.path(holder).contains(&within);
-        return within.is_none_or(is_within).then_some(holder);
+) -> BTreeMap<CallSite, SiteSum> {
+    let taken = analysis.graph.facts().number(MetaKey::TIME).unwrap_or(0) / 1000;
+    let names = Sites::new(followed.locations(), By::Location);
+    let retaining = RetainingHolders::new(&analysis.dominators);
+    let is_counted = |holder: HolderId| {
+        within.is_none_or(|within| analysis.holders.path(holder).contains(&within))
+    };
+    let mut sums: BTreeMap<CallSite, SiteSum> = BTreeMap::new();
+    for block in &followed.blocks {
+        let Some(holder) = retaining.of(block.block).filter(|holder| is_counted(*holder)) else {
+            continue;
+        };
+        let sum = sums.entry(CallSite::from(&names.of(block.frame))).or_default();
+        sum.blocks += 1;
+        sum.samples = sum.samples.saturating_add(block.samples);
+        sum.ages.push(taken.saturating_sub(block.time));
+        *sum.holders.entry(holder).or_default() += block.samples;
     }
+    sums
 }
 
 fn row(site: CallSite, mut sum: SiteSum, scale: &Scale, all: u64, titles: &Titles<'_>) -> SiteRow {
@@ -206,7 +152,7 @@ fn row(site: CallSite, mut sum: SiteSum, scale: &Scale, all: u64, titles: &Title
         share: part(sum.samples, all),
         median_age_us: sum.ages.get(sum.ages.len() / 2).copied().unwrap_or(0),
         oldest_us: sum.ages.last().copied().unwrap_or(0),
-        holder: most.map_or_else(String::new, |(holder, _)| titles.holder(*holder)),
+        holder: most.map_or_else(String::new, |(holder, _)| titles.keeper(*holder)),
         holder_share: most.map_or(0.0, |(_, samples)| part(*samples, sum.samples)),
     }
 }

@@ -60,6 +60,16 @@ impl<'a> Titles<'a> {
         }
     }
 
+    /// The lowest holder that retains blocks, as what keeps them: one that is no variable or frame stands for several
+    /// below it, each of which would be enough.
+    pub(crate) fn keeper(&self, holder: HolderId) -> String {
+        match self.analysis.holders.name(holder) {
+            HolderName::Program => "several holders together".into(),
+            HolderName::Module(_) => format!("several variables of {}", self.plain(holder)),
+            _ => self.without_depth(holder),
+        }
+    }
+
     /// Blocks of a label.
     pub(crate) fn label(&self, label: LabelId) -> String {
         let label = self.analysis.labels.label(label);

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use heaptap_figures::units::{bytes, count, percent, short_duration};
-use heaptap_figures::{Figures, ReportRow, Sum, Time};
+use heaptap_figures::{Figures, HeldBlocks, JoinedSnapshot, ReportRow, Sum, Time};
 use heaptap_figures::{Size, share, sized};
 
 use crate::text::escape::Escaped;
@@ -69,7 +69,7 @@ fn totals(figures: &Figures) -> Vec<(&'static str, String)> {
         let unknown = "not known: the trace is cut short before the first sample".to_owned();
         return vec![("program", format!("{program}{selected}")), ("allocated", unknown)];
     }
-    vec![
+    let mut lines = vec![
         ("program", format!("{program}{selected}")),
         (
             "allocated",
@@ -105,7 +105,25 @@ fn totals(figures: &Figures) -> Vec<(&'static str, String)> {
                 if figures.sample_rate >= STRETCHING_RATE { "; longer than untraced" } else { "" }
             ),
         ),
-    ]
+    ];
+    lines.extend(figures.snapshot.as_ref().map(|snapshot| ("snapshot", joined(snapshot))));
+    lines
+}
+
+/// The snapshot, and what holds all blocks in it.
+fn joined(snapshot: &JoinedSnapshot) -> String {
+    let taken = short_duration(snapshot.taken_us as f64);
+    format!("{}, taken at {taken}: {}", snapshot.file, held_by(&snapshot.held))
+}
+
+/// What was in a snapshot, and what held it.
+fn held_by(held: &HeldBlocks) -> String {
+    match held.text() {
+        Some(holders) => {
+            format!("{} in its heap, held by {holders}", sized(&held.in_snapshot.size))
+        }
+        None => "no sampled block in its heap".to_owned(),
+    }
 }
 
 /// Columns before the name.
@@ -127,6 +145,9 @@ fn table(text: &mut String, figures: &Figures, layout: Layout) {
     for (line, (name, file)) in shown.rows.iter().zip(two_columns(&names, room)) {
         let numbers = numbers(&line.sum, line.share);
         let _ = writeln!(text, "{numbers}{name}{}", layout.faint(&file));
+        if let Some(held) = &line.held {
+            append_holders(text, held, layout);
+        }
         callers(text, line, line.sum.samples, 1, layout);
     }
     if shown.others.rows > 0 {
@@ -135,6 +156,21 @@ fn table(text: &mut String, figures: &Figures, layout: Layout) {
     }
     let total = format!("{}total", numbers(&shown.total, 1.0));
     let _ = writeln!(text, "{}", layout.strong(&total));
+}
+
+/// What holds the blocks of a row, below it.
+fn append_holders(text: &mut String, held: &HeldBlocks, layout: Layout) {
+    let Some(holders) = held.text() else { return };
+    let indent = detail_indent(1, layout);
+    let line = format!("{} held by {holders}", sized(&held.in_snapshot.size));
+    let line = wrap_indented(&line, indent, layout.width);
+    let _ = writeln!(text, "{}{}", " ".repeat(indent), layout.faint(&line));
+}
+
+/// Where a line below a row begins: on a narrow terminal at its left, not below the names.
+fn detail_indent(level: usize, layout: Layout) -> usize {
+    let left = if layout.width >= NUMBERS + 50 { NUMBERS } else { 2 };
+    (left + 2 * level).min(layout.width.saturating_sub(28))
 }
 
 fn numbers(sum: &Sum, share: f64) -> String {
@@ -161,9 +197,7 @@ fn callers(text: &mut String, line: &ReportRow, row: u64, level: usize, layout: 
     };
     let names: Vec<String> = labels.iter().map(name).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    // On a narrow terminal, callers begin at its left, not below the names.
-    let left = if layout.width >= NUMBERS + 50 { NUMBERS } else { 2 };
-    let indent = (left + 2 * level).min(layout.width.saturating_sub(28));
+    let indent = detail_indent(level, layout);
     let names = fit_distinct(&names, layout.width.saturating_sub(indent + 12), fit);
     for (caller, name) in shown.into_iter().zip(names) {
         let part = share(caller.sum.samples, row);

@@ -1,0 +1,147 @@
+//! The blocks of a snapshot that its trace follows, with what the trace knows about them.
+//!
+//! The snapshot has the address and the id of each block that the trace follows. Other blocks were not sampled, so
+//! sizes that come from here are estimates with an error, as in `heaptap report`.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use heaptap_heap::{DominatorTree, HeapAnalysis, HolderId, HolderTree, MetaKey, Node};
+use heaptap_report::{Aggregator, Frame, Options, Scale};
+use heaptap_trace::{EventKind, EventSource, LocationTable, TraceInfo};
+
+use crate::analysis::aggregate::lifespans_of;
+use crate::exit_status::Failure;
+use crate::io::input::Input;
+
+/// A block that is in both.
+pub(crate) struct FollowedBlock {
+    /// Its number in the snapshot.
+    pub(crate) block: u32,
+    /// By what a table of the trace groups it.
+    pub(crate) frame: Frame,
+    pub(crate) samples: u64,
+    /// When it was allocated, in microseconds since the Unix epoch.
+    pub(crate) time: u64,
+}
+
+/// The blocks that a snapshot and its trace both have.
+pub(crate) struct FollowedBlocks {
+    /// The name of the trace.
+    pub(crate) trace: String,
+    pub(crate) blocks: Vec<FollowedBlock>,
+    events: Box<dyn EventSource>,
+}
+
+impl FollowedBlocks {
+    /// Reads the trace that was being written when the snapshot was taken. Only blocks that the options select are
+    /// returned. `remedy`: what to do if it is another trace.
+    pub(crate) fn read(
+        analysis: &HeapAnalysis,
+        trace: &Path,
+        mut options: Options,
+        remedy: &str,
+    ) -> Result<FollowedBlocks, Failure> {
+        let input = Input::open(trace)?;
+        let refuse = |why: &str| {
+            Failure::Trouble(format!(
+                "{}: not the trace that was being written when the snapshot was taken: {why}; {remedy}",
+                input.name()
+            ))
+        };
+        let mut events = input.in_file_order()?;
+        check_origin(analysis, events.info()).map_err(refuse)?;
+        if let Some(lifespans) = lifespans_of(&input, options.selection.lifetime)? {
+            options.lifespans = Some(lifespans);
+            events = input.in_file_order()?;
+        }
+        let (mut resolver, _) = Aggregator::new(events.info(), options).split();
+        let mut wanted: HashMap<u64, u32> =
+            analysis.graph.followed().iter().map(|&(block, id)| (id, block)).collect();
+        let (mut blocks, mut found, mut of_other_sizes) = (Vec::new(), 0, 0);
+        let read = events.for_each(&mut |event, table| {
+            if let EventKind::Alloc(allocation) = &event.kind
+                && let Some(block) = wanted.remove(&allocation.id)
+            {
+                found += 1;
+                of_other_sizes += usize::from(allocation.length != analysis.graph.words(block));
+                // Nobody counts by path here: paths that are dropped need not be moved.
+                let _ = resolver.make_room(event);
+                let resolved = resolver.resolve(event, table);
+                let (samples, time) = (allocation.samples, event.time);
+                let one = |frame| FollowedBlock { block, frame, samples, time };
+                blocks.extend(resolver.row_frame(&resolved).map(one));
+            }
+            ControlFlow::Continue(())
+        });
+        // Never broken off.
+        let _ = read.map_err(|error| input.failure(error))?;
+        input.end_progress();
+        // Few programs cut blocks, and few of their blocks.
+        if of_other_sizes > found / 100 {
+            return Err(refuse("its blocks have other sizes"));
+        }
+        Ok(FollowedBlocks { trace: input.name().to_owned(), blocks, events })
+    }
+
+    pub(crate) fn info(&self) -> &TraceInfo {
+        self.events.info()
+    }
+
+    pub(crate) fn locations(&self) -> &LocationTable {
+        self.events.locations()
+    }
+
+    /// What a sample stands for.
+    pub(crate) fn scale(&self) -> Scale {
+        let info = self.info();
+        Scale { rate: info.sample_rate, word_bytes: f64::from(info.word_size) / 8.0 }
+    }
+}
+
+/// Why a trace is not that of the snapshot, as far as its header shows.
+fn check_origin(analysis: &HeapAnalysis, info: &TraceInfo) -> Result<(), &'static str> {
+    let facts = analysis.graph.facts();
+    if facts.number(MetaKey::PID).is_some_and(|pid| pid != info.pid) {
+        return Err("it is of another process");
+    }
+    Ok(())
+}
+
+/// The failure for a snapshot that was taken without a trace.
+pub(crate) fn taken_without_trace(snapshot: &Path) -> Failure {
+    Failure::Trouble(format!(
+        "{}: no trace was being written when it was taken, so where its blocks were allocated is not known; \
+         `heaptap run --snapshot exit -o trace.ctf -- PROGRAM` writes both",
+        snapshot.display()
+    ))
+}
+
+/// For each block, the lowest holder that retains it.
+pub(crate) struct RetainingHolders<'a> {
+    dominators: &'a DominatorTree,
+    /// By position in the tree.
+    holders: Vec<HolderId>,
+}
+
+impl<'a> RetainingHolders<'a> {
+    pub(crate) fn new(dominators: &'a DominatorTree) -> RetainingHolders<'a> {
+        let mut holders: Vec<HolderId> = Vec::with_capacity(dominators.len());
+        for position in 0..dominators.len() as u32 {
+            let above = || holders.get(dominators.dominator(position) as usize).copied();
+            // A dominator comes first.
+            holders.push(match dominators.node(position) {
+                Node::Holder(holder) => holder,
+                Node::Block(_) => above().unwrap_or(HolderTree::PROGRAM),
+            });
+        }
+        RetainingHolders { dominators, holders }
+    }
+
+    /// The holder of a block; `None` if the block is garbage.
+    pub(crate) fn of(&self, block: u32) -> Option<HolderId> {
+        let position = self.dominators.position(Node::Block(block))?;
+        self.holders.get(position as usize).copied()
+    }
+}

@@ -1,0 +1,101 @@
+//! The option `--heap` of a trace's reports: what holds the blocks of each row, from a snapshot that was taken while
+//! the trace was written.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueHint};
+use heaptap_figures::{CallSite, SnapshotHolders};
+use heaptap_heap::{HeapAnalysis, HolderId, MetaKey};
+use heaptap_report::rows::{By, Sites};
+use heaptap_report::{Frame, Options};
+
+use super::followed::{FollowedBlocks, RetainingHolders, taken_without_trace};
+use super::load::load_with_types;
+use super::titles::Titles;
+use crate::analysis::ocaml_types::TypeOptions;
+use crate::exit_status::Failure;
+use crate::io::trace_files::{TraceFile, expand, shown};
+
+/// Who holds it
+#[derive(Args)]
+#[command(next_help_heading = "Who holds it")]
+pub(crate) struct HolderOptions {
+    /// A heap snapshot that was taken while the trace was written: show for each row which variables and
+    /// stack frames kept its blocks then, with the share of each, and what was garbage
+    #[arg(long, value_name = "SNAPSHOT", value_hint = ValueHint::FilePath)]
+    heap: Option<PathBuf>,
+
+    #[command(flatten)]
+    types: TypeOptions,
+}
+
+impl HolderOptions {
+    /// Joins the one trace that the arguments name with the snapshot, if there is one. `options`: which blocks count,
+    /// and how much of their stacks rows need.
+    pub(crate) fn join(
+        &self,
+        files: &[PathBuf],
+        by: By,
+        options: Options,
+    ) -> Result<Option<SnapshotHolders>, Failure> {
+        let Some(snapshot) = &self.heap else {
+            if self.types.is_wanted() {
+                let message = "--types goes with --heap: it names what holds the blocks";
+                return Err(Failure::Trouble(message.into()));
+            }
+            return Ok(None);
+        };
+        let trace = one_trace(files)?;
+        let (analysis, _) = load_with_types(snapshot, &self.types)?;
+        let Some(own) = analysis.graph.facts().meta(MetaKey::TRACE_FILE) else {
+            return Err(taken_without_trace(snapshot));
+        };
+        let own = shown(Path::new(&*String::from_utf8_lossy(own)));
+        let remedy = format!("the snapshot belongs to {own}: name that, or a snapshot of this trace");
+        let followed = FollowedBlocks::read(&analysis, &trace, options, &remedy)?;
+        Ok(Some(holders(&analysis, &shown(snapshot), &followed, by)))
+    }
+}
+
+/// The trace, if it is one that can be read twice.
+fn one_trace(files: &[PathBuf]) -> Result<PathBuf, Failure> {
+    let is_pipe = |path: &Path| path.as_os_str() == "-" || path.exists() && !path.is_file();
+    match &expand(files)?[..] {
+        [TraceFile { path, .. }] if !is_pipe(path) => Ok(path.clone()),
+        [TraceFile { path, .. }] => Err(Failure::Trouble(format!(
+            "{}: a pipe can be read only once, and --heap reads the trace twice; save it to a file first",
+            shown(path)
+        ))),
+        traces => Err(Failure::Trouble(format!(
+            "--heap: a snapshot belongs to one trace, and here are {}; name the one that was being written \
+             when it was taken: `heaptap info SNAPSHOT` shows its name",
+            traces.len()
+        ))),
+    }
+}
+
+/// The samples of all followed blocks by row and holder.
+fn holders(
+    analysis: &HeapAnalysis,
+    snapshot: &str,
+    followed: &FollowedBlocks,
+    by: By,
+) -> SnapshotHolders {
+    let taken_us = analysis.graph.facts().number(MetaKey::TIME).unwrap_or(0) / 1000;
+    let since_start = taken_us.saturating_sub(followed.info().start_time);
+    let mut holders = SnapshotHolders::new(snapshot, since_start, followed.scale());
+    let retaining = RetainingHolders::new(&analysis.dominators);
+    // Names are looked up once for each pair.
+    let mut sums: HashMap<(Frame, Option<HolderId>), u64> = HashMap::new();
+    for block in &followed.blocks {
+        let sum = sums.entry((block.frame, retaining.of(block.block))).or_default();
+        *sum = sum.saturating_add(block.samples);
+    }
+    let (titles, sites) = (Titles::new(analysis), Sites::new(followed.locations(), by));
+    for ((frame, holder), samples) in sums {
+        let holder = holder.map(|holder| titles.keeper(holder));
+        holders.add(CallSite::from(&sites.of(frame)), holder.as_deref(), samples);
+    }
+    holders
+}
