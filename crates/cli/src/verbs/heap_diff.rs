@@ -27,7 +27,7 @@ use crate::text::terminal::{Layout, fit};
 #[derive(Args)]
 #[command(after_help = "Examples:
   heaptap heap-diff before.heap after.heap
-  heaptap heap-diff before.heap after.heap --by module -n 0
+  heaptap heap-diff before.heap after.heap --by module --top 0
   heaptap heap-diff before.heap after.heap --fail-over 1MiB
   heaptap heap-diff --json before.heap after.heap | jq '.tables[0].rows[0]'
 
@@ -50,8 +50,8 @@ pub(crate) struct HeapDiff {
     by: Option<HeapRowKind>,
 
     /// How many rows; 0 for all
-    #[arg(short = 'n', long = "limit", value_name = "ROWS", default_value_t = 15)]
-    limit: usize,
+    #[arg(short = 'n', long, value_name = "ROWS", default_value_t = 15)]
+    top: usize,
 
     /// End with status 3 if what is reachable grew by more than this: 4096, 64KiB, 1MiB
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
@@ -92,7 +92,7 @@ impl HeapDiff {
                 GrowthRows::Sets,
             ],
         };
-        let tables = kinds.into_iter().map(|by| growth(&before, &after, by, self.limit)).collect();
+        let tables = kinds.into_iter().map(|by| growth(&before, &after, by, self.top)).collect();
         let figures = HeapGrowth { before: reachable(&before), after: reachable(&after), tables };
         if self.json {
             print_json(&figures)?;

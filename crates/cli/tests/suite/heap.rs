@@ -66,9 +66,14 @@ fn rows_by_holder_and_by_block() {
     let customs = json("heap --json --by custom", &place)["table"]["rows"].clone();
     assert_eq!(customs[0]["name"], "custom _bigarr02");
     assert_eq!(customs[0]["outside_bytes"], 1 << 20);
-    let limited = json("heap --json -n 1", &place)["table"].clone();
-    assert_eq!(limited["rows"].as_array().unwrap().len(), 1);
-    assert_eq!(limited["other_rows"], 2);
+    // As in the reports of traces, and in short.
+    for call in ["heap --json --top 1", "heap --json -n 1"] {
+        let limited = json(call, &place)["table"].clone();
+        assert_eq!(limited["rows"].as_array().unwrap().len(), 1, "{call}");
+        assert_eq!(limited["other_rows"], 2, "{call}");
+    }
+    let path = place.path("a.heap");
+    heaptap("heap-diff --top 1", &[&path, &path]).text(0);
     let selected = json("heap --json --filter Main", &place)["table"].clone();
     assert_eq!(selected["rows"][0]["name"], "Main, field 3");
 }

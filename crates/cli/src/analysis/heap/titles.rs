@@ -123,7 +123,7 @@ pub(crate) fn find_holder(
     let mut holders = analysis.holders.ids().filter(|id| *id != HolderTree::PROGRAM);
     holders.find(matches).ok_or_else(|| {
         Failure::Trouble(format!(
-            "--{option} {name}: no holder has such a name; `--by variable -n 0` lists the names"
+            "--{option} {name}: no holder has such a name; `--by variable --top 0` lists the names"
         ))
     })
 }

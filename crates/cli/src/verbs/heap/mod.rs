@@ -36,7 +36,7 @@ use crate::text::terminal::Layout;
 #[command(after_help = "Examples:
   heaptap heap before.heap
   heaptap heap after.heap --earlier before.heap
-  heaptap heap before.heap --by module -n 0
+  heaptap heap before.heap --by module --top 0
   heaptap heap before.heap --by block --filter closure
   heaptap heap before.heap --path 0x7f12a4b3c008
   heaptap heap before.heap --path 'closure Cache'
@@ -60,8 +60,8 @@ pub(crate) struct Heap {
     by: HeapRowKind,
 
     /// How many rows; 0 for all
-    #[arg(short = 'n', long = "limit", value_name = "ROWS", default_value_t = 20)]
-    limit: usize,
+    #[arg(short = 'n', long, value_name = "ROWS", default_value_t = 20)]
+    top: usize,
 
     /// Only rows whose name matches; given several times, each must match
     #[arg(long, value_name = "REGEX")]
@@ -109,12 +109,12 @@ impl Heap {
         self.types.check(self.by == HeapRowKind::Type)?;
         let (analysis, types) = load_with_types(&self.file, &self.types)?;
         if self.question.is_asked() {
-            self.question.answer(&analysis, self.limit, self.json)?;
+            self.question.answer(&analysis, self.top, self.json)?;
             return Ok(Verdict::Sound);
         }
         let Some(rows) = self.by.rows() else { return self.show_sites(&analysis) };
         let selection =
-            RowSelection { rows, limit: self.limit, include: &include, exclude: &exclude };
+            RowSelection { rows, limit: self.top, include: &include, exclude: &exclude };
         let mut figures = HeapFigures::new(&analysis, &selection);
         figures.types = types.map(|types| types.figures(&analysis));
         if let Some(earlier) = &self.earlier {
@@ -136,7 +136,7 @@ impl Heap {
         let within = self.within.as_deref().map(|name| find_holder(analysis, "within", name));
         let within = within.transpose()?;
         let trace = trace_of(analysis, &self.file, self.trace.as_deref())?;
-        let figures = join_sites(analysis, &trace, within, self.limit)?;
+        let figures = join_sites(analysis, &trace, within, self.top)?;
         if self.json {
             print_json(&figures)?;
         } else if self.csv {

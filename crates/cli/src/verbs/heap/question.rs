@@ -84,7 +84,7 @@ impl Asker<'_> {
         let matches = |label: LabelId| pattern.is_match(self.titles.label(label).as_bytes());
         rows.iter().map(|row| row.label).find(|label| matches(*label)).ok_or_else(|| {
             Failure::Trouble(format!(
-                "--{option} {name}: no block has such a name; `--by block -n 0` lists the names"
+                "--{option} {name}: no block has such a name; `--by block --top 0` lists the names"
             ))
         })
     }
@@ -146,7 +146,7 @@ impl Asker<'_> {
         let shown = if self.limit == 0 { holders.len() } else { self.limit };
         holders.iter().take(shown).for_each(|holder| _ = writeln!(out, "  {holder}"));
         if holders.len() > shown {
-            let _ = writeln!(out, "  … and {} more; -n 0 shows all", holders.len() - shown);
+            let _ = writeln!(out, "  … and {} more; --top 0 shows all", holders.len() - shown);
         }
         print(out.as_bytes())
     }
@@ -158,7 +158,7 @@ impl Asker<'_> {
         for (index, name) in path.iter().enumerate() {
             if hidden > 0 && index >= most / 2 && index < most / 2 + hidden {
                 if index == most / 2 {
-                    let _ = writeln!(out, "  … {hidden} more; -n 0 shows all");
+                    let _ = writeln!(out, "  … {hidden} more; --top 0 shows all");
                 }
                 continue;
             }
