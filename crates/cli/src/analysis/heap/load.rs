@@ -8,8 +8,8 @@ use crate::analysis::ocaml_types::{TypeOptions, TypeSummary, name_blocks};
 use crate::exit_status::Failure;
 use crate::io::input::Input;
 
-/// The most memory of a graph: a small file can describe very many blocks.
-const MEMORY: u64 = 32 << 30;
+/// The most memory to use for a snapshot: a small file can describe very many blocks.
+pub(crate) const MOST_MEMORY: u64 = 32 << 30;
 
 /// Reads a complete snapshot, and gives its blocks names by their types if these are wanted.
 pub(crate) fn load_with_types(
@@ -27,7 +27,7 @@ pub(crate) fn load_with_types(
 /// Reads the graph of a complete snapshot. `fields`: with the fields of pointers.
 pub(crate) fn load_graph(input: &Input, fields: bool) -> Result<HeapGraph, Failure> {
     input.make_repeatable()?;
-    let options = LoadOptions { memory: MEMORY, fields };
+    let options = LoadOptions { memory: MOST_MEMORY, fields };
     HeapGraph::load(input.snapshot_bytes(), options).map_err(|error| match error {
         GraphError::Read(error) => input.snapshot_failure(&error),
         GraphError::CutShort => Failure::Defective(format!(

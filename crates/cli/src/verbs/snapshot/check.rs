@@ -9,12 +9,10 @@ use heaptap_heap::{
     CheckReport, Completion, GraphError, HeapGraph, LoadOptions, Reach, Reachability, check,
 };
 
+use crate::analysis::heap::load::MOST_MEMORY;
 use crate::exit_status::{Failure, VerbResult, Verdict};
 use crate::io::input::Input;
 use crate::io::output::print;
-
-/// The most memory to use: a small file can describe very many blocks.
-const MEMORY: u64 = 32 << 30;
 
 /// What is checked.
 #[derive(Args)]
@@ -40,13 +38,13 @@ impl CheckOptions {
     pub(super) fn run(&self, file: &Path) -> VerbResult {
         let input = Input::open(file)?;
         input.make_repeatable()?;
-        let report = check(input.snapshot_bytes(), MEMORY);
+        let report = check(input.snapshot_bytes(), MOST_MEMORY);
         let report = report.map_err(|error| input.snapshot_failure(&error))?;
         let mut text = summary(input.name(), &report);
         if self.reachable && report.error.is_none() {
             match HeapGraph::load(
                 input.snapshot_bytes(),
-                LoadOptions { memory: MEMORY, fields: false },
+                LoadOptions { memory: MOST_MEMORY, fields: false },
             ) {
                 Ok(graph) => write_reachable(&mut text, &graph.reachable()),
                 Err(GraphError::Read(error)) => return Err(input.snapshot_failure(&error)),
