@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 
 use heaptap_figures::units::{bytes, count, percent};
-use heaptap_heap::{Accumulation, Arrangement, HeapAnalysis, OutsideMemory, RetainedLabel};
+use heaptap_heap::{
+    Accumulation, Arrangement, HeapAnalysis, HolderId, OutsideMemory, RetainedLabel,
+};
 use serde::Serialize;
 
 use super::titles::Titles;
@@ -104,12 +106,17 @@ fn retains(size: u64) -> String {
     format!("{} are retained", bytes(size as f64))
 }
 
-fn accumulation(analysis: &HeapAnalysis, titles: &Titles<'_>, one: &Accumulation) -> Finding {
-    let share = one.retained as f64 / analysis.reachable_bytes().max(1) as f64;
-    let held = one.holder.map_or_else(
+/// The beginning of a sentence about what a holder keeps.
+fn keeps(titles: &Titles<'_>, holder: Option<HolderId>) -> String {
+    holder.map_or_else(
         || "Several holders together keep".to_owned(),
         |holder| format!("{} keeps", titles.holder(holder)),
-    );
+    )
+}
+
+fn accumulation(analysis: &HeapAnalysis, titles: &Titles<'_>, one: &Accumulation) -> Finding {
+    let share = one.retained as f64 / analysis.reachable_bytes().max(1) as f64;
+    let held = keeps(titles, one.holder);
     let node = analysis.retained.node(one.node);
     let above = node.and_then(|node| analysis.retained.node(node.parent));
     let container = match above.map(|above| above.label) {
@@ -181,10 +188,7 @@ fn cycles(
 }
 
 fn outside(analysis: &HeapAnalysis, titles: &Titles<'_>, memory: &OutsideMemory) -> Finding {
-    let held = memory.holder.map_or_else(
-        || "Several holders together keep".to_owned(),
-        |holder| format!("{} keeps", titles.holder(holder)),
-    );
+    let held = keeps(titles, memory.holder);
     Finding {
         kind: "outside memory",
         text: format!(
