@@ -1,13 +1,12 @@
 //! The suspects in words.
 
-use std::collections::HashMap;
-
 use heaptap_figures::units::{bytes, count, percent};
 use heaptap_heap::{
     Accumulation, Arrangement, HeapAnalysis, HolderId, OutsideMemory, RetainedLabel,
 };
 use serde::Serialize;
 
+use super::sets::{SetSize, sets_by_path};
 use super::titles::Titles;
 
 /// A suspect.
@@ -37,13 +36,7 @@ pub(crate) struct Growth {
 
 /// Says of each finding about a set of blocks how much it has grown since an earlier snapshot.
 pub(crate) fn compare(findings: &mut [Finding], earlier: &HeapAnalysis) {
-    let titles = Titles::new(earlier);
-    let mut before: HashMap<Vec<String>, (u64, u64)> = HashMap::new();
-    for (id, node) in (0..).zip(earlier.retained.nodes()) {
-        let (blocks, retained) = before.entry(titles.way_down(id)).or_default();
-        *blocks += node.blocks;
-        *retained = retained.saturating_add(node.retained);
-    }
+    let before = sets_by_path(earlier);
     let difference = |now: u64, before: u64| {
         let signed = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         signed(now).saturating_sub(signed(before))
@@ -51,10 +44,10 @@ pub(crate) fn compare(findings: &mut [Finding], earlier: &HeapAnalysis) {
     let sets = findings.iter_mut().filter(|finding| finding.is_set());
     for finding in sets {
         let known = before.get(&finding.path);
-        let (blocks, retained) = known.copied().unwrap_or_default();
+        let SetSize { blocks, retained_bytes } = known.copied().unwrap_or_default();
         let growth = Growth {
             elements: difference(finding.elements, blocks),
-            retained_bytes: difference(finding.retained_bytes, retained),
+            retained_bytes: difference(finding.retained_bytes, retained_bytes),
         };
         finding.growth = Some(growth);
         finding.text += &match (known, growth.retained_bytes) {
@@ -139,7 +132,7 @@ fn accumulation(analysis: &HeapAnalysis, titles: &Titles<'_>, one: &Accumulation
     Finding {
         kind: "accumulation",
         text,
-        path: titles.way_down(one.node),
+        path: titles.path_from_holder(one.node),
         elements: one.elements,
         retained_bytes: one.retained,
         outside_bytes: one.outside,
@@ -198,7 +191,7 @@ fn outside(analysis: &HeapAnalysis, titles: &Titles<'_>, memory: &OutsideMemory)
             titles.retained(memory.node),
             bytes(memory.bytes as f64),
         ),
-        path: titles.way_down(memory.node),
+        path: titles.path_from_holder(memory.node),
         elements: memory.blocks,
         retained_bytes: analysis.retained.node(memory.node).map_or(0, |node| node.retained),
         outside_bytes: memory.outside,
@@ -210,5 +203,5 @@ fn outside(analysis: &HeapAnalysis, titles: &Titles<'_>, memory: &OutsideMemory)
 fn path_to(analysis: &HeapAnalysis, titles: &Titles<'_>, block: u32) -> Vec<String> {
     let position = analysis.dominators.position(heaptap_heap::Node::Block(block));
     let node = position.and_then(|position| analysis.retained.node_of(position));
-    node.map(|node| titles.way_down(node)).unwrap_or_default()
+    node.map(|node| titles.path_from_holder(node)).unwrap_or_default()
 }

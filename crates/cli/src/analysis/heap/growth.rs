@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use heaptap_heap::{HeapAnalysis, Level, RetainedLabel};
+use heaptap_heap::{HeapAnalysis, Level};
 use serde::Serialize;
 
 use super::figures::{HeapRows, HeapSize};
+use super::sets::sets_by_path;
 use super::titles::Titles;
 
 /// What is compared.
@@ -124,10 +125,8 @@ fn sizes(analysis: &HeapAnalysis, by: GrowthRows) -> BTreeMap<String, HeapSize> 
             }
         }
         GrowthRows::Sets => {
-            for (id, node) in (0..).zip(analysis.retained.nodes()) {
-                if matches!(node.label, RetainedLabel::Blocks(_)) {
-                    add(titles.way_down(id).join(" > "), node.blocks, node.retained);
-                }
+            for (path, set) in sets_by_path(analysis) {
+                add(path.join(" > "), set.blocks, set.retained_bytes);
             }
         }
     }

@@ -5,7 +5,7 @@
 //! - `row_kind`: the option `--by`; `figures`: the tables as values that JSON, CSV and text are made of.
 //! - `findings`: the suspects in words.
 //! - `page_snapshots`: snapshots as the web page shows them; `page_tree`: their dominator trees.
-//! - `growth`: two snapshots compared.
+//! - `growth`: two snapshots compared; `sets`: the blocks that both this and `findings` compare.
 //! - `followed`: the blocks that a snapshot and its trace both have. `sites`: where what is held was allocated;
 //!   `held`: what holds the rows of a trace's report.
 
@@ -18,5 +18,6 @@ pub(crate) mod load;
 pub(crate) mod page_snapshots;
 mod page_tree;
 pub(crate) mod row_kind;
+mod sets;
 pub(crate) mod sites;
 pub(crate) mod titles;

@@ -85,8 +85,8 @@ impl<'a> Titles<'a> {
         }
     }
 
-    /// The nodes of the joined tree from the last holder down to a node.
-    pub(crate) fn way_down(&self, node: RetainedId) -> Vec<String> {
+    /// The path to a node of the joined tree, from the last holder on it.
+    pub(crate) fn path_from_holder(&self, node: RetainedId) -> Vec<String> {
         let path = self.analysis.retained.path(node);
         let is_holder = |id: &RetainedId| {
             let label = self.analysis.retained.node(*id).map(|node| node.label);
