@@ -193,7 +193,7 @@ struct Builder {
     nodes: Vec<HolderNode>,
     /// The path of the last root, as holders.
     open: Vec<HolderId>,
-    /// Holder and successor: a block, or a holder with the highest bit of 64 set.
+    /// Each holder with a holder or block below it.
     edges: Vec<(HolderId, Successor)>,
 }
 
