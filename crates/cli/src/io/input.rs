@@ -117,18 +117,28 @@ pub(crate) type MemtraceReader = Reader<Stream<TraceBytes>>;
 impl Input {
     /// Opens FILE, or standard input if it is `-`.
     pub(crate) fn open(path: &Path) -> Result<Input, Failure> {
-        if path.as_os_str() == "-" {
-            let file = stdin().as_fd().try_clone_to_owned().map(File::from);
-            return Input::new("standard input".into(), file);
-        }
-        Input::new(escape::path(path).to_string(), File::open(path))
+        Input::open_as(path, "trace file")
     }
 
-    fn new(name: String, file: io::Result<File>) -> Result<Input, Failure> {
+    /// The same for a verb that takes heap snapshots only.
+    pub(crate) fn open_snapshot(path: &Path) -> Result<Input, Failure> {
+        Input::open_as(path, "snapshot")
+    }
+
+    /// `wanted`: what the file should be.
+    fn open_as(path: &Path, wanted: &str) -> Result<Input, Failure> {
+        if path.as_os_str() == "-" {
+            let file = stdin().as_fd().try_clone_to_owned().map(File::from);
+            return Input::new("standard input".into(), file, wanted);
+        }
+        Input::new(escape::path(path).to_string(), File::open(path), wanted)
+    }
+
+    fn new(name: String, file: io::Result<File>, wanted: &str) -> Result<Input, Failure> {
         let opened = file.and_then(|file| file.metadata().map(|metadata| (file, metadata)));
         let (mut file, metadata) = opened.map_err(|error| cannot_open(&name, &error))?;
         if metadata.is_dir() {
-            let message = format!("{name}: is a directory; name a trace file in it");
+            let message = format!("{name}: is a directory; name a {wanted} in it");
             return Err(Failure::Trouble(message));
         }
         let begin = if metadata.is_file() { file.stream_position().ok() } else { None };

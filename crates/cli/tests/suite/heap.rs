@@ -116,6 +116,11 @@ fn wrong_calls_and_files_are_explained() {
     let text = place.file("text", b"no snapshot at all");
     heaptap("heap", &[&text]).says(2, &["not a heap snapshot"]);
     heaptap("heap-diff --by site", &[&path, &path]).says(2, &["heaptap diff"]);
+    let directory = path.parent().unwrap();
+    for call in ["heap", "snapshot --check"] {
+        heaptap(call, &[directory]).says(2, &["is a directory; name a snapshot in it"]);
+    }
+    heaptap("heap-diff", &[&path, directory]).says(2, &["name a snapshot in it"]);
 }
 
 #[test]

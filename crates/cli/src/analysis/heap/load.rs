@@ -16,7 +16,7 @@ pub(crate) fn load_with_types(
     file: &Path,
     types: &TypeOptions,
 ) -> Result<(HeapAnalysis, Option<TypeSummary>), Failure> {
-    let input = Input::open(file)?;
+    let input = Input::open_snapshot(file)?;
     let mut graph = load_graph(&input, types.is_wanted())?;
     let summary = if types.is_wanted() { Some(name_blocks(&mut graph, types)?) } else { None };
     let analysis = HeapAnalysis::new(graph);

@@ -36,7 +36,7 @@ impl CheckOptions {
     }
 
     pub(super) fn run(&self, file: &Path) -> VerbResult {
-        let input = Input::open(file)?;
+        let input = Input::open_snapshot(file)?;
         input.make_repeatable()?;
         let report = check(input.snapshot_bytes(), MOST_MEMORY);
         let report = report.map_err(|error| input.snapshot_failure(&error))?;
