@@ -44,8 +44,9 @@ pub(crate) fn is_no_trace(located: &Located) -> bool {
 fn other_file(found: u32) -> String {
     let program = match FileKind::of(&found.to_le_bytes()) {
         Some(FileKind::HeapSnapshot) => {
-            return "it is a heap snapshot: `heaptap info FILE` sums it up, \
-                    `heaptap snapshot --check FILE` checks it"
+            return "it is a heap snapshot: `heaptap info FILE` sums it up, `heaptap heap FILE` shows what holds \
+                    its memory, `heaptap snapshot --check FILE` checks it, and `heaptap export FILE` takes it \
+                    from a file, not from a pipe"
                 .to_owned();
         }
         Some(FileKind::Gzip) => "zcat",

@@ -174,6 +174,14 @@ fn verbs_for_traces_say_what_a_snapshot_is() {
         let words = ["a.heap", "it is a heap snapshot", "heaptap snapshot --check FILE"];
         heaptap(verb, &[&path]).says(2, &words);
     }
+    // A pipe is taken for a trace where the format is for both.
+    for format in ["folded", "pprof", "html"] {
+        let out = place.path("out");
+        let call = format!("export - --to {format} -o {}", out.display());
+        heaptap_reading(&call, &[], &snapshot(Flaw::None))
+            .says(2, &["standard input", "it is a heap snapshot", "from a file, not from a pipe"]);
+        assert!(!out.exists(), "{format}");
+    }
     let (first, second) = (place.path("b.ctf"), place.path("c.ctf"));
     heaptap("diff", &[&path, &path]).says(2, &["it is a heap snapshot"]);
     heaptap("recode", &[&path, &first]).says(2, &["it is a heap snapshot"]);
