@@ -13,7 +13,9 @@ use crate::abi::status::{
     heaptap_status,
 };
 use crate::abi::versioned::{VersionedStruct, read_versioned};
-use crate::snapshot::{self, HeapEncoder, HeapWalker, HostWalk, TraceFile, WalkError};
+use crate::snapshot::{
+    self, HeapEncoder, HeapWalker, HostWalk, TraceFile, TracedBlocks, WalkError,
+};
 
 /// Reports the whole heap by the functions that take a `heaptap_snapshot`: each segment
 /// and then its blocks, all roots, names of tags and kinds of roots. Returns
@@ -137,8 +139,8 @@ impl HeapWalker for HostHeap {
         None
     }
 
-    fn ids_in_trace(&self, numbers: &[u64]) -> Vec<Option<u64>> {
-        vec![None; numbers.len()]
+    fn identify(&self, _numbers: &[u64]) -> Option<TracedBlocks> {
+        None
     }
 
     fn collect(&self) -> Option<(u64, u64)> {

@@ -39,5 +39,5 @@ pub(crate) use host::{HostBlock, HostFault, HostWalk};
 pub(crate) use order::{Method, Order, Reason, SnapshotError, Taken};
 pub(crate) use take::{come_to_safe_point, take};
 pub(crate) use walker::{
-    HeapEncoder, HeapWalker, TraceFile, WalkError, register, walkable_runtime,
+    HeapEncoder, HeapWalker, TraceFile, TracedBlocks, WalkError, register, walkable_runtime,
 };

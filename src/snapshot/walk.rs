@@ -10,7 +10,7 @@ use heaptap_heap::{Encoder, Followed, MetaKey, Totals, Workspace};
 
 use super::facts::facts;
 use super::followed::FollowedList;
-use super::names;
+use super::names::{self, TracedPart};
 use super::order::{Method, Order, SnapshotError};
 use super::output::{DescriptorSink, TemporaryFile};
 use super::walker::{HeapWalker, WalkError};
@@ -170,10 +170,13 @@ impl Errand {
         let Some(workspace) = self.workspace.get_mut().first_mut() else { return Ok(()) };
         let followed = self.followed.as_ref().map(FollowedList::pairs).unwrap_or_default();
         let (addresses, numbers): (Vec<_>, Vec<_>) = followed.into_iter().unzip();
-        let ids = self.walker.ids_in_trace(&numbers);
-        let followed = addresses.into_iter().zip(ids);
-        let followed = followed.filter_map(|(address, id)| Some(Followed { address, id: id? }));
-        names::append(file, self.sink, workspace, self.walker, followed)
+        let traced = self.followed.as_ref().and_then(|_| self.walker.identify(&numbers));
+        let trace_start_us = traced.as_ref().map(|traced| traced.trace_start_us);
+        let ids = traced.map(|traced| traced.ids).unwrap_or_default();
+        let blocks = addresses.into_iter().zip(ids);
+        let blocks = blocks.filter_map(|(address, id)| Some(Followed { address, id: id? }));
+        let traced = TracedPart { trace_start_us, blocks };
+        names::append(file, self.sink, workspace, self.walker, traced)
     }
 
     /// Waits for the end of the walk. After it was carried out, on the ordering thread.

@@ -34,6 +34,14 @@ pub(crate) struct TraceFile {
     pub(crate) name: OsString,
 }
 
+/// Blocks in the file of a trace.
+pub(crate) struct TracedBlocks {
+    /// When the file begins, in microseconds since the Unix epoch.
+    pub(crate) trace_start_us: u64,
+    /// The id of each block; `None` if the file does not have it.
+    pub(crate) ids: Vec<Option<u64>>,
+}
+
 /// A heap that can be walked.
 pub(crate) trait HeapWalker: Sync {
     /// Runtime and release, such as `OCaml 4.14.1 native`. On the ordering thread.
@@ -74,9 +82,9 @@ pub(crate) trait HeapWalker: Sync {
     /// The trace that is being taken. On the ordering thread.
     fn trace(&self) -> Option<TraceFile>;
 
-    /// The ids that the trace has for these numbers of blocks. On the ordering thread, after
-    /// the walk.
-    fn ids_in_trace(&self, numbers: &[u64]) -> Vec<Option<u64>>;
+    /// What the trace has for the blocks with these numbers; `None` if no trace is being written. On the
+    /// ordering thread, after the walk.
+    fn identify(&self, numbers: &[u64]) -> Option<TracedBlocks>;
 
     /// Calls `found` with what the runtime knows about the code addresses of a snapshot. Those
     /// that it leaves out are looked up in the program's symbols. On the ordering thread,

@@ -29,7 +29,7 @@ use crate::tracer::session_resolver::SessionResolver;
 use crate::tracer::state::State;
 use crate::tracer::stopwatch::Stopwatch;
 use crate::tracer::writer_thread::{Stop, WriterThread};
-use crate::writer::{Mailbox, NewFile, TraceOutput, Writer, open};
+use crate::writer::{IdentifiedBlocks, Mailbox, NewFile, TraceOutput, Writer, open};
 
 /// A session. Mutators share it, so that a hook that is running when the session
 /// ends still has everything it needs.
@@ -185,14 +185,11 @@ impl Session {
         self.ask_writer(|writer| writer.rotate(new))
     }
 
-    /// The ids that the trace has for blocks that a
-    /// [`Mutator`](crate::tracer::Mutator::followed) follows; `None` for those that its file
-    /// does not have.
-    pub(crate) fn ids_in_trace(&self, blocks: &[u64]) -> Vec<Option<u64>> {
-        let blocks: Vec<_> = blocks.iter().map(|&bits| BlockId::from_bits(bits)).collect();
-        let count = blocks.len();
-        let ids = if self.is_live() { self.writer.identify(blocks) } else { None };
-        ids.unwrap_or_else(|| vec![None; count])
+    /// What the file that is being written has for blocks that a
+    /// [`Mutator`](crate::tracer::Mutator::followed) follows. `None` if no file is being written.
+    pub(crate) fn identify(&self, blocks: &[u64]) -> Option<IdentifiedBlocks> {
+        let blocks = blocks.iter().map(|&bits| BlockId::from_bits(bits)).collect();
+        if self.is_live() { self.writer.identify(blocks) } else { None }
     }
 
     fn check_live(&self) -> Result<(), Failure> {

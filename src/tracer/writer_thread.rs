@@ -16,7 +16,7 @@ use crate::tracer::failure::Failure;
 use crate::tracer::message::say;
 use crate::tracer::session_resolver::SessionResolver;
 use crate::tracer::state::State;
-use crate::writer::{Mailbox, NewFile, Request, Writer, WriterExit};
+use crate::writer::{IdentifiedBlocks, Mailbox, NewFile, Request, Writer, WriterExit};
 
 /// How long stopping may take: longer than the writer needs for all that fits
 /// the event buffers, and short enough for a file system that hangs.
@@ -77,7 +77,7 @@ impl WriterThread {
 
     /// The ids of blocks in the file, after everything recorded so far is written. `None`: the
     /// thread ended before that.
-    pub(crate) fn identify(&self, blocks: Vec<BlockId>) -> Option<Vec<Option<u64>>> {
+    pub(crate) fn identify(&self, blocks: Vec<BlockId>) -> Option<IdentifiedBlocks> {
         self.ask(|done| Request::Identify(blocks, done))
     }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use crate::queue::BlockId;
 use crate::sys::futex::EventCount;
-use crate::writer::trace_file::NewFile;
+use crate::writer::trace_file::{IdentifiedBlocks, NewFile};
 
 /// Something to do, and where to report that it is done.
 pub(crate) enum Request<W> {
@@ -20,7 +20,7 @@ pub(crate) enum Request<W> {
     /// The same, and then begin a new file.
     Rotate(Box<NewFile<W>>, Sender<()>),
     /// The same, and then report the ids that the file has for these blocks.
-    Identify(Vec<BlockId>, Sender<Vec<Option<u64>>>),
+    Identify(Vec<BlockId>, Sender<IdentifiedBlocks>),
     /// The same, and then end the thread.
     Stop,
     /// The same at the end of the process, which frees all that the thread has.

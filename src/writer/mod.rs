@@ -38,14 +38,14 @@ use std::time::{Duration, Instant};
 
 use heaptap_trace::{Completion, Format, WriteError};
 
-use crate::queue::{BlockId, Consumer};
+use crate::queue::Consumer;
 use crate::writer::drain::{Drained, drain};
 use crate::writer::trace_file::TraceFile;
 
 pub(crate) use crate::writer::mailbox::{Mailbox, Request};
 pub(crate) use crate::writer::output::{TraceOutput, open};
 pub(crate) use crate::writer::resolver::Resolver;
-pub(crate) use crate::writer::trace_file::{NewFile, ReadParams};
+pub(crate) use crate::writer::trace_file::{IdentifiedBlocks, NewFile, ReadParams};
 
 /// Everything the writer thread owns.
 pub(crate) struct Writer<R, W> {
@@ -194,8 +194,10 @@ impl<R: Resolver, W: TraceOutput> Writer<R, W> {
                     _ = done.send(());
                 }
                 Request::Identify(blocks, done) => {
-                    let id = |&block: &BlockId| self.file.as_ref()?.id(block);
-                    _ = done.send(blocks.iter().map(id).collect());
+                    // Until the first file begins, none has any block.
+                    if let Some(file) = &self.file {
+                        _ = done.send(file.identify(&blocks));
+                    }
                 }
                 Request::Stop => next = Next::Stop,
                 Request::StopAtExit => next = Next::StopAtExit,

@@ -32,6 +32,14 @@ impl<W> NewFile<W> {
     }
 }
 
+/// Blocks in a trace file.
+pub(crate) struct IdentifiedBlocks {
+    /// When the file begins, in microseconds since the epoch.
+    pub(crate) start_time: u64,
+    /// The id that the file has given to each; `None` if it has none.
+    pub(crate) ids: Vec<Option<u64>>,
+}
+
 /// A trace file that is being written.
 pub(crate) struct TraceFile<W> {
     encoder: Encoder<W>,
@@ -110,8 +118,13 @@ impl<W: Write> TraceFile<W> {
         Ok(words.len())
     }
 
-    /// The id that the file has given to a block; `None` if it has none.
-    pub(crate) fn id(&self, block: BlockId) -> Option<u64> {
+    /// Which blocks of the file these are.
+    pub(crate) fn identify(&self, blocks: &[BlockId]) -> IdentifiedBlocks {
+        let ids = blocks.iter().map(|&block| self.id(block)).collect();
+        IdentifiedBlocks { start_time: self.start_time, ids }
+    }
+
+    fn id(&self, block: BlockId) -> Option<u64> {
         let lane = self.lanes.get(usize::from(block.lane()))?;
         match lane.block_ids.find(block) {
             KnownBlock::Id(id) => Some(id),

@@ -35,7 +35,7 @@ impl Mutator {
     }
 
     /// The address and id of every block that is followed in sweeps. Ids are for
-    /// [`Session::ids_in_trace`](crate::tracer::Session::ids_in_trace).
+    /// [`Session::identify`](crate::tracer::Session::identify).
     pub(crate) fn followed(&self) -> impl Iterator<Item = (usize, u64)> {
         self.recorder.blocks.tracked().map(|(address, id)| (address, id.to_bits()))
     }

@@ -143,7 +143,8 @@ fn facts(line: &LeakRow, layout: Layout) -> [(&'static str, String); 4] {
 
 /// What held the blocks of a leak when the snapshot was taken.
 fn held_by(held: &HeldBlocks, snapshot: &JoinedSnapshot) -> String {
-    let when = format!("in {}, taken at {}", snapshot.file, short_duration(snapshot.taken_us as f64));
+    let when =
+        format!("in {}, taken at {}", snapshot.file, short_duration(snapshot.taken_us as f64));
     match held.text() {
         Some(holders) => format!("{holders}, of {} {when}", sized(&held.in_snapshot.size)),
         None => format!("nothing: none of its sampled blocks was {when}"),

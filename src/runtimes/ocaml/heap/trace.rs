@@ -1,7 +1,7 @@
 //! The trace that is being taken beside snapshots.
 
 use crate::runtimes::attach::attached;
-use crate::snapshot::TraceFile;
+use crate::snapshot::{TraceFile, TracedBlocks};
 
 /// The trace, if there is one.
 pub(in crate::runtimes::ocaml) fn file() -> Option<TraceFile> {
@@ -9,10 +9,8 @@ pub(in crate::runtimes::ocaml) fn file() -> Option<TraceFile> {
     Some(TraceFile { name: attached.session.output_name.clone() })
 }
 
-/// The ids of blocks in it.
-pub(in crate::runtimes::ocaml) fn ids(numbers: &[u64]) -> Vec<Option<u64>> {
-    match attached() {
-        Some(attached) => attached.session.ids_in_trace(numbers),
-        None => vec![None; numbers.len()],
-    }
+/// The blocks with these numbers in it.
+pub(in crate::runtimes::ocaml) fn identify(numbers: &[u64]) -> Option<TracedBlocks> {
+    let identified = attached()?.session.identify(numbers)?;
+    Some(TracedBlocks { trace_start_us: identified.start_time, ids: identified.ids })
 }

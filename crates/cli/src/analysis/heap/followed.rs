@@ -106,6 +106,10 @@ fn check_origin(analysis: &HeapAnalysis, info: &TraceInfo) -> Result<(), &'stati
     if facts.number(MetaKey::PID).is_some_and(|pid| pid != info.pid) {
         return Err("it is of another process");
     }
+    // A process that runs another program, or traces a second time, has the same number.
+    if facts.number(MetaKey::TRACE_START).is_some_and(|start| start != info.start_time) {
+        return Err("it began at another time");
+    }
     Ok(())
 }
 

@@ -52,7 +52,8 @@ impl HolderOptions {
             return Err(taken_without_trace(snapshot));
         };
         let own = shown(Path::new(&*String::from_utf8_lossy(own)));
-        let remedy = format!("the snapshot belongs to {own}: name that, or a snapshot of this trace");
+        let remedy =
+            format!("the snapshot belongs to {own}: name that, or a snapshot of this trace");
         let followed = FollowedBlocks::read(&analysis, &trace, options, &remedy)?;
         Ok(Some(holders(&analysis, &shown(snapshot), &followed, by)))
     }

@@ -22,6 +22,7 @@ pub(super) struct SnapshotFacts {
     pub(super) gc_phase: Option<String>,
     pub(super) header_words: Option<u64>,
     pub(super) trace_file: Option<String>,
+    pub(super) trace_start_us: Option<u64>,
     pub(super) string_bytes: Option<u64>,
     /// Whether nothing is missing at the end.
     pub(super) complete: bool,
@@ -113,6 +114,7 @@ impl SnapshotFacts {
             gc_phase: text(MetaKey::GC_PHASE),
             header_words: number(MetaKey::HEADER_WORDS),
             trace_file: text(MetaKey::TRACE_FILE),
+            trace_start_us: number(MetaKey::TRACE_START),
             string_bytes: number(MetaKey::STRINGS),
             complete: summary.completion == Completion::Complete,
             valid_bytes,

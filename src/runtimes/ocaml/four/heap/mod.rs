@@ -31,7 +31,7 @@ use crate::runtimes::ocaml::heap::release::release;
 use crate::runtimes::ocaml::heap::words::Words;
 use crate::runtimes::ocaml::heap::{code_names, trace};
 use crate::runtimes::ocaml::version::MajorVersion;
-use crate::snapshot::{self, HeapEncoder, HeapWalker, TraceFile, WalkError};
+use crate::snapshot::{self, HeapEncoder, HeapWalker, TraceFile, TracedBlocks, WalkError};
 use crate::sys::race_once::RaceOnce;
 
 use variables::{CodeKind, Variables};
@@ -118,8 +118,8 @@ impl HeapWalker for Heap {
         trace::file()
     }
 
-    fn ids_in_trace(&self, numbers: &[u64]) -> Vec<Option<u64>> {
-        trace::ids(numbers)
+    fn identify(&self, numbers: &[u64]) -> Option<TracedBlocks> {
+        trace::identify(numbers)
     }
 
     fn name_code(&self, codes: &Suspended, found: &mut dyn FnMut(Name<'_>)) {
