@@ -146,7 +146,7 @@ def where_what_is_held_was_allocated(bench, rate):
         return json.loads(subprocess.check_output([bench.heaptap, "info", "--json", file]))
 
     start = info(heap)["trace_start_us"]
-    equal(start, info(bench.path("trace.ctf"))["start_time_unix_us"], "start of the trace, as the snapshot has it")
+    equal(start, info(bench.path("trace.ctf"))["start_unix_us"], "start of the trace, as the snapshot has it")
     variable = ask("-n", "1")["table"]["rows"][0]
     joined = ask("--by", "site", "-n", "0", "--within", f"^{variable['name']}$")
     equal(joined["exact_bytes"], variable["exclusive_bytes"], "what the variable retains")
