@@ -57,4 +57,4 @@ function Changes({ growth }: { growth: Growth }) {
   );
 }
 
-const signedCount = (number: number) => `${number < 0 ? "−" : "+"}${grouped(Math.abs(number))}`;
+const signedCount = (number: number) => `${number < 0 ? "−" : number > 0 ? "+" : ""}${grouped(Math.abs(number))}`;

@@ -1,9 +1,7 @@
-// The rows of one kind of table over all snapshots: the eight biggest, and the rest.
+// What is reachable over all snapshots, by the rows of a table: the eight biggest, and the rest.
 
 import type { Snapshot } from "./types";
 
-/** The kinds that are worth a stack, in this order. */
-export const STACKS = ["module", "block", "kind of root"];
 const MOST = 8;
 
 export interface Series {
@@ -12,18 +10,18 @@ export interface Series {
   bytes: number[];
 }
 
-/** The kinds of tables that at least one snapshot has. */
+/** What can be stacked. */
 export function stacksOf(snapshots: readonly Snapshot[]): string[] {
-  return STACKS.filter((by) => snapshots.some(({ tables }) => tables.some((table) => table.by === by)));
+  return snapshots[0]?.stacks.map(({ by }) => by) ?? [];
 }
 
 export function seriesOf(snapshots: readonly Snapshot[], by: string): { series: Series[]; others: number[] } {
   const all = new Map<string, number[]>();
-  snapshots.forEach(({ tables }, at) => {
-    for (const row of tables.find((table) => table.by === by)?.rows ?? []) {
-      const sizes = all.get(row.name) ?? snapshots.map(() => 0);
-      sizes[at]! += row.first_reached.bytes;
-      all.set(row.name, sizes);
+  snapshots.forEach(({ stacks }, at) => {
+    for (const [name, size] of stacks.find((stack) => stack.by === by)?.rows ?? []) {
+      const sizes = all.get(name) ?? snapshots.map(() => 0);
+      sizes[at]! += size;
+      all.set(name, sizes);
     }
   });
   const most = (sizes: readonly number[]) => Math.max(...sizes);

@@ -35,6 +35,8 @@ export interface Snapshot {
   dangling: number;
   /** Tables without a row are left out. */
   tables: HeapTable[];
+  /** By module, block and kind of root: names and the bytes that they reach first, the most first. */
+  stacks: { by: string; rows: [string, number][] }[];
   findings: Finding[];
   tree: DominatorTree;
   /** For rows of the table "block": the block of that kind that retains most. */

@@ -240,6 +240,16 @@ fn service(kept: &[u64], number: u64) -> MadeHeap {
         let metrics = heap.block(900, 0, &[]);
         heap.global(b"Metrics", 1, metrics);
     }
+    // Two modules hold it, so neither alone; more modules than a table of the page has rows hold more alone.
+    let shared = heap.block(20_000, 0, &[]);
+    for module in [&b"Shared"[..], b"Store"] {
+        let reference = heap.block(1, 0, &[(0, shared)]);
+        heap.global(module, 1, reference);
+    }
+    for plugin in 0..40 {
+        let settings = heap.block(30, 0, &[]);
+        heap.global(format!("Plugin{plugin}").as_bytes(), 0, settings);
+    }
     // Garbage.
     for _ in 0..5000 {
         heap.block(2, 0, &[]);

@@ -64,6 +64,27 @@ fn a_page_shows_what_the_command_line_prints() {
     assert_eq!(held["dominators"], printed["dominators"]);
 }
 
+/// What is stacked over time are the rows that reach most first, wherever they stand in the table.
+#[test]
+fn stacks_are_of_the_rows_that_reach_most_first() {
+    let place = Place::new();
+    let path = place.file("made.heap", &made_snapshot());
+    let page = document(&[&path], &place);
+    for (option, name) in [("module", "module"), ("block", "block"), ("kind", "kind of root")] {
+        let printed = json(&format!("heap --json -n 0 --by {option}"), &[&path]);
+        let rows = printed["table"]["rows"].as_array().unwrap().iter();
+        let size = |row: &Value| row["first_reached"]["bytes"].as_u64().unwrap();
+        let mut expected: Vec<u64> = rows.map(size).collect();
+        expected.sort_unstable_by_key(|bytes| std::cmp::Reverse(*bytes));
+        expected.truncate(64);
+        let stacks = page["snapshots"][0]["stacks"].as_array().unwrap();
+        let stack = stacks.iter().find(|stack| stack["by"] == name).unwrap();
+        let shown: Vec<u64> =
+            stack["rows"].as_array().unwrap().iter().map(|row| row[1].as_u64().unwrap()).collect();
+        assert_eq!(shown, expected, "{name}");
+    }
+}
+
 /// A cell has what its children have and its own blocks; the first has everything.
 #[test]
 fn the_tree_adds_up() {

@@ -22,6 +22,8 @@ use crate::text::json;
 
 /// Rows of each table. What 32 rows reach is found at once.
 const ROWS: usize = 32;
+/// Rows of each stack.
+const STACK_ROWS: usize = 64;
 /// Of a long path, this many steps from either end.
 const PATH_ENDS: usize = 12;
 const MOST_HOLDERS: usize = 20;
@@ -73,11 +75,21 @@ pub(crate) struct PageSnapshot {
     outside_bytes: u64,
     dangling: u64,
     tables: Vec<HeapTable>,
+    stacks: Vec<StackedRows>,
     findings: Vec<Finding>,
     tree: PageTree,
     paths: Vec<HeldBlock>,
     /// Where it was allocated, if its trace is there.
     sites: Option<SiteFigures>,
+}
+
+/// The rows of a table that reach most first, which the page stacks over time. Those of the table itself are the
+/// ones that hold most alone.
+#[derive(Serialize)]
+struct StackedRows {
+    by: &'static str,
+    /// Names and the bytes that they reach first, the most first.
+    rows: Vec<(String, u64)>,
 }
 
 /// What holds the block that retains most of those that a row of a table stands for.
@@ -195,6 +207,7 @@ impl PageSnapshot {
             outside_bytes: analysis.dominators.retained_outside(0),
             dangling: analysis.graph.dangling(),
             tables: tables(analysis),
+            stacks: stacks(analysis),
             findings: findings(analysis),
             tree: PageTree::new(analysis),
             paths: paths(analysis),
@@ -242,6 +255,26 @@ fn tables(analysis: &HeapAnalysis) -> Vec<HeapTable> {
     })
     .filter(|table| !table.rows.is_empty())
     .collect()
+}
+
+/// The rows that reach most first.
+fn stacks(analysis: &HeapAnalysis) -> Vec<StackedRows> {
+    let titles = Titles::new(analysis);
+    let holders = |level| {
+        let rows = analysis.holder_rows(level).into_iter();
+        let rows = rows.map(|row| (row.holder, row.first_reached.bytes)).collect();
+        let rows = biggest(rows).map(|(holder, bytes)| (titles.holder(holder), bytes)).collect();
+        StackedRows { by: HeapRows::Holders(level).name(), rows }
+    };
+    let blocks = analysis.label_rows().into_iter().map(|row| (row.label, row.own.bytes)).collect();
+    let rows = biggest(blocks).map(|(label, bytes)| (titles.label(label), bytes)).collect();
+    let blocks = StackedRows { by: HeapRows::Blocks.name(), rows };
+    vec![holders(Level::Module), blocks, holders(Level::Kind)]
+}
+
+fn biggest<T>(mut rows: Vec<(T, u64)>) -> impl Iterator<Item = (T, u64)> {
+    rows.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
+    rows.into_iter().take(STACK_ROWS)
 }
 
 /// What holds the biggest block of each row of the table of blocks.
