@@ -27,7 +27,7 @@ SOURCES := $(wildcard programs/* programs5/*)
 
 OLD := young major marshalled bigarrays threads signals exceptions weak callbacks stacks endings storm \
 	parameters asked named moments planted
-NEW := many lives reuse own_profile forks overflow busy everything deep kept left
+NEW := many lives reuse own_profile forks overflow busy everything deep kept left waiting
 PLAIN := $(OLD) $(NEW)
 NATIVE := $(addprefix $(OUT)/,$(PLAIN) host)
 DEBUG := $(addsuffix .debug,$(NATIVE))
@@ -55,6 +55,7 @@ OF_busy := team.ml
 OF_everything := team.ml
 OF_forks := team.ml trees.ml
 OF_overflow := team.ml fibers.ml
+OF_waiting := waiting_stubs.c
 OF_host := plugin_interface.ml team.ml
 OF_loader := plugin_interface.ml
 

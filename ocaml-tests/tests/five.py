@@ -17,7 +17,7 @@ import scenarios  # noqa: E402
 from bench import Bench  # noqa: E402
 import exact, estimates, stacks, loading, endings, tool, commands, moments, snapshot_failures, heap_types  # noqa: E402, E401, F401
 import five_exact, five_lives, five_reuse, five_stacks, five_labels, five_estimates, five_endings, five_others, five_stress  # noqa: E402, E401, F401
-import five_snapshots, heap  # noqa: E402, E401, F401
+import five_snapshots, five_threads, heap  # noqa: E402, E401, F401
 
 # Of the scenarios for OCaml 4: what is about its stack or its compiler, and what has nothing to do with a version.
 NOT_FOR_FIVE = [
@@ -35,8 +35,6 @@ NOT_FOR_FIVE = [
     "snapshots.*",
     # OCaml 5.3.0 itself crashes under so many signals: 3 of 5 runs of the program without heaptap.
     "moments.at_random_moments.signals",
-    # Stacks of further threads of a domain come through a hook of the threads library, without frames.
-    "heap.an_accumulation.thread",
 ]
 
 

@@ -1,19 +1,20 @@
 //! The threads of the systhreads library (`otherlibs/systhreads/st_stubs.c`, 4.12.1 to
-//! 4.14.1), found through the roots that it reports.
+//! 4.14.1 and 5.3.0), found through the roots that it reports.
 //!
 //! The library keeps a ring of structures and reports the address of the first word of
 //! each, beginning with the running thread's. Whether an address is such a structure is
 //! tried with reads that cannot fault.
 
-use crate::runtimes::ocaml::heap::words::Words;
+use crate::runtimes::ocaml::heap::words::{Words, is_pointer};
 use crate::sys::memory::MappedVec;
 use crate::sys::process_memory::read_word;
 use crate::tracer::WORD;
 
-/// Words of `struct caml_thread_struct`.
+/// Words of `struct caml_thread_struct`, in all of these releases.
 const DESCRIPTOR: usize = 0;
 const NEXT: usize = 1;
 const PREVIOUS: usize = 2;
+/// In OCaml 4.
 const LOCAL_ROOTS: usize = 8;
 
 /// More threads than this are taken for a ring that does not close.
@@ -24,14 +25,19 @@ const MOST: usize = 1 << 16;
 pub(in crate::runtimes::ocaml) struct Thread(pub(in crate::runtimes::ocaml) usize);
 
 impl Thread {
-    /// Its `Thread.id`. The descriptor is a block that begins with it.
+    /// Its `Thread.id`; 0 if it has none yet.
     pub(in crate::runtimes::ocaml) fn id(self, words: Words) -> u32 {
-        let descriptor = words.field(self.0, DESCRIPTOR);
-        // `Val_unit` until the thread has begun.
-        if descriptor & 1 == 1 { 0 } else { (words.field(descriptor, 0) >> 1) as u32 }
+        self.known_id(words).unwrap_or(0)
     }
 
-    /// `local_roots`
+    /// Its `Thread.id`. The descriptor is a block that begins with it, and `Val_unit` until the
+    /// thread has begun.
+    pub(in crate::runtimes::ocaml) fn known_id(self, words: Words) -> Option<u32> {
+        let descriptor = words.field(self.0, DESCRIPTOR);
+        is_pointer(descriptor).then(|| (words.field(descriptor, 0) >> 1) as u32)
+    }
+
+    /// `local_roots` of OCaml 4.
     pub(in crate::runtimes::ocaml) fn local_roots(self, words: Words) -> usize {
         words.field(self.0, LOCAL_ROOTS)
     }

@@ -9,8 +9,8 @@
 //! - `domains`: the states of all domains, also of those that are ending.
 //! - `pools`: the blocks of the major heap and of the young heaps.
 //! - `roots`: what holds them; `scan`: how the runtime reports them; `stack`: frames and
-//!   their slots, of fibers too; `fiber_frames`: the same of bytecode; `finalisers`: these and
-//!   ephemerons.
+//!   their slots, of fibers too; `fiber_frames`: the same of bytecode; `systhreads` and
+//!   `thread_structure`: the threads of a domain; `finalisers`: these and ephemerons.
 
 mod domains;
 mod fiber_frames;
@@ -20,6 +20,8 @@ mod rendezvous;
 mod roots;
 mod scan;
 mod stack;
+mod systhreads;
+mod thread_structure;
 mod variables;
 mod watcher;
 

@@ -1,27 +1,23 @@
 //! The roots: modules, C code, stacks, continuations, and what hooks of libraries report.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::c_void;
 use std::sync::Mutex;
 
 use heaptap_heap::RootOwner;
 
 use super::domains::Domains;
 use super::fiber_frames::{FiberFrames, StackTop};
-use super::scan::scan;
+use super::scan::{Reported, collect, scan};
 use super::stack;
+use super::systhreads::{HookPart, HookReport};
+use super::thread_structure::ThreadRoots;
 use super::variables::{CodeKind, Variables};
 use crate::runtimes::ocaml::five::symbols::ScanningAction;
 use crate::runtimes::ocaml::heap::blocks::BlockWriter;
 use crate::runtimes::ocaml::heap::modules::OcamlModule;
+use crate::runtimes::ocaml::heap::words::Words;
 use crate::snapshot::WalkError;
 use crate::sys::memory::MappedVec;
-
-/// A root that the runtime has reported.
-#[derive(Clone, Copy)]
-struct Reported {
-    value: usize,
-    slot: usize,
-}
 
 /// The global roots. They are behind a lock that a domain which is ending may hold when the
 /// process is copied, so they are collected before. Locked only by the domain that carries a
@@ -36,11 +32,7 @@ pub(super) fn collect_global(variables: &Variables) {
     }
     let Some(roots) = global.as_mut() else { return };
     roots.truncate(0);
-    let mut is_complete = true;
-    scan(|action, data| (variables.scan_global_roots)(action, data), &mut |value, slot| {
-        is_complete &= roots.push(Reported { value, slot });
-    });
-    if !is_complete {
+    if !collect(|action, data| (variables.scan_global_roots)(action, data), roots) {
         *global = None;
     }
 }
@@ -53,8 +45,9 @@ pub(super) fn write(
     writer: &mut BlockWriter<'_, '_>,
 ) -> Result<(), WalkError> {
     write_global(modules, writer)?;
+    let uses_threads = uses_threads(variables, domains, writer.words)?;
     for state in domains.waiting() {
-        write_domain(variables, state, writer)?;
+        write_domain(variables, state, uses_threads, writer)?;
     }
     write_continuations(variables, writer)
 }
@@ -97,42 +90,98 @@ fn write_global(
     Ok(())
 }
 
-/// The stack of a domain's running thread, its local variables in C, and what the hook of the
-/// systhreads library reports for its other threads.
+/// Whether the program uses the systhreads library, so that threads have a `Thread.id`.
+fn uses_threads(variables: &Variables, domains: &Domains, words: Words) -> Result<bool, WalkError> {
+    for state in domains.waiting() {
+        if HookReport::collect(variables, words, state)?.running(words).is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The stack of a domain's running thread, its local variables in C, and what hooks of libraries
+/// report: the other threads of the systhreads library, and whatever else.
 fn write_domain(
     variables: &Variables,
     state: usize,
+    uses_threads: bool,
     writer: &mut BlockWriter<'_, '_>,
 ) -> Result<(), WalkError> {
+    /// Added to the domain's id where `Thread.id` is not known but other threads have one. The
+    /// library numbers threads from 0.
+    const NO_THREAD_ID: u32 = 1 << 31;
     let words = writer.words;
     let field = |index| words.field(state, index);
     // An `int`.
-    let id = field(variables.heap.id) as u32;
-    writer.encoder.thread(id, id, b"")?;
-    let (local_roots, stack, gc_regs) = (
-        field(variables.heap.local_roots),
-        field(variables.layout.current_stack),
-        field(variables.heap.gc_regs),
-    );
+    let domain = field(variables.heap.id) as u32;
+    let hook = HookReport::collect(variables, words, state)?;
+    let thread = hook.running(words).unwrap_or(if uses_threads {
+        NO_THREAD_ID.wrapping_add(domain)
+    } else {
+        domain
+    });
+    writer.encoder.thread(thread, domain, b"")?;
+    let local_roots = field(variables.heap.local_roots);
     let report = |action: ScanningAction, data: *mut c_void| {
         (variables.scan_local_roots)(action, 0, data, local_roots, 0, 0);
     };
     let mut result = Ok(());
     scan(report, &mut |value, _| {
         if result.is_ok() {
-            result = writer.root(RootOwner::LocalC { thread: id }, value);
+            result = writer.root(RootOwner::LocalC { thread }, value);
         }
     });
     result?;
-    let owner =
-        |depth, return_address, slot| RootOwner::Stack { thread: id, depth, return_address, slot };
     let top = StackTop {
-        stack,
-        gc_regs,
+        stack: field(variables.layout.current_stack),
+        gc_regs: field(variables.heap.gc_regs),
         handler_offset: Some(field(variables.layout.trap_sp_off) as isize),
     };
-    write_stack(variables, writer, top, &owner)?;
-    write_hook(variables, state, writer)
+    write_thread_stack(variables, writer, top, thread)?;
+    hook.for_each_part(variables, words, &mut |part| match part {
+        HookPart::Unknown(roots) => write_unknown(roots, writer),
+        HookPart::Thread(roots) => {
+            if roots.id != thread {
+                writer.encoder.thread(roots.id, domain, b"")?;
+            }
+            write_thread(variables, &roots, writer)
+        }
+    })
+}
+
+/// What hooks report and nothing more is known of.
+fn write_unknown(roots: &[Reported], writer: &mut BlockWriter<'_, '_>) -> Result<(), WalkError> {
+    for root in roots {
+        writer.root(RootOwner::Hook { slot: root.slot as u64 }, root.value)?;
+    }
+    Ok(())
+}
+
+/// A thread of the systhreads library. The stack of the running one was written before.
+fn write_thread(
+    variables: &Variables,
+    roots: &ThreadRoots<'_>,
+    writer: &mut BlockWriter<'_, '_>,
+) -> Result<(), WalkError> {
+    for root in roots.local {
+        writer.root(RootOwner::LocalC { thread: roots.id }, root.value)?;
+    }
+    match roots.stack {
+        Some(top) => write_thread_stack(variables, writer, top, roots.id),
+        None => Ok(()),
+    }
+}
+
+fn write_thread_stack(
+    variables: &Variables,
+    writer: &mut BlockWriter<'_, '_>,
+    top: StackTop,
+    thread: u32,
+) -> Result<(), WalkError> {
+    let owner =
+        |depth, return_address, slot| RootOwner::Stack { thread, depth, return_address, slot };
+    write_stack(variables, writer, top, &owner)
 }
 
 /// A stack and its parents. The runtime must find as many slots as we do.
@@ -161,34 +210,13 @@ fn write_stack(
             });
         }
         CodeKind::Native { descriptors, .. } => {
-            let slots = stack::write(writer, descriptors, stack, gc_regs, owner)?;
+            let slots = stack::write(writer, descriptors, top, owner)?;
             scan(report, &mut |_, _| expected += 1);
             if slots != u64::from(expected) {
                 return Err(WalkError::Heap("the roots on a stack"));
             }
         }
     }
-    result
-}
-
-fn write_hook(
-    variables: &Variables,
-    state: usize,
-    writer: &mut BlockWriter<'_, '_>,
-) -> Result<(), WalkError> {
-    type Hook = extern "C" fn(ScanningAction, c_int, *mut c_void, usize);
-    let hook = writer.words.word(variables.scan_roots_hook);
-    if hook == 0 {
-        return Ok(());
-    }
-    // SAFETY: `scan_roots_hook` (`runtime/caml/roots.h`).
-    let hook = unsafe { std::mem::transmute::<usize, Hook>(hook) };
-    let mut result = Ok(());
-    scan(|action, data| hook(action, 0, data, state), &mut |value, slot| {
-        if result.is_ok() {
-            result = writer.root(RootOwner::Hook { slot: slot as u64 }, value);
-        }
-    });
     result
 }
 

@@ -5,9 +5,11 @@
 
 use heaptap_heap::RootOwner;
 
+use super::fiber_frames::StackTop;
 use crate::runtimes::ocaml::descriptors::Descriptors;
 use crate::runtimes::ocaml::five::layout::{HANDLER_PARENT, STACK_HANDLER, STACK_SP};
 use crate::runtimes::ocaml::heap::blocks::BlockWriter;
+use crate::runtimes::ocaml::heap::words::Words;
 use crate::snapshot::WalkError;
 use crate::sys::process_memory::read_word;
 use crate::tracer::WORD;
@@ -29,26 +31,57 @@ const HANDLERS: usize = 3;
 /// Names the slot of a stack: depth of its frame, return address, number of the slot.
 pub(super) type Owner<'a> = &'a dyn Fn(u32, u64, u32) -> RootOwner;
 
+/// A slot of a stack, or of the registers that were saved with it, that holds a value.
+#[derive(Clone, Copy)]
+pub(super) struct StackSlot {
+    pub(super) address: usize,
+    /// Of its frame; 0 is the newest.
+    depth: u32,
+    /// Into the frame's function; 0 for the functions that handle a fiber's end.
+    return_address: u64,
+    /// Its number in the frame.
+    index: u32,
+}
+
+/// What is called for each slot. An error ends the walk.
+type SlotVisitor<'a> = &'a mut dyn FnMut(StackSlot) -> Result<(), WalkError>;
+
 /// Writes the roots of a stack and of its parents. Returns how many slots there are.
 pub(super) fn write(
     writer: &mut BlockWriter<'_, '_>,
     descriptors: &Descriptors,
-    first: usize,
-    gc_regs: usize,
+    top: StackTop,
     owner: Owner<'_>,
 ) -> Result<u64, WalkError> {
     let words = writer.words;
-    let (mut stack, mut depth, mut slots) = (first, 0, 0);
+    let mut slots = 0;
+    for_each_slot(words, descriptors, top, &mut |slot| {
+        slots += 1;
+        let owner = owner(slot.depth, slot.return_address, slot.index);
+        writer.root(owner, words.word(slot.address))
+    })?;
+    Ok(slots)
+}
+
+/// Visits the slots of a stack and of its parents in the order in which `caml_scan_stack`
+/// reports them.
+pub(super) fn for_each_slot(
+    words: Words,
+    descriptors: &Descriptors,
+    top: StackTop,
+    visit: SlotVisitor<'_>,
+) -> Result<(), WalkError> {
+    let (mut stack, mut depth) = (top.stack, 0);
     while stack != 0 {
-        slots += write_frames(writer, descriptors, stack, gc_regs, &mut depth, owner)?;
+        depth = for_each_in_fiber(words, descriptors, StackTop { stack, ..top }, depth, visit)?;
         let handler = words.field(stack, STACK_HANDLER);
         for index in 0..HANDLERS {
-            writer.root(owner(depth, 0, index as u32), words.field(handler, index))?;
-            slots += 1;
+            let address = handler + index * WORD;
+            visit(StackSlot { address, depth, return_address: 0, index: index as u32 })?;
         }
         stack = words.field(handler, HANDLER_PARENT);
     }
-    Ok(slots)
+    Ok(())
 }
 
 /// Whether every frame of a stack and of its parents can be found.
@@ -118,44 +151,49 @@ unsafe fn frame(descriptor: usize) -> (u16, &'static [u16]) {
     (size, unsafe { std::slice::from_raw_parts(slots, count) })
 }
 
-fn write_frames(
-    writer: &mut BlockWriter<'_, '_>,
+/// Visits the slots of one stack, whose first frame has this depth. Returns the depth of the
+/// frame after its last.
+fn for_each_in_fiber(
+    words: Words,
     descriptors: &Descriptors,
-    stack: usize,
-    gc_regs: usize,
-    depth: &mut u32,
-    owner: Owner<'_>,
-) -> Result<u64, WalkError> {
-    let words = writer.words;
-    let high = words.field(stack, STACK_HANDLER);
-    let (mut sp, mut regs, mut slots) = (words.field(stack, STACK_SP), gc_regs, 0);
+    top: StackTop,
+    mut depth: u32,
+    visit: SlotVisitor<'_>,
+) -> Result<u32, WalkError> {
+    const NO_FRAME: WalkError = WalkError::Heap("a return address without a frame descriptor");
+    let high = words.field(top.stack, STACK_HANDLER);
+    let (mut sp, mut regs) = (words.field(top.stack, STACK_SP), top.gc_regs);
     while sp != high {
         // `First_frame`
         sp += WORD;
         loop {
+            if sp > high {
+                return Err(NO_FRAME);
+            }
             let return_address = words.word(sp - WORD) as u64;
             let descriptor = descriptors.record(return_address) as usize;
             if descriptor == 0 {
-                return Err(WalkError::Heap("a return address without a frame descriptor"));
+                return Err(NO_FRAME);
             }
-            let size = words.short(descriptor + FRAME_SIZE);
+            // SAFETY: a descriptor of the runtime's index, which is constant data of the program.
+            let (size, slots) = unsafe { frame(descriptor) };
             if size == RETURN_TO_C {
                 regs = words.word(sp + SAVED_GC_REGS);
                 sp += STACK_HEADER;
                 break;
             }
-            let count = usize::from(words.short(descriptor + LIVE_COUNT));
-            for index in 0..count {
-                let offset = usize::from(words.short(descriptor + LIVE_SLOTS + 2 * index));
+            for (index, &offset) in (0..).zip(slots) {
+                let offset = usize::from(offset);
                 // An odd offset is the number of a register.
-                let slot = if offset & 1 == 1 { regs + (offset >> 1) * WORD } else { sp + offset };
-                writer.root(owner(*depth, return_address, index as u32), words.word(slot))?;
-                slots += 1;
+                let is_register = offset & 1 == 1;
+                let address =
+                    if is_register { regs.wrapping_add((offset >> 1) * WORD) } else { sp + offset };
+                visit(StackSlot { address, depth, return_address, index })?;
             }
             // The lowest bits are flags.
             sp += usize::from(size & 0xfffc);
-            *depth += 1;
+            depth += 1;
         }
     }
-    Ok(slots)
+    Ok(depth)
 }

@@ -1,0 +1,172 @@
+//! What the structure of a thread of the systhreads library leads to, compared with what the
+//! library's scan hook has reported.
+//!
+//! Until a stack is known to be one, the kernel reads memory for us, so that a wrong address
+//! cannot fault. Runs while the heap stands still; neither allocates nor locks.
+
+use std::ffi::c_void;
+
+use super::fiber_frames::StackTop;
+use super::scan::{Reported, scan};
+use super::stack;
+use super::variables::{CodeKind, Variables};
+use crate::runtimes::ocaml::five::layout::{HANDLER_PARENT, STACK_HANDLER, STACK_SP};
+use crate::runtimes::ocaml::five::symbols::ScanningAction;
+use crate::runtimes::ocaml::heap::threads::Thread;
+use crate::runtimes::ocaml::heap::words::Words;
+use crate::snapshot::WalkError;
+use crate::sys::process_memory::read_word;
+use crate::tracer::WORD;
+
+/// Words of `struct caml_thread_struct` (`otherlibs/systhreads/st_stubs.c`, 5.3.0).
+pub(super) const DOMAIN: usize = 3;
+const CURRENT_STACK: usize = 4;
+const LOCAL_ROOTS: usize = 6;
+pub(super) const LAST_EXCEPTION: usize = 9;
+const GC_REGS: usize = 10;
+/// Of bytecode.
+const TRAP_SP_OFF: usize = 15;
+
+/// The roots of a thread.
+pub(super) struct ThreadRoots<'a> {
+    /// `Thread.id`
+    pub(super) id: u32,
+    /// Its descriptor, its last exception, and local variables of C code.
+    pub(super) local: &'a [Reported],
+    /// `None` for the thread that runs, whose stack is the domain's, and for one without a stack.
+    pub(super) stack: Option<StackTop>,
+}
+
+/// Compares the structures of threads with what was reported.
+pub(super) struct ThreadStructures<'a> {
+    pub(super) words: Words,
+    /// Whether structures have `trap_sp_off`.
+    pub(super) has_trap_offset: bool,
+    /// How many slots a stack has, if a report begins with exactly these.
+    pub(super) count_stack_slots: &'a dyn Fn(StackTop, &[Reported]) -> Option<usize>,
+}
+
+impl ThreadStructures<'_> {
+    /// The roots of a thread, if a report begins with them, and how many they are.
+    pub(super) fn find<'r>(
+        &self,
+        thread: Thread,
+        is_running: bool,
+        reported: &'r [Reported],
+    ) -> Option<(ThreadRoots<'r>, usize)> {
+        let field = |index| read_field(thread.0, index);
+        let [descriptor, exception, others @ ..] = reported else { return None };
+        if descriptor.slot != thread.0 || exception.slot != thread.0 + LAST_EXCEPTION * WORD {
+            return None;
+        }
+        let id = thread.known_id(self.words)?;
+        let stack = field(CURRENT_STACK)?;
+        if is_running || stack == 0 {
+            return Some((ThreadRoots { id, local: reported.get(..2)?, stack: None }, 2));
+        }
+        let local = 2 + count_local_roots(field(LOCAL_ROOTS)?, others)?;
+        let handler_offset =
+            if self.has_trap_offset { Some(field(TRAP_SP_OFF)? as isize) } else { None };
+        let top = StackTop { stack, gc_regs: field(GC_REGS)?, handler_offset };
+        if !is_readable(stack) {
+            return None;
+        }
+        let slots = (self.count_stack_slots)(top, reported.get(local..)?)?;
+        let roots = ThreadRoots { id, local: reported.get(..local)?, stack: Some(top) };
+        Some((roots, local + slots))
+    }
+}
+
+/// How many local roots a list has, if a report begins with exactly these: as
+/// `caml_do_local_roots` (`runtime/roots.c`, 5.3.0).
+fn count_local_roots(first: usize, reported: &[Reported]) -> Option<usize> {
+    /// Words of `struct caml__roots_block` (`runtime/caml/memory.h`), and how many tables it has.
+    const NEXT: usize = 0;
+    const TABLES: usize = 1;
+    const ITEMS: usize = 2;
+    const FIRST_TABLE: usize = 3;
+    const MOST_TABLES: usize = 5;
+    const MOST_BLOCKS: usize = 1 << 20;
+    let (mut block, mut count) = (first, 0);
+    for _ in 0..MOST_BLOCKS {
+        if block == 0 {
+            return Some(count);
+        }
+        let (tables, items) = (read_field(block, TABLES)?, read_field(block, ITEMS)?);
+        if tables > MOST_TABLES {
+            return None;
+        }
+        for table in 0..tables {
+            let start = read_field(block, FIRST_TABLE + table)?;
+            for item in 0..items {
+                let slot = start.wrapping_add(item.wrapping_mul(WORD));
+                if reported.get(count).is_some_and(|root| root.slot == slot) {
+                    count += 1;
+                } else if read_word(slot)? != 0 {
+                    return None;
+                }
+            }
+        }
+        block = read_field(block, NEXT)?;
+    }
+    None
+}
+
+/// How many slots a stack has, if a report begins with exactly these.
+pub(super) fn count_stack_slots(
+    variables: &Variables,
+    words: Words,
+    top: StackTop,
+    reported: &[Reported],
+) -> Option<usize> {
+    const DIFFERENT: WalkError = WalkError::Heap("the roots on the stack of a thread");
+    let mut count = 0;
+    match &variables.code {
+        CodeKind::Native { descriptors, .. } => {
+            let compare = &mut |slot: stack::StackSlot| {
+                let is_next = reported.get(count).is_some_and(|root| root.slot == slot.address);
+                count += 1;
+                if is_next { Ok(()) } else { Err(DIFFERENT) }
+            };
+            stack::for_each_slot(words, descriptors, top, compare).ok()?;
+        }
+        CodeKind::Bytecode(_) => {
+            let mut is_same = true;
+            let report = |action: ScanningAction, data: *mut c_void| {
+                (variables.scan_stack)(action, 0, data, top.stack, top.gc_regs);
+            };
+            scan(report, &mut |value, slot| {
+                is_same &= reported.get(count) == Some(&Reported { value, slot });
+                count += 1;
+            });
+            is_same.then_some(())?;
+        }
+    }
+    Some(count)
+}
+
+/// Whether a stack and its parents can be read from their newest words to their handlers.
+fn is_readable(first: usize) -> bool {
+    const PAGE: usize = 4096;
+    const MOST_FIBERS: usize = 1 << 20;
+    let parent = |stack: usize| {
+        let (sp, high) = (read_field(stack, STACK_SP)?, read_field(stack, STACK_HANDLER)?);
+        let is_ordered = stack < sp && sp <= high && (sp | high).is_multiple_of(WORD);
+        let is_mapped = || (sp..high).step_by(PAGE).all(|address| read_word(address).is_some());
+        if is_ordered && is_mapped() { read_field(high, HANDLER_PARENT) } else { None }
+    };
+    let mut stack = first;
+    for _ in 0..MOST_FIBERS {
+        if stack == 0 {
+            return true;
+        }
+        let Some(next) = parent(stack) else { return false };
+        stack = next;
+    }
+    false
+}
+
+/// A word of a structure; `None` if there is no memory.
+pub(super) fn read_field(structure: usize, index: usize) -> Option<usize> {
+    read_word(structure.checked_add(index * WORD)?)
+}
