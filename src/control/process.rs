@@ -1,7 +1,6 @@
 //! What is known of this process, and how its snapshots are taken.
 
 use std::path::PathBuf;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -10,6 +9,7 @@ use heaptap_settings::Trigger;
 use super::names::SnapshotNames;
 use super::settings::Settings;
 use crate::snapshot::{self, Method, Order, Reason, SnapshotError, Taken};
+use crate::sys::race_once::RaceOnce;
 use crate::sys::thread::{self, JoinOutcome};
 use crate::tracer::{self, say};
 
@@ -50,12 +50,12 @@ pub(super) struct Process {
     is_ending: AtomicBool,
 }
 
-static PROCESS: OnceLock<Process> = OnceLock::new();
+/// Nobody waits for it: the program may fork while a thread makes it.
+static PROCESS: RaceOnce<Process> = RaceOnce::new();
 
 /// Records what is known of this process, the first time.
 pub(super) fn record(settings: &Settings, support: SnapshotSupport) -> Option<&'static Process> {
-    PROCESS.set(Process::new(settings, support, snapshot::take)).ok()?;
-    PROCESS.get()
+    PROCESS.set(Process::new(settings, support, snapshot::take)).ok()
 }
 
 /// This process, if [`record`] was called in it or in a parent that has forked.
@@ -91,12 +91,7 @@ pub(crate) fn take_from_program(wanted: ProgramOrder) -> Result<PathBuf, String>
                     `heaptap run`, or register its heap if it links heaptap"
             .into());
     }
-    // A host that links this library may not have asked for anything else.
-    let process = PROCESS.get_or_init(|| {
-        let directory = std::env::current_dir().unwrap_or_default();
-        let settings = Settings { directory, ..Settings::default() };
-        Process::new(&settings, SnapshotSupport::of_host(), snapshot::take)
-    });
+    let process = recorded_or_host(&PROCESS, || std::env::current_dir().unwrap_or_default());
     let ProgramOrder { file, moment, method, string_bytes, patience } = wanted;
     let path = match file {
         Some(file) => std::path::absolute(&file).map_err(|error| error.to_string())?,
@@ -108,6 +103,15 @@ pub(crate) fn take_from_program(wanted: ProgramOrder) -> Result<PathBuf, String>
         Moment::NextSafePoint => process.take(&order),
     };
     taken.map(|taken| taken.path)
+}
+
+/// This process. If nothing was recorded of it, it is that of a host that links this library and has asked for
+/// nothing else.
+fn recorded_or_host(process: &RaceOnce<Process>, directory: impl FnOnce() -> PathBuf) -> &Process {
+    process.get_or_init(|| {
+        let settings = Settings { directory: directory(), ..Settings::default() };
+        Process::new(&settings, SnapshotSupport::of_host(), snapshot::take)
+    })
 }
 
 impl Process {
@@ -239,3 +243,7 @@ impl Drop for InProgress<'_> {
         self.0.in_progress.fetch_sub(1, Ordering::SeqCst);
     }
 }
+
+#[cfg(test)]
+#[path = "process_tests.rs"]
+mod tests;

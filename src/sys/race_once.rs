@@ -26,7 +26,7 @@ impl<T> RaceOnce<T> {
     }
 
     pub(crate) fn get(&self) -> Option<&T> {
-        // SAFETY: NULL, or set by `get_or_init` and not freed before `self`.
+        // SAFETY: NULL, or set by `set` and not freed before `self`.
         unsafe { self.value.load(Ordering::Acquire).as_ref() }
     }
 
@@ -35,16 +35,23 @@ impl<T> RaceOnce<T> {
         if let Some(value) = self.get() {
             return value;
         }
-        let made = Box::into_raw(Box::new(make()));
+        match self.set(make()) {
+            Ok(value) | Err(value) => value,
+        }
+    }
+
+    /// Sets the value unless it was set before: then the error is that of before.
+    pub(crate) fn set(&self, value: T) -> Result<&T, &T> {
+        let made = Box::into_raw(Box::new(value));
         let null = ptr::null_mut();
         match self.value.compare_exchange(null, made, Ordering::AcqRel, Ordering::Acquire) {
             // SAFETY: from `Box::into_raw`; it is freed with `self`.
-            Ok(_) => unsafe { &*made },
+            Ok(_) => Ok(unsafe { &*made }),
             Err(first) => {
                 // SAFETY: from `Box::into_raw` above, and nobody else has seen it.
                 drop(unsafe { Box::from_raw(made) });
                 // SAFETY: another thread has set it; it is freed with `self`.
-                unsafe { &*first }
+                Err(unsafe { &*first })
             }
         }
     }
@@ -54,7 +61,7 @@ impl<T> Drop for RaceOnce<T> {
     fn drop(&mut self) {
         let value = *self.value.get_mut();
         if !value.is_null() {
-            // SAFETY: from `Box::into_raw` in `get_or_init`, and nobody has a reference.
+            // SAFETY: from `Box::into_raw` in `set`, and nobody has a reference.
             drop(unsafe { Box::from_raw(value) });
         }
     }
@@ -90,5 +97,14 @@ mod tests {
         assert_eq!(Arc::strong_count(&counted), 2, "the others' values are dropped");
         drop(once);
         assert_eq!(Arc::strong_count(&counted), 1);
+    }
+
+    #[test]
+    fn the_first_value_stays() {
+        let once = RaceOnce::new();
+        assert_eq!(once.get(), None);
+        assert_eq!(once.set(1), Ok(&1));
+        assert_eq!(once.set(2), Err(&1));
+        assert_eq!(once.get(), Some(&1));
     }
 }
