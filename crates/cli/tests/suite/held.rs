@@ -1,7 +1,7 @@
 //! `heaptap report --heap` and `heaptap leaks --heap`: what holds the blocks of a trace, on a trace and a snapshot that
 //! are made together. What they find in real programs is the matter of `ocaml-tests/tests/heap.py`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use heaptap_heap::{Encoder, Followed, MetaKey, Root, RootOwner, Segment, SegmentKind, Workspace};
 use heaptap_trace::{Block, Format, Source, TraceInfo};
@@ -46,7 +46,7 @@ fn trace(info: &TraceInfo, samples: u64) -> (Vec<u8>, [Vec<u64>; 2]) {
 }
 
 fn is_collected(turn: usize) -> bool {
-    turn % 3 == 0 && turn > 600
+    turn.is_multiple_of(3) && turn > 600
 }
 
 /// Who holds the blocks of a function, by their number: a variable holds half of them, a hook a quarter, and the rest is
@@ -106,7 +106,7 @@ fn files(rate: f64, samples: u64) -> (Place, PathBuf, PathBuf) {
     (place, trace, heap)
 }
 
-fn json(call: &str, trace: &PathBuf, heap: &PathBuf) -> Value {
+fn json(call: &str, trace: &Path, heap: &Path) -> Value {
     let call = format!("{call} --json --heap {}", heap.display());
     serde_json::from_str(&heaptap(&call, &[trace]).text(0)).unwrap()
 }
@@ -120,7 +120,7 @@ fn parts(held_by: &Value) -> Vec<(&str, f64, f64)> {
 }
 
 /// The blocks of the first function that are in the snapshot, and the exact parts of its holders.
-fn expected(heap: &PathBuf) -> (f64, Vec<(&'static str, f64)>) {
+fn expected(heap: &Path) -> (f64, Vec<(&'static str, f64)>) {
     let figures: Value = serde_json::from_str(&heaptap("heap --json", &[heap]).text(0)).unwrap();
     let blocks = figures["all"]["blocks"].as_u64().unwrap();
     let of = |rest: &[u64]| (0..blocks).filter(|number| rest.contains(&(number % 4))).count();
