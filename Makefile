@@ -111,7 +111,7 @@ test-long:
 TOOLS := babeltrace2:babeltrace2 dpkg-shlibdeps:dpkg-dev g++:g++ man:man-db pkg-config:pkg-config \
 	python3:python3 valgrind:valgrind \
 	ocamlfind:ocaml-findlib ocamlopt:ocaml-nox dune:ocaml-dune menhir:menhir ocamlbuild:ocamlbuild \
-	go:golang-go node:nodejs npm:npm chromium:chromium
+	go:golang-go node:nodejs npm:npm chromium:chromium tmux:tmux
 
 .PHONY: tools
 tools:

@@ -92,7 +92,7 @@ pub(crate) struct FileIdentity {
 }
 
 impl FileIdentity {
-    fn of(metadata: &Metadata) -> Self {
+    pub(crate) fn of(metadata: &Metadata) -> Self {
         FileIdentity { device: metadata.dev(), number: metadata.ino() }
     }
 }
@@ -132,6 +132,11 @@ impl Input {
             return Input::new("standard input".into(), file, wanted);
         }
         Input::new(escape::path(path).to_string(), File::open(path), wanted)
+    }
+
+    /// Reads a file that is open.
+    pub(crate) fn of_file(name: &str, file: &File) -> Result<Input, Failure> {
+        Input::new(name.to_owned(), file.try_clone(), "trace file")
     }
 
     fn new(name: String, file: io::Result<File>, wanted: &str) -> Result<Input, Failure> {
@@ -303,16 +308,7 @@ impl Input {
 
     /// The failure of a verb that could not read the trace.
     pub(crate) fn failure(&self, error: ReadError) -> Failure {
-        match error {
-            ReadError::Io(error) => Failure::Trouble(format!("{}: {error}", self.name)),
-            ReadError::Defect(located) => {
-                let message = format!("{}: {}", self.name, notices::with_remedy(&located));
-                match notices::is_no_trace(&located) {
-                    true => Failure::Trouble(message),
-                    false => Failure::Defective(message),
-                }
-            }
-        }
+        read_failure(&self.name, error)
     }
 
     /// After the last event of a trace whose events were used: reports on standard error
@@ -362,7 +358,21 @@ pub(crate) fn outcome_in_reports(offence: Offence) -> Option<&'static str> {
     (!offence.is_harmless()).then_some("ignored; `heaptap recode` leaves these events out")
 }
 
-fn cannot_open(name: &str, error: &io::Error) -> Failure {
+/// The failure of a verb that could not read the trace of this name.
+pub(crate) fn read_failure(name: &str, error: ReadError) -> Failure {
+    match error {
+        ReadError::Io(error) => Failure::Trouble(format!("{name}: {error}")),
+        ReadError::Defect(located) => {
+            let message = format!("{name}: {}", notices::with_remedy(&located));
+            match notices::is_no_trace(&located) {
+                true => Failure::Trouble(message),
+                false => Failure::Defective(message),
+            }
+        }
+    }
+}
+
+pub(crate) fn cannot_open(name: &str, error: &io::Error) -> Failure {
     Failure::Trouble(match error.kind() {
         io::ErrorKind::NotFound => format!("{name}: no such file; check the path"),
         io::ErrorKind::PermissionDenied => {

@@ -1,7 +1,8 @@
 //! Reading and writing: traces come in through [`input`], results go out through
 //! [`output`], messages and progress to standard error through [`notices`] and
 //! [`progress`], or to another thread through [`watch`]. [`lifecycle`] checks the events
-//! of each object. [`trace_files`] finds the traces in directories.
+//! of each object. [`trace_files`] finds the traces in directories. [`live_trace`] follows
+//! a trace while it is written.
 //!
 //! From trace to trace: [`copy`] keeps the order and the ids of the file,
 //! [`renumber`] sorts by time and assigns new ids. Both write through [`rewrite`],
@@ -11,6 +12,7 @@
 pub(crate) mod copy;
 pub(crate) mod input;
 pub(crate) mod lifecycle;
+pub(crate) mod live_trace;
 pub(crate) mod notices;
 pub(crate) mod output;
 pub(crate) mod progress;

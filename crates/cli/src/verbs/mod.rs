@@ -22,6 +22,7 @@ mod run;
 mod serve;
 mod snapshot;
 mod thin;
+mod top;
 
 use clap::Subcommand;
 
@@ -48,6 +49,7 @@ macro_rules! verbs {
 
 verbs! {
     run::Run,
+    top::Top,
     snapshot::Snapshot,
     heap::Heap,
     heap_diff::HeapDiff,

@@ -2,8 +2,9 @@
 
 use crate::program::{Place, heaptap};
 
-const VERBS: [&str; 16] = [
+const VERBS: [&str; 17] = [
     "run",
+    "top",
     "snapshot",
     "report",
     "leaks",

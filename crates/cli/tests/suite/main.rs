@@ -33,4 +33,5 @@ mod snapshot;
 mod snapshot_exports;
 mod snapshot_hprof;
 mod thin;
+mod top;
 mod traces;

@@ -3,26 +3,12 @@
 use crate::input::Input;
 use crate::memtrace::decode::domain::Lost;
 use crate::memtrace::decode::reader::Reader;
-use crate::memtrace::decode::resync::Landmarks;
+use crate::memtrace::decode::resync::{Landmarks, Skip};
 use crate::memtrace::defect::Defect;
 use crate::memtrace::event::event_code;
 use crate::memtrace::header::{Header, MAX_HEADER};
 use crate::memtrace::rules::{MAX_PACKET, code};
 use crate::model::{Located, Mode, ReadError};
-
-/// What the reader skips before it reads on. It may take bytes that are not written yet,
-/// so it is kept from one attempt to the next.
-#[derive(Clone, Copy)]
-pub(crate) enum Skip {
-    /// A packet of this size, if the next one begins behind it.
-    Packet(usize),
-    /// Everything before the next packet.
-    Search {
-        /// Nothing was skipped so far. The packet at the current position is the damaged
-        /// one that led here.
-        first: bool,
-    },
-}
 
 impl<I: Input> Reader<I> {
     /// Reports once that frames were dropped because of the limits.

@@ -3,6 +3,20 @@
 use crate::memtrace::header::{Header, MAX_HEADER, Version};
 use crate::memtrace::rules::MAGIC;
 
+/// What the reader skips before it reads on. It may take bytes that are not written yet,
+/// so it is kept from one attempt to the next.
+#[derive(Clone, Copy)]
+pub(crate) enum Skip {
+    /// A packet of this size, if the next one begins behind it.
+    Packet(usize),
+    /// Everything before the next packet.
+    Search {
+        /// Nothing was skipped so far. The packet at the current position is the damaged
+        /// one that led here.
+        first: bool,
+    },
+}
+
 /// What all packets of the trace have in common.
 #[derive(Clone, Copy)]
 pub(crate) struct Landmarks {

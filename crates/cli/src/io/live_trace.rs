@@ -1,0 +1,418 @@
+//! A trace that is followed while it is written: a file, a pipe, or the file that a process
+//! has open under `/proc/PID/fd`.
+//!
+//! Nothing here waits. [`LiveTrace::poll`] passes on what is written so far, notices that
+//! another file took the name (a restarted program, a rotation), and finds out whether more
+//! can come: the writer marks a finished trace in its first packet, or its process is gone.
+
+use std::cell::Cell;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, stdin};
+use std::ops::ControlFlow;
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileExt as _, FileTypeExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use heaptap_trace::{
+    Completion, Event, Followed, Follower, Limits, LocationTable, Losses, Mode, TraceInfo,
+};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::OFlags;
+
+use crate::exit_status::Failure;
+use crate::io::input::{FileIdentity, cannot_open, read_failure};
+use crate::io::trace_files::shown;
+
+/// What [`LiveTrace::poll`] found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LiveState {
+    /// There is more to read at once.
+    More,
+    /// Everything written so far was read.
+    Waiting,
+    /// Another trace is in the place of the one read so far: forget that one.
+    Replaced,
+    /// The trace is read to its end, and nothing more will be written.
+    Ended,
+}
+
+/// A trace that may grow.
+pub(crate) struct LiveTrace {
+    name: String,
+    /// `None` for standard input.
+    path: Option<PathBuf>,
+    /// The process that writes it, if that was given.
+    writer: Option<u32>,
+    opened: OpenTrace,
+    /// A process that is gone has written all. Not so in another namespace, where the same
+    /// process has another number: then the trace grows although it seems to be gone.
+    trusts_process: bool,
+}
+
+/// The file that is being read.
+struct OpenTrace {
+    file: Rc<File>,
+    /// A regular file, and the offset at which the trace begins; `None` for a pipe.
+    regular: Option<(FileIdentity, u64)>,
+    progress: Rc<ReadProgress>,
+    follower: Follower<LiveBytes>,
+    /// The first packet has said that the trace is unfinished.
+    was_unfinished: bool,
+    ended: bool,
+}
+
+/// What was read of a file.
+#[derive(Default)]
+struct ReadProgress {
+    bytes: Cell<u64>,
+    /// The writers of a pipe have closed it.
+    closed: Cell<bool>,
+}
+
+/// The bytes of a growing file or pipe.
+struct LiveBytes {
+    file: Rc<File>,
+    begin: Option<u64>,
+    progress: Rc<ReadProgress>,
+}
+
+impl Read for LiveBytes {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        let read = self.progress.bytes.get();
+        let count = match self.begin {
+            Some(begin) => self.file.read_at(room, begin + read)?,
+            None => {
+                if !is_readable(&self.file, 0) {
+                    return Err(io::ErrorKind::WouldBlock.into());
+                }
+                let count = (&*self.file).read(room)?;
+                self.progress.closed.set(count == 0);
+                count
+            }
+        };
+        self.progress.bytes.set(read + count as u64);
+        Ok(count)
+    }
+}
+
+/// Whether a read of a pipe would not block, after at most this many milliseconds.
+fn is_readable(file: &File, milliseconds: i64) -> bool {
+    let wait = Timespec { tv_sec: 0, tv_nsec: milliseconds * 1_000_000 };
+    let mut files = [PollFd::new(file, PollFlags::IN)];
+    // A signal that interrupts it is no byte.
+    poll(&mut files, Some(&wait)).is_ok_and(|ready| ready > 0)
+}
+
+impl OpenTrace {
+    fn new(name: &str, mut file: File) -> Result<OpenTrace, Failure> {
+        let metadata = file.metadata().map_err(|error| cannot_open(name, &error))?;
+        if metadata.is_dir() {
+            let message = format!("{name}: is a directory; name a trace file in it");
+            return Err(Failure::Trouble(message));
+        }
+        let begin = io::Seek::stream_position(&mut file).unwrap_or(0);
+        let regular = metadata.is_file().then(|| (FileIdentity::of(&metadata), begin));
+        let (file, progress) = (Rc::new(file), Rc::<ReadProgress>::default());
+        let begin = regular.map(|(_, begin)| begin);
+        let bytes = LiveBytes { file: Rc::clone(&file), begin, progress: Rc::clone(&progress) };
+        let follower = Follower::new(bytes, Mode::Lenient, Limits::default());
+        Ok(OpenTrace { file, regular, progress, follower, was_unfinished: false, ended: false })
+    }
+
+    /// What the first packet says now; `None` of a pipe, or before it is written.
+    fn completion(&self) -> Option<Completion> {
+        let (_, begin) = self.regular?;
+        let mut bytes = [0; 4];
+        self.file.read_exact_at(&mut bytes, begin + Completion::OFFSET).ok()?;
+        Some(Completion::from_bytes(bytes))
+    }
+}
+
+impl LiveTrace {
+    /// Follows FILE, or standard input if it is `-`. `writer` is the process that writes it,
+    /// if that is known.
+    pub(crate) fn open(path: &Path, writer: Option<u32>) -> Result<LiveTrace, Failure> {
+        let name = shown(path);
+        let is_standard_input = path.as_os_str() == "-";
+        let file = if is_standard_input {
+            stdin().as_fd().try_clone_to_owned().map(File::from)
+        } else {
+            open_without_waiting(path)
+        };
+        let opened = OpenTrace::new(&name, file.map_err(|error| cannot_open(&name, &error))?)?;
+        let path = (!is_standard_input).then(|| path.to_owned());
+        Ok(LiveTrace { name, path, writer, opened, trusts_process: true })
+    }
+
+    /// Its name in messages.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What the trace says about itself, once that is written.
+    pub(crate) fn info(&mut self) -> Result<Option<&TraceInfo>, Failure> {
+        let (name, follower) = (&self.name, &mut self.opened.follower);
+        follower.info().map_err(|error| read_failure(name, error))
+    }
+
+    /// The names and locations of the events so far.
+    pub(crate) fn locations(&self) -> Option<&LocationTable> {
+        self.opened.follower.reader().map(heaptap_trace::Reader::locations)
+    }
+
+    /// What is missing so far.
+    pub(crate) fn losses(&self) -> Option<&Losses> {
+        self.opened.follower.reader().map(heaptap_trace::Reader::losses)
+    }
+
+    /// The file, if it can be read again.
+    pub(crate) fn file(&self) -> Option<&File> {
+        self.opened.regular.is_some().then_some(&*self.opened.file)
+    }
+
+    /// Passes what is written so far to `take`, until that breaks off.
+    pub(crate) fn poll(
+        &mut self,
+        take: &mut dyn FnMut(&Event<'_>, &LocationTable) -> ControlFlow<()>,
+    ) -> Result<LiveState, Failure> {
+        if let Some(opened) = self.replacement()? {
+            self.opened = opened;
+            return Ok(LiveState::Replaced);
+        }
+        // Looked at before the rest is read: what was written before is then read, too.
+        let (is_done, completion) = (self.writer_is_done()?, self.opened.completion());
+        let OpenTrace { follower, ended, .. } = &mut self.opened;
+        match follower.poll(take).map_err(|error| read_failure(&self.name, error))? {
+            Followed::BrokenOff => Ok(LiveState::More),
+            Followed::NothingYet if is_done => {
+                follower.stop(completion);
+                Ok(LiveState::More)
+            }
+            Followed::NothingYet => Ok(LiveState::Waiting),
+            Followed::Ended => {
+                *ended = true;
+                Ok(LiveState::Ended)
+            }
+        }
+    }
+
+    /// Waits up to a tenth of a second for more of a pipe, and as long for a file to grow.
+    pub(crate) fn wait(&self) {
+        const PACE: i64 = 100;
+        match self.opened.regular {
+            None if !self.opened.progress.closed.get() => {
+                is_readable(&self.opened.file, PACE);
+            }
+            _ => std::thread::sleep(std::time::Duration::from_millis(PACE as u64)),
+        }
+    }
+
+    /// The trace that took the place of this one, from its beginning.
+    fn replacement(&mut self) -> Result<Option<OpenTrace>, Failure> {
+        let Some((identity, begin)) = self.opened.regular else { return Ok(None) };
+        let Some(path) = &self.path else { return Ok(None) };
+        // A file that was removed is followed as long as it is open.
+        let is_other = fs::metadata(path)
+            .is_ok_and(|metadata| metadata.is_file() && FileIdentity::of(&metadata) != identity);
+        let length = self.opened.file.metadata().map_or(0, |metadata| metadata.len());
+        let read = begin + self.opened.progress.bytes.get();
+        let goes_on = self.opened.ended && length > read;
+        self.trusts_process &= !goes_on;
+        if !is_other && length >= read && !goes_on {
+            return Ok(None);
+        }
+        let file = open_without_waiting(path).map_err(|error| cannot_open(&self.name, &error))?;
+        OpenTrace::new(&self.name, file).map(Some)
+    }
+
+    /// Whether nothing more will be written.
+    fn writer_is_done(&mut self) -> Result<bool, Failure> {
+        if self.opened.regular.is_none() {
+            return Ok(self.opened.progress.closed.get());
+        }
+        match self.opened.completion() {
+            Some(Completion::Unfinished) => self.opened.was_unfinished = true,
+            // Writers that never say so leave the field as it is from the beginning.
+            Some(Completion::Complete) if self.opened.was_unfinished => return Ok(true),
+            Some(Completion::WriteFailed) => return Ok(true),
+            Some(Completion::Complete) | None => {}
+        }
+        let writer = match self.writer {
+            Some(pid) => Some(pid),
+            None => self.info()?.filter(|info| is_this_machine(&info.host)).map(writing_process),
+        };
+        Ok(self.trusts_process && writer.is_some_and(|pid| !is_alive(pid)))
+    }
+}
+
+fn writing_process(info: &TraceInfo) -> u32 {
+    // No process has such a number.
+    u32::try_from(info.pid).unwrap_or(u32::MAX)
+}
+
+/// Opens a file for reading. A named pipe need not have a writer yet.
+fn open_without_waiting(path: &Path) -> io::Result<File> {
+    let metadata = fs::metadata(path)?;
+    let mut options = OpenOptions::new();
+    if metadata.file_type().is_fifo() {
+        options.custom_flags(OFlags::NONBLOCK.bits().cast_signed());
+    }
+    options.read(true).open(path)
+}
+
+fn is_this_machine(host: &[u8]) -> bool {
+    fs::read("/proc/sys/kernel/hostname").is_ok_and(|name| name.trim_ascii_end() == host)
+}
+
+/// Whether a process runs. One that has ended, but whose parent has not asked for its
+/// status, does not: state `Z` or `X` in proc(5).
+fn is_alive(pid: u32) -> bool {
+    let Ok(stat) = fs::read(format!("/proc/{pid}/stat")) else { return false };
+    let after_name = stat.iter().rposition(|&byte| byte == b')').map_or(0, |at| at + 2);
+    !matches!(stat.get(after_name), Some(b'Z' | b'X'))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::os::fd::AsRawFd as _;
+
+    use super::*;
+
+    const TRACE: &[u8] = include_bytes!("../../../trace/tests/data/tiny.v2.ctf");
+
+    /// Reads until there is nothing more at once; returns the events and why it stopped.
+    fn drain(live: &mut LiveTrace) -> (usize, LiveState) {
+        let mut events = 0;
+        loop {
+            let state = live.poll(&mut |_, _| {
+                events += 1;
+                ControlFlow::Continue(())
+            });
+            match state.unwrap() {
+                LiveState::More => {}
+                state => return (events, state),
+            }
+        }
+    }
+
+    fn events() -> usize {
+        let mut reader = heaptap_trace::Reader::from_slice(TRACE, Mode::Strict).unwrap();
+        std::iter::from_fn(|| reader.next_event().unwrap().map(drop)).count()
+    }
+
+    /// The trace, marked as the plugin marks one that is being written.
+    fn unfinished() -> Vec<u8> {
+        let (mut bytes, at) = (TRACE.to_vec(), Completion::OFFSET as usize);
+        bytes[at..at + 4].copy_from_slice(&Completion::Unfinished.bytes());
+        bytes
+    }
+
+    #[test]
+    fn a_file_grows_until_its_writer_says_that_it_is_complete() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("t.ctf");
+        let mut file = File::create(&path).unwrap();
+        // This process is the writer, and lives on.
+        let mut live = LiveTrace::open(&path, Some(std::process::id())).unwrap();
+        assert_eq!(drain(&mut live), (0, LiveState::Waiting));
+        let bytes = unfinished();
+        let (first, rest) = bytes.split_at(bytes.len() - 10);
+        file.write_all(first).unwrap();
+        let (seen, state) = drain(&mut live);
+        assert_eq!(state, LiveState::Waiting);
+        assert!(seen < events());
+        file.write_all(rest).unwrap();
+        assert_eq!(drain(&mut live), (events() - seen, LiveState::Waiting));
+        assert!(live.losses().unwrap().cut_short.is_some());
+        file.write_all_at(&Completion::Complete.bytes(), Completion::OFFSET).unwrap();
+        assert_eq!(drain(&mut live), (0, LiveState::Ended));
+        assert!(live.losses().unwrap().cut_short.is_none());
+        assert_eq!(drain(&mut live), (0, LiveState::Ended));
+    }
+
+    #[test]
+    fn the_death_of_the_writer_ends_the_trace() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("t.ctf");
+        let bytes = unfinished();
+        fs::write(&path, &bytes[..bytes.len() - 10]).unwrap();
+        let mut writer = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+        let mut live = LiveTrace::open(&path, Some(writer.id())).unwrap();
+        let (_, state) = drain(&mut live);
+        assert_eq!(state, LiveState::Waiting);
+        writer.kill().unwrap();
+        while is_alive(writer.id()) {
+            std::thread::yield_now();
+        }
+        // Before anybody has waited for it.
+        assert_eq!(drain(&mut live), (0, LiveState::Ended));
+        assert!(live.losses().unwrap().truncated.is_some(), "the packet that was being written");
+        writer.wait().unwrap();
+        // If it grows nevertheless, it is read again, and the process is not asked any more.
+        fs::write(&path, &bytes).unwrap();
+        assert_eq!(drain(&mut live), (0, LiveState::Replaced));
+        assert_eq!(drain(&mut live), (events(), LiveState::Waiting));
+    }
+
+    #[test]
+    fn another_file_of_the_same_name_is_read_from_its_beginning() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("t.ctf");
+        fs::write(&path, unfinished()).unwrap();
+        let writer = Some(std::process::id());
+        let mut live = LiveTrace::open(&path, writer).unwrap();
+        assert_eq!(drain(&mut live), (events(), LiveState::Waiting));
+        // Rotated: the old one has another name, and a new one has its name.
+        fs::rename(&path, place.path().join("old.ctf")).unwrap();
+        assert_eq!(drain(&mut live), (0, LiveState::Waiting));
+        fs::write(&path, unfinished()).unwrap();
+        assert_eq!(drain(&mut live), (0, LiveState::Replaced));
+        assert_eq!(drain(&mut live), (events(), LiveState::Waiting));
+        // Truncated in place, as by a program that was started again.
+        fs::write(&path, &unfinished()[..200]).unwrap();
+        assert_eq!(drain(&mut live), (0, LiveState::Replaced));
+        assert_eq!(drain(&mut live).1, LiveState::Waiting);
+    }
+
+    #[test]
+    fn a_file_without_a_name_is_reached_through_its_process() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("t.ctf");
+        let mut file = File::create(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        let own = PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()));
+        let mut live = LiveTrace::open(&own, Some(std::process::id())).unwrap();
+        assert_eq!(drain(&mut live), (0, LiveState::Waiting));
+        file.write_all(TRACE).unwrap();
+        assert_eq!(drain(&mut live), (events(), LiveState::Waiting));
+    }
+
+    #[test]
+    fn a_pipe_is_read_as_far_as_it_is_written() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("pipe");
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &path,
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
+            0,
+        )
+        .unwrap();
+        // It does not wait for a writer.
+        let mut live = LiveTrace::open(&path, None).unwrap();
+        assert_eq!(drain(&mut live), (0, LiveState::Waiting));
+        let mut writer = OpenOptions::new().write(true).open(&path).unwrap();
+        writer.write_all(&TRACE[..100]).unwrap();
+        assert_eq!(drain(&mut live), (0, LiveState::Waiting));
+        writer.write_all(&TRACE[100..]).unwrap();
+        let (seen, state) = drain(&mut live);
+        assert_eq!((seen, state), (events(), LiveState::Waiting));
+        drop(writer);
+        let (_, state) = drain(&mut live);
+        assert_eq!(state, LiveState::Waiting, "the pipe is found closed");
+        assert_eq!(drain(&mut live), (0, LiveState::Ended));
+    }
+}

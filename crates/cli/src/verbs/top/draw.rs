@@ -1,0 +1,337 @@
+//! Drawing the view. Every name from the trace is escaped: it cannot write to the terminal.
+
+use heaptap_figures::units::{bytes, percent, short_duration};
+use heaptap_figures::{CallSite, Figures, by_name, sized};
+use heaptap_report::rows::{By, Site};
+use heaptap_report::{Caller, Metric};
+use ratatui::Frame;
+use ratatui::style::{Modifier, Style};
+use ratatui::text::{Line, Span};
+
+use crate::io::live_trace::LiveState;
+use crate::text::escape::Escaped;
+use crate::text::names::{two_columns, with_file};
+use crate::text::terminal::{fit, fit_path, pad, width, wrap};
+use crate::verbs::top::app::{App, Screen};
+use crate::verbs::top::chart::{chart, cursor_column, strip};
+use crate::verbs::top::table::TableRow;
+use crate::verbs::top::target::program_name;
+
+const STRONG: Style = Style::new().add_modifier(Modifier::BOLD);
+const FAINT: Style = Style::new().add_modifier(Modifier::DIM);
+const REVERSED: Style = Style::new().add_modifier(Modifier::REVERSED);
+
+/// Columns before the name.
+const NUMBERS: usize = 11 + 2 + 7 + 2 + 7 + 2;
+const NUMBERS_OF_CHANGES: usize = 11 + 2 + 12 + 2 + 11 + 2;
+
+/// Draws the screen, and scrolls the table so that the selected row is in view.
+pub(super) fn draw(frame: &mut Frame<'_>, app: &mut App) {
+    let area = frame.area();
+    let (columns, height) = (usize::from(area.width), usize::from(area.height));
+    let lines = screen(app, columns, height);
+    for (row, line) in lines.iter().take(height).enumerate() {
+        frame.buffer_mut().set_line(area.x, area.y + row as u16, line, area.width);
+    }
+}
+
+/// The lines of the screen, `height` of them at most.
+fn screen(app: &mut App, columns: usize, height: usize) -> Vec<Line<'static>> {
+    let mut lines = vec![title(app, columns)];
+    lines.extend(totals(app, columns));
+    lines.push(time_strip(app, columns));
+    lines.extend(notices(app, columns));
+    let room = height.saturating_sub(lines.len() + 1);
+    let mut body = match app.screen {
+        Screen::Sites => sites(app, columns, room),
+        Screen::Timeline => chart(&app.live_size, app.query.moment, columns, room),
+        Screen::Callers => callers(app, columns, room),
+        Screen::Help => help(app.scrolled, columns, room),
+    };
+    body.resize(room, Line::default());
+    lines.extend(body);
+    lines.push(footer(app, columns));
+    lines
+}
+
+/// What is followed, and which moment is shown.
+fn title(app: &App, columns: usize) -> Line<'static> {
+    let latest = short_duration(app.session.latest() as f64);
+    let state = match (app.query.moment, app.session.state()) {
+        (Some(moment), LiveState::Ended) => {
+            format!("{} of {latest}, ended", short_duration(moment as f64))
+        }
+        (Some(moment), _) => format!("PAUSED at {} of {latest}", short_duration(moment as f64)),
+        (None, LiveState::Ended) => format!("ended after {latest}"),
+        (None, LiveState::More) => format!("reading, {latest}"),
+        (None, _) => format!("live, {latest}"),
+    };
+    let state = format!(" {state} ");
+    let room = columns.saturating_sub(width(&state));
+    let name = match app.session.info() {
+        Some(info) => {
+            let program = format!(" {} (process {})", program_name(&info.executable), info.pid);
+            let left = room.saturating_sub(width(&program) + 2);
+            // A file of which little more than dots would be left is not named.
+            match left {
+                0..8 => program,
+                _ => format!("{program}  {}", fit_path(app.session.name(), left)),
+            }
+        }
+        None => format!(" {}: waiting for its first packet", app.session.name()),
+    };
+    Line::styled(format!("{}{state}", pad(&fit(&name, room), room)), REVERSED)
+}
+
+fn totals(app: &App, columns: usize) -> Vec<Line<'static>> {
+    let Some(figures) = &app.figures else { return Vec::new() };
+    let totals = &figures.totals;
+    let (live, allocated, peak) =
+        (sized(&totals.live), sized(&totals.allocated), sized(&totals.peak));
+    let mut text = format!("live {live}, allocated {allocated}, peak {peak}");
+    if columns > 90 {
+        text += &format!(" at {}", short_duration(totals.peak_us as f64));
+    }
+    wrap(&text, columns.saturating_sub(1))
+        .into_iter()
+        .map(|line| Line::raw(format!(" {line}")))
+        .collect()
+}
+
+/// The live size in one line, with the moment that is shown.
+fn time_strip(app: &App, columns: usize) -> Line<'static> {
+    let bars = strip(&app.live_size, columns.saturating_sub(2));
+    let cursor = cursor_column(&app.live_size, app.query.moment, bars.len());
+    let mut spans = vec![Span::raw(" ")];
+    for (column, bar) in bars.into_iter().enumerate() {
+        let style = if Some(column) == cursor { REVERSED } else { FAINT };
+        spans.push(Span::styled(bar.to_string(), style));
+    }
+    Line::from(spans)
+}
+
+/// What there is to say: the filter, the mark, what is missing.
+fn notices(app: &App, columns: usize) -> Vec<Line<'static>> {
+    let mut notices = Vec::new();
+    if let Some(typed) = &app.typed {
+        notices.push(format!("filter: {}▏", Escaped(typed.as_bytes())));
+    } else if app.query.filter.is_some() {
+        let pattern = Escaped(app.pattern.as_bytes()).to_string();
+        notices.push(format!("only blocks with a frame that matches /{pattern}/ (Esc: all)"));
+    }
+    notices.extend(app.problem.clone());
+    if let Some(mark) = &app.mark {
+        let moment = short_duration(mark.moment as f64);
+        notices.push(format!("changes since the mark at {moment} (d: remove it)"));
+    }
+    match app.session.replaced() {
+        0 => {}
+        1 => notices.push("another trace has taken the place of the first".to_owned()),
+        count => notices.push(format!("this is trace {} of this name", count + 1)),
+    }
+    notices.extend(app.session.losses().into_iter().take(2));
+    let fitted =
+        |text: String| Line::styled(format!(" {}", fit(&text, columns.saturating_sub(1))), STRONG);
+    notices.into_iter().map(fitted).collect()
+}
+
+/// What is measured, as a title says it of a trace that may grow.
+fn metric_name(app: &App, figures: &Figures) -> String {
+    let moment = match app.query.moment {
+        Some(moment) => format!("at {}", short_duration(moment as f64)),
+        None if app.session.state() == LiveState::Ended => "at the end".to_owned(),
+        None => "now".to_owned(),
+    };
+    match app.query.metric {
+        Metric::Live => format!("live {moment}"),
+        Metric::Survived => format!("live {moment}, survived a collection"),
+        _ => figures.table.metric.clone(),
+    }
+}
+
+/// The table.
+fn sites(app: &mut App, columns: usize, room: usize) -> Vec<Line<'static>> {
+    let Some(figures) = &app.figures else { return Vec::new() };
+    let title = format!(
+        "{} by {}, sorted by {}",
+        metric_name(app, figures),
+        by_name(app.query.by),
+        app.order.name()
+    );
+    let (heading, left) = match &app.mark {
+        None => (format!("{:>11}  {:>7}  {:>7}  ", "size", "±", "share"), NUMBERS),
+        Some(_) => (format!("{:>11}  {:>12}  {:>11}  ", "size", "change", "±"), NUMBERS_OF_CHANGES),
+    };
+    let names = columns.saturating_sub(left);
+    let mut lines = Vec::new();
+    if width(&title) <= names {
+        lines.push(Line::styled(format!("{heading}{title}"), STRONG));
+    } else {
+        lines.push(Line::styled(format!(" {}", fit(&title, columns.saturating_sub(1))), STRONG));
+        lines.push(Line::styled(format!("{heading}{}", by_name(app.query.by)), STRONG));
+    }
+    let total = total(figures, app.mark.is_some());
+    // One line is the total's.
+    let shown = room.saturating_sub(lines.len() + 1).clamp(1, app.most_rows);
+    app.first = app.first.min(app.selected).max((app.selected + 1).saturating_sub(shown));
+    let rows = app.rows.iter().enumerate().skip(app.first).take(shown);
+    let visible: Vec<(usize, &TableRow)> = rows.collect();
+    let labels: Vec<(String, String)> = visible.iter().map(|(_, row)| label(&row.site)).collect();
+    for ((at, row), (name, file)) in visible.into_iter().zip(two_columns(&labels, names)) {
+        let text = format!("{}{name}", numbers(row));
+        let missing = columns.saturating_sub(width(&text) + width(&file));
+        let mut line = Line::from(vec![
+            Span::raw(text),
+            Span::styled(file, FAINT),
+            Span::raw(" ".repeat(missing)),
+        ]);
+        if at == app.selected {
+            line = line.style(REVERSED);
+        }
+        lines.push(line);
+    }
+    lines.push(Line::styled(total, STRONG));
+    lines
+}
+
+fn total(figures: &Figures, has_mark: bool) -> String {
+    let size = &figures.table.total.size;
+    let rows = figures.table.rows.len();
+    let (bytes, error) = (bytes(size.bytes), percent(size.relative()));
+    match has_mark {
+        false => format!("{bytes:>11}  {error:>7}  {:>7}  total of {rows} rows", percent(1.0)),
+        true => format!("{bytes:>11}  {:>12}  {:>11}  total of {rows} rows", "", ""),
+    }
+}
+
+fn numbers(row: &TableRow) -> String {
+    let size = bytes(row.size.bytes);
+    match row.change {
+        None => {
+            let error = percent(row.size.relative());
+            format!("{size:>11}  {error:>7}  {:>7}  ", percent(row.share))
+        }
+        Some(change) => {
+            let sign = if change.bytes < 0.0 { "-" } else { "+" };
+            let by = format!("{sign}{}", bytes(change.bytes.abs()));
+            format!("{size:>11}  {by:>12}  {:>11}  ", bytes(change.error))
+        }
+    }
+}
+
+/// The name of a row, and more about it.
+fn label(site: &Site) -> (String, String) {
+    let (name, more) = CallSite::from(site).parts();
+    let escaped = |text: &str| Escaped(text.as_bytes()).to_string();
+    (escaped(&name), escaped(&more))
+}
+
+/// The callers of the selected row, each with its share of the row.
+fn callers(app: &mut App, columns: usize, room: usize) -> Vec<Line<'static>> {
+    let Some(row) = app.rows.get(app.selected) else {
+        return vec![Line::raw(" nothing is measured here: choose another metric with m or o")];
+    };
+    let site = with_file(&label(&row.site), columns.saturating_sub(12));
+    let mut lines = vec![Line::styled(format!(" callers of {site}"), STRONG)];
+    if matches!(app.query.by, By::Label | By::Domain | By::Source) {
+        lines.push(Line::raw(format!(
+            " a {} has no callers: choose other rows with b",
+            by_name(app.query.by)
+        )));
+        return lines;
+    }
+    let all: u64 = app.callers.iter().map(|caller| caller.samples).sum();
+    let mut tree = Vec::new();
+    branch(&mut tree, &app.callers, all, 0, columns);
+    if tree.is_empty() {
+        lines.push(Line::raw(" it has none: the stacks begin here, or nothing is measured"));
+    }
+    app.scrolled = app.scrolled.min(tree.len().saturating_sub(1));
+    lines.extend(tree.into_iter().skip(app.scrolled).take(room.saturating_sub(1)));
+    lines
+}
+
+/// Callers of at least a hundredth of the row.
+fn branch(
+    lines: &mut Vec<Line<'static>>,
+    callers: &[Caller],
+    all: u64,
+    level: usize,
+    columns: usize,
+) {
+    let matters = |caller: &&Caller| caller.samples.saturating_mul(100) >= all;
+    for caller in callers.iter().filter(matters) {
+        let share = caller.samples as f64 / all.max(1) as f64;
+        // On a narrow terminal, deep callers stay at the right.
+        let indent = (2 * level).min(columns.saturating_sub(40));
+        let left = format!("{:>8}  {}← ", percent(share), " ".repeat(indent));
+        let name = with_file(&label(&caller.site), columns.saturating_sub(width(&left)));
+        lines.push(Line::raw(format!("{left}{name}")));
+        branch(lines, &caller.callers, all, level + 1, columns);
+    }
+}
+
+/// Every key and what it does.
+const KEYS: [(&str, &str); 16] = [
+    ("Tab, 1 2 3", "the screens: sites, time line, callers of the selected site"),
+    ("↑ ↓ PgUp PgDn", "select a row, or scroll"),
+    ("Enter", "the callers of the selected site"),
+    ("Space", "pause: keep this moment in view; again: live"),
+    ("← →", "back and on in time; with Shift in steps of ten"),
+    ("Home", "the start of the trace"),
+    ("End", "live: the latest moment"),
+    ("m", "what is measured: live, allocated, at the peak, promoted"),
+    ("o", "only what is live and has survived a collection; again: all"),
+    ("b", "rows: function, location, file, module, label, domain, source"),
+    ("s", "sort by size, name, or change since the mark"),
+    ("/", "only blocks with a frame that matches; empty: all"),
+    ("d", "mark this moment, show changes since; again: remove the mark"),
+    ("Esc", "back to the sites; there: without filter and mark"),
+    ("?", "this help"),
+    ("q, Ctrl-C", "quit; the program runs on"),
+];
+
+fn help(scrolled: usize, columns: usize, room: usize) -> Vec<Line<'static>> {
+    let mut lines = Vec::new();
+    for (key, meaning) in KEYS {
+        let mut parts = wrap(meaning, columns.saturating_sub(18)).into_iter();
+        let first = parts.next().unwrap_or_default();
+        lines.push(Line::from(vec![
+            Span::styled(format!(" {}  ", pad(key, 14)), STRONG),
+            Span::raw(first),
+        ]));
+        lines.extend(parts.map(|part| Line::raw(format!("{}{part}", " ".repeat(17)))));
+    }
+    let hidden = lines.len().saturating_sub(room);
+    lines.into_iter().skip(scrolled.min(hidden)).take(room).collect()
+}
+
+/// As many keys as fit, the most useful first.
+fn footer(app: &App, columns: usize) -> Line<'static> {
+    const HINTS: [(&str, &str); 12] = [
+        ("q", "quit"),
+        ("?", "help"),
+        ("Space", "pause"),
+        ("←→", "time"),
+        ("End", "live"),
+        ("Enter", "callers"),
+        ("Tab", "screens"),
+        ("m", "metric"),
+        ("b", "by"),
+        ("/", "filter"),
+        ("d", "mark"),
+        ("o", "survived"),
+    ];
+    let hints =
+        if app.typed.is_some() { &[("Enter", "apply"), ("Esc", "cancel")][..] } else { &HINTS };
+    let (mut spans, mut used) = (Vec::new(), 0);
+    for (key, meaning) in hints {
+        used += width(key) + width(meaning) + 3;
+        if used > columns {
+            break;
+        }
+        spans.push(Span::styled(format!(" {key}"), STRONG));
+        spans.push(Span::styled(format!(" {meaning} "), FAINT));
+    }
+    Line::from(spans)
+}

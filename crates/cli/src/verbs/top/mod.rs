@@ -1,0 +1,191 @@
+//! `heaptap top`: a trace in the terminal, while it is written.
+//!
+//! - `target`: what to follow. `session`: the trace and its figures as they grow.
+//! - `app`: the state of the view, and the keys. `table`: its rows.
+//! - `draw` and `chart`: the screens.
+//!
+//! One thread does everything: it reads for a short while, draws, and waits up to 100 ms for
+//! a key. So there is nothing to lock, and nothing runs when nothing happens.
+
+mod app;
+mod chart;
+mod draw;
+mod session;
+mod table;
+mod target;
+
+#[cfg(test)]
+mod tests;
+
+use std::io::{IsTerminal as _, stdout};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use clap::{Args, ValueHint};
+use heaptap_report::Regex;
+use ratatui::backend::TestBackend;
+use ratatui::crossterm::event::{self, Event};
+use ratatui::{DefaultTerminal, Terminal};
+use signal_hook::consts::{SIGHUP, SIGTERM};
+
+use crate::analysis::view::{Measure, RowKind};
+use crate::exit_status::{Failure, VerbResult, Verdict, help_end};
+use crate::io::live_trace::LiveState;
+use crate::io::output::print;
+use crate::text::terminal::Layout;
+use app::App;
+use session::{Query, Session};
+
+/// How long a key may have to wait while a trace is read.
+const SLICE: Duration = Duration::from_millis(40);
+
+/// How long nothing is done while nothing happens.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Watch a trace in the terminal while it is written, and go back in time
+///
+/// Shows where the memory of a running program goes, by function, location, file, module,
+/// label, domain or source, with the same figures and errors as `heaptap report`. The view
+/// can be stopped and moved to any earlier moment; the program runs on. The trace may be a
+/// file that grows, the trace of a process, or a pipe. Several can watch the same file. When
+/// another file takes its name, that one is followed. A trace that is complete can be looked
+/// at in the same way.
+///
+/// The keys are listed at the bottom of the screen, and all of them by `?`.
+#[derive(Args)]
+#[command(after_help = help_end!(
+    "  heaptap top trace.ctf
+  heaptap top 4711
+  ssh host tail -c +1 -f trace.ctf | heaptap top -
+  heaptap top trace.ctf --once --by module"
+))]
+pub(crate) struct Top {
+    /// A trace, the number of a process that is traced, or `-` for standard input
+    #[arg(value_name = "FILE|PID", value_hint = ValueHint::FilePath)]
+    trace: PathBuf,
+
+    /// What a row is, at first
+    #[arg(long, value_enum, default_value_t = RowKind::Function)]
+    by: RowKind,
+
+    /// What is measured, at first
+    #[arg(long, value_enum, default_value_t = Measure::Live)]
+    metric: Measure,
+
+    /// Only blocks with a frame whose function or file matches, at first
+    #[arg(long, value_name = "REGEX")]
+    filter: Option<String>,
+
+    /// Read what is written so far (of a pipe: all), print one screen as text, and end
+    #[arg(long)]
+    once: bool,
+
+    /// How many rows --once prints
+    #[arg(long, value_name = "ROWS", default_value_t = 20, requires = "once")]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    top: u16,
+}
+
+impl Top {
+    pub(crate) fn run(&self) -> VerbResult {
+        if !self.once && !stdout().is_terminal() {
+            return Err(Failure::Trouble(
+                "top needs a terminal; `--once` prints one screen as text, \
+                 `heaptap report` prints the whole table"
+                    .to_owned(),
+            ));
+        }
+        let pattern = self.filter.as_deref().unwrap_or_default();
+        let filter = self.filter.as_deref().map(Regex::new).transpose();
+        let filter =
+            filter.map_err(|error| Failure::Trouble(format!("--filter {pattern}: {error}")))?;
+        let (by, metric) = (self.by.by(), self.metric.metric());
+        let query = Query { by, metric, filter, moment: None };
+        let mut app = App::new(Session::new(target::open(&self.trace)?), query, pattern);
+        if self.once {
+            self.print(&mut app)?;
+        } else {
+            watch(&mut app)?;
+        }
+        Ok(if app.session.is_defective() { Verdict::Defective } else { Verdict::Sound })
+    }
+
+    /// Prints one screen.
+    fn print(&self, app: &mut App) -> Result<(), Failure> {
+        loop {
+            app.session.advance(SLICE)?;
+            match app.session.state() {
+                LiveState::Ended => break,
+                LiveState::Waiting if !app.session.is_pipe() => break,
+                LiveState::Waiting => app.session.wait(),
+                LiveState::More | LiveState::Replaced => {}
+            }
+        }
+        app.most_rows = usize::from(self.top);
+        app.compute();
+        let columns = u16::try_from(Layout::of_stdout().width).unwrap_or(120);
+        print(text(app, columns, self.top + 10).as_bytes())
+    }
+}
+
+/// The screen as text, without the keys and what is empty above them.
+fn text(app: &mut App, columns: u16, lines: u16) -> String {
+    let Ok(mut terminal) = Terminal::new(TestBackend::new(columns, lines));
+    let Ok(_) = terminal.draw(|frame| draw::draw(frame, app));
+    let buffer = terminal.backend().buffer();
+    let line = |row: u16| -> String {
+        let cells = (0..columns).map(|column| buffer[(column, row)].symbol());
+        cells.collect::<String>().trim_end().to_owned()
+    };
+    let mut lines: Vec<String> = (0..lines.saturating_sub(1)).map(line).collect();
+    while lines.last().is_some_and(String::is_empty) {
+        lines.pop();
+    }
+    lines.join("\n") + "\n"
+}
+
+/// Draws and takes keys until one of them, or a signal, ends it.
+fn watch(app: &mut App) -> Result<(), Failure> {
+    let asked_to_end = Arc::new(AtomicBool::new(false));
+    for signal in [SIGTERM, SIGHUP] {
+        // Without it, a signal would leave the terminal as it is.
+        let _ = signal_hook::flag::register(signal, Arc::clone(&asked_to_end));
+    }
+    let mut terminal = ratatui::try_init().map_err(|error| terminal_failure(&error))?;
+    let watched = watch_in(&mut terminal, app, &asked_to_end);
+    ratatui::restore();
+    watched
+}
+
+fn watch_in(
+    terminal: &mut DefaultTerminal,
+    app: &mut App,
+    asked_to_end: &AtomicBool,
+) -> Result<(), Failure> {
+    let failed = |error| terminal_failure(&error);
+    let mut is_new = true;
+    while !asked_to_end.load(Ordering::Relaxed) {
+        is_new |= app.advance(SLICE)?;
+        if std::mem::take(&mut is_new) {
+            terminal.draw(|frame| draw::draw(frame, app)).map_err(failed)?;
+        }
+        let is_busy = app.session.state() == LiveState::More;
+        let mut wait = if is_busy { Duration::ZERO } else { PAUSE };
+        while event::poll(wait).map_err(failed)? {
+            match event::read().map_err(failed)? {
+                Event::Key(key) if app.press(key) => return Ok(()),
+                _ => is_new = true,
+            }
+            wait = Duration::ZERO;
+        }
+    }
+    Ok(())
+}
+
+fn terminal_failure(error: &std::io::Error) -> Failure {
+    Failure::Trouble(format!(
+        "the terminal cannot be used: {error}; `--once` prints one screen as text"
+    ))
+}

@@ -1,0 +1,301 @@
+//! The view without a terminal: its figures, its screens and its keys.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use heaptap_figures::{ALL_ROWS, Figures, TableOptions, TableView};
+use heaptap_report::rows::By;
+use heaptap_report::{Depth, Metric, Options};
+use heaptap_trace::{Block, Encoder, Format, Frames, LocationTable, Source, TraceInfo};
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use super::app::{App, Screen};
+use super::session::{Query, Session};
+use super::text;
+use crate::analysis::aggregate::AggregatedTrace;
+use crate::io::live_trace::{LiveState, LiveTrace};
+use crate::text::terminal::width;
+
+/// No process has this number.
+const NOBODY: Option<u32> = Some(u32::MAX);
+
+fn data(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../trace/tests/data").join(name)
+}
+
+fn query(by: By, metric: Metric) -> Query {
+    Query { by, metric, filter: None, moment: None }
+}
+
+/// A session that has read a trace to its end.
+fn session(path: &Path) -> Session {
+    let mut session = Session::new(LiveTrace::open(path, NOBODY).unwrap());
+    while session.state() != LiveState::Ended {
+        session.advance(Duration::from_secs(1)).unwrap();
+    }
+    session
+}
+
+fn app(name: &str) -> App {
+    let mut app = App::new(session(&data(name)), query(By::Function, Metric::Live), "");
+    app.compute();
+    app
+}
+
+fn press(app: &mut App, code: KeyCode) -> bool {
+    app.press(KeyEvent::new(code, KeyModifiers::NONE))
+}
+
+fn type_text(app: &mut App, text: &str) {
+    text.chars().for_each(|letter| assert!(!press(app, KeyCode::Char(letter))));
+}
+
+/// The JSON of a report.
+fn reported(path: &Path, by: By, metric: Metric, at: Option<u64>) -> serde_json::Value {
+    let depth = match by {
+        By::Label => Depth::Label,
+        By::Domain => Depth::Domain,
+        By::Source => Depth::Source,
+        _ => Depth::Innermost,
+    };
+    let options = Options { depth, at, ..Options::default() };
+    let trace = AggregatedTrace::read(&[path.to_owned()], options).unwrap();
+    let view = TableView { by, metric, at: None };
+    let table = TableOptions { view, top: 0, callers: None };
+    serde_json::to_value(Figures::of(&trace.figures(false), &table)).unwrap()
+}
+
+/// Four domains, which collect each other's blocks. Only the first is busy, so that its
+/// packets come before those of the others.
+fn several_domains() -> Vec<u8> {
+    let info = TraceInfo {
+        sample_rate: 0.01,
+        word_size: 64,
+        executable: b"/bin/domains".to_vec(),
+        host: b"host".to_vec(),
+        runtime_params: Vec::new(),
+        pid: 7,
+        context: Vec::new(),
+        start_time: 1_600_000_000_000_000,
+        domain: 0,
+    };
+    let table = LocationTable::default();
+    let mut encoder = Encoder::new(Vec::new(), Format::V3, &info).unwrap();
+    let (mut time, mut alive) = (info.start_time, Vec::new());
+    for turn in 0..20_000_u64 {
+        time += 50;
+        let domain = if turn % 50 == 0 { 1 + (turn / 50 % 3) as u16 } else { 0 };
+        let block = Block { length: 1 + turn % 30, samples: 1, source: Source::Minor };
+        let frames = [0x1000, 0x2000 + turn % 9];
+        let frames = Frames::Whole(&frames);
+        alive.push(encoder.alloc(domain, time, block, frames, &mut &table).unwrap());
+        if alive.len() > 100 {
+            let id = alive.swap_remove((turn * 7 % 100) as usize);
+            encoder.collect(0, time, id, &mut &table).unwrap();
+        }
+    }
+    encoder.finish(&mut &table).unwrap()
+}
+
+#[test]
+fn figures_at_the_end_are_those_of_a_report() {
+    let place = tempfile::tempdir().unwrap();
+    let domains = place.path().join("domains.ctf");
+    fs::write(&domains, several_domains()).unwrap();
+    for path in [data("made-maps.v2.ctf"), data("made-trees.v3.ctf"), domains] {
+        let mut session = session(&path);
+        for by in ALL_ROWS {
+            for metric in [Metric::Live, Metric::Allocated, Metric::Peak, Metric::Survived] {
+                let found = session.figures(&query(by, metric)).unwrap();
+                let found = serde_json::to_value(found).unwrap();
+                let expected = reported(&path, by, metric, None);
+                assert!(
+                    !expected["table"]["rows"].as_array().unwrap().is_empty()
+                        || metric == Metric::Survived
+                );
+                assert_eq!(found, expected, "{} by {by:?}, {metric:?}", path.display());
+            }
+        }
+    }
+}
+
+/// What was alive at an earlier moment is what `report --at` shows.
+#[test]
+fn an_earlier_moment_is_that_of_a_report() {
+    let path = data("made-maps.v2.ctf");
+    let mut session = session(&path);
+    for moment in [0, 1_000_000, 3_333_333, session.latest()] {
+        let past = Query { moment: Some(moment), ..query(By::Function, Metric::Live) };
+        let found = serde_json::to_value(session.figures(&past).unwrap()).unwrap();
+        let expected = reported(&path, By::Function, Metric::At, Some(moment));
+        assert_eq!(found["table"]["rows"], expected["table"]["rows"], "at {moment}");
+        assert_eq!(found["table"]["total"], expected["table"]["total"], "at {moment}");
+    }
+}
+
+#[test]
+fn every_screen_fits_every_terminal() {
+    let mut app = app("made-maps.v2.ctf");
+    let screens = [
+        (Screen::Sites, "total of 10 rows"),
+        (Screen::Timeline, "live size over time"),
+        (Screen::Callers, "callers of Wl_mapchurn.run"),
+        (Screen::Help, "Space"),
+    ];
+    for (columns, lines) in [(60, 30), (80, 24), (200, 60)] {
+        for (screen, part) in screens {
+            press(
+                &mut app,
+                KeyCode::Char(match screen {
+                    Screen::Sites => '1',
+                    Screen::Timeline => '2',
+                    Screen::Callers => '3',
+                    Screen::Help => '?',
+                }),
+            );
+            let text = text(&mut app, columns, lines);
+            assert!(text.contains(part), "{columns}: {text}");
+            assert!(text.contains("mapchurn (process 21912)"), "{columns}: {text}");
+            assert!(text.contains("live 126.6 MiB ± 5.5 %"), "{columns}: {text}");
+            assert!(text.lines().all(|line| width(line) <= usize::from(columns)), "{text}");
+            assert!(text.lines().count() < usize::from(lines), "{text}");
+        }
+    }
+    press(&mut app, KeyCode::Char('?'));
+    assert!(text(&mut app, 80, 24).contains("quit; the program runs on"), "the help is whole");
+    // A terminal that is too small for anything does no harm.
+    for (columns, lines) in [(1, 1), (3, 2), (20, 5), (59, 4)] {
+        for key in ['1', '2', '3', '?'] {
+            press(&mut app, KeyCode::Char(key));
+            text(&mut app, columns, lines);
+        }
+    }
+}
+
+#[test]
+fn keys_choose_what_is_shown() {
+    let mut app = app("made-maps.v2.ctf");
+    let mut after = |key: KeyCode, part: &str| {
+        assert!(!press(&mut app, key));
+        let text = text(&mut app, 120, 40);
+        assert!(text.contains(part), "after {key:?} there is no `{part}` in\n{text}");
+    };
+    after(KeyCode::Char('m'), "allocated by function");
+    after(KeyCode::Char('o'), "live at the end, survived a collection by function");
+    after(KeyCode::Char('o'), "allocated by function");
+    after(KeyCode::Char('m'), "live at the peak");
+    after(KeyCode::Char('m'), "promoted by function");
+    after(KeyCode::Char('m'), "live at the end by function");
+    for by in ["location", "file", "module", "label", "domain", "source", "function"] {
+        after(KeyCode::Char('b'), &format!("live at the end by {by}"));
+    }
+    after(KeyCode::Char('s'), "sorted by name");
+    after(KeyCode::Char('s'), "sorted by size");
+    after(KeyCode::Enter, "callers of Wl_mapchurn.run");
+    after(KeyCode::Esc, "total of 10 rows");
+    after(KeyCode::Down, "total of 10 rows");
+    after(KeyCode::Enter, "callers of Stdlib.Map.Make.bal");
+    after(KeyCode::Tab, "total of 10 rows");
+    after(KeyCode::Tab, "live size over time");
+    after(KeyCode::Char('?'), "quit; the program runs on");
+    assert!(press(&mut app, KeyCode::Char('q')));
+    assert!(app.press(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL)));
+}
+
+#[test]
+fn a_filter_selects_blocks_by_their_frames() {
+    let mut app = app("made-maps.v2.ctf");
+    let all = app.figures.as_ref().unwrap().totals.live.bytes;
+    type_text(&mut app, "/Map");
+    assert!(text(&mut app, 80, 24).contains("filter: Map"));
+    press(&mut app, KeyCode::Enter);
+    let shown = text(&mut app, 80, 24);
+    assert!(shown.contains("matches /Map/"), "{shown}");
+    let some = app.figures.as_ref().unwrap().totals.live.bytes;
+    assert!(0.0 < some && some < all, "{some} of {all}");
+    // A pattern that is none changes nothing. What is typed begins with the last one.
+    type_text(&mut app, "/(");
+    press(&mut app, KeyCode::Enter);
+    let shown = text(&mut app, 80, 24);
+    assert!(shown.contains("/Map(/ is no pattern") && shown.contains("matches /Map/"), "{shown}");
+    press(&mut app, KeyCode::Esc);
+    assert_eq!(app.figures.as_ref().unwrap().totals.live.bytes, all);
+    assert!(!text(&mut app, 80, 24).contains("/Map"));
+    // A filter that is given up.
+    type_text(&mut app, "/q");
+    press(&mut app, KeyCode::Backspace);
+    press(&mut app, KeyCode::Esc);
+    assert!(app.query.filter.is_none() && app.typed.is_none());
+}
+
+#[test]
+fn the_view_goes_back_in_time_and_shows_what_changed_since() {
+    let mut app = app("made-maps.v2.ctf");
+    let latest = app.session.latest();
+    let live = |app: &App| app.figures.as_ref().unwrap().totals.live.bytes;
+    let at_end = live(&app);
+    for _ in 0..10 {
+        press(&mut app, KeyCode::Left);
+    }
+    let moment = app.query.moment.unwrap();
+    assert!(moment < latest && moment > 0);
+    assert!(live(&app) < at_end);
+    let then = live(&app);
+    press(&mut app, KeyCode::Right);
+    assert!(app.query.moment.unwrap() > moment);
+    press(&mut app, KeyCode::Left);
+    assert_eq!((app.query.moment, live(&app)), (Some(moment), then));
+    press(&mut app, KeyCode::Char('d'));
+    let shown = text(&mut app, 100, 30);
+    assert!(shown.contains("changes since the mark") && shown.contains("+0 bytes"), "{shown}");
+    press(&mut app, KeyCode::End);
+    assert_eq!((app.query.moment, live(&app)), (None, at_end));
+    let sum: f64 = app.rows.iter().map(|row| row.change.unwrap().bytes).sum();
+    assert!((sum - (at_end - then)).abs() < 1.0, "{sum} in all");
+    assert!(text(&mut app, 100, 30).contains("sorted by change"));
+    // The mark follows what is measured.
+    press(&mut app, KeyCode::Char('b'));
+    let sum: f64 = app.rows.iter().map(|row| row.change.unwrap().bytes).sum();
+    assert!((sum - (at_end - then)).abs() < 1.0, "{sum} in all, by location");
+    press(&mut app, KeyCode::Char('d'));
+    assert!(app.mark.is_none() && app.rows.iter().all(|row| row.change.is_none()));
+    press(&mut app, KeyCode::Home);
+    assert_eq!(app.query.moment, Some(0));
+    press(&mut app, KeyCode::Char(' '));
+    assert_eq!(app.query.moment, None);
+}
+
+/// Paused, the view stays as it is while the trace grows.
+#[test]
+fn a_pause_keeps_the_moment_while_the_trace_grows() {
+    let place = tempfile::tempdir().unwrap();
+    let (path, bytes) = (place.path().join("t.ctf"), fs::read(data("made-maps.v2.ctf")).unwrap());
+    fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
+    let live = LiveTrace::open(&path, Some(std::process::id())).unwrap();
+    let mut app = App::new(Session::new(live), query(By::Function, Metric::Live), "");
+    app.advance(Duration::from_secs(60)).unwrap();
+    assert_eq!(app.session.state(), LiveState::Waiting);
+    press(&mut app, KeyCode::Char(' '));
+    let (before, half) = (text(&mut app, 80, 24), app.session.latest());
+    assert!(before.contains("PAUSED at"), "{before}");
+    fs::write(&path, &bytes).unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    app.advance(Duration::from_secs(60)).unwrap();
+    assert!(app.session.latest() > half);
+    let after = text(&mut app, 80, 24);
+    let table = |text: &str| text.lines().skip(3).map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(table(&before), table(&after));
+    press(&mut app, KeyCode::Char(' '));
+    let shown = text(&mut app, 80, 24);
+    assert!(shown.contains("live, 7.9 s") && shown.contains("live 126.6 MiB"), "{shown}");
+    // Another trace of the same name: nothing of the first is left.
+    press(&mut app, KeyCode::Char('d'));
+    fs::remove_file(&path).unwrap();
+    fs::copy(data("made-trees.v3.ctf"), &path).unwrap();
+    app.advance(Duration::from_secs(60)).unwrap();
+    app.advance(Duration::from_secs(60)).unwrap();
+    let shown = text(&mut app, 80, 24);
+    assert!(shown.contains("another trace has taken the place"), "{shown}");
+    assert!(!shown.contains("mapchurn") && app.mark.is_none(), "{shown}");
+}
