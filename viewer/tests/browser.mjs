@@ -70,6 +70,11 @@ export function exportedWith(options, ...names) {
   return pages.get(key);
 }
 
+/** Runs a program in a directory; `heaptap` is the one of the tests. */
+export async function runIn(cwd, program, ...args) {
+  return run(program === "heaptap" ? resolve(heaptap) : program, args, { cwd });
+}
+
 /** What the command line says, as an object. */
 export async function json(...args) {
   const { stdout } = await run(heaptap, args, { maxBuffer: 1 << 28 });

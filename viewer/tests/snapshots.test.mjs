@@ -2,10 +2,11 @@
 // Figures are those of `heaptap heap` and `heaptap heap-diff`.
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { after, test } from "node:test";
-import { bytesText, closeBrowser, exported, fragment, json, percentText, picture, serve, settled, sized, trace, traceOf, treeItems, withPage } from "./browser.mjs";
+import { bytesText, closeBrowser, directory, exported, fragment, json, percentText, picture, runIn, serve, settled, sized, trace, traceOf, treeItems, withPage } from "./browser.mjs";
 
 after(closeBrowser);
 
@@ -380,6 +381,42 @@ test("heaptap serve shows them too", async () =>
       await settled(page);
       assert.equal(await page.locator(".snapshot-mark").count(), 3);
     })));
+
+const PROGRAM = `
+let kept : (int * string) list ref = ref []
+let () =
+  for i = 1 to 40_000 do
+    kept := (i, String.make 40 'x') :: !kept;
+    if i mod 10_000 = 0 then Gc.full_major ()
+  done;
+  print_int (List.length !kept)
+`;
+const hasOcaml = spawnSync("ocamlfind", ["ocamlopt", "-version"]).status === 0;
+
+test("snapshots that an OCaml program took while it was traced", { skip: hasOcaml ? false : "there is no OCaml compiler" }, async () => {
+  const work = directory("kept");
+  writeFileSync(`${work}/kept.ml`, PROGRAM);
+  await runIn(work, "ocamlfind", "ocamlopt", "-g", "kept.ml", "-o", "kept");
+  await runIn(work, "heaptap", "run", "-r", "1e-2", "--snapshot", "major:1", "--snapshot", "exit", "--snapshot-file", `${work}/kept-%n.heap`, "-o", `${work}/kept.ctf`, "--", "./kept");
+  const last = `${work}/kept-2.heap`;
+  const { findings: [finding], reachable } = await json("heap", "--json", last);
+  await withPage(await exported(`${work}/kept.ctf`, `${work}/kept-1.heap`, last), { fragment: "#snapshots" }, async (page) => {
+    assert.equal(finding.kind, "accumulation");
+    assert.match(finding.path[0], /^Kept, field/);
+    const card = await text(page, ".card");
+    for (const part of [...finding.path, finding.elements.toLocaleString("en"), bytesText(finding.retained_bytes)]) assert.ok(card.includes(part), `no ${part} in ${card}`);
+    assert.ok((await treeItems(page))[0].startsWith(`all, retains ${bytesText(reachable.bytes)}`));
+    assert.equal(await page.locator(".evolution-mark").count(), 2);
+    await page.getByRole("button", { name: "Where it was allocated" }).click();
+    await settled(page);
+    assert.match(await page.locator("tbody").innerText(), /kept\.ml:5:/);
+    await picture(page, "snapshots-ocaml");
+    await page.keyboard.press("1");
+    await settled(page);
+    assert.ok((await page.locator(".snapshot-mark").count()) >= 1, "also of the snapshot at exit, after the last event");
+    assert.match(await page.locator(".snapshot-mark").last().getAttribute("title"), /kept-2\.heap/);
+  });
+});
 
 const VIEWS = ["", "&snapshot=0", "&search=session", "&part=table", "&part=table&table=block&held=block%20of%2012%20words&sort=exclusive", "&snapshot=1&part=growth", "&part=sites", "&stack=block"];
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
