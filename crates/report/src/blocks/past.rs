@@ -2,7 +2,7 @@
 //!
 //! Every row has the times of its block, so no states of the past need to be kept: the
 //! rows born by then, without what happened to them later, are the table of that moment.
-//! A table of [`MOST_BLOCKS`](super::MOST_BLOCKS) rows takes about a tenth of a second.
+//! The bound on rows, [`MOST_BLOCKS`](super::MOST_BLOCKS), bounds the time that it takes.
 
 use heaptap_trace::LocationTable;
 

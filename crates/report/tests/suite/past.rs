@@ -63,8 +63,8 @@ fn the_past_of_a_growing_trace() {
     );
 }
 
-/// A full table, at its most expensive moment. With optimisation it takes a tenth of the
-/// 200 ms that a view may take; in a test, on a busy machine, the bound is wider.
+/// A full table, at its most expensive moment. A view may take 200 ms with optimisation; the
+/// tests have little of it, took 550 ms on a busy machine, and have a wider bound.
 #[test]
 fn the_past_of_a_full_table_is_found_at_once() {
     let program = crowd(MOST_BLOCKS as u64);
