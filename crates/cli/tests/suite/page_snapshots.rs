@@ -97,7 +97,7 @@ fn the_tree_adds_up() {
     };
     let (parent, retained, own) = (column("parent"), column("retained"), column("own"));
     assert_eq!(snapshot["reachable"]["bytes"].as_i64(), Some(retained[0]));
-    let mut sums = own.clone();
+    let mut sums = own;
     for cell in (1..parent.len()).rev() {
         let above = usize::try_from(parent[cell]).unwrap();
         assert!(above < cell, "a cell comes after the one above it");
@@ -119,7 +119,7 @@ fn several_snapshots_are_compared_and_damaged_ones_named() {
     let in_order = if names[0] == "one.heap" { [&one, &two] } else { [&two, &one] };
     assert_eq!(page["growths"][0].as_array().map(Vec::len), Some(0));
     let printed =
-        json("heap-diff --json -n 32 --by variable", &in_order.map(|path| path.as_path()));
+        json("heap-diff --json -n 32 --by variable", &in_order.map(std::path::PathBuf::as_path));
     assert_eq!(page["growths"][1][0], printed["tables"][0]);
 
     let mut bytes = made_snapshot();

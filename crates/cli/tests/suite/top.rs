@@ -230,6 +230,25 @@ fn keys_in_a_terminal_while_the_trace_grows() {
 }
 
 #[test]
+fn it_ends_with_its_terminal() {
+    let place = Place::new();
+    let writer = PretendedWriter::start();
+    let trace = writer.trace();
+    let path = place.file("t.ctf", &trace[..trace.len() / 3]);
+    let tmux = Tmux::start("gone", 80, 24, &path);
+    tmux.shows(&["live, "]);
+    let id = tmux.run(&["list-panes", "-F", "#{pane_pid}"]).trim().to_owned();
+    let process = Path::new("/proc").join(&id);
+    assert!(process.exists(), "{id}");
+    drop(tmux);
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while process.exists() {
+        assert!(Instant::now() < deadline, "{id} runs on");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
 fn another_trace_of_the_same_name_is_followed() {
     let place = Place::new();
     let writer = PretendedWriter::start();

@@ -10,7 +10,8 @@ use super::numbers::{Numbers, Rows};
 /// The immediate dominator of each number; the program's own is 0. The tables are those of the
 /// depth-first search: here memory is at its most, so each is given up as soon as it can be.
 pub(super) fn immediate_dominators(parent: Numbers, predecessors: Rows) -> Numbers {
-    let semi = semidominators(&parent, predecessors);
+    let semi = semidominators(&parent, &predecessors);
+    drop(predecessors);
     // In place: a node is above those that it dominates.
     let mut dominator = parent;
     for number in 1..dominator.len() as u32 {
@@ -23,7 +24,7 @@ pub(super) fn immediate_dominators(parent: Numbers, predecessors: Rows) -> Numbe
     dominator
 }
 
-fn semidominators(parent: &Numbers, predecessors: Rows) -> Numbers {
+fn semidominators(parent: &Numbers, predecessors: &Rows) -> Numbers {
     let mut forest = Forest {
         ancestor: parent.clone(),
         label: Numbers::ascending(parent.len()),

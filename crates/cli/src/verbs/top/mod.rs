@@ -5,7 +5,8 @@
 //! - `draw` and `chart`: the screens.
 //!
 //! One thread does everything: it reads for a short while, draws, and waits up to 100 ms for
-//! a key. So there is nothing to lock, and nothing runs when nothing happens.
+//! a key. So there is nothing to lock, and nothing runs when nothing happens. A second thread
+//! waits for the terminal to go.
 
 mod app;
 mod chart;
@@ -21,6 +22,7 @@ use std::io::{IsTerminal as _, stdout};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use clap::{Args, ValueHint};
@@ -28,6 +30,8 @@ use heaptap_report::Regex;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{self, Event};
 use ratatui::{DefaultTerminal, Terminal};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 use signal_hook::consts::{SIGHUP, SIGTERM};
 
 use crate::analysis::view::{Measure, RowKind};
@@ -43,6 +47,9 @@ const SLICE: Duration = Duration::from_millis(40);
 
 /// How long nothing is done while nothing happens.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// The exit status when the terminal is gone, as if by SIGHUP.
+const HANG_UP: i32 = 128 + SIGHUP;
 
 /// Watch a trace in the terminal while it is written, and go back in time
 ///
@@ -153,10 +160,28 @@ fn watch(app: &mut App) -> Result<(), Failure> {
         // Without it, a signal would leave the terminal as it is.
         let _ = signal_hook::flag::register(signal, Arc::clone(&asked_to_end));
     }
+    end_with_the_terminal();
     let mut terminal = ratatui::try_init().map_err(|error| terminal_failure(&error))?;
     let watched = watch_in(&mut terminal, app, &asked_to_end);
     ratatui::restore();
     watched
+}
+
+/// Ends the process when its terminal is gone. Whoever waits for keys then does so for ever, and
+/// without pausing: the terminal is always at its end.
+fn end_with_the_terminal() {
+    thread::spawn(|| {
+        let out = stdout();
+        let mut terminal = [PollFd::new(&out, PollFlags::empty())];
+        loop {
+            match poll(&mut terminal, None) {
+                // Nothing was asked for but what is always reported: an error, or the hang-up.
+                Ok(_) => std::process::exit(HANG_UP),
+                Err(Errno::INTR) => {}
+                Err(_) => return,
+            }
+        }
+    });
 }
 
 fn watch_in(
