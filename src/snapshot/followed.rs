@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::sys::shared_memory::SharedWords;
 
-/// More blocks than this are left out.
+/// More blocks than this are left out. The snapshot says how many.
 const MOST: usize = 4 << 20;
 
 /// Addresses and numbers.
@@ -20,7 +20,11 @@ pub(super) struct FollowedList {
 impl FollowedList {
     /// `None` if there is no memory.
     pub(super) fn new() -> Option<FollowedList> {
-        Some(FollowedList { words: SharedWords::new(1 + 2 * MOST)? })
+        FollowedList::with_room(MOST)
+    }
+
+    fn with_room(pairs: usize) -> Option<FollowedList> {
+        Some(FollowedList { words: SharedWords::new(1 + 2 * pairs)? })
     }
 
     fn parts(&self) -> Option<(&AtomicU64, &[AtomicU64])> {
@@ -60,5 +64,13 @@ mod tests {
         assert!(list.pairs().is_empty());
         assert!((0..3).all(|index| list.push(8 * index, index)));
         assert_eq!(list.pairs(), [(0, 0), (8, 1), (16, 2)]);
+    }
+
+    #[test]
+    fn what_has_no_room_is_refused() {
+        let list = FollowedList::with_room(2).unwrap();
+        let taken: Vec<bool> = (0..4).map(|index| list.push(8 * index, index)).collect();
+        assert_eq!(taken, [true, true, false, false]);
+        assert_eq!(list.pairs(), [(0, 0), (8, 1)]);
     }
 }

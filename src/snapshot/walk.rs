@@ -152,7 +152,14 @@ impl Errand {
         }
         self.walker.walk(&mut encoder, self.string_bytes)?;
         if let Some(list) = &self.followed {
-            self.walker.followed(&mut |address, number| list.push(address as u64, number));
+            let mut left_out = 0;
+            self.walker.followed(&mut |address, number| {
+                left_out += u64::from(!list.push(address as u64, number));
+                true
+            });
+            if left_out > 0 {
+                encoder.meta_number(MetaKey::FOLLOWED_LEFT_OUT, left_out)?;
+            }
         }
         if self.verify
             && method == Method::CopyOnWrite

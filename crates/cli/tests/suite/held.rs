@@ -61,6 +61,11 @@ fn holder(number: usize) -> Option<RootOwner> {
 
 /// A snapshot of these blocks, of which the trace has the ids. Each holder has its blocks in a list.
 fn snapshot(info: &TraceInfo, words: u64, ids: &[u64]) -> Vec<u8> {
+    snapshot_without(info, words, ids, 0)
+}
+
+/// The same, which says that it does not list so many more.
+fn snapshot_without(info: &TraceInfo, words: u64, ids: &[u64], left_out: u64) -> Vec<u8> {
     let mut workspace = Box::new(Workspace::new());
     let mut encoder = Encoder::new(Vec::new(), &mut workspace, 1);
     let address = |number: usize| 0x1_0008 + number as u64 * (words + 1) * 8;
@@ -71,6 +76,9 @@ fn snapshot(info: &TraceInfo, words: u64, ids: &[u64]) -> Vec<u8> {
         encoder.meta_number(MetaKey::TIME, 1000 * taken)?;
         encoder.meta(MetaKey::TRACE_FILE, b"/tmp/its-own.ctf")?;
         encoder.meta_number(MetaKey::TRACE_START, info.start_time)?;
+        if left_out > 0 {
+            encoder.meta_number(MetaKey::FOLLOWED_LEFT_OUT, left_out)?;
+        }
         let words_in_all = ids.len() as u64 * (words + 1);
         let segment = Segment { kind: SegmentKind::Major, start: 0x1_0000, words: words_in_all };
         encoder.segment(segment)?;
@@ -274,6 +282,7 @@ fn a_snapshot_that_does_not_belong_to_the_trace_is_refused() {
     let later = place.file("later.ctf", &self::trace(&later, 4).0);
     let ids: Vec<u64> = (0..100).collect();
     let sizes = place.file("sizes.heap", &snapshot(&info(1.0), 5, &ids));
+    let short = place.file("short.heap", &snapshot_without(&info(1.0), 3, &ids, 7));
     for verb in ["report", "leaks"] {
         let call = format!("{verb} --heap {}", heap.display());
         heaptap(&call, &[&other]).says(2, &["other.ctf", "another process", "/tmp/its-own.ctf"]);
@@ -282,6 +291,8 @@ fn a_snapshot_that_does_not_belong_to_the_trace_is_refused() {
         heaptap_reading(&format!("{call} -"), &[], b"").says(2, &["standard input", "a file"]);
         let of_other_sizes = format!("{verb} --heap {}", sizes.display());
         heaptap(&of_other_sizes, &[&trace]).says(2, &["a.ctf", "other sizes", "its-own.ctf"]);
+        let short = format!("{verb} --heap {}", short.display());
+        heaptap(&short, &[&trace]).says(2, &["7 had no room", "too small", "--rate"]);
         let none = place.path("none.heap");
         heaptap(&format!("{verb} --heap {}", none.display()), &[&trace]).says(2, &["no such file"]);
         heaptap(&format!("{verb} --heap {}", trace.display()), &[&trace])

@@ -52,6 +52,7 @@ impl FollowedBlocks {
         };
         let mut events = input.in_file_order()?;
         check_origin(analysis, events.info()).map_err(refuse)?;
+        check_complete(analysis)?;
         if let Some(lifespans) = lifespans_of(&input, options.selection.lifetime)? {
             options.lifespans = Some(lifespans);
             events = input.in_file_order()?;
@@ -97,6 +98,17 @@ impl FollowedBlocks {
     pub(crate) fn scale(&self) -> Scale {
         let info = self.info();
         Scale { rate: info.sample_rate, word_bytes: f64::from(info.word_size) / 8.0 }
+    }
+}
+
+/// Fails if blocks are missing: what comes from the others would be too small.
+fn check_complete(analysis: &HeapAnalysis) -> Result<(), Failure> {
+    match analysis.graph.facts().number(MetaKey::FOLLOWED_LEFT_OUT) {
+        None | Some(0) => Ok(()),
+        Some(missing) => Err(Failure::Trouble(format!(
+            "the snapshot lists at most 4,194,304 of the blocks that the trace follows, and {missing} had no room, so \
+             that sizes would be too small; trace with a lower --rate, at which fewer blocks are followed"
+        ))),
     }
 }
 

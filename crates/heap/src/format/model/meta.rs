@@ -29,6 +29,8 @@ impl MetaKey {
     pub const HOST: MetaKey = MetaKey(11);
     /// Contents of strings are included up to this number of bytes each; absent if they are not.
     pub const STRINGS: MetaKey = MetaKey(12);
+    /// How many blocks that the trace follows are not listed, for want of room; absent if all are.
+    pub const FOLLOWED_LEFT_OUT: MetaKey = MetaKey(13);
 
     /// For tests: the blocks that the runtime itself kept after its own collections.
     pub const KEPT_BLOCKS: MetaKey = MetaKey(64);
@@ -50,6 +52,7 @@ impl MetaKey {
             MetaKey::TRACE_START => "trace start",
             MetaKey::HOST => "host",
             MetaKey::STRINGS => "strings",
+            MetaKey::FOLLOWED_LEFT_OUT => "followed left out",
             MetaKey::KEPT_BLOCKS => "kept blocks",
             MetaKey::KEPT_WORDS => "kept words",
             _ => return None,
