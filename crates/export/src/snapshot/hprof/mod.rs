@@ -1,14 +1,21 @@
 //! HPROF 1.0.2, the heap dumps of Java, for Eclipse MAT and others.
 //!
 //! The layout is that of `src/hotspot/share/services/heapDumper.cpp` (JDK 17). A block becomes an object whose class
-//! is the block's label. Ids have 4 bytes: then readers count 8 bytes for the header of an object,
-//! as OCaml has, and 4 for a reference, and the sizes come out right:
+//! is the block's label. The format has no sizes of objects: readers compute them. Eclipse MAT counts two ids for the
+//! header of an object, 4 bytes more for that of an array, the fields or elements, and rounds up to 8 bytes, or to the
+//! distance of ids if that is more (`HprofParserHandlerImpl.java`, MAT 1.17). With ids of 4 bytes, one for each block,
+//! the header has 8 bytes, as in OCaml, a reference has 4, and the sizes come out right:
 //!
 //! - A block of a label with a fixed size is an instance with a reference for each field, null if the
 //!   field is no pointer, and as many bytes of padding: 8 + 8 × words.
 //! - Any other block is an array of 2 × words - 1 references, its fields first: 12 + 4 × (2 × words - 1)
 //!   bytes. What has no field, the slots of a suspended stack and the data of an ephemeron, is in the
 //!   second half, or, if it does not fit, in an array of its own.
+//! - What a block holds outside the heap is an array of bytes, all of them in the file: 12 + elements, so
+//!   that it has 12 elements less than bytes. The block refers to it as to what has no field.
+//!
+//! Keys of ephemerons are left out. A Java heap has weak references, as objects of `java.lang.ref`, but MAT's dominator
+//! tree follows them like any other, and a key would no longer be retained by what really holds it.
 //!
 //! - `records`: writes records, and parts of the heap dump in segments.
 //! - `classes`: the classes of labels and holders.
@@ -60,7 +67,8 @@ fn write(input: &SnapshotInput<'_>, out: &mut dyn Write) -> io::Result<Vec<Strin
         }
     }
     dump.finish()?;
-    let outside = input.tree.retained_outside(heaptap_heap::DominatorTree::PROGRAM);
-    let note = "bytes outside the heap are not in the file, which has no way to express them";
-    Ok((outside > 0).then(|| format!("{outside} {note}")).into_iter().collect())
+    let omitted = objects.outside_omitted();
+    let note = "bytes outside the heap are not in the file, which would need as many bytes; \
+                use --to heapsnapshot to see them";
+    Ok((omitted > 0).then(|| format!("{omitted} {note}")).into_iter().collect())
 }

@@ -8,6 +8,15 @@ use crate::snapshot::SnapshotInput;
 
 const INSTANCE_DUMP: u8 = 0x21;
 const OBJECT_ARRAY_DUMP: u8 = 0x22;
+const PRIMITIVE_ARRAY_DUMP: u8 = 0x23;
+/// The type of elements.
+const BYTE: u8 = 8;
+
+/// The header of an array as readers count it: 8 bytes of an object, and its length.
+const ARRAY_HEADER: u64 = 12;
+
+/// The most bytes outside the heap that are written: an array has all its elements in the file.
+const MOST_OUTSIDE: u64 = 1 << 30;
 
 /// Writes blocks.
 pub(super) struct ObjectWriter<'a> {
@@ -17,6 +26,12 @@ pub(super) struct ObjectWriter<'a> {
     data: Vec<(u32, u32)>,
     /// The class of arrays for references that have no field.
     further_class: Option<Id>,
+    /// Whether the class of byte arrays was written.
+    has_byte_class: bool,
+    /// How many more bytes outside the heap may be written.
+    outside_left: u64,
+    /// Bytes outside the heap that were left out.
+    outside_omitted: u64,
 }
 
 /// The references of a block.
@@ -30,13 +45,27 @@ struct BlockReferences {
 impl<'a> ObjectWriter<'a> {
     pub(super) fn new(input: &'a SnapshotInput<'a>, classes: ClassTable<'a>) -> ObjectWriter<'a> {
         let data = input.graph.live_ephemeron_data();
-        ObjectWriter { input, classes, data, further_class: None }
+        ObjectWriter {
+            input,
+            classes,
+            data,
+            further_class: None,
+            has_byte_class: false,
+            outside_left: MOST_OUTSIDE,
+            outside_omitted: 0,
+        }
+    }
+
+    /// How many bytes outside the heap were left out.
+    pub(super) fn outside_omitted(&self) -> u64 {
+        self.outside_omitted
     }
 
     pub(super) fn write(&mut self, block: u32, dump: &mut DumpWriter<'_>) -> io::Result<()> {
         let words = self.input.graph.words(block);
         let label = self.input.labels.of(self.input.graph, block);
-        let references = self.references(block, words);
+        let mut references = self.references(block, words);
+        references.further.extend(self.outside(block, dump)?);
         let id = ClassTable::block_id(block);
         if references.further.is_empty()
             && (words == 0 || self.classes.fixed_words(label) == Some(words))
@@ -83,11 +112,35 @@ impl<'a> ObjectWriter<'a> {
         BlockReferences { fields, further }
     }
 
+    /// What the block holds outside the heap, as an array of bytes that readers find as big.
+    fn outside(&mut self, block: u32, dump: &mut DumpWriter<'_>) -> io::Result<Option<Id>> {
+        let bytes = self.input.graph.custom(block).map_or(0, |custom| custom.outside_bytes);
+        if bytes == 0 {
+            return Ok(None);
+        }
+        let Some(left) = self.outside_left.checked_sub(bytes) else {
+            self.outside_omitted = self.outside_omitted.saturating_add(bytes);
+            return Ok(None);
+        };
+        self.outside_left = left;
+        if !self.has_byte_class {
+            self.classes.class(dump, "[B", &[], 0)?;
+            self.has_byte_class = true;
+        }
+        let id = self.classes.new_id()?;
+        let elements = bytes.saturating_sub(ARRAY_HEADER);
+        let mut part = vec![PRIMITIVE_ARRAY_DUMP];
+        part.extend(numbers_be(&[id, NO_TRACE, elements as u32]));
+        part.push(BYTE);
+        dump.part_with_zeros(&part, elements)?;
+        Ok(Some(id))
+    }
+
     /// An array of its own for references that do not fit into their block's.
     fn further_array(&mut self, further: &[Id], dump: &mut DumpWriter<'_>) -> io::Result<Id> {
         let class = match self.further_class {
             Some(class) => class,
-            None => self.classes.array_class(dump, "held by a suspended stack or an ephemeron")?,
+            None => self.classes.array_class(dump, "held, but not by a field")?,
         };
         self.further_class = Some(class);
         let id = self.classes.new_id()?;

@@ -111,10 +111,7 @@ impl<'a> DumpWriter<'a> {
             }
             return Ok(());
         }
-        self.flush_segment()?;
-        let length = usize::try_from(length).map_err(|_| too_long(length))?;
-        self.header(HEAP_DUMP_SEGMENT, length)?;
-        self.out.write_all(beginning)?;
+        self.begin_long_part(beginning, length)?;
         let mut written = 0;
         for &(index, id) in references {
             self.nulls(index - written)?;
@@ -124,8 +121,32 @@ impl<'a> DumpWriter<'a> {
         self.nulls(count - written)
     }
 
+    /// Adds a part that begins with these bytes and goes on with zeros.
+    pub(super) fn part_with_zeros(&mut self, beginning: &[u8], count: u64) -> io::Result<()> {
+        let length = beginning.len() as u64 + count;
+        if length < SEGMENT as u64 {
+            self.part(beginning)?;
+            self.segment.resize(self.segment.len() + count as usize, 0);
+            return Ok(());
+        }
+        self.begin_long_part(beginning, length)?;
+        self.zeros(count)
+    }
+
+    /// Begins a part of this length that is a segment by itself.
+    fn begin_long_part(&mut self, beginning: &[u8], length: u64) -> io::Result<()> {
+        self.flush_segment()?;
+        let length = usize::try_from(length).map_err(|_| too_long(length))?;
+        self.header(HEAP_DUMP_SEGMENT, length)?;
+        self.out.write_all(beginning)
+    }
+
     fn nulls(&mut self, count: u64) -> io::Result<()> {
-        io::copy(&mut io::Read::take(io::repeat(0), count * size_of::<Id>() as u64), self.out)?;
+        self.zeros(count * size_of::<Id>() as u64)
+    }
+
+    fn zeros(&mut self, count: u64) -> io::Result<()> {
+        io::copy(&mut io::Read::take(io::repeat(0), count), self.out)?;
         Ok(())
     }
 
