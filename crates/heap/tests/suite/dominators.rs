@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Cursor;
 
 use heaptap_heap::{
-    DominatorTree, FinaliserKind, HeapGraph, HolderId, HolderName, HolderTree, Labels, Node, Reach,
-    RetainedLabel, RetainedTree, RootKind, RootOwner,
+    DominatorTree, Encoder, FinaliserKind, HeapAnalysis, HeapGraph, HolderId, HolderName,
+    HolderTree, Labels, LoadOptions, Node, PathFinder, Reach, RetainedLabel, RetainedTree,
+    RootKind, RootOwner, Segment, SegmentKind, Workspace,
 };
 use proptest::prelude::*;
 
 use crate::made_heap::{Heap, OPTIONS, address, heap};
-use crate::snapshot::{OwnedBlock, Record, write};
+use crate::snapshot::{Record, write};
 
 /// The graph as plain sets: what each node keeps alive.
 pub(crate) struct Flow {
@@ -215,25 +216,36 @@ proptest! {
 
 /// Lists are deep: nothing may recurse.
 #[test]
-fn a_list_of_a_million_blocks_is_retained_by_its_head() {
-    let count = 1_000_000u64;
-    let at = |number: u64| 0x10_0000 + number * 24;
-    let cell = |number: u64| OwnedBlock {
-        address: at(number),
-        words: 2,
-        pointers: (number + 1 < count)
-            .then(|| heaptap_heap::Pointer { field: 1, target: at(number + 1) })
-            .into_iter()
-            .collect(),
-        ..OwnedBlock::default()
+fn a_list_of_ten_million_blocks_is_retained_by_its_head() {
+    let count = 10_000_000u32;
+    let at = |number: u32| 0x10_0000 + u64::from(number) * 24;
+    let mut workspace = Box::new(Workspace::new());
+    let mut encoder = Encoder::new(Vec::new(), &mut workspace, 0);
+    let mut write = || -> Result<(), i32> {
+        let words = u64::from(count) * 3;
+        encoder.segment(Segment { kind: SegmentKind::Major, start: at(0), words })?;
+        for number in 0..count {
+            encoder.begin_block(at(number), 2, 0)?;
+            if number + 1 < count {
+                encoder.pointer(1, at(number + 1))?;
+            }
+            encoder.end_block()?;
+        }
+        let owner = RootOwner::Global { module: 0, field: 0 };
+        encoder.root(heaptap_heap::Root { owner, target: at(0) })
     };
-    let mut records: Vec<_> = (0..count).map(|number| Record::Block(cell(number))).collect();
-    let owner = RootOwner::Global { module: 0, field: 0 };
-    records.push(Record::Root(heaptap_heap::Root { owner, target: at(0) }));
-    let (graph, holders) = load(&records);
-    let tree = DominatorTree::new(&graph, &holders).unwrap();
-    let retained = |block| tree.retained(tree.position(Node::Block(block)).unwrap());
-    assert_eq!(retained(0), count * 16);
-    assert_eq!(retained(999_999), 16);
-    assert_eq!(tree.retained(DominatorTree::PROGRAM), count * 16);
+    write().unwrap();
+    let file = encoder.finish().unwrap().1;
+    let options = LoadOptions { memory: 4 << 30, fields: false };
+    let graph = HeapGraph::load(Cursor::new(file), options).unwrap();
+    let analysis = HeapAnalysis::new(graph).unwrap();
+    let all = u64::from(count) * 16;
+    assert_eq!((analysis.retained_by(0), analysis.retained_by(count - 1)), (all, 16));
+    assert_eq!(analysis.reachable_bytes(), all);
+    let held = PathFinder::new(&analysis).held_by(count - 1).unwrap();
+    assert_eq!(held.shortest.len(), count as usize + 1);
+    let row = analysis.label_rows()[0];
+    assert_eq!((row.own.blocks, row.at_least), (count.into(), all));
+    assert_eq!(analysis.freed_without(&[row.label]), [all]);
+    assert_eq!(analysis.suspects().accumulations.len(), 1);
 }
