@@ -12,8 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use heaptap_trace::{
-    Completion, CutReason, Defect, Event, EventKind, Followed, Follower, Format, Limits, Losses,
-    Mode, ReadError,
+    Completion, CutReason, Defect, Followed, Follower, Format, Limits, Losses, Mode, ReadError,
 };
 use proptest::prelude::*;
 
@@ -44,20 +43,6 @@ impl Read for Growing {
     }
 }
 
-fn owned(event: &Event<'_>) -> RecordedEvent {
-    let kind = match event.kind {
-        EventKind::Alloc(allocation) => RecordedKind::Alloc {
-            id: allocation.id,
-            block: allocation.block(),
-            frames: allocation.backtrace.frames.to_vec(),
-        },
-        EventKind::Promote(id) => RecordedKind::Promote(id),
-        EventKind::Collect(id) => RecordedKind::Collect(id),
-        other => panic!("{other:?}"),
-    };
-    RecordedEvent { domain: event.domain, time: event.time, kind }
-}
-
 /// Adds what a follower returns to `seen`, breaking off after every `at_once` events.
 fn poll<R: Read>(
     follower: &mut Follower<R>,
@@ -67,7 +52,7 @@ fn poll<R: Read>(
     loop {
         let mut left = at_once;
         let followed = follower.poll(&mut |event, _| {
-            seen.push(owned(event));
+            seen.push(RecordedEvent::of(event));
             left -= 1;
             if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })?;

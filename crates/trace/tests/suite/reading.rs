@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
 
 use heaptap_trace::{
-    Block, Code, EventKind, Input, Limits, Losses, Mode, ReadError, Reader, Stream, Tally,
+    Block, Code, Event, EventKind, Input, Limits, Losses, Mode, ReadError, Reader, Stream, Tally,
 };
 
 use crate::debug_info::OwnedLocation;
@@ -15,6 +15,22 @@ pub(crate) struct RecordedEvent {
     pub(crate) domain: u16,
     pub(crate) time: u64,
     pub(crate) kind: RecordedKind,
+}
+
+impl RecordedEvent {
+    pub(crate) fn of(event: &Event<'_>) -> RecordedEvent {
+        let kind = match event.kind {
+            EventKind::Alloc(allocation) => RecordedKind::Alloc {
+                id: allocation.id,
+                block: allocation.block(),
+                frames: allocation.backtrace.frames.to_vec(),
+            },
+            EventKind::Promote(id) => RecordedKind::Promote(id),
+            EventKind::Collect(id) => RecordedKind::Collect(id),
+            other => panic!("{other:?}"),
+        };
+        RecordedEvent { domain: event.domain, time: event.time, kind }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,18 +85,7 @@ fn read_to_end<I: Input>(reader: &mut Reader<I>) -> Reading {
     let error = loop {
         match reader.next_event() {
             Ok(Some(event)) => {
-                let (time, domain) = (event.time, event.domain);
-                let kind = match event.kind {
-                    EventKind::Alloc(allocation) => RecordedKind::Alloc {
-                        id: allocation.id,
-                        block: allocation.block(),
-                        frames: allocation.backtrace.frames.to_vec(),
-                    },
-                    EventKind::Promote(id) => RecordedKind::Promote(id),
-                    EventKind::Collect(id) => RecordedKind::Collect(id),
-                    other => panic!("{other:?}"),
-                };
-                recorded.push(RecordedEvent { domain, time, kind });
+                recorded.push(RecordedEvent::of(&event));
                 packet_ends.push(reader.offset());
             }
             Ok(None) => break None,
