@@ -62,9 +62,9 @@ pub(crate) struct HeapTable {
     pub(crate) other_first_reached: HeapSize,
 }
 
-/// Everything about a snapshot that `heaptap heap` prints.
+/// What a snapshot is of, and how much it holds.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct HeapFigures {
+pub(crate) struct HeapSummary {
     pub(crate) program: String,
     pub(crate) runtime: String,
     /// In microseconds since the Unix epoch; absent if it is not known.
@@ -75,6 +75,30 @@ pub(crate) struct HeapFigures {
     pub(crate) outside_bytes: u64,
     /// Pointers that lead to no block.
     pub(crate) dangling: u64,
+}
+
+impl HeapSummary {
+    pub(crate) fn new(analysis: &HeapAnalysis) -> HeapSummary {
+        let facts = analysis.graph.facts();
+        let text = |key| String::from_utf8_lossy(facts.meta(key).unwrap_or_default()).into_owned();
+        HeapSummary {
+            program: text(MetaKey::PROGRAM),
+            runtime: text(MetaKey::RUNTIME),
+            taken_us: facts.number(MetaKey::TIME).map(|nanoseconds| nanoseconds / 1000),
+            reason: text(MetaKey::REASON),
+            all: analysis.all().into(),
+            reachable: analysis.reachable().into(),
+            outside_bytes: analysis.dominators.retained_outside(0),
+            dangling: analysis.graph.dangling(),
+        }
+    }
+}
+
+/// Everything about a snapshot that `heaptap heap` prints.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct HeapFigures {
+    #[serde(flatten)]
+    pub(crate) summary: HeapSummary,
     pub(crate) kinds: HeapTable,
     pub(crate) table: HeapTable,
     pub(crate) findings: Vec<Finding>,
@@ -94,8 +118,6 @@ pub(crate) struct RowSelection<'a> {
 
 impl HeapFigures {
     pub(crate) fn new(analysis: &HeapAnalysis, selection: &RowSelection<'_>) -> HeapFigures {
-        let facts = analysis.graph.facts();
-        let text = |key| String::from_utf8_lossy(facts.meta(key).unwrap_or_default()).into_owned();
         let kinds = RowSelection {
             rows: HeapRows::Holders(Level::Kind),
             limit: 0,
@@ -103,14 +125,7 @@ impl HeapFigures {
             exclude: &[],
         };
         HeapFigures {
-            program: text(MetaKey::PROGRAM),
-            runtime: text(MetaKey::RUNTIME),
-            taken_us: facts.number(MetaKey::TIME).map(|nanoseconds| nanoseconds / 1000),
-            reason: text(MetaKey::REASON),
-            all: analysis.all().into(),
-            reachable: analysis.reachable().into(),
-            outside_bytes: analysis.dominators.retained_outside(0),
-            dangling: analysis.graph.dangling(),
+            summary: HeapSummary::new(analysis),
             kinds: table(analysis, &kinds),
             table: table(analysis, selection),
             findings: findings(analysis),

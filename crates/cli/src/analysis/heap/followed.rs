@@ -113,7 +113,7 @@ fn check_complete(analysis: &HeapAnalysis) -> Result<(), Failure> {
 }
 
 /// Why a trace is not that of the snapshot, as far as its header shows.
-fn check_origin(analysis: &HeapAnalysis, info: &TraceInfo) -> Result<(), &'static str> {
+pub(crate) fn check_origin(analysis: &HeapAnalysis, info: &TraceInfo) -> Result<(), &'static str> {
     let facts = analysis.graph.facts();
     if facts.number(MetaKey::PID).is_some_and(|pid| pid != info.pid) {
         return Err("it is of another process");

@@ -4,10 +4,12 @@
 use std::path::{Path, PathBuf};
 
 use heaptap_heap::{HeapAnalysis, Item, LabelId, Level, MetaKey, Node, PathFinder, Reader};
+use heaptap_trace::TraceInfo;
 use serde::Serialize;
 
-use super::figures::{HeapRows, HeapSize, HeapTable, RowSelection, table};
+use super::figures::{HeapRows, HeapSummary, HeapTable, RowSelection, table};
 use super::findings::{Finding, compare, findings};
+use super::followed::check_origin;
 use super::growth::{GrowthRows, GrowthTable, growth};
 use super::load::load_with_types;
 use super::page_tree::PageTree;
@@ -61,19 +63,12 @@ pub(crate) struct FailedSnapshot {
 #[derive(Serialize)]
 pub(crate) struct PageSnapshot {
     pub(crate) name: String,
-    program: String,
-    runtime: String,
-    reason: String,
+    #[serde(flatten)]
+    summary: HeapSummary,
     pid: Option<u64>,
-    /// In microseconds since the Unix epoch; absent if it is not known.
-    taken_us: Option<u64>,
     /// The trace of the page that was being written then, and the time in it.
     trace: Option<usize>,
     at_us: Option<u64>,
-    all: HeapSize,
-    reachable: HeapSize,
-    outside_bytes: u64,
-    dangling: u64,
     tables: Vec<HeapTable>,
     stacks: Vec<StackedRows>,
     findings: Vec<Finding>,
@@ -108,9 +103,7 @@ struct HeldBlock {
 /// A trace of the page, which a snapshot may belong to.
 struct PageTrace<'a> {
     path: &'a Path,
-    pid: u64,
-    /// In microseconds since the Unix epoch.
-    start: u64,
+    info: TraceInfo,
 }
 
 impl PageSnapshots {
@@ -184,28 +177,20 @@ impl PageSnapshot {
         analysis: &HeapAnalysis,
         traces: &[Option<PageTrace<'_>>],
     ) -> PageSnapshot {
-        let facts = analysis.graph.facts();
-        let text = |key| String::from_utf8_lossy(facts.meta(key).unwrap_or_default()).into_owned();
-        let pid = facts.number(MetaKey::PID);
-        let taken_us = facts.number(MetaKey::TIME).map(|nanoseconds| nanoseconds / 1000);
+        let summary = HeapSummary::new(analysis);
+        let pid = analysis.graph.facts().number(MetaKey::PID);
+        let since = |trace: &PageTrace<'_>| summary.taken_us?.checked_sub(trace.info.start_time);
         let is_its = |trace: &PageTrace<'_>| {
-            Some(trace.pid) == pid && taken_us.is_some_and(|taken| taken >= trace.start)
+            pid.is_some() && since(trace).is_some() && check_origin(analysis, &trace.info).is_ok()
         };
         let trace = traces.iter().position(|trace| trace.as_ref().is_some_and(is_its));
         let its = trace.and_then(|number| traces.get(number)?.as_ref());
         PageSnapshot {
             name,
-            program: text(MetaKey::PROGRAM),
-            runtime: text(MetaKey::RUNTIME),
-            reason: text(MetaKey::REASON),
             pid,
-            taken_us,
             trace,
-            at_us: its.zip(taken_us).map(|(trace, taken)| taken - trace.start),
-            all: analysis.all().into(),
-            reachable: analysis.reachable().into(),
-            outside_bytes: analysis.dominators.retained_outside(0),
-            dangling: analysis.graph.dangling(),
+            at_us: its.and_then(since),
+            summary,
             tables: tables(analysis),
             stacks: stacks(analysis),
             findings: findings(analysis),
@@ -241,8 +226,7 @@ fn trace(path: &Path) -> Option<PageTrace<'_>> {
         return None;
     }
     let events = Input::open(path).map(Input::quietly).and_then(|input| input.in_file_order());
-    let info = events.ok()?.info().clone();
-    Some(PageTrace { path, pid: info.pid, start: info.start_time })
+    Some(PageTrace { path, info: events.ok()?.info().clone() })
 }
 
 /// The tables, without those that have no rows.

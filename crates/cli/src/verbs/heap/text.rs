@@ -18,7 +18,7 @@ pub(super) fn report(figures: &HeapFigures, layout: Layout) -> String {
         // Writing to a string does not fail.
         let _ = writeln!(text, "{} {value}", layout.strong(&format!("{label:<12}")));
     }
-    let all = figures.reachable.bytes;
+    let all = figures.summary.reachable.bytes;
     append_table(&mut text, &figures.kinds, all, layout);
     if figures.table.by != figures.kinds.by {
         append_table(&mut text, &figures.table, all, layout);
@@ -29,26 +29,34 @@ pub(super) fn report(figures: &HeapFigures, layout: Layout) -> String {
 
 fn totals(figures: &HeapFigures) -> Vec<(&'static str, String)> {
     let escaped = |text: &str| Escaped(text.as_bytes()).to_string();
-    let taken = figures.taken_us.map(|time| format!(", taken {}", utc(time))).unwrap_or_default();
-    let garbage = figures.all.bytes.saturating_sub(figures.reachable.bytes);
+    let taken =
+        figures.summary.taken_us.map(|time| format!(", taken {}", utc(time))).unwrap_or_default();
+    let garbage = figures.summary.all.bytes.saturating_sub(figures.summary.reachable.bytes);
     let mut totals = vec![
-        ("program", format!("{}, {}{taken}", escaped(&figures.program), escaped(&figures.runtime))),
+        (
+            "program",
+            format!(
+                "{}, {}{taken}",
+                escaped(&figures.summary.program),
+                escaped(&figures.summary.runtime)
+            ),
+        ),
         (
             "reachable",
             format!(
                 "{} in {}",
-                bytes(figures.reachable.bytes as f64),
-                count(figures.reachable.blocks, "block", "blocks")
+                bytes(figures.summary.reachable.bytes as f64),
+                count(figures.summary.reachable.blocks, "block", "blocks")
             ),
         ),
         ("garbage", format!("{} that no collection has freed yet", bytes(garbage as f64))),
     ];
-    if figures.outside_bytes > 0 {
-        let held = bytes(figures.outside_bytes as f64);
+    if figures.summary.outside_bytes > 0 {
+        let held = bytes(figures.summary.outside_bytes as f64);
         totals.push(("outside", format!("{held} outside the heap, held by custom blocks")));
     }
-    if figures.dangling > 0 {
-        let lost = count(figures.dangling, "pointer leads", "pointers lead");
+    if figures.summary.dangling > 0 {
+        let lost = count(figures.summary.dangling, "pointer leads", "pointers lead");
         totals
             .push(("dangling", format!("{lost} to no block; `heaptap snapshot --check` has more")));
     }
