@@ -1,0 +1,38 @@
+//! `FILE.probes`, the sidecar of a trace: what the memtrace format cannot hold.
+//!
+//! A program's own quantities (*probes*: points, timers, values, tags, log lines) and the *time
+//! line* of its collector and its process. `docs/probes-format.md` describes the bytes.
+//!
+//! | module | job |
+//! |---|---|
+//! | [`event`] | what a sidecar says: one [`Event`] at a time |
+//! | [`encode`] | from events to packets: the plugin's writer thread |
+//! | [`decode`] | from bytes to events, also of a file that is still written |
+//! | [`history`] | all events of a file as series over time: what tools show |
+//!
+//! No dependencies: the encoder is loaded into the traced program.
+
+pub mod decode;
+pub mod encode;
+pub mod event;
+pub mod history;
+mod packet;
+
+pub use decode::{Damage, Decoder};
+pub use encode::Encoder;
+pub use event::{Event, Heap, Pauses, ProbeKind, SliceKind, Start, System, TagSize, Timed};
+pub use history::{History, Probe, Sample, Slice};
+
+/// The most bytes of a probe's name, a text or a log line; the rest is cut off.
+pub const MAX_TEXT: usize = 1_024;
+
+/// The most probes of a program.
+pub const MAX_PROBES: usize = 65_536;
+
+/// The name of the sidecar of a trace.
+#[must_use]
+pub fn sidecar_name(trace: &std::ffi::OsStr) -> std::ffi::OsString {
+    let mut name = trace.to_owned();
+    name.push(".probes");
+    name
+}
