@@ -62,8 +62,9 @@ impl Decoder {
         if let Some(damage) = &self.damage {
             return Err(damage.clone());
         }
-        let offset = self.offset;
-        let result = self.decode().map_err(|what| Damage { offset, what });
+        let result = self.decode();
+        // The packet may have changed meanwhile.
+        let result = result.map_err(|what| Damage { offset: self.offset, what });
         if let Err(damage) = &result {
             self.damage = Some(damage.clone());
             self.bytes = Vec::new();

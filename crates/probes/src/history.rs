@@ -191,6 +191,8 @@ pub struct History {
     pub slices: Vec<Slice>,
     /// The log.
     pub log: Vec<(u64, String)>,
+    /// How many lines the log had in all, those included that are not kept any more.
+    logged: u64,
     /// Where the program asked the view to stop.
     pub stops: Vec<(u64, String)>,
     /// When memory ran short, with the bytes that were left.
@@ -212,6 +214,12 @@ impl History {
         self.probes.iter().flatten()
     }
 
+    /// How many lines the log had in all, those included that are not kept any more.
+    #[must_use]
+    pub fn logged(&self) -> u64 {
+        self.logged
+    }
+
     /// Takes the next event.
     pub fn add(&mut self, timed: Timed) {
         let Timed { time, event } = timed;
@@ -231,7 +239,10 @@ impl History {
             Event::Tag { probe, live, marked, size } => {
                 self.sample(time, probe, Sample::Tag { live, marked, size });
             }
-            Event::Log { text } => keep_last(&mut self.log, (time, text)),
+            Event::Log { text } => {
+                self.logged += 1;
+                keep_last(&mut self.log, (time, text));
+            }
             Event::Pause { text } => keep_last(&mut self.stops, (time, text)),
             Event::Lost { logs, slices } => (self.lost_logs, self.lost_slices) = (logs, slices),
             Event::Slice { kind, domain, ns } => self.slice(Slice { time, ns, kind, domain }),

@@ -36,3 +36,12 @@ pub fn sidecar_name(trace: &std::ffi::OsStr) -> std::ffi::OsString {
     name.push(".probes");
     name
 }
+
+/// How many bytes [`is_sidecar`] looks at.
+pub const SIDECAR_START: usize = 20;
+
+/// Whether these are the first bytes of a sidecar. A trace begins with the same four.
+#[must_use]
+pub fn is_sidecar(bytes: &[u8]) -> bool {
+    bytes.get(..4) == Some(&packet::MAGIC.to_le_bytes()) && bytes.get(4..20) == Some(&packet::UUID)
+}

@@ -2,7 +2,8 @@
 //! reading of a trace ([`aggregate`], in [`time_order`], and [`parallel`] where there
 //! are two processors) or of [`several`], their form for the web page ([`archive`], with [`gzip`]), the
 //! options that select blocks ([`filters`]) and tables ([`view`]), and the folding of
-//! [`recursion`]; and [`heap`], a snapshot analysed. The figures that they print are those of `heaptap-figures`.
+//! [`recursion`]; what the file beside a trace says ([`probes`]); and [`heap`], a snapshot analysed. The figures
+//! that they print are those of `heaptap-figures`.
 
 pub(crate) mod aggregate;
 pub(crate) mod archive;
@@ -11,6 +12,7 @@ mod gzip;
 pub(crate) mod heap;
 pub(crate) mod ocaml_types;
 pub(crate) mod parallel;
+pub(crate) mod probes;
 pub(crate) mod recursion;
 pub(crate) mod several;
 pub(crate) mod time_order;

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use heaptap_heap::Defect as SnapshotDefect;
+use heaptap_probes::{SIDECAR_START, is_sidecar};
 use heaptap_trace::{
     EventSource, FileKind, Limits, Mode, ReadError, Reader, Stream, open, open_in_time_order,
 };
@@ -147,6 +148,14 @@ impl Input {
             return Err(Failure::Trouble(message));
         }
         let begin = if metadata.is_file() { file.stream_position().ok() } else { None };
+        let mut start = [0; SIDECAR_START];
+        if begin.is_some_and(|begin| file.read_exact_at(&mut start, begin).is_ok())
+            && is_sidecar(&start)
+        {
+            return Err(Failure::Trouble(format!(
+                "{name}: is the sidecar of a trace: `heaptap probes FILE` shows what is in it"
+            )));
+        }
         let total = begin.map(|begin| metadata.len().saturating_sub(begin));
         let progress = Rc::new(Progress::new(total));
         let file = FileAccess::Held(Rc::new(file));

@@ -261,6 +261,11 @@ fn open_without_waiting(path: &Path) -> io::Result<File> {
     options.read(true).open(path)
 }
 
+/// Whether the process with this number has ended, on the machine of this name if that is this one.
+pub(crate) fn has_ended(pid: u64, host: &[u8]) -> bool {
+    is_this_machine(host) && u32::try_from(pid).is_ok_and(|pid| !is_alive(pid))
+}
+
 fn is_this_machine(host: &[u8]) -> bool {
     fs::read("/proc/sys/kernel/hostname").is_ok_and(|name| name.trim_ascii_end() == host)
 }

@@ -2,7 +2,7 @@
 //! [`output`], messages and progress to standard error through [`notices`] and
 //! [`progress`], or to another thread through [`watch`]. [`lifecycle`] checks the events
 //! of each object. [`trace_files`] finds the traces in directories. [`live_trace`] follows
-//! a trace while it is written.
+//! a trace while it is written, and [`sidecar`] the file beside it.
 //!
 //! From trace to trace: [`copy`] keeps the order and the ids of the file,
 //! [`renumber`] sorts by time and assigns new ids. Both write through [`rewrite`],
@@ -19,6 +19,7 @@ pub(crate) mod progress;
 pub(crate) mod renaming;
 pub(crate) mod renumber;
 pub(crate) mod rewrite;
+pub(crate) mod sidecar;
 pub(crate) mod source_files;
 pub(crate) mod trace_files;
 pub(crate) mod watch;

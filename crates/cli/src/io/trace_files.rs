@@ -3,9 +3,10 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+use heaptap_probes::{SIDECAR_START, is_sidecar};
 use heaptap_trace::FileKind;
 
 use crate::exit_status::Failure;
@@ -75,6 +76,9 @@ fn is_trace(path: &Path) -> bool {
     if name.starts_with(b".") || !fs::metadata(path).is_ok_and(|metadata| metadata.is_file()) {
         return false;
     }
+    if is_sidecar_file(path).unwrap_or(false) {
+        return false;
+    }
     let kind = kind(path);
     let is_called_so = name.ends_with(b".ctf");
     let is_compressed =
@@ -87,6 +91,13 @@ fn is_trace(path: &Path) -> bool {
 /// Whether a file is a heap snapshot. A pipe is not looked into.
 pub(crate) fn is_snapshot(path: &Path) -> bool {
     path.is_file() && kind(path) == Some(FileKind::HeapSnapshot)
+}
+
+/// Whether a file is the sidecar of a trace, which begins with the same four bytes.
+pub(crate) fn is_sidecar_file(path: &Path) -> io::Result<bool> {
+    let mut start = Vec::new();
+    File::open(path)?.take(SIDECAR_START as u64).read_to_end(&mut start)?;
+    Ok(is_sidecar(&start))
 }
 
 /// The kind of a file by its first bytes.

@@ -16,6 +16,7 @@ mod hot;
 mod info;
 mod leaks;
 mod man;
+mod probes;
 mod recode;
 mod report;
 mod run;
@@ -54,6 +55,7 @@ verbs! {
     heap::Heap,
     heap_diff::HeapDiff,
     report::Report,
+    probes::Probes,
     leaks::Leaks,
     hot::Hot,
     diff::Diff,

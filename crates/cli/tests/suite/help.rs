@@ -2,11 +2,12 @@
 
 use crate::program::{Place, heaptap};
 
-const VERBS: [&str; 17] = [
+const VERBS: [&str; 18] = [
     "run",
     "top",
     "snapshot",
     "report",
+    "probes",
     "leaks",
     "hot",
     "diff",

@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+use heaptap_probes::is_sidecar;
 use heaptap_trace::{FileKind, TraceOrigin};
 
 use crate::exit_status::Failure;
@@ -56,7 +57,7 @@ fn origin(link: &Path) -> Option<TraceOrigin> {
     }
     let mut start = Vec::new();
     File::open(link).ok()?.take(TraceOrigin::BYTES as u64).read_to_end(&mut start).ok()?;
-    if FileKind::of(&start) != Some(FileKind::Memtrace) {
+    if FileKind::of(&start) != Some(FileKind::Memtrace) || is_sidecar(&start) {
         return None;
     }
     TraceOrigin::of(&start)

@@ -1,0 +1,234 @@
+//! The figures of a program's own probes: what a sidecar says at a moment.
+
+use heaptap_probes::history::Series;
+use heaptap_probes::{History, Probe, Sample, TagSize};
+use serde::Serialize;
+
+/// The latest rate is that of this long, in nanoseconds.
+const LATELY: u64 = 1_000_000_000;
+
+/// The times of a sidecar, counted from the start of its trace.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ProbeClock {
+    /// Nanoseconds since the Unix epoch.
+    start: u64,
+}
+
+impl ProbeClock {
+    /// Of a sidecar without a start, its first event is the start.
+    pub(crate) fn of(history: &History) -> ProbeClock {
+        let first = history.span.map_or(0, |(first, _)| first);
+        let start = history.start.as_ref().map(|start| start.trace_start.saturating_mul(1_000));
+        ProbeClock { start: start.unwrap_or(first) }
+    }
+
+    /// Microseconds since the start.
+    pub(crate) fn micros(self, time: u64) -> u64 {
+        time.saturating_sub(self.start) / 1_000
+    }
+
+    /// The last nanosecond of a microsecond since the start, as sidecars have it.
+    pub(crate) fn time(self, micros: u64) -> u64 {
+        self.start.saturating_add(micros.saturating_mul(1_000)).saturating_add(999)
+    }
+}
+
+/// What a sidecar says at a moment. The field names are those of the JSON.
+#[derive(Serialize)]
+pub(crate) struct ProbeFigures {
+    pub(crate) sidecar: String,
+    pub(crate) program: String,
+    pub(crate) pid: Option<u64>,
+    pub(crate) host: String,
+    /// When the trace began, in microseconds since the Unix epoch.
+    pub(crate) trace_start_us: Option<u64>,
+    /// The moment, since the start of the trace.
+    pub(crate) moment_us: u64,
+    /// Whether the sidecar says that nothing follows.
+    pub(crate) complete: bool,
+    /// Where the sidecar is damaged, and how; what comes before is used.
+    pub(crate) damage: Option<String>,
+    pub(crate) probes: Vec<ProbeRow>,
+    pub(crate) log: Vec<ProbeLine>,
+    /// Where the program asked the view to stop.
+    pub(crate) stops: Vec<ProbeLine>,
+    pub(crate) lost_log_lines: u64,
+    pub(crate) lost_slices: u64,
+}
+
+/// A line of the log, or the reason of a stop.
+#[derive(Serialize)]
+pub(crate) struct ProbeLine {
+    pub(crate) time_us: u64,
+    pub(crate) text: String,
+}
+
+/// A probe at a moment.
+#[derive(Serialize)]
+pub(crate) struct ProbeRow {
+    pub(crate) name: String,
+    pub(crate) kind: &'static str,
+    /// When it was opened.
+    pub(crate) opened_us: u64,
+    /// When it changed last, if it ever did.
+    pub(crate) changed_us: Option<u64>,
+    #[serde(flatten)]
+    pub(crate) state: Option<ProbeState>,
+}
+
+/// The state of a probe. Rates are those of the second before the moment, and since the probe
+/// was opened; of a timer, they are the seconds that it ran in each second.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub(crate) enum ProbeState {
+    Count {
+        total: u64,
+        rate_lately: f64,
+        rate: f64,
+    },
+    Timer {
+        total_ns: u64,
+        runs: u64,
+        running: u32,
+        mean_ns: Option<f64>,
+        rate_lately: f64,
+        rate: f64,
+    },
+    Value {
+        last: f64,
+        least: f64,
+        greatest: f64,
+    },
+    Text {
+        text: String,
+    },
+    Tag {
+        live: u64,
+        marked: u64,
+        size_bytes: Option<u64>,
+        size_is_least: bool,
+    },
+}
+
+impl ProbeFigures {
+    /// What a sidecar says at a moment, in microseconds since the start of the trace; `None` for the
+    /// latest. Only probes whose names `wanted` accepts.
+    pub(crate) fn of(
+        name: &str,
+        history: &History,
+        at: Option<u64>,
+        wanted: &dyn Fn(&str) -> bool,
+    ) -> ProbeFigures {
+        let clock = ProbeClock::of(history);
+        let latest = history.span.map_or(0, |(_, last)| last);
+        let moment = at.map_or(latest, |at| clock.time(at));
+        let start = history.start.clone();
+        let lines = |lines: &[(u64, String)]| -> Vec<ProbeLine> {
+            let until = lines.iter().filter(|(time, _)| *time <= moment);
+            until
+                .map(|(time, text)| ProbeLine { time_us: clock.micros(*time), text: text.clone() })
+                .collect()
+        };
+        let word = start.as_ref().map_or(8, |start| u64::from(start.word_size));
+        let open = history.probes().filter(|probe| probe.opened <= moment && wanted(&probe.name));
+        ProbeFigures {
+            sidecar: name.to_owned(),
+            pid: start.as_ref().map(|start| start.pid),
+            trace_start_us: start.as_ref().map(|start| start.trace_start),
+            program: start.as_ref().map(|start| start.program.clone()).unwrap_or_default(),
+            host: start.map(|start| start.host).unwrap_or_default(),
+            moment_us: clock.micros(moment),
+            complete: history.ended,
+            damage: None,
+            probes: open.map(|probe| row(probe, moment, clock, word)).collect(),
+            log: lines(&history.log),
+            stops: lines(&history.stops),
+            lost_log_lines: history.lost_logs,
+            lost_slices: history.lost_slices,
+        }
+    }
+}
+
+fn row(probe: &Probe, moment: u64, clock: ProbeClock, word: u64) -> ProbeRow {
+    let points = &probe.series.points;
+    let behind = points.partition_point(|&(time, _)| time <= moment);
+    let seen = points.get(..behind).unwrap_or_default();
+    ProbeRow {
+        name: probe.name.clone(),
+        kind: probe.kind.name(),
+        opened_us: clock.micros(probe.opened),
+        changed_us: seen.last().map(|&(time, _)| clock.micros(time)),
+        state: state(probe, seen, moment, word),
+    }
+}
+
+/// The state after these points, which are all until the moment.
+fn state(probe: &Probe, seen: &[(u64, Sample)], moment: u64, word: u64) -> Option<ProbeState> {
+    let rates = |total: u64| Rates::of(probe, total, moment);
+    let state = match seen.last().map(|(_, sample)| sample.clone())? {
+        Sample::Count(total) => {
+            let Rates { lately, whole } = rates(total);
+            ProbeState::Count { total, rate_lately: lately, rate: whole }
+        }
+        Sample::Timer { total_ns, runs, running } => {
+            let Rates { lately, whole } = rates(total_ns);
+            // The time of intervals that run is in the total, but they are no runs yet.
+            let mean_ns = (runs > 0 && running == 0).then(|| total_ns as f64 / runs as f64);
+            let (rate_lately, rate) = (lately / 1e9, whole / 1e9);
+            ProbeState::Timer { total_ns, runs, running, mean_ns, rate_lately, rate }
+        }
+        Sample::Value { last, .. } => {
+            let (mut least, mut greatest) = (last, last);
+            for (_, sample) in seen {
+                if let Sample::Value { least: low, greatest: high, .. } = sample {
+                    (least, greatest) = (least.min(*low), greatest.max(*high));
+                }
+            }
+            ProbeState::Value { last, least, greatest }
+        }
+        Sample::Text(text) => ProbeState::Text { text },
+        Sample::Tag { live, marked, size } => {
+            let (words, size_is_least) = match size {
+                TagSize::Unknown => (None, false),
+                TagSize::Exactly(words) => (Some(words), false),
+                TagSize::AtLeast(words) => (Some(words), true),
+            };
+            let size_bytes = words.map(|words| words.saturating_mul(word));
+            ProbeState::Tag { live, marked, size_bytes, size_is_least }
+        }
+    };
+    Some(state)
+}
+
+/// How fast a total grows, for each second.
+struct Rates {
+    lately: f64,
+    whole: f64,
+}
+
+impl Rates {
+    fn of(probe: &Probe, total: u64, moment: u64) -> Rates {
+        let before = moment.saturating_sub(LATELY).max(probe.opened);
+        Rates {
+            lately: per_second(
+                total.saturating_sub(total_at(&probe.series, before)),
+                moment,
+                before,
+            ),
+            whole: per_second(total, moment, probe.opened),
+        }
+    }
+}
+
+fn per_second(amount: u64, to: u64, from: u64) -> f64 {
+    // A tenth of a second is the shortest time between two events of a probe: no rate is known of less.
+    let seconds = to.saturating_sub(from) as f64 / 1e9;
+    if seconds > 0.0 { amount as f64 / seconds.max(0.1) } else { 0.0 }
+}
+
+fn total_at(series: &Series<Sample>, time: u64) -> u64 {
+    match series.at(time) {
+        Some(Sample::Count(total) | Sample::Timer { total_ns: total, .. }) => *total,
+        _ => 0,
+    }
+}

@@ -1,0 +1,258 @@
+//! `FILE.probes`, the sidecar of a trace: read as far as it is written, and further when it has
+//! grown. It may appear later than its trace, and another one may take its place.
+
+use std::fs::{self, File};
+use std::io::{self, Read, stdin};
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use heaptap_probes::{Decoder, History, Start, sidecar_name};
+
+use crate::exit_status::{Failure, Verdict};
+use crate::io::input::{FileIdentity, cannot_open};
+use crate::io::live_trace::has_ended;
+use crate::io::trace_files::{is_sidecar_file, shown};
+
+/// How much is read at once.
+const CHUNK: usize = 128 << 10;
+
+/// What was read of a sidecar.
+#[derive(Default)]
+pub(crate) struct ReadSidecar {
+    decoder: Decoder,
+    pub(crate) history: History,
+    /// The bytes that were read.
+    read: u64,
+}
+
+impl ReadSidecar {
+    fn take(&mut self, bytes: &[u8]) {
+        self.decoder.feed(bytes);
+        self.read += bytes.len() as u64;
+        // Damage is asked for again by `damage`.
+        while let Ok(Some(timed)) = self.decoder.next_event() {
+            self.history.add(timed);
+        }
+    }
+
+    /// Reads to the end.
+    fn take_all(&mut self, mut from: impl Read) -> io::Result<()> {
+        let mut room = vec![0; CHUNK];
+        loop {
+            match from.read(&mut room) {
+                Ok(0) => return Ok(()),
+                Ok(count) => self.take(&room[..count]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Where the sidecar is damaged, and how.
+    pub(crate) fn damage(&mut self) -> Option<String> {
+        let damage = self.decoder.next_event().err()?;
+        Some(format!("damaged {damage}; what comes before is used"))
+    }
+
+    /// That it ends in the middle of a packet.
+    fn cut(&self) -> Option<String> {
+        let pending = self.decoder.pending() as u64;
+        let at = self.read - pending;
+        (pending > 0).then(|| {
+            format!(
+                "ends inside the packet at byte {at}; its program was killed or still runs, what \
+                 comes before is used"
+            )
+        })
+    }
+
+    /// What is missing from the whole file, in a sentence, and what follows for it.
+    pub(crate) fn finding(&mut self) -> (Option<String>, Verdict) {
+        match self.damage() {
+            Some(damage) => (Some(damage), Verdict::Defective),
+            None => (self.cut(), Verdict::Sound),
+        }
+    }
+}
+
+/// The sidecar that an argument stands for: a trace, a sidecar, or `-` for one on standard input.
+pub(crate) fn read_sidecar(argument: &Path) -> Result<(String, ReadSidecar), Failure> {
+    let mut read = ReadSidecar::default();
+    let path = if argument.as_os_str() == "-" { None } else { Some(path_of(argument)?) };
+    let name = shown(path.as_deref().unwrap_or(argument));
+    let taken = match &path {
+        None => read.take_all(stdin().lock()),
+        Some(path) => {
+            let file = File::open(path).map_err(|error| match error.kind() {
+                io::ErrorKind::NotFound => missing(&name),
+                _ => cannot_open(&name, &error),
+            })?;
+            read.take_all(file)
+        }
+    };
+    taken.map_err(|error| Failure::Trouble(format!("{name}: {error}")))?;
+    if read.read == 0 {
+        return Err(Failure::Trouble(format!("{name}: is empty: the program wrote nothing yet")));
+    }
+    if let Err(damage) = read.decoder.next_event()
+        && damage.offset == 0
+        && read.history.span.is_none()
+    {
+        return Err(Failure::Trouble(format!("{name}: no sidecar of a trace: {}", damage.what)));
+    }
+    Ok((name, read))
+}
+
+/// The sidecar of a trace, or the argument if that is one.
+fn path_of(argument: &Path) -> Result<PathBuf, Failure> {
+    let name = shown(argument);
+    let sidecar = PathBuf::from(sidecar_name(argument.as_os_str()));
+    if argument.is_dir() {
+        return Err(Failure::Trouble(format!("{name}: is a directory; name a trace in it")));
+    }
+    let is_one = match is_sidecar_file(argument) {
+        Ok(is_one) => is_one,
+        // The trace may be elsewhere: its sidecar is enough.
+        Err(_) if sidecar.exists() => false,
+        Err(error) => return Err(cannot_open(&name, &error)),
+    };
+    Ok(if is_one || is_called_sidecar(argument) { argument.to_owned() } else { sidecar })
+}
+
+fn is_called_sidecar(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "probes")
+}
+
+fn missing(name: &str) -> Failure {
+    Failure::Trouble(format!(
+        "{name} does not exist: the program opened no probe, and no time line of its collector was \
+         recorded; see docs/probes.md"
+    ))
+}
+
+/// A sidecar that is followed while it is written.
+pub(crate) struct LiveSidecar {
+    path: PathBuf,
+    opened: Option<(File, FileIdentity)>,
+    pub(crate) read: ReadSidecar,
+}
+
+impl LiveSidecar {
+    /// The sidecar of the trace at this path, or the one at this path, whether or not it is there.
+    pub(crate) fn of(argument: &Path) -> LiveSidecar {
+        let sidecar = PathBuf::from(sidecar_name(argument.as_os_str()));
+        let path = if is_called_sidecar(argument) { argument.to_owned() } else { sidecar };
+        LiveSidecar { path, opened: None, read: ReadSidecar::default() }
+    }
+
+    /// Reads what is written so far, until this moment at most. Returns whether there was
+    /// anything. A file that cannot be read is one that is not there.
+    pub(crate) fn poll(&mut self, until: Instant) -> bool {
+        let mut changed = self.reopen();
+        let Some((file, _)) = &self.opened else { return changed };
+        let mut room = vec![0; CHUNK];
+        while let Ok(count @ 1..) = file.read_at(&mut room, self.read.read) {
+            self.read.take(&room[..count]);
+            changed = true;
+            if Instant::now() >= until {
+                break;
+            }
+        }
+        changed
+    }
+
+    /// Opens the file that has the name now, if that is not the one that is read.
+    fn reopen(&mut self) -> bool {
+        let Ok(metadata) = fs::metadata(&self.path) else { return false };
+        // Opening a pipe would wait.
+        if !metadata.is_file() {
+            return false;
+        }
+        let is_same = self.opened.as_ref().is_some_and(|(_, identity)| {
+            *identity == FileIdentity::of(&metadata) && metadata.len() >= self.read.read
+        });
+        if is_same {
+            return false;
+        }
+        let Ok(file) = File::open(&self.path) else { return false };
+        let Ok(metadata) = file.metadata() else { return false };
+        self.opened = Some((file, FileIdentity::of(&metadata)));
+        self.read = ReadSidecar::default();
+        true
+    }
+
+    /// Whether nothing more will be written: the sidecar says so, or its program has ended.
+    pub(crate) fn has_ended(&self) -> bool {
+        let history = &self.read.history;
+        let is_gone = |start: &Start| has_ended(start.pid, start.host.as_bytes());
+        history.ended || history.start.as_ref().is_some_and(is_gone)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::time::Duration;
+
+    use heaptap_probes::{Encoder, Event, Timed};
+
+    use super::*;
+
+    fn packet(lines: &[&str]) -> Vec<u8> {
+        let mut encoder = Encoder::new(7);
+        for (time, text) in (1_000..).zip(lines) {
+            let event = Event::Log { text: (*text).to_owned() };
+            assert!(encoder.add(&Timed { time, event }).is_none());
+        }
+        encoder.take().unwrap()
+    }
+
+    fn poll(live: &mut LiveSidecar) -> (bool, Vec<String>) {
+        let changed = live.poll(Instant::now() + Duration::from_secs(60));
+        (changed, live.read.history.log.iter().map(|(_, text)| text.clone()).collect())
+    }
+
+    #[test]
+    fn it_appears_grows_and_is_replaced() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("t.ctf.probes");
+        let mut live = LiveSidecar::of(&place.path().join("t.ctf"));
+        assert_eq!(poll(&mut live), (false, vec![]));
+        assert!(live.opened.is_none());
+        let (first, second) = (packet(&["a", "b"]), packet(&["c"]));
+        let mut file = File::create(&path).unwrap();
+        file.write_all(&first[..20]).unwrap();
+        assert_eq!(poll(&mut live), (true, vec![]));
+        file.write_all(&first[20..]).unwrap();
+        assert_eq!(poll(&mut live), (true, vec!["a".to_owned(), "b".to_owned()]));
+        assert!(!poll(&mut live).0);
+        file.write_all(&second).unwrap();
+        assert_eq!(poll(&mut live).1.len(), 3);
+        // Another file of the same name, then the same one cut off and written again.
+        fs::remove_file(&path).unwrap();
+        assert_eq!(poll(&mut live).1.len(), 3, "a removed file was forgotten");
+        fs::write(&path, [first.clone(), second.clone()].concat()).unwrap();
+        assert_eq!(poll(&mut live).1.len(), 3);
+        fs::write(&path, &second).unwrap();
+        assert_eq!(poll(&mut live), (true, vec!["c".to_owned()]));
+    }
+
+    #[test]
+    fn damage_ends_the_reading_and_is_kept() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("t.ctf.probes");
+        let first = packet(&["a"]);
+        fs::write(&path, [&first[..], &[9; 100]].concat()).unwrap();
+        let (_, mut read) = read_sidecar(&path).unwrap();
+        let (message, verdict) = read.finding();
+        assert_eq!(verdict, Verdict::Defective);
+        assert!(message.unwrap().contains(&format!("at byte {}", first.len())));
+        assert_eq!(read.history.log.len(), 1);
+        fs::write(&path, [&first[..], &first[..30]].concat()).unwrap();
+        let (_, mut read) = read_sidecar(&path).unwrap();
+        let (message, verdict) = read.finding();
+        assert_eq!(verdict, Verdict::Sound);
+        assert!(message.unwrap().contains(&format!("packet at byte {}", first.len())));
+    }
+}

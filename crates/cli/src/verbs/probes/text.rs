@@ -1,0 +1,137 @@
+//! Probes, laid out for people.
+
+use std::fmt::Write as _;
+
+use heaptap_figures::units::{bytes, count, percent, short_duration};
+
+use crate::analysis::probes::figures::{ProbeFigures, ProbeLine, ProbeRow, ProbeState};
+use crate::analysis::probes::tree::probe_tree;
+use crate::analysis::probes::words::{number, state};
+use crate::text::escape::Escaped;
+use crate::text::terminal::{Layout, fit, pad, width, wrap_indented};
+
+/// The most lines of the log in a report; `--log` prints all.
+const LOG_LINES: usize = 10;
+
+/// Totals, the tree, the last lines of the log, and where the program asked to stop.
+pub(crate) fn report(figures: &ProbeFigures, layout: Layout) -> String {
+    let mut text = String::new();
+    for (label, value) in head(figures) {
+        let value = wrap_indented(&value, 13, layout.width);
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "{} {value}", layout.strong(&format!("{label:<12}")));
+    }
+    if !figures.probes.is_empty() {
+        text.push('\n');
+        tree(&mut text, &figures.probes, layout);
+    }
+    let hidden = figures.log.len().saturating_sub(LOG_LINES);
+    let more = match hidden {
+        0 => String::new(),
+        _ => format!(" (the last {LOG_LINES} of {} lines; --log shows all)", figures.log.len()),
+    };
+    lines(&mut text, &format!("log{more}"), &figures.log[hidden..], layout);
+    lines(&mut text, "pauses that the program asked for", &figures.stops, layout);
+    text
+}
+
+/// The whole log, and nothing else.
+pub(crate) fn log(figures: &ProbeFigures) -> String {
+    let mut text = String::new();
+    for line in &figures.log {
+        let _ = writeln!(text, "{}", log_line(line));
+    }
+    text
+}
+
+fn head(figures: &ProbeFigures) -> Vec<(&'static str, String)> {
+    let program = match figures.program.as_str() {
+        "" => "-".to_owned(),
+        name => Escaped(name.as_bytes()).to_string(),
+    };
+    let program = match figures.pid {
+        Some(pid) => format!("{program} (process {pid})"),
+        None => program,
+    };
+    let end = if figures.complete { "" } else { ", without an end: killed or still running" };
+    let mut head = vec![
+        ("program", program),
+        ("until", format!("{}{end}", short_duration(figures.moment_us as f64))),
+        ("probes", figures.probes.len().to_string()),
+    ];
+    let mut lost = Vec::new();
+    if figures.lost_log_lines > 0 {
+        lost.push(count(figures.lost_log_lines, "line of the log", "lines of the log"));
+    }
+    if figures.lost_slices > 0 {
+        lost.push(count(figures.lost_slices, "single pause", "single pauses"));
+    }
+    if !lost.is_empty() {
+        head.push(("lost", format!("{}: there was no room for them", lost.join(", "))));
+    }
+    head
+}
+
+/// The tree: name, kind, state.
+fn tree(text: &mut String, probes: &[ProbeRow], layout: Layout) {
+    let lines = probe_tree(probes.iter().map(|probe| probe.name.as_str()));
+    let labels: Vec<String> = lines
+        .iter()
+        .map(|line| format!("{}{}", "  ".repeat(line.level), Escaped(line.label.as_bytes())))
+        .collect();
+    let longest = labels.iter().map(|label| width(label)).max().unwrap_or(0);
+    // Names leave room for what is said of them.
+    let column = longest.min((layout.width / 2).max(20));
+    for (line, label) in lines.iter().zip(labels) {
+        let label = pad(&fit(&label, column), column);
+        let Some(probe) = line.probe.and_then(|at| probes.get(at)) else {
+            let _ = writeln!(text, "{}", layout.strong(label.trim_end()));
+            continue;
+        };
+        let kind = layout.faint(&format!("{:<5}", probe.kind));
+        let state = wrap_indented(&described(probe), column + 9, layout.width);
+        let _ = writeln!(text, "{label}  {kind}  {state}");
+    }
+}
+
+fn described(probe: &ProbeRow) -> String {
+    match &probe.state {
+        None => "never changed".to_owned(),
+        Some(found) => {
+            let more = match found {
+                ProbeState::Count { rate_lately, rate, .. } => {
+                    format!(", {}/s lately, {}/s in all", number(*rate_lately), number(*rate))
+                }
+                ProbeState::Timer { rate_lately, rate, .. } => {
+                    format!(
+                        ", {} of the time lately, {} in all",
+                        percent(*rate_lately),
+                        percent(*rate)
+                    )
+                }
+                ProbeState::Tag { size_bytes: None, .. } => ", size not measured".to_owned(),
+                ProbeState::Tag { size_bytes: Some(size), size_is_least, .. } => {
+                    let least = if *size_is_least { "≥ " } else { "" };
+                    format!(", {least}{}", bytes(*size as f64))
+                }
+                ProbeState::Value { .. } | ProbeState::Text { .. } => String::new(),
+            };
+            format!("{}{more}", state(found))
+        }
+    }
+}
+
+fn lines(text: &mut String, title: &str, lines: &[ProbeLine], layout: Layout) {
+    if lines.is_empty() {
+        return;
+    }
+    let _ = writeln!(text, "\n{}", layout.strong(title));
+    for line in lines {
+        let _ = writeln!(text, "{}", fit(&log_line(line), layout.width));
+    }
+}
+
+pub(crate) fn log_line(line: &ProbeLine) -> String {
+    let seconds = line.time_us as f64 / 1e6;
+    format!("{seconds:>12.6}  {}", Escaped(line.text.as_bytes()))
+}
