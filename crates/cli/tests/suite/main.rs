@@ -35,5 +35,6 @@ mod snapshot;
 mod snapshot_exports;
 mod snapshot_hprof;
 mod thin;
+mod timeline;
 mod top;
 mod traces;

@@ -2,6 +2,8 @@
 
 mod csv;
 mod text;
+mod timeline;
+mod timeline_text;
 
 use std::path::PathBuf;
 
@@ -14,8 +16,10 @@ use crate::analysis::filters::Filters;
 use crate::analysis::heap::held::HolderOptions;
 use crate::analysis::view::View;
 use crate::exit_status::{VerbResult, help_end};
+use crate::io::notices::say;
 use crate::io::output::{print, print_json};
 use crate::text::terminal::Layout;
+use timeline::TimelineFigures;
 
 /// Show where the memory goes: totals, then a table by function, line, file, module,
 /// label, domain or source
@@ -29,6 +33,9 @@ use crate::text::terminal::Layout;
 /// directory, a file is a trace by its first bytes or if its name ends in .ctf;
 /// directories below are not searched. A trace that cannot be read is named and left out.
 ///
+/// With --timeline, what the collector did is shown over time, beside the live size by the
+/// samples: it is in FILE.probes, the sidecar of the trace FILE.
+///
 /// With --heap, each row also has what held its blocks when the snapshot was taken.
 ///
 /// Takes less than 500 MB of memory, whatever the trace; with --heap, some 45 bytes more for each block of
@@ -39,6 +46,7 @@ use crate::text::terminal::Layout;
   heaptap report trace.ctf --metric peak --by location --callers 3
   heaptap report trace.ctf --at 90s --filter '^Cache\\.'
   heaptap report trace.ctf --metric live --heap exit.heap
+  heaptap report trace.ctf --timeline
   heaptap report trace.ctf --json | jq .totals.peak.bytes
   heaptap report traces/ more.ctf"
 ))]
@@ -61,6 +69,10 @@ pub(crate) struct Report {
     #[arg(long, value_name = "LEVELS")]
     callers: Option<usize>,
 
+    /// Show the time line instead: collections, pauses, heap, memory of the process
+    #[arg(long, conflicts_with_all = ["by", "metric", "at", "callers", "heap"])]
+    timeline: bool,
+
     /// How many rows; 0 for all
     #[arg(long, value_name = "ROWS", default_value_t = 20)]
     top: usize,
@@ -76,6 +88,9 @@ pub(crate) struct Report {
 
 impl Report {
     pub(crate) fn run(&self) -> VerbResult {
+        if self.timeline {
+            return self.run_timeline();
+        }
         let by = self.view.by;
         if self.callers.is_some() {
             by.check_frames("--callers")?;
@@ -107,5 +122,30 @@ impl Report {
             print(text::report(&figures, Layout::of_stdout()).as_bytes())?;
         }
         Ok(trace.verdict())
+    }
+
+    fn run_timeline(&self) -> VerbResult {
+        // Without a sidecar, a long trace need not be read.
+        let (name, mut sidecar) = timeline::sidecar_of(&self.files)?;
+        let (finding, verdict) = sidecar.finding();
+        let options = Options {
+            selection: self.filters.selection()?,
+            depth: Depth::Innermost,
+            ..Options::default()
+        };
+        let trace = AggregatedTrace::read(&self.files, options)?;
+        let table = TableOptions { view: self.view.table(), top: 1, callers: None };
+        let report = Figures::of(&trace.figures(!self.filters.is_all()), &table);
+        let start = trace.info().start_time;
+        let figures = TimelineFigures::of(&report, start, (&name, &sidecar.history), self.top)?;
+        if self.json {
+            print_json(&figures)?;
+        } else if self.csv {
+            print(timeline_text::csv(&figures).as_bytes())?;
+        } else {
+            print(timeline_text::report(&figures, Layout::of_stdout()).as_bytes())?;
+        }
+        finding.iter().for_each(|finding| say(&format!("{name}: {finding}")));
+        Ok(trace.verdict().max(verdict))
     }
 }

@@ -1,0 +1,256 @@
+//! The time line in intervals: what the collector did in each, and what memory the process had.
+
+use heaptap_probes::history::Series;
+use heaptap_probes::{Heap, History, Pauses, SliceKind, System};
+use serde::Serialize;
+
+use crate::analysis::probes::figures::ProbeClock;
+
+/// What happened in an interval. The field names are those of the JSON; times count from the
+/// start of the trace. `None`: this runtime or this system does not tell.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct Interval {
+    pub(crate) from_us: u64,
+    pub(crate) to_us: u64,
+    pub(crate) minor_collections: Option<u64>,
+    /// Major cycles that ended.
+    pub(crate) major_collections: Option<u64>,
+    pub(crate) compactions: Option<u64>,
+    pub(crate) minor: Paused,
+    pub(crate) major: Paused,
+    pub(crate) finalisers: Paused,
+    pub(crate) minor_words: Option<u64>,
+    pub(crate) promoted_words: Option<u64>,
+    /// The largest size of the major heap, and of its part that is not free.
+    pub(crate) heap_bytes: Option<u64>,
+    pub(crate) heap_used_bytes: Option<u64>,
+    /// The largest of each.
+    pub(crate) rss_bytes: Option<u64>,
+    pub(crate) cgroup_usage_bytes: Option<u64>,
+    pub(crate) cgroup_limit_bytes: Option<u64>,
+    pub(crate) threads: Option<u64>,
+    pub(crate) domains: Option<u64>,
+    /// The largest live size by the samples of the trace.
+    pub(crate) live_bytes: Option<f64>,
+}
+
+/// How long the program, or a domain of it, stood still.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Paused {
+    pub(crate) count: u64,
+    pub(crate) total_ns: u64,
+    pub(crate) longest_ns: u64,
+}
+
+impl Paused {
+    fn and(self, other: Paused) -> Paused {
+        Paused {
+            count: self.count.saturating_add(other.count),
+            total_ns: self.total_ns.saturating_add(other.total_ns),
+            longest_ns: self.longest_ns.max(other.longest_ns),
+        }
+    }
+}
+
+impl Interval {
+    /// All pauses.
+    pub(crate) fn paused(&self) -> Paused {
+        self.minor.and(self.major).and(self.finalisers)
+    }
+
+    /// The promoted part of the words that were allocated in the minor heap.
+    pub(crate) fn promotion(&self) -> Option<f64> {
+        let (promoted, minor) = (self.promoted_words?, self.minor_words?);
+        (minor > 0).then(|| promoted as f64 / minor as f64)
+    }
+}
+
+/// The live size by the trace: the largest in each bucket of this many microseconds.
+#[derive(Clone, Copy)]
+pub(crate) struct LiveBuckets<'a> {
+    pub(crate) bucket_us: u64,
+    pub(crate) most_bytes: &'a [f64],
+}
+
+impl LiveBuckets<'_> {
+    fn largest(&self, from_us: u64, to_us: u64) -> Option<f64> {
+        let width = self.bucket_us.max(1);
+        let (from, to) = (from_us / width, to_us.div_ceil(width));
+        let at =
+            |bucket: u64| usize::try_from(bucket).unwrap_or(usize::MAX).min(self.most_bytes.len());
+        let found = self.most_bytes.get(at(from)..at(to)).unwrap_or_default();
+        found.iter().copied().reduce(f64::max)
+    }
+}
+
+/// A time line that can be asked for any interval.
+pub(crate) struct TimeLine<'a> {
+    history: &'a History,
+    live: LiveBuckets<'a>,
+    clock: ProbeClock,
+    word: u64,
+}
+
+impl<'a> TimeLine<'a> {
+    pub(crate) fn new(history: &'a History, live: LiveBuckets<'a>) -> TimeLine<'a> {
+        let word = history.start.as_ref().map_or(8, |start| u64::from(start.word_size));
+        TimeLine { history, live, clock: ProbeClock::of(history), word }
+    }
+
+    /// As many intervals of this width.
+    pub(crate) fn intervals(&self, width_us: u64, count: usize) -> Vec<Interval> {
+        let from = |number: usize| (number as u64).saturating_mul(width_us);
+        (0..count).map(|number| self.interval(from(number), from(number + 1))).collect()
+    }
+
+    /// What happened after `from_us`, until `to_us`.
+    pub(crate) fn interval(&self, from_us: u64, to_us: u64) -> Interval {
+        let History { heap, system, pauses, .. } = self.history;
+        // Totals begin at 0 with the trace.
+        let from = if from_us == 0 { 0 } else { self.clock.time(from_us) };
+        let to = self.clock.time(to_us);
+        let growth = |total: fn(&Heap) -> Option<u64>| growth(heap, from, to, total);
+        let bytes = |words: fn(&Heap) -> Option<u64>| {
+            largest(heap, from, to, words).map(|words| words.saturating_mul(self.word))
+        };
+        let most = |figure: fn(&System) -> Option<u64>| largest(system, from, to, figure);
+        let paused = |kind: SliceKind| {
+            pauses
+                .get(usize::from(kind.number()))
+                .map(|series| paused(series, from, to))
+                .unwrap_or_default()
+        };
+        Interval {
+            from_us,
+            to_us,
+            minor_collections: growth(|heap| heap.minor_collections),
+            major_collections: growth(|heap| heap.major_collections),
+            compactions: growth(|heap| heap.compactions),
+            minor: paused(SliceKind::Minor),
+            major: paused(SliceKind::Major),
+            finalisers: paused(SliceKind::Finalisers),
+            minor_words: growth(|heap| heap.minor_words),
+            promoted_words: growth(|heap| heap.promoted_words),
+            heap_bytes: bytes(|heap| heap.heap_words),
+            heap_used_bytes: bytes(|heap| heap.live_words),
+            rss_bytes: most(|system| system.rss),
+            cgroup_usage_bytes: most(|system| system.cgroup_usage),
+            cgroup_limit_bytes: most(|system| system.cgroup_limit),
+            threads: most(|system| system.threads),
+            domains: most(|system| system.domains),
+            live_bytes: self.live.largest(from_us, to_us),
+        }
+    }
+}
+
+/// The points after one time, until another.
+fn points<T>(series: &Series<T>, from: u64, to: u64) -> &[(u64, T)] {
+    let behind = |time: u64| series.points.partition_point(|&(at, _)| at <= time);
+    series.points.get(behind(from)..behind(to)).unwrap_or_default()
+}
+
+/// How much a total grew; `None` before its first point.
+fn growth<T>(series: &Series<T>, from: u64, to: u64, total: fn(&T) -> Option<u64>) -> Option<u64> {
+    let behind = |time: u64| series.points.partition_point(|&(at, _)| at <= time);
+    let at = |time: u64| {
+        series.points.get(behind(time).checked_sub(1)?).and_then(|(_, point)| total(point))
+    };
+    Some(at(to)?.saturating_sub(at(from).unwrap_or(0)))
+}
+
+/// The largest value in an interval, or the one that it began with.
+fn largest<T>(
+    series: &Series<T>,
+    from: u64,
+    to: u64,
+    figure: fn(&T) -> Option<u64>,
+) -> Option<u64> {
+    let inside = points(series, from, to).iter().filter_map(|(_, point)| figure(point)).max();
+    let before = || {
+        let behind = series.points.partition_point(|&(at, _)| at <= from);
+        // Behind the last point nothing is known.
+        let (_, point) =
+            series.points.get(behind.checked_sub(1)?).filter(|_| behind < series.points.len())?;
+        figure(point)
+    };
+    inside.or_else(before)
+}
+
+fn paused(series: &Series<Pauses>, from: u64, to: u64) -> Paused {
+    let inside = points(series, from, to);
+    let before = points(series, 0, from).last();
+    let (Some((_, last)), before) = (inside.last(), before.map(|(_, point)| point)) else {
+        return Paused::default();
+    };
+    Paused {
+        count: last.count.saturating_sub(before.map_or(0, |before| before.count)),
+        total_ns: last.total_ns.saturating_sub(before.map_or(0, |before| before.total_ns)),
+        longest_ns: inside.iter().map(|(_, point)| point.longest_ns).max().unwrap_or(0),
+    }
+}
+
+/// A width of 1, 2 or 5 times a power of ten, in microseconds, of which at most `most` cover a duration.
+pub(crate) fn round_width(duration_us: u64, most: usize) -> u64 {
+    let least = duration_us.div_ceil(most.max(1) as u64).max(1);
+    let steps = (0..19).flat_map(|power| [1, 2, 5].map(|step| step * 10_u64.pow(power)));
+    steps.into_iter().find(|&width| width >= least).unwrap_or(least)
+}
+
+#[cfg(test)]
+mod tests {
+    use heaptap_probes::{Event, Timed};
+
+    use super::*;
+
+    fn history() -> History {
+        let mut history = History::default();
+        for tick in 1..=100_u64 {
+            // The first event is the start.
+            let time = 1_000_000_000 + (tick - 1) * 1_000_000;
+            let heap = Heap {
+                minor_collections: Some(tick * 3),
+                heap_words: Some(100 + tick % 10),
+                ..Heap::default()
+            };
+            let total_ns = tick * 40;
+            let pauses =
+                Pauses { kind: SliceKind::Minor, count: tick * 3, total_ns, longest_ns: tick };
+            for event in [Event::Heap(heap), Event::Pauses(pauses)] {
+                history.add(Timed { time, event });
+            }
+        }
+        history
+    }
+
+    /// Whatever the width, sums over all intervals are the totals, and largest values the largest.
+    #[test]
+    fn nothing_is_lost_or_counted_twice_between_intervals() {
+        let history = history();
+        let live = LiveBuckets { bucket_us: 1_024, most_bytes: &[5.0, 9.0, 7.0] };
+        let line = TimeLine::new(&history, live);
+        for width in [700, 1_000, 3_333, 50_000, 200_000] {
+            let rows = line.intervals(width, 100_000_u64.div_ceil(width) as usize);
+            let sum = |part: fn(&Interval) -> u64| rows.iter().map(part).sum::<u64>();
+            assert_eq!(sum(|row| row.minor_collections.unwrap_or(0)), 300, "{width}");
+            assert_eq!(sum(|row| row.minor.count), 300);
+            assert_eq!(sum(|row| row.minor.total_ns), 4_000);
+            assert_eq!(rows.iter().map(|row| row.minor.longest_ns).max(), Some(100));
+            assert_eq!(rows.iter().filter_map(|row| row.heap_bytes).max(), Some(8 * 109));
+            assert!(
+                rows.iter().all(|row| row.major_collections.is_none() && row.rss_bytes.is_none())
+            );
+            assert_eq!(rows[0].live_bytes, Some(if width < 1_024 { 5.0 } else { 9.0 }));
+        }
+        let whole = line.interval(0, 100_000);
+        assert_eq!((whole.minor.count, whole.paused().longest_ns), (300, 100));
+        assert_eq!(line.interval(500_000, 600_000).heap_bytes, None, "known behind the end");
+    }
+
+    #[test]
+    fn widths_are_round() {
+        assert_eq!(round_width(10_000_000, 20), 500_000);
+        assert_eq!(round_width(10_000_001, 20), 1_000_000);
+        assert_eq!((round_width(0, 20), round_width(19, 20), round_width(1, 0)), (1, 1, 1));
+        assert!(round_width(u64::MAX, 1) > u64::MAX / 20);
+    }
+}
