@@ -103,15 +103,16 @@ endif
 
 .PHONY: test-long
 test-long:
-	HEAPTAP_LEAK_RUNS=20 HEAPTAP_INTERVAL_RUNS=200 HEAPTAP_OVERFLOW_KIB=4096 \
+	HEAPTAP_TEST_SPARK=1 HEAPTAP_LEAK_RUNS=20 HEAPTAP_INTERVAL_RUNS=200 HEAPTAP_OVERFLOW_KIB=4096 \
 		HEAPTAP_MOMENTS=500 HEAPTAP_DOMAIN_SNAPSHOTS=200 $(MAKE) test \
-		PROPTEST_CASES=2048 FUZZ_SECONDS=600 C_TESTS=long SECONDS_OF_STRESS=720 OCAML_VERSIONS='4.14.1 4.12.0'
+		PROPTEST_CASES=2048 FUZZ_SECONDS=600 C_TESTS=long SECONDS_OF_STRESS=720 OCAML_VERSIONS='4.14.1 4.12.0' CONSUMERS=spark
 
 # Programs that the tests run. Absent, they are installed when we are root.
 TOOLS := babeltrace2:babeltrace2 dpkg-shlibdeps:dpkg-dev g++:g++ man:man-db pkg-config:pkg-config \
 	python3:python3 valgrind:valgrind \
 	ocamlfind:ocaml-findlib ocamlopt:ocaml-nox dune:ocaml-dune menhir:menhir ocamlbuild:ocamlbuild \
-	go:golang-go node:nodejs npm:npm chromium:chromium tmux:tmux
+	go:golang-go node:nodejs npm:npm chromium:chromium tmux:tmux pip3:python3-pip \
+	$(if $(CONSUMERS),java:default-jre-headless)
 
 .PHONY: tools
 tools:
@@ -126,10 +127,12 @@ tools:
 	apt-get update -qq; \
 	DEBIAN_FRONTEND=noninteractive apt-get install -qq -y $$missing
 
-# Tools from npm that open what `heaptap export` writes, into a cache outside the checkout.
+# Tools from npm and PyPI that open what `heaptap export` writes, into a cache outside the checkout.
+# CONSUMERS=spark gets the large one too.
+CONSUMERS ?=
 .PHONY: consumers
 consumers:
-	@crates/cli/tests/consumers/fetch
+	@crates/cli/tests/consumers/fetch $(CONSUMERS)
 
 # The page of `heaptap export --to html` and `heaptap serve`, which is committed as built.
 .PHONY: viewer

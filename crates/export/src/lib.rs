@@ -4,7 +4,8 @@
 //! Each defines a [`Format`] and writes from an [`ExportInput`]. A further format is
 //! one more file, declared here, and one more entry in [`FORMATS`]: the values of
 //! `heaptap export --to`, their help, the manual page and the completions follow
-//! from that list. `snapshot` has the formats of heap snapshots, in [`SNAPSHOT_FORMATS`].
+//! from that list. [`parquet`] is apart: it takes events, not call paths, and writes several
+//! files. `snapshot` has the formats of heap snapshots, in [`SNAPSHOT_FORMATS`].
 //!
 //! The names in a trace are not to be trusted: [`escape`] and [`json`] write them
 //! without control and invisible characters. The program `heaptap` uses both for
@@ -17,6 +18,7 @@ pub mod escape;
 mod firefox;
 mod folded;
 pub mod json;
+pub mod parquet;
 mod pprof;
 mod pprof_proto;
 mod snapshot;

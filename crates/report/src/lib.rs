@@ -17,6 +17,7 @@
 //!   as the selection demands.
 //! - [`BlockTable`] has a row for each followed block; it gives the [`Aggregate`] of
 //!   any selection without the trace. It and the aggregator count in `tally`.
+//!   [`BlockLives`] passes on every block, for tables that hold them all.
 //! - [`Archive`] is the binary form of both: what the viewer's page holds.
 //! - [`Aggregate`] is the result; `estimate` turns samples into bytes with their
 //!   error.
@@ -33,6 +34,7 @@
 mod aggregate;
 mod aggregator;
 mod archive;
+mod block_lives;
 mod blocks;
 mod call_tree;
 mod callers;
@@ -68,6 +70,7 @@ mod timeline;
 pub use aggregate::{Aggregate, Frame, Metric, PathRef};
 pub use aggregator::Aggregator;
 pub use archive::{Archive, ArchiveError};
+pub use block_lives::{BlockLife, BlockLives, BlockRowsError, BlockSink};
 pub use blocks::{
     BlockTable, LiveHistory, MOST_BLOCKS, SelectedBlock, SelectedPaths, SelectedRows,
 };

@@ -85,6 +85,11 @@ impl Resolver {
         })
     }
 
+    /// Begins anew with an empty tree.
+    pub(crate) fn forget_stacks(&mut self) {
+        self.last_stacks.forget();
+    }
+
     /// Finds the path of an event. There must be room for it in the tree.
     #[inline]
     pub(crate) fn resolve(

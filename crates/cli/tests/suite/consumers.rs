@@ -30,14 +30,23 @@ pub(crate) fn have(tool: &str, argument: &str) -> Option<()> {
     if found { Some(()) } else { missing(tool) }
 }
 
-/// Where `tests/consumers/fetch` puts a package.
+/// Where `tests/consumers/fetch` puts a package from npm.
 pub(crate) fn package(name: &str) -> Option<PathBuf> {
+    cached(&Path::new("npm").join(name).join("package"))
+}
+
+/// Where it puts packages from `PyPI`.
+pub(crate) fn python_package(name: &str) -> Option<PathBuf> {
+    cached(&Path::new("pypi").join(name))
+}
+
+fn cached(path: &Path) -> Option<PathBuf> {
     let directory = |variable| env::var_os(variable).map(PathBuf::from);
     let cache = directory("HEAPTAP_CACHE")
         .or_else(|| directory("XDG_CACHE_HOME").map(|cache| cache.join("heaptap")))
         .or_else(|| directory("HOME").map(|home| home.join(".cache/heaptap")));
-    let path = cache.unwrap_or_default().join("npm").join(name).join("package");
-    if path.is_dir() { Some(path) } else { missing(name) }
+    let found = cache.unwrap_or_default().join(path);
+    if found.is_dir() { Some(found) } else { missing(&path.to_string_lossy()) }
 }
 
 #[track_caller]

@@ -23,6 +23,7 @@ mod made_sidecar;
 mod made_snapshot;
 mod narrow;
 mod page_snapshots;
+mod parquet;
 mod probes;
 mod program;
 mod progress;

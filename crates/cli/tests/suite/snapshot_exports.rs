@@ -266,7 +266,7 @@ fn formats_and_options_that_make_no_sense_are_refused() {
     for format in heaptap_export::SNAPSHOT_FORMATS {
         if heaptap_export::Format::named(format.name).is_none() {
             heaptap(&format!("export --to {}", format.name), &[&trace])
-                .says(2, &["a.ctf: not a heap snapshot", "folded, pprof", "speedscope or html"]);
+                .says(2, &["a.ctf: not a heap snapshot", "folded, pprof", "html or parquet"]);
         }
     }
     heaptap("export --to dot", &[&snapshot, &snapshot]).says(2, &["name one file"]);

@@ -112,10 +112,21 @@ pub(crate) fn small_block() -> Block {
 /// A workload of a number of allocations in a number of domains, which take turns. Stacks
 /// change a little at a time; most objects die, some are promoted before.
 pub(crate) fn workload(format: Format, domains: u16, allocations: u64, seed: u64) -> Vec<u8> {
+    workload_of(&trace_info(), format, domains, allocations, seed)
+}
+
+/// The same for a trace of this description.
+pub(crate) fn workload_of(
+    info: &TraceInfo,
+    format: Format,
+    domains: u16,
+    allocations: u64,
+    seed: u64,
+) -> Vec<u8> {
     println!("workload of seed {seed}");
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut below = |limit: u64| random.next_u64() % limit;
-    let mut writer = Writer::new(format);
+    let mut writer = Writer::of(format, info);
     let mut stacks = vec![vec![Sources::FIRST]; usize::from(domains)];
     let mut live = vec![VecDeque::new(); usize::from(domains)];
     for turn in 0..allocations {

@@ -1,10 +1,11 @@
 //! `heaptap export`: the call paths of a trace, or a heap snapshot, for other tools, or a web page.
 //!
 //! The formats are those of [`heaptap_export::FORMATS`], [`heaptap_export::SNAPSHOT_FORMATS`] and
-//! [`html`]; here are only the options and the output. `target` finds out which of them is meant,
+//! [`html`], and the data set of [`parquet`]; here are only the options and the output. `target` finds out which of them is meant,
 //! `snapshot` exports a snapshot.
 
 mod html;
+mod parquet;
 mod snapshot;
 mod target;
 
@@ -28,6 +29,7 @@ use crate::io::output::{Output, raw_stdout};
 use crate::io::source_files::SourceRoots;
 
 use html::HtmlExport;
+use parquet::ParquetExport;
 use snapshot::SnapshotExport;
 use target::{Source, Target, TraceTarget, formats};
 
@@ -53,6 +55,11 @@ use target::{Source, Target, TraceTarget, formats};
 /// innermost function under "(light call paths)", and a message gives the most
 /// samples that can be missing from a caller.
 ///
+/// With `--to parquet`, OUT is a directory: a data set of tables to which each trace adds its own
+/// files, partitioned by host and day, and where it replaces those that it added before. Every block
+/// has a row, with its times, its size and its stack. Stacks are not folded; --frames is 1024 if not
+/// given. See docs/exports.md for the columns, and for queries.
+///
 /// FILE can also be a heap snapshot, which `heaptap snapshot` takes. What holds its blocks becomes
 /// part of the graph: modules and their variables, threads and their frames. In folded and pprof,
 /// the frames of a stack are what holds a block, so that the sum below a frame is what it retains.
@@ -65,6 +72,7 @@ use target::{Source, Target, TraceTarget, formats};
   heaptap export trace.ctf --to html -o trace.html
   heaptap export before.ctf after.ctf --to html -o compared.html
   heaptap export trace.ctf early.heap late.heap --to html -o memory.html
+  heaptap export traces/ --to parquet -o fleet
   heaptap export trace.ctf --to html --with-source --source-root ~/src -o trace.html
   heaptap export server.heap --to heapsnapshot -o server.heapsnapshot
   heaptap export server.heap --to hprof -o server.hprof
@@ -134,13 +142,16 @@ impl Export {
             Source::Traces(_) if self.nodes.is_some() => Err(Failure::Trouble(
                 "--nodes is for heap snapshots; leave it out for a trace".to_owned(),
             )),
-            Source::Traces(TraceTarget::Stacks(_)) if self.types.is_wanted() => {
+            Source::Traces(TraceTarget::Stacks(_) | TraceTarget::DataSet)
+                if self.types.is_wanted() =>
+            {
                 Err(Failure::Trouble(
                     "--types is for heap snapshots with --to html; leave it out".to_owned(),
                 ))
             }
             Source::Traces(TraceTarget::Stacks(format)) => self.write_stacks(format),
             Source::Traces(TraceTarget::Page) => self.write_page(),
+            Source::Traces(TraceTarget::DataSet) => self.write_data_set(),
         }
     }
 
@@ -176,6 +187,27 @@ impl Export {
         let sources = SourceRoots::new(&self.source_root)?;
         let output = output.as_deref();
         HtmlExport { files, types, filters, most_blocks, sources, output }.run()
+    }
+
+    fn write_data_set(&self) -> VerbResult {
+        let Some(directory) = &self.output else {
+            return Err(Failure::Trouble(
+                "parquet is a directory of files; name it with -o".to_owned(),
+            ));
+        };
+        if self.metric.is_some()
+            || !self.recursion.fold()
+            || self.page_size.is_restricted()
+            || self.with_source
+        {
+            return Err(Failure::Trouble(
+                "--metric, --no-fold, --blocks and --with-source do not apply to parquet, which has \
+                 every block and whole stacks; leave them out"
+                    .to_owned(),
+            ));
+        }
+        let options = Options { selection: self.filters.selection()?, ..Options::default() };
+        ParquetExport { files: &self.files, options, frames: self.frames, directory }.run()
     }
 
     fn write_stacks(&self, format: &Format) -> VerbResult {

@@ -13,6 +13,9 @@ use crate::text::escape;
 /// The web page.
 const PAGE: &str = "html";
 
+/// The data set.
+const DATA_SET: &str = "parquet";
+
 /// A value of `--to`: what it means for a trace, and for a heap snapshot.
 #[derive(Clone, Copy)]
 pub(super) struct Target {
@@ -25,6 +28,7 @@ pub(super) struct Target {
 pub(super) enum TraceTarget {
     Stacks(&'static Format),
     Page,
+    DataSet,
 }
 
 /// What to export.
@@ -38,14 +42,17 @@ pub(super) fn formats() -> impl TypedValueParser<Value = Target> {
     let stacks = FORMATS.map(|format| PossibleValue::new(format.name).help(format.help));
     let page = PossibleValue::new(PAGE)
         .help("a web page that shows traces and heap snapshots, in one file");
+    let data_set = PossibleValue::new(DATA_SET)
+        .help("a directory of tables with all blocks, for DuckDB, Spark and others");
     // Those that traces have too are listed once.
     let snapshots =
         SNAPSHOT_FORMATS.into_iter().filter(|format| Format::named(format.name).is_none());
     let snapshots = snapshots.map(|format| PossibleValue::new(format.name).help(format.help));
-    let values = stacks.into_iter().chain([page]).chain(snapshots);
+    let values = stacks.into_iter().chain([page, data_set]).chain(snapshots);
     PossibleValuesParser::new(values).map(|name| Target {
         trace: match name.as_str() {
             PAGE => Some(TraceTarget::Page),
+            DATA_SET => Some(TraceTarget::DataSet),
             name => Format::named(name).map(TraceTarget::Stacks),
         },
         snapshot: SnapshotFormat::named(&name),
@@ -77,7 +84,8 @@ impl Target {
             return Ok(Source::Snapshot(input, format));
         }
         self.trace.map(Source::Traces).ok_or_else(|| {
-            let names: Vec<_> = FORMATS.iter().map(|format| format.name).chain([PAGE]).collect();
+            let names = FORMATS.iter().map(|format| format.name).chain([PAGE, DATA_SET]);
+            let names: Vec<_> = names.collect();
             let file = files.first().map_or(Path::new(""), PathBuf::as_path);
             Failure::Trouble(format!(
                 "{}: not a heap snapshot, which this format is for; a trace can be exported --to {}",

@@ -1,0 +1,295 @@
+//! The blocks of a trace as rows, each when its life is known: for tables with every block.
+//!
+//! [`crate::BlockTable`] is bounded and thinned; here no block is left out. A block is passed on
+//! when it is collected, those that stay alive at the end, so that only those that are alive are
+//! in memory. The call tree is bounded as everywhere. Where other reports drop the lightest paths
+//! of a full tree, here its stacks are passed on and a new tree is begun: ids of stacks have the
+//! number of their tree in the high half.
+
+use std::mem;
+
+use heaptap_trace::{Event, LocationTable, Source, TraceInfo};
+
+use crate::aggregate::{Frame, frame_of};
+use crate::frames::Frames;
+use crate::ids::IdMap;
+use crate::options::{Depth, Options};
+use crate::paths::{Bounds, Paths, ROOT};
+use crate::resolver::{ResolvedEvent, ResolvedKind, Resolver, TreeMut};
+
+/// The most blocks that may be alive at once: 600 MB.
+const MOST_ALIVE: usize = (1 << 23) / 8 * 7;
+
+/// The life of a block. Times are microseconds since the start of the trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockLife {
+    /// The block's id.
+    pub id: u64,
+    /// When it was allocated.
+    pub birth: u64,
+    /// When it moved to the old generation.
+    pub promotion: Option<u64>,
+    /// When it was collected; in a damaged trace, also when another block took its id.
+    pub death: Option<u64>,
+    /// Words, without the header.
+    pub length: u64,
+    /// Samples in it.
+    pub samples: u64,
+    /// The id of its stack.
+    pub stack: u64,
+    /// The domain in which it was allocated.
+    pub domain: u16,
+    /// Where it was allocated.
+    pub source: Source,
+}
+
+/// What takes the rows.
+pub trait BlockSink {
+    /// Why a row was not taken.
+    type Error;
+
+    /// Takes a block.
+    fn block(&mut self, life: &BlockLife) -> Result<(), Self::Error>;
+
+    /// Takes a stack, from the allocation outwards. It comes once, and may come after blocks
+    /// that have it.
+    fn stack(
+        &mut self,
+        id: u64,
+        frames: &mut dyn Iterator<Item = Frame>,
+        table: &LocationTable,
+    ) -> Result<(), Self::Error>;
+}
+
+/// Why a trace has no rows.
+#[derive(Debug)]
+pub enum BlockRowsError<E> {
+    /// More blocks are alive at once than can be followed.
+    TooManyAlive,
+    /// A row was not taken.
+    Sink(E),
+}
+
+/// Follows the blocks that a selection takes.
+pub struct BlockLives {
+    resolver: Resolver,
+    frames: Frames,
+    paths: Paths,
+    /// The number of the call tree.
+    tree: u32,
+    alive: IdMap<BlockLife>,
+    most_alive: usize,
+    most_paths: Bounds,
+}
+
+impl BlockLives {
+    /// For the events of the trace that `info` describes. Of the options, only the selection and
+    /// the lifespans count.
+    pub fn new(info: &TraceInfo, options: Options) -> Self {
+        BlockLives::bounded(info, options, MOST_ALIVE, Bounds::USUAL)
+    }
+
+    fn bounded(info: &TraceInfo, options: Options, most_alive: usize, most_paths: Bounds) -> Self {
+        let options = Options { depth: Depth::Whole, ..options };
+        BlockLives {
+            resolver: Resolver::new(options, info.start_time, u64::from(info.word_size / 8)),
+            frames: Frames::default(),
+            paths: Paths::new(most_paths),
+            tree: 0,
+            alive: IdMap::default(),
+            most_alive,
+            most_paths,
+        }
+    }
+
+    /// Takes the next event, in the order of time.
+    pub fn event<S: BlockSink>(
+        &mut self,
+        event: &Event<'_>,
+        table: &LocationTable,
+        sink: &mut S,
+    ) -> Result<(), BlockRowsError<S::Error>> {
+        if self.paths.is_full() {
+            self.pass_stacks(table, sink)?;
+        }
+        let BlockLives { resolver, frames, paths, .. } = self;
+        let resolved = resolver.resolve(TreeMut { frames, paths }, event, table);
+        match resolved.kind {
+            ResolvedKind::Alloc(source) => self.born(&resolved, source, sink)?,
+            ResolvedKind::Promote => {
+                if let Some(life) = self.alive.get_mut(&resolved.id)
+                    && life.source == Source::Minor
+                {
+                    life.promotion.get_or_insert(resolved.time);
+                }
+            }
+            ResolvedKind::Collect => {
+                if let Some(life) = self.alive.remove(&resolved.id) {
+                    pass_dead(life, resolved.time, sink)?;
+                }
+            }
+            ResolvedKind::Other => {}
+        }
+        Ok(())
+    }
+
+    fn born<S: BlockSink>(
+        &mut self,
+        event: &ResolvedEvent,
+        source: Source,
+        sink: &mut S,
+    ) -> Result<(), BlockRowsError<S::Error>> {
+        if self.alive.len() >= self.most_alive {
+            return Err(BlockRowsError::TooManyAlive);
+        }
+        let &ResolvedEvent { time, id, length, samples, path, domain, .. } = event;
+        let life = BlockLife {
+            id,
+            birth: time,
+            promotion: None,
+            death: None,
+            length,
+            samples,
+            stack: u64::from(self.tree) << 32 | u64::from(path),
+            domain,
+            source,
+        };
+        match self.alive.insert(id, life) {
+            Some(other) => pass_dead(other, time, sink),
+            None => Ok(()),
+        }
+    }
+
+    /// After the last event: passes on what is alive, in the order of ids, and the stacks.
+    pub fn finish<S: BlockSink>(
+        mut self,
+        table: &LocationTable,
+        sink: &mut S,
+    ) -> Result<(), BlockRowsError<S::Error>> {
+        let mut alive: Vec<BlockLife> = mem::take(&mut self.alive).into_values().collect();
+        alive.sort_unstable_by_key(|life| life.id);
+        for life in &alive {
+            sink.block(life).map_err(BlockRowsError::Sink)?;
+        }
+        self.pass_stacks(table, sink)
+    }
+
+    /// Passes on all stacks, and begins another tree.
+    fn pass_stacks<S: BlockSink>(
+        &mut self,
+        table: &LocationTable,
+        sink: &mut S,
+    ) -> Result<(), BlockRowsError<S::Error>> {
+        self.resolver.forget_stacks();
+        let frames = mem::take(&mut self.frames);
+        let paths = mem::replace(&mut self.paths, Paths::new(self.most_paths));
+        for path in 0..paths.count() as u32 {
+            let up = |&node: &u32| Some(paths.parent(node));
+            let mut stack = std::iter::successors(Some(paths.node(path)), up)
+                .take_while(|&node| node != ROOT)
+                .map(|node| frame_of(&frames, &paths, node));
+            let id = u64::from(self.tree) << 32 | u64::from(path);
+            sink.stack(id, &mut stack, table).map_err(BlockRowsError::Sink)?;
+        }
+        self.tree += 1;
+        Ok(())
+    }
+}
+
+fn pass_dead<S: BlockSink>(
+    mut life: BlockLife,
+    time: u64,
+    sink: &mut S,
+) -> Result<(), BlockRowsError<S::Error>> {
+    life.death = Some(time);
+    sink.block(&life).map_err(BlockRowsError::Sink)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+    use std::convert::Infallible;
+
+    use heaptap_trace::{Allocation, Backtrace, Code, EventKind};
+
+    use super::*;
+    use crate::aggregator::tests::info;
+
+    #[derive(Default)]
+    struct Rows {
+        blocks: Vec<BlockLife>,
+        stacks: HashMap<u64, Vec<Frame>>,
+    }
+
+    impl BlockSink for Rows {
+        type Error = Infallible;
+
+        fn block(&mut self, life: &BlockLife) -> Result<(), Infallible> {
+            self.blocks.push(*life);
+            Ok(())
+        }
+
+        fn stack(
+            &mut self,
+            id: u64,
+            frames: &mut dyn Iterator<Item = Frame>,
+            _: &LocationTable,
+        ) -> Result<(), Infallible> {
+            assert!(self.stacks.insert(id, frames.collect()).is_none(), "stack {id} came twice");
+            Ok(())
+        }
+    }
+
+    fn alloc(id: u64, frames: &[Code]) -> EventKind<'_> {
+        let backtrace = Backtrace { frames, common_prefix: 0, new: frames };
+        EventKind::Alloc(Allocation { id, length: 3, samples: 2, source: Source::Minor, backtrace })
+    }
+
+    fn rows(events: &[EventKind<'_>], most_alive: usize, most_paths: Bounds) -> Option<Rows> {
+        let (mut rows, table) = (Rows::default(), LocationTable::default());
+        let info = info(1.0);
+        let mut lives = BlockLives::bounded(&info, Options::default(), most_alive, most_paths);
+        for (time, &kind) in events.iter().enumerate() {
+            let event = Event { time: info.start_time + time as u64, domain: 0, kind };
+            lives.event(&event, &table, &mut rows).ok()?;
+        }
+        lives.finish(&table, &mut rows).ok()?;
+        Some(rows)
+    }
+
+    #[test]
+    fn a_block_comes_when_it_dies_or_at_the_end() {
+        let events = [
+            alloc(0, &[1, 2]),
+            alloc(1, &[1, 3]),
+            EventKind::Promote(0),
+            EventKind::Promote(0),
+            EventKind::Collect(1),
+            EventKind::Collect(7),
+            alloc(0, &[]),
+        ];
+        let found = rows(&events, 10, Bounds::USUAL).unwrap();
+        let lives: Vec<_> =
+            found.blocks.iter().map(|b| (b.id, b.birth, b.promotion, b.death)).collect();
+        // The id of block 0 is used again.
+        assert_eq!(lives, [(1, 1, None, Some(4)), (0, 0, Some(2), Some(6)), (0, 6, None, None)]);
+        let stack = |block: usize| &found.stacks[&found.blocks[block].stack][..];
+        assert_eq!(stack(0), [Frame::Code(3), Frame::Code(1)]);
+        assert_eq!(stack(1), [Frame::Code(2), Frame::Code(1)]);
+        assert_eq!(stack(2), [Frame::Nowhere]);
+        assert!(rows(&events, 1, Bounds::USUAL).is_none(), "two are alive at once");
+    }
+
+    #[test]
+    fn stacks_of_a_full_tree_are_kept() {
+        let stacks: Vec<[Code; 3]> = (0..100).map(|n| [1, 2 + n % 7, 20 + n % 13]).collect();
+        let events: Vec<_> = (0..).zip(&stacks).map(|(id, frames)| alloc(id, frames)).collect();
+        let found = rows(&events, 1000, Bounds { nodes: 20, paths: 1000 }).unwrap();
+        assert_eq!(found.blocks.len(), 100);
+        for block in &found.blocks {
+            let frames = stacks[block.id as usize].iter().rev().map(|&code| Frame::Code(code));
+            assert!(frames.eq(found.stacks[&block.stack].iter().copied()), "block {}", block.id);
+        }
+        assert!(found.blocks.iter().any(|block| block.stack >> 32 > 2), "the tree was never full");
+    }
+}
