@@ -5,6 +5,7 @@ import { addOpen } from "./parts/chip-bar";
 import { nextMetric } from "./parts/head";
 import { helpOpen } from "./parts/help";
 import { active, type Direction } from "./view/commands";
+import { current, togglePause } from "./view/live";
 import { stepOut } from "./view/drill";
 import { change, changeHeap, tabs, view } from "./view/store";
 import { toggleTheme } from "./view/theme";
@@ -37,6 +38,7 @@ const ACTIONS: Record<string, () => void> = {
   d: toggleTheme,
   f: () => { addOpen.value = true; },
   "?": () => { helpOpen.value = true; },
+  " ": togglePause,
 };
 
 /** Those that are about the trace, which Snapshots does not show. */
@@ -65,7 +67,8 @@ export function followKeys(): void {
     if (takesKeys(element, event.key)) return;
     const move = MOVES[event.key];
     const tab = /^\d$/.test(event.key) ? TABS[Number(event.key) - 1] : undefined;
-    const applies = Object.hasOwn(ACTIONS, event.key) && !(view.value.tab === "snapshots" && OF_TRACE.includes(event.key));
+    // A complete trace leaves the key to the browser, which scrolls.
+    const applies = Object.hasOwn(ACTIONS, event.key) && (event.key !== " " || current.value !== null) && !(view.value.tab === "snapshots" && OF_TRACE.includes(event.key));
     const action = applies ? ACTIONS[event.key] : undefined;
     if (move) active()?.move(move);
     else if (event.key === "Enter") active()?.enter();

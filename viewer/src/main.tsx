@@ -3,7 +3,7 @@
 // somebody else's text: they reach the page as text nodes and canvas text only.
 
 import { render } from "preact";
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { ChipBar } from "./parts/chip-bar";
 import { Head, Tabs, TAB_NAMES } from "./parts/head";
 import { Help } from "./parts/help";
@@ -32,11 +32,15 @@ function Page() {
   useEffect(() => {
     document.title = [TAB_NAMES[current.tab], name, "heaptap"].filter(Boolean).join(" · ");
   }, [current.tab, name]);
+  /** The trace whose modules have the hues. */
+  const ranked = useRef<number | null>(null);
   useEffect(() => {
     if (!known) return;
     // The hues follow the whole trace, so that no filter changes them.
     client.ask("modules", "report", { trace: current.trace, filter: {}, metric: "peak", by: "module", top: 8 }, (outcome) => {
-      if ("table" in outcome) rankModules(outcome.table.rows.map((row) => row.name));
+      if (!("table" in outcome)) return;
+      rankModules(outcome.table.rows.map((row) => row.name), ranked.current === current.trace);
+      ranked.current = current.trace;
     });
   }, [known]);
   return (

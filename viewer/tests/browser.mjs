@@ -111,14 +111,15 @@ export async function closeBrowser() {
   await (await browser)?.close();
 }
 
-/** Opens a page, calls the body, and checks that nothing went wrong behind it. */
+/** Opens a page, calls the body, and checks that nothing went wrong behind it but what is expected. */
 export async function withPage(address, options, body) {
-  const { width = 1280, height = 860, theme = "light", fragment = "", requests = "none", ...more } = options;
+  const { width = 1280, height = 860, theme = "light", fragment = "", requests = "none", expected = null, ...more } = options;
   const context = await (await launched()).newContext({ viewport: { width, height }, colorScheme: theme, ...more });
   try {
     const page = await context.newPage();
     const wrong = [];
     page.on("console", (message) => {
+      if (expected?.test(message.text())) return;
       if (message.type() === "error" || message.type() === "warning") wrong.push(`console: ${message.text()}`);
     });
     page.on("pageerror", (error) => wrong.push(`exception: ${error.stack ?? error.message}`));
@@ -162,23 +163,34 @@ export async function treeItems(page) {
   return page.locator('[role="treeitem"]').allTextContents();
 }
 
+/** Runs `heaptap serve`: the address that it prints, and how to stop it. */
+export async function startServer(args) {
+  const child = spawn(heaptap, ["serve", "--no-open", ...args], { stdio: ["ignore", "pipe", "pipe"] });
+  const ended = new Promise((end) => child.on("exit", end));
+  const address = await new Promise((found, failed) => {
+    let said = "";
+    const hear = (text) => {
+      said += text;
+      const match = /http:\/\/\S+/.exec(said);
+      if (match) found(match[0]);
+    };
+    child.stdout.setEncoding("utf8").on("data", hear);
+    child.stderr.setEncoding("utf8").on("data", hear);
+    child.on("exit", (code) => failed(new Error(`heaptap serve ended with ${code}: ${said}`)));
+  });
+  const stop = () => {
+    child.kill("SIGINT");
+    return ended;
+  };
+  return { address, stop };
+}
+
 /** Runs `heaptap serve` and passes the address that it prints. */
 export async function serve(args, body) {
-  const child = spawn(heaptap, ["serve", "--no-open", ...args], { stdio: ["ignore", "pipe", "pipe"] });
+  const { address, stop } = await startServer(args);
   try {
-    const address = await new Promise((found, failed) => {
-      let said = "";
-      const hear = (text) => {
-        said += text;
-        const match = /http:\/\/\S+/.exec(said);
-        if (match) found(match[0]);
-      };
-      child.stdout.setEncoding("utf8").on("data", hear);
-      child.stderr.setEncoding("utf8").on("data", hear);
-      child.on("exit", (code) => failed(new Error(`heaptap serve ended with ${code}: ${said}`)));
-    });
     await body(address);
   } finally {
-    child.kill("SIGINT");
+    await stop();
   }
 }

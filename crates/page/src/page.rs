@@ -22,6 +22,13 @@ impl Page {
         Ok(self.traces.add(archive))
     }
 
+    /// Opens the bytes of an archive in place of that of a trace, which has grown. If they are
+    /// none, the old one stays.
+    pub fn reopen(&mut self, trace: usize, archive: &[u8]) -> Result<(), String> {
+        let archive = Archive::from_bytes(archive).map_err(|error| error.to_string())?;
+        self.traces.replace(trace, archive)
+    }
+
     /// Adds an archive, and returns the number of the trace.
     pub fn add(&mut self, archive: Archive) -> usize {
         self.traces.add(archive)

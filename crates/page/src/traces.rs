@@ -99,6 +99,17 @@ impl Traces {
         self.open.len() - 1
     }
 
+    /// Puts an archive in the place of another, and forgets what was made of that.
+    pub(crate) fn replace(&mut self, trace: usize, archive: Archive) -> Result<(), String> {
+        self.open(trace)?;
+        self.kept.retain(|(key, ..)| key.trace != trace);
+        self.shapes.retain(|(key, _)| key.trace != trace);
+        self.rows.retain(|&(of, ..)| of != trace);
+        self.selected.retain(|selected| selected.trace != trace);
+        self.open[trace] = OpenTrace { archive: Arc::new(archive), filter: Filter::default() };
+        Ok(())
+    }
+
     fn open(&self, trace: usize) -> Result<&OpenTrace, String> {
         self.open.get(trace).ok_or_else(|| format!("there is no trace {trace}"))
     }

@@ -1,7 +1,7 @@
 //! The exports of the WebAssembly module, which imports nothing.
 //!
 //! The page writes bytes into memory that [`alloc`] returned, and passes them to
-//! [`open`] or [`query`], which take that memory over. The answer stays at
+//! [`open`], [`reopen`] or [`query`], which take that memory over. The answer stays at
 //! [`result`] until the next call. A worker has one thread, so all state is local
 //! to it.
 
@@ -38,9 +38,20 @@ pub(crate) extern "C" fn alloc(length: usize) -> *mut u8 {
 /// length of the result, which is an error.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn open() -> i32 {
+    open_with(|page, archive| page.open(archive))
+}
+
+/// Opens the archive in the input in place of that of a trace. Returns its number, or the
+/// negative length of the result, which is an error.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn reopen(trace: usize) -> i32 {
+    open_with(|page, archive| page.reopen(trace, archive).map(|()| trace))
+}
+
+fn open_with(open: impl FnOnce(&mut Page, &[u8]) -> Result<usize, String>) -> i32 {
     STATE.with_borrow_mut(|state| {
         let input = std::mem::take(&mut state.input);
-        match state.page.open(&input) {
+        match open(&mut state.page, &input) {
             Ok(number) => i32::try_from(number).unwrap_or(i32::MAX),
             Err(error) => {
                 state.result = refusal(&error).into_bytes();

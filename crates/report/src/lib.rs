@@ -69,7 +69,7 @@ mod timeline;
 
 pub use aggregate::{Aggregate, Frame, Metric, PathRef};
 pub use aggregator::Aggregator;
-pub use archive::{Archive, ArchiveError};
+pub use archive::{Archive, ArchiveError, ArchiveParts};
 pub use block_lives::{BlockLife, BlockLives, BlockRowsError, BlockSink};
 pub use blocks::{
     BlockTable, LiveHistory, MOST_BLOCKS, SelectedBlock, SelectedPaths, SelectedRows,

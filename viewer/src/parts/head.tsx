@@ -8,7 +8,9 @@ import { canBeExact, fullReading } from "../view/exact";
 import { change, client, config, exact, exactFailed, settleAddress, tabs, traces, view } from "../view/store";
 import { METRICS, TABS, type Tab } from "../view/view";
 import { dark, toggleTheme } from "../view/theme";
+import { grows } from "../view/live";
 import { helpOpen } from "./help";
+import { Live } from "./live";
 
 export const TAB_NAMES: Record<Tab, string> = { overview: "Overview", flame: "Flame", table: "Table", leaks: "Leaks", diff: "Diff", source: "Source", snapshots: "Snapshots" };
 const METRIC_NAMES = { allocated: "Allocated", promoted: "Promoted", peak: "Live at the peak", at: "Live at a time", live: "Live at the end", survived: "Survived a collection" } as const;
@@ -32,6 +34,7 @@ export function Head({ info }: { info: Info | null }) {
       ) : (
         <h1 class="trace-name" title={info?.executable}>{names[0] ?? (config.snapshots > 0 ? count(config.snapshots, "heap snapshot", "heap snapshots") : "no trace")}</h1>
       )}
+      <Live />
       {info && (
         <span class="facts">
           <span>{shortDuration(info.duration_us)}</span>
@@ -114,7 +117,7 @@ export function Tabs() {
         <span>metric</span>
         <select id="metric" value={current.metric} onChange={(event) => setMetric(event.currentTarget.value as (typeof METRICS)[number])}>
           {METRICS.map((metric) => (
-            <option value={metric}>{metric === "at" && current.at !== null ? `Live at ${shortDuration(current.at)}` : METRIC_NAMES[metric]}</option>
+            <option value={metric}>{metric === "at" && current.at !== null ? `Live at ${shortDuration(current.at)}` : metric === "live" && grows.value ? "Live now" : METRIC_NAMES[metric]}</option>
           ))}
         </select>
       </label>}

@@ -19,6 +19,7 @@ const KEYS: [string, string][] = [
   ["f", "add a filter"],
   ["c", "copy a link to this view"],
   ["d", "light or dark"],
+  ...(config.mode === "serve" ? [["Space", "while the program runs: pause, and go on"] as [string, string]] : []),
   ["?", "this help; Escape closes it"],
 ];
 

@@ -2,6 +2,7 @@
 
 import type { Info } from "../query/types";
 import { bytes, percent } from "../text/units";
+import { grows } from "../view/live";
 import { notices, traces, type TraceState } from "../view/store";
 
 export function Problem({ text }: { text: string }) {
@@ -35,7 +36,8 @@ export function TraceMessage({ state, name }: { state: TraceState | undefined; n
     );
   }
   if ("info" in state) return null;
-  const { read, size, state: at } = state.status;
+  const { read, size, state: at, live } = state.status;
+  if (live && read === 0) return <Message title={`Waiting for the first data of ${name}`} />;
   const part = size > 0 ? Math.min(1, read / size) : 0;
   return (
     <Message title={at === "ready" ? "Opening" : `Reading ${name}`}>
@@ -51,6 +53,7 @@ export function Message({ title, children }: { title: string; children?: preact.
 
 /** A trace without a sample has nothing to show. */
 export function EmptyTrace({ info }: { info: Info }) {
+  if (grows.value) return <Message title="Nothing was sampled yet"><p>The program runs, and the page shows its first sampled allocation as soon as it is written.</p></Message>;
   return (
     <Message title="No allocation was sampled">
       <p>The trace has no sampled allocation. The program allocated little for a sampling rate of {info.sample_rate}.</p>

@@ -46,7 +46,7 @@ export class Client {
   /** `onRestart` hears that the query trapped and was started again. */
   constructor(private readonly onRestart: (message: string) => void) {}
 
-  /** Opens a trace; the promise holds what is wrong with it, if anything. */
+  /** Opens a trace, or what it has grown to; the promise holds what is wrong with it, if anything. */
   open(trace: number, archive: () => Packed): Promise<string | undefined> {
     this.archives.set(trace, archive);
     const opened = new Promise<string | undefined>((resolve) => this.opening.set(trace, resolve));
@@ -80,6 +80,11 @@ export class Client {
     clearTimeout(this.held);
     this.held = held ? (setTimeout(() => this.hold(false), PAUSE) as unknown as number) : undefined;
     if (!held) this.next();
+  }
+
+  /** Whether a gesture goes on. */
+  get inGesture(): boolean {
+    return this.held !== undefined;
   }
 
   /** What waits in the slot is no longer wanted. */

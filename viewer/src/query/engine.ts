@@ -5,14 +5,15 @@
 interface Exports {
   memory: WebAssembly.Memory;
   alloc(length: number): number;
-  open(address: number, length: number): number;
-  query(address: number, length: number): number;
+  open(): number;
+  reopen(trace: number): number;
+  query(): number;
   result(): number;
 }
 
 export interface Engine {
-  /** The number of the trace, or what is wrong with the archive. */
-  open(archive: Uint8Array): number | string;
+  /** The number of the trace, or what is wrong with the archive. It takes the place of an open one, if that is given. */
+  open(archive: Uint8Array, trace?: number): number | string;
   /** The answer as JSON. */
   query(request: string): string;
 }
@@ -23,23 +24,23 @@ export async function startEngine(wasm: Uint8Array<ArrayBuffer>): Promise<Engine
   const decoder = new TextDecoder();
   const encoder = new TextEncoder();
 
-  const give = (input: Uint8Array): number => {
+  const give = (input: Uint8Array): void => {
     const address = exports.alloc(input.length) >>> 0;
     new Uint8Array(exports.memory.buffer, address, input.length).set(input);
-    return address;
   };
   const answer = (length: number): string =>
     decoder.decode(new Uint8Array(exports.memory.buffer, exports.result() >>> 0, length));
 
   return {
-    open(archive) {
-      const number = exports.open(give(archive), archive.length);
+    open(archive, trace) {
+      give(archive);
+      const number = trace === undefined ? exports.open() : exports.reopen(trace);
       // A negative number is the length of the message.
       return number >= 0 ? number : (JSON.parse(answer(-number)) as { error: string }).error;
     },
     query(request) {
-      const input = encoder.encode(request);
-      return answer(exports.query(give(input), input.length) >>> 0);
+      give(encoder.encode(request));
+      return answer(exports.query() >>> 0);
     },
   };
 }

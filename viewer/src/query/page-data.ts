@@ -24,6 +24,14 @@ export interface TraceStatus {
   error?: string;
   /** The reading for exact figures, while there is one. */
   exact?: { read: number; size: number };
+  /** If it is followed while it is written. */
+  live?: LiveStatus;
+}
+
+export interface LiveStatus {
+  /** Another text means that there is something new. */
+  version: string;
+  state: "reading" | "live" | "ended" | "killed" | "cut" | "failed";
 }
 
 function text(id: string): string {

@@ -29,7 +29,7 @@ async function receive(message: ToWorker): Promise<void> {
       post({ kind: "started" });
       break;
     case "open": {
-      const opened = (await engine)!.open(await unpacked(message.archive));
+      const opened = (await engine)!.open(await unpacked(message.archive), numbers.get(message.trace));
       if (typeof opened === "number") numbers.set(message.trace, opened);
       post({ kind: "opened", trace: message.trace, ...(typeof opened === "string" ? { error: opened } : {}) });
       break;

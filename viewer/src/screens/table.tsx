@@ -9,6 +9,7 @@ import { parts, sameSite, siteOf } from "../text/sites";
 import { grouped, percent } from "../text/units";
 import { useQuery } from "../view/ask";
 import { setActive } from "../view/commands";
+import { grows } from "../view/live";
 import { change, common, view } from "../view/store";
 import { BYS, TREE_BYS } from "../view/view";
 import { Hot } from "./hot";
@@ -40,7 +41,7 @@ export function Table() {
   return (
     <div class={current.row ? "with-panel" : ""}>
       <section class={`rows${stale ? " stale" : ""}`} aria-label="Table">
-        <Tools title={`${answer?.table.metric ?? ""} by ${current.by}`} by={current.by} bys={BYS} />
+        <Tools title={`${current.metric === "live" && grows.value ? "live now" : answer?.table.metric ?? ""} by ${current.by}`} by={current.by} bys={BYS} />
         {error && <Problem text={error} />}
         {answer && answer.table.total.samples === 0 && <NothingSelected />}
         {answer && answer.table.total.samples > 0 && (

@@ -10,8 +10,9 @@ const METRICS: Record<string, string> = {
   survived: "survived a collection",
 };
 
-/** What the metric measures. */
-export function metricWord(metric: string, at: number | null): string {
+/** What the metric measures. Of a trace that still grows, the end is now. */
+export function metricWord(metric: string, at: number | null, grows: boolean): string {
+  if (metric === "live" && grows) return "live now";
   return metric === "at" && at !== null ? `live at ${shortDuration(at)}` : (METRICS[metric] ?? metric);
 }
 

@@ -1,10 +1,10 @@
-// Asks the query whenever what a part of the page depends on changes, and keeps the last answer
+// Asks the query whenever what a part of the page depends on changes, or the trace has grown, and keeps the last answer
 // until the next one is there, so that nothing flickers.
 
 import { useEffect, useState } from "preact/hooks";
 import type { Answer, Ask, Kind } from "../query/types";
 import { isThinned } from "./exact";
-import { client, exact, exactFailed } from "./store";
+import { client, exact, exactFailed, revision } from "./store";
 
 export interface Asked<K extends Kind> {
   answer: Answer<K> | null;
@@ -33,7 +33,7 @@ export function useQuery<K extends Kind>(slot: string, kind: K, request: Ask<K> 
       },
       useServer,
     );
-  }, [key, slot]);
+  }, [key, slot, revision.value]);
   useEffect(() => () => client.forget(slot), [slot]);
   return { answer: request === null ? null : state.answer, error: state.error, stale: request !== null && state.of !== key };
 }

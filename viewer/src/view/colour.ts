@@ -12,8 +12,14 @@ const HUES = [250, 60, 160, 310, 95, 215, 25, 280];
 /** The place of each of the largest modules; what paints reads it. */
 export const ranks = signal<ReadonlyMap<string, number>>(new Map());
 
-export function rankModules(names: readonly string[]): void {
-  ranks.value = new Map(names.slice(0, HUES.length).map((name, rank) => [name, rank]));
+/** `keep`: a trace that has grown keeps the hues of the modules that are still among the largest. */
+export function rankModules(names: readonly string[], keep = false): void {
+  const largest = names.slice(0, HUES.length);
+  const next = new Map([...ranks.value].filter(([name]) => keep && largest.includes(name)));
+  const taken = new Set(next.values());
+  const free = HUES.map((_, rank) => rank).filter((rank) => !taken.has(rank));
+  for (const name of largest) if (!next.has(name)) next.set(name, free.shift()!);
+  ranks.value = next;
 }
 
 function hash(text: string): number {

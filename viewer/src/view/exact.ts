@@ -4,6 +4,7 @@
 import { computed, effect, signal } from "@preact/signals";
 import { fetchStatus } from "../query/page-data";
 import type { Filter, Metric } from "../query/types";
+import { followed } from "./live";
 import { client, config, traces, view } from "./store";
 
 const PAUSE = 250;
@@ -19,7 +20,8 @@ export const canBeExact = computed(() => {
   const { trace, before, tab, chips, metric } = view.value;
   const thinned = (at: number) => {
     const state = traces.value[at];
-    return state !== undefined && "info" in state && state.info.blocks_one_in > 1;
+    // One that is followed is not read again.
+    return !followed.value[at] && state !== undefined && "info" in state && state.info.blocks_one_in > 1;
   };
   return config.exact && (chips.length > 0 || metric === "at") && (thinned(trace) || (tab === "diff" && thinned(before)));
 });

@@ -25,6 +25,9 @@ export const view = signal<View>(opened(location.hash));
 export type TraceState = { status: TraceStatus } | { info: Info } | { error: string };
 export const traces = signal<TraceState[]>(config.traces.map(({ name }) => ({ status: { name, state: "reading", read: 0, size: 0 } })));
 
+/** Grows whenever a trace that is shown has grown: every answer is then asked for again. */
+export const revision = signal(0);
+
 /** Messages that the page shows until they are dismissed. */
 export const notices = signal<string[]>([]);
 

@@ -45,15 +45,22 @@ impl AggregatedTrace {
         }
     }
 
-    fn read_one(path: &Path, mut options: Options) -> Result<AggregatedTrace, Failure> {
-        let input = Input::open(path)?;
+    fn read_one(path: &Path, options: Options) -> Result<AggregatedTrace, Failure> {
+        AggregatedTrace::of_input(&Input::open(path)?, options)
+    }
+
+    /// Reads one trace.
+    pub(crate) fn of_input(
+        input: &Input,
+        mut options: Options,
+    ) -> Result<AggregatedTrace, Failure> {
         input.make_repeatable()?;
-        options.lifespans = lifespans_of(&input, options.selection.lifetime)?;
+        options.lifespans = lifespans_of(input, options.selection.lifetime)?;
         let info = input.in_file_order()?.info().clone();
         let fresh = || (ParallelAggregator::new(&info, options.clone()), Lives::new(Lives::MEMORY));
         let mut state = fresh();
         let reader =
-            in_time_order(&input, fresh, &mut state, |(aggregator, lives), event, table| {
+            in_time_order(input, fresh, &mut state, |(aggregator, lives), event, table| {
                 lives.event(event);
                 aggregator.event(event, table);
             })?;

@@ -13,6 +13,7 @@ use heaptap_trace::LocationTable;
 use crate::analysis::aggregate::AggregatedTrace;
 pub(crate) use crate::analysis::gzip::compressed;
 use crate::exit_status::{Failure, Verdict};
+use crate::io::input::Input;
 
 /// A trace for the page.
 pub(crate) struct PackedTrace {
@@ -66,6 +67,19 @@ pub(crate) struct Packing {
     pub(crate) at: Option<u64>,
 }
 
+impl Packing {
+    fn options(&self) -> Options {
+        Options {
+            selection: self.selection.clone(),
+            depth: Depth::Whole,
+            follow: Follow::LiveSize,
+            most_blocks: self.most_blocks,
+            at: self.at,
+            ..Options::default()
+        }
+    }
+}
+
 impl PackedTrace {
     /// Reads a trace and reports on standard error what is wrong with it. The page
     /// shows it under `name`.
@@ -74,16 +88,29 @@ impl PackedTrace {
         name: String,
         packing: &Packing,
     ) -> Result<PackedTrace, Failure> {
-        let trace = aggregate(path, packing)?;
+        Ok(PackedTrace::new(aggregate(path, packing)?, name, packing))
+    }
+
+    /// The same of a trace that is open.
+    pub(crate) fn of_input(
+        input: &Input,
+        name: String,
+        packing: &Packing,
+    ) -> Result<PackedTrace, Failure> {
+        let trace = AggregatedTrace::of_input(input, packing.options())?;
+        Ok(PackedTrace::new(trace, name, packing))
+    }
+
+    fn new(trace: AggregatedTrace, name: String, packing: &Packing) -> PackedTrace {
         let verdict = trace.verdict();
         let archive = archive(trace, name);
-        Ok(PackedTrace {
+        PackedTrace {
             gzip: compressed(&archive.to_bytes(), packing.effort),
             blocks: archive.blocks.len(),
             thinning: archive.blocks.thinning(),
             files: source_files(&archive.locations),
             verdict,
-        })
+        }
     }
 
     /// How many blocks there are, and whether that is all of them.
@@ -103,15 +130,7 @@ pub(crate) fn read_again(path: &Path, name: String, packing: &Packing) -> Result
 
 /// Reads a trace with its table of blocks.
 fn aggregate(path: &Path, packing: &Packing) -> Result<AggregatedTrace, Failure> {
-    let options = Options {
-        selection: packing.selection.clone(),
-        depth: Depth::Whole,
-        follow: Follow::LiveSize,
-        most_blocks: packing.most_blocks,
-        at: packing.at,
-        ..Options::default()
-    };
-    AggregatedTrace::read(&[path.to_owned()], options)
+    AggregatedTrace::read(&[path.to_owned()], packing.options())
 }
 
 fn archive(trace: AggregatedTrace, name: String) -> Archive {
@@ -132,7 +151,8 @@ fn archive(trace: AggregatedTrace, name: String) -> Archive {
     archive
 }
 
-fn source_files(locations: &LocationTable) -> BTreeSet<String> {
+/// The names of the source files.
+pub(crate) fn source_files(locations: &LocationTable) -> BTreeSet<String> {
     let codes = locations.codes();
     let all = codes.flat_map(|code| locations.get(code).unwrap_or(&[]));
     let ids: BTreeSet<_> = all.map(|location| location.file).collect();

@@ -2,14 +2,15 @@
 //! reading of a trace ([`aggregate`], in [`time_order`], and [`parallel`] where there
 //! are two processors) or of [`several`], their form for the web page ([`archive`], with [`gzip`]), the
 //! options that select blocks ([`filters`]) and tables ([`view`]), and the folding of
-//! [`recursion`]; what the file beside a trace says ([`probes`]); and [`heap`], a snapshot analysed. The figures
-//! that they print are those of `heaptap-figures`.
+//! [`recursion`]; [`live`], a trace that is followed while it is written; what the file beside a trace says
+//! ([`probes`]); and [`heap`], a snapshot analysed. The figures that they print are those of `heaptap-figures`.
 
 pub(crate) mod aggregate;
 pub(crate) mod archive;
 pub(crate) mod filters;
 mod gzip;
 pub(crate) mod heap;
+pub(crate) mod live;
 pub(crate) mod ocaml_types;
 pub(crate) mod parallel;
 pub(crate) mod probes;

@@ -166,6 +166,11 @@ impl LiveTrace {
         self.opened.follower.reader().map(heaptap_trace::Reader::losses)
     }
 
+    /// How many bytes were read.
+    pub(crate) fn bytes_read(&self) -> u64 {
+        self.opened.progress.bytes.get()
+    }
+
     /// The file, if it can be read again.
     pub(crate) fn file(&self) -> Option<&File> {
         self.opened.regular.is_some().then_some(&*self.opened.file)

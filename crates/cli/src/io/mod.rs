@@ -2,7 +2,8 @@
 //! [`output`], messages and progress to standard error through [`notices`] and
 //! [`progress`], or to another thread through [`watch`]. [`lifecycle`] checks the events
 //! of each object. [`trace_files`] finds the traces in directories. [`live_trace`] follows
-//! a trace while it is written, and [`sidecar`] the file beside it.
+//! a trace while it is written, and [`sidecar`] the file beside it; [`live_target`] finds the
+//! trace that a process writes.
 //!
 //! From trace to trace: [`copy`] keeps the order and the ids of the file,
 //! [`renumber`] sorts by time and assigns new ids. Both write through [`rewrite`],
@@ -12,6 +13,7 @@
 pub(crate) mod copy;
 pub(crate) mod input;
 pub(crate) mod lifecycle;
+pub(crate) mod live_target;
 pub(crate) mod live_trace;
 pub(crate) mod notices;
 pub(crate) mod output;

@@ -31,6 +31,7 @@ mod recode;
 mod report;
 mod run;
 mod serve;
+mod serve_live;
 mod several;
 mod snapshot;
 mod snapshot_exports;

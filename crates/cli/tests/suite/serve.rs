@@ -22,35 +22,40 @@ use crate::program::{Place, command, heaptap};
 use crate::traces::workload;
 
 /// A server that goes away with the test.
-struct Server {
-    child: Child,
+pub(crate) struct Server {
+    pub(crate) child: Child,
     out: BufReader<ChildStdout>,
-    address: SocketAddr,
-    token: String,
+    pub(crate) address: SocketAddr,
+    pub(crate) token: String,
 }
 
 /// What came back.
-struct Answer {
-    status: u16,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
     head: String,
-    body: Vec<u8>,
+    pub(crate) body: Vec<u8>,
 }
 
 impl Answer {
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         String::from_utf8(self.body.clone()).unwrap()
     }
 
-    fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         assert_eq!(self.status, 200, "{}", self.text());
         serde_json::from_slice(&self.body).unwrap()
     }
 }
 
 impl Server {
-    fn start(options: &str, files: &[&Path]) -> Server {
+    pub(crate) fn start(options: &str, files: &[&Path]) -> Server {
+        Server::start_reading(options, files, Stdio::null())
+    }
+
+    /// With this standard input.
+    pub(crate) fn start_reading(options: &str, files: &[&Path], stdin: Stdio) -> Server {
         let mut child = command(&format!("serve --no-open {options}"), files)
-            .stdin(Stdio::null())
+            .stdin(stdin)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -66,7 +71,7 @@ impl Server {
     }
 
     /// Sends bytes and returns what comes back until the end.
-    fn send(&self, request: &[u8]) -> Answer {
+    pub(crate) fn send(&self, request: &[u8]) -> Answer {
         let mut stream = TcpStream::connect(self.address).unwrap();
         // The server may refuse before it has read everything.
         let _ = stream.write_all(request);
@@ -83,13 +88,13 @@ impl Server {
     }
 
     /// With the token.
-    fn get(&self, path: &str) -> Answer {
+    pub(crate) fn get(&self, path: &str) -> Answer {
         let mark = if path.contains('?') { '&' } else { '?' };
         self.request("GET", &format!("{path}{mark}token={}", self.token))
     }
 
     /// A request for exact figures, with the token.
-    fn exact(&self, request: &Value) -> Value {
+    pub(crate) fn exact(&self, request: &Value) -> Value {
         self.send(self.exact_request(&request.to_string()).as_bytes()).json()
     }
 
@@ -108,7 +113,7 @@ impl Server {
     }
 
     /// The state of all traces, when none is being read any more.
-    fn status(&self) -> Value {
+    pub(crate) fn status(&self) -> Value {
         let deadline = Instant::now() + Duration::from_secs(60);
         loop {
             let status = self.get("/status").json();
@@ -122,7 +127,7 @@ impl Server {
     }
 
     /// Ends it by a signal. Returns its status, what else it printed, and its messages.
-    fn stop(mut self, signal: Signal) -> (Option<i32>, String, String) {
+    pub(crate) fn stop(mut self, signal: Signal) -> (Option<i32>, String, String) {
         let id = i32::try_from(self.child.id()).unwrap();
         kill_process(Pid::from_raw(id).unwrap(), signal).unwrap();
         self.end()

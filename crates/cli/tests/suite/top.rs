@@ -51,6 +51,8 @@ fn what_cannot_be_watched_is_explained() {
     let place = Place::new();
     let trace = place.file("t.ctf", &workload(Format::V2, 1, 100, 10));
     heaptap("top", &[&trace]).says(2, &["terminal", "--once"]);
+    // There is no terminal here, but that is not what is wrong.
+    heaptap("top nowhere.ctf", &[]).says(2, &["nowhere.ctf", "no such file"]);
     heaptap("top --once nowhere.ctf", &[]).says(2, &["nowhere.ctf", "no such file"]);
     heaptap("top --once", &[&place.file("x", b"no trace at all")])
         .says(2, &["not a memtrace file"]);
@@ -127,15 +129,15 @@ impl Drop for Tmux {
 }
 
 /// A process that writes nothing, but that the trace names as its writer.
-struct PretendedWriter(Child);
+pub(crate) struct PretendedWriter(pub(crate) Child);
 
 impl PretendedWriter {
-    fn start() -> PretendedWriter {
+    pub(crate) fn start() -> PretendedWriter {
         PretendedWriter(Command::new("sleep").arg("600").spawn().unwrap())
     }
 
     /// A trace of some seconds that this process, on this machine, is said to write.
-    fn trace(&self) -> Vec<u8> {
+    pub(crate) fn trace(&self) -> Vec<u8> {
         let host = fs::read("/proc/sys/kernel/hostname").unwrap().trim_ascii_end().to_vec();
         let info = TraceInfo { pid: self.0.id().into(), host, ..trace_info() };
         let mut writer = Writer::of(Format::V3, &info);

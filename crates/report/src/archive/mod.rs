@@ -43,3 +43,41 @@ pub struct Archive {
     /// Results that the table cannot give exactly, by the name of their query.
     pub answers: Vec<(String, String)>,
 }
+
+/// What an archive is written from: a trace that may still grow keeps its parts.
+#[derive(Clone, Copy)]
+pub struct ArchiveParts<'a> {
+    /// The name of the trace.
+    pub name: &'a str,
+    /// What the trace says of itself.
+    pub info: &'a TraceInfo,
+    /// See [`Archive::cut_short`].
+    pub cut_short: Option<&'a str>,
+    /// What was found wrong with the trace.
+    pub notices: &'a [String],
+    /// The aggregate of all blocks, with whole stacks.
+    pub aggregate: &'a Aggregate,
+    /// The table of blocks.
+    pub blocks: &'a BlockTable,
+    /// The locations of the frames.
+    pub locations: &'a LocationTable,
+    /// See [`Archive::answers`].
+    pub answers: &'a [(String, String)],
+}
+
+impl Archive {
+    /// The bytes of the archive, not compressed.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let parts = ArchiveParts {
+            name: &self.name,
+            info: &self.info,
+            cut_short: self.cut_short.as_deref(),
+            notices: &self.notices,
+            aggregate: &self.aggregate,
+            blocks: &self.blocks,
+            locations: &self.locations,
+            answers: &self.answers,
+        };
+        parts.to_bytes()
+    }
+}

@@ -3,33 +3,30 @@
 use heaptap_trace::{LocationTable, Source};
 
 use super::bytes::Writer;
-use super::{Archive, MAGIC, VERSION};
+use super::{ArchiveParts, MAGIC, VERSION};
 use crate::aggregate::Aggregate;
 use crate::blocks::{BlockRow, BlockTable, NEVER, TraceEnd};
 use crate::counts::Counts;
 use crate::frames::Frames;
 
-impl Archive {
+impl ArchiveParts<'_> {
     /// The bytes of the archive, not compressed.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Writer(MAGIC.to_vec());
         out.number(VERSION);
         out.bytes(self.name.as_bytes());
         self.write_info(&mut out);
-        match &self.cut_short {
-            Some(why) => out.bytes(why.as_bytes()),
-            None => out.bytes(b""),
-        }
+        out.bytes(self.cut_short.unwrap_or_default().as_bytes());
         out.number(self.notices.len() as u64);
-        for notice in &self.notices {
+        for notice in self.notices {
             out.bytes(notice.as_bytes());
         }
-        locations(&mut out, &self.aggregate.frames, &self.locations);
-        figures(&mut out, &self.aggregate);
-        tree(&mut out, &self.aggregate);
-        blocks(&mut out, &self.blocks);
+        locations(&mut out, &self.aggregate.frames, self.locations);
+        figures(&mut out, self.aggregate);
+        tree(&mut out, self.aggregate);
+        blocks(&mut out, self.blocks);
         out.number(self.answers.len() as u64);
-        for (query, result) in &self.answers {
+        for (query, result) in self.answers {
             out.bytes(query.as_bytes());
             out.bytes(result.as_bytes());
         }
@@ -37,7 +34,7 @@ impl Archive {
     }
 
     fn write_info(&self, out: &mut Writer) {
-        let info = &self.info;
+        let info = self.info;
         out.float(info.sample_rate);
         out.number(u64::from(info.word_size));
         for text in [&info.executable, &info.host, &info.runtime_params, &info.context] {

@@ -1,7 +1,8 @@
 //! Who may ask: those who know the token, under a name of this server.
 //!
-//! - The token is 128 random bits in the address of the page. Other users of the machine
-//!   can connect, but do not know it.
+//! - The token is 128 random bits in the address of the page, or in the header
+//!   `Authorization: Bearer`. Other users of the machine can connect, but do not know it.
+//!   A [file](super::token_file) keeps it for the next server, if that is wanted.
 //! - The header `Host` must name this server. A site whose name was made to lead here
 //!   (DNS rebinding) sends its own name.
 //! - The browser is started with a ticket in place of the token, because other users see
@@ -29,9 +30,8 @@ pub(super) struct Access {
 
 impl Access {
     /// For a server that listens at `address`.
-    pub(super) fn new(address: SocketAddr) -> Result<Access, Failure> {
-        let (token, ticket) = (secret()?, Mutex::new(None));
-        Ok(Access { address, token, ticket })
+    pub(super) fn new(address: SocketAddr, token: String) -> Access {
+        Access { address, token, ticket: Mutex::new(None) }
     }
 
     /// The address of the page.
@@ -88,7 +88,7 @@ impl Access {
         if let Some(ticket) = request.parameter("ticket").filter(|_| request.path == "/") {
             return Err(self.exchange(ticket));
         }
-        match request.parameter("token") {
+        match request.parameter("token").or(request.bearer.as_deref()) {
             Some(token) if same(token, &self.token) => Ok(()),
             _ => Err(Response::text(
                 403,
@@ -125,7 +125,7 @@ impl Access {
 }
 
 /// 128 random bits, in hexadecimal.
-fn secret() -> Result<String, Failure> {
+pub(super) fn secret() -> Result<String, Failure> {
     let mut bits = [0; 16];
     SysRng.try_fill_bytes(&mut bits).map_err(|error| {
         Failure::Trouble(format!("the system gives no random numbers for a token: {error}"))
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     fn access(address: &str) -> Access {
-        Access::new(address.parse().unwrap()).unwrap()
+        Access::new(address.parse().unwrap(), secret().unwrap())
     }
 
     #[test]

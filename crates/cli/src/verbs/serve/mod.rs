@@ -1,19 +1,22 @@
 //! `heaptap serve`: the web page over the loopback.
 //!
 //! [`http`] is the server, [`access`] decides who may ask, [`routes`] what is answered.
-//! [`traces`] and [`snapshots`] read in the background, [`exact`] reads again for exact figures, [`browser`]
-//! opens the page.
+//! [`traces`] and [`snapshots`] read in the background, [`live`] follows traces that are still being written, [`exact`] reads again for exact figures, [`browser`]
+//! opens the page, [`token_file`] keeps the token for the next server.
 //!
 //! Threads: the main one waits for a signal or for the news that no trace can be read; one
-//! reads the traces; one accepts connections, each of which has its own. A reading for
+//! reads the traces; each that is followed has one; one accepts connections, each of which has its own. A reading for
 //! exact figures has one too.
 
 mod access;
 mod browser;
 mod exact;
 mod http;
+mod live;
+mod ready;
 mod routes;
 mod snapshots;
+mod token_file;
 mod traces;
 
 use std::io;
@@ -33,6 +36,7 @@ use crate::analysis::heap::page_snapshots::PageFiles;
 use crate::analysis::ocaml_types::TypeOptions;
 use crate::exit_status::{Failure, VerbResult, Verdict};
 use crate::io::input::Input;
+use crate::io::live_target::LiveTarget;
 use crate::io::notices::say;
 use crate::io::output::print;
 use crate::io::source_files::SourceRoots;
@@ -45,6 +49,9 @@ use routes::Site;
 use snapshots::Snapshots;
 use traces::Traces;
 
+/// The most traces that are followed: each takes memory of its own.
+const MOST_LIVE: usize = 8;
+
 /// Show traces and heap snapshots in the browser: over time, as flames, tables, leaks,
 /// differences, and what holds the memory
 ///
@@ -55,10 +62,14 @@ use traces::Traces;
 /// in the address. To look at a trace on another machine, forward the port:
 /// `ssh -L 8080:127.0.0.1:8080 HOST heaptap serve --port 8080 --no-open FILE`.
 ///
+/// A trace that is still being written is followed: the page shows what it has so far, and
+/// stays up to date. `--live` follows one of a process, a pipe, or a file of which that cannot
+/// be seen, such as one that is copied from another machine.
+///
 /// A page that needs no server, for mailing: `heaptap export FILE --to html -o page.html`.
 ///
 /// Takes less than 600 MB of memory, whatever the traces, and for each of them the size
-/// of its page, 10 MB at most. If the page asks for exact figures of a trace with more
+/// of its page, 10 MB at most; each trace that is followed takes 500 MB more at most. If the page asks for exact figures of a trace with more
 /// than a million blocks, it takes 500 MB more.
 #[derive(Args)]
 #[command(after_help = "Examples:
@@ -68,6 +79,8 @@ use traces::Traces;
   heaptap serve traces/
   heaptap serve trace.ctf --source-root ~/src/project
   heaptap serve trace.ctf --port 8080 --no-open
+  heaptap serve --live 4711
+  ssh host tail -c +1 -f trace.ctf | heaptap serve --live -
 
 Exit status:
   0  it was ended by Ctrl-C or SIGTERM
@@ -77,8 +90,13 @@ pub(crate) struct Serve {
     /// The traces, each for itself; the page compares any two of them. A directory stands
     /// for the traces in it, merged by time, and `-` for standard input. Heap snapshots have a
     /// tab of their own, and marks on the time line of their trace
-    #[arg(value_name = "FILE", required = true, value_hint = ValueHint::AnyPath)]
+    #[arg(value_name = "FILE", required_unless_present = "live", value_hint = ValueHint::AnyPath)]
     files: Vec<PathBuf>,
+
+    /// Follow a trace while it is written: a file, the number of a process that is traced, or
+    /// `-` for standard input. Can be given several times
+    #[arg(long, value_name = "FILE|PID", value_hint = ValueHint::FilePath)]
+    live: Vec<PathBuf>,
 
     /// The port; a free one if not given
     #[arg(long, value_name = "NUMBER", default_value_t = 0, hide_default_value = true)]
@@ -91,6 +109,12 @@ pub(crate) struct Serve {
     /// Show source files that the traces name, if they are under this directory
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     source_root: Vec<PathBuf>,
+
+    /// Keep the token of the address in this file, which only you can read, so that the next
+    /// server has the same: pages that are open and programs that ask go on. Made if it is not
+    /// there
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    token_file: Option<PathBuf>,
 
     #[command(flatten)]
     types: TypeOptions,
@@ -107,11 +131,19 @@ pub(crate) struct Serve {
 impl Serve {
     pub(crate) fn run(&self) -> VerbResult {
         let sources = SourceRoots::new(&self.source_root)?;
-        self.check_files()?;
+        let token = match &self.token_file {
+            Some(path) => token_file::token(path)?,
+            None => access::secret()?,
+        };
+        let live = self.live_targets()?;
+        if live.is_empty() {
+            self.check_files()?;
+        }
         let listener = self.listen()?;
         let address = listener.local_addr().map_err(|error| self.cannot_listen(&error))?;
-        let PageFiles { traces: trace_files, snapshots } = PageFiles::new(&self.files);
-        let names = page_names(&trace_files);
+        let PageFiles { traces: files, snapshots } = PageFiles::new(&self.files);
+        let served = Self::served(files, live);
+        let trace_files = served.iter().map(|(path, ..)| path.clone()).collect();
         let packing = Packing {
             selection: Selection::default(),
             most_blocks: self.page_size.most_blocks(),
@@ -119,7 +151,7 @@ impl Serve {
             effort: Compression::fast(),
             at: None,
         };
-        let traces = Arc::new(Traces::new(trace_files.iter().cloned().zip(names), packing));
+        let traces = Arc::new(Traces::new(served.into_iter(), packing));
         let snapshots = Arc::new(Snapshots::new(snapshots, trace_files, self.types.clone()));
         let mut config = PageConfig::new(PageMode::Serve, traces.names());
         config.snapshots = snapshots.count();
@@ -128,7 +160,7 @@ impl Serve {
             page(&config, |bytes| compressed(bytes, Compression::fast()), &PageContents::default())
                 .into_bytes()
                 .into();
-        let access = Access::new(address)?;
+        let access = Access::new(address, token);
         let (url, ticket_url) = (access.url(), access.ticket_url()?);
         let names: Vec<String> = traces.names().chain(snapshots.names()).collect();
         let ending = read_until_signal(&traces, &snapshots)?;
@@ -146,6 +178,44 @@ impl Serve {
             browser::open(&ticket_url);
         }
         ending.recv().unwrap_or(Ok(Verdict::Sound))
+    }
+
+    /// What `--live` asks for. Fails if one of them cannot be followed.
+    fn live_targets(&self) -> Result<Vec<LiveTarget>, Failure> {
+        if self.live.len() > MOST_LIVE {
+            let message = format!("--live: at most {MOST_LIVE} traces can be followed at a time");
+            return Err(Failure::Trouble(message));
+        }
+        let checked = |argument: &PathBuf| {
+            let target = LiveTarget::find(argument)?;
+            if target.is_regular() || (target.path.as_os_str() != "-" && !target.path.exists()) {
+                target.open()?.info()?;
+            }
+            Ok(target)
+        };
+        self.live.iter().map(checked).collect()
+    }
+
+    /// Path, name and what to follow, of each trace.
+    fn served(
+        files: Vec<PathBuf>,
+        live: Vec<LiveTarget>,
+    ) -> Vec<(PathBuf, String, Option<LiveTarget>)> {
+        let mut room = MOST_LIVE - live.len();
+        let mut traces: Vec<(PathBuf, Option<LiveTarget>)> = Vec::new();
+        for path in files {
+            let target = LiveTarget::being_written(&path).filter(|_| room > 0);
+            room -= usize::from(target.is_some());
+            traces.push((path, target));
+        }
+        traces.extend(live.into_iter().map(|target| (target.path.clone(), Some(target))));
+        let names =
+            page_names(&traces.iter().map(|(path, _)| path.clone()).collect::<Vec<PathBuf>>());
+        let named = |((path, target), name): ((PathBuf, Option<LiveTarget>), String)| {
+            let of_process = target.as_ref().and_then(LiveTarget::process_name);
+            (path, of_process.unwrap_or(name), target)
+        };
+        traces.into_iter().zip(names).map(named).collect()
     }
 
     /// Fails if no file is a trace, before anything listens or a browser opens.
@@ -201,12 +271,21 @@ fn read_until_signal(
     let (end, ending) = channel();
     let mut signals = Signals::new([SIGINT, SIGTERM])
         .map_err(|error| Failure::Trouble(format!("signals cannot be caught: {error}")))?;
+    let (failed, has_snapshots) = (end.clone(), snapshots.count() > 0);
+    traces.follow(move |all, failure| {
+        if all.all_failed() && !has_snapshots {
+            // The receiver is there as long as the program runs.
+            let _ = failed.send(Err(failure));
+        } else {
+            failure.message().into_iter().for_each(say);
+        }
+    })?;
     let failed = end.clone();
     let (traces, snapshots) = (Arc::clone(traces), Arc::clone(snapshots));
     thread::spawn(move || {
         let (of_traces, of_snapshots) = (traces.read_all(), snapshots.read_all());
         // What can be shown is worth serving: it ends only if that is nothing.
-        let has_traces = of_traces.is_ok() && traces.names().next().is_some();
+        let has_traces = of_traces.is_ok() && !traces.all_failed();
         let failure = match (of_traces.err(), of_snapshots) {
             (failure, None) => failure,
             (of_traces, Some(Err(failure))) if !has_traces => Some(of_traces.unwrap_or(failure)),

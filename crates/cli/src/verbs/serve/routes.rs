@@ -8,8 +8,9 @@ use super::exact::{ExactReadings, NoAnswer};
 use super::http::connections::Connection;
 use super::http::request::{self, Method, Request};
 use super::http::response::Response;
+use super::ready::ReadyTrace;
 use super::snapshots::{Snapshots, SnapshotsState};
-use super::traces::{ReadingState, ReadyTrace, Traces};
+use super::traces::{NotReady, Traces};
 use crate::io::source_files::SourceRoots;
 use crate::text::json;
 
@@ -77,11 +78,12 @@ impl Site {
     fn trace(&self, number: Option<&str>) -> Result<ReadyTrace, Response> {
         let digits = number.filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
         let trace = digits.and_then(|text| text.parse().ok()).and_then(|at| self.traces.get(at));
-        match trace.ok_or_else(|| Response::text(404, "there is no such trace"))?.state() {
-            ReadingState::Ready(ready) => Ok(ready),
-            ReadingState::Reading => Err(Response::text(503, "the trace is still being read")),
-            ReadingState::Failed(message) => Err(Response::text(404, message)),
-        }
+        let trace = trace.ok_or_else(|| Response::text(404, "there is no such trace"))?;
+        trace.ready().map_err(|reason| match reason {
+            NotReady::Reading => Response::text(503, "the trace is still being read"),
+            NotReady::Busy => Response::text(503, "too many requests wait; try again"),
+            NotReady::Failed(message) => Response::text(404, message),
+        })
     }
 
     fn snapshots(&self) -> Result<Response, Response> {

@@ -1,20 +1,23 @@
 //! The traces that are served, and their reading in the background.
 //!
 //! They are read one after the other on one thread, so that memory is that of one
-//! reading and of the compressed archives.
+//! reading and of the compressed archives. Those that are still being written are
+//! [followed](super::live), each on a thread of its own.
 
-use std::collections::BTreeSet;
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::SystemTime;
 
 use heaptap_page::Filter;
 use heaptap_report::Archive;
 use serde::Serialize;
 
+use super::live::{LiveHandle, LiveStatus, NoJob, Phase};
+use super::ready::ReadyTrace;
 use crate::analysis::archive::{self, PackedTrace, Packing};
 use crate::exit_status::Failure;
+use crate::io::live_target::LiveTarget;
 use crate::io::notices::say;
 use crate::io::trace_files::{TraceFile, expand};
 use crate::io::watch::Watch;
@@ -29,6 +32,10 @@ pub(super) struct Traces {
 pub(super) struct ServedTrace {
     pub(super) path: PathBuf,
     pub(super) name: String,
+    /// What to follow, if it is still being written.
+    target: Option<LiveTarget>,
+    /// Since the server listens.
+    live: OnceLock<LiveHandle>,
     watch: Arc<Watch>,
     state: Mutex<ReadingState>,
     /// Of its files when its reading began; `None` before, or if it cannot be read again.
@@ -61,13 +68,12 @@ pub(super) enum ReadingState {
     Failed(String),
 }
 
-/// What a trace that was read leaves behind.
-#[derive(Clone)]
-pub(super) struct ReadyTrace {
-    /// The compressed archive.
-    pub(super) gzip: Arc<[u8]>,
-    /// The names of its source files.
-    pub(super) files: Arc<BTreeSet<String>>,
+/// Why a trace cannot be sent.
+pub(super) enum NotReady {
+    Reading,
+    Busy,
+    /// With the message.
+    Failed(String),
 }
 
 /// The state of a trace. The field names are those of the JSON.
@@ -84,6 +90,9 @@ pub(super) struct TraceStatus<'a> {
     /// The reading for exact figures, while there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     exact: Option<ExactProgress>,
+    /// If it is followed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    live: Option<LiveStatus>,
 }
 
 #[derive(Serialize)]
@@ -95,12 +104,61 @@ struct ExactProgress {
 }
 
 impl ServedTrace {
-    pub(super) fn state(&self) -> ReadingState {
+    fn new(path: PathBuf, name: String, target: Option<LiveTarget>) -> ServedTrace {
+        ServedTrace {
+            path,
+            name,
+            target,
+            live: OnceLock::new(),
+            watch: Arc::default(),
+            state: Mutex::new(ReadingState::Reading),
+            versions: Mutex::new(None),
+        }
+    }
+
+    fn state(&self) -> ReadingState {
         // No code that holds the lock can panic.
         self.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// The trace for the page, as it is now.
+    pub(super) fn ready(&self) -> Result<ReadyTrace, NotReady> {
+        if let Some(live) = self.live.get() {
+            return match live.phase() {
+                Phase::Reading => Err(NotReady::Reading),
+                Phase::Failed(message) => Err(NotReady::Failed(message)),
+                Phase::Live | Phase::Ended(_) => live.packed().map_err(|reason| match reason {
+                    NoJob::Busy => NotReady::Busy,
+                    NoJob::Failed(message) => NotReady::Failed(message),
+                }),
+            };
+        }
+        match self.state() {
+            ReadingState::Ready(ready) => Ok(ready),
+            ReadingState::Reading => Err(NotReady::Reading),
+            ReadingState::Failed(message) => Err(NotReady::Failed(message)),
+        }
+    }
+
+    fn has_failed(&self) -> bool {
+        match self.live.get() {
+            Some(live) => matches!(live.phase(), Phase::Failed(_)),
+            None => matches!(self.state(), ReadingState::Failed(_)),
+        }
+    }
+
     fn status(&self, exact: Option<(u64, u64)>) -> TraceStatus<'_> {
+        let name = &self.name;
+        if let Some(live) = self.live.get() {
+            let (read, size) = live.progress();
+            let (state, error) = match live.phase() {
+                Phase::Reading => ("reading", None),
+                Phase::Live | Phase::Ended(_) => ("ready", None),
+                Phase::Failed(message) => ("failed", Some(message)),
+            };
+            let live = Some(live.status());
+            return TraceStatus { name, state, read, size, error, exact: None, live };
+        }
         let (read, size) = self.watch.progress();
         let (state, read, error) = match self.state() {
             ReadingState::Reading => ("reading", read, None),
@@ -108,12 +166,18 @@ impl ServedTrace {
             ReadingState::Failed(message) => ("failed", read, Some(message)),
         };
         let exact = exact.map(|(read, size)| ExactProgress { read, size });
-        TraceStatus { name: &self.name, state, read, size, error, exact }
+        TraceStatus { name, state, read, size, error, exact, live: None }
     }
 
     /// Fails unless another reading gives the same trace.
     fn check_unchanged(&self) -> Result<(), String> {
         let name = &self.name;
+        if self.target.is_some() {
+            return Err(format!(
+                "{name} is followed while it is written, from its table of blocks; for exact \
+                 figures, start `heaptap serve` again when its program has ended"
+            ));
+        }
         let read = self.versions.lock().unwrap_or_else(PoisonError::into_inner);
         match (&*read, versions(&self.path)) {
             (Some(read), Some(now)) if *read == now => Ok(()),
@@ -134,10 +198,7 @@ impl ServedTrace {
         *self.versions.lock().unwrap_or_else(PoisonError::into_inner) = versions(&self.path);
         let read = || PackedTrace::read(&self.path, self.name.clone(), packing);
         let (state, result) = match self.watch.during(read) {
-            Ok(packed) => {
-                let (gzip, files) = (packed.gzip.into(), Arc::new(packed.files));
-                (ReadingState::Ready(ReadyTrace { gzip, files }), Ok(()))
-            }
+            Ok(packed) => (ReadingState::Ready(packed.into()), Ok(())),
             Err(failure) => {
                 let message = failure.message().unwrap_or("it cannot be read").to_owned();
                 (ReadingState::Failed(message), Err(failure))
@@ -149,16 +210,39 @@ impl ServedTrace {
 }
 
 impl Traces {
-    /// Each with the name under which the page shows it.
-    pub(super) fn new(traces: impl Iterator<Item = (PathBuf, String)>, packing: Packing) -> Self {
-        let served = |(path, name)| ServedTrace {
-            path,
-            name,
-            watch: Arc::default(),
-            state: Mutex::new(ReadingState::Reading),
-            versions: Mutex::new(None),
-        };
+    /// Each with the name under which the page shows it, and what to follow if it is still
+    /// being written.
+    pub(super) fn new(
+        traces: impl Iterator<Item = (PathBuf, String, Option<LiveTarget>)>,
+        packing: Packing,
+    ) -> Self {
+        let served = |(path, name, target)| ServedTrace::new(path, name, target);
         Traces { traces: traces.map(served).collect(), packing }
+    }
+
+    /// Begins to follow those that are being written. `failed` hears of each that cannot be.
+    pub(super) fn follow(
+        self: &Arc<Self>,
+        failed: impl Fn(&Traces, Failure) + Clone + Send + 'static,
+    ) -> Result<(), Failure> {
+        for trace in &self.traces {
+            let Some(target) = &trace.target else { continue };
+            let (all, failed) = (Arc::clone(self), failed.clone());
+            let live = LiveHandle::start(
+                target.clone(),
+                trace.name.clone(),
+                self.packing.clone(),
+                move |failure| failed(&all, failure),
+            )?;
+            // Set once.
+            let _ = trace.live.set(live);
+        }
+        Ok(())
+    }
+
+    /// Whether there is nothing to show.
+    pub(super) fn all_failed(&self) -> bool {
+        self.traces.iter().all(ServedTrace::has_failed)
     }
 
     pub(super) fn get(&self, number: usize) -> Option<&ServedTrace> {
@@ -192,23 +276,20 @@ impl Traces {
             .map_err(|failure| failure.message().unwrap_or("it cannot be read").to_owned())
     }
 
-    /// Reads all of them, and reports those that cannot be read on standard error. Fails
-    /// if that is none; the message of the last one is left to the caller.
+    /// Reads all that are not followed, and reports those that cannot be read on standard
+    /// error. Fails if nothing is left to show; the message of the last one is left to the
+    /// caller.
     pub(super) fn read_all(&self) -> Result<(), Failure> {
         let mut failure = None;
-        let mut read = 0;
-        for trace in &self.traces {
+        for trace in self.traces.iter().filter(|trace| trace.target.is_none()) {
             let result = trace.read(&self.packing);
             if let Some(message) = failure.take().as_ref().and_then(Failure::message) {
                 say(message);
             }
-            match result {
-                Ok(()) => read += 1,
-                Err(found) => failure = Some(found),
-            }
+            failure = result.err();
         }
         match failure {
-            Some(failure) if read == 0 => Err(failure),
+            Some(failure) if self.all_failed() => Err(failure),
             Some(failure) => {
                 failure.message().into_iter().for_each(say);
                 Ok(())

@@ -90,9 +90,9 @@ impl App {
     /// Reads on for at most this long, and brings the figures up to date if that is due.
     /// Returns whether there is something new to draw.
     pub(super) fn advance(&mut self, time: Duration) -> Result<bool, Failure> {
-        let replaced = self.session.replaced();
+        let replaced = self.session.live.replaced();
         let changed = self.session.advance(time)?;
-        if self.session.replaced() != replaced {
+        if self.session.live.replaced() != replaced {
             // Moments of another trace mean nothing in this one.
             (self.query.moment, self.mark) = (None, None);
             self.is_stale = true;
@@ -293,7 +293,7 @@ impl App {
     fn pause(&mut self) {
         let moment = match self.query.moment {
             Some(_) => None,
-            None => Some(self.session.latest()),
+            None => Some(self.session.live.latest()),
         };
         self.look_at(moment);
     }
@@ -305,18 +305,18 @@ impl App {
 
     /// A second; less in a trace of less than 20 of them.
     fn step(&self) -> u64 {
-        (self.session.latest() / 20).clamp(1, 1_000_000)
+        (self.session.live.latest() / 20).clamp(1, 1_000_000)
     }
 
     fn go_back(&mut self, steps: u64) {
-        let from = self.query.moment.unwrap_or(self.session.latest());
+        let from = self.query.moment.unwrap_or(self.session.live.latest());
         self.look_at(Some(from.saturating_sub(steps * self.step())));
     }
 
     fn go_on(&mut self, steps: u64) {
         let Some(from) = self.query.moment else { return };
         // Beyond the latest moment, it stays there.
-        self.look_at(Some((from + steps * self.step()).min(self.session.latest())));
+        self.look_at(Some((from + steps * self.step()).min(self.session.live.latest())));
     }
 
     /// Sets a mark at the moment in view, from which differences are shown; removes it if

@@ -15,7 +15,6 @@ use crate::text::terminal::{fit, fit_path, pad, width, wrap};
 use crate::verbs::top::app::{App, Screen};
 use crate::verbs::top::chart::{chart, cursor_column, strip};
 use crate::verbs::top::table::TableRow;
-use crate::verbs::top::target::program_name;
 
 const STRONG: Style = Style::new().add_modifier(Modifier::BOLD);
 const FAINT: Style = Style::new().add_modifier(Modifier::DIM);
@@ -56,8 +55,8 @@ fn screen(app: &mut App, columns: usize, height: usize) -> Vec<Line<'static>> {
 
 /// What is followed, and which moment is shown.
 fn title(app: &App, columns: usize) -> Line<'static> {
-    let latest = short_duration(app.session.latest() as f64);
-    let state = match (app.query.moment, app.session.state()) {
+    let latest = short_duration(app.session.live.latest() as f64);
+    let state = match (app.query.moment, app.session.live.state()) {
         (Some(moment), LiveState::Ended) => {
             format!("{} of {latest}, ended", short_duration(moment as f64))
         }
@@ -68,19 +67,25 @@ fn title(app: &App, columns: usize) -> Line<'static> {
     };
     let state = format!(" {state} ");
     let room = columns.saturating_sub(width(&state));
-    let name = match app.session.info() {
+    let name = match app.session.live.info() {
         Some(info) => {
             let program = format!(" {} (process {})", program_name(&info.executable), info.pid);
             let left = room.saturating_sub(width(&program) + 2);
             // A file of which little more than dots would be left is not named.
             match left {
                 0..8 => program,
-                _ => format!("{program}  {}", fit_path(app.session.name(), left)),
+                _ => format!("{program}  {}", fit_path(app.session.live.name(), left)),
             }
         }
-        None => format!(" {}: waiting for its first packet", app.session.name()),
+        None => format!(" {}: waiting for its first packet", app.session.live.name()),
     };
     Line::styled(format!("{}{state}", pad(&fit(&name, room), room)), REVERSED)
+}
+
+/// The name of a program without its directory.
+pub(super) fn program_name(executable: &[u8]) -> String {
+    let name = executable.rsplit(|&byte| byte == b'/').next().unwrap_or(executable);
+    if name.is_empty() { "-".to_owned() } else { Escaped(name).to_string() }
 }
 
 fn totals(app: &App, columns: usize) -> Vec<Line<'static>> {
@@ -124,12 +129,12 @@ fn notices(app: &App, columns: usize) -> Vec<Line<'static>> {
         let moment = short_duration(mark.moment as f64);
         notices.push(format!("changes since the mark at {moment} (d: remove it)"));
     }
-    match app.session.replaced() {
+    match app.session.live.replaced() {
         0 => {}
         1 => notices.push("another trace has taken the place of the first".to_owned()),
         count => notices.push(format!("this is trace {} of this name", count + 1)),
     }
-    notices.extend(app.session.losses().into_iter().take(2));
+    notices.extend(app.session.live.losses().into_iter().take(2));
     let fitted =
         |text: String| Line::styled(format!(" {}", fit(&text, columns.saturating_sub(1))), STRONG);
     notices.into_iter().map(fitted).collect()
@@ -139,7 +144,7 @@ fn notices(app: &App, columns: usize) -> Vec<Line<'static>> {
 fn metric_name(app: &App, figures: &Figures) -> String {
     let moment = match app.query.moment {
         Some(moment) => format!("at {}", short_duration(moment as f64)),
-        None if app.session.state() == LiveState::Ended => "at the end".to_owned(),
+        None if app.session.live.state() == LiveState::Ended => "at the end".to_owned(),
         None => "now".to_owned(),
     };
     match app.query.metric {

@@ -1,6 +1,6 @@
 //! `heaptap top`: a trace in the terminal, while it is written.
 //!
-//! - `target`: what to follow. `session`: the trace and its figures as they grow.
+//! - `session`: what is asked of the trace, which `analysis::live` follows.
 //! - `app`: the state of the view, and the keys. `table`: its rows.
 //! - `draw` and `chart`: the screens.
 //!
@@ -13,7 +13,6 @@ mod chart;
 mod draw;
 mod session;
 mod table;
-mod target;
 
 #[cfg(test)]
 mod tests;
@@ -36,6 +35,7 @@ use signal_hook::consts::{SIGHUP, SIGTERM};
 
 use crate::analysis::view::{Measure, RowKind};
 use crate::exit_status::{Failure, VerbResult, Verdict, help_end};
+use crate::io::live_target::LiveTarget;
 use crate::io::live_trace::LiveState;
 use crate::io::output::print;
 use crate::text::terminal::Layout;
@@ -97,6 +97,14 @@ pub(crate) struct Top {
 
 impl Top {
     pub(crate) fn run(&self) -> VerbResult {
+        let pattern = self.filter.as_deref().unwrap_or_default();
+        let filter = self.filter.as_deref().map(Regex::new).transpose();
+        let filter =
+            filter.map_err(|error| Failure::Trouble(format!("--filter {pattern}: {error}")))?;
+        let (by, metric) = (self.by.by(), self.metric.metric());
+        let query = Query { by, metric, filter, moment: None };
+        let trace = LiveTarget::find(&self.trace)?.open()?;
+        // What is wrong with the trace comes first: no terminal would help.
         if !self.once && !stdout().is_terminal() {
             return Err(Failure::Trouble(
                 "top needs a terminal; `--once` prints one screen as text, \
@@ -104,29 +112,23 @@ impl Top {
                     .to_owned(),
             ));
         }
-        let pattern = self.filter.as_deref().unwrap_or_default();
-        let filter = self.filter.as_deref().map(Regex::new).transpose();
-        let filter =
-            filter.map_err(|error| Failure::Trouble(format!("--filter {pattern}: {error}")))?;
-        let (by, metric) = (self.by.by(), self.metric.metric());
-        let query = Query { by, metric, filter, moment: None };
-        let mut app = App::new(Session::new(target::open(&self.trace)?), query, pattern);
+        let mut app = App::new(Session::new(trace), query, pattern);
         if self.once {
             self.print(&mut app)?;
         } else {
             watch(&mut app)?;
         }
-        Ok(if app.session.is_defective() { Verdict::Defective } else { Verdict::Sound })
+        Ok(if app.session.live.is_defective() { Verdict::Defective } else { Verdict::Sound })
     }
 
     /// Prints one screen.
     fn print(&self, app: &mut App) -> Result<(), Failure> {
         loop {
             app.session.advance(SLICE)?;
-            match app.session.state() {
+            match app.session.live.state() {
                 LiveState::Ended => break,
-                LiveState::Waiting if !app.session.is_pipe() => break,
-                LiveState::Waiting => app.session.wait(),
+                LiveState::Waiting if app.session.live.file().is_some() => break,
+                LiveState::Waiting => app.session.live.wait(),
                 LiveState::More | LiveState::Replaced => {}
             }
         }
@@ -196,7 +198,7 @@ fn watch_in(
         if std::mem::take(&mut is_new) {
             terminal.draw(|frame| draw::draw(frame, app)).map_err(failed)?;
         }
-        let is_busy = app.session.state() == LiveState::More;
+        let is_busy = app.session.live.state() == LiveState::More;
         let mut wait = if is_busy { Duration::ZERO } else { PAUSE };
         while event::poll(wait).map_err(failed)? {
             match event::read().map_err(failed)? {

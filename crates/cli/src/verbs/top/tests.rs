@@ -11,6 +11,7 @@ use heaptap_trace::{Block, Encoder, Format, Frames, LocationTable, Source, Trace
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::app::{App, Screen};
+use super::draw::program_name;
 use super::session::{Query, Session};
 use super::text;
 use crate::analysis::aggregate::AggregatedTrace;
@@ -31,7 +32,7 @@ fn query(by: By, metric: Metric) -> Query {
 /// A session that has read a trace to its end.
 fn session(path: &Path) -> Session {
     let mut session = Session::new(LiveTrace::open(path, NOBODY).unwrap());
-    while session.state() != LiveState::Ended {
+    while session.live.state() != LiveState::Ended {
         session.advance(Duration::from_secs(1)).unwrap();
     }
     session
@@ -125,7 +126,7 @@ fn figures_at_the_end_are_those_of_a_report() {
 fn an_earlier_moment_is_that_of_a_report() {
     let path = data("made-maps.v2.ctf");
     let mut session = session(&path);
-    for moment in [0, 1_000_000, 3_333_333, session.latest()] {
+    for moment in [0, 1_000_000, 3_333_333, session.live.latest()] {
         let past = Query { moment: Some(moment), ..query(By::Function, Metric::Live) };
         let found = serde_json::to_value(session.figures(&past).unwrap()).unwrap();
         let expected = reported(&path, By::Function, Metric::At, Some(moment));
@@ -232,7 +233,7 @@ fn a_filter_selects_blocks_by_their_frames() {
 #[test]
 fn the_view_goes_back_in_time_and_shows_what_changed_since() {
     let mut app = app("made-maps.v2.ctf");
-    let latest = app.session.latest();
+    let latest = app.session.live.latest();
     let live = |app: &App| app.figures.as_ref().unwrap().totals.live.bytes;
     let at_end = live(&app);
     for _ in 0..10 {
@@ -275,14 +276,14 @@ fn a_pause_keeps_the_moment_while_the_trace_grows() {
     let live = LiveTrace::open(&path, Some(std::process::id())).unwrap();
     let mut app = App::new(Session::new(live), query(By::Function, Metric::Live), "");
     app.advance(Duration::from_secs(60)).unwrap();
-    assert_eq!(app.session.state(), LiveState::Waiting);
+    assert_eq!(app.session.live.state(), LiveState::Waiting);
     press(&mut app, KeyCode::Char(' '));
-    let (before, half) = (text(&mut app, 80, 24), app.session.latest());
+    let (before, half) = (text(&mut app, 80, 24), app.session.live.latest());
     assert!(before.contains("PAUSED at"), "{before}");
     fs::write(&path, &bytes).unwrap();
     std::thread::sleep(Duration::from_millis(300));
     app.advance(Duration::from_secs(60)).unwrap();
-    assert!(app.session.latest() > half);
+    assert!(app.session.live.latest() > half);
     let after = text(&mut app, 80, 24);
     let table = |text: &str| text.lines().skip(3).map(str::to_owned).collect::<Vec<_>>();
     assert_eq!(table(&before), table(&after));
@@ -298,4 +299,11 @@ fn a_pause_keeps_the_moment_while_the_trace_grows() {
     let shown = text(&mut app, 80, 24);
     assert!(shown.contains("another trace has taken the place"), "{shown}");
     assert!(!shown.contains("mapchurn") && app.mark.is_none(), "{shown}");
+}
+
+#[test]
+fn titles_have_the_name_without_its_directory() {
+    assert_eq!(program_name(b"/usr/bin/server"), "server");
+    assert_eq!(program_name(b""), "-");
+    assert!(!program_name(b"a\x1b[2J").contains('\x1b'));
 }

@@ -34,6 +34,8 @@ pub(crate) struct Request {
     parameters: Vec<(String, String)>,
     /// Empty if there is none.
     pub(crate) host: String,
+    /// The token of the header `Authorization: Bearer`.
+    pub(crate) bearer: Option<String>,
     pub(crate) body: Vec<u8>,
 }
 
@@ -132,6 +134,10 @@ impl Head {
             [host] => String::from_utf8_lossy(host).into_owned(),
             _ => String::new(),
         };
+        let bearer = match values("authorization")[..] {
+            [value] => bearer(value),
+            _ => None,
+        };
         let method = match parsed.method {
             Some("GET") => Method::Get,
             Some("HEAD") => Method::Head,
@@ -145,10 +151,17 @@ impl Head {
             path: path.to_owned(),
             parameters: parameters(query),
             host,
+            bearer,
             body: Vec::new(),
         };
         Ok(Some(Head { request, length, body }))
     }
+}
+
+/// The token of a value of `Authorization`, RFC 6750.
+fn bearer(value: &[u8]) -> Option<String> {
+    let (scheme, token) = str::from_utf8(value).ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim().to_owned())
 }
 
 /// A decimal number, and nothing else.
@@ -230,6 +243,19 @@ mod tests {
         assert_eq!(refused("no colon"), 400);
         assert_eq!(with("Host: a\r\nHost: b").unwrap().unwrap().request.host, "");
         assert_eq!(with("Content-Length: 12").unwrap().unwrap().body, 12);
+    }
+
+    #[test]
+    fn a_token_may_come_in_a_header() {
+        let bearer = |header: &str| {
+            let head = parse(&format!("GET / HTTP/1.1\r\n{header}\r\n\r\n")).unwrap().unwrap();
+            head.request.bearer
+        };
+        assert_eq!(bearer("Authorization: Bearer 1234").as_deref(), Some("1234"));
+        assert_eq!(bearer("authorization: bearer  1234").as_deref(), Some("1234"));
+        assert_eq!(bearer("Authorization: Basic 1234"), None);
+        assert_eq!(bearer("Authorization: Bearer 1\r\nAuthorization: Bearer 2"), None);
+        assert_eq!(bearer("Accept: */*"), None);
     }
 
     #[test]

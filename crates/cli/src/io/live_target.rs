@@ -10,14 +10,54 @@ use heaptap_trace::{FileKind, TraceOrigin};
 use crate::exit_status::Failure;
 use crate::io::input::FileIdentity;
 use crate::io::live_trace::LiveTrace;
-use crate::text::escape;
 
-/// Opens what the argument stands for. A number is a process; a file whose name is a number
-/// is given as `./4711`.
-pub(super) fn open(argument: &Path) -> Result<LiveTrace, Failure> {
-    match argument.to_str().and_then(|text| text.parse().ok()) {
-        Some(pid) => LiveTrace::open(&trace_of(pid)?, Some(pid)),
-        None => LiveTrace::open(argument, None),
+/// A trace to follow.
+#[derive(Clone, Debug)]
+pub(crate) struct LiveTarget {
+    /// `-` is standard input.
+    pub(crate) path: PathBuf,
+    /// The process that writes it, if that was given.
+    writer: Option<u32>,
+}
+
+impl LiveTarget {
+    /// What the argument stands for. A number is a process; a file whose name is a number is
+    /// given as `./4711`.
+    pub(crate) fn find(argument: &Path) -> Result<LiveTarget, Failure> {
+        match argument.to_str().and_then(|text| text.parse().ok()) {
+            Some(pid) => Ok(LiveTarget { path: trace_of(pid)?, writer: Some(pid) }),
+            None => Ok(LiveTarget { path: argument.to_owned(), writer: None }),
+        }
+    }
+
+    /// A file, if the process that began it has it open: then it grows.
+    pub(crate) fn being_written(path: &Path) -> Option<LiveTarget> {
+        let pid = u32::try_from(origin(path)?.pid).ok()?;
+        let identity = FileIdentity::of(&fs::metadata(path).ok()?);
+        // That of another user cannot be seen.
+        let open = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
+        open.flatten()
+            .filter_map(|entry| fs::metadata(entry.path()).ok())
+            .any(|metadata| FileIdentity::of(&metadata) == identity)
+            .then(|| LiveTarget { path: path.to_owned(), writer: Some(pid) })
+    }
+
+    /// Whether it can be opened more than once: not a pipe.
+    pub(crate) fn is_regular(&self) -> bool {
+        self.path.as_os_str() != "-"
+            && fs::metadata(&self.path).is_ok_and(|metadata| metadata.is_file())
+    }
+
+    /// Begins to follow it.
+    pub(crate) fn open(&self) -> Result<LiveTrace, Failure> {
+        LiveTrace::open(&self.path, self.writer)
+    }
+
+    /// What a page calls it, unless the name of its file will do: a file without a name is that
+    /// of its process.
+    pub(crate) fn process_name(&self) -> Option<String> {
+        let pid = self.writer.filter(|_| self.path.starts_with("/proc"))?;
+        Some(format!("process {pid}"))
     }
 }
 
@@ -71,12 +111,6 @@ fn named(link: &Path) -> Option<PathBuf> {
     (identity(&name)? == identity(link)?).then_some(name)
 }
 
-/// The name of a program, as a title shows it.
-pub(super) fn program_name(executable: &[u8]) -> String {
-    let name = executable.rsplit(|&byte| byte == b'/').next().unwrap_or(executable);
-    if name.is_empty() { "-".to_owned() } else { escape::Escaped(name).to_string() }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -85,7 +119,7 @@ mod tests {
     fn the_trace_of_a_process_is_found_by_its_open_files() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("t.ctf");
-        let trace = include_bytes!("../../../../trace/tests/data/tiny.v2.ctf");
+        let trace = include_bytes!("../../../trace/tests/data/tiny.v2.ctf");
         fs::write(&path, trace).unwrap();
         let held = File::open(&path).unwrap();
         // A pipe, and a file that is no trace.
@@ -93,6 +127,7 @@ mod tests {
         let other = File::open("/proc/self/exe").unwrap();
         let own = std::process::id();
         assert_eq!(trace_of(own).unwrap(), path);
+        assert!(LiveTarget::being_written(&path).is_none(), "another process has written it");
         fs::remove_file(&path).unwrap();
         let link = trace_of(own).unwrap();
         assert!(link.starts_with(format!("/proc/{own}/fd")), "{link:?}");
@@ -103,14 +138,7 @@ mod tests {
 
     #[test]
     fn a_number_is_a_process() {
-        let message = open(Path::new("4294967295")).map(drop).unwrap_err();
+        let message = LiveTarget::find(Path::new("4294967295")).unwrap_err();
         assert!(message.message().unwrap().contains("no process 4294967295"), "{message:?}");
-    }
-
-    #[test]
-    fn titles_have_the_name_without_its_directory() {
-        assert_eq!(program_name(b"/usr/bin/server"), "server");
-        assert_eq!(program_name(b""), "-");
-        assert!(!program_name(b"a\x1b[2J").contains('\x1b'));
     }
 }

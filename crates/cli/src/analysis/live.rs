@@ -1,0 +1,214 @@
+//! A trace and its aggregate, which grow as the trace is written: what `top` and `serve` follow.
+
+use std::fs::File;
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+use heaptap_report::{Aggregate, Aggregator, BlockTable, Options};
+use heaptap_trace::{CutReason, EventSource, LocationTable, Losses, TraceInfo};
+
+use crate::analysis::time_order::in_time_order;
+use crate::exit_status::Failure;
+use crate::io::input::Input;
+use crate::io::live_trace::{LiveState, LiveTrace};
+use crate::io::notices;
+
+/// How often the time is looked at, in events.
+const EVENTS_PER_LOOK: u32 = 1024;
+
+/// A trace that is followed, with its figures so far.
+pub(crate) struct LiveAggregation {
+    trace: LiveTrace,
+    options: Options,
+    read: Option<ReadSoFar>,
+    state: LiveState,
+    /// How often another trace took the place of this one.
+    replaced: u32,
+}
+
+/// What was read of a trace whose first packet is there.
+struct ReadSoFar {
+    info: TraceInfo,
+    aggregator: Aggregator,
+    /// The domain of the first event.
+    domain: Option<u16>,
+    several_domains: bool,
+    /// Microseconds from the start to the latest event.
+    latest: u64,
+    /// The reading in the order of time, after the end.
+    sorted: Option<Box<dyn EventSource>>,
+}
+
+/// The figures of a trace up to its latest event.
+pub(crate) struct FiguresSoFar<'a> {
+    pub(crate) info: &'a TraceInfo,
+    pub(crate) aggregate: &'a Aggregate,
+    /// Empty unless the options ask for it.
+    pub(crate) blocks: &'a BlockTable,
+    pub(crate) locations: &'a LocationTable,
+}
+
+impl ReadSoFar {
+    fn new(info: &TraceInfo, options: &Options) -> ReadSoFar {
+        ReadSoFar {
+            info: info.clone(),
+            aggregator: Aggregator::new(info, options.clone()),
+            domain: None,
+            several_domains: false,
+            latest: 0,
+            sorted: None,
+        }
+    }
+}
+
+impl LiveAggregation {
+    pub(crate) fn new(trace: LiveTrace, options: Options) -> LiveAggregation {
+        LiveAggregation { trace, options, read: None, state: LiveState::Waiting, replaced: 0 }
+    }
+
+    /// Reads what is written so far, for at most this long. Returns whether anything
+    /// changed.
+    pub(crate) fn advance(&mut self, time: Duration) -> Result<bool, Failure> {
+        let begin = Instant::now();
+        let mut changed = false;
+        loop {
+            let state = self.read_some(begin + time, &mut changed)?;
+            changed |= state != self.state;
+            self.state = state;
+            match state {
+                LiveState::Replaced => {
+                    self.read = None;
+                    self.replaced += 1;
+                }
+                LiveState::Waiting | LiveState::Ended => return Ok(changed),
+                LiveState::More => {}
+            }
+            if begin.elapsed() >= time {
+                return Ok(changed);
+            }
+        }
+    }
+
+    fn read_some(&mut self, until: Instant, changed: &mut bool) -> Result<LiveState, Failure> {
+        if self.read.is_none() {
+            let options = &self.options;
+            self.read = self.trace.info()?.map(|info| ReadSoFar::new(info, options));
+            *changed |= self.read.is_some();
+        }
+        let Some(read) = &mut self.read else {
+            // Nothing is there yet, unless the trace was replaced.
+            return self.trace.poll(&mut |_, _| ControlFlow::Break(()));
+        };
+        let mut events = 0;
+        self.trace.poll(&mut |event, table| {
+            *changed = true;
+            read.several_domains |= *read.domain.get_or_insert(event.domain) != event.domain;
+            read.latest = read.latest.max(event.time.saturating_sub(read.info.start_time));
+            read.aggregator.event(event, table);
+            events += 1;
+            if events % EVENTS_PER_LOOK == 0 && Instant::now() >= until {
+                return ControlFlow::Break(());
+            }
+            ControlFlow::Continue(())
+        })
+    }
+
+    /// After the end: reads several domains again in the order of time, as every other report
+    /// does. While the trace grows, that order is not known. A pipe cannot be read again.
+    pub(crate) fn sort_by_time(&mut self) -> Result<(), Failure> {
+        let Some(read) = self.read.as_mut().filter(|read| read.several_domains) else {
+            return Ok(());
+        };
+        let Some(file) = self.trace.file().filter(|_| read.sorted.is_none()) else {
+            return Ok(());
+        };
+        let input = Input::of_file(self.trace.name(), file)?.quietly();
+        let fresh = || Aggregator::new(&read.info, self.options.clone());
+        let mut aggregator = fresh();
+        let sorted = in_time_order(&input, fresh, &mut aggregator, Aggregator::event)?;
+        (read.aggregator, read.sorted) = (aggregator, Some(sorted));
+        Ok(())
+    }
+
+    /// Waits a little for more.
+    pub(crate) fn wait(&self) {
+        self.trace.wait();
+    }
+
+    pub(crate) fn state(&self) -> LiveState {
+        self.state
+    }
+
+    /// How often another trace took the place of the one before.
+    pub(crate) fn replaced(&self) -> u32 {
+        self.replaced
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        self.trace.name()
+    }
+
+    pub(crate) fn info(&self) -> Option<&TraceInfo> {
+        self.read.as_ref().map(|read| &read.info)
+    }
+
+    /// The file, unless the trace is read from a pipe, and so ends with it.
+    pub(crate) fn file(&self) -> Option<&File> {
+        self.trace.file()
+    }
+
+    /// How many bytes were read.
+    pub(crate) fn bytes_read(&self) -> u64 {
+        self.trace.bytes_read()
+    }
+
+    /// Microseconds from the start of the trace to its latest event.
+    pub(crate) fn latest(&self) -> u64 {
+        self.read.as_ref().map_or(0, |read| read.latest)
+    }
+
+    /// Whether the trace has a defect.
+    pub(crate) fn is_defective(&self) -> bool {
+        self.trace.losses().is_some_and(|losses| losses.defect_count > 0)
+    }
+
+    /// Why the end of the trace is missing, after the last of it.
+    pub(crate) fn cut_reason(&self) -> Option<CutReason> {
+        let losses = self.losses_at_the_end()?;
+        // Writers that do not mark unfinished traces may still end inside a packet.
+        let truncated = losses.truncated.as_ref().map(|_| CutReason::Unfinished);
+        losses.cut_short.as_ref().map(|cut| cut.reason).or(truncated)
+    }
+
+    /// The same as a sentence.
+    pub(crate) fn cut_short(&self) -> Option<String> {
+        let losses = self.losses_at_the_end()?;
+        losses.cut_short.as_ref().map(notices::cut_short)
+    }
+
+    fn losses_at_the_end(&self) -> Option<&Losses> {
+        self.trace.losses().filter(|_| self.state == LiveState::Ended)
+    }
+
+    /// What is missing from the trace, in sentences.
+    pub(crate) fn losses(&self) -> Vec<String> {
+        let mut losses = self.trace.losses().cloned().unwrap_or_default();
+        if self.state != LiveState::Ended {
+            // A trace that is still being written has no end yet.
+            losses.cut_short = None;
+        }
+        notices::lines(&losses)
+    }
+
+    /// The figures so far; `None` before the trace's first packet. Takes time in proportion to
+    /// the live objects and the call paths.
+    pub(crate) fn figures(&mut self) -> Option<FiguresSoFar<'_>> {
+        let ReadSoFar { info, aggregator, sorted, .. } = self.read.as_mut()?;
+        let locations = match sorted {
+            Some(sorted) => sorted.locations(),
+            None => self.trace.locations()?,
+        };
+        let (aggregate, blocks) = aggregator.aggregate_with_blocks();
+        Some(FiguresSoFar { info, aggregate, blocks, locations })
+    }
+}
