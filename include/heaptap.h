@@ -24,6 +24,19 @@ typedef struct heaptap_mutator {
   intptr_t until_sample;
 } heaptap_mutator;
 
+/* Callers of heaptap_probe_count_in at a time. */
+#define HEAPTAP_PROBE_STRIPES 16
+
+/* A quantity of the program's own. Created by heaptap_probe_open; never freed. Only the inline
+ * functions below use its fields. */
+typedef struct heaptap_probe {
+  /* What any thread has counted. */
+  uint64_t count;
+  uint64_t reserved[7];
+  /* What one caller at a time has counted, each on a cache line of its own. */
+  uint64_t stripes[HEAPTAP_PROBE_STRIPES][8];
+} heaptap_probe;
+
 
 /* `size` of a frame that was called from C code: see `heaptap_frame_link`. With a
  * place it shows in backtraces; without one it does not. */
@@ -61,6 +74,21 @@ typedef struct heaptap_mutator {
 /* `native_frames`: C frames between a sample and the innermost managed frame
  * are unwound, if `native_limit` in `heaptap_stack` is set. */
 #define HEAPTAP_NATIVE_ON 1
+
+/* Counts how often the program passes points: `heaptap_probe_count`. */
+#define HEAPTAP_PROBE_COUNT 0
+
+/* Measures time: `heaptap_probe_timer_start`. */
+#define HEAPTAP_PROBE_TIMER 1
+
+/* Records a number: `heaptap_probe_value`. */
+#define HEAPTAP_PROBE_VALUE 2
+
+/* Records a text: `heaptap_probe_text`. */
+#define HEAPTAP_PROBE_TEXT 3
+
+/* Counts the blocks that are alive among those it marks: `heaptap_probe_tag`. */
+#define HEAPTAP_PROBE_TAG 4
 
 /* `method`: the heap is walked in a copy of the process, while the program goes on. If the
  * process cannot be copied, in the program. */
@@ -476,6 +504,7 @@ heaptap_status heaptap_tracer_start(const struct heaptap_options *options,
  * most frames in a backtrace. Each replaces the value in `options`. Otherwise
  * like `heaptap_tracer_start`.
  *
+ * If `HEAPTAP_TIMELINE` is 1, figures of the process are recorded over time beside the trace.
  * If `HEAPTAP_LISTEN` is 1, the process takes commands; `HEAPTAP_SNAPSHOT` says when
  * snapshots of the heap are taken, and `HEAPTAP_SNAPSHOT_FILE` names them, with or without
  * a trace. Starts a thread for each of the first two. */
@@ -654,6 +683,57 @@ uint32_t heaptap_attached_label(const char *name, size_t length);
  * Costs a few instructions. */
 uint32_t heaptap_attached_set_label(uint32_t label);
 
+/* Writes the probe of this kind (`HEAPTAP_PROBE_COUNT`, …) and name to `*probe`. The same kind and
+ * name give the same probe. Parts of a name are separated by `/`, and shown as a tree.
+ *
+ * `tracer` may be NULL in a program that the library attached itself to. Names have at most
+ * 1,024 bytes, and there are at most 4,096 probes: name kinds of work, not single requests.
+ *
+ * Any thread, not inside a hook. Takes a lock. Returns `HEAPTAP_STATUS_OFF` if the program is
+ * not traced. */
+heaptap_status heaptap_probe_open(struct heaptap_tracer *tracer,
+                                  uint32_t kind,
+                                  const char *name,
+                                  heaptap_probe **probe);
+
+/* Sets the number of a probe of the kind `HEAPTAP_PROBE_VALUE`. Any thread, at any time. Takes a
+ * few nanoseconds. */
+heaptap_status heaptap_probe_value(heaptap_probe *probe, double value);
+
+/* Sets the text of a probe of the kind `HEAPTAP_PROBE_TEXT`, of which at most 1,024 bytes are
+ * kept. Any thread, not inside a hook. Takes a lock. */
+heaptap_status heaptap_probe_text(heaptap_probe *probe, const char *bytes, size_t length);
+
+/* Begins an interval of a timer. Any number of them may run at once, on any threads; all are
+ * added up. Any thread, at any time. */
+heaptap_status heaptap_probe_timer_start(heaptap_probe *probe);
+
+/* Ends an interval of a timer. Returns `HEAPTAP_STATUS_ORDER` if none is running. Any thread, at
+ * any time. */
+heaptap_status heaptap_probe_timer_stop(heaptap_probe *probe);
+
+/* Marks a block with a tag: it is counted as live until the collector reports its end, whether
+ * it was sampled or not. A block that is marked twice counts twice. The trace does not change.
+ *
+ * `young` is 1 if the block is in the young heap, else 0. With the option `follow` set to
+ * addresses it does not matter. In a program that the library attached itself to, `mutator` is
+ * NULL.
+ *
+ * The mutator's thread, not inside a hook. Takes some memory for each block. */
+heaptap_status heaptap_probe_tag(heaptap_mutator *mutator,
+                                 heaptap_probe *probe,
+                                 void *block,
+                                 uint32_t young);
+
+/* Adds a line to the log of the program, of which at most 1,024 bytes are kept. More than some
+ * thousand lines in a tenth of a second are lost and counted. `tracer` as for
+ * `heaptap_probe_open`. Any thread, not inside a hook. Takes a lock. */
+heaptap_status heaptap_probe_log(struct heaptap_tracer *tracer, const char *line, size_t length);
+
+/* Has views of the program stop at this moment, and show the text. The program runs on.
+ * Otherwise like `heaptap_probe_log`. */
+heaptap_status heaptap_probe_pause(struct heaptap_tracer *tracer, const char *why, size_t length);
+
 /* Takes a snapshot of the heap, and returns when its file is complete.
  *
  * `file` is the file's name, in which nothing is replaced; NULL for the name that
@@ -804,6 +884,25 @@ static inline void heaptap_external_alloc(heaptap_mutator *mutator, void *memory
   size_t words = bytes / sizeof(void *) + (bytes % sizeof(void *) != 0);
   if ((mutator->until_sample -= (intptr_t)words) < 0) {
     (void)heaptap_external_hit(mutator, memory, words);
+  }
+}
+
+/* Adds `n` passes to a probe of the kind HEAPTAP_PROBE_COUNT. NULL does nothing. Any thread, at any
+ * time: one locked instruction. */
+static inline void heaptap_probe_count(heaptap_probe *probe, uint64_t n) {
+  if (probe) {
+    (void)__atomic_fetch_add(&probe->count, n, __ATOMIC_RELAXED);
+  }
+}
+
+/* The same for a caller that shares the number `stripe` with no thread that may run beside it: no
+ * locked instruction. For a runtime whose threads hold a lock while they run, the number of that lock. */
+static inline void heaptap_probe_count_in(heaptap_probe *probe, uint32_t stripe, uint64_t n) {
+  if (stripe >= HEAPTAP_PROBE_STRIPES) {
+    heaptap_probe_count(probe, n);
+  } else if (probe) {
+    uint64_t *count = probe->stripes[stripe];
+    __atomic_store_n(count, __atomic_load_n(count, __ATOMIC_RELAXED) + n, __ATOMIC_RELAXED);
   }
 }
 

@@ -46,3 +46,132 @@ let resuming resume =
 let snapshot ?(file = "") () =
   (* C would see another name. *)
   if String.contains file '\000' then Error "a file's name cannot contain a NUL" else take_snapshot file
+
+(* Probes: the address of the tracer's memory, or 0. *)
+type point = int
+type timer = int
+type value = int
+type text = int
+type tag = int
+
+external open_probe : int -> string -> int = "heaptap_ocaml_probe" [@@noalloc]
+
+external add : (int[@untagged]) -> (int[@untagged]) -> unit
+  = "heaptap_ocaml_pass_bytecode" "heaptap_ocaml_pass"
+[@@noalloc]
+
+external set_number : (int[@untagged]) -> (float[@unboxed]) -> unit
+  = "heaptap_ocaml_set_bytecode" "heaptap_ocaml_set"
+[@@noalloc]
+
+external set_string : int -> string -> unit = "heaptap_ocaml_set_text" [@@noalloc]
+
+external switch_timer : (int[@untagged]) -> (int[@untagged]) -> unit
+  = "heaptap_ocaml_timer_bytecode" "heaptap_ocaml_timer"
+[@@noalloc]
+
+external mark_block : (int[@untagged]) -> 'a -> unit
+  = "heaptap_ocaml_mark_bytecode" "heaptap_ocaml_mark"
+[@@noalloc]
+
+external has_probes : unit -> bool = "heaptap_ocaml_has_probes" [@@noalloc]
+external note : bool -> string -> unit = "heaptap_ocaml_note" [@@noalloc]
+external is_due : unit -> bool = "heaptap_ocaml_is_due" [@@noalloc]
+
+(* Numbers of kinds in include/heaptap.h. *)
+let point name = open_probe 0 name
+let timer name = open_probe 1 name
+let value name = open_probe 2 name
+let text name = open_probe 3 name
+let tag name = open_probe 4 name
+let probed = has_probes ()
+let pass point = if point <> 0 then add point 1
+let pass_n point n = if point <> 0 then add point n
+let set value number = if value <> 0 then set_number value number
+let set_int value number = if value <> 0 then set_number value (float_of_int number)
+let set_text text string = if text <> 0 then set_string text string
+let start timer = if timer <> 0 then switch_timer timer 1
+let stop timer = if timer <> 0 then switch_timer timer 0
+
+let time timer f =
+  if timer = 0 then f ()
+  else begin
+    switch_timer timer 1;
+    match f () with
+    | result ->
+        switch_timer timer 0;
+        result
+    | exception exn ->
+        let backtrace = Printexc.get_raw_backtrace () in
+        switch_timer timer 0;
+        Printexc.raise_with_backtrace exn backtrace
+  end
+
+let mark tag block =
+  if tag <> 0 then mark_block tag block;
+  block
+
+let log line = if probed then note false line
+let logf format = if probed then Printf.ksprintf log format else Printf.ikfprintf ignore () format
+let pause_here why = if probed then note true why
+
+(* Functions that are called a few times a second; each returns whether it is to be called again. *)
+let observers : (unit -> bool) list Atomic.t = Atomic.make []
+
+let rec change_observers change =
+  let before = Atomic.get observers in
+  if not (Atomic.compare_and_set observers before (change before)) then change_observers change
+
+let observe_all () =
+  List.iter
+    (fun observer ->
+      let again =
+        try observer ()
+        with exn ->
+          log ("heaptap: an observed function is called no more: it raised " ^ Printexc.to_string exn);
+          false
+      in
+      if not again then change_observers (List.filter (fun other -> other != observer)))
+    (Atomic.get observers)
+
+(* A young block that nothing refers to dies in the next minor collection, and its finaliser runs where
+   OCaml code may run. *)
+let rec await_collection () = Gc.finalise_last after_collection (ref 0)
+
+and after_collection () =
+  if is_due () then observe_all ();
+  if Atomic.get observers <> [] then await_collection ()
+
+let add_observer observer =
+  let first = Atomic.get observers = [] in
+  change_observers (fun others -> observer :: others);
+  if first then await_collection ()
+
+let observe name f =
+  if probed then begin
+    let value = value name in
+    add_observer (fun () ->
+        set value (f ());
+        true)
+  end
+
+let observe_hashtbl name table =
+  if probed then begin
+    let weak = Weak.create 1 in
+    Weak.set weak 0 (Some table);
+    let value field = value (name ^ "/" ^ field) in
+    let bindings = value "bindings" and buckets = value "buckets" and empty = value "empty buckets" in
+    let longest = value "longest bucket" and filled = value "filled" in
+    add_observer (fun () ->
+        match Weak.get weak 0 with
+        | None -> false
+        | Some table ->
+            let { Hashtbl.num_bindings; num_buckets; max_bucket_length; bucket_histogram } = Hashtbl.stats table in
+            let without = if Array.length bucket_histogram > 0 then bucket_histogram.(0) else 0 in
+            set_int bindings num_bindings;
+            set_int buckets num_buckets;
+            set_int empty without;
+            set_int longest max_bucket_length;
+            if num_buckets > 0 then set filled (1. -. (float_of_int without /. float_of_int num_buckets));
+            true)
+  end

@@ -48,3 +48,76 @@ val snapshot : ?file:string -> unit -> (string, string) result
 
     The program must be traced, or listen for commands ([HEAPTAP_LISTEN=1]). It waits until the file is
     written: meanwhile no other thread runs OCaml code. *)
+
+(** {1 Probes}
+
+    Quantities of the program's own, beside its memory: [heaptap top], [heaptap probes] and the
+    viewer show them over time. The tracer records what changed ten times a second, so the
+    number of calls does not matter. Parts of a name are separated by [/] and shown as a tree.
+    The same name gives the same probe. There are at most 4,096: name kinds of work, not single
+    requests. *)
+
+type point
+(** Counts how often the program passes. *)
+
+val point : string -> point
+val pass : point -> unit
+(** One pass: a few nanoseconds. Exact, whatever number of threads and domains pass. *)
+
+val pass_n : point -> int -> unit
+(** So many passes at once. *)
+
+type timer
+(** Measures time. Intervals may overlap, in one thread or several; all are added up. *)
+
+val timer : string -> timer
+val start : timer -> unit
+val stop : timer -> unit
+(** Without a [start] before it, nothing. *)
+
+val time : timer -> (unit -> 'a) -> 'a
+(** [time timer f] is [f ()], and measures it, even if it raises. A function is measured by
+    [let parse text = Heaptap.time parsing (fun () -> parse text)]. *)
+
+type value
+(** A number that changes. The last, least and greatest of each tenth of a second are recorded. *)
+
+val value : string -> value
+val set : value -> float -> unit
+val set_int : value -> int -> unit
+
+type text
+(** A text that changes, of which 1,024 bytes are kept. *)
+
+val text : string -> text
+val set_text : text -> string -> unit
+
+val observe : string -> (unit -> float) -> unit
+(** [observe name f] records what [f] returns, up to ten times a second: after minor collections, where
+    OCaml runs finalisers. While the program allocates nothing, [f] is not called. [f] should be
+    short; if it raises, it is called no more, and the log says so. *)
+
+val observe_hashtbl : string -> ('a, 'b) Hashtbl.t -> unit
+(** [observe_hashtbl name table] records {!Hashtbl.stats} as [name/bindings], [name/buckets],
+    [name/empty buckets], [name/longest bucket] and [name/filled], the part of buckets that are not
+    empty, until the table is collected: it is not kept alive. Each time takes as long as
+    {!Hashtbl.stats}. *)
+
+type tag
+(** Marks values, and counts which of them are alive. *)
+
+val tag : string -> tag
+
+val mark : tag -> 'a -> 'a
+(** [mark tag v] is [v], which is counted as live until the collector finds it dead. What the live values of
+    a tag reach is measured too, after major collections, each block once. Integers and constants are
+    not counted. A value that is marked twice is counted twice. *)
+
+val log : string -> unit
+(** Adds a line, of at most 1,024 bytes, to the log. *)
+
+val logf : ('a, unit, string, unit) format4 -> 'a
+(** The same, with a format. *)
+
+val pause_here : string -> unit
+(** Views of the running program stop at this moment, and show the text. The program runs on. *)

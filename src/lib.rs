@@ -19,12 +19,13 @@
 //!
 //! | room | job | runs on | may use |
 //! |---|---|---|---|
-//! | [`abi`] | every `extern "C"` function: check arguments, guard against panics, call in | both | `runtimes`, `control`, `snapshot`, `tracer`, `stack` |
-//! | [`runtimes`] | runtimes that are traced as they are: `attach` for all of them, a folder for each | both | `control`, `snapshot`, `tracer`, `stack`, `sys` |
+//! | [`abi`] | every `extern "C"` function: check arguments, guard against panics, call in | both | `runtimes`, `control`, `snapshot`, `tracer`, `probes`, `stack` |
+//! | [`runtimes`] | runtimes that are traced as they are: `attach` for all of them, a folder for each | both | `control`, `snapshot`, `tracer`, `probes`, `stack`, `sys` |
 //! | [`control`] | commands on a socket; snapshots that are taken by themselves | threads of its own, exit | `snapshot`, `tracer`, `sys` |
 //! | [`snapshot`] | a heap snapshot: safe point, copy of the process, walk, file | both, and a copy of the process | `sys` |
-//! | [`tracer`] | the session: options, mutators, start, stop, fork, exit | both | `writer`, `sampling`, `blocks`, `stack`, `queue`, `sys` |
+//! | [`tracer`] | the session: options, mutators, start, stop, fork, exit | both | `writer`, `probes`, `sampling`, `blocks`, `stack`, `queue`, `sys` |
 //! | [`writer`] | drain the queue, find locations, encode, write | writer thread | `queue`, `sys` |
+//! | [`probes`] | the program's own quantities, the collector's time line, and the file for both | both | `sys` |
 //! | [`sampling`] | geometric gaps; which parts of a combined allocation are sampled | mutators | |
 //! | [`blocks`] | the sampled blocks that are alive: young, major, external | mutators | `queue`, `sys` |
 //! | [`stack`] | frame tables, the stack walk, native frames | both | `sys` |
@@ -53,6 +54,7 @@
 //! | an option of the C ABI | `abi/options.rs` and its layout in `abi/layout.rs`, `tracer/options.rs` |
 //! | an environment variable | the table in `crates/settings`, `tracer/environment.rs` |
 //! | another destination for the trace | a file in `sys`, a line in `writer/output.rs` |
+//! | another kind of probe, or figure of the time line | an event in `crates/probes`, `probes/cell.rs` or `probes/time_line.rs`, a line in `probes/changes.rs` or `sidecar.rs` |
 //! | another trace format | a folder beside `crates/trace/src/memtrace`, a line in `crates/trace/src/recognise.rs` |
 //! | another export | a file in `crates/export`, a line in its list |
 //! | another verb of the tool | a file in `crates/cli/src/verbs`, a line in its list |
@@ -68,6 +70,8 @@ pub mod abi;
 mod blocks;
 #[cfg(not(loom))]
 mod control;
+#[cfg(not(loom))]
+mod probes;
 mod queue;
 #[cfg(not(loom))]
 mod runtimes;

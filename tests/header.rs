@@ -26,6 +26,22 @@ typedef struct heaptap_mutator {
 } heaptap_mutator;
 ";
 
+/// A probe is opaque except for what the inline functions add to.
+const PROBE: &str = "\
+/* Callers of heaptap_probe_count_in at a time. */
+#define HEAPTAP_PROBE_STRIPES 16
+
+/* A quantity of the program's own. Created by heaptap_probe_open; never freed. Only the inline
+ * functions below use its fields. */
+typedef struct heaptap_probe {
+  /* What any thread has counted. */
+  uint64_t count;
+  uint64_t reserved[7];
+  /* What one caller at a time has counted, each on a cache line of its own. */
+  uint64_t stripes[HEAPTAP_PROBE_STRIPES][8];
+} heaptap_probe;
+";
+
 fn version() -> String {
     let version = env!("CARGO_PKG_VERSION");
     let mut parts = version.split('.');
@@ -85,7 +101,7 @@ fn generate() -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut config =
         cbindgen::Config::from_file(root.join("cbindgen.toml")).expect("cbindgen.toml");
-    config.after_includes = Some(format!("\n{}\n{MUTATOR}", version()));
+    config.after_includes = Some(format!("\n{}\n{MUTATOR}\n{PROBE}", version()));
     let mut text = Vec::new();
     cbindgen::Builder::new()
         .with_config(config)
@@ -99,6 +115,7 @@ fn generate() -> String {
         .with_src(root.join("src/abi/collector.rs"))
         .with_src(root.join("src/abi/stats.rs"))
         .with_src(root.join("src/abi/attached.rs"))
+        .with_src(root.join("src/abi/probe.rs"))
         .with_src(root.join("src/abi/snapshot.rs"))
         .with_src(root.join("src/abi/snapshot_source.rs"))
         .with_src(root.join("src/abi/snapshot_walk.rs"))

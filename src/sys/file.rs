@@ -82,6 +82,27 @@ pub(crate) fn create(path: &Path) -> Result<Output, FileError> {
     Err(FileError::TooMany(path.into()))
 }
 
+/// Opens and empties `path`, the sidecar of a trace. Nobody has named this file: a symbolic
+/// link is not followed, and what is neither empty nor a sidecar is refused.
+pub(crate) fn create_sidecar(path: &Path) -> Result<Output, FileError> {
+    let refused = |error| FileError::Open(path.into(), error);
+    let file = options(libc::O_NOFOLLOW).read(true).create(true).open(path).map_err(refused)?;
+    let found = file.metadata().map_err(refused)?;
+    if !found.is_file() {
+        return Err(FileError::NotATrace(path.into()));
+    }
+    if !lock(&file).map_err(refused)? {
+        return Err(FileError::Locked(path.into()));
+    }
+    let mut begin = [0; heaptap_probes::MAGIC.len()];
+    match read_begin(&file, &mut begin).map_err(refused)? {
+        0 => {}
+        _ if begin == heaptap_probes::MAGIC => file.set_len(0).map_err(refused)?,
+        _ => return Err(FileError::NotATrace(path.into())),
+    }
+    Output::new(file, &found, path).map_err(refused)
+}
+
 /// `None` if it holds an earlier trace of this process.
 fn create_exactly(path: &Path) -> Result<Option<Output>, FileError> {
     let refused = |error| FileError::Open(path.into(), error);
@@ -107,15 +128,15 @@ fn create_exactly(path: &Path) -> Result<Option<Output>, FileError> {
 /// expects.
 fn open(path: &Path) -> io::Result<File> {
     let special = std::fs::metadata(path).is_ok_and(|found| !found.is_file());
-    OpenOptions::new()
-        .write(true)
-        // If this process could read from the pipe, it would never see its reader close it.
-        .read(!special)
-        .create(!special)
-        .truncate(false)
-        .mode(0o600)
-        .custom_flags(libc::O_NOCTTY | libc::O_NONBLOCK)
-        .open(path)
+    // If this process could read from the pipe, it would never see its reader close it.
+    options(0).read(!special).create(!special).open(path)
+}
+
+fn options(flags: i32) -> OpenOptions {
+    let mut options = OpenOptions::new();
+    let flags = flags | libc::O_NOCTTY | libc::O_NONBLOCK;
+    options.write(true).truncate(false).mode(0o600).custom_flags(flags);
+    options
 }
 
 /// What a file holds before tracing starts.
@@ -131,15 +152,7 @@ enum ExistingContents {
 
 fn existing_contents(file: &File) -> io::Result<ExistingContents> {
     let mut header = [0; TraceOrigin::BYTES];
-    let mut len = 0;
-    while len < header.len() {
-        match file.read_at(&mut header[len..], len as u64) {
-            Ok(0) => break,
-            Ok(read) => len += read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
+    let len = read_begin(file, &mut header)?;
     if len == 0 {
         return Ok(ExistingContents::Nothing);
     }
@@ -150,6 +163,20 @@ fn existing_contents(file: &File) -> io::Result<ExistingContents> {
     };
     let own = origin.pid == u64::from(std::process::id()) && origin.start_time >= earliest_us();
     Ok(if own { ExistingContents::OwnTrace } else { ExistingContents::Trace })
+}
+
+/// Reads the first bytes of a file, and returns how many it has.
+fn read_begin(file: &File, begin: &mut [u8]) -> io::Result<usize> {
+    let mut len = 0;
+    while let Some(rest) = begin.get_mut(len..).filter(|rest| !rest.is_empty()) {
+        match file.read_at(rest, len as u64) {
+            Ok(0) => break,
+            Ok(read) => len += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(len)
 }
 
 /// The earliest time at which this process can have begun a trace, in microseconds since the

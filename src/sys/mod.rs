@@ -17,6 +17,7 @@
 //! | `descriptor` | locks, numbers and identities of open files | both |
 //! | `prefetch` | tells the processor which memory will be read | the writer thread |
 //! | `process_memory` | this process's memory, read by the kernel | the writer thread |
+//! | `process_stats` | memory, threads and limits of this process | the writer thread |
 //! | `output` | writes each packet whole or not at all | the writer thread |
 //! | `write_signals` | writes on threads of the host without SIGPIPE and SIGXFSZ | the starting thread, exit handlers |
 //!
@@ -37,6 +38,8 @@ pub(crate) mod name;
 pub(crate) mod output;
 pub(crate) mod prefetch;
 pub(crate) mod process_memory;
+#[cfg(not(loom))]
+pub(crate) mod process_stats;
 pub(crate) mod race_once;
 pub(crate) mod shared_memory;
 #[cfg(test)]

@@ -60,6 +60,10 @@ fn apply(
     if let Some(frames) = integer(&settings::FRAMES)? {
         options.max_frames = frames as usize;
     }
+    options.time_line = settings::TIMELINE.is_on(&lookup).map_err(|invalid| {
+        report(&invalid);
+        Failure::Option
+    })?;
     Ok(options)
 }
 

@@ -7,6 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use heaptap_trace::TraceInfo;
 
+use crate::probes::SidecarOwner;
 use crate::sampling::Rate;
 use crate::tracer::options::Options;
 
@@ -24,6 +25,16 @@ pub(crate) fn trace_info(options: &Options, rate: Rate) -> TraceInfo {
         context: options.context.clone(),
         start_time: since_epoch.as_micros() as u64,
         domain: 0,
+    }
+}
+
+/// Whose sidecar is written.
+pub(crate) fn sidecar_owner() -> SidecarOwner {
+    let program = std::env::current_exe().unwrap_or_default();
+    SidecarOwner {
+        host: String::from_utf8_lossy(&host_name()).into_owned(),
+        program: program.to_string_lossy().into_owned(),
+        pid: std::process::id(),
     }
 }
 

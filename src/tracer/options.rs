@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use heaptap_trace::{Format, LocationList};
 
+use crate::probes::ReadHeap;
 use crate::queue::BUFFER_WORDS;
 use crate::sampling::Rate;
 use crate::writer::ReadParams;
@@ -62,6 +63,11 @@ pub(crate) struct Options {
     /// Reads the runtime's parameters, for a runtime that sets them after the session
     /// has started. They replace `runtime_params`.
     pub(crate) late_params: Option<ReadParams>,
+    /// Whether the time line of collector and process is recorded beside the trace, even if the
+    /// program has no probes.
+    pub(crate) time_line: bool,
+    /// Reads the collector's counters, on the writer thread.
+    pub(crate) read_heap: Option<ReadHeap>,
     /// For codes that are in no frame table.
     pub(crate) locate: Option<Locator>,
     /// For codes that are in a frame table without a location. If it finds no name,
@@ -97,6 +103,8 @@ impl Options {
             context: Vec::new(),
             runtime_params: Vec::new(),
             late_params: None,
+            time_line: false,
+            read_heap: None,
             locate: None,
             name: None,
         }

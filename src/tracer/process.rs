@@ -4,14 +4,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::time::Duration;
 
-use crate::stack::FrameTables;
 use crate::tracer::failure::Failure;
 use crate::tracer::fork::{self, Active};
-use crate::tracer::labels::Labels;
 use crate::tracer::message::say;
 use crate::tracer::mutator::Mutator;
 use crate::tracer::options::Options;
-use crate::tracer::session::Session;
+use crate::tracer::session::{Session, Shared};
 
 /// The last session that was started; `None` before the first and after exit.
 static ACTIVE: Active = Mutex::new(None);
@@ -27,8 +25,7 @@ pub(crate) fn start(options: Options) -> Result<Arc<Session>, Failure> {
         return Err(Failure::Already);
     }
     register_handlers();
-    let (tables, labels) = (Arc::new(FrameTables::new()), Arc::new(Labels::default()));
-    let session = Session::start(options, tables, labels)?;
+    let session = Session::start(options, Shared::new())?;
     *active = Some(Arc::clone(&session));
     Ok(session)
 }

@@ -69,6 +69,8 @@ pub(crate) struct Recorder {
     pub(crate) young_followed: Followed,
     pub(crate) backtraces: Backtraces,
     pub(crate) blocks: Generations,
+    /// Blocks that carry a tag; `None` before the first.
+    pub(crate) tags: Option<Generations>,
     pub(crate) lane: LaneWriter,
     /// The number of the next recorded block of this lane.
     pub(crate) number: u64,
@@ -200,6 +202,11 @@ impl Recorder {
         if !self.blocks.ends.is_empty() {
             self.lane.put_ends(hook, &mut self.blocks.ends);
         }
+        if let Some(tags) = &mut self.tags
+            && !tags.ends.is_empty()
+        {
+            self.lane.put_ends(hook, &mut tags.ends);
+        }
     }
 
     /// Records the ends that were held back even if that means waiting for the
@@ -208,25 +215,42 @@ impl Recorder {
         const LONGEST: Duration = Duration::from_secs(10);
         let start = Instant::now();
         self.record_held_ends(hook);
-        while !self.blocks.ends.is_empty() && self.lane.state.is_live() && start.elapsed() < LONGEST
-        {
+        while self.holds_ends() && self.lane.state.is_live() && start.elapsed() < LONGEST {
             self.lane.producer.wait_for_buffer(WAIT_STEP);
             self.record_held_ends(hook);
         }
     }
 
+    fn holds_ends(&self) -> bool {
+        !self.blocks.ends.is_empty() || self.tags.as_ref().is_some_and(|tags| !tags.ends.is_empty())
+    }
+
     /// After a minor collection: asks for the fate of the young blocks.
-    pub(crate) fn sweep_young(&mut self, hook: &mut HookContext, fate: impl FnMut(usize) -> Fate) {
-        let Recorder { blocks, lane, .. } = self;
-        blocks.sweep_young(fate, |ends| lane.put_ends(hook, ends));
+    pub(crate) fn sweep_young(
+        &mut self,
+        hook: &mut HookContext,
+        mut fate: impl FnMut(usize) -> Fate,
+    ) {
+        let Recorder { blocks, tags, lane, .. } = self;
+        blocks.sweep_young(&mut fate, |ends| lane.put_ends(hook, ends));
+        if let Some(tags) = tags {
+            tags.sweep_young(fate, |ends| lane.put_ends(hook, ends));
+        }
         self.record_held_ends(hook);
         self.count_blocks();
     }
 
     /// After marking or compaction: asks for the fate of the major blocks.
-    pub(crate) fn sweep_major(&mut self, hook: &mut HookContext, fate: impl FnMut(usize) -> Fate) {
-        let Recorder { blocks, lane, .. } = self;
-        blocks.sweep_major(fate, |ends| lane.put_ends(hook, ends));
+    pub(crate) fn sweep_major(
+        &mut self,
+        hook: &mut HookContext,
+        mut fate: impl FnMut(usize) -> Fate,
+    ) {
+        let Recorder { blocks, tags, lane, .. } = self;
+        blocks.sweep_major(&mut fate, |ends| lane.put_ends(hook, ends));
+        if let Some(tags) = tags {
+            tags.sweep_major(fate, |ends| lane.put_ends(hook, ends));
+        }
         self.record_held_ends(hook);
         self.count_blocks();
     }
@@ -236,6 +260,24 @@ impl Recorder {
     pub(crate) fn record_end(&mut self, hook: &mut HookContext, end: EndWord) {
         self.blocks.ends.push(end);
         self.record_held_ends(hook);
+    }
+
+    /// Adopts another mutator's blocks that carry a tag. Without memory they stay alive in the
+    /// sidecar.
+    pub(crate) fn adopt_tags(&mut self, other: &mut Generations) {
+        if !other.is_empty()
+            && let Some(tags) = self.tags_to_add_to()
+        {
+            tags.adopt(other);
+        }
+    }
+
+    /// Where blocks that carry a tag go. `None` without memory.
+    pub(crate) fn tags_to_add_to(&mut self) -> Option<&mut Generations> {
+        if self.tags.is_none() {
+            self.tags = Generations::new();
+        }
+        self.tags.as_mut()
     }
 
     /// Updates the published number of followed blocks.

@@ -19,7 +19,25 @@ pub(crate) struct MutatorRegistry {
     /// The host's handles of mutators, in the order in which they were added.
     pub(crate) handles: Vec<usize>,
     /// Blocks of ended mutators that no mutator has adopted.
-    pub(crate) orphans: Generations,
+    pub(crate) orphans: Orphans,
+}
+
+/// Blocks that nobody sweeps.
+pub(crate) struct Orphans {
+    pub(crate) blocks: Generations,
+    /// Those that carry a tag.
+    pub(crate) tags: Generations,
+}
+
+impl Orphans {
+    /// None. `None` without memory.
+    pub(crate) fn new() -> Option<Orphans> {
+        Some(Orphans { blocks: Generations::new()?, tags: Generations::new()? })
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.blocks.is_empty() && self.tags.is_empty()
+    }
 }
 
 /// What a new mutator gets from the registry.
@@ -42,7 +60,7 @@ pub(crate) struct SessionStats {
 }
 
 impl MutatorRegistry {
-    pub(crate) fn new(orphans: Generations) -> MutatorRegistry {
+    pub(crate) fn new(orphans: Orphans) -> MutatorRegistry {
         MutatorRegistry {
             next_numbers: Vec::new(),
             started: 0,
@@ -86,7 +104,7 @@ impl MutatorRegistry {
         SessionStats {
             totals,
             mutators: self.counters.len(),
-            live_blocks: totals.live_blocks + self.orphans.len() as u64,
+            live_blocks: totals.live_blocks + self.orphans.blocks.len() as u64,
             ..SessionStats::default()
         }
     }

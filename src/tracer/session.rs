@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 
 use heaptap_settings::file_name;
 
-use crate::blocks::{AddressTable, Generations};
+use crate::blocks::AddressTable;
+use crate::probes::{ProbeRegistry, RegistryLock, Sidecar, TimeLine};
 use crate::queue::{BlockId, Channel};
 use crate::sampling::Rate;
 use crate::stack::{FrameTables, TablesLock};
@@ -20,11 +21,11 @@ use crate::sys::clock::{Clock, TickSource};
 use crate::sys::write_signals::without_write_signals;
 use crate::tracer::counting_output::CountingOutput;
 use crate::tracer::failure::Failure;
-use crate::tracer::info::{entropy, trace_info};
+use crate::tracer::info::{entropy, sidecar_owner, trace_info};
 use crate::tracer::labels::{Labels, LabelsLock};
 use crate::tracer::message::say;
 use crate::tracer::options::Options;
-use crate::tracer::registry::{MutatorRegistry, SessionStats};
+use crate::tracer::registry::{MutatorRegistry, Orphans, SessionStats};
 use crate::tracer::session_resolver::SessionResolver;
 use crate::tracer::state::State;
 use crate::tracer::stopwatch::Stopwatch;
@@ -41,8 +42,12 @@ pub(crate) struct Session {
     pid: u32,
     pub(crate) tables: Arc<FrameTables>,
     pub(crate) labels: Arc<Labels>,
+    pub(crate) probes: Arc<ProbeRegistry>,
+    pub(crate) time_line: Arc<TimeLine>,
     /// External blocks, and all others if they are followed by address.
     pub(crate) by_address: Arc<AddressTable>,
+    /// Blocks that carry a tag, if they are followed by address.
+    pub(crate) tagged: Arc<AddressTable>,
     pub(crate) state: Arc<State>,
     pub(crate) channel: Arc<Channel>,
     pub(crate) stopwatch: Stopwatch,
@@ -58,11 +63,9 @@ pub(crate) struct Session {
 impl Session {
     /// Opens the output and starts the writer thread. Failures are reported to
     /// the user.
-    pub(crate) fn start(
-        mut options: Options,
-        tables: Arc<FrameTables>,
-        labels: Arc<Labels>,
-    ) -> Result<Arc<Session>, Failure> {
+    pub(crate) fn start(mut options: Options, shared: Shared) -> Result<Arc<Session>, Failure> {
+        let Shared { tables, labels, probes } = shared;
+        let time_line = Arc::new(TimeLine::new());
         if options.seed == 0 {
             options.seed = entropy();
         }
@@ -73,7 +76,15 @@ impl Session {
         let out = open_output(&options.file, &state)?;
         let output_name = out.name().to_owned();
         let mailbox = Arc::new(Mailbox::new());
-        let resolver = SessionResolver::new(&options, &tables, &labels, &state, clock, stopwatch);
+        let sidecar = Sidecar::new(
+            sidecar_owner(),
+            &probes,
+            &time_line,
+            options.time_line,
+            options.read_heap.clone(),
+        );
+        let resolver =
+            SessionResolver::new(&options, &tables, &labels, &state, clock, stopwatch, sidecar);
         let first = new_file(out, &options, options.rate);
         let format = options.format();
         // Writes the first packet, unless the trace info is not complete yet.
@@ -88,13 +99,16 @@ impl Session {
                 say(format_args!("cannot start the writer thread: {error}; not tracing"));
                 Failure::Thread
             })?;
-        let orphans = Generations::new().ok_or(Failure::Memory)?;
+        let orphans = Orphans::new().ok_or(Failure::Memory)?;
         Ok(Arc::new(Session {
             options,
             output_name,
             pid: std::process::id(),
             tables,
             labels,
+            probes,
+            time_line,
+            tagged: Arc::new(AddressTable::new()),
             by_address: Arc::new(AddressTable::new()),
             state,
             channel,
@@ -138,7 +152,7 @@ impl Session {
 
     /// Runs `with` on the blocks that ended mutators left, under the registry's
     /// lock.
-    pub(crate) fn with_orphans(&self, with: impl FnOnce(&mut Generations)) {
+    pub(crate) fn with_orphans(&self, with: impl FnOnce(&mut Orphans)) {
         let mut registry = self.registry();
         with(&mut registry.orphans);
         self.has_orphans.store(!registry.orphans.is_empty(), Ordering::Release);
@@ -263,6 +277,7 @@ impl Session {
         SharedLocks {
             _tables: self.tables.lock_until(deadline),
             _labels: self.labels.lock_until(deadline),
+            _probes: self.probes.lock_until(deadline),
         }
     }
 
@@ -296,8 +311,12 @@ impl Session {
                 self.state.end(Failure::Off);
                 return None;
             }
-            let (tables, labels) = (Arc::clone(&self.tables), Arc::clone(&self.labels));
-            let session = Session::start(self.options.clone(), tables, labels).ok()?;
+            let shared = Shared {
+                tables: Arc::clone(&self.tables),
+                labels: Arc::clone(&self.labels),
+                probes: Arc::clone(&self.probes),
+            };
+            let session = Session::start(self.options.clone(), shared).ok()?;
             started(&session);
             Some(session)
         };
@@ -309,6 +328,23 @@ impl Session {
 pub(crate) struct SharedLocks<'a> {
     _tables: Option<TablesLock<'a>>,
     _labels: Option<LabelsLock<'a>>,
+    _probes: RegistryLock<'a>,
+}
+
+/// What a forked child shares with its parent: the program knows parts of it by number or
+/// address.
+pub(crate) struct Shared {
+    pub(crate) tables: Arc<FrameTables>,
+    pub(crate) labels: Arc<Labels>,
+    pub(crate) probes: Arc<ProbeRegistry>,
+}
+
+impl Shared {
+    /// What a process begins with.
+    pub(crate) fn new() -> Shared {
+        let tables = Arc::new(FrameTables::new());
+        Shared { tables, labels: Arc::default(), probes: Arc::default() }
+    }
 }
 
 /// A trace file that begins now, at this rate.

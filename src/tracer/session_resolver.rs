@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering;
 use heaptap_symbols::{Process, SourceLocation, Symbols};
 use heaptap_trace::{Locate, Location, LocationList, WriteError};
 
+use crate::probes::{Sidecar, SidecarClock};
 use crate::queue::{Code, Part};
 use crate::stack::FrameTables;
 use crate::stack::formats::Explained;
@@ -39,6 +40,7 @@ pub(crate) struct SessionResolver {
     max_frames: usize,
     parts_have_places: bool,
     part_codes: PartCodes,
+    sidecar: Sidecar,
 }
 
 impl SessionResolver {
@@ -49,6 +51,7 @@ impl SessionResolver {
         state: &Arc<State>,
         clock: Clock,
         stopwatch: Stopwatch,
+        sidecar: Sidecar,
     ) -> SessionResolver {
         SessionResolver {
             tables: Arc::clone(tables),
@@ -63,6 +66,20 @@ impl SessionResolver {
             max_frames: options.max_frames,
             parts_have_places: options.parts_have_places,
             part_codes: PartCodes::new(),
+            sidecar,
+        }
+    }
+
+    /// Runs `with` on the sidecar at this tick. An error is reported to the user.
+    fn with_sidecar(
+        &mut self,
+        with: impl FnOnce(&mut Sidecar, u64, &mut SessionClock<'_>) -> Result<(), String>,
+    ) {
+        let SessionResolver { clock, stopwatch, sidecar, .. } = self;
+        let now = stopwatch.ticks();
+        let mut clock = SessionClock { clock, stopwatch: *stopwatch };
+        if let Err(error) = with(sidecar, now, &mut clock) {
+            say(format_args!("{error}"));
         }
     }
 
@@ -137,6 +154,22 @@ impl Locate for SessionResolver {
     }
 }
 
+/// The session's ticks as times.
+struct SessionClock<'a> {
+    clock: &'a mut Clock,
+    stopwatch: Stopwatch,
+}
+
+impl SidecarClock for SessionClock<'_> {
+    fn time_ns(&mut self, ticks: u64) -> u64 {
+        self.clock.nanos(self.stopwatch.at(ticks))
+    }
+
+    fn length_ns(&self, ticks: u64) -> u64 {
+        self.clock.nanoseconds(ticks)
+    }
+}
+
 impl Resolver for SessionResolver {
     fn observe_time(&mut self) {
         self.clock.observe();
@@ -157,6 +190,18 @@ impl Resolver for SessionResolver {
         let SessionResolver { tables, part_codes, .. } = self;
         part_codes
             .code(return_address, part, |index| tables.source(return_address)?.part_key(index))
+    }
+
+    fn flushed(&mut self, output: &OsStr, start_time: u64) {
+        self.with_sidecar(|sidecar, now, clock| sidecar.tick(output, start_time, now, clock));
+    }
+
+    fn ended(&mut self, output: &OsStr, start_time: u64) {
+        self.with_sidecar(|sidecar, now, clock| sidecar.end(output, start_time, now, clock));
+    }
+
+    fn tagged_ended(&mut self, probe: u64) {
+        self.sidecar.count_dead(probe);
     }
 
     fn write_failed(&mut self, output: &OsStr, error: &WriteError) {

@@ -134,7 +134,12 @@ impl<R: Resolver, W: TraceOutput> Writer<R, W> {
         };
         self.mailbox.close();
         match self.file.as_mut().map_or(Ok(()), |file| file.end(&mut self.resolver)) {
-            Ok(()) => self.set_completion(Completion::Complete),
+            Ok(()) => {
+                self.set_completion(Completion::Complete);
+                if let Some(file) = &self.file {
+                    self.resolver.ended(&self.output_name, file.start_time());
+                }
+            }
             Err(error) => self.fail(&error),
         }
         match last {
@@ -233,7 +238,10 @@ impl<R: Resolver, W: TraceOutput> Writer<R, W> {
     fn flush(&mut self) -> Result<(), WriteError> {
         self.last_flush = Instant::now();
         self.resolver.observe_time();
-        self.file.as_mut().map_or(Ok(()), |file| file.flush(&mut self.resolver))
+        let Some(file) = &mut self.file else { return Ok(()) };
+        file.flush(&mut self.resolver)?;
+        self.resolver.flushed(&self.output_name, file.start_time());
+        Ok(())
     }
 
     fn drain(&mut self) -> Result<Drained, WriteError> {

@@ -22,6 +22,16 @@ pub(crate) trait Resolver: Locate {
     /// same code for parts with the same location.
     fn part_code(&mut self, return_address: u64, part: Part) -> u64;
 
+    /// Everything so far is in `output`, which begins at `start_time`, in microseconds: the
+    /// moment to write what belongs beside it.
+    fn flushed(&mut self, _output: &OsStr, _start_time: u64) {}
+
+    /// `output` is complete.
+    fn ended(&mut self, _output: &OsStr, _start_time: u64) {}
+
+    /// A block has died that carries a tag, and is not in the trace.
+    fn tagged_ended(&mut self, _probe: u64) {}
+
     /// Writing to `output` has failed, and is over.
     fn write_failed(&mut self, output: &OsStr, error: &WriteError);
 }

@@ -103,6 +103,10 @@ impl<W: Write> TraceFile<W> {
                         domain.end_batch(end, lane.time, ids, resolver)?;
                         continue;
                     }
+                    if run.first.lane() == BlockId::TAGGED {
+                        run.blocks().for_each(|block| resolver.tagged_ended(block.number()));
+                        continue;
+                    }
                     if others.find(lane, run.last()) == KnownBlock::NotYet {
                         return Ok(words.len() - rest.len() - record.len());
                     }
@@ -130,6 +134,11 @@ impl<W: Write> TraceFile<W> {
             KnownBlock::Id(id) => Some(id),
             KnownBlock::Earlier | KnownBlock::NotYet => None,
         }
+    }
+
+    /// When the file begins, in microseconds since the epoch.
+    pub(crate) fn start_time(&self) -> u64 {
+        self.start_time
     }
 
     /// Adds the lanes up to this one.

@@ -31,7 +31,7 @@ mod variable;
 pub use runtimes::{OCAML, RUNTIMES, SupportedRuntime, supported_runtimes};
 pub use table::{
     FILE, FOLLOW, FRAMES, LIBRARY, LISTEN, MAX_FRAMES, MAX_RATE, MIN_RATE, RATE, REPORT, SEED,
-    SNAPSHOT, SNAPSHOT_FILE, UNWINDER, VARIABLES,
+    SNAPSHOT, SNAPSHOT_FILE, TIMELINE, UNWINDER, VARIABLES,
 };
 pub use trigger::{Trigger, TriggerSignal};
 pub use value::{Invalid, Syntax};

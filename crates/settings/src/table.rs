@@ -156,6 +156,27 @@ pub const LISTEN: Variable = Variable {
     }),
 };
 
+/// Whether the time line is recorded.
+pub const TIMELINE: Variable = Variable {
+    name: "HEAPTAP_TIMELINE",
+    alias: None,
+    syntax: Syntax::Flag,
+    default: "only what the program's own probes say is recorded",
+    meaning: "Record collections, the heap's size and the process's memory over time, in a file beside the \
+              trace whose name ends in `.probes`",
+    reader: Reader::Library,
+    children: Inheritance::WithFollow,
+    option: Some(RunOption {
+        short: None,
+        long: "no-timeline",
+        value_name: None,
+        default: None,
+        turns_off: Some(
+            "Record no time line: there is a file `.probes` only if the program has probes",
+        ),
+    }),
+};
+
 /// Where `heaptap run` reads what was traced.
 pub const REPORT: Variable = Variable {
     name: "HEAPTAP_REPORT",
@@ -193,8 +214,20 @@ pub const LIBRARY: Variable = Variable {
 };
 
 /// All of them, in the order in which they are documented.
-pub const VARIABLES: [Variable; 11] =
-    [FILE, RATE, FRAMES, SEED, FOLLOW, SNAPSHOT, SNAPSHOT_FILE, LISTEN, REPORT, UNWINDER, LIBRARY];
+pub const VARIABLES: [Variable; 12] = [
+    FILE,
+    RATE,
+    FRAMES,
+    SEED,
+    FOLLOW,
+    SNAPSHOT,
+    SNAPSHOT_FILE,
+    LISTEN,
+    TIMELINE,
+    REPORT,
+    UNWINDER,
+    LIBRARY,
+];
 
 #[cfg(test)]
 mod tests {

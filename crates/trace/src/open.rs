@@ -25,6 +25,7 @@ impl TraceFormat {
             // No trace. The memtrace reader reports how the file begins.
             Some(
                 FileKind::HeapSnapshot
+                | FileKind::Probes
                 | FileKind::Gzip
                 | FileKind::Zstd
                 | FileKind::Xz

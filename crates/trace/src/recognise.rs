@@ -14,6 +14,8 @@ pub enum FileKind {
     Memtrace,
     /// A heap snapshot, `.heap`.
     HeapSnapshot,
+    /// The sidecar of a trace, `.ctf.probes`.
+    Probes,
     /// Compressed by gzip.
     Gzip,
     /// Compressed by Zstandard.
@@ -26,12 +28,14 @@ pub enum FileKind {
 
 impl FileKind {
     /// The number of bytes that [`FileKind::of`] needs at most.
-    pub const LONGEST_MAGIC: usize = 4;
+    pub const LONGEST_MAGIC: usize = 8;
 
     /// The kind of the file that begins with these bytes; `None` if it is not
     /// one of them or the bytes are too few.
     pub fn of(bytes: &[u8]) -> Option<FileKind> {
-        const KINDS: [(&[u8], FileKind); 6] = [
+        const KINDS: [(&[u8], FileKind); 7] = [
+            // Before the traces, whose magic number it begins with: docs/probes-format.md.
+            (b"\xc1\x1f\xfc\xc1heap", FileKind::Probes),
             (&MAGIC.to_le_bytes(), FileKind::Memtrace),
             // The first half of its magic number, which is enough: docs/heap-format.md.
             (b"\x89HEA", FileKind::HeapSnapshot),
@@ -53,6 +57,7 @@ mod tests {
     fn files_are_known_by_their_first_bytes() {
         for (bytes, kind) in [
             (&[0xc1, 0x1f, 0xfc, 0xc1, 7][..], Some(FileKind::Memtrace)),
+            (b"\xc1\x1f\xfc\xc1heaptap", Some(FileKind::Probes)),
             (b"\x89HEAP\r\n\x1a", Some(FileKind::HeapSnapshot)),
             (&[0x1f, 0x8b, 8, 0], Some(FileKind::Gzip)),
             (&[0x28, 0xb5, 0x2f, 0xfd], Some(FileKind::Zstd)),

@@ -15,6 +15,10 @@ impl BlockId {
     /// The highest number in a lane: a year at 30,000 samples a second.
     pub(crate) const MAX_NUMBER: u64 = (1 << Self::NUMBER_BITS) - 1;
 
+    /// The lane of blocks that carry a tag: no mutator's. Their number is that of the probe, and
+    /// they are not in the trace.
+    pub(crate) const TAGGED: u16 = u16::MAX;
+
     /// Numbers above [`MAX_NUMBER`](Self::MAX_NUMBER) are clamped to it.
     pub(crate) fn new(lane: u16, number: u64) -> BlockId {
         BlockId(u64::from(lane) << Self::NUMBER_BITS | number.min(Self::MAX_NUMBER))
@@ -26,7 +30,6 @@ impl BlockId {
     }
 
     /// The block's number within its lane, from 0.
-    #[cfg(test)]
     pub(crate) fn number(self) -> u64 {
         self.0 & Self::MAX_NUMBER
     }

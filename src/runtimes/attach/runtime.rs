@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::patch::Replacement;
 use super::refusal::Refusal;
+use crate::probes::Cell;
 use crate::tracer::{Failure, Options, Session};
 
 /// Finds the address of a symbol, wherever the runtime is being looked for.
@@ -37,6 +38,10 @@ pub(crate) trait Runtime: Sync {
     /// was doing. Called once a session has started; `tracer/labels.rs` describes
     /// the protocol.
     fn set_label(&self, label: u32) -> u32;
+
+    /// Marks a block of the runtime's heap, young or not, with a tag. On a thread that runs the
+    /// runtime's code.
+    fn tag(&self, probe: &Cell, block: usize, young: bool) -> Result<(), Failure>;
 }
 
 /// A runtime that was detected.

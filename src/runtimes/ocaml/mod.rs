@@ -37,6 +37,8 @@ mod heap;
 mod names;
 mod parameters;
 mod runtime;
+mod tag_sizes;
+mod timing;
 mod values;
 mod variable;
 pub(crate) mod version;

@@ -6,9 +6,11 @@ use heaptap_settings::OCAML;
 
 use super::detect;
 use super::version::MajorVersion;
+use crate::probes::Cell;
 use crate::runtimes::attach::refusal::Refusal;
 use crate::runtimes::attach::runtime::Lookup;
 use crate::runtimes::attach::{Attachment, Runtime};
+use crate::tracer::Failure;
 
 /// One major version of OCaml, for [`crate::runtimes::attach`].
 pub(in crate::runtimes) struct Ocaml {
@@ -19,6 +21,8 @@ pub(in crate::runtimes) struct Ocaml {
     pub(super) prepare_snapshots: fn() -> Result<(), Refusal>,
     /// See [`Runtime::set_label`].
     pub(super) set_label: fn(u32) -> u32,
+    /// See [`Runtime::tag`].
+    pub(super) tag: fn(&Cell, usize, bool) -> Result<(), Failure>,
 }
 
 impl Runtime for Ocaml {
@@ -47,5 +51,9 @@ impl Runtime for Ocaml {
 
     fn set_label(&self, label: u32) -> u32 {
         (self.set_label)(label)
+    }
+
+    fn tag(&self, probe: &Cell, block: usize, young: bool) -> Result<(), Failure> {
+        (self.tag)(probe, block, young)
     }
 }

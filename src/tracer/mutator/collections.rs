@@ -1,11 +1,12 @@
 //! Hooks of collections: what became of the blocks.
 
-use crate::blocks::Fate;
+use crate::blocks::{Fate, Generations};
 use crate::queue::EndWord;
 use crate::stack::native::Registers;
 use crate::tracer::failure::Failure;
 use crate::tracer::mutator::Mutator;
 use crate::tracer::options::Follow;
+use crate::tracer::recorder::Recorder;
 
 impl Mutator {
     // --- Collections ---
@@ -31,7 +32,8 @@ impl Mutator {
     /// The addresses of the major blocks, for a collector that updates them
     /// itself. They do not move until the mutator is used again.
     pub(crate) fn major_addresses(&mut self) -> impl Iterator<Item = &mut usize> {
-        self.recorder.blocks.major_addresses()
+        let Recorder { blocks, tags, .. } = &mut self.recorder;
+        blocks.major_addresses().chain(tags.iter_mut().flat_map(Generations::major_addresses))
     }
 
     /// The address and id of every block that is followed in sweeps. Ids are for
@@ -43,6 +45,9 @@ impl Mutator {
     /// External memory is about to be released.
     pub(crate) fn external_free(&mut self, address: usize) {
         if let Some(id) = self.recorder.by_address.take(address) {
+            self.record_end(EndWord::collected(id.block()));
+        }
+        while let Some(id) = self.session.tagged.take(address) {
             self.record_end(EndWord::collected(id.block()));
         }
     }
@@ -63,6 +68,12 @@ impl Mutator {
         promoted: bool,
     ) -> Result<(), Failure> {
         self.check_follow(Follow::Addresses)?;
+        while from != to
+            && let Some(id) = self.session.tagged.take(from)
+        {
+            // Without memory it stays alive in the sidecar.
+            self.session.tagged.add(to, id);
+        }
         let Some(id) = self.recorder.by_address.take(from) else { return Ok(()) };
         if promoted && id.has_generation() {
             self.record_end(EndWord::promoted(id.block()));

@@ -2,6 +2,7 @@
 //! a mutator starts or ends, and in a collection while all mutators are stopped.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use crate::sampling::YoungSamples;
 use crate::stack::native::Registers;
@@ -19,6 +20,9 @@ impl Mutator {
     pub(crate) fn adopt(&mut self, other: &mut Mutator) {
         // Without memory for them the blocks stay alive in the trace.
         self.recorder.blocks.adopt(&mut other.recorder.blocks);
+        if let Some(tags) = &mut other.recorder.tags {
+            self.recorder.adopt_tags(tags);
+        }
         self.recorder.count_blocks();
     }
 
@@ -29,7 +33,8 @@ impl Mutator {
         }
         let Mutator { session, recorder, .. } = self;
         session.with_orphans(|orphans| {
-            recorder.blocks.adopt(orphans);
+            recorder.blocks.adopt(&mut orphans.blocks);
+            recorder.adopt_tags(&mut orphans.tags);
         });
         recorder.count_blocks();
     }
@@ -43,11 +48,14 @@ impl Mutator {
     /// Leaves its blocks to the next mutator that starts or adopts orphans.
     pub(crate) fn leave_blocks_to_session(&mut self) {
         let Mutator { session, recorder, .. } = self;
-        if recorder.blocks.is_empty() {
+        if recorder.blocks.is_empty() && recorder.tags.is_none() {
             return;
         }
         session.with_orphans(|orphans| {
-            orphans.adopt(&mut recorder.blocks);
+            orphans.blocks.adopt(&mut recorder.blocks);
+            if let Some(tags) = &mut recorder.tags {
+                orphans.tags.adopt(tags);
+            }
         });
         recorder.count_blocks();
     }
@@ -55,6 +63,7 @@ impl Mutator {
     /// Gives its lane back. What it recorded will be written.
     pub(crate) fn end(self) {
         let Mutator { session, recorder: Recorder { lane, number, .. }, .. } = self;
+        session.time_line.domains.fetch_sub(1, Ordering::Relaxed);
         let LaneWriter { producer, counters, .. } = lane;
         if session.has_forked() {
             producer.abandon();

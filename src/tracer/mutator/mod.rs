@@ -9,17 +9,21 @@
 //! [`Countdown`] counts down. Once the session is over both are set so that
 //! no hook is called again.
 //!
-//! Allocations are here, `collections` has the hooks of collections, and
-//! `handover` the end of a mutator.
+//! Allocations are here, `collections` has the hooks of collections, `tags` the blocks that
+//! carry a tag, `slices` the collector's work, and `handover` the end of a mutator.
 
 mod collections;
 mod handover;
+mod slices;
+mod tags;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use heaptap_trace::Source;
 
 use crate::blocks::Generations;
+use crate::probes::SliceKind;
 use crate::queue::Part;
 use crate::sampling::{Countdown, Gaps, PartSizes, SampledPart, WORD, YoungSamples};
 use crate::stack::native::Registers;
@@ -86,6 +90,8 @@ pub(crate) struct Mutator {
     alloc_hooks: u32,
     session: Arc<Session>,
     recorder: Recorder,
+    /// When the collector began what it is doing, by kind of slice.
+    slices: [Option<u64>; SliceKind::ALL.len()],
 }
 
 impl Mutator {
@@ -116,6 +122,7 @@ impl Mutator {
             young_followed: Followed::by_default(Source::Minor, options.follow),
             backtraces,
             blocks,
+            tags: None,
             lane,
             number: registered.number,
         };
@@ -128,7 +135,9 @@ impl Mutator {
             alloc_hooks: 0,
             session: Arc::clone(session),
             recorder,
+            slices: [None; SliceKind::ALL.len()],
         };
+        session.time_line.domains.fetch_add(1, Ordering::Relaxed);
         mutator.adopt_orphans();
         Ok(mutator)
     }

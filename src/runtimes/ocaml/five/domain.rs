@@ -8,11 +8,15 @@ use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use super::counters;
 use super::layout::{INTERRUPT, StateLayout, set_word, word};
 use super::symbols::Runtime;
 use super::walkers::Walk;
+use crate::probes::{Cell, SliceKind};
 use crate::runtimes::attach::thread_pointer::thread_pointer;
-use crate::tracer::{self, Countdown, Mutator, PartSizes, Registers, Session, WORD, say};
+use crate::runtimes::ocaml::tag_sizes::TagSizes;
+use crate::runtimes::ocaml::timing::Edge;
+use crate::tracer::{self, Countdown, Failure, Mutator, PartSizes, Registers, Session, WORD, say};
 
 /// One of the program's threads.
 pub(super) struct Thread {
@@ -36,6 +40,9 @@ pub(super) struct Domain {
     pub(super) current: *mut Thread,
     /// Its first thread, which lives as long as the domain.
     initial: Thread,
+    /// What tagged values reach, and whether it is to be measured: a major cycle is over.
+    pub(super) tag_sizes: Option<TagSizes>,
+    pub(super) tags_due: bool,
     /// A minor collection was reported whose young blocks are not settled yet.
     pub(super) unsettled: bool,
 }
@@ -129,7 +136,18 @@ pub(super) fn create(state: usize) -> *mut Domain {
     let left = mutator.as_mut().map_or(Countdown::NEVER, Mutator::countdown);
     let initial = Thread { domain: place, suspended: false, label: 0 };
     let current = ptr::null_mut();
-    let domain = Domain { mutator, state, layout, left, current, initial, unsettled: false };
+    let unsettled = false;
+    let domain = Domain {
+        mutator,
+        state,
+        layout,
+        left,
+        current,
+        initial,
+        tag_sizes: None,
+        tags_due: false,
+        unsettled,
+    };
     // SAFETY: just allocated, with room for it.
     unsafe { place.write(domain) };
     // SAFETY: just written, and nobody else knows it yet.
@@ -176,6 +194,35 @@ pub(super) fn set_label(label: u32) -> u32 {
         with(current_state(), |domain| before = domain.set_label(label));
     }
     before
+}
+
+/// The collector begins or ends a slice of the running domain.
+pub(super) fn report_slice(kind: SliceKind, edge: Edge) {
+    // SAFETY: the runtime calls this for the domain whose lock this thread holds, outside of
+    // other hooks.
+    let Some(domain) = (unsafe { domain(current_state()) }) else { return };
+    let Some(mutator) = &mut domain.mutator else { return };
+    match edge {
+        Edge::Begin => mutator.slice_begins(kind),
+        Edge::End => mutator.slice_ends(kind),
+    }
+    if (kind, edge) == (SliceKind::Minor, Edge::End) {
+        counters::after_minor_collection();
+    }
+}
+
+/// Marks a block of the heap, young in any domain or not, with a tag.
+pub(super) fn tag(probe: &Cell, block: usize, young: bool) -> Result<(), Failure> {
+    let mut outcome = Err(Failure::Off);
+    let work = |domain: &mut Domain| {
+        if let Some(mutator) = &mut domain.mutator {
+            outcome = mutator.tag(probe, block, young);
+        }
+    };
+    // SAFETY: OCaml code, or C code called from it, calls this, so the thread holds its
+    // domain's lock, and no hook is running on it.
+    unsafe { with(current_state(), work) };
+    outcome
 }
 
 impl Domain {
@@ -309,7 +356,7 @@ impl Domain {
     /// The runtime does not behave as known: ends tracing.
     pub(super) fn give_up(&mut self, why: &str) {
         if let Some(mutator) = self.mutator.take() {
-            if mutator.session().turn_off(tracer::Failure::Off) {
+            if mutator.session().turn_off(Failure::Off) {
                 say(format_args!("tracing ends here: {why}"));
             }
             mutator.end();

@@ -19,6 +19,7 @@ use super::layout::{
 };
 use super::symbols::{CamlResult, ProfilerHooks, Runtime, ScanningAction};
 use crate::runtimes::attach::patch::Replacement;
+use crate::runtimes::ocaml::tag_sizes;
 use crate::runtimes::ocaml::values::{UNIT, header, part_sizes, raise_failure};
 use crate::tracer::{self, AllocatedBlock, Fate, Followed, Registers};
 
@@ -132,9 +133,15 @@ impl ProfilerHooks for Hooks {
             let Some(mutator) = &mut domain.mutator else { return };
             // If tracing is over there is nothing to follow.
             let _ = mutator.sweep_young(fate);
+            if std::mem::take(&mut domain.tags_due) {
+                // SAFETY: this minor collection is part of a major cycle's end, where all
+                // domains wait for each other once it is over (`stw_cycle_all_domains`).
+                unsafe { tag_sizes::measure(&mut domain.tag_sizes, mutator, |_| true) };
+            }
             if domain.is_terminating()
                 && let Some(mutator) = &mut domain.mutator
             {
+                tag_sizes::withdraw(&mut domain.tag_sizes, mutator);
                 mutator.leave_blocks_to_session();
             }
         };
@@ -158,7 +165,7 @@ impl ProfilerHooks for Hooks {
             domain.adopt_orphans();
             if let Some(mutator) = &mut domain.mutator {
                 // If tracing is over there is nothing to follow.
-                let _ = mutator.sweep_major(fate);
+                domain.tags_due = mutator.sweep_major(fate).is_ok();
             }
             // `create` takes them down too, but perhaps no domain is created any more. Only
             // one, since all domains are waiting.

@@ -34,6 +34,7 @@
 //! that is ending hands its blocks over in its last minor collection, when all
 //! domains stand still. Whoever is first in the next major collection takes them.
 
+mod counters;
 mod domain;
 mod heap;
 mod hooks;
@@ -47,7 +48,7 @@ use crate::runtimes::attach::Attachment;
 use crate::runtimes::attach::refusal::Refusal;
 use crate::runtimes::ocaml::runtime::Ocaml;
 use crate::runtimes::ocaml::version::MajorVersion;
-use crate::runtimes::ocaml::{attachment, bytecode};
+use crate::runtimes::ocaml::{attachment, bytecode, timing};
 use crate::tracer::{Options, Rate};
 
 /// OCaml 5.3 and later.
@@ -56,6 +57,7 @@ pub(in crate::runtimes) static OCAML5: Ocaml = Ocaml {
     attachment,
     prepare_snapshots,
     set_label: domain::set_label,
+    tag: domain::tag,
 };
 
 /// Proves that the runtime is as known, and prepares for snapshots. Before `attachment` has
@@ -73,11 +75,15 @@ fn attachment() -> Result<Attachment, Refusal> {
         parts_have_places: runtime.is_native,
         locate: if runtime.is_native { None } else { Some(bytecode::locator()) },
         late_params: parameters::reader(&runtime, layout),
+        read_heap: Some(counters::reader()),
         ..Options::new(Vec::new(), Rate::DEFAULT)
     };
     let replacements = hooks::replacements(&runtime);
     Ok(attachment::attachment(MajorVersion::Five, options, replacements, move |session| {
         domain::start(runtime, layout, session);
+        if session.options.time_line {
+            timing::set_hooks(domain::report_slice);
+        }
         Ok(())
     }))
 }

@@ -99,9 +99,15 @@ impl ProfilerHooks for Hooks {
             let header = unsafe { header(block) };
             if is_white(header) { Fate::Dead } else { Fate::Alive(block) }
         };
+        let work = |host: &mut Host| {
+            if host.mutator.sweep_major(fate).is_ok() {
+                // SAFETY: marking is done, and sweeping begins after this hook.
+                unsafe { host.measure_tags() };
+            }
+        };
         // SAFETY: the runtime calls this function under the master lock. Hooks do not
         // nest, so no other `&mut Host` is alive.
-        unsafe { on_own_stack(|host| _ = host.mutator.sweep_major(fate)) };
+        unsafe { on_own_stack(work) };
     }
 
     extern "C" fn caml_memprof_invert_tracked() {

@@ -13,7 +13,11 @@ use super::layout::StateLayout;
 use super::probe::Proved;
 use super::symbols::Runtime;
 use super::walkers;
+use crate::probes::{Cell, SliceKind};
 use crate::runtimes::attach::own_stack::OwnStack;
+use crate::runtimes::attach::symbols::lookup;
+use crate::runtimes::ocaml::tag_sizes::{self, TagSizes};
+use crate::runtimes::ocaml::timing::Edge;
 use crate::tracer::{self, Failure, Mutator, PartSizes, Registers, Session};
 
 /// The program's runtime, being traced.
@@ -39,6 +43,10 @@ pub(super) struct Host {
     pub(super) context: *mut Context,
     /// The label of the first thread, whose context is the runtime's.
     first_label: u32,
+    /// What tagged values reach.
+    tag_sizes: Option<TagSizes>,
+    /// `caml_page_table_lookup`: what is at an address. Absent in runtimes that do not know.
+    page_table_lookup: Option<extern "C" fn(usize) -> libc::c_int>,
     /// The shortcut from native code, if there is one.
     pub(super) gc_entry: Option<GcEntry>,
 }
@@ -88,6 +96,10 @@ pub(super) fn start(
     let invert_root = unsafe {
         std::mem::transmute::<usize, extern "C" fn(usize, *mut usize)>(runtime.invert_root)
     };
+    let page_table_lookup = lookup(c"caml_page_table_lookup").map(|function| {
+        // SAFETY: `int caml_page_table_lookup (void *)`, `runtime/memory.c`.
+        unsafe { std::mem::transmute::<usize, extern "C" fn(usize) -> libc::c_int>(function) }
+    });
     let host = Host {
         mutator,
         stack: OwnStack::new().ok_or(Failure::Memory)?,
@@ -100,6 +112,8 @@ pub(super) fn start(
         suspended: false,
         context: runtime.main_context as *mut Context,
         first_label: 0,
+        tag_sizes: None,
+        page_table_lookup,
         gc_entry,
     };
     FAILWITH.store(runtime.failwith, Ordering::Relaxed);
@@ -163,6 +177,27 @@ pub(super) fn set_label(label: u32) -> u32 {
     before
 }
 
+/// The collector begins or ends a slice. Under the master lock, as all of the runtime.
+pub(super) fn report_slice(kind: SliceKind, edge: Edge) {
+    // SAFETY: the collector calls this under the master lock, outside of other hooks.
+    let Some(host) = (unsafe { host() }) else { return };
+    match edge {
+        Edge::Begin => host.mutator.slice_begins(kind),
+        Edge::End => host.mutator.slice_ends(kind),
+    }
+}
+
+/// Marks a block of the heap with a tag. The calling thread holds the master lock as all code of
+/// the program does.
+pub(super) fn tag(probe: &Cell, block: usize, young: bool) -> Result<(), Failure> {
+    let mut outcome = Err(Failure::Order);
+    let work = |host: &mut Host| outcome = host.mutator.tag(probe, block, young);
+    // SAFETY: OCaml code, or C code called from it, calls this, so the thread holds the
+    // master lock; no hook is running on it.
+    unsafe { on_own_stack(work) };
+    outcome
+}
+
 /// Work to be run on the other stack.
 struct Call<W> {
     work: W,
@@ -190,6 +225,19 @@ impl Host {
     fn enter_and(&mut self, work: impl FnOnce(&mut Host)) {
         self.mutator.resume_after_fork(&mut self.left);
         work(self);
+    }
+
+    /// Measures what tagged values reach.
+    ///
+    /// # Safety
+    /// The program stands still, and the collector has found what is dead.
+    pub(super) unsafe fn measure_tags(&mut self) {
+        /// `In_heap` and `In_young` (`runtime/caml/address_class.h`).
+        const IN_HEAP: libc::c_int = 1 | 2;
+        let Some(lookup) = self.page_table_lookup else { return };
+        let is_counted = |block: usize| lookup(block) & IN_HEAP != 0;
+        // SAFETY: this function has the same requirements.
+        unsafe { tag_sizes::measure(&mut self.tag_sizes, &self.mutator, is_counted) };
     }
 
     /// Where the running thread's label is.

@@ -6,6 +6,7 @@
 //! - `hooks`: the replacements; `gc_entry`: a shortcut to them from native code;
 //!   `host`: the state behind them.
 //! - `heap`: heap snapshots.
+//! - `counters`: the collector's counters.
 //! - `walkers`: how the stack is walked; `parameters`: what the trace info says about
 //!   the runtime.
 //!
@@ -15,6 +16,7 @@
 //! Hooks run under the runtime's master lock, one at a time, on any thread. So there
 //! is one mutator.
 
+mod counters;
 mod gc_entry;
 mod heap;
 mod hooks;
@@ -29,7 +31,7 @@ use crate::runtimes::attach::Attachment;
 use crate::runtimes::attach::refusal::Refusal;
 use crate::runtimes::ocaml::runtime::Ocaml;
 use crate::runtimes::ocaml::version::MajorVersion;
-use crate::runtimes::ocaml::{attachment, bytecode};
+use crate::runtimes::ocaml::{attachment, bytecode, timing};
 use crate::tracer::{Options, Rate};
 
 use gc_entry::GcEntry;
@@ -40,6 +42,7 @@ pub(in crate::runtimes) static OCAML4: Ocaml = Ocaml {
     attachment,
     prepare_snapshots,
     set_label: host::set_label,
+    tag: host::tag,
 };
 
 /// Proves that the runtime is as known, and returns how to trace it.
@@ -51,12 +54,17 @@ fn attachment() -> Result<Attachment, Refusal> {
         parts_have_places: proved.is_native,
         locate: if proved.is_native { None } else { Some(bytecode::locator()) },
         late_params: parameters::reader(&runtime, proved),
+        read_heap: Some(counters::reader(&runtime, proved.layout)),
         ..Options::new(Vec::new(), Rate::DEFAULT)
     };
     let gc_entry = if proved.is_native { GcEntry::find(&runtime) } else { None };
     let replacements = hooks::replacements(&runtime, gc_entry.is_some());
     Ok(attachment::attachment(MajorVersion::Four, options, replacements, move |session| {
-        host::start(&runtime, proved, gc_entry, session)
+        host::start(&runtime, proved, gc_entry, session)?;
+        if session.options.time_line {
+            timing::set_hooks(host::report_slice);
+        }
+        Ok(())
     }))
 }
 

@@ -66,6 +66,9 @@ pub(crate) struct Run {
     #[arg(long, help = turns_off(&settings::LISTEN))]
     no_listen: bool,
 
+    #[arg(long, help = turns_off(&settings::TIMELINE))]
+    no_timeline: bool,
+
     /// The program and its arguments
     #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true, allow_hyphen_values = true, value_hint = ValueHint::CommandWithArguments)]
     command: Vec<OsString>,
@@ -220,6 +223,10 @@ impl Run {
         command.env_remove(settings::LISTEN.name);
         if !self.no_listen {
             command.env(settings::LISTEN.name, "1");
+        }
+        command.env_remove(settings::TIMELINE.name);
+        if !self.no_timeline {
+            command.env(settings::TIMELINE.name, "1");
         }
         if !self.snapshot.is_empty() {
             command.env(settings::SNAPSHOT.name, self.snapshot.join(","));

@@ -1,0 +1,355 @@
+//! A probe's memory.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+
+use heaptap_probes::{ProbeKind, TagSize};
+
+use crate::sys::clock::TickSource;
+
+/// How many callers can count without a locked instruction. Part of the C ABI.
+const STRIPES: usize = 16;
+
+/// A counter on a cache line of its own, for one caller at a time.
+#[repr(C, align(64))]
+#[derive(Default)]
+pub(crate) struct Stripe {
+    pub(crate) count: AtomicU64,
+}
+
+/// A probe. Never freed: its address is the program's handle.
+#[repr(C, align(64))]
+pub(crate) struct Cell {
+    /// Passes that any thread adds, and marks of a tag. First, because the header's inline
+    /// functions add to it.
+    pub(crate) count: AtomicU64,
+    magic: AtomicU64,
+    /// Position 64 of the cell, and so part of the C ABI too.
+    pub(crate) stripes: [Stripe; STRIPES],
+    kind: ProbeKind,
+    number: u32,
+    clock: TickSource,
+    value: ValueCell,
+    timer: TimerCell,
+    text: Mutex<Option<String>>,
+    size: SizeCell,
+}
+
+const MAGIC: u64 = u64::from_le_bytes(*b"heaptapP");
+
+impl Cell {
+    pub(crate) fn new(kind: ProbeKind, number: u32, clock: TickSource) -> Cell {
+        Cell {
+            count: AtomicU64::new(0),
+            magic: AtomicU64::new(MAGIC),
+            stripes: Default::default(),
+            kind,
+            number,
+            clock,
+            value: ValueCell::new(),
+            timer: TimerCell::new(),
+            text: Mutex::new(None),
+            size: SizeCell::default(),
+        }
+    }
+
+    /// Whether this is a probe, as far as its memory tells.
+    pub(crate) fn is_probe(&self) -> bool {
+        self.magic.load(Ordering::Relaxed) == MAGIC
+    }
+
+    pub(crate) fn kind(&self) -> ProbeKind {
+        self.kind
+    }
+
+    /// Its number in the registry.
+    pub(crate) fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Passes, or marks, so far.
+    pub(super) fn total(&self) -> u64 {
+        let stripes = self.stripes.iter().map(|stripe| stripe.count.load(Ordering::Relaxed));
+        stripes.fold(self.count.load(Ordering::Relaxed), u64::wrapping_add)
+    }
+
+    /// One more value carries this tag.
+    pub(crate) fn mark(&self) {
+        self.count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn set_value(&self, value: f64) {
+        self.value.set(value);
+    }
+
+    /// The last, least and greatest value since the last call. `None` if none was set.
+    pub(super) fn take_value(&self) -> Option<[f64; 3]> {
+        self.value.take()
+    }
+
+    pub(crate) fn set_text(&self, text: String) {
+        if let Ok(mut last) = self.text.lock() {
+            *last = Some(text);
+        }
+    }
+
+    /// The text, if one was set since the last call.
+    pub(super) fn take_text(&self) -> Option<String> {
+        // A thread that sets it right now is heard at the next tick.
+        self.text.try_lock().ok()?.take()
+    }
+
+    /// An interval begins.
+    pub(crate) fn start_timer(&self) {
+        self.timer.start(self.clock.now());
+    }
+
+    /// An interval ends. False if none was running.
+    pub(crate) fn stop_timer(&self) -> bool {
+        self.timer.stop(self.clock.now())
+    }
+
+    /// What the timer has measured. `None` if it is being changed all the time.
+    pub(super) fn timer(&self) -> Option<TimerState> {
+        self.timer.read(self.clock.now())
+    }
+
+    /// A mutator has measured what its tagged values reach, or has ended.
+    pub(crate) fn change_size(&self, before: Option<SizeShare>, now: Option<SizeShare>) {
+        self.size.change(before, now);
+    }
+
+    pub(super) fn size(&self) -> TagSize {
+        self.size.get()
+    }
+}
+
+/// A number that the program sets.
+struct ValueCell {
+    last: AtomicU64,
+    least: AtomicU64,
+    greatest: AtomicU64,
+    /// Whether one was set since the last look.
+    changed: AtomicU32,
+}
+
+impl ValueCell {
+    fn new() -> ValueCell {
+        ValueCell {
+            last: AtomicU64::new(0),
+            least: AtomicU64::new(f64::INFINITY.to_bits()),
+            greatest: AtomicU64::new(f64::NEG_INFINITY.to_bits()),
+            changed: AtomicU32::new(0),
+        }
+    }
+
+    fn set(&self, value: f64) {
+        move_to(&self.least, value, |value, least| value < least);
+        move_to(&self.greatest, value, |value, greatest| value > greatest);
+        self.last.store(value.to_bits(), Ordering::Relaxed);
+        self.changed.store(1, Ordering::Release);
+    }
+
+    fn take(&self) -> Option<[f64; 3]> {
+        if self.changed.swap(0, Ordering::Acquire) == 0 {
+            return None;
+        }
+        let least = f64::from_bits(self.least.swap(f64::INFINITY.to_bits(), Ordering::Relaxed));
+        let greatest = self.greatest.swap(f64::NEG_INFINITY.to_bits(), Ordering::Relaxed);
+        let last = f64::from_bits(self.last.load(Ordering::Relaxed));
+        // A value that is set meanwhile may have moved a bound that was taken already. NaN
+        // moves none.
+        Some([last, least.min(last), f64::from_bits(greatest).max(last)])
+    }
+}
+
+/// Stores `value` where `is_beyond` says that it lies beyond what is there.
+fn move_to(bound: &AtomicU64, value: f64, is_beyond: impl Fn(f64, f64) -> bool) {
+    let mut seen = bound.load(Ordering::Relaxed);
+    while is_beyond(value, f64::from_bits(seen)) {
+        let order = Ordering::Relaxed;
+        match bound.compare_exchange_weak(seen, value.to_bits(), order, order) {
+            Ok(_) => return,
+            Err(other) => seen = other,
+        }
+    }
+}
+
+/// What a timer has measured, in ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TimerState {
+    /// Of all intervals, those that run included.
+    pub(super) ticks: u64,
+    /// Intervals that have ended.
+    pub(super) runs: u64,
+    /// Intervals that run.
+    pub(super) running: u32,
+}
+
+/// Added to every tick, and so to the difference between the two numbers of a timer while they
+/// do not belong together: such a reading is far off, and is noticed.
+const BIAS: u64 = 1 << 62;
+
+/// Measures any number of intervals at once, without a lock: an interval takes its start off
+/// `sum`, and adds its end.
+struct TimerCell {
+    sum: AtomicU64,
+    running: AtomicI64,
+    runs: AtomicU64,
+}
+
+impl TimerCell {
+    fn new() -> TimerCell {
+        TimerCell { sum: AtomicU64::new(0), running: AtomicI64::new(0), runs: AtomicU64::new(0) }
+    }
+
+    fn start(&self, now: u64) {
+        self.sum.fetch_sub(now.wrapping_add(BIAS), Ordering::Relaxed);
+        self.running.fetch_add(1, Ordering::Release);
+    }
+
+    fn stop(&self, now: u64) -> bool {
+        let less = |running: i64| (running > 0).then(|| running - 1);
+        if self.running.fetch_update(Ordering::AcqRel, Ordering::Relaxed, less).is_err() {
+            return false;
+        }
+        self.sum.fetch_add(now.wrapping_add(BIAS), Ordering::Relaxed);
+        self.runs.fetch_add(1, Ordering::Release);
+        true
+    }
+
+    fn read(&self, now: u64) -> Option<TimerState> {
+        /// Far more than a thread needs between its two changes, unless it is not running.
+        const TRIES: usize = 1_000;
+        for _ in 0..TRIES {
+            let running = self.running.load(Ordering::Acquire).max(0) as u64;
+            let sum = self.sum.load(Ordering::Acquire);
+            let runs = self.runs.load(Ordering::Acquire);
+            let ticks = sum.wrapping_add(now.wrapping_add(BIAS).wrapping_mul(running));
+            // Four biases are nothing again: an error of one to three is noticed. An interval
+            // that began after `now` was read makes the sum a little less than nothing.
+            if ticks < BIAS / 2 {
+                return Some(TimerState { ticks, runs, running: running as u32 });
+            }
+            if ticks.wrapping_neg() < BIAS / 2 {
+                return Some(TimerState { ticks: 0, runs, running: running as u32 });
+            }
+            std::hint::spin_loop();
+        }
+        None
+    }
+}
+
+/// What the tagged values of one mutator reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SizeShare {
+    pub(crate) words: u64,
+    /// Not all was visited.
+    pub(crate) cut: bool,
+}
+
+/// A tag's size: the sum over mutators.
+#[derive(Default)]
+struct SizeCell {
+    words: AtomicU64,
+    /// How many mutators have measured, and how many of those were cut short.
+    shares: AtomicI64,
+    cut: AtomicI64,
+}
+
+impl SizeCell {
+    fn change(&self, before: Option<SizeShare>, now: Option<SizeShare>) {
+        let count = |share: Option<SizeShare>| i64::from(share.is_some());
+        let cut = |share: Option<SizeShare>| i64::from(share.is_some_and(|share| share.cut));
+        let words = |share: Option<SizeShare>| share.map_or(0, |share| share.words);
+        self.words.fetch_add(words(now).wrapping_sub(words(before)), Ordering::Relaxed);
+        self.cut.fetch_add(cut(now) - cut(before), Ordering::Relaxed);
+        self.shares.fetch_add(count(now) - count(before), Ordering::Relaxed);
+    }
+
+    fn get(&self) -> TagSize {
+        let words = self.words.load(Ordering::Relaxed);
+        let cut = self.cut.load(Ordering::Relaxed);
+        match (self.shares.load(Ordering::Relaxed), cut) {
+            (..=0, _) => TagSize::Unknown,
+            (_, ..=0) => TagSize::Exactly(words),
+            _ => TagSize::AtLeast(words),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_has_a_last_a_least_and_a_greatest() {
+        let cell = Cell::new(ProbeKind::Value, 0, TickSource::detect());
+        assert_eq!(cell.take_value(), None);
+        [3.0, -1.0, 2.0].into_iter().for_each(|value| cell.set_value(value));
+        assert_eq!(cell.take_value(), Some([2.0, -1.0, 3.0]));
+        assert_eq!(cell.take_value(), None);
+        cell.set_value(5.0);
+        assert_eq!(cell.take_value(), Some([5.0, 5.0, 5.0]));
+    }
+
+    #[test]
+    fn intervals_of_a_timer_add_up_even_if_they_overlap() {
+        let timer = TimerCell::new();
+        assert!(!timer.stop(5));
+        timer.start(10);
+        timer.start(20);
+        assert_eq!(timer.read(30), Some(TimerState { ticks: 30, runs: 0, running: 2 }));
+        assert!(timer.stop(40));
+        assert!(timer.stop(50));
+        assert!(!timer.stop(60));
+        assert_eq!(timer.read(99), Some(TimerState { ticks: 60, runs: 2, running: 0 }));
+    }
+
+    #[test]
+    fn a_timer_is_read_while_threads_use_it() {
+        let timer = TimerCell::new();
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    for at in 0..200_000 {
+                        timer.start(at);
+                        assert!(timer.stop(at + 1));
+                    }
+                });
+            }
+            let mut last = 0;
+            while last < 400_000 {
+                if let Some(state) = timer.read(200_000) {
+                    // Two intervals that run began at most 200,000 ticks ago.
+                    assert!(state.ticks <= 800_000, "{state:?}");
+                    last = state.runs;
+                }
+            }
+        });
+        assert_eq!(timer.read(0).map(|state| state.ticks), Some(400_000));
+    }
+
+    #[test]
+    fn the_size_of_a_tag_is_known_exactly_at_least_or_not() {
+        let cell = Cell::new(ProbeKind::Tag, 0, TickSource::detect());
+        assert_eq!(cell.size(), TagSize::Unknown);
+        let [first, second] =
+            [(7, false), (9, true)].map(|(words, cut)| Some(SizeShare { words, cut }));
+        cell.change_size(None, first);
+        assert_eq!(cell.size(), TagSize::Exactly(7));
+        cell.change_size(None, second);
+        assert_eq!(cell.size(), TagSize::AtLeast(16));
+        cell.change_size(first, None);
+        assert_eq!(cell.size(), TagSize::AtLeast(9));
+        cell.change_size(second, None);
+        assert_eq!(cell.size(), TagSize::Unknown);
+    }
+
+    #[test]
+    fn stripes_lie_where_the_header_has_them() {
+        assert_eq!(std::mem::offset_of!(Cell, count), 0);
+        assert_eq!(std::mem::offset_of!(Cell, stripes), 64);
+        assert_eq!(size_of::<Stripe>(), 64);
+    }
+}

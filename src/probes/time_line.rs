@@ -1,0 +1,165 @@
+//! What a runtime reports of its collector while it works.
+//!
+//! Hooks of any thread add slices to a ring, from which the writer thread takes them. When the
+//! ring is full, a slice is only in the totals.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use heaptap_probes::SliceKind;
+
+/// Slices between two ticks: a minor collection each 100 µs, and 15 domains.
+const RING: usize = if crate::SMALL_LIMITS { 8 } else { 1 << 14 };
+
+/// A slice on its way to the writer thread.
+#[derive(Default)]
+struct Slot {
+    /// The tick at which it began.
+    begin: AtomicU64,
+    /// How many ticks it took, in the lower 44 bits; domain and kind above. 0 while empty.
+    rest: AtomicU64,
+}
+
+const TICK_BITS: u32 = 44;
+const DOMAIN_BITS: u32 = 16;
+const MAX_TICKS: u64 = (1 << TICK_BITS) - 1;
+
+/// All slices of a kind.
+#[derive(Default)]
+struct Totals {
+    count: AtomicU64,
+    ticks: AtomicU64,
+    longest: AtomicU64,
+}
+
+/// A slice, in ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TimedSlice {
+    pub(super) begin: u64,
+    pub(super) ticks: u64,
+    pub(super) kind: SliceKind,
+    pub(super) domain: u16,
+}
+
+/// All slices of a kind so far, in ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SliceTotals {
+    pub(super) count: u64,
+    pub(super) ticks: u64,
+    /// Since the last look.
+    pub(super) longest: u64,
+}
+
+/// See the module.
+pub(crate) struct TimeLine {
+    ring: Box<[Slot]>,
+    /// How many slices were ever put into the ring.
+    put: AtomicU64,
+    /// How many were taken out.
+    taken: AtomicU64,
+    lost: AtomicU64,
+    totals: [Totals; SliceKind::ALL.len()],
+    /// Domains, or other mutators, that exist.
+    pub(crate) domains: AtomicU32,
+}
+
+impl TimeLine {
+    pub(crate) fn new() -> TimeLine {
+        TimeLine {
+            ring: (0..RING).map(|_| Slot::default()).collect(),
+            put: AtomicU64::new(0),
+            taken: AtomicU64::new(0),
+            lost: AtomicU64::new(0),
+            totals: Default::default(),
+            domains: AtomicU32::new(0),
+        }
+    }
+
+    /// The collector has worked from one tick of the session's clock to another. Callable from
+    /// hooks: no lock, no memory.
+    pub(crate) fn slice(&self, kind: SliceKind, domain: u16, begin: u64, end: u64) {
+        let ticks = end.saturating_sub(begin);
+        if let Some(totals) = self.totals.get(usize::from(kind.number())) {
+            totals.count.fetch_add(1, Ordering::Relaxed);
+            totals.ticks.fetch_add(ticks, Ordering::Relaxed);
+            totals.longest.fetch_max(ticks, Ordering::Relaxed);
+        }
+        // Any number of threads may pass this test at once: a quarter is left for them.
+        let waiting = self.put.load(Ordering::Relaxed) - self.taken.load(Ordering::Acquire);
+        if waiting >= (RING - RING / 4) as u64 {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        let at = self.put.fetch_add(1, Ordering::Relaxed) as usize % RING;
+        let Some(slot) = self.ring.get(at) else { return };
+        slot.begin.store(begin, Ordering::Relaxed);
+        // 1 more, so that it is never 0.
+        let rest = (u64::from(kind.number()) << DOMAIN_BITS | u64::from(domain)) << TICK_BITS;
+        slot.rest.store(rest + ticks.min(MAX_TICKS - 1) + 1, Ordering::Release);
+    }
+
+    /// The next slice. `None`: there is none, or a thread is about to write it. Writer thread.
+    pub(super) fn take(&self) -> Option<TimedSlice> {
+        let taken = self.taken.load(Ordering::Relaxed);
+        if taken == self.put.load(Ordering::Relaxed) {
+            return None;
+        }
+        let slot = self.ring.get(taken as usize % RING)?;
+        let rest = slot.rest.swap(0, Ordering::Acquire);
+        if rest == 0 {
+            return None;
+        }
+        let begin = slot.begin.load(Ordering::Relaxed);
+        self.taken.store(taken + 1, Ordering::Release);
+        let above = rest >> TICK_BITS;
+        let kind = SliceKind::from_number((above >> DOMAIN_BITS) as u8)?;
+        Some(TimedSlice { begin, ticks: (rest & MAX_TICKS) - 1, kind, domain: above as u16 })
+    }
+
+    /// All slices of a kind. Writer thread.
+    pub(super) fn totals(&self, kind: SliceKind) -> SliceTotals {
+        let none = SliceTotals { count: 0, ticks: 0, longest: 0 };
+        self.totals.get(usize::from(kind.number())).map_or(none, |totals| SliceTotals {
+            count: totals.count.load(Ordering::Relaxed),
+            ticks: totals.ticks.load(Ordering::Relaxed),
+            longest: totals.longest.swap(0, Ordering::Relaxed),
+        })
+    }
+
+    /// Slices that are only in the totals.
+    pub(super) fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slices_come_out_as_they_went_in() {
+        let line = TimeLine::new();
+        line.slice(SliceKind::Minor, 3, 100, 130);
+        line.slice(SliceKind::Major, u16::MAX, 200, 200);
+        let minor = TimedSlice { begin: 100, ticks: 30, kind: SliceKind::Minor, domain: 3 };
+        assert_eq!(line.take(), Some(minor));
+        let major = TimedSlice { begin: 200, ticks: 0, kind: SliceKind::Major, domain: u16::MAX };
+        assert_eq!(line.take(), Some(major));
+        assert_eq!(line.take(), None);
+        let totals = line.totals(SliceKind::Minor);
+        assert_eq!((totals.count, totals.ticks, totals.longest), (1, 30, 30));
+        assert_eq!(line.totals(SliceKind::Minor).longest, 0);
+    }
+
+    #[test]
+    fn a_full_ring_loses_no_totals() {
+        let line = TimeLine::new();
+        (0..100).for_each(|at| line.slice(SliceKind::Minor, 0, at, at + 2));
+        let mut out = 0;
+        while line.take().is_some() {
+            out += 1;
+        }
+        assert_eq!(line.totals(SliceKind::Minor).ticks, 200);
+        assert_eq!(out + line.lost(), 100);
+        assert!(out > 0);
+    }
+}

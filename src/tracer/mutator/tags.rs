@@ -1,0 +1,63 @@
+//! Blocks that carry a tag: followed like sampled ones, but not in the trace, where they would
+//! bias every estimate. Their ends go to the sidecar.
+
+use heaptap_trace::Source;
+
+use crate::blocks::{Generations, TrackedId};
+use crate::probes::Cell;
+use crate::queue::BlockId;
+use crate::tracer::failure::Failure;
+use crate::tracer::mutator::Mutator;
+use crate::tracer::options::Follow;
+use crate::tracer::recorder::Followed;
+
+impl Mutator {
+    /// Marks a block, which is young or not, with a tag. It is counted as live until the
+    /// collector reports its end. Not inside a collection. A block that is marked twice counts
+    /// twice.
+    pub(crate) fn tag(&mut self, probe: &Cell, block: usize, young: bool) -> Result<(), Failure> {
+        if !self.is_live() {
+            return Err(Failure::Off);
+        }
+        let followed = match self.session.options.follow {
+            Follow::Addresses => Followed::ByAddress,
+            Follow::Sweeps if young => Followed::Young,
+            Follow::Sweeps => Followed::Major,
+        };
+        let id = BlockId::new(BlockId::TAGGED, u64::from(probe.number()));
+        // External memory has no promotions either.
+        let id = TrackedId::new(id, Source::External);
+        if followed == Followed::ByAddress {
+            if !self.session.tagged.add(block, id) {
+                return Err(Failure::Memory);
+            }
+        } else {
+            let tags = self.recorder.tags_to_add_to().ok_or(Failure::Memory)?;
+            if !tags.reserve(1) {
+                return Err(Failure::Memory);
+            }
+            match followed {
+                Followed::Young => tags.add_young(block, id),
+                Followed::Major | Followed::ByAddress => tags.add_major(block, id),
+            }
+        }
+        probe.mark();
+        Ok(())
+    }
+
+    /// Whether any block carries a tag.
+    pub(crate) fn has_tagged(&self) -> bool {
+        self.recorder.tags.as_ref().is_some_and(|tags| !tags.is_empty())
+    }
+
+    /// The session's clock.
+    pub(crate) fn ticks(&self) -> u64 {
+        self.stopwatch.ticks()
+    }
+
+    /// The address of every block that carries a tag, with the number of its probe.
+    pub(crate) fn tagged(&self) -> impl Iterator<Item = (usize, u64)> {
+        let tags = self.recorder.tags.iter().flat_map(Generations::tracked);
+        tags.map(|(address, id)| (address, id.number()))
+    }
+}
