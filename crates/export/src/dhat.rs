@@ -18,6 +18,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "dhat",
     help: "For valgrind's `dh_view.html`",
     is_binary: false,
+    takes_sidecar: false,
     by: By::Location,
     write,
 };

@@ -22,6 +22,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "firefox",
     help: "For profiler.firefox.com",
     is_binary: false,
+    takes_sidecar: false,
     by: By::Location,
     write,
 };

@@ -12,6 +12,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "folded",
     help: "One line for each stack, for flamegraph.pl, inferno and others",
     is_binary: false,
+    takes_sidecar: false,
     by: By::Function,
     write,
 };

@@ -1,6 +1,6 @@
 //! Exports the call paths of a trace, and heap snapshots, in the formats of other tools.
 //!
-//! One file for each format: `folded`, `pprof`, `firefox`, `dhat`, `speedscope`.
+//! One file for each format: `folded`, `pprof`, `firefox`, `dhat`, `speedscope`, `perfetto`.
 //! Each defines a [`Format`] and writes from an [`ExportInput`]. A further format is
 //! one more file, declared here, and one more entry in [`FORMATS`]: the values of
 //! `heaptap export --to`, their help, the manual page and the completions follow
@@ -19,6 +19,7 @@ mod firefox;
 mod folded;
 pub mod json;
 pub mod parquet;
+mod perfetto;
 mod pprof;
 mod pprof_proto;
 mod snapshot;
@@ -26,6 +27,7 @@ mod speedscope;
 
 use std::io::{self, Write};
 
+use heaptap_probes::History;
 use heaptap_report::rows::{By, Site};
 use heaptap_report::{
     Aggregate, Counts, Depth, Follow, Metric, Omitted, Options, StackShape, Stacks,
@@ -35,8 +37,14 @@ use heaptap_trace::{LocationTable, TraceInfo};
 pub use snapshot::{SNAPSHOT_FORMATS, SnapshotFormat, SnapshotInput};
 
 /// The formats, in the order in which the help lists them.
-pub static FORMATS: [&Format; 5] =
-    [&folded::FORMAT, &pprof::FORMAT, &firefox::FORMAT, &dhat::FORMAT, &speedscope::FORMAT];
+pub static FORMATS: [&Format; 6] = [
+    &folded::FORMAT,
+    &pprof::FORMAT,
+    &firefox::FORMAT,
+    &dhat::FORMAT,
+    &speedscope::FORMAT,
+    &perfetto::FORMAT,
+];
 
 /// A format of another tool.
 pub struct Format {
@@ -46,6 +54,8 @@ pub struct Format {
     pub help: &'static str,
     /// Whether the output is not text, so that it must not go to a terminal.
     pub is_binary: bool,
+    /// Whether it has a place for what the sidecar of the trace says.
+    pub takes_sidecar: bool,
     /// What its frames are. Formats that have lines ask for locations.
     by: By,
     write: fn(&ExportInput<'_>, &Stacks<'_>, &mut dyn Write) -> io::Result<()>,
@@ -84,12 +94,24 @@ pub struct ExportInput<'a> {
     pub metric: Metric,
     /// How stacks are shortened.
     pub shape: StackShape,
+    /// What the sidecar of the trace says, if there is one and the format takes it.
+    pub sidecar: Option<&'a History>,
 }
 
 impl ExportInput<'_> {
     /// The bytes of a metric.
     fn bytes(&self, metric: Metric, counts: &Counts) -> f64 {
         self.aggregate.estimate(metric, metric.samples(counts)).bytes
+    }
+
+    /// The bytes that samples stand for, whole.
+    fn sample_bytes(&self, samples: u64) -> f64 {
+        self.aggregate.scale().bytes(samples).bytes.round()
+    }
+
+    /// A time since the start of the trace, as nanoseconds since the epoch.
+    fn nanos(&self, since_start: u64) -> u64 {
+        self.info.start_time.saturating_add(since_start).saturating_mul(1000)
     }
 
     /// The name of the traced program.

@@ -15,8 +15,14 @@ use prost::Message;
 use crate::pprof_proto::{Function, Line, Location, Profile, Sample, StringTable, ValueType};
 use crate::{ExportInput, Format};
 
-pub(crate) const FORMAT: Format =
-    Format { name: "pprof", help: "For `go tool pprof`", is_binary: true, by: By::Location, write };
+pub(crate) const FORMAT: Format = Format {
+    name: "pprof",
+    help: "For `go tool pprof`",
+    is_binary: true,
+    takes_sidecar: false,
+    by: By::Location,
+    write,
+};
 
 /// The values of a stack after its number of blocks. By default, pprof shows the
 /// last one.

@@ -14,6 +14,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "speedscope",
     help: "For speedscope.app",
     is_binary: false,
+    takes_sidecar: false,
     by: By::Location,
     write,
 };

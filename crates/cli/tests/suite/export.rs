@@ -18,7 +18,7 @@ use crate::program::{Place, heaptap};
 use crate::traces::{RATE, Sources, Writer, real, small_block, trace_info, workload};
 
 /// The values of `--to`, on which scripts rely.
-const FORMATS: [&str; 5] = ["folded", "pprof", "firefox", "dhat", "speedscope"];
+const FORMATS: [&str; 6] = ["folded", "pprof", "firefox", "dhat", "speedscope", "perfetto"];
 
 #[test]
 fn every_format_is_a_value_of_to_with_its_help() {

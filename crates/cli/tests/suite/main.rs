@@ -24,6 +24,7 @@ mod made_snapshot;
 mod narrow;
 mod page_snapshots;
 mod parquet;
+mod perfetto;
 mod probes;
 mod program;
 mod progress;
