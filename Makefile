@@ -169,11 +169,13 @@ fmt:
 .PHONY: clippy
 clippy:
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	$(CARGO) clippy -p heaptap-export --features otlp --all-targets -- -D warnings
 
 # With HEAPTAP_TEST_ALL a missing tool fails a test instead of skipping it.
 .PHONY: unit
 unit:
 	HEAPTAP_TEST_ALL=1 $(CARGO) test --workspace
+	$(CARGO) test -p heaptap-export --features otlp --test otlp
 
 # Every order in which the threads of the hand-over can meet, within bounds. A build of its own.
 .PHONY: loom

@@ -1,6 +1,7 @@
 //! Exports the call paths of a trace, and heap snapshots, in the formats of other tools.
 //!
-//! One file for each format: `folded`, `pprof`, `firefox`, `dhat`, `speedscope`, `perfetto`.
+//! One file for each format: `folded`, `pprof`, `firefox`, `dhat`, `speedscope`, `perfetto`,
+//! and with the feature of this name `otlp`.
 //! Each defines a [`Format`] and writes from an [`ExportInput`]. A further format is
 //! one more file, declared here, and one more entry in [`FORMATS`]: the values of
 //! `heaptap export --to`, their help, the manual page and the completions follow
@@ -18,6 +19,8 @@ pub mod escape;
 mod firefox;
 mod folded;
 pub mod json;
+#[cfg(feature = "otlp")]
+mod otlp;
 pub mod parquet;
 mod perfetto;
 mod pprof;
@@ -37,13 +40,15 @@ use heaptap_trace::{LocationTable, TraceInfo};
 pub use snapshot::{SNAPSHOT_FORMATS, SnapshotFormat, SnapshotInput};
 
 /// The formats, in the order in which the help lists them.
-pub static FORMATS: [&Format; 6] = [
+pub static FORMATS: [&Format; 6 + cfg!(feature = "otlp") as usize] = [
     &folded::FORMAT,
     &pprof::FORMAT,
     &firefox::FORMAT,
     &dhat::FORMAT,
     &speedscope::FORMAT,
     &perfetto::FORMAT,
+    #[cfg(feature = "otlp")]
+    &otlp::FORMAT,
 ];
 
 /// A format of another tool.
