@@ -6,7 +6,7 @@
 //! one more file, declared here, and one more entry in [`FORMATS`]: the values of
 //! `heaptap export --to`, their help, the manual page and the completions follow
 //! from that list. [`parquet`] is apart: it takes events, not call paths, and writes several
-//! files. `snapshot` has the formats of heap snapshots, in [`SNAPSHOT_FORMATS`].
+//! files. `go_heap` has the profiles that programs in Go serve, `snapshot` the formats of heap snapshots, in [`SNAPSHOT_FORMATS`].
 //!
 //! The names in a trace are not to be trusted: [`escape`] and [`json`] write them
 //! without control and invisible characters. The program `heaptap` uses both for
@@ -18,6 +18,7 @@ mod dhat;
 pub mod escape;
 mod firefox;
 mod folded;
+mod go_heap;
 pub mod json;
 #[cfg(feature = "otlp")]
 mod otlp;
@@ -37,6 +38,7 @@ use heaptap_report::{
 };
 use heaptap_trace::{LocationTable, TraceInfo};
 
+pub use go_heap::{HeapProfile, HeapValues, write_heap_profile};
 pub use snapshot::{SNAPSHOT_FORMATS, SnapshotFormat, SnapshotInput};
 
 /// The formats, in the order in which the help lists them.

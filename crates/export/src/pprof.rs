@@ -65,7 +65,10 @@ fn write(input: &ExportInput<'_>, stacks: &Stacks<'_>, out: &mut dyn Write) -> i
 
 /// A location for each site, numbered from 1 in their order, and the functions
 /// they are in.
-fn locations(sites: &[Site], strings: &mut StringTable) -> (Vec<Location>, Vec<Function>) {
+pub(crate) fn locations(
+    sites: &[Site],
+    strings: &mut StringTable,
+) -> (Vec<Location>, Vec<Function>) {
     let mut functions: HashMap<(&str, &str), u64> = HashMap::new();
     let (mut location, mut function) = (Vec::new(), Vec::new());
     for (index, site) in sites.iter().enumerate() {

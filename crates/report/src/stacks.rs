@@ -284,6 +284,11 @@ impl Stack<'_> {
         self.stacks.sites_above(self.node()).collect()
     }
 
+    /// The sum over its paths of a figure that each path has.
+    pub fn sum(&self, of_paths: &[f64]) -> f64 {
+        self.ends.iter().filter_map(|&(_, path)| of_paths.get(path as usize)).sum()
+    }
+
     /// Allocations and collections in each slice of time; empty unless followed.
     pub fn flows(&self) -> Vec<Flow> {
         let mut sums = vec![Flow::default(); self.stacks.aggregate.slices()];

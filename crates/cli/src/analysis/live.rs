@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::ops::ControlFlow;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use heaptap_report::{Aggregate, Aggregator, BlockTable, Options};
 use heaptap_trace::{CutReason, EventSource, LocationTable, Losses, TraceInfo};
@@ -24,6 +24,30 @@ pub(crate) struct LiveAggregation {
     state: LiveState,
     /// How often another trace took the place of this one.
     replaced: u32,
+    lag: Lag,
+}
+
+/// How late events are: from their times, which the program took, to when they are counted.
+/// Those that were there at the beginning say nothing about that.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Lag {
+    is_caught_up: bool,
+    /// Of the latest reading that had events, its first one.
+    pub(crate) last: Duration,
+    pub(crate) worst: Duration,
+}
+
+impl Lag {
+    /// After a reading whose first event was at `oldest`, in microseconds since the epoch.
+    fn note(&mut self, oldest: Option<u64>, state: LiveState) {
+        if let Some(oldest) = oldest.filter(|_| self.is_caught_up) {
+            let event = SystemTime::UNIX_EPOCH + Duration::from_micros(oldest);
+            // The clock may have been set back.
+            self.last = event.elapsed().unwrap_or_default();
+            self.worst = self.worst.max(self.last);
+        }
+        self.is_caught_up |= state == LiveState::Waiting;
+    }
 }
 
 /// What was read of a trace whose first packet is there.
@@ -63,7 +87,8 @@ impl ReadSoFar {
 
 impl LiveAggregation {
     pub(crate) fn new(trace: LiveTrace, options: Options) -> LiveAggregation {
-        LiveAggregation { trace, options, read: None, state: LiveState::Waiting, replaced: 0 }
+        let (state, lag) = (LiveState::Waiting, Lag::default());
+        LiveAggregation { trace, options, read: None, state, replaced: 0, lag }
     }
 
     /// Reads what is written so far, for at most this long. Returns whether anything
@@ -99,9 +124,10 @@ impl LiveAggregation {
             // Nothing is there yet, unless the trace was replaced.
             return self.trace.poll(&mut |_, _| ControlFlow::Break(()));
         };
-        let mut events = 0;
-        self.trace.poll(&mut |event, table| {
+        let (mut events, mut oldest) = (0, None);
+        let state = self.trace.poll(&mut |event, table| {
             *changed = true;
+            oldest = Some(oldest.map_or(event.time, |oldest: u64| oldest.min(event.time)));
             read.several_domains |= *read.domain.get_or_insert(event.domain) != event.domain;
             read.latest = read.latest.max(event.time.saturating_sub(read.info.start_time));
             read.aggregator.event(event, table);
@@ -110,7 +136,9 @@ impl LiveAggregation {
                 return ControlFlow::Break(());
             }
             ControlFlow::Continue(())
-        })
+        })?;
+        self.lag.note(oldest, state);
+        Ok(state)
     }
 
     /// After the end: reads several domains again in the order of time, as every other report
@@ -142,6 +170,11 @@ impl LiveAggregation {
     /// How often another trace took the place of the one before.
     pub(crate) fn replaced(&self) -> u32 {
         self.replaced
+    }
+
+    /// How late events are.
+    pub(crate) fn lag(&self) -> Lag {
+        self.lag
     }
 
     pub(crate) fn name(&self) -> &str {

@@ -13,6 +13,7 @@ mod domains;
 mod dump;
 mod export;
 mod files;
+mod go_profiles;
 mod heap;
 mod heap_snapshots;
 mod held;

@@ -15,8 +15,10 @@ mod selected;
 
 use heaptap_trace::Source;
 
+use crate::aggregate::Aggregate;
 use crate::estimate::{Estimate, Scale};
 use crate::tally::Clusters;
+use crate::thinning::level_of;
 
 pub use history::LiveHistory;
 pub use selected::{SelectedBlock, SelectedPaths, SelectedRows};
@@ -106,6 +108,18 @@ impl BlockTable {
         self.rows.iter().for_each(|row| clusters.add(&self.block(row, row.path)));
         let (level, cluster) = (self.level, clusters.mean(self.level));
         move |samples| scale.thinned(samples, level, cluster)
+    }
+
+    /// How many blocks of each path of `whole` are alive, estimated as the number of those
+    /// that were allocated is: [`Counts::blocks`](crate::Counts::blocks).
+    pub fn live_blocks(&self, whole: &Aggregate) -> Vec<f64> {
+        let mut blocks = vec![0.0; whole.counts.len()];
+        for row in self.rows.iter().filter(|row| row.death == NEVER || row.ended) {
+            let samples = row.samples << level_of(row.samples, self.level);
+            let of_path = &mut blocks[row.path as usize];
+            *of_path += samples as f64 / ((row.length as f64 + 1.0) * whole.scale.rate);
+        }
+        blocks
     }
 
     /// Whether no block has a row.

@@ -256,7 +256,7 @@ impl Drop for Ending {
 
 impl Connection {
     /// Whether the client has closed the connection.
-    fn is_gone(&self) -> bool {
+    pub(super) fn is_gone(&self) -> bool {
         let stream = &self.stream;
         let peeked = stream
             .set_nonblocking(true)

@@ -1,7 +1,8 @@
 //! `heaptap serve`: the web page over the loopback.
 //!
 //! [`http`] is the server, [`access`] decides who may ask, [`routes`] what is answered.
-//! [`traces`] and [`snapshots`] read in the background, [`live`] follows traces that are still being written, [`exact`] reads again for exact figures, [`browser`]
+//! [`traces`] and [`snapshots`] read in the background, [`live`] follows traces that are still being written, [`exact`] reads again for exact figures, [`go_profiles`] answers
+//! `go tool pprof`, [`browser`]
 //! opens the page, [`token_file`] keeps the token for the next server.
 //!
 //! Threads: the main one waits for a signal or for the news that no trace can be read; one
@@ -11,6 +12,7 @@
 mod access;
 mod browser;
 mod exact;
+mod go_profiles;
 mod http;
 mod live;
 mod ready;
@@ -45,6 +47,7 @@ use crate::text::escape::Escaped;
 use crate::text::page::{PageConfig, PageContents, PageMode, page};
 
 use access::Access;
+use go_profiles::GoProfiles;
 use routes::Site;
 use snapshots::Snapshots;
 use traces::Traces;
@@ -164,7 +167,15 @@ impl Serve {
         let (url, ticket_url) = (access.url(), access.ticket_url()?);
         let names: Vec<String> = traces.names().chain(snapshots.names()).collect();
         let ending = read_until_signal(&traces, &snapshots)?;
-        let site = Site { access, page, traces, snapshots, sources, exact: Arc::default() };
+        let site = Site {
+            access,
+            page,
+            traces,
+            snapshots,
+            sources,
+            exact: Arc::default(),
+            go: GoProfiles::default(),
+        };
         thread::spawn(move || http::connections::accept(&listener, move |new| site.handle(new)));
         if !address.ip().is_loopback() {
             say(&format!(

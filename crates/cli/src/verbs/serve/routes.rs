@@ -1,10 +1,11 @@
 //! What the server answers: the page, the state of the traces, their archives, heap snapshots, exact
-//! figures and the text of source files.
+//! figures, the text of source files and profiles for `go tool pprof`.
 
 use std::sync::Arc;
 
 use super::access::Access;
 use super::exact::{ExactReadings, NoAnswer};
+use super::go_profiles::GoProfiles;
 use super::http::connections::Connection;
 use super::http::request::{self, Method, Request};
 use super::http::response::Response;
@@ -22,6 +23,7 @@ pub(super) struct Site {
     pub(super) snapshots: Arc<Snapshots>,
     pub(super) sources: SourceRoots,
     pub(super) exact: Arc<ExactReadings>,
+    pub(super) go: GoProfiles,
 }
 
 impl Site {
@@ -44,6 +46,9 @@ impl Site {
         }
         if request.path == "/exact" {
             return self.exact(request, client);
+        }
+        if request.path == "/debug/pprof" || request.path.starts_with("/debug/pprof/") {
+            return self.go.answer(&self.traces, request, client);
         }
         Some(self.content(request).unwrap_or_else(|refusal| refusal))
     }

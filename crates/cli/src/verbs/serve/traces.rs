@@ -245,6 +245,14 @@ impl Traces {
         self.traces.iter().all(ServedTrace::has_failed)
     }
 
+    /// The trace of this number that is followed, or the first one that is.
+    pub(super) fn live(&self, number: Option<usize>) -> Option<&LiveHandle> {
+        match number {
+            Some(number) => self.get(number)?.live.get(),
+            None => self.traces.iter().find_map(|trace| trace.live.get()),
+        }
+    }
+
     pub(super) fn get(&self, number: usize) -> Option<&ServedTrace> {
         self.traces.get(number)
     }

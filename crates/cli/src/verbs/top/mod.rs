@@ -2,7 +2,7 @@
 //!
 //! - `session`: what is asked of the trace, which `analysis::live` follows.
 //! - `app`: the state of the view, and the keys. `table`: its rows.
-//! - `draw` and `chart`: the screens.
+//! - `draw` and `chart`: the screens. `lines`: JSON for scripts.
 //!
 //! One thread does everything: it reads for a short while, draws, and waits up to 100 ms for
 //! a key. So there is nothing to lock, and nothing runs when nothing happens. A second thread
@@ -11,6 +11,7 @@
 mod app;
 mod chart;
 mod draw;
+mod lines;
 mod session;
 mod table;
 
@@ -66,7 +67,8 @@ const HANG_UP: i32 = 128 + SIGHUP;
     "  heaptap top trace.ctf
   heaptap top 4711
   ssh host tail -c +1 -f trace.ctf | heaptap top -
-  heaptap top trace.ctf --once --by module"
+  heaptap top trace.ctf --once --by module
+  heaptap top 4711 --json | jq .totals.live.bytes"
 ))]
 pub(crate) struct Top {
     /// A trace, the number of a process that is traced, or `-` for standard input
@@ -89,6 +91,11 @@ pub(crate) struct Top {
     #[arg(long)]
     once: bool,
 
+    /// Print a line of JSON each second until the trace ends, for scripts: its state, its events
+    /// so far and how late they were, its totals; the last line has all that `report --json` has
+    #[arg(long, conflicts_with = "once")]
+    json: bool,
+
     /// How many rows --once prints
     #[arg(long, value_name = "ROWS", default_value_t = 20, requires = "once")]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=10_000))]
@@ -105,12 +112,15 @@ impl Top {
         let query = Query { by, metric, filter, moment: None };
         let trace = LiveTarget::find(&self.trace)?.open()?;
         // What is wrong with the trace comes first: no terminal would help.
-        if !self.once && !stdout().is_terminal() {
+        if !self.once && !self.json && !stdout().is_terminal() {
             return Err(Failure::Trouble(
                 "top needs a terminal; `--once` prints one screen as text, \
                  `heaptap report` prints the whole table"
                     .to_owned(),
             ));
+        }
+        if self.json {
+            return lines::print_until_the_end(&mut Session::new(trace), &query);
         }
         let mut app = App::new(Session::new(trace), query, pattern);
         if self.once {

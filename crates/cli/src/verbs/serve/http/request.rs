@@ -40,6 +40,11 @@ pub(crate) struct Request {
 }
 
 impl Request {
+    /// All parameters, decoded.
+    pub(crate) fn parameters(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.parameters.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
     /// The first parameter of this name.
     pub(crate) fn parameter(&self, name: &str) -> Option<&str> {
         self.parameters.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())

@@ -1,0 +1,226 @@
+//! Go's addresses for heap profiles, `/debug/pprof/heap` and `/debug/pprof/allocs`, of a
+//! trace that is followed: `go tool pprof` and those who collect profiles ask for them.
+//!
+//! The parameters are Go's: `seconds=N` for what changes in so many seconds, `debug=0`, and
+//! `gc=1`, which has no effect, since nothing here can have the program collect. `trace=N` is
+//! ours, for a server that follows several.
+
+use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use heaptap_export::{ExportInput, HeapProfile, HeapValues, write_heap_profile};
+use heaptap_report::{Metric, StackShape};
+
+use super::http::connections::Connection;
+use super::http::request::Request;
+use super::http::response::Response;
+use super::live::{Following, LiveHandle, NoJob, Phase};
+use super::traces::Traces;
+use crate::analysis::archive::{Compression, compressed};
+use crate::analysis::live::FiguresSoFar;
+
+/// The most seconds that a profile may cover, and the most requests that wait for that.
+const MOST_SECONDS: u64 = 3600;
+const MOST_WAITING: usize = 16;
+/// How often a request that waits looks whether its client is still there.
+const PAUSE: Duration = Duration::from_millis(100);
+
+const INDEX: &str = "\
+Heap profiles of the program whose trace is followed, for `go tool pprof`:
+
+/debug/pprof/heap      what is alive
+/debug/pprof/allocs    what was allocated since the start of the trace
+
+Parameters: seconds=N for what changes in N seconds; gc=1 and debug=0 are taken, too.
+All values are estimates from samples.";
+
+/// The requests that wait.
+#[derive(Default)]
+pub(super) struct GoProfiles {
+    waiting: AtomicUsize,
+}
+
+/// What a request asks for.
+#[derive(Debug, PartialEq, Eq)]
+struct Wanted {
+    seconds: Option<u64>,
+    trace: Option<usize>,
+}
+
+/// Reads the parameters; what is not understood is refused rather than ignored.
+fn wanted<'a>(parameters: impl Iterator<Item = (&'a str, &'a str)>) -> Result<Wanted, String> {
+    let mut wanted = Wanted { seconds: None, trace: None };
+    for (name, value) in parameters {
+        match (name, value) {
+            ("token", _) | ("debug", "0") | ("gc", "0" | "1") => {}
+            ("debug", _) => return Err("debug: only 0, the format of pprof, is written".into()),
+            ("gc", _) => return Err("gc: 0 or 1".into()),
+            ("seconds", _) => {
+                let seconds = number(value).filter(|seconds| (1..=MOST_SECONDS).contains(seconds));
+                let refusal = || format!("seconds: a number from 1 to {MOST_SECONDS}");
+                wanted.seconds = Some(seconds.ok_or_else(refusal)?);
+            }
+            ("trace", _) => {
+                let trace = number(value).and_then(|number| usize::try_from(number).ok());
+                wanted.trace = Some(trace.ok_or("trace: the number of a trace, from 0")?);
+            }
+            _ => return Err("the parameters are seconds, gc, debug and trace".into()),
+        }
+    }
+    Ok(wanted)
+}
+
+fn number(text: &str) -> Option<u64> {
+    // `parse` would accept a sign.
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
+}
+
+impl GoProfiles {
+    /// The answer to a request; `None` if the client is gone.
+    pub(super) fn answer(
+        &self,
+        traces: &Traces,
+        request: &Request,
+        client: &Connection,
+    ) -> Option<Response> {
+        let kind = match request.path.as_str() {
+            "/debug/pprof" | "/debug/pprof/" => return Some(Response::text(200, INDEX)),
+            "/debug/pprof/heap" => HeapProfile::Heap,
+            "/debug/pprof/allocs" => HeapProfile::Allocs,
+            _ => {
+                let message = "there are only /debug/pprof/heap and /debug/pprof/allocs";
+                return Some(Response::text(404, message));
+            }
+        };
+        match self.profile(kind, traces, request, client) {
+            Ok(profile) => profile,
+            Err(refusal) => Some(refusal),
+        }
+    }
+
+    fn profile(
+        &self,
+        kind: HeapProfile,
+        traces: &Traces,
+        request: &Request,
+        client: &Connection,
+    ) -> Result<Option<Response>, Response> {
+        let wanted =
+            wanted(request.parameters()).map_err(|message| Response::text(400, message))?;
+        let live = traces.live(wanted.trace).ok_or_else(|| {
+            Response::text(
+                404,
+                "no such trace is followed: start `heaptap serve` while the program runs, or with \
+                 --live; of a trace that is complete, `heaptap export FILE --to pprof` writes it",
+            )
+        })?;
+        let Some(seconds) = wanted.seconds else {
+            return profile_of(kind, live, None).map(Some);
+        };
+        let _waiting = Waiting::enter(&self.waiting)?;
+        let before = ask(live, |following| {
+            let replaced = following.trace.replaced();
+            following.with_input(HeapValues::of).map(|values| (replaced, values))
+        })?;
+        let end = Instant::now() + Duration::from_secs(seconds);
+        while Instant::now() < end && !matches!(live.phase(), Phase::Ended(_)) {
+            thread::sleep(PAUSE.min(end.saturating_duration_since(Instant::now())));
+            if client.is_gone() {
+                return Ok(None);
+            }
+        }
+        profile_of(kind, live, Some(before)).map(Some)
+    }
+}
+
+/// The profile of a trace so far, or since then if it is still the same trace.
+fn profile_of(
+    kind: HeapProfile,
+    live: &LiveHandle,
+    since: Option<(u32, HeapValues)>,
+) -> Result<Response, Response> {
+    let made = ask(live, move |following| {
+        let now = following.trace.replaced();
+        let since = match since {
+            Some((replaced, _)) if replaced != now => return Some(None),
+            since => since.map(|(_, values)| values),
+        };
+        following.with_input(|input, blocks| {
+            let mut bytes = Vec::new();
+            // Writing to a vector does not fail.
+            let _: io::Result<()> =
+                write_heap_profile(kind, input, blocks, since.as_ref(), &mut bytes);
+            Some(bytes)
+        })
+    })?;
+    let bytes = made.ok_or_else(|| {
+        Response::text(503, "another trace took the place of the first meanwhile; try again")
+    })?;
+    let gzip = compressed(&bytes, Compression::fast());
+    Ok(Response::new("application/octet-stream", gzip.into()))
+}
+
+/// Has the thread of the trace do something for which it must have a packet.
+fn ask<T: Send + 'static>(
+    live: &LiveHandle,
+    job: impl FnOnce(&mut Following) -> Option<T> + Send + 'static,
+) -> Result<T, Response> {
+    match live.ask(job) {
+        Ok(Some(result)) => Ok(result),
+        Ok(None) => Err(Response::text(503, "the trace has no packet yet; try again")),
+        Err(NoJob::Busy) => Err(Response::text(503, "too many requests wait; try again")),
+        Err(NoJob::Failed(message)) => Err(Response::text(404, message)),
+    }
+}
+
+impl Following {
+    /// Passes the trace so far as exporters take it; `None` before its first packet.
+    fn with_input<T>(
+        &mut self,
+        take: impl FnOnce(&ExportInput<'_>, &heaptap_report::BlockTable) -> T,
+    ) -> Option<T> {
+        let FiguresSoFar { info, aggregate, blocks, locations } = self.trace.figures()?;
+        let (metric, shape) = (Metric::Live, StackShape::default());
+        Some(take(&ExportInput { aggregate, info, locations, metric, shape }, blocks))
+    }
+}
+
+/// Counts a request that waits.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl<'a> Waiting<'a> {
+    fn enter(waiting: &'a AtomicUsize) -> Result<Self, Response> {
+        let entered = Waiting(waiting);
+        if waiting.fetch_add(1, Ordering::Relaxed) >= MOST_WAITING {
+            return Err(Response::text(503, "too many requests wait; try again"));
+        }
+        Ok(entered)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_those_of_go_and_others_are_refused() {
+        let read =
+            |text: &'static str| wanted(text.split('&').filter_map(|pair| pair.split_once('=')));
+        assert_eq!(read("token=x&debug=0&gc=1"), Ok(Wanted { seconds: None, trace: None }));
+        assert_eq!(read("seconds=30&trace=1"), Ok(Wanted { seconds: Some(30), trace: Some(1) }));
+        for refused in ["seconds=0", "seconds=", "seconds=+1", "seconds=3601", "seconds=1.5"] {
+            assert!(read(refused).unwrap_err().contains("from 1 to 3600"), "{refused}");
+        }
+        for refused in ["debug=1", "debug=2", "gc=2", "trace=x", "rate=1", "seconds=-1"] {
+            assert!(read(refused).is_err(), "{refused}");
+        }
+    }
+}
