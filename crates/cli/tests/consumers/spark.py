@@ -15,7 +15,7 @@ spark = (
     .config("spark.sql.shuffle.partitions", "1")
     .getOrCreate()
 )
-for table in ("blocks", "stacks", "traces"):
+for table in ("blocks", "stacks", "traces", "timeline", "slices", "probes"):
     spark.read.parquet(f"fleet/{table}").createOrReplaceTempView(table)
 answers = [[row.asDict() for row in spark.sql(query).collect()] for query in json.load(sys.stdin)]
 json.dump(answers, sys.stdout, default=str)

@@ -8,14 +8,18 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use heaptap_trace::{Format, TraceInfo};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::consumers::{python_package, text};
+use crate::made_sidecar::{TICKS, sidecar};
 use crate::program::{Place, heaptap};
 use crate::traces::{START, trace_info, workload_of};
 
 const HOSTS: [&str; 3] = ["web-1", "web-2", "10"];
 const DAYS: [&str; 2] = ["2020-09-13", "2020-09-14"];
+
+/// The hosts whose traces of the first day have sidecars.
+const SIDECAR_HOSTS: [&str; 2] = ["web-1", "web-2"];
 
 /// Traces of several hosts on two days, in a data set that was made of them one by one.
 struct Fleet {
@@ -41,6 +45,9 @@ impl Fleet {
             let domains = 1 + number as u16 % 2;
             let bytes = workload_of(&info, Format::V3, domains, 1500, seed);
             traces.push((host, day, place.file(&format!("{number}.ctf"), &bytes)));
+            if SIDECAR_HOSTS.contains(&host) && day == DAYS[0] {
+                place.file(&format!("{number}.ctf.probes"), &sidecar());
+            }
         }
         let fleet = Fleet { place, traces };
         for (_, _, trace) in &fleet.traces {
@@ -151,7 +158,9 @@ fn known(rows: &[Value], order: impl Fn(&Value) -> f64) -> Vec<(SiteKey, &Value)
 
 /// Fails unless the answers to the documented queries are what `report` says.
 fn assert_answers(fleet: &Fleet, answers: &[Vec<Value>]) {
-    let [top, leaks, hosts, lifetimes] = answers else { panic!("{} answers", answers.len()) };
+    let [top, leaks, hosts, lifetimes, pauses] = answers else {
+        panic!("{} answers", answers.len())
+    };
     let all = fleet.of(|_, _| true);
 
     let expected = reported(&all, "");
@@ -196,6 +205,18 @@ fn assert_answers(fleet: &Fleet, answers: &[Vec<Value>]) {
         assert_bytes(&within[1], &site, number(row, "within_100ms"));
         assert_bytes(&alive, &site, number(row, "alive"));
     }
+
+    // What the made sidecar says at its end.
+    let mut with_pauses: Vec<&str> = Vec::new();
+    let ticks = TICKS as f64;
+    for row in pauses {
+        with_pauses.push(row["host"].as_str().unwrap());
+        assert!((number(row, "pause_s") - ticks * (4.0 * 0.5e-3 + 2e-3)).abs() < 1e-9, "{row}");
+        assert_eq!(number(row, "most_rss"), f64::from(8 << 20) + ticks * 16_384.0);
+        assert_eq!(number(row, "tokens"), ticks * ticks);
+    }
+    with_pauses.sort_unstable();
+    assert_eq!(with_pauses, SIDECAR_HOSTS);
 }
 
 #[test]
@@ -286,6 +307,76 @@ fn tables_have_every_block_and_every_stack_once() {
         .collect();
     let differ = found.iter().find(|&(stack, bytes)| folded.get(stack) != Some(bytes));
     assert!(found.len() == folded.len() && differ.is_none(), "{differ:?}");
+}
+
+#[test]
+fn sidecars_have_tables_with_all_they_say() {
+    let Some(package) = python_package("duckdb-2.0.0") else { return };
+    let fleet = Fleet::new();
+    let (views, _) = documented();
+    let mut statements: Vec<&str> = views.iter().map(String::as_str).collect();
+    statements.extend([
+        "SELECT count(*) AS rows, min(epoch_us(time)) AS first, max(epoch_us(time)) AS last, \
+         max(heap_words) AS heap, max(live_words) AS live, max(promoted_words) AS promoted, \
+         max(cgroup_limit) AS \"limit\", max(threads) AS threads, max(minor_pauses) AS pauses, \
+         count(finaliser_pauses) AS finalisers FROM timeline WHERE host = 'web-1'",
+        "SELECT count(*) AS rows, sum(duration_ns)::BIGINT AS ns, any_value(kind) AS kind \
+         FROM slices WHERE host = 'web-2'",
+        "SELECT kind, probe, count(*) AS rows, max(value) AS value, min(least) AS least, \
+         max(greatest) AS greatest, max(runs) AS runs, max(marked) AS marked, \
+         max(words) AS words, string_agg(text, ';' ORDER BY time) AS text \
+         FROM probes WHERE host = 'web-1' GROUP BY kind, probe ORDER BY kind, probe",
+        "SELECT count(DISTINCT t.trace_id) AS joined FROM timeline t JOIN traces USING (trace_id)",
+    ]);
+    let answers = fleet.answers("duckdb_queries.py", &package, &statements);
+    let [timeline, slices, probes, joined] = &answers[views.len()..] else { panic!() };
+    let expected = json!({
+        "rows": TICKS, "first": START + 100_000, "last": START + 100_000 * TICKS,
+        "heap": (1 << 17) + 1000 * TICKS, "live": (1 << 16) + 1000 * TICKS,
+        "promoted": 5000 * TICKS, "limit": 64 << 20, "threads": 3, "pauses": 4 * TICKS,
+        "finalisers": 0,
+    });
+    assert_eq!(timeline[0], expected);
+    assert_eq!(slices[0], json!({ "rows": TICKS / 10, "ns": TICKS * 200_000, "kind": "major" }));
+    assert_eq!(joined[0]["joined"], 2);
+    let row = |kind: &str, probe: Option<&str>, rows: u64, others: Value| {
+        let mut row = json!({ "kind": kind, "probe": probe, "rows": rows });
+        let fields = ["value", "least", "greatest", "runs", "marked", "words", "text"];
+        for field in fields {
+            row[field] = others.get(field).cloned().unwrap_or(Value::Null);
+        }
+        row
+    };
+    let log = "tick 20;tick 40;tick 60;tick 80;tick 100";
+    let count = json!({ "value": (TICKS * TICKS) as f64 });
+    let tag = json!({ "value": 6.0, "marked": TICKS, "words": 1024 * TICKS });
+    let timer = json!({ "value": 0.025 * TICKS as f64, "runs": TICKS });
+    let value = json!({ "value": 9.0, "least": -0.5, "greatest": 16.0 });
+    let expected = [
+        row("count", Some("parser/tokens"), TICKS, count),
+        row("log", None, 5, json!({ "text": log })),
+        row("pause", None, 1, json!({ "text": "look at the cache" })),
+        row("tag", Some("cache/entries"), TICKS, tag),
+        row("text", Some("phase"), 2, json!({ "text": "reading;writing" })),
+        row("timer", Some("parser/time"), TICKS, timer),
+        row("value", Some("parser/depth"), TICKS, value),
+    ];
+    assert_eq!(probes[..], expected);
+
+    // Another trace's sidecar is left out, and one that is damaged is used as far as it goes.
+    let trace = fleet.of(|host, day| host == "10" && day == DAYS[1])[0];
+    let beside = PathBuf::from(format!("{}.probes", trace.display()));
+    fs::write(&beside, sidecar()).unwrap();
+    fleet.export("", &[trace]).says(0, &["another trace", "1 trace written"]);
+    assert_eq!(fleet.files("timeline").len(), 2);
+    let trace = fleet.of(|host, day| host == "10" && day == DAYS[0])[0];
+    let beside = PathBuf::from(format!("{}.probes", trace.display()));
+    fs::write(&beside, [b'x'; 4096]).unwrap();
+    fleet.export("", &[trace]).says(2, &["no sidecar of a trace", "left out", "1 trace written"]);
+    assert_eq!(fleet.files("timeline").len(), 2);
+    fs::write(&beside, &sidecar()[..3000]).unwrap();
+    fleet.export("", &[trace]).says(0, &["ends inside", "1 trace written"]);
+    assert_eq!(fleet.files("timeline").len(), 3);
 }
 
 #[test]

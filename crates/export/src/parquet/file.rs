@@ -202,6 +202,14 @@ impl<W: Write> Row<'_, W> {
         self
     }
 
+    pub(super) fn optional_double(mut self, value: Option<f64>) -> Self {
+        match value {
+            Some(value) => self.next().double(value),
+            None => self.next().null(),
+        }
+        self
+    }
+
     pub(super) fn optional_text(mut self, value: Option<&str>) -> Self {
         match value {
             Some(value) => self.next().text(value),

@@ -1,21 +1,23 @@
 //! Traces as tables in Parquet files, for `DuckDB`, Spark and other engines.
 //!
-//! A data set is a directory with a folder for each of [`TABLES`], partitioned as Hive does by
+//! A data set is a directory with a folder for each of [`TABLES`] and [`SIDECAR_TABLES`], partitioned as Hive does by
 //! host and by the day on which a trace starts: `blocks/host=H/day=2026-11-17/PID-START.parquet`.
 //! Each trace has one file in each table, so that traces of many hosts are added one by one, and
 //! one that is exported again replaces itself. `docs/exports.md` describes the columns.
 //!
-//! `tables` has the columns and fills them, `file` writes a file, from `column` (schema and
+//! `tables` and `sidecar` have the columns and fill them, `file` writes a file, from `column` (schema and
 //! values), `levels` and `thrift` (encodings).
 
 mod column;
 mod file;
 mod levels;
+mod sidecar;
 mod tables;
 mod thrift;
 
 use heaptap_trace::TraceInfo;
 
+pub use sidecar::{SIDECAR_TABLES, write_sidecar};
 pub use tables::{BlockTables, TraceFacts};
 
 /// The names of the tables of a trace.

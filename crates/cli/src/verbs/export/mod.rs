@@ -2,19 +2,19 @@
 //!
 //! The formats are those of [`heaptap_export::FORMATS`], [`heaptap_export::SNAPSHOT_FORMATS`] and
 //! [`html`], and the data set of [`parquet`]; here are only the options and the output. `target` finds out which of them is meant,
-//! `snapshot` exports a snapshot.
+//! `sidecar` what is beside a trace, and `snapshot` exports a snapshot.
 
 mod html;
 mod parquet;
+mod sidecar;
 mod snapshot;
 mod target;
 
 use std::io::{self, BufWriter, IsTerminal as _, Write, stdout};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 use heaptap_export::{ExportInput, Format};
-use heaptap_probes::{History, sidecar_name};
 use heaptap_report::{Omitted, Options, StackShape};
 use heaptap_trace::TraceInfo;
 
@@ -25,15 +25,15 @@ use crate::analysis::heap::page_snapshots::PageFiles;
 use crate::analysis::ocaml_types::TypeOptions;
 use crate::analysis::recursion::{Recursion, say_omitted};
 use crate::analysis::view::Measure;
-use crate::exit_status::{Failure, VerbResult, Verdict, help_end};
+use crate::exit_status::{Failure, VerbResult, help_end};
 use crate::io::notices::say;
 use crate::io::output::{Output, raw_stdout};
-use crate::io::sidecar::read_sidecar;
 use crate::io::source_files::SourceRoots;
 use crate::io::trace_files::expand;
 
 use html::HtmlExport;
 use parquet::ParquetExport;
+use sidecar::FoundSidecar;
 use snapshot::SnapshotExport;
 use target::{Source, Target, TraceTarget, formats};
 
@@ -194,10 +194,10 @@ impl Export {
     }
 
     /// What the sidecar says, of one trace: of several, times and probes are not those of one program.
-    fn sidecar(&self, info: &TraceInfo) -> Result<(Option<History>, Verdict), Failure> {
+    fn sidecar(&self, info: &TraceInfo) -> Result<FoundSidecar, Failure> {
         match &expand(&self.files)?[..] {
-            [file] => sidecar_of(&file.path, info),
-            _ => Ok((None, Verdict::Sound)),
+            [file] => FoundSidecar::of(&file.path, info),
+            _ => Ok(FoundSidecar::NONE),
         }
     }
 
@@ -238,10 +238,11 @@ impl Export {
         }
         let out = self.output.as_deref().map(Output::create).transpose()?;
         let trace = AggregatedTrace::read(&self.files, options)?;
-        let (sidecar, sidecar_verdict) = match format.takes_sidecar {
+        let sidecar = match format.takes_sidecar {
             true => self.sidecar(trace.info())?,
-            false => (None, Verdict::Sound),
+            false => FoundSidecar::NONE,
         };
+        sidecar.lines.iter().for_each(|line| say(line));
         let export = ExportInput {
             aggregate: &trace.aggregate,
             info: trace.info(),
@@ -251,7 +252,7 @@ impl Export {
                 fold: self.recursion.fold(),
                 frames: self.frames.map(|frames| frames as usize),
             },
-            sidecar: sidecar.as_ref(),
+            sidecar: sidecar.history.as_ref(),
         };
         let omitted = match out {
             Some(mut out) => {
@@ -272,25 +273,8 @@ impl Export {
                 trace.name()
             ));
         }
-        Ok(trace.verdict().max(sidecar_verdict))
+        Ok(trace.verdict().max(sidecar.verdict))
     }
-}
-
-/// The time line and the probes of a trace, if it has a sidecar that is its own. Says what is missing.
-fn sidecar_of(path: &Path, info: &TraceInfo) -> Result<(Option<History>, Verdict), Failure> {
-    let sidecar = PathBuf::from(sidecar_name(path.as_os_str()));
-    if path.as_os_str() == "-" || !sidecar.is_file() {
-        return Ok((None, Verdict::Sound));
-    }
-    let (name, mut read) = read_sidecar(&sidecar)?;
-    let start = read.history.start.as_ref().map(|start| start.trace_start);
-    if start.is_some_and(|start| start != info.start_time) {
-        say(&format!("{name}: belongs to another trace; left out"));
-        return Ok((None, Verdict::Sound));
-    }
-    let (finding, verdict) = read.finding();
-    finding.iter().for_each(|finding| say(&format!("{name}: {finding}")));
-    Ok((Some(read.history), verdict))
 }
 
 fn write(format: &Format, input: &ExportInput<'_>, out: &mut dyn Write) -> io::Result<Omitted> {

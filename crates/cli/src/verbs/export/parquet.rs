@@ -4,7 +4,9 @@ use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-use heaptap_export::parquet::{BlockTables, Partition, TABLES, TraceFacts};
+use heaptap_export::parquet::{
+    BlockTables, Partition, SIDECAR_TABLES, TABLES, TraceFacts, write_sidecar,
+};
 use heaptap_figures::units::{count, utc};
 use heaptap_report::{BlockLives, BlockRowsError, Options};
 use heaptap_trace::{Event, LocationTable, TraceInfo};
@@ -19,6 +21,8 @@ use crate::io::notices::say;
 use crate::io::output::Output;
 use crate::io::trace_files::expand;
 use crate::text::escape;
+
+use super::sidecar::FoundSidecar;
 
 /// Frames of a stack, unless `--frames` gives another number.
 const MOST_FRAMES: usize = 1024;
@@ -76,11 +80,35 @@ impl ParquetExport<'_> {
         let complete = verdict == Verdict::Sound && reader.losses().cut_short.is_none();
         state.finish(&input, reader.locations(), complete)?;
         findings.add(lines, verdict);
-        Ok(())
+        self.add_sidecar(path, &info, findings)
     }
 
-    /// The files of a trace, in the order of [`TABLES`].
-    fn outputs(&self, info: &TraceInfo) -> Result<[Output; 3], Failure> {
+    /// Adds the time line and the probes, if the trace has them.
+    fn add_sidecar(
+        &self,
+        path: &Path,
+        info: &TraceInfo,
+        findings: &mut Findings,
+    ) -> Result<(), AddError> {
+        let FoundSidecar { history, lines, verdict } = match FoundSidecar::of(path, info) {
+            Ok(found) => found,
+            Err(Failure::Trouble(message) | Failure::Defective(message)) => {
+                let lines = vec![format!("{message}; left out")];
+                FoundSidecar { lines, verdict: Verdict::LeftOut, ..FoundSidecar::NONE }
+            }
+            Err(failure) => return Err(AddError::Output(failure)),
+        };
+        findings.add(lines, verdict);
+        let Some(history) = history else { return Ok(()) };
+        let outputs = self.outputs(info, SIDECAR_TABLES).map_err(AddError::Output)?;
+        let written = write_sidecar(outputs, info, &history).map_err(|error| {
+            AddError::Output(Failure::writing(&escape::path(self.directory).to_string(), &error))
+        })?;
+        written.into_iter().try_for_each(Output::complete).map_err(AddError::Output)
+    }
+
+    /// The files of a trace in these tables.
+    fn outputs(&self, info: &TraceInfo, tables: [&str; 3]) -> Result<[Output; 3], Failure> {
         let date = utc(info.start_time);
         let partition = Partition::of(info, date.split(' ').next().unwrap_or_default());
         let create = |table: &str| {
@@ -88,8 +116,8 @@ impl ParquetExport<'_> {
             make_directory(&directory, true)?;
             Output::create(&directory.join(&partition.file))
         };
-        let [blocks, stacks, traces] = TABLES.map(create);
-        Ok([blocks?, stacks?, traces?])
+        let [one, two, three] = tables.map(create);
+        Ok([one?, two?, three?])
     }
 }
 
@@ -119,7 +147,7 @@ impl TraceTables {
     fn new(export: &ParquetExport<'_>, info: &TraceInfo, options: &Options) -> Self {
         let frames = export.frames.map_or(MOST_FRAMES, |frames| frames as usize);
         let name = escape::path(export.directory).to_string();
-        let tables = export.outputs(info).and_then(|outputs| {
+        let tables = export.outputs(info, TABLES).and_then(|outputs| {
             let tables = BlockTables::new(outputs, info, frames);
             tables.map_err(|error| Failure::writing(&name, &error))
         });
