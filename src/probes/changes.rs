@@ -71,11 +71,12 @@ impl Recorded {
 
     fn tag_change(&mut self, probe: u32) -> Option<Event> {
         let marked = self.cell.total().saturating_sub(self.before);
-        let size = self.cell.size();
-        let changed = self.replace_total(marked) | (self.size != size);
-        self.size = size;
         // A value's end may be read before the mark is: the next tick has both.
         let live = marked.saturating_sub(self.dead);
+        // Nothing reaches nothing: that needs no measurement.
+        let size = if live == 0 { TagSize::Exactly(0) } else { self.cell.size() };
+        let changed = self.replace_total(marked) | (self.size != size);
+        self.size = size;
         changed.then_some(Event::Tag { probe, live, marked, size })
     }
 
