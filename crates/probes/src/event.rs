@@ -158,6 +158,12 @@ impl ProbeKind {
         Self::ALL.get(number as usize).copied()
     }
 
+    /// Whether it only grows: what happened between two moments is the difference.
+    #[must_use]
+    pub fn is_total(self) -> bool {
+        matches!(self, ProbeKind::Count | ProbeKind::Timer)
+    }
+
     /// Its name in reports.
     #[must_use]
     pub fn name(self) -> &'static str {

@@ -150,6 +150,11 @@ impl LiveTrace {
         &self.name
     }
 
+    /// Where it is; `None` for standard input.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
     /// What the trace says about itself, once that is written.
     pub(crate) fn info(&mut self) -> Result<Option<&TraceInfo>, Failure> {
         let (name, follower) = (&self.name, &mut self.opened.follower);

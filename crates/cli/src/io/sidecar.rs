@@ -182,6 +182,11 @@ impl LiveSidecar {
         true
     }
 
+    /// Its name in messages.
+    pub(crate) fn name(&self) -> String {
+        shown(&self.path)
+    }
+
     /// Whether nothing more will be written: the sidecar says so, or its program has ended.
     pub(crate) fn has_ended(&self) -> bool {
         let history = &self.read.history;

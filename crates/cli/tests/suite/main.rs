@@ -41,4 +41,5 @@ mod snapshot_hprof;
 mod thin;
 mod timeline;
 mod top;
+mod top_probes;
 mod traces;

@@ -66,12 +66,12 @@ fn what_cannot_be_watched_is_explained() {
 }
 
 /// A terminal in which the program runs.
-struct Tmux {
+pub(crate) struct Tmux {
     socket: String,
 }
 
 impl Tmux {
-    fn start(name: &str, columns: u32, lines: u32, file: &Path) -> Tmux {
+    pub(crate) fn start(name: &str, columns: u32, lines: u32, file: &Path) -> Tmux {
         let socket = format!("heaptap-{name}-{}", std::process::id());
         let program = format!("{} top {}", env!("CARGO_BIN_EXE_heaptap"), file.display());
         let size = format!("-x {columns} -y {lines}");
@@ -83,23 +83,23 @@ impl Tmux {
         tmux
     }
 
-    fn run(&self, words: &[&str]) -> String {
+    pub(crate) fn run(&self, words: &[&str]) -> String {
         let output = Command::new("tmux").args(["-L", &self.socket]).args(words).output();
         let output = output.expect("tmux runs; apt-get install tmux");
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    fn screen(&self) -> String {
+    pub(crate) fn screen(&self) -> String {
         self.run(&["capture-pane", "-p"])
     }
 
-    fn press(&self, key: &str) {
+    pub(crate) fn press(&self, key: &str) {
         self.run(&["send-keys", key]);
     }
 
     /// Waits until the screen does not show this any more.
     #[track_caller]
-    fn hides(&self, part: &str) {
+    pub(crate) fn hides(&self, part: &str) {
         let deadline = Instant::now() + Duration::from_secs(60);
         while self.screen().contains(part) {
             assert!(Instant::now() < deadline, "still {part:?} in\n{}", self.screen());
@@ -109,7 +109,7 @@ impl Tmux {
 
     /// Waits until the screen shows all of these.
     #[track_caller]
-    fn shows(&self, parts: &[&str]) -> String {
+    pub(crate) fn shows(&self, parts: &[&str]) -> String {
         let deadline = Instant::now() + Duration::from_secs(60);
         loop {
             let screen = self.screen();

@@ -130,7 +130,7 @@ impl ProbeFigures {
                 .collect()
         };
         let word = start.as_ref().map_or(8, |start| u64::from(start.word_size));
-        let open = history.probes().filter(|probe| probe.opened <= moment && wanted(&probe.name));
+        let open = opened(history, moment).filter(|probe| wanted(&probe.name));
         ProbeFigures {
             sidecar: name.to_owned(),
             pid: start.as_ref().map(|start| start.pid),
@@ -147,6 +147,11 @@ impl ProbeFigures {
             lost_slices: history.lost_slices,
         }
     }
+}
+
+/// The probes that are open at a time.
+pub(crate) fn opened(history: &History, time: u64) -> impl Iterator<Item = &Probe> {
+    history.probes().filter(move |probe| probe.opened <= time)
 }
 
 fn row(probe: &Probe, moment: u64, clock: ProbeClock, word: u64) -> ProbeRow {

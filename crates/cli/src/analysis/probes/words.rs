@@ -1,12 +1,62 @@
 //! The state of a probe in words, as `heaptap probes` and `heaptap top` show it.
 
-use heaptap_figures::units::{count, short_duration};
+use heaptap_figures::units::{bytes, count, percent, short_duration};
 
-use crate::analysis::probes::figures::ProbeState;
+use crate::analysis::probes::figures::{ProbeRow, ProbeState};
 use crate::text::escape::Escaped;
 
+/// All that is known of a probe.
+pub(crate) fn described(probe: &ProbeRow) -> String {
+    match &probe.state {
+        None => "never changed".to_owned(),
+        Some(found) => {
+            let more = match found {
+                ProbeState::Count { rate_lately, rate, .. } => {
+                    format!(", {}/s lately, {}/s in all", number(*rate_lately), number(*rate))
+                }
+                ProbeState::Timer { rate_lately, rate, .. } => {
+                    format!(
+                        ", {} of the time lately, {} in all",
+                        percent(*rate_lately),
+                        percent(*rate)
+                    )
+                }
+                ProbeState::Tag { size_bytes: None, .. } => ", size not measured".to_owned(),
+                ProbeState::Tag { size_bytes: Some(size), size_is_least, .. } => {
+                    let least = if *size_is_least { "≥ " } else { "" };
+                    format!(", {least}{}", bytes(*size as f64))
+                }
+                ProbeState::Value { .. } | ProbeState::Text { .. } => String::new(),
+            };
+            format!("{}{more}", state(found))
+        }
+    }
+}
+
+/// The state in two short columns: what it is, and how it changes or how large it is.
+pub(crate) fn brief(state: &ProbeState) -> (String, String) {
+    match state {
+        ProbeState::Count { total, rate_lately, .. } => {
+            (grouped(*total), format!("{}/s", number(*rate_lately)))
+        }
+        ProbeState::Timer { total_ns, mean_ns, rate_lately, .. } => {
+            let mean = mean_ns.map(|mean| format!(", mean {}", nanos(mean))).unwrap_or_default();
+            (nanos(*total_ns as f64), format!("{}{mean}", percent(*rate_lately)))
+        }
+        ProbeState::Value { last, least, greatest } => {
+            (number(*last), format!("{} … {}", number(*least), number(*greatest)))
+        }
+        ProbeState::Text { text } => (String::new(), Escaped(text.as_bytes()).to_string()),
+        ProbeState::Tag { live, size_bytes, size_is_least, .. } => {
+            let least = if *size_is_least { "≥ " } else { "" };
+            let size = size_bytes.map(|size| format!("{least}{}", bytes(size as f64)));
+            (format!("{} live", grouped(*live)), size.unwrap_or_default())
+        }
+    }
+}
+
 /// The state without its rates and sizes.
-pub(crate) fn state(state: &ProbeState) -> String {
+fn state(state: &ProbeState) -> String {
     match state {
         ProbeState::Count { total, .. } => grouped(*total),
         ProbeState::Timer { total_ns, runs, running, mean_ns, .. } => {

@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
-use heaptap_figures::units::{bytes, count, percent, short_duration};
+use heaptap_figures::units::{count, short_duration};
 
-use crate::analysis::probes::figures::{ProbeFigures, ProbeLine, ProbeRow, ProbeState};
+use crate::analysis::probes::figures::{ProbeFigures, ProbeLine, ProbeRow};
 use crate::analysis::probes::tree::probe_tree;
-use crate::analysis::probes::words::{number, state};
+use crate::analysis::probes::words::described;
 use crate::text::escape::Escaped;
 use crate::text::terminal::{Layout, fit, pad, width, wrap_indented};
 
@@ -91,33 +91,6 @@ fn tree(text: &mut String, probes: &[ProbeRow], layout: Layout) {
         let kind = layout.faint(&format!("{:<5}", probe.kind));
         let state = wrap_indented(&described(probe), column + 9, layout.width);
         let _ = writeln!(text, "{label}  {kind}  {state}");
-    }
-}
-
-fn described(probe: &ProbeRow) -> String {
-    match &probe.state {
-        None => "never changed".to_owned(),
-        Some(found) => {
-            let more = match found {
-                ProbeState::Count { rate_lately, rate, .. } => {
-                    format!(", {}/s lately, {}/s in all", number(*rate_lately), number(*rate))
-                }
-                ProbeState::Timer { rate_lately, rate, .. } => {
-                    format!(
-                        ", {} of the time lately, {} in all",
-                        percent(*rate_lately),
-                        percent(*rate)
-                    )
-                }
-                ProbeState::Tag { size_bytes: None, .. } => ", size not measured".to_owned(),
-                ProbeState::Tag { size_bytes: Some(size), size_is_least, .. } => {
-                    let least = if *size_is_least { "≥ " } else { "" };
-                    format!(", {least}{}", bytes(*size as f64))
-                }
-                ProbeState::Value { .. } | ProbeState::Text { .. } => String::new(),
-            };
-            format!("{}{more}", state(found))
-        }
     }
 }
 

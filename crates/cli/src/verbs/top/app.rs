@@ -8,6 +8,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use crate::exit_status::Failure;
 use crate::verbs::top::session::{LiveSize, Query, Session};
+use crate::verbs::top::sidecar::SidecarView;
 use crate::verbs::top::table::{Mark, Order, TableRow, rows};
 
 /// The shortest time between two computations of the figures, unless a key asks for them.
@@ -21,6 +22,8 @@ pub(super) enum Screen {
     Sites,
     Timeline,
     Callers,
+    Probes,
+    Log,
     Help,
 }
 
@@ -48,6 +51,8 @@ pub(super) struct App {
     pub(super) rows: Vec<TableRow>,
     pub(super) callers: Vec<Caller>,
     pub(super) live_size: LiveSize,
+    /// What the program says of itself.
+    pub(super) sidecar: SidecarView,
     /// The metric before `o`.
     metric: Metric,
     /// The figures are not those that the view asks for.
@@ -79,6 +84,7 @@ impl App {
             rows: Vec::new(),
             callers: Vec::new(),
             live_size: LiveSize::default(),
+            sidecar: SidecarView::default(),
             metric,
             is_stale: true,
             has_grown: false,
@@ -91,13 +97,19 @@ impl App {
     /// Returns whether there is something new to draw.
     pub(super) fn advance(&mut self, time: Duration) -> Result<bool, Failure> {
         let replaced = self.session.live.replaced();
-        let changed = self.session.advance(time)?;
+        let mut changed = self.session.advance(time)?;
+        let start = self.session.live.info().map(|info| info.start_time);
+        changed |= self.sidecar.advance(start, Instant::now() + time);
         if self.session.live.replaced() != replaced {
             // Moments of another trace mean nothing in this one.
             (self.query.moment, self.mark) = (None, None);
             self.is_stale = true;
         }
         self.has_grown |= changed;
+        if let Some(moment) = self.sidecar.due_stop(self.session.live.latest()) {
+            self.stop_at(moment);
+            return Ok(true);
+        }
         let is_due = self.computed.elapsed() >= PACE.max(self.cost * 4);
         if self.is_stale || self.has_grown && is_due {
             self.compute();
@@ -158,11 +170,15 @@ impl App {
             KeyCode::Tab => self.show(match self.screen {
                 Screen::Sites => Screen::Timeline,
                 Screen::Timeline => Screen::Callers,
-                Screen::Callers | Screen::Help => Screen::Sites,
+                Screen::Callers => Screen::Probes,
+                Screen::Probes => Screen::Log,
+                Screen::Log | Screen::Help => Screen::Sites,
             }),
             KeyCode::Char('1') => self.show(Screen::Sites),
             KeyCode::Char('2') => self.show(Screen::Timeline),
             KeyCode::Char('3') | KeyCode::Enter => self.show(Screen::Callers),
+            KeyCode::Char('4') => self.show(Screen::Probes),
+            KeyCode::Char('5') => self.show(Screen::Log),
             KeyCode::Char(' ') => self.pause(),
             KeyCode::Left => self.go_back(steps),
             KeyCode::Right => self.go_on(steps),
@@ -300,7 +316,15 @@ impl App {
 
     fn look_at(&mut self, moment: Option<u64>) {
         self.query.moment = moment;
+        self.sidecar.look_at(moment);
         self.renew_only();
+    }
+
+    /// Stands where the program asks for it, unless somebody looks at another moment.
+    fn stop_at(&mut self, moment: u64) {
+        if self.query.moment.is_none() {
+            self.look_at(Some(moment));
+        }
     }
 
     /// A second; less in a trace of less than 20 of them.

@@ -10,7 +10,7 @@ use crate::verbs::top::session::LiveSize;
 const HEIGHTS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// The columns of the scale at the left.
-const SCALE: usize = 11;
+pub(super) const SCALE: usize = 11;
 
 /// The largest live size in each column.
 fn columns_of(size: &LiveSize, columns: usize) -> Vec<f64> {
@@ -27,11 +27,13 @@ fn columns_of(size: &LiveSize, columns: usize) -> Vec<f64> {
 pub(super) fn strip(size: &LiveSize, columns: usize) -> Vec<char> {
     let values = columns_of(size, columns);
     let most = values.iter().fold(0.0_f64, |most, &value| most.max(value));
-    let bar = |value: f64| {
-        let height = if most > 0.0 { (value / most * 7.0).round() as usize } else { 0 };
-        HEIGHTS[1 + height.min(7)]
-    };
-    values.into_iter().map(bar).collect()
+    values.into_iter().map(|value| bar(value, most)).collect()
+}
+
+/// The bar of a value, from 0 to the largest.
+pub(super) fn bar(value: f64, most: f64) -> char {
+    let height = if most > 0.0 { (value / most * 7.0).round() as usize } else { 0 };
+    HEIGHTS[1 + height.min(7)]
 }
 
 /// The column of a moment; `None` if it is the latest.

@@ -13,7 +13,9 @@ use crate::text::escape::Escaped;
 use crate::text::names::{two_columns, with_file};
 use crate::text::terminal::{fit, fit_path, pad, width, wrap};
 use crate::verbs::top::app::{App, Screen};
-use crate::verbs::top::chart::{chart, cursor_column, strip};
+use crate::verbs::top::chart::{cursor_column, strip};
+use crate::verbs::top::collector::time_line;
+use crate::verbs::top::probes::{Extent, log, probes};
 use crate::verbs::top::table::TableRow;
 
 const STRONG: Style = Style::new().add_modifier(Modifier::BOLD);
@@ -43,7 +45,15 @@ fn screen(app: &mut App, columns: usize, height: usize) -> Vec<Line<'static>> {
     let room = height.saturating_sub(lines.len() + 1);
     let mut body = match app.screen {
         Screen::Sites => sites(app, columns, room),
-        Screen::Timeline => chart(&app.live_size, app.query.moment, columns, room),
+        Screen::Timeline => {
+            let history = app.sidecar.history();
+            time_line(&app.live_size, history, app.query.moment, columns, room)
+        }
+        Screen::Probes | Screen::Log => {
+            let extent = Extent { columns, lines: room, scrolled: app.scrolled };
+            let draw = if app.screen == Screen::Log { log } else { probes };
+            draw(&mut app.sidecar, app.query.moment, extent)
+        }
         Screen::Callers => callers(app, columns, room),
         Screen::Help => help(app.scrolled, columns, room),
     };
@@ -125,6 +135,10 @@ fn notices(app: &App, columns: usize) -> Vec<Line<'static>> {
         notices.push(format!("only blocks with a frame that matches /{pattern}/ (Esc: all)"));
     }
     notices.extend(app.problem.clone());
+    if let Some(stop) = &app.sidecar.stopped {
+        let text = Escaped(stop.text.as_bytes());
+        notices.push(format!("paused by the program: {text} (Space: go on)"));
+    }
     if let Some(mark) = &app.mark {
         let moment = short_duration(mark.moment as f64);
         notices.push(format!("changes since the mark at {moment} (d: remove it)"));
@@ -278,7 +292,7 @@ fn branch(
 
 /// Every key and what it does.
 const KEYS: [(&str, &str); 16] = [
-    ("Tab, 1 2 3", "the screens: sites, time line, callers of the selected site"),
+    ("Tab, 1 to 5", "the screens: sites, time line, callers, probes, log"),
     ("↑ ↓ PgUp PgDn", "select a row, or scroll"),
     ("Enter", "the callers of the selected site"),
     ("Space", "pause: keep this moment in view; again: live"),

@@ -2,7 +2,8 @@
 //!
 //! - `session`: what is asked of the trace, which `analysis::live` follows.
 //! - `app`: the state of the view, and the keys. `table`: its rows.
-//! - `draw` and `chart`: the screens. `lines`: JSON for scripts.
+//! - `sidecar`: what the program says of itself, in the file beside the trace.
+//! - `draw`, `chart`, `collector` and `probes`: the screens. `lines`: JSON for scripts.
 //!
 //! One thread does everything: it reads for a short while, draws, and waits up to 100 ms for
 //! a key. So there is nothing to lock, and nothing runs when nothing happens. A second thread
@@ -10,9 +11,12 @@
 
 mod app;
 mod chart;
+mod collector;
 mod draw;
 mod lines;
+mod probes;
 mod session;
+mod sidecar;
 mod table;
 
 #[cfg(test)]
@@ -42,6 +46,7 @@ use crate::io::output::print;
 use crate::text::terminal::Layout;
 use app::App;
 use session::{Query, Session};
+use sidecar::SidecarView;
 
 /// How long a key may have to wait while a trace is read.
 const SLICE: Duration = Duration::from_millis(40);
@@ -122,7 +127,9 @@ impl Top {
         if self.json {
             return lines::print_until_the_end(&mut Session::new(trace), &query);
         }
+        let sidecar = SidecarView::of(trace.path());
         let mut app = App::new(Session::new(trace), query, pattern);
+        app.sidecar = sidecar;
         if self.once {
             self.print(&mut app)?;
         } else {

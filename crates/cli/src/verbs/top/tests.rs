@@ -142,6 +142,8 @@ fn every_screen_fits_every_terminal() {
         (Screen::Sites, "total of 10 rows"),
         (Screen::Timeline, "live size over time"),
         (Screen::Callers, "callers of Wl_mapchurn.run"),
+        (Screen::Probes, "a trace from a pipe"),
+        (Screen::Log, "a trace from a pipe"),
         (Screen::Help, "Space"),
     ];
     for (columns, lines) in [(60, 30), (80, 24), (200, 60)] {
@@ -152,6 +154,8 @@ fn every_screen_fits_every_terminal() {
                     Screen::Sites => '1',
                     Screen::Timeline => '2',
                     Screen::Callers => '3',
+                    Screen::Probes => '4',
+                    Screen::Log => '5',
                     Screen::Help => '?',
                 }),
             );
@@ -167,7 +171,7 @@ fn every_screen_fits_every_terminal() {
     assert!(text(&mut app, 80, 24).contains("quit; the program runs on"), "the help is whole");
     // A terminal that is too small for anything does no harm.
     for (columns, lines) in [(1, 1), (3, 2), (20, 5), (59, 4)] {
-        for key in ['1', '2', '3', '?'] {
+        for key in ['1', '2', '3', '4', '5', '?'] {
             press(&mut app, KeyCode::Char(key));
             text(&mut app, columns, lines);
         }
@@ -197,6 +201,9 @@ fn keys_choose_what_is_shown() {
     after(KeyCode::Esc, "total of 10 rows");
     after(KeyCode::Down, "total of 10 rows");
     after(KeyCode::Enter, "callers of Stdlib.Map.Make.bal");
+    // Probes, log, and round again.
+    after(KeyCode::Tab, "a trace from a pipe has no");
+    after(KeyCode::Tab, "a trace from a pipe has no");
     after(KeyCode::Tab, "total of 10 rows");
     after(KeyCode::Tab, "live size over time");
     after(KeyCode::Char('?'), "quit; the program runs on");
