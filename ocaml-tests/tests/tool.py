@@ -98,8 +98,11 @@ def files_are_where_run_was_started(bench, *name):
     (bench.directory / "elsewhere").mkdir()
     output = ("-o", *name) if name else ()
     run(bench, "--follow", *output, "-r", "1", "--", bench.program("endings"), "chdir", bench.path("elsewhere"), code=3)
-    files = list((bench.directory / ("tr" if name else ".")).glob("endings-*.ctf*"))
+    folder = bench.directory / ("tr" if name else ".")
+    sidecars = list(folder.glob("endings-*.probes"))
+    files = [file for file in folder.glob("endings-*.ctf*") if file not in sidecars]
     equal(len(files), 3, "files")
+    expect(all(file.with_suffix("") in files for file in sidecars), f"sidecars without a trace: {sidecars}")
     for file in files:
         bench.sound(file.relative_to(bench.directory))
     equal(list((bench.directory / "elsewhere").iterdir()), [], "files in the program's directory")

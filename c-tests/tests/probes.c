@@ -1,0 +1,142 @@
+/* Probes of a C host. `probes GROUP DIRECTORY`, one group a process; probes.py knows the truth. */
+#include <pthread.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "bare.h"
+
+static bare host;
+static char path[4096];
+
+static heaptap_probe *open_probe(uint32_t kind, const char *name) {
+  heaptap_probe *probe = NULL;
+  GIVES_OK(heaptap_probe_open(host.tracer, kind, name, &probe));
+  CHECK(probe != NULL);
+  return probe;
+}
+
+enum { THREADS = 4, PASSES = 500000 };
+static heaptap_probe *passes, *busy;
+
+static void *pass(void *number) {
+  uint32_t stripe = (uint32_t)(uintptr_t)number;
+  for (int i = 0; i < PASSES; i++) {
+    heaptap_probe_count(passes, 1);
+    heaptap_probe_count_in(passes, stripe, 2);
+    /* Beyond the stripes it is like any thread. */
+    heaptap_probe_count_in(passes, HEAPTAP_PROBE_STRIPES + stripe, 1);
+    GIVES_OK(heaptap_probe_timer_start(busy));
+    GIVES_OK(heaptap_probe_timer_stop(busy));
+  }
+  return NULL;
+}
+
+static void kinds(void) {
+  passes = open_probe(HEAPTAP_PROBE_COUNT, "threads/passes");
+  busy = open_probe(HEAPTAP_PROBE_TIMER, "threads/busy");
+  CHECK(open_probe(HEAPTAP_PROBE_COUNT, "threads/passes") == passes);
+  CHECK(open_probe(HEAPTAP_PROBE_VALUE, "threads/passes") != passes);
+  pthread_t threads[THREADS];
+  for (uintptr_t i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, pass, (void *)i);
+  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+  heaptap_probe *temperature = open_probe(HEAPTAP_PROBE_VALUE, "temperature");
+  const double values[] = {20.5, -3, 19};
+  for (int i = 0; i < 3; i++) GIVES_OK(heaptap_probe_value(temperature, values[i]));
+  heaptap_probe *state = open_probe(HEAPTAP_PROBE_TEXT, "state");
+  GIVES_OK(heaptap_probe_text(state, "ready\xff", 6));
+  GIVES_OK(heaptap_probe_log(host.tracer, "line 1", 6));
+  GIVES_OK(heaptap_probe_pause(host.tracer, "here", 4));
+  /* Is told while it runs. */
+  heaptap_probe *endless = open_probe(HEAPTAP_PROBE_TIMER, "endless");
+  GIVES_OK(heaptap_probe_timer_start(endless));
+  usleep(20000);
+}
+
+/* The last block of the sweep survives. */
+static heaptap_fate one_lives(void *keep, void **block) {
+  return *block == keep ? HEAPTAP_FATE_PROMOTED : HEAPTAP_FATE_DEAD;
+}
+
+static void swept(void) {
+  heaptap_probe *tag = open_probe(HEAPTAP_PROBE_TAG, "blocks"), *other = open_probe(HEAPTAP_PROBE_TAG, "others");
+  uintptr_t *kept = NULL;
+  static uintptr_t major[64];
+  for (int i = 0; i < 10; i++) {
+    kept = bare_alloc(&host, 3);
+    GIVES_OK(heaptap_probe_tag(host.mutator, tag, kept, 1));
+    GIVES_OK(heaptap_probe_tag(host.mutator, other, kept, 1));
+  }
+  GIVES_OK(heaptap_probe_tag(host.mutator, tag, &major[8], 0));
+  GIVES_OK(heaptap_young_sweep(host.mutator, one_lives, kept));
+  /* 1 promoted and 1 major live; another mutator takes them over. */
+  heaptap_mutator *second = NULL;
+  heaptap_mutator_options options = bare_mutator_options(&host);
+  GIVES_OK(heaptap_mutator_start(host.tracer, &options, &second));
+  GIVES_OK(heaptap_mutator_end(host.mutator, second));
+  host.mutator = second;
+  GIVES_OK(heaptap_major_sweep(host.mutator, one_lives, kept));
+  heaptap_stats stats = {.size = sizeof stats};
+  GIVES_OK(heaptap_tracer_stats(host.tracer, &stats));
+  CHECK(stats.live_blocks <= 1); /* tagged blocks are no samples */
+}
+
+static void by_address(void) {
+  heaptap_probe *tag = open_probe(HEAPTAP_PROBE_TAG, "blocks");
+  static uintptr_t room[64];
+  for (int i = 1; i <= 10; i++) GIVES_OK(heaptap_probe_tag(host.mutator, tag, &room[i], 0));
+  GIVES_OK(heaptap_probe_tag(host.mutator, tag, &room[1], 0)); /* twice */
+  GIVES_OK(heaptap_block_move(host.mutator, &room[1], &room[21]));
+  GIVES_OK(heaptap_block_collect(host.mutator, &room[21]));
+  GIVES_OK(heaptap_block_collect(host.mutator, &room[2]));
+  GIVES_OK(heaptap_block_collect(host.mutator, &room[40]));
+}
+
+static void misuse(void) {
+  heaptap_probe *count = open_probe(HEAPTAP_PROBE_COUNT, "a count"), *out = NULL;
+  GIVES(heaptap_probe_open(NULL, HEAPTAP_PROBE_COUNT, "x", &out), HEAPTAP_STATUS_OFF);
+  GIVES(heaptap_probe_open(host.tracer, 5, "x", &out), HEAPTAP_STATUS_OPTION);
+  GIVES(heaptap_probe_open(host.tracer, HEAPTAP_PROBE_COUNT, "", &out), HEAPTAP_STATUS_OPTION);
+  GIVES(heaptap_probe_open(host.tracer, HEAPTAP_PROBE_COUNT, NULL, &out), HEAPTAP_STATUS_NULL);
+  GIVES(heaptap_probe_open(host.tracer, HEAPTAP_PROBE_COUNT, "x", NULL), HEAPTAP_STATUS_NULL);
+  CHECK(out == NULL);
+  GIVES(heaptap_probe_value(NULL, 1), HEAPTAP_STATUS_NULL);
+  GIVES(heaptap_probe_value(count, 1), HEAPTAP_STATUS_OPTION);
+  GIVES(heaptap_probe_text(count, "x", 1), HEAPTAP_STATUS_OPTION);
+  GIVES(heaptap_probe_timer_start(count), HEAPTAP_STATUS_OPTION);
+  heaptap_probe *timer = open_probe(HEAPTAP_PROBE_TIMER, "a timer"), *tag = open_probe(HEAPTAP_PROBE_TAG, "a tag");
+  GIVES(heaptap_probe_timer_stop(timer), HEAPTAP_STATUS_ORDER);
+  GIVES(heaptap_probe_tag(host.mutator, tag, NULL, 0), HEAPTAP_STATUS_NULL);
+  GIVES(heaptap_probe_tag(NULL, tag, &host, 0), HEAPTAP_STATUS_OFF);
+  GIVES(heaptap_probe_tag(host.mutator, count, &host, 0), HEAPTAP_STATUS_OPTION);
+  static _Alignas(64) char no_probe[2048];
+  GIVES(heaptap_probe_value((heaptap_probe *)no_probe, 1), HEAPTAP_STATUS_HANDLE);
+  GIVES(heaptap_probe_log(host.tracer, NULL, 3), HEAPTAP_STATUS_NULL);
+  GIVES(heaptap_probe_log(host.tracer, "x", SIZE_MAX), HEAPTAP_STATUS_OPTION);
+  heaptap_probe_count(NULL, 1);
+  heaptap_probe_count_in(NULL, 3, 1);
+  /* The 4,096th is the last: five are open. */
+  char name[32];
+  for (int i = 0; i < 4096 - 3; i++) {
+    snprintf(name, sizeof name, "many/%d", i);
+    open_probe(HEAPTAP_PROBE_COUNT, name);
+  }
+  GIVES(heaptap_probe_open(host.tracer, HEAPTAP_PROBE_COUNT, "one more", &out), HEAPTAP_STATUS_OPTION);
+  for (int i = 0; i < 5000; i++) GIVES_OK(heaptap_probe_log(host.tracer, "much", 4));
+}
+
+int main(int argc, char **argv) {
+  if (argc != 3) return 2;
+  const struct { const char *name; void (*run)(void); } groups[] = {
+    {"kinds", kinds}, {"swept", swept}, {"by_address", by_address}, {"misuse", misuse}};
+  for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++) {
+    if (strcmp(argv[1], groups[i].name) != 0) continue;
+    snprintf(path, sizeof path, "%s/trace.ctf", argv[2]);
+    heaptap_options options = bare_options(path, 1);
+    if (groups[i].run == by_address) options.follow = HEAPTAP_FOLLOW_ADDRESSES;
+    bare_start(&host, &options);
+    groups[i].run();
+    bare_stop(&host);
+    return bare_end();
+  }
+  return 2;
+}

@@ -1,0 +1,50 @@
+"""Probes of a C host: probes.c in all its groups, and what is in the sidecar."""
+
+import json
+
+from bench import equal, expect, scenario
+
+
+def read(bench, group):
+    result = bench.run("probes", group, bench.directory, code=None)
+    expect(result.code == 0, f"ended with {result.code}: {result.out.strip()[-1500:]} {result.err.strip()[-500:]}")
+    bench.check(bench.path("trace.ctf"))
+    said = json.loads(bench.tool("probes", "--json", bench.path("trace.ctf")).out)
+    expect(said["complete"] and said["damage"] is None, "the sidecar is not complete")
+    return {probe["name"] + (" (value)" if probe["kind"] == "value" else ""): probe for probe in said["probes"]}, said
+
+
+@scenario
+def kinds(bench):
+    probes, said = read(bench, "kinds")
+    equal(probes["threads/passes"]["total"], 4 * 500_000 * 4, "passes of four threads")
+    equal((probes["threads/busy"]["runs"], probes["threads/busy"]["running"]), (4 * 500_000, 0), "intervals of four threads")
+    endless = probes["endless"]
+    equal((endless["runs"], endless["running"]), (0, 1), "an interval that has not ended")
+    expect(20e6 <= endless["total_ns"] < 60e9, f"{endless['total_ns']} ns of at least 20,000,000")
+    temperature = probes["temperature (value)"]
+    equal([temperature[field] for field in ("last", "least", "greatest")], [19, -3, 20.5], "a value")
+    equal(probes["state"]["text"], "ready�", "a text that is no UTF-8")
+    equal([line["text"] for line in said["log"]], ["line 1"], "the log")
+    equal([stop["text"] for stop in said["stops"]], ["here"], "stops")
+
+
+@scenario
+def swept(bench):
+    probes, _ = read(bench, "swept")
+    equal((probes["blocks"]["live"], probes["blocks"]["marked"]), (1, 11), "blocks that are swept")
+    equal((probes["others"]["live"], probes["others"]["marked"]), (1, 10), "the same blocks with another tag")
+
+
+@scenario
+def by_address(bench):
+    probes, _ = read(bench, "by_address")
+    equal((probes["blocks"]["live"], probes["blocks"]["marked"]), (8, 11), "blocks that are followed by address")
+
+
+@scenario
+def misuse(bench):
+    """Wrong calls get a status; too many probes and lines are refused and counted."""
+    probes, said = read(bench, "misuse")
+    equal(len(said["probes"]), 4_096, "probes")
+    expect(len(said["log"]) + said["lost_log_lines"] == 5_000 and said["log"], f"{len(said['log'])} lines and {said['lost_log_lines']} lost")
