@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::program::{Place, heaptap};
 use crate::traces::{RATE, Sources, trace_info};
 
-const LABELS: [&str; 3] = ["login", "report, \"monthly\"", "browse"];
+pub(crate) const LABELS: [&str; 3] = ["login", "report, \"monthly\"", "browse"];
 const FIRST_LABEL: Code = 0x100;
 /// A function in a file that happens to be called `label`.
 const IMPOSTOR: Code = 0x200;

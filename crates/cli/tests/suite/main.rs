@@ -25,6 +25,7 @@ mod made_snapshot;
 mod narrow;
 mod page_snapshots;
 mod parquet;
+mod parquet_tables;
 mod perfetto;
 mod probes;
 mod program;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use heaptap_trace::{Format, TraceInfo};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::consumers::{python_package, text};
 use crate::made_sidecar::{TICKS, sidecar};
@@ -16,20 +16,20 @@ use crate::program::{Place, heaptap};
 use crate::traces::{START, trace_info, workload_of};
 
 const HOSTS: [&str; 3] = ["web-1", "web-2", "10"];
-const DAYS: [&str; 2] = ["2020-09-13", "2020-09-14"];
+pub(crate) const DAYS: [&str; 2] = ["2020-09-13", "2020-09-14"];
 
 /// The hosts whose traces of the first day have sidecars.
 const SIDECAR_HOSTS: [&str; 2] = ["web-1", "web-2"];
 
 /// Traces of several hosts on two days, in a data set that was made of them one by one.
-struct Fleet {
-    place: Place,
+pub(crate) struct Fleet {
+    pub(crate) place: Place,
     /// With host and day.
-    traces: Vec<(&'static str, &'static str, PathBuf)>,
+    pub(crate) traces: Vec<(&'static str, &'static str, PathBuf)>,
 }
 
 impl Fleet {
-    fn new() -> Fleet {
+    pub(crate) fn new() -> Fleet {
         let place = Place::new();
         let mut traces = Vec::new();
         for (number, (host, day)) in
@@ -56,20 +56,20 @@ impl Fleet {
         fleet
     }
 
-    fn export(&self, options: &str, traces: &[&Path]) -> crate::program::Run {
+    pub(crate) fn export(&self, options: &str, traces: &[&Path]) -> crate::program::Run {
         let directory = self.place.path("fleet");
         let call = format!("export --to parquet {options} -o {}", directory.display());
         heaptap(&call, traces)
     }
 
     /// The traces of some hosts and days.
-    fn of(&self, chosen: impl Fn(&str, &str) -> bool) -> Vec<&Path> {
+    pub(crate) fn of(&self, chosen: impl Fn(&str, &str) -> bool) -> Vec<&Path> {
         let chosen = self.traces.iter().filter(|(host, day, _)| chosen(host, day));
         chosen.map(|(_, _, path)| path.as_path()).collect()
     }
 
     /// All files of a table, relative to it.
-    fn files(&self, table: &str) -> Vec<PathBuf> {
+    pub(crate) fn files(&self, table: &str) -> Vec<PathBuf> {
         let root = self.place.path("fleet").join(table);
         let mut found = Vec::new();
         for host in fs::read_dir(&root).unwrap() {
@@ -84,7 +84,12 @@ impl Fleet {
     }
 
     /// Runs statements with a script, and returns the rows of each.
-    fn answers(&self, script: &str, package: &Path, statements: &[&str]) -> Vec<Vec<Value>> {
+    pub(crate) fn answers(
+        &self,
+        script: &str,
+        package: &Path,
+        statements: &[&str],
+    ) -> Vec<Vec<Value>> {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/consumers").join(script);
         let mut child = Command::new("python3")
             .arg(script)
@@ -101,7 +106,7 @@ impl Fleet {
 }
 
 /// The statements that make tables, and the queries, of docs/exports.md.
-fn documented() -> (Vec<String>, Vec<String>) {
+pub(crate) fn documented() -> (Vec<String>, Vec<String>) {
     let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/exports.md");
     let document = fs::read_to_string(document).unwrap();
     let blocks = document.split("```sql\n").skip(1).map(|rest| rest.split("```").next().unwrap());
@@ -123,7 +128,7 @@ fn key(row: &Value, name: &str) -> SiteKey {
 }
 
 /// Bytes by site, as `report` has them.
-fn reported(traces: &[&Path], options: &str) -> BTreeMap<SiteKey, f64> {
+pub(crate) fn reported(traces: &[&Path], options: &str) -> BTreeMap<SiteKey, f64> {
     let call = format!("report --json --top 0 --by location {options}");
     let report: Value = serde_json::from_str(&heaptap(&call, traces).text(0)).unwrap();
     let mut sites = BTreeMap::new();
@@ -140,7 +145,7 @@ fn assert_bytes(expected: &BTreeMap<SiteKey, f64>, site: &SiteKey, bytes: f64) {
     assert!((bytes - expected).abs() <= 1e-9 * expected, "{site:?}: {bytes}, not {expected}");
 }
 
-fn number(row: &Value, field: &str) -> f64 {
+pub(crate) fn number(row: &Value, field: &str) -> f64 {
     row[field].as_f64().unwrap_or_else(|| panic!("{field} of {row}"))
 }
 
@@ -240,143 +245,6 @@ fn documented_queries_answer_in_spark_what_reports_say() {
     let (_, queries) = documented();
     let queries: Vec<&str> = queries.iter().map(String::as_str).collect();
     assert_answers(&fleet, &fleet.answers("spark.py", &package, &queries));
-}
-
-/// What the tables hold besides what the documented queries ask for.
-#[test]
-fn tables_have_every_block_and_every_stack_once() {
-    let Some(package) = python_package("duckdb-2.0.0") else { return };
-    let fleet = Fleet::new();
-    let (views, _) = documented();
-    let mut statements: Vec<&str> = views.iter().map(String::as_str).collect();
-    statements.extend([
-        "SELECT count(*) AS rows, count(DISTINCT (trace_id, block_id)) AS ids, \
-         sum(samples)::BIGINT AS samples, sum((promoted < allocated)::INT) AS promoted_before, \
-         sum((collected < coalesce(promoted, allocated))::INT) AS collected_before, \
-         count(DISTINCT host) AS hosts, count(DISTINCT day) AS days, \
-         sum((bytes = 8 * words)::INT) AS sized, max(domain) AS domain, \
-         sum((source = 'minor')::INT) AS minor, \
-         sum(weight) FILTER (promoted IS NOT NULL) AS promoted \
-         FROM blocks",
-        "SELECT count(*) AS rows, count(DISTINCT (trace_id, stack_id)) AS ids, \
-         sum((frames[1].function = function AND frames[1].line = line)::INT) AS sites, \
-         sum((len(frames) = len(string_split(text, ';')))::INT) AS texts \
-         FROM stacks",
-        "SELECT count(*) AS missing FROM blocks b ANTI JOIN stacks s \
-         ON s.trace_id = b.trace_id AND s.stack_id = b.stack_id",
-        "SELECT count(*) AS rows, sum(blocks)::BIGINT AS blocks, sum(complete)::BIGINT AS complete, \
-         min(epoch_us(started)) AS started, min(sample_rate) AS rate, any_value(program) AS program \
-         FROM traces",
-        "SELECT array_to_string(list_reverse( \
-         [if(f.function LIKE '(unknown%', '(unknown)', f.function) FOR f IN frames]), ';') AS stack, \
-         sum(weight) AS bytes FROM blocks b JOIN stacks s \
-         ON s.trace_id = b.trace_id AND s.stack_id = b.stack_id GROUP BY stack",
-    ]);
-    let answers = fleet.answers("duckdb_queries.py", &package, &statements);
-    let [blocks, stacks, missing, traces, by_stack] = &answers[views.len()..] else { panic!() };
-    let report: Value =
-        serde_json::from_str(&heaptap("report --json", &fleet.of(|_, _| true)).text(0)).unwrap();
-    let blocks = &blocks[0];
-    assert_eq!((&blocks["rows"], &blocks["ids"]), (&9000.into(), &9000.into()));
-    assert_eq!(blocks["samples"], report["totals"]["samples"]);
-    assert_eq!((&blocks["promoted_before"], &blocks["collected_before"]), (&0.into(), &0.into()));
-    assert_eq!((&blocks["hosts"], &blocks["days"]), (&3.into(), &2.into()));
-    assert_eq!((&blocks["sized"], &blocks["domain"]), (&9000.into(), &1.into()));
-    assert!((1..9000).contains(&blocks["minor"].as_i64().unwrap()));
-    let promoted: f64 = reported(&fleet.of(|_, _| true), "--metric promoted").values().sum();
-    assert!((number(blocks, "promoted") - promoted).abs() < 1e-9 * promoted);
-    let stacks = &stacks[0];
-    for count in ["ids", "sites", "texts"] {
-        assert_eq!(stacks[count], stacks["rows"], "{count}");
-    }
-    assert_eq!(missing[0]["missing"], 0);
-    let traces = &traces[0];
-    assert_eq!((&traces["rows"], &traces["blocks"]), (&6.into(), &9000.into()));
-    assert_eq!((&traces["complete"], &traces["started"]), (&6.into(), &START.into()));
-    assert_eq!(traces["rate"], trace_info().sample_rate);
-    let mut folded: BTreeMap<String, f64> = BTreeMap::new();
-    for (_, _, trace) in &fleet.traces {
-        for line in heaptap("export --to folded --no-fold", &[trace]).text(0).lines() {
-            let (stack, bytes) = line.rsplit_once(' ').unwrap();
-            *folded.entry(stack.to_owned()).or_default() += bytes.parse::<f64>().unwrap();
-        }
-    }
-    let found: BTreeMap<String, f64> = by_stack
-        .iter()
-        .map(|row| (row["stack"].as_str().unwrap().to_owned(), number(row, "bytes").round()))
-        .collect();
-    let differ = found.iter().find(|&(stack, bytes)| folded.get(stack) != Some(bytes));
-    assert!(found.len() == folded.len() && differ.is_none(), "{differ:?}");
-}
-
-#[test]
-fn sidecars_have_tables_with_all_they_say() {
-    let Some(package) = python_package("duckdb-2.0.0") else { return };
-    let fleet = Fleet::new();
-    let (views, _) = documented();
-    let mut statements: Vec<&str> = views.iter().map(String::as_str).collect();
-    statements.extend([
-        "SELECT count(*) AS rows, min(epoch_us(time)) AS first, max(epoch_us(time)) AS last, \
-         max(heap_words) AS heap, max(live_words) AS live, max(promoted_words) AS promoted, \
-         max(cgroup_limit) AS \"limit\", max(threads) AS threads, max(minor_pauses) AS pauses, \
-         count(finaliser_pauses) AS finalisers FROM timeline WHERE host = 'web-1'",
-        "SELECT count(*) AS rows, sum(duration_ns)::BIGINT AS ns, any_value(kind) AS kind \
-         FROM slices WHERE host = 'web-2'",
-        "SELECT kind, probe, count(*) AS rows, max(value) AS value, min(least) AS least, \
-         max(greatest) AS greatest, max(runs) AS runs, max(marked) AS marked, \
-         max(words) AS words, string_agg(text, ';' ORDER BY time) AS text \
-         FROM probes WHERE host = 'web-1' GROUP BY kind, probe ORDER BY kind, probe",
-        "SELECT count(DISTINCT t.trace_id) AS joined FROM timeline t JOIN traces USING (trace_id)",
-    ]);
-    let answers = fleet.answers("duckdb_queries.py", &package, &statements);
-    let [timeline, slices, probes, joined] = &answers[views.len()..] else { panic!() };
-    let expected = json!({
-        "rows": TICKS, "first": START + 100_000, "last": START + 100_000 * TICKS,
-        "heap": (1 << 17) + 1000 * TICKS, "live": (1 << 16) + 1000 * TICKS,
-        "promoted": 5000 * TICKS, "limit": 64 << 20, "threads": 3, "pauses": 4 * TICKS,
-        "finalisers": 0,
-    });
-    assert_eq!(timeline[0], expected);
-    assert_eq!(slices[0], json!({ "rows": TICKS / 10, "ns": TICKS * 200_000, "kind": "major" }));
-    assert_eq!(joined[0]["joined"], 2);
-    let row = |kind: &str, probe: Option<&str>, rows: u64, others: Value| {
-        let mut row = json!({ "kind": kind, "probe": probe, "rows": rows });
-        let fields = ["value", "least", "greatest", "runs", "marked", "words", "text"];
-        for field in fields {
-            row[field] = others.get(field).cloned().unwrap_or(Value::Null);
-        }
-        row
-    };
-    let log = "tick 20;tick 40;tick 60;tick 80;tick 100";
-    let count = json!({ "value": (TICKS * TICKS) as f64 });
-    let tag = json!({ "value": 6.0, "marked": TICKS, "words": 1024 * TICKS });
-    let timer = json!({ "value": 0.025 * TICKS as f64, "runs": TICKS });
-    let value = json!({ "value": 9.0, "least": -0.5, "greatest": 16.0 });
-    let expected = [
-        row("count", Some("parser/tokens"), TICKS, count),
-        row("log", None, 5, json!({ "text": log })),
-        row("pause", None, 1, json!({ "text": "look at the cache" })),
-        row("tag", Some("cache/entries"), TICKS, tag),
-        row("text", Some("phase"), 2, json!({ "text": "reading;writing" })),
-        row("timer", Some("parser/time"), TICKS, timer),
-        row("value", Some("parser/depth"), TICKS, value),
-    ];
-    assert_eq!(probes[..], expected);
-
-    // Another trace's sidecar is left out, and one that is damaged is used as far as it goes.
-    let trace = fleet.of(|host, day| host == "10" && day == DAYS[1])[0];
-    let beside = PathBuf::from(format!("{}.probes", trace.display()));
-    fs::write(&beside, sidecar()).unwrap();
-    fleet.export("", &[trace]).says(0, &["another trace", "1 trace written"]);
-    assert_eq!(fleet.files("timeline").len(), 2);
-    let trace = fleet.of(|host, day| host == "10" && day == DAYS[0])[0];
-    let beside = PathBuf::from(format!("{}.probes", trace.display()));
-    fs::write(&beside, [b'x'; 4096]).unwrap();
-    fleet.export("", &[trace]).says(2, &["no sidecar of a trace", "left out", "1 trace written"]);
-    assert_eq!(fleet.files("timeline").len(), 2);
-    fs::write(&beside, &sidecar()[..3000]).unwrap();
-    fleet.export("", &[trace]).says(0, &["ends inside", "1 trace written"]);
-    assert_eq!(fleet.files("timeline").len(), 3);
 }
 
 #[test]
