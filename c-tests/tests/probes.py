@@ -2,7 +2,7 @@
 
 import json
 
-from bench import equal, expect, scenario
+from bench import equal, expect, family, scenario
 
 
 def read(bench, group):
@@ -48,3 +48,16 @@ def misuse(bench):
     probes, said = read(bench, "misuse")
     equal(len(said["probes"]), 4_096, "probes")
     expect(len(said["log"]) + said["lost_log_lines"] == 5_000 and said["log"], f"{len(said['log'])} lines and {said['lost_log_lines']} lost")
+
+
+@family({"text": (lambda path: path.write_text("precious"),), "link": (lambda path: path.symlink_to("elsewhere"),)})
+def nothing_is_destroyed(bench, make):
+    """A file that has the sidecar's name stays as it is; one line says so, and the trace is complete."""
+    make(bench.directory / "trace.ctf.probes")
+    result = bench.run("probes", "kinds", bench.directory)
+    bench.check(bench.path("trace.ctf"))
+    lines = result.err.splitlines()
+    expect(len(lines) == 1 and "trace.ctf.probes" in lines[0] and "goes on without" in lines[0], f"messages: {lines}")
+    left = bench.directory / "trace.ctf.probes"
+    expect(left.is_symlink() or left.read_text() == "precious", "the file was changed")
+    expect(not (bench.directory / "elsewhere").exists(), "the link was followed")
