@@ -27,7 +27,7 @@ SOURCES := $(wildcard programs/* programs5/*)
 
 OLD := young major marshalled bigarrays threads signals exceptions weak callbacks stacks endings storm \
 	parameters asked named moments planted habits
-NEW := many lives reuse own_profile forks overflow busy everything deep kept left waiting
+NEW := many lives reuse own_profile forks overflow busy everything deep kept left waiting paced
 PLAIN := $(OLD) $(NEW)
 NATIVE := $(addprefix $(OUT)/,$(PLAIN) host)
 DEBUG := $(addsuffix .debug,$(NATIVE))
@@ -52,6 +52,7 @@ OF_stacks := callbacks_stubs.c
 OF_lives := team.ml
 OF_reuse := team.ml reuse_stubs.c
 OF_busy := team.ml
+OF_paced := team.ml
 OF_everything := team.ml
 OF_forks := team.ml trees.ml
 OF_overflow := team.ml fibers.ml

@@ -210,7 +210,11 @@ impl LiveAggregation {
         let losses = self.losses_at_the_end()?;
         // Writers that do not mark unfinished traces may still end inside a packet.
         let truncated = losses.truncated.as_ref().map(|_| CutReason::Unfinished);
-        losses.cut_short.as_ref().map(|cut| cut.reason).or(truncated)
+        let marked = losses.cut_short.as_ref().map(|cut| cut.reason);
+        // What was marked as unfinished when it went through a pipe may have been finished since.
+        let is_known =
+            |&reason: &CutReason| self.trace.file().is_some() || reason != CutReason::Unfinished;
+        marked.filter(is_known).or(truncated)
     }
 
     /// The same as a sentence.
