@@ -8,16 +8,17 @@
 
 use std::mem;
 
-use heaptap_trace::{Event, LocationTable, Source, TraceInfo};
+use heaptap_trace::{Code, Event, EventKind, LocationTable, Source, TraceInfo};
 
 use crate::aggregate::{Frame, frame_of};
+use crate::blocks::NEVER;
 use crate::frames::Frames;
 use crate::ids::IdMap;
 use crate::options::{Depth, Options};
 use crate::paths::{Bounds, Paths, ROOT};
 use crate::resolver::{ResolvedEvent, ResolvedKind, Resolver, TreeMut};
 
-/// The most blocks that may be alive at once: 600 MB.
+/// The most blocks that may be alive at once: 545 MB, and half as much again while the table grows.
 const MOST_ALIVE: usize = (1 << 23) / 8 * 7;
 
 /// The life of a block. Times are microseconds since the start of the trace.
@@ -37,10 +38,46 @@ pub struct BlockLife {
     pub samples: u64,
     /// The id of its stack.
     pub stack: u64,
+    /// The outermost frame of its stack, which may be a label.
+    pub outermost: Option<Code>,
     /// The domain in which it was allocated.
     pub domain: u16,
     /// Where it was allocated.
     pub source: Source,
+}
+
+/// A block that is alive. Its id is the key.
+#[derive(Clone, Copy)]
+struct AliveBlock {
+    birth: u64,
+    /// [`NEVER`] before.
+    promotion: u64,
+    length: u64,
+    samples: u64,
+    stack: u64,
+    /// 0, which is no code, if there is none.
+    outermost: Code,
+    domain: u16,
+    source: Source,
+}
+
+impl AliveBlock {
+    fn life(&self, id: u64, death: Option<u64>) -> BlockLife {
+        let &AliveBlock { birth, promotion, length, samples, stack, outermost, domain, source } =
+            self;
+        BlockLife {
+            id,
+            birth,
+            promotion: Some(promotion).filter(|&time| time != NEVER),
+            death,
+            length,
+            samples,
+            stack,
+            outermost: Some(outermost).filter(|&code| code != 0),
+            domain,
+            source,
+        }
+    }
 }
 
 /// What takes the rows.
@@ -48,8 +85,8 @@ pub trait BlockSink {
     /// Why a row was not taken.
     type Error;
 
-    /// Takes a block.
-    fn block(&mut self, life: &BlockLife) -> Result<(), Self::Error>;
+    /// Takes a block, with the locations that are known so far.
+    fn block(&mut self, life: &BlockLife, table: &LocationTable) -> Result<(), Self::Error>;
 
     /// Takes a stack, from the allocation outwards. It comes once, and may come after blocks
     /// that have it.
@@ -77,7 +114,7 @@ pub struct BlockLives {
     paths: Paths,
     /// The number of the call tree.
     tree: u32,
-    alive: IdMap<BlockLife>,
+    alive: IdMap<AliveBlock>,
     most_alive: usize,
     most_paths: Bounds,
 }
@@ -114,18 +151,27 @@ impl BlockLives {
         }
         let BlockLives { resolver, frames, paths, .. } = self;
         let resolved = resolver.resolve(TreeMut { frames, paths }, event, table);
+        let (id, time) = (resolved.id, resolved.time);
         match resolved.kind {
-            ResolvedKind::Alloc(source) => self.born(&resolved, source, sink)?,
+            ResolvedKind::Alloc(source) => {
+                if self.alive.len() >= self.most_alive {
+                    return Err(BlockRowsError::TooManyAlive);
+                }
+                let alive = self.born(&resolved, outermost(event), source);
+                if let Some(other) = self.alive.insert(id, alive) {
+                    pass(&other.life(id, Some(time)), table, sink)?;
+                }
+            }
             ResolvedKind::Promote => {
-                if let Some(life) = self.alive.get_mut(&resolved.id)
-                    && life.source == Source::Minor
+                if let Some(alive) = self.alive.get_mut(&id)
+                    && alive.source == Source::Minor
                 {
-                    life.promotion.get_or_insert(resolved.time);
+                    alive.promotion = alive.promotion.min(time);
                 }
             }
             ResolvedKind::Collect => {
-                if let Some(life) = self.alive.remove(&resolved.id) {
-                    pass_dead(life, resolved.time, sink)?;
+                if let Some(alive) = self.alive.remove(&id) {
+                    pass(&alive.life(id, Some(time)), table, sink)?;
                 }
             }
             ResolvedKind::Other => {}
@@ -133,30 +179,17 @@ impl BlockLives {
         Ok(())
     }
 
-    fn born<S: BlockSink>(
-        &mut self,
-        event: &ResolvedEvent,
-        source: Source,
-        sink: &mut S,
-    ) -> Result<(), BlockRowsError<S::Error>> {
-        if self.alive.len() >= self.most_alive {
-            return Err(BlockRowsError::TooManyAlive);
-        }
-        let &ResolvedEvent { time, id, length, samples, path, domain, .. } = event;
-        let life = BlockLife {
-            id,
+    fn born(&self, event: &ResolvedEvent, outermost: Code, source: Source) -> AliveBlock {
+        let &ResolvedEvent { time, length, samples, path, domain, .. } = event;
+        AliveBlock {
             birth: time,
-            promotion: None,
-            death: None,
+            promotion: NEVER,
             length,
             samples,
             stack: u64::from(self.tree) << 32 | u64::from(path),
+            outermost,
             domain,
             source,
-        };
-        match self.alive.insert(id, life) {
-            Some(other) => pass_dead(other, time, sink),
-            None => Ok(()),
         }
     }
 
@@ -166,10 +199,12 @@ impl BlockLives {
         table: &LocationTable,
         sink: &mut S,
     ) -> Result<(), BlockRowsError<S::Error>> {
-        let mut alive: Vec<BlockLife> = mem::take(&mut self.alive).into_values().collect();
-        alive.sort_unstable_by_key(|life| life.id);
-        for life in &alive {
-            sink.block(life).map_err(BlockRowsError::Sink)?;
+        let mut ids: Vec<u64> = self.alive.keys().copied().collect();
+        ids.sort_unstable();
+        for id in ids {
+            if let Some(alive) = self.alive.remove(&id) {
+                pass(&alive.life(id, None), table, sink)?;
+            }
         }
         self.pass_stacks(table, sink)
     }
@@ -196,13 +231,20 @@ impl BlockLives {
     }
 }
 
-fn pass_dead<S: BlockSink>(
-    mut life: BlockLife,
-    time: u64,
+/// The outermost frame of an allocation, or 0.
+fn outermost(event: &Event<'_>) -> Code {
+    match event.kind {
+        EventKind::Alloc(allocation) => allocation.backtrace.frames.first().copied().unwrap_or(0),
+        _ => 0,
+    }
+}
+
+fn pass<S: BlockSink>(
+    life: &BlockLife,
+    table: &LocationTable,
     sink: &mut S,
 ) -> Result<(), BlockRowsError<S::Error>> {
-    life.death = Some(time);
-    sink.block(&life).map_err(BlockRowsError::Sink)
+    sink.block(life, table).map_err(BlockRowsError::Sink)
 }
 
 #[cfg(test)]
@@ -210,7 +252,7 @@ mod tests {
     use std::collections::HashMap;
     use std::convert::Infallible;
 
-    use heaptap_trace::{Allocation, Backtrace, Code, EventKind};
+    use heaptap_trace::{Allocation, Backtrace};
 
     use super::*;
     use crate::aggregator::tests::info;
@@ -224,7 +266,7 @@ mod tests {
     impl BlockSink for Rows {
         type Error = Infallible;
 
-        fn block(&mut self, life: &BlockLife) -> Result<(), Infallible> {
+        fn block(&mut self, life: &BlockLife, _: &LocationTable) -> Result<(), Infallible> {
             self.blocks.push(*life);
             Ok(())
         }
@@ -277,7 +319,10 @@ mod tests {
         assert_eq!(stack(0), [Frame::Code(3), Frame::Code(1)]);
         assert_eq!(stack(1), [Frame::Code(2), Frame::Code(1)]);
         assert_eq!(stack(2), [Frame::Nowhere]);
+        let outermost: Vec<_> = found.blocks.iter().map(|block| block.outermost).collect();
+        assert_eq!(outermost, [Some(1), Some(1), None]);
         assert!(rows(&events, 1, Bounds::USUAL).is_none(), "two are alive at once");
+        assert_eq!(size_of::<(u64, AliveBlock)>(), 64);
     }
 
     #[test]

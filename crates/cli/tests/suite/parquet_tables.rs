@@ -199,13 +199,15 @@ fn labels_and_domains_are_those_of_the_trace() {
     let trace = place.file("trace.ctf", &bytes);
     let fleet = Fleet { place, traces: Vec::new() };
     fleet.export("", &[&trace]).says(0, &["1 trace written"]);
-    let statement = "SELECT label, domain, sum(samples)::BIGINT AS samples \
-        FROM 'fleet/blocks/*/*/*.parquet' JOIN 'fleet/stacks/*/*/*.parquet' \
-        USING (trace_id, stack_id) GROUP BY label, domain";
+    let statement = "SELECT b.label, domain, sum((b.label IS DISTINCT FROM s.label)::INT) AS differ, \
+        sum(samples)::BIGINT AS samples \
+        FROM 'fleet/blocks/*/*/*.parquet' b JOIN 'fleet/stacks/*/*/*.parquet' s \
+        USING (trace_id, stack_id) GROUP BY b.label, domain";
     let answers = fleet.answers("duckdb_queries.py", &package, &[statement]);
     let found: BTreeMap<_, _> = answers[0]
         .iter()
         .map(|row| {
+            assert_eq!(row["differ"], 0, "the stack has another label");
             let label = row["label"].as_str();
             let label = label.map(|name| labels::LABELS.iter().position(|l| *l == name).unwrap());
             ((label, row["domain"].as_u64().unwrap() as u16), row["samples"].as_u64().unwrap())

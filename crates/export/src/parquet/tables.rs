@@ -6,14 +6,14 @@ use std::rc::Rc;
 
 use heaptap_report::rows::{By, Site, Sites};
 use heaptap_report::{BlockLife, BlockSink, Frame, Scale, is_label};
-use heaptap_trace::{LocationTable, Source, TraceInfo};
+use heaptap_trace::{Code, LocationTable, Source, TraceInfo};
 
 use super::column::{Column, Kind};
 use super::file::FileWriter;
 use super::trace_id;
 use crate::frame_name;
 
-static BLOCKS: [Column; 14] = [
+static BLOCKS: [Column; 15] = [
     Column::new("trace_id", Kind::Word),
     Column::new("pid", Kind::Int64),
     Column::new("block_id", Kind::Int64),
@@ -27,6 +27,7 @@ static BLOCKS: [Column; 14] = [
     Column::new("samples", Kind::Int64),
     Column::new("weight", Kind::Double),
     Column::new("domain", Kind::Int32),
+    Column::optional("label", Kind::Word),
     Column::new("stack_id", Kind::Int64),
 ];
 
@@ -75,6 +76,8 @@ pub struct BlockTables<W: Write> {
     info: TraceInfo,
     /// The sites of each frame, the innermost first.
     sites: HashMap<Frame, Rc<[Rc<Site>]>>,
+    /// The label of each outermost frame, if it is one.
+    labels: HashMap<Code, Option<Rc<str>>>,
     most_frames: usize,
     block_count: i64,
 }
@@ -94,6 +97,7 @@ impl<W: Write> BlockTables<W> {
             trace_id: trace_id(info),
             info: info.clone(),
             sites: HashMap::new(),
+            labels: HashMap::new(),
             most_frames,
             block_count: 0,
         })
@@ -162,7 +166,11 @@ fn label_of(frame: Frame, table: &LocationTable) -> Option<String> {
 impl<W: Write> BlockSink for BlockTables<W> {
     type Error = io::Error;
 
-    fn block(&mut self, life: &BlockLife) -> io::Result<()> {
+    fn block(&mut self, life: &BlockLife, table: &LocationTable) -> io::Result<()> {
+        let label = life.outermost.and_then(|code| {
+            let known = self.labels.entry(code);
+            known.or_insert_with(|| label_of(Frame::Code(code), table).map(Rc::from)).clone()
+        });
         self.block_count += 1;
         let word_bytes = u64::from(self.info.word_size / 8);
         let scale = Scale { rate: self.info.sample_rate, word_bytes: word_bytes as f64 };
@@ -186,6 +194,7 @@ impl<W: Write> BlockSink for BlockTables<W> {
             .integer(life.samples as i64)
             .double(scale.bytes(life.samples).bytes)
             .integer(i64::from(life.domain))
+            .optional_text(label.as_deref())
             .integer(life.stack as i64)
             .end()
     }
