@@ -67,6 +67,9 @@ for packet in trace.packet:
     if packet.HasField("track_descriptor"):
         track = packet.track_descriptor
         assert track.uuid not in tracks and (not track.parent_uuid or track.parent_uuid in tracks)
+        # Those of the same name would be shown as one.
+        siblings = [other for other in tracks.values() if other.parent_uuid == track.parent_uuid]
+        assert not track.name or track.name not in [other.name for other in siblings], f"two tracks {track.name}"
         tracks[track.uuid] = track
         if track.HasField("process"):
             processes.append({"pid": track.process.pid, "name": track.process.process_name})

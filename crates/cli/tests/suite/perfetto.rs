@@ -54,7 +54,7 @@ fn site(name: &Value, file: &Value, line: &Value) -> String {
 }
 
 /// Fails unless the figures of the export are those of the report.
-fn assert_figures(package: &Path, trace: &Path, one_place_in_a_line: bool) {
+fn assert_figures(package: &Path, trace: &Path) {
     let file = exported(package, trace, "");
     let totals = report(trace, "")["totals"].clone();
     let (allocated, live) =
@@ -98,8 +98,7 @@ fn assert_figures(package: &Path, trace: &Path, one_place_in_a_line: bool) {
         assert!((1..=10).contains(&counters.len()), "{counters:?}");
         for name in counters {
             let name = name[group.len()..].strip_prefix('/').unwrap();
-            // Several places of one line would have counters of the same name.
-            if one_place_in_a_line && !name.starts_with("(unknown") {
+            if !name.starts_with("(unknown") {
                 let expected = rows.get(name).copied().unwrap_or(0.0);
                 let found = last(&file, &format!("{group}/{name}"));
                 assert!((found - expected).abs() <= 1.0, "{name}: {found}, not {expected}");
@@ -116,7 +115,7 @@ fn figures_are_those_of_the_report() {
     let Some(package) = python_package("perfetto-0.59.1") else { return };
     let place = Place::new();
     let made = place.file("made.ctf", &workload(Format::V3, 2, 6000, 500));
-    assert_figures(&package, &made, true);
+    assert_figures(&package, &made);
     let file = exported(&package, &made, "");
     let process = &file["processes"][0];
     assert_eq!(process["pid"], i64::from(trace_info().pid as i32));
@@ -124,7 +123,7 @@ fn figures_are_those_of_the_report() {
     assert_eq!(file["start"], START * 1000);
     assert!(file["slices"].as_object().unwrap().is_empty(), "there is no sidecar");
     for name in ["ocamlopt.v3.ctf", "made-trees.v3.ctf"] {
-        real(name).iter().for_each(|trace| assert_figures(&package, trace, false));
+        real(name).iter().for_each(|trace| assert_figures(&package, trace));
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 
-use heaptap_report::{Metric, Stacks};
+use heaptap_report::{Metric, Stack, Stacks};
 
 use super::packets::{Packets, Track, Unit};
 use crate::{ExportInput, frame_name};
@@ -22,11 +22,14 @@ pub(super) fn write(
 ) -> io::Result<()> {
     write_totals(input, packets, process)?;
     let live = packets.track(process, "live size by site")?;
-    let sites = top_sites(stacks, Metric::Peak);
-    write_sites(input, stacks, packets, (live, &sites), |(came, went)| came.saturating_sub(went))?;
+    let sites = NamedSites::new(stacks);
+    let top = sites.top(stacks, Metric::Peak);
+    write_sites(input, stacks, packets, &sites, (live, &top), |(came, went)| {
+        came.saturating_sub(went)
+    })?;
     let allocated = packets.track(process, "allocated by site")?;
-    let sites = top_sites(stacks, Metric::Allocated);
-    write_sites(input, stacks, packets, (allocated, &sites), |(came, _)| came)
+    let top = sites.top(stacks, Metric::Allocated);
+    write_sites(input, stacks, packets, &sites, (allocated, &top), |(came, _)| came)
 }
 
 fn write_totals(
@@ -51,33 +54,63 @@ fn write_totals(
     Ok(())
 }
 
-/// The innermost sites with the most samples of a metric, the largest first.
-fn top_sites(stacks: &Stacks<'_>, metric: Metric) -> Vec<u32> {
-    let mut sums: HashMap<u32, u64> = HashMap::new();
-    for stack in stacks.iter() {
-        if let Some(&site) = stack.sites().first() {
-            let sum = sums.entry(site).or_default();
-            *sum = sum.saturating_add(metric.samples(&stack.counts));
-        }
-    }
-    let mut sites: Vec<(u32, u64)> = sums.into_iter().filter(|&(_, sum)| sum > 0).collect();
-    sites.sort_unstable_by_key(|&(site, sum)| (std::cmp::Reverse(sum), site));
-    sites.into_iter().take(MOST_SITES).map(|(site, _)| site).collect()
+/// The innermost sites of stacks, by name: those of one line are one, since tracks of the same name would be
+/// shown as one.
+struct NamedSites {
+    names: Vec<String>,
+    /// The number of the name of each site.
+    of_sites: Vec<u32>,
 }
 
-/// A counter for each site, with a value made of what came and went so far.
+impl NamedSites {
+    fn new(stacks: &Stacks<'_>) -> Self {
+        let mut numbers: HashMap<String, u32> = HashMap::new();
+        let mut names = Vec::new();
+        let of_sites = stacks.sites().iter().map(|site| {
+            *numbers.entry(frame_name(site)).or_insert_with_key(|name| {
+                names.push(name.clone());
+                names.len() as u32 - 1
+            })
+        });
+        let of_sites = of_sites.collect();
+        NamedSites { names, of_sites }
+    }
+
+    fn of(&self, stack: &Stack<'_>) -> Option<u32> {
+        stack.sites().first().map(|&site| self.of_sites[site as usize])
+    }
+
+    /// Those with the most samples of a metric, the largest first.
+    fn top(&self, stacks: &Stacks<'_>, metric: Metric) -> Vec<u32> {
+        let mut sums = vec![0_u64; self.names.len()];
+        for stack in stacks.iter() {
+            if let Some(site) = self.of(&stack) {
+                let sum = &mut sums[site as usize];
+                *sum = sum.saturating_add(metric.samples(&stack.counts));
+            }
+        }
+        let mut sites: Vec<u32> = (0..sums.len() as u32).collect();
+        sites.retain(|&site| sums[site as usize] > 0);
+        sites.sort_unstable_by_key(|&site| (std::cmp::Reverse(sums[site as usize]), site));
+        sites.truncate(MOST_SITES);
+        sites
+    }
+}
+
+/// A counter for each of these sites, with a value made of what came and went so far.
 fn write_sites(
     input: &ExportInput<'_>,
     stacks: &Stacks<'_>,
     packets: &mut Packets<'_>,
-    (parent, sites): (Track, &[u32]),
+    sites: &NamedSites,
+    (parent, top): (Track, &[u32]),
     value: impl Fn((u64, u64)) -> u64,
 ) -> io::Result<()> {
     let aggregate = input.aggregate;
     let mut flows: HashMap<u32, SiteFlows> =
-        sites.iter().map(|&site| (site, vec![(0, 0); aggregate.slices()])).collect();
+        top.iter().map(|&site| (site, vec![(0, 0); aggregate.slices()])).collect();
     for stack in stacks.iter() {
-        let Some(sums) = stack.sites().first().and_then(|site| flows.get_mut(site)) else {
+        let Some(sums) = sites.of(&stack).and_then(|site| flows.get_mut(&site)) else {
             continue;
         };
         for (sum, flow) in sums.iter_mut().zip(stack.flows()) {
@@ -85,9 +118,8 @@ fn write_sites(
             sum.1 += u64::from(flow.went);
         }
     }
-    for site in sites {
-        let name = frame_name(&stacks.sites()[*site as usize]);
-        let counter = packets.counter(parent, &name, Unit::Bytes)?;
+    for site in top {
+        let counter = packets.counter(parent, &sites.names[*site as usize], Unit::Bytes)?;
         packets.count(counter, input.nanos(0), 0.0)?;
         let mut sum = (0, 0);
         for (index, flow) in (1..).zip(&flows[site]) {
