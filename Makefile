@@ -233,12 +233,14 @@ fuzz:
 bench:
 	$(CARGO) bench -p heaptap-trace --bench trace
 	$(CARGO) bench -p heaptap-heap --bench snapshot
+	$(CARGO) bench -p heaptap-report --bench past
 	$(CARGO) bench -p heaptap
 	benches/overhead
 	benches/startup
 	benches/snapshot
 	benches/viewer
 	benches/domains
+	benches/live
 
 # --- Installing ----------------------------------------------------------------
 

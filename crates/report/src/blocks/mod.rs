@@ -91,7 +91,35 @@ pub struct BlockTable {
     pub(crate) level: u32,
 }
 
+/// A table up to a moment: what happened later to its rows does not count.
+#[derive(Clone, Copy)]
+pub(crate) struct TableView<'a> {
+    pub(crate) rows: &'a [BlockRow],
+    ends: &'a [BlockEnd],
+    trace_ends: &'a [TraceEnd],
+    level: u32,
+    /// Microseconds since the start of the trace.
+    until: u64,
+}
+
+impl TableView<'_> {
+    fn is_promoted(&self, row: &BlockRow) -> bool {
+        row.promotion != NEVER && row.promotion <= self.until
+    }
+
+    /// Whether it is not followed any more.
+    fn is_over(&self, row: &BlockRow) -> bool {
+        row.death != NEVER && row.death <= self.until
+    }
+}
+
 impl BlockTable {
+    /// The whole table.
+    pub(crate) fn view(&self) -> TableView<'_> {
+        let BlockTable { rows, ends, trace_ends, level } = self;
+        TableView { rows, ends, trace_ends, level: *level, until: NEVER }
+    }
+
     /// The table of no trace.
     pub(crate) const EMPTY: BlockTable =
         BlockTable { rows: Vec::new(), ends: Vec::new(), trace_ends: Vec::new(), level: 0 };
@@ -105,7 +133,8 @@ impl BlockTable {
     /// errors include the thinning of the table.
     pub fn estimator(&self, scale: Scale) -> impl Fn(u64) -> Estimate {
         let mut clusters = Clusters::default();
-        self.rows.iter().for_each(|row| clusters.add(&self.block(row, row.path)));
+        let view = self.view();
+        self.rows.iter().for_each(|row| clusters.add(&view.block(row, row.path)));
         let (level, cluster) = (self.level, clusters.mean(self.level));
         move |samples| scale.thinned(samples, level, cluster)
     }

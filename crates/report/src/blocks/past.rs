@@ -6,7 +6,7 @@
 
 use heaptap_trace::LocationTable;
 
-use super::{BlockEnd, BlockRow, BlockTable, NEVER, SelectedPaths, TraceEnd};
+use super::{BlockEnd, BlockRow, BlockTable, NEVER, SelectedPaths, TableView, TraceEnd};
 use crate::aggregate::Aggregate;
 use crate::options::Options;
 
@@ -20,10 +20,27 @@ impl BlockTable {
         locations: &LocationTable,
         options: &Options,
     ) -> Aggregate {
-        let (past, end) = (self.until(time), time.min(whole.end));
+        let end = time.min(whole.end);
         let paths = SelectedPaths::new(whole, locations, &options.selection);
+        let copied;
+        let past = match self.view_until(time) {
+            Some(past) => past,
+            None => {
+                copied = self.until(time);
+                copied.view()
+            }
+        };
         let selected = past.select_at(end, whole, &paths, &options.selection);
         past.aggregate_at(end, &selected, whole, locations, options)
+    }
+
+    /// The table up to `time`, if its rows are in the order of time: then nothing needs to be
+    /// copied. Those of a trace that was read out of order are not.
+    fn view_until(&self, time: u64) -> Option<TableView<'_>> {
+        let born = self.rows.iter().position(|row| row.birth > time).unwrap_or(self.rows.len());
+        let (rows, later) = self.rows.split_at(born);
+        let is_sorted = later.iter().all(|row| row.birth > time);
+        is_sorted.then(|| TableView { rows, until: time, ..self.view() })
     }
 
     /// The rows born by `time`, without what happened to them later.
@@ -63,5 +80,67 @@ impl BlockTable {
             trace_ends.push(TraceEnd { births: born[end.births as usize], ends: kept, ..*end });
         }
         BlockTable { rows, ends, trace_ends, level: self.level }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use heaptap_trace::{Allocation, Backtrace, Event, EventKind, Source};
+
+    use super::*;
+    use crate::aggregator::Aggregator;
+    use crate::aggregator::tests::info;
+    use crate::options::Depth;
+    use crate::thinning::scramble;
+
+    /// Blocks of which most are promoted or collected some time after, with a trace that ends
+    /// in between.
+    fn read() -> Aggregator {
+        let options = Options { depth: Depth::Whole, most_blocks: 5_000, ..Options::default() };
+        let mut aggregator = Aggregator::new(&info(0.1), options);
+        let table = LocationTable::default();
+        for id in 0..4_000_u64 {
+            let frames = [1, 10 + scramble(id) % 50];
+            let backtrace = Backtrace { frames: &frames, common_prefix: 0, new: &frames };
+            let allocation =
+                Allocation { id, length: 9, samples: 1 + id % 3, source: Source::Minor, backtrace };
+            let mut happen = |kind| {
+                aggregator.event(&Event { time: 10 * id, domain: 0, kind }, &table);
+            };
+            happen(EventKind::Alloc(allocation));
+            if let Some(old) = id.checked_sub(100 + scramble(id) % 40) {
+                let is_promoted = old.is_multiple_of(3);
+                happen(if is_promoted { EventKind::Promote(old) } else { EventKind::Collect(old) });
+            }
+            if id == 2_500 {
+                aggregator.end_trace(0..1_000);
+            }
+        }
+        aggregator
+    }
+
+    #[test]
+    fn a_view_of_an_earlier_moment_counts_what_a_copy_does() {
+        let mut aggregator = read();
+        let (whole, blocks) = aggregator.aggregate_with_blocks();
+        let options = Options { depth: Depth::Whole, ..Options::default() };
+        let table = LocationTable::default();
+        let paths = SelectedPaths::new(whole, &table, &options.selection);
+        let counted = |past: TableView<'_>, end: u64| {
+            let selected = past.select_at(end, whole, &paths, &options.selection);
+            past.aggregate_at(end, &selected, whole, &table, &options)
+        };
+        for time in [0, 9, 10, 12_345, 24_990, 25_000, 25_010, 39_990, u64::MAX] {
+            let end = time.min(whole.end);
+            let view = blocks.view_until(time).expect("the rows are in order");
+            let (found, expected) = (counted(view, end), counted(blocks.until(time).view(), end));
+            assert_eq!(found.counts, expected.counts, "at {time}");
+            assert_eq!(found.peak.state(), expected.peak.state(), "at {time}");
+            assert_eq!(found.promoted, expected.promoted, "at {time}");
+            assert_eq!(found.lifetimes.classes(), expected.lifetimes.classes(), "at {time}");
+            assert_eq!(found.lifetimes.survivors(), expected.lifetimes.survivors(), "at {time}");
+            assert_eq!(found.live_young, expected.live_young, "at {time}");
+            assert!(found.counts.iter().any(|counts| counts.live > 0), "at {time}");
+        }
     }
 }

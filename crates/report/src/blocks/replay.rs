@@ -3,7 +3,7 @@
 use heaptap_trace::{LocationTable, Source};
 
 use super::selected::{SelectedPaths, SelectedRows};
-use super::{BlockEnd, BlockRow, BlockTable, EndKind, NEVER, TraceEnd};
+use super::{BlockEnd, BlockRow, BlockTable, EndKind, TableView, TraceEnd};
 use crate::aggregate::Aggregate;
 use crate::classes::NO_CLASS;
 use crate::counts::Counts;
@@ -41,10 +41,12 @@ impl BlockTable {
         locations: &LocationTable,
         options: &Options,
     ) -> Aggregate {
-        self.aggregate_at(whole.end, selected, whole, locations, options)
+        self.view().aggregate_at(whole.end, selected, whole, locations, options)
     }
+}
 
-    /// The same of a table that ends at `time`.
+impl TableView<'_> {
+    /// The aggregate of these rows, of a table that ends at `time`.
     pub(super) fn aggregate_at(
         &self,
         time: u64,
@@ -68,7 +70,7 @@ impl BlockTable {
         // As in a reading, what is alive when its trace ends is evidence for leaks.
         let keep = options.follow == Follow::LiveSize;
         let tally = Tally::new(aggregate, options.follow, options.at);
-        let (table, paths) = (self, &paths[..]);
+        let (table, paths) = (*self, &paths[..]);
         let mut replay =
             Replay { table, paths, tally, keep, ended: 0, traces: 0, ending: Vec::new() };
         for (number, (row, &path)) in self.rows.iter().zip(paths).enumerate() {
@@ -79,11 +81,11 @@ impl BlockTable {
                 replay.birth(row, &block);
             }
         }
-        replay.end_all(self.rows.len() as u32);
+        replay.end_all(u32::MAX);
         let mut tally = replay.tally;
         tally.advance(time, self.level);
         tally.aggregate.cluster = clusters.mean(self.level);
-        let is_kept = |row: &BlockRow| row.death == NEVER || (row.ended && keep);
+        let is_kept = |row: &BlockRow| !self.is_over(row) || (row.ended && keep);
         let alive = self.rows.iter().zip(paths).filter(|(row, _)| is_kept(row));
         let alive = alive.filter(|&(_, &path)| path != NOT_SELECTED);
         tally.settle(alive.map(|(row, &path)| self.block(row, path)), self.level);
@@ -98,7 +100,7 @@ impl BlockTable {
             samples: row.samples,
             level: level_of(row.samples, self.level),
             birth: row.birth,
-            old: row.source != Source::Minor || row.promotion != NEVER,
+            old: row.source != Source::Minor || self.is_promoted(row),
             ended: false,
             class: NO_CLASS,
         }
@@ -163,7 +165,7 @@ impl BlockTable {
 
 /// The events of the rows, in their order.
 struct Replay<'a> {
-    table: &'a BlockTable,
+    table: TableView<'a>,
     /// The path of each row, or [`NOT_SELECTED`].
     paths: &'a [u32],
     tally: Tally,
@@ -189,16 +191,18 @@ impl Replay<'_> {
             class: NO_CLASS,
         });
         tally.born(block, level);
-        if row.promotion != NEVER {
+        if self.table.is_promoted(row) {
             tally.promoted(block);
         }
     }
 
     /// All ends before the birth of this row.
     fn end_all(&mut self, row: u32) {
-        let BlockTable { ends, trace_ends, .. } = self.table;
+        let TableView { ends, trace_ends, until, .. } = self.table;
         loop {
-            let is_trace = |end: &&TraceEnd| end.ends as usize <= self.ended && end.births <= row;
+            let is_trace = |end: &&TraceEnd| {
+                end.ends as usize <= self.ended && end.births <= row && end.time <= until
+            };
             if let Some(&end) = trace_ends.get(self.traces).filter(is_trace) {
                 self.end_trace(end);
             } else if let Some(&end) = ends.get(self.ended).filter(|end| end.births <= row) {
@@ -211,8 +215,8 @@ impl Replay<'_> {
 
     fn end(&mut self, end: BlockEnd) {
         self.ended += 1;
-        let row = &self.table.rows[end.row as usize];
-        let Some(block) = self.selected(end) else { return };
+        let Some(row) = self.table.rows.get(end.row as usize) else { return };
+        let Some(block) = self.selected(end).filter(|_| self.table.is_over(row)) else { return };
         let (tally, level) = (&mut self.tally, self.table.level);
         match end.kind {
             EndKind::Collected => {

@@ -2,7 +2,7 @@
 
 use heaptap_trace::{LocationTable, Source};
 
-use super::{BlockRow, BlockTable, NEVER};
+use super::{BlockRow, BlockTable, NEVER, TableView};
 use crate::aggregate::Aggregate;
 use crate::select::{Marks, Selection};
 use crate::thinning::level_of;
@@ -82,27 +82,7 @@ impl BlockTable {
         paths: &SelectedPaths,
         selection: &Selection,
     ) -> SelectedRows {
-        self.select_at(whole.end, whole, paths, selection)
-    }
-
-    /// The same of a table that ends at `time`, where blocks that live on are as old as
-    /// they are then.
-    pub(super) fn select_at(
-        &self,
-        time: u64,
-        whole: &Aggregate,
-        paths: &SelectedPaths,
-        selection: &Selection,
-    ) -> SelectedRows {
-        let word_bytes = whole.scale.word_bytes as u64;
-        let accepts = |row: &BlockRow| {
-            let bytes = row.length.saturating_mul(word_bytes);
-            let end = if row.death == NEVER { time } else { row.death };
-            paths.contains(row.path)
-                && selection.accepts_block(row.birth, bytes, row.domain, row.source)
-                && selection.lifetime.contains(end.saturating_sub(row.birth))
-        };
-        SelectedRows(self.rows.iter().map(accepts).collect())
+        self.view().select_at(whole.end, whole, paths, selection)
     }
 
     /// The blocks of these rows, in the order of allocation.
@@ -129,5 +109,27 @@ impl BlockTable {
     /// Every block with a row.
     pub fn all(&self, whole: &Aggregate) -> SelectedRows {
         self.select(whole, &SelectedPaths(None), &Selection::default())
+    }
+}
+
+impl TableView<'_> {
+    /// The rows that a selection accepts of a table that ends at `time`, where blocks that
+    /// live on are as old as they are then.
+    pub(super) fn select_at(
+        &self,
+        time: u64,
+        whole: &Aggregate,
+        paths: &SelectedPaths,
+        selection: &Selection,
+    ) -> SelectedRows {
+        let word_bytes = whole.scale.word_bytes as u64;
+        let accepts = |row: &BlockRow| {
+            let bytes = row.length.saturating_mul(word_bytes);
+            let end = if self.is_over(row) { row.death } else { time };
+            paths.contains(row.path)
+                && selection.accepts_block(row.birth, bytes, row.domain, row.source)
+                && selection.lifetime.contains(end.saturating_sub(row.birth))
+        };
+        SelectedRows(self.rows.iter().map(accepts).collect())
     }
 }
