@@ -187,10 +187,9 @@ impl TraceTables {
         blocks.finish(locations, &mut tables).map_err(|error| failure(error, &name))?;
         let outputs = tables.finish(&TraceFacts { ended, complete });
         let written = |error| AddError::Output(Failure::writing(&name, &error));
-        for output in outputs.map_err(written)? {
-            output.complete().map_err(AddError::Output)?;
-        }
-        Ok(())
+        // Blocks come last: whoever sees them finds their stacks.
+        let mut outputs = outputs.map_err(written)?.into_iter().rev();
+        outputs.try_for_each(Output::complete).map_err(AddError::Output)
     }
 }
 
