@@ -4,8 +4,8 @@
 //! valid. Its counts continue those of the parent.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use heaptap_probes::{MAX_TEXT, ProbeKind};
@@ -13,6 +13,7 @@ use heaptap_probes::{MAX_TEXT, ProbeKind};
 use super::cell::Cell;
 use crate::sys::clock::TickSource;
 use crate::sys::lock::lock_until;
+use crate::sys::memory::{MappedArray, Zeroable};
 
 /// The most probes: names are for kinds of work, not for single requests. Each takes a
 /// kilobyte.
@@ -31,12 +32,18 @@ pub(crate) enum Note {
 pub(crate) struct ProbeRegistry {
     probes: Mutex<Named>,
     /// The same cells by number, readable without a lock.
-    by_number: Box<[OnceLock<&'static Cell>]>,
+    by_number: Option<MappedArray<CellPlace>>,
     notes: Mutex<Notes>,
     /// Whether there is anything to record, readable without a lock.
     in_use: AtomicBool,
     lost_notes: AtomicU64,
 }
+
+/// A cell, or NULL.
+struct CellPlace(AtomicPtr<Cell>);
+
+// SAFETY: a pointer, which may be NULL and needs no drop.
+unsafe impl Zeroable for CellPlace {}
 
 #[derive(Default)]
 struct Named {
@@ -61,7 +68,7 @@ impl Default for ProbeRegistry {
     fn default() -> Self {
         ProbeRegistry {
             probes: Mutex::default(),
-            by_number: (0..MAX_PROBES).map(|_| OnceLock::new()).collect(),
+            by_number: MappedArray::new(MAX_PROBES),
             notes: Mutex::default(),
             in_use: AtomicBool::new(false),
             lost_notes: AtomicU64::new(0),
@@ -89,8 +96,8 @@ impl ProbeRegistry {
             return None;
         }
         let cell: &'static Cell = Box::leak(Box::new(Cell::new(kind, number as u32, clock)));
-        if let Some(place) = self.by_number.get(number) {
-            let _ = place.set(cell);
+        if let Some(place) = self.by_number.as_ref().and_then(|places| places.get(number)) {
+            place.0.store(std::ptr::from_ref(cell).cast_mut(), Ordering::Release);
         }
         named.numbers.insert(key, number as u32);
         named.cells.push((name, cell));
@@ -100,7 +107,9 @@ impl ProbeRegistry {
 
     /// The probe with this number. Callable from hooks.
     pub(crate) fn cell(&self, number: u64) -> Option<&'static Cell> {
-        self.by_number.get(usize::try_from(number).ok()?)?.get().copied()
+        let place = self.by_number.as_ref()?.get(usize::try_from(number).ok()?)?;
+        // SAFETY: NULL, or a cell that `open` has leaked.
+        unsafe { place.0.load(Ordering::Acquire).as_ref() }
     }
 
     /// Adds a line to the log, or a stop. Beyond [`MAX_NOTES`] in a tick they are lost and counted.

@@ -38,10 +38,11 @@ pub(crate) struct SidecarOwner {
 /// The collector's counters, read on the writer thread.
 pub(crate) type ReadHeap = Arc<dyn Fn() -> Heap + Send + Sync>;
 
-/// After this many ticks, counters of collector and system are recorded once a second only: a
-/// day then takes 15 MB at most, not 150.
-const FREQUENT_TICKS: u64 = 600;
-const SELDOM: u64 = 10;
+/// Counters of collector and system are recorded at most ten times a second, however often the
+/// trace is flushed; after a minute once a second: a day then takes 15 MB at most, not 150.
+const OFTEN_NS: u64 = 90_000_000;
+const SELDOM_NS: u64 = 990_000_000;
+const FREQUENT: u64 = 600;
 
 /// See the module.
 pub(crate) struct Sidecar {
@@ -51,9 +52,12 @@ pub(crate) struct Sidecar {
     /// Whether the collector's time line is recorded even if there are no probes.
     with_time_line: bool,
     read_heap: Option<ReadHeap>,
-    stats: ProcessStats,
+    /// `None` until it is first read.
+    stats: Option<ProcessStats>,
     probes: Vec<Recorded>,
-    ticks: u64,
+    /// How often counters were recorded, and when last.
+    readings: u64,
+    last_reading: u64,
     file: Option<SidecarFile>,
     /// No sidecar can be written any more.
     failed: bool,
@@ -93,9 +97,10 @@ impl Sidecar {
             time_line: Arc::clone(time_line),
             with_time_line,
             read_heap,
-            stats: ProcessStats::new(),
+            stats: None,
             probes,
-            ticks: 0,
+            readings: 0,
+            last_reading: 0,
             file: None,
             failed: false,
         }
@@ -138,11 +143,11 @@ impl Sidecar {
         clock: &mut impl SidecarClock,
     ) -> Result<(), String> {
         // A program that ends before the first tick has no time line worth a file.
-        if self.ticks == 0 && !self.registry.is_in_use() {
+        if self.readings == 0 && !self.registry.is_in_use() {
             return Ok(());
         }
-        // So that the last figures are recorded, however seldom they would be.
-        self.ticks = 0;
+        // The last counters are recorded whenever the last ones were.
+        self.last_reading = 0;
         self.tick(trace, start_us, now, clock)?;
         match &mut self.file {
             Some(file) => file.close(clock.time_ns(now)),
@@ -225,23 +230,26 @@ impl Sidecar {
             }
         }
         file.add_slices(time_line, time, clock)?;
-        let frequent = self.ticks < FREQUENT_TICKS;
-        if frequent || self.ticks.is_multiple_of(SELDOM) {
+        let interval = if self.readings < FREQUENT { OFTEN_NS } else { SELDOM_NS };
+        if time.saturating_sub(self.last_reading) >= interval {
+            self.last_reading = time;
             if let Some(read) = &self.read_heap {
                 file.add_heap(time, read())?;
             }
             let domains = time_line.domains.load(Ordering::Relaxed);
             let domains = (domains != 0).then_some(u64::from(domains));
-            file.add_system(time, System { domains, ..stats.read(self.ticks) })?;
-        }
-        if let Some(headroom) = stats.new_pressure(time) {
-            file.add(time, Event::Pressure { headroom })?;
+            let stats = stats.get_or_insert_with(ProcessStats::new);
+            let system = System { domains, ..stats.read(self.readings) };
+            file.add(time, Event::System(system))?;
+            if let Some(headroom) = stats.new_pressure(time) {
+                file.add(time, Event::Pressure { headroom })?;
+            }
+            self.readings += 1;
         }
         let lost = (registry.lost_notes(), time_line.lost());
         if std::mem::replace(&mut file.lost, lost) != lost {
             file.add(time, Event::Lost { logs: lost.0, slices: lost.1 })?;
         }
-        self.ticks += 1;
         file.flush()
     }
 }
@@ -297,9 +305,5 @@ impl SidecarFile {
             return Ok(());
         }
         self.add(time, Event::Heap(heap))
-    }
-
-    fn add_system(&mut self, time: u64, system: System) -> Result<(), String> {
-        self.add(time, Event::System(system))
     }
 }

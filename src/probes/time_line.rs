@@ -7,17 +7,21 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use heaptap_probes::SliceKind;
 
+use crate::sys::memory::{MappedArray, Zeroable};
+
 /// Slices between two ticks: a minor collection each 100 µs, and 15 domains.
 const RING: usize = if crate::SMALL_LIMITS { 8 } else { 1 << 14 };
 
 /// A slice on its way to the writer thread.
-#[derive(Default)]
 struct Slot {
     /// The tick at which it began.
     begin: AtomicU64,
     /// How many ticks it took, in the lower 44 bits; domain and kind above. 0 while empty.
     rest: AtomicU64,
 }
+
+// SAFETY: numbers, which may be zero and need no drop.
+unsafe impl Zeroable for Slot {}
 
 const TICK_BITS: u32 = 44;
 const DOMAIN_BITS: u32 = 16;
@@ -51,7 +55,8 @@ pub(super) struct SliceTotals {
 
 /// See the module.
 pub(crate) struct TimeLine {
-    ring: Box<[Slot]>,
+    /// `None` without memory: all slices are in the totals only.
+    ring: Option<MappedArray<Slot>>,
     /// How many slices were ever put into the ring.
     put: AtomicU64,
     /// How many were taken out.
@@ -65,7 +70,7 @@ pub(crate) struct TimeLine {
 impl TimeLine {
     pub(crate) fn new() -> TimeLine {
         TimeLine {
-            ring: (0..RING).map(|_| Slot::default()).collect(),
+            ring: MappedArray::new(RING),
             put: AtomicU64::new(0),
             taken: AtomicU64::new(0),
             lost: AtomicU64::new(0),
@@ -83,18 +88,25 @@ impl TimeLine {
             totals.ticks.fetch_add(ticks, Ordering::Relaxed);
             totals.longest.fetch_max(ticks, Ordering::Relaxed);
         }
-        // Any number of threads may pass this test at once: a quarter is left for them.
-        let waiting = self.put.load(Ordering::Relaxed) - self.taken.load(Ordering::Acquire);
-        if waiting >= (RING - RING / 4) as u64 {
+        let Some(slot) = self.next_slot() else {
             self.lost.fetch_add(1, Ordering::Relaxed);
             return;
-        }
-        let at = self.put.fetch_add(1, Ordering::Relaxed) as usize % RING;
-        let Some(slot) = self.ring.get(at) else { return };
+        };
         slot.begin.store(begin, Ordering::Relaxed);
         // 1 more, so that it is never 0.
         let rest = (u64::from(kind.number()) << DOMAIN_BITS | u64::from(domain)) << TICK_BITS;
         slot.rest.store(rest + ticks.min(MAX_TICKS - 1) + 1, Ordering::Release);
+    }
+
+    /// The slot of the next slice. `None`: the ring is full.
+    fn next_slot(&self) -> Option<&Slot> {
+        let ring = self.ring.as_ref()?;
+        // Any number of threads may pass this test at once: a quarter is left for them.
+        let waiting = self.put.load(Ordering::Relaxed) - self.taken.load(Ordering::Acquire);
+        if waiting >= (RING - RING / 4) as u64 {
+            return None;
+        }
+        ring.get(self.put.fetch_add(1, Ordering::Relaxed) as usize % RING)
     }
 
     /// The next slice. `None`: there is none, or a thread is about to write it. Writer thread.
@@ -103,7 +115,7 @@ impl TimeLine {
         if taken == self.put.load(Ordering::Relaxed) {
             return None;
         }
-        let slot = self.ring.get(taken as usize % RING)?;
+        let slot = self.ring.as_ref()?.get(taken as usize % RING)?;
         let rest = slot.rest.swap(0, Ordering::Acquire);
         if rest == 0 {
             return None;

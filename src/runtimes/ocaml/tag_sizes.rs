@@ -8,7 +8,7 @@
 
 use super::values::{header, words};
 use crate::probes::{Cell, SizeShare};
-use crate::sys::memory::MappedVec;
+use crate::sys::memory::{MappedVec, Region};
 use crate::tracer::{Mutator, WORD};
 
 /// The most blocks that are visited: a few milliseconds.
@@ -27,7 +27,7 @@ const NO_SCAN: usize = 251;
 /// The memory for it, and what was measured last. Mapped at the first measurement.
 pub(super) struct TagSizes {
     /// Blocks that were visited, by hash; 0 for none.
-    slots: MappedVec<usize>,
+    slots: Region,
     /// The same blocks in the order in which they were found, with their slots.
     found: MappedVec<(usize, usize)>,
     /// Tagged blocks: probe and address.
@@ -41,14 +41,8 @@ pub(super) struct TagSizes {
 impl TagSizes {
     /// `None` without memory.
     fn new() -> Option<TagSizes> {
-        let mut slots = MappedVec::new(SLOTS)?;
-        for _ in 0..SLOTS {
-            if !slots.push(0) {
-                return None;
-            }
-        }
         Some(TagSizes {
-            slots,
+            slots: Region::new(SLOTS)?,
             found: MappedVec::new(MAX_BLOCKS)?,
             tagged: MappedVec::new(1_024)?,
             shares: MappedVec::new(16)?,
@@ -62,13 +56,13 @@ impl TagSizes {
         let hash = (block >> 3).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mut at = hash >> (usize::BITS - SLOTS.trailing_zeros());
         while let Some(slot) = self.slots.get_mut(at % SLOTS) {
-            if *slot == block {
+            if *slot == block as u64 {
                 return;
             }
             if *slot == 0 {
                 let added = self.found.push((block, at % SLOTS));
                 if added {
-                    *slot = block;
+                    *slot = block as u64;
                 }
                 return;
             }
