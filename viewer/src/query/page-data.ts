@@ -97,6 +97,15 @@ export async function fetchSnapshots(): Promise<Packed | null> {
   return response.status === 202 ? null : response.arrayBuffer();
 }
 
+/** What the programs say of themselves, of all traces; empty if there is nothing. */
+export function embeddedSidecars(): string {
+  return text("heaptap-probes");
+}
+
+export async function fetchSidecar(trace: number): Promise<ArrayBuffer> {
+  return (await asked(address(`probes/${trace}`))).arrayBuffer();
+}
+
 let embeddedSources: Promise<Record<string, string[]>> | undefined;
 
 /** The lines of a source file: those in the page, or those that the server reads. */

@@ -14,6 +14,8 @@ import { BYS } from "../view/view";
 import { Problem } from "../parts/messages";
 import { LineChart } from "../parts/spark";
 import { cursor, layerColours, Timeline, useTimeline } from "../timeline/timeline";
+import { Lanes } from "../probes/lanes";
+import { Program } from "../probes/program";
 import { Flame } from "./flame";
 
 export function Overview({ info }: { info: Info }) {
@@ -39,11 +41,13 @@ export function Overview({ info }: { info: Info }) {
           <div class="over-body">
             <div class="over-plot">
               {current.multiples ? <Multiples data={timeline.answer} /> : <Timeline data={timeline.answer} info={info} height={208} />}
+              {!current.multiples && <Lanes duration={info.duration_us} times={timeline.answer.times} />}
             </div>
             <Legend data={timeline.answer} />
           </div>
         </section>
       )}
+      <Program />
       <Flame rows={16} panel={false} />
     </div>
   );

@@ -2,6 +2,7 @@
 // are still being written are fetched again whenever they have grown; the view stays as it is.
 
 import { embeddedTrace, fetchStatus, fetchTrace, type LiveStatus, type TraceStatus } from "../query/page-data";
+import { loadSidecar } from "../probes/document";
 import type { Packed } from "../query/protocol";
 import { followed, lost, paused } from "./live";
 import { change, client, config, notice, revision, traces, view, type TraceState } from "./store";
@@ -26,7 +27,10 @@ async function open(trace: number, archive: () => Packed): Promise<void> {
   }
   await new Promise<void>((done) => client.ask(`info-${trace}`, "info", { trace }, (outcome) => {
     if ("error" in outcome) refuse(outcome.error);
-    else put(trace, { info: outcome });
+    else {
+      put(trace, { info: outcome });
+      void loadSidecar(trace);
+    }
     if (isShown) revision.value += 1;
     done();
   }));

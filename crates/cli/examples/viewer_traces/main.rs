@@ -8,8 +8,10 @@
 //! - `before.ctf`: the same service before it kept sessions, and with a heavier renderer.
 //! - `hostile.ctf`: names that are HTML, scripts, terminal sequences and broken UTF-8.
 //! - `cells.ctf`: a call tree of 100,000 cells.
+//! - `probes.ctf`, `hostile-probes.ctf`: traces with sidecars (see [`sidecars`]).
 //! - `service-1.heap` to `service-3.heap`, `hostile.heap`: heap snapshots (see [`snapshots`]).
 
+mod sidecars;
 mod snapshots;
 
 use std::fs::File;
@@ -63,6 +65,9 @@ impl Locate for Places {
         }
     }
 }
+
+/// How long the service runs, in microseconds.
+const LASTS: u64 = 20_000_000;
 
 /// Microseconds since the Unix epoch.
 const START_TIME: u64 = 1_700_000_000_000_000;
@@ -162,7 +167,6 @@ fn write_service(
     leaking: bool,
 ) -> Result<Vec<KeptSession>, Box<dyn std::error::Error>> {
     const BLOCKS: u64 = 24_000;
-    const LASTS: u64 = 20_000_000;
     let mut out = create(directory, name)?;
     let info = info(1e-3, "/opt/service/service.exe");
     let mut places = Places(Vec::new());
@@ -290,5 +294,7 @@ fn main() -> Outcome {
     snapshots::write_hostile(directory, START_TIME, &HOSTILE)?;
     write_service(directory, "before.ctf", false)?;
     write_hostile(directory)?;
+    sidecars::write_service(directory, START_TIME, LASTS / 1_000_000)?;
+    sidecars::write_hostile(directory, START_TIME, &HOSTILE)?;
     write_cells(directory)
 }

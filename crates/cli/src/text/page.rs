@@ -69,6 +69,8 @@ pub(crate) struct PageContents<'a> {
     pub(crate) sources: Option<&'a [u8]>,
     /// The heap snapshots, as compressed JSON.
     pub(crate) snapshots: Option<&'a [u8]>,
+    /// What the programs say of themselves, one for each trace, as compressed JSON.
+    pub(crate) sidecars: Option<&'a [u8]>,
 }
 
 /// The page. `gzip` compresses the query.
@@ -82,7 +84,8 @@ pub(crate) fn page(
     let named = traces.map(|(number, bytes)| (format!("heaptap-trace-{number}"), *bytes));
     let sources = contents.sources.map(|bytes| ("heaptap-sources".to_owned(), bytes));
     let snapshots = contents.snapshots.map(|bytes| ("heaptap-snapshots".to_owned(), bytes));
-    for (id, bytes) in named.chain(sources).chain(snapshots) {
+    let sidecars = contents.sidecars.map(|bytes| ("heaptap-probes".to_owned(), bytes));
+    for (id, bytes) in named.chain(sources).chain(snapshots).chain(sidecars) {
         // Writing to a string does not fail.
         let _ = writeln!(data, "{}", binary(&id, &STANDARD.encode(bytes)));
     }
@@ -151,10 +154,12 @@ mod tests {
             traces: &[b"trace"],
             sources: Some(b"source"),
             snapshots: Some(b"heap"),
+            sidecars: Some(b"probes"),
         };
         let filled = page(&config, <[u8]>::to_vec, &contents);
         assert_eq!(filled.matches("id=\"heaptap-sources\">c291cmNl</script>").count(), 1);
         assert_eq!(filled.matches("id=\"heaptap-snapshots\">aGVhcA==</script>").count(), 1);
+        assert_eq!(filled.matches("id=\"heaptap-probes\">cHJvYmVz</script>").count(), 1);
         assert!(!filled.contains("<script>alert"), "{filled}");
         let trace = "id=\"heaptap-trace-0\">dHJhY2U=</script>";
         assert_eq!(filled.matches(trace).count(), 1);

@@ -1,7 +1,7 @@
 //! `--to html`: the web page with the traces and heap snapshots in it.
 
 use std::io::{self, IsTerminal as _, Write, stdout};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use heaptap_figures::units::{bytes, count};
 
@@ -9,9 +9,11 @@ use crate::analysis::archive::{Compression, PackedTrace, Packing, compressed};
 use crate::analysis::filters::Filters;
 use crate::analysis::heap::page_snapshots::{PageFiles, PageSnapshots};
 use crate::analysis::ocaml_types::TypeOptions;
+use crate::analysis::probes::page::PageSidecar;
 use crate::exit_status::{Failure, VerbResult, Verdict};
 use crate::io::notices::say;
 use crate::io::output::{Output, raw_stdout};
+use crate::io::sidecar::LiveSidecar;
 use crate::io::source_files::SourceRoots;
 use crate::io::trace_files::page_names;
 use crate::text::json;
@@ -66,10 +68,12 @@ impl HtmlExport<'_> {
         config.snapshots = self.files.snapshots.len();
         let sources = self.source_text(&traces);
         let heaps = self.snapshots()?;
+        let sidecars = self.sidecars();
         let contents = PageContents {
             traces: &gzips,
             sources: sources.as_deref(),
             snapshots: heaps.as_ref().map(|heaps| heaps.gzip.as_slice()),
+            sidecars: sidecars.as_deref(),
         };
         let page = page(&config, |bytes| compressed(bytes, Compression::default()), &contents);
         let name = write(out, page.as_bytes())?;
@@ -83,6 +87,20 @@ impl HtmlExport<'_> {
         let verdicts = traces.iter().map(|trace| trace.verdict);
         let verdicts = verdicts.chain(heaps.map(|heaps| heaps.verdict));
         Ok(verdicts.max().unwrap_or(Verdict::Sound))
+    }
+
+    /// What the programs say of themselves in the files beside their traces, compressed, if there are any.
+    fn sidecars(&self) -> Option<Vec<u8>> {
+        let read = |trace: &PathBuf| {
+            let is_file = trace.as_os_str() != "-" && !trace.is_dir();
+            is_file.then(|| PageSidecar::read(&mut LiveSidecar::of(trace))).flatten()
+        };
+        let documents: Vec<Option<PageSidecar>> = self.files.traces.iter().map(read).collect();
+        documents.iter().any(Option::is_some).then(|| {
+            let mut text = Vec::new();
+            json::put(&mut text, &documents);
+            compressed(&text, Compression::default())
+        })
     }
 
     /// The heap snapshots, compressed, if there are any. Reports those that cannot be shown.

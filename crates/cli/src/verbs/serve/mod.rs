@@ -1,7 +1,7 @@
 //! `heaptap serve`: the web page over the loopback.
 //!
 //! [`http`] is the server, [`access`] decides who may ask, [`routes`] what is answered.
-//! [`traces`] and [`snapshots`] read in the background, [`live`] follows traces that are still being written, [`exact`] reads again for exact figures, [`go_profiles`] answers
+//! [`traces`] and [`snapshots`] read in the background, [`sidecars`] has what programs say of themselves, [`live`] follows traces that are still being written, [`exact`] reads again for exact figures, [`go_profiles`] answers
 //! `go tool pprof`, [`browser`]
 //! opens the page, [`token_file`] keeps the token for the next server.
 //!
@@ -17,6 +17,7 @@ mod http;
 mod live;
 mod ready;
 mod routes;
+mod sidecars;
 mod snapshots;
 mod token_file;
 mod traces;
@@ -49,6 +50,7 @@ use crate::text::page::{PageConfig, PageContents, PageMode, page};
 use access::Access;
 use go_profiles::GoProfiles;
 use routes::Site;
+use sidecars::Sidecars;
 use snapshots::Snapshots;
 use traces::Traces;
 
@@ -146,7 +148,8 @@ impl Serve {
         let address = listener.local_addr().map_err(|error| self.cannot_listen(&error))?;
         let PageFiles { traces: files, snapshots } = PageFiles::new(&self.files);
         let served = Self::served(files, live);
-        let trace_files = served.iter().map(|(path, ..)| path.clone()).collect();
+        let trace_files: Vec<PathBuf> = served.iter().map(|(path, ..)| path.clone()).collect();
+        let sidecars = Sidecars::new(&trace_files);
         let packing = Packing {
             selection: Selection::default(),
             most_blocks: self.page_size.most_blocks(),
@@ -172,6 +175,7 @@ impl Serve {
             page,
             traces,
             snapshots,
+            sidecars,
             sources,
             exact: Arc::default(),
             go: GoProfiles::default(),

@@ -10,6 +10,7 @@ use super::http::connections::Connection;
 use super::http::request::{self, Method, Request};
 use super::http::response::Response;
 use super::ready::ReadyTrace;
+use super::sidecars::Sidecars;
 use super::snapshots::{Snapshots, SnapshotsState};
 use super::traces::{NotReady, Traces};
 use crate::io::source_files::SourceRoots;
@@ -21,6 +22,7 @@ pub(super) struct Site {
     pub(super) page: Arc<[u8]>,
     pub(super) traces: Arc<Traces>,
     pub(super) snapshots: Arc<Snapshots>,
+    pub(super) sidecars: Sidecars,
     pub(super) sources: SourceRoots,
     pub(super) exact: Arc<ExactReadings>,
     pub(super) go: GoProfiles,
@@ -69,6 +71,12 @@ impl Site {
             "/status" => Ok(json_response(&self.traces.status(|trace| self.exact.progress(trace)))),
             "/source" => self.source(request),
             "/snapshots" => self.snapshots(),
+            path if path.starts_with("/probes/") => {
+                let number = path.strip_prefix("/probes/").and_then(|text| text.parse().ok());
+                let packed = number.and_then(|number| self.sidecars.packed(number));
+                let packed = packed.ok_or_else(|| Response::text(404, "there is no such trace"))?;
+                Ok(Response::new("application/octet-stream", packed.into()))
+            }
             path => match path.strip_prefix("/trace/") {
                 Some(number) => {
                     let trace = self.trace(Some(number))?;

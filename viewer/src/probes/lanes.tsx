@@ -1,0 +1,92 @@
+// Below the time line, on the same axis: the collector, the process, and the probes that were chosen.
+
+import { signal } from "@preact/signals";
+import { LineChart } from "../parts/spark";
+import { visible } from "../text/sites";
+import { bytes, percent, shortDuration } from "../text/units";
+import { AXIS, MARGIN } from "../timeline/plot";
+import { cursor } from "../timeline/timeline";
+import { sidecar, type Lane, type LogLine, type Sidecar, type Unit } from "./document";
+
+/** A limit further above than this is not in the picture. */
+const NEAR_LIMIT = 4;
+
+/** The names of the probes that have a lane; null until somebody chooses: the first two. */
+export const chosen = signal<readonly string[] | null>(null);
+
+export function chosenNames({ tree }: Sidecar): readonly string[] {
+  const drawn = tree.flatMap(({ probe }) => (probe?.values ? [probe.name] : []));
+  return chosen.value ?? drawn.slice(0, 2);
+}
+
+const amount = (value: number) => (Math.abs(value) >= 100 || Number.isInteger(value) ? Math.round(value).toLocaleString("en") : value.toPrecision(3));
+const TEXTS: Record<Unit, (value: number) => string> = {
+  bytes,
+  share: percent,
+  ns: (value) => (value < 1000 ? `${Math.round(value)} ns` : shortDuration(value / 1000)),
+  rate: (value) => `${amount(value)}/s`,
+  number: amount,
+};
+
+export function Lanes({ duration, times }: { duration: number; times: readonly number[] }) {
+  const found = sidecar.value;
+  if (!found) return null;
+  const names = chosenNames(found);
+  const probes: Lane[] = found.tree.flatMap(({ probe }) => (probe?.values && names.includes(probe.name) ? [{ name: probe.name, unit: probe.unit, values: probe.values }] : []));
+  const under = cursor.value === null ? null : times[cursor.value] ?? null;
+  const part = { width: found.width_us, duration: Math.max(1, duration), under };
+  return (
+    <div class="lanes" role="group" aria-label="The collector, the process and probes over time">
+      {found.lanes.map((lane) => <LaneRow lane={lane} limit={lane.name === "cgroup" ? found.limit_bytes : null} {...part} />)}
+      {probes.map((lane) => <LaneRow lane={lane} limit={null} probe {...part} />)}
+      {found.log.length > 0 && <LogMarks lines={found.log} duration={part.duration} />}
+    </div>
+  );
+}
+
+interface RowProps {
+  lane: Lane;
+  limit: number | null;
+  probe?: boolean;
+  width: number;
+  duration: number;
+  /** The time under the pointer. */
+  under: number | null;
+}
+
+function LaneRow({ lane, limit, probe, width, duration, under }: RowProps) {
+  const values = lane.values.map((value) => value ?? 0);
+  const largest = values.reduce((most, value) => Math.max(most, value), 0);
+  const most = limit !== null && limit <= NEAR_LIMIT * largest ? limit : largest;
+  const text = TEXTS[lane.unit];
+  const at = under === null ? null : lane.values[Math.min(Math.max(0, Math.ceil(under / width) - 1), values.length - 1)];
+  const shown = at === null || at === undefined ? `≤ ${text(largest)}` : text(at);
+  const name = visible(lane.name);
+  // A picture of numbers below 1 would be flat: the chart begins at 1.
+  const scaled = values.map((value) => (most > 0 ? (100 * Math.max(0, value)) / most : 0));
+  const title = limit === null ? name : `${name}, limit ${bytes(limit)}`;
+  return (
+    <div class={`lane${probe ? " probe" : ""}`} title={title}>
+      <span class="lane-name" style={{ width: `${AXIS - 6}px` }}><b>{probe ? name.split("/").at(-1) : name}</b>{shown}</span>
+      <div class="lane-plot" style={{ marginRight: `${MARGIN}px` }}>
+        <div style={{ width: `${(100 * width * values.length) / duration}%` }}><LineChart values={scaled} most={100} fill="var(--bar)" height={30} label={`${title}: at most ${text(largest)}`} /></div>
+        {limit !== null && <span class="lane-limit">limit {bytes(limit)}</span>}
+        {under !== null && <i class="timeline-cursor" style={{ left: `${(100 * under) / duration}%` }} />}
+      </div>
+    </div>
+  );
+}
+
+/** The lines of the log as marks; those at which the program asked to stop stand out. */
+function LogMarks({ lines, duration }: { lines: readonly LogLine[]; duration: number }) {
+  return (
+    <div class="lane log">
+      <span class="lane-name" style={{ width: `${AXIS - 6}px` }}><b>log</b></span>
+      <div class="lane-plot" style={{ marginRight: `${MARGIN}px` }}>
+        {lines.map(({ time_us, text, stop }) => (
+          <i class={stop ? "log-mark stop" : "log-mark"} style={{ left: `${(100 * Math.min(time_us, duration)) / duration}%` }} title={`${shortDuration(time_us)}: ${visible(text)}`} />
+        ))}
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,92 @@
+// What a program says of itself: lanes on the axis of the time line, the tree of its probes, its log.
+
+import assert from "node:assert/strict";
+import { appendFileSync, copyFileSync, readFileSync } from "node:fs";
+import { after, test } from "node:test";
+import { closeBrowser, directory, exported, json, picture, serve, settled, trace, withPage } from "./browser.mjs";
+
+after(closeBrowser);
+
+const laneNames = (page) => page.locator(".lane-name b").allInnerTexts();
+const OWN = ["heap", "in use", "RSS", "cgroup", "paused", "longest", "minor GC", "major GC"];
+
+test("lanes, tree and log are those of the command line, in both themes and on a narrow screen", async () => {
+  const path = await trace("probes.ctf");
+  const page = await exported("probes.ctf");
+  const said = await json("probes", "--json", path);
+  for (const [theme, width] of [["light", 1280], ["dark", 1280], ["light", 420]]) {
+    await withPage(page, { theme, width }, async (page) => {
+      await page.locator(".program").waitFor();
+      assert.deepEqual(await laneNames(page), [...OWN, "load", "sessions", "log"]);
+      const rows = await page.locator(".probe-tree tr").allInnerTexts();
+      assert.equal(rows.length, said.probes.length + 2, "two branches above the probes");
+      const requests = rows.find((row) => row.startsWith("all"));
+      const total = said.probes.find(({ name }) => name === "requests/all").total;
+      assert.ok(requests.includes(total.toLocaleString("en")), requests);
+      assert.ok(rows.some((row) => row.includes("≥ ")), "a size that is cut");
+      assert.equal(await page.locator(".log-mark").count(), said.log.length + said.stops.length);
+      assert.equal(await page.locator(".log-mark.stop").count(), 1);
+      assert.match(await page.locator(".log-lines").innerText(), /pause: the cache is full/);
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      assert.ok(wide <= 0, `${wide} pixels too wide`);
+      await picture(page, `probes-${theme}-${width}`);
+    });
+  }
+});
+
+test("lanes stand on the axis of the time line, follow the pointer, and can be chosen", async () => {
+  await withPage(await exported("probes.ctf"), {}, async (page) => {
+    await page.locator(".lane").first().waitFor();
+    const [brush, plot] = await Promise.all([page.locator(".timeline-brush").boundingBox(), page.locator(".lane-plot").first().boundingBox()]);
+    assert.ok(Math.abs(brush.x - plot.x) < 2 && Math.abs(brush.width - plot.width) < 2, JSON.stringify([brush, plot]));
+    const rss = () => page.locator(".lane", { hasText: "RSS" }).locator(".lane-name").innerText();
+    assert.match(await rss(), /≤ \d/);
+    await page.mouse.move(brush.x + brush.width / 2, brush.y + 40);
+    await page.locator(".lane .timeline-cursor").first().waitFor();
+    assert.doesNotMatch(await rss(), /≤/);
+    await picture(page, "probes-pointer");
+    await page.getByLabel("requests/time on the time line").click();
+    await page.getByLabel("cache/load on the time line").click();
+    assert.deepEqual((await laneNames(page)).slice(OWN.length), ["sessions", "time", "log"]);
+  });
+});
+
+test("hostile names, texts and lines are text", async () => {
+  await withPage(await exported("hostile-probes.ctf"), {}, async (page) => {
+    await page.locator(".program").waitFor();
+    await page.locator(".program summary").last().click();
+    assert.equal(await page.evaluate(() => window.hacked), undefined);
+    assert.match(await page.locator(".program").innerText(), /<img src=x onerror=window\.hacked=9>/);
+    assert.match(await page.locator(".program").innerText(), /\\x1b\[31mred/);
+    await picture(page, "probes-hostile");
+  });
+});
+
+test("a trace without a sidecar shows neither lanes nor probes", async () => {
+  for (const name of ["service.ctf", "hostile.ctf"]) {
+    await withPage(await exported(name), {}, async (page) => {
+      assert.equal(await page.locator(".lane, .program").count(), 0);
+    });
+  }
+});
+
+test("the server reads the sidecar, and one that is damaged is named", async () => {
+  const folder = directory("served-probes");
+  const path = `${folder}/probes.ctf`;
+  copyFileSync(await trace("probes.ctf"), path);
+  copyFileSync(await trace("probes.ctf.probes"), `${path}.probes`);
+  const at = readFileSync(`${path}.probes`).length;
+  await serve([path], async (address) => {
+    await withPage(address, { requests: "own" }, async (page) => {
+      await page.locator(".program").waitFor();
+      assert.equal(await page.locator(".program .problem").count(), 0);
+    });
+    appendFileSync(`${path}.probes`, Buffer.alloc(100, 9));
+    await withPage(address, { requests: "own" }, async (page) => {
+      await page.locator(".program .problem").waitFor();
+      assert.match(await page.locator(".program .problem").innerText(), new RegExp(`damaged at byte ${at}`));
+      assert.ok((await page.locator(".probe-tree tr").count()) > 5);
+      await settled(page);
+    });
+  });
+});
