@@ -1,4 +1,4 @@
-//! Writes the seed corpus: small traces and heap snapshots with one feature of the format each.
+//! Writes the seed corpus: small traces, sidecars and heap snapshots with one feature of the format each.
 
 use std::fs;
 use std::path::Path;
@@ -7,6 +7,7 @@ use heaptap_trace::{
     Block, Code, Encoder, Format, Frames, Locate, Location, LocationList, Source, TraceInfo,
 };
 
+mod sidecars;
 mod snapshots;
 
 fn main() {
@@ -24,6 +25,11 @@ fn main() {
     let folder = corpus.join("snapshot");
     fs::create_dir_all(&folder).expect("a writable checkout");
     for (name, file) in snapshots::all() {
+        fs::write(folder.join(name), file).expect("room");
+    }
+    let folder = corpus.join("probes");
+    fs::create_dir_all(&folder).expect("a writable checkout");
+    for (name, file) in sidecars::all() {
         fs::write(folder.join(name), file).expect("room");
     }
 }
