@@ -28,9 +28,11 @@ impl std::error::Error for Damage {}
 /// [`feed`](Decoder::feed), and [`next`](Decoder::next_event) returns `None` until a packet is whole.
 #[derive(Debug, Default)]
 pub struct Decoder {
-    /// Bytes that were fed and not decoded yet.
+    /// Bytes that were fed. Those before `begin` are decoded: they are dropped when more is fed, not packet by
+    /// packet, since packets are short.
     bytes: Vec<u8>,
-    /// Where `bytes` begins in the file.
+    /// Where the current packet begins, in `bytes` and in the file.
+    begin: usize,
     offset: u64,
     /// How far the current packet was decoded, and where it ends; both in `bytes`.
     at: usize,
@@ -49,9 +51,16 @@ impl Decoder {
 
     /// Takes the next bytes of the file.
     pub fn feed(&mut self, bytes: &[u8]) {
-        if self.damage.is_none() {
-            self.bytes.extend_from_slice(bytes);
+        if self.damage.is_some() {
+            return;
         }
+        let decoded = std::mem::take(&mut self.begin);
+        self.bytes.drain(..decoded);
+        if self.packet_end > 0 {
+            self.at -= decoded;
+            self.packet_end -= decoded;
+        }
+        self.bytes.extend_from_slice(bytes);
     }
 
     /// The next event. `None`: more bytes are needed.
@@ -67,7 +76,7 @@ impl Decoder {
         let result = result.map_err(|what| Damage { offset: self.offset, what });
         if let Err(damage) = &result {
             self.damage = Some(damage.clone());
-            self.bytes = Vec::new();
+            (self.bytes, self.begin) = (Vec::new(), 0);
         }
         result
     }
@@ -75,7 +84,7 @@ impl Decoder {
     /// How many bytes were fed that belong to a packet which is not whole.
     #[must_use]
     pub fn pending(&self) -> usize {
-        if self.packet_end == 0 { self.bytes.len() } else { 0 }
+        if self.packet_end == 0 { self.bytes.len() - self.begin } else { 0 }
     }
 
     fn decode(&mut self) -> Result<Option<Timed>, &'static str> {
@@ -90,16 +99,17 @@ impl Decoder {
                 self.at = self.packet_end - input.0.len();
                 return Ok(Some(timed));
             }
-            self.bytes.drain(..self.packet_end);
-            self.offset += self.packet_end as u64;
+            self.offset += (self.packet_end - self.begin) as u64;
+            self.begin = self.packet_end;
             (self.at, self.packet_end) = (0, 0);
         }
     }
 
     /// Checks the header of the next packet, if that packet is whole.
     fn open_packet(&mut self) -> Result<bool, &'static str> {
-        let mut input = In(&self.bytes);
-        if self.bytes.len() < HEADER {
+        let rest = self.bytes.get(self.begin..).unwrap_or_default();
+        let mut input = In(rest);
+        if rest.len() < HEADER {
             return Ok(false);
         }
         if input.u32()? != MAGIC {
@@ -118,12 +128,12 @@ impl Decoder {
         if input.u16()? != VERSION {
             return Err("written by a newer heaptap");
         }
-        if self.bytes.len() < bytes {
+        if rest.len() < bytes {
             return Ok(false);
         }
-        self.packet_end = bytes;
+        self.packet_end = self.begin + bytes;
         let foreign = *self.pid.get_or_insert(pid) != pid;
-        self.at = if foreign { bytes } else { HEADER };
+        self.at = if foreign { self.packet_end } else { self.begin + HEADER };
         Ok(true)
     }
 }

@@ -102,6 +102,24 @@ proptest! {
         prop_assert_eq!(decoded, events);
     }
 
+    /// Bytes that come while a packet is being decoded change nothing.
+    #[test]
+    fn events_may_be_taken_one_by_one_between_pieces(
+        events in prop::collection::vec((any::<u64>(), event()), 0..100),
+        piece in 1..500usize,
+    ) {
+        let events: Vec<Timed> = events.into_iter().map(|(time, event)| Timed { time, event }).collect();
+        let file = encode(&events);
+        let (mut decoder, mut decoded) = (Decoder::new(), Vec::new());
+        for piece in file.chunks(piece) {
+            decoder.feed(piece);
+            decoded.extend(decoder.next_event().unwrap());
+        }
+        decode_all(&mut decoder, &mut decoded).unwrap();
+        prop_assert_eq!(decoder.pending(), 0);
+        prop_assert_eq!(decoded, events);
+    }
+
     #[test]
     fn a_changed_byte_never_panics(
         events in prop::collection::vec((any::<u64>(), event()), 1..40),

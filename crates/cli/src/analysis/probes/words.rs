@@ -1,6 +1,6 @@
 //! The state of a probe in words, as `heaptap probes` and `heaptap top` show it.
 
-use heaptap_figures::units::{bytes, count, percent, short_duration};
+use heaptap_figures::units::{bytes, percent, short_duration};
 
 use crate::analysis::probes::figures::{ProbeRow, ProbeState};
 use crate::text::escape::Escaped;
@@ -62,7 +62,8 @@ fn state(state: &ProbeState) -> String {
         ProbeState::Timer { total_ns, runs, running, mean_ns, .. } => {
             let mut text = nanos(*total_ns as f64);
             if *runs > 0 {
-                text += &format!(" in {}", count(*runs, "run", "runs"));
+                text +=
+                    &format!(" in {} {}", grouped(*runs), if *runs == 1 { "run" } else { "runs" });
             }
             if let Some(mean) = mean_ns {
                 text += &format!(", mean {}", nanos(*mean));
