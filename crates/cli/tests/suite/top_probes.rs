@@ -60,7 +60,7 @@ fn a_sidecar_that_appears_later_grows_and_pauses_the_view() {
     // A part of a packet is nothing yet.
     sidecar.write_all(&first[..first.len() - 5]).unwrap();
     sidecar.write_all(&first[first.len() - 5..]).unwrap();
-    tmux.shows(&["log, 1 lines", "2.000  tick 20"]);
+    tmux.shows(&["log, 1 line,", "2.000  tick 20"]);
     tmux.press("4");
     tmux.shows(&["7 probes", "tokens", "900", "500/s", "entries", "2 live", "240.0 KiB"]);
     tmux.press("2");
@@ -93,7 +93,7 @@ fn a_sidecar_that_appears_later_grows_and_pauses_the_view() {
     for _ in 0..10 {
         tmux.press("Left");
     }
-    tmux.shows(&["log, 1 lines", "2.000  tick 20"]);
+    tmux.shows(&["log, 1 line,", "2.000  tick 20"]);
     tmux.hides("paused by the program");
     tmux.press("End");
     tmux.shows(&["log, 3 lines"]);

@@ -1,5 +1,6 @@
 //! The screens of what the program says of itself: its probes, and its log.
 
+use heaptap_figures::units::count;
 use heaptap_probes::{History, Probe, Sample};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
@@ -38,7 +39,7 @@ pub(super) fn probes(
     }
     let mut lines = explained(problem.as_deref().unwrap_or_default(), extent);
     lines.extend(tree_lines(&figures, history, moment, extent.columns));
-    let title = format!(" {} probes", figures.probes.len());
+    let title = format!(" {}", count(figures.probes.len() as u64, "probe", "probes"));
     scrolled(title, lines, extent)
 }
 
@@ -151,7 +152,8 @@ pub(super) fn log(
         0 => String::new(),
         lost => format!(", {lost} lost"),
     };
-    let title = format!(" log, {} lines{lost}, the latest first", all.len());
+    let title =
+        format!(" log, {}{lost}, the latest first", count(all.len() as u64, "line", "lines"));
     let room = extent.columns.saturating_sub(15);
     let mut lines = explained(problem.as_deref().unwrap_or_default(), extent);
     for (time, is_stop, text) in all.into_iter().skip(extent.scrolled).take(extent.lines) {
