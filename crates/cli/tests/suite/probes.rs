@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
 
-use heaptap_probes::Event;
+use heaptap_probes::{Event, ProbeKind};
 use heaptap_trace::Format;
 use serde_json::Value;
 
@@ -170,4 +170,28 @@ fn the_log_is_followed_to_its_end() {
     assert_eq!(lines.next().unwrap().unwrap(), "    0.000000  second");
     assert!(lines.next().is_none());
     assert!(child.wait().unwrap().success());
+}
+
+/// Thousands of probes with names of hundreds of parts, and a log that fills the memory of the view:
+/// text and page stay small.
+#[test]
+fn a_hostile_sidecar_is_bounded() {
+    let place = Place::new();
+    let trace = place.file("t.ctf", &workload(Format::V2, 1, 500, 4));
+    let mut writer = SidecarWriter::new(1, "elsewhere");
+    for probe in 0..2_000 {
+        let name = format!("{probe}/{}", "x/".repeat(500));
+        writer.add(Event::Probe { probe, kind: ProbeKind::Count, name });
+        writer.add(Event::Count { probe, total: u64::MAX });
+        writer.add(Event::Log { text: "y".repeat(1_000) });
+    }
+    let bytes = writer.finish();
+    let path = place.file("t.ctf.probes", &bytes);
+    let text = heaptap("probes", &[&path]).text(0);
+    assert!(text.len() < 30 * bytes.len(), "{} of {}", text.len(), bytes.len());
+    let page = place.path("page.html");
+    let run = heaptap("export --to html", &[&trace, "-o".as_ref(), &page]);
+    assert_eq!(run.status, 0, "{}", run.err);
+    let size = fs::metadata(&page).unwrap().len();
+    assert!(size < 2 << 20, "{size} bytes");
 }
