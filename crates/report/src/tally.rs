@@ -46,7 +46,7 @@ pub(crate) struct Block {
 
 impl Block {
     /// The samples that it counts for.
-    fn weight(&self) -> u64 {
+    pub(crate) fn weight(&self) -> u64 {
         self.samples << self.level
     }
 }

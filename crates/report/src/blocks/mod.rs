@@ -100,9 +100,20 @@ pub(crate) struct TableView<'a> {
     level: u32,
     /// Microseconds since the start of the trace.
     until: u64,
+    /// Blocks are old if they were in the old generation by then.
+    old_before: u64,
 }
 
 impl TableView<'_> {
+    /// Whether it was in the old generation early enough. Whether a row that is promoted later
+    /// counts as promoted does not depend on that.
+    fn is_old(&self, row: &BlockRow) -> bool {
+        match row.source {
+            Source::Minor => self.is_promoted(row) && row.promotion <= self.old_before,
+            Source::Major | Source::External => row.birth <= self.old_before,
+        }
+    }
+
     fn is_promoted(&self, row: &BlockRow) -> bool {
         row.promotion != NEVER && row.promotion <= self.until
     }
@@ -117,7 +128,7 @@ impl BlockTable {
     /// The whole table.
     pub(crate) fn view(&self) -> TableView<'_> {
         let BlockTable { rows, ends, trace_ends, level } = self;
-        TableView { rows, ends, trace_ends, level: *level, until: NEVER }
+        TableView { rows, ends, trace_ends, level: *level, until: NEVER, old_before: NEVER }
     }
 
     /// The table of no trace.

@@ -20,18 +20,54 @@ impl BlockTable {
         locations: &LocationTable,
         options: &Options,
     ) -> Aggregate {
+        self.aggregate_of_past(time, NEVER, whole, locations, options)
+    }
+
+    /// The same, but only blocks that were in the old generation at `old_before` have
+    /// [survived](crate::Metric::Survived): those that lived through a major collection, if
+    /// that is when one began that has ended since.
+    pub fn aggregate_survivors(
+        &self,
+        time: u64,
+        old_before: u64,
+        whole: &Aggregate,
+        locations: &LocationTable,
+        options: &Options,
+    ) -> Aggregate {
+        self.aggregate_of_past(time, old_before, whole, locations, options)
+    }
+
+    fn aggregate_of_past(
+        &self,
+        time: u64,
+        old_before: u64,
+        whole: &Aggregate,
+        locations: &LocationTable,
+        options: &Options,
+    ) -> Aggregate {
         let end = time.min(whole.end);
         let paths = SelectedPaths::new(whole, locations, &options.selection);
         let copied;
-        let past = match self.view_until(time) {
+        let mut past = match self.view_until(time) {
             Some(past) => past,
             None => {
                 copied = self.until(time);
                 copied.view()
             }
         };
+        past.old_before = old_before;
         let selected = past.select_at(end, whole, &paths, &options.selection);
-        past.aggregate_at(end, &selected, whole, locations, options)
+        let mut aggregate = past.aggregate_at(end, &selected, whole, locations, options);
+        if old_before == NEVER {
+            return aggregate;
+        }
+        // Young are those that no collection at all has seen.
+        past.old_before = NEVER;
+        let rows = past.rows.iter().enumerate().filter(|&(at, _)| selected.contains(at));
+        let alive = rows.filter(|(_, row)| !past.is_over(row) || row.ended);
+        let blocks = alive.map(|(_, row)| past.block(row, 0));
+        aggregate.live_young = blocks.filter(|block| !block.old).map(|block| block.weight()).sum();
+        aggregate
     }
 
     /// The table up to `time`, if its rows are in the order of time: then nothing needs to be
@@ -88,6 +124,7 @@ mod tests {
     use heaptap_trace::{Allocation, Backtrace, Event, EventKind, Source};
 
     use super::*;
+    use crate::aggregate::Metric;
     use crate::aggregator::Aggregator;
     use crate::aggregator::tests::info;
     use crate::options::Depth;
@@ -117,6 +154,31 @@ mod tests {
             }
         }
         aggregator
+    }
+
+    #[test]
+    fn what_survived_was_old_early_enough() {
+        let mut aggregator = read();
+        let (whole, blocks) = aggregator.aggregate_with_blocks();
+        let (options, table) = (Options::default(), LocationTable::default());
+        let until = |time| blocks.aggregate_until(time, whole, &table, &options);
+        let survived = |aggregate: &Aggregate| aggregate.total(Metric::Survived);
+        let now = until(u64::MAX);
+        let all = blocks.aggregate_survivors(u64::MAX, u64::MAX, whole, &table, &options);
+        assert_eq!(survived(&all), survived(&now));
+        let mut last = 0;
+        for old_before in [0, 8_000, 20_000, 39_990] {
+            let some = blocks.aggregate_survivors(u64::MAX, old_before, whole, &table, &options);
+            // By hand, from the rows.
+            let is_kept = |row: &BlockRow| row.death == NEVER || row.ended;
+            let old = |row: &&BlockRow| is_kept(row) && row.promotion <= old_before;
+            let expected: u64 = blocks.rows.iter().filter(old).map(|row| row.samples).sum();
+            assert_eq!(survived(&some), expected, "before {old_before}");
+            assert_eq!(some.live_young, now.live_young, "before {old_before}");
+            assert!(expected >= last, "before {old_before}");
+            last = expected;
+        }
+        assert!(last > 0 && last == survived(&now));
     }
 
     #[test]

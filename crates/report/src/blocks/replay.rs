@@ -1,6 +1,6 @@
 //! The figures of a selection, from the table.
 
-use heaptap_trace::{LocationTable, Source};
+use heaptap_trace::LocationTable;
 
 use super::selected::{SelectedPaths, SelectedRows};
 use super::{BlockEnd, BlockRow, BlockTable, EndKind, TableView, TraceEnd};
@@ -100,7 +100,7 @@ impl TableView<'_> {
             samples: row.samples,
             level: level_of(row.samples, self.level),
             birth: row.birth,
-            old: row.source != Source::Minor || self.is_promoted(row),
+            old: self.is_old(row),
             ended: false,
             class: NO_CLASS,
         }

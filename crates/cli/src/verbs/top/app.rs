@@ -123,6 +123,7 @@ impl App {
         let begin = Instant::now();
         self.live_size = self.session.live_size();
         if self.is_stale || self.query.moment.is_none() {
+            self.query.old_before = self.sidecar.old_before(self.query.moment);
             self.figures = self.session.figures(&self.query);
             self.sort();
             if self.screen == Screen::Callers {
@@ -293,8 +294,9 @@ impl App {
     /// The question has changed, and with it the sizes at the mark.
     fn renew(&mut self) {
         if let Some(mark) = &self.mark {
-            let query = Query { moment: Some(mark.moment), ..self.query.clone() };
             let moment = mark.moment;
+            let old_before = self.sidecar.old_before(Some(moment));
+            let query = Query { moment: Some(moment), old_before, ..self.query.clone() };
             self.mark = self.session.figures(&query).map(|figures| Mark::new(moment, &figures));
         }
         self.renew_only();

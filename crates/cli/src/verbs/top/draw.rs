@@ -163,6 +163,9 @@ fn metric_name(app: &App, figures: &Figures) -> String {
     };
     match app.query.metric {
         Metric::Live => format!("live {moment}"),
+        Metric::Survived if app.query.old_before.is_some() => {
+            format!("live {moment}, survived a whole major collection")
+        }
         Metric::Survived => format!("live {moment}, survived a collection"),
         _ => figures.table.metric.clone(),
     }
@@ -300,7 +303,10 @@ const KEYS: [(&str, &str); 16] = [
     ("Home", "the start of the trace"),
     ("End", "live: the latest moment"),
     ("m", "what is measured: live, allocated, at the peak, promoted"),
-    ("o", "only what is live and has survived a collection; again: all"),
+    (
+        "o",
+        "only what is live and has survived a collection, a major one if those are known; again: all",
+    ),
     ("b", "rows: function, location, file, module, label, domain, source"),
     ("s", "sort by size, name, or change since the mark"),
     ("/", "only blocks with a frame that matches; empty: all"),

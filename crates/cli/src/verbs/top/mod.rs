@@ -114,7 +114,7 @@ impl Top {
         let filter =
             filter.map_err(|error| Failure::Trouble(format!("--filter {pattern}: {error}")))?;
         let (by, metric) = (self.by.by(), self.metric.metric());
-        let query = Query { by, metric, filter, moment: None };
+        let query = Query { by, metric, filter, moment: None, old_before: None };
         let trace = LiveTarget::find(&self.trace)?.open()?;
         // What is wrong with the trace comes first: no terminal would help.
         if !self.once && !self.json && !stdout().is_terminal() {

@@ -23,6 +23,8 @@ pub(super) struct Query {
     pub(super) filter: Option<Regex>,
     /// Microseconds since the start of the trace; `None` for now.
     pub(super) moment: Option<u64>,
+    /// If that is known, only what was old by then has survived.
+    pub(super) old_before: Option<u64>,
 }
 
 /// The live size over time.
@@ -105,7 +107,8 @@ impl Session {
     ) -> Option<T> {
         let FiguresSoFar { info, aggregate: whole, blocks, locations } = self.live.figures()?;
         let depth = depth_of(query.by);
-        if query.filter.is_none() && query.moment.is_none() {
+        let old_before = query.old_before.filter(|_| query.metric == Metric::Survived);
+        if query.filter.is_none() && query.moment.is_none() && old_before.is_none() {
             if depth == Depth::Whole {
                 return Some(look(info, whole, locations));
             }
@@ -117,7 +120,10 @@ impl Session {
             Selection { include: query.filter.iter().cloned().collect(), ..Selection::default() };
         let options = Options { selection, depth, ..Options::default() };
         let moment = query.moment.unwrap_or(u64::MAX);
-        let aggregate = blocks.aggregate_until(moment, whole, locations, &options);
+        let aggregate = match old_before {
+            Some(before) => blocks.aggregate_survivors(moment, before, whole, locations, &options),
+            None => blocks.aggregate_until(moment, whole, locations, &options),
+        };
         Some(look(info, &aggregate, locations))
     }
 }

@@ -26,7 +26,7 @@ fn data(name: &str) -> PathBuf {
 }
 
 fn query(by: By, metric: Metric) -> Query {
-    Query { by, metric, filter: None, moment: None }
+    Query { by, metric, filter: None, moment: None, old_before: None }
 }
 
 /// A session that has read a trace to its end.
