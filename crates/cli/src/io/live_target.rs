@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
 use heaptap_probes::is_sidecar;
@@ -42,10 +43,10 @@ impl LiveTarget {
             .then(|| LiveTarget { path: path.to_owned(), writer: Some(pid) })
     }
 
-    /// Whether it can be opened more than once: not a pipe.
-    pub(crate) fn is_regular(&self) -> bool {
-        self.path.as_os_str() != "-"
-            && fs::metadata(&self.path).is_ok_and(|metadata| metadata.is_file())
+    /// Whether it is a pipe, which cannot be opened twice: its writer would lose its reader.
+    pub(crate) fn is_pipe(&self) -> bool {
+        self.path.as_os_str() == "-"
+            || fs::metadata(&self.path).is_ok_and(|metadata| metadata.file_type().is_fifo())
     }
 
     /// Begins to follow it.

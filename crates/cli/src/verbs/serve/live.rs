@@ -105,8 +105,8 @@ pub(super) enum NoJob {
 }
 
 impl LiveHandle {
-    /// Follows what the argument stands for on a new thread. `failed` hears if that ends with a
-    /// failure.
+    /// Follows a trace on a new thread, after [`LiveHandle::begin`]. `failed` hears if that ends
+    /// with a failure.
     pub(super) fn start(
         target: LiveTarget,
         name: String,
@@ -117,6 +117,10 @@ impl LiveHandle {
         let shared = Arc::<Shared>::default();
         let of_thread = Arc::clone(&shared);
         let follow = move || {
+            // The first job is that it begins.
+            if received.recv().is_err() {
+                return;
+            }
             let followed = Following::new(&target, name, packing, Arc::clone(&of_thread))
                 .and_then(|mut following| following.follow(&received));
             if let Err(failure) = followed {
@@ -129,6 +133,12 @@ impl LiveHandle {
             .spawn(follow)
             .map_err(|error| Failure::Trouble(format!("no thread can be started: {error}")))?;
         Ok(LiveHandle { jobs, shared })
+    }
+
+    /// Begins, once whoever hears of a failure can find this handle.
+    pub(super) fn begin(&self) {
+        // There is room for the first job.
+        let _ = self.jobs.try_send(Box::new(|_| {}));
     }
 
     pub(super) fn phase(&self) -> Phase {

@@ -203,7 +203,7 @@ impl Serve {
         }
         let checked = |argument: &PathBuf| {
             let target = LiveTarget::find(argument)?;
-            if target.is_regular() || (target.path.as_os_str() != "-" && !target.path.exists()) {
+            if !target.is_pipe() {
                 target.open()?.info()?;
             }
             Ok(target)

@@ -234,8 +234,7 @@ impl Traces {
                 self.packing.clone(),
                 move |failure| failed(&all, failure),
             )?;
-            // Set once.
-            let _ = trace.live.set(live);
+            trace.live.get_or_init(|| live).begin();
         }
         Ok(())
     }
