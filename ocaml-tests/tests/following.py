@@ -4,11 +4,13 @@ report. The clients are `heaptap top --json`, which follows a trace as the scree
 import contextlib
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import time
 
-from bench import equal, expect, scenario
+from bench import Skip, equal, expect, scenario
 
 # The time after which something that should happen has not.
 LONG = 60
@@ -122,3 +124,24 @@ def a_rotated_writer(bench):
         expect(first.poll() is None, "the first runs on")
     found, expected = last["report"], question(bench, "report --json --metric live --top 0")
     equal(found, {**expected, "trace": "trace.ctf"}, "the figures of the second")
+
+
+@scenario
+def go_tool_pprof(bench):
+    """Its own profiler shows a program in OCaml that runs: what is alive, and what is allocated in a second."""
+    if not shutil.which("go"):
+        raise Skip("go is not installed")
+    with running(bench, 60) as program:
+        serve = [bench.heaptap, "serve", "--no-open", "--live", str(program.pid)]
+        with subprocess.Popen(serve, cwd=bench.directory, stdout=subprocess.PIPE, text=True) as server:
+            try:
+                address, _, token = re.search(r"(http://\S+)/\?(token=)(\S+)", server.stdout.readline()).groups()
+                time.sleep(1)
+                for profile in ("heap?", "allocs?seconds=1&"):
+                    url = f"{address}/debug/pprof/{profile}token={token}"
+                    env = {"HOME": bench.path("."), "PPROF_TMPDIR": bench.path("pprof")}
+                    shown = bench.run("go", "tool", "pprof", "-top", url, env=env).out
+                    expect(re.search(r"Type: (inuse|alloc)_space", shown), shown[:500])
+                    expect(re.search(r" Stdlib\.List\.init", shown), f"List.init is not in {shown[:800]}")
+            finally:
+                server.terminate()
