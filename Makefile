@@ -159,7 +159,7 @@ viewer-tests: build
 	$(CARGO) build -p heaptap-cli --example viewer_traces
 	HEAPTAP='$(abspath $(HEAPTAP))' TRACES='$(abspath $(TARGET_DIR))/debug/examples/viewer_traces' \
 		SCREENSHOTS='$(abspath $(TARGET_DIR))/viewer-screenshots' \
-		node --test --test-concurrency=1 $(wildcard viewer/tests/*.test.mjs)
+		node --test --test-concurrency=2 $(wildcard viewer/tests/*.test.mjs)
 
 .PHONY: fmt
 fmt:
