@@ -2,7 +2,8 @@
 
 use heaptap_probes::{Event, ProbeKind, TagSize};
 
-use super::cell::{Cell, TimerState};
+use super::cell::Cell;
+use super::timer::TimerState;
 
 /// A probe, as the sidecar has it.
 pub(super) struct Recorded {

@@ -4,7 +4,7 @@
 //! the writer thread records what changed, ten times a second, in the sidecar of the trace
 //! (`crates/probes`). Nothing is recorded for a single pass of a point.
 //!
-//! - `cell`: a probe's memory, and what each kind of probe does to it.
+//! - `cell`: a probe's memory, and what each kind of probe does to it; `timer`: that of a timer.
 //! - `registry`: all probes of a session by name, the log, and where the program asks a view
 //!   to stop.
 //! - `time_line`: what a runtime reports of its collector: slices and their totals.
@@ -21,6 +21,7 @@ mod changes;
 mod registry;
 mod sidecar;
 mod time_line;
+mod timer;
 
 pub(crate) use cell::{Cell, SizeShare};
 pub(crate) use heaptap_probes::{Heap, ProbeKind, SliceKind};

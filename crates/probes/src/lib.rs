@@ -8,7 +8,7 @@
 //! | [`event`] | what a sidecar says: one [`Event`] at a time |
 //! | [`encode`] | from events to packets: the plugin's writer thread |
 //! | [`decode`] | from bytes to events, also of a file that is still written |
-//! | [`history`] | all events of a file as series over time: what tools show |
+//! | [`history`] | all events of a file as series over time: what tools show; `series`: one of them |
 //!
 //! No dependencies: the encoder is loaded into the traced program.
 
@@ -17,6 +17,7 @@ pub mod encode;
 pub mod event;
 pub mod history;
 mod packet;
+mod series;
 
 pub use decode::{Damage, Decoder};
 pub use encode::Encoder;
