@@ -90,6 +90,15 @@ typedef struct heaptap_probe {
 /* Counts the blocks that are alive among those it marks: `heaptap_probe_tag`. */
 #define HEAPTAP_PROBE_TAG 4
 
+/* A collection of the young heap. */
+#define HEAPTAP_SLICE_MINOR 0
+
+/* A collection of the major heap, or a part of one. */
+#define HEAPTAP_SLICE_MAJOR 1
+
+/* Finalisers. */
+#define HEAPTAP_SLICE_FINALISERS 2
+
 /* `method`: the heap is walked in a copy of the process, while the program goes on. If the
  * process cannot be copied, in the program. */
 #define HEAPTAP_SNAPSHOT_COPY 0
@@ -733,6 +742,18 @@ heaptap_status heaptap_probe_log(struct heaptap_tracer *tracer, const char *line
 /* Has views of the program stop at this moment, and show the text. The program runs on.
  * Otherwise like `heaptap_probe_log`. */
 heaptap_status heaptap_probe_pause(struct heaptap_tracer *tracer, const char *why, size_t length);
+
+/* Reports that the mutator waits from now on, since the collector works: `HEAPTAP_SLICE_MINOR`, ….
+ * The slice is in the time line beside the trace, if there is one (`HEAPTAP_TIMELINE`, or a
+ * probe).
+ *
+ * The mutator's thread, or the collector's while the mutator is stopped. Reads the clock. */
+heaptap_status heaptap_slice_begin(heaptap_mutator *mutator,
+                                   uint32_t kind);
+
+/* Reports that the mutator goes on. Without a `heaptap_slice_begin` of this kind before it, nothing
+ * happens. Threads as there. */
+heaptap_status heaptap_slice_end(heaptap_mutator *mutator, uint32_t kind);
 
 /* Takes a snapshot of the heap, and returns when its file is complete.
  *

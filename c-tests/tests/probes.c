@@ -91,6 +91,21 @@ static void by_address(void) {
   GIVES_OK(heaptap_block_collect(host.mutator, &room[40]));
 }
 
+/* Nested slices of two kinds; an end without a beginning is none. */
+static void slices(void) {
+  open_probe(HEAPTAP_PROBE_COUNT, "any");
+  for (int i = 0; i < 5; i++) {
+    GIVES_OK(heaptap_slice_begin(host.mutator, HEAPTAP_SLICE_MAJOR));
+    GIVES_OK(heaptap_slice_begin(host.mutator, HEAPTAP_SLICE_MINOR));
+    usleep(1000);
+    GIVES_OK(heaptap_slice_end(host.mutator, HEAPTAP_SLICE_MINOR));
+    GIVES_OK(heaptap_slice_end(host.mutator, HEAPTAP_SLICE_MAJOR));
+    GIVES_OK(heaptap_slice_end(host.mutator, HEAPTAP_SLICE_MAJOR));
+  }
+  GIVES(heaptap_slice_begin(host.mutator, 3), HEAPTAP_STATUS_OPTION);
+  GIVES(heaptap_slice_end(NULL, HEAPTAP_SLICE_MINOR), HEAPTAP_STATUS_NULL);
+}
+
 static void misuse(void) {
   heaptap_probe *count = open_probe(HEAPTAP_PROBE_COUNT, "a count"), *out = NULL;
   GIVES(heaptap_probe_open(NULL, HEAPTAP_PROBE_COUNT, "x", &out), HEAPTAP_STATUS_OFF);
@@ -127,7 +142,7 @@ static void misuse(void) {
 int main(int argc, char **argv) {
   if (argc != 3) return 2;
   const struct { const char *name; void (*run)(void); } groups[] = {
-    {"kinds", kinds}, {"swept", swept}, {"by_address", by_address}, {"misuse", misuse}};
+    {"kinds", kinds}, {"swept", swept}, {"by_address", by_address}, {"slices", slices}, {"misuse", misuse}};
   for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++) {
     if (strcmp(argv[1], groups[i].name) != 0) continue;
     snprintf(path, sizeof path, "%s/trace.ctf", argv[2]);

@@ -43,6 +43,18 @@ def by_address(bench):
 
 
 @scenario
+def slices(bench):
+    """A C host's collector is in the time line."""
+    read(bench, "slices")
+    total = json.loads(bench.tool("report", "--timeline", "--json", bench.path("trace.ctf")).out)["total"]
+    for kind in ("minor", "major"):
+        equal(total[kind]["count"], 5, f"{kind} slices")
+        expect(5e6 <= total[kind]["total_ns"] < 60e9 and total[kind]["longest_ns"] >= 1e6, f"{kind} slices: {total[kind]}")
+    expect(total["major"]["total_ns"] >= total["minor"]["total_ns"], "an inner slice is longer than the outer one")
+    equal(total["finalisers"]["count"], 0, "finalisers")
+
+
+@scenario
 def misuse(bench):
     """Wrong calls get a status; too many probes and lines are refused and counted."""
     probes, said = read(bench, "misuse")
