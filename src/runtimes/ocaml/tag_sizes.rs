@@ -18,6 +18,8 @@ const SLOTS: usize = 2 * MAX_BLOCKS;
 
 /// At most a fiftieth of the time is spent on it.
 const REST: u64 = 50;
+/// The most nanoseconds that a block takes: it and its slot are not in a cache.
+const BLOCK_NS: u64 = 400;
 
 /// Tags in a header (`runtime/caml/mlvalues.h`).
 const CLOSURE: usize = 247;
@@ -145,7 +147,10 @@ pub(super) unsafe fn measure(
     }
     none_left(sizes, next..known, mutator);
     let end = mutator.ticks();
-    sizes.not_before = end.saturating_add(end.saturating_sub(begin).saturating_mul(REST));
+    // A thread that had to wait for a processor has not worked meanwhile.
+    let work =
+        end.saturating_sub(begin).min(mutator.ticks_in((MAX_BLOCKS - left) as u64 * BLOCK_NS));
+    sizes.not_before = end.saturating_add(work.saturating_mul(REST));
 }
 
 /// These probes have no values any more.

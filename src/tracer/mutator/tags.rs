@@ -1,6 +1,8 @@
 //! Blocks that carry a tag: followed like sampled ones, but not in the trace, where they would
 //! bias every estimate. Their ends go to the sidecar.
 
+use std::sync::atomic::Ordering;
+
 use heaptap_trace::Source;
 
 use crate::blocks::{Generations, TrackedId};
@@ -53,6 +55,13 @@ impl Mutator {
     /// The session's clock.
     pub(crate) fn ticks(&self) -> u64 {
         self.stopwatch.ticks()
+    }
+
+    /// How many ticks of the session's clock this many nanoseconds have; as many, before that is
+    /// known.
+    pub(crate) fn ticks_in(&self, ns: u64) -> u64 {
+        let tick_ns = self.session.state.tick_ns.load(Ordering::Relaxed);
+        (ns << 20).checked_div(tick_ns).unwrap_or(ns)
     }
 
     /// The address of every block that carries a tag, with the number of its probe.
