@@ -1,4 +1,5 @@
-(** Labels for what a program is doing, in its heaptap traces, and snapshots of its heap.
+(** Labels for what a program is doing, in its heaptap traces; snapshots of its heap; and probes,
+    quantities of its own.
 
     Everything allocated under a label has it as the outermost frame of its backtrace:
     [heaptap report --label] selects by it, and every other reader shows it. Each thread

@@ -8,13 +8,15 @@ use super::timer::TimerState;
 /// A probe, as the sidecar has it.
 pub(super) struct Recorded {
     cell: &'static Cell,
-    /// The passes or marks, or the timer's ticks.
+    /// What was recorded of a timer.
     timer: Option<TimerState>,
+    /// Passes, or marks of a tag.
     total: u64,
     /// Of a tag: marks before this sidecar's process began, and values that have died.
     before: u64,
     dead: u64,
     size: TagSize,
+    /// Whether the file has the last total.
     written: bool,
 }
 

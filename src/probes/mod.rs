@@ -26,5 +26,5 @@ mod timer;
 pub(crate) use cell::{Cell, SizeShare};
 pub(crate) use heaptap_probes::{Heap, ProbeKind, SliceKind};
 pub(crate) use registry::{Note, ProbeRegistry, RegistryLock, text};
-pub(crate) use sidecar::{ReadHeap, Sidecar, SidecarClock, SidecarOwner};
+pub(crate) use sidecar::{ReadHeap, Sidecar, SidecarClock, SidecarOwner, TraceAt};
 pub(crate) use time_line::TimeLine;

@@ -28,6 +28,17 @@ pub(crate) trait SidecarClock {
     fn length_ns(&self, ticks: u64) -> u64;
 }
 
+/// The trace that a sidecar belongs to, at one moment.
+#[derive(Clone, Copy)]
+pub(crate) struct TraceAt<'a> {
+    /// The name of its file.
+    pub(crate) file: &'a OsStr,
+    /// When the file begins, in microseconds since the epoch.
+    pub(crate) start_us: u64,
+    /// The session's tick.
+    pub(crate) now: u64,
+}
+
 /// Whose sidecar it is.
 pub(crate) struct SidecarOwner {
     pub(crate) host: String,
@@ -46,7 +57,8 @@ const FREQUENT: u64 = 600;
 
 /// See the module.
 pub(crate) struct Sidecar {
-    owner: SidecarOwner,
+    /// Asked when a file is made: most sessions never make one.
+    owner: fn() -> SidecarOwner,
     registry: Arc<ProbeRegistry>,
     time_line: Arc<TimeLine>,
     /// Whether the collector's time line is recorded even if there are no probes.
@@ -78,7 +90,7 @@ struct SidecarFile {
 
 impl Sidecar {
     pub(crate) fn new(
-        owner: SidecarOwner,
+        owner: fn() -> SidecarOwner,
         registry: &Arc<ProbeRegistry>,
         time_line: &Arc<TimeLine>,
         with_time_line: bool,
@@ -108,26 +120,25 @@ impl Sidecar {
 
     /// A value that carries a tag has died.
     pub(crate) fn count_dead(&mut self, probe: u64) {
-        self.find_probes();
+        if self.probes.len() as u64 <= probe {
+            self.find_probes();
+        }
         if let Some(probe) = self.probes.get_mut(probe as usize) {
             probe.count_dead();
         }
     }
 
-    /// Records what has changed, in the sidecar of this trace, which began at `start_us`. `now`
-    /// is the session's tick. An error is to be reported to the user; it comes once.
+    /// Records what has changed. An error is to be reported to the user; it comes once.
     pub(crate) fn tick(
         &mut self,
-        trace: &OsStr,
-        start_us: u64,
-        now: u64,
+        trace: TraceAt<'_>,
         clock: &mut impl SidecarClock,
     ) -> Result<(), String> {
         if self.failed || !(self.with_time_line || self.registry.is_in_use()) {
             return Ok(());
         }
         self.find_probes();
-        let written = self.open(trace, start_us, now, clock).and_then(|()| self.record(now, clock));
+        let written = self.open(trace, clock).and_then(|()| self.record(trace.now, clock));
         written.inspect_err(|_| {
             self.failed = true;
             self.file = None;
@@ -137,20 +148,18 @@ impl Sidecar {
     /// The trace has ended.
     pub(crate) fn end(
         &mut self,
-        trace: &OsStr,
-        start_us: u64,
-        now: u64,
+        trace: TraceAt<'_>,
         clock: &mut impl SidecarClock,
     ) -> Result<(), String> {
         // A program that ends before the first tick has no time line worth a file.
         if self.readings == 0 && !self.registry.is_in_use() {
             return Ok(());
         }
-        // The last counters are recorded whenever the last ones were.
+        // Counters are recorded once more, however recently they were.
         self.last_reading = 0;
-        self.tick(trace, start_us, now, clock)?;
+        self.tick(trace, clock)?;
         match &mut self.file {
-            Some(file) => file.close(clock.time_ns(now)),
+            Some(file) => file.close(clock.time_ns(trace.now)),
             None => Ok(()),
         }
     }
@@ -161,44 +170,36 @@ impl Sidecar {
     }
 
     /// Makes sure that there is a sidecar for this trace.
-    fn open(
-        &mut self,
-        trace: &OsStr,
-        start_us: u64,
-        now: u64,
-        clock: &mut impl SidecarClock,
-    ) -> Result<(), String> {
-        if self.file.as_ref().is_some_and(|file| file.trace == trace) {
+    fn open(&mut self, trace: TraceAt<'_>, clock: &mut impl SidecarClock) -> Result<(), String> {
+        if self.file.as_ref().is_some_and(|file| file.trace == trace.file) {
             return Ok(());
         }
+        let time = clock.time_ns(trace.now);
         if let Some(mut last) = self.file.take() {
-            last.close(clock.time_ns(now))?;
+            last.close(time)?;
         }
-        if !std::fs::symlink_metadata(trace).is_ok_and(|found| found.is_file()) {
+        if !std::fs::symlink_metadata(trace.file).is_ok_and(|found| found.is_file()) {
             // A pipe, or a file that was removed: there is no place beside it.
             self.failed = true;
             return Ok(());
         }
-        let name = heaptap_probes::sidecar_name(trace);
+        let name = heaptap_probes::sidecar_name(trace.file);
         let out = file::create_sidecar(Path::new(&name))
             .map_err(|error| format!("{error}; the trace goes on without it"))?;
+        let SidecarOwner { host, program, pid } = (self.owner)();
+        let pid = u64::from(pid);
         let mut file = SidecarFile {
-            trace: trace.to_owned(),
+            trace: trace.file.to_owned(),
             out,
-            encoder: Encoder::new(u64::from(self.owner.pid)),
+            encoder: Encoder::new(pid),
             named: 0,
             heap: None,
             pauses: Default::default(),
             lost: (0, 0),
         };
-        let start = Start {
-            trace_start: start_us,
-            pid: u64::from(self.owner.pid),
-            word_size: size_of::<usize>() as u8,
-            host: self.owner.host.clone(),
-            program: self.owner.program.clone(),
-        };
-        file.add(clock.time_ns(now), Event::Start(start))?;
+        let word_size = size_of::<usize>() as u8;
+        let start = Start { trace_start: trace.start_us, pid, word_size, host, program };
+        file.add(time, Event::Start(start))?;
         self.probes.iter_mut().for_each(Recorded::say_again);
         self.file = Some(file);
         Ok(())

@@ -194,16 +194,19 @@ impl<S: ClockSource> Clock<S> {
     /// Microseconds since the Unix epoch at a stamp.
     #[inline]
     pub(crate) fn micros(&mut self, ticks: u64) -> u64 {
-        let ns = self.cached.ns(ticks).unwrap_or_else(|| self.find_ns(ticks));
-        self.latest_ns = self.latest_ns.max(ns);
-        self.wall_us + ns / 1000
+        self.wall_us + self.ns_since_start(ticks) / 1000
     }
 
     /// Nanoseconds since the Unix epoch at a stamp.
     pub(crate) fn nanos(&mut self, ticks: u64) -> u64 {
+        self.wall_us.saturating_mul(1_000) + self.ns_since_start(ticks)
+    }
+
+    #[inline]
+    fn ns_since_start(&mut self, ticks: u64) -> u64 {
         let ns = self.cached.ns(ticks).unwrap_or_else(|| self.find_ns(ticks));
         self.latest_ns = self.latest_ns.max(ns);
-        self.wall_us.saturating_mul(1_000) + ns
+        ns
     }
 
     /// Nanoseconds since the start at a stamp. Caches the part of the segment it is in.

@@ -77,7 +77,7 @@ impl Session {
         let output_name = out.name().to_owned();
         let mailbox = Arc::new(Mailbox::new());
         let sidecar = Sidecar::new(
-            sidecar_owner(),
+            sidecar_owner,
             &probes,
             &time_line,
             options.time_line,

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use heaptap_symbols::{Process, SourceLocation, Symbols};
 use heaptap_trace::{Locate, Location, LocationList, WriteError};
 
-use crate::probes::{Sidecar, SidecarClock};
+use crate::probes::{Sidecar, SidecarClock, TraceAt};
 use crate::queue::{Code, Part};
 use crate::stack::FrameTables;
 use crate::stack::formats::Explained;
@@ -70,15 +70,17 @@ impl SessionResolver {
         }
     }
 
-    /// Runs `with` on the sidecar at this tick. An error is reported to the user.
+    /// Runs `with` on the sidecar of this file, now. An error is reported to the user.
     fn with_sidecar(
         &mut self,
-        with: impl FnOnce(&mut Sidecar, u64, &mut SessionClock<'_>) -> Result<(), String>,
+        file: &OsStr,
+        start_us: u64,
+        with: impl FnOnce(&mut Sidecar, TraceAt<'_>, &mut SessionClock<'_>) -> Result<(), String>,
     ) {
         let SessionResolver { clock, stopwatch, sidecar, .. } = self;
-        let now = stopwatch.ticks();
+        let trace = TraceAt { file, start_us, now: stopwatch.ticks() };
         let mut clock = SessionClock { clock, stopwatch: *stopwatch };
-        if let Err(error) = with(sidecar, now, &mut clock) {
+        if let Err(error) = with(sidecar, trace, &mut clock) {
             say(format_args!("{error}"));
         }
     }
@@ -193,11 +195,11 @@ impl Resolver for SessionResolver {
     }
 
     fn flushed(&mut self, output: &OsStr, start_time: u64) {
-        self.with_sidecar(|sidecar, now, clock| sidecar.tick(output, start_time, now, clock));
+        self.with_sidecar(output, start_time, |sidecar, trace, clock| sidecar.tick(trace, clock));
     }
 
     fn ended(&mut self, output: &OsStr, start_time: u64) {
-        self.with_sidecar(|sidecar, now, clock| sidecar.end(output, start_time, now, clock));
+        self.with_sidecar(output, start_time, |sidecar, trace, clock| sidecar.end(trace, clock));
     }
 
     fn tagged_ended(&mut self, probe: u64) {
