@@ -20,24 +20,13 @@ impl BlockTable {
         locations: &LocationTable,
         options: &Options,
     ) -> Aggregate {
-        self.aggregate_of_past(time, NEVER, whole, locations, options)
+        self.aggregate_survivors(time, NEVER, whole, locations, options)
     }
 
     /// The same, but only blocks that were in the old generation at `old_before` have
     /// [survived](crate::Metric::Survived): those that lived through a major collection, if
-    /// that is when one began that has ended since.
+    /// that is when one began that has ended since. `u64::MAX` stands for any collection.
     pub fn aggregate_survivors(
-        &self,
-        time: u64,
-        old_before: u64,
-        whole: &Aggregate,
-        locations: &LocationTable,
-        options: &Options,
-    ) -> Aggregate {
-        self.aggregate_of_past(time, old_before, whole, locations, options)
-    }
-
-    fn aggregate_of_past(
         &self,
         time: u64,
         old_before: u64,
