@@ -94,10 +94,10 @@ pub(crate) fn create_sidecar(path: &Path) -> Result<Output, FileError> {
     if !lock(&file).map_err(refused)? {
         return Err(FileError::Locked(path.into()));
     }
-    let mut begin = [0; heaptap_probes::MAGIC.len()];
+    let mut begin = [0; heaptap_probes::SIDECAR_START];
     match read_begin(&file, &mut begin).map_err(refused)? {
         0 => {}
-        _ if begin == heaptap_probes::MAGIC => file.set_len(0).map_err(refused)?,
+        _ if heaptap_probes::is_sidecar(&begin) => file.set_len(0).map_err(refused)?,
         _ => return Err(FileError::NotATrace(path.into())),
     }
     Output::new(file, &found, path).map_err(refused)

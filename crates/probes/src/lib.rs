@@ -30,9 +30,6 @@ pub const MAX_TEXT: usize = 1_024;
 /// The most probes of a program.
 pub const MAX_PROBES: usize = 65_536;
 
-/// The first bytes of every sidecar: CTF's magic number, and a UUID of its own.
-pub const MAGIC: [u8; 20] = *b"\xc1\x1f\xfc\xc1heaptap probes 1";
-
 /// The name of the sidecar of a trace.
 #[must_use]
 pub fn sidecar_name(trace: &std::ffi::OsStr) -> std::ffi::OsString {

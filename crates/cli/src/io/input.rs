@@ -115,6 +115,17 @@ impl NamedFile {
 /// The reader of memtrace files, in the order of the file.
 pub(crate) type MemtraceReader = Reader<Stream<TraceBytes>>;
 
+/// Refuses the sidecar of a trace in place of the trace.
+pub(crate) fn refuse_sidecar(name: &str, file: &File, begin: u64) -> Result<(), Failure> {
+    let mut start = [0; SIDECAR_START];
+    if file.read_exact_at(&mut start, begin).is_ok() && is_sidecar(&start) {
+        return Err(Failure::Trouble(format!(
+            "{name}: is the sidecar of a trace: `heaptap probes FILE` shows what is in it"
+        )));
+    }
+    Ok(())
+}
+
 impl Input {
     /// Opens FILE, or standard input if it is `-`.
     pub(crate) fn open(path: &Path) -> Result<Input, Failure> {
@@ -148,13 +159,8 @@ impl Input {
             return Err(Failure::Trouble(message));
         }
         let begin = if metadata.is_file() { file.stream_position().ok() } else { None };
-        let mut start = [0; SIDECAR_START];
-        if begin.is_some_and(|begin| file.read_exact_at(&mut start, begin).is_ok())
-            && is_sidecar(&start)
-        {
-            return Err(Failure::Trouble(format!(
-                "{name}: is the sidecar of a trace: `heaptap probes FILE` shows what is in it"
-            )));
+        if let Some(begin) = begin {
+            refuse_sidecar(&name, &file, begin)?;
         }
         let total = begin.map(|begin| metadata.len().saturating_sub(begin));
         let progress = Rc::new(Progress::new(total));

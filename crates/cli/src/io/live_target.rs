@@ -5,7 +5,6 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
-use heaptap_probes::is_sidecar;
 use heaptap_trace::{FileKind, TraceOrigin};
 
 use crate::exit_status::Failure;
@@ -98,7 +97,7 @@ fn origin(link: &Path) -> Option<TraceOrigin> {
     }
     let mut start = Vec::new();
     File::open(link).ok()?.take(TraceOrigin::BYTES as u64).read_to_end(&mut start).ok()?;
-    if FileKind::of(&start) != Some(FileKind::Memtrace) || is_sidecar(&start) {
+    if FileKind::of(&start) != Some(FileKind::Memtrace) {
         return None;
     }
     TraceOrigin::of(&start)

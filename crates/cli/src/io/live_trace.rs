@@ -21,7 +21,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 
 use crate::exit_status::Failure;
-use crate::io::input::{FileIdentity, cannot_open, read_failure};
+use crate::io::input::{FileIdentity, cannot_open, read_failure, refuse_sidecar};
 use crate::io::trace_files::shown;
 
 /// What [`LiveTrace::poll`] found.
@@ -113,6 +113,9 @@ impl OpenTrace {
         }
         let begin = io::Seek::stream_position(&mut file).unwrap_or(0);
         let regular = metadata.is_file().then(|| (FileIdentity::of(&metadata), begin));
+        if let Some((_, begin)) = regular {
+            refuse_sidecar(name, &file, begin)?;
+        }
         let (file, progress) = (Rc::new(file), Rc::<ReadProgress>::default());
         let begin = regular.map(|(_, begin)| begin);
         let bytes = LiveBytes { file: Rc::clone(&file), begin, progress: Rc::clone(&progress) };

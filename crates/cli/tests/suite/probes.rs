@@ -99,6 +99,16 @@ fn json_and_csv_have_every_state() {
 }
 
 #[test]
+fn a_sidecar_is_no_trace() {
+    let place = Place::new();
+    let path = place.file("t.ctf.probes", &sidecar());
+    for verb in ["report", "info", "check", "top --once", "serve --live"] {
+        heaptap(verb, &[&path])
+            .says(2, &["t.ctf.probes: is the sidecar of a trace", "heaptap probes"]);
+    }
+}
+
+#[test]
 fn what_is_no_sidecar_is_explained() {
     let place = Place::new();
     let trace = place.file("t.ctf", &workload(Format::V2, 1, 500, 2));
