@@ -802,7 +802,8 @@ int32_t heaptap_snapshot_wanted(void);
 heaptap_status heaptap_snapshot_point(void);
 
 /* Begins a segment: a range of memory in which the blocks lie that are reported next.
- * `kind` is one of `HEAPTAP_SEGMENT_...`, `start` a multiple of 8. Segments must not overlap.
+ * `kind` is one of `HEAPTAP_SEGMENT_...`, `start` a multiple of 8. Segments must not overlap; one of 0
+ * words overlaps none.
  *
  * Only inside a `heaptap_snapshot_walk_fn`, like all functions that take a
  * `heaptap_snapshot`: on its thread, with the `snapshot` that it was given, otherwise they

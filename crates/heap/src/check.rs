@@ -225,6 +225,10 @@ impl FirstReading {
     }
 
     fn add_segment(&mut self, segment: Segment, report: &mut CheckReport) {
+        // An empty young heap ends where its neighbour may begin.
+        if segment.words == 0 {
+            return;
+        }
         let before = self.segments.range(..=segment.start).next_back();
         let after = self.segments.range(segment.start..).next();
         let overlaps = before.is_some_and(|(_, before)| end_of(&before.segment) > segment.start)
@@ -240,7 +244,9 @@ impl FirstReading {
         let end = address.saturating_add(block.words << 3);
         match self.segments.range_mut(..=address).next_back() {
             Some((_, segment)) if end <= end_of(&segment.segment) => {
-                if address < segment.end {
+                // Of a block without words at the end of a segment, only the header lies in it.
+                let ends_another = block.words == 0 && address == segment.segment.start;
+                if address < segment.end && !ends_another {
                     report.find(Finding::Overlap { block: address, end: segment.end });
                 }
                 segment.end = segment.end.max(end);

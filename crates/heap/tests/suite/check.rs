@@ -99,6 +99,19 @@ fn blocks_and_segments_that_overlap() {
 }
 
 #[test]
+fn neighbours_that_only_touch() {
+    let empty = Record::Segment(Segment { words: 0, ..SEGMENT });
+    assert_eq!(findings(&with(std::slice::from_ref(&empty))), [], "behind the full one");
+    assert_eq!(findings(&[vec![empty], sound()].concat()), [], "before it");
+    let lower = Record::Segment(Segment { start: 0xf00, words: 32, ..SEGMENT });
+    assert_eq!(findings(&with(&[lower, block(0x1000, 0, &[])])), [], "a block without words");
+    assert_eq!(
+        findings(&with(&[block(0x1028, 0, &[])])),
+        [Finding::Overlap { block: 0x1028, end: 0x1038 }]
+    );
+}
+
+#[test]
 fn ids_that_are_not_listed() {
     let owner = RootOwner::Stack { thread: 3, depth: 0, return_address: 0x400, slot: 0 };
     assert_eq!(
