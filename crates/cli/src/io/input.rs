@@ -4,15 +4,15 @@
 //! The order of time takes an input that can be read again, so a pipe is first
 //! copied into an unnamed temporary file.
 //!
-//! Of several traces, no file stays open: each is opened for every read, of 128 KiB
-//! usually. So there can be more of them than a process may have open files.
+//! Of several traces, no file stays open, so that there can be more of them than a process may
+//! have open files.
 
-use std::cell::{Cell, OnceCell};
-use std::fs::{File, Metadata};
-use std::io::{self, BufReader, Read, Seek, SeekFrom, stdin};
+use std::cell::OnceCell;
+use std::fs::File;
+use std::io::{self, BufReader, Read as _, Seek as _, stdin};
 use std::os::fd::AsFd;
-use std::os::unix::fs::{FileExt as _, MetadataExt as _};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
 use std::rc::Rc;
 
 use heaptap_heap::Defect as SnapshotDefect;
@@ -26,6 +26,7 @@ use crate::io::lifecycle::{Lives, Offence, ReadTrace};
 use crate::io::notices;
 use crate::io::output::unnamed_file;
 use crate::io::progress::Progress;
+use crate::io::trace_bytes::{FileAccess, FileIdentity, NamedFile, PeekedStart, TraceBytes};
 use crate::text::escape;
 
 /// A trace to read.
@@ -39,77 +40,6 @@ pub(crate) struct Input {
     /// What was read of a pipe to find out its kind.
     peeked: Rc<PeekedStart>,
     progress: Rc<Progress>,
-}
-
-/// The first bytes of a pipe, which whoever reads it gets again.
-#[derive(Default)]
-struct PeekedStart {
-    bytes: OnceCell<Vec<u8>>,
-    /// How many of them were given back.
-    given: Cell<usize>,
-}
-
-impl PeekedStart {
-    /// Peeks into a pipe, once. What cannot be read is reported to whoever reads on.
-    fn peek(&self, pipe: &File) -> &[u8] {
-        self.bytes.get_or_init(|| {
-            let mut start = Vec::new();
-            let _ = pipe.take(FileKind::LONGEST_MAGIC as u64).read_to_end(&mut start);
-            start
-        })
-    }
-
-    /// Gives back as many of the bytes as there is room for; 0 if there are no more.
-    fn give(&self, room: &mut [u8]) -> usize {
-        let rest = self.bytes.get().and_then(|bytes| bytes.get(self.given.get()..));
-        let count = rest.unwrap_or_default().len().min(room.len());
-        room[..count].copy_from_slice(&rest.unwrap_or_default()[..count]);
-        self.given.set(self.given.get() + count);
-        count
-    }
-}
-
-/// How the bytes of a file are reached.
-#[derive(Clone)]
-enum FileAccess {
-    /// It stays open.
-    Held(Rc<File>),
-    /// It is opened for every read.
-    OnDemand(Rc<NamedFile>),
-}
-
-/// A file as it was when it was first opened.
-struct NamedFile {
-    path: PathBuf,
-    identity: FileIdentity,
-    length: u64,
-}
-
-/// Two names of one file have the same device and number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct FileIdentity {
-    device: u64,
-    number: u64,
-}
-
-impl FileIdentity {
-    pub(crate) fn of(metadata: &Metadata) -> Self {
-        FileIdentity { device: metadata.dev(), number: metadata.ino() }
-    }
-}
-
-impl NamedFile {
-    /// Reads from an offset, up to the length that the file had at first: one that grows
-    /// is the same trace in every reading.
-    fn read_at(&self, room: &mut [u8], offset: u64) -> io::Result<usize> {
-        let file = File::open(&self.path)?;
-        if FileIdentity::of(&file.metadata()?) != self.identity {
-            return Err(io::Error::other("another file has taken its place; try again"));
-        }
-        let left = usize::try_from(self.length.saturating_sub(offset)).unwrap_or(usize::MAX);
-        let count = left.min(room.len());
-        file.read_at(&mut room[..count], offset)
-    }
 }
 
 /// The reader of memtrace files, in the order of the file.
@@ -403,44 +333,4 @@ pub(crate) enum Order {
     /// The order of the file: each domain by itself is in the order of time.
     File,
     Time,
-}
-
-/// The bytes of a trace. If the file can be read again, several of these can read it
-/// at the same time, each at its own offset.
-pub(crate) struct TraceBytes {
-    file: FileAccess,
-    begin: Option<u64>,
-    peeked: Rc<PeekedStart>,
-    read: u64,
-    progress: Rc<Progress>,
-}
-
-impl Read for TraceBytes {
-    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        self.progress.check()?;
-        let count = match (&self.file, self.begin) {
-            (FileAccess::Held(file), Some(begin)) => file.read_at(room, begin + self.read)?,
-            (FileAccess::Held(file), None) => match self.peeked.give(room) {
-                0 => (&**file).read(room)?,
-                given => given,
-            },
-            (FileAccess::OnDemand(file), _) => file.read_at(room, self.read)?,
-        };
-        self.read += count as u64;
-        self.progress.reached(self.read, count as u64);
-        Ok(count)
-    }
-}
-
-/// Back to the beginning, of a file that can be read again.
-impl Seek for TraceBytes {
-    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        if to != SeekFrom::Start(0)
-            || (self.begin.is_none() && matches!(self.file, FileAccess::Held(_)))
-        {
-            return Err(io::ErrorKind::Unsupported.into());
-        }
-        self.read = 0;
-        Ok(0)
-    }
 }

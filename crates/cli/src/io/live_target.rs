@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use heaptap_trace::{FileKind, TraceOrigin};
 
 use crate::exit_status::Failure;
-use crate::io::input::FileIdentity;
 use crate::io::live_trace::LiveTrace;
+use crate::io::trace_bytes::FileIdentity;
 
 /// A trace to follow.
 #[derive(Clone, Debug)]

@@ -21,7 +21,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 
 use crate::exit_status::Failure;
-use crate::io::input::{FileIdentity, cannot_open, read_failure, refuse_sidecar};
+use crate::io::input::{cannot_open, read_failure, refuse_sidecar};
+use crate::io::trace_bytes::FileIdentity;
 use crate::io::trace_files::shown;
 
 /// What [`LiveTrace::poll`] found.

@@ -1,4 +1,4 @@
-//! Reading and writing: traces come in through [`input`], results go out through
+//! Reading and writing: traces come in through [`input`] as [`trace_bytes`], results go out through
 //! [`output`], messages and progress to standard error through [`notices`] and
 //! [`progress`], or to another thread through [`watch`]. [`lifecycle`] checks the events
 //! of each object. [`trace_files`] finds the traces in directories. [`live_trace`] follows
@@ -23,5 +23,6 @@ pub(crate) mod renumber;
 pub(crate) mod rewrite;
 pub(crate) mod sidecar;
 pub(crate) mod source_files;
+pub(crate) mod trace_bytes;
 pub(crate) mod trace_files;
 pub(crate) mod watch;

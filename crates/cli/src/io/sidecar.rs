@@ -10,8 +10,9 @@ use std::time::Instant;
 use heaptap_probes::{Decoder, History, Start, sidecar_name};
 
 use crate::exit_status::{Failure, Verdict};
-use crate::io::input::{FileIdentity, cannot_open};
+use crate::io::input::cannot_open;
 use crate::io::live_trace::has_ended;
+use crate::io::trace_bytes::FileIdentity;
 use crate::io::trace_files::{is_sidecar_file, shown};
 
 /// How much is read at once.
