@@ -1,8 +1,10 @@
 //! What the questions share.
 
 use std::panic::resume_unwind;
+use std::sync::OnceLock;
 use std::thread;
 
+use super::rows::LabelRow;
 use crate::dominators::{DominatorTree, Node};
 use crate::graph::{HeapGraph, Reach};
 use crate::holders::HolderTree;
@@ -24,6 +26,8 @@ pub struct HeapAnalysis {
     pub labels: Labels,
     /// The dominators with blocks that are alike joined.
     pub retained: RetainedTree,
+    /// Counted when they are asked for.
+    pub(super) label_rows: OnceLock<Vec<LabelRow>>,
 }
 
 impl HeapAnalysis {
@@ -46,7 +50,15 @@ impl HeapAnalysis {
             |block| graph.bytes(block),
             |block| labels.of(&graph, block),
         );
-        Some(HeapAnalysis { graph, holders, shares, dominators, labels, retained })
+        Some(HeapAnalysis {
+            graph,
+            holders,
+            shares,
+            dominators,
+            labels,
+            retained,
+            label_rows: OnceLock::new(),
+        })
     }
 
     /// The label of a block.

@@ -131,7 +131,11 @@ impl HeapAnalysis {
     }
 
     /// All labels, those that retain most first.
-    pub fn label_rows(&self) -> Vec<LabelRow> {
+    pub fn label_rows(&self) -> &[LabelRow] {
+        self.label_rows.get_or_init(|| self.count_labels())
+    }
+
+    fn count_labels(&self) -> Vec<LabelRow> {
         let row = |label| LabelRow { label, ..LabelRow::default() };
         let mut rows: Vec<LabelRow> = (0..self.labels.len() as LabelId).map(row).collect();
         self.count_own(&mut rows);

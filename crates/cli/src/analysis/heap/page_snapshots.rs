@@ -250,7 +250,7 @@ fn stacks(analysis: &HeapAnalysis) -> Vec<StackedRows> {
         let rows = biggest(rows).map(|(holder, bytes)| (titles.holder(holder), bytes)).collect();
         StackedRows { by: HeapRows::Holders(level).name(), rows }
     };
-    let blocks = analysis.label_rows().into_iter().map(|row| (row.label, row.own.bytes)).collect();
+    let blocks = analysis.label_rows().iter().map(|row| (row.label, row.own.bytes)).collect();
     let rows = biggest(blocks).map(|(label, bytes)| (titles.label(label), bytes)).collect();
     let blocks = StackedRows { by: HeapRows::Blocks.name(), rows };
     vec![holders(Level::Module), blocks, holders(Level::Kind)]
