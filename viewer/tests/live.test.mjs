@@ -109,6 +109,10 @@ test("a page follows the program through all that happens to it", async () => {
 
       writer.kill("SIGKILL");
       await says(page, ".live", /the program was killed/);
+      await says(page, ".notice", /cut short/);
+      await settled(page);
+      const cut = (await page.locator(".notice").allInnerTexts()).filter((notice) => /cut short/.test(notice));
+      assert.equal(cut.length, 1, `said once, not ${JSON.stringify(cut)}`);
       await page.evaluate(() => { location.hash = "table&metric=allocated&by=function"; });
       await settled(page);
       const { table } = await json("report", "--json", "--metric", "allocated", path);

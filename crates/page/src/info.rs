@@ -59,7 +59,7 @@ pub(crate) fn info(traces: &Traces, trace: usize) -> Result<String, String> {
         }
     }
     let mut notes = notes(&figures, archive.blocks.thinning());
-    // A cut trace says so itself.
+    // The page says by itself that a trace is cut short.
     let is_new =
         |notice: &&String| !archive.cut_short.as_ref().is_some_and(|cut| notice.contains(cut));
     notes.extend(archive.notices.iter().filter(is_new).cloned());
@@ -107,10 +107,9 @@ fn classes(archive: &Archive) -> (BTreeSet<u16>, BTreeSet<&'static str>) {
     blocks.map(|block| (block.domain, name(block.source))).unzip()
 }
 
-/// What a reader of the figures should know.
+/// What a reader of the figures should know. That the end is missing is [`Info::cut_short`].
 fn notes(figures: &Figures, thinning: u32) -> Vec<String> {
-    let mut notes: Vec<String> =
-        figures.cut_short.iter().map(|why| format!("Incomplete: {why}.")).collect();
+    let mut notes = Vec::new();
     match figures.totals.samples {
         0 => notes.push(
             "No block was sampled: the program allocated little, or the sampling \
