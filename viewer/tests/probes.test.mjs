@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { appendFileSync, copyFileSync, readFileSync } from "node:fs";
 import { after, test } from "node:test";
-import { closeBrowser, directory, exported, json, picture, serve, settled, trace, withPage } from "./browser.mjs";
+import { closeBrowser, directory, exported, fragment, json, picture, serve, settled, trace, withPage } from "./browser.mjs";
 
 after(closeBrowser);
 
@@ -49,6 +49,35 @@ test("lanes stand on the axis of the time line, follow the pointer, and can be c
     await page.getByLabel("cache/load on the time line").click();
     assert.deepEqual((await laneNames(page)).slice(OWN.length), ["sessions", "time", "log"]);
   });
+});
+
+test("a link opens the lanes that were chosen, and ignores names that are none", async () => {
+  const address = await exported("probes.ctf");
+  const lanes = async (page) => (await laneNames(page)).slice(OWN.length, -1);
+  let link;
+  await withPage(address, {}, async (page) => {
+    await page.getByLabel("requests/time on the time line").click();
+    await page.getByLabel("cache/load on the time line").click();
+    link = await fragment(page);
+    await page.goBack();
+    await page.locator(".lane.probe", { hasText: "load" }).waitFor();
+    assert.deepEqual(await lanes(page), ["load", "sessions", "time"], "Back undoes the last choice");
+  });
+  const name = (text) => encodeURIComponent(text);
+  const opens = [
+    [link, ["sessions", "time"]],
+    ["#overview&lanes=", []],
+    [`#overview&lanes=${name("requests/time")}/${name("<img src=x onerror=window.hacked=1>")}/__proto__/%ff/${name("requests/time")}`, ["time"]],
+    ["#overview&lanes=nothing/constructor", ["load", "sessions"]],
+    [`#overview&lanes=${"x/".repeat(50_000)}`, ["load", "sessions"]],
+  ];
+  for (const [given, shown] of opens) {
+    await withPage(address, { fragment: given }, async (page) => {
+      await page.locator(".program").waitFor();
+      assert.deepEqual(await lanes(page), shown, given.slice(0, 80));
+      assert.equal(await page.evaluate(() => window.hacked), undefined);
+    });
+  }
 });
 
 test("hostile names, texts and lines are text", async () => {

@@ -1,22 +1,22 @@
 // Below the time line, on the same axis: the collector, the process, and the probes that were chosen.
 
-import { signal } from "@preact/signals";
 import { LineChart } from "../parts/spark";
 import { visible } from "../text/sites";
 import { bytes, percent, shortDuration } from "../text/units";
 import { AXIS, MARGIN } from "../timeline/plot";
 import { cursor } from "../timeline/timeline";
+import { view } from "../view/store";
 import { sidecar, type Lane, type LogLine, type Sidecar, type Unit } from "./document";
 
 /** A limit further above than this is not in the picture. */
 const NEAR_LIMIT = 4;
 
-/** The names of the probes that have a lane; null until somebody chooses: the first two. */
-export const chosen = signal<readonly string[] | null>(null);
-
+/** The names of the probes that have a lane. A link may name others, of another program: they are ignored. */
 export function chosenNames({ tree }: Sidecar): readonly string[] {
   const drawn = tree.flatMap(({ probe }) => (probe?.values ? [probe.name] : []));
-  return chosen.value ?? drawn.slice(0, 2);
+  const chosen = view.value.lanes;
+  const known = drawn.filter((name) => chosen?.includes(name));
+  return known.length > 0 || chosen?.length === 0 ? known : drawn.slice(0, 2);
 }
 
 const amount = (value: number) => (Math.abs(value) >= 100 || Number.isInteger(value) ? Math.round(value).toLocaleString("en") : value.toPrecision(3));

@@ -4,7 +4,8 @@ import { Problem } from "../parts/messages";
 import { visible } from "../text/sites";
 import { count, shortDuration } from "../text/units";
 import { sidecar, type Sidecar, type TreeLine } from "./document";
-import { chosen, chosenNames } from "./lanes";
+import { change } from "../view/store";
+import { chosenNames } from "./lanes";
 
 /** The lines of the log that are listed, the latest first. */
 const LISTED = 200;
@@ -42,7 +43,7 @@ export function Program() {
 function ProbeTree({ found }: { found: Sidecar }) {
   const names = chosenNames(found);
   const toggle = (name: string) => {
-    chosen.value = names.includes(name) ? names.filter((each) => each !== name) : [...names, name];
+    change({ lanes: names.includes(name) ? names.filter((each) => each !== name) : [...names, name] });
   };
   const row = ({ level, label, probe }: TreeLine) => {
     const indent = { paddingLeft: `${8 + 16 * level}px` };

@@ -9,6 +9,9 @@ export function decoded(text: string): string {
   }
 }
 
+export const encodeNames = (names: readonly string[]) => names.map(encodeURIComponent).join("/");
+export const decodeNames = (text: string) => (text === "" ? [] : text.split("/").map(decoded));
+
 export function one<T extends string>(value: string, of: readonly T[], standard: T): T {
   return of.includes(value as T) ? (value as T) : standard;
 }

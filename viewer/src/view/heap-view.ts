@@ -1,6 +1,6 @@
 // The part of the view that is about heap snapshots, and how it stands in the address.
 
-import { decoded, one, whole } from "./fragment";
+import { decoded, decodeNames, encodeNames, one, whole } from "./fragment";
 
 /** What is shown of a snapshot. */
 export type Part = "tree" | "table" | "growth" | "sites";
@@ -24,9 +24,6 @@ export interface HeapView {
 }
 
 export const HEAP_DEFAULTS: HeapView = { snapshot: null, part: "tree", within: [], cell: [], table: "variable", sort: "", row: null, growth: "variable", stack: "module" };
-
-const encodeNames = (path: readonly string[]) => path.map(encodeURIComponent).join("/");
-const decodeNames = (text: string) => (text === "" ? [] : text.split("/").map(decoded));
 
 /** What differs from the default, as `key=value`. */
 export function encodeHeap(heap: HeapView): string[] {

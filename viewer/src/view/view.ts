@@ -7,7 +7,7 @@
 
 import type { By, Metric, Site, TreeBy } from "../query/types";
 import { decodeChip, encodeChip, type Chip } from "./chips";
-import { decoded, one, whole } from "./fragment";
+import { decoded, decodeNames, encodeNames, one, whole } from "./fragment";
 import { encodeHeap, HEAP_DEFAULTS, heapSetters, type HeapView } from "./heap-view";
 
 export type Tab = "overview" | "flame" | "table" | "leaks" | "diff" | "source" | "snapshots";
@@ -42,6 +42,8 @@ export interface View {
   drill: readonly Site[];
   /** One small picture for each series, instead of a stack. */
   multiples: boolean;
+  /** The names of the probes that have a lane below the time line; null until somebody chooses: the first two. */
+  lanes: readonly string[] | null;
   /** The file and line of Source. */
   file: string;
   line: number;
@@ -67,6 +69,7 @@ export const DEFAULTS: View = {
   over: "module",
   drill: [],
   multiples: false,
+  lanes: null,
   file: "",
   line: 0,
   diffTable: false,
@@ -127,6 +130,8 @@ export function encodeView(view: View): string {
   put("over", view.over, DEFAULTS.over);
   put("drill", encodePath(view.drill), "");
   put("multiples", view.multiples ? 1 : 0, 0);
+  // None at all is a choice too.
+  if (view.lanes) parts.push(`lanes=${encodeNames(view.lanes)}`);
   put("open", encodeURIComponent(view.file), "");
   put("line", view.line, 0);
   put("rows", view.diffTable ? 1 : 0, 0);
@@ -159,6 +164,7 @@ export function decodeView(fragment: string): View {
       over: () => (view.over = one(value, BYS, DEFAULTS.over)),
       drill: () => (view.drill = decodePath(value)),
       multiples: () => (view.multiples = value === "1"),
+      lanes: () => (view.lanes = [...new Set(decodeNames(value))]),
       open: () => (view.file = decoded(value)),
       line: () => (view.line = whole(value, 0)),
       rows: () => (view.diffTable = value === "1"),
