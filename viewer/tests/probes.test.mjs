@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { appendFileSync, copyFileSync, readFileSync } from "node:fs";
 import { after, test } from "node:test";
-import { closeBrowser, directory, exported, fragment, json, picture, serve, settled, trace, withPage } from "./browser.mjs";
+import { closeBrowser, directory, exported, fragment, json, picture, runIn, serve, settled, trace, withPage } from "./browser.mjs";
 
 after(closeBrowser);
 
@@ -78,6 +78,33 @@ test("a link opens the lanes that were chosen, and ignores names that are none",
       assert.equal(await page.evaluate(() => window.hacked), undefined);
     });
   }
+});
+
+test("survivors are those of a major collection, as top counts them, if the sidecar counts collections", async () => {
+  const top = async (name) => (await runIn(directory("top"), "heaptap", "top", "--once", "--metric", "survived", "--top", "100", await trace(name))).stdout;
+  const figures = (line) => /^\s*(\S+ \S+)\s+(\S+ %)\s+(\S+ %)\s/.exec(line).slice(1).join(" ± ");
+  const shown = async (page) => {
+    const cells = await page.locator("tbody tr").evaluateAll((rows) => rows.map((row) => [...row.children].slice(0, 3).map((cell) => cell.textContent.trim())));
+    return cells.map(([size, error, share]) => [size, error.replace(/^± */, ""), share].join(" ± "));
+  };
+  const said = {};
+  for (const [name, words, title] of [["probes.ctf", /Survived a major collection/, /as key o of heaptap top/], ["service.ctf", /Survived any collection/, /minor or major/]]) {
+    const printed = await top(name);
+    assert.equal(/survived a whole major collection/.test(printed), name === "probes.ctf");
+    const lines = printed.split("\n");
+    const rows = lines.slice(lines.findIndex((line) => line.includes("sorted by size")) + 1).filter((line) => / %  /.test(line) && !line.includes("total of")).map(figures);
+    await withPage(await exported(name), { fragment: "#table&metric=survived&by=function" }, async (page) => {
+      await page.locator("#metric option:checked").filter({ hasText: words }).waitFor({ state: "attached" });
+      await settled(page);
+      assert.match(await page.locator("#metric").getAttribute("title"), title);
+      assert.ok(rows.length > 1);
+      assert.deepEqual((await shown(page)).sort(), rows.sort());
+      said[name] = rows;
+      await picture(page, `survived-${name}`);
+    });
+  }
+  // The trace is the same: the meaning differs.
+  assert.notDeepEqual(said["probes.ctf"], said["service.ctf"]);
 });
 
 test("hostile names, texts and lines are text", async () => {

@@ -74,6 +74,8 @@ pub struct TraceRequest {
     #[serde(deserialize_with = "metric")]
     pub(crate) metric: Metric,
     pub(crate) at: Option<f64>,
+    /// If that is known, only what was old by then has survived: microseconds since the start.
+    pub(crate) old_before: Option<f64>,
     #[serde(deserialize_with = "rows")]
     pub(crate) by: By,
 }

@@ -28,6 +28,7 @@ struct Key {
     trace: usize,
     filter: Filter,
     at: Option<u64>,
+    old_before: Option<u64>,
     depth: Depth,
 }
 
@@ -128,12 +129,15 @@ impl Traces {
         let archive = self.archive(of.trace)?;
         let depth = depth(of.by);
         let at = of.at.map(|at| at as u64).filter(|_| of.metric == Metric::At);
-        let is_read =
-            self.is_read_with_filter(of) && (at.is_none() || at == archive.aggregate.at());
+        let survived = of.metric == Metric::Survived;
+        let old_before = of.old_before.map(|time| time as u64).filter(|_| survived);
+        let is_read = self.is_read_with_filter(of)
+            && (at.is_none() || at == archive.aggregate.at())
+            && old_before.is_none();
         if is_read && depth == Depth::Whole {
             return Ok(Found::Whole);
         }
-        let key = Key { trace: of.trace, filter: of.filter.clone(), at, depth };
+        let key = Key { trace: of.trace, filter: of.filter.clone(), at, old_before, depth };
         let (made_of, aggregate) = match self.kept.iter().position(|(kept, ..)| *kept == key) {
             Some(place) => {
                 let (_, made_of, aggregate) = self.kept.remove(place);
@@ -158,7 +162,7 @@ impl Traces {
         key: &Key,
         is_read: bool,
     ) -> Result<(MadeOf, Aggregate), String> {
-        let &Key { at, depth, .. } = key;
+        let &Key { at, old_before, depth, .. } = key;
         let archive = self.archive(of.trace)?;
         if is_read && let Some(regrouped) = archive.aggregate.regrouped(depth, &archive.locations) {
             return Ok((MadeOf::Reading, regrouped));
@@ -166,7 +170,11 @@ impl Traces {
         let selected = self.selected_rows(of)?;
         let Archive { aggregate, locations, blocks, .. } = self.archive(of.trace)?;
         let options = Options { depth, at, ..Options::default() };
-        Ok((MadeOf::Blocks, blocks.aggregate_of(&selected, aggregate, locations, &options)))
+        // The latest time of all stands for any collection.
+        let old_before = old_before.unwrap_or(u64::MAX);
+        let made =
+            blocks.aggregate_survivors_of(old_before, &selected, aggregate, locations, &options);
+        Ok((MadeOf::Blocks, made))
     }
 
     fn forget_oldest(&mut self) {

@@ -6,6 +6,7 @@ import type { Info } from "../query/types";
 import { count, grouped, percent, shortDuration, sized } from "../text/units";
 import { canBeExact, fullReading } from "../view/exact";
 import { change, client, config, exact, exactFailed, settleAddress, tabs, traces, view } from "../view/store";
+import { majorBegan } from "../view/request";
 import { METRICS, TABS, type Tab } from "../view/view";
 import { dark, toggleTheme } from "../view/theme";
 import { grows } from "../view/live";
@@ -13,7 +14,11 @@ import { helpOpen } from "./help";
 import { Live } from "./live";
 
 export const TAB_NAMES: Record<Tab, string> = { overview: "Overview", flame: "Flame", table: "Table", leaks: "Leaks", diff: "Diff", source: "Source", snapshots: "Snapshots" };
-const METRIC_NAMES = { allocated: "Allocated", promoted: "Promoted", peak: "Live at the peak", at: "Live at a time", live: "Live at the end", survived: "Survived a collection" } as const;
+const METRIC_NAMES = { allocated: "Allocated", promoted: "Promoted", peak: "Live at the peak", at: "Live at a time", live: "Live at the end", survived: "Survived any collection" } as const;
+const SURVIVED = {
+  any: "Live at the end and seen by a collection, minor or major: the file beside the trace, which would count major ones, is missing or does not, or two traces are compared",
+  major: "Live at the end, and old already when the last whole major collection began, as key o of heaptap top shows it",
+} as const;
 
 /** How much of what happened the figures rest on. */
 function followed({ blocks_one_in: oneIn, limits }: Info): string {
@@ -115,14 +120,21 @@ export function Tabs() {
       </nav>
       {current.tab !== "snapshots" && <label class="metric">
         <span>metric</span>
-        <select id="metric" value={current.metric} onChange={(event) => setMetric(event.currentTarget.value as (typeof METRICS)[number])}>
+        <select id="metric" value={current.metric} title={current.metric === "survived" ? SURVIVED[majorBegan.value === null ? "any" : "major"] : undefined} onChange={(event) => setMetric(event.currentTarget.value as (typeof METRICS)[number])}>
           {METRICS.map((metric) => (
-            <option value={metric}>{metric === "at" && current.at !== null ? `Live at ${shortDuration(current.at)}` : metric === "live" && grows.value ? "Live now" : METRIC_NAMES[metric]}</option>
+            <option value={metric}>{metricName(metric)}</option>
           ))}
         </select>
       </label>}
     </div>
   );
+}
+
+function metricName(metric: (typeof METRICS)[number]): string {
+  const { at } = view.value;
+  if (metric === "at" && at !== null) return `Live at ${shortDuration(at)}`;
+  if (metric === "live" && grows.value) return "Live now";
+  return metric === "survived" && majorBegan.value !== null ? "Survived a major collection" : METRIC_NAMES[metric];
 }
 
 /** A time is needed for `at`: the middle of the run until another is chosen on the time line. */

@@ -43,6 +43,8 @@ export interface Sidecar {
   width_us: number;
   lanes: Lane[];
   limit_bytes: number | null;
+  /** What was old by then has lived through a whole major collection; null if they are not counted. */
+  old_before_us: number | null;
   tree: TreeLine[];
   log: LogLine[];
   more_log: number;

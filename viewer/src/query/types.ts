@@ -23,6 +23,8 @@ export interface Common {
   filter: Filter;
   metric: Metric;
   at?: number;
+  /** Of `survived`: only what was old by then, in microseconds since the start. */
+  old_before?: number;
 }
 
 /** An estimate: standard error, and the ends of the 95 % interval. */

@@ -13,7 +13,8 @@ import { bytes, count, grouped, percent, signedBytes, sized } from "../text/unit
 import { useQuery } from "../view/ask";
 import { palette } from "../view/colour";
 import { focusOn } from "../view/drill";
-import { change, compared, config, traces, view } from "../view/store";
+import { compared } from "../view/request";
+import { change, config, traces, view } from "../view/store";
 import { BYS } from "../view/view";
 import { MIN_SHARE, MOST_CELLS } from "./flame";
 

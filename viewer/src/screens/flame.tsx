@@ -15,7 +15,8 @@ import { useQuery } from "../view/ask";
 import { palette, siteColour } from "../view/colour";
 import { focusOn } from "../view/drill";
 import { grows } from "../view/live";
-import { change, common, view } from "../view/store";
+import { common, majorBegan } from "../view/request";
+import { change, view } from "../view/store";
 import { TREE_BYS } from "../view/view";
 
 /** More cells than this are joined by the query. */
@@ -109,7 +110,7 @@ function FlameTools({ tree }: { tree: Tree | null }) {
   const joined = tree ? joinedFrames(tree.cells) : 0;
   return (
     <div class="tools">
-      <h2>{capital(metricWord(current.metric, current.at, grows.value))}{tree && <span class="total"> <Sized size={tree.total} /></span>}</h2>
+      <h2>{capital(metricWord(current.metric, current.at, grows.value, majorBegan.value !== null))}{tree && <span class="total"> <Sized size={tree.total} /></span>}</h2>
       <span class="tools-right">
         {joined > 0 && <span class="faint">{count(joined, "small frame", "small frames")} joined</span>}
         {current.focus.length > 0 && <button type="button" title="Back to the whole (Backspace steps out)" onClick={() => focusOn([])}>whole</button>}

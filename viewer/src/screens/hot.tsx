@@ -8,7 +8,8 @@ import { Sized } from "../parts/numbers";
 import { label, siteOf } from "../text/sites";
 import { percent } from "../text/units";
 import { useQuery } from "../view/ask";
-import { change, common, view } from "../view/store";
+import { common } from "../view/request";
+import { change, view } from "../view/store";
 
 /** Of a long fragment, so many frames at its beginning and its end are shown, as on the command line. */
 const FIRST = 8;

@@ -9,7 +9,8 @@ import { filterOf } from "../view/chips";
 import { canDrill, drillBy, drillInto, stepOut } from "../view/drill";
 import { capital, metricWord } from "../text/words";
 import { grows } from "../view/live";
-import { change, common, view } from "../view/store";
+import { common, majorBegan } from "../view/request";
+import { change, view } from "../view/store";
 import { BYS } from "../view/view";
 import { Problem } from "../parts/messages";
 import { LineChart } from "../parts/spark";
@@ -114,7 +115,7 @@ function Legend({ data }: { data: Data }) {
   return (
     <div class="legend">
       <p class="legend-head faint">
-        {at === null ? <><span>{drillBy(current)}</span><span>{metricWord(current.metric, current.at, grows.value)}</span></> : <><span>at {shortDuration(data.times[at] ?? 0)}</span><span>{bytes(total)} ({bytes(low)} – {bytes(high)})</span></>}
+        {at === null ? <><span>{drillBy(current)}</span><span>{metricWord(current.metric, current.at, grows.value, majorBegan.value !== null)}</span></> : <><span>at {shortDuration(data.times[at] ?? 0)}</span><span>{bytes(total)} ({bytes(low)} – {bytes(high)})</span></>}
       </p>
       <ul>
         {legendRows(data).map(({ site, name, size, live }, row) => (

@@ -8,7 +8,8 @@ import { ErrorBar, Sized, SizeCells } from "../parts/numbers";
 import { sourceLines } from "../query/page-data";
 import { shortFile, visible } from "../text/sites";
 import { useQuery } from "../view/ask";
-import { change, common, config, view } from "../view/store";
+import { common } from "../view/request";
+import { change, config, view } from "../view/store";
 import { useRowKeys } from "./table";
 
 export function Source() {

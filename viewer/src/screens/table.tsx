@@ -7,10 +7,12 @@ import { ErrorBar, SizeCells } from "../parts/numbers";
 import { SitePanel } from "../parts/site-panel";
 import { parts, sameSite, siteOf } from "../text/sites";
 import { grouped, percent } from "../text/units";
+import { metricWord } from "../text/words";
 import { useQuery } from "../view/ask";
 import { setActive } from "../view/commands";
 import { grows } from "../view/live";
-import { change, common, view } from "../view/store";
+import { common, majorBegan } from "../view/request";
+import { change, view } from "../view/store";
 import { BYS, TREE_BYS } from "../view/view";
 import { Hot } from "./hot";
 
@@ -41,7 +43,7 @@ export function Table() {
   return (
     <div class={current.row ? "with-panel" : ""}>
       <section class={`rows${stale ? " stale" : ""}`} aria-label="Table">
-        <Tools title={`${current.metric === "live" && grows.value ? "live now" : answer?.table.metric ?? ""} by ${current.by}`} by={current.by} bys={BYS} />
+        <Tools title={`${title(answer?.table.metric ?? "")} by ${current.by}`} by={current.by} bys={BYS} />
         {error && <Problem text={error} />}
         {answer && answer.table.total.samples === 0 && <NothingSelected />}
         {answer && answer.table.total.samples > 0 && (
@@ -77,6 +79,14 @@ export function Table() {
       {current.row && <SitePanel site={current.row} by={current.by} onOpen={(site) => change({ row: site })} />}
     </div>
   );
+}
+
+/** What the rows measure: in the words of the table, unless the page knows better. */
+function title(metric: string): string {
+  const { metric: wanted } = view.value;
+  const major = majorBegan.value !== null;
+  const knows = (wanted === "live" && grows.value) || (wanted === "survived" && major);
+  return knows ? metricWord(wanted, null, grows.value, major) : metric;
 }
 
 function Tools({ title, by, bys }: { title: string; by: By; bys: readonly By[] }) {

@@ -5,6 +5,7 @@ import { computed, effect, signal } from "@preact/signals";
 import { fetchStatus } from "../query/page-data";
 import type { Filter, Metric } from "../query/types";
 import { followed } from "./live";
+import { majorBegan } from "./request";
 import { client, config, traces, view } from "./store";
 
 const PAUSE = 250;
@@ -23,6 +24,8 @@ export const canBeExact = computed(() => {
     // One that is followed is not read again.
     return !followed.value[at] && state !== undefined && "info" in state && state.info.blocks_one_in > 1;
   };
+  // A reading counts survivors of any collection.
+  if (metric === "survived" && majorBegan.value !== null) return false;
   return config.exact && (chips.length > 0 || metric === "at") && (thinned(trace) || (tab === "diff" && thinned(before)));
 });
 

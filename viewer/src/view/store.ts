@@ -3,8 +3,8 @@
 import { batch, computed, signal } from "@preact/signals";
 import { Client } from "../query/client";
 import { readConfig, type TraceStatus } from "../query/page-data";
-import type { Common, Info, Metric } from "../query/types";
-import { filterOf, withChip, type Chip, type ChipKind } from "./chips";
+import type { Info } from "../query/types";
+import { withChip, type Chip, type ChipKind } from "./chips";
 import type { HeapView } from "./heap-view";
 import { decodeView, encodeView, TABS, type Tab, type View } from "./view";
 
@@ -125,20 +125,4 @@ export function removeChip(index: number): void {
 
 export function removeChips(kind: ChipKind, how: How = "step"): void {
   change({ chips: view.value.chips.filter((chip) => chip.kind !== kind) }, how);
-}
-
-/** The metric as the query takes it: `at` needs a time. */
-function metricOf({ metric, at }: View): { metric: Metric; at?: number } {
-  if (metric !== "at") return { metric };
-  return at === null ? { metric: "peak" } : { metric, at };
-}
-
-/** What every request about one trace says. */
-export function common(current: View): Common {
-  return { trace: current.trace, filter: filterOf(current.chips), ...metricOf(current) };
-}
-
-export function compared(current: View) {
-  const { trace, ...rest } = common(current);
-  return { before: current.before === trace ? 0 : current.before, after: trace, ...rest };
 }

@@ -294,21 +294,21 @@ fn sums_are_the_same_however_stacks_are_shortened() {
     }
 }
 
+/// What a page has under this name.
+pub(crate) fn unpacked(page: &str, id: &str) -> Option<Vec<u8>> {
+    let mark = format!("<script type=\"application/octet-stream\" id=\"{id}\">");
+    let (_, rest) = page.split_once(&mark)?;
+    let (base64, _) = rest.split_once("</script>").unwrap();
+    let gzip = STANDARD.decode(base64).unwrap();
+    let mut bytes = Vec::new();
+    GzDecoder::new(&gzip[..]).read_to_end(&mut bytes).unwrap();
+    Some(bytes)
+}
+
 /// The archives inside a page.
 pub(crate) fn archives(page: &str) -> Vec<Archive> {
-    let mut found = Vec::new();
-    loop {
-        let mark = format!(
-            "<script type=\"application/octet-stream\" id=\"heaptap-trace-{}\">",
-            found.len()
-        );
-        let Some((_, rest)) = page.split_once(&mark) else { return found };
-        let (base64, _) = rest.split_once("</script>").unwrap();
-        let gzip = STANDARD.decode(base64).unwrap();
-        let mut bytes = Vec::new();
-        GzDecoder::new(&gzip[..]).read_to_end(&mut bytes).unwrap();
-        found.push(Archive::from_bytes(&bytes).unwrap());
-    }
+    let packed = (0..).map_while(|number| unpacked(page, &format!("heaptap-trace-{number}")));
+    packed.map(|bytes| Archive::from_bytes(&bytes).unwrap()).collect()
 }
 
 /// The configuration inside a page.

@@ -19,21 +19,29 @@ pub(crate) const HOSTILE: &str = "evil/\u{1b}[2Jname\n";
 pub(crate) struct SidecarWriter {
     encoder: Encoder,
     bytes: Vec<u8>,
-    /// Nanoseconds since the start of the trace.
+    /// When the trace began, in microseconds since the epoch.
+    start: u64,
+    /// Nanoseconds since then.
     pub(crate) time: u64,
 }
 
 impl SidecarWriter {
     pub(crate) fn new(pid: u64, host: &str) -> SidecarWriter {
-        let mut writer = SidecarWriter { encoder: Encoder::new(pid), bytes: Vec::new(), time: 0 };
+        SidecarWriter::of_trace(START, pid, host)
+    }
+
+    /// The sidecar of a trace that began at this time, in microseconds since the epoch.
+    pub(crate) fn of_trace(start: u64, pid: u64, host: &str) -> SidecarWriter {
+        let encoder = Encoder::new(pid);
+        let mut writer = SidecarWriter { encoder, bytes: Vec::new(), start, time: 0 };
         let program = "/usr/bin/secretive-program".to_owned();
         let host = host.to_owned();
-        writer.add(Event::Start(Start { trace_start: START, pid, word_size: 8, host, program }));
+        writer.add(Event::Start(Start { trace_start: start, pid, word_size: 8, host, program }));
         writer
     }
 
     pub(crate) fn add(&mut self, event: Event) {
-        let time = START * 1_000 + self.time;
+        let time = self.start * 1_000 + self.time;
         self.bytes.extend(self.encoder.add(&Timed { time, event }).unwrap_or_default());
     }
 

@@ -39,6 +39,7 @@ mod several;
 mod snapshot;
 mod snapshot_exports;
 mod snapshot_hprof;
+mod survivors;
 mod thin;
 mod timeline;
 mod top;

@@ -6,7 +6,9 @@
 
 use heaptap_trace::LocationTable;
 
-use super::{BlockEnd, BlockRow, BlockTable, NEVER, SelectedPaths, TableView, TraceEnd};
+use super::{
+    BlockEnd, BlockRow, BlockTable, NEVER, SelectedPaths, SelectedRows, TableView, TraceEnd,
+};
 use crate::aggregate::Aggregate;
 use crate::options::Options;
 
@@ -46,17 +48,21 @@ impl BlockTable {
         };
         past.old_before = old_before;
         let selected = past.select_at(end, whole, &paths, &options.selection);
-        let mut aggregate = past.aggregate_at(end, &selected, whole, locations, options);
-        if old_before == NEVER {
-            return aggregate;
-        }
-        // Young are those that no collection at all has seen.
-        past.old_before = NEVER;
-        let rows = past.rows.iter().enumerate().filter(|&(at, _)| selected.contains(at));
-        let alive = rows.filter(|(_, row)| !past.is_over(row) || row.ended);
-        let blocks = alive.map(|(_, row)| past.block(row, 0));
-        aggregate.live_young = blocks.filter(|block| !block.old).map(|block| block.weight()).sum();
-        aggregate
+        past.survivors_at(end, &selected, whole, locations, options)
+    }
+
+    /// [`BlockTable::aggregate_of`], but only blocks that were in the old generation at
+    /// `old_before` have survived.
+    pub fn aggregate_survivors_of(
+        &self,
+        old_before: u64,
+        selected: &SelectedRows,
+        whole: &Aggregate,
+        locations: &LocationTable,
+        options: &Options,
+    ) -> Aggregate {
+        let view = TableView { old_before, ..self.view() };
+        view.survivors_at(whole.end, selected, whole, locations, options)
     }
 
     /// The table up to `time`, if its rows are in the order of time: then nothing needs to be
@@ -105,6 +111,30 @@ impl BlockTable {
             trace_ends.push(TraceEnd { births: born[end.births as usize], ends: kept, ..*end });
         }
         BlockTable { rows, ends, trace_ends, level: self.level }
+    }
+}
+
+impl TableView<'_> {
+    /// The aggregate of these rows, with those that have survived by `old_before`.
+    fn survivors_at(
+        &self,
+        end: u64,
+        selected: &SelectedRows,
+        whole: &Aggregate,
+        locations: &LocationTable,
+        options: &Options,
+    ) -> Aggregate {
+        let mut aggregate = self.aggregate_at(end, selected, whole, locations, options);
+        if self.old_before == NEVER {
+            return aggregate;
+        }
+        // Young are those that no collection at all has seen.
+        let seen = TableView { old_before: NEVER, ..*self };
+        let rows = seen.rows.iter().enumerate().filter(|&(at, _)| selected.contains(at));
+        let alive = rows.filter(|(_, row)| !seen.is_over(row) || row.ended);
+        let blocks = alive.map(|(_, row)| seen.block(row, 0));
+        aggregate.live_young = blocks.filter(|block| !block.old).map(|block| block.weight()).sum();
+        aggregate
     }
 }
 
@@ -165,6 +195,9 @@ mod tests {
             assert_eq!(survived(&some), expected, "before {old_before}");
             assert_eq!(some.live_young, now.live_young, "before {old_before}");
             assert!(expected >= last, "before {old_before}");
+            let of_all = blocks.all(whole);
+            let page = blocks.aggregate_survivors_of(old_before, &of_all, whole, &table, &options);
+            assert_eq!((survived(&page), page.live_young), (expected, some.live_young));
             last = expected;
         }
         assert!(last > 0 && last == survived(&now));

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::analysis::probes::figures::{ProbeClock, ProbeFigures, ProbeLine};
 use crate::analysis::probes::intervals::{Interval, LiveBuckets, TimeLine};
+use crate::analysis::probes::major::old_before;
 use crate::analysis::probes::tree::{ProbeTreeLine, probe_tree};
 use crate::analysis::probes::words::described;
 use crate::io::sidecar::LiveSidecar;
@@ -34,6 +35,8 @@ pub(crate) struct PageSidecar {
     width_us: u64,
     lanes: Vec<Lane>,
     limit_bytes: Option<u64>,
+    /// What was old by then has lived through a whole major collection; missing if they are not counted.
+    old_before_us: Option<u64>,
     tree: Vec<TreeLine>,
     log: Vec<PageLine>,
     /// Lines of the log that are not in the document.
@@ -120,6 +123,7 @@ impl PageSidecar {
             width_us,
             lanes: lanes(&rows),
             limit_bytes: rows.iter().rev().find_map(|row| row.cgroup_limit_bytes),
+            old_before_us: old_before(history, None),
             tree: tree(&figures, history, (width_us, points)),
             log: log.split_off(more_log),
             more_log,

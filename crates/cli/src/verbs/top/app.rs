@@ -98,8 +98,7 @@ impl App {
     pub(super) fn advance(&mut self, time: Duration) -> Result<bool, Failure> {
         let replaced = self.session.live.replaced();
         let mut changed = self.session.advance(time)?;
-        let start = self.session.live.info().map(|info| info.start_time);
-        changed |= self.sidecar.advance(start, Instant::now() + time);
+        changed |= self.read_sidecar(time);
         if self.session.live.replaced() != replaced {
             // Moments of another trace mean nothing in this one.
             (self.query.moment, self.mark) = (None, None);
@@ -116,6 +115,12 @@ impl App {
             return Ok(true);
         }
         Ok(changed)
+    }
+
+    /// Reads on in the sidecar, for at most this long. Returns whether anything changed.
+    pub(super) fn read_sidecar(&mut self, time: Duration) -> bool {
+        let start = self.session.live.info().map(|info| info.start_time);
+        self.sidecar.advance(start, Instant::now() + time)
     }
 
     /// Computes what is shown.

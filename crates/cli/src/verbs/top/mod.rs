@@ -54,6 +54,9 @@ const SLICE: Duration = Duration::from_millis(40);
 /// How long nothing is done while nothing happens.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// How long one screen may wait for the sidecar to be read.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 /// The exit status when the terminal is gone, as if by SIGHUP.
 const HANG_UP: i32 = 128 + SIGHUP;
 
@@ -149,6 +152,7 @@ impl Top {
                 LiveState::More | LiveState::Replaced => {}
             }
         }
+        app.read_sidecar(PATIENCE);
         app.most_rows = usize::from(self.top);
         app.compute();
         let columns = u16::try_from(Layout::of_stdout().width).unwrap_or(120);
