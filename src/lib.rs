@@ -54,7 +54,7 @@
 //! | an option of the C ABI | `abi/options.rs` and its layout in `abi/layout.rs`, `tracer/options.rs` |
 //! | an environment variable | the table in `crates/settings`, `tracer/environment.rs` |
 //! | another destination for the trace | a file in `sys`, a line in `writer/output.rs` |
-//! | another kind of probe, or figure of the time line | an event in `crates/probes`, `probes/cell.rs` or `probes/time_line.rs`, a line in `probes/changes.rs` or `sidecar.rs` |
+//! | another kind of probe, or figure of the time line | an event in `crates/probes`, `probes/cell.rs` or `probes/time_line.rs`, a line in `probes/changes.rs` or `counters.rs` |
 //! | another trace format | a folder beside `crates/trace/src/memtrace`, a line in `crates/trace/src/recognise.rs` |
 //! | another export | a file in `crates/export`, a line in its list |
 //! | another verb of the tool | a file in `crates/cli/src/verbs`, a line in its list |

@@ -106,6 +106,35 @@ static void slices(void) {
   GIVES(heaptap_slice_end(NULL, HEAPTAP_SLICE_MINOR), HEAPTAP_STATUS_NULL);
 }
 
+/* Another file begins: nothing but the count and the collector changes in it. */
+static void rotated(void) {
+  heaptap_probe *count = open_probe(HEAPTAP_PROBE_COUNT, "count"), *timer = open_probe(HEAPTAP_PROBE_TIMER, "timer");
+  heaptap_probe *value = open_probe(HEAPTAP_PROBE_VALUE, "depth"), *state = open_probe(HEAPTAP_PROBE_TEXT, "state");
+  heaptap_probe *tag = open_probe(HEAPTAP_PROBE_TAG, "blocks");
+  open_probe(HEAPTAP_PROBE_VALUE, "never set");
+  static uintptr_t major[64];
+  for (int i = 1; i <= 3; i++) GIVES_OK(heaptap_probe_tag(host.mutator, tag, &major[i], 0));
+  heaptap_probe_count(count, 100);
+  GIVES_OK(heaptap_probe_timer_start(timer));
+  usleep(2000);
+  GIVES_OK(heaptap_probe_timer_stop(timer));
+  GIVES_OK(heaptap_probe_value(value, -3));
+  GIVES_OK(heaptap_probe_value(value, 20.5));
+  GIVES_OK(heaptap_probe_text(state, "ready", 5));
+  GIVES_OK(heaptap_probe_log(host.tracer, "line 1", 6));
+  for (int i = 0; i < 5; i++) {
+    GIVES_OK(heaptap_slice_begin(host.mutator, HEAPTAP_SLICE_MINOR));
+    GIVES_OK(heaptap_slice_end(host.mutator, HEAPTAP_SLICE_MINOR));
+    if (i == 2) {
+      char second[4096 + 16];
+      snprintf(second, sizeof second, "%.*s/second.ctf", (int)(strrchr(path, '/') - path), path);
+      GIVES_OK(heaptap_tracer_rotate(host.tracer, second));
+      heaptap_probe_count(count, 20);
+    }
+  }
+  usleep(250000);
+}
+
 static void misuse(void) {
   heaptap_probe *count = open_probe(HEAPTAP_PROBE_COUNT, "a count"), *out = NULL;
   GIVES(heaptap_probe_open(NULL, HEAPTAP_PROBE_COUNT, "x", &out), HEAPTAP_STATUS_OFF);
@@ -142,7 +171,8 @@ static void misuse(void) {
 int main(int argc, char **argv) {
   if (argc != 3) return 2;
   const struct { const char *name; void (*run)(void); } groups[] = {
-    {"kinds", kinds}, {"swept", swept}, {"by_address", by_address}, {"slices", slices}, {"misuse", misuse}};
+    {"kinds", kinds}, {"swept", swept}, {"by_address", by_address}, {"slices", slices}, {"rotated", rotated},
+    {"misuse", misuse}};
   for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++) {
     if (strcmp(argv[1], groups[i].name) != 0) continue;
     snprintf(path, sizeof path, "%s/trace.ctf", argv[2]);

@@ -55,6 +55,34 @@ def slices(bench):
 
 
 @scenario
+def rotated(bench):
+    """Another file begins with the state of all probes, and nothing is counted in both."""
+    first, said = read(bench, "rotated")
+    second_file = bench.directory / "second.ctf"
+    bench.check(second_file)
+
+    def second(*options):
+        read = json.loads(bench.tool("probes", "--json", *options, second_file).out)
+        return {probe["name"]: probe for probe in read["probes"]}, read
+
+    begun, _ = second("--at", "0s")
+    ended, said_then = second()
+    equal((begun["count"]["total"], ended["count"]["total"]), (100, 120), "passes before the file and at its end")
+    equal(begun["count"]["total"], first["count"]["total"], "passes at the end of one file and the start of the other")
+    expect(80 < 20 / ended["count"]["rate"] * 1000 < 60e3, f"a rate of {ended['count']['rate']}/s for 20 passes in 250 ms")
+    for probes in (begun, ended):
+        equal([probes["depth"][field] for field in ("last", "least", "greatest")], [20.5] * 3, "a value that was set before")
+        equal(probes["state"]["text"], "ready", "a text that was set before")
+        equal((probes["timer"]["runs"], probes["timer"]["total_ns"]), (1, first["timer"]["total_ns"]), "a timer that ran before")
+        equal((probes["blocks"]["live"], probes["blocks"]["marked"]), (3, 3), "blocks that were marked before")
+        expect("last" not in probes["never set"], "a value that was never set has one")
+    equal(([line["text"] for line in said["log"]], said_then["log"]), (["line 1"], []), "the log")
+    totals = [json.loads(bench.tool("report", "--timeline", "--json", file).out)["total"] for file in (bench.path("trace.ctf"), second_file)]
+    equal([total["minor"]["count"] for total in totals], [3, 2], "collections in each of the files")
+    expect(all(total["rss_bytes"] for total in totals), "a file does not know the memory of the process")
+
+
+@scenario
 def misuse(bench):
     """Wrong calls get a status; too many probes and lines are refused and counted."""
     probes, said = read(bench, "misuse")

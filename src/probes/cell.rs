@@ -1,10 +1,10 @@
 //! A probe's memory.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 use heaptap_probes::{ProbeKind, TagSize};
 
+use super::text_cell::TextCell;
 use super::timer::{TimerCell, TimerState};
 use crate::sys::clock::TickSource;
 
@@ -32,7 +32,7 @@ pub(crate) struct Cell {
     clock: TickSource,
     value: ValueCell,
     timer: TimerCell,
-    text: Mutex<Option<String>>,
+    text: TextCell,
     size: SizeCell,
 }
 
@@ -49,7 +49,7 @@ impl Cell {
             clock,
             value: ValueCell::new(),
             timer: TimerCell::new(),
-            text: Mutex::new(None),
+            text: TextCell::default(),
             size: SizeCell::default(),
         }
     }
@@ -88,16 +88,23 @@ impl Cell {
         self.value.take()
     }
 
+    /// The last value. `None` if none was ever set.
+    pub(super) fn last_value(&self) -> Option<f64> {
+        self.value.last()
+    }
+
     pub(crate) fn set_text(&self, text: String) {
-        if let Ok(mut last) = self.text.lock() {
-            *last = Some(text);
-        }
+        self.text.set(text);
     }
 
     /// The text, if one was set since the last call.
     pub(super) fn take_text(&self) -> Option<String> {
-        // A thread that sets it right now is heard at the next tick.
-        self.text.try_lock().ok()?.take()
+        self.text.take()
+    }
+
+    /// The text that was taken last. Only where no other thread takes it.
+    pub(super) fn taken_text(&self) -> Option<String> {
+        self.text.seen()
     }
 
     /// An interval begins.
@@ -130,9 +137,13 @@ struct ValueCell {
     last: AtomicU64,
     least: AtomicU64,
     greatest: AtomicU64,
-    /// Whether one was set since the last look.
-    changed: AtomicU32,
+    /// [`NEVER_SET`], or whether one was set since the last look.
+    state: AtomicU32,
 }
+
+const NEVER_SET: u32 = 0;
+const CHANGED: u32 = 1;
+const SEEN: u32 = 2;
 
 impl ValueCell {
     fn new() -> ValueCell {
@@ -140,7 +151,7 @@ impl ValueCell {
             last: AtomicU64::new(0),
             least: AtomicU64::new(f64::INFINITY.to_bits()),
             greatest: AtomicU64::new(f64::NEG_INFINITY.to_bits()),
-            changed: AtomicU32::new(0),
+            state: AtomicU32::new(NEVER_SET),
         }
     }
 
@@ -148,19 +159,23 @@ impl ValueCell {
         move_to(&self.least, value, |value, least| value < least);
         move_to(&self.greatest, value, |value, greatest| value > greatest);
         self.last.store(value.to_bits(), Ordering::Relaxed);
-        self.changed.store(1, Ordering::Release);
+        self.state.store(CHANGED, Ordering::Release);
     }
 
     fn take(&self) -> Option<[f64; 3]> {
-        if self.changed.swap(0, Ordering::Acquire) == 0 {
-            return None;
-        }
+        let order = Ordering::Acquire;
+        self.state.compare_exchange(CHANGED, SEEN, order, Ordering::Relaxed).ok()?;
         let least = f64::from_bits(self.least.swap(f64::INFINITY.to_bits(), Ordering::Relaxed));
         let greatest = self.greatest.swap(f64::NEG_INFINITY.to_bits(), Ordering::Relaxed);
         let last = f64::from_bits(self.last.load(Ordering::Relaxed));
         // A value that is set meanwhile may have moved a bound that was taken already. NaN
         // moves none.
         Some([last, least.min(last), f64::from_bits(greatest).max(last)])
+    }
+
+    fn last(&self) -> Option<f64> {
+        let is_set = self.state.load(Ordering::Acquire) != NEVER_SET;
+        is_set.then(|| f64::from_bits(self.last.load(Ordering::Relaxed)))
     }
 }
 
@@ -221,10 +236,10 @@ mod tests {
     #[test]
     fn a_value_has_a_last_a_least_and_a_greatest() {
         let cell = Cell::new(ProbeKind::Value, 0, TickSource::detect());
-        assert_eq!(cell.take_value(), None);
+        assert_eq!((cell.take_value(), cell.last_value()), (None, None));
         [3.0, -1.0, 2.0].into_iter().for_each(|value| cell.set_value(value));
         assert_eq!(cell.take_value(), Some([2.0, -1.0, 3.0]));
-        assert_eq!(cell.take_value(), None);
+        assert_eq!((cell.take_value(), cell.last_value()), (None, Some(2.0)));
         cell.set_value(5.0);
         assert_eq!(cell.take_value(), Some([5.0, 5.0, 5.0]));
     }

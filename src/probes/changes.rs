@@ -5,87 +5,108 @@ use heaptap_probes::{Event, ProbeKind, TagSize};
 use super::cell::Cell;
 use super::timer::TimerState;
 
-/// A probe, as the sidecar has it.
+/// A probe, as sidecars have it.
 pub(super) struct Recorded {
     cell: &'static Cell,
-    /// What was recorded of a timer.
-    timer: Option<TimerState>,
-    /// Passes, or marks of a tag.
-    total: u64,
-    /// Of a tag: marks before this sidecar's process began, and values that have died.
+    /// What was recorded last.
+    state: Option<State>,
+    /// Of a tag: marks before this session began, and values that have died.
     before: u64,
     dead: u64,
-    size: TagSize,
-    /// Whether the file has the last total.
-    written: bool,
+}
+
+/// What a probe measures, in the session's ticks.
+#[derive(Clone, Debug, PartialEq)]
+enum State {
+    Count(u64),
+    Timer(TimerState),
+    /// The last, the least and the greatest.
+    Value([f64; 3]),
+    Text(String),
+    Tag {
+        live: u64,
+        marked: u64,
+        size: TagSize,
+    },
 }
 
 impl Recorded {
     /// A probe of which nothing but its name is recorded.
     pub(super) fn new(cell: &'static Cell) -> Recorded {
-        let before = 0;
-        let (total, dead, size) = (0, 0, TagSize::Unknown);
-        Recorded { cell, timer: None, total, before, dead, size, written: false }
+        Recorded { cell, state: None, before: 0, dead: 0 }
     }
 
-    /// Marks before now belong to the process that this one was forked from: it follows those
-    /// values, this one does not.
-    pub(super) fn forget_marks(&mut self) {
-        self.before = self.cell.total();
-    }
-
-    /// Another file begins, which knows nothing of it.
-    pub(super) fn say_again(&mut self) {
-        self.timer = None;
-        self.written = false;
+    /// A probe of the process that this one was forked from: its quantities go on from there, but
+    /// what it has marked this process does not follow.
+    pub(super) fn inherited(cell: &'static Cell) -> Recorded {
+        let state = match cell.kind() {
+            ProbeKind::Count => Some(State::Count(cell.total())),
+            ProbeKind::Timer => used_timer(cell).map(State::Timer),
+            ProbeKind::Value => cell.last_value().map(|last| State::Value([last; 3])),
+            ProbeKind::Text => cell.taken_text().map(State::Text),
+            ProbeKind::Tag => None,
+        };
+        let before = if cell.kind() == ProbeKind::Tag { cell.total() } else { 0 };
+        Recorded { cell, state, before, dead: 0 }
     }
 
     /// A value that carries this tag has died.
     pub(super) fn count_dead(&mut self) {
         self.dead += 1;
-        self.written = false;
+    }
+
+    /// The event that says what was recorded last: what another file begins with.
+    pub(super) fn last(&self, ns: impl Fn(u64) -> u64) -> Option<Event> {
+        let state = match self.state.clone()? {
+            // The extremes were those of an interval that has ended.
+            State::Value([last, ..]) => State::Value([last; 3]),
+            state => state,
+        };
+        Some(state.event(self.cell.number(), ns))
     }
 
     /// The event that says what the probe is, if that has changed.
     pub(super) fn change(&mut self, ns: impl Fn(u64) -> u64) -> Option<Event> {
-        let probe = self.cell.number();
-        match self.cell.kind() {
-            ProbeKind::Count => {
-                let total = self.cell.total();
-                self.replace_total(total).then_some(Event::Count { probe, total })
-            }
-            ProbeKind::Timer => {
-                let state = self.cell.timer()?;
-                let idle = state.runs == 0 && state.running == 0;
-                if idle || self.timer.replace(state) == Some(state) {
-                    return None;
-                }
-                let TimerState { ticks, runs, running } = state;
-                Some(Event::Timer { probe, total_ns: ns(ticks), runs, running })
-            }
-            ProbeKind::Value => {
-                let [last, least, greatest] = self.cell.take_value()?;
-                Some(Event::Value { probe, last, least, greatest })
-            }
-            ProbeKind::Text => Some(Event::Text { probe, text: self.cell.take_text()? }),
-            ProbeKind::Tag => self.tag_change(probe),
-        }
+        let state = match self.cell.kind() {
+            ProbeKind::Count => self.unless_same(State::Count(self.cell.total())),
+            ProbeKind::Timer => self.unless_same(State::Timer(used_timer(self.cell)?)),
+            ProbeKind::Value => self.cell.take_value().map(State::Value),
+            ProbeKind::Text => self.cell.take_text().map(State::Text),
+            ProbeKind::Tag => self.unless_same(self.tag()),
+        }?;
+        self.state = Some(state.clone());
+        Some(state.event(self.cell.number(), ns))
     }
 
-    fn tag_change(&mut self, probe: u32) -> Option<Event> {
+    fn unless_same(&self, state: State) -> Option<State> {
+        (self.state.as_ref() != Some(&state)).then_some(state)
+    }
+
+    fn tag(&self) -> State {
         let marked = self.cell.total().saturating_sub(self.before);
         // A value's end may be read before the mark is: the next tick has both.
         let live = marked.saturating_sub(self.dead);
         // Nothing reaches nothing: that needs no measurement.
         let size = if live == 0 { TagSize::Exactly(0) } else { self.cell.size() };
-        let changed = self.replace_total(marked) | (self.size != size);
-        self.size = size;
-        changed.then_some(Event::Tag { probe, live, marked, size })
+        State::Tag { live, marked, size }
     }
+}
 
-    fn replace_total(&mut self, total: u64) -> bool {
-        let changed = std::mem::replace(&mut self.total, total) != total || !self.written;
-        self.written = true;
-        changed
+/// What a timer has measured, if it ever ran.
+fn used_timer(cell: &Cell) -> Option<TimerState> {
+    cell.timer().filter(|state| state.runs != 0 || state.running != 0)
+}
+
+impl State {
+    fn event(self, probe: u32, ns: impl Fn(u64) -> u64) -> Event {
+        match self {
+            State::Count(total) => Event::Count { probe, total },
+            State::Timer(TimerState { ticks, runs, running }) => {
+                Event::Timer { probe, total_ns: ns(ticks), runs, running }
+            }
+            State::Value([last, least, greatest]) => Event::Value { probe, last, least, greatest },
+            State::Text(text) => Event::Text { probe, text },
+            State::Tag { live, marked, size } => Event::Tag { probe, live, marked, size },
+        }
     }
 }

@@ -213,6 +213,9 @@ impl<R: Resolver, W: TraceOutput> Writer<R, W> {
     }
 
     fn rotate(&mut self, mut new: NewFile<W>) -> Result<(), WriteError> {
+        if let Some(file) = &self.file {
+            self.resolver.ended(&self.output_name, file.start_time());
+        }
         // By the session's clock, even if the wall clock was set since.
         new.info.start_time = self.resolver.now();
         let new_name = new.out.name().to_owned();
@@ -228,6 +231,7 @@ impl<R: Resolver, W: TraceOutput> Writer<R, W> {
             return Err(error);
         }
         last.output_mut().set_completion(Completion::Complete);
+        self.resolver.flushed(&self.output_name, file.start_time());
         Ok(())
     }
 

@@ -26,7 +26,7 @@ pub(crate) trait Resolver: Locate {
     /// moment to write what belongs beside it.
     fn flushed(&mut self, _output: &OsStr, _start_time: u64) {}
 
-    /// `output` is complete.
+    /// `output` is complete. Another one may follow.
     fn ended(&mut self, _output: &OsStr, _start_time: u64) {}
 
     /// A block has died that carries a tag, and is not in the trace.

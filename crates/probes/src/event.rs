@@ -9,7 +9,8 @@ pub struct Timed {
     pub event: Event,
 }
 
-/// One thing that a sidecar says. Totals are since the start of the program's trace.
+/// One thing that a sidecar says. Totals are since the program was first traced: a sidecar that is
+/// not the first begins with those of the moment ([`Start::is_before`]).
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// The first event of a file.
@@ -124,6 +125,15 @@ pub struct Start {
     pub host: String,
     /// The program.
     pub program: String,
+}
+
+impl Start {
+    /// Whether an event of this time says what was before the trace began: its file continues
+    /// another one, and totals grow from there.
+    #[must_use]
+    pub fn is_before(&self, time: u64) -> bool {
+        time / 1_000 <= self.trace_start
+    }
 }
 
 /// What a probe measures.

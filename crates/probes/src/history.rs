@@ -152,6 +152,8 @@ pub struct History {
     /// Whether the sidecar says that it is complete.
     pub ended: bool,
     points: usize,
+    /// What was lost before the file began: lines of the log, and slices.
+    lost_before: (u64, u64),
 }
 
 impl History {
@@ -190,7 +192,7 @@ impl History {
                 keep_last(&mut self.log, (time, text));
             }
             Event::Pause { text } => keep_last(&mut self.stops, (time, text)),
-            Event::Lost { logs, slices } => (self.lost_logs, self.lost_slices) = (logs, slices),
+            Event::Lost { logs, slices } => self.lose(time, logs, slices),
             Event::Slice { kind, domain, ns } => self.slice(Slice { time, ns, kind, domain }),
             Event::Pauses(pauses) => {
                 if let Some(series) = self.pauses.get_mut(usize::from(pauses.kind.number())) {
@@ -229,6 +231,15 @@ impl History {
             probe.series.push(time, sample);
             self.count_point();
         }
+    }
+
+    fn lose(&mut self, time: u64, logs: u64, slices: u64) {
+        if self.start.as_ref().is_some_and(|start| start.is_before(time)) {
+            self.lost_before = (logs, slices);
+        }
+        let (logs_before, slices_before) = self.lost_before;
+        self.lost_logs = logs.saturating_sub(logs_before);
+        self.lost_slices = slices.saturating_sub(slices_before);
     }
 
     fn slice(&mut self, slice: Slice) {
@@ -293,5 +304,16 @@ mod tests {
         });
         assert_eq!(greatest.fold(0.0, f64::max), 99.0);
         assert_eq!(history.span, Some((0, 1_000)));
+    }
+
+    #[test]
+    fn what_was_lost_before_the_file_is_not_counted() {
+        let mut history = History::default();
+        let start = Start { trace_start: 7, ..Start::default() };
+        history.add(Timed { time: 7_000, event: Event::Start(start) });
+        history.add(Timed { time: 7_000, event: Event::Lost { logs: 5, slices: 1 } });
+        assert_eq!((history.lost_logs, history.lost_slices), (0, 0));
+        history.add(Timed { time: 8_000, event: Event::Lost { logs: 7, slices: 1 } });
+        assert_eq!((history.lost_logs, history.lost_slices), (2, 0));
     }
 }

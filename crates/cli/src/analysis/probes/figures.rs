@@ -68,16 +68,17 @@ pub(crate) struct ProbeLine {
 pub(crate) struct ProbeRow {
     pub(crate) name: String,
     pub(crate) kind: &'static str,
-    /// When it was opened.
+    /// When it was opened; 0 if that was before the trace began.
     pub(crate) opened_us: u64,
-    /// When it changed last, if it ever did.
+    /// When it changed last, if it ever did; 0 if that was before the trace began.
     pub(crate) changed_us: Option<u64>,
     #[serde(flatten)]
     pub(crate) state: Option<ProbeState>,
 }
 
-/// The state of a probe. Rates are those of the second before the moment, and since the probe
-/// was opened; of a timer, they are the seconds that it ran in each second.
+/// The state of a probe. Totals are since the program was first traced. Rates are those of the
+/// second before the moment, and since the probe was opened or the trace began; of a timer, they
+/// are the seconds that it ran in each second.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub(crate) enum ProbeState {
@@ -163,13 +164,21 @@ fn row(probe: &Probe, moment: u64, clock: ProbeClock, word: u64) -> ProbeRow {
         kind: probe.kind.name(),
         opened_us: clock.micros(probe.opened),
         changed_us: seen.last().map(|&(time, _)| clock.micros(time)),
-        state: state(probe, seen, moment, word),
+        state: state(probe, seen, clock, moment, word),
     }
 }
 
 /// The state after these points, which are all until the moment.
-fn state(probe: &Probe, seen: &[(u64, Sample)], moment: u64, word: u64) -> Option<ProbeState> {
-    let rates = |total: u64| Rates::of(probe, total, moment);
+fn state(
+    probe: &Probe,
+    seen: &[(u64, Sample)],
+    clock: ProbeClock,
+    moment: u64,
+    word: u64,
+) -> Option<ProbeState> {
+    // A file that continues another begins with what was before.
+    let before = total_at(&probe.series, clock.time(0));
+    let rates = |total: u64| Rates::of(probe, total, before, moment);
     let state = match seen.last().map(|(_, sample)| sample.clone())? {
         Sample::Count(total) => {
             let Rates { lately, whole } = rates(total);
@@ -212,15 +221,13 @@ struct Rates {
 }
 
 impl Rates {
-    fn of(probe: &Probe, total: u64, moment: u64) -> Rates {
-        let before = moment.saturating_sub(LATELY).max(probe.opened);
+    /// Of a total now, and what it was before the file began.
+    fn of(probe: &Probe, total: u64, before: u64, moment: u64) -> Rates {
+        let second = moment.saturating_sub(LATELY).max(probe.opened);
+        let lately = total.saturating_sub(total_at(&probe.series, second));
         Rates {
-            lately: per_second(
-                total.saturating_sub(total_at(&probe.series, before)),
-                moment,
-                before,
-            ),
-            whole: per_second(total, moment, probe.opened),
+            lately: per_second(lately, moment, second),
+            whole: per_second(total.saturating_sub(before), moment, probe.opened),
         }
     }
 }

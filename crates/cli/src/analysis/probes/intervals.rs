@@ -106,8 +106,8 @@ impl<'a> TimeLine<'a> {
     /// What happened after `from_us`, until `to_us`.
     pub(crate) fn interval(&self, from_us: u64, to_us: u64) -> Interval {
         let History { heap, system, pauses, .. } = self.history;
-        // Totals begin at 0 with the trace.
-        let from = if from_us == 0 { 0 } else { self.clock.time(from_us) };
+        // Of the start, a sidecar has only what was before: totals grow from there.
+        let from = self.clock.time(from_us);
         let to = self.clock.time(to_us);
         let growth = |total: fn(&Heap) -> Option<u64>| growth(heap, from, to, total);
         let bytes = |words: fn(&Heap) -> Option<u64>| {
@@ -198,15 +198,18 @@ pub(crate) fn round_width(duration_us: u64, most: usize) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use heaptap_probes::{Event, Timed};
+    use heaptap_probes::{Event, Start, Timed};
 
     use super::*;
 
-    fn history() -> History {
+    /// The first tick is recorded a millisecond after the start; if the file continues another one,
+    /// at the start.
+    fn history(continues: bool) -> History {
         let mut history = History::default();
+        let start = Start { trace_start: 1_000_000, word_size: 8, ..Start::default() };
+        history.add(Timed { time: 1_000_000_000, event: Event::Start(start) });
         for tick in 1..=100_u64 {
-            // The first event is the start.
-            let time = 1_000_000_000 + (tick - 1) * 1_000_000;
+            let time = 1_000_000_000 + (tick - u64::from(continues)) * 1_000_000;
             let heap = Heap {
                 minor_collections: Some(tick * 3),
                 heap_words: Some(100 + tick % 10),
@@ -225,7 +228,7 @@ mod tests {
     /// Whatever the width, sums over all intervals are the totals, and largest values the largest.
     #[test]
     fn nothing_is_lost_or_counted_twice_between_intervals() {
-        let history = history();
+        let history = history(false);
         let live = LiveBuckets { bucket_us: 1_024, most_bytes: &[5.0, 9.0, 7.0] };
         let line = TimeLine::new(&history, live);
         for width in [700, 1_000, 3_333, 50_000, 200_000] {
@@ -244,6 +247,20 @@ mod tests {
         let whole = line.interval(0, 100_000);
         assert_eq!((whole.minor.count, whole.paused().longest_ns), (300, 100));
         assert_eq!(line.interval(500_000, 600_000).heap_bytes, None, "known behind the end");
+    }
+
+    /// What an earlier file has counted is not counted again.
+    #[test]
+    fn totals_of_a_file_that_continues_another_grow_from_its_start() {
+        let history = history(true);
+        let line = TimeLine::new(&history, LiveBuckets { bucket_us: 1, most_bytes: &[] });
+        for width in [700, 50_000, 200_000] {
+            let rows = line.intervals(width, 100_000_u64.div_ceil(width) as usize);
+            let collections = rows.iter().filter_map(|row| row.minor_collections).sum::<u64>();
+            let pauses = rows.iter().map(|row| row.minor.count).sum::<u64>();
+            assert_eq!((collections, pauses), (297, 297), "{width}");
+            assert!(rows[0].heap_bytes.is_some(), "the state at the start is not known");
+        }
     }
 
     #[test]

@@ -21,7 +21,8 @@ use crate::text::terminal::Layout;
 ///
 /// A traced program may count, time and measure what it does, tag values whose number and
 /// size are of interest, and write a log. All of that is in FILE.probes, beside its trace
-/// FILE. A rate is that of the last second, then that since the probe was opened. Sizes of
+/// FILE. A rate is that of the last second, then that since the probe was opened, or since FILE
+/// began, if the program wrote another file before. Totals include what was before. Sizes of
 /// tagged values are those of all they reach; ≥ where measuring them was cut short.
 ///
 /// The time line of the collector, in the same file, is shown by `heaptap report --timeline`.

@@ -111,7 +111,8 @@ fn spark(probe: &Probe, history: &History, moment: Option<u64>, columns: usize) 
     if probe.series.last().is_none_or(|sample| sample.number().is_none()) {
         return String::new();
     }
-    let end = moment.map_or(last, |moment| ProbeClock::of(history).time(moment)).max(first);
+    let clock = ProbeClock::of(history);
+    let end = moment.map_or(last, |moment| clock.time(moment)).max(first);
     let number = |time: u64| probe.series.at(time).and_then(Sample::number).unwrap_or(0.0);
     let edge = |column: usize| {
         let part = u128::from(end - first) * column as u128 / columns as u128;
@@ -120,7 +121,9 @@ fn spark(probe: &Probe, history: &History, moment: Option<u64>, columns: usize) 
     let window = edge(1).saturating_sub(first).max(1_000_000_000);
     let value = |column: usize| {
         let to = edge(column + 1);
-        let before = if probe.kind.is_total() { number(to.saturating_sub(window)) } else { 0.0 };
+        // Before the start nothing is known, and at the start what was before it.
+        let from = to.saturating_sub(window).max(clock.time(0));
+        let before = if probe.kind.is_total() { number(from) } else { 0.0 };
         number(to) - before
     };
     sparkline(&(0..columns).map(value).collect::<Vec<f64>>(), columns)
