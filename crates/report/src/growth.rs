@@ -5,9 +5,10 @@
 //! times. When the trace outgrows them, every second point is dropped.
 
 use crate::paths::PathMoves;
+use crate::sweeps::{SLOTS, Sweeps};
 
-/// The most points.
-pub(crate) const POINTS: usize = 64;
+/// The most points: one at the end of each slot of [`Sweeps`].
+pub(crate) const POINTS: usize = SLOTS;
 
 /// Live samples of all paths at evenly spaced times.
 #[derive(Default)]
@@ -15,13 +16,22 @@ pub(crate) struct Growth {
     width: u64,
     /// The live samples by path. A path beyond the end did not exist yet.
     points: Vec<Vec<u32>>,
-    /// Whether something old was collected, up to each point and after the last.
-    swept: Vec<bool>,
+    /// When something old was collected: in microseconds, and in samples allocated before.
+    pub(crate) by_time: Sweeps,
+    pub(crate) by_progress: Sweeps,
 }
+
+/// The first width.
+const WIDTH: u64 = 1024;
 
 impl Growth {
     pub(crate) fn new() -> Self {
-        Growth { width: 1024, points: Vec::new(), swept: Vec::new() }
+        Growth {
+            width: WIDTH,
+            points: Vec::new(),
+            by_time: Sweeps::new(WIDTH),
+            by_progress: Sweeps::new(1),
+        }
     }
 
     /// That of a trace which lasts this long, with no points yet. They are as far apart
@@ -63,7 +73,6 @@ impl Growth {
                 odd = !odd;
                 !odd
             });
-            self.swept = self.swept.chunks(2).map(|pair| pair.contains(&true)).collect();
         }
         let due = (time / self.width) as usize;
         if due > self.points.len() {
@@ -72,26 +81,11 @@ impl Growth {
         }
     }
 
-    /// Records that an old object was collected at `time`. Points were taken up to it.
-    pub(crate) fn old_died(&mut self, time: u64) {
-        let index = (time / self.width) as usize;
-        if index >= self.swept.len() {
-            self.swept.resize(index + 1, false);
-        }
-        self.swept[index] = true;
-    }
-
-    /// The longest time in which nothing old was collected, from the first
-    /// sixteenth of the trace on; `None` if nothing old ever was.
-    pub(crate) fn longest_wait(&self, end: u64) -> Option<u64> {
-        let all = (end / self.width) as usize + 1;
-        let (mut wait, mut longest) = (0, 0);
-        for index in all / 16..all {
-            let swept = self.swept.get(index).copied().unwrap_or(false);
-            wait = if swept { 0 } else { wait + 1 };
-            longest = longest.max(wait);
-        }
-        self.swept.contains(&true).then_some(longest * self.width)
+    /// Records that an old object was collected at `time`, after so many samples were
+    /// allocated.
+    pub(crate) fn old_died(&mut self, time: u64, progress: u64) {
+        self.by_time.record(time);
+        self.by_progress.record(progress);
     }
 
     /// Renumbers paths.

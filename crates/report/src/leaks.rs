@@ -6,7 +6,10 @@
 //! old ones. Second, the live size of the site grows by more than sampling explains.
 //!
 //! Garbage that is not collected yet looks like a leak. So only survivors that are
-//! old enough to have survived two collections count as evidence.
+//! old enough to have survived two collections count as evidence: [`judged`].
+
+mod judged;
+mod windows;
 
 use hashbrown::HashMap;
 use heaptap_trace::LocationTable;
@@ -18,11 +21,8 @@ use crate::callers::{Caller, SiteNumbers};
 use crate::estimate::Estimate;
 use crate::growth::Growth;
 use crate::rows::{By, Site};
-
-/// The fewest survivors that are evidence: three windows of a dozen.
-const FEWEST: u64 = 36;
-const PER_WINDOW: u64 = 12;
-const MOST_WINDOWS: u64 = 8;
+use judged::Judged;
+use windows::FEWEST;
 
 /// The least growth, in standard errors. A program has thousands of sites, so two
 /// would give false alarms.
@@ -112,30 +112,18 @@ impl Aggregate {
         if growth.len() < FEWEST_POINTS || self.allocated < FEWEST {
             return none(Outlook::TooShort);
         }
-        // Two longest waits before the end, and the points that are not over.
-        let wait = growth.longest_wait(self.end);
-        let met = wait.map(|wait| self.end.saturating_sub(2 * (wait + growth.width())));
-        let from = self.end / 10;
-        let to = match met {
-            Some(met) if met > self.end / 2 => met.min(self.end / 10 * 9),
-            _ => return none(Outlook::RarelyCollected),
+        let Some(judged) = Judged::new(self, growth) else {
+            return none(Outlook::RarelyCollected);
         };
-        let progress = self.timeline.progress();
         let mut numbers = SiteNumbers::new(table, By::Location);
         let sites = self.evidence(history, &mut numbers);
         let mut found: Vec<Leak> = sites
             .iter()
             .filter_map(|(&number, evidence)| {
-                let window = (from, to);
-                let by_time = Windows::of(&evidence.survivors, window, |time| time as f64)?;
-                let by_progress = Windows::of(&evidence.survivors, window, &progress)?;
-                self.grows(growth, evidence, from)?;
-                // The leak of a program that pauses, or that is slowed down by its machine, is
-                // even over its allocations, not over time.
-                let slowing = by_time.is_slowing() && by_progress.is_slowing();
-                let even = [by_time, by_progress].into_iter().find(Windows::is_even)?;
+                let (windows, slowing) = judged.windows(&evidence.survivors)?;
+                self.grows(growth, evidence, &judged)?;
                 let site = &numbers.sites[number as usize];
-                Some(Leak { slowing, ..self.leak(site, evidence, &even.samples, window) })
+                Some(Leak { slowing, ..self.leak(site, evidence, &windows.samples, judged.window) })
             })
             .collect();
         found.sort_by(|one, other| {
@@ -203,15 +191,15 @@ impl Aggregate {
         }
     }
 
-    /// Whether a site grew from `from` on; `None` if that is not certain.
-    fn grows(&self, growth: &Growth, evidence: &Evidence, from: u64) -> Option<()> {
+    /// Whether a site grew; `None` if that is not certain.
+    fn grows(&self, growth: &Growth, evidence: &Evidence, judged: &Judged) -> Option<()> {
         let mut series = vec![0_u64; growth.len()];
         for &number in &evidence.series {
             for (sum, live) in series.iter_mut().zip(growth.series(number)) {
                 *sum = sum.saturating_add(live);
             }
         }
-        let first = (from / growth.width()).saturating_sub(1) as usize;
+        let first = (judged.window.0 / growth.width()).saturating_sub(1) as usize;
         let since = (first as u64 + 1) * growth.width();
         // Objects born since then that survive, and objects alive then that died: the two
         // count different words, so their variances add.
@@ -219,15 +207,7 @@ impl Aggregate {
         let came = sum(&evidence.survivors, since);
         let went = series.get(first)?.saturating_sub(all - came);
         let (gained, noise) = (came as f64 - went as f64, (came as f64 + went as f64).sqrt());
-        // The minimum over a third depends less on chance than the value at its end.
-        let rest = series.get(first..)?;
-        let third = rest.len() / 3;
-        let floors: Vec<f64> = rest
-            .chunks(third.max(1))
-            .take(3)
-            .map(|third| third.iter().min().copied().unwrap_or(0) as f64)
-            .collect();
-        let (early, late) = (floors.first()?, floors.get(2)?);
+        let (early, late) = judged.floors(growth.width(), &series, first)?;
         if gained < CERTAIN * noise || late - early < CERTAIN / 2.0 * (late + early).sqrt() {
             return None;
         }
@@ -253,51 +233,4 @@ impl Aggregate {
 fn sum(survivors: &[(u64, u64)], since: u64) -> u64 {
     let born_since = survivors.iter().filter(|&&(birth, _)| birth >= since);
     born_since.fold(0, |sum: u64, &(_, samples)| sum.saturating_add(samples))
-}
-
-/// The survivors by the window in which they were born, the oldest window first.
-struct Windows {
-    /// Blocks of each, not samples: one large block is one event.
-    blocks: Vec<u64>,
-    samples: Vec<u64>,
-}
-
-impl Windows {
-    /// Windows that are equal by this clock, with a dozen blocks in each on average; `None`
-    /// if there are too few blocks.
-    fn of(
-        survivors: &[(u64, u64)],
-        (from, to): (u64, u64),
-        clock: impl Fn(u64) -> f64,
-    ) -> Option<Self> {
-        let within = |&&(birth, _): &&(u64, u64)| (from..to).contains(&birth);
-        let all = survivors.iter().filter(within).count() as u64;
-        if all < FEWEST {
-            return None;
-        }
-        let windows = (all / PER_WINDOW).min(MOST_WINDOWS) as usize;
-        let width = (clock(to) - clock(from)) / windows as f64;
-        let (mut blocks, mut samples) = (vec![0_u64; windows], vec![0_u64; windows]);
-        for &(birth, size) in survivors.iter().filter(within) {
-            let at = ((clock(birth) - clock(from)) / width) as usize;
-            let at = at.min(windows - 1);
-            blocks[at] += 1;
-            samples[at] = samples[at].saturating_add(size);
-        }
-        Some(Self { blocks, samples })
-    }
-
-    /// Whether no window has less than a quarter of the average. Twelve blocks in each make
-    /// that certain.
-    fn is_even(&self) -> bool {
-        let (windows, all) = (self.blocks.len() as u64, self.blocks.iter().sum::<u64>());
-        self.blocks.iter().all(|&count| count * windows * 4 >= all)
-    }
-
-    /// Whether more old objects are kept than new ones.
-    fn is_slowing(&self) -> bool {
-        let (old, new) = self.samples.split_at(self.samples.len() / 2);
-        let mean = |part: &[u64]| part.iter().sum::<u64>() as f64 / part.len().max(1) as f64;
-        2.0 * mean(new) < mean(old)
-    }
 }

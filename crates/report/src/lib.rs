@@ -11,7 +11,7 @@
 //! - [`Aggregator`] is the one pass that all reports share, in bounded memory. Its
 //!   halves, which may run on two threads, are [`EventResolver`] and [`Ledger`]. It
 //!   uses `live` (live objects), `paths`, `counts` and `frames` (call paths),
-//!   `peak`, `timeline`, `lifetimes`, `growth` and `flows` (paths over time).
+//!   `peak`, `timeline`, `lifetimes`, `growth` with `sweeps`, and `flows` (paths over time).
 //!   `classes` counts by domain and source, and `regroup` makes tables by label, domain
 //!   and source of those. `select` decides which blocks count, `lifespans` which of them live as long
 //!   as the selection demands.
@@ -63,6 +63,7 @@ mod resolver;
 pub mod rows;
 mod select;
 mod stacks;
+mod sweeps;
 mod tally;
 mod thinning;
 mod timeline;

@@ -203,7 +203,7 @@ impl Tally {
         self.aggregate.peak.remove(samples, parts);
         self.aggregate.lifetimes.died(lifetime, samples);
         if self.follow == Follow::LiveSize && block.old {
-            self.aggregate.growth.old_died(time);
+            self.aggregate.growth.old_died(time, self.aggregate.allocated);
         }
         self.record_live_size(time);
     }

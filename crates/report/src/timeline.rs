@@ -49,20 +49,13 @@ impl Timeline {
         &self.buckets
     }
 
-    /// A function from a time to the samples allocated up to it.
-    pub(crate) fn progress(&self) -> impl Fn(u64) -> f64 + use<> {
-        let (width, mut sum) = (self.width(), 0);
-        let mut sums = vec![0];
-        sums.extend(self.buckets.iter().map(|bucket| {
-            sum += bucket.allocated;
-            sum
-        }));
-        move |time| {
-            let index = ((time / width) as usize).min(sums.len() - 1);
-            let next = sums.get(index + 1).copied().unwrap_or(sum);
-            let within = (time % width) as f64 / width as f64;
-            sums[index] as f64 + within * (next - sums[index]) as f64
+    /// The samples allocated up to each time.
+    pub(crate) fn progress(&self) -> Progress {
+        let mut sums = vec![0_u64];
+        for bucket in &self.buckets {
+            sums.push(sums[sums.len() - 1].saturating_add(bucket.allocated));
         }
+        Progress { width: self.width(), sums }
     }
 
     /// The bucket of this time, which is not before that of the last call.
@@ -100,6 +93,33 @@ impl Timeline {
     }
 }
 
+/// How far a program has come, by what it allocates: a clock that stops while the program
+/// does. It is linear within a bucket.
+pub(crate) struct Progress {
+    width: u64,
+    /// The samples allocated before each bucket, and before the end.
+    sums: Vec<u64>,
+}
+
+impl Progress {
+    /// The samples allocated up to this time.
+    pub(crate) fn at(&self, time: u64) -> f64 {
+        let index = ((time / self.width) as usize).min(self.sums.len() - 1);
+        let next = self.sums.get(index + 1).copied().unwrap_or(self.sums[index]);
+        let within = (time % self.width) as f64 / self.width as f64;
+        self.sums[index] as f64 + within * (next - self.sums[index]) as f64
+    }
+
+    /// The first time at which so many samples were allocated, or the end.
+    pub(crate) fn time_of(&self, samples: u64) -> u64 {
+        let index = self.sums.partition_point(|&sum| sum < samples).min(self.sums.len() - 1);
+        let Some(before) = index.checked_sub(1) else { return 0 };
+        let (from, to) = (self.sums[before], self.sums[index]);
+        let within = samples.min(to).saturating_sub(from) as f64 / (to - from).max(1) as f64;
+        self.width.saturating_mul(before as u64).saturating_add((within * self.width as f64) as u64)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -111,11 +131,16 @@ mod tests {
             line.at(time).allocated += 1;
         }
         let progress = line.progress();
-        assert_eq!(
-            [progress(0), progress(120), progress(4000), progress(9999)],
-            [0.0, 3.0, 3.0, 4.0]
-        );
-        assert!((0..9999).all(|time| progress(time) <= progress(time + 1)));
+        assert_eq!([0, 120, 4000, 9999].map(|time| progress.at(time)), [0.0, 3.0, 3.0, 4.0]);
+        assert!((0..9999).all(|time| progress.at(time) <= progress.at(time + 1)));
+        assert_eq!([0, 1].map(|samples| progress.time_of(samples)), [0, line.width()]);
+        for samples in 1..=4 {
+            // That many, and fewer just before.
+            let time = progress.time_of(samples);
+            assert!(progress.at(time) <= samples as f64 && progress.at(time + 1) >= samples as f64);
+            assert!(progress.at(time - 1) < samples as f64);
+        }
+        assert_eq!(progress.time_of(5), line.buckets().len() as u64 * line.width());
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! need to be replayed.
 
 use super::selected::SelectedRows;
-use super::{BlockRow, BlockTable, NEVER};
+use super::{BlockRow, BlockTable, EndKind, NEVER};
 use crate::aggregate::{Aggregate, Survivor};
 use crate::growth::Growth;
 use crate::paths::Node;
@@ -39,7 +39,7 @@ impl BlockTable {
         let rows = self.rows.iter().enumerate().filter(|&(at, _)| selected.contains(at));
         for (_, row) in rows {
             let series = series_of(whole, whole.paths.node(row.path));
-            let weight = row.samples << level_of(row.samples, self.level);
+            let weight = self.weight(row);
             // An event comes after the points up to its time.
             let point =
                 |time: u64| usize::try_from(time / width).map_or(points, |at| at.min(points));
@@ -50,10 +50,9 @@ impl BlockTable {
             if row.death == NEVER || row.ended {
                 let samples = u32::try_from(weight).unwrap_or(u32::MAX);
                 survivors.push(Survivor { birth: row.birth, series, samples });
-            } else if is_old(row) {
-                growth.old_died(row.death);
             }
         }
+        self.sweep(selected, &mut growth);
         live.truncate(points);
         let mut sums = vec![0_i64; series];
         for changes in live {
@@ -61,6 +60,28 @@ impl BlockTable {
             growth.push(sums.iter().map(|&sum| u32::try_from(sum.max(0)).unwrap_or(u32::MAX)));
         }
         LiveHistory { growth, survivors }
+    }
+
+    /// Records the collections of selected rows that were old.
+    fn sweep(&self, selected: &SelectedRows, growth: &mut Growth) {
+        let (mut born, mut progress) = (0, 0_u64);
+        for end in self.ends.iter().filter(|end| end.kind == EndKind::Collected) {
+            for at in born..end.births as usize {
+                if selected.contains(at) {
+                    progress = progress.saturating_add(self.weight(&self.rows[at]));
+                }
+            }
+            born = end.births as usize;
+            let row = &self.rows[end.row as usize];
+            if selected.contains(end.row as usize) && is_old(row) {
+                growth.old_died(row.death, progress);
+            }
+        }
+    }
+
+    /// The samples that a row counts for.
+    fn weight(&self, row: &BlockRow) -> u64 {
+        row.samples << level_of(row.samples, self.level)
     }
 }
 

@@ -261,7 +261,7 @@ proptest! {
 }
 
 /// The leaks that the table finds without a replay that follows live sizes.
-fn leaks_of_table(
+pub(crate) fn leaks_of_table(
     whole: &Aggregate,
     blocks: &BlockTable,
     table: &LocationTable,

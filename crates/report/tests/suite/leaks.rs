@@ -1,8 +1,9 @@
 //! Planted leaks are found, steady programs are left in peace.
 
-use heaptap_report::{Depth, Follow, Leaks, Options, Outlook};
+use heaptap_report::{Leaks, Outlook};
 
-use crate::made::{Dice, Writer, gathered, stack};
+use crate::blocks::{leaks_of_table, whole};
+use crate::made::{Dice, Writer, gathered_with_blocks, stack};
 
 /// A minute, in microseconds.
 const MINUTE: u64 = 60_000_000;
@@ -31,20 +32,27 @@ const HABITS: [Habit; 5] =
 
 /// A program of a minute; a site may keep all of the little it allocates.
 fn program(seed: u64, leak: Option<f64>) -> Vec<u8> {
-    paced_program(seed, leak, Pace { pause: 0, slower: 1.0 })
+    paced_program(seed, leak, STEADY)
 }
 
 /// How the minute passes.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Pace {
-    /// The program has nothing to do for so long, in the middle of the minute.
+    /// The program has nothing to do for so long, in the middle of the minute. Its collector
+    /// goes on.
     pause: u64,
     /// From then on it runs so many times slower: its machine is busy.
     slower: f64,
+    /// When it is stopped, as if by SIGSTOP, and for how long. The minute is that much longer.
+    stop: (u64, u64),
 }
 
-fn paced_program(seed: u64, leak: Option<f64>, Pace { pause, slower }: Pace) -> Vec<u8> {
-    println!("program of seed {seed}, pausing for {pause}, then {slower} times slower");
+const STEADY: Pace = Pace { pause: 0, slower: 1.0, stop: (0, 0) };
+
+fn paced_program(seed: u64, leak: Option<f64>, pace: Pace) -> Vec<u8> {
+    println!("program of seed {seed}, {pace:?}");
+    let Pace { pause, slower, stop } = pace;
+    let clock = |time: u64| if time < stop.0 { time } else { time + stop.1 };
     let mut dice = Dice::new(seed);
     let habits: Vec<Habit> =
         (0..SITES).map(|_| HABITS[dice.below(HABITS.len() as u64) as usize]).collect();
@@ -63,14 +71,14 @@ fn paced_program(seed: u64, leak: Option<f64>, Pace { pause, slower }: Pace) -> 
         while let Some(entry) = due.first_entry()
             && *entry.key() <= now
         {
-            let at = *entry.key();
+            let at = clock(*entry.key());
             for (id, dies) in entry.remove() {
                 if dies { writer.collect(at, id) } else { writer.promote(at, id) }
             }
         }
         let leaks = leak.is_some_and(|share| dice.unit() < share);
         let site = if leaks { LEAKY } else { dice.below(SITES) };
-        let id = writer.alloc(now, 1 + dice.below(30), 1, &stack(site));
+        let id = writer.alloc(clock(now), 1 + dice.below(30), 1, &stack(site));
         if leaks {
             due.entry(now + 5000).or_default().push((id, false));
             continue;
@@ -99,10 +107,12 @@ fn paced_program(seed: u64, leak: Option<f64>, Pace { pause, slower }: Pace) -> 
     writer.finish()
 }
 
+/// The leaks of a trace. Its table of blocks finds the same.
 fn leaks(trace: &[u8]) -> Leaks {
-    let options = Options { depth: Depth::Whole, follow: Follow::LiveSize, ..Options::default() };
-    let (aggregate, table) = gathered(trace, options);
-    aggregate.leaks(&table, 4)
+    let (aggregate, blocks, table) = gathered_with_blocks(trace, whole());
+    let leaks = aggregate.leaks(&table, 3);
+    assert_eq!(leaks_of_table(&aggregate, &blocks, &table, &whole()), format!("{leaks:?}"));
+    leaks
 }
 
 #[test]
@@ -133,7 +143,7 @@ fn steady_programs_have_no_leaks() {
 
 #[test]
 fn a_program_that_pauses_is_judged_by_what_it_allocates() {
-    let pauses = || Pace { pause: 12_000_000, slower: 1.0 };
+    let pauses = || Pace { pause: 12_000_000, ..STEADY };
     for seed in 200..210 {
         let found = leaks(&paced_program(seed, Some(0.01), pauses()));
         let lines: Vec<u32> = found.found.iter().map(|leak| leak.site.line).collect();
@@ -147,7 +157,7 @@ fn a_program_that_pauses_is_judged_by_what_it_allocates() {
 fn a_busy_machine_does_not_make_a_leak_look_like_a_cache() {
     let slowing: Vec<bool> = (200..210)
         .flat_map(|seed| {
-            let pace = Pace { pause: 0, slower: 3.0 };
+            let pace = Pace { slower: 3.0, ..STEADY };
             leaks(&paced_program(seed, Some(0.01), pace)).found
         })
         .filter(|leak| leak.site.line == LEAKY as u32)
@@ -155,6 +165,82 @@ fn a_busy_machine_does_not_make_a_leak_look_like_a_cache() {
         .collect();
     // By time alone one of them is slowing.
     assert!(slowing.len() >= 8 && !slowing.contains(&true), "{slowing:?}");
+}
+
+/// By time, its collections are too far apart.
+#[test]
+fn a_program_that_is_stopped_is_judged_by_what_it_allocates() {
+    for (number, at) in [3, 15, 30, 45, 57].into_iter().enumerate() {
+        for seconds in [30, 60] {
+            let stop = (at * 1_000_000, seconds * 1_000_000);
+            let (seed, pace) = (500 + number as u64 * 1000 + seconds, Pace { stop, ..STEADY });
+            let found = leaks(&paced_program(seed, Some(0.01), pace));
+            let lines: Vec<u32> = found.found.iter().map(|leak| leak.site.line).collect();
+            assert_eq!((found.outlook, lines), (Outlook::Clear, vec![LEAKY as u32]), "{pace:?}");
+            assert!(!found.found[0].slowing, "{pace:?}");
+            let found = leaks(&paced_program(seed + 500, None, pace));
+            assert_eq!(found.outlook, Outlook::Clear, "{pace:?}");
+            assert!(found.found.is_empty(), "{pace:?}: {:?}", found.found);
+        }
+    }
+    // Beside ten minutes, all that it does is in four points of the time line.
+    for at in [30_000_000, 59_000_000] {
+        let pace = Pace { stop: (at, 600_000_000), ..STEADY };
+        let found = leaks(&paced_program(7, Some(0.01), pace));
+        assert_eq!((found.outlook, found.found.len()), (Outlook::RarelyCollected, 0), "{pace:?}");
+    }
+}
+
+/// A program that fills its tables in ten seconds, while its collector works, and then serves
+/// for so many, with this share of its allocations, which are never collected. It may leak while
+/// it serves.
+fn server(seconds: u64, share: f64, leaks_then: bool) -> Vec<u8> {
+    const ALL: u64 = 10_000;
+    let served = (ALL as f64 * share) as u64;
+    let mut writer = Writer::new(1e-4);
+    let mut garbage = Vec::new();
+    for turn in 0..ALL - served {
+        let at = turn * 10_000_000 / (ALL - served);
+        let id = writer.alloc(at, 5, 1, &stack(turn % 4));
+        writer.promote(at, id);
+        if turn % 4 > 0 {
+            garbage.push(id);
+        }
+        if turn % 300 == 299 {
+            garbage.drain(..).for_each(|id| writer.collect(at, id));
+        }
+    }
+    for turn in 0..served {
+        let at = 10_000_000 + turn * seconds * 1_000_000 / served;
+        let kept = leaks_then && turn % 4 == 0;
+        let id = writer.alloc(at, 5, 1, &stack(if kept { LEAKY } else { 5 }));
+        writer.promote(at, id);
+    }
+    writer.finish()
+}
+
+/// Nearly all of its allocations are in a fraction of the time: by that clock nearly all of it
+/// was seen. But what happened in the rest of the time nobody knows.
+#[test]
+fn a_program_that_allocates_slowly_is_neither_accused_nor_acquitted() {
+    for (seconds, share) in [(12, 0.01), (20, 0.15), (60, 0.1), (60, 0.02), (600, 0.1)] {
+        for leaks_then in [false, true] {
+            let found = leaks(&server(seconds, share, leaks_then));
+            let lines: Vec<u32> = found.found.iter().map(|leak| leak.site.line).collect();
+            let what = format!("{seconds} s of service, {share} of all, with a leak: {leaks_then}");
+            assert_eq!((found.outlook, lines), (Outlook::RarelyCollected, vec![]), "{what}");
+        }
+    }
+}
+
+/// It serves for a third or a half of the time, in which nothing is collected.
+#[test]
+fn what_was_built_up_in_the_beginning_is_no_leak() {
+    for (seconds, share) in [(5, 0.1), (10, 0.06)] {
+        let found = leaks(&server(seconds, share, false));
+        assert_eq!(found.outlook, Outlook::Clear, "{seconds} s of service");
+        assert!(found.found.is_empty(), "{seconds} s of service: {:?}", found.found);
+    }
 }
 
 #[test]

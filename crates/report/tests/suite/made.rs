@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use heaptap_report::{Aggregate, Aggregator, Metric, Options};
+use heaptap_report::{Aggregate, Aggregator, BlockTable, Metric, Options};
 use heaptap_trace::{
     Block, Code, Encoder, Format, Frames, Locate, Location, LocationList, LocationTable, Mode,
     Reader, Source, TraceInfo,
@@ -202,10 +202,20 @@ pub(crate) fn folded<T: Clone + PartialEq>(stack: &[T]) -> Vec<T> {
 
 /// What is gathered from a trace, and its locations.
 pub(crate) fn gathered(trace: &[u8], options: Options) -> (Aggregate, LocationTable) {
+    let (aggregate, _, locations) = gathered_with_blocks(trace, options);
+    (aggregate, locations)
+}
+
+/// The same, and the table of its blocks.
+pub(crate) fn gathered_with_blocks(
+    trace: &[u8],
+    options: Options,
+) -> (Aggregate, BlockTable, LocationTable) {
     let mut reader = Reader::from_slice(trace, Mode::Strict).unwrap();
     let mut aggregator = Aggregator::new(reader.info(), options);
     while let Some((event, table)) = reader.next_located().unwrap() {
         aggregator.event(&event, table);
     }
-    (aggregator.finish(), reader.into_locations())
+    let (aggregate, blocks) = aggregator.finish_with_blocks();
+    (aggregate, blocks, reader.into_locations())
 }
