@@ -65,18 +65,19 @@ pub(super) fn close_in_child() {
     }
 }
 
+/// After an error such as too many open files.
+const PAUSE: Duration = Duration::from_millis(100);
+
 fn run(process: &'static Process, mut listener: &'static Listener, user: u32) {
-    /// After an error such as too many open files.
-    const PAUSE: Duration = Duration::from_millis(100);
     loop {
         match listener.accept() {
             Ok(Accepted::Client(mut client)) => {
                 // A defect here costs one answer.
                 let _ = catch_unwind(AssertUnwindSafe(|| serve(process, &mut client, user)));
             }
-            Ok(Accepted::Lost) => match open(user, process.pid) {
-                Ok(Some(again)) => listener = again,
-                _ => {
+            Ok(Accepted::Lost) => match open_again(user, process.pid) {
+                Some(again) => listener = again,
+                None => {
                     say(format_args!(
                         "the program has closed the descriptor of its control socket, which cannot \
                          be opened again; it takes no commands any more"
@@ -87,6 +88,21 @@ fn run(process: &'static Process, mut listener: &'static Listener, user: u32) {
             Err(_) => std::thread::sleep(PAUSE),
         }
     }
+}
+
+/// Opens the socket again after the host has closed it. The host may be closing descriptors
+/// still, the new one too before it is ready: several attempts.
+fn open_again(user: u32, pid: u32) -> Option<&'static Listener> {
+    const ATTEMPTS: usize = 10;
+    for attempt in 0..ATTEMPTS {
+        if attempt > 0 {
+            std::thread::sleep(PAUSE);
+        }
+        if let Ok(Some(listener)) = open(user, pid) {
+            return Some(listener);
+        }
+    }
+    None
 }
 
 /// Opens the socket in the first directory that can be used. `None` if another copy of this

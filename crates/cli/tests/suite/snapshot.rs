@@ -8,6 +8,7 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::Command;
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use crate::program::{Place, Run};
 
@@ -109,6 +110,25 @@ fn a_lost_connection_is_tried_again() {
     assert_eq!(commands[0], commands[1]);
     let (run, _) = Program::answering(&[b"", b"wait 1\n"]).asked(&["-o", "x"]);
     run.says(2, &["it ended or closed the connection"]);
+}
+
+#[test]
+fn a_socket_that_is_about_to_be_opened_again_is_waited_for() {
+    let place = Place::new();
+    fs::create_dir(place.path("heaptap")).unwrap();
+    let socket = place.path("heaptap").join(format!("{}.sock", std::process::id()));
+    drop(UnixListener::bind(&socket).unwrap());
+    let server = thread::spawn(move || {
+        thread::sleep(Duration::from_millis(200));
+        let again = socket.with_extension("new");
+        let listener = UnixListener::bind(&again).unwrap();
+        fs::rename(again, socket).unwrap();
+        let (stream, _) = listener.accept().unwrap();
+        BufReader::new(&stream).read_line(&mut String::new()).unwrap();
+        (&stream).write_all(DONE).unwrap();
+    });
+    snapshot(&place.path(""), &[&std::process::id().to_string(), "-o", "x"]).text(0);
+    server.join().unwrap();
 }
 
 #[test]

@@ -25,7 +25,7 @@ use crate::text::escape;
 const LONGEST_SILENCE: Duration = Duration::from_secs(15);
 
 /// Between two attempts to connect.
-const PACE: Duration = Duration::from_millis(10);
+pub(super) const PACE: Duration = Duration::from_millis(10);
 
 /// A process of this machine.
 pub(super) struct Target {
@@ -56,31 +56,30 @@ impl Target {
         name.strip_suffix(" (deleted)").map(str::to_owned).unwrap_or(name)
     }
 
-    /// Connects to its control socket.
-    pub(super) fn connect(&self) -> Result<Connection, Failure> {
-        let mut denied = false;
-        for path in self.sockets() {
-            match UnixStream::connect(&path) {
-                Ok(stream) if listener(&stream) == Some(self.pid) => {
-                    return Connection::new(stream, LONGEST_SILENCE)
-                        .map_err(|error| self.trouble(&error.to_string()));
-                }
-                Ok(_) => {}
-                Err(error) => denied |= error.kind() == io::ErrorKind::PermissionDenied,
-            }
-        }
-        Err(self.refusal(denied))
-    }
-
-    /// Connects again after a lost connection: the program may be about to open its socket again.
-    pub(super) fn reconnect(&self, deadline: Instant) -> Result<Connection, Failure> {
+    /// Connects to its control socket. If nobody listens under its name, tries again until the
+    /// deadline: a program that closes all its descriptors is about to open its socket again.
+    pub(super) fn connect(&self, deadline: Instant) -> Result<Connection, Failure> {
         loop {
-            std::thread::sleep(PACE);
-            match self.connect() {
-                // There is nothing to wait for if the process has ended.
-                Err(_) if Instant::now() < deadline => _ = Target::find(self.pid)?,
-                connected => return connected,
+            let (mut denied, mut closed) = (false, false);
+            for path in self.sockets() {
+                match UnixStream::connect(&path) {
+                    Ok(stream) if listener(&stream) == Some(self.pid) => {
+                        return Connection::new(stream, LONGEST_SILENCE)
+                            .map_err(|error| self.trouble(&error.to_string()));
+                    }
+                    Ok(_) => {}
+                    Err(error) => {
+                        denied |= error.kind() == io::ErrorKind::PermissionDenied;
+                        closed |= error.kind() == io::ErrorKind::ConnectionRefused;
+                    }
+                }
             }
+            if !closed || Instant::now() >= deadline {
+                return Err(self.refusal(denied));
+            }
+            std::thread::sleep(PACE);
+            // There is nothing to wait for if the process has ended.
+            Target::find(self.pid)?;
         }
     }
 

@@ -8,7 +8,7 @@ use clap::{Args, ValueHint};
 use heaptap_figures::units::{bytes, count};
 use heaptap_settings::control;
 
-use super::client::{Answer, Target};
+use super::client::{Answer, PACE, Target};
 use crate::exit_status::{Failure, VerbResult, Verdict};
 use crate::io::notices::say;
 use crate::io::output::print;
@@ -50,13 +50,14 @@ impl Request {
     pub(super) fn run(&self, pid: u32) -> VerbResult {
         let target = Target::find(pid)?;
         let file = self.file(&target)?;
-        let mut connection = target.connect()?;
+        let mut connection = target.connect(Instant::now() + LONGEST_REOPENING)?;
         let command = self.command(&file);
         let mut waiting = Waiting::new(pid);
         let mut answer = connection.ask(&command, || waiting.progress());
         let deadline = Instant::now() + LONGEST_REOPENING;
         while answer.is_lost() && Instant::now() < deadline {
-            let Ok(again) = target.reconnect(deadline) else { break };
+            std::thread::sleep(PACE);
+            let Ok(again) = target.connect(deadline) else { break };
             connection = again;
             answer = connection.ask(&command, || waiting.progress());
         }
