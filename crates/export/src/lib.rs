@@ -101,8 +101,28 @@ pub struct ExportInput<'a> {
     pub metric: Metric,
     /// How stacks are shortened.
     pub shape: StackShape,
-    /// What the sidecar of the trace says, if there is one and the format takes it.
-    pub sidecar: Option<&'a History>,
+    /// The sidecars of the traces, if the format takes them.
+    pub sidecars: Option<&'a dyn Sidecars>,
+}
+
+/// The sidecars of the traces that are exported, one after the other: those of many traces would
+/// not be in memory together.
+pub trait Sidecars {
+    /// Reads each, and passes it on.
+    fn each(&self, take: &mut TakeSidecar<'_>) -> io::Result<()>;
+}
+
+/// What takes a sidecar.
+pub type TakeSidecar<'a> = dyn FnMut(&TraceSidecar<'_>) -> io::Result<()> + 'a;
+
+/// A sidecar, and whose it is.
+pub struct TraceSidecar<'a> {
+    /// The name of its trace, if that is one of several.
+    pub trace: Option<&'a str>,
+    /// The description of its trace.
+    pub info: &'a TraceInfo,
+    /// What it says.
+    pub history: &'a History,
 }
 
 impl ExportInput<'_> {
@@ -123,8 +143,12 @@ impl ExportInput<'_> {
 
     /// The name of the traced program.
     fn program(&self) -> String {
-        String::from_utf8_lossy(&self.info.executable).into_owned()
+        program(self.info)
     }
+}
+
+fn program(info: &TraceInfo) -> String {
+    String::from_utf8_lossy(&info.executable).into_owned()
 }
 
 /// Function, file and line in one name, for formats whose frames are names.

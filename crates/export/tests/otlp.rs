@@ -47,7 +47,7 @@ fn assert_figures(path: &Path) {
         locations: reader.locations(),
         metric: Metric::Allocated,
         shape: StackShape::default(),
-        sidecar: None,
+        sidecars: None,
     };
     let mut bytes = Vec::new();
     Format::named("otlp").unwrap().write(&input, &mut bytes).unwrap();

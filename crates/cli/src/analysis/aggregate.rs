@@ -13,7 +13,7 @@ use heaptap_report::{Aggregate, BlockTable, Lifespans, Options, Span};
 use heaptap_trace::{EventSource, LocationTable, TraceInfo};
 
 use crate::analysis::parallel::ParallelAggregator;
-use crate::analysis::several::{Findings, TraceSet};
+use crate::analysis::several::{Findings, TracePart, TraceSet};
 use crate::analysis::time_order::in_time_order;
 use crate::exit_status::{Failure, Verdict};
 use crate::io::input::{Input, outcome_in_reports};
@@ -27,6 +27,8 @@ pub(crate) struct AggregatedTrace {
     /// Empty unless the options ask for it.
     pub(crate) blocks: BlockTable,
     name: String,
+    /// Of several traces each.
+    parts: Vec<TracePart>,
     cut_short: Option<String>,
     events: Box<dyn EventSource>,
     findings: Findings,
@@ -74,6 +76,7 @@ impl AggregatedTrace {
             aggregate,
             blocks,
             name: input.name().to_owned(),
+            parts: Vec::new(),
             cut_short: reader.losses().cut_short.as_ref().map(notices::cut_short),
             events: reader,
             findings,
@@ -103,6 +106,7 @@ impl AggregatedTrace {
             aggregate,
             blocks,
             name,
+            parts: traces.parts(),
             cut_short: traces.cut_short(),
             events: Box::new(merged),
             findings: traces.into_findings(),
@@ -124,6 +128,11 @@ impl AggregatedTrace {
     /// What to call the traces.
     pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Each of several traces that were read as one; none of a single one.
+    pub(crate) fn parts(&self) -> &[TracePart] {
+        &self.parts
     }
 
     pub(crate) fn locations(&self) -> &LocationTable {

@@ -23,8 +23,17 @@ use crate::io::notices::{self, say};
 use crate::io::progress::Progress;
 use crate::io::trace_files::{TraceFile, shown};
 
+/// One of several traces.
+#[derive(Clone)]
+pub(crate) struct TracePart {
+    /// `-` is standard input.
+    pub(crate) path: PathBuf,
+    pub(crate) info: TraceInfo,
+}
+
 /// What the first reading of a file found.
 struct Survey {
+    path: PathBuf,
     input: Input,
     info: TraceInfo,
     extent: TraceExtent,
@@ -84,8 +93,8 @@ impl TraceSet {
         let progress = Rc::new(Progress::of_several());
         let mut findings = Findings::default();
         let mut surveys = Vec::new();
-        for input in open_all(files, &progress, &mut findings)? {
-            match Survey::of(input, &mut findings) {
+        for (path, input) in open_all(files, &progress, &mut findings)? {
+            match Survey::of(path, input, &mut findings) {
                 Ok(survey) => surveys.push(survey),
                 Err(failure) => leave_out(failure, &mut findings)?,
             }
@@ -102,6 +111,13 @@ impl TraceSet {
 
     pub(crate) fn info(&self) -> &TraceInfo {
         &self.info
+    }
+
+    /// Each of them.
+    pub(crate) fn parts(&self) -> Vec<TracePart> {
+        let part =
+            |survey: &Survey| TracePart { path: survey.path.clone(), info: survey.info.clone() };
+        self.surveys.iter().map(part).collect()
     }
 
     /// What to call them, if these are the arguments that named them.
@@ -178,7 +194,7 @@ fn open_all(
     files: &[TraceFile],
     progress: &Rc<Progress>,
     findings: &mut Findings,
-) -> Result<Vec<Input>, Failure> {
+) -> Result<Vec<(PathBuf, Input)>, Failure> {
     let mut known = HashSet::new();
     let mut inputs = Vec::new();
     for file in files {
@@ -188,7 +204,7 @@ fn open_all(
                     let line = format!("{}: given twice, counted once", input.name());
                     findings.add(vec![line], Verdict::Sound);
                 }
-                _ => inputs.push(input),
+                _ => inputs.push((file.path.clone(), input)),
             },
             Err(failure) if file.found => leave_out(failure, findings)?,
             Err(failure) => return Err(failure),
@@ -232,7 +248,7 @@ impl EventSurvey {
 
 impl Survey {
     /// Reads a trace to its end.
-    fn of(input: Input, findings: &mut Findings) -> Result<Survey, Failure> {
+    fn of(path: PathBuf, input: Input, findings: &mut Findings) -> Result<Survey, Failure> {
         let mut state = EventSurvey::new();
         let reader = in_time_order(&input, EventSurvey::new, &mut state, |state, event, _| {
             state.event(event);
@@ -246,6 +262,7 @@ impl Survey {
             // The other reading knows from the start what a code means at the end.
             order: if reader.locations().is_stable() { state.order } else { Order::Time },
             cut_short: reader.losses().cut_short,
+            path,
             input,
         })
     }

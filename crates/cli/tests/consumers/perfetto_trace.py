@@ -25,7 +25,7 @@ def check_known(message):
 
 check_known(trace)
 clocks, tracks, interned = {}, {}, defaultdict(dict)
-counters, events, processes = defaultdict(list), defaultdict(list), []
+counters, events, processes, owners = defaultdict(list), defaultdict(list), [], {}
 samples, next_index, cleared = [], 0, False
 
 
@@ -56,6 +56,12 @@ def path_of(uuid):
     return (path_of(track.parent_uuid) if track.parent_uuid else []) + names
 
 
+def process_of(uuid):
+    """The number of the process to which a track belongs."""
+    track = tracks[uuid]
+    return track.process.pid if track.HasField("process") else process_of(track.parent_uuid)
+
+
 for packet in trace.packet:
     assert packet.trusted_packet_sequence_id == 1
     cleared |= bool(packet.sequence_flags & 1)
@@ -72,6 +78,7 @@ for packet in trace.packet:
         assert not track.name or track.name not in [other.name for other in siblings], f"two tracks {track.name}"
         tracks[track.uuid] = track
         if track.HasField("process"):
+            assert track.process.pid not in [other["pid"] for other in processes], f"two tracks of process {track.process.pid}"
             processes.append({"pid": track.process.pid, "name": track.process.process_name})
     for field, values in packet.interned_data.ListFields():
         for value in values:
@@ -80,6 +87,7 @@ for packet in trace.packet:
     if packet.HasField("track_event"):
         event = packet.track_event
         name = "/".join(path_of(event.track_uuid))
+        assert owners.setdefault(name, process_of(event.track_uuid)) == process_of(event.track_uuid), f"two processes have {name}"
         if event.type == COUNTER:
             assert tracks[event.track_uuid].HasField("counter")
             value = event.counter_value if event.HasField("counter_value") else event.double_counter_value
@@ -112,5 +120,5 @@ for name, of_track in events.items():
             slices[name].append([begin, time - begin, text, len(open_slices)])
     assert not open_slices, f"a slice of {name} does not end"
 
-json.dump({"start": clocks[REALTIME], "processes": processes, "counters": counters, "slices": slices,
+json.dump({"start": clocks[REALTIME], "processes": processes, "owners": owners, "counters": counters, "slices": slices,
            "instants": instants, "samples": samples}, sys.stdout)

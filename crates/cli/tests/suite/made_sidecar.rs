@@ -129,7 +129,12 @@ impl SidecarWriter {
 
 /// The whole sidecar.
 pub(crate) fn sidecar() -> Vec<u8> {
-    let mut writer = SidecarWriter::new(4_711, "elsewhere");
+    sidecar_of(START)
+}
+
+/// The same of a trace that began at this time, in microseconds since the epoch.
+pub(crate) fn sidecar_of(start: u64) -> Vec<u8> {
+    let mut writer = SidecarWriter::of_trace(start, 4_711, "elsewhere");
     writer.open_probes();
     for tick in 1..=TICKS {
         writer.tick(tick);

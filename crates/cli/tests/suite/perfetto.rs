@@ -10,9 +10,9 @@ use heaptap_trace::Format;
 use serde_json::Value;
 
 use crate::consumers::{python_package, text};
-use crate::made_sidecar::{HOSTILE, TICKS, sidecar};
+use crate::made_sidecar::{HOSTILE, TICKS, sidecar, sidecar_of};
 use crate::program::{Place, heaptap};
-use crate::traces::{START, real, trace_info, workload};
+use crate::traces::{START, real, trace_info, workload, workload_of};
 
 /// The export of a trace as the schema reads it.
 fn exported(package: &Path, trace: &Path, options: &str) -> Value {
@@ -175,6 +175,67 @@ fn the_sidecar_is_beside_it() {
     assert_eq!(instants("probes/phase"), ["reading", "writing"]);
 }
 
+/// Two processes, one of which wrote two traces one after the other, and a trace without a sidecar.
+#[test]
+fn of_several_traces_each_has_its_sidecar_on_the_track_of_its_process() {
+    let Some(package) = python_package("perfetto-0.59.1") else { return };
+    let place = Place::new();
+    let traces = [("one.ctf", 11, 0), ("two.ctf", 22, 7_000_000), ("again.ctf", 11, 30_000_000)];
+    let path = |name: &str| place.path(name).display().to_string();
+    for (seed, (name, pid, later)) in (510..).zip(traces) {
+        let mut info = trace_info();
+        (info.pid, info.start_time) = (pid, START + later);
+        info.executable = format!("/bin/program-{pid}").into_bytes();
+        place.file(name, &workload_of(&info, Format::V3, 1, 200, seed));
+        place.file(&format!("{name}.probes"), &sidecar_of(START + later));
+    }
+    let mut silent = trace_info();
+    silent.pid = 33;
+    place.file("silent.ctf", &workload_of(&silent, Format::V3, 1, 200, 513));
+    let others = format!("{} {} {}", path("two.ctf"), path("again.ctf"), path("silent.ctf"));
+    let file = exported(&package, &place.path("one.ctf"), &others);
+
+    let processes = file["processes"].as_array().unwrap();
+    let pids: Vec<&Value> = processes.iter().map(|process| &process["pid"]).collect();
+    assert_eq!(pids, [0, 22, 11], "0 is that of all traces");
+    assert_eq!(processes[1]["name"], "/bin/program-22");
+    assert_eq!(file["owners"]["live size"], 0);
+    for (name, pid, later) in traces {
+        let within = |track: &str| format!("{}/{track}", path(name));
+        for (track, value) in [
+            ("collector/promoted", 8.0 * 5_000.0 * TICKS as f64),
+            ("process/threads", 3.0),
+            ("probes/parser/tokens", (TICKS * TICKS) as f64),
+        ] {
+            assert_eq!(last(&file, &within(track)), value, "{name}: {track}");
+            assert_eq!(file["owners"][within(track)], pid, "{name}: {track}");
+        }
+        let tokens = counter(&file, &within("probes/parser/tokens"));
+        assert_eq!(tokens[0][0], (START + later) * 1000 + 100_000_000, "{name}");
+        let slices = file["slices"][within("GC of domain 0")].as_array().unwrap();
+        assert_eq!(slices.len() as u64, TICKS / 10, "{name}");
+        assert_eq!(file["instants"][within("log")].as_array().unwrap().len(), 5, "{name}");
+    }
+    let counters = file["counters"].as_object().unwrap();
+    assert!(!counters.keys().any(|name| name.contains("silent")), "it has no sidecar");
+}
+
+#[test]
+fn of_several_sidecars_those_that_are_not_sound_are_reported() {
+    let place = Place::new();
+    let one = place.file("one.ctf", &workload(Format::V3, 1, 50, 504));
+    let two = place.file("two.ctf", &workload(Format::V3, 1, 50, 505));
+    place.file("one.ctf.probes", &[9; 200]);
+    let bytes = sidecar();
+    place.file("two.ctf.probes", &bytes[..bytes.len() - 10]);
+    let call = format!("export --to perfetto -o {}", place.path("out").display());
+    heaptap(&call, &[&one, &two]).says(
+        2,
+        &["one.ctf.probes: no sidecar of a trace", "left out", "two.ctf.probes: ends inside"],
+    );
+    assert!(place.path("out").is_file(), "the rest is written");
+}
+
 #[test]
 fn a_sidecar_that_is_not_its_own_or_not_sound_is_reported() {
     let place = Place::new();
@@ -184,8 +245,7 @@ fn a_sidecar_that_is_not_its_own_or_not_sound_is_reported() {
     let bytes = sidecar();
     let mut later = trace_info();
     later.start_time += 1;
-    let other =
-        place.file("other.ctf", &crate::traces::workload_of(&later, Format::V3, 1, 50, 503));
+    let other = place.file("other.ctf", &workload_of(&later, Format::V3, 1, 50, 503));
     fs::write(place.path("other.ctf.probes"), &bytes).unwrap();
     heaptap(&call, &[&other]).says(0, &["other.ctf.probes", "another trace", "left out"]);
     fs::write(&path, &bytes[..bytes.len() - 10]).unwrap();

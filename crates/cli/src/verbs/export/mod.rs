@@ -10,13 +10,13 @@ mod sidecar;
 mod snapshot;
 mod target;
 
+use std::cell::RefCell;
 use std::io::{self, BufWriter, IsTerminal as _, Write, stdout};
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 use heaptap_export::{ExportInput, Format};
 use heaptap_report::{Omitted, Options, StackShape};
-use heaptap_trace::TraceInfo;
 
 use crate::analysis::aggregate::AggregatedTrace;
 use crate::analysis::archive::PageSize;
@@ -24,6 +24,7 @@ use crate::analysis::filters::Filters;
 use crate::analysis::heap::page_snapshots::PageFiles;
 use crate::analysis::ocaml_types::TypeOptions;
 use crate::analysis::recursion::{Recursion, say_omitted};
+use crate::analysis::several::TracePart;
 use crate::analysis::view::Measure;
 use crate::exit_status::{Failure, VerbResult, help_end};
 use crate::io::notices::say;
@@ -33,7 +34,7 @@ use crate::io::trace_files::expand;
 
 use html::HtmlExport;
 use parquet::ParquetExport;
-use sidecar::FoundSidecar;
+use sidecar::FoundSidecars;
 use snapshot::SnapshotExport;
 use target::{Source, Target, TraceTarget, formats};
 
@@ -193,12 +194,15 @@ impl Export {
         HtmlExport { files, types, filters, most_blocks, sources, output }.run()
     }
 
-    /// What the sidecar says, of one trace: of several, times and probes are not those of one program.
-    fn sidecar(&self, info: &TraceInfo) -> Result<FoundSidecar, Failure> {
-        match &expand(&self.files)?[..] {
-            [file] => FoundSidecar::of(&file.path, info),
-            _ => Ok(FoundSidecar::NONE),
-        }
+    /// Where the sidecars of the traces that were read may be.
+    fn sidecars(&self, trace: &AggregatedTrace) -> Result<FoundSidecars, Failure> {
+        let (traces, are_named) = match &expand(&self.files)?[..] {
+            [file] => {
+                (vec![TracePart { path: file.path.clone(), info: trace.info().clone() }], false)
+            }
+            _ => (trace.parts().to_vec(), true),
+        };
+        Ok(FoundSidecars { traces, are_named, findings: RefCell::default() })
     }
 
     fn write_data_set(&self) -> VerbResult {
@@ -238,11 +242,7 @@ impl Export {
         }
         let out = self.output.as_deref().map(Output::create).transpose()?;
         let trace = AggregatedTrace::read(&self.files, options)?;
-        let sidecar = match format.takes_sidecar {
-            true => self.sidecar(trace.info())?,
-            false => FoundSidecar::NONE,
-        };
-        sidecar.lines.iter().for_each(|line| say(line));
+        let sidecars = self.sidecars(&trace)?;
         let export = ExportInput {
             aggregate: &trace.aggregate,
             info: trace.info(),
@@ -252,7 +252,7 @@ impl Export {
                 fold: self.recursion.fold(),
                 frames: self.frames.map(|frames| frames as usize),
             },
-            sidecar: sidecar.history.as_ref(),
+            sidecars: format.takes_sidecar.then_some(&sidecars),
         };
         let omitted = match out {
             Some(mut out) => {
@@ -273,7 +273,7 @@ impl Export {
                 trace.name()
             ));
         }
-        Ok(trace.verdict().max(sidecar.verdict))
+        Ok(trace.verdict().max(sidecars.findings.borrow().report()))
     }
 }
 

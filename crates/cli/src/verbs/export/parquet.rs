@@ -90,14 +90,7 @@ impl ParquetExport<'_> {
         info: &TraceInfo,
         findings: &mut Findings,
     ) -> Result<(), AddError> {
-        let FoundSidecar { history, lines, verdict } = match FoundSidecar::of(path, info) {
-            Ok(found) => found,
-            Err(Failure::Trouble(message) | Failure::Defective(message)) => {
-                let lines = vec![format!("{message}; left out")];
-                FoundSidecar { lines, verdict: Verdict::LeftOut, ..FoundSidecar::NONE }
-            }
-            Err(failure) => return Err(AddError::Output(failure)),
-        };
+        let FoundSidecar { history, lines, verdict } = FoundSidecar::of(path, info);
         findings.add(lines, verdict);
         let Some(history) = history else { return Ok(()) };
         let outputs = self.outputs(info, SIDECAR_TABLES).map_err(AddError::Output)?;

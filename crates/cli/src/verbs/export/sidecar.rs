@@ -1,12 +1,17 @@
-//! The sidecar of a trace that is exported.
+//! The sidecars of traces that are exported.
 
+use std::cell::RefCell;
+use std::io;
 use std::path::{Path, PathBuf};
 
+use heaptap_export::{Sidecars, TakeSidecar, TraceSidecar};
 use heaptap_probes::{History, sidecar_name};
 use heaptap_trace::TraceInfo;
 
+use crate::analysis::several::{Findings, TracePart};
 use crate::exit_status::{Failure, Verdict};
 use crate::io::sidecar::read_sidecar;
+use crate::io::trace_files::shown;
 
 /// What was found beside a trace.
 pub(super) struct FoundSidecar {
@@ -18,11 +23,19 @@ pub(super) struct FoundSidecar {
 }
 
 impl FoundSidecar {
-    pub(super) const NONE: FoundSidecar =
+    const NONE: FoundSidecar =
         FoundSidecar { history: None, lines: Vec::new(), verdict: Verdict::Sound };
 
-    /// Looks beside the trace at this path.
-    pub(super) fn of(trace: &Path, info: &TraceInfo) -> Result<FoundSidecar, Failure> {
+    /// Looks beside the trace at this path. What cannot be read is left out.
+    pub(super) fn of(trace: &Path, info: &TraceInfo) -> FoundSidecar {
+        FoundSidecar::read(trace, info).unwrap_or_else(|failure| {
+            let message = failure.message().unwrap_or("the sidecar cannot be read");
+            let lines = vec![format!("{message}; left out")];
+            FoundSidecar { lines, verdict: Verdict::LeftOut, ..FoundSidecar::NONE }
+        })
+    }
+
+    fn read(trace: &Path, info: &TraceInfo) -> Result<FoundSidecar, Failure> {
         let path = PathBuf::from(sidecar_name(trace.as_os_str()));
         if trace.as_os_str() == "-" || !path.is_file() {
             return Ok(FoundSidecar::NONE);
@@ -36,5 +49,28 @@ impl FoundSidecar {
         let (finding, verdict) = read.finding();
         let lines = finding.into_iter().map(|finding| format!("{name}: {finding}")).collect();
         Ok(FoundSidecar { history: Some(read.history), lines, verdict })
+    }
+}
+
+/// The sidecars of the traces of one export.
+pub(super) struct FoundSidecars {
+    pub(super) traces: Vec<TracePart>,
+    /// Whether there are several traces, so that a sidecar needs the name of its own.
+    pub(super) are_named: bool,
+    /// What is wrong with those that were read.
+    pub(super) findings: RefCell<Findings>,
+}
+
+impl Sidecars for FoundSidecars {
+    fn each(&self, take: &mut TakeSidecar<'_>) -> io::Result<()> {
+        for TracePart { path, info } in &self.traces {
+            let FoundSidecar { history, lines, verdict } = FoundSidecar::of(path, info);
+            self.findings.borrow_mut().add(lines, verdict);
+            if let Some(history) = &history {
+                let name = self.are_named.then(|| shown(path));
+                take(&TraceSidecar { trace: name.as_deref(), info, history })?;
+            }
+        }
+        Ok(())
     }
 }

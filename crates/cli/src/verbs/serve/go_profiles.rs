@@ -182,8 +182,8 @@ impl Following {
         take: impl FnOnce(&ExportInput<'_>, &heaptap_report::BlockTable) -> T,
     ) -> Option<T> {
         let FiguresSoFar { info, aggregate, blocks, locations } = self.trace.figures()?;
-        let (metric, shape, sidecar) = (Metric::Live, StackShape::default(), None);
-        Some(take(&ExportInput { aggregate, info, locations, metric, shape, sidecar }, blocks))
+        let (metric, shape, sidecars) = (Metric::Live, StackShape::default(), None);
+        Some(take(&ExportInput { aggregate, info, locations, metric, shape, sidecars }, blocks))
     }
 }
 
