@@ -1,5 +1,5 @@
-//! Snapshots that are taken by themselves: after a time, a signal, or a number of major
-//! collections. On the thread `heaptap-trigger`.
+//! Snapshots that are taken by themselves: after a time, a signal, a number of major
+//! collections, or when memory runs short. On the thread `heaptap-trigger`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -9,6 +9,8 @@ use heaptap_settings::Trigger;
 use super::process::Process;
 use super::signal::{self, WAKE};
 use crate::snapshot::Reason;
+use crate::sys::memory_pressure::PressureWatch;
+use crate::sys::process_stats::ProcessStats;
 use crate::sys::thread;
 use crate::tracer::say;
 
@@ -43,7 +45,9 @@ pub(super) fn start(process: &'static Process) {
                 "no snapshots are taken at SIG{name}: the program handles it itself",
                 name = signal.name()
             )),
-            Trigger::Major(_) | Trigger::Every(_) | Trigger::Signal(_) => is_needed = true,
+            Trigger::Major(_) | Trigger::Every(_) | Trigger::Signal(_) | Trigger::Pressure => {
+                is_needed = true;
+            }
         }
     }
     if !is_needed {
@@ -75,6 +79,36 @@ struct Schedule {
     timers: Vec<Timer>,
     /// The numbers of collections that were not reached yet, ascending.
     majors: Vec<u64>,
+    memory: Option<MemoryWatch>,
+}
+
+/// Looks at the limit of the process's memory, with or without a trace.
+struct MemoryWatch {
+    stats: ProcessStats,
+    pressure: PressureWatch,
+    start: Instant,
+    next: Instant,
+}
+
+impl MemoryWatch {
+    /// Between two looks, which take some microseconds each.
+    const PERIOD: Duration = Duration::from_millis(100);
+
+    fn new(now: Instant) -> MemoryWatch {
+        let pressure = PressureWatch::default();
+        MemoryWatch { stats: ProcessStats::new(), pressure, start: now, next: now }
+    }
+
+    /// Whether memory has become short, if it is time to look.
+    fn is_short(&mut self, now: Instant) -> bool {
+        if now < self.next {
+            return false;
+        }
+        self.next = now + MemoryWatch::PERIOD;
+        let time = now.saturating_duration_since(self.start).as_nanos();
+        let time = u64::try_from(time).unwrap_or(u64::MAX);
+        self.pressure.look(self.stats.group_usage(), time).is_some()
+    }
 }
 
 struct Timer {
@@ -92,7 +126,8 @@ impl Schedule {
             Trigger::Major(number) => Some(*number),
             _ => None,
         });
-        let mut schedule = Schedule { timers: timers.collect(), majors: majors.collect() };
+        let memory = triggers.contains(&Trigger::Pressure).then(|| MemoryWatch::new(now));
+        let mut schedule = Schedule { timers: timers.collect(), majors: majors.collect(), memory };
         schedule.majors.sort_unstable();
         schedule.wait_for_major();
         schedule
@@ -113,6 +148,9 @@ impl Schedule {
         if signal::take() {
             return Some(Reason::Signal);
         }
+        if self.memory.as_mut().is_some_and(|memory| memory.is_short(now)) {
+            return Some(Reason::Pressure);
+        }
         let timer = self.timers.iter_mut().find(|timer| timer.next <= now)?;
         // A snapshot that takes longer than the period leaves out those that it has missed.
         while timer.next <= now {
@@ -123,7 +161,8 @@ impl Schedule {
 
     fn until_next(&self, now: Instant) -> Duration {
         const LONG: Duration = Duration::from_secs(3600);
-        let next = self.timers.iter().map(|timer| timer.next).min();
+        let timers = self.timers.iter().map(|timer| timer.next);
+        let next = timers.chain(self.memory.as_ref().map(|memory| memory.next)).min();
         next.map_or(LONG, |next| next.saturating_duration_since(now).min(LONG))
     }
 }

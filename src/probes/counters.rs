@@ -9,7 +9,8 @@ use super::registry::ProbeRegistry;
 use super::sidecar_file::SidecarFile;
 use super::sidecar_trace::SidecarClock;
 use super::time_line::{SliceTotals, TimeLine, TimedSlice};
-use crate::sys::process_stats::ProcessStats;
+use crate::sys::memory_pressure::PressureWatch;
+use crate::sys::process_stats::{GroupUsage, ProcessStats};
 
 /// The collector's counters, read on the writer thread.
 pub(crate) type ReadHeap = Arc<dyn Fn() -> Heap + Send + Sync>;
@@ -19,6 +20,8 @@ pub(crate) type ReadHeap = Arc<dyn Fn() -> Heap + Send + Sync>;
 const OFTEN_NS: u64 = 90_000_000;
 const SELDOM_NS: u64 = 990_000_000;
 const FREQUENT: u64 = 600;
+/// While memory is short, at each tick.
+const URGENT_NS: u64 = 9_000_000;
 
 /// See the module. The fields from `heap` on are what was recorded last.
 pub(super) struct Counters {
@@ -27,7 +30,10 @@ pub(super) struct Counters {
     read_heap: Option<ReadHeap>,
     /// `None` until it is first read.
     stats: Option<ProcessStats>,
-    /// How often counters were recorded, and when last.
+    pressure: PressureWatch,
+    /// When memory was last looked at.
+    last_look: u64,
+    /// How often counters were recorded while memory was not short, and when last.
     readings: u64,
     last_reading: u64,
     heap: Option<Heap>,
@@ -48,6 +54,8 @@ impl Counters {
             time_line: Arc::clone(time_line),
             read_heap,
             stats: None,
+            pressure: PressureWatch::default(),
+            last_look: 0,
             readings: 0,
             last_reading: 0,
             heap: None,
@@ -66,6 +74,11 @@ impl Counters {
     /// Has the next call of [`Counters::record`] read them all, however recently they were.
     pub(super) fn hurry(&mut self) {
         self.last_reading = 0;
+    }
+
+    /// Whether memory is short, so that the process may end at any moment.
+    pub(super) fn are_urgent(&self) -> bool {
+        self.pressure.is_urgent()
     }
 
     /// The events that say what was recorded last: what another file begins with.
@@ -89,11 +102,19 @@ impl Counters {
         clock: &mut impl SidecarClock,
     ) -> Result<(), String> {
         self.record_slices(file, time, clock)?;
-        let interval = if self.readings < FREQUENT { OFTEN_NS } else { SELDOM_NS };
+        let interval = match (self.are_urgent(), self.readings) {
+            (true, _) => URGENT_NS,
+            (false, ..FREQUENT) => OFTEN_NS,
+            (false, _) => SELDOM_NS,
+        };
         if time.saturating_sub(self.last_reading) >= interval {
             self.last_reading = time;
+            self.readings += u64::from(!self.are_urgent());
             self.record_readings(file, time)?;
-            self.readings += 1;
+        } else if time.saturating_sub(self.last_look) >= OFTEN_NS {
+            let stats = self.stats.get_or_insert_with(ProcessStats::new);
+            let group = stats.group_usage();
+            self.look(file, time, group)?;
         }
         let lost = (self.registry.lost_notes(), self.time_line.lost());
         if std::mem::replace(&mut self.lost, lost) != lost {
@@ -136,10 +157,22 @@ impl Counters {
         let domains = self.time_line.domains.load(Ordering::Relaxed);
         let domains = (domains != 0).then_some(u64::from(domains));
         let stats = self.stats.get_or_insert_with(ProcessStats::new);
-        let system = System { domains, ..stats.read(self.readings) };
+        let system = System { domains, ..stats.read() };
         self.system = Some(system);
         file.add(time, Event::System(system))?;
-        match stats.new_pressure(time) {
+        let group = system.cgroup_usage.zip(system.cgroup_limit);
+        self.look(file, time, group.map(|(usage, limit)| GroupUsage { usage, limit }))
+    }
+
+    /// Records that memory has become short, if it has.
+    fn look(
+        &mut self,
+        file: &mut SidecarFile,
+        time: u64,
+        group: Option<GroupUsage>,
+    ) -> Result<(), String> {
+        self.last_look = time;
+        match self.pressure.look(group, time) {
             Some(headroom) => file.add(time, Event::Pressure { headroom }),
             None => Ok(()),
         }

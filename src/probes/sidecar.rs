@@ -1,4 +1,5 @@
-//! The sidecar of a trace: what changed, ten times a second. On the writer thread.
+//! The sidecar of a trace: what changed, ten times a second, and a hundred times while memory is
+//! short. On the writer thread.
 //!
 //! It is made at the first tick at which there is something to say, next to a trace that is a
 //! regular file. A sidecar that cannot be written is reported once; the trace goes on.
@@ -96,6 +97,11 @@ impl Sidecar {
         self.counters.hurry();
         self.tick(trace, clock)?;
         self.close(trace.time(clock))
+    }
+
+    /// Whether memory is short, so that the process may end at any moment.
+    pub(crate) fn is_urgent(&self) -> bool {
+        !self.failed && self.counters.are_urgent()
     }
 
     fn find_probes(&mut self) {

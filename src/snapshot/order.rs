@@ -18,6 +18,8 @@ pub(crate) enum Reason {
     Timer,
     /// A signal has come.
     Signal,
+    /// Memory runs short.
+    Pressure,
     /// The program called a function of ours.
     Program,
 }
@@ -31,6 +33,7 @@ impl Reason {
             Reason::Major => "major collection",
             Reason::Timer => "timer",
             Reason::Signal => "signal",
+            Reason::Pressure => "memory pressure",
             Reason::Program => "program",
         }
     }

@@ -17,7 +17,8 @@
 //! | `descriptor` | locks, numbers and identities of open files | both |
 //! | `prefetch` | tells the processor which memory will be read | the writer thread |
 //! | `process_memory` | this process's memory, read by the kernel | the writer thread |
-//! | `process_stats` | memory, threads and limits of this process | the writer thread |
+//! | `process_stats` | memory, threads and limits of this process | the writer thread, the trigger thread |
+//! | `memory_pressure` | whether that memory runs short | the writer thread, the trigger thread |
 //! | `output` | writes each packet whole or not at all | the writer thread |
 //! | `write_signals` | writes on threads of the host without SIGPIPE and SIGXFSZ | the starting thread, exit handlers |
 //!
@@ -34,6 +35,8 @@ pub(crate) mod futex;
 pub(crate) mod listener;
 pub(crate) mod lock;
 pub(crate) mod memory;
+#[cfg(not(loom))]
+pub(crate) mod memory_pressure;
 pub(crate) mod name;
 pub(crate) mod output;
 pub(crate) mod prefetch;

@@ -1,5 +1,5 @@
 //! What the system says of this process: memory, threads, and the limits of its control groups
-//! (version 1 and 2). On the writer thread, ten times a second: a few short files, some 20 µs.
+//! (version 1 and 2). On threads of ours, ten times a second: a few short files, some 20 µs.
 //! Never `smaps_rollup`, which takes 16 ms for half a gigabyte.
 
 use std::fs;
@@ -9,12 +9,6 @@ use heaptap_probes::System;
 
 /// Limits, and what could be dropped at once, are read every so many readings.
 const SELDOM: u64 = 10;
-
-/// Memory runs short below this part of the limit, or if the rest is used up this soon.
-const SHORT: u64 = 10;
-const SHORT_NS: u64 = 2_000_000_000;
-/// After that, nothing is reported for this long.
-const REST_NS: u64 = 300_000_000_000;
 
 /// A control group with a memory limit.
 struct Group {
@@ -50,15 +44,16 @@ pub(crate) struct ProcessStats {
     folders: Vec<(PathBuf, &'static Names)>,
     /// The one with the lowest limit.
     group: Option<Group>,
-    last: Option<Usage>,
-    previous: Option<(u64, u64)>,
-    quiet_until: u64,
+    /// How often its usage was read.
+    readings: u64,
 }
 
-#[derive(Clone, Copy)]
-struct Usage {
-    usage: u64,
-    limit: u64,
+/// The memory of a control group, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct GroupUsage {
+    /// Less what the system could drop at once.
+    pub(crate) usage: u64,
+    pub(crate) limit: u64,
 }
 
 impl ProcessStats {
@@ -68,46 +63,32 @@ impl ProcessStats {
             page: page_size(),
             folders: folders(&groups, Path::new("/sys/fs/cgroup")),
             group: None,
-            last: None,
-            previous: None,
-            quiet_until: 0,
+            readings: 0,
         }
     }
 
-    /// The figures now. `round` counts the calls.
-    pub(crate) fn read(&mut self, round: u64) -> System {
+    /// The figures now.
+    pub(crate) fn read(&mut self) -> System {
         let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
         let (threads, pages) = parse_stat(&stat);
-        if round.is_multiple_of(SELDOM) {
-            self.group =
-                self.folders.iter().filter_map(Group::read).min_by_key(|group| group.limit);
-        }
-        self.last = self.group.as_ref().and_then(Group::usage);
+        let group = self.group_usage();
         System {
             rss: pages.map(|pages| pages.saturating_mul(self.page)),
-            cgroup_usage: self.last.map(|last| last.usage),
-            cgroup_limit: self.last.map(|last| last.limit),
+            cgroup_usage: group.map(|group| group.usage),
+            cgroup_limit: group.map(|group| group.limit),
             threads,
             domains: None,
         }
     }
 
-    /// The bytes that are left below the limit, when they have become few, or will be used up
-    /// soon. Not again for five minutes.
-    pub(crate) fn new_pressure(&mut self, now_ns: u64) -> Option<u64> {
-        let Usage { usage, limit } = self.last?;
-        let headroom = limit.saturating_sub(usage);
-        let before = self.previous.replace((now_ns, usage));
-        let soon = before.is_some_and(|(then, before)| {
-            let growth = u128::from(usage.saturating_sub(before)) * u128::from(SHORT_NS);
-            let elapsed = u128::from(now_ns.saturating_sub(then));
-            elapsed != 0 && growth / elapsed > u128::from(headroom)
-        });
-        if now_ns < self.quiet_until || !(soon || headroom < limit / SHORT) {
-            return None;
+    /// What has the lowest limit of all groups. `None` if there is no limit.
+    pub(crate) fn group_usage(&mut self) -> Option<GroupUsage> {
+        if self.readings.is_multiple_of(SELDOM) {
+            self.group =
+                self.folders.iter().filter_map(Group::read).min_by_key(|group| group.limit);
         }
-        self.quiet_until = now_ns.saturating_add(REST_NS);
-        Some(headroom)
+        self.readings += 1;
+        self.group.as_ref().and_then(Group::usage)
     }
 }
 
@@ -121,9 +102,9 @@ impl Group {
         Some(Group { folder: folder.clone(), names, limit, inactive_file })
     }
 
-    fn usage(&self) -> Option<Usage> {
+    fn usage(&self) -> Option<GroupUsage> {
         let usage = number(&self.folder.join(self.names.usage))?;
-        Some(Usage { usage: usage.saturating_sub(self.inactive_file), limit: self.limit })
+        Some(GroupUsage { usage: usage.saturating_sub(self.inactive_file), limit: self.limit })
     }
 }
 
@@ -173,7 +154,7 @@ mod tests {
 
     #[test]
     fn this_process_has_memory_and_threads() {
-        let system = ProcessStats::new().read(0);
+        let system = ProcessStats::new().read();
         assert!(system.rss.unwrap() > 100_000);
         assert!(system.threads.unwrap() >= 1);
     }
@@ -197,13 +178,10 @@ mod tests {
         }
         let mut stats = ProcessStats::new();
         stats.folders = folders("0::/outer/inner\n", dir.path());
-        let system = stats.read(0);
+        let system = stats.read();
         assert_eq!((system.cgroup_usage, system.cgroup_limit), (Some(600), Some(1_000)));
-        assert_eq!(stats.new_pressure(1), None);
         fs::write(dir.path().join("outer/memory.current"), "1050\n").unwrap();
-        stats.read(1);
-        assert_eq!(stats.new_pressure(100_000_001), Some(50));
-        assert_eq!(stats.new_pressure(200_000_001), None);
+        assert_eq!(stats.group_usage(), Some(GroupUsage { usage: 950, limit: 1_000 }));
     }
 
     #[test]

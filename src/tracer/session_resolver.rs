@@ -202,6 +202,10 @@ impl Resolver for SessionResolver {
         self.with_sidecar(output, start_time, |sidecar, trace, clock| sidecar.end(trace, clock));
     }
 
+    fn is_urgent(&self) -> bool {
+        self.sidecar.is_urgent()
+    }
+
     fn tagged_ended(&mut self, probe: u64) {
         self.sidecar.count_dead(probe);
     }

@@ -2,7 +2,8 @@
 //!
 //! It wakes ten times a second, and whenever many event buffers are full; reads
 //! what every lane has committed, encodes it and writes whole packets. So a
-//! program that is killed loses at most its last tenth of a second. Requests of
+//! program that is killed loses at most its last tenth of a second; if it is killed
+//! because memory ran short, its last hundredth. Requests of
 //! other threads wait in a [`Mailbox`].
 //!
 //! Only here are locations looked up and outputs written, and memory is
@@ -67,6 +68,9 @@ pub(crate) struct Writer<R, W> {
 /// No event waits longer than this to be written.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(100);
 
+/// The same while the process may end at any moment.
+const URGENT_INTERVAL: Duration = Duration::from_millis(10);
+
 /// How often an incomplete trace info is looked at: a program that is killed before it is
 /// complete leaves an empty file.
 const INFO_INTERVAL: Duration = Duration::from_millis(5);
@@ -128,7 +132,7 @@ impl<R: Resolver, W: TraceOutput> Writer<R, W> {
             }
             let due = match self.first {
                 Some(_) => INFO_INTERVAL,
-                None => FLUSH_INTERVAL.saturating_sub(self.last_flush.elapsed()),
+                None => self.flush_interval().saturating_sub(self.last_flush.elapsed()),
             };
             self.consumer.wait(ticket, due);
         };
@@ -236,7 +240,11 @@ impl<R: Resolver, W: TraceOutput> Writer<R, W> {
     }
 
     fn flush_if_due(&mut self) -> Result<(), WriteError> {
-        if self.last_flush.elapsed() < FLUSH_INTERVAL { Ok(()) } else { self.flush() }
+        if self.last_flush.elapsed() < self.flush_interval() { Ok(()) } else { self.flush() }
+    }
+
+    fn flush_interval(&self) -> Duration {
+        if self.resolver.is_urgent() { URGENT_INTERVAL } else { FLUSH_INTERVAL }
     }
 
     fn flush(&mut self) -> Result<(), WriteError> {

@@ -29,6 +29,11 @@ pub(crate) trait Resolver: Locate {
     /// `output` is complete. Another one may follow.
     fn ended(&mut self, _output: &OsStr, _start_time: u64) {}
 
+    /// Whether the process may end at any moment: what is recorded is to be written at once.
+    fn is_urgent(&self) -> bool {
+        false
+    }
+
     /// A block has died that carries a tag, and is not in the trace.
     fn tagged_ended(&mut self, _probe: u64) {}
 

@@ -18,6 +18,8 @@ pub enum Trigger {
     Every(Duration),
     /// Whenever the program gets this signal.
     Signal(TriggerSignal),
+    /// When memory runs short, at most once in five minutes.
+    Pressure,
 }
 
 /// A signal that programs rarely use for themselves.
@@ -46,8 +48,8 @@ impl TriggerSignal {
 
 impl Trigger {
     /// What an entry may be, for messages.
-    pub const SYNTAX: &str = "`exit`, `major:N`, `every:TIME` (such as 500ms, 30s, 5m or 1h) or `signal:NAME` \
-         (USR1, USR2 or HUP)";
+    pub const SYNTAX: &str = "`exit`, `major:N`, `every:TIME` (such as 500ms, 30s, 5m or 1h), `signal:NAME` \
+         (USR1, USR2 or HUP) or `pressure`";
 
     /// The trigger that an entry names. Surrounding white space is ignored.
     pub fn parse(entry: &str) -> Option<Trigger> {
@@ -57,6 +59,7 @@ impl Trigger {
         };
         match (kind, value) {
             ("exit", None) => Some(Trigger::Exit),
+            ("pressure", None) => Some(Trigger::Pressure),
             ("major", Some(number)) => {
                 digits(number).filter(|&number| number > 0).map(Trigger::Major)
             }
@@ -80,6 +83,7 @@ impl fmt::Display for Trigger {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Trigger::Exit => f.write_str("exit"),
+            Trigger::Pressure => f.write_str("pressure"),
             Trigger::Major(number) => write!(f, "major:{number}"),
             Trigger::Every(period) => write!(f, "every:{}ms", period.as_millis()),
             Trigger::Signal(signal) => write!(f, "signal:{}", signal.name()),
@@ -115,6 +119,7 @@ mod tests {
     fn entries_are_read_and_written_alike() {
         for (text, trigger) in [
             ("exit", Trigger::Exit),
+            ("pressure", Trigger::Pressure),
             ("major:1", Trigger::Major(1)),
             ("major:18446744073709551615", Trigger::Major(u64::MAX)),
             ("every:100ms", Trigger::Every(Duration::from_millis(100))),

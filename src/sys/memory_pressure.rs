@@ -1,0 +1,129 @@
+//! When memory runs short: below a limit of the process's control groups, as whoever looks ten
+//! times a second sees it. On threads of ours.
+
+use super::process_stats::GroupUsage;
+
+/// Memory is short below this part of the limit, or if the rest is used up this soon.
+const SHORT: u64 = 10;
+const SHORT_NS: u64 = 2_000_000_000;
+
+/// After it has become short it is not new for this long, whatever happens.
+const REST_NS: u64 = 300_000_000_000;
+
+/// It is urgent until this long after it was last seen short: a program that grows stands still
+/// now and then.
+const LINGER_NS: u64 = 1_000_000_000;
+
+/// And no longer than this: a program may live close to its limit.
+const LONGEST_URGENT_NS: u64 = 10_000_000_000;
+
+/// See the module. Times are nanoseconds of any clock.
+#[derive(Default)]
+pub(crate) struct PressureWatch {
+    /// The time and the usage of the last look.
+    previous: Option<(u64, u64)>,
+    quiet_until: u64,
+    /// When it became new; `None` while it is not urgent.
+    began: Option<u64>,
+    last_short: u64,
+}
+
+impl PressureWatch {
+    /// Looks. Returns the bytes that are left, when they have become few or will be used up soon;
+    /// not again for five minutes.
+    pub(crate) fn look(&mut self, group: Option<GroupUsage>, now: u64) -> Option<u64> {
+        let headroom = group.and_then(|group| self.short(group, now));
+        let new = headroom.filter(|_| now >= self.quiet_until);
+        if headroom.is_some() {
+            self.last_short = now;
+        }
+        if new.is_some() {
+            self.quiet_until = now.saturating_add(REST_NS);
+            self.began = Some(now);
+        }
+        let lasts = |began: u64| {
+            now.saturating_sub(began) < LONGEST_URGENT_NS
+                && now.saturating_sub(self.last_short) < LINGER_NS
+        };
+        self.began = self.began.filter(|&began| lasts(began));
+        new
+    }
+
+    /// Whether the process may end at any moment: all that is known should be written often.
+    pub(crate) fn is_urgent(&self) -> bool {
+        self.began.is_some()
+    }
+
+    /// What is left, if that is little.
+    fn short(&mut self, group: GroupUsage, now: u64) -> Option<u64> {
+        let GroupUsage { usage, limit } = group;
+        let headroom = limit.saturating_sub(usage);
+        let before = self.previous.replace((now, usage));
+        let soon = before.is_some_and(|(then, before)| {
+            let growth = u128::from(usage.saturating_sub(before)) * u128::from(SHORT_NS);
+            let elapsed = u128::from(now.saturating_sub(then));
+            elapsed != 0 && growth / elapsed > u128::from(headroom)
+        });
+        (soon || headroom < limit / SHORT).then_some(headroom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn used(usage: u64) -> Option<GroupUsage> {
+        Some(GroupUsage { usage, limit: 1_000 })
+    }
+
+    #[test]
+    fn little_memory_is_new_once_in_five_minutes() {
+        let mut watch = PressureWatch::default();
+        assert_eq!(watch.look(used(600), 0), None);
+        assert_eq!(watch.look(used(899), 10 * SECOND), None);
+        assert_eq!(watch.look(used(950), 60 * SECOND), Some(50));
+        assert_eq!(watch.look(used(960), 70 * SECOND), None);
+        assert_eq!(watch.look(used(960), 359 * SECOND), None);
+        assert_eq!(watch.look(used(960), 360 * SECOND), Some(40));
+    }
+
+    #[test]
+    fn fast_growth_is_noticed_before_memory_is_little() {
+        let mut watch = PressureWatch::default();
+        assert_eq!(watch.look(used(100), 0), None);
+        assert_eq!(watch.look(used(110), SECOND / 10), None);
+        assert_eq!(watch.look(used(170), SECOND / 5), Some(830));
+        assert!(watch.is_urgent());
+    }
+
+    #[test]
+    fn it_is_urgent_while_it_lasts_and_not_for_ever() {
+        let mut watch = PressureWatch::default();
+        assert!(watch.look(used(950), 0).is_some());
+        let mut urgent = |usage: u64, tenths: u64| {
+            watch.look(used(usage), tenths * SECOND / 10);
+            watch.is_urgent()
+        };
+        assert!(urgent(950, 20));
+        // It stands still for a while.
+        assert!(urgent(100, 29));
+        assert!(urgent(950, 35));
+        assert!(!urgent(100, 45));
+        assert!(!urgent(950, 50), "the rest is not kept");
+        let mut watch = PressureWatch::default();
+        assert!(watch.look(used(950), 0).is_some());
+        (1..=99).for_each(|tenth| _ = watch.look(used(950), tenth * SECOND / 10));
+        assert!(watch.is_urgent());
+        watch.look(used(950), 10 * SECOND);
+        assert!(!watch.is_urgent(), "it lasts for ever");
+    }
+
+    #[test]
+    fn without_a_limit_nothing_is_short() {
+        let mut watch = PressureWatch::default();
+        assert_eq!(watch.look(None, 0), None);
+        assert!(!watch.is_urgent());
+    }
+}
