@@ -91,7 +91,7 @@ fn trace_of(pid: u32) -> Result<PathBuf, Failure> {
 
 /// The beginning of the trace in an open file; `None` if it is something else. Only regular
 /// files are opened: opening a pipe would wait for its other end.
-fn origin(link: &Path) -> Option<TraceOrigin> {
+pub(crate) fn origin(link: &Path) -> Option<TraceOrigin> {
     if !fs::metadata(link).ok()?.is_file() {
         return None;
     }

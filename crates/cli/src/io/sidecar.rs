@@ -1,22 +1,27 @@
 //! `FILE.probes`, the sidecar of a trace: read as far as it is written, and further when it has
-//! grown. It may appear later than its trace, and another one may take its place.
+//! grown. It may appear later than its trace, and another one may take its place. That of a trace
+//! without a name is found among the open files of its process.
 
 use std::fs::{self, File};
 use std::io::{self, Read, stdin};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use heaptap_probes::{Decoder, History, Start, sidecar_name};
 
 use crate::exit_status::{Failure, Verdict};
 use crate::io::input::cannot_open;
+use crate::io::live_target::origin;
 use crate::io::live_trace::has_ended;
 use crate::io::trace_bytes::FileIdentity;
 use crate::io::trace_files::{is_sidecar_file, shown};
 
 /// How much is read at once.
 const CHUNK: usize = 128 << 10;
+
+/// How long to wait before the open files of a process are looked through again: there may be many.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// What was read of a sidecar.
 #[derive(Default)]
@@ -134,17 +139,33 @@ fn missing(name: &str) -> Failure {
 
 /// A sidecar that is followed while it is written.
 pub(crate) struct LiveSidecar {
-    path: PathBuf,
+    place: SidecarPlace,
     opened: Option<(File, FileIdentity)>,
     pub(crate) read: ReadSidecar,
+}
+
+/// Where a sidecar is.
+enum SidecarPlace {
+    Named(PathBuf),
+    /// Among the open files of a process, as its trace is.
+    Open {
+        trace: PathBuf,
+        searched: Option<Instant>,
+    },
 }
 
 impl LiveSidecar {
     /// The sidecar of the trace at this path, or the one at this path, whether or not it is there.
     pub(crate) fn of(argument: &Path) -> LiveSidecar {
         let sidecar = PathBuf::from(sidecar_name(argument.as_os_str()));
-        let path = if is_called_sidecar(argument) { argument.to_owned() } else { sidecar };
-        LiveSidecar { path, opened: None, read: ReadSidecar::default() }
+        let place = if is_called_sidecar(argument) {
+            SidecarPlace::Named(argument.to_owned())
+        } else if open_files(argument).is_some() {
+            SidecarPlace::Open { trace: argument.to_owned(), searched: None }
+        } else {
+            SidecarPlace::Named(sidecar)
+        };
+        LiveSidecar { place, opened: None, read: ReadSidecar::default() }
     }
 
     /// Reads what is written so far, until this moment at most. Returns whether there was
@@ -163,9 +184,22 @@ impl LiveSidecar {
         changed
     }
 
-    /// Opens the file that has the name now, if that is not the one that is read.
+    /// Opens the file that is in the place now, if that is not the one that is read.
     fn reopen(&mut self) -> bool {
-        let Ok(metadata) = fs::metadata(&self.path) else { return false };
+        let path = match &mut self.place {
+            SidecarPlace::Named(path) => path.clone(),
+            // It stays the same for as long as the process writes it.
+            SidecarPlace::Open { .. } if self.opened.is_some() => return false,
+            SidecarPlace::Open { searched: Some(last), .. } if last.elapsed() < PAUSE => {
+                return false;
+            }
+            SidecarPlace::Open { trace, searched } => {
+                *searched = Some(Instant::now());
+                let Some(link) = open_sidecar(trace) else { return false };
+                link
+            }
+        };
+        let Ok(metadata) = fs::metadata(&path) else { return false };
         // Opening a pipe would wait.
         if !metadata.is_file() {
             return false;
@@ -176,7 +210,7 @@ impl LiveSidecar {
         if is_same {
             return false;
         }
-        let Ok(file) = File::open(&self.path) else { return false };
+        let Ok(file) = File::open(&path) else { return false };
         let Ok(metadata) = file.metadata() else { return false };
         self.opened = Some((file, FileIdentity::of(&metadata)));
         self.read = ReadSidecar::default();
@@ -185,7 +219,10 @@ impl LiveSidecar {
 
     /// Its name in messages.
     pub(crate) fn name(&self) -> String {
-        shown(&self.path)
+        match &self.place {
+            SidecarPlace::Named(path) => shown(path),
+            SidecarPlace::Open { trace, .. } => format!("file of probes beside {}", shown(trace)),
+        }
     }
 
     /// Whether nothing more will be written: the sidecar says so, or its program has ended.
@@ -194,6 +231,32 @@ impl LiveSidecar {
         let is_gone = |start: &Start| has_ended(start.pid, start.host.as_bytes());
         history.ended || history.start.as_ref().is_some_and(is_gone)
     }
+}
+
+/// The open files of a process, if this is one of them: `/proc/PID/fd`.
+fn open_files(path: &Path) -> Option<&Path> {
+    path.parent().filter(|folder| folder.starts_with("/proc") && folder.ends_with("fd"))
+}
+
+/// The sidecar of a trace that a process has open, if that process has it open too.
+fn open_sidecar(trace: &Path) -> Option<PathBuf> {
+    let began = origin(trace)?.start_time;
+    let links = fs::read_dir(open_files(trace)?).ok()?.flatten().map(|entry| entry.path());
+    let mut room = vec![0; CHUNK];
+    links.into_iter().find(|link| trace_start(link, &mut room) == Some(began))
+}
+
+/// When the trace of a sidecar began, in microseconds since the epoch; `None` if the file is none,
+/// or does not say so yet. Only regular files are opened: opening a pipe would wait.
+fn trace_start(link: &Path, room: &mut [u8]) -> Option<u64> {
+    if !fs::metadata(link).ok()?.is_file() || !is_sidecar_file(link).ok()? {
+        return None;
+    }
+    // The first packet fits.
+    let count = File::open(link).ok()?.read_at(room, 0).ok()?;
+    let mut read = ReadSidecar::default();
+    read.take(&room[..count]);
+    read.history.start.map(|start| start.trace_start)
 }
 
 #[cfg(test)]

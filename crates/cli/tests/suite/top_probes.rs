@@ -2,12 +2,18 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
+use std::path::Path;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use heaptap_probes::Event;
+use heaptap_trace::Format;
 
-use crate::made_sidecar::SidecarWriter;
+use crate::made_sidecar::{SidecarWriter, sidecar_of};
 use crate::program::Place;
 use crate::top::{PretendedWriter, Tmux};
+use crate::traces::{START, workload};
 
 /// Where captured screens go to be looked at, if this is set.
 const SCREENS: &str = "HEAPTAP_TEST_SCREENS";
@@ -17,14 +23,14 @@ fn captured(tmux: &Tmux, name: &str, columns: usize, parts: &[&str]) {
     // The title ends one column before the right edge: the view has noticed its new width.
     let mut screen = tmux.shows(parts);
     while screen.lines().next().unwrap_or_default().chars().count() != columns - 1 {
-        std::thread::sleep(std::time::Duration::from_millis(20));
+        thread::sleep(Duration::from_millis(20));
         screen = tmux.shows(parts);
     }
     let longest = screen.lines().map(|line| line.chars().count()).max().unwrap();
     assert!(longest <= columns, "{longest} of {columns}\n{screen}");
     assert!(!screen.replace(r"\x1b[2J", "").contains("[2J"), "a name is raw\n{screen}");
     if let Some(folder) = std::env::var_os(SCREENS) {
-        let file = std::path::Path::new(&folder).join(format!("{name}-{columns}.txt"));
+        let file = Path::new(&folder).join(format!("{name}-{columns}.txt"));
         fs::write(file, &screen).unwrap();
     }
 }
@@ -40,6 +46,59 @@ fn packets(from: u64, to: u64, behind: Option<Event>) -> Vec<u8> {
     }
     behind.into_iter().for_each(|event| writer.add(event));
     writer.finish()
+}
+
+/// A process that has these files open, as the one that writes them has.
+fn holder(files: &[&Path]) -> PretendedWriter {
+    let mut command = String::new();
+    for (number, file) in (7..).zip(files) {
+        command += &format!("exec {number}<'{}'; ", file.display());
+    }
+    let child = Command::new("sh").args(["-c", &format!("{command} exec sleep 600")]).spawn();
+    let holder = PretendedWriter(child.unwrap());
+    let last = format!("/proc/{}/fd/{}", holder.0.id(), 6 + files.len());
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while fs::metadata(&last).is_err() {
+        assert!(Instant::now() < deadline, "{last} is not opened");
+        thread::sleep(Duration::from_millis(5));
+    }
+    holder
+}
+
+#[test]
+fn the_sidecar_of_a_process_is_found_although_it_has_no_name() {
+    let place = Place::new();
+    let trace = place.file("t.ctf", &workload(Format::V3, 1, 200, 520));
+    // That of a trace which the same process wrote before comes first.
+    let old = place.file("old.ctf.probes", &sidecar_of(START - 1));
+    let own = place.file("t.ctf.probes", &packets(1, 30, None));
+    let holder = holder(&[&trace, &old, &own]);
+    for file in [&trace, &old, &own] {
+        fs::remove_file(file).unwrap();
+    }
+    let pid = holder.0.id().to_string();
+    let tmux = Tmux::start("unlinked", 80, 24, Path::new(&pid));
+    tmux.press("4");
+    tmux.shows(&["7 probes", "tokens", "900"]);
+    tmux.press("5");
+    tmux.shows(&["log, 1 line,", "2.000  tick 20"]);
+    // It grows.
+    let link = format!("/proc/{pid}/fd/9");
+    let mut sidecar = OpenOptions::new().append(true).open(link).unwrap();
+    sidecar.write_all(&packets(31, 45, None)).unwrap();
+    tmux.shows(&["log, 2 lines,", "4.000  tick 40"]);
+}
+
+#[test]
+fn a_process_without_a_sidecar_says_so() {
+    let place = Place::new();
+    let trace = place.file("t.ctf", &workload(Format::V3, 1, 200, 521));
+    let other = place.file("old.ctf.probes", &sidecar_of(START - 1));
+    let holder = holder(&[&trace, &other]);
+    fs::remove_file(&trace).unwrap();
+    let tmux = Tmux::start("bare", 80, 24, Path::new(&holder.0.id().to_string()));
+    tmux.press("4");
+    tmux.shows(&["there is no file of probes beside"]);
 }
 
 #[test]
