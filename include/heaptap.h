@@ -321,6 +321,13 @@ typedef struct heaptap_stats {
   uint64_t reserved[4];
 } heaptap_stats;
 
+/* Returns the number of a probe. Called on a thread of heaptap, on which all signals are blocked,
+ * and of whose stack it may use some kilobytes.
+ *
+ * It must return at once: while it runs, nothing is written. So it reads numbers of the program, and
+ * waits for nothing. It must not call heaptap, nor the runtime, and must not unwind. */
+typedef double (*heaptap_observe_fn)(void *context);
+
 /* How a snapshot is taken. Zero means the default. */
 typedef struct heaptap_snapshot_options {
   /* `sizeof(heaptap_snapshot_options)`. */
@@ -708,6 +715,21 @@ heaptap_status heaptap_probe_open(struct heaptap_tracer *tracer,
 /* Sets the number of a probe of the kind `HEAPTAP_PROBE_VALUE`. Any thread, at any time. Takes a
  * few nanoseconds. */
 heaptap_status heaptap_probe_value(heaptap_probe *probe, double value);
+
+/* Has a probe of the kind `HEAPTAP_PROBE_VALUE` set by a function, which is called with `context` ten
+ * times a second, more often while memory runs short, as long as the program is traced. The same
+ * probe can be set by `heaptap_probe_value`, too; the last value counts.
+ *
+ * NULL for `function` ends it. When a call for this probe returns, the function that was set before
+ * does not run any more and is not called again: the host may unload it, and free its context. It
+ * is not called after `heaptap_tracer_stop` has returned, nor in a forked child, which may set one
+ * for itself.
+ *
+ * Any thread, not inside a hook. May wait for the function that was set before: do not hold a lock
+ * that it takes. Returns `HEAPTAP_STATUS_ORDER` inside such a function. */
+heaptap_status heaptap_probe_observe(heaptap_probe *probe,
+                                     heaptap_observe_fn function,
+                                     void *context);
 
 /* Sets the text of a probe of the kind `HEAPTAP_PROBE_TEXT`, of which at most 1,024 bytes are
  * kept. Any thread, not inside a hook. Takes a lock. */

@@ -38,7 +38,7 @@ def all_clean(bench, variant, under=(), env=None, few=False):
         result = bench.run("misuse", group, bench.directory, variant=variant, under=under, env=env, code=None)
         said = [line for line in result.err.splitlines() if not line.startswith("heaptap: ")]
         expect(result.code in (0, 1) and not said, f"misuse {group} ended with {result.code}: {said[:12]}")
-    for group in ("swept", "by_address") if few else ("kinds", "swept", "by_address", "slices", "rotated", "misuse"):
+    for group in ("swept", "by_address") if few else ("kinds", "swept", "by_address", "slices", "rotated", "observed", "misuse"):
         bench.run("probes", group, bench.directory, variant=variant, under=under, env=env)
     for command in () if few else BARE:
         bench.run(*command, variant=variant, under=under, env=env)

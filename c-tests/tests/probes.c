@@ -1,5 +1,7 @@
 /* Probes of a C host. `probes GROUP DIRECTORY`, one group a process; probes.py knows the truth. */
 #include <pthread.h>
+#include <stdatomic.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -106,6 +108,67 @@ static void slices(void) {
   GIVES(heaptap_slice_end(NULL, HEAPTAP_SLICE_MINOR), HEAPTAP_STATUS_NULL);
 }
 
+/* What a function that is observed knows of itself. Atomic, since ThreadSanitizer does not see heaptap's own order. */
+static heaptap_probe *_Atomic asked;
+static atomic_int calls, running;
+static atomic_int inside_status = -1;
+static _Atomic pthread_t main_thread;
+
+static double next_call(void *context) {
+  CHECK(context == &calls);
+  CHECK(!pthread_equal(pthread_self(), main_thread));
+  if (atomic_load(&inside_status) == -1) atomic_store(&inside_status, (int)heaptap_probe_observe(asked, NULL, NULL));
+  return atomic_fetch_add(&calls, 1) + 1;
+}
+
+static double slow(void *context) {
+  atomic_store(&running, 1);
+  usleep(atomic_load((atomic_uint *)context));
+  atomic_store(&running, 0);
+  return -1;
+}
+
+static void observed(void) {
+  static atomic_uint pause = 30000;
+  main_thread = pthread_self();
+  asked = open_probe(HEAPTAP_PROBE_VALUE, "asked");
+  GIVES_OK(heaptap_probe_observe(asked, next_call, &calls));
+  usleep(1000000);
+  GIVES_OK(heaptap_probe_observe(asked, NULL, NULL));
+  int made = atomic_load(&calls);
+  CHECK(made >= 3 && made <= 30);
+  CHECK(atomic_load(&inside_status) == HEAPTAP_STATUS_ORDER);
+  usleep(250000);
+  CHECK(atomic_load(&calls) == made);
+  printf("calls %d\n", made);
+  /* Whoever ends it finds that it does not run: here while it does. */
+  heaptap_probe *late = open_probe(HEAPTAP_PROBE_VALUE, "slow");
+  int met = 0;
+  for (int i = 0; i < 5; i++) {
+    GIVES_OK(heaptap_probe_observe(late, slow, &pause));
+    for (int wait = 0; wait < 2000 && !atomic_load(&running); wait++) usleep(1000);
+    met += atomic_load(&running);
+    GIVES_OK(heaptap_probe_observe(late, NULL, NULL));
+    CHECK(!atomic_load(&running));
+  }
+  CHECK(met > 0);
+  /* A child that is forked meanwhile has neither the call nor the thread that it would wait for. */
+  atomic_store(&pause, 200000);
+  GIVES_OK(heaptap_probe_observe(late, slow, &pause));
+  for (int wait = 0; wait < 2000 && !atomic_load(&running); wait++) usleep(1000);
+  pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    _exit(heaptap_probe_observe(late, NULL, NULL) == HEAPTAP_STATUS_OK ? 0 : 1);
+  }
+  int status = -1;
+  CHECK(waitpid(child, &status, 0) == child && status == 0);
+  GIVES_OK(heaptap_probe_observe(late, NULL, NULL));
+  CHECK(!atomic_load(&running));
+  /* Not ended: it is not called once the tracer has stopped. */
+  GIVES_OK(heaptap_probe_observe(open_probe(HEAPTAP_PROBE_VALUE, "until the end"), next_call, &calls));
+}
+
 /* Another file begins: nothing but the count and the collector changes in it. */
 static void rotated(void) {
   heaptap_probe *count = open_probe(HEAPTAP_PROBE_COUNT, "count"), *timer = open_probe(HEAPTAP_PROBE_TIMER, "timer");
@@ -145,6 +208,9 @@ static void misuse(void) {
   CHECK(out == NULL);
   GIVES(heaptap_probe_value(NULL, 1), HEAPTAP_STATUS_NULL);
   GIVES(heaptap_probe_value(count, 1), HEAPTAP_STATUS_OPTION);
+  GIVES(heaptap_probe_observe(NULL, slow, NULL), HEAPTAP_STATUS_NULL);
+  GIVES(heaptap_probe_observe(count, slow, NULL), HEAPTAP_STATUS_OPTION);
+  GIVES(heaptap_probe_observe(count, NULL, NULL), HEAPTAP_STATUS_OPTION);
   GIVES(heaptap_probe_text(count, "x", 1), HEAPTAP_STATUS_OPTION);
   GIVES(heaptap_probe_timer_start(count), HEAPTAP_STATUS_OPTION);
   heaptap_probe *timer = open_probe(HEAPTAP_PROBE_TIMER, "a timer"), *tag = open_probe(HEAPTAP_PROBE_TAG, "a tag");
@@ -154,6 +220,7 @@ static void misuse(void) {
   GIVES(heaptap_probe_tag(host.mutator, count, &host, 0), HEAPTAP_STATUS_OPTION);
   static _Alignas(64) char no_probe[2048];
   GIVES(heaptap_probe_value((heaptap_probe *)no_probe, 1), HEAPTAP_STATUS_HANDLE);
+  GIVES(heaptap_probe_observe((heaptap_probe *)no_probe, slow, NULL), HEAPTAP_STATUS_HANDLE);
   GIVES(heaptap_probe_log(host.tracer, NULL, 3), HEAPTAP_STATUS_NULL);
   GIVES(heaptap_probe_log(host.tracer, "x", SIZE_MAX), HEAPTAP_STATUS_OPTION);
   heaptap_probe_count(NULL, 1);
@@ -172,7 +239,7 @@ int main(int argc, char **argv) {
   if (argc != 3) return 2;
   const struct { const char *name; void (*run)(void); } groups[] = {
     {"kinds", kinds}, {"swept", swept}, {"by_address", by_address}, {"slices", slices}, {"rotated", rotated},
-    {"misuse", misuse}};
+    {"observed", observed}, {"misuse", misuse}};
   for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++) {
     if (strcmp(argv[1], groups[i].name) != 0) continue;
     snprintf(path, sizeof path, "%s/trace.ctf", argv[2]);
@@ -181,6 +248,9 @@ int main(int argc, char **argv) {
     bare_start(&host, &options);
     groups[i].run();
     bare_stop(&host);
+    int at_stop = atomic_load(&calls);
+    if (groups[i].run == observed) usleep(250000);
+    CHECK(atomic_load(&calls) == at_stop);
     return bare_end();
   }
   return 2;

@@ -11,6 +11,7 @@ def read(bench, group):
     bench.check(bench.path("trace.ctf"))
     said = json.loads(bench.tool("probes", "--json", bench.path("trace.ctf")).out)
     expect(said["complete"] and said["damage"] is None, "the sidecar is not complete")
+    said["printed"] = result.out
     return {probe["name"] + (" (value)" if probe["kind"] == "value" else ""): probe for probe in said["probes"]}, said
 
 
@@ -80,6 +81,16 @@ def rotated(bench):
     totals = [json.loads(bench.tool("report", "--timeline", "--json", file).out)["total"] for file in (bench.path("trace.ctf"), second_file)]
     equal([total["minor"]["count"] for total in totals], [3, 2], "collections in each of the files")
     expect(all(total["rss_bytes"] for total in totals), "a file does not know the memory of the process")
+
+
+@scenario
+def observed(bench):
+    """A function of the host is called on a thread of heaptap, until it is ended."""
+    probes, said = read(bench, "observed")
+    made = int(said["printed"].partition("calls ")[2].split()[0])
+    asked = probes["asked (value)"]
+    equal([asked[field] for field in ("last", "least", "greatest")], [made, 1, made], "what the function has returned")
+    equal(probes["slow (value)"]["last"], -1, "what the slow function has returned")
 
 
 @scenario

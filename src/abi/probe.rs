@@ -13,7 +13,7 @@ use crate::abi::status::{
     HEAPTAP_STATUS_HANDLE, HEAPTAP_STATUS_OFF, HEAPTAP_STATUS_OPTION, HEAPTAP_STATUS_ORDER,
     Refused, heaptap_status,
 };
-use crate::probes::{self, Cell, Note, ProbeKind};
+use crate::probes::{self, Cell, Note, ObserveFn, ProbeKind};
 use crate::runtimes;
 use crate::tracer::{Mutator, Session};
 
@@ -131,6 +131,74 @@ pub unsafe extern "C" fn heaptap_probe_value(
     guard(|| {
         // SAFETY: this function requires `probe` to be NULL or a probe.
         unsafe { cell(probe, ProbeKind::Value) }?.set_value(value);
+        Ok(())
+    })
+}
+
+/// Returns the number of a probe. Called on a thread of heaptap, on which all signals are blocked,
+/// and of whose stack it may use some kilobytes.
+///
+/// It must return at once: while it runs, nothing is written. So it reads numbers of the program, and
+/// waits for nothing. It must not call heaptap, nor the runtime, and must not unwind.
+pub type heaptap_observe_fn = Option<unsafe extern "C-unwind" fn(context: *mut c_void) -> f64>;
+
+/// A function of the host, and what it is called with.
+#[derive(Clone, Copy)]
+struct HostFunction {
+    function: unsafe extern "C-unwind" fn(context: *mut c_void) -> f64,
+    context: *mut c_void,
+}
+
+// SAFETY: `heaptap_probe_observe` requires that the function can be called with the context on any
+// thread.
+unsafe impl Send for HostFunction {}
+// SAFETY: the same.
+unsafe impl Sync for HostFunction {}
+
+impl HostFunction {
+    fn call(&self) -> f64 {
+        IS_OBSERVING.set(true);
+        // SAFETY: `heaptap_probe_observe` requires that it can be called until it is replaced.
+        let value = unsafe { (self.function)(self.context) };
+        IS_OBSERVING.set(false);
+        value
+    }
+}
+
+thread_local! {
+    /// This thread runs a function of the host.
+    static IS_OBSERVING: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+/// Has a probe of the kind `HEAPTAP_PROBE_VALUE` set by a function, which is called with `context` ten
+/// times a second, more often while memory runs short, as long as the program is traced. The same
+/// probe can be set by `heaptap_probe_value`, too; the last value counts.
+///
+/// NULL for `function` ends it. When a call for this probe returns, the function that was set before
+/// does not run any more and is not called again: the host may unload it, and free its context. It
+/// is not called after `heaptap_tracer_stop` has returned, nor in a forked child, which may set one
+/// for itself.
+///
+/// Any thread, not inside a hook. May wait for the function that was set before: do not hold a lock
+/// that it takes. Returns `HEAPTAP_STATUS_ORDER` inside such a function.
+///
+/// # Safety
+/// `probe` is NULL or a probe. `function` can be called with `context` on any thread, until it is
+/// replaced.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn heaptap_probe_observe(
+    probe: *mut heaptap_probe,
+    function: heaptap_observe_fn,
+    context: *mut c_void,
+) -> heaptap_status {
+    guard(|| {
+        // SAFETY: this function requires `probe` to be NULL or a probe.
+        let cell = unsafe { cell(probe, ProbeKind::Value) }?;
+        if IS_OBSERVING.get() {
+            return Err(Refused(HEAPTAP_STATUS_ORDER));
+        }
+        let host = function.map(|function| HostFunction { function, context });
+        cell.set_observer(host.map(|host| -> ObserveFn { Box::new(move || host.call()) }));
         Ok(())
     })
 }

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 use heaptap_probes::{ProbeKind, TagSize};
 
+use super::observer::{ObserveFn, ObserverCell};
 use super::text_cell::TextCell;
 use super::timer::{TimerCell, TimerState};
 use crate::sys::clock::TickSource;
@@ -33,6 +34,7 @@ pub(crate) struct Cell {
     value: ValueCell,
     timer: TimerCell,
     text: TextCell,
+    observer: ObserverCell,
     size: SizeCell,
 }
 
@@ -50,6 +52,7 @@ impl Cell {
             value: ValueCell::new(),
             timer: TimerCell::new(),
             text: TextCell::default(),
+            observer: ObserverCell::default(),
             size: SizeCell::default(),
         }
     }
@@ -91,6 +94,19 @@ impl Cell {
     /// The last value. `None` if none was ever set.
     pub(super) fn last_value(&self) -> Option<f64> {
         self.value.last()
+    }
+
+    /// Sets the function that is asked for the value, or none. Returns when the one before does not
+    /// run any more. Not inside such a function.
+    pub(crate) fn set_observer(&self, function: Option<ObserveFn>) {
+        self.observer.replace(function);
+    }
+
+    /// Asks the function for the value, if there is one. Writer thread.
+    pub(super) fn observe(&self) {
+        if let Some(value) = self.observer.call() {
+            self.set_value(value);
+        }
     }
 
     pub(crate) fn set_text(&self, text: String) {

@@ -55,6 +55,11 @@ impl Recorded {
         self.dead += 1;
     }
 
+    /// Asks a function of the program for the value, if there is one.
+    pub(super) fn observe(&self) {
+        self.cell.observe();
+    }
+
     /// The event that says what was recorded last: what another file begins with.
     pub(super) fn last(&self, ns: impl Fn(u64) -> u64) -> Option<Event> {
         let state = match self.state.clone()? {

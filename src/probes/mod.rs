@@ -5,7 +5,7 @@
 //! (`crates/probes`). Nothing is recorded for a single pass of a point.
 //!
 //! - `cell`: a probe's memory, and what each kind of probe does to it; `timer` and
-//!   `text_cell`: that of a timer and of a text.
+//!   `text_cell`: that of a timer and of a text; `observer`: a function that is asked for a value.
 //! - `registry`: all probes of a session by name, the log, and where the program asks a view
 //!   to stop.
 //! - `time_line`: what a runtime reports of its collector: slices and their totals.
@@ -22,6 +22,7 @@
 mod cell;
 mod changes;
 mod counters;
+mod observer;
 mod registry;
 mod sidecar;
 mod sidecar_file;
@@ -33,6 +34,7 @@ mod timer;
 pub(crate) use cell::{Cell, SizeShare};
 pub(crate) use counters::ReadHeap;
 pub(crate) use heaptap_probes::{Heap, ProbeKind, SliceKind};
+pub(crate) use observer::ObserveFn;
 pub(crate) use registry::{Note, ProbeRegistry, RegistryLock, text};
 pub(crate) use sidecar::Sidecar;
 pub(crate) use sidecar_trace::{SidecarClock, SidecarOwner, TraceAt};

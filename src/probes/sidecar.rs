@@ -142,6 +142,9 @@ impl Sidecar {
         let Sidecar { registry, probes, counters, file: Some(file), .. } = self else {
             return Ok(());
         };
+        if trace.observes {
+            probes.iter().for_each(Recorded::observe);
+        }
         let time = trace.time(clock);
         name_probes(registry, file, time, usize::MAX)?;
         for (at, note) in registry.take_notes() {

@@ -37,13 +37,15 @@ impl Place {
     /// Ticks a sidecar, or ends it.
     fn tick(&self, sidecar: &mut Sidecar, name: &str, begun_at: u64, now: u64) {
         let file = self.folder.path().join(name);
-        let trace = TraceAt { file: file.as_os_str(), start_us: START_US + begun_at, now };
+        let trace =
+            TraceAt { file: file.as_os_str(), start_us: START_US + begun_at, now, observes: true };
         sidecar.tick(trace, &mut TestClock).unwrap();
     }
 
     fn end(&self, sidecar: &mut Sidecar, name: &str, begun_at: u64, now: u64) {
         let file = self.folder.path().join(name);
-        let trace = TraceAt { file: file.as_os_str(), start_us: START_US + begun_at, now };
+        let trace =
+            TraceAt { file: file.as_os_str(), start_us: START_US + begun_at, now, observes: false };
         sidecar.end(trace, &mut TestClock).unwrap();
     }
 
@@ -161,4 +163,22 @@ fn a_forked_child_begins_with_what_its_parent_had() {
     assert_eq!(at_start("tag"), None, "the child does not follow what its parent marked");
     let tag = state(&second, "tag", u64::MAX);
     assert!(matches!(tag, Some(Sample::Tag { live: 0, marked: 0, .. })));
+}
+
+#[test]
+fn functions_are_asked_while_the_session_lasts() {
+    let place = Place::new();
+    let (registry, line) = (Arc::new(ProbeRegistry::default()), Arc::new(TimeLine::new()));
+    let mut sidecar = Sidecar::new(owner, &registry, &line, false, None);
+    let calls = Arc::new(std::sync::atomic::AtomicU32::new(0));
+    let counted = Arc::clone(&calls);
+    open(&registry, ProbeKind::Value, "value").set_observer(Some(Box::new(move || {
+        f64::from(counted.fetch_add(1, Ordering::Relaxed) + 1)
+    })));
+    place.tick(&mut sidecar, "first", 0, 100_000);
+    place.tick(&mut sidecar, "first", 0, 200_000);
+    place.end(&mut sidecar, "first", 0, 300_000);
+    assert_eq!(calls.load(Ordering::Relaxed), 2, "asked at the end");
+    let value = Sample::Value { last: 2.0, least: 2.0, greatest: 2.0 };
+    assert_eq!(state(&place.read("first"), "value", u64::MAX), Some(value));
 }

@@ -20,6 +20,8 @@ pub(crate) struct TraceAt<'a> {
     pub(crate) start_us: u64,
     /// The session's tick.
     pub(crate) now: u64,
+    /// Whether functions of the program may be called: not once the session ends.
+    pub(crate) observes: bool,
 }
 
 impl TraceAt<'_> {

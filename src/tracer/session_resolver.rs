@@ -77,8 +77,8 @@ impl SessionResolver {
         start_us: u64,
         with: impl FnOnce(&mut Sidecar, TraceAt<'_>, &mut SessionClock<'_>) -> Result<(), String>,
     ) {
-        let SessionResolver { clock, stopwatch, sidecar, .. } = self;
-        let trace = TraceAt { file, start_us, now: stopwatch.ticks() };
+        let SessionResolver { clock, stopwatch, sidecar, state, .. } = self;
+        let trace = TraceAt { file, start_us, now: stopwatch.ticks(), observes: state.is_live() };
         let mut clock = SessionClock { clock, stopwatch: *stopwatch };
         if let Err(error) = with(sidecar, trace, &mut clock) {
             say(format_args!("{error}"));
