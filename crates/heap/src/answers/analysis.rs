@@ -4,7 +4,7 @@ use std::panic::resume_unwind;
 use std::sync::OnceLock;
 use std::thread;
 
-use super::rows::LabelRow;
+use super::label_row::LabelRow;
 use crate::dominators::{DominatorTree, Node};
 use crate::graph::{HeapGraph, Reach};
 use crate::holders::HolderTree;

@@ -1,10 +1,11 @@
 //! Tables.
 
 use super::analysis::HeapAnalysis;
+use super::label_row::LabelRow;
 use crate::dominators::{DominatorTree, Node};
 use crate::graph::Reach;
 use crate::holders::{HolderId, HolderName};
-use crate::labels::{BlockLabel, LabelId};
+use crate::labels::LabelId;
 
 /// Which holders a table lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,27 +51,6 @@ pub struct HolderRow {
     pub outside: u64,
     /// What it reaches and no holder before it does.
     pub first_reached: Reach,
-}
-
-/// Blocks of one label in a table.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LabelRow {
-    /// The label.
-    pub label: LabelId,
-    /// The blocks that are alive, and what they take.
-    pub own: Reach,
-    /// At least these bytes would be freed without the blocks: what each of them retains by itself. What
-    /// only several together hold comes on top, see [`HeapAnalysis::freed_without`].
-    pub at_least: u64,
-    /// Bytes outside the heap that they hold.
-    pub outside: u64,
-}
-
-impl LabelRow {
-    /// Whether these are custom blocks of one kind.
-    pub fn is_custom(&self, analysis: &HeapAnalysis) -> bool {
-        matches!(analysis.labels.label(self.label), Some(BlockLabel::Custom(_)))
-    }
 }
 
 impl HeapAnalysis {

@@ -141,8 +141,9 @@ pub(crate) fn table(analysis: &HeapAnalysis, selection: &RowSelection<'_>) -> He
             selection.table(analysis.holder_rows(level), &HolderTable(analysis))
         }
         HeapRows::Blocks | HeapRows::Types | HeapRows::Customs => {
-            let is_shown =
-                |row: &&LabelRow| selection.rows != HeapRows::Customs || row.is_custom(analysis);
+            let is_shown = |row: &&LabelRow| {
+                selection.rows != HeapRows::Customs || row.is_custom(&analysis.labels)
+            };
             let rows = analysis.label_rows().iter().filter(is_shown).copied().collect();
             selection.table(rows, &LabelTable(analysis))
         }

@@ -119,7 +119,7 @@ fn sizes(analysis: &HeapAnalysis, by: GrowthRows) -> BTreeMap<String, HeapSize> 
         }
         GrowthRows::Rows(rows) => {
             for row in analysis.label_rows() {
-                if rows != HeapRows::Customs || row.is_custom(analysis) {
+                if rows != HeapRows::Customs || row.is_custom(&analysis.labels) {
                     add(titles.label(row.label), row.own.blocks, row.own.bytes);
                 }
             }
