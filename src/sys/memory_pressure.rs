@@ -7,7 +7,8 @@ use super::process_stats::GroupUsage;
 const SHORT: u64 = 10;
 const SHORT_NS: u64 = 2_000_000_000;
 
-/// After it has become short it is not new for this long, whatever happens.
+/// After it has become short it is not new for this long. Only that it has become little is, after
+/// it grew fast: many programs grow fast while they start, and end later.
 const REST_NS: u64 = 300_000_000_000;
 
 /// It is urgent until this long after it was last seen short: a program that grows stands still
@@ -22,7 +23,9 @@ const LONGEST_URGENT_NS: u64 = 10_000_000_000;
 pub(crate) struct PressureWatch {
     /// The time and the usage of the last look.
     previous: Option<(u64, u64)>,
-    quiet_until: u64,
+    /// Until when it is not new that memory is little, and that it is short for any reason.
+    little_until: u64,
+    short_until: u64,
     /// When it became new; `None` while it is not urgent.
     began: Option<u64>,
     last_short: u64,
@@ -30,15 +33,18 @@ pub(crate) struct PressureWatch {
 
 impl PressureWatch {
     /// Looks. Returns the bytes that are left, when they have become few or will be used up soon;
-    /// not again for five minutes.
+    /// each of them not again for five minutes.
     pub(crate) fn look(&mut self, group: Option<GroupUsage>, now: u64) -> Option<u64> {
-        let headroom = group.and_then(|group| self.short(group, now));
-        let new = headroom.filter(|_| now >= self.quiet_until);
-        if headroom.is_some() {
+        let Shortage { headroom, is_little, is_short } =
+            group.map(|group| self.shortage(group, now)).unwrap_or_default();
+        let is_new = is_little && now >= self.little_until || is_short && now >= self.short_until;
+        if is_short {
             self.last_short = now;
         }
-        if new.is_some() {
-            self.quiet_until = now.saturating_add(REST_NS);
+        if is_new {
+            let rest = now.saturating_add(REST_NS);
+            self.short_until = rest;
+            self.little_until = if is_little { rest } else { self.little_until };
             self.began = Some(now);
         }
         let lasts = |began: u64| {
@@ -46,7 +52,7 @@ impl PressureWatch {
                 && now.saturating_sub(self.last_short) < LINGER_NS
         };
         self.began = self.began.filter(|&began| lasts(began));
-        new
+        is_new.then_some(headroom)
     }
 
     /// Whether the process may end at any moment: all that is known should be written often.
@@ -54,18 +60,26 @@ impl PressureWatch {
         self.began.is_some()
     }
 
-    /// What is left, if that is little.
-    fn short(&mut self, group: GroupUsage, now: u64) -> Option<u64> {
+    fn shortage(&mut self, group: GroupUsage, now: u64) -> Shortage {
         let GroupUsage { usage, limit } = group;
         let headroom = limit.saturating_sub(usage);
         let before = self.previous.replace((now, usage));
-        let soon = before.is_some_and(|(then, before)| {
+        let is_used_up_soon = before.is_some_and(|(then, before)| {
             let growth = u128::from(usage.saturating_sub(before)) * u128::from(SHORT_NS);
             let elapsed = u128::from(now.saturating_sub(then));
             elapsed != 0 && growth / elapsed > u128::from(headroom)
         });
-        (soon || headroom < limit / SHORT).then_some(headroom)
+        let is_little = headroom < limit / SHORT;
+        Shortage { headroom, is_little, is_short: is_little || is_used_up_soon }
     }
+}
+
+/// What is left below a limit, in bytes.
+#[derive(Default)]
+struct Shortage {
+    headroom: u64,
+    is_little: bool,
+    is_short: bool,
 }
 
 #[cfg(test)]
@@ -96,6 +110,19 @@ mod tests {
         assert_eq!(watch.look(used(110), SECOND / 10), None);
         assert_eq!(watch.look(used(170), SECOND / 5), Some(830));
         assert!(watch.is_urgent());
+    }
+
+    #[test]
+    fn little_memory_is_new_although_it_grew_fast_before() {
+        let mut watch = PressureWatch::default();
+        assert_eq!(watch.look(used(0), 0), None);
+        assert_eq!(watch.look(used(500), SECOND), Some(500));
+        assert_eq!(watch.look(used(800), 2 * SECOND), None, "grows fast");
+        assert_eq!(watch.look(used(850), 60 * SECOND), None);
+        assert_eq!(watch.look(used(950), 120 * SECOND), Some(50));
+        assert!(watch.is_urgent());
+        assert_eq!(watch.look(used(100), 121 * SECOND), None);
+        assert_eq!(watch.look(used(950), 360 * SECOND), None, "the rest is not kept");
     }
 
     #[test]

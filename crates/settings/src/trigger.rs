@@ -18,7 +18,7 @@ pub enum Trigger {
     Every(Duration),
     /// Whenever the program gets this signal.
     Signal(TriggerSignal),
-    /// When memory runs short, at most once in five minutes.
+    /// When memory runs short, and not again soon.
     Pressure,
 }
 
