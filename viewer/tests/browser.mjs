@@ -113,7 +113,7 @@ export async function closeBrowser() {
 
 /** Opens a page, calls the body, and checks that nothing went wrong behind it but what is expected. */
 export async function withPage(address, options, body) {
-  const { width = 1280, height = 860, theme = "light", fragment = "", requests = "none", expected = null, ...more } = options;
+  const { width = 1280, height = 860, theme = "light", fragment = "", requests = "none", expected = null, before = null, ...more } = options;
   const context = await (await launched()).newContext({ viewport: { width, height }, colorScheme: theme, ...more });
   try {
     const page = await context.newPage();
@@ -130,6 +130,7 @@ export async function withPage(address, options, body) {
       if (!own && !toServer) wrong.push(`request: ${url}`);
     });
     page.setDefaultTimeout(20_000);
+    await before?.(page);
     await page.goto(address + fragment);
     await settled(page);
     await body(page, context);

@@ -97,3 +97,35 @@ test("it listens on loopback only, and shows the trace when it is read", async (
   });
   assert.ok(address.startsWith("http://127.0.0.1:"));
 });
+
+test("a trace that takes long to read is shown in part, and then as a whole", async () => {
+  const path = await trace("service.ctf");
+  let percent = 12;
+  let fetched = 0;
+  // The server says that it has read a part for as long as the test wants it to.
+  const before = async (page) => {
+    await page.route(/\/status/, async (route) => {
+      const response = await route.fetch();
+      const [status] = await response.json();
+      const live = { version: `test-${percent}`, state: "partial", percent };
+      await route.fulfill({ response, json: [percent < 100 ? { ...status, state: "ready", live } : status] });
+    });
+    page.on("request", (request) => { fetched += request.url().includes("/trace/0") ? 1 : 0; });
+  };
+  await serve([path], (address) =>
+    withPage(address, { fragment: "#table&metric=allocated&by=function", requests: "own", before }, async (page) => {
+      const said = page.locator(".live");
+      await said.filter({ hasText: "12 % read: figures so far" }).waitFor();
+      assert.ok((await page.locator("tbody tr").count()) > 3, "there are figures");
+      assert.equal(await page.locator("#pause").count(), 0, "there is nothing to pause");
+      await picture(page, "partial");
+      percent = 57;
+      await said.filter({ hasText: "57 % read" }).waitFor();
+      percent = 100;
+      await said.waitFor({ state: "detached" });
+      await settled(page);
+      const [first] = (await json("report", "--json", "--metric", "allocated", path)).table.rows;
+      assert.ok((await page.locator("tbody tr").first().innerText()).replace(/\s+/g, " ").includes(sized(first)));
+      assert.equal(fetched, 3, "once for each part, and the whole");
+    }));
+});

@@ -24,14 +24,16 @@ export interface TraceStatus {
   error?: string;
   /** The reading for exact figures, while there is one. */
   exact?: { read: number; size: number };
-  /** If it is followed while it is written. */
+  /** If it is followed while it is written, or shown while it is read. */
   live?: LiveStatus;
 }
 
 export interface LiveStatus {
   /** Another text means that there is something new. */
   version: string;
-  state: "reading" | "live" | "ended" | "killed" | "cut" | "failed";
+  state: "reading" | "partial" | "live" | "ended" | "killed" | "cut" | "failed";
+  /** Of a complete trace of which a part was read (`partial`): how much. */
+  percent?: number;
 }
 
 function text(id: string): string {

@@ -1,4 +1,4 @@
-// Traces that are still being written, in a page that `heaptap serve` shows: the state of each, and
+// Traces that are still being written or read, in a page that `heaptap serve` shows: the state of each, and
 // whether the page keeps up with it.
 
 import { computed, signal } from "@preact/signals";
@@ -26,6 +26,7 @@ export function togglePause(): void {
 
 const STATES: Record<LiveStatus["state"], string> = {
   reading: "reading",
+  partial: "figures so far",
   live: "live",
   ended: "the program ended",
   killed: "the program was killed",
@@ -38,7 +39,7 @@ export const liveText = computed(() => {
   const state = current.value;
   if (!state) return "";
   if (lost.value !== null) return "connection lost: trying again";
-  const text = STATES[state.state];
+  const text = state.state === "partial" ? `${state.percent ?? 0} % read: ${STATES.partial}` : STATES[state.state];
   if (!paused.value) return text;
   return state.state === "live" || state.state === "reading" ? "paused" : `paused; ${text}`;
 });

@@ -1,5 +1,5 @@
-// Brings the traces in: from the page itself, or from the server once it has read them. Those that
-// are still being written are fetched again whenever they have grown; the view stays as it is.
+// Brings the traces in: from the page itself, or from the server once it has read them or a part of them. Those
+// that are still being written or read are fetched again whenever they have grown; the view stays as it is.
 
 import { embeddedTrace, fetchStatus, fetchTrace, type LiveStatus, type TraceStatus } from "../query/page-data";
 import { loadSidecar } from "../probes/document";
@@ -10,6 +10,9 @@ import { change, client, config, notice, revision, traces, view, type TraceState
 /** Milliseconds between two looks at the server: while it reads, and while a program runs. */
 const READING = 150;
 const LIVE = 1000;
+
+/** A trace that was read to its end, which the page has yet to fetch. */
+const WHOLE: LiveStatus = { version: "", state: "partial", percent: 100 };
 
 function put(trace: number, state: TraceState): void {
   traces.value = traces.value.map((old, at) => (at === trace ? state : old));
@@ -81,9 +84,10 @@ async function follow(): Promise<void> {
     try {
       const all = await fetchStatus();
       if (!isThisPage(all)) throw new Error("the server shows other traces now; open the address that it printed");
-      followed.value = all.map(({ live }) => live ?? null);
+      // What is shown in part stays so until the whole of it is there.
+      followed.value = all.map(({ live }, trace) => live ?? (shown.has(trace) ? WHOLE : null));
       for (const [trace, status] of all.entries()) {
-        if (begun.has(trace) && !status.live) continue;
+        if (begun.has(trace) && !status.live && !shown.has(trace)) continue;
         if (status.state === "failed") put(trace, { error: status.error ?? "the trace cannot be read" });
         else if (!begun.has(trace)) put(trace, { status });
         if (status.state === "reading") continue;
@@ -91,8 +95,13 @@ async function follow(): Promise<void> {
         begun.add(trace);
         if (status.state === "failed") continue;
         if (status.live) await update(trace, status.live, shown);
+        else if (shown.has(trace)) {
+          await fetchAndOpen(trace);
+          shown.delete(trace);
+        }
         else if (isFirst) fetchAndOpen(trace).catch((reason: unknown) => put(trace, { error: message(reason) }));
       }
+      followed.value = all.map(({ live }) => live ?? null);
       lost.value = null;
       if (all.every(({ state, live }) => state !== "reading" && !live)) return;
     } catch (reason) {
@@ -104,7 +113,8 @@ async function follow(): Promise<void> {
     }
     // As long again as it took, so that a large trace leaves the browser time for the user.
     const took = performance.now() - begin;
-    await pause(followed.value.some((live) => live !== null && live.state !== "reading") ? Math.max(LIVE, took) : READING);
+    const runs = followed.value.some((live) => live !== null && live.state !== "reading" && live.state !== "partial");
+    await pause(Math.max(runs ? LIVE : READING, followed.value.some((live) => live !== null) ? took : 0));
     while (client.busy.value && !client.asksServer.value) await pause(READING);
   }
 }

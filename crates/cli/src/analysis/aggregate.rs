@@ -14,12 +14,16 @@ use heaptap_trace::{EventSource, LocationTable, TraceInfo};
 
 use crate::analysis::parallel::ParallelAggregator;
 use crate::analysis::several::{Findings, TracePart, TraceSet};
+use crate::analysis::so_far::{FiguresSoFar, Onlooker};
 use crate::analysis::time_order::in_time_order;
 use crate::exit_status::{Failure, Verdict};
 use crate::io::input::{Input, outcome_in_reports};
 use crate::io::lifecycle::Lives;
 use crate::io::notices;
 use crate::io::trace_files::{TraceFile, expand};
+
+/// How often an onlooker is asked, in events.
+const EVENTS_PER_LOOK: u32 = 4096;
 
 /// Traces that were read to their ends, and their aggregate.
 pub(crate) struct AggregatedTrace {
@@ -41,33 +45,62 @@ impl AggregatedTrace {
         arguments: &[PathBuf],
         options: Options,
     ) -> Result<AggregatedTrace, Failure> {
+        AggregatedTrace::read_before(arguments, options, &())
+    }
+
+    /// The same while somebody looks at the figures, of one trace.
+    pub(crate) fn read_before(
+        arguments: &[PathBuf],
+        options: Options,
+        onlooker: &impl Onlooker,
+    ) -> Result<AggregatedTrace, Failure> {
         match &expand(arguments)?[..] {
-            [TraceFile { path, .. }] => AggregatedTrace::read_one(path, options),
+            [TraceFile { path, .. }] => AggregatedTrace::read_one(path, options, onlooker),
             files => AggregatedTrace::read_several(TraceSet::survey(files)?, arguments, options),
         }
     }
 
-    fn read_one(path: &Path, options: Options) -> Result<AggregatedTrace, Failure> {
-        AggregatedTrace::of_input(&Input::open(path)?, options)
+    fn read_one(
+        path: &Path,
+        options: Options,
+        onlooker: &impl Onlooker,
+    ) -> Result<AggregatedTrace, Failure> {
+        AggregatedTrace::of_input(&Input::open(path)?, options, onlooker)
     }
 
     /// Reads one trace.
     pub(crate) fn of_input(
         input: &Input,
         mut options: Options,
+        onlooker: &impl Onlooker,
     ) -> Result<AggregatedTrace, Failure> {
         input.make_repeatable()?;
         options.lifespans = lifespans_of(input, options.selection.lifetime)?;
         let info = input.in_file_order()?.info().clone();
-        let fresh = || (ParallelAggregator::new(&info, options.clone()), Lives::new(Lives::MEMORY));
+        let fresh =
+            || (ParallelAggregator::new(&info, options.clone()), Lives::new(Lives::MEMORY), 0_u32);
         let mut state = fresh();
-        let reader =
-            in_time_order(input, fresh, &mut state, |(aggregator, lives), event, table| {
+        let reader = in_time_order(
+            input,
+            fresh,
+            &mut state,
+            |(aggregator, lives, events), event, table| {
                 lives.event(event);
                 aggregator.event(event, table);
-            })?;
+                *events = events.wrapping_add(1);
+                if events.is_multiple_of(EVENTS_PER_LOOK) && onlooker.is_waiting() {
+                    let (aggregate, blocks) = aggregator.so_far();
+                    onlooker.show(&FiguresSoFar {
+                        info: &info,
+                        aggregate,
+                        blocks,
+                        locations: table,
+                    });
+                }
+            },
+        )?;
         input.end_progress();
-        let (aggregator, mut lives) = state;
+        let (aggregator, mut lives, _) = state;
         let (lines, verdict) = input.findings(&*reader, &mut lives, &outcome_in_reports);
         let mut findings = Findings::default();
         findings.add(lines, verdict);

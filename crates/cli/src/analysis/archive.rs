@@ -7,11 +7,12 @@ use std::path::Path;
 use clap::Args;
 pub(crate) use flate2::Compression;
 use heaptap_figures::units::count;
-use heaptap_report::{Archive, Depth, Follow, MOST_BLOCKS, Options, Selection};
+use heaptap_report::{Archive, ArchiveParts, Depth, Follow, MOST_BLOCKS, Options, Selection};
 use heaptap_trace::LocationTable;
 
 use crate::analysis::aggregate::AggregatedTrace;
 pub(crate) use crate::analysis::gzip::compressed;
+use crate::analysis::so_far::{FiguresSoFar, Onlooker};
 use crate::exit_status::{Failure, Verdict};
 use crate::io::input::Input;
 
@@ -88,7 +89,17 @@ impl PackedTrace {
         name: String,
         packing: &Packing,
     ) -> Result<PackedTrace, Failure> {
-        Ok(PackedTrace::new(aggregate(path, packing)?, name, packing))
+        PackedTrace::read_before(path, name, packing, &())
+    }
+
+    /// The same while somebody looks at the figures.
+    pub(crate) fn read_before(
+        path: &Path,
+        name: String,
+        packing: &Packing,
+        onlooker: &impl Onlooker,
+    ) -> Result<PackedTrace, Failure> {
+        Ok(PackedTrace::new(aggregate(path, packing, onlooker)?, name, packing))
     }
 
     /// The same of a trace that is open.
@@ -97,7 +108,7 @@ impl PackedTrace {
         name: String,
         packing: &Packing,
     ) -> Result<PackedTrace, Failure> {
-        let trace = AggregatedTrace::of_input(input, packing.options())?;
+        let trace = AggregatedTrace::of_input(input, packing.options(), &())?;
         Ok(PackedTrace::new(trace, name, packing))
     }
 
@@ -125,12 +136,29 @@ impl PackedTrace {
 
 /// Reads a trace that was read before, and reports nothing.
 pub(crate) fn read_again(path: &Path, name: String, packing: &Packing) -> Result<Archive, Failure> {
-    Ok(archive(aggregate(path, packing)?, name))
+    Ok(archive(aggregate(path, packing, &())?, name))
 }
 
 /// Reads a trace with its table of blocks.
-fn aggregate(path: &Path, packing: &Packing) -> Result<AggregatedTrace, Failure> {
-    AggregatedTrace::read(&[path.to_owned()], packing.options())
+fn aggregate(
+    path: &Path,
+    packing: &Packing,
+    onlooker: &impl Onlooker,
+) -> Result<AggregatedTrace, Failure> {
+    AggregatedTrace::read_before(&[path.to_owned()], packing.options(), onlooker)
+}
+
+/// The compressed archive of the figures so far.
+pub(crate) fn packed_so_far(
+    figures: &FiguresSoFar<'_>,
+    name: &str,
+    (cut_short, notices): (Option<&str>, &[String]),
+    effort: Compression,
+) -> Vec<u8> {
+    let &FiguresSoFar { info, aggregate, blocks, locations } = figures;
+    let parts =
+        ArchiveParts { name, info, cut_short, notices, aggregate, blocks, locations, answers: &[] };
+    compressed(&parts.to_bytes(), effort)
 }
 
 fn archive(trace: AggregatedTrace, name: String) -> Archive {

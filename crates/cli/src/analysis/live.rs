@@ -4,9 +4,10 @@ use std::fs::File;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant, SystemTime};
 
-use heaptap_report::{Aggregate, Aggregator, BlockTable, Options};
-use heaptap_trace::{CutReason, EventSource, LocationTable, Losses, TraceInfo};
+use heaptap_report::{Aggregator, Options};
+use heaptap_trace::{CutReason, EventSource, Losses, TraceInfo};
 
+use crate::analysis::so_far::FiguresSoFar;
 use crate::analysis::time_order::in_time_order;
 use crate::exit_status::Failure;
 use crate::io::input::Input;
@@ -61,15 +62,6 @@ struct ReadSoFar {
     latest: u64,
     /// The reading in the order of time, after the end.
     sorted: Option<Box<dyn EventSource>>,
-}
-
-/// The figures of a trace up to its latest event.
-pub(crate) struct FiguresSoFar<'a> {
-    pub(crate) info: &'a TraceInfo,
-    pub(crate) aggregate: &'a Aggregate,
-    /// Empty unless the options ask for it.
-    pub(crate) blocks: &'a BlockTable,
-    pub(crate) locations: &'a LocationTable,
 }
 
 impl ReadSoFar {

@@ -2,7 +2,7 @@
 //! reading of a trace ([`aggregate`], in [`time_order`], and [`parallel`] where there
 //! are two processors) or of [`several`], their form for the web page ([`archive`], with [`gzip`]), the
 //! options that select blocks ([`filters`]) and tables ([`view`]), and the folding of
-//! [`recursion`]; [`live`], a trace that is followed while it is written; what the file beside a trace says
+//! [`recursion`]; [`live`], a trace that is followed while it is written, and the figures [`so_far`]; what the file beside a trace says
 //! ([`probes`]); and [`heap`], a snapshot analysed. The figures that they print are those of `heaptap-figures`.
 
 pub(crate) mod aggregate;
@@ -16,5 +16,6 @@ pub(crate) mod parallel;
 pub(crate) mod probes;
 pub(crate) mod recursion;
 pub(crate) mod several;
+pub(crate) mod so_far;
 pub(crate) mod time_order;
 pub(crate) mod view;

@@ -92,6 +92,20 @@ impl ParallelAggregator {
         };
     }
 
+    /// The aggregate and the table of blocks up to the latest event. Waits until everything is
+    /// counted.
+    pub(crate) fn so_far(&mut self) -> (&Aggregate, &BlockTable) {
+        self.stage = match std::mem::replace(&mut self.stage, Stage::Changing) {
+            // Another second thread starts after the next event.
+            Stage::Two(two) => Stage::One(Box::new(two.finish()), 1),
+            other => other,
+        };
+        match &mut self.stage {
+            Stage::One(aggregator, _) => aggregator.aggregate_with_blocks(),
+            _ => unreachable!("a stage is always followed by another"),
+        }
+    }
+
     /// The aggregate after the last event, and the table of blocks.
     pub(crate) fn finish_with_blocks(self) -> (Aggregate, BlockTable) {
         match self.stage {
@@ -223,8 +237,8 @@ mod tests {
     const TRACE: &[u8] = include_bytes!("../../../trace/tests/data/tiny.v2.ctf");
 
     /// What an aggregator that starts its second thread after this many events finds in
-    /// many passes over a trace.
-    fn archive(alone: u64) -> Vec<u8> {
+    /// many passes over a trace. Somebody looks at the figures after each `look` events.
+    fn archive(alone: u64, look: usize) -> Vec<u8> {
         let options = Options {
             depth: Depth::Whole,
             follow: Follow::LiveSize,
@@ -240,11 +254,14 @@ mod tests {
             while let Some((event, table)) = reader.next_located().unwrap() {
                 aggregator.event(&event, table);
                 events += 1;
+                if events % look == 0 {
+                    assert_eq!(aggregator.so_far().0.events(), events as u64);
+                }
             }
             aggregator.end_trace(0..events as u64 / 3);
         }
         let is_two = matches!(aggregator.stage, Stage::Two(_));
-        assert_eq!(is_two, alone < events as u64);
+        assert_eq!(is_two, alone < events as u64 && events % look != 0);
         let (aggregate, blocks) = aggregator.finish_with_blocks();
         assert_eq!(aggregate.events(), events as u64);
         let archive = Archive {
@@ -262,9 +279,18 @@ mod tests {
 
     #[test]
     fn two_threads_have_the_figures_of_one() {
-        let one = archive(u64::MAX);
+        let one = archive(u64::MAX, usize::MAX);
         for alone in [1, 100, BATCH as u64 * 3 + 1] {
-            assert!(archive(alone) == one, "the second thread began after {alone} events");
+            let two = archive(alone, usize::MAX);
+            assert!(two == one, "the second thread began after {alone} events");
+        }
+    }
+
+    #[test]
+    fn figures_that_somebody_looks_at_on_the_way_are_the_same_at_the_end() {
+        let undisturbed = archive(u64::MAX, usize::MAX);
+        for (alone, look) in [(u64::MAX, 777), (1, 777), (100, BATCH + 1), (5_000, 9_000)] {
+            assert!(archive(alone, look) == undisturbed, "{alone}, looked at each {look} events");
         }
     }
 

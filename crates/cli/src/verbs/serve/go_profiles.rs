@@ -19,7 +19,7 @@ use super::http::response::Response;
 use super::live::{Following, LiveHandle, NoJob, Phase};
 use super::traces::Traces;
 use crate::analysis::archive::{Compression, compressed};
-use crate::analysis::live::FiguresSoFar;
+use crate::analysis::so_far::FiguresSoFar;
 
 /// The most seconds that a profile may cover, and the most requests that wait for that.
 const MOST_SECONDS: u64 = 3600;

@@ -12,13 +12,13 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use heaptap_report::{ArchiveParts, Depth, Options};
+use heaptap_report::{Depth, Options};
 use heaptap_trace::CutReason;
 use serde::Serialize;
 
 use super::ready::ReadyTrace;
-use crate::analysis::archive::{PackedTrace, Packing, compressed, source_files};
-use crate::analysis::live::{FiguresSoFar, LiveAggregation};
+use crate::analysis::archive::{PackedTrace, Packing, packed_so_far, source_files};
+use crate::analysis::live::LiveAggregation;
 use crate::exit_status::Failure;
 use crate::io::input::Input;
 use crate::io::live_target::LiveTarget;
@@ -81,6 +81,20 @@ pub(super) struct LiveStatus {
     /// Another text: there is something new.
     version: String,
     state: &'static str,
+    /// Of a trace that is not read to its end: how much of it was, in hundredths.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    percent: Option<u64>,
+}
+
+impl LiveStatus {
+    fn new(version: u64, state: &'static str, percent: Option<u64>) -> LiveStatus {
+        LiveStatus { version: format!("{:x}-{version}", server_number()), state, percent }
+    }
+
+    /// Of a complete trace of which a part was read.
+    pub(super) fn partial(version: u64, percent: u64) -> LiveStatus {
+        LiveStatus::new(version, "partial", Some(percent))
+    }
 }
 
 /// Tells the versions of this server from those of another.
@@ -160,8 +174,7 @@ impl LiveHandle {
             Phase::Ended(Some(CutReason::WriteFailed)) => "cut",
             Phase::Failed(_) => "failed",
         };
-        let version = format!("{:x}-{}", server_number(), state.version);
-        LiveStatus { version, state: text }
+        LiveStatus::new(state.version, text, None)
     }
 
     /// The trace as it is now.
@@ -284,19 +297,9 @@ impl Following {
             // Another trace took the place of that one, and has no packet yet.
             return self.shared.state().packed.as_ref().map(|(_, packed)| packed.clone());
         };
-        let FiguresSoFar { info, aggregate, blocks, locations } = figures;
-        let parts = ArchiveParts {
-            name: &self.name,
-            info,
-            cut_short: cut_short.as_deref(),
-            notices: &notices,
-            aggregate,
-            blocks,
-            locations,
-            answers: &[],
-        };
-        let gzip = compressed(&parts.to_bytes(), self.packing.effort).into();
-        let packed = ReadyTrace { gzip, files: Arc::new(source_files(locations)) };
+        let notes = (cut_short.as_deref(), &notices[..]);
+        let gzip = packed_so_far(&figures, &self.name, notes, self.packing.effort).into();
+        let packed = ReadyTrace { gzip, files: Arc::new(source_files(figures.locations)) };
         self.shared.state().packed = Some((version, packed.clone()));
         Some(packed)
     }

@@ -1,7 +1,7 @@
 //! `heaptap serve`: the web page over the loopback.
 //!
 //! [`http`] is the server, [`access`] decides who may ask, [`routes`] what is answered.
-//! [`traces`] and [`snapshots`] read in the background, [`sidecars`] has what programs say of themselves, [`live`] follows traces that are still being written, [`exact`] reads again for exact figures, [`go_profiles`] answers
+//! [`traces`] and [`snapshots`] read in the background ([`provisional`]: what is shown meanwhile), [`sidecars`] has what programs say of themselves, [`live`] follows traces that are still being written, [`exact`] reads again for exact figures, [`go_profiles`] answers
 //! `go tool pprof`, [`browser`]
 //! opens the page, [`token_file`] keeps the token for the next server.
 //!
@@ -15,6 +15,7 @@ mod exact;
 mod go_profiles;
 mod http;
 mod live;
+mod provisional;
 mod ready;
 mod routes;
 mod sidecars;

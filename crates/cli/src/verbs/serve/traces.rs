@@ -14,6 +14,7 @@ use heaptap_report::Archive;
 use serde::Serialize;
 
 use super::live::{LiveHandle, LiveStatus, NoJob, Phase};
+use super::provisional::Provisional;
 use super::ready::ReadyTrace;
 use crate::analysis::archive::{self, PackedTrace, Packing};
 use crate::exit_status::Failure;
@@ -38,6 +39,8 @@ pub(super) struct ServedTrace {
     live: OnceLock<LiveHandle>,
     watch: Arc<Watch>,
     state: Mutex<ReadingState>,
+    /// What is shown until it is read.
+    provisional: Provisional,
     /// Of its files when its reading began; `None` before, or if it cannot be read again.
     versions: Mutex<Option<Vec<FileVersion>>>,
 }
@@ -104,13 +107,20 @@ struct ExactProgress {
 }
 
 impl ServedTrace {
-    fn new(path: PathBuf, name: String, target: Option<LiveTarget>) -> ServedTrace {
+    fn new(
+        path: PathBuf,
+        name: String,
+        target: Option<LiveTarget>,
+        packing: &Packing,
+    ) -> ServedTrace {
+        let watch = Arc::<Watch>::default();
         ServedTrace {
+            provisional: Provisional::new(&name, packing.effort, &watch),
             path,
             name,
             target,
             live: OnceLock::new(),
-            watch: Arc::default(),
+            watch,
             state: Mutex::new(ReadingState::Reading),
             versions: Mutex::new(None),
         }
@@ -135,7 +145,7 @@ impl ServedTrace {
         }
         match self.state() {
             ReadingState::Ready(ready) => Ok(ready),
-            ReadingState::Reading => Err(NotReady::Reading),
+            ReadingState::Reading => self.provisional.packed().ok_or(NotReady::Reading),
             ReadingState::Failed(message) => Err(NotReady::Failed(message)),
         }
     }
@@ -160,13 +170,21 @@ impl ServedTrace {
             return TraceStatus { name, state, read, size, error, exact: None, live };
         }
         let (read, size) = self.watch.progress();
+        let mut live = None;
         let (state, read, error) = match self.state() {
-            ReadingState::Reading => ("reading", read, None),
+            ReadingState::Reading => match self.provisional.ask() {
+                Some(version) => {
+                    let percent = read.saturating_mul(100).checked_div(size).unwrap_or(0);
+                    live = Some(LiveStatus::partial(version, percent));
+                    ("ready", read, None)
+                }
+                None => ("reading", read, None),
+            },
             ReadingState::Ready(_) => ("ready", read.max(size), None),
             ReadingState::Failed(message) => ("failed", read, Some(message)),
         };
         let exact = exact.map(|(read, size)| ExactProgress { read, size });
-        TraceStatus { name, state, read, size, error, exact, live: None }
+        TraceStatus { name, state, read, size, error, exact, live }
     }
 
     /// Fails unless another reading gives the same trace.
@@ -196,7 +214,9 @@ impl ServedTrace {
     /// Reads the trace to its end.
     fn read(&self, packing: &Packing) -> Result<(), Failure> {
         *self.versions.lock().unwrap_or_else(PoisonError::into_inner) = versions(&self.path);
-        let read = || PackedTrace::read(&self.path, self.name.clone(), packing);
+        self.provisional.begin();
+        let read =
+            || PackedTrace::read_before(&self.path, self.name.clone(), packing, &self.provisional);
         let (state, result) = match self.watch.during(read) {
             Ok(packed) => (ReadingState::Ready(packed.into()), Ok(())),
             Err(failure) => {
@@ -205,6 +225,7 @@ impl ServedTrace {
             }
         };
         *self.state.lock().unwrap_or_else(PoisonError::into_inner) = state;
+        self.provisional.end();
         result
     }
 }
@@ -216,7 +237,7 @@ impl Traces {
         traces: impl Iterator<Item = (PathBuf, String, Option<LiveTarget>)>,
         packing: Packing,
     ) -> Self {
-        let served = |(path, name, target)| ServedTrace::new(path, name, target);
+        let served = |(path, name, target)| ServedTrace::new(path, name, target, &packing);
         Traces { traces: traces.map(served).collect(), packing }
     }
 

@@ -7,7 +7,8 @@ use heaptap_report::rows::{By, Site};
 use heaptap_report::{Aggregate, Caller, Depth, MOST_BLOCKS, Metric, Options, Regex, Selection};
 use heaptap_trace::{LocationTable, TraceInfo};
 
-use crate::analysis::live::{FiguresSoFar, LiveAggregation};
+use crate::analysis::live::LiveAggregation;
+use crate::analysis::so_far::FiguresSoFar;
 use crate::exit_status::Failure;
 use crate::io::live_trace::{LiveState, LiveTrace};
 
