@@ -16,7 +16,7 @@ import { Live } from "./live";
 export const TAB_NAMES: Record<Tab, string> = { overview: "Overview", flame: "Flame", table: "Table", leaks: "Leaks", diff: "Diff", source: "Source", snapshots: "Snapshots" };
 const METRIC_NAMES = { allocated: "Allocated", promoted: "Promoted", peak: "Live at the peak", at: "Live at a time", live: "Live at the end", survived: "Survived any collection" } as const;
 const SURVIVED = {
-  any: "Live at the end and seen by a collection, minor or major: the file beside the trace, which would count major ones, is missing or does not, or two traces are compared",
+  any: "Live at the end and seen by a collection, minor or major: the file beside the trace, which would count major ones, is missing or does not, or two traces are compared, or the trace is still being read",
   major: "Live at the end, and old already when the last whole major collection began, as key o of heaptap top shows it",
 } as const;
 
