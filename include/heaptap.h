@@ -732,7 +732,7 @@ heaptap_status heaptap_probe_observe(heaptap_probe *probe,
                                      void *context);
 
 /* Sets the text of a probe of the kind `HEAPTAP_PROBE_TEXT`, of which at most 1,024 bytes are
- * kept. Any thread, not inside a hook. Takes a lock. */
+ * kept. Any thread, not inside a hook. Allocates memory. */
 heaptap_status heaptap_probe_text(heaptap_probe *probe, const char *bytes, size_t length);
 
 /* Begins an interval of a timer. Any number of them may run at once, on any threads; all are

@@ -204,7 +204,7 @@ pub unsafe extern "C" fn heaptap_probe_observe(
 }
 
 /// Sets the text of a probe of the kind `HEAPTAP_PROBE_TEXT`, of which at most 1,024 bytes are
-/// kept. Any thread, not inside a hook. Takes a lock.
+/// kept. Any thread, not inside a hook. Allocates memory.
 ///
 /// # Safety
 /// The pointers are NULL or as described.

@@ -5,8 +5,7 @@
 //! Then there are up to two threads, which block all signals: `heaptap-control` answers
 //! clients on a Unix socket, one after the other, and `heaptap-trigger` takes snapshots when
 //! a time has passed, a signal has come, a number of collections is reached or memory runs
-//! short. Neither
-//! touches the heap of the program: `snapshot` waits for a safe point.
+//! short. Neither touches the heap of the program: `snapshot` waits for a safe point.
 //!
 //! - `settings`: what the environment asks for; `names`: the files of snapshots.
 //! - `process`: what is known of this process and shared by both threads.

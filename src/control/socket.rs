@@ -90,8 +90,8 @@ fn run(process: &'static Process, mut listener: &'static Listener, user: u32) {
     }
 }
 
-/// Opens the socket again after the host has closed it. The host may be closing descriptors
-/// still, the new one too before it is ready: several attempts.
+/// Opens the socket again after the host has closed it. Tries several times, because the host may
+/// still be closing descriptors, and with them the new one before it listens.
 fn open_again(user: u32, pid: u32) -> Option<&'static Listener> {
     const ATTEMPTS: usize = 10;
     for attempt in 0..ATTEMPTS {

@@ -45,11 +45,11 @@ impl AggregatedTrace {
         arguments: &[PathBuf],
         options: Options,
     ) -> Result<AggregatedTrace, Failure> {
-        AggregatedTrace::read_before(arguments, options, &())
+        AggregatedTrace::read_with_onlooker(arguments, options, &())
     }
 
     /// The same while somebody looks at the figures, of one trace.
-    pub(crate) fn read_before(
+    pub(crate) fn read_with_onlooker(
         arguments: &[PathBuf],
         options: Options,
         onlooker: &impl Onlooker,

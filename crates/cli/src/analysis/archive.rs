@@ -89,11 +89,11 @@ impl PackedTrace {
         name: String,
         packing: &Packing,
     ) -> Result<PackedTrace, Failure> {
-        PackedTrace::read_before(path, name, packing, &())
+        PackedTrace::read_with_onlooker(path, name, packing, &())
     }
 
     /// The same while somebody looks at the figures.
-    pub(crate) fn read_before(
+    pub(crate) fn read_with_onlooker(
         path: &Path,
         name: String,
         packing: &Packing,
@@ -145,7 +145,7 @@ fn aggregate(
     packing: &Packing,
     onlooker: &impl Onlooker,
 ) -> Result<AggregatedTrace, Failure> {
-    AggregatedTrace::read_before(&[path.to_owned()], packing.options(), onlooker)
+    AggregatedTrace::read_with_onlooker(&[path.to_owned()], packing.options(), onlooker)
 }
 
 /// The compressed archive of the figures so far.

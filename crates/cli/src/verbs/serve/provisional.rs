@@ -144,7 +144,8 @@ mod tests {
         provisional.begin();
         assert_eq!(provisional.ask(), None);
         let impatient = Impatient(&provisional, RefCell::default());
-        let read = PackedTrace::read_before(&path, "maps".into(), &packing, &impatient).unwrap();
+        let read =
+            PackedTrace::read_with_onlooker(&path, "maps".into(), &packing, &impatient).unwrap();
         let undisturbed = PackedTrace::read(&path, "maps".into(), &packing).unwrap();
         assert!(read.gzip == undisturbed.gzip, "looking on changes the figures");
         let shown = impatient.1.into_inner();

@@ -215,8 +215,14 @@ impl ServedTrace {
     fn read(&self, packing: &Packing) -> Result<(), Failure> {
         *self.versions.lock().unwrap_or_else(PoisonError::into_inner) = versions(&self.path);
         self.provisional.begin();
-        let read =
-            || PackedTrace::read_before(&self.path, self.name.clone(), packing, &self.provisional);
+        let read = || {
+            PackedTrace::read_with_onlooker(
+                &self.path,
+                self.name.clone(),
+                packing,
+                &self.provisional,
+            )
+        };
         let (state, result) = match self.watch.during(read) {
             Ok(packed) => (ReadingState::Ready(packed.into()), Ok(())),
             Err(failure) => {
