@@ -57,6 +57,7 @@ OF_everything := team.ml
 OF_forks := team.ml trees.ml
 OF_overflow := team.ml fibers.ml
 OF_waiting := waiting_stubs.c
+OF_kept := kept_stubs.c
 OF_host := plugin_interface.ml team.ml
 OF_loader := plugin_interface.ml
 
@@ -69,7 +70,7 @@ COMPILE = rm -rf $@.dir && mkdir -p $@.dir && cp programs/* $@.dir && cp program
 	$(1) $(DEBUGGING) -w -a $(INCLUDES) $(foreach library,unix threads dynlink,$(library).$(2)) \
 	check_stubs.c check.ml $(notdir $(wildcard programs/$(3)_stubs.c)) $(OF_$(3)) $(3).ml -o $@
 
-$(OUT)/kept_at_exit.so: tests/kept_at_exit.c
+$(OUT)/kept_at_exit.so: tests/kept_at_exit.c programs5/at_rest.h
 	mkdir -p $(OUT) && $(CC) -Wall -Wextra -O2 -shared -fPIC $< -o $@
 
 $(OUT)/plugin.cmxs: $(SOURCES)

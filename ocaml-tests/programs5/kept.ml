@@ -1,6 +1,8 @@
 (* Holds data of every kind, sends itself SIGUSR2, waits until the file that is named first exists, and prints what the
    runtime keeps then: blocks, words without headers. *)
 
+external others_sleep : unit -> unit = "kept_others_sleep"
+
 type node = { mutable next : node option; name : string; data : int array }
 type _ Effect.t += Wait : int Effect.t
 
@@ -72,6 +74,7 @@ let wait file = function
 let () =
   fill ();
   let kept = ended () in
+  others_sleep ();
   let file = Sys.argv.(1) in
   (* So that no large block is dead. *)
   Gc.full_major ();

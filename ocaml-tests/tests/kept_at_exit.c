@@ -1,5 +1,8 @@
-/* Preloaded into programs on OCaml 5: at exit, has the runtime collect everything that is dead, and writes the blocks
-   and words that it keeps into the file PID.kept in the directory $KEPT_AT_EXIT. Then a snapshot is taken. */
+/* Preloaded into programs on OCaml 5: after the snapshot at exit, has the runtime collect everything that is dead, and
+   writes the blocks and words that it keeps into the file PID.kept in the directory $KEPT_AT_EXIT. */
+#define _GNU_SOURCE
+#include "../programs5/at_rest.h"
+#include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,9 +31,18 @@ static void count(void)
         abort();
 }
 
-/* Registered after the handlers of libraries that were loaded later, so that it runs before them. */
+/* Registered before the handler of heaptap, which takes the snapshot: handlers run in the reverse order. */
 __attribute__((constructor)) static void watch(void)
 {
     if (getenv("KEPT_AT_EXIT") && caml_gc_full_major && caml_gc_stat)
         atexit(count);
+}
+
+/* Before any handler: nothing may go between the snapshot and the count. */
+void exit(int status)
+{
+    void (*go_on)(int) = (void (*)(int))dlsym(RTLD_NEXT, "exit");
+    wait_until_others_sleep();
+    go_on(status);
+    abort();
 }
