@@ -75,6 +75,14 @@ pub(super) struct CodeNode {
     pub(super) second: u64,
 }
 
+/// A slot of a suspended stack that leads to no block.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LostSlot {
+    pub(super) continuation: u32,
+    /// Where it points to.
+    pub(crate) target: u64,
+}
+
 /// The blocks of a snapshot and the pointers between them.
 #[derive(Debug)]
 pub struct HeapGraph {
@@ -102,6 +110,8 @@ pub struct HeapGraph {
     pub(super) facts: HeapFacts,
     pub(super) given_names: GivenNames,
     pub(super) header_words: u64,
+    /// Of continuations that are alive.
+    pub(super) lost_slots: Vec<LostSlot>,
     pub(super) dangling: u64,
 }
 

@@ -10,7 +10,7 @@ use std::io::{Read, Seek};
 use super::facts::HeapFacts;
 use super::given_names::GivenNames;
 use super::heap_graph::{
-    CodeNode, CustomNode, EphemeronNode, FinaliserNode, HeapGraph, HeapRoot, RootHolder,
+    CodeNode, CustomNode, EphemeronNode, FinaliserNode, HeapGraph, HeapRoot, LostSlot, RootHolder,
 };
 use super::shapes::{BlockShape, ShapeTable};
 use super::starts::{BlockStarts, StartsBuilder};
@@ -101,6 +101,7 @@ impl HeapGraph {
             facts: HeapFacts::default(),
             given_names: GivenNames::default(),
             header_words: 0,
+            lost_slots: Vec::new(),
             dangling: 0,
         };
         let mut loader = Loader { graph, late: Vec::new(), memory };
@@ -179,6 +180,7 @@ impl Loader {
             + graph.customs.len()
             + graph.codes.len()
             + graph.followed.len()
+            + graph.lost_slots.len()
             + self.late.len();
         let tables = entries as u64 * size_of::<HeapRoot>() as u64;
         let columns = 1 + u64::from(graph.fields.is_some());
@@ -213,14 +215,25 @@ impl Loader {
     }
 
     fn add_root(&mut self, root: Root) -> Result<(), GraphError> {
-        let Some(target) = self.resolve(root.target) else { return Ok(()) };
-        match self.continuation(root.owner) {
-            Some(block) => self.put_edge(block, target, HeapGraph::NO_FIELD)?,
-            None => {
-                self.graph.roots.push(HeapRoot { holder: RootHolder::Owner(root.owner), target });
-            }
+        let Root { owner, target } = root;
+        if let Some(continuation) = self.continuation(owner) {
+            return self.add_slot(continuation, target);
+        }
+        if let Some(target) = self.resolve(target) {
+            self.graph.roots.push(HeapRoot { holder: RootHolder::Owner(owner), target });
         }
         Ok(())
+    }
+
+    /// Adds a slot of a suspended stack to the row of its continuation.
+    fn add_slot(&mut self, continuation: u32, target: u64) -> Result<(), GraphError> {
+        match self.graph.number(target) {
+            Some(target) => self.put_edge(continuation, target, HeapGraph::NO_FIELD),
+            None => {
+                self.graph.lost_slots.push(LostSlot { continuation, target });
+                Ok(())
+            }
+        }
     }
 
     fn add_finaliser(&mut self, finaliser: Finaliser) {
@@ -336,6 +349,8 @@ impl Loader {
         graph.codes.sort_unstable_by_key(|code| code.block);
         graph.codes.dedup_by_key(|code| code.block);
         graph.followed.sort_unstable();
+        graph.keep_lost_slots_of_the_living();
+        graph.dangling += graph.lost_slots.len() as u64;
         graph
     }
 }

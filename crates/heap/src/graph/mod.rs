@@ -3,7 +3,7 @@
 //! - `starts`: from addresses to numbers of blocks.
 //! - `shapes`: tags and sizes of blocks; `facts`: names; `given_names`: names from elsewhere.
 //! - `heap_graph`: the graph in memory; `load`: how it is read from a file.
-//! - `reach`: what is reachable from which roots.
+//! - `reach`: what is reachable from which roots; `lost_slots`: what suspended stacks have lost.
 //! - `bit_set`: sets of blocks.
 
 mod bit_set;
@@ -11,6 +11,7 @@ mod facts;
 mod given_names;
 mod heap_graph;
 mod load;
+mod lost_slots;
 mod reach;
 mod shapes;
 mod starts;

@@ -3,8 +3,8 @@
 use std::io::Cursor;
 
 use heaptap_heap::{
-    CheckReport, Encoder, Finaliser, FinaliserKind, Finding, Followed, Pointer, Root, RootKind,
-    RootOwner, Segment, SegmentKind, Summary, Totals, Workspace, check,
+    CheckReport, Encoder, Finaliser, FinaliserKind, Finding, Followed, HeapGraph, LoadOptions,
+    Pointer, Root, RootKind, RootOwner, Segment, SegmentKind, Summary, Totals, Workspace, check,
 };
 
 use crate::snapshot::{OwnedBlock, Record, write};
@@ -25,6 +25,11 @@ fn findings(records: &[Record]) -> Vec<Finding> {
     let report = checked(records);
     assert_eq!(report.is_sound(), report.findings.is_empty());
     report.findings
+}
+
+fn loaded(records: &[Record]) -> HeapGraph {
+    let options = LoadOptions { memory: MEMORY, fields: false };
+    HeapGraph::load(Cursor::new(write(records).1), options).unwrap()
 }
 
 /// A sound snapshot, to which the tests add what is wrong.
@@ -75,6 +80,22 @@ fn pointers_to_nowhere() {
     for (record, from, target) in bad {
         assert_eq!(findings(&with(&[record])), [Finding::NoBlock { from, target }]);
     }
+}
+
+#[test]
+fn slots_of_a_suspended_stack_count_as_long_as_its_continuation_is_alive() {
+    let slot = |block| {
+        let owner = RootOwner::Continuation { block, depth: 0, return_address: 0, slot: 2 };
+        Record::Root(Root { owner, target: 0x5000 })
+    };
+    let dead = with(&[block(0x1100, 1, &[]), slot(0x1100)]);
+    assert_eq!(findings(&dead), [], "its stack may be free");
+    assert_eq!(loaded(&dead).dangling(), 0);
+    let alive = with(&[slot(0x1020)]);
+    assert_eq!(findings(&alive), [Finding::NoBlock { from: "root", target: 0x5000 }]);
+    assert_eq!(loaded(&alive).dangling(), 1);
+    let nowhere = with(&[slot(0x5008)]);
+    assert_eq!(findings(&nowhere), [Finding::NoBlock { from: "continuation", target: 0x5008 }]);
 }
 
 #[test]

@@ -2,104 +2,21 @@
 //!
 //! The first reading finds where blocks are, the second where pointers lead. Memory: one bit
 //! for each word of the pages that hold blocks, and some bytes for each segment, module and thread.
-//! The caller sets a limit, because a small file can describe very many blocks.
+//! The caller sets a limit, because a small file can describe very many blocks. Where a slot of a
+//! suspended stack leads to no block, the graph is loaded, too: it depends on what is alive.
+
+mod finding;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::io::{Read, Seek};
+
+pub use finding::Finding;
 
 use crate::format::{
     Block, Completion, Defect, Item, ReadError, Reader, Root, RootOwner, Segment, Totals,
 };
-use crate::graph::{BlockStarts, StartsBuilder};
+use crate::graph::{BlockStarts, GraphError, HeapGraph, LoadOptions, StartsBuilder};
 use crate::summary::count;
-
-/// Something in a snapshot that cannot be.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Finding {
-    /// A block lies in no segment.
-    OutsideSegments {
-        /// The block's address.
-        block: u64,
-    },
-    /// A block begins before the one before it in its segment ends.
-    Overlap {
-        /// The block's address.
-        block: u64,
-        /// Where the block before ends.
-        end: u64,
-    },
-    /// Two segments overlap.
-    SegmentsOverlap {
-        /// Where the second one begins.
-        start: u64,
-    },
-    /// A pointer leads to no block.
-    DanglingPointer {
-        /// The address of the block with the pointer.
-        block: u64,
-        /// The pointer's field.
-        field: u64,
-        /// Where it points to.
-        target: u64,
-    },
-    /// Something else leads to no block.
-    NoBlock {
-        /// What does: `root`, `continuation`, `finaliser`, `ephemeron` or `followed block`.
-        from: &'static str,
-        /// Where it points to.
-        target: u64,
-    },
-    /// A root or a block names something that is not listed.
-    UnknownId {
-        /// What it is: `module` or `thread`.
-        list: &'static str,
-        /// The id.
-        id: u64,
-    },
-    /// The writer counted otherwise.
-    TotalDiffers {
-        /// What was counted.
-        name: &'static str,
-        /// By the writer.
-        declared: u64,
-        /// By the reader.
-        counted: u64,
-    },
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Finding::OutsideSegments { block } => {
-                write!(f, "the block at {block:#x} lies in no segment")
-            }
-            Finding::Overlap { block, end } => write!(
-                f,
-                "the block at {block:#x} begins before the one before it ends, at {end:#x}"
-            ),
-            Finding::SegmentsOverlap { start } => {
-                write!(f, "the segment at {start:#x} overlaps the one before it")
-            }
-            Finding::DanglingPointer { block, field, target } => write!(
-                f,
-                "field {field} of the block at {block:#x} points to {target:#x}, where no block begins"
-            ),
-            Finding::NoBlock { from, target } => {
-                write!(f, "a {from} points to {target:#x}, where no block begins")
-            }
-            Finding::UnknownId { list, id } => {
-                write!(f, "a root is in {list} {id}, which is not listed")
-            }
-            Finding::TotalDiffers { name, declared, counted } => write!(
-                f,
-                "{}: {counted} were read, and the writer counted {declared}",
-                name.replace('_', " ")
-            ),
-        }
-    }
-}
 
 /// What [`check()`] found.
 #[derive(Debug)]
@@ -152,16 +69,30 @@ pub fn check(mut input: impl Read + Seek, memory: u64) -> Result<CheckReport, Re
         return Ok(report);
     }
     input.rewind().map_err(|error| ReadError { defect: Defect::Io(error), chunk: 0, offset: 0 })?;
-    let mut reader = Reader::new(&mut input)?;
-    let mut ids = Ids::default();
-    while let Some(item) = reader.next_item()? {
-        follow(&starts, &item, &mut ids, &mut report);
-        if ids.memory() > memory {
-            return Err(beyond(memory, &reader));
-        }
+    let second = SecondReading { starts, ids: Ids::default(), has_lost_slots: false };
+    if second.read(&mut input, memory, &mut report)? {
+        find_lost_slots(input, memory, &mut report)?;
     }
-    ids.compare(&mut report);
     Ok(report)
+}
+
+/// Slots of suspended stacks that lead to no block although their continuation is alive.
+fn find_lost_slots(
+    input: impl Read + Seek,
+    memory: u64,
+    report: &mut CheckReport,
+) -> Result<(), ReadError> {
+    let graph = HeapGraph::load(input, LoadOptions { memory, fields: false });
+    let graph = graph.map_err(|error| match error {
+        GraphError::Read(error) => error,
+        GraphError::CutShort | GraphError::TooBig | GraphError::Memory(_) => {
+            ReadError { defect: Defect::Memory(memory), chunk: 0, offset: 0 }
+        }
+    })?;
+    for &slot in graph.lost_slots() {
+        report.find(Finding::NoBlock { from: "root", target: slot.target });
+    }
+    Ok(())
 }
 
 fn beyond<R: Read>(memory: u64, reader: &Reader<R>) -> ReadError {
@@ -290,47 +221,90 @@ impl Ids {
     }
 }
 
-/// Finds out whether an item leads to blocks.
-fn follow(starts: &BlockStarts, item: &Item<'_>, ids: &mut Ids, report: &mut CheckReport) {
-    let mut lead = |from: &'static str, target: u64| {
-        if starts.number(target).is_none() {
-            report.find(Finding::NoBlock { from, target });
+/// Where pointers and roots lead.
+struct SecondReading {
+    starts: BlockStarts,
+    ids: Ids,
+    /// A slot of a suspended stack leads to no block.
+    has_lost_slots: bool,
+}
+
+impl SecondReading {
+    /// Returns whether slots of suspended stacks lead to no block.
+    fn read(
+        mut self,
+        input: impl Read,
+        memory: u64,
+        report: &mut CheckReport,
+    ) -> Result<bool, ReadError> {
+        let mut reader = Reader::new(input)?;
+        while let Some(item) = reader.next_item()? {
+            self.follow(&item, report);
+            if self.ids.memory() > memory {
+                return Err(beyond(memory, &reader));
+            }
         }
-    };
-    match item {
-        Item::Block(block) => {
-            for pointer in block.pointers {
-                if starts.number(pointer.target).is_none() {
-                    report.find(Finding::DanglingPointer {
-                        block: block.address,
-                        field: pointer.field,
-                        target: pointer.target,
-                    });
+        self.ids.compare(report);
+        Ok(self.has_lost_slots)
+    }
+
+    fn is_block(&self, address: u64) -> bool {
+        self.starts.number(address).is_some()
+    }
+
+    /// Finds out whether an item leads to blocks.
+    fn follow(&mut self, item: &Item<'_>, report: &mut CheckReport) {
+        let mut lead = |from: &'static str, target: u64| {
+            if !self.is_block(target) {
+                report.find(Finding::NoBlock { from, target });
+            }
+        };
+        match item {
+            Item::Block(block) => self.follow_pointers(block, report),
+            Item::Root(root) => self.follow_root(root, report),
+            Item::Finaliser(finaliser) => {
+                for target in [finaliser.value, finaliser.function] {
+                    if target != 0 {
+                        lead("finaliser", target);
+                    }
                 }
             }
+            Item::Ephemeron(ephemeron) => {
+                lead("ephemeron", ephemeron.address);
+                ephemeron.data.into_iter().for_each(|data| lead("ephemeron", data));
+                ephemeron.keys.iter().for_each(|key| lead("ephemeron", key.target));
+            }
+            Item::Followed(followed) => lead("followed block", followed.address),
+            Item::Module { id, .. } => drop(self.ids.listed.insert(("module", *id))),
+            Item::Thread { id, .. } => drop(self.ids.listed.insert(("thread", *id))),
+            _ => {}
         }
-        Item::Root(root) => {
-            ids.add_root(root);
-            lead("root", root.target);
-            if let RootOwner::Continuation { block, .. } = root.owner {
-                lead("continuation", block);
+    }
+
+    fn follow_pointers(&self, block: &Block<'_>, report: &mut CheckReport) {
+        for pointer in block.pointers {
+            if !self.is_block(pointer.target) {
+                report.find(Finding::DanglingPointer {
+                    block: block.address,
+                    field: pointer.field,
+                    target: pointer.target,
+                });
             }
         }
-        Item::Finaliser(finaliser) => {
-            for target in [finaliser.value, finaliser.function] {
-                if target != 0 {
-                    lead("finaliser", target);
-                }
+    }
+
+    fn follow_root(&mut self, root: &Root, report: &mut CheckReport) {
+        self.ids.add_root(root);
+        let leads = self.is_block(root.target);
+        match root.owner {
+            RootOwner::Continuation { block, .. } if self.is_block(block) => {
+                self.has_lost_slots |= !leads;
             }
+            RootOwner::Continuation { block, .. } => {
+                report.find(Finding::NoBlock { from: "continuation", target: block });
+            }
+            _ if leads => {}
+            _ => report.find(Finding::NoBlock { from: "root", target: root.target }),
         }
-        Item::Ephemeron(ephemeron) => {
-            lead("ephemeron", ephemeron.address);
-            ephemeron.data.into_iter().for_each(|data| lead("ephemeron", data));
-            ephemeron.keys.iter().for_each(|key| lead("ephemeron", key.target));
-        }
-        Item::Followed(followed) => lead("followed block", followed.address),
-        Item::Module { id, .. } => drop(ids.listed.insert(("module", *id))),
-        Item::Thread { id, .. } => drop(ids.listed.insert(("thread", *id))),
-        _ => {}
     }
 }
