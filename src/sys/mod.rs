@@ -16,7 +16,7 @@
 //! | `listener` | a socket that listens, and its clients | the control thread |
 //! | `descriptor` | locks, numbers and identities of open files | both |
 //! | `prefetch` | tells the processor which memory will be read | the writer thread |
-//! | `process_memory` | this process's memory, read by the kernel | the writer thread |
+//! | `process_memory` | this process's memory, read by the kernel | the writer thread; walks of a heap |
 //! | `process_stats` | memory, threads and limits of this process | the writer thread, the trigger thread |
 //! | `memory_pressure` | whether that memory runs short | the writer thread, the trigger thread |
 //! | `output` | writes each packet whole or not at all | the writer thread |

@@ -1,15 +1,17 @@
 //! The memory of this process, read by the kernel: a wrong address is an error, not a
 //! crash.
 //!
-//! A source location is made of a few bytes here and there. A system call for each of
-//! them would be most of what the writer thread does, so pages are cached. The cache
-//! is never invalidated: only for memory that does not change, such as the debug
-//! information in frame tables.
+//! A source location is made of a few bytes here and there, and a suspended stack of a few words
+//! in each frame. A system call for each of them would be most of the work, so pages are cached. The
+//! cache is never invalidated: only for memory that does not change, such as the debug
+//! information in frame tables, or any memory while a heap is walked.
 
 #![allow(unsafe_code, reason = "asks the kernel")]
 
 use std::cell::RefCell;
 use std::ffi::c_void;
+
+use super::memory::MappedVec;
 
 const PAGE: usize = 4096;
 
@@ -17,25 +19,66 @@ const PAGE: usize = 4096;
 const KEPT: usize = 256;
 
 /// A page that was read.
+#[derive(Clone, Copy)]
 struct Page {
     /// Its first address.
     address: u64,
     bytes: [u8; PAGE],
 }
 
-/// A direct-mapped cache of pages. For the writer thread.
+impl Page {
+    /// No page begins here.
+    const NOWHERE: u64 = 1;
+}
+
+/// Memory that is read page by page. Neither allocates nor locks: a copy of the process can use it.
 pub(crate) struct ProcessMemory {
-    /// This process. Asked for once: a forked child has no writer thread.
+    /// This process. Asked for once: a forked child has a `ProcessMemory` of its own.
     process: libc::pid_t,
-    /// Page number n is at n modulo [`KEPT`].
-    pages: RefCell<[Option<Box<Page>>; KEPT]>,
+    cache: RefCell<PageCache>,
+}
+
+/// A direct-mapped cache of pages.
+struct PageCache {
+    /// For page number n, at n modulo [`KEPT`]: one more than its place in `pages`, or 0.
+    places: [u16; KEPT],
+    /// `None` without memory for it: then nothing is cached.
+    pages: Option<MappedVec<Page>>,
+}
+
+impl PageCache {
+    /// The page at an address; `None` if it cannot be read or kept.
+    fn page(&mut self, process: libc::pid_t, start: u64) -> Option<&Page> {
+        let pages = self.pages.as_mut()?;
+        let place = self.places.get_mut(start as usize / PAGE % KEPT)?;
+        if *place == 0 {
+            let is_kept = pages.push(Page { address: Page::NOWHERE, bytes: [0; PAGE] });
+            *place = if is_kept { pages.len() as u16 } else { return None };
+        }
+        let page = pages.get_mut(usize::from(*place) - 1)?;
+        if page.address != start {
+            page.address = Page::NOWHERE;
+            if !read_live(process, start, &mut page.bytes) {
+                return None;
+            }
+            page.address = start;
+        }
+        Some(page)
+    }
 }
 
 impl ProcessMemory {
     pub(crate) fn new() -> ProcessMemory {
         // SAFETY: `getpid` has no preconditions.
         let process = unsafe { libc::getpid() };
-        ProcessMemory { process, pages: RefCell::new([const { None }; KEPT]) }
+        let cache = PageCache { places: [0; KEPT], pages: MappedVec::new(1) };
+        ProcessMemory { process, cache: RefCell::new(cache) }
+    }
+
+    /// The word at an address; `None` if there is no memory.
+    pub(crate) fn word(&self, address: usize) -> Option<usize> {
+        let mut bytes = [0; size_of::<usize>()];
+        self.read(address as u64, &mut bytes).then(|| usize::from_ne_bytes(bytes))
     }
 
     /// Fills `into` from `address` on; false if that is not possible in full.
@@ -55,20 +98,15 @@ impl ProcessMemory {
     /// Copies bytes that lie within one page.
     fn read_in_page(&self, address: u64, into: &mut [u8]) -> bool {
         let within = address as usize % PAGE;
-        let start = address - within as u64;
-        let mut pages = self.pages.borrow_mut();
-        let Some(kept) = pages.get_mut(start as usize / PAGE % KEPT) else { return false };
-        if kept.as_ref().is_none_or(|page| page.address != start) {
-            let page = kept.get_or_insert_with(|| Box::new(Page { address: 0, bytes: [0; PAGE] }));
-            // If reading fails the page is no page: none begins at 1.
-            page.address = 1;
-            if !read_live(self.process, start, &mut page.bytes) {
-                return false;
+        let mut cache = self.cache.borrow_mut();
+        let page = cache.page(self.process, address - within as u64);
+        match page.and_then(|page| page.bytes.get(within..within + into.len())) {
+            Some(bytes) => {
+                into.copy_from_slice(bytes);
+                true
             }
-            page.address = start;
+            None => read_live(self.process, address, into),
         }
-        let bytes = kept.as_ref().and_then(|page| page.bytes.get(within..within + into.len()));
-        bytes.map(|bytes| into.copy_from_slice(bytes)).is_some()
     }
 }
 

@@ -18,6 +18,7 @@ use crate::runtimes::ocaml::heap::modules::OcamlModule;
 use crate::runtimes::ocaml::heap::words::Words;
 use crate::snapshot::WalkError;
 use crate::sys::memory::MappedVec;
+use crate::sys::process_memory::ProcessMemory;
 
 /// The global roots. They are behind a lock that a domain which is ending may hold when the
 /// process is copied, so they are collected before. Locked only by the domain that carries a
@@ -225,14 +226,14 @@ fn write_continuations(
     variables: &Variables,
     writer: &mut BlockWriter<'_, '_>,
 ) -> Result<(), WalkError> {
-    let words = writer.words;
+    let (words, memory) = (writer.words, ProcessMemory::new());
     let mut index = 0;
     while let Some(block) = writer.continuation(index) {
         index += 1;
         // `Ptr_val`: 1 if the continuation was resumed.
         let stack = words.field(block, 0) & !1;
         if let CodeKind::Native { descriptors, .. } = &variables.code
-            && !stack::is_whole(descriptors, stack)
+            && !stack::is_whole(&memory, descriptors, stack)
         {
             continue;
         }

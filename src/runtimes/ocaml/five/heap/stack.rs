@@ -11,7 +11,7 @@ use crate::runtimes::ocaml::five::layout::{HANDLER_PARENT, STACK_HANDLER, STACK_
 use crate::runtimes::ocaml::heap::blocks::BlockWriter;
 use crate::runtimes::ocaml::heap::words::Words;
 use crate::snapshot::WalkError;
-use crate::sys::process_memory::read_word;
+use crate::sys::process_memory::ProcessMemory;
 use crate::tracer::WORD;
 
 /// `frame_descr` (`runtime/caml/frame_descriptors.h`): where its parts are, in bytes.
@@ -89,22 +89,26 @@ pub(super) fn for_each_slot(
 /// A continuation that is dead may point to a stack that is running or freed: after
 /// `Effect.Unhandled` its first field is left as it was (`caml_perform`, `runtime/amd64.S`, 5.3.0).
 /// The stack of one that is alive always passes. The reads cannot fault.
-pub(super) fn is_whole(descriptors: &Descriptors, first: usize) -> bool {
+pub(super) fn is_whole(memory: &ProcessMemory, descriptors: &Descriptors, first: usize) -> bool {
     const MOST_FIBERS: usize = 1 << 20;
     let mut stack = first;
     for _ in 0..MOST_FIBERS {
         if stack == 0 {
             return true;
         }
-        let Some(parent) = parent_of_whole(descriptors, stack) else { return false };
+        let Some(parent) = parent_of_whole(memory, descriptors, stack) else { return false };
         stack = parent;
     }
     false
 }
 
 /// The parent of a stack whose frames end at its handler; `None` if they do not.
-fn parent_of_whole(descriptors: &Descriptors, stack: usize) -> Option<usize> {
-    let word = |address: usize, index: usize| read_word(address.checked_add(index * WORD)?);
+fn parent_of_whole(
+    memory: &ProcessMemory,
+    descriptors: &Descriptors,
+    stack: usize,
+) -> Option<usize> {
+    let word = |address: usize, index: usize| memory.word(address.checked_add(index * WORD)?);
     let high = word(stack, STACK_HANDLER)?;
     let (mut sp, mut has_regs) = (word(stack, STACK_SP)?, false);
     if sp <= stack || !sp.is_multiple_of(WORD) {
@@ -116,7 +120,7 @@ fn parent_of_whole(descriptors: &Descriptors, stack: usize) -> Option<usize> {
             if sp > high {
                 return None;
             }
-            let descriptor = descriptors.record(read_word(sp - WORD)? as u64) as usize;
+            let descriptor = descriptors.record(memory.word(sp - WORD)? as u64) as usize;
             if descriptor == 0 {
                 return None;
             }
