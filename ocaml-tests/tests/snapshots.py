@@ -12,6 +12,7 @@ import subprocess
 
 import stock
 from bench import HERE, equal, expect, family, needs_from_distribution, scenario
+from commands import LONG, Asked
 
 # Those of the exact traces: they allocate in every way that OCaml has, with threads, signals, exceptions, finalisers,
 # ephemerons and memory outside the heap.
@@ -31,7 +32,7 @@ def settings(bench, directory, when="exit,every:100ms"):
 def reachable(bench, path):
     """Blocks and words, of a snapshot that is sound: no pointer and no root leads nowhere."""
     check = subprocess.run([bench.heaptap, "snapshot", "--check", path, "--reachable"], capture_output=True, text=True)
-    equal(check.returncode, 0, f"snapshot --check {path.name}: {(check.stdout + check.stderr)[-500:]}")
+    equal(check.returncode, 0, f"snapshot --check {path.name}: {(check.stdout + check.stderr)[:1000]}")
     found = re.search(r"^  reachable: (\d+) blocks, (\d+) words", check.stdout, re.M)
     expect(found, check.stdout)
     return tuple(map(int, found.groups()))
@@ -108,6 +109,28 @@ def plugins(bench, program, plugin):
     """The variables of plugins are roots: nothing else holds the list that this one makes when it is loaded."""
     bench.run(program, bench.build / plugin, env=settings(bench, "heaps", "exit"))
     agree(bench, "heaps")
+
+
+@scenario
+def where_no_collection_is_possible(bench):
+    """Snapshots of a program that is raising bounds errors nearly all the time, in code without frame descriptors."""
+    (bench.directory / "run").mkdir(mode=0o700)
+    env = bench.environment({"LD_PRELOAD": bench.library, "HEAPTAP_LISTEN": 1, "XDG_RUNTIME_DIR": bench.path("run"),
+                             "OCAMLRUNPARAM": "s=4k"})
+    with subprocess.Popen([bench.program("unframed")], env=env, cwd=bench.directory, stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        try:
+            equal(process.stdout.readline(), b"ready\n", "its first line")
+            asked = Asked(bench, process)
+            for number in range(20):
+                heap = bench.directory / f"{number}.heap"
+                answer = asked.ask(f"snapshot {heap} wait={LONG}")
+                expect(answer.startswith("ok "), f"snapshot {number + 1}: {answer}")
+                reachable(bench, heap)
+            out, err = process.communicate(b"\n", timeout=LONG)
+        finally:
+            process.kill()
+    equal((out, err, process.returncode), (b"right true, rung true\n", b"", 0), "how it ended")
 
 
 @scenario

@@ -131,9 +131,9 @@ impl fmt::Display for SnapshotError {
             }
             SnapshotError::NoSafePoint(waited) => write!(
                 f,
-                "the program reached no point at which its heap can be walked within {} s; \
-                 it computes without allocating, or has threads that cannot be seen waiting \
-                 (docs/snapshots.md): try again",
+                "the program reached no point at which its heap can be walked within {} s: \
+                 it computes without allocating, has threads that cannot be seen waiting, or \
+                 hardly allocates and has code without -g (docs/snapshots.md); try again",
                 waited.as_secs_f64()
             ),
             SnapshotError::File(path, error) => write!(f, "{}: {error}", path.display()),

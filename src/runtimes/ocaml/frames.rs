@@ -1,6 +1,7 @@
 //! The frame tables of the program's modules and of its plugins.
 
 use std::ffi::{CStr, CString, c_char, c_void};
+use std::ops::Range;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -24,15 +25,16 @@ static TRACED: OnceLock<TracedProgram> = OnceLock::new();
 /// What `caml_natdynlink_hook` was before.
 static NEXT_HOOK: AtomicUsize = AtomicUsize::new(0);
 
-/// The table of a plugin, in a list that only grows. Not behind a lock, which a forked child
-/// could find taken.
-struct PluginTable {
+/// A plugin, in a list that only grows. Not behind a lock, which a forked child could find taken.
+struct Plugin {
     table: usize,
-    next: *const PluginTable,
+    /// `None` if it is not known.
+    code: Option<Range<usize>>,
+    next: *const Plugin,
 }
 
 /// The plugin that was loaded last.
-static PLUGINS: AtomicPtr<PluginTable> = AtomicPtr::new(ptr::null_mut());
+static PLUGINS: AtomicPtr<Plugin> = AtomicPtr::new(ptr::null_mut());
 
 /// What stands between a unit's name and that of one of its symbols
 /// (`getsym`, `runtime/dynlink_nat.c`): 4.14.1, and 5.3.0 on this system.
@@ -106,15 +108,30 @@ fn add(session: &Session, table: OcamlTable) {
 pub(super) fn all_tables(version: MajorVersion) -> impl Iterator<Item = OcamlTable> {
     let list = symbols::lookup(c"caml_frametable");
     let program = list.into_iter().flat_map(move |list| list_of_tables(list, version));
+    // SAFETY: the table of a plugin, which is never unloaded once it runs.
+    let plugins =
+        plugins().map(move |plugin| unsafe { OcamlTable::new(plugin.table as *const u8, version) });
+    program.chain(plugins)
+}
+
+/// The code of each plugin that the program has loaded; `None` if it is not known. Any thread.
+pub(super) fn code_of_plugins() -> impl Iterator<Item = Option<Range<usize>>> {
+    plugins().map(|plugin| plugin.code.clone())
+}
+
+/// Stands for the plugin that was loaded last; 0 if there is none. Any thread.
+pub(super) fn newest_plugin() -> usize {
+    PLUGINS.load(Ordering::Acquire) as usize
+}
+
+fn plugins() -> impl Iterator<Item = &'static Plugin> {
     let mut next = PLUGINS.load(Ordering::Acquire).cast_const();
-    let plugins = std::iter::from_fn(move || {
+    std::iter::from_fn(move || {
         // SAFETY: NULL, or a node that `remember` has leaked.
         let plugin = unsafe { next.as_ref() }?;
         next = plugin.next;
-        // SAFETY: the table of a plugin, which is never unloaded once it runs.
-        Some(unsafe { OcamlTable::new(plugin.table as *const u8, version) })
-    });
-    program.chain(plugins)
+        Some(plugin)
+    })
 }
 
 /// Notices plugins that are loaded from now on, and adds their tables to the trace: the
@@ -131,8 +148,8 @@ pub(super) fn follow_plugins() {
 }
 
 /// Adds a plugin to the list.
-fn remember(table: usize) {
-    let plugin = Box::leak(Box::new(PluginTable { table, next: ptr::null() }));
+fn remember(table: usize, code: Option<Range<usize>>) {
+    let plugin = Box::leak(Box::new(Plugin { table, code, next: ptr::null() }));
     let _ = PLUGINS.fetch_update(Ordering::AcqRel, Ordering::Acquire, |next| {
         plugin.next = next;
         Some(ptr::from_mut(plugin))
@@ -144,13 +161,17 @@ extern "C" fn plugin_loaded(library: *mut c_void, unit: *const c_char) {
     tracer::guard(|| {
         // SAFETY: `caml_natdynlink_run` passes the name of the unit, a C string.
         let unit = unsafe { CStr::from_ptr(unit) };
-        let table = SEPARATORS.iter().find_map(|separator| {
-            let name = [b"caml", unit.to_bytes(), separator, b"frametable"].concat();
-            // SAFETY: `caml_natdynlink_run` passes the handle that it got from `dlopen`.
-            unsafe { lookup_in(library, &CString::new(name).ok()?) }
-        });
-        let Some(table) = table else { return };
-        remember(table);
+        let symbol = |name: &[u8]| {
+            SEPARATORS.iter().find_map(|separator| {
+                let name = [b"caml", unit.to_bytes(), separator, name].concat();
+                // SAFETY: `caml_natdynlink_run` passes the handle that it got from `dlopen`.
+                unsafe { lookup_in(library, &CString::new(name).ok()?) }
+            })
+        };
+        let Some(table) = symbol(b"frametable") else { return };
+        // The runtime looks for these two, too.
+        let code = symbol(b"code_begin").zip(symbol(b"code_end"));
+        remember(table, code.map(|(begin, end)| begin..end.max(begin)));
         if let Some(TracedProgram { session, version }) = TRACED.get() {
             // SAFETY: the symbol is the plugin's table. Plugins are never unloaded once
             // they run.

@@ -1,13 +1,15 @@
 //! Heap snapshots of OCaml 4.
 //!
 //! - `variables`: what is used of the runtime; `safe_point`: the moments at which the heap
-//!   can be walked; `blocking`: programs that are blocked in the kernel.
+//!   can be walked; `bound_errors`: programs in which no collection may be requested; `blocking`:
+//!   programs that are blocked in the kernel.
 //! - `chunks`: the major heap and the young heap; `roots`: what holds their blocks;
 //!   `stack`: frames and their slots; `finalisers`: these and ephemerons.
 //!
 //! Nothing of the runtime is replaced for this, only hooks that it offers are set.
 
 mod blocking;
+mod bound_errors;
 mod chunks;
 mod finalisers;
 mod roots;
@@ -34,6 +36,7 @@ use crate::runtimes::ocaml::version::MajorVersion;
 use crate::snapshot::{self, HeapEncoder, HeapWalker, TraceFile, TracedBlocks, WalkError};
 use crate::sys::race_once::RaceOnce;
 
+use bound_errors::BoundErrors;
 use variables::{CodeKind, Variables};
 
 /// The heap of the runtime in this program.
@@ -42,6 +45,7 @@ struct Heap {
     /// Of native code. Made when first needed.
     /// Read by a thread of ours, while the program may fork.
     modules: RaceOnce<Vec<OcamlModule>>,
+    bound_errors: BoundErrors,
     /// Where snapshots are taken: OCaml leaves the C code that it calls little stack.
     stack: OwnStack,
 }
@@ -52,7 +56,12 @@ static HEAP: OnceLock<Heap> = OnceLock::new();
 pub(super) fn prepare(proved: Proved) -> Result<(), Refusal> {
     let variables = Variables::find(proved)?;
     let stack = OwnStack::new().ok_or(Refusal::Layout("there is no memory for a stack"))?;
-    let heap = HEAP.get_or_init(|| Heap { variables, modules: RaceOnce::new(), stack });
+    let heap = HEAP.get_or_init(|| Heap {
+        variables,
+        modules: RaceOnce::new(),
+        bound_errors: BoundErrors::new(),
+        stack,
+    });
     safe_point::install(heap);
     blocking::install(heap);
     frames::follow_plugins();
@@ -80,11 +89,14 @@ impl HeapWalker for Heap {
     fn prepare(&self) {
         if let Some(globals) = self.variables.native_globals() {
             self.modules.get_or_init(|| modules::of_program(globals));
+            self.bound_errors.look();
         }
     }
 
     fn poke(&self) {
-        safe_point::poke(&self.variables);
+        if !self.variables.is_native() || self.bound_errors.are_framed() {
+            safe_point::poke(&self.variables);
+        }
     }
 
     fn at_rest(&self, work: &mut dyn FnMut()) -> bool {
