@@ -35,8 +35,10 @@ class Asked:
             client.settimeout(LONG)
             client.connect(str(self.socket))
             client.sendall(line.encode() + b"\n")
-            with client.makefile() as lines:
-                return lines.read().splitlines()[-1]
+            with client.makefile() as answer:
+                lines = answer.read().splitlines()
+        expect(lines, "the program has closed the socket without an answer")
+        return lines[-1]
 
 
 @contextlib.contextmanager
@@ -78,11 +80,12 @@ def reason(bench, path):
     return json.loads(subprocess.check_output([bench.heaptap, "info", "--json", path]))["reason"]
 
 
-def wait_for(path):
-    """Waits until a file is there."""
+def wait_for(path, process=None):
+    """Waits until a file is there, which a program makes while it runs."""
     deadline = time.monotonic() + LONG
     while not path.exists():
-        expect(time.monotonic() < deadline, f"there is no {path.name}")
+        is_over = process is not None and process.poll() is not None
+        expect(time.monotonic() < deadline and not is_over, f"there is no {path.name}")
         time.sleep(0.02)
 
 

@@ -57,10 +57,12 @@ class Moments:
         return self
 
     def __exit__(self, kind, failure, _):
+        ended = self.process.poll()
         self.process.kill()
-        _, err = self.process.communicate()
-        if isinstance(failure, Failure) and err:
-            raise Failure(f"{failure}; it said {err.decode(errors='replace')!r}") from failure
+        out, err = self.process.communicate()
+        if isinstance(failure, (Failure, OSError)):
+            how = "it runs" if ended is None else f"it has ended with {ended}"
+            raise Failure(f"{failure}; {how}, and has said {err!r} and printed {out!r}") from failure
 
     def end(self):
         """What it printed and said, and its exit status."""
@@ -114,7 +116,7 @@ def take(program, chance, name):
         for number in range(COUNT):
             time.sleep(chance.uniform(0, 0.03))
             program.process.send_signal(signal.SIGUSR2)
-            wait_for(program.bench.directory / f"heaps/{number + 1}.heap")
+            wait_for(program.bench.directory / f"heaps/{number + 1}.heap", program.process)
         return
     asked = Asked(program.bench, program.process)
     for number in range(COUNT):
