@@ -1,29 +1,30 @@
 //! A trace that is followed while it is written: a file, a pipe, or the file that a process
 //! has open under `/proc/PID/fd`.
 //!
-//! Nothing here waits. [`LiveTrace::poll`] passes on what is written so far, notices that
+//! Only [`LiveTrace::wait`] waits. [`LiveTrace::poll`] passes on what is written so far, notices that
 //! another file took the name (a restarted program, a rotation), and finds out whether more
 //! can come: the writer marks a finished trace in its first packet, or its process is gone.
 
-use std::cell::Cell;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, stdin};
+use std::fs::{self, File};
+use std::io::stdin;
 use std::ops::ControlFlow;
 use std::os::fd::AsFd;
-use std::os::unix::fs::{FileExt as _, FileTypeExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::time::Duration;
 
-use heaptap_trace::{
-    Completion, Event, Followed, Follower, Limits, LocationTable, Losses, Mode, TraceInfo,
-};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::OFlags;
+use heaptap_trace::{Completion, Event, Followed, LocationTable, Losses, TraceInfo};
 
 use crate::exit_status::Failure;
-use crate::io::input::{cannot_open, read_failure, refuse_sidecar};
+use crate::io::input::{cannot_open, read_failure};
+use crate::io::open_trace::{OpenTrace, open_without_waiting};
 use crate::io::trace_bytes::FileIdentity;
 use crate::io::trace_files::shown;
+use crate::io::writing_process::{has_ended, is_alive};
+
+/// How often a trace that grows is looked at. What is written is late by as much in the worst
+/// case, on top of the tenth of a second in which the program gathers it; one look takes some
+/// ten microseconds.
+pub(crate) const PACE: Duration = Duration::from_millis(20);
 
 /// What [`LiveTrace::poll`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,88 +50,6 @@ pub(crate) struct LiveTrace {
     /// A process that is gone has written all. Not so in another namespace, where the same
     /// process has another number: then the trace grows although it seems to be gone.
     trusts_process: bool,
-}
-
-/// The file that is being read.
-struct OpenTrace {
-    file: Rc<File>,
-    /// A regular file, and the offset at which the trace begins; `None` for a pipe.
-    regular: Option<(FileIdentity, u64)>,
-    progress: Rc<ReadProgress>,
-    follower: Follower<LiveBytes>,
-    /// The first packet has said that the trace is unfinished.
-    was_unfinished: bool,
-    ended: bool,
-}
-
-/// What was read of a file.
-#[derive(Default)]
-struct ReadProgress {
-    bytes: Cell<u64>,
-    /// The writers of a pipe have closed it.
-    closed: Cell<bool>,
-}
-
-/// The bytes of a growing file or pipe.
-struct LiveBytes {
-    file: Rc<File>,
-    begin: Option<u64>,
-    progress: Rc<ReadProgress>,
-}
-
-impl Read for LiveBytes {
-    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        let read = self.progress.bytes.get();
-        let count = match self.begin {
-            Some(begin) => self.file.read_at(room, begin + read)?,
-            None => {
-                if !is_readable(&self.file, 0) {
-                    return Err(io::ErrorKind::WouldBlock.into());
-                }
-                let count = (&*self.file).read(room)?;
-                self.progress.closed.set(count == 0);
-                count
-            }
-        };
-        self.progress.bytes.set(read + count as u64);
-        Ok(count)
-    }
-}
-
-/// Whether a read of a pipe would not block, after at most this many milliseconds.
-fn is_readable(file: &File, milliseconds: i64) -> bool {
-    let wait = Timespec { tv_sec: 0, tv_nsec: milliseconds * 1_000_000 };
-    let mut files = [PollFd::new(file, PollFlags::IN)];
-    // A signal that interrupts it is no byte.
-    poll(&mut files, Some(&wait)).is_ok_and(|ready| ready > 0)
-}
-
-impl OpenTrace {
-    fn new(name: &str, mut file: File) -> Result<OpenTrace, Failure> {
-        let metadata = file.metadata().map_err(|error| cannot_open(name, &error))?;
-        if metadata.is_dir() {
-            let message = format!("{name}: is a directory; name a trace file in it");
-            return Err(Failure::Trouble(message));
-        }
-        let begin = io::Seek::stream_position(&mut file).unwrap_or(0);
-        let regular = metadata.is_file().then(|| (FileIdentity::of(&metadata), begin));
-        if let Some((_, begin)) = regular {
-            refuse_sidecar(name, &file, begin)?;
-        }
-        let (file, progress) = (Rc::new(file), Rc::<ReadProgress>::default());
-        let begin = regular.map(|(_, begin)| begin);
-        let bytes = LiveBytes { file: Rc::clone(&file), begin, progress: Rc::clone(&progress) };
-        let follower = Follower::new(bytes, Mode::Lenient, Limits::default());
-        Ok(OpenTrace { file, regular, progress, follower, was_unfinished: false, ended: false })
-    }
-
-    /// What the first packet says now; `None` of a pipe, or before it is written.
-    fn completion(&self) -> Option<Completion> {
-        let (_, begin) = self.regular?;
-        let mut bytes = [0; 4];
-        self.file.read_exact_at(&mut bytes, begin + Completion::OFFSET).ok()?;
-        Some(Completion::from_bytes(bytes))
-    }
 }
 
 impl LiveTrace {
@@ -177,7 +96,7 @@ impl LiveTrace {
 
     /// How many bytes were read.
     pub(crate) fn bytes_read(&self) -> u64 {
-        self.opened.progress.bytes.get()
+        self.opened.bytes_read()
     }
 
     /// The file, if it can be read again.
@@ -211,15 +130,9 @@ impl LiveTrace {
         }
     }
 
-    /// Waits up to a tenth of a second for more of a pipe, and as long for a file to grow.
+    /// Waits for [`PACE`]; for a pipe only until there is more.
     pub(crate) fn wait(&self) {
-        const PACE: i64 = 100;
-        match self.opened.regular {
-            None if !self.opened.progress.closed.get() => {
-                is_readable(&self.opened.file, PACE);
-            }
-            _ => std::thread::sleep(std::time::Duration::from_millis(PACE as u64)),
-        }
+        self.opened.wait(PACE);
     }
 
     /// The trace that took the place of this one, from its beginning.
@@ -230,7 +143,7 @@ impl LiveTrace {
         let is_other = fs::metadata(path)
             .is_ok_and(|metadata| metadata.is_file() && FileIdentity::of(&metadata) != identity);
         let length = self.opened.file.metadata().map_or(0, |metadata| metadata.len());
-        let read = begin + self.opened.progress.bytes.get();
+        let read = begin + self.opened.bytes_read();
         let goes_on = self.opened.ended && length > read;
         self.trusts_process &= !goes_on;
         if !is_other && length >= read && !goes_on {
@@ -243,7 +156,7 @@ impl LiveTrace {
     /// Whether nothing more will be written.
     fn writer_is_done(&mut self) -> Result<bool, Failure> {
         if self.opened.regular.is_none() {
-            return Ok(self.opened.progress.closed.get());
+            return Ok(self.opened.is_closed());
         }
         match self.opened.completion() {
             Some(Completion::Unfinished) => self.opened.was_unfinished = true,
@@ -252,50 +165,22 @@ impl LiveTrace {
             Some(Completion::WriteFailed) => return Ok(true),
             Some(Completion::Complete) | None => {}
         }
-        let writer = match self.writer {
-            Some(pid) => Some(pid),
-            None => self.info()?.filter(|info| is_this_machine(&info.host)).map(writing_process),
+        let is_gone = match self.writer {
+            Some(pid) => !is_alive(pid),
+            None => self.info()?.is_some_and(|info| has_ended(info.pid, &info.host)),
         };
-        Ok(self.trusts_process && writer.is_some_and(|pid| !is_alive(pid)))
+        Ok(self.trusts_process && is_gone)
     }
-}
-
-fn writing_process(info: &TraceInfo) -> u32 {
-    // No process has such a number.
-    u32::try_from(info.pid).unwrap_or(u32::MAX)
-}
-
-/// Opens a file for reading. A named pipe need not have a writer yet.
-fn open_without_waiting(path: &Path) -> io::Result<File> {
-    let metadata = fs::metadata(path)?;
-    let mut options = OpenOptions::new();
-    if metadata.file_type().is_fifo() {
-        options.custom_flags(OFlags::NONBLOCK.bits().cast_signed());
-    }
-    options.read(true).open(path)
-}
-
-/// Whether the process with this number has ended, on the machine of this name if that is this one.
-pub(crate) fn has_ended(pid: u64, host: &[u8]) -> bool {
-    is_this_machine(host) && u32::try_from(pid).is_ok_and(|pid| !is_alive(pid))
-}
-
-fn is_this_machine(host: &[u8]) -> bool {
-    fs::read("/proc/sys/kernel/hostname").is_ok_and(|name| name.trim_ascii_end() == host)
-}
-
-/// Whether a process runs. One that has ended, but whose parent has not asked for its
-/// status, does not: state `Z` or `X` in proc(5).
-fn is_alive(pid: u32) -> bool {
-    let Ok(stat) = fs::read(format!("/proc/{pid}/stat")) else { return false };
-    let after_name = stat.iter().rposition(|&byte| byte == b')').map_or(0, |at| at + 2);
-    !matches!(stat.get(after_name), Some(b'Z' | b'X'))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs::OpenOptions;
     use std::io::Write as _;
     use std::os::fd::AsRawFd as _;
+    use std::os::unix::fs::FileExt as _;
+
+    use heaptap_trace::Mode;
 
     use super::*;
 

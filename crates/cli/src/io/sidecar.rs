@@ -13,9 +13,9 @@ use heaptap_probes::{Decoder, History, Start, sidecar_name};
 use crate::exit_status::{Failure, Verdict};
 use crate::io::input::cannot_open;
 use crate::io::live_target::origin;
-use crate::io::live_trace::has_ended;
 use crate::io::trace_bytes::FileIdentity;
 use crate::io::trace_files::{is_sidecar_file, shown};
+use crate::io::writing_process::has_ended;
 
 /// How much is read at once.
 const CHUNK: usize = 128 << 10;

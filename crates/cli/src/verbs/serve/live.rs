@@ -22,15 +22,15 @@ use crate::analysis::live::LiveAggregation;
 use crate::exit_status::Failure;
 use crate::io::input::Input;
 use crate::io::live_target::LiveTarget;
-use crate::io::live_trace::LiveState;
+use crate::io::live_trace::{self, LiveState};
 use crate::io::notices::say;
 
 /// How long a connection may have to wait while a trace is read.
 const SLICE: Duration = Duration::from_millis(40);
-/// How long nothing is read while nothing is written: to a file, and to a pipe, which holds
-/// little.
-const PACE: Duration = Duration::from_millis(100);
+/// How often a pipe is looked at: it holds little.
 const PACE_OF_PIPE: Duration = Duration::from_millis(5);
+/// How often a trace that has ended is looked at: another may take its name.
+const PACE_AT_END: Duration = Duration::from_millis(100);
 /// The most jobs that wait.
 const MOST_JOBS: usize = 32;
 /// How long a connection waits for the answer to a job.
@@ -253,7 +253,8 @@ impl Following {
             let pace = match state {
                 LiveState::More | LiveState::Replaced => Duration::ZERO,
                 LiveState::Waiting if self.trace.file().is_none() => PACE_OF_PIPE,
-                LiveState::Waiting | LiveState::Ended => PACE,
+                LiveState::Waiting => live_trace::PACE,
+                LiveState::Ended => PACE_AT_END,
             };
             let mut job = jobs.recv_timeout(pace);
             while let Ok(next) = job {

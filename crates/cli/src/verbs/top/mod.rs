@@ -41,7 +41,7 @@ use signal_hook::consts::{SIGHUP, SIGTERM};
 use crate::analysis::view::{Measure, RowKind};
 use crate::exit_status::{Failure, VerbResult, Verdict, help_end};
 use crate::io::live_target::LiveTarget;
-use crate::io::live_trace::LiveState;
+use crate::io::live_trace::{self, LiveState};
 use crate::io::output::print;
 use crate::text::terminal::Layout;
 use app::App;
@@ -51,7 +51,7 @@ use sidecar::SidecarView;
 /// How long a key may have to wait while a trace is read.
 const SLICE: Duration = Duration::from_millis(40);
 
-/// How long nothing is done while nothing happens.
+/// How long nothing is done once the trace has ended and no key is pressed.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// How long one screen may wait for the sidecar to be read.
@@ -219,8 +219,11 @@ fn watch_in(
         if std::mem::take(&mut is_new) {
             terminal.draw(|frame| draw::draw(frame, app)).map_err(failed)?;
         }
-        let is_busy = app.session.live.state() == LiveState::More;
-        let mut wait = if is_busy { Duration::ZERO } else { PAUSE };
+        let mut wait = match app.session.live.state() {
+            LiveState::More | LiveState::Replaced => Duration::ZERO,
+            LiveState::Waiting => live_trace::PACE,
+            LiveState::Ended => PAUSE,
+        };
         while event::poll(wait).map_err(failed)? {
             match event::read().map_err(failed)? {
                 Event::Key(key) if app.press(key) => return Ok(()),

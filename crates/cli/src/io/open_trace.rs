@@ -1,0 +1,127 @@
+//! The file or pipe that [`super::live_trace`] reads: opened and read without waiting.
+
+use std::cell::Cell;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{FileExt as _, FileTypeExt as _, OpenOptionsExt as _};
+use std::path::Path;
+use std::rc::Rc;
+use std::time::Duration;
+
+use heaptap_trace::{Completion, Follower, Limits, Mode};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::OFlags;
+
+use crate::exit_status::Failure;
+use crate::io::input::{cannot_open, refuse_sidecar};
+use crate::io::trace_bytes::FileIdentity;
+
+/// The file that is being read.
+pub(super) struct OpenTrace {
+    pub(super) file: Rc<File>,
+    /// A regular file, and the offset at which the trace begins; `None` for a pipe.
+    pub(super) regular: Option<(FileIdentity, u64)>,
+    progress: Rc<ReadProgress>,
+    pub(super) follower: Follower<LiveBytes>,
+    /// The first packet has said that the trace is unfinished.
+    pub(super) was_unfinished: bool,
+    pub(super) ended: bool,
+}
+
+/// What was read of a file.
+#[derive(Default)]
+struct ReadProgress {
+    bytes: Cell<u64>,
+    /// The writers of a pipe have closed it.
+    closed: Cell<bool>,
+}
+
+/// The bytes of a growing file or pipe.
+pub(super) struct LiveBytes {
+    file: Rc<File>,
+    begin: Option<u64>,
+    progress: Rc<ReadProgress>,
+}
+
+impl Read for LiveBytes {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        let read = self.progress.bytes.get();
+        let count = match self.begin {
+            Some(begin) => self.file.read_at(room, begin + read)?,
+            None => {
+                if !is_readable(&self.file, Duration::ZERO) {
+                    return Err(io::ErrorKind::WouldBlock.into());
+                }
+                let count = (&*self.file).read(room)?;
+                self.progress.closed.set(count == 0);
+                count
+            }
+        };
+        self.progress.bytes.set(read + count as u64);
+        Ok(count)
+    }
+}
+
+/// Whether a read of a pipe would not block, after at most this long.
+fn is_readable(file: &File, wait: Duration) -> bool {
+    let wait = Timespec { tv_sec: 0, tv_nsec: wait.subsec_nanos().into() };
+    let mut files = [PollFd::new(file, PollFlags::IN)];
+    // A signal that interrupts it is no byte.
+    poll(&mut files, Some(&wait)).is_ok_and(|ready| ready > 0)
+}
+
+impl OpenTrace {
+    pub(super) fn new(name: &str, mut file: File) -> Result<OpenTrace, Failure> {
+        let metadata = file.metadata().map_err(|error| cannot_open(name, &error))?;
+        if metadata.is_dir() {
+            let message = format!("{name}: is a directory; name a trace file in it");
+            return Err(Failure::Trouble(message));
+        }
+        let begin = io::Seek::stream_position(&mut file).unwrap_or(0);
+        let regular = metadata.is_file().then(|| (FileIdentity::of(&metadata), begin));
+        if let Some((_, begin)) = regular {
+            refuse_sidecar(name, &file, begin)?;
+        }
+        let (file, progress) = (Rc::new(file), Rc::<ReadProgress>::default());
+        let begin = regular.map(|(_, begin)| begin);
+        let bytes = LiveBytes { file: Rc::clone(&file), begin, progress: Rc::clone(&progress) };
+        let follower = Follower::new(bytes, Mode::Lenient, Limits::default());
+        Ok(OpenTrace { file, regular, progress, follower, was_unfinished: false, ended: false })
+    }
+
+    /// What the first packet says now; `None` of a pipe, or before it is written.
+    pub(super) fn completion(&self) -> Option<Completion> {
+        let (_, begin) = self.regular?;
+        let mut bytes = [0; 4];
+        self.file.read_exact_at(&mut bytes, begin + Completion::OFFSET).ok()?;
+        Some(Completion::from_bytes(bytes))
+    }
+
+    pub(super) fn bytes_read(&self) -> u64 {
+        self.progress.bytes.get()
+    }
+
+    /// Whether this is a pipe that has no writers any more.
+    pub(super) fn is_closed(&self) -> bool {
+        self.progress.closed.get()
+    }
+
+    /// Waits this long, below a second; for a pipe only until there is more.
+    pub(super) fn wait(&self, long: Duration) {
+        if self.regular.is_some() || self.is_closed() {
+            std::thread::sleep(long);
+        } else {
+            is_readable(&self.file, long);
+        }
+    }
+}
+
+/// Opens a file for reading. A named pipe need not have a writer yet.
+pub(super) fn open_without_waiting(path: &Path) -> io::Result<File> {
+    let metadata = fs::metadata(path)?;
+    let mut options = OpenOptions::new();
+    if metadata.file_type().is_fifo() {
+        options.custom_flags(OFlags::NONBLOCK.bits().cast_signed());
+    }
+    options.read(true).open(path)
+}
