@@ -125,15 +125,35 @@ def killed_program(bench):
 def no_memory(bench):
     """There are no addresses left for what the walk needs. The program itself needs no more while it waits."""
     with asked(bench, "idle") as program:
-        wait_for(program.socket)
-        program.ask("status")
-        limit(program, "as", os.sysconf("SC_PAGESIZE") * int(Path(f"/proc/{program.pid}/statm").read_text().split()[0]))
+        # What is made once has its memory.
+        program.snapshot("-o", "x.heap")
+        (bench.directory / "x.heap").unlink()
+        no_more_addresses(program)
         result = program.snapshot("-o", "x.heap", code=2)
         expect("memory" in result.err and result.err.count("\n") == 1, result.err)
         nothing_left(bench.directory)
         limit(program, "as", "unlimited")
         program.snapshot("-o", "y.heap")
         is_snapshot(bench, "y.heap")
+
+
+@scenario
+def no_memory_from_the_first(bench):
+    """Nor for what is made once. Whether there is a snapshot depends on what `free` gives back; the program goes on."""
+    with asked(bench, "idle") as program:
+        wait_for(program.socket)
+        program.ask("status")
+        no_more_addresses(program)
+        answer = program.ask(f"snapshot {bench.path('x.heap')} wait={LONG}")
+        expect(answer.startswith(("ok ", "error ")), f"answered {answer!r}")
+        limit(program, "as", "unlimited")
+        program.snapshot("-o", "y.heap")
+        is_snapshot(bench, "y.heap")
+
+
+def no_more_addresses(program):
+    pages = int(Path(f"/proc/{program.pid}/statm").read_text().split()[0])
+    limit(program, "as", os.sysconf("SC_PAGESIZE") * pages)
 
 
 def limit(program, what, soft):

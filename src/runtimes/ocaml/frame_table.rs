@@ -226,13 +226,25 @@ impl OcamlTable {
         self.base
     }
 
+    /// Its descriptors, and where each of them is.
+    fn descriptors(&self) -> Result<impl Iterator<Item = (u64, Descriptor)>, TableDefect> {
+        let mut at = self.base + 8;
+        let next = move |_| {
+            // SAFETY: by its count the table has one more descriptor.
+            let descriptor = unsafe { Descriptor::read(at) };
+            (std::mem::replace(&mut at, descriptor.end), descriptor)
+        };
+        Ok((0..self.count()?).map(next))
+    }
+
     /// Where its last descriptor ends.
     pub(super) fn end(&self) -> Result<u64, TableDefect> {
-        let after = |at, _| {
-            // SAFETY: by its count the table has one more descriptor.
-            unsafe { Descriptor::read(at) }.end
-        };
-        Ok((0..self.count()?).fold(self.base + 8, after))
+        Ok(self.descriptors()?.last().map_or(self.base + 8, |(_, last)| last.end))
+    }
+
+    /// The return addresses of its frames.
+    pub(super) fn return_addresses(&self) -> Result<impl Iterator<Item = u64>, TableDefect> {
+        Ok(self.descriptors()?.map(|(_, descriptor)| descriptor.return_address))
     }
 
     /// Emits the source locations of its frames whose return addresses are among `wanted`,
@@ -243,11 +255,7 @@ impl OcamlTable {
         memory: &ProcessMemory,
         emit: &mut dyn FnMut(u64, SourceLocation<'_>),
     ) -> Result<(), TableDefect> {
-        let mut record = self.base + 8;
-        for _ in 0..self.count()? {
-            // SAFETY: by its count the table has one more descriptor.
-            let descriptor = unsafe { Descriptor::read(record) };
-            record = descriptor.end;
+        for (_, descriptor) in self.descriptors()? {
             let address = descriptor.return_address;
             if wanted.binary_search(&address).is_ok() {
                 descriptor.locate(None, self.version, memory, &mut |place| emit(address, place));
@@ -270,21 +278,16 @@ pub(super) unsafe fn plain_frame(record: u64) -> Option<(u64, u64)> {
 
 impl FrameTable for OcamlTable {
     fn frames(&self) -> Result<Vec<FrameRecord>, TableDefect> {
-        let count = self.count()?;
         // The count is not yet trusted, so nothing is reserved by it.
         let mut frames = Vec::new();
-        let mut record = self.base + 8;
         let [mut rule, next_rule] = crossing_rules(self.version);
-        for _ in 0..count {
-            // SAFETY: by its count the table has one more descriptor.
-            let descriptor = unsafe { Descriptor::read(record) };
+        for (record, descriptor) in self.descriptors()? {
             let caller = match descriptor.size()? {
                 Some(size) => Caller::Distance(size),
                 None => Caller::Beyond(std::mem::replace(&mut rule, next_rule)),
             };
             let return_address = descriptor.return_address;
             frames.push(FrameRecord { return_address, caller, record });
-            record = descriptor.end;
         }
         Ok(frames)
     }

@@ -7,14 +7,12 @@
 //! If a minor collection is requested at that moment, it is done there, and the collector
 //! crashes because it finds no descriptor. So no collection is requested in such programs.
 
-use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::runtimes::attach::symbols::lookup;
 use crate::runtimes::ocaml::frames;
 use crate::runtimes::ocaml::version::MajorVersion;
-use crate::stack::formats::FrameTable as _;
 use crate::sys::process_memory::ProcessMemory;
 use crate::tracer::WORD;
 
@@ -55,21 +53,32 @@ fn all_have_frames() -> bool {
     else {
         return false;
     };
+    let Some(calls) = calls_of(function, segments) else { return false };
+    let mut with_frames = 0;
+    for table in frames::all_tables(MajorVersion::Four) {
+        let Ok(addresses) = table.return_addresses() else { return false };
+        with_frames += addresses.filter(|address| calls.binary_search(address).is_ok()).count();
+    }
+    with_frames == calls.len()
+}
+
+/// The return addresses of all calls of a function, ascending. `None` if there is no memory for them, or
+/// code that is not known.
+fn calls_of(function: usize, segments: usize) -> Option<Vec<u64>> {
     let memory = ProcessMemory::new();
-    let mut calls = HashSet::new();
+    let mut calls = Vec::new();
     for code in segments_of_program(segments).map(Some).chain(frames::code_of_plugins()) {
-        let Some(code) = code else { return false };
+        let code = code?;
         // SAFETY: code of the program or of a plugin, which is never unloaded once it runs.
         let bytes = unsafe { std::slice::from_raw_parts(code.start as *const u8, code.len()) };
-        calls.extend(return_addresses(bytes, |target| leads_to(&memory, target, function)));
-    }
-    for table in frames::all_tables(MajorVersion::Four) {
-        let Ok(frames) = table.frames() else { return false };
-        for frame in frames {
-            calls.remove(&frame.return_address);
+        for call in return_addresses(bytes, |target| leads_to(&memory, target, function)) {
+            calls.try_reserve(1).ok()?;
+            calls.push(call);
         }
     }
-    calls.is_empty()
+    calls.sort_unstable();
+    calls.dedup();
+    Some(calls)
 }
 
 /// `caml_code_segments`: where the code of each module begins and ends, up to a NULL
