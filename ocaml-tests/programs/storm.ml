@@ -24,7 +24,8 @@ let rec work depth i =
 let armed = Array.make 64 false
 
 let handler _ =
-  if armed.(Thread.id (Thread.self ()) mod 64) && Random.int 3 = 0 then raise Rung
+  let own = Thread.id (Thread.self ()) mod 64 in
+  if armed.(own) && Random.int 3 = 0 then (armed.(own) <- false; raise Rung)
   else ignore (List.init 20 Fun.id)
 
 let () =
@@ -39,7 +40,7 @@ let () =
         armed.(own) <- true;
         ignore (work (i mod 200) (i + n));
         armed.(own) <- false
-      with Rung -> armed.(own) <- false
+      with Rung -> ()
     done
   in
   let rec insist f = try f () with Unix.Unix_error (Unix.EINTR, _, _) -> insist f in
