@@ -1,5 +1,5 @@
 /* A domain that was joined still holds its result for a moment: its thread unlocks the result first and removes its
-   global root of it afterwards (domain_thread_func, runtime/domain.c). Who compares two looks at the heap waits for that. */
+   global root of it afterwards (domain_thread_func, runtime/domain.c). Whoever compares two looks at the heap waits for that. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -42,12 +42,13 @@ class Asked:
 
 
 @contextlib.contextmanager
-def asked(bench, *arguments, env=(), run=(), code=0, err=""):
-    """Runs programs/asked, which listens, and expects it to end as if nobody had asked it anything, or with `code`."""
+def asked(bench, *arguments, program="asked", prints=b"500 entries\n", env=(), run=(), code=0, err=""):
+    """Runs programs/asked or another, which listens, and expects it to end as if nobody had asked it anything, or with
+    `code`."""
     (bench.directory / "run").mkdir(mode=0o700, exist_ok=True)
     preload = {} if run else {"LD_PRELOAD": bench.library, "HEAPTAP_LISTEN": 1}
     environment = bench.environment({"XDG_RUNTIME_DIR": bench.path("run"), "HEAPTAP_LIBRARY": bench.library, **preload, **dict(env)})
-    command = [*run, bench.program("asked"), *map(str, arguments)]
+    command = [*run, bench.program(program), *map(str, arguments)]
     with subprocess.Popen(command, env=environment, cwd=bench.directory, stdin=subprocess.PIPE,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         try:
@@ -57,7 +58,7 @@ def asked(bench, *arguments, env=(), run=(), code=0, err=""):
         finally:
             process.kill()
     equal(process.returncode, code, "its exit status")
-    expect(out.endswith(b"500 entries\n") or code, f"it printed {out!r}")
+    expect(out.endswith(prints) or code, f"it printed {out!r}")
     if isinstance(err, re.Pattern):
         expect(err.fullmatch(said.decode()), f"what it said: {said.decode()!r}")
     elif err is not None:

@@ -12,7 +12,7 @@ import subprocess
 
 import stock
 from bench import HERE, equal, expect, family, needs_from_distribution, scenario
-from commands import LONG, Asked
+from commands import LONG, asked
 
 # Those of the exact traces: they allocate in every way that OCaml has, with threads, signals, exceptions, finalisers,
 # ephemerons and memory outside the heap.
@@ -114,23 +114,12 @@ def plugins(bench, program, plugin):
 @scenario
 def where_no_collection_is_possible(bench):
     """Snapshots of a program that is raising bounds errors nearly all the time, in code without frame descriptors."""
-    (bench.directory / "run").mkdir(mode=0o700)
-    env = bench.environment({"LD_PRELOAD": bench.library, "HEAPTAP_LISTEN": 1, "XDG_RUNTIME_DIR": bench.path("run"),
-                             "OCAMLRUNPARAM": "s=4k"})
-    with subprocess.Popen([bench.program("unframed")], env=env, cwd=bench.directory, stdin=subprocess.PIPE,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        try:
-            equal(process.stdout.readline(), b"ready\n", "its first line")
-            asked = Asked(bench, process)
-            for number in range(20):
-                heap = bench.directory / f"{number}.heap"
-                answer = asked.ask(f"snapshot {heap} wait={LONG}")
-                expect(answer.startswith("ok "), f"snapshot {number + 1}: {answer}")
-                reachable(bench, heap)
-            out, err = process.communicate(b"\n", timeout=LONG)
-        finally:
-            process.kill()
-    equal((out, err, process.returncode), (b"right true, rung true\n", b"", 0), "how it ended")
+    with asked(bench, program="unframed", prints=b"right true, rung true\n", env={"OCAMLRUNPARAM": "s=4k"}) as program:
+        for number in range(20):
+            heap = bench.directory / f"{number}.heap"
+            answer = program.ask(f"snapshot {heap} wait={LONG}")
+            expect(answer.startswith("ok "), f"snapshot {number + 1}: {answer}")
+            reachable(bench, heap)
 
 
 @scenario

@@ -1,8 +1,8 @@
 //! A trace that is followed while it is written: a file, a pipe, or the file that a process
 //! has open under `/proc/PID/fd`.
 //!
-//! Only [`LiveTrace::wait`] waits. [`LiveTrace::poll`] passes on what is written so far, notices that
-//! another file took the name (a restarted program, a rotation), and finds out whether more
+//! Only [`LiveTrace::wait`] waits. [`LiveTrace::poll`] passes on what is written so far, notices
+//! that another file took the name (a restarted program, a rotation), and finds out whether more
 //! can come: the writer marks a finished trace in its first packet, or its process is gone.
 
 use std::fs::{self, File};
@@ -22,8 +22,7 @@ use crate::io::trace_files::shown;
 use crate::io::writing_process::{has_ended, is_alive};
 
 /// How often a trace that grows is looked at. What is written is late by as much in the worst
-/// case, on top of the tenth of a second in which the program gathers it; one look takes some
-/// ten microseconds.
+/// case, on top of the tenth of a second in which the program gathers it.
 pub(crate) const PACE: Duration = Duration::from_millis(20);
 
 /// What [`LiveTrace::poll`] found.

@@ -4,8 +4,9 @@ use std::fs;
 
 /// Whether the process with this number has ended, if the machine of this name is this one.
 pub(crate) fn has_ended(pid: u64, host: &[u8]) -> bool {
-    // No process has a larger number than an i32.
-    is_this_machine(host) && !u32::try_from(pid).is_ok_and(is_alive)
+    // No process has a number beyond 32 bits.
+    let is_alive_here = u32::try_from(pid).is_ok_and(is_alive);
+    !is_alive_here && is_this_machine(host)
 }
 
 fn is_this_machine(host: &[u8]) -> bool {

@@ -349,7 +349,7 @@ impl Loader {
         graph.codes.sort_unstable_by_key(|code| code.block);
         graph.codes.dedup_by_key(|code| code.block);
         graph.followed.sort_unstable();
-        graph.keep_lost_slots_of_the_living();
+        graph.forget_slots_of_dead_continuations();
         graph.dangling += graph.lost_slots.len() as u64;
         graph
     }

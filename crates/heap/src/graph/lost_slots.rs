@@ -13,7 +13,7 @@ impl HeapGraph {
     }
 
     /// Forgets slots whose continuation is dead. Once the graph is complete.
-    pub(super) fn keep_lost_slots_of_the_living(&mut self) {
+    pub(super) fn forget_slots_of_dead_continuations(&mut self) {
         let mut slots = std::mem::take(&mut self.lost_slots);
         if !slots.is_empty() {
             let watchers = Watchers::new(self);
