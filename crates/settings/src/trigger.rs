@@ -48,7 +48,7 @@ impl TriggerSignal {
 
 impl Trigger {
     /// What an entry may be, for messages.
-    pub const SYNTAX: &str = "`exit`, `major:N`, `every:TIME` (such as 500ms, 30s, 5m or 1h), `signal:NAME` \
+    pub const SYNTAX: &str = "`exit`, `major:N`, `every:TIME` (such as 500ms, 30s, 5m or 1h, at least 100ms), `signal:NAME` \
          (USR1, USR2 or HUP) or `pressure`";
 
     /// The trigger that an entry names. Surrounding white space is ignored.
