@@ -253,10 +253,32 @@ test("chips of every kind, with completion, agree with the command line", () =>
     await page.keyboard.press("f");
     await page.locator(".menu button", { hasText: "function" }).first().click();
     await page.keyboard.type("index");
+    await settled(page);
     await page.locator(".offered button", { hasText: "Index.find" }).click();
     await settled(page);
     assert.match(await text(page, ".chip"), /\^Index\\\.find\$/);
     await picture(page, "chips");
+  }));
+
+test("a name that moves under the pointer is not taken for another", () =>
+  open("#table", async (page) => {
+    await page.keyboard.press("f");
+    await page.locator(".menu button", { hasText: "function" }).first().click();
+    await settled(page);
+    const offered = page.locator(".offered button");
+    const first = await offered.first().innerText();
+    await offered.first().hover();
+    await page.mouse.down();
+    // What was typed before is answered only now.
+    await page.locator(".form input").evaluate((field) => {
+      field.value = "index";
+      field.dispatchEvent(new Event("input", { bubbles: true }));
+    });
+    await settled(page);
+    assert.notEqual(await offered.first().innerText(), first);
+    await page.mouse.up();
+    await settled(page);
+    assert.equal(await page.locator(".chip").count(), 0);
   }));
 
 test("what is wrong with a filter is said where it is entered, and by the query", () =>

@@ -67,7 +67,7 @@ function AddMenu({ info }: { info: Info }) {
       {open && kind === null && (
         <div class="menu" role="group" aria-label="Kind of filter">
           {possible.map(({ kind, title, hint }) => (
-            <button type="button" onClick={() => setKind(kind)}><b>{title}</b> <span class="faint">{hint}</span></button>
+            <button type="button" key={kind} onClick={() => setKind(kind)}><b>{title}</b> <span class="faint">{hint}</span></button>
           ))}
         </div>
       )}
@@ -117,7 +117,7 @@ function ChipForm({ kind, info, onDone }: { kind: ChipKind; info: Info; onDone(c
       {offered.length > 0 && (
         <div class="offered" role="group" aria-label="Names in the trace">
           {offered.map((name) => (
-            <button type="button" onClick={() => submit(completes ? literally(name) : name)}>{visible(name)}</button>
+            <button type="button" key={name} onClick={() => submit(completes ? literally(name) : name)}>{visible(name)}</button>
           ))}
         </div>
       )}

@@ -2,7 +2,7 @@
 
 import { useState } from "preact/hooks";
 import type { By, Site, SiteDetails, SiteNode, Source } from "../query/types";
-import { literally, parts } from "../text/sites";
+import { literally, parts, siteKey } from "../text/sites";
 import { bytes, percent, shortDuration } from "../text/units";
 import { useQuery } from "../view/ask";
 import { SOURCES } from "../view/chips";
@@ -95,7 +95,7 @@ function NodeList({ title, nodes, onOpen }: { title: string; nodes: readonly Sit
   return (
     <section>
       <h3>{title}</h3>
-      <ul class="nodes">{nodes.slice(0, 12).map((node) => <NodeItem node={node} onOpen={onOpen} open={nodes.length === 1} />)}</ul>
+      <ul class="nodes">{nodes.slice(0, 12).map((node) => <NodeItem key={siteKey(node.site)} node={node} onOpen={onOpen} open={nodes.length === 1} />)}</ul>
       {nodes.length > 12 && <p class="faint">and {nodes.length - 12} more</p>}
     </section>
   );
@@ -113,7 +113,7 @@ function NodeItem({ node, onOpen, open: first }: { node: SiteNode; onOpen(site: 
         <button type="button" class="plain node-name" title={name} onClick={() => onOpen(node.site)}>{name}</button>
         <Sized size={node.sum} />
       </span>
-      {open && node.children.length > 0 && <ul class="nodes">{node.children.slice(0, 8).map((child) => <NodeItem node={child} onOpen={onOpen} open={false} />)}</ul>}
+      {open && node.children.length > 0 && <ul class="nodes">{node.children.slice(0, 8).map((child) => <NodeItem key={siteKey(child.site)} node={child} onOpen={onOpen} open={false} />)}</ul>}
     </li>
   );
 }

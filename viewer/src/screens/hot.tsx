@@ -5,7 +5,7 @@ import { useState } from "preact/hooks";
 import type { HotFragment, HotFrame, TreeBy } from "../query/types";
 import { NothingSelected, Problem } from "../parts/messages";
 import { Sized } from "../parts/numbers";
-import { label, siteOf } from "../text/sites";
+import { label, siteKey, siteOf } from "../text/sites";
 import { percent } from "../text/units";
 import { useQuery } from "../view/ask";
 import { common } from "../view/request";
@@ -26,7 +26,7 @@ export function Hot({ by }: { by: TreeBy }) {
           <p class="faint prose">Runs of calls that have at least {percent(answer.threshold)} of the <Sized size={answer.total} /> {answer.metric}. The allocation comes first, then its callers.</p>
           {answer.fragments.length === 0 && <p class="prose">No run of calls has as much: it is spread over many call paths.</p>}
           {!answer.limits.complete && <p class="prose">There are too many call paths to search all of them: fragments may be longer.</p>}
-          <ol class="fragments">{answer.fragments.map((fragment) => <Fragment fragment={fragment} by={by} />)}</ol>
+          <ol class="fragments">{answer.fragments.map((fragment) => <Fragment key={fragment.frames.map(siteKey).join("\n")} fragment={fragment} by={by} />)}</ol>
         </>
       )}
     </div>

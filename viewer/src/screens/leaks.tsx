@@ -4,7 +4,7 @@ import type { Info, Leak, Site } from "../query/types";
 import { Problem } from "../parts/messages";
 import { Sized } from "../parts/numbers";
 import { Bars, LineChart } from "../parts/spark";
-import { label, literally, parts } from "../text/sites";
+import { label, literally, parts, siteKey } from "../text/sites";
 import { bytes, percent, relative, shortDuration } from "../text/units";
 import { capital } from "../text/words";
 import { useQuery } from "../view/ask";
@@ -28,7 +28,7 @@ export function Leaks({ info }: { info: Info }) {
                 : "A leak shows in what survives several collections. Trace a longer run, or sample at a higher rate."}
             </p>
           )}
-          <div class="cards">{answer.leaks.map((leak) => <Card leak={leak} info={info} />)}</div>
+          <div class="cards">{answer.leaks.map((leak) => <Card key={siteKey(leak.site)} leak={leak} info={info} />)}</div>
         </>
       )}
     </section>

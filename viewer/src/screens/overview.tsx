@@ -2,7 +2,7 @@
 // its drill-down, and the icicle.
 
 import type { Info, Leaks, Site, Timeline as Data, Totals } from "../query/types";
-import { parts, label } from "../text/sites";
+import { label, parts, siteKey } from "../text/sites";
 import { bytes, percent, shortDuration, sized } from "../text/units";
 import { useQuery } from "../view/ask";
 import { filterOf } from "../view/chips";
@@ -119,7 +119,7 @@ function Legend({ data }: { data: Data }) {
       </p>
       <ul>
         {legendRows(data).map(({ site, name, size, live }, row) => (
-          <li>
+          <li key={site ? siteKey(site) : ""}>
             <i class="swatch" style={{ background: colours[row] ?? "" }} />
             {site && deeper
               ? <button type="button" class="plain legend-name" title={`Open ${name}`} onClick={() => drillInto(site)}>{name}</button>

@@ -27,7 +27,7 @@ export function Source() {
         {rows.map((row) => {
           const name = fileOf(row);
           return (
-            <button type="button" class="plain file" aria-current={name === file ? "true" : undefined} title={name} onClick={() => change({ file: name, line: 0 })}>
+            <button type="button" key={name} class="plain file" aria-current={name === file ? "true" : undefined} title={name} onClick={() => change({ file: name, line: 0 })}>
               <span class="file-name">{shortFile(visible(name), 34)}</span><Sized size={row} />
             </button>
           );

@@ -5,7 +5,7 @@ import type { By, Site } from "../query/types";
 import { NothingSelected, Problem } from "../parts/messages";
 import { ErrorBar, SizeCells } from "../parts/numbers";
 import { SitePanel } from "../parts/site-panel";
-import { parts, sameSite, siteOf } from "../text/sites";
+import { parts, sameSite, siteKey, siteOf } from "../text/sites";
 import { grouped, percent } from "../text/units";
 import { metricWord } from "../text/words";
 import { useQuery } from "../view/ask";
@@ -55,7 +55,7 @@ export function Table() {
                   const [name, more] = parts(row);
                   const open = current.row !== null && sameSite(current.row, siteOf(row));
                   return (
-                    <tr aria-selected={open} onClick={() => change({ row: open ? null : siteOf(row) }, "within")}>
+                    <tr key={siteKey(row)} aria-selected={open} onClick={() => change({ row: open ? null : siteOf(row) }, "within")}>
                       <SizeCells size={row} />
                       <td class="num">{percent(row.share)}</td>
                       <td class="bar-col"><ErrorBar size={row} most={most} /></td>

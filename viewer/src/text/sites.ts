@@ -32,6 +32,7 @@ export function sameSite(a: Site, b: Site): boolean {
   return siteKey(a) === siteKey(b);
 }
 
+/** Also the key of lists that change by themselves: a row that moves under the pointer takes its state and its click with it. */
 export function siteKey(site: Site): string {
   return [site.name, site.file ?? "", site.line ?? 0, ...(site.chars ?? [0, 0])].join("\0");
 }
