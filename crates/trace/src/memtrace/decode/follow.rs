@@ -12,8 +12,9 @@ use std::io::Read;
 use std::ops::ControlFlow;
 
 use crate::input::{Input as _, Stream};
+use crate::memtrace::decode::first_packet::FirstPacket;
 use crate::memtrace::decode::held_ends::HeldEnds;
-use crate::memtrace::decode::reader::{FirstPacket, Reader};
+use crate::memtrace::decode::reader::Reader;
 use crate::memtrace::defect::Defect;
 use crate::memtrace::header::Completion;
 use crate::model::event::Event;

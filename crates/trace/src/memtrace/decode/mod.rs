@@ -21,19 +21,23 @@
 //!   frames. `known_slots`: the same after a loss.
 //! - `stack`, `domain`: what is kept for each domain.
 //! - `batch`: the events of one packet, and returning them one by one.
-//! - `body`, `context`, `event_loop`: the decoding of one packet into a batch.
-//! - `reader`, `damage`, `merge`: the packets of a file.
+//! - `body`, `context`, `event_loop`, `common_events`: the decoding of one packet into a
+//!   batch.
+//! - `first_packet`, `reader`, `damage`, `sequence`, `packets`, `merge`: the packets of a
+//!   file.
 //! - `held_ends`, `follow`: a file that is still being written.
 
 mod batch;
 mod body;
 mod chain;
 mod clock;
+mod common_events;
 mod context;
 mod damage;
 mod domain;
 mod entry;
 mod event_loop;
+mod first_packet;
 mod follow;
 mod frames;
 mod held_ends;
@@ -41,8 +45,10 @@ mod ids;
 mod known_slots;
 mod merge;
 mod names;
+mod packets;
 mod reader;
 mod resync;
+mod sequence;
 mod stack;
 mod step;
 mod tally;

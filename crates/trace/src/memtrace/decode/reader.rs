@@ -1,24 +1,20 @@
-//! The reader: packet after packet, event after event.
+//! The reader: its state, and its events one after the other.
 
 use std::io::Read;
 
-use crate::input::{Input, MAX_FILL, Stream};
-use crate::memtrace::decode::batch::{Batch, Fault};
-use crate::memtrace::decode::body::padded_body;
-use crate::memtrace::decode::domain::{Domain, Domains, Lost};
+use crate::input::{Input, Stream};
+use crate::memtrace::decode::batch::Batch;
+use crate::memtrace::decode::domain::{Domain, Domains};
+use crate::memtrace::decode::first_packet::FirstPacket;
 use crate::memtrace::decode::frames::FrameBudget;
 use crate::memtrace::decode::ids::UsedIds;
 use crate::memtrace::decode::resync::{Landmarks, Skip};
 use crate::memtrace::decode::tally::Tally;
-use crate::memtrace::defect::Defect;
-use crate::memtrace::header::{Completion, Header, MAX_HEADER, Version};
-use crate::memtrace::rules::{IDS_PER_BLOCK, MAX_PACKET};
+use crate::memtrace::header::{Completion, Version};
 use crate::model::event::{Event, EventKind};
 use crate::model::{
-    CutShort, EventSource, Limits, Located, LocationTable, Losses, Mode, ReadError, TraceInfo,
+    CutShort, EventSource, Limits, LocationTable, Losses, Mode, ReadError, TraceInfo,
 };
-
-const _: () = assert!(MAX_PACKET + MAX_HEADER <= MAX_FILL);
 
 /// Reads a trace event by event.
 pub struct Reader<I> {
@@ -49,7 +45,7 @@ pub struct Reader<I> {
     /// What is to be skipped before the next packet.
     pub(crate) skip: Option<Skip>,
     /// Microseconds from the trace's start to the latest end of a packet.
-    covered: u64,
+    pub(crate) covered: u64,
     pub(crate) ended: bool,
     pub(crate) tally: Tally,
     pub(crate) losses: Losses,
@@ -237,176 +233,6 @@ impl<I: Input> Reader<I> {
         }
         Some((Event { time, domain: *number, kind }, &self.table, &self.used_ids))
     }
-
-    /// Decodes the next packet into the batch, which stays empty if the packet has
-    /// no events, is of another process or is skipped. Returns false, and changes nothing,
-    /// if the packet is not all written yet.
-    fn next_packet(&mut self) -> Result<bool, ReadError> {
-        self.batch.clear();
-        self.note_limits()?;
-        if let Some(skip) = self.skip {
-            return self.pass_over(skip);
-        }
-        if self.offset >= self.until {
-            self.end();
-            return Ok(true);
-        }
-        self.input.fill(MAX_HEADER)?;
-        let have = self.input.visible().len();
-        match Header::parse(self.input.visible()) {
-            None if self.input.may_grow() => return Ok(false),
-            None if have == 0 => self.end(),
-            None => self.end_inside_packet(Defect::Truncated { have, need: 0 }, 0)?,
-            Some(Err(defect)) => self.pass_over_damage(defect)?,
-            Some(Ok(header)) if header.version != self.landmarks.version => {
-                let found = header.version.number();
-                self.pass_over_damage(Defect::VersionChange { found })?;
-            }
-            Some(Ok(header)) => {
-                self.input.fill(header.size)?;
-                if self.lacks(header.size) {
-                    return Ok(false);
-                }
-                self.whole_packet(&header)?;
-            }
-        }
-        Ok(true)
-    }
-
-    /// A packet with a readable header. As much as there is of it is visible.
-    fn whole_packet(&mut self, header: &Header) -> Result<(), ReadError> {
-        let have = self.input.visible().len();
-        if have < header.size {
-            let ids = header.stated_allocations().unwrap_or(0);
-            return self.end_inside_packet(Defect::Truncated { have, need: header.size }, ids);
-        }
-        if header.pid != self.landmarks.pid {
-            self.losses.foreign_packets += 1;
-            self.advance(header.size);
-            return Ok(());
-        }
-        self.covered = self.covered.max(header.end.saturating_sub(self.info.start_time));
-        if let Some(cut) = &mut self.losses.cut_short {
-            cut.until = self.covered;
-        }
-        if self.only.is_some_and(|number| number != header.domain) {
-            self.advance(header.size);
-            return Ok(());
-        }
-        if !self.domains.select(header.domain) {
-            self.report(self.offset, Defect::TooManyDomains { limit: self.limits.domains })?;
-            self.pass_over_packet(header);
-            return Ok(());
-        }
-        self.catch_up();
-        match self.check_in_sequence(header)? {
-            Some(missing) => self.decode_packet(header, missing)?,
-            None => self.leave_out(header),
-        }
-        Ok(())
-    }
-
-    /// Decodes a packet before which `missing` allocations are missing.
-    fn decode_packet(&mut self, header: &Header, missing: u64) -> Result<(), ReadError> {
-        let domain = &mut self.domains.current;
-        let body = padded_body(self.input.visible(), header, &mut self.last_packet);
-        let Some(body) = body else { return Ok(()) };
-        let outcome = self.batch.decode(header, body, domain, &mut self.table);
-        let end = self.offset + header.size as u64;
-        match outcome {
-            Ok(tally) => {
-                domain.next_id = header.next_id;
-                domain.gap_expected = false;
-                domain.left_out = 0;
-                self.losses.allocations += missing;
-                self.used_ids.add(header.first_id, header.next_id);
-                domain.last_time = domain.last_time.max(header.end);
-                self.count(header, &tally);
-                for at in 0..self.batch.harmless.len() {
-                    let Fault { remaining, defect } = self.batch.harmless[at];
-                    self.report(end - remaining as u64, defect)?;
-                }
-                self.advance(header.size);
-                Ok(())
-            }
-            Err(Fault { remaining, defect }) => {
-                self.report(end - remaining as u64, defect)?;
-                self.leave_out(header);
-                Ok(())
-            }
-        }
-    }
-
-    fn count(&mut self, header: &Header, tally: &Tally) {
-        self.mixes |= tally.locations > 0 && tally.events() > 0;
-        self.tally.add(tally);
-        self.tally.packets += 1;
-        self.tally.header_bytes += header.version.header_len() as u64;
-    }
-
-    /// Checks a packet's header against the packets before it. Returns the number
-    /// of allocations missing between them, or `None` if the packet is unusable.
-    fn check_in_sequence(&mut self, header: &Header) -> Result<Option<u64>, ReadError> {
-        let at = self.offset;
-        let Domain { last_time: after, next_id: expected, gap_expected, .. } = self.domains.current;
-        if header.begin < after {
-            self.report(at, Defect::TimeBackwards { time: header.begin, after })?;
-        }
-        let found = header.first_id;
-        if found < expected || self.used_ids.overlap(found, header.next_id) {
-            self.report(at, Defect::IdAgain { first: found })?;
-            return Ok(None);
-        }
-        let missing = missing_ids(header.version, expected, found);
-        if missing > 0 && !gap_expected {
-            self.report(at, Defect::IdGap { expected, found })?;
-            self.lose(Lost::Everything);
-        }
-        self.check_cache(header)?;
-        Ok(Some(missing))
-    }
-
-    fn check_cache(&mut self, header: &Header) -> Result<(), ReadError> {
-        let Some(check) = header.cache_check else { return Ok(()) };
-        if !self.domains.current.stack.check(check) {
-            self.report(self.offset, Defect::CacheCheck { slot: check.slot })?;
-            self.lose(Lost::Stack);
-            // After the loss the check makes the slot's content known.
-            self.domains.current.stack.check(check);
-        }
-        Ok(())
-    }
-}
-
-/// The first packet of a trace, which holds the trace info.
-pub(crate) struct FirstPacket {
-    header: Header,
-    info: TraceInfo,
-}
-
-impl FirstPacket {
-    /// Reads the packet without consuming it.
-    pub(crate) fn read(input: &mut impl Input) -> Result<FirstPacket, ReadError> {
-        let at_start = |offset, defect: Defect| {
-            ReadError::Defect(Located { packet: 0, offset, defect: defect.into() })
-        };
-        input.fill(MAX_HEADER)?;
-        let have = input.visible().len();
-        let header = match Header::parse(input.visible()) {
-            None if have == 0 => return Err(at_start(0, Defect::Empty)),
-            None => return Err(at_start(0, Defect::Truncated { have, need: 0 })),
-            Some(parsed) => parsed.map_err(|defect| at_start(0, defect))?,
-        };
-        let head = header.version.header_len();
-        input.fill(header.size)?;
-        let (bytes, need) = (input.visible(), header.size);
-        let body = bytes
-            .get(head..need)
-            .ok_or_else(|| at_start(0, Defect::Truncated { have: bytes.len(), need }))?;
-        let info =
-            TraceInfo::parse(&header, body).map_err(|defect| at_start(head as u64, defect))?;
-        Ok(FirstPacket { header, info })
-    }
 }
 
 impl<I: Input> EventSource for Reader<I> {
@@ -429,46 +255,5 @@ impl<I: Input> EventSource for Reader<I> {
 
     fn next_id(&self) -> Option<u64> {
         Some(self.next_id())
-    }
-}
-
-/// The least number of ids missing between a domain's packets. In version 3 a
-/// domain takes ids in blocks and uses up each before the next; blocks of other
-/// domains lie between.
-fn missing_ids(version: Version, expected: u64, found: u64) -> u64 {
-    let (of_last, of_next) = (expected % IDS_PER_BLOCK, found % IDS_PER_BLOCK);
-    let same_block = expected - of_last == found - of_next;
-    match version {
-        Version::V1 | Version::V2 => found - expected,
-        Version::V3 if same_block => found - expected,
-        Version::V3 if of_last == 0 => of_next,
-        Version::V3 => IDS_PER_BLOCK - of_last + of_next,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn missing_ids_are_counted_within_blocks() {
-        for version in [Version::V1, Version::V2] {
-            assert_eq!(missing_ids(version, 7, 7), 0);
-            assert_eq!(missing_ids(version, 7, 20_000), 19_993);
-        }
-        for (expected, found, missing) in [
-            (0, 0, 0),
-            (0, 30_000, 0),
-            (0, 30_001, 1),
-            (10_000, 10_000, 0),
-            (10_000, 50_000, 0),
-            (10_000, 50_007, 7),
-            (9_990, 9_990, 0),
-            (9_990, 9_995, 5),
-            (9_990, 10_000, 10),
-            (9_990, 40_002, 12),
-        ] {
-            assert_eq!(missing_ids(Version::V3, expected, found), missing, "{expected} {found}");
-        }
     }
 }
