@@ -6,51 +6,23 @@
 //! innermost frame alone. So sums over innermost frames stay exact, and the sum of
 //! any call path lacks at most [`Paths::missing`] samples.
 
+mod pruning;
+mod stand_ins;
+
 use std::hash::BuildHasher as _;
 use std::sync::Arc;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
-use heaptap_trace::Source;
+
+pub(crate) use pruning::Bounds;
+pub use pruning::PathMoves;
+pub(crate) use stand_ins::{LIGHT, NOWHERE, domain_frame, domain_of, source_frame, source_of};
 
 /// A node: its index in the list of nodes.
 pub(crate) type Node = u32;
 
 /// The root, above all outermost frames.
 pub(crate) const ROOT: Node = 0;
-
-/// Stands in for the frames of paths that were too light to keep.
-pub(crate) const LIGHT: u32 = u32::MAX - 1;
-
-/// Stands in for the frame of an allocation without a backtrace.
-pub(crate) const NOWHERE: u32 = u32::MAX - 2;
-
-/// Stands in for the frames of a domain, where paths are domains.
-const DOMAINS: u32 = u32::MAX - 3 - u16::MAX as u32;
-
-/// Stands in for the frames of sources, where paths are sources.
-const SOURCES: u32 = DOMAINS - 3;
-
-/// The frame that stands for a source.
-pub(crate) fn source_frame(source: Source) -> u32 {
-    SOURCES + source as u32
-}
-
-/// The source that a frame stands for.
-pub(crate) fn source_of(frame: u32) -> Option<Source> {
-    [Source::Minor, Source::Major, Source::External]
-        .into_iter()
-        .find(|&source| source_frame(source) == frame)
-}
-
-/// The frame that stands for a domain.
-pub(crate) fn domain_frame(domain: u16) -> u32 {
-    DOMAINS + u32::from(domain)
-}
-
-/// The domain that a frame stands for.
-pub(crate) fn domain_of(frame: u32) -> Option<u16> {
-    frame.checked_sub(DOMAINS).and_then(|number| u16::try_from(number).ok())
-}
 
 const NONE: u32 = u32::MAX;
 
@@ -100,31 +72,6 @@ pub(crate) struct Paths {
     allocated: Vec<u64>,
     most: Bounds,
     missing: u64,
-}
-
-/// The new numbers of all paths, after the lightest were dropped.
-#[derive(Debug)]
-pub struct PathMoves {
-    /// For each old number the new one.
-    pub(crate) to: Vec<u32>,
-    /// How many paths there are now.
-    pub(crate) count: usize,
-}
-
-/// The sizes at which a tree is pruned.
-#[derive(Clone, Copy)]
-pub(crate) struct Bounds {
-    pub(crate) nodes: usize,
-    pub(crate) paths: usize,
-}
-
-impl Bounds {
-    /// 56 MB of nodes, up to 54 of index, and 112 of paths and their counts. While the tree grows or is
-    /// pruned, some of that exists twice.
-    pub(crate) const USUAL: Bounds = Bounds { nodes: 3_500_000, paths: 1_000_000 };
-
-    /// If paths are followed over time, in 64 points of up to 8 bytes each.
-    pub(crate) const FOLLOWED: Bounds = Bounds { nodes: 2_000_000, paths: 250_000 };
 }
 
 impl Paths {
@@ -316,69 +263,6 @@ impl Paths {
     pub(crate) fn missing(&self) -> u64 {
         self.missing
     }
-
-    /// Samples allocated at each node or below it.
-    fn weights(&self) -> Vec<u64> {
-        let mut weights = vec![0_u64; self.links.len()];
-        for (&node, &allocated) in self.nodes.iter().zip(&self.allocated) {
-            weights[node as usize] = weights[node as usize].saturating_add(allocated);
-        }
-        // The number of a parent is below those of its children.
-        for node in (1..weights.len()).rev() {
-            let parent = self.links[node].parent as usize;
-            weights[parent] = weights[parent].saturating_add(weights[node]);
-        }
-        weights
-    }
-
-    /// Drops the lightest nodes, at least half of all, and numbers the paths anew.
-    pub(crate) fn prune(&mut self) -> PathMoves {
-        let weights = self.weights();
-        let mut ordered = weights.clone();
-        let keep = self.links.len() / 2;
-        let rank = ordered.len().saturating_sub(keep + 1);
-        let (_, &mut lightest, _) = ordered.select_nth_unstable(rank);
-        drop(ordered);
-        self.missing += lightest;
-        let mut tree = Paths::new(self.most);
-        tree.missing = self.missing;
-        // The old index is dropped before the new one is allocated, which has room up to
-        // the next pruning.
-        let room = self.links.len();
-        let indexed = self.index.len();
-        self.index = HashTable::new();
-        tree.index.reserve(indexed, |step| hash_of(&self.hash, step.parent, step.frame));
-        tree.links.reserve(room);
-        let mut moved = vec![NONE; self.links.len()];
-        moved[ROOT as usize] = ROOT;
-        for (node, &NodeLinks { parent, frame, .. }) in self.links.iter().enumerate().skip(1) {
-            let parent = moved[parent as usize];
-            let stays = weights[node] > lightest || frame == LIGHT;
-            if parent != NONE && (stays || tree.frame(parent) == LIGHT) {
-                moved[node] = tree.add_child(parent, frame);
-            }
-        }
-        let paths = self.nodes.iter().zip(&self.allocated).map(|(&node, &allocated)| {
-            let to = match moved[node as usize] {
-                NONE => {
-                    let light = tree.child(ROOT, LIGHT);
-                    tree.child(light, self.frame(node))
-                }
-                to => to,
-            };
-            let path = tree.path(to);
-            tree.allocate(path, allocated);
-            path
-        });
-        let to = paths.collect();
-        // Innermost frames are never dropped. If they alone fill the tree, it must grow,
-        // or it would be pruned for each of them.
-        tree.most.nodes = tree.most.nodes.max(tree.links.len() * 2);
-        tree.most.paths = tree.most.paths.max(tree.nodes.len() * 2);
-        let moves = PathMoves { to, count: tree.nodes.len() };
-        *self = tree;
-        moves
-    }
 }
 
 fn hash_of(hash: &DefaultHashBuilder, parent: Node, frame: u32) -> u64 {
@@ -389,21 +273,6 @@ fn hash_of(hash: &DefaultHashBuilder, parent: Node, frame: u32) -> u64 {
 mod tests {
     use super::*;
     use crate::thinning::scramble;
-
-    #[test]
-    fn frames_of_domains_and_sources_are_no_others() {
-        for source in [Source::Minor, Source::Major, Source::External] {
-            assert_eq!(source_of(source_frame(source)), Some(source));
-            assert_eq!(domain_of(source_frame(source)), None);
-        }
-        for domain in [0, 1, u16::MAX] {
-            assert_eq!(domain_of(domain_frame(domain)), Some(domain));
-            assert_eq!(source_of(domain_frame(domain)), None);
-        }
-        for frame in [0, 1000, NOWHERE, LIGHT, NONE] {
-            assert_eq!(domain_of(frame), None);
-        }
-    }
 
     #[test]
     fn a_child_is_found_whatever_was_added_in_between() {
@@ -426,36 +295,5 @@ mod tests {
         }
         assert_eq!(paths.len(), known.len() + 1);
         assert!(paths.index.len() < known.len(), "first children need no index");
-    }
-
-    #[test]
-    fn a_full_tree_keeps_what_is_heavy_and_all_innermost_frames() {
-        let mut paths = Paths::new(Bounds { nodes: 1000, paths: 1000 });
-        let mut leaves = [0_u64; 10];
-        let mut heavy = 0;
-        for turn in 0..20_000_u64 {
-            if paths.is_full() {
-                paths.prune();
-                assert!(paths.len() <= 600, "{} nodes left", paths.len());
-            }
-            let leaf = turn % 10;
-            leaves[leaf as usize] += 1;
-            // Half of everything has the same callers.
-            let caller = if turn % 2 == 0 { 1000 } else { scramble(turn) % 900 };
-            heavy += u64::from(turn % 2 == 0);
-            let middle = paths.child(ROOT, caller as u32);
-            let node = paths.child(middle, leaf as u32);
-            let path = paths.path(node);
-            paths.allocate(path, 1);
-        }
-        let mut found = [0_u64; 10];
-        for (path, allocated) in paths.allocated.iter().enumerate() {
-            found[paths.frame(paths.node(path as u32)) as usize] += allocated;
-        }
-        assert_eq!(found, leaves);
-        let callers = paths.child(ROOT, 1000);
-        let weight = paths.weights()[callers as usize];
-        assert!(weight <= heavy && weight + paths.missing() >= heavy, "{weight} of {heavy}");
-        assert!(paths.missing() < heavy / 10);
     }
 }
