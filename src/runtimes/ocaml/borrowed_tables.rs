@@ -5,7 +5,8 @@
 
 #![allow(unsafe_code, reason = "reads the runtime's frame descriptors")]
 
-use super::frame_table::{OcamlTable, OfDescriptors, plain_frame};
+use super::frame_descriptor::{OfDescriptors, plain_frame};
+use super::frame_table::OcamlTable;
 use super::version::MajorVersion;
 use crate::stack::formats::{FrameIndex, IndexedFrame, TableDefect};
 

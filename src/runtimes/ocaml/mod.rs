@@ -13,12 +13,13 @@
 //!   table of hooks (`symbols`) and of layouts by release (`layout`).
 //! - `runtime`: both as an implementation of the trait `Runtime`; `attachment`: what
 //!   their attachments have in common.
-//! - `frame_table`: the format of frame tables; `crossings`: how a walk gets past
-//!   callbacks and fibers; `descriptors`: the runtime's own index of frames;
-//!   `borrowed_tables`: tables that are found through it; `frames`: adds the tables of
-//!   the program, and of plugins that it loads; `names`: of code without debug
-//!   information.
-//! - `heap`: writes the heap into a snapshot.
+//! - `frame_table`: the format of frame tables; `frame_descriptor`: what they consist of;
+//!   `crossings`: how a walk gets past callbacks and fibers; `descriptors`: the runtime's
+//!   own index of frames; `borrowed_tables`: tables that are found through it; `frames`:
+//!   adds the tables of the program, and of plugins that it loads; `names`: of code
+//!   without debug information.
+//! - `heap`: writes the heap into a snapshot; `tag_sizes`: what tagged values reach;
+//!   `timing`: when the collector works.
 //! - `values`: headers and lengths; `variable`: variables of the runtime; `parameters`:
 //!   what the trace info says about it;
 //!   `bytecode`: what addresses in bytecode mean, also in code that is loaded later.
@@ -31,6 +32,7 @@ mod descriptors;
 mod detect;
 mod five;
 mod four;
+mod frame_descriptor;
 pub(crate) mod frame_table;
 mod frames;
 mod heap;
