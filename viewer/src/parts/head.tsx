@@ -113,7 +113,7 @@ export function Tabs() {
     <div class="bar">
       <nav class="tabs" ref={strip} aria-label="Views">
         {tabs.map((tab) => (
-          <a key={tab} href={`#${tab}`} aria-current={tab === current.tab ? "page" : undefined} title={`Key ${TABS.indexOf(tab) + 1}`} onClick={(event) => { event.preventDefault(); change({ tab }); }}>
+          <a href={`#${tab}`} aria-current={tab === current.tab ? "page" : undefined} title={`Key ${TABS.indexOf(tab) + 1}`} onClick={(event) => { event.preventDefault(); change({ tab }); }}>
             {TAB_NAMES[tab]}
           </a>
         ))}

@@ -32,7 +32,10 @@ export function sameSite(a: Site, b: Site): boolean {
   return siteKey(a) === siteKey(b);
 }
 
-/** Also the key of lists that change by themselves: a row that moves under the pointer takes its state and its click with it. */
+/**
+ * What tells a site from others. It is also the key of rows in lists that change while one looks at them, so that a row
+ * that moves takes its state with it, and a click is never taken for one on the row that came to its place.
+ */
 export function siteKey(site: Site): string {
   return [site.name, site.file ?? "", site.line ?? 0, ...(site.chars ?? [0, 0])].join("\0");
 }

@@ -1,4 +1,5 @@
-//! Numbers that stand where a frame would, for what is none.
+//! Numbers in the place of a frame's, for what has no frame: a domain, a source, an
+//! allocation without a backtrace, the rest of a path that was too light to keep.
 
 use heaptap_trace::Source;
 

@@ -1,7 +1,7 @@
 //! Any earlier moment of a trace, from its table of blocks. How long that takes is for
 //! `benches/past.rs` to say.
 
-use heaptap_report::{Aggregate, Aggregator, Depth, Options};
+use heaptap_report::{Aggregate, Aggregator, Depth, Follow, MOST_BLOCKS, Options};
 use heaptap_trace::LocationTable;
 use proptest::prelude::*;
 
@@ -59,5 +59,23 @@ fn the_past_of_a_growing_trace() {
     assert_eq!(
         figures_of_past(&found, table, &options),
         figures_of_past(&expected, table, &options)
+    );
+}
+
+/// A full table, just before the end.
+#[test]
+fn the_past_of_a_full_table() {
+    let program = crowd(MOST_BLOCKS as u64);
+    let options = Options { depth: Depth::Whole, follow: Follow::Nothing, ..Options::default() };
+    let (aggregate, blocks) =
+        program.read(0.5, Options { most_blocks: MOST_BLOCKS, ..options.clone() });
+    assert!(blocks.len() > MOST_BLOCKS * 9 / 10);
+    let time = program.times().filter(|&time| time < aggregate.duration()).max().unwrap();
+    let found = blocks.aggregate_until(time, &aggregate, &program.locations, &options);
+    assert!(found.samples() > 0);
+    let expected = crowd(MOST_BLOCKS as u64).until(time).stream(0.5, &options);
+    assert_eq!(
+        figures_of_past(&found, &program.locations, &options),
+        figures_of_past(&expected, &program.locations, &options)
     );
 }
