@@ -7,6 +7,7 @@ use heaptap_heap::MetaKey;
 
 use super::order::Order;
 use super::walker::HeapWalker;
+use crate::sys::program;
 
 /// The facts that are known before the walk. On the ordering thread.
 pub(super) fn facts(walker: &dyn HeapWalker, order: &Order) -> Vec<(MetaKey, Vec<u8>)> {
@@ -18,9 +19,7 @@ pub(super) fn facts(walker: &dyn HeapWalker, order: &Order) -> Vec<(MetaKey, Vec
         (MetaKey::REASON, order.reason.name().into()),
         (MetaKey::HEADER_WORDS, walker.header_words().to_string().into_bytes()),
     ];
-    if let Ok(program) = std::env::current_exe() {
-        facts.push((MetaKey::PROGRAM, program.as_os_str().as_bytes().to_vec()));
-    }
+    facts.push((MetaKey::PROGRAM, program::path().as_os_str().as_bytes().to_vec()));
     if let Ok(host) = std::fs::read("/proc/sys/kernel/hostname") {
         facts.push((MetaKey::HOST, host.trim_ascii_end().to_vec()));
     }

@@ -9,6 +9,7 @@
 //! | `errno` | preserves the host's `errno` | both |
 //! | `thread` | threads of our own, with all signals blocked | both |
 //! | `thread_flag` | a flag of each thread, and what happens when the thread ends | mutators |
+//! | `program` | which program this process runs | both |
 //! | `name` | expands `%p`, `%e` and `%t` in a file name | the starting thread |
 //! | `file` | creates a trace file without destroying another file | the starting thread |
 //! | `lock` | waiting for a lock until a deadline | both |
@@ -43,6 +44,7 @@ pub(crate) mod prefetch;
 pub(crate) mod process_memory;
 #[cfg(not(loom))]
 pub(crate) mod process_stats;
+pub(crate) mod program;
 pub(crate) mod race_once;
 pub(crate) mod shared_memory;
 #[cfg(test)]

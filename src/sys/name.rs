@@ -1,6 +1,6 @@
 //! Placeholders in the name of a trace file.
 //!
-//! `%p` is the process id, `%e` the executable's base name, `%t` the start time in seconds
+//! `%p` is the process id, `%e` the program's base name, `%t` the start time in seconds
 //! since the epoch, `%%` a percent sign. Names are bytes and need not be UTF-8.
 
 use core::cell::LazyCell;
@@ -8,6 +8,8 @@ use core::fmt;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
+
+use super::program;
 
 /// The values of the placeholders.
 #[derive(Clone, Debug)]
@@ -23,7 +25,7 @@ impl ProcessFacts {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         Self {
             pid: std::process::id(),
-            executable: executable_name(),
+            executable: program_name(),
             start_seconds: now.map_or(0, |now| now.as_secs()),
         }
     }
@@ -75,9 +77,9 @@ pub(crate) fn expand(
     Ok(OsString::from_vec(name).into())
 }
 
-/// The base name of the executable, even if its file was replaced or deleted since.
-fn executable_name() -> OsString {
-    let path = std::fs::read_link("/proc/self/exe").unwrap_or_default();
+/// The base name of the program, even if its file was replaced or deleted since.
+fn program_name() -> OsString {
+    let path = program::path();
     let name = path.file_name().unwrap_or(OsStr::new("unknown")).as_bytes();
     OsStr::from_bytes(name.strip_suffix(b" (deleted)").unwrap_or(name)).to_owned()
 }

@@ -9,16 +9,16 @@ use heaptap_trace::TraceInfo;
 
 use crate::probes::SidecarOwner;
 use crate::sampling::Rate;
+use crate::sys::program;
 use crate::tracer::options::Options;
 
 /// The header of a trace file that begins now.
 pub(crate) fn trace_info(options: &Options, rate: Rate) -> TraceInfo {
-    let executable = std::env::current_exe().map(|path| path.as_os_str().as_bytes().to_vec());
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     TraceInfo {
         sample_rate: rate.get(),
         word_size: usize::BITS as u8,
-        executable: executable.unwrap_or_default(),
+        executable: program::path().as_os_str().as_bytes().to_vec(),
         host: host_name(),
         runtime_params: options.runtime_params.clone(),
         pid: u64::from(std::process::id()),
@@ -30,10 +30,9 @@ pub(crate) fn trace_info(options: &Options, rate: Rate) -> TraceInfo {
 
 /// Whose sidecar is written.
 pub(crate) fn sidecar_owner() -> SidecarOwner {
-    let program = std::env::current_exe().unwrap_or_default();
     SidecarOwner {
         host: String::from_utf8_lossy(&host_name()).into_owned(),
-        program: program.to_string_lossy().into_owned(),
+        program: program::path().to_string_lossy().into_owned(),
         pid: std::process::id(),
     }
 }

@@ -1,6 +1,7 @@
 //! What a runtime implements to be traced unmodified.
 
 use std::ffi::CStr;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::patch::Replacement;
@@ -24,6 +25,12 @@ pub(crate) trait Runtime: Sync {
     /// starts, before it has a heap. A runtime in a library that the program loads
     /// is noticed by that.
     fn startup_variable(&self) -> Option<&'static CStr>;
+
+    /// The program that the runtime interprets, if that is in another file than the executable.
+    /// Before `main`.
+    fn interpreted(&self) -> Option<PathBuf> {
+        None
+    }
 
     /// Checks the runtime, found through [`super::symbols`], and returns how to
     /// trace it. Changes nothing that it does not restore. `None` if another copy

@@ -7,6 +7,7 @@ use super::refusal::Refusal;
 use super::runtime::{Attachment, Detected, Runtime, detect};
 use super::{endings, environment, late, memory_limit, report, symbols};
 use crate::control::{self, Settings, SnapshotSupport};
+use crate::sys::program;
 use crate::tracer::{self, Failure, say};
 
 /// The runtimes that are looked for.
@@ -32,6 +33,10 @@ pub(crate) fn at_load(known: Known) {
 /// A refusal is reported to the user.
 fn attach(detected: Detected) {
     let Detected { runtime, supported } = detected;
+    // Before anything is named after the program.
+    if let Some(program) = runtime.interpreted() {
+        program::set_interpreted(program);
+    }
     // Before `trace` removes the variables.
     let settings = match Settings::from_environment() {
         Ok(settings) => settings,

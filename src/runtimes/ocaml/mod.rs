@@ -20,7 +20,7 @@
 //!   without debug information.
 //! - `heap`: writes the heap into a snapshot; `tag_sizes`: what tagged values reach;
 //!   `timing`: when the collector works.
-//! - `values`: headers and lengths; `variable`: variables of the runtime; `parameters`:
+//! - `values`: headers and lengths; `unit_name`: names of compilation units; `variable`: variables of the runtime; `parameters`:
 //!   what the trace info says about it;
 //!   `bytecode`: what addresses in bytecode mean, also in code that is loaded later.
 
@@ -41,6 +41,7 @@ mod parameters;
 mod runtime;
 mod tag_sizes;
 mod timing;
+mod unit_name;
 mod values;
 mod variable;
 pub(crate) mod version;

@@ -1,11 +1,12 @@
 //! OCaml as a [`Runtime`]: what both major versions have in common.
 
 use std::ffi::CStr;
+use std::path::PathBuf;
 
 use heaptap_settings::OCAML;
 
-use super::detect;
 use super::version::MajorVersion;
+use super::{bytecode, detect};
 use crate::probes::Cell;
 use crate::runtimes::attach::refusal::Refusal;
 use crate::runtimes::attach::runtime::Lookup;
@@ -36,6 +37,10 @@ impl Runtime for Ocaml {
 
     fn startup_variable(&self) -> Option<&'static CStr> {
         Some(detect::STARTUP_VARIABLE)
+    }
+
+    fn interpreted(&self) -> Option<PathBuf> {
+        bytecode::interpreted()
     }
 
     fn attach(&self) -> Result<Option<Attachment>, Refusal> {

@@ -6,21 +6,21 @@
 //!   the first location is needed; nothing in it is trusted.
 //! - `loaded`: code that is loaded while the program runs; `ranges`: its addresses;
 //!   `heap`: its events; `primitives`: the runtime's functions that load it.
+//! - `program`: which file the program is in; `file`: its sections.
+//! - `globals`: which slots of the table of globals are modules.
 //! - `tree`: marshalled values and those in the heap, read alike.
 
 mod events;
+mod file;
+mod globals;
 mod heap;
 mod loaded;
 mod marshal;
 mod primitives;
+mod program;
 mod ranges;
 mod tree;
 
-use std::ffi::{CStr, OsStr, c_char};
-use std::fs::File;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::FileExt;
-use std::path::Path;
 use std::sync::Arc;
 
 use heaptap_symbols::SourceLocation;
@@ -30,11 +30,10 @@ use crate::runtimes::attach::symbols;
 use crate::sys::race_once::RaceOnce;
 use crate::tracer::Locator;
 use events::{Event, Events};
+pub(super) use globals::{GlobalUnits, Unit};
 use loaded::Bounds;
 pub(super) use primitives::follow as follow_loading;
-
-/// More than any program's debug section.
-const LARGEST: u64 = 1 << 30;
+pub(super) use program::interpreted;
 
 /// The program's bytecode.
 #[derive(Clone, Copy)]
@@ -50,6 +49,12 @@ impl Code {
         let start = symbols::lookup(c"caml_start_code")?;
         let size = symbols::lookup(c"caml_code_size")?;
         Some(Code { start, size })
+    }
+
+    /// The length of the program's code; 0 until it is loaded.
+    pub(super) fn size_now(self) -> usize {
+        // SAFETY: `asize_t caml_code_size`.
+        unsafe { (self.size as *const usize).read_volatile() }
     }
 
     /// Where code is now. That is good for a walk: what is loaded meanwhile is on
@@ -93,11 +98,10 @@ impl Addresses {
 
 /// Explains the codes of bytecode frames.
 pub(super) fn locator() -> Locator {
-    let name = executable_name();
     // Read by the writer thread, while the program may fork.
     let events: RaceOnce<Option<Events>> = RaceOnce::new();
     Arc::new(move |code, list: &mut LocationList| {
-        let events = || events.get_or_init(|| read(name?)).as_ref();
+        let events = || events.get_or_init(read_events).as_ref();
         let Some(event) = event(code, events) else { return };
         list.add(Location {
             file: &event.file,
@@ -125,7 +129,7 @@ pub(super) struct CodeLocations {
 
 impl CodeLocations {
     pub(super) fn read(code: Code) -> CodeLocations {
-        CodeLocations { addresses: code.now(), own: executable_name().and_then(read) }
+        CodeLocations { addresses: code.now(), own: read_events() }
     }
 
     /// Of a return address, or of where a function begins.
@@ -158,88 +162,7 @@ impl CodeLocations {
     }
 }
 
-/// Where the runtime keeps the executable's name, which it sets before any code
-/// runs: `char_os * caml_exe_name` (4.14.1, `runtime/sys.c`), or the first field
-/// of `const struct caml_params * const caml_params` (5.3.0,
-/// `runtime/caml/startup_aux.h`).
-fn executable_name() -> Option<usize> {
-    if let Some(name) = symbols::lookup(c"caml_exe_name") {
-        return Some(name);
-    }
-    let parameters = symbols::lookup(c"caml_params")?;
-    // SAFETY: `caml_params` is a constant of the runtime that holds a pointer.
-    Some(unsafe { (parameters as *const usize).read() })
-}
-
-fn read(name: usize) -> Option<Events> {
-    // SAFETY: `executable_name` returned the address of this pointer, in a variable of
-    // the runtime.
-    let name = unsafe { (name as *const *const c_char).read() };
-    if name.is_null() {
-        return None;
-    }
-    // SAFETY: not NULL, so it is the C string that the runtime has set, and never frees.
-    let name = unsafe { CStr::from_ptr(name) };
-    let file = File::open(Path::new(OsStr::from_bytes(name.to_bytes()))).ok()?;
-    Events::parse(&debug_section(&file)?)
-}
-
-/// The section `DBUG` of a bytecode executable (`runtime/caml/exec.h`): at the
-/// file's end the number of sections and a magic number, before it the sections'
-/// names and lengths, before those the sections.
-fn debug_section(file: &File) -> Option<Vec<u8>> {
-    const TRAILER: u64 = 16;
-    let length = file.metadata().ok()?.len();
-    let mut trailer = [0; TRAILER as usize];
-    file.read_exact_at(&mut trailer, length.checked_sub(TRAILER)?).ok()?;
-    if !trailer.get(4..)?.starts_with(b"Caml1999X") {
-        return None;
-    }
-    let count = u64::from(u32::from_be_bytes(trailer.get(..4)?.try_into().ok()?)).min(1_000);
-    let table_at = length.checked_sub(TRAILER + count * 8)?;
-    let mut table = vec![0; (count * 8) as usize];
-    file.read_exact_at(&mut table, table_at).ok()?;
-    let mut end = table_at;
-    for entry in table.chunks_exact(8).rev() {
-        let (name, size) = entry.split_at(4);
-        let size = u64::from(u32::from_be_bytes(size.try_into().ok()?));
-        let start = end.checked_sub(size)?;
-        if name == b"DBUG" && size < LARGEST {
-            let mut section = vec![0; size as usize];
-            file.read_exact_at(&mut section, start).ok()?;
-            return Some(section);
-        }
-        end = start;
-    }
-    None
-}
-
-#[cfg(test)]
-mod tests {
-    use std::io::Write;
-
-    use super::*;
-
-    #[test]
-    fn the_section_is_found_from_the_end() {
-        let mut file = tempfile::tempfile().unwrap();
-        file.write_all(b"#!/usr/bin/ocamlrun\ncodedebugcrc").unwrap();
-        for (name, size) in [(b"CODE", 4u32), (b"DBUG", 5), (b"CRCS", 3)] {
-            file.write_all(name).unwrap();
-            file.write_all(&size.to_be_bytes()).unwrap();
-        }
-        file.write_all(&3u32.to_be_bytes()).unwrap();
-        file.write_all(b"Caml1999X030").unwrap();
-        assert_eq!(debug_section(&file).unwrap(), b"debug");
-    }
-
-    #[test]
-    fn other_files_have_none() {
-        let mut file = tempfile::tempfile().unwrap();
-        assert_eq!(debug_section(&file), None);
-        file.write_all(&[0xff; 100]).unwrap();
-        assert_eq!(debug_section(&file), None);
-        file.write_all(b"\xff\xff\xff\xffCaml1999X030").unwrap();
-        assert_eq!(debug_section(&file), None);
-    }
+/// The events of the program itself, once it has begun.
+fn read_events() -> Option<Events> {
+    Events::parse(&program::open(Code::find()?)?.section(*b"DBUG")?)
 }

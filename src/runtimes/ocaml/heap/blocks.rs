@@ -2,6 +2,7 @@
 
 use heaptap_heap::{MAX_STRING, Root, RootOwner};
 
+use super::bytecode_globals::GlobalBlocks;
 use super::regions::Regions;
 use super::seen::SeenSet;
 use super::words::{Header, Words, is_pointer};
@@ -27,6 +28,8 @@ pub(in crate::runtimes::ocaml) struct BlockWriter<'a, 'w> {
     string_bytes: usize,
     /// Continuations, in a runtime that has them.
     continuations: Option<MappedVec<usize>>,
+    /// The blocks that hold variables, in bytecode.
+    globals: Option<GlobalBlocks>,
 }
 
 impl<'a, 'w> BlockWriter<'a, 'w> {
@@ -43,7 +46,22 @@ impl<'a, 'w> BlockWriter<'a, 'w> {
             customs: SeenSet::new(10).ok_or(MEMORY)?,
             string_bytes: (string_bytes as usize).min(MAX_STRING),
             continuations: None,
+            globals: None,
         })
+    }
+
+    /// In bytecode: the fields of these blocks are roots, and not written with the blocks.
+    pub(in crate::runtimes::ocaml) fn with_globals(
+        mut self,
+        globals: Option<GlobalBlocks>,
+    ) -> Self {
+        self.globals = globals;
+        self
+    }
+
+    /// Takes back what [`BlockWriter::with_globals`] was passed, when all blocks are written.
+    pub(in crate::runtimes::ocaml) fn take_globals(&mut self) -> Option<GlobalBlocks> {
+        self.globals.take()
     }
 
     /// In a runtime with continuations: remembers them.
@@ -81,7 +99,10 @@ impl<'a, 'w> BlockWriter<'a, 'w> {
                 }
             }
             NO_SCAN.. => {}
-            _ => self.pointers(block, 0, size)?,
+            _ => {
+                let own = |globals: &GlobalBlocks| globals.own_fields(block, size);
+                self.pointers(block, 0, self.globals.as_ref().map_or(size, own))?;
+            }
         }
         self.encoder.end_block()?;
         Ok(())

@@ -5,6 +5,7 @@
 //!   each once.
 //! - `scan`: the roots that functions of the runtime report.
 //! - `bytecode_stack`: the frames of bytecode; `threads`: the threads of the systhreads library.
+//! - `bytecode_globals`: the variables of bytecode.
 //! - `modules`: names of modules; `code_names`: names of code; `release`: of OCaml;
 //!   `trace`: the trace that is being taken.
 //!
@@ -17,6 +18,7 @@ pub(super) const CLEANS_UP: &str = "OCAMLRUNPARAM has c: the runtime frees its h
                                     and heaptap takes no snapshots of such a program; remove the c";
 
 pub(super) mod blocks;
+pub(super) mod bytecode_globals;
 pub(super) mod bytecode_stack;
 pub(super) mod code_names;
 pub(super) mod modules;

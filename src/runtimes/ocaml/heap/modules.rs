@@ -2,6 +2,7 @@
 
 use super::words::Words;
 use crate::runtimes::attach::symbols;
+use crate::runtimes::ocaml::unit_name::readable;
 use crate::tracer::WORD;
 
 /// A module of native code.
@@ -61,21 +62,7 @@ pub(in crate::runtimes::ocaml) fn of_program(globals: usize) -> Vec<OcamlModule>
 fn module_name(symbol: &[u8]) -> Option<Vec<u8>> {
     let name = symbol.strip_prefix(b"caml")?;
     let name = name.strip_suffix(b"__gc_roots").or_else(|| name.strip_suffix(b".gc_roots"))?;
-    let mut readable = Vec::with_capacity(name.len());
-    let mut rest = name;
-    while let Some((&first, after)) = rest.split_first() {
-        match rest.strip_prefix(b"__") {
-            Some(after) if !readable.is_empty() && !after.is_empty() => {
-                readable.push(b'.');
-                rest = after;
-            }
-            _ => {
-                readable.push(first);
-                rest = after;
-            }
-        }
-    }
-    Some(readable)
+    Some(readable(name))
 }
 
 #[cfg(test)]

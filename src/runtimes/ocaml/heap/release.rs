@@ -5,6 +5,7 @@
 
 use super::words::{Header, is_pointer};
 use crate::runtimes::attach::symbols::lookup;
+use crate::runtimes::ocaml::bytecode::GlobalUnits;
 use crate::sys::process_memory::read_word;
 use crate::tracer::WORD;
 
@@ -14,10 +15,21 @@ const MOST_FIELDS: usize = 256;
 const MOST_WORDS: usize = 8;
 const STRING: u8 = 252;
 
-/// The release; `None` in bytecode, and in a program without `Sys`. On any thread: the reads cannot
+/// The release of native code; `None` in a program without `Sys`. On any thread: the reads cannot
 /// fault, and what they find is checked.
-pub(in crate::runtimes::ocaml) fn release() -> Option<String> {
+pub(in crate::runtimes::ocaml) fn of_native() -> Option<String> {
     release_in(lookup(c"camlStdlib__Sys")?)
+}
+
+/// The same of bytecode. `global_data` is the address of `caml_global_data`.
+pub(in crate::runtimes::ocaml) fn of_bytecode(
+    global_data: usize,
+    units: Option<&GlobalUnits>,
+) -> Option<String> {
+    let unit = units?.units.iter().find(|unit| unit.name == b"Stdlib.Sys")?;
+    let table = read_word(global_data).filter(|&table| is_pointer(table))?;
+    let module = read_word(table.checked_add(unit.slot * WORD)?);
+    release_in(module.filter(|&module| is_pointer(module))?)
 }
 
 fn release_in(module: usize) -> Option<String> {
@@ -58,6 +70,7 @@ fn is_release(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::runtimes::ocaml::bytecode::Unit;
 
     /// A block of a string, with its header in front.
     fn block(text: &str) -> Vec<usize> {
@@ -79,6 +92,14 @@ mod tests {
         module[4] = release[1..].as_ptr() as usize;
         assert_eq!(found(&module).as_deref(), Some("4.14.1"));
         assert_eq!(release_in(0), None);
+        let table = [2 << 10, 1, module[1..].as_ptr() as usize];
+        let global_data = table[1..].as_ptr() as usize;
+        let unit = Unit { slot: 1, name: b"Stdlib.Sys".into() };
+        let units = GlobalUnits { slots: 2, units: vec![unit] };
+        let variable = std::hint::black_box(&raw const global_data) as usize;
+        std::hint::black_box((&table, &module));
+        assert_eq!(of_bytecode(variable, Some(&units)).as_deref(), Some("4.14.1"));
+        assert_eq!(of_bytecode(variable, None), None);
     }
 
     #[test]

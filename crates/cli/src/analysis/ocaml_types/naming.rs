@@ -28,10 +28,10 @@ pub(crate) fn name_blocks(
 ) -> Result<TypeSummary, Failure> {
     let runtime = graph.facts().meta(MetaKey::RUNTIME).unwrap_or_default();
     let runtime = String::from_utf8_lossy(runtime);
-    if !runtime.starts_with("OCaml") || runtime.contains("bytecode") {
+    if !runtime.starts_with("OCaml") {
         let named = if runtime.is_empty() { "another runtime" } else { &runtime };
         return Err(Failure::Trouble(format!(
-            "--types: the snapshot is of {named}; types are known of native OCaml programs alone"
+            "--types: the snapshot is of {named}; types are known of OCaml programs alone"
         )));
     }
     let roots = variables(graph);

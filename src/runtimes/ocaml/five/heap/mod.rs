@@ -33,19 +33,21 @@ use super::domain::domain;
 use super::layout::StateLayout;
 use super::symbols::Runtime;
 use crate::runtimes::attach::refusal::Refusal;
+use crate::runtimes::ocaml::bytecode::GlobalUnits;
 use crate::runtimes::ocaml::frames;
 use crate::runtimes::ocaml::heap::CLEANS_UP;
 use crate::runtimes::ocaml::heap::blocks::BlockWriter;
+use crate::runtimes::ocaml::heap::bytecode_globals::GlobalBlocks;
 use crate::runtimes::ocaml::heap::modules::{self, OcamlModule};
-use crate::runtimes::ocaml::heap::release::release;
 use crate::runtimes::ocaml::heap::words::Words;
-use crate::runtimes::ocaml::heap::{code_names, trace};
+use crate::runtimes::ocaml::heap::{code_names, release, trace};
 use crate::runtimes::ocaml::version::MajorVersion;
 use crate::snapshot::{self, HeapEncoder, HeapWalker, TraceFile, TracedBlocks, WalkError};
 use crate::sys::race_once::RaceOnce;
 use crate::tracer::Mutator;
 
 use domains::Domains;
+use roots::Globals;
 use variables::{CodeKind, Variables};
 
 /// The heap of the runtime in this program.
@@ -54,6 +56,8 @@ struct Heap {
     /// Of native code. Made when first needed.
     /// Read by a thread of ours, while the program may fork.
     modules: RaceOnce<Vec<OcamlModule>>,
+    /// Of bytecode. Made when first needed, if they can be found.
+    units: RaceOnce<Option<GlobalUnits>>,
 }
 
 static HEAP: OnceLock<Heap> = OnceLock::new();
@@ -61,20 +65,34 @@ static HEAP: OnceLock<Heap> = OnceLock::new();
 /// Makes snapshots possible. Before `main`.
 pub(super) fn prepare(runtime: &Runtime, layout: &'static StateLayout) -> Result<(), Refusal> {
     let variables = Variables::find(runtime, layout)?;
-    let heap = HEAP.get_or_init(|| Heap { variables, modules: RaceOnce::new() });
+    let heap =
+        HEAP.get_or_init(|| Heap { variables, modules: RaceOnce::new(), units: RaceOnce::new() });
     rendezvous::install(heap);
     frames::follow_plugins();
     snapshot::register(heap);
     Ok(())
 }
 
+impl Heap {
+    /// The units of a bytecode program that has begun, if they can be found. Allocates.
+    fn find_units(&self) -> Option<&GlobalUnits> {
+        let CodeKind::Bytecode { code: Some(code), .. } = self.variables.code else { return None };
+        if code.size_now() == 0 {
+            return None;
+        }
+        self.units.get_or_init(|| GlobalUnits::read(code)).as_ref()
+    }
+}
+
 impl HeapWalker for Heap {
     fn runtime(&self) -> String {
-        let kind = match self.variables.code {
-            CodeKind::Native { .. } => "native",
-            CodeKind::Bytecode(_) => "bytecode",
+        let (kind, release) = match self.variables.code {
+            CodeKind::Native { .. } => ("native", release::of_native()),
+            CodeKind::Bytecode { global_data, .. } => {
+                ("bytecode", release::of_bytecode(global_data, self.find_units()))
+            }
         };
-        format!("OCaml {} {kind}", release().as_deref().unwrap_or("5.3"))
+        format!("OCaml {} {kind}", release.as_deref().unwrap_or("5.3"))
     }
 
     fn header_words(&self) -> u32 {
@@ -94,6 +112,7 @@ impl HeapWalker for Heap {
         if let CodeKind::Native { globals, .. } = self.variables.code {
             self.modules.get_or_init(|| modules::of_program(globals));
         }
+        self.find_units();
     }
 
     fn poke(&self) {
@@ -122,10 +141,21 @@ impl HeapWalker for Heap {
         // layout is checked on the way.
         let words = unsafe { Words::at_rest() };
         let domains = Domains::find(&self.variables, words)?;
-        let mut writer = BlockWriter::new(words, encoder, string_bytes)?.with_continuations()?;
+        let globals = Globals {
+            modules: self.modules.get().map_or(&[][..], Vec::as_slice),
+            units: self.units.get().and_then(Option::as_ref),
+        };
+        let blocks = match self.variables.code {
+            CodeKind::Native { .. } => None,
+            CodeKind::Bytecode { global_data, .. } => {
+                GlobalBlocks::find(words, words.word(global_data), globals.units)?
+            }
+        };
+        let mut writer = BlockWriter::new(words, encoder, string_bytes)?
+            .with_continuations()?
+            .with_globals(blocks);
         pools::write(&self.variables, &domains, &mut writer)?;
-        let modules = self.modules.get().map_or(&[][..], Vec::as_slice);
-        roots::write(&self.variables, &domains, modules, &mut writer)?;
+        roots::write(&self.variables, &domains, globals, &mut writer)?;
         finalisers::write(&self.variables, &domains, &mut writer)
     }
 
@@ -149,7 +179,7 @@ impl HeapWalker for Heap {
     fn name_code(&self, codes: &Suspended, found: &mut dyn FnMut(Name<'_>)) {
         match self.variables.code {
             CodeKind::Native { .. } => code_names::of_native(MajorVersion::Five, codes, found),
-            CodeKind::Bytecode(code) => code_names::of_bytecode(code, codes, found),
+            CodeKind::Bytecode { code, .. } => code_names::of_bytecode(code, codes, found),
         }
     }
 

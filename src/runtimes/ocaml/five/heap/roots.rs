@@ -12,8 +12,10 @@ use super::stack;
 use super::systhreads::{HookPart, HookReport};
 use super::thread_structure::ThreadRoots;
 use super::variables::{CodeKind, Variables};
+use crate::runtimes::ocaml::bytecode::GlobalUnits;
 use crate::runtimes::ocaml::five::symbols::ScanningAction;
 use crate::runtimes::ocaml::heap::blocks::BlockWriter;
+use crate::runtimes::ocaml::heap::bytecode_globals;
 use crate::runtimes::ocaml::heap::modules::OcamlModule;
 use crate::runtimes::ocaml::heap::words::Words;
 use crate::snapshot::WalkError;
@@ -38,14 +40,23 @@ pub(super) fn collect_global(variables: &Variables) {
     }
 }
 
+/// What is known of the program's modules.
+#[derive(Clone, Copy)]
+pub(super) struct Globals<'a> {
+    /// Of native code.
+    pub(super) modules: &'a [OcamlModule],
+    /// Of bytecode.
+    pub(super) units: Option<&'a GlobalUnits>,
+}
+
 /// Writes all roots but finalisers and ephemerons.
 pub(super) fn write(
     variables: &Variables,
     domains: &Domains,
-    modules: &[OcamlModule],
+    globals: Globals<'_>,
     writer: &mut BlockWriter<'_, '_>,
 ) -> Result<(), WalkError> {
-    write_global(modules, writer)?;
+    write_global(variables, globals, writer)?;
     let uses_threads = uses_threads(variables, domains, writer.words)?;
     for state in domains.waiting() {
         write_domain(variables, state, uses_threads, writer)?;
@@ -54,9 +65,11 @@ pub(super) fn write(
 }
 
 /// The runtime reports the roots of C code first, then the fields of the modules, then those
-/// of plugins (`caml_scan_global_roots`, `runtime/globroots.c`).
+/// of plugins (`caml_scan_global_roots`, `runtime/globroots.c`). In bytecode the table of globals
+/// is one of the roots of C code (`caml_interprete`, `runtime/interp.c`).
 fn write_global(
-    modules: &[OcamlModule],
+    variables: &Variables,
+    Globals { modules, units }: Globals<'_>,
     writer: &mut BlockWriter<'_, '_>,
 ) -> Result<(), WalkError> {
     const WRONG: WalkError = WalkError::Heap("the roots of modules");
@@ -67,8 +80,21 @@ fn write_global(
     let from_c = first
         .and_then(|first| roots.iter().position(|root| root.slot == first))
         .unwrap_or(roots.len());
+    let table = match variables.code {
+        CodeKind::Bytecode { global_data, .. } => writer.take_globals().zip(Some(global_data)),
+        CodeKind::Native { .. } => None,
+    };
+    // Its fields are in no block.
+    if table.as_ref().is_some_and(|(_, slot)| !roots.iter().any(|root| root.slot == *slot)) {
+        return Err(WalkError::Heap("the table of globals"));
+    }
     for root in roots.iter().take(from_c) {
-        writer.root(RootOwner::GlobalC { slot: root.slot as u64 }, root.value)?;
+        match &table {
+            Some((blocks, slot)) if *slot == root.slot => {
+                bytecode_globals::write(blocks, units, writer)?;
+            }
+            _ => writer.root(RootOwner::GlobalC { slot: root.slot as u64 }, root.value)?,
+        }
     }
     let mut rest = roots.iter().skip(from_c);
     for (index, module) in modules.iter().enumerate() {
@@ -199,7 +225,7 @@ fn write_stack(
     let mut expected = 0;
     let mut result = Ok(());
     match &variables.code {
-        CodeKind::Bytecode(code) => {
+        CodeKind::Bytecode { code, .. } => {
             let mut frames = code.map(|code| FiberFrames::new(writer.words, code, top));
             scan(report, &mut |value, slot| {
                 if result.is_ok() {

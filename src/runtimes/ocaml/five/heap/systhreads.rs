@@ -87,7 +87,7 @@ impl HookReport {
         let count = |top, reported: &[Reported]| count_stack_slots(variables, words, top, reported);
         let structures = ThreadStructures {
             words,
-            has_trap_offset: matches!(variables.code, CodeKind::Bytecode(_)),
+            has_trap_offset: matches!(variables.code, CodeKind::Bytecode { .. }),
             count_stack_slots: &count,
         };
         self.for_each_part_of(&structures, visit)

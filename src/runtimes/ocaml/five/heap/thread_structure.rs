@@ -130,7 +130,7 @@ pub(super) fn count_stack_slots(
             };
             stack::for_each_slot(words, descriptors, top, compare).ok()?;
         }
-        CodeKind::Bytecode(_) => {
+        CodeKind::Bytecode { .. } => {
             let mut is_same = true;
             let report = |action: ScanningAction, data: *mut c_void| {
                 (variables.scan_stack)(action, 0, data, top.stack, top.gc_regs);

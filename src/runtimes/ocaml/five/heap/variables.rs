@@ -62,8 +62,12 @@ pub(super) enum CodeKind {
         globals: usize,
         descriptors: Descriptors,
     },
-    /// Where the bytecode is, if that is known.
-    Bytecode(Option<Code>),
+    Bytecode {
+        /// `caml_global_data`
+        global_data: usize,
+        /// Where the bytecode is, if that is known.
+        code: Option<Code>,
+    },
 }
 
 /// Indices of further words in a domain's state.
@@ -138,7 +142,7 @@ impl Variables {
             release_domain_lock: unsafe { function(c"caml_release_domain_lock")? },
             // SAFETY: `void caml_empty_minor_heaps_once(void)`, `runtime/minor_gc.c`.
             collect_young: unsafe { function(c"caml_empty_minor_heaps_once")? },
-            code: if runtime.is_native { native()? } else { CodeKind::Bytecode(Code::find()) },
+            code: if runtime.is_native { native()? } else { bytecode()? },
         })
     }
 
@@ -154,6 +158,10 @@ fn native() -> Result<CodeKind, Refusal> {
     let descriptors = Descriptors::find(MajorVersion::Five)
         .ok_or(Refusal::Layout("the index of frame descriptors"))?;
     Ok(CodeKind::Native { globals: needed(c"caml_globals")?, descriptors })
+}
+
+fn bytecode() -> Result<CodeKind, Refusal> {
+    Ok(CodeKind::Bytecode { global_data: needed(c"caml_global_data")?, code: Code::find() })
 }
 
 /// The code of a function, as far as it is looked at.

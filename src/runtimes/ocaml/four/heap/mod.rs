@@ -25,13 +25,14 @@ use super::host::host;
 use super::probe::Proved;
 use crate::runtimes::attach::own_stack::OwnStack;
 use crate::runtimes::attach::refusal::Refusal;
+use crate::runtimes::ocaml::bytecode::GlobalUnits;
 use crate::runtimes::ocaml::frames;
 use crate::runtimes::ocaml::heap::CLEANS_UP;
 use crate::runtimes::ocaml::heap::blocks::BlockWriter;
+use crate::runtimes::ocaml::heap::bytecode_globals::GlobalBlocks;
 use crate::runtimes::ocaml::heap::modules::{self, OcamlModule};
-use crate::runtimes::ocaml::heap::release::release;
 use crate::runtimes::ocaml::heap::words::Words;
-use crate::runtimes::ocaml::heap::{code_names, trace};
+use crate::runtimes::ocaml::heap::{code_names, release, trace};
 use crate::runtimes::ocaml::version::MajorVersion;
 use crate::snapshot::{self, HeapEncoder, HeapWalker, TraceFile, TracedBlocks, WalkError};
 use crate::sys::race_once::RaceOnce;
@@ -45,6 +46,8 @@ struct Heap {
     /// Of native code. Made when first needed.
     /// Read by a thread of ours, while the program may fork.
     modules: RaceOnce<Vec<OcamlModule>>,
+    /// Of bytecode. Made when first needed, if they can be found.
+    units: RaceOnce<Option<GlobalUnits>>,
     bound_errors: BoundErrors,
     /// Where snapshots are taken: OCaml leaves the C code that it calls little stack.
     stack: OwnStack,
@@ -59,6 +62,7 @@ pub(super) fn prepare(proved: Proved) -> Result<(), Refusal> {
     let heap = HEAP.get_or_init(|| Heap {
         variables,
         modules: RaceOnce::new(),
+        units: RaceOnce::new(),
         bound_errors: BoundErrors::new(),
         stack,
     });
@@ -69,10 +73,26 @@ pub(super) fn prepare(proved: Proved) -> Result<(), Refusal> {
     Ok(())
 }
 
+impl Heap {
+    /// The units of a bytecode program that has begun, if they can be found. Allocates.
+    fn find_units(&self) -> Option<&GlobalUnits> {
+        let CodeKind::Bytecode { code: Some(code), .. } = self.variables.code else { return None };
+        if code.size_now() == 0 {
+            return None;
+        }
+        self.units.get_or_init(|| GlobalUnits::read(code)).as_ref()
+    }
+}
+
 impl HeapWalker for Heap {
     fn runtime(&self) -> String {
-        let kind = if self.variables.is_native() { "native" } else { "bytecode" };
-        format!("OCaml {} {kind}", release().as_deref().unwrap_or("4"))
+        let (kind, release) = match self.variables.code {
+            CodeKind::Native { .. } => ("native", release::of_native()),
+            CodeKind::Bytecode { global_data, .. } => {
+                ("bytecode", release::of_bytecode(global_data, self.find_units()))
+            }
+        };
+        format!("OCaml {} {kind}", release.as_deref().unwrap_or("4"))
     }
 
     fn header_words(&self) -> u32 {
@@ -91,6 +111,7 @@ impl HeapWalker for Heap {
             self.modules.get_or_init(|| modules::of_program(globals));
             self.bound_errors.look();
         }
+        self.find_units();
     }
 
     fn poke(&self) {
@@ -112,10 +133,17 @@ impl HeapWalker for Heap {
         // copy of the process made there (`HeapWalker::walk`). The parts of the walk follow
         // the runtime's own lists, whose layout is proved or checked on the way.
         let words = unsafe { Words::at_rest() };
-        let mut writer = BlockWriter::new(words, encoder, string_bytes)?;
+        let units = self.units.get().and_then(Option::as_ref);
+        let globals = match self.variables.code {
+            CodeKind::Native { .. } => None,
+            CodeKind::Bytecode { global_data, .. } => {
+                GlobalBlocks::find(words, words.word(global_data), units)?
+            }
+        };
+        let mut writer = BlockWriter::new(words, encoder, string_bytes)?.with_globals(globals);
         chunks::write(&self.variables, &mut writer)?;
         let modules = self.modules.get().map_or(&[][..], Vec::as_slice);
-        roots::write(&self.variables, modules, &mut writer)?;
+        roots::write(&self.variables, modules, units, &mut writer)?;
         finalisers::write(&self.variables, &mut writer)
     }
 

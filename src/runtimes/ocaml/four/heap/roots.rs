@@ -4,7 +4,9 @@ use heaptap_heap::RootOwner;
 
 use super::stack::{self, Stack};
 use super::variables::{CodeKind, Variables};
+use crate::runtimes::ocaml::bytecode::GlobalUnits;
 use crate::runtimes::ocaml::heap::blocks::BlockWriter;
+use crate::runtimes::ocaml::heap::bytecode_globals;
 use crate::runtimes::ocaml::heap::modules::OcamlModule;
 use crate::runtimes::ocaml::heap::scan::{Action, scan};
 use crate::runtimes::ocaml::heap::threads::{self, Thread};
@@ -16,9 +18,13 @@ use crate::sys::memory::MappedVec;
 pub(super) fn write(
     variables: &Variables,
     modules: &[OcamlModule],
+    units: Option<&GlobalUnits>,
     writer: &mut BlockWriter<'_, '_>,
 ) -> Result<(), WalkError> {
-    write_modules(variables, modules, writer)?;
+    match writer.take_globals() {
+        Some(globals) => bytecode_globals::write(&globals, units, writer)?,
+        None => write_modules(modules, writer)?,
+    }
     let all_threads = find_threads(variables, writer.words);
     let all_threads = all_threads.as_deref().unwrap_or_default();
     let stack_slots = write_running(variables, all_threads, writer)?;
@@ -35,19 +41,12 @@ struct Counted {
     from_hook: u64,
 }
 
-/// The fields of the blocks that modules consist of. In bytecode all of them are in one block
-/// of the heap.
+/// The fields of the blocks that modules consist of.
 fn write_modules(
-    variables: &Variables,
     modules: &[OcamlModule],
     writer: &mut BlockWriter<'_, '_>,
 ) -> Result<(), WalkError> {
     let words = writer.words;
-    if let CodeKind::Bytecode { global_data, .. } = variables.code {
-        writer.encoder.module(0, b"global data")?;
-        let owner = RootOwner::Global { module: 0, field: 0 };
-        return writer.root(owner, words.word(global_data));
-    }
     for (index, module) in modules.iter().enumerate() {
         let id = index as u32;
         writer.encoder.module(id, &module.name)?;

@@ -1,0 +1,2 @@
+val add : int -> unit
+val seen : int list ref
