@@ -7,6 +7,7 @@ use super::records::{Link, MAX_STREAKS, Record as _, Records, Streak};
 use super::{End, MARKERS};
 
 use crate::SMALL_LIMITS;
+use crate::sys::prefetch::prefetch;
 
 /// Set in the witness of an indirect frame: one whose stack pointer is not its
 /// witness + 8.
@@ -14,6 +15,11 @@ pub(super) const INDIRECT: u64 = 1;
 
 /// A last walk of fewer frames is not rejoined: to walk them takes no longer.
 const WORTH_REJOINING: usize = if SMALL_LIMITS { 2 } else { 16 };
+
+/// How far ahead of the link that is verified the memory of others is prefetched. Each
+/// fiber has three links, in as many cache lines. With 30,000 nested fibers a walk takes
+/// half the time (`benches/fibers`).
+const PREFETCHED: usize = 48;
 
 /// Places of the index.
 const INDEX: usize = if SMALL_LIMITS { 16 } else { 2048 };
@@ -210,6 +216,11 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> LastWalk<S> {
                 && let Link { frames, address, value } = Link::read(link)
                 && frames == start
             {
+                if let Some(ahead) =
+                    links.len().checked_sub(PREFETCHED).and_then(|at| links.get(at))
+                {
+                    prefetch(Link::read(ahead).address as usize);
+                }
                 if memory.again(address) != value {
                     return Err(Changed { same_from: start });
                 }
