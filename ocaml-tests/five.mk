@@ -26,8 +26,8 @@ INCLUDES := -I +unix -I +threads -I +dynlink
 SOURCES := $(wildcard programs/* programs5/*)
 
 OLD := young major marshalled bigarrays threads signals exceptions weak callbacks stacks endings storm \
-	parameters asked named moments planted habits
-NEW := many lives reuse own_profile forks overflow busy everything deep kept left waiting paced
+	parameters asked named moments planted habits polling
+NEW := many lives reuse own_profile forks overflow busy everything deep kept left waiting paced sites
 PLAIN := $(OLD) $(NEW)
 NATIVE := $(addprefix $(OUT)/,$(PLAIN) host)
 DEBUG := $(addsuffix .debug,$(NATIVE))
@@ -53,6 +53,7 @@ OF_lives := team.ml
 OF_reuse := team.ml reuse_stubs.c
 OF_busy := team.ml
 OF_paced := team.ml
+OF_sites := team.ml
 OF_everything := team.ml
 OF_forks := team.ml trees.ml
 OF_overflow := team.ml fibers.ml

@@ -2,8 +2,8 @@
 
 from math import sqrt
 
-from bench import expect, family
-from estimates import SEEDS
+from bench import equal, expect, family
+from estimates import RATES, SEEDS, YOUNG_HEAPS, unbiased
 from five_exact import blocks_in_the_heap
 
 
@@ -25,3 +25,23 @@ def over_many_seeds(bench, work, rate):
     square = sum(distance * distance for distance in distances) / SEEDS
     expect(abs(mean) < 4 / sqrt(SEEDS), f"seeds 1 to {SEEDS}: {mean:.3f} sigma off in the mean, of {truth} words")
     expect(abs(square - 1) < 4 * sqrt(2 / SEEDS), f"seeds 1 to {SEEDS}: squared distance {square:.3f}, should be 1")
+
+
+@family({f"{program}_{heap}_{rate}_{domains}": (program, heap, rate, domains) for program in ["sites", "sites.byte"]
+         for heap in YOUNG_HEAPS for rate in RATES for domains in [1, 4]})
+def words_of_each_place(bench, program, heap, rate, domains):
+    """A sample in the last words of a young heap makes the runtime collect, and must not be lost by that."""
+    unbiased(bench, program, heap, rate, domains)
+
+
+@family({program: (program,) for program in ["sites", "sites.byte"]})
+def the_same_minor_collections(bench, program):
+    """A sample is no reason to collect."""
+    for heap in (256, 512, 4096):
+        def collections(rate):
+            env = bench.preload(rate=rate, OCAMLRUNPARAM=f"s={heap},v=0x400")
+            said = bench.run(program, 20_000, 1, env=env).err
+            return [line for line in said.splitlines() if line.startswith("minor_collections")]
+        expect(collections(1e-7), "the runtime counts its collections")
+        for rate in (1e-2, 1):
+            equal(collections(rate), collections(1e-7), f"at rate {rate} with {heap} words")

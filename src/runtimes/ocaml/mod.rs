@@ -20,8 +20,9 @@
 //!   without debug information.
 //! - `heap`: writes the heap into a snapshot; `tag_sizes`: what tagged values reach;
 //!   `timing`: when the collector works.
-//! - `values`: headers and lengths; `unit_name`: names of compilation units; `variable`: variables of the runtime; `parameters`:
-//!   what the trace info says about it;
+//! - `values`: headers and lengths; `unit_name`: names of compilation units; `variable`:
+//!   variables of the runtime; `parameters`: what the trace info says about it; `polls`:
+//!   how samples keep out of their way;
 //!   `bytecode`: what addresses in bytecode mean, also in code that is loaded later.
 
 mod attachment;
@@ -38,6 +39,7 @@ mod frames;
 mod heap;
 mod names;
 mod parameters;
+mod polls;
 mod runtime;
 mod tag_sizes;
 mod timing;

@@ -14,6 +14,7 @@ use super::symbols::Runtime;
 use super::walkers::Walk;
 use crate::probes::{Cell, SliceKind};
 use crate::runtimes::attach::thread_pointer::thread_pointer;
+use crate::runtimes::ocaml::polls::below_polls;
 use crate::runtimes::ocaml::tag_sizes::TagSizes;
 use crate::runtimes::ocaml::timing::Edge;
 use crate::tracer::{self, Countdown, Failure, Mutator, PartSizes, Registers, Session, WORD, say};
@@ -283,6 +284,7 @@ impl Domain {
 
     /// The next sample in the young heap is below this.
     pub(super) fn set_trigger(&mut self, trigger: usize) {
+        let trigger = below_polls(trigger, self.word(self.layout.young_start));
         // SAFETY: the state of this domain, in which this word is the profiler's.
         unsafe { set_word(self.state, self.layout.memprof_young_trigger, trigger) };
         // With a mutator whose session is over, the next hit outside the young heap

@@ -17,10 +17,11 @@ use super::domain::{self, Domain, Thread, current_state, runtime, with};
 use super::layout::{
     COLOUR, FINAL_OLD_YOUNG, SOURCE_CUSTOM, SOURCE_MAPPED, SOURCE_NORMAL, UNMARKED, set_word, word,
 };
+use super::small_alloc::{self, SmallAlloc};
 use super::symbols::{CamlResult, ProfilerHooks, Runtime, ScanningAction};
 use crate::runtimes::attach::patch::Replacement;
 use crate::runtimes::ocaml::tag_sizes;
-use crate::runtimes::ocaml::values::{UNIT, header, part_sizes, raise_failure};
+use crate::runtimes::ocaml::values::{UNIT, header, raise_failure};
 use crate::tracer::{self, AllocatedBlock, Fate, Followed, Registers};
 
 /// What is replaced.
@@ -34,22 +35,24 @@ struct Hooks;
 impl ProfilerHooks for Hooks {
     // --- Allocations ---
 
-    extern "C" fn caml_memprof_sample_young(
+    extern "C" fn caml_alloc_small_dispatch(
+        state: usize,
         wosize: usize,
-        _from_caml: c_int,
+        flags: c_int,
         count: c_int,
         lengths: *const u8,
     ) {
-        let work = |domain: &mut Domain| {
-            if count == 1 || lengths.is_null() {
-                return domain.young_hit(std::iter::once(wosize.saturating_add(1)));
-            }
-            // SAFETY: `caml_alloc_small_dispatch` passes `count` encoded lengths.
-            domain.young_hit(unsafe { part_sizes(count, lengths) });
-        };
-        // SAFETY: the running domain calls this function, with its own lock. Hooks do not
-        // nest, so no other `&mut Domain` of it is alive.
-        unsafe { with(current_state(), work) };
+        // SAFETY: the running domain calls this function, with its own lock.
+        unsafe { small_alloc::dispatch(state, SmallAlloc { wosize, flags, count, lengths }) };
+    }
+
+    /// The hook above takes samples itself: nobody calls this one.
+    extern "C" fn caml_memprof_sample_young(
+        _wosize: usize,
+        _from_caml: c_int,
+        _count: c_int,
+        _lengths: *const u8,
+    ) {
     }
 
     extern "C" fn caml_memprof_sample_block(

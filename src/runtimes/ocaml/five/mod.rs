@@ -3,7 +3,7 @@
 //! - `symbols`: what is used of the runtime, and the table of the functions that are
 //!   replaced; `layout`: where things are in a domain's state, by release; `probe`: the
 //!   live proof of a layout, before anything is changed.
-//! - `hooks`: the replacements.
+//! - `hooks`: the replacements; `small_alloc`: that of an allocation's slow path.
 //! - `domain`: the state behind them, for each domain and each of its threads.
 //! - `heap`: heap snapshots.
 //! - `walkers`: how the stack is walked, through all fibers; `parameters`: what the trace
@@ -41,6 +41,7 @@ mod hooks;
 mod layout;
 mod parameters;
 mod probe;
+mod small_alloc;
 mod symbols;
 mod walkers;
 

@@ -16,6 +16,7 @@ use super::walkers;
 use crate::probes::{Cell, SliceKind};
 use crate::runtimes::attach::own_stack::OwnStack;
 use crate::runtimes::attach::symbols::lookup;
+use crate::runtimes::ocaml::polls::below_polls;
 use crate::runtimes::ocaml::tag_sizes::{self, TagSizes};
 use crate::runtimes::ocaml::timing::Edge;
 use crate::tracer::{self, Failure, Mutator, PartSizes, Registers, Session};
@@ -320,6 +321,7 @@ impl Host {
 
     /// The next sample in the young heap is below this.
     fn set_trigger(&mut self, trigger: usize) {
+        let trigger = below_polls(trigger, self.word(self.layout.young_alloc_start));
         // SAFETY: `caml_memprof_young_trigger`, a variable of the runtime that only the
         // profiler sets.
         unsafe { self.trigger.write(trigger) };
