@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 
 use heaptap_export::escape::Escaped;
-use heaptap_heap::{HolderName, Names, Node, RootKind};
+use heaptap_heap::{HolderName, HolderTree, Names, Node, RootKind};
 use jvm_hprof::heap_dump::{FieldType, FieldValue, PrimitiveArrayType, SubRecord};
 use jvm_hprof::{Hprof, IdSize, parse_hprof};
 
@@ -229,8 +229,11 @@ fn roots_are_those_of_the_holders() {
     for holder in holders.ids() {
         let kind = holders.path(holder).first().map(|kind| holders.name(*kind));
         let word = match kind {
-            Some(HolderName::Kind(RootKind::Stack)) => "frame",
-            Some(HolderName::Kind(RootKind::LocalC)) => "local",
+            Some(HolderTree::THREADS) => match holders.name(holder) {
+                HolderName::LocalC => "local",
+                HolderName::DomainLocal(_) => "static",
+                _ => "frame",
+            },
             Some(HolderName::Kind(RootKind::GlobalC)) => "global",
             _ => "static",
         };

@@ -18,9 +18,10 @@ pub enum Level {
     Variable,
     /// Domains; other kinds of roots as they are.
     Domain,
-    /// Threads; other kinds of roots as they are.
+    /// Threads, and the values of domains; other kinds of roots as they are.
     Thread,
-    /// Frames of stacks; other kinds of roots as they are.
+    /// What threads consist of: frames of stacks, handlers of fibers, local variables of C code;
+    /// other kinds of roots as they are.
     Frame,
 }
 
@@ -31,8 +32,14 @@ impl Level {
             Level::Kind => matches!(name, HolderName::Kind(_)),
             Level::Module => matches!(name, HolderName::Module(_)),
             Level::Domain => matches!(name, HolderName::Domain(_)),
-            Level::Thread => matches!(name, HolderName::Thread(_)),
-            Level::Frame => matches!(name, HolderName::Frame { .. }),
+            Level::Thread => matches!(name, HolderName::Thread(_) | HolderName::DomainLocal(_)),
+            Level::Frame => matches!(
+                name,
+                HolderName::Frame { .. }
+                    | HolderName::Handlers { .. }
+                    | HolderName::LocalC
+                    | HolderName::DomainLocal(_)
+            ),
             Level::Variable => false,
         }
     }

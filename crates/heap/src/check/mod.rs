@@ -213,7 +213,9 @@ impl Ids {
     fn add_root(&mut self, root: &Root) {
         match root.owner {
             RootOwner::Global { module, .. } => drop(self.used.insert(("module", module))),
-            RootOwner::Stack { thread, .. } | RootOwner::LocalC { thread } => {
+            RootOwner::Stack { thread, .. }
+            | RootOwner::Handler { thread, .. }
+            | RootOwner::LocalC { thread } => {
                 self.used.insert(("thread", thread));
             }
             _ => {}

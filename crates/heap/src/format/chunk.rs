@@ -9,7 +9,10 @@ use super::compress::{Positions, compress};
 /// The first bytes of a snapshot. As in PNG: a transfer that changes line ends or
 /// clears the top bit is noticed at once.
 pub const MAGIC: [u8; 8] = *b"\x89HEAP\r\n\x1a";
-pub(crate) const VERSION: u32 = 1;
+/// The version that is written. Version 1 has no roots of kind 7 and 8.
+pub(crate) const VERSION: u32 = 2;
+/// The first version that is read.
+pub(crate) const OLDEST_VERSION: u32 = 1;
 
 /// The most bytes of a chunk before compression.
 pub(crate) const MAX_RAW: usize = 256 << 10;

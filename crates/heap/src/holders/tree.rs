@@ -22,9 +22,11 @@ pub enum HolderName {
         /// The field.
         field: u32,
     },
-    /// The threads of a domain.
+    /// A domain, with its threads.
     Domain(u32),
-    /// A thread's stack, or its C code's local variables.
+    /// The values of a domain: `Domain.DLS`.
+    DomainLocal(u32),
+    /// A thread's stack, and its C code's local variables.
     Thread(u32),
     /// A frame of a stack.
     Frame {
@@ -33,6 +35,15 @@ pub enum HolderName {
         /// The return address into the frame's function.
         return_address: u64,
     },
+    /// The functions that handle the end and the effects of a fiber.
+    Handlers {
+        /// The number of the fiber on the stack, 0 for the newest.
+        fiber: u32,
+        /// The return address into the function that runs it; 0 if it is not known.
+        return_address: u64,
+    },
+    /// The local variables of C code, on a thread.
+    LocalC,
     /// A variable of C code, or a slot that a hook reported, at this address.
     Slot(u64),
     /// The finalisers of a kind.
@@ -70,6 +81,10 @@ type Path = Vec<HolderName>;
 impl HolderTree {
     /// The top of the tree.
     pub const PROGRAM: HolderId = 0;
+
+    /// The top of all that belongs to threads and domains: stacks, local variables of C code,
+    /// values of domains. So each thread and each domain is one holder.
+    pub const THREADS: HolderName = HolderName::Kind(RootKind::Stack);
 
     /// Builds the tree of a graph's roots. `None` if there are more than 2^32 nodes.
     pub fn new(graph: &HeapGraph) -> Option<HolderTree> {
@@ -160,9 +175,9 @@ impl HolderTree {
 
 fn path(graph: &HeapGraph, holder: RootHolder) -> Path {
     let kind = HolderName::Kind(holder.kind());
-    let in_thread = |thread: u32| {
+    let in_thread = |thread: u32, last: HolderName| {
         let domain = graph.facts().thread(thread).map_or(0, |thread| thread.domain);
-        [kind, HolderName::Domain(domain), HolderName::Thread(thread)]
+        vec![HolderTree::THREADS, HolderName::Domain(domain), HolderName::Thread(thread), last]
     };
     match holder {
         RootHolder::Finaliser(finaliser) => vec![kind, HolderName::Finalisers(finaliser)],
@@ -171,11 +186,19 @@ fn path(graph: &HeapGraph, holder: RootHolder) -> Path {
                 vec![kind, HolderName::Module(module), HolderName::Variable { module, field }]
             }
             RootOwner::Stack { thread, depth, return_address, .. } => {
-                let mut path = in_thread(thread).to_vec();
-                path.push(HolderName::Frame { depth, return_address });
-                path
+                in_thread(thread, HolderName::Frame { depth, return_address })
             }
-            RootOwner::LocalC { thread } => in_thread(thread).to_vec(),
+            RootOwner::Handler { thread, fiber, return_address, .. } => {
+                in_thread(thread, HolderName::Handlers { fiber, return_address })
+            }
+            RootOwner::LocalC { thread } => in_thread(thread, HolderName::LocalC),
+            RootOwner::DomainLocal { domain } => {
+                vec![
+                    HolderTree::THREADS,
+                    HolderName::Domain(domain),
+                    HolderName::DomainLocal(domain),
+                ]
+            }
             RootOwner::GlobalC { slot } | RootOwner::Hook { slot } => {
                 vec![kind, HolderName::Slot(slot)]
             }

@@ -3,9 +3,12 @@
 //! They contain text from the snapshot, which is hostile: whoever prints it escapes it.
 
 use super::label::{BlockLabel, SizeRange, is_ocaml, tag};
-use crate::format::FinaliserKind;
+use crate::format::{FinaliserKind, RootKind};
 use crate::graph::{CodeName, HeapGraph};
-use crate::holders::HolderName;
+use crate::holders::{HolderName, HolderTree};
+
+/// From here on, ids of threads are those of domains, see `docs/heap-format.md`.
+const NO_THREAD_ID: u32 = 1 << 31;
 
 /// Names in one snapshot.
 #[derive(Clone, Copy, Debug)]
@@ -68,6 +71,9 @@ impl<'a> Names<'a> {
 
     /// A function and where it is.
     pub fn code(&self, address: u64) -> String {
+        if address == 0 {
+            return "unknown code".into();
+        }
         let Some(CodeName { function, file, line }) = self.graph.facts().code(address) else {
             return format!("{address:#x}");
         };
@@ -84,6 +90,7 @@ impl<'a> Names<'a> {
         let facts = self.graph.facts();
         match holder {
             HolderName::Program => "program".into(),
+            HolderTree::THREADS => "threads".into(),
             HolderName::Kind(kind) => kind.name().into(),
             HolderName::Module(module) => {
                 facts.module(module).map_or_else(|| format!("module {module}"), text)
@@ -96,6 +103,10 @@ impl<'a> Names<'a> {
                 }
             }
             HolderName::Domain(domain) => format!("domain {domain}"),
+            HolderName::DomainLocal(domain) => format!("domain {domain}, Domain.DLS"),
+            HolderName::Thread(thread @ NO_THREAD_ID..) => {
+                format!("only thread of domain {}", thread - NO_THREAD_ID)
+            }
             HolderName::Thread(thread) => {
                 let name = facts.thread(thread).map(|facts| facts.name.as_slice());
                 match name.filter(|name| !name.is_empty()) {
@@ -106,6 +117,13 @@ impl<'a> Names<'a> {
             HolderName::Frame { depth, return_address } => {
                 format!("frame {depth}: {}", self.code(return_address))
             }
+            HolderName::Handlers { fiber, return_address: 0 } => {
+                format!("handlers of fiber {fiber}")
+            }
+            HolderName::Handlers { fiber, return_address } => {
+                format!("handlers of fiber {fiber}, run by {}", self.code(return_address))
+            }
+            HolderName::LocalC => RootKind::LocalC.name().into(),
             HolderName::Slot(slot) => format!("variable at {slot:#x}"),
             HolderName::Finalisers(kind) => match kind {
                 FinaliserKind::First => "Gc.finalise".into(),

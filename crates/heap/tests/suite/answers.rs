@@ -85,6 +85,9 @@ proptest! {
             let holders: Vec<_> = rows.iter().map(|row| row.holder).collect();
             let each = holders.iter().map(|holder| analysis.holders.reachable(&analysis.graph, *holder));
             prop_assert_eq!(analysis.reachable_from_holders(&holders), each.collect::<Vec<_>>());
+            let names: BTreeSet<_> = holders.iter().map(|holder| analysis.holders.name(*holder)).collect();
+            let is_one_row = matches!(level, Level::Kind | Level::Module | Level::Domain | Level::Thread);
+            prop_assert!(!is_one_row || names.len() == rows.len(), "{:?}: {:?}", level, names);
             for row in &rows {
                 let kept = flow.reachable_without(&BTreeSet::from([Node::Holder(row.holder)]));
                 prop_assert_eq!(row.exclusive, bytes(&alive.difference(&kept).copied().collect()));

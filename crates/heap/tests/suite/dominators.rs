@@ -66,13 +66,25 @@ impl Flow {
 
 fn path(owner: RootOwner) -> Vec<HolderName> {
     let kind = HolderName::Kind(owner.kind());
+    // No thread of these heaps says that it runs on another domain.
+    let in_thread = |thread, last| {
+        let thread = HolderName::Thread(thread);
+        vec![HolderTree::THREADS, HolderName::Domain(0), thread, last]
+    };
     match owner {
         RootOwner::Global { module, field } => {
             vec![kind, HolderName::Module(module), HolderName::Variable { module, field }]
         }
         RootOwner::Stack { thread, depth, return_address, .. } => {
-            let frame = HolderName::Frame { depth, return_address };
-            vec![kind, HolderName::Domain(0), HolderName::Thread(thread), frame]
+            in_thread(thread, HolderName::Frame { depth, return_address })
+        }
+        RootOwner::Handler { thread, fiber, return_address, .. } => {
+            in_thread(thread, HolderName::Handlers { fiber, return_address })
+        }
+        RootOwner::LocalC { thread } => in_thread(thread, HolderName::LocalC),
+        RootOwner::DomainLocal { domain } => {
+            let domains = HolderName::Domain(domain);
+            vec![HolderTree::THREADS, domains, HolderName::DomainLocal(domain)]
         }
         RootOwner::Hook { slot } => vec![kind, HolderName::Slot(slot)],
         RootOwner::Host { kind: of, index } => {
@@ -80,6 +92,23 @@ fn path(owner: RootOwner) -> Vec<HolderName> {
         }
         other => panic!("{other:?}"),
     }
+}
+
+/// The holder below the program that the roots of a kind are in.
+fn top(kind: RootKind) -> HolderName {
+    match kind {
+        RootKind::Stack | RootKind::DomainLocal | RootKind::LocalC => HolderTree::THREADS,
+        other => HolderName::Kind(other),
+    }
+}
+
+/// The blocks that the roots of each of these point to.
+fn tops(heap: &Heap) -> BTreeMap<HolderName, Vec<usize>> {
+    let mut tops: BTreeMap<HolderName, Vec<usize>> = BTreeMap::new();
+    for (kind, blocks) in heap.roots() {
+        tops.entry(top(kind)).or_default().extend(blocks);
+    }
+    tops
 }
 
 /// The holder with this path of names.
@@ -159,12 +188,17 @@ proptest! {
                 .fold(Reach::default(), Reach::plus);
             prop_assert_eq!(shares[holder as usize], sum);
         }
+        let mut first: BTreeMap<HolderName, Reach> = BTreeMap::new();
         for kind in &all.kinds {
-            let holder = find(&holders, &[HolderName::Kind(kind.kind)]);
-            prop_assert_eq!(holders.reachable(&graph, holder), kind.reachable);
-            prop_assert_eq!(shares[holder as usize], kind.first_reached);
+            let sum = first.entry(top(kind.kind)).or_default();
+            *sum = sum.plus(kind.first_reached);
             before.extend(heap.roots()[&kind.kind].iter().copied());
             seen = heap.reachable(&before);
+        }
+        for (name, roots) in tops(&heap) {
+            let holder = find(&holders, &[name]);
+            prop_assert_eq!(holders.reachable(&graph, holder), heap.reach(&heap.reachable(&roots)));
+            prop_assert_eq!(shares[holder as usize], first[&name]);
         }
         prop_assert_eq!(heap.reach(&seen), all.reachable);
     }
@@ -203,10 +237,10 @@ proptest! {
     #[test]
     fn two_kinds_share_what_both_reach(heap in heap()) {
         let (graph, holders) = load(&heap.records());
-        let roots = heap.roots();
+        let roots = tops(&heap);
         for (one, of_one) in &roots {
             for (other, of_other) in &roots {
-                let [a, b] = [one, other].map(|kind| find(&holders, &[HolderName::Kind(*kind)]));
+                let [a, b] = [one, other].map(|name| find(&holders, &[*name]));
                 let both = heap.reachable(of_one).intersection(&heap.reachable(of_other)).copied().collect();
                 prop_assert_eq!(holders.shared(&graph, a, b), heap.reach(&both));
             }

@@ -41,6 +41,10 @@ fn owner() -> impl Strategy<Value = RootOwner> {
         frame(0, 0),
         frame(0, 1),
         frame(1, 0),
+        RootOwner::Handler { thread: 0, fiber: 1, return_address: 0x401, slot: 2 },
+        RootOwner::LocalC { thread: 0 },
+        RootOwner::DomainLocal { domain: 0 },
+        RootOwner::DomainLocal { domain: 3 },
         RootOwner::Hook { slot: 77 },
         RootOwner::Host { kind: 1, index: 5 },
     ])

@@ -28,7 +28,7 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
 
 pub(crate) fn decode(file: &[u8]) -> Decoded {
     assert_eq!(file[..8], [0x89, 0x48, 0x45, 0x41, 0x50, 0x0d, 0x0a, 0x1a]);
-    assert_eq!((u32_at(file, 8), u32_at(file, 12)), (1, crc32c(&file[..12])));
+    assert_eq!((u32_at(file, 8), u32_at(file, 12)), (2, crc32c(&file[..12])));
     let mut decoded = Decoded::default();
     let mut rest = &file[16..];
     loop {
@@ -224,6 +224,13 @@ fn owner(b: &mut Bytes<'_>, last: &mut Last) -> RootOwner {
             slot: b.varint() as u32,
         },
         6 => RootOwner::Host { kind: last.next(I, b) as u32, index: last.next(N, b) },
+        7 => RootOwner::DomainLocal { domain: last.next(I, b) as u32 },
+        8 => RootOwner::Handler {
+            thread: last.next(I, b) as u32,
+            fiber: last.next(N, b) as u32,
+            return_address: last.next(A, b),
+            slot: b.varint() as u32,
+        },
         kind => panic!("a root of kind {kind}"),
     }
 }

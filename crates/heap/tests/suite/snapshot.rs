@@ -302,6 +302,10 @@ fn owner() -> impl Strategy<Value = RootOwner> {
         (number.clone(), frame.clone()).prop_map(|(thread, (depth, return_address, slot))| {
             RootOwner::Stack { thread, depth, return_address, slot }
         }),
+        (number.clone(), frame.clone()).prop_map(|(thread, (fiber, return_address, slot))| {
+            RootOwner::Handler { thread, fiber, return_address, slot }
+        }),
+        number.clone().prop_map(|domain| RootOwner::DomainLocal { domain }),
         number.clone().prop_map(|thread| RootOwner::LocalC { thread }),
         code.clone().prop_map(|slot| RootOwner::GlobalC { slot }),
         code.clone().prop_map(|slot| RootOwner::Hook { slot }),

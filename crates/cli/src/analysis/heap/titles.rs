@@ -38,13 +38,22 @@ impl<'a> Titles<'a> {
                 let code = escaped(&self.names.code(return_address));
                 format!("{code}, frame {depth} of {}", within())
             }
+            HolderName::Handlers { fiber, return_address } => {
+                let run_by = self.run_by(return_address);
+                format!("handlers of fiber {fiber} of {}{run_by}", within())
+            }
+            HolderName::LocalC => format!("{} of {}", self.plain(holder), within()),
             HolderName::Slot(slot) => format!("{} at {slot:#x}", within()),
             HolderName::HostRoot(index) => format!("{} {index}", within()),
-            HolderName::Thread(_) => {
-                let kind = holders.path(holder).first().copied().unwrap_or(holder);
-                format!("{}, {}", self.plain(holder), self.plain(kind))
-            }
             _ => self.plain(holder),
+        }
+    }
+
+    /// Who runs a fiber, if that is known.
+    fn run_by(&self, return_address: u64) -> String {
+        match return_address {
+            0 => String::new(),
+            known => format!(", run by {}", escaped(&self.names.code(known))),
         }
     }
 
@@ -55,6 +64,10 @@ impl<'a> Titles<'a> {
             HolderName::Frame { return_address, .. } => {
                 let code = escaped(&self.names.code(return_address));
                 format!("{code}, {}", self.plain(holders.parent(holder)))
+            }
+            HolderName::Handlers { return_address, .. } => {
+                let run_by = self.run_by(return_address);
+                format!("handlers of a fiber of {}{run_by}", self.plain(holders.parent(holder)))
             }
             _ => self.holder(holder),
         }

@@ -142,6 +142,10 @@ fn put_root(line: &mut Vec<u8>, root: &Root) -> io::Result<()> {
         RootOwner::Continuation { block, depth, return_address, slot } => {
             write!(line, "continuation {block:#x} {depth} {return_address:#x} {slot}")
         }
+        RootOwner::DomainLocal { domain } => write!(line, "domain-local {domain}"),
+        RootOwner::Handler { thread, fiber, return_address, slot } => {
+            write!(line, "handler {thread} {fiber} {return_address:#x} {slot}")
+        }
         RootOwner::Host { kind, index } => write!(line, "host {kind} {index}"),
     }
 }

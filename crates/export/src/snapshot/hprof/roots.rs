@@ -4,7 +4,6 @@
 //! are JNI locals, what it has in global ones JNI globals. All other holders are static
 //! fields of a class: a module, a kind of root.
 
-use std::collections::HashMap;
 use std::io;
 
 use heaptap_heap::{HolderId, HolderName, HolderTree, RootKind};
@@ -27,8 +26,8 @@ const MOST_STATICS: usize = u16::MAX as usize;
 pub(super) struct RootWriter<'a, 'b> {
     input: &'a SnapshotInput<'a>,
     classes: &'b mut ClassTable<'a>,
-    /// The serial numbers of threads, from 1 on; a stack trace has that of its thread.
-    threads: HashMap<HolderName, u32>,
+    /// The serial number of the last thread, from 1 on; a stack trace has that of its thread.
+    threads: u32,
     /// The id of the last stack frame.
     frame: Id,
 }
@@ -38,7 +37,7 @@ impl<'a, 'b> RootWriter<'a, 'b> {
         input: &'a SnapshotInput<'a>,
         classes: &'b mut ClassTable<'a>,
     ) -> RootWriter<'a, 'b> {
-        RootWriter { input, classes, threads: HashMap::new(), frame: 0 }
+        RootWriter { input, classes, threads: 0, frame: 0 }
     }
 
     pub(super) fn write(&mut self, dump: &mut DumpWriter<'_>) -> io::Result<()> {
@@ -46,10 +45,11 @@ impl<'a, 'b> RootWriter<'a, 'b> {
         for kind in holders.children(HolderTree::PROGRAM) {
             match holders.name(kind) {
                 HolderName::Kind(RootKind::GlobalC) => self.c_globals(kind, dump)?,
-                HolderName::Kind(RootKind::Stack | RootKind::LocalC) => {
-                    for domain in holders.children(kind) {
-                        for thread in holders.children(domain) {
-                            self.thread(thread, dump)?;
+                HolderTree::THREADS => {
+                    for part in holders.children(kind).flat_map(|domain| holders.children(domain)) {
+                        match holders.name(part) {
+                            HolderName::Thread(_) => self.thread(part, dump)?,
+                            _ => self.statics(part, dump)?,
                         }
                     }
                 }
@@ -102,34 +102,39 @@ impl<'a, 'b> RootWriter<'a, 'b> {
         Ok(())
     }
 
-    /// What a thread holds in its frames and in the local variables of C code, which are two
-    /// holders of the same name.
+    /// What a thread holds in its frames and in the local variables of C code.
     fn thread(&mut self, thread: HolderId, dump: &mut DumpWriter<'_>) -> io::Result<()> {
         let holders = self.input.holders;
-        let serial = match self.threads.get(&holders.name(thread)) {
-            Some(serial) => *serial,
-            None => self.thread_object(thread, dump)?,
-        };
-        for (index, frame) in (0..).zip(holders.children(thread)) {
+        let serial = self.thread_object(thread, dump)?;
+        for (index, frame) in (0..).zip(self.frames(thread)) {
             for block in holders.root_blocks(frame) {
                 root(dump, ROOT_JAVA_FRAME, &[ClassTable::block_id(block), serial, index])?;
             }
         }
-        for block in holders.root_blocks(thread) {
-            // In no frame.
-            root(dump, ROOT_JNI_LOCAL, &[ClassTable::block_id(block), serial, u32::MAX])?;
+        let is_local = |part: &HolderId| holders.name(*part) == HolderName::LocalC;
+        for part in holders.children(thread).filter(is_local) {
+            for block in holders.root_blocks(part) {
+                // In no frame.
+                root(dump, ROOT_JNI_LOCAL, &[ClassTable::block_id(block), serial, u32::MAX])?;
+            }
         }
         Ok(())
     }
 
+    /// The frames of a thread, and the handlers of its fibers.
+    fn frames(&self, thread: HolderId) -> impl Iterator<Item = HolderId> + use<'a> {
+        let holders = self.input.holders;
+        let is_frame = |part: &HolderId| holders.name(*part) != HolderName::LocalC;
+        holders.children(thread).filter(is_frame)
+    }
+
     /// An object of a class that has the thread's name, and its frames. Returns its serial number.
     fn thread_object(&mut self, thread: HolderId, dump: &mut DumpWriter<'_>) -> io::Result<u32> {
-        let holders = self.input.holders;
-        let serial = self.threads.len() as u32 + 1;
-        self.threads.insert(holders.name(thread), serial);
+        self.threads += 1;
+        let serial = self.threads;
         let class = self.classes.class(dump, &self.input.holder_name(thread), &[], 0)?;
         let mut frames = Vec::new();
-        for frame in holders.children(thread) {
+        for frame in self.frames(thread) {
             self.frame = next(self.frame)?;
             let name = dump.string(&self.input.holder_name(frame))?;
             dump.stack_frame(self.frame, name, self.classes.last_serial())?;

@@ -57,7 +57,7 @@ impl fmt::Display for ReadError {
             Defect::Version(version) => {
                 return write!(
                     f,
-                    "a heap snapshot of version {version}, and this program reads version 1: \
+                    "a heap snapshot of version {version}, and this program reads versions 1 and 2: \
                      use a newer heaptap"
                 );
             }

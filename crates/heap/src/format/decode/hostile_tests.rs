@@ -135,6 +135,16 @@ fn chunks_of_a_later_version_are_skipped() {
 }
 
 #[test]
+fn the_first_version_is_read() {
+    let mut file = sample();
+    let expected = read(&file);
+    file[8] = 1;
+    let crc = crate::format::checksum::crc32c(&[&file[..12]]);
+    file[12..FILE_HEADER].copy_from_slice(&crc.to_le_bytes());
+    assert_eq!(read(&file), expected);
+}
+
+#[test]
 fn a_later_version_of_the_file_is_named() {
     let mut header = file_header();
     header[8] = 7;

@@ -4,8 +4,8 @@ use std::io::{self, Read};
 
 use super::error::{Defect, ReadError};
 use crate::format::chunk::{
-    CHUNK_HEADER, ChunkHeader, Codec, FILE_HEADER, MAGIC, MAX_STREAMS, STREAM_HEADER, VERSION,
-    file_header,
+    CHUNK_HEADER, ChunkHeader, Codec, FILE_HEADER, MAGIC, MAX_STREAMS, OLDEST_VERSION,
+    STREAM_HEADER, VERSION,
 };
 use crate::format::compress::decompress;
 
@@ -56,12 +56,13 @@ impl<R: Read> ChunkInput<R> {
         if read < FILE_HEADER {
             return Err(chunks.error(Defect::HeaderCutShort));
         }
-        if header != file_header() {
-            let [_, _, _, _, _, _, _, _, v0, v1, v2, v3, ..] = header;
-            let version = u32::from_le_bytes([v0, v1, v2, v3]);
-            let is_other = is_checked(&header) && version != VERSION;
-            let defect = if is_other { Defect::Version(version) } else { Defect::FileHeader };
-            return Err(chunks.error(defect));
+        let [_, _, _, _, _, _, _, _, v0, v1, v2, v3, ..] = header;
+        let version = u32::from_le_bytes([v0, v1, v2, v3]);
+        if !is_checked(&header) {
+            return Err(chunks.error(Defect::FileHeader));
+        }
+        if !(OLDEST_VERSION..=VERSION).contains(&version) {
+            return Err(chunks.error(Defect::Version(version)));
         }
         Ok(chunks)
     }

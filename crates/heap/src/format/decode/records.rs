@@ -141,6 +141,13 @@ impl RecordDecoder {
                 slot: cursor.varint_u32()?,
             },
             6 => RootOwner::Host { kind: self.id(cursor)?, index: self.near_number(cursor)? },
+            7 => RootOwner::DomainLocal { domain: self.id(cursor)? },
+            8 => RootOwner::Handler {
+                thread: self.id(cursor)?,
+                fiber: self.near_number(cursor)?.try_into().ok()?,
+                return_address: self.address(cursor)?,
+                slot: cursor.varint_u32()?,
+            },
             _ => return None,
         };
         Some(Root { owner, target: self.target(cursor)? })

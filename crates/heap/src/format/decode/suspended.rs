@@ -45,6 +45,7 @@ impl Suspended {
 fn return_address(owner: RootOwner) -> Option<u64> {
     match owner {
         RootOwner::Stack { return_address, .. }
+        | RootOwner::Handler { return_address, .. }
         | RootOwner::Continuation { return_address, .. } => {
             Some(return_address).filter(|&address| address != 0)
         }

@@ -144,6 +144,18 @@ impl<S: Sink> Encoder<'_, S> {
                 record.number(u64::from(slot));
                 code = Some(return_address);
             }
+            RootOwner::DomainLocal { domain } => {
+                record.number(7);
+                record.id(u64::from(domain));
+            }
+            RootOwner::Handler { thread, fiber, return_address, slot } => {
+                record.number(8);
+                record.id(u64::from(thread));
+                record.near_number(u64::from(fiber));
+                record.address(return_address);
+                record.number(u64::from(slot));
+                code = Some(return_address);
+            }
             RootOwner::Host { kind, index } => {
                 record.number(6);
                 record.id(u64::from(kind));

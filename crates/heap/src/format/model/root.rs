@@ -47,6 +47,23 @@ pub enum RootOwner {
         /// The slot's number in its frame.
         slot: u32,
     },
+    /// Values of a domain: `Domain.DLS`.
+    DomainLocal {
+        /// The domain.
+        domain: u32,
+    },
+    /// A function that handles the end or the effects of a fiber, on the stack of a thread.
+    Handler {
+        /// The thread's id.
+        thread: u32,
+        /// The number of the fiber on the stack, 0 for the newest.
+        fiber: u32,
+        /// The return address into the function of the newest frame below the fiber, which runs it; 0
+        /// if it is not known.
+        return_address: u64,
+        /// Which function: 0 of a value, 1 of an exception, 2 of effects.
+        slot: u32,
+    },
     /// Something that only the host knows, named by [`Item::KindName`](super::Item::KindName).
     Host {
         /// The kind.
@@ -63,6 +80,8 @@ pub enum RootKind {
     Global,
     /// Stacks of threads.
     Stack,
+    /// Values of domains.
+    DomainLocal,
     /// Local variables of C code.
     LocalC,
     /// Global variables of C code.
@@ -79,9 +98,10 @@ pub enum RootKind {
 
 impl RootKind {
     /// Every kind.
-    pub const ALL: [RootKind; 8] = [
+    pub const ALL: [RootKind; 9] = [
         RootKind::Global,
         RootKind::Stack,
+        RootKind::DomainLocal,
         RootKind::LocalC,
         RootKind::GlobalC,
         RootKind::Hook,
@@ -95,6 +115,7 @@ impl RootKind {
         match self {
             RootKind::Global => "globals",
             RootKind::Stack => "stacks",
+            RootKind::DomainLocal => "domain-local values",
             RootKind::LocalC => "local C roots",
             RootKind::GlobalC => "global C roots",
             RootKind::Hook => "hooks",
@@ -110,7 +131,8 @@ impl RootOwner {
     pub fn kind(self) -> RootKind {
         match self {
             RootOwner::Global { .. } => RootKind::Global,
-            RootOwner::Stack { .. } => RootKind::Stack,
+            RootOwner::Stack { .. } | RootOwner::Handler { .. } => RootKind::Stack,
+            RootOwner::DomainLocal { .. } => RootKind::DomainLocal,
             RootOwner::LocalC { .. } => RootKind::LocalC,
             RootOwner::GlobalC { .. } => RootKind::GlobalC,
             RootOwner::Hook { .. } => RootKind::Hook,

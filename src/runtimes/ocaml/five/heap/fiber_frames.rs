@@ -1,5 +1,6 @@
 //! Which frame a slot of a bytecode stack belongs to, through all fibers.
 
+use super::stack::{MOST_EMPTY_FIBERS, SlotPlace};
 use crate::runtimes::ocaml::bytecode::{Addresses, Code};
 use crate::runtimes::ocaml::five::layout::{HANDLER_PARENT, STACK_HANDLER, STACK_SP};
 use crate::runtimes::ocaml::heap::bytecode_stack::{
@@ -31,6 +32,8 @@ pub(super) struct FiberFrames {
     /// Where it begins and ends. Its handler follows.
     bounds: (usize, usize),
     frames: BytecodeFrames,
+    /// The number of the stack; 0 is the newest.
+    fiber: u32,
 }
 
 /// Words of a `stack_handler`: value, exception, effect, parent.
@@ -40,30 +43,56 @@ impl FiberFrames {
     pub(super) fn new(words: Words, code: Code, top: StackTop) -> FiberFrames {
         let addresses = code.now();
         let (bounds, frames) = begin(words, addresses, top, 0);
-        FiberFrames { words, addresses, stack: top.stack, bounds, frames }
+        FiberFrames { words, addresses, stack: top.stack, bounds, frames, fiber: 0 }
     }
 
-    /// The frame of a slot; none for the functions that handle a fiber's end.
-    pub(super) fn of(&mut self, slot: usize) -> BytecodeFrame {
+    /// Where a slot is, if it has this number.
+    pub(super) fn of(&mut self, slot: usize, index: u32) -> SlotPlace {
+        let in_frame = |frame: BytecodeFrame, is_handler| SlotPlace {
+            depth: frame.depth,
+            return_address: frame.return_address,
+            index,
+            is_handler,
+        };
         while self.stack != 0 {
             let (sp, high) = self.bounds;
             if (sp..high).contains(&slot) {
-                return self.frames.of(slot);
+                return in_frame(self.frames.of(slot), false);
             }
             if (high..high + HANDLER_WORDS * WORD).contains(&slot) {
-                let depth = self.frames.of(high).depth;
-                return BytecodeFrame { depth, return_address: 0 };
+                let return_address = self.frame_below(high);
+                return in_frame(BytecodeFrame { depth: self.fiber, return_address }, true);
             }
             // All frames of this stack are newer than those of its parent.
             self.frames.of(high);
             self.stack = self.words.field(high, HANDLER_PARENT);
+            self.fiber += 1;
             if self.stack != 0 {
                 let top = StackTop { stack: self.stack, gc_regs: 0, handler_offset: None };
                 (self.bounds, self.frames) =
                     begin(self.words, self.addresses, top, self.frames.count());
             }
         }
-        BytecodeFrame::default()
+        in_frame(BytecodeFrame::default(), false)
+    }
+
+    /// The return address of the newest frame below a stack; 0 if it is not near.
+    fn frame_below(&self, high: usize) -> u64 {
+        let mut high = high;
+        for _ in 0..MOST_EMPTY_FIBERS {
+            let stack = self.words.field(high, HANDLER_PARENT);
+            if stack == 0 {
+                break;
+            }
+            let top = StackTop { stack, gc_regs: 0, handler_offset: None };
+            let ((sp, end), mut frames) = begin(self.words, self.addresses, top, 0);
+            let frame = frames.of(sp);
+            if frame.return_address != 0 {
+                return frame.return_address;
+            }
+            high = end;
+        }
+        0
     }
 }
 

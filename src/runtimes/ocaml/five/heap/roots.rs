@@ -8,7 +8,7 @@ use heaptap_heap::RootOwner;
 use super::domains::Domains;
 use super::fiber_frames::{FiberFrames, StackTop};
 use super::scan::{Reported, collect, scan};
-use super::stack;
+use super::stack::{self, SlotPlace};
 use super::systhreads::{HookPart, HookReport};
 use super::thread_structure::ThreadRoots;
 use super::variables::{CodeKind, Variables};
@@ -21,6 +21,7 @@ use crate::runtimes::ocaml::heap::words::Words;
 use crate::snapshot::WalkError;
 use crate::sys::memory::MappedVec;
 use crate::sys::process_memory::ProcessMemory;
+use crate::tracer::WORD;
 
 /// The global roots. They are behind a lock that a domain which is ending may hold when the
 /// process is copied, so they are collected before. Locked only by the domain that carries a
@@ -56,7 +57,7 @@ pub(super) fn write(
     globals: Globals<'_>,
     writer: &mut BlockWriter<'_, '_>,
 ) -> Result<(), WalkError> {
-    write_global(variables, globals, writer)?;
+    write_global(variables, domains, globals, writer)?;
     let uses_threads = uses_threads(variables, domains, writer.words)?;
     for state in domains.waiting() {
         write_domain(variables, state, uses_threads, writer)?;
@@ -69,6 +70,7 @@ pub(super) fn write(
 /// is one of the roots of C code (`caml_interprete`, `runtime/interp.c`).
 fn write_global(
     variables: &Variables,
+    domains: &Domains,
     Globals { modules, units }: Globals<'_>,
     writer: &mut BlockWriter<'_, '_>,
 ) -> Result<(), WalkError> {
@@ -93,7 +95,7 @@ fn write_global(
             Some((blocks, slot)) if *slot == root.slot => {
                 bytecode_globals::write(blocks, units, writer)?;
             }
-            _ => writer.root(RootOwner::GlobalC { slot: root.slot as u64 }, root.value)?,
+            _ => writer.root(global_owner(variables, domains, words, root.slot), root.value)?,
         }
     }
     let mut rest = roots.iter().skip(from_c);
@@ -115,6 +117,22 @@ fn write_global(
         writer.root(owner, root.value)?;
     }
     Ok(())
+}
+
+/// What a root of C code is. The values of domains are among them (`caml_ml_domain_spawn` and
+/// others, `runtime/domain.c`).
+fn global_owner(variables: &Variables, domains: &Domains, words: Words, slot: usize) -> RootOwner {
+    let is_local = |state: &usize| *state + variables.heap.dls_root * WORD == slot;
+    match domains.all().map(|domain| domain.state).find(is_local) {
+        Some(state) => RootOwner::DomainLocal { domain: domain_number(variables, words, state) },
+        None => RootOwner::GlobalC { slot: slot as u64 },
+    }
+}
+
+/// The number of a domain, as `Domain.self` has it.
+fn domain_number(variables: &Variables, words: Words, state: usize) -> u32 {
+    // An `int`.
+    words.field(state, variables.heap.unique_id) as u32
 }
 
 /// Whether the program uses the systhreads library, so that threads have a `Thread.id`.
@@ -140,8 +158,7 @@ fn write_domain(
     const NO_THREAD_ID: u32 = 1 << 31;
     let words = writer.words;
     let field = |index| words.field(state, index);
-    // An `int`.
-    let domain = field(variables.heap.id) as u32;
+    let domain = domain_number(variables, words, state);
     let hook = HookReport::collect(variables, words, state)?;
     let thread = hook.running(words).unwrap_or(if uses_threads {
         NO_THREAD_ID.wrapping_add(domain)
@@ -206,8 +223,13 @@ fn write_thread_stack(
     top: StackTop,
     thread: u32,
 ) -> Result<(), WalkError> {
-    let owner =
-        |depth, return_address, slot| RootOwner::Stack { thread, depth, return_address, slot };
+    let owner = |SlotPlace { depth, return_address, index: slot, is_handler }| {
+        if is_handler {
+            RootOwner::Handler { thread, fiber: depth, return_address, slot }
+        } else {
+            RootOwner::Stack { thread, depth, return_address, slot }
+        }
+    };
     write_stack(variables, writer, top, &owner)
 }
 
@@ -229,9 +251,11 @@ fn write_stack(
             let mut frames = code.map(|code| FiberFrames::new(writer.words, code, top));
             scan(report, &mut |value, slot| {
                 if result.is_ok() {
-                    let frame = frames.as_mut().map(|frames| frames.of(slot)).unwrap_or_default();
-                    let owner = owner(frame.depth, frame.return_address, expected);
-                    result = writer.root(owner, value);
+                    let place = match &mut frames {
+                        Some(frames) => frames.of(slot, expected),
+                        None => SlotPlace { index: expected, ..SlotPlace::default() },
+                    };
+                    result = writer.root(owner(place), value);
                     expected += 1;
                 }
             });
@@ -263,11 +287,8 @@ fn write_continuations(
         {
             continue;
         }
-        let owner = |depth, return_address, slot| RootOwner::Continuation {
-            block: block as u64,
-            depth,
-            return_address,
-            slot,
+        let owner = |SlotPlace { depth, return_address, index: slot, .. }| {
+            RootOwner::Continuation { block: block as u64, depth, return_address, slot }
         };
         let top = StackTop { stack, gc_regs: 0, handler_offset: None };
         write_stack(variables, writer, top, &owner)?;

@@ -25,22 +25,34 @@ const RETURN_TO_C: u16 = 0xffff;
 const SAVED_GC_REGS: usize = 24;
 const STACK_HEADER: usize = 32;
 
+/// How many fibers without a frame are passed to find who runs them.
+pub(super) const MOST_EMPTY_FIBERS: usize = 16;
+
 /// `stack_handler`: value, exception and effect.
 const HANDLERS: usize = 3;
 
-/// Names the slot of a stack: depth of its frame, return address, number of the slot.
-pub(super) type Owner<'a> = &'a dyn Fn(u32, u64, u32) -> RootOwner;
+/// Names the slot of a stack.
+pub(super) type Owner<'a> = &'a dyn Fn(SlotPlace) -> RootOwner;
+
+/// Where a slot of a stack is.
+#[derive(Clone, Copy, Default)]
+pub(super) struct SlotPlace {
+    /// Of its frame; 0 is the newest. Of a handler the number of the fiber; 0 is the newest.
+    pub(super) depth: u32,
+    /// Into the frame's function. Of a handler into that of the newest frame below the fiber. 0 if it
+    /// is not known.
+    pub(super) return_address: u64,
+    /// Its number in the frame, or among the handlers.
+    pub(super) index: u32,
+    /// A function that handles the fiber's end or effects.
+    pub(super) is_handler: bool,
+}
 
 /// A slot of a stack, or of the registers that were saved with it, that holds a value.
 #[derive(Clone, Copy)]
 pub(super) struct StackSlot {
     pub(super) address: usize,
-    /// Of its frame; 0 is the newest.
-    depth: u32,
-    /// Into the frame's function; 0 for the functions that handle a fiber's end.
-    return_address: u64,
-    /// Its number in the frame.
-    index: u32,
+    place: SlotPlace,
 }
 
 /// What is called for each slot. An error ends the walk.
@@ -57,8 +69,7 @@ pub(super) fn write(
     let mut slots = 0;
     for_each_slot(words, descriptors, top, &mut |slot| {
         slots += 1;
-        let owner = owner(slot.depth, slot.return_address, slot.index);
-        writer.root(owner, words.word(slot.address))
+        writer.root(owner(slot.place), words.word(slot.address))
     })?;
     Ok(slots)
 }
@@ -71,17 +82,44 @@ pub(super) fn for_each_slot(
     top: StackTop,
     visit: SlotVisitor<'_>,
 ) -> Result<(), WalkError> {
-    let (mut stack, mut depth) = (top.stack, 0);
+    let (mut stack, mut depth, mut fiber) = (top.stack, 0, 0);
     while stack != 0 {
         depth = for_each_in_fiber(words, descriptors, StackTop { stack, ..top }, depth, visit)?;
         let handler = words.field(stack, STACK_HANDLER);
+        let parent = words.field(handler, HANDLER_PARENT);
+        let return_address = newest_frame(words, descriptors, parent);
         for index in 0..HANDLERS {
-            let address = handler + index * WORD;
-            visit(StackSlot { address, depth, return_address: 0, index: index as u32 })?;
+            let (depth, index_in_handler) = (fiber, index as u32);
+            let place =
+                SlotPlace { depth, return_address, index: index_in_handler, is_handler: true };
+            visit(StackSlot { address: handler + index * WORD, place })?;
         }
-        stack = words.field(handler, HANDLER_PARENT);
+        stack = parent;
+        fiber += 1;
     }
     Ok(())
+}
+
+/// The return address of the newest frame of a stack or its parents; 0 if it is not near. A fiber
+/// that was begun by a tail call has none on top.
+fn newest_frame(words: Words, descriptors: &Descriptors, first: usize) -> u64 {
+    let mut stack = first;
+    for _ in 0..MOST_EMPTY_FIBERS {
+        if stack == 0 {
+            break;
+        }
+        let (sp, high) = (words.field(stack, STACK_SP), words.field(stack, STACK_HANDLER));
+        if sp != high {
+            let return_address = words.word(sp) as u64;
+            let descriptor = descriptors.record(return_address) as usize;
+            // SAFETY: a descriptor of the runtime's index, which is constant data of the program.
+            if descriptor == 0 || unsafe { frame(descriptor) }.0 != RETURN_TO_C {
+                return return_address;
+            }
+        }
+        stack = words.field(high, HANDLER_PARENT);
+    }
+    0
 }
 
 /// Whether every frame of a stack and of its parents can be found.
@@ -192,7 +230,8 @@ fn for_each_in_fiber(
                 let is_register = offset & 1 == 1;
                 let address =
                     if is_register { regs.wrapping_add((offset >> 1) * WORD) } else { sp + offset };
-                visit(StackSlot { address, depth, return_address, index })?;
+                let place = SlotPlace { depth, return_address, index, is_handler: false };
+                visit(StackSlot { address, place })?;
             }
             // The lowest bits are flags.
             sp += usize::from(size & 0xfffc);

@@ -79,6 +79,8 @@ pub(super) struct HeapLayout {
     pub(super) requested_minor_gc: usize,
     pub(super) shared_heap: usize,
     pub(super) id: usize,
+    pub(super) unique_id: usize,
+    pub(super) dls_root: usize,
 }
 
 /// Of 5.3.0 (`runtime/caml/domain_state.tbl`).
@@ -89,6 +91,8 @@ const V5_3: HeapLayout = HeapLayout {
     requested_minor_gc: 31,
     shared_heap: 35,
     id: 36,
+    unique_id: 37,
+    dls_root: 38,
 };
 
 /// The function of this name.
