@@ -1,13 +1,15 @@
 """`heaptap run`: one command, and the program's behaviour is unchanged."""
 
+import contextlib
 import json
 import os
+import pty
 import re
 import signal
 import subprocess
 import threading
 
-from bench import equal, expect, family, scenario
+from bench import Skip, equal, expect, family, scenario
 
 
 def run(bench, *arguments, **how):
@@ -78,7 +80,7 @@ def signals_pass_through(bench):
 def follows_children(bench):
     result = run(bench, "--follow", "-o", "f-%p.ctf", "-r", "1", "--", bench.program("endings"), "spawn", code=3)
     summary = re.fullmatch(rf"heaptap: 2 traces in {bench.directory}: (\d+) samples, about (\d+) words ± 0.00% allocated, "
-                           rf"0 dropped, [\d.]+ \w+\nheaptap: for details: heaptap report \S+\n",
+                           rf"0 dropped, [\d.]+ \w+\n(?:heaptap:   endings +\d+ samples  f-\d+\.ctf\n){{2}}heaptap: for details: heaptap report \S+\n",
                            result.err)
     expect(summary, f"said {result.err!r}")
     files = list(bench.directory.glob("f-*.ctf"))
@@ -182,6 +184,9 @@ def a_fifo_whose_reader_goes_away(bench, enough, times):
         cut_short = "Broken pipe" in result.err
         equal(result.code, 2 if cut_short or "not tracing" in result.err else 0, "how it ended")
         expect("heaptap: " in result.err and (cut_short or not enough), f"said {result.err!r}")
+        expect("disk" not in result.err and "covers nothing" not in result.err, f"said {result.err!r}")
+        expect(not cut_short or re.search(r"fifo: the trace is cut short: its reader has gone.* (\d+) samples? were taken", result.err),
+               f"said {result.err!r}")
         if reader.is_alive():
             # It never found a writer: the program came first, and was not traced.
             os.close(os.open(fifo, os.O_WRONLY | os.O_NONBLOCK))
@@ -297,7 +302,7 @@ def another_version(bench, symbol, says):
     (bench.directory / "other.c").write_text(
         f"void caml_alloc_shr(void) {{}}\nvoid {symbol}(void) {{}}\nint main(void) {{ return 0; }}\n")
     bench.run("gcc", "-rdynamic", "other.c", "-o", "other")
-    result = run(bench, "-o", "trace.ctf", "--", "./other")
+    result = run(bench, "-o", "trace.ctf", "--", "./other", code=2)
     expect(says in result.err, f"said {result.err!r}")
 
 
@@ -317,7 +322,7 @@ def a_memory_limit(bench, option, kib):
     """A program with little memory left runs untraced, and one line says so and how much would do."""
     under = ["bash", "-c", f'ulimit {option} {kib}; exec "$@"', "-"]
     untraced = bench.run("young", under=under)
-    result = run(bench, "-o", "trace.ctf", "-r", "1", "--", *under, bench.program("young"))
+    result = run(bench, "-o", "trace.ctf", "-r", "1", "--", *under, bench.program("young"), code=2)
     equal(result.out, untraced.out, "what it printed")
     said = re.fullmatch(rf"heaptap: this OCaml program is not traced: ulimit {option} {kib} leaves too little memory "
                         r"for tracing: set it to (\d+) or more; it runs untouched\n", result.err)
@@ -326,6 +331,124 @@ def a_memory_limit(bench, option, kib):
     run(bench, "-o", "trace.ctf", "-r", "1", "--", "bash", "-c", f'ulimit {option} {enough}; exec "$@"', "-",
         bench.program("young"))
     bench.sound()
+
+
+@family({"not_ocaml": ("true",), "no_environment": ("env", "-i", "young"),
+         "little_memory": ("bash", "-c", "ulimit -v 300000; exec young"), "no_file": ("young",), "few_descriptors": ("bash", "-c", "ulimit -n 20; exec young"),
+         "unknown_name": ("sh", "-c", "young")})
+def ran_but_not_traced(bench, *command):
+    """One rule for all reasons: 2 in place of 0, the program's own status if that is not 0, and always with --keep-status."""
+    reason = {"young": ("-o", "no/such/directory/trace.ctf"), "sh": ("--only", "absent")}.get(command[0], ())
+    command = [word.replace("young", bench.program("young")) for word in command]
+    for options, code in ((reason, 2), ((*reason, "--keep-status"), 0)):
+        result = run(bench, *options, "--", *command, code=code)
+        expect(result.err.count("heaptap: ") == 1, f"said {result.err!r}")
+    run(bench, *reason, "--", "sh", "-c", '"$@"; exit 4', "-", *command, code=4)
+    equal(list(bench.directory.glob("**/*.ctf*")), [], "files")
+
+
+@scenario
+def a_full_disk_keeps_the_status_if_asked(bench):
+    under = ["bash", "-c", 'ulimit -f 2; exec "$@"', "-"]
+    result = run(bench, "--keep-status", "-o", "trace.ctf", "-r", "1", "--", *under, bench.program("young"))
+    expect("cut short" in result.err, f"said {result.err!r}")
+
+
+@scenario
+def few_descriptors(bench):
+    """The program keeps all that it has, and `run` needs none of them."""
+    result = run(bench, "--", "bash", "-c", 'ulimit -n 6; exec "$@"', "-", bench.program("young"), code=2)
+    equal(result.out, bench.run("young").out, "what it printed")
+    said = re.fullmatch(r"heaptap: this OCaml program is not traced: ulimit -n 6 leaves too few descriptors for tracing: "
+                        r"set it to (\d+) or more; it runs untouched\n", result.err)
+    expect(said, f"said {result.err!r}")
+    run(bench, "-o", "trace.ctf", "--", "bash", "-c", f'ulimit -n {said.group(1)}; exec "$@"', "-", bench.program("young"))
+    bench.sound()
+    within = ["bash", "-c", 'ulimit -n 5; exec "$@"', "-"]
+    env = {"HEAPTAP_LIBRARY": bench.library}
+    result = bench.run(bench.heaptap, "run", "--", bench.program("young"), env=env, under=within, code=2)
+    equal(result.out, bench.run("young").out, "what it printed")
+    expect("ulimit -n 5 leaves too few descriptors" in result.err, f"said {result.err!r}")
+
+
+@family({"end_of_line": ("a\nb.ctf", r"a\x0ab.ctf"), "backslash": ("a\\nb.ctf", None)})
+def a_name_with_any_byte(bench, name, shown):
+    result = run(bench, "-o", name, "-r", "1e-2", "--", bench.program("young"))
+    expect(re.match(r"heaptap: \S*" + re.escape(shown or r"a\\nb.ctf") + r": \d+ samples", result.err), f"said {result.err!r}")
+    bench.sound(name)
+
+
+@scenario
+def a_long_name_has_a_sidecar(bench):
+    name = "x" * 250
+    result = run(bench, "-o", name, "-r", "1e-2", "--", bench.program("young"))
+    expect(result.err.count("heaptap: ") == 1 and " samples, " in result.err, f"said {result.err!r}")
+    equal(len(list(bench.directory.glob("*.probes"))), 1, "sidecars")
+    bench.run(bench.heaptap, "report", "--timeline", name)
+
+
+@scenario
+def a_program_that_changes_its_root(bench):
+    """The report is complete although its file cannot be opened by its name any more."""
+    if os.geteuid() != 0:
+        raise Skip("only root may change the root directory")
+    (bench.directory / "root").mkdir()
+    (bench.directory / "jailed.ml").write_text("""let work () = ignore (Sys.opaque_identity (List.init 10_000 string_of_int))
+let () = work (); Unix.chroot "root"; Unix.chdir "/"; work ()
+""")
+    bench.run("ocamlopt", "-w", "-a", "unix.cmxa", "jailed.ml", "-o", "jailed")
+    result = run(bench, "-o", "trace.ctf", "-r", "1", "--", "./jailed")
+    expect(re.fullmatch(LINE, result.err), f"said {result.err!r}")
+    bench.sound()
+
+
+@scenario
+def no_sidecar_that_says_nothing(bench):
+    (bench.directory / "short.ml").write_text("let () = print_endline (String.concat \" \" [ \"a\"; \"b\" ])\n")
+    bench.run("ocamlopt", "short.ml", "-o", "short")
+    run(bench, "-o", "trace.ctf", "-r", "1", "--", "./short")
+    equal([path.name for path in bench.directory.glob("trace.ctf*")], ["trace.ctf"], "files")
+
+
+@scenario
+def the_newest_trace_is_the_default(bench):
+    """For the verbs that look at a trace, and said on standard error."""
+    for name in ("old.ctf", "z.ctf", "new.ctf"):
+        run(bench, "-o", name, "-r", "1e-2", "--", bench.program("young"))
+    for verb in ("report", "leaks", "hot", "info", "top --once", "dump", "export --to folded", "report --timeline"):
+        default = bench.run(bench.heaptap, *verb.split())
+        expect(default.err.startswith("heaptap: new.ctf, the newest of 3 traces here\n"), f"{verb} said {default.err!r}")
+        equal(default.out, bench.run(bench.heaptap, *verb.split(), "new.ctf").out, f"what {verb} printed")
+    (bench.directory / "empty").mkdir()
+    result = subprocess.run([bench.heaptap, "report"], cwd=bench.path("empty"), capture_output=True, text=True)
+    equal(result.returncode, 2, "the status without a trace")
+    expect("there is none in this directory" in result.stderr, f"said {result.stderr!r}")
+
+
+@scenario
+def what_to_try_next(bench):
+    """On a terminal only, and not with --quiet."""
+    def typed(*options):
+        command = [bench.heaptap, "run", *options, "--", bench.program("young")]
+        ours, theirs = pty.openpty()
+        env = bench.environment({"HEAPTAP_LIBRARY": bench.library})
+        subprocess.run(command, cwd=bench.directory, stdout=subprocess.DEVNULL, stderr=theirs, env=env, check=True)
+        os.close(theirs)
+        said = b""
+        with contextlib.suppress(OSError):
+            while data := os.read(ours, 4096):
+                said += data
+        os.close(ours)
+        return said.decode().replace("\r\n", "\n")
+
+    said = typed()
+    for verb in ("report", "leaks", "serve"):
+        expect(re.search(rf"heaptap {verb}  +\w", said), f"{verb} is not in {said!r}")
+    (bench.directory / "traces").mkdir()
+    expect("heaptap report traces/t.ctf" in typed("-o", "traces/t.ctf"), "the file is not named")
+    equal(typed("--quiet"), "", "with --quiet")
+    equal(run(bench, "-q", "--", bench.program("young")).err, "", "with -q")
+    expect("next:" not in run(bench, "--", bench.program("young")).err, "commands for a script")
 
 
 @scenario

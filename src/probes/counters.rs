@@ -17,7 +17,7 @@ pub(crate) type ReadHeap = Arc<dyn Fn() -> Heap + Send + Sync>;
 
 /// Counters of collector and system are recorded at most ten times a second, however often the
 /// trace is flushed; after a minute once a second: a day then takes 15 MB at most, not 150.
-const OFTEN_NS: u64 = 90_000_000;
+pub(super) const OFTEN_NS: u64 = 90_000_000;
 const SELDOM_NS: u64 = 990_000_000;
 const FREQUENT: u64 = 600;
 /// While memory is short, at each tick.
@@ -66,9 +66,9 @@ impl Counters {
         }
     }
 
-    /// Whether anything was ever recorded.
-    pub(super) fn have_begun(&self) -> bool {
-        self.readings != 0
+    /// Whether the collector has ever worked.
+    pub(super) fn have_collections(&self) -> bool {
+        self.time_line.has_slices()
     }
 
     /// Has the next call of [`Counters::record`] read them all, however recently they were.

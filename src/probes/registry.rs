@@ -146,6 +146,13 @@ impl ProbeRegistry {
         std::mem::take(&mut notes.waiting)
     }
 
+    /// Drops the lines and stops that were made before this tick: after a fork, the parent
+    /// records those.
+    pub(crate) fn forget_notes_before(&self, ticks: u64) {
+        let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        notes.waiting.retain(|&(at, _)| at >= ticks);
+    }
+
     pub(super) fn lost_notes(&self) -> u64 {
         self.lost_notes.load(Ordering::Relaxed)
     }

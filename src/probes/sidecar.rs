@@ -2,7 +2,8 @@
 //! short. On the writer thread.
 //!
 //! It is made at the first tick at which there is something to say, next to a trace that is a
-//! regular file. A sidecar that cannot be written is reported once; the trace goes on.
+//! regular file: a probe, a line of the log, a collection, or memory after a tenth of a second. So
+//! programs that only print a line and end have none. A sidecar that cannot be written is reported once; the trace goes on.
 //!
 //! A file that is not the first, after a rotation or in a forked child, begins with what was
 //! recorded last, with the time at which its trace begins. Then growth in the two files adds up
@@ -13,7 +14,7 @@ use std::sync::Arc;
 use heaptap_probes::Event;
 
 use super::changes::Recorded;
-use super::counters::{Counters, ReadHeap};
+use super::counters::{Counters, OFTEN_NS, ReadHeap};
 use super::registry::{Note, ProbeRegistry};
 use super::sidecar_file::SidecarFile;
 use super::sidecar_trace::{SidecarClock, SidecarOwner, TraceAt};
@@ -76,6 +77,9 @@ impl Sidecar {
         if self.failed || !(self.with_time_line || self.registry.is_in_use()) {
             return Ok(());
         }
+        if self.has_nothing_yet(trace, clock) {
+            return Ok(());
+        }
         self.find_probes();
         let written = self.open(trace, clock).and_then(|()| self.record(trace, clock));
         written.inspect_err(|_| {
@@ -90,10 +94,6 @@ impl Sidecar {
         trace: TraceAt<'_>,
         clock: &mut impl SidecarClock,
     ) -> Result<(), String> {
-        // A program that ends before the first tick has no time line worth a file.
-        if !self.counters.have_begun() && !self.registry.is_in_use() {
-            return Ok(());
-        }
         self.counters.hurry();
         self.tick(trace, clock)?;
         self.close(trace.time(clock))
@@ -102,6 +102,15 @@ impl Sidecar {
     /// Whether memory is short, so that the process may end at any moment.
     pub(crate) fn is_urgent(&self) -> bool {
         !self.failed && self.counters.are_urgent()
+    }
+
+    /// Whether a file of this trace would only say how much memory the program has begun with.
+    fn has_nothing_yet(&self, trace: TraceAt<'_>, clock: &mut impl SidecarClock) -> bool {
+        let age = trace.time(clock).saturating_sub(trace.start_ns());
+        self.file.is_none()
+            && !self.registry.is_in_use()
+            && !self.counters.have_collections()
+            && age < OFTEN_NS
     }
 
     fn find_probes(&mut self) {

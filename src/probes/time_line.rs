@@ -137,6 +137,11 @@ impl TimeLine {
         })
     }
 
+    /// Whether there was any slice.
+    pub(super) fn has_slices(&self) -> bool {
+        self.totals.iter().any(|totals| totals.count.load(Ordering::Relaxed) != 0)
+    }
+
     /// Slices that are only in the totals.
     pub(super) fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)

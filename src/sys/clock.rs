@@ -42,6 +42,24 @@ struct Reading {
     ns: u64,
 }
 
+/// Counter, clock and wall clock at one moment, from which a [`Clock`] can be started later.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moment {
+    pub(crate) ticks: u64,
+    pub(crate) monotonic_ns: u64,
+    /// Microseconds since the Unix epoch.
+    pub(crate) wall_us: u64,
+}
+
+impl Moment {
+    /// Async-signal-safe.
+    pub(crate) fn now(ticks: TickSource) -> Moment {
+        let mut source = SystemClocks::new(ticks);
+        let Reading { ticks, ns } = tightest(&mut source);
+        Moment { ticks, monotonic_ns: ns, wall_us: source.wall_us() }
+    }
+}
+
 /// Nanoseconds per tick, as a fixed-point number with 32 fractional bits.
 #[derive(Clone, Copy, Debug)]
 struct Slope(u64);
@@ -145,13 +163,24 @@ impl Clock<SystemClocks> {
     pub(crate) fn start(ticks: TickSource) -> Self {
         Self::with_source(SystemClocks::new(ticks))
     }
+
+    /// As if it had been started at that moment.
+    pub(crate) fn started_at(ticks: TickSource, moment: Moment) -> Self {
+        Self::from_moment(SystemClocks::new(ticks), moment)
+    }
 }
 
 impl<S: ClockSource> Clock<S> {
     pub(super) fn with_source(mut source: S) -> Self {
-        let start = tightest(&mut source);
+        let Reading { ticks, ns } = tightest(&mut source);
+        let moment = Moment { ticks, monotonic_ns: ns, wall_us: source.wall_us() };
+        Self::from_moment(source, moment)
+    }
+
+    pub(super) fn from_moment(source: S, moment: Moment) -> Self {
+        let start = Reading { ticks: moment.ticks, ns: moment.monotonic_ns };
         Self {
-            wall_us: source.wall_us(),
+            wall_us: moment.wall_us,
             source,
             zero_ns: start.ns,
             baseline: start,

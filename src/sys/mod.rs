@@ -26,6 +26,7 @@
 //! Only `file` knows what a trace is: it must recognise one in order not to overwrite
 //! other files. Linux only; amd64 first.
 
+pub(crate) mod append_file;
 pub(crate) mod clock;
 mod clock_source;
 pub(crate) mod copy_process;

@@ -12,9 +12,8 @@ use crate::sampling::Rate;
 use crate::sys::program;
 use crate::tracer::options::Options;
 
-/// The header of a trace file that begins now.
-pub(crate) fn trace_info(options: &Options, rate: Rate) -> TraceInfo {
-    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+/// The header of a trace file that begins at this time, in microseconds since the epoch.
+pub(crate) fn trace_info(options: &Options, rate: Rate, start_us: u64) -> TraceInfo {
     TraceInfo {
         sample_rate: rate.get(),
         word_size: usize::BITS as u8,
@@ -23,9 +22,14 @@ pub(crate) fn trace_info(options: &Options, rate: Rate) -> TraceInfo {
         runtime_params: options.runtime_params.clone(),
         pid: u64::from(std::process::id()),
         context: options.context.clone(),
-        start_time: since_epoch.as_micros() as u64,
+        start_time: start_us,
         domain: 0,
     }
+}
+
+/// Microseconds since the epoch.
+pub(crate) fn now_us() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros() as u64
 }
 
 /// Whose sidecar is written.

@@ -55,7 +55,9 @@ pub(crate) use guard::guard;
 pub(crate) use message::say;
 pub(crate) use mutator::{AllocatedBlock, Mutator};
 pub(crate) use options::{Follow, Locator, Namer, Options, WhenFull};
-pub(crate) use process::{flush_signal_safe, start, traced_file};
+pub(crate) use process::{
+    flush_signal_safe, on_start_in_child, session_in_this_process, start, traced_file,
+};
 pub(crate) use recorder::Followed;
 pub(crate) use session::Session;
 

@@ -1,7 +1,7 @@
 //! The session of this process: at most one at a time. Its exit and its forks.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError};
 use std::time::Duration;
 
 use crate::tracer::failure::Failure;
@@ -58,6 +58,23 @@ pub(crate) fn traced_file() -> Option<PathBuf> {
     Some(PathBuf::from(session.output_name.clone()))
 }
 
+/// Called with the session of a forked child, when that starts.
+static STARTED_IN_CHILD: OnceLock<fn(&Arc<Session>)> = OnceLock::new();
+
+/// Has `started` called with the session of each forked child of this process when it
+/// starts, in the child.
+pub(crate) fn on_start_in_child(started: fn(&Arc<Session>)) {
+    let _ = STARTED_IN_CHILD.set(started);
+}
+
+/// The session that continues `first`, the one that the program began with, in this process:
+/// in a forked child its own, which starts now if nothing was recorded yet. `None`: the child
+/// is not traced.
+pub(crate) fn session_in_this_process(first: &Arc<Session>) -> Option<Arc<Session>> {
+    let session = first.current();
+    if session.has_forked() { session.successor(start_in_child) } else { Some(session) }
+}
+
 fn register_handlers() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -71,13 +88,14 @@ fn register_handlers() {
 /// At the end of the process: has everything recorded written.
 extern "C" fn at_exit() {
     let stopped = std::panic::catch_unwind(|| {
-        let session = active().take();
-        if let Some(session) = session
-            && !session.has_forked()
-        {
+        // Not locked any more below: the session of a forked child takes its place.
+        let last = active().clone();
+        if let Some(session) = last.as_ref().and_then(session_in_this_process) {
             // An error means that it was stopped or turned off before.
             let _ = session.stop_at_exit();
         }
+        // A parent's writer thread has no handle here that could be dropped.
+        std::mem::forget((last, active().take()));
     });
     drop(stopped);
 }
@@ -98,16 +116,19 @@ impl Mutator {
     /// were sampled in the parent. At the start of the first hook in the child, the
     /// only one that takes memory and locks: it starts a thread and opens a file.
     fn continue_in_child(&mut self) {
-        let Some(session) = self.session().successor(replace_active) else { return };
+        let Some(session) = self.session().successor(start_in_child) else { return };
         let Ok(fresh) = self.restart_in(&session) else { return };
         std::mem::replace(self, fresh).end();
     }
 }
 
 /// Makes the session of a forked child the active one.
-fn replace_active(session: &Arc<Session>) {
+fn start_in_child(session: &Arc<Session>) {
     if let Some(before) = active().replace(Arc::clone(session)) {
         // Its writer thread is the parent's: its handle must not be dropped here.
         std::mem::forget(before);
+    }
+    if let Some(started) = STARTED_IN_CHILD.get() {
+        started(session);
     }
 }

@@ -17,11 +17,11 @@ use crate::probes::{ProbeRegistry, RegistryLock, Sidecar, TimeLine};
 use crate::queue::{BlockId, Channel};
 use crate::sampling::Rate;
 use crate::stack::{FrameTables, TablesLock};
-use crate::sys::clock::{Clock, TickSource};
+use crate::sys::clock::{Clock, Moment, TickSource};
 use crate::sys::write_signals::without_write_signals;
 use crate::tracer::counting_output::CountingOutput;
 use crate::tracer::failure::Failure;
-use crate::tracer::info::{entropy, sidecar_owner, trace_info};
+use crate::tracer::info::{entropy, now_us, sidecar_owner, trace_info};
 use crate::tracer::labels::{Labels, LabelsLock};
 use crate::tracer::message::say;
 use crate::tracer::options::Options;
@@ -64,14 +64,24 @@ impl Session {
     /// Opens the output and starts the writer thread. Failures are reported to
     /// the user.
     pub(crate) fn start(mut options: Options, shared: Shared) -> Result<Arc<Session>, Failure> {
-        let Shared { tables, labels, probes } = shared;
+        let Shared { tables, labels, probes, forked } = shared;
         let time_line = Arc::new(TimeLine::new());
         if options.seed == 0 {
             options.seed = entropy();
         }
         let (channel, consumer) = Channel::new(options.buffers).ok_or(Failure::Memory)?;
-        let stopwatch = Stopwatch::start(TickSource::detect());
-        let clock = Clock::start(stopwatch.tick_source());
+        let (stopwatch, clock, start_us) = match forked {
+            // The program goes on reading the stopwatch of its parent until now.
+            Some(Forked { stopwatch, at }) => {
+                probes.forget_notes_before(stopwatch.ticks_until(at.ticks));
+                let clock = Clock::started_at(stopwatch.tick_source(), at);
+                (stopwatch, clock, at.wall_us)
+            }
+            None => {
+                let stopwatch = Stopwatch::start(TickSource::detect());
+                (stopwatch, Clock::start(stopwatch.tick_source()), now_us())
+            }
+        };
         let state = Arc::new(State::new());
         let out = open_output(&options.file, &state)?;
         let output_name = out.name().to_owned();
@@ -85,7 +95,7 @@ impl Session {
         );
         let resolver =
             SessionResolver::new(&options, &tables, &labels, &state, clock, stopwatch, sidecar);
-        let first = new_file(out, &options, options.rate);
+        let first = new_file(out, &options, options.rate, start_us);
         let format = options.format();
         // Writes the first packet, unless the trace info is not complete yet.
         let begin = || Writer::new(consumer, Arc::clone(&mailbox), resolver, format, first);
@@ -195,7 +205,7 @@ impl Session {
     pub(crate) fn rotate(&self, file: &[u8]) -> Result<(), Failure> {
         self.check_live()?;
         let out = open_output(file, &self.state)?;
-        let new = new_file(out, &self.options, self.rate());
+        let new = new_file(out, &self.options, self.rate(), now_us());
         self.ask_writer(|writer| writer.rotate(new))
     }
 
@@ -281,10 +291,10 @@ impl Session {
         }
     }
 
-    /// Notes that this process is a forked child: the thread and the output are
-    /// the parent's. Async-signal-safe.
+    /// Notes that this process is a child that was forked now: the thread and the output
+    /// are the parent's. Async-signal-safe.
     pub(crate) fn set_forked(&self) {
-        self.state.set_forked();
+        self.state.set_forked(Moment::now(self.stopwatch.tick_source()));
     }
 
     pub(crate) fn has_forked(&self) -> bool {
@@ -315,6 +325,7 @@ impl Session {
                 tables: Arc::clone(&self.tables),
                 labels: Arc::clone(&self.labels),
                 probes: Arc::clone(&self.probes),
+                forked: self.state.forked_at().map(|at| Forked { stopwatch: self.stopwatch, at }),
             };
             let session = Session::start(self.options.clone(), shared).ok()?;
             started(&session);
@@ -337,19 +348,33 @@ pub(crate) struct Shared {
     pub(crate) tables: Arc<FrameTables>,
     pub(crate) labels: Arc<Labels>,
     pub(crate) probes: Arc<ProbeRegistry>,
+    forked: Option<Forked>,
+}
+
+/// The time of a forked child. Its trace begins with the fork, although its session starts
+/// later.
+struct Forked {
+    /// Of the parent.
+    stopwatch: Stopwatch,
+    at: Moment,
 }
 
 impl Shared {
     /// What a process begins with.
     pub(crate) fn new() -> Shared {
         let tables = Arc::new(FrameTables::new());
-        Shared { tables, labels: Arc::default(), probes: Arc::default() }
+        Shared { tables, labels: Arc::default(), probes: Arc::default(), forked: None }
     }
 }
 
-/// A trace file that begins now, at this rate.
-fn new_file(out: CountingOutput, options: &Options, rate: Rate) -> NewFile<CountingOutput> {
-    let info = trace_info(options, rate);
+/// A trace file at this rate, that begins at this time.
+fn new_file(
+    out: CountingOutput,
+    options: &Options,
+    rate: Rate,
+    start_us: u64,
+) -> NewFile<CountingOutput> {
+    let info = trace_info(options, rate, start_us);
     NewFile { out, info, late_params: options.late_params.clone() }
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 
+use crate::sys::clock::Moment;
 use crate::tracer::failure::Failure;
 
 const LIVE: i32 = 0;
@@ -20,6 +21,9 @@ pub(crate) struct State {
     pub(crate) bytes: AtomicU64,
     /// The length of 2²⁰ ticks in nanoseconds; 0 until it is known.
     pub(crate) tick_ns: AtomicU64,
+    /// When this process was forked, as ticks, clock and wall clock. Written once, before
+    /// `state` says so.
+    forked_at: [AtomicU64; 3],
 }
 
 impl State {
@@ -29,6 +33,7 @@ impl State {
             write_failed: AtomicBool::new(false),
             bytes: AtomicU64::new(0),
             tick_ns: AtomicU64::new(0),
+            forked_at: Default::default(),
         }
     }
 
@@ -38,7 +43,7 @@ impl State {
     }
 
     pub(crate) fn has_forked(&self) -> bool {
-        self.state.load(Ordering::Relaxed) == FORKED
+        self.state.load(Ordering::Acquire) == FORKED
     }
 
     /// Why the session is not live; `None` while it is.
@@ -64,10 +69,24 @@ impl State {
         self.write_failed.load(Ordering::Acquire)
     }
 
-    /// Notes that this process is a forked child. True for the one caller that
-    /// did.
-    pub(crate) fn set_forked(&self) -> bool {
+    /// Notes that this process is a child that was forked now. True for the one caller that
+    /// did. Async-signal-safe.
+    pub(crate) fn set_forked(&self, now: Moment) -> bool {
+        if !self.is_live() {
+            return false;
+        }
+        let values = [now.ticks, now.monotonic_ns, now.wall_us];
+        for (place, value) in self.forked_at.iter().zip(values) {
+            place.store(value, Ordering::Relaxed);
+        }
         self.leave_live(FORKED)
+    }
+
+    /// When this process was forked; `None` if it was not.
+    pub(crate) fn forked_at(&self) -> Option<Moment> {
+        let [ticks, monotonic_ns, wall_us] =
+            self.forked_at.each_ref().map(|value| value.load(Ordering::Relaxed));
+        self.has_forked().then_some(Moment { ticks, monotonic_ns, wall_us })
     }
 
     fn leave_live(&self, to: i32) -> bool {

@@ -21,6 +21,11 @@ impl Stopwatch {
         self.ticks.now().saturating_sub(self.start)
     }
 
+    /// Ticks from the start until this value of the tick source.
+    pub(crate) fn ticks_until(self, value: u64) -> u64 {
+        value.saturating_sub(self.start)
+    }
+
     pub(crate) fn tick_source(self) -> TickSource {
         self.ticks
     }

@@ -8,6 +8,7 @@
 //! | [`event`] | what a sidecar says: one [`Event`] at a time |
 //! | [`encode`] | from events to packets: the plugin's writer thread |
 //! | [`decode`] | from bytes to events, also of a file that is still written |
+//! | `name` | what the sidecar of a trace is called |
 //! | [`history`] | all events of a file as series over time: what tools show; `series`: one of them |
 //!
 //! No dependencies: the encoder is loaded into the traced program.
@@ -16,6 +17,7 @@ pub mod decode;
 pub mod encode;
 pub mod event;
 pub mod history;
+mod name;
 mod packet;
 mod series;
 
@@ -23,20 +25,13 @@ pub use decode::{Damage, Decoder};
 pub use encode::Encoder;
 pub use event::{Event, Heap, Pauses, ProbeKind, SliceKind, Start, System, TagSize, Timed};
 pub use history::{History, Probe, Sample, Slice};
+pub use name::sidecar_name;
 
 /// The most bytes of a probe's name, a text or a log line; the rest is cut off.
 pub const MAX_TEXT: usize = 1_024;
 
 /// The most probes of a program.
 pub const MAX_PROBES: usize = 65_536;
-
-/// The name of the sidecar of a trace.
-#[must_use]
-pub fn sidecar_name(trace: &std::ffi::OsStr) -> std::ffi::OsString {
-    let mut name = trace.to_owned();
-    name.push(".probes");
-    name
-}
 
 /// How many bytes [`is_sidecar`] looks at.
 pub const SIDECAR_START: usize = 20;

@@ -101,6 +101,24 @@ pub const FOLLOW: Variable = Variable {
     }),
 };
 
+/// Which programs are traced.
+pub const ONLY: Variable = Variable {
+    name: "HEAPTAP_ONLY",
+    alias: None,
+    syntax: Syntax::Names,
+    default: "the first OCaml program that is no wrapper, such as `dune exec`",
+    meaning: "Trace only programs of these names (with or without `.exe`) or paths, wherever the command starts them",
+    reader: Reader::Attached,
+    children: Inheritance::WithFollow,
+    option: Some(RunOption {
+        short: None,
+        long: "only",
+        value_name: Some("NAME"),
+        default: None,
+        turns_off: None,
+    }),
+};
+
 /// When heap snapshots are taken.
 pub const SNAPSHOT: Variable = Variable {
     name: "HEAPTAP_SNAPSHOT",
@@ -189,6 +207,19 @@ pub const REPORT: Variable = Variable {
     option: None,
 };
 
+/// The process in which a wrapper starts its program.
+pub const TARGET: Variable = Variable {
+    name: "HEAPTAP_TARGET",
+    alias: None,
+    syntax: Syntax::Integer { min: 1, max: u32::MAX as u64 },
+    default: "any process",
+    meaning: "The one process that is traced, which the library sets in a wrapper such as `dune exec`, so that \
+              the compilers it runs are not",
+    reader: Reader::Attached,
+    children: Inheritance::WithFollow,
+    option: None,
+};
+
 /// Which unwinder walks the stacks.
 pub const UNWINDER: Variable = Variable {
     name: "HEAPTAP_UNWINDER",
@@ -214,17 +245,19 @@ pub const LIBRARY: Variable = Variable {
 };
 
 /// All of them, in the order in which they are documented.
-pub const VARIABLES: [Variable; 12] = [
+pub const VARIABLES: [Variable; 14] = [
     FILE,
     RATE,
     FRAMES,
     SEED,
     FOLLOW,
+    ONLY,
     SNAPSHOT,
     SNAPSHOT_FILE,
     LISTEN,
     TIMELINE,
     REPORT,
+    TARGET,
     UNWINDER,
     LIBRARY,
 ];

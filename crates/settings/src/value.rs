@@ -1,8 +1,9 @@
 //! What a value may be, and the error for one that is not.
 
 use std::error::Error;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
+use std::os::unix::ffi::OsStrExt;
 
 use crate::trigger::Trigger;
 
@@ -31,6 +32,8 @@ pub enum Syntax {
     Flag,
     /// A list of [`Trigger`]s, separated by commas.
     Triggers,
+    /// Names of programs, separated by commas.
+    Names,
 }
 
 impl fmt::Display for Syntax {
@@ -45,6 +48,7 @@ impl fmt::Display for Syntax {
             Syntax::Word(word) => write!(f, "`{word}`"),
             Syntax::Flag => f.write_str("`1` or `0`"),
             Syntax::Triggers => write!(f, "a comma-separated list of {}", Trigger::SYNTAX),
+            Syntax::Names => f.write_str("names of programs, separated by commas"),
         }
     }
 }
@@ -92,6 +96,13 @@ impl Syntax {
         Trigger::parse_list(value.to_str()?)
     }
 
+    /// The names in `value`; `None` if one of them is empty.
+    pub(crate) fn names(&self, value: &OsStr) -> Option<Vec<OsString>> {
+        let Syntax::Names = *self else { return None };
+        let names = value.as_bytes().split(|&byte| byte == b',');
+        names.map(|name| (!name.is_empty()).then(|| OsStr::from_bytes(name).to_owned())).collect()
+    }
+
     /// Whether `value` is accepted.
     pub(crate) fn accepts(&self, value: &OsStr) -> bool {
         match self {
@@ -100,6 +111,7 @@ impl Syntax {
             Syntax::Integer { .. } => self.integer(value).is_some(),
             Syntax::Word(_) | Syntax::Flag => self.is_on(value).is_some(),
             Syntax::Triggers => self.triggers(value).is_some(),
+            Syntax::Names => self.names(value).is_some(),
         }
     }
 }

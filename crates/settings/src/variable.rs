@@ -117,6 +117,14 @@ impl Variable {
         Ok(self.find_parsed(lookup, Syntax::triggers)?.unwrap_or_default())
     }
 
+    /// The names that `lookup` has for the variable; none if it is not set.
+    pub fn find_names(
+        &self,
+        lookup: impl Fn(&str) -> Option<OsString>,
+    ) -> Result<Vec<OsString>, Invalid> {
+        Ok(self.find_parsed(lookup, Syntax::names)?.unwrap_or_default())
+    }
+
     fn find_parsed<T>(
         &self,
         lookup: impl Fn(&str) -> Option<OsString>,
@@ -162,7 +170,7 @@ impl Variable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::{FILE, FOLLOW, FRAMES, LISTEN, RATE, SEED, SNAPSHOT, UNWINDER};
+    use crate::table::{FILE, FOLLOW, FRAMES, LISTEN, ONLY, RATE, SEED, SNAPSHOT, UNWINDER};
 
     fn environment(
         pairs: &'static [(&'static str, &'static str)],
@@ -230,6 +238,16 @@ mod tests {
         let wrong = SNAPSHOT.find_triggers(wrong).unwrap_err().to_string();
         assert!(wrong.starts_with("HEAPTAP_SNAPSHOT=exit,often is not a comma-sep"), "{wrong}");
         assert!(wrong.contains("`every:TIME`"), "{wrong}");
+    }
+
+    #[test]
+    fn names_are_a_list_without_empty_ones() {
+        let two = environment(&[("HEAPTAP_ONLY", "a b,c")]);
+        assert_eq!(ONLY.find_names(two), Ok(vec!["a b".into(), "c".into()]));
+        assert_eq!(ONLY.find_names(environment(&[])), Ok(Vec::new()));
+        let wrong = ONLY.find_names(environment(&[("HEAPTAP_ONLY", "a,,c")])).unwrap_err();
+        let text = "HEAPTAP_ONLY=a,,c is not names of programs, separated by commas";
+        assert_eq!(wrong.to_string(), text);
     }
 
     #[test]

@@ -61,6 +61,17 @@ pub(super) fn adjust(alone: bool) -> Option<PathBuf> {
     report
 }
 
+/// Sets or removes a variable that says which process is to be traced.
+pub(super) fn set_selection(name: &str, value: Option<OsString>) {
+    match value {
+        // A library that a thread loads later is no preloaded one, and nothing wraps it.
+        _ if !is_only_thread() => {}
+        Some(value) => set(name, value),
+        None if variable(name).is_some() => remove(name),
+        None => {}
+    }
+}
+
 fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name)
 }
@@ -111,12 +122,12 @@ fn rename(from: &str, to: &str) {
 }
 
 fn set(name: &str, value: OsString) {
-    // SAFETY: `adjust` changes the environment only while there is one thread.
+    // SAFETY: `adjust` and `set_selection` change it only while there is one thread.
     unsafe { std::env::set_var(name, value) };
 }
 
 fn remove(name: &str) {
-    // SAFETY: `adjust` changes the environment only while there is one thread.
+    // SAFETY: `adjust` and `set_selection` change it only while there is one thread.
     unsafe { std::env::remove_var(name) };
 }
 

@@ -70,8 +70,8 @@ fn statm() -> Option<String> {
     std::fs::read_to_string("/proc/self/statm").ok()
 }
 
-/// The limit in bytes; `None` if there is none.
-fn soft_limit(resource: libc::__rlimit_resource_t) -> Option<u64> {
+/// The limit; `None` if there is none.
+pub(super) fn soft_limit(resource: libc::__rlimit_resource_t) -> Option<u64> {
     let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
     // SAFETY: getrlimit writes one `rlimit`, which is on this stack.
     let failed = unsafe { libc::getrlimit(resource, &raw mut limit) };

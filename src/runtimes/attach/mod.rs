@@ -7,7 +7,8 @@
 //!
 //! - `runtime`: the trait, and what a runtime returns from it; `attached`: the
 //!   runtime that is traced.
-//! - `start`: from the library's constructor to a running session.
+//! - `start`: from the library's constructor to a running session; `selection`: whether this
+//!   process is the one that is to be traced.
 //! - `late`: runtimes in libraries that are loaded after `main` has begun.
 //! - `symbols`: where the runtime's functions and variables are, and how large;
 //!   `image`, `library`, `linked`, `unwinding`: the sources of that.
@@ -16,12 +17,12 @@
 //!   runtime cannot be traced.
 //! - `own_stack`: a stack for hooks of runtimes that leave C code little of
 //!   theirs; `thread_pointer`: thread-local variables of the runtime.
-//! - `environment`: the variables that children inherit; `memory_limit`: whether there
-//!   is memory for a trace; `endings`: `_exit` and
+//! - `environment`: the variables that children inherit; `memory_limit` and
+//!   `descriptor_limit`: whether there is memory for a trace, and files can be opened for it; `endings`: `_exit` and
 //!   `execve`; `report`: what the program that started this one wants to know.
 //!
-//! Dependencies: `start → {late, environment, endings, report, attached} →
-//! {patch, runtime} → refusal → memory_limit`, and `{patch, runtime} → symbols → {image, library, linked, unwinding}`.
+//! Dependencies: `start → {late, selection → environment, endings → report, attached} →
+//! {patch, runtime} → refusal → descriptor_limit → memory_limit`, and `{patch, runtime} → symbols → {image, library, linked, unwinding}`.
 //!
 //! Everything runs before `main` or when a runtime starts, on one thread, and may
 //! allocate. Two parts also run later: `endings`, which may be called in a signal
@@ -49,10 +50,12 @@ pub(crate) mod symbols;
 pub(crate) mod thread_pointer;
 
 mod attached;
+mod descriptor_limit;
 mod endings;
 mod late;
 mod memory_limit;
 mod report;
+mod selection;
 mod start;
 mod unwinding;
 

@@ -5,6 +5,7 @@ use std::fmt;
 
 use heaptap_settings::Invalid;
 
+use super::descriptor_limit::FewDescriptors;
 use super::memory_limit::LittleMemory;
 
 /// Why a runtime cannot be traced. One variant for each defect.
@@ -14,6 +15,8 @@ pub(crate) enum Refusal {
     Setting(Invalid),
     /// The process may not have enough memory for both.
     Memory(LittleMemory),
+    /// The process may not have enough descriptors for both.
+    Descriptors(FewDescriptors),
     /// A version of the runtime that is not supported.
     Version {
         /// Which it is.
@@ -36,6 +39,7 @@ impl fmt::Display for Refusal {
         match self {
             Refusal::Setting(invalid) => write!(f, "{invalid}: correct or unset it"),
             Refusal::Memory(little) => little.fmt(f),
+            Refusal::Descriptors(few) => few.fmt(f),
             Refusal::Version { found, supported } => {
                 write!(f, "its runtime is {found}: use {supported}")
             }

@@ -5,7 +5,8 @@ use super::attached::{self, Attached};
 use super::patch::Jumps;
 use super::refusal::Refusal;
 use super::runtime::{Attachment, Detected, Runtime, detect};
-use super::{endings, environment, late, memory_limit, report, symbols};
+use super::selection::{self, Choice, ProcessNames};
+use super::{descriptor_limit, endings, environment, late, memory_limit, report, symbols};
 use crate::control::{self, Settings, SnapshotSupport};
 use crate::sys::program;
 use crate::tracer::{self, Failure, say};
@@ -15,17 +16,21 @@ pub(crate) type Known = &'static [&'static dyn Runtime];
 
 /// Attaches to the runtime in this program, or, if the library was preloaded, to
 /// the first that the program loads. Does nothing unless the environment asks for
-/// a trace, for commands or for snapshots. A program that links this library and uses the C ABI is left alone.
+/// a trace, for commands or for snapshots, and for those of this process. A program that links this library and uses the C ABI is left alone.
 ///
 /// Before `main`.
 pub(crate) fn at_load(known: Known) {
     if !environment::asks_for_trace() && !Settings::are_asked_for() {
         return;
     }
-    match detect(known.iter().copied(), &symbols::lookup) {
-        Some(detected) => attach(detected),
-        None if environment::is_preloaded() => late::wait(known, attach),
-        None => {}
+    let detected = detect(known.iter().copied(), &symbols::lookup);
+    let names = ProcessNames::of_this_process();
+    match (selection::choose(&names, detected.is_some()), detected) {
+        (Choice::Taken, Some(detected)) => attach(detected),
+        (Choice::Taken, None) if environment::is_preloaded() => late::wait(known, attach),
+        (Choice::Passed, Some(_)) => report::passed(environment::report_file(), names.shown()),
+        (Choice::Wrapped(_), _) => report::wrapped(environment::report_file(), names.shown()),
+        (Choice::Taken | Choice::Passed, None) => {}
     }
 }
 
@@ -43,8 +48,8 @@ fn attach(detected: Detected) {
         Err(invalid) => return refuse(runtime, &Refusal::Setting(invalid)),
     };
     let checked = supported.and_then(|()| check_process());
-    if let Err(refusal @ Refusal::Memory(_)) = &checked {
-        // Threads and preparations take memory, too.
+    if let Err(refusal @ (Refusal::Memory(_) | Refusal::Descriptors(_))) = &checked {
+        // Threads and preparations take some, too.
         return refuse(runtime, refusal);
     }
     let refusal = match &checked {
@@ -75,10 +80,11 @@ fn refuse(runtime: &dyn Runtime, refusal: &Refusal) {
     report::refused(environment::report_file());
 }
 
-/// Refuses a process whose variables are wrong, or that has no memory to spare.
+/// Refuses a process whose variables are wrong, or that has no memory or descriptors to spare.
 fn check_process() -> Result<(), Refusal> {
     environment::check().map_err(Refusal::Setting)?;
-    memory_limit::too_tight().map_or(Ok(()), |little| Err(Refusal::Memory(little)))
+    memory_limit::too_tight().map_or(Ok(()), |little| Err(Refusal::Memory(little)))?;
+    descriptor_limit::too_tight().map_or(Ok(()), |few| Err(Refusal::Descriptors(few)))
 }
 
 /// Starts the session, then patches the runtime. If a step fails after the
@@ -100,14 +106,11 @@ fn begin(runtime: &'static dyn Runtime, attachment: Attachment) -> Result<(), Re
             if failure == Failure::Memory {
                 say(format_args!("there is not enough memory for a trace; not tracing"));
             }
-            match failure {
-                Failure::File => report::not_made(report),
-                _ => report::refused(report),
-            }
+            report::refused(report);
             return Ok(());
         }
     };
-    report::begin(&session, report.clone());
+    report::begin(&session, report);
     let started = prepare(&session).and_then(|()| {
         jumps.write().map_err(|refusal| {
             report_refusal(runtime, "is not traced", &refusal);
@@ -120,7 +123,7 @@ fn begin(runtime: &'static dyn Runtime, attachment: Attachment) -> Result<(), Re
     }
     attached();
     if alone {
-        endings::follow(report.as_deref());
+        endings::follow();
     }
     attached::record(Attached { runtime, session });
     Ok(())

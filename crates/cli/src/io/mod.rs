@@ -1,7 +1,7 @@
 //! Reading and writing: traces come in through [`input`] as [`trace_bytes`], results go out through
 //! [`output`], messages and progress to standard error through [`notices`] and
 //! [`progress`], or to another thread through [`watch`]. [`lifecycle`] checks the events
-//! of each object. [`trace_files`] finds the traces in directories. [`live_trace`] follows
+//! of each object. [`trace_files`] finds the traces in directories, [`newest`] the one that no argument names. [`live_trace`] follows
 //! a trace while it is written, and [`sidecar`] the file beside it; [`live_target`] finds the
 //! trace that a process writes, and [`writing_process`] whether that process still runs.
 //!
@@ -15,6 +15,7 @@ pub(crate) mod input;
 pub(crate) mod lifecycle;
 pub(crate) mod live_target;
 pub(crate) mod live_trace;
+pub(crate) mod newest;
 pub(crate) mod notices;
 mod open_trace;
 pub(crate) mod output;

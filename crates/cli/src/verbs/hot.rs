@@ -13,6 +13,7 @@ use crate::analysis::filters::{Filters, parse_share};
 use crate::analysis::recursion::{Recursion, say_omitted};
 use crate::analysis::view::View;
 use crate::exit_status::{VerbResult, help_end};
+use crate::io::newest::named_or_newest;
 use crate::io::output::{print, print_json};
 use crate::text::escape::Escaped;
 use crate::text::names::with_file;
@@ -35,8 +36,8 @@ use crate::text::terminal::{Layout, width, wrap};
 ))]
 pub(crate) struct Hot {
     /// Traces, which are merged by time; a directory stands for the traces in it, `-` for
-    /// standard input
-    #[arg(value_name = "FILE", required = true, value_hint = ValueHint::AnyPath)]
+    /// standard input [default: the newest trace in this directory]
+    #[arg(value_name = "FILE", value_hint = ValueHint::AnyPath)]
     files: Vec<PathBuf>,
 
     #[command(flatten)]
@@ -66,7 +67,7 @@ impl Hot {
             at: self.view.at,
             ..Options::default()
         };
-        let trace = AggregatedTrace::read(&self.files, options)?;
+        let trace = AggregatedTrace::read(&named_or_newest(&self.files)?, options)?;
         self.view.check(&trace)?;
         let figures = trace.figures(!self.filters.is_all());
         let (fragments, omitted) =

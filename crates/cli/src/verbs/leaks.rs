@@ -14,6 +14,7 @@ use crate::analysis::aggregate::AggregatedTrace;
 use crate::analysis::filters::Filters;
 use crate::analysis::heap::held::HolderOptions;
 use crate::exit_status::{VerbResult, help_end};
+use crate::io::newest::named_or_newest;
 use crate::io::output::{print, print_json};
 use crate::text::escape::Escaped;
 use crate::text::names::with_file;
@@ -37,8 +38,8 @@ use crate::text::terminal::{Layout, sparkline, wrap, wrap_indented};
 ))]
 pub(crate) struct Leaks {
     /// Traces, which are merged by time; a directory stands for the traces in it, `-` for
-    /// standard input
-    #[arg(value_name = "FILE", required = true, value_hint = ValueHint::AnyPath)]
+    /// standard input [default: the newest trace in this directory]
+    #[arg(value_name = "FILE", value_hint = ValueHint::AnyPath)]
     files: Vec<PathBuf>,
 
     #[command(flatten)]
@@ -54,6 +55,7 @@ pub(crate) struct Leaks {
 
 impl Leaks {
     pub(crate) fn run(&self) -> VerbResult {
+        let files = named_or_newest(&self.files)?;
         let options = Options {
             selection: self.filters.selection()?,
             depth: Depth::Whole,
@@ -61,8 +63,8 @@ impl Leaks {
             ..Options::default()
         };
         let rows = Options { selection: options.selection.clone(), ..Options::default() };
-        let holders = self.holders.join(&self.files, By::Location, rows)?;
-        let trace = AggregatedTrace::read(&self.files, options)?;
+        let holders = self.holders.join(&files, By::Location, rows)?;
+        let trace = AggregatedTrace::read(&files, options)?;
         let mut report = leak_report(&trace.figures(!self.filters.is_all()));
         if let Some(holders) = &holders {
             report.join(holders);

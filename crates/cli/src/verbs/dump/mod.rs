@@ -15,6 +15,7 @@ use heaptap_trace::{EventSource, FileKind};
 use crate::exit_status::{Failure, VerbResult, help_end};
 use crate::io::input::Input;
 use crate::io::lifecycle::Lives;
+use crate::io::newest::one_or_newest;
 use crate::io::output::raw_stdout;
 
 use json::JsonLines;
@@ -31,9 +32,10 @@ use text::TextLines;
   heaptap dump --json trace.ctf | jq 'select(.length > 1000)'"
 ))]
 pub(crate) struct Dump {
-    /// The trace or heap snapshot, or `-` for standard input
+    /// The trace or heap snapshot, or `-` for standard input [default: the newest trace in this
+    /// directory]
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
-    file: PathBuf,
+    file: Option<PathBuf>,
 
     /// Print JSON objects, one a line
     #[arg(long)]
@@ -90,7 +92,7 @@ or host KIND INDEX. Texts are escaped as above; an empty one is `-`."#;
 
 impl Dump {
     pub(crate) fn run(&self) -> VerbResult {
-        let mut input = Input::open(&self.file)?;
+        let mut input = Input::open(&one_or_newest(self.file.as_deref())?)?;
         if !stdout_is_file() {
             // On a terminal or under a pager, a bar would disturb the output.
             input = input.quietly();

@@ -27,6 +27,7 @@ use crate::analysis::recursion::{Recursion, say_omitted};
 use crate::analysis::several::TracePart;
 use crate::analysis::view::Measure;
 use crate::exit_status::{Failure, VerbResult, help_end};
+use crate::io::newest::named_or_newest;
 use crate::io::notices::say;
 use crate::io::output::{Output, raw_stdout};
 use crate::io::source_files::SourceRoots;
@@ -87,8 +88,9 @@ use target::{Source, Target, TraceTarget, formats};
 pub(crate) struct Export {
     /// Traces, which are merged by time, but stay apart in a page; a directory stands for
     /// the traces in it, which are merged in a page too, `-` for standard input. Or one heap
-    /// snapshot; a page takes several, and traces beside them
-    #[arg(value_name = "FILE", required = true, value_hint = ValueHint::AnyPath)]
+    /// snapshot; a page takes several, and traces beside them [default: the newest trace in
+    /// this directory]
+    #[arg(value_name = "FILE", value_hint = ValueHint::AnyPath)]
     files: Vec<PathBuf>,
 
     /// The format
@@ -138,7 +140,8 @@ pub(crate) struct Export {
 
 impl Export {
     pub(crate) fn run(&self) -> VerbResult {
-        match self.to.source(&self.files)? {
+        let files = named_or_newest(&self.files)?;
+        match self.to.source(&files)? {
             Source::Snapshot(input, format) => {
                 self.refuse_trace_options(input.name())?;
                 let nodes = self.nodes.map(|nodes| nodes as usize);
@@ -154,9 +157,9 @@ impl Export {
                     "--types is for heap snapshots with --to html; leave it out".to_owned(),
                 ))
             }
-            Source::Traces(TraceTarget::Stacks(format)) => self.write_stacks(format),
-            Source::Traces(TraceTarget::Page) => self.write_page(),
-            Source::Traces(TraceTarget::DataSet) => self.write_data_set(),
+            Source::Traces(TraceTarget::Stacks(format)) => self.write_stacks(&files, format),
+            Source::Traces(TraceTarget::Page) => self.write_page(&files),
+            Source::Traces(TraceTarget::DataSet) => self.write_data_set(&files),
         }
     }
 
@@ -177,7 +180,7 @@ impl Export {
         )))
     }
 
-    fn write_page(&self) -> VerbResult {
+    fn write_page(&self, files: &[PathBuf]) -> VerbResult {
         if self.frames.is_some() || !self.recursion.fold() {
             return Err(Failure::Trouble(
                 "--frames and --no-fold do not apply to a page, which has whole stacks \
@@ -187,7 +190,7 @@ impl Export {
         }
         let Export { filters, output, page_size, types, .. } = self;
         let most_blocks = page_size.most_blocks();
-        let files = PageFiles::new(&self.files);
+        let files = PageFiles::new(files);
         // Empty unless the text is wanted.
         let sources = SourceRoots::new(&self.source_root)?;
         let output = output.as_deref();
@@ -195,8 +198,8 @@ impl Export {
     }
 
     /// Where the sidecars of the traces that were read may be.
-    fn sidecars(&self, trace: &AggregatedTrace) -> Result<FoundSidecars, Failure> {
-        let (traces, are_named) = match &expand(&self.files)?[..] {
+    fn sidecars(files: &[PathBuf], trace: &AggregatedTrace) -> Result<FoundSidecars, Failure> {
+        let (traces, are_named) = match &expand(files)?[..] {
             [file] => {
                 (vec![TracePart { path: file.path.clone(), info: trace.info().clone() }], false)
             }
@@ -205,7 +208,7 @@ impl Export {
         Ok(FoundSidecars { traces, are_named, findings: RefCell::default() })
     }
 
-    fn write_data_set(&self) -> VerbResult {
+    fn write_data_set(&self, files: &[PathBuf]) -> VerbResult {
         let Some(directory) = &self.output else {
             return Err(Failure::Trouble(
                 "parquet is a directory of files; name it with -o".to_owned(),
@@ -223,10 +226,10 @@ impl Export {
             ));
         }
         let options = Options { selection: self.filters.selection()?, ..Options::default() };
-        ParquetExport { files: &self.files, options, frames: self.frames, directory }.run()
+        ParquetExport { files, options, frames: self.frames, directory }.run()
     }
 
-    fn write_stacks(&self, format: &Format) -> VerbResult {
+    fn write_stacks(&self, files: &[PathBuf], format: &Format) -> VerbResult {
         if self.page_size.is_restricted() || self.with_source {
             return Err(Failure::Trouble(format!(
                 "--blocks and --with-source are for --to html; leave them out for {}",
@@ -241,8 +244,8 @@ impl Export {
             )));
         }
         let out = self.output.as_deref().map(Output::create).transpose()?;
-        let trace = AggregatedTrace::read(&self.files, options)?;
-        let sidecars = self.sidecars(&trace)?;
+        let trace = AggregatedTrace::read(files, options)?;
+        let sidecars = Self::sidecars(files, &trace)?;
         let export = ExportInput {
             aggregate: &trace.aggregate,
             info: trace.info(),

@@ -15,6 +15,7 @@ use heaptap_trace::{FileKind, Mode};
 use crate::exit_status::{VerbResult, help_end};
 use crate::io::input::Input;
 use crate::io::lifecycle::Lives;
+use crate::io::newest::one_or_newest;
 use crate::io::notices::say;
 use crate::io::output::{print, print_json};
 
@@ -34,9 +35,10 @@ use snapshot::SnapshotFacts;
   zcat trace.ctf.gz | heaptap info -"
 ))]
 pub(crate) struct Info {
-    /// The trace or heap snapshot, or `-` for standard input
+    /// The trace or heap snapshot, or `-` for standard input [default: the newest trace in this
+    /// directory]
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
-    file: PathBuf,
+    file: Option<PathBuf>,
 
     /// Print one JSON object
     #[arg(long)]
@@ -45,7 +47,7 @@ pub(crate) struct Info {
 
 impl Info {
     pub(crate) fn run(&self) -> VerbResult {
-        let input = Input::open(&self.file)?;
+        let input = Input::open(&one_or_newest(self.file.as_deref())?)?;
         if input.kind() == Some(FileKind::HeapSnapshot) {
             return self.run_snapshot(&input);
         }

@@ -12,6 +12,7 @@ use heaptap_report::Regex;
 use crate::analysis::filters::parse_time;
 use crate::analysis::probes::figures::ProbeFigures;
 use crate::exit_status::{Failure, VerbResult, Verdict, help_end};
+use crate::io::newest::named_or_newest;
 use crate::io::notices::say;
 use crate::io::output::{print, print_json};
 use crate::io::sidecar::read_sidecar;
@@ -35,8 +36,9 @@ use crate::text::terminal::Layout;
   heaptap probes trace.ctf --csv > probes.csv"
 ))]
 pub(crate) struct Probes {
-    /// Traces or their sidecars; `-` for a sidecar on standard input
-    #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
+    /// Traces or their sidecars; `-` for a sidecar on standard input [default: the newest trace
+    /// in this directory]
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     files: Vec<PathBuf>,
 
     /// Only probes whose names match, and lines of the log that do
@@ -75,8 +77,9 @@ impl Probes {
         })?;
         let wanted =
             |name: &str| pattern.as_ref().is_none_or(|pattern| pattern.is_match(name.as_bytes()));
+        let files = named_or_newest(&self.files)?;
         if self.follow {
-            return match &self.files[..] {
+            return match &files[..] {
                 [file] => follow::log(file, &wanted),
                 _ => Err(Failure::Trouble("--follow takes one file".to_owned())),
             };
@@ -85,7 +88,7 @@ impl Probes {
             print(csv::heading(self.files.len() > 1).as_bytes())?;
         }
         let mut verdict = Verdict::Sound;
-        for (number, file) in self.files.iter().enumerate() {
+        for (number, file) in files.iter().enumerate() {
             match self.show(file, number > 0, &wanted) {
                 Ok(found) => verdict = verdict.max(found),
                 // Of several files, those that cannot be read are left out.

@@ -16,6 +16,7 @@ use crate::analysis::filters::Filters;
 use crate::analysis::heap::held::HolderOptions;
 use crate::analysis::view::View;
 use crate::exit_status::{VerbResult, help_end};
+use crate::io::newest::named_or_newest;
 use crate::io::notices::say;
 use crate::io::output::{print, print_json};
 use crate::text::terminal::Layout;
@@ -42,7 +43,8 @@ use timeline::TimelineFigures;
 /// the snapshot.
 #[derive(Args)]
 #[command(after_help = help_end!(
-    "  heaptap report trace.ctf
+    "  heaptap report
+  heaptap report trace.ctf
   heaptap report trace.ctf --metric peak --by location --callers 3
   heaptap report trace.ctf --at 90s --filter '^Cache\\.'
   heaptap report trace.ctf --metric live --heap exit.heap
@@ -52,8 +54,8 @@ use timeline::TimelineFigures;
 ))]
 pub(crate) struct Report {
     /// Traces, which are merged by time; a directory stands for the traces in it, `-` for
-    /// standard input
-    #[arg(value_name = "FILE", required = true, value_hint = ValueHint::AnyPath)]
+    /// standard input [default: the newest trace in this directory]
+    #[arg(value_name = "FILE", value_hint = ValueHint::AnyPath)]
     files: Vec<PathBuf>,
 
     #[command(flatten)]
@@ -91,6 +93,7 @@ impl Report {
         if self.timeline {
             return self.run_timeline();
         }
+        let files = named_or_newest(&self.files)?;
         let by = self.view.by;
         if self.callers.is_some() {
             by.check_frames("--callers")?;
@@ -106,8 +109,8 @@ impl Report {
             depth: by.depth(),
             ..Options::default()
         };
-        let holders = self.holders.join(&self.files, by.by(), rows)?;
-        let trace = AggregatedTrace::read(&self.files, options)?;
+        let holders = self.holders.join(&files, by.by(), rows)?;
+        let trace = AggregatedTrace::read(&files, options)?;
         self.view.check(&trace)?;
         let table = TableOptions { view: self.view.table(), top: self.top, callers: self.callers };
         let mut figures = Figures::of(&trace.figures(!self.filters.is_all()), &table);
@@ -125,15 +128,16 @@ impl Report {
     }
 
     fn run_timeline(&self) -> VerbResult {
+        let files = named_or_newest(&self.files)?;
         // Without a sidecar, a long trace need not be read.
-        let (name, mut sidecar) = timeline::sidecar_of(&self.files)?;
+        let (name, mut sidecar) = timeline::sidecar_of(&files)?;
         let (finding, verdict) = sidecar.finding();
         let options = Options {
             selection: self.filters.selection()?,
             depth: Depth::Innermost,
             ..Options::default()
         };
-        let trace = AggregatedTrace::read(&self.files, options)?;
+        let trace = AggregatedTrace::read(&files, options)?;
         let table = TableOptions { view: self.view.table(), top: 1, callers: None };
         let report = Figures::of(&trace.figures(!self.filters.is_all()), &table);
         let start = trace.info().start_time;

@@ -7,41 +7,55 @@
 //! the library's own statistics are shown.
 
 use std::collections::{BTreeMap, HashSet};
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use heaptap_figures::units::{bytes, count};
-use heaptap_settings::supported_runtimes;
 use heaptap_trace::{CutReason, CutShort, EventKind};
 
 use super::report_file::{End, Process, Report};
+use super::{next_steps, programs, untraced};
 use crate::exit_status::Failure;
 use crate::io::input::Input;
 use crate::io::notices::{self, say};
 use crate::io::trace_files::traces_in;
 use crate::text::escape;
 
-/// Prints what was traced. `rate` is the one that was asked for.
-pub(super) fn print(program: &str, report: &Report, rate: f64) {
-    match &report.processes[..] {
-        // If it was refused, the library has printed the reason.
-        [] if report.refused => {}
-        [] if report.lost => {
-            let directory = std::env::temp_dir();
-            say(&format!(
-                "there is no summary: what was traced could not be written to {}",
-                escape::path(&directory)
-            ));
+/// A run that is over.
+pub(super) struct EndedRun<'a> {
+    pub(super) program: &'a str,
+    /// The names of programs that were asked for.
+    pub(super) only: &'a [OsString],
+    /// The rate that was asked for.
+    pub(super) rate: f64,
+}
+
+impl EndedRun<'_> {
+    /// Prints what was traced; with `quiet`, only what is missing.
+    pub(super) fn print(&self, report: &Report, quiet: bool) {
+        let processes = &report.processes[..];
+        match processes {
+            [] => untraced::message(self.program, self.only, report).iter().for_each(|it| say(it)),
+            _ if quiet && report.is_complete() => {}
+            [process] => say(&line(process, self.rate)),
+            _ => self.summarise(processes),
         }
-        [] => {
-            let supported = supported_runtimes();
-            say(&format!(
-                "{program} was not traced: it is not a program that heaptap knows ({supported}, \
-                 dynamically linked)"
-            ));
+        if !quiet {
+            next_steps::print(processes);
         }
-        [process] => say(&line(process, rate)),
-        processes => Summary::of(processes, rate).lines().iter().for_each(|line| say(line)),
+    }
+
+    fn summarise(&self, processes: &[Process]) {
+        let figures: Vec<_> =
+            processes.iter().map(|process| Figures::of(process, self.rate)).collect();
+        let summary = Summary::of(processes, &figures);
+        let samples: Vec<u64> =
+            figures.iter().map(|figures| figures.map_or(0, |figures| figures.samples)).collect();
+        let mut lines = summary.lines();
+        lines.splice(1..1, programs::lines(processes, &samples, &summary.directory));
+        lines.extend(summary.details());
+        lines.iter().for_each(|line| say(line));
     }
 }
 
@@ -117,19 +131,22 @@ fn line(process: &Process, rate: f64) -> String {
 
 /// The line of a trace that could not be written to its end: no total is known.
 fn failed(process: &Process, taken: u64) -> String {
-    let contents = match is_special(&process.file) {
-        true => None,
-        false => Contents::of(&process.file).ok(),
-    };
+    let name = escape::path(&process.file);
+    let taken = count(taken, "sample", "samples");
+    if is_special(&process.file) {
+        return format!(
+            "{name}: the trace is cut short: its reader has gone, or has not read for long; {taken} \
+             were taken until then, and what the program allocated is not known"
+        );
+    }
+    let contents = Contents::of(&process.file).ok();
     let written = contents.as_ref().map_or(0, |contents| contents.samples);
     let cut = contents.and_then(|contents| contents.cut_short);
     let cut = cut.unwrap_or(CutShort { reason: CutReason::WriteFailed, until: 0 });
     format!(
-        "{}: {}; {written} of the {} until then are in it, and what the program allocated is not \
-         known",
-        escape::path(&process.file),
+        "{name}: {}; {written} of the {taken} until then are in it, and what the program allocated \
+         is not known",
         notices::cut_short(&cut),
-        count(taken, "sample", "samples"),
     )
 }
 
@@ -157,10 +174,10 @@ struct Summary {
 }
 
 impl Summary {
-    fn of(processes: &[Process], rate: f64) -> Summary {
+    fn of(processes: &[Process], figures: &[Option<Figures>]) -> Summary {
         let mut summary = Summary::default();
-        for process in processes {
-            summary.add(process, Figures::of(process, rate));
+        for (process, figures) in processes.iter().zip(figures) {
+            summary.add(process, *figures);
         }
         summary
     }
@@ -218,7 +235,6 @@ impl Summary {
                 first_of(first, self.unreadable.len())
             ));
         }
-        lines.extend(self.details());
         lines
     }
 
@@ -303,11 +319,10 @@ mod tests {
         summary.add(&process("/t/b/2", orderly(1)), Some(Figures::new(300, 0.5, 1024)));
         assert_eq!(
             summary.lines(),
-            [
-                "2 traces in /t: 400 samples, about 800 words ± 3.54% allocated, 3 dropped, 2.0 KiB",
-                "for details: heaptap report /t/a /t/b",
-            ]
+            ["2 traces in /t: 400 samples, about 800 words ± 3.54% allocated, 3 dropped, 2.0 KiB"]
         );
+        let details = "for details: heaptap report /t/a /t/b";
+        assert_eq!(summary.details().as_deref(), Some(details));
         summary.add(&process("/t/b/3", End::Abrupt), None);
         summary.add(&process("/t/b/4", End::Abrupt), None);
         summary.add(&process("/t/b/5", End::Flushed), Some(Figures::new(0, 0.5, 0)));

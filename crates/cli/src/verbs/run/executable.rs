@@ -16,7 +16,21 @@ pub(super) fn why_not(program: &OsStr) -> Option<String> {
     }
     let mut head = [0; 64];
     file.read_exact(&mut head).ok()?;
-    Kind::of(&head, |at, into| file.read_exact_at(into, at).is_ok()).refusal()
+    let kind = Kind::of(&head, |at, into| file.read_exact_at(into, at).is_ok());
+    // The program that it starts may be another.
+    let refusal = kind.refusal();
+    refusal.filter(|_| kind != Kind::Static || !is_wrapper(&path))
+}
+
+/// Programs that only start another, and that are distributed as static executables.
+const WRAPPERS: [&str; 17] = [
+    "bash", "busybox", "chroot", "dash", "dune", "env", "make", "nice", "ninja", "nohup", "opam",
+    "setsid", "sh", "stdbuf", "time", "timeout", "xargs",
+];
+
+fn is_wrapper(path: &Path) -> bool {
+    let name = path.file_name().and_then(OsStr::to_str);
+    name.is_some_and(|name| WRAPPERS.contains(&name))
 }
 
 /// What kind of file it is.

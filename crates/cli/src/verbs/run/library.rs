@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use heaptap_settings as settings;
 
+use super::executable;
 use crate::exit_status::Failure;
 
 const NAME: &str = "libheaptap.so";
@@ -13,19 +14,25 @@ const NAME: &str = "libheaptap.so";
 /// program when both are installed or built.
 pub(super) fn find() -> Result<OsString, Failure> {
     let named = std::env::var_os(settings::LIBRARY.name).map(PathBuf::from);
-    let program = std::env::current_exe().ok();
+    // Without /proc, as in a chroot: as this program was called.
+    let called = || std::env::args_os().next().and_then(|name| executable::locate(&name));
+    let program = std::env::current_exe().ok().or_else(called);
     let candidates = match &named {
         Some(named) => vec![named.clone()],
         None => program.as_deref().map(places).unwrap_or_default(),
     };
     let found = candidates.iter().find_map(|path| path.canonicalize().ok().filter(|p| p.is_file()));
     let found = found.ok_or_else(|| {
+        let variable = settings::LIBRARY.name;
+        if candidates.is_empty() {
+            return Failure::Trouble(format!(
+                "{NAME} is not found, since the system does not say where this program is (is \
+                 /proc mounted?); set {variable} to where it is"
+            ));
+        }
         let looked: Vec<_> = candidates.iter().map(|path| path.display().to_string()).collect();
-        Failure::Trouble(format!(
-            "{NAME} is not in {}; set {} to where it is",
-            looked.join(", "),
-            settings::LIBRARY.name
-        ))
+        let looked = looked.join(", ");
+        Failure::Trouble(format!("{NAME} is not in {looked}; set {variable} to where it is"))
     })?;
     // The loader splits the list at these characters, and they cannot be escaped.
     if found.as_os_str().as_encoded_bytes().iter().any(|byte| matches!(byte, b':' | b' ')) {

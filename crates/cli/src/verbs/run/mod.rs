@@ -7,10 +7,13 @@
 mod closing;
 mod executable;
 mod library;
+mod next_steps;
+mod programs;
 mod report_file;
 mod signals;
 mod start_error;
 mod trace_name;
+mod untraced;
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::ExitStatusExt;
@@ -21,19 +24,23 @@ use heaptap_settings::{self as settings, Syntax, Trigger, VARIABLES, Variable, f
 
 use crate::exit_status::{Failure, VerbResult, Verdict};
 use crate::io::notices::say;
+use crate::text::escape;
 
 /// Run a program and trace its allocations
 #[derive(Args)]
 #[command(long_about = long_about(), after_help = "Examples:
   heaptap run -- ./server --port 80
   heaptap run -o trace.ctf -r 1e-4 -- ocamlopt.opt -c large.ml
+  heaptap run -- dune exec ./main.exe
+  heaptap run --only test.exe -- make test
   heaptap run --follow -o 'traces/%e-%p.ctf' -- make
   heaptap run --snapshot exit --snapshot every:10m -- ./server
 
 Exit status:
   0    the program's own status, whatever it is
   2    also: a wrong call, or a file that heaptap needs cannot be found or made; or the
-       program ended with 0, but its trace could not be made or written to its end
+       program ended with 0, but was not traced, or its trace could not be written to
+       its end (--keep-status: 0 then)
   126  also: the program was found, but cannot be executed
   127  also: the program was not found
   If a signal ends the program, the same signal ends heaptap.")]
@@ -53,6 +60,9 @@ pub(crate) struct Run {
     #[arg(long, help = help_of(&settings::FOLLOW))]
     follow: bool,
 
+    #[arg(long, value_name = "NAME", value_parser = program_name, help = help_of(&settings::ONLY))]
+    only: Vec<OsString>,
+
     #[arg(long, value_name = "N", value_parser = seed, help = help_of(&settings::SEED))]
     seed: Option<u64>,
 
@@ -69,6 +79,15 @@ pub(crate) struct Run {
     #[arg(long, help = turns_off(&settings::TIMELINE))]
     no_timeline: bool,
 
+    /// End with the program's own status even if it was not traced: for supervisors, which
+    /// would start it again
+    #[arg(long)]
+    keep_status: bool,
+
+    /// Print nothing at the end unless something is missing
+    #[arg(short, long)]
+    quiet: bool,
+
     /// The program and its arguments
     #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true, allow_hyphen_values = true, value_hint = ValueHint::CommandWithArguments)]
     command: Vec<OsString>,
@@ -84,16 +103,24 @@ fn long_about() -> String {
          The program runs as it is; nothing is compiled or linked again. It can be any \
          dynamically linked program of {supported}, native or bytecode, stripped or not, or a \
          script that starts one. Other programs run untraced, with a message.\n\n\
+         Programs that only start another are looked through: `dune exec`, `opam exec`, \
+         `ocamlfind ocamlopt`, and all that are not written in OCaml, such as shells, env, \
+         timeout, nice and make. The program that they start is traced, and what they run \
+         before, such as compilers, leaves no files. --only NAME chooses otherwise.\n\n\
          At the end a line on standard error gives the file, the samples, an estimate of the \
          words that the program allocated, and what was lost; if several processes were traced, \
-         it gives their totals and their directory, for `heaptap report DIR`."
+         as with --follow, or because the program forks, it gives their totals, which trace is \
+         of which program, and their directory, for `heaptap report DIR`. On a terminal, \
+         commands to try next follow."
     )
 }
 
 /// The help of the option that sets a variable.
 fn help_of(variable: &Variable) -> String {
     match variable.syntax {
-        Syntax::File | Syntax::Word(_) | Syntax::Flag => variable.meaning.to_owned(),
+        Syntax::File | Syntax::Word(_) | Syntax::Flag | Syntax::Names => {
+            variable.meaning.to_owned()
+        }
         Syntax::Number { .. } | Syntax::Integer { .. } | Syntax::Triggers => {
             format!("{} ({})", variable.meaning, variable.syntax)
         }
@@ -123,6 +150,18 @@ fn triggers(text: &str) -> Result<String, String> {
     parsed.map(|_| text.to_owned()).ok_or_else(|| format!("not {}", settings::SNAPSHOT.syntax))
 }
 
+/// A name of a program. A path is made absolute: the program may be started elsewhere.
+fn program_name(text: &str) -> Result<OsString, String> {
+    if text.is_empty() || text.contains(',') {
+        return Err("not the name of a program: give each by its own --only".into());
+    }
+    if !text.contains('/') {
+        return Ok(text.into());
+    }
+    let path = std::path::absolute(text).map_err(|error| error.to_string())?;
+    Ok(path.into_os_string())
+}
+
 fn seed(text: &str) -> Result<u64, String> {
     match settings::SEED.integer(text) {
         // A seed is given to repeat a run.
@@ -137,7 +176,7 @@ impl Run {
         let Some((program, arguments)) = self.command.split_first() else {
             return Err(Failure::Trouble("no program to run".into()));
         };
-        let shown = program.display();
+        let shown = escape::path(program.as_ref()).to_string();
         let files = self.files()?;
         self.check_environment()?;
         let library = library::find()?;
@@ -151,7 +190,7 @@ impl Run {
             self.request_trace(&mut command, &files, &library, report.path().as_os_str());
         }
         let signals = signals::SignalForwarder::begin()
-            .map_err(|error| Failure::Trouble(format!("signals cannot be passed on: {error}")))?;
+            .map_err(|error| Failure::Trouble(signals::not_begun(&error)))?;
         let mut child =
             command.spawn().map_err(|error| start_error::not_started(program, &error))?;
         signals.forward_to(child.id());
@@ -161,10 +200,11 @@ impl Run {
         signals.child_ended();
         let reported = report.read();
         if refusal.is_none() {
-            closing::print(&shown.to_string(), &reported, self.rate);
+            let run = closing::EndedRun { program: &shown, only: &self.only, rate: self.rate };
+            run.print(&reported, self.quiet);
         }
         drop(report);
-        end_like(status, reported.all_written())
+        end_like(status, self.keep_status || refusal.is_none() && reported.is_complete())
     }
 
     /// The names of the files that the program is to write.
@@ -186,11 +226,13 @@ impl Run {
         let inherited = VARIABLES.iter().filter(|variable| match variable.option {
             Some(option) => match option.long {
                 "frames" => self.frames.is_none(),
+                "only" => self.only.is_empty(),
                 "seed" => self.seed.is_none(),
                 "snapshot" => self.snapshot.is_empty(),
                 _ => false,
             },
-            None => true,
+            // What an outer wrapper says of its own program is removed.
+            None => variable.name != settings::TARGET.name,
         });
         for variable in inherited {
             variable
@@ -213,6 +255,10 @@ impl Run {
         command.env_remove(settings::FOLLOW.name);
         if self.follow {
             command.env(settings::FOLLOW.name, "1");
+        }
+        command.env_remove(settings::TARGET.name);
+        if !self.only.is_empty() {
+            command.env(settings::ONLY.name, self.only.join(OsStr::new(",")));
         }
         if let Some(frames) = self.frames {
             command.env(settings::FRAMES.name, frames.to_string());
@@ -244,18 +290,17 @@ struct Files {
     snapshots: Option<OsString>,
 }
 
-/// The exit status if the program succeeded and its trace could not be made or written to
-/// its end.
-const NOT_WRITTEN: i32 = 2;
+/// The exit status if the program succeeded, but was not traced to its end.
+const NOT_TRACED: i32 = 2;
 
-/// Ends this process as the program ended. `written`: its traces have their ends.
-fn end_like(status: ExitStatus, written: bool) -> VerbResult {
+/// Ends this process as the program ended. `traced`: nothing that was asked for is missing.
+fn end_like(status: ExitStatus, traced: bool) -> VerbResult {
     if let Some(signal) = status.signal() {
         signals::end_by(signal);
     }
     match status.code() {
-        Some(0) if written => Ok(Verdict::Sound),
-        Some(0) => std::process::exit(NOT_WRITTEN),
+        Some(0) if traced => Ok(Verdict::Sound),
+        Some(0) => std::process::exit(NOT_TRACED),
         // Nothing is left to close or to write.
         Some(code) => std::process::exit(code),
         None => std::process::exit(2),
@@ -284,7 +329,9 @@ mod tests {
             let default = default.filter(|_| takes_value).and_then(|value| value.to_str());
             assert_eq!(default, option.default, "--{}", option.long);
         }
-        let longs = command.get_arguments().filter(|argument| argument.get_long().is_some());
+        let longs = command.get_arguments().filter_map(clap::Arg::get_long);
+        // These two are about this process, not about the program's.
+        let longs = longs.filter(|long| !["keep-status", "quiet"].contains(long));
         assert_eq!(longs.count(), options.count());
     }
 
@@ -297,6 +344,10 @@ mod tests {
         assert_eq!(seed("7"), Ok(7));
         assert!(seed("0").is_err() && seed("x").is_err());
         assert_eq!(triggers("exit,major:3"), Ok("exit,major:3".into()));
+        assert_eq!(program_name("main.exe"), Ok("main.exe".into()));
+        assert_eq!(program_name("/b/main"), Ok("/b/main".into()));
+        assert!(std::path::Path::new(&program_name("b/main").unwrap()).is_absolute());
+        assert!(program_name("").is_err() && program_name("a,b").is_err());
         assert!(triggers("often").unwrap_err().contains("`every:TIME`"));
     }
 }

@@ -1,23 +1,26 @@
 //! The file through which the library reports what it traced.
 //!
-//! The library appends lines: `pid N` and `file PATH` when it starts; `end …`, with its
-//! own statistics, when the program exits normally, with `failed` behind them if the trace
-//! could not be written to its end; `flushed N` when it ends without
-//! exit handlers or by exec; `refused` alone if there is no trace for a reason that
-//! the library has already printed, `refused file` if that is that its file cannot be made. If it cannot write that, it removes the file.
+//! The library appends lines. A traced process, forked ones included, has `pid N` and `file
+//! PATH` when its trace begins; `end …`, with the library's own statistics, when it exits
+//! normally, and `failed` behind them if the trace could not be written to its end; `flushed N`
+//! when it ends without exit handlers or by exec. If there is no trace for a reason that the
+//! library has already printed, there is `refused` alone. If it cannot write that, it removes
+//! the file. Programs that passed the request on have `passed NAME` or `wrapper NAME`. In
+//! names and paths, `\n` and `\\` are escapes.
 
-use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::fs;
-use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 
-use tempfile::NamedTempFile;
+use tempfile::TempPath;
 
 use crate::exit_status::Failure;
 
-/// The file into which the library reports. Removed when dropped.
+/// The file into which the library reports. Removed when dropped. It is not kept open:
+/// descriptors may be few.
 pub(super) struct ReportFile {
-    file: NamedTempFile,
+    path: TempPath,
 }
 
 impl ReportFile {
@@ -25,8 +28,10 @@ impl ReportFile {
         // Absolute even if TMPDIR is not: the library opens the file by its name, wherever
         // the program is then.
         let directory = std::env::temp_dir();
+        // The library finds out by the number whether we still wait for it.
+        let prefix = format!("heaptap-run-{}-", std::process::id());
         let made = std::path::absolute(&directory)
-            .and_then(|there| tempfile::Builder::new().prefix("heaptap-run-").tempfile_in(there));
+            .and_then(|there| tempfile::Builder::new().prefix(&prefix).tempfile_in(there));
         let file = made.map_err(|error| {
             let directory = directory.display();
             Failure::Trouble(format!(
@@ -34,11 +39,11 @@ impl ReportFile {
                  be written"
             ))
         })?;
-        Ok(ReportFile { file })
+        Ok(ReportFile { path: file.into_temp_path() })
     }
 
     pub(super) fn path(&self) -> &Path {
-        self.file.path()
+        &self.path
     }
 
     pub(super) fn read(&self) -> Report {
@@ -56,10 +61,12 @@ pub(super) struct Report {
     pub(super) processes: Vec<Process>,
     /// A process was not traced, and the library has printed the reason.
     pub(super) refused: bool,
-    /// The file of a trace could not be made.
-    not_made: bool,
     /// The library could not write its report.
     pub(super) lost: bool,
+    /// The names of programs that only started the one to be traced.
+    pub(super) wrappers: Vec<OsString>,
+    /// The names of programs that could be traced, but were not asked for.
+    pub(super) passed: Vec<OsString>,
 }
 
 /// A process that was traced.
@@ -97,11 +104,13 @@ pub(super) struct Statistics {
 }
 
 impl Report {
-    /// Whether each trace could be made and written to its end. If the library could not
-    /// even write its report, the same is assumed of the trace.
-    pub(super) fn all_written(&self) -> bool {
+    /// Whether something was traced, and each trace that was asked for could be made and
+    /// written to its end. If the library could not even write its report, it is assumed
+    /// that it could not.
+    pub(super) fn is_complete(&self) -> bool {
         let failed = |process: &Process| matches!(process.end, End::WriteFailed(_));
-        !self.lost && !self.not_made && !self.processes.iter().any(failed)
+        let processes = &self.processes;
+        !self.lost && !self.refused && !processes.is_empty() && !processes.iter().any(failed)
     }
 
     fn parse(lines: &[u8]) -> Report {
@@ -114,7 +123,7 @@ impl Report {
             match word {
                 b"pid" => pid = rest,
                 b"file" => {
-                    let file = PathBuf::from(OsStr::from_bytes(rest));
+                    let file = PathBuf::from(name(rest));
                     report.processes.push(Process { pid: pid.to_vec(), file, end: End::Abrupt });
                 }
                 b"end" if rest.ends_with(b" failed") => {
@@ -122,10 +131,9 @@ impl Report {
                 }
                 b"end" => report.end(rest, End::Orderly(Statistics::parse(rest))),
                 b"flushed" => report.end(rest, End::Flushed),
-                b"refused" => {
-                    report.refused = true;
-                    report.not_made |= rest == b"file";
-                }
+                b"refused" => report.refused = true,
+                b"passed" => report.passed.push(name(rest)),
+                b"wrapper" => report.wrappers.push(name(rest)),
                 _ => {}
             }
         }
@@ -141,6 +149,22 @@ impl Report {
             process.end = end;
         }
     }
+}
+
+/// A name, without its escapes.
+fn name(escaped: &[u8]) -> OsString {
+    let mut name = Vec::with_capacity(escaped.len());
+    let mut bytes = escaped.iter();
+    while let Some(&byte) = bytes.next() {
+        name.push(match (byte, bytes.as_slice().first()) {
+            (b'\\', Some(&next)) => {
+                bytes.next();
+                if next == b'n' { b'\n' } else { next }
+            }
+            _ => byte,
+        });
+    }
+    OsString::from_vec(name)
 }
 
 impl Statistics {
@@ -195,15 +219,25 @@ mod tests {
     }
 
     #[test]
+    fn names_may_have_any_byte() {
+        let lines = b"wrapper du\\\\ne\npassed a b\npid 7\nfile /t/a\\nb\\\\n.ctf\nfile x\\\n";
+        let report = Report::parse(lines);
+        assert_eq!(report.wrappers, ["du\\ne"]);
+        assert_eq!(report.passed, ["a b"]);
+        assert_eq!(report.processes[0].file, Path::new("/t/a\nb\\n.ctf"));
+        assert_eq!(report.processes[1].file, Path::new("x\\"));
+    }
+
+    #[test]
     fn a_refusal_is_a_line_and_a_lost_report_a_missing_file() {
+        assert!(Report::parse(b"pid 7\nfile a\n").is_complete());
         let refused = Report::parse(b"pid 7\nfile a\nrefused\n");
-        assert!(refused.refused && refused.all_written());
-        let not_made = Report::parse(b"refused file\n");
-        assert!(not_made.refused && !not_made.all_written());
-        assert!(!Report::parse(b"").refused);
+        assert!(refused.refused && !refused.is_complete());
+        let nothing = Report::parse(b"wrapper dune\n");
+        assert!(!nothing.refused && !nothing.is_complete());
         let file = ReportFile::new().unwrap();
-        assert!(!file.read().lost && file.read().all_written());
+        assert!(!file.read().lost && !file.read().is_complete());
         fs::remove_file(file.path()).unwrap();
-        assert!(file.read().lost && !file.read().all_written());
+        assert!(file.read().lost && !file.read().is_complete());
     }
 }

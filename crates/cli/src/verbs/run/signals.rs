@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
@@ -54,6 +55,15 @@ impl SignalForwarder {
     pub(super) fn child_ended(&self) {
         self.ended.store(true, Ordering::SeqCst);
     }
+}
+
+/// Why signals cannot be forwarded.
+pub(super) fn not_begun(error: &io::Error) -> String {
+    let remedy = match Errno::from_io_error(error) {
+        Some(Errno::MFILE) => ": raise `ulimit -n` to 16 or more",
+        _ => "",
+    };
+    format!("signals cannot be passed on to the program: {error}{remedy}")
 }
 
 /// Ends this process by the signal that ended the program. Returns if it cannot.

@@ -41,6 +41,7 @@ use crate::analysis::ocaml_types::TypeOptions;
 use crate::exit_status::{Failure, VerbResult, Verdict};
 use crate::io::input::Input;
 use crate::io::live_target::LiveTarget;
+use crate::io::newest::named_or_newest;
 use crate::io::notices::say;
 use crate::io::output::print;
 use crate::io::source_files::SourceRoots;
@@ -95,8 +96,9 @@ Exit status:
 pub(crate) struct Serve {
     /// The traces, each for itself; the page compares any two of them. A directory stands
     /// for the traces in it, merged by time, and `-` for standard input. Heap snapshots have a
-    /// tab of their own, and marks on the time line of their trace
-    #[arg(value_name = "FILE", required_unless_present = "live", value_hint = ValueHint::AnyPath)]
+    /// tab of their own, and marks on the time line of their trace [default: the newest trace
+    /// in this directory]
+    #[arg(value_name = "FILE", value_hint = ValueHint::AnyPath)]
     files: Vec<PathBuf>,
 
     /// Follow a trace while it is written: a file, the number of a process that is traced, or
@@ -142,12 +144,14 @@ impl Serve {
             None => access::secret()?,
         };
         let live = self.live_targets()?;
+        let files =
+            if live.is_empty() { named_or_newest(&self.files)? } else { self.files.clone() };
         if live.is_empty() {
-            self.check_files()?;
+            check_files(&files)?;
         }
         let listener = self.listen()?;
         let address = listener.local_addr().map_err(|error| self.cannot_listen(&error))?;
-        let PageFiles { traces: files, snapshots } = PageFiles::new(&self.files);
+        let PageFiles { traces: files, snapshots } = PageFiles::new(&files);
         let served = Self::served(files, live);
         let trace_files: Vec<PathBuf> = served.iter().map(|(path, ..)| path.clone()).collect();
         let sidecars = Sidecars::new(&trace_files);
@@ -234,31 +238,6 @@ impl Serve {
         traces.into_iter().zip(names).map(named).collect()
     }
 
-    /// Fails if no file is a trace, before anything listens or a browser opens.
-    fn check_files(&self) -> Result<(), Failure> {
-        let mut failures = Vec::new();
-        for path in &self.files {
-            if is_snapshot(path) {
-                // It is read in the background.
-                return Ok(());
-            }
-            if !is_regular(path) && (path.as_os_str() == "-" || path.exists()) {
-                // A pipe is not to be read twice, a directory holds several traces.
-                return Ok(());
-            }
-            match Input::open(path)
-                .map(Input::quietly)
-                .and_then(|input| input.in_file_order().map(drop))
-            {
-                Ok(()) => return Ok(()),
-                Err(failure) => failures.push(failure),
-            }
-        }
-        let Some(last) = failures.pop() else { return Ok(()) };
-        failures.iter().filter_map(Failure::message).for_each(say);
-        Err(last)
-    }
-
     fn listen(&self) -> Result<TcpListener, Failure> {
         TcpListener::bind(SocketAddr::new(self.bind, self.port))
             .map_err(|error| self.cannot_listen(&error))
@@ -276,6 +255,31 @@ impl Serve {
         };
         Failure::Trouble(format!("cannot listen at {address}: {error}; {remedy}"))
     }
+}
+
+/// Fails if no file is a trace, before anything listens or a browser opens.
+fn check_files(files: &[PathBuf]) -> Result<(), Failure> {
+    let mut failures = Vec::new();
+    for path in files {
+        if is_snapshot(path) {
+            // It is read in the background.
+            return Ok(());
+        }
+        if !is_regular(path) && (path.as_os_str() == "-" || path.exists()) {
+            // A pipe is not to be read twice, a directory holds several traces.
+            return Ok(());
+        }
+        match Input::open(path)
+            .map(Input::quietly)
+            .and_then(|input| input.in_file_order().map(drop))
+        {
+            Ok(()) => return Ok(()),
+            Err(failure) => failures.push(failure),
+        }
+    }
+    let Some(last) = failures.pop() else { return Ok(()) };
+    failures.iter().filter_map(Failure::message).for_each(say);
+    Err(last)
 }
 
 /// Reads the traces in the background. What comes through the channel is the end: a

@@ -42,6 +42,7 @@ use crate::analysis::view::{Measure, RowKind};
 use crate::exit_status::{Failure, VerbResult, Verdict, help_end};
 use crate::io::live_target::LiveTarget;
 use crate::io::live_trace::{self, LiveState};
+use crate::io::newest::one_or_newest;
 use crate::io::output::print;
 use crate::text::terminal::Layout;
 use app::App;
@@ -79,9 +80,10 @@ const HANG_UP: i32 = 128 + SIGHUP;
   heaptap top 4711 --json | jq .totals.live.bytes"
 ))]
 pub(crate) struct Top {
-    /// A trace, the number of a process that is traced, or `-` for standard input
+    /// A trace, the number of a process that is traced, or `-` for standard input [default: the
+    /// newest trace in this directory]
     #[arg(value_name = "FILE|PID", value_hint = ValueHint::FilePath)]
-    trace: PathBuf,
+    trace: Option<PathBuf>,
 
     /// What a row is, at first
     #[arg(long, value_enum, default_value_t = RowKind::Function)]
@@ -118,7 +120,7 @@ impl Top {
             filter.map_err(|error| Failure::Trouble(format!("--filter {pattern}: {error}")))?;
         let (by, metric) = (self.by.by(), self.metric.metric());
         let query = Query { by, metric, filter, moment: None, old_before: None };
-        let trace = LiveTarget::find(&self.trace)?.open()?;
+        let trace = LiveTarget::find(&one_or_newest(self.trace.as_deref())?)?.open()?;
         // What is wrong with the trace comes first: no terminal would help.
         if !self.once && !self.json && !stdout().is_terminal() {
             return Err(Failure::Trouble(
