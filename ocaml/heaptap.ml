@@ -113,6 +113,7 @@ let mark tag block =
 
 let log line = if probed then note false line
 let logf format = if probed then Printf.ksprintf log format else Printf.ikfprintf ignore () format
+let log_with say = if probed then say (fun format -> Printf.ksprintf log format)
 let pause_here why = if probed then note true why
 
 (* Functions that are called a few times a second; each returns whether it is to be called again. *)

@@ -3,7 +3,7 @@
 import json
 import shutil
 
-from bench import HERE, equal, expect, family
+from bench import HERE, equal, expect, family, scenario
 from labels import compile_library
 
 THREADS = """let run workers work =
@@ -95,6 +95,24 @@ def check_time_line(bench, name, known):
     expect(0 < minor["longest_ns"] <= minor["total_ns"], f"pauses: {minor}")
     expect(1e6 < total["rss_bytes"] < 4e9 and total["threads"] >= 2, f"the process: {total}")
     expect(total["heap_bytes"] >= total["heap_used_bytes"] > known["tree words"] * 8, f"the heap: {total}")
+
+
+UNCALLED = """let called = ref 0
+let () =
+  for number = 1 to 3 do Heaptap.log_with (fun line -> incr called; line "%s %d" "number" number) done;
+  print_int !called
+"""
+
+
+@scenario
+def a_line_is_formatted_only_if_it_is_recorded(bench):
+    compile_library(bench)
+    (bench.directory / "lines.ml").write_text(UNCALLED)
+    bench.run("ocamlopt", "-w", "-a", "-I", "library", "unix.cmxa", "heaptap.cmxa", "lines.ml", "-o", "lines")
+    equal(bench.run("./lines").out, "0", "calls when it is not traced")
+    equal(bench.trace("./lines").out, "3", "calls when it is traced")
+    _, said = read(bench, "trace.ctf")
+    equal([line["text"] for line in said["log"]], ["number 1", "number 2", "number 3"], "the log")
 
 
 @family({"native": ("ocamlopt", "cmxa"), "bytecode": ("ocamlc", "cma", "-custom")})

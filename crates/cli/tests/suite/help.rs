@@ -50,7 +50,9 @@ fn the_program_lists_its_verbs_and_its_version() {
 fn a_wrong_call_ends_with_2_and_says_what_is_right() {
     heaptap("", &[]).says(2, &["Usage"]);
     heaptap("inof", &[]).says(2, &["inof", "info"]);
-    heaptap("info", &[]).says(2, &["<FILE>"]);
+    heaptap("check", &[]).says(2, &["<FILE>"]);
+    // Here there is no trace that could be taken.
+    heaptap("info", &[]).says(2, &["there is none in this directory", "heaptap run"]);
     heaptap("recode a b --format 4", &[]).says(2, &["2", "3"]);
     for rate in ["0", "-1", "1.5", "nan", "many"] {
         heaptap(&format!("thin a b --rate={rate}"), &[]).says(2, &["above 0 and at most 1"]);

@@ -9,12 +9,12 @@ use std::process::Command;
 
 use crate::program::{Place, Run};
 
-/// Runs `heaptap run` in a directory, with a library that the loader ignores: it is an
-/// empty file.
+/// Runs `heaptap run --keep-status` in a directory, with a library that the loader ignores:
+/// it is an empty file, so that nothing is traced.
 fn run_in<S: AsRef<OsStr>>(directory: &Path, arguments: &[S], environment: &[(&str, &str)]) -> Run {
     let library = Place::new();
     let output = Command::new(env!("CARGO_BIN_EXE_heaptap"))
-        .arg("run")
+        .args(["run", "--keep-status"])
         .args(arguments)
         .env("HEAPTAP_LIBRARY", library.file("libheaptap.so", b""))
         .envs(environment.iter().copied())
@@ -108,6 +108,40 @@ fn a_variable_that_the_program_would_inherit_is_checked() {
     // What the call itself sets does not matter.
     let wrong = [("HEAPTAP_FRAMES", "many"), ("HEAPTAP_RATE", "often"), ("HEAPTAP_FOLLOW", "yes")];
     run_in(Path::new("/"), &["--frames", "3", "--", "true"], &wrong).text(0);
+}
+
+#[test]
+fn a_program_that_is_not_traced_is_no_success() {
+    let library = Place::new();
+    let run = |options: &[&str], program: &str| {
+        let output = Command::new(env!("CARGO_BIN_EXE_heaptap"))
+            .arg("run")
+            .args(options)
+            .args(["--", "sh", "-c", program])
+            .env("HEAPTAP_LIBRARY", library.file("libheaptap.so", b""))
+            .output()
+            .unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (status, said) = run(&[], "exit 0");
+    assert_eq!(status, Some(2), "{said}");
+    assert!(said.contains("sh was not traced: it is not a program that heaptap knows"), "{said}");
+    assert_eq!(run(&["--quiet"], "exit 0").0, Some(2));
+    assert_eq!(run(&[], "exit 5").0, Some(5));
+    assert_eq!(run(&["--keep-status"], "exit 0").0, Some(0));
+}
+
+#[test]
+fn names_of_programs_go_to_the_program() {
+    let place = Place::new();
+    let directory = place.path("").canonicalize().unwrap();
+    let echo = "echo \"$HEAPTAP_ONLY,$HEAPTAP_TARGET\"";
+    let call = ["--only", "main.exe", "--only", "b/other", "--", "sh", "-c", echo];
+    let expected = format!("main.exe,{}/b/other,\n", directory.display());
+    assert_eq!(run_in(&directory, &call, &[("HEAPTAP_TARGET", "7")]).text(0), expected);
+    run(&["--only", "a,b", "--", "true"]).says(2, &["--only", "a,b"]);
+    let wrong = [("HEAPTAP_ONLY", "a,,b")];
+    run_in(Path::new("/"), &["--", "true"], &wrong).says(2, &["HEAPTAP_ONLY", "correct or unset"]);
 }
 
 #[test]
