@@ -55,15 +55,12 @@ fn typed(path: &Path, here: &Path) -> Option<String> {
         return None;
     }
     let plain = |c: char| c.is_alphanumeric() || "/._-+,=@%:".contains(c);
-    match path.chars().all(plain) && !path.starts_with('-') {
-        true => Some(format!(" {path}")),
-        false => Some(format!(" './{}'", path.replace('\'', r"'\''"))).map(rooted),
+    if path.chars().all(plain) && !path.starts_with('-') {
+        return Some(format!(" {path}"));
     }
-}
-
-/// An absolute path needs no `./`, which keeps others from being taken for options.
-fn rooted(typed: String) -> String {
-    typed.replacen("'.//", "'/", 1)
+    // Nothing that begins with a dot is an option.
+    let before = if path.starts_with('/') { "" } else { "./" };
+    Some(format!(" '{before}{}'", path.replace('\'', r"'\''")))
 }
 
 /// One command a line, each with what it shows if there is room.
