@@ -73,8 +73,34 @@ pub(crate) struct HeapSummary {
     pub(crate) all: HeapSize,
     pub(crate) reachable: HeapSize,
     pub(crate) outside_bytes: u64,
+    /// Absent if the runtime has no fibers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) stacks: Option<FiberStacks>,
     /// Pointers that lead to no block.
     pub(crate) dangling: u64,
+}
+
+/// The memory of stacks, outside the heap.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct FiberStacks {
+    /// With those whose continuations are dead.
+    pub(crate) suspended_fibers: u64,
+    pub(crate) suspended_bytes: u64,
+    /// Of threads and running fibers.
+    pub(crate) running_bytes: u64,
+    /// That the runtime keeps for later.
+    pub(crate) free_bytes: u64,
+}
+
+impl FiberStacks {
+    pub(crate) fn new(number: impl Fn(MetaKey) -> Option<u64>) -> Option<FiberStacks> {
+        Some(FiberStacks {
+            suspended_fibers: number(MetaKey::SUSPENDED_FIBERS)?,
+            suspended_bytes: number(MetaKey::SUSPENDED_STACKS)?,
+            running_bytes: number(MetaKey::RUNNING_STACKS)?,
+            free_bytes: number(MetaKey::FREE_STACKS)?,
+        })
+    }
 }
 
 impl HeapSummary {
@@ -89,6 +115,7 @@ impl HeapSummary {
             all: analysis.all().into(),
             reachable: analysis.reachable().into(),
             outside_bytes: analysis.dominators.retained_outside(0),
+            stacks: FiberStacks::new(|key| facts.number(key)),
             dangling: analysis.graph.dangling(),
         }
     }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use heaptap_figures::units::{bytes, count, percent, utc};
 
-use crate::analysis::heap::figures::{HeapFigures, HeapRow, HeapTable};
+use crate::analysis::heap::figures::{FiberStacks, HeapFigures, HeapRow, HeapTable};
 use crate::analysis::heap::findings::Finding;
 use crate::analysis::ocaml_types::{TypeFigures, TypedShare};
 use crate::text::escape::Escaped;
@@ -55,6 +55,9 @@ fn totals(figures: &HeapFigures) -> Vec<(&'static str, String)> {
         let held = bytes(figures.summary.outside_bytes as f64);
         totals.push(("outside", format!("{held} outside the heap, held by custom blocks")));
     }
+    if let Some(stacks) = &figures.summary.stacks {
+        totals.push(("stacks", of_stacks(stacks)));
+    }
     if figures.summary.dangling > 0 {
         let lost = count(figures.summary.dangling, "pointer leads", "pointers lead");
         totals
@@ -65,6 +68,20 @@ fn totals(figures: &HeapFigures) -> Vec<(&'static str, String)> {
         totals.extend(types.notes.iter().map(|note| ("", escaped(note))));
     }
     totals
+}
+
+/// What stacks take beside the heap.
+fn of_stacks(stacks: &FiberStacks) -> String {
+    let size = |size: u64| bytes(size as f64);
+    let mut parts = vec![format!("{} of what runs", size(stacks.running_bytes))];
+    if stacks.suspended_fibers > 0 {
+        let fibers = count(stacks.suspended_fibers, "suspended fiber", "suspended fibers");
+        parts.insert(0, format!("{} of {fibers}", size(stacks.suspended_bytes)));
+    }
+    if stacks.free_bytes > 0 {
+        parts.push(format!("{} free", size(stacks.free_bytes)));
+    }
+    format!("{}; not in the heap", parts.join(", "))
 }
 
 /// How much of the heap has types.
