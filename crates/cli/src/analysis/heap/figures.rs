@@ -1,6 +1,6 @@
 //! The tables as values.
 
-use heaptap_heap::{HeapAnalysis, HolderRow, LabelRow, Level, MetaKey, Reach};
+use heaptap_heap::{HeapAnalysis, HolderRow, LabelRow, Level, MetaKey, Reach, Share};
 use heaptap_report::Regex;
 use serde::Serialize;
 
@@ -49,8 +49,12 @@ pub(crate) struct HeapRow {
     /// What it reaches and no row before it does, in a fixed order; for blocks, what they
     /// take themselves. These add up to all that is reachable.
     pub(crate) first_reached: HeapSize,
-    /// Outside the heap, freed without it.
+    /// Outside the heap, freed without it; for blocks, what they keep.
     pub(crate) outside_bytes: u64,
+    /// What it reaches first outside the heap; for blocks, what they keep.
+    pub(crate) first_outside_bytes: u64,
+    /// Mapped files, counted as `outside_bytes` is.
+    pub(crate) mapped_bytes: u64,
 }
 
 /// A table; what is not shown is in the last line.
@@ -60,6 +64,8 @@ pub(crate) struct HeapTable {
     pub(crate) rows: Vec<HeapRow>,
     pub(crate) other_rows: u64,
     pub(crate) other_first_reached: HeapSize,
+    /// The same outside the heap.
+    pub(crate) other_first_outside_bytes: u64,
 }
 
 /// What a snapshot is of, and how much it holds.
@@ -73,6 +79,8 @@ pub(crate) struct HeapSummary {
     pub(crate) all: HeapSize,
     pub(crate) reachable: HeapSize,
     pub(crate) outside_bytes: u64,
+    /// Mapped files, which are not in `outside_bytes`.
+    pub(crate) mapped_bytes: u64,
     /// Absent if the runtime has no fibers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) stacks: Option<FiberStacks>,
@@ -114,7 +122,8 @@ impl HeapSummary {
             reason: text(MetaKey::REASON),
             all: analysis.all().into(),
             reachable: analysis.reachable().into(),
-            outside_bytes: analysis.dominators.retained_outside(0),
+            outside_bytes: analysis.outside().allocated,
+            mapped_bytes: analysis.outside().mapped,
             stacks: FiberStacks::new(|key| facts.number(key)),
             dangling: analysis.graph.dangling(),
         }
@@ -182,7 +191,7 @@ trait TableRows {
     type Row;
 
     fn name(&self, row: &Self::Row) -> String;
-    fn first_reached(&self, row: &Self::Row) -> Reach;
+    fn first_reached(&self, row: &Self::Row) -> Share;
     /// Rows with their names.
     fn complete(&self, rows: Vec<(String, Self::Row)>) -> Vec<HeapRow>;
 }
@@ -196,7 +205,7 @@ impl TableRows for HolderTable<'_> {
         Titles::new(self.0).holder(row.holder)
     }
 
-    fn first_reached(&self, row: &HolderRow) -> Reach {
+    fn first_reached(&self, row: &HolderRow) -> Share {
         row.first_reached
     }
 
@@ -208,8 +217,10 @@ impl TableRows for HolderTable<'_> {
             roots: Some(row.roots),
             reachable_bytes: reachable.bytes,
             exclusive_bytes: row.exclusive,
-            first_reached: row.first_reached.into(),
-            outside_bytes: row.outside,
+            first_reached: row.first_reached.reach.into(),
+            outside_bytes: row.outside.allocated,
+            first_outside_bytes: row.first_reached.outside.allocated,
+            mapped_bytes: row.outside.mapped,
         };
         rows.into_iter().zip(reachable).map(complete).collect()
     }
@@ -224,8 +235,8 @@ impl TableRows for LabelTable<'_> {
         Titles::new(self.0).label(row.label)
     }
 
-    fn first_reached(&self, row: &LabelRow) -> Reach {
-        row.own
+    fn first_reached(&self, row: &LabelRow) -> Share {
+        Share { reach: row.own, outside: row.outside }
     }
 
     fn complete(&self, rows: Vec<(String, LabelRow)>) -> Vec<HeapRow> {
@@ -239,7 +250,9 @@ impl TableRows for LabelTable<'_> {
                 reachable_bytes: reachable.bytes,
                 exclusive_bytes: freed,
                 first_reached: row.own.into(),
-                outside_bytes: row.outside,
+                outside_bytes: row.outside.allocated,
+                first_outside_bytes: row.outside.allocated,
+                mapped_bytes: row.outside.mapped,
             };
         rows.into_iter().zip(costly).map(complete).collect()
     }
@@ -254,15 +267,16 @@ impl RowSelection<'_> {
             .collect();
         let shown = if self.limit == 0 { named.len() } else { self.limit.min(named.len()) };
         let others = named.split_off(shown);
-        let other_first_reached = others
+        let others_share = others
             .iter()
             .map(|(_, row)| kind.first_reached(row))
-            .fold(Reach::default(), Reach::plus);
+            .fold(Share::default(), Share::plus);
         HeapTable {
             by: self.rows.name(),
             rows: kind.complete(named),
             other_rows: others.len() as u64,
-            other_first_reached: other_first_reached.into(),
+            other_first_reached: others_share.reach.into(),
+            other_first_outside_bytes: others_share.outside.allocated,
         }
     }
 
