@@ -5,8 +5,8 @@ use std::io::Cursor;
 
 use heaptap_heap::{
     DominatorTree, Encoder, FinaliserKind, HeapAnalysis, HeapGraph, HolderId, HolderName,
-    HolderTree, Labels, LoadOptions, Node, PathFinder, Reach, RetainedLabel, RetainedTree, RootKind,
-    RootOwner, Segment, SegmentKind, Share, Workspace,
+    HolderTree, Labels, LoadOptions, Node, PathFinder, Reach, RetainedLabel, RetainedTree,
+    RootKind, RootOwner, Segment, SegmentKind, Share, Workspace,
 };
 use proptest::prelude::*;
 
