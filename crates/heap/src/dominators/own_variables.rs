@@ -17,22 +17,23 @@ pub(super) struct Positions {
 }
 
 impl Positions {
-    /// Gives blocks that only their module dominates to the variable that points to them.
-    pub(super) fn give_to_variables(&mut self, holders: &HolderTree, blocks: u32) {
-        let mut moves = self.moves(holders);
+    /// Gives blocks that only their module dominates to the variable that points to them. Returns these blocks, ascending.
+    pub(super) fn give_to_variables(&mut self, holders: &HolderTree, blocks: u32) -> Vec<u32> {
+        let moves = self.moves(holders);
         let is_before = |&(variable, block): &(u32, u32)| {
             self.position.get(variable) < self.position.get(block)
         };
         if !moves.iter().all(is_before) {
             self.put_holders_first(blocks, holders.len());
         }
-        for (variable, block) in moves.drain(..) {
+        for &(variable, block) in &moves {
             let (variable, block) = (self.position.get(variable), self.position.get(block));
             self.dominator.set(block, variable);
         }
+        moves.into_iter().map(|(_, block)| block).collect()
     }
 
-    /// Variables and blocks, as nodes; each block once.
+    /// Variables and blocks, as nodes; each block once, ascending.
     fn moves(&self, holders: &HolderTree) -> Vec<(u32, u32)> {
         let mut moves = Vec::new();
         let is_variable = |id: &u32| matches!(holders.name(*id), HolderName::Variable { .. });

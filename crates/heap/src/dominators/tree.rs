@@ -28,6 +28,8 @@ pub struct DominatorTree {
     /// From a position to its node.
     node: Numbers,
     dominator: Numbers,
+    /// Blocks that were given to a variable though all that dominates them is its module, ascending.
+    given: Vec<u32>,
     /// Bytes by position.
     retained: Vec<u64>,
     /// Bytes outside the heap by position; empty if no block has any.
@@ -53,7 +55,7 @@ impl DominatorTree {
         }
         let blocks = graph.blocks() as u32;
         let mut positions = Positions { node, dominator, position };
-        positions.give_to_variables(holders, blocks);
+        let given = positions.give_to_variables(holders, blocks);
         let Positions { node, dominator, position } = positions;
         let bytes = |position| flow.bytes(node.get(position));
         let mut tree = DominatorTree {
@@ -62,6 +64,7 @@ impl DominatorTree {
             position,
             node,
             dominator,
+            given,
             outside: Vec::new(),
         };
         tree.add_outside(graph, holders);
@@ -140,6 +143,12 @@ impl DominatorTree {
     /// The position of the dominator; the program is its own.
     pub fn dominator(&self, position: u32) -> u32 {
         self.dominator.get(position)
+    }
+
+    /// Whether several variables of a module hold a block. Then its dominator is one of them, but the block stays without
+    /// that one.
+    pub fn is_shared_in_module(&self, block: u32) -> bool {
+        self.given.binary_search(&block).is_ok()
     }
 
     /// The bytes that would be freed, with headers.
