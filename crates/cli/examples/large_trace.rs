@@ -1,13 +1,15 @@
 //! Writes a trace of any size, to measure the tools with:
 //!
 //! ```text
-//! cargo run --release -p heaptap-cli --example large_trace -- OUT MEBIBYTES [DOMAINS [LIVE]]
+//! cargo run --release -p heaptap-cli --example large_trace -- OUT MEBIBYTES [DOMAINS [LIVE [FRAMES]]]
 //! /usr/bin/time -v heaptap info OUT
 //! ```
 //!
 //! The workload looks like a real one: stacks of 20 to 150 frames that mostly
 //! stay the same, short blocks, half of which are promoted, all of which die
-//! when that many (50,000 by default) younger ones are alive in their domain.
+//! when that many (50,000 by default) younger ones are alive in their domain. There are 8000
+//! different frames, or FRAMES, which are then called in turn, so that each is new for as long as
+//! there are any.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -32,7 +34,7 @@ struct Sources;
 
 impl Locate for Sources {
     fn locate(&mut self, code: Code, list: &mut LocationList) {
-        let line = (code & 0xffff) as u32;
+        let line = code as u32;
         let file = format!("src/module{}.ml", line / 50);
         let definition = format!("Module{}.function{line}", line / 50);
         list.add(Location {
@@ -71,12 +73,16 @@ struct Mutator {
     old: VecDeque<u64>,
     /// How many are old at most.
     live: usize,
+    /// How many different frames there are.
+    frames: u64,
+    /// The frame that is called next, if each is called in turn.
+    next: Option<u64>,
 }
 
 impl Mutator {
-    fn new(number: u16, live: usize) -> Self {
+    fn new(number: u16, live: usize, frames: u64, next: Option<u64>) -> Self {
         let (young, old) = (VecDeque::new(), VecDeque::new());
-        Mutator { number, stack: Vec::new(), young, old, live }
+        Mutator { number, stack: Vec::new(), young, old, live, frames, next }
     }
 
     /// Returns from some functions and calls others.
@@ -84,7 +90,14 @@ impl Mutator {
         let kept = self.stack.len().saturating_sub(dice.below(16) as usize).min(150);
         self.stack.truncate(kept);
         while self.stack.len() < 20 || dice.below(3) > 0 && self.stack.len() < 150 {
-            self.stack.push(0x5555_0000_0000 + 1 + dice.below(8000));
+            let frame = match &mut self.next {
+                Some(next) => {
+                    *next += 1;
+                    *next % self.frames
+                }
+                None => dice.below(self.frames),
+            };
+            self.stack.push(0x5555_0000_0000 + 1 + frame);
         }
     }
 
@@ -120,11 +133,13 @@ impl Mutator {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [path, mebibytes, rest @ ..] = arguments.as_slice() else {
-        return Err("usage: large_trace OUT MEBIBYTES [DOMAINS [LIVE]]".into());
+        return Err("usage: large_trace OUT MEBIBYTES [DOMAINS [LIVE [FRAMES]]]".into());
     };
     let goal = mebibytes.parse::<u64>()? << 20;
     let domains = rest.first().map_or(Ok(1), |count| count.parse::<u16>())?;
     let live = rest.get(1).map_or(Ok(50_000), |count| count.parse::<usize>())?;
+    let frames = rest.get(2).map(|count| count.parse::<u64>()).transpose()?;
+    let (frames, next) = (frames.unwrap_or(8000), frames.map(|_| 0));
     let info = TraceInfo {
         sample_rate: 1e-4,
         word_size: 64,
@@ -140,7 +155,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut bytes = Counted { out: BufWriter::new(File::create(path)?), bytes: 0 };
     let mut encoder = Encoder::new(&mut bytes, format, &info)?;
     let mut mutators: Vec<Mutator> =
-        (0..domains).map(|number| Mutator::new(number, live)).collect();
+        (0..domains).map(|number| Mutator::new(number, live, frames, next)).collect();
     let mut dice = Dice(1);
     let mut time = info.start_time;
     // An event takes about this much; the size need not be exact.

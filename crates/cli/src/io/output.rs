@@ -134,13 +134,20 @@ impl Output {
         &self.name
     }
 
-    /// Gives the complete file its name.
+    /// Gives the complete file its name. It is on disk before: a crash of the machine leaves
+    /// the old file or the new one.
     pub(crate) fn complete(self) -> Result<(), Failure> {
+        if self.unfinished.is_some() {
+            self.file.sync_data().map_err(|error| Failure::writing(&self.name, &error))?;
+        }
+        self.complete_export()
+    }
+
+    /// The same for what can be made again from its source: it does not wait for the disk,
+    /// which may take many seconds.
+    pub(crate) fn complete_export(self) -> Result<(), Failure> {
         let Some(unfinished) = &self.unfinished else { return Ok(()) };
-        // On disk before the name: a crash leaves the old file or the new one.
-        self.file
-            .sync_data()
-            .and_then(|()| fs::rename(&unfinished.temporary, &unfinished.destination))
+        fs::rename(&unfinished.temporary, &unfinished.destination)
             .map_err(|error| Failure::writing(&self.name, &error))
     }
 }

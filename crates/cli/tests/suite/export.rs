@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Read as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
+use std::process::Command;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -482,4 +483,32 @@ fn exports_go_to_files_and_wrong_uses_are_answered() {
     heaptap("export --to xml", &[&path]).says(2, &["folded", "pprof", "speedscope", "html"]);
     heaptap("export", &[&path]).says(2, &["--to"]);
     heaptap("export --to folded --filter (", &[&path]).says(2, &["not a regular expression"]);
+}
+
+/// An export can be made again, so nobody waits until it is on disk.
+#[test]
+fn an_export_does_not_wait_for_the_disk() {
+    let is_there = |name: &str| Command::new(name).arg("-V").output().is_ok();
+    if !is_there("strace") {
+        eprintln!("\n*** SKIPPED: strace is not there ***\n");
+        return;
+    }
+    let place = Place::new();
+    let trace = place.file("trace.ctf", &workload(Format::V2, 1, 500, 77));
+    for format in ["html", "pprof", "parquet"] {
+        let (calls, out) = (place.path("calls"), place.path(format));
+        let run = Command::new("strace")
+            .args(["-f", "-e", "trace=fsync,fdatasync,sync_file_range,syncfs,sync", "-o"])
+            .arg(&calls)
+            .arg(env!("CARGO_BIN_EXE_heaptap"))
+            .args(["export", "--to", format, "-o"])
+            .args([&out, &trace])
+            .output()
+            .unwrap();
+        let calls = fs::read_to_string(&calls).unwrap();
+        // A container may forbid to trace.
+        if run.status.success() || out.exists() {
+            assert!(!calls.contains("sync("), "{format}: {calls}");
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! The columns of a Parquet file: their descriptions, and their values in a row group.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 
 use super::levels;
@@ -133,9 +134,16 @@ pub(super) fn schema(columns: &[Column]) -> Vec<Struct> {
     elements
 }
 
+/// Where a word is in the dictionary of a row group, so that a word which comes again and again
+/// is not looked up each time. It belongs to one column.
+#[derive(Default)]
+pub(super) struct WordPlace(Cell<Option<(usize, u32)>>);
+
 /// The values of a column in a row group that is being filled.
 pub(super) struct Values {
     column: Column,
+    /// The number of the row group.
+    group: usize,
     /// In Parquet's plain encoding; of [`Kind::Word`], each once.
     pub(super) plain: Vec<u8>,
     words: HashMap<Vec<u8>, u32>,
@@ -153,9 +161,10 @@ pub(super) struct Values {
 }
 
 impl Values {
-    pub(super) fn new(column: Column) -> Self {
+    pub(super) fn new(column: Column, group: usize) -> Self {
         Values {
             column,
+            group,
             plain: Vec::new(),
             words: HashMap::new(),
             numbers: Vec::new(),
@@ -194,6 +203,19 @@ impl Values {
             _ => self.add_bytes(value.as_bytes()),
         }
         self.add_present();
+    }
+
+    /// The same for a word whose place is remembered.
+    pub(super) fn word(&mut self, value: &str, place: &WordPlace) {
+        if let Some((group, number)) = place.0.get()
+            && group == self.group
+        {
+            self.numbers.push(number);
+            self.add_present();
+            return;
+        }
+        self.text(value);
+        place.0.set(self.numbers.last().map(|&number| (self.group, number)));
     }
 
     fn add_bytes(&mut self, value: &[u8]) {

@@ -54,7 +54,7 @@ impl<W: Write> FileWriter<W> {
             out,
             offset: MAGIC.len() as u64,
             columns,
-            values: fresh(columns),
+            values: fresh(columns, 0),
             rows: 0,
             all_rows: 0,
             groups: Vec::new(),
@@ -73,7 +73,8 @@ impl<W: Write> FileWriter<W> {
     }
 
     fn end_group(&mut self) -> io::Result<()> {
-        let values = std::mem::replace(&mut self.values, fresh(self.columns));
+        let next = self.groups.len() + 1;
+        let values = std::mem::replace(&mut self.values, fresh(self.columns, next));
         let start = self.offset;
         let mut chunks = Vec::with_capacity(values.len());
         for (column, values) in self.columns.iter().zip(&values) {
@@ -240,6 +241,6 @@ impl<W: Write> Row<'_, W> {
     }
 }
 
-fn fresh(columns: &[Column]) -> Vec<Values> {
-    columns.iter().map(|&column| Values::new(column)).collect()
+fn fresh(columns: &[Column], group: usize) -> Vec<Values> {
+    columns.iter().map(|&column| Values::new(column, group)).collect()
 }

@@ -8,7 +8,7 @@ use heaptap_report::rows::{By, Site, Sites};
 use heaptap_report::{BlockLife, BlockSink, Frame, Scale, is_label};
 use heaptap_trace::{Code, LocationTable, Source, TraceInfo};
 
-use super::column::{Column, Kind};
+use super::column::{Column, Kind, WordPlace};
 use super::file::FileWriter;
 use super::trace_id;
 use crate::frame_name;
@@ -67,6 +67,27 @@ pub struct TraceFacts {
     pub complete: bool,
 }
 
+/// A site as a frame of stacks: what is written of it again and again.
+struct FrameSite {
+    site: Site,
+    /// Its name in the text of a stack.
+    text: String,
+    function: WordPlace,
+    file: WordPlace,
+}
+
+impl FrameSite {
+    fn new(site: Site) -> Rc<FrameSite> {
+        let text = frame_name(&site);
+        Rc::new(FrameSite {
+            site,
+            text,
+            function: WordPlace::default(),
+            file: WordPlace::default(),
+        })
+    }
+}
+
 /// The tables of one trace, being written.
 pub struct BlockTables<W: Write> {
     blocks: FileWriter<W>,
@@ -75,7 +96,7 @@ pub struct BlockTables<W: Write> {
     trace_id: String,
     info: TraceInfo,
     /// The sites of each frame, the innermost first.
-    sites: HashMap<Frame, Rc<[Rc<Site>]>>,
+    sites: HashMap<Frame, Rc<[Rc<FrameSite>]>>,
     /// The label of each outermost frame, if it is one.
     labels: HashMap<Code, Option<Rc<str>>>,
     most_frames: usize,
@@ -127,13 +148,14 @@ impl<W: Write> BlockTables<W> {
         &mut self,
         frames: &mut dyn Iterator<Item = Frame>,
         table: &LocationTable,
-    ) -> (Vec<Rc<Site>>, Option<String>) {
+    ) -> (Vec<Rc<FrameSite>>, Option<String>) {
         let (mut stack, mut outermost) = (Vec::new(), None);
         let (inner, outer) = (self.most_frames - self.most_frames / 2, self.most_frames / 2);
         let mut omitted = false;
         for frame in frames {
             let sites = self.sites.entry(frame).or_insert_with(|| {
-                Sites::new(table, By::Location).inlined(frame).into_iter().map(Rc::new).collect()
+                let sites = Sites::new(table, By::Location).inlined(frame);
+                sites.into_iter().map(FrameSite::new).collect()
             });
             stack.extend(sites.iter().cloned());
             outermost = Some(frame);
@@ -150,7 +172,7 @@ impl<W: Write> BlockTables<W> {
         if omitted {
             let name = "(frames left out)".to_owned();
             let marker = Site { name, file: String::new(), line: 0, chars: (0, 0) };
-            stack.insert(inner, Rc::new(marker));
+            stack.insert(inner, FrameSite::new(marker));
         }
         (stack, outermost.and_then(|frame| label_of(frame, table)))
     }
@@ -206,9 +228,10 @@ impl<W: Write> BlockSink for BlockTables<W> {
         table: &LocationTable,
     ) -> io::Result<()> {
         let (sites, label) = self.sites_of(frames, table);
-        let names: Vec<String> = sites.iter().rev().map(|site| frame_name(site)).collect();
+        let names: Vec<&str> = sites.iter().rev().map(|frame| frame.text.as_str()).collect();
+        let innermost = sites.first().map(|frame| &frame.site);
         let (name, file, line) =
-            sites.first().map_or(("", "", 0), |site| (&*site.name, &*site.file, site.line));
+            innermost.map_or(("", "", 0), |site| (&*site.name, &*site.file, site.line));
         self.stacks
             .row()
             .text(&self.trace_id)
@@ -220,11 +243,11 @@ impl<W: Write> BlockSink for BlockTables<W> {
             .list(
                 &sites,
                 &[
-                    |site, values| values.text(&site.name),
-                    |site, values| values.text(&site.file),
-                    |site, values| values.integer(i64::from(site.line)),
-                    |site, values| values.integer(i64::from(site.chars.0)),
-                    |site, values| values.integer(i64::from(site.chars.1)),
+                    |frame, values| values.word(&frame.site.name, &frame.function),
+                    |frame, values| values.word(&frame.site.file, &frame.file),
+                    |frame, values| values.integer(i64::from(frame.site.line)),
+                    |frame, values| values.integer(i64::from(frame.site.chars.0)),
+                    |frame, values| values.integer(i64::from(frame.site.chars.1)),
                 ],
             )
             .text(&names.join(";"))

@@ -164,7 +164,7 @@ fn write(out: Option<Output>, page: &[u8]) -> Result<String, Failure> {
         Some(mut out) => {
             let name = out.name().to_owned();
             put(&mut out).map_err(|error| Failure::writing(&name, &error))?;
-            out.complete()?;
+            out.complete_export()?;
             Ok(name)
         }
         None => {

@@ -261,7 +261,7 @@ impl Export {
             Some(mut out) => {
                 let written = write(format, &export, &mut out);
                 let omitted = written.map_err(|error| Failure::writing(out.name(), &error))?;
-                out.complete()?;
+                out.complete_export()?;
                 omitted
             }
             None => raw_stdout()

@@ -97,7 +97,7 @@ impl ParquetExport<'_> {
         let written = write_sidecar(outputs, info, &history).map_err(|error| {
             AddError::Output(Failure::writing(&escape::path(self.directory).to_string(), &error))
         })?;
-        written.into_iter().try_for_each(Output::complete).map_err(AddError::Output)
+        written.into_iter().try_for_each(Output::complete_export).map_err(AddError::Output)
     }
 
     /// The files of a trace in these tables.
@@ -182,7 +182,7 @@ impl TraceTables {
         let written = |error| AddError::Output(Failure::writing(&name, &error));
         // Blocks come last: whoever sees them finds their stacks.
         let mut outputs = outputs.map_err(written)?.into_iter().rev();
-        outputs.try_for_each(Output::complete).map_err(AddError::Output)
+        outputs.try_for_each(Output::complete_export).map_err(AddError::Output)
     }
 }
 

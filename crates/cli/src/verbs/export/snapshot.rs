@@ -48,7 +48,7 @@ impl SnapshotExport<'_> {
             Some(mut out) => {
                 let written = write(format, &export, &mut out);
                 let notes = written.map_err(|error| Failure::writing(out.name(), &error))?;
-                out.complete()?;
+                out.complete_export()?;
                 notes
             }
             None => raw_stdout()

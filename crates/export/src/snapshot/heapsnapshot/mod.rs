@@ -31,13 +31,11 @@ pub(super) const FORMAT: SnapshotFormat = SnapshotFormat {
 
 fn write(input: &SnapshotInput<'_>, out: &mut dyn Write) -> io::Result<Vec<String>> {
     let whole = input.tree.len();
-    let mut notes = input.mapped_note();
     if whole <= input.nodes {
-        notes.extend(write_source(&WholeNodes::new(input), out)?);
-        return Ok(notes);
+        return write_source(&WholeNodes::new(input), out);
     }
     let source = JoinedNodes::new(input);
-    notes.extend(write_source(&source, out)?);
+    let mut notes = write_source(&source, out)?;
     notes.insert(
         0,
         format!(
