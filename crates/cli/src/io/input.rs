@@ -239,7 +239,8 @@ impl Input {
         Stream::new(self.bytes_again())
     }
 
-    fn bytes_again(&self) -> TraceBytes {
+    /// The bytes of an input that can be read again, from its beginning.
+    pub(crate) fn bytes_again(&self) -> TraceBytes {
         match self.copy.get() {
             Some(copy) => self.bytes(FileAccess::Held(Rc::clone(copy)), Some(0)),
             None => self.bytes(self.file.clone(), self.begin),

@@ -1,14 +1,16 @@
 //! `heaptap recode`: rewrites a trace, in another version of the format or repaired.
 
+use std::io::{self, Read as _};
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
 use heaptap_figures::units::count;
 use heaptap_trace::{Allocation, Block, Format, Mode, TraceInfo, Version};
 
-use crate::exit_status::{VerbResult, help_end};
+use crate::exit_status::{Failure, VerbResult, Verdict, help_end};
 use crate::io::copy::{copy, outcome};
 use crate::io::input::Input;
+use crate::io::lifecycle::Lives;
 use crate::io::notices::say;
 use crate::io::output::Output;
 use crate::io::renaming::SameNames;
@@ -17,8 +19,9 @@ use crate::io::rewrite::{LEFT_OUT, Rewriting, same_format};
 
 /// Write a trace again, in another version of the format or repaired
 ///
-/// The events are written as the original writer would have written them: a sound
-/// trace of version 2 or 3 is copied to the byte. A damaged trace becomes a sound
+/// A sound trace that already has the version is copied to the byte, if it is in a file.
+/// Otherwise the events are written as the original writer would have written them, one
+/// of a pipe too. A damaged trace becomes a sound
 /// one with everything that could be read: unknown frames become `<lost>`, and
 /// promotions and collections of lost objects are left out, and so are those that an
 /// object cannot have: a second collection, or a promotion of external memory.
@@ -74,12 +77,28 @@ impl Recode {
         if reader.version() == Version::V3 && format == Format::V2 {
             return self.flatten(&input);
         }
+        if is_of(reader.version(), format)
+            && input.is_repeatable()
+            && let Some((length, verdict)) = sound_length(&input)?
+        {
+            self.copy_bytes(&input, length)?;
+            return Ok(verdict);
+        }
         let output = Output::create(&self.output)?.cut_short_as(reader.losses());
         let mut out = Rewriting::begin(output, format, reader.info(), SameNames::default())?;
         let mut lives = copy(&input, &mut reader, format, |time| time, &mut out)?;
         input.end_progress();
         out.complete(reader.locations())?;
         Ok(input.report_with(&reader, &mut lives, &outcome(&input, &reader)))
+    }
+
+    /// Copies the first bytes of the file.
+    fn copy_bytes(&self, input: &Input, length: u64) -> Result<(), Failure> {
+        let mut output = Output::create(&self.output)?;
+        let copied = io::copy(&mut input.bytes_again().take(length), &mut output);
+        input.end_progress();
+        copied.map_err(|error| Failure::writing(output.name(), &error))?;
+        output.complete()
     }
 
     /// Joins all domains into one.
@@ -98,6 +117,34 @@ impl Recode {
         out.complete(events.locations())?;
         Ok(input.report_with(&*events, &mut lives, &|_| Some(LEFT_OUT)))
     }
+}
+
+/// Whether a trace of this version is in this format.
+fn is_of(version: Version, format: Format) -> bool {
+    matches!((version, format), (Version::V2, Format::V2) | (Version::V3, Format::V3))
+}
+
+/// The length of a trace of which nothing needs to be changed, with what it says of itself; `None` of
+/// others. One that was cut short between two packets, and says so, is such a trace.
+fn sound_length(input: &Input) -> Result<Option<(u64, Verdict)>, Failure> {
+    let mut reader = input.memtrace_reader(Mode::Lenient)?;
+    let mut lives = Lives::new(Lives::MEMORY);
+    while let Some(event) = reader.next_event().map_err(|error| input.failure(error))? {
+        if lives.event(&event).is_some() {
+            return Ok(None);
+        }
+    }
+    lives.find_never_allocated();
+    let losses = reader.losses();
+    let is_sound = losses.is_clean()
+        && losses.foreign_packets == 0
+        && lives.offences().next().is_none()
+        && lives.unchecked().is_none();
+    if !is_sound {
+        return Ok(None);
+    }
+    let verdict = input.report_with(&reader, &mut lives, &|_| None);
+    Ok(Some((reader.offset(), verdict)))
 }
 
 /// Selects all objects, for one domain.

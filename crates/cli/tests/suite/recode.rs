@@ -60,6 +60,32 @@ fn made_traces_come_out_as_they_are_to_the_byte() {
 }
 
 #[test]
+fn a_sound_trace_is_copied_to_the_byte_however_it_was_written() {
+    let place = Place::new();
+    let output = place.path("copy.ctf");
+    for format in [Format::V2, Format::V3] {
+        // Packets as a writer makes them that flushes now and then, and a promotion that has
+        // no collection.
+        let mut writer = Writer::new(format);
+        for _ in 0..50 {
+            let id = writer.small();
+            writer.promote(0, id);
+            writer.encoder.flush(&mut Sources).unwrap();
+        }
+        let trace = writer.finish();
+        let input = place.file("trace.ctf", &trace);
+        assert_eq!(heaptap("recode", &[&input, &output]).text(0), "");
+        assert!(fs::read(&output).unwrap() == trace, "{format:?} changed");
+        // Over itself too. From a pipe it has the same events.
+        assert_eq!(heaptap("recode", &[&input, &input]).text(0), "");
+        assert!(fs::read(&input).unwrap() == trace, "{format:?} changed in its place");
+        heaptap_reading("recode -", &[&output], &trace).text(0);
+        assert_sound(&output);
+        assert_same_dumps(&input, &output);
+    }
+}
+
+#[test]
 fn several_domains_become_one_in_the_order_of_time_with_new_ids() {
     let place = Place::new();
     let input = place.file("par.ctf", &workload(Format::V3, 5, 50_000, 31));
