@@ -6,6 +6,7 @@
 //! | 1 | the trace is defective; what could be read of it was used |
 //! | 2 | a wrong call, a file that is no trace, or one that could not be read or written |
 //! | 3 | `diff --fail-over` alone: it grew by more than the limit |
+//! | 4 | `diff --fail-over` alone: a trace is incomplete, so that nothing is said about growth |
 //! | 126, 127 | `run` alone: the program cannot be executed, or was not found |
 //!
 //! A trace is defective for every verb alike: if packets are damaged or missing, or if
@@ -38,7 +39,8 @@ macro_rules! gate_help_end {
     ($examples:literal) => {
         concat!(
             $crate::exit_status::help_end!($examples),
-            "\n  3  with --fail-over: it grew by more than the limit"
+            "\n  3  with --fail-over: it grew by more than the limit\n",
+            "  4  with --fail-over: a trace is incomplete, so that growth is not known"
         )
     };
 }
@@ -52,6 +54,8 @@ pub(crate) enum Verdict {
     Defective,
     /// It grew by more than was allowed.
     OverLimit,
+    /// Whether it grew by more cannot be said: a trace is incomplete.
+    Undecided,
     /// One of several traces could not be read, and is left out.
     LeftOut,
 }
@@ -106,6 +110,7 @@ pub(crate) fn exit_code(result: &VerbResult) -> ExitCode {
         Ok(Verdict::Defective) | Err(Failure::Defective(_)) => ExitCode::from(1),
         Ok(Verdict::LeftOut) | Err(Failure::Trouble(_)) => ExitCode::from(2),
         Ok(Verdict::OverLimit) => ExitCode::from(3),
+        Ok(Verdict::Undecided) => ExitCode::from(4),
         Err(Failure::NotStarted { status, .. }) => ExitCode::from(*status),
     }
 }

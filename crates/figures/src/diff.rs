@@ -47,17 +47,14 @@ pub fn comparison(
     let table = |trace: &TraceFigures<'_>| -> Vec<(Site, Estimate)> {
         let rows = trace.aggregate.rows(trace.locations, view.by, metric);
         rows.into_iter()
-            .map(|row| {
-                let samples = metric.samples(&row.counts);
-                (row.site, trace.aggregate.estimate(metric, samples))
-            })
+            .map(|row| (row.site, trace.aggregate.size(metric, &row.counts)))
             .filter(|(_, estimate)| estimate.bytes > 0.0)
             .collect()
     };
     let error = |trace: &TraceFigures<'_>| trace.aggregate.estimate(metric, 1).error;
     let single = SingleSample { before: error(before), after: error(after) };
     let total =
-        |trace: &TraceFigures<'_>| trace.aggregate.estimate(metric, trace.aggregate.total(metric));
+        |trace: &TraceFigures<'_>| trace.aggregate.size(metric, &trace.aggregate.total_counts());
     let totals = (total(before), total(after));
     let all = changes(table(before), table(after), single);
     let sites = all.len();
@@ -66,16 +63,20 @@ pub fn comparison(
     let shown = if top == 0 { certain.len() } else { top.min(certain.len()) };
     let not_shown = certain.split_off(shown).len();
     let apart = distance(&totals.0, &totals.1, single);
+    // A site that one of the traces has no sample of.
+    let none = (before.aggregate.estimate(metric, 0), after.aggregate.estimate(metric, 0));
+    let seen = |size: &Estimate, none: Estimate| if size.bytes > 0.0 { *size } else { none };
+    let row = |change: &Change| {
+        let (before, after) = (seen(&change.before, none.0), seen(&change.after, none.1));
+        change_row(CallSite::from(&change.site), &before, &after, change.distance, true)
+    };
     Comparison {
         before: before.name.to_owned(),
         after: after.name.to_owned(),
         metric: view.title(after.aggregate.peak_time()),
         by: by_name(view.by),
         total: change_row(CallSite::total(), &totals.0, &totals.1, apart, apart.abs() > 1.96),
-        changes: certain
-            .iter()
-            .map(|c| change_row(CallSite::from(&c.site), &c.before, &c.after, c.distance, true))
-            .collect(),
+        changes: certain.iter().map(row).collect(),
         not_shown,
         within_chance,
     }

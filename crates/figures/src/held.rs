@@ -135,7 +135,8 @@ impl HeldBlocks {
         if !others.is_empty() {
             let share: f64 = others.iter().map(|part| part.share).sum();
             // The relative error of a sum is √((1 − λ)/samples).
-            let error = (share * (1.0 - share)).max(0.0).sqrt() * self.in_snapshot.size.relative();
+            let relative = self.in_snapshot.size.relative().unwrap_or(0.0);
+            let error = (share * (1.0 - share)).max(0.0).sqrt() * relative;
             texts.push(format!("others ({})", with_error(share, error)));
         }
         let mut text = if held.is_empty() { "nothing".to_owned() } else { texts.join(", ") };
@@ -183,7 +184,8 @@ mod tests {
             .collect();
         let expected = [("A.table", 640.0, 0.8), (GARBAGE, 80.0, 0.1), ("frame B.loop", 80.0, 0.1)];
         assert_eq!(parts, expected);
-        assert!(held.held_by.iter().all(|part| part.sum.size.error + part.share_error == 0.0));
+        let errors = |part: &HolderPart| (part.sum.size.error, part.share_error);
+        assert!(held.held_by.iter().all(|part| errors(part) == (Some(0.0), 0.0)));
         let text = held.text().unwrap();
         assert_eq!(text, "A.table (80.0 %), frame B.loop (10.0 %); garbage 10.0 %");
     }
@@ -193,7 +195,8 @@ mod tests {
         let held = holders(0.01).of(&site("A.f"));
         let table = &held.held_by[0];
         assert_eq!(table.sum.size.bytes, 64_000.0);
-        assert!((table.sum.size.relative() - (0.99_f64 / 80.0).sqrt()).abs() < 1e-9);
+        let relative = table.sum.size.relative().unwrap();
+        assert!((relative - (0.99_f64 / 80.0).sqrt()).abs() < 1e-9);
         // √(0.8 · 0.2 / 100), nearly.
         assert!((table.share_error - 0.04).abs() < 0.002, "{}", table.share_error);
         let only = holders(0.01).of(&site("C.g"));

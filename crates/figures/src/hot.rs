@@ -60,11 +60,12 @@ pub fn fragments(
     fold: bool,
 ) -> (Fragments, Omitted) {
     let (aggregate, metric) = (trace.aggregate, view.metric);
-    let all = aggregate.total(metric);
+    let total = aggregate.total_counts();
+    let all = metric.samples(&total);
     let hot = aggregate.hot(trace.locations, view.by, metric, threshold, fold);
     let frame = |(site, &repeats): (&Site, &u32)| FragmentFrame { site: site.into(), repeats };
     let row = |HotFragment { sites, repeats, samples, own }: &HotFragment| FragmentRow {
-        size: aggregate.estimate(metric, *samples).into(),
+        size: aggregate.size_of_samples(metric, *samples).into(),
         share: share(*samples, all),
         own_share: share(*own, all),
         frames: sites.iter().zip(repeats).map(frame).collect(),
@@ -73,7 +74,7 @@ pub fn fragments(
         trace: trace.name.to_owned(),
         metric: view.title(aggregate.peak_time()),
         threshold,
-        total: aggregate.estimate(metric, all).into(),
+        total: aggregate.size(metric, &total).into(),
         fragments: hot.found.iter().map(row).collect(),
         limits: HotLimits {
             complete: hot.complete,

@@ -65,7 +65,12 @@ pub fn selected_leak_report(trace: &TraceFigures<'_>, history: &LiveHistory) -> 
 }
 
 fn report(trace: &TraceFigures<'_>, leaks: &Leaks) -> LeakReport {
-    let verdict = match (leaks.outlook, leaks.found.len() as u64) {
+    let carried_over = trace.aggregate.is_carried_over();
+    let found = if carried_over { &[][..] } else { &leaks.found[..] };
+    let verdict = match (leaks.outlook, found.len() as u64) {
+        _ if carried_over => "cannot tell: the files are parts of one process's trace, and none \
+            says which blocks of an earlier one were collected; trace it into one file"
+            .to_owned(),
         (Outlook::TooShort, _) => {
             "cannot tell: the trace is too short; trace a longer run, or at a higher rate"
                 .to_owned()
@@ -82,8 +87,8 @@ fn report(trace: &TraceFigures<'_>, leaks: &Leaks) -> LeakReport {
         trace: trace.name.to_owned(),
         duration_us: trace.aggregate.duration(),
         verdict,
-        conclusive: leaks.outlook == Outlook::Clear,
-        leaks: leaks.found.iter().map(row).collect(),
+        conclusive: leaks.outlook == Outlook::Clear && !carried_over,
+        leaks: found.iter().map(row).collect(),
         snapshot: None,
     }
 }

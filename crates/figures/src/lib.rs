@@ -8,8 +8,8 @@
 //!   come from. [`TableView`] is what a table shows of it.
 //! - `report`, `leaks`, `hot` and `diff` have the figures of these verbs.
 //! - `held` adds to the rows of `report` and `leaks` what holds their blocks in a heap snapshot.
-//! - `size` and `call_site` are parts of all of them; [`units`] turns numbers into
-//!   text for people.
+//! - `size` and `call_site` are parts of all of them; `unseen` is what no sample says;
+//!   [`units`] turns numbers into text for people.
 
 #![forbid(unsafe_code)]
 // The fields are those of the JSON, by its names.
@@ -24,6 +24,7 @@ mod report;
 mod size;
 mod trace;
 pub mod units;
+mod unseen;
 
 pub use call_site::CallSite;
 pub use diff::{ChangeRow, Comparison, comparison};
@@ -35,3 +36,4 @@ pub use report::{
 };
 pub use size::{Size, Sum, share, sized};
 pub use trace::{ALL_ROWS, TableView, TraceFigures, by_name};
+pub use unseen::Unseen;

@@ -1,7 +1,7 @@
 //! The figures of a report, which text, JSON and CSV all show.
 
 use heaptap_report::rows::{Row, Site};
-use heaptap_report::{Aggregate, Caller, Metric};
+use heaptap_report::{Aggregate, Caller, Counts, Metric, Scale, Share};
 use serde::Serialize;
 
 use crate::call_site::CallSite;
@@ -31,6 +31,9 @@ pub struct Figures {
     pub events: u64,
     /// Why the end of the trace is missing, and until when it covers the program.
     pub cut_short: Option<String>,
+    /// Whether files of one process follow each other, of which none says what became of the
+    /// blocks of those before it.
+    pub carried_over: bool,
     /// Whether filters left blocks out.
     pub selected: bool,
     pub totals: Totals,
@@ -49,8 +52,12 @@ pub struct Totals {
     /// The part of `allocated` outside the heap.
     pub external: Size,
     pub peak: Size,
+    /// The part of `peak` outside the heap.
+    pub peak_external: Size,
     pub peak_us: u64,
     pub live: Size,
+    /// The part of `live` outside the heap.
+    pub live_external: Size,
     /// The part of `live` that no collection has seen.
     pub live_young: Size,
     pub promotion: Part,
@@ -63,7 +70,17 @@ pub struct Totals {
 #[derive(Serialize)]
 pub struct Part {
     pub share: f64,
-    pub error: f64,
+    /// `None` if there is no sample, and nothing is known; and of promotions, if those of
+    /// earlier files were not seen.
+    pub error: Option<f64>,
+}
+
+impl Part {
+    /// A share of this many samples.
+    fn of(share: Share, all: u64, rate: f64) -> Part {
+        let is_known = all > 0 || rate >= 1.0;
+        Part { share: share.share, error: is_known.then_some(share.error) }
+    }
 }
 
 /// A lifetime with its standard error.
@@ -130,6 +147,11 @@ impl Figures {
         self.cut_short.is_some() && self.totals.samples == 0
     }
 
+    /// The size of a row without a sample.
+    pub fn no_sample(&self) -> Size {
+        Scale { rate: self.sample_rate, word_bytes: self.word_bytes }.bytes(0).into()
+    }
+
     /// The figures of a trace.
     pub fn of(trace: &TraceFigures<'_>, options: &TableOptions) -> Figures {
         let TraceFigures { aggregate, info, .. } = trace;
@@ -141,6 +163,7 @@ impl Figures {
             duration_us: aggregate.duration(),
             events: aggregate.events(),
             cut_short: trace.cut_short.map(str::to_owned),
+            carried_over: aggregate.is_carried_over(),
             selected: trace.selected,
             totals: totals(aggregate),
             timeline: timeline(aggregate),
@@ -171,20 +194,27 @@ fn totals(aggregate: &Aggregate) -> Totals {
         Some(Time { us: quantile.micros, error: quantile.error })
     };
     let all = lifetimes.dead().saturating_add(lifetimes.survivors());
-    let survivors = heaptap_report::Share::of(lifetimes.survivors(), all, rate);
-    let size = |metric| aggregate.estimate(metric, aggregate.total(metric)).into();
+    let survivors = Share::scored(lifetimes.survivors(), all, rate);
+    let of_young = Part::of(promotion, aggregate.young_samples(), rate);
+    let counts = aggregate.total_counts();
+    let size = |metric| aggregate.size(metric, &counts).into();
     Totals {
         samples: aggregate.samples(),
         allocated: size(Metric::Allocated),
         external: aggregate.external().into(),
         peak: aggregate.peak().into(),
+        peak_external: aggregate.peak_external().into(),
         peak_us: aggregate.peak_time(),
         live: size(Metric::Live),
+        live_external: aggregate.live_external().into(),
         live_young: aggregate.live_young().into(),
-        promotion: Part { share: promotion.share, error: promotion.error },
+        promotion: Part {
+            error: of_young.error.filter(|_| !aggregate.is_carried_over()),
+            ..of_young
+        },
         median_lifetime: quantile(0.5),
         ninth_decile_lifetime: quantile(0.9),
-        survivors: Part { share: survivors.share, error: survivors.error },
+        survivors: Part::of(survivors, all, rate),
     }
 }
 
@@ -202,13 +232,18 @@ fn timeline(aggregate: &Aggregate) -> Timeline {
 fn table(trace: &TraceFigures<'_>, options: &TableOptions) -> Table {
     let aggregate = trace.aggregate;
     let TableView { by, metric, .. } = options.view;
-    let all = aggregate.total(metric);
-    let sum = |samples| Sum { samples, size: aggregate.estimate(metric, samples).into() };
+    let total = aggregate.total_counts();
+    let all = metric.samples(&total);
+    let sum = |counts: &Counts| Sum {
+        samples: metric.samples(counts),
+        size: aggregate.size(metric, counts).into(),
+    };
     let mut rows = aggregate.rows(trace.locations, by, metric);
     rows.retain(|row| metric.samples(&row.counts) > 0);
     let shown = if options.top == 0 { rows.len() } else { options.top.min(rows.len()) };
     let others = rows.split_off(shown);
-    let left: u64 = others.iter().map(|row| metric.samples(&row.counts)).sum();
+    let mut left = Counts::default();
+    others.iter().for_each(|row| left.add(&row.counts));
     let mut callers = match options.callers {
         Some(levels) => {
             let sites: Vec<Site> = rows.iter().map(|row| row.site.clone()).collect();
@@ -216,24 +251,31 @@ fn table(trace: &TraceFigures<'_>, options: &TableOptions) -> Table {
         }
         None => Vec::new(),
     };
-    let row = |site: &Site, samples, callers| ReportRow {
+    let row = |site: &Site, sum: Sum, callers| ReportRow {
         site: CallSite::from(site),
-        sum: sum(samples),
-        share: share(samples, all),
+        sum,
+        share: share(sum.samples, all),
         held: None,
         callers,
     };
+    let caller_row = |site: &Site, samples, callers| {
+        let size = aggregate.size_of_samples(metric, samples).into();
+        row(site, Sum { samples, size }, callers)
+    };
     let shown_rows = rows.iter().enumerate().map(|(at, Row { site, counts })| {
         let callers = callers.get_mut(at).map(std::mem::take).unwrap_or_default();
-        let callers = named(&callers, &row);
-        row(site, metric.samples(counts), callers)
+        row(site, sum(counts), named(&callers, &caller_row))
     });
     Table {
         rows: shown_rows.collect(),
         metric: options.view.title(aggregate.peak_time()),
         by: by_name(by),
-        others: Others { rows: others.len(), sum: sum(left), share: share(left, all) },
-        total: sum(all),
+        others: Others {
+            rows: others.len(),
+            sum: sum(&left),
+            share: share(metric.samples(&left), all),
+        },
+        total: sum(&total),
     }
 }
 

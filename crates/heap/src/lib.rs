@@ -62,12 +62,11 @@ pub use check::{CheckReport, Finding, check};
 pub use dominators::{DominatorChildren, DominatorTree, Node};
 #[cfg(feature = "graph")]
 pub use graph::{
-    Area, AreaId, BlockShape, CodeName, CustomNode, FinaliserNode, GivenName, GivenNames,
-    GraphError, HeapFacts, HeapGraph, KindReach, LoadOptions, OutsideBytes, Reach, Reachability,
-    RootHolder, ShapeId, ThreadFacts,
+    BlockShape, CodeName, CustomNode, FinaliserNode, GivenName, GivenNames, GraphError, HeapFacts,
+    HeapGraph, KindReach, LoadOptions, Reach, Reachability, RootHolder, ShapeId, ThreadFacts,
 };
 #[cfg(feature = "graph")]
-pub use holders::{HolderId, HolderName, HolderTree, Share};
+pub use holders::{HolderId, HolderName, HolderTree};
 #[cfg(feature = "graph")]
 pub use labels::{BlockLabel, LabelId, Labels, Names, SizeRange};
 #[cfg(feature = "graph")]
@@ -83,7 +82,7 @@ pub use types::{
 
 pub use format::{
     Block, Code, Completion, CustomBlock, Defect, Encoder, Ephemeron, EphemeronKey, Finaliser,
-    FinaliserKind, Followed, Item, KindNamespace, MAGIC, MAX_STRING, MetaKey, Name, OutsideArea,
-    OutsideKind, Pointer, ReadError, Reader, Root, RootKind, RootOwner, Segment, SegmentKind, Sink,
-    Suspended, Totals, Workspace,
+    FinaliserKind, Followed, Item, KindNamespace, MAGIC, MAX_STRING, MetaKey, Name, Pointer,
+    ReadError, Reader, Root, RootKind, RootOwner, Segment, SegmentKind, Sink, Suspended, Totals,
+    Workspace,
 };

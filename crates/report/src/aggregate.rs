@@ -9,7 +9,8 @@ use crate::flows::Flows;
 use crate::frames::Frames;
 use crate::growth::Growth;
 use crate::lifetimes::Lifetimes;
-use crate::paths::{Bounds, LIGHT, NOWHERE, Node, Paths, ROOT, domain_of, source_of};
+use crate::options::Depth;
+use crate::paths::{Bounds, LIGHT, NOWHERE, Node, Paths, ROOT, domain_of, source_frame, source_of};
 use crate::peak::Peak;
 use crate::timeline::Timeline;
 
@@ -41,6 +42,18 @@ impl Metric {
             Metric::At => counts.at,
             Metric::Live => counts.live.saturating_add(counts.ended),
             Metric::Survived => counts.survived,
+        }
+    }
+
+    /// The least and the most that this number of samples can be, if so many were carried
+    /// over from one file to the next; `None` if it does not depend on that.
+    fn bounds(self, samples: u64, carried: u64) -> Option<(u64, u64)> {
+        match self {
+            _ if carried == 0 => None,
+            Metric::Allocated | Metric::Promoted => None,
+            // What was carried over before that moment is not in it.
+            Metric::Peak | Metric::At => Some((samples, samples.saturating_add(carried))),
+            Metric::Live | Metric::Survived => Some((samples.saturating_sub(carried), samples)),
         }
     }
 }
@@ -75,6 +88,8 @@ pub struct Aggregate {
     pub(crate) promoted: u64,
     /// Samples alive after the last event that no collection has seen.
     pub(crate) live_young: u64,
+    /// Samples alive after the last event that are outside the heap.
+    pub(crate) live_external: u64,
     /// One in 2^level objects is followed: now, and at the time asked for.
     pub(crate) level: u32,
     pub(crate) at_level: u32,
@@ -120,6 +135,7 @@ impl Aggregate {
             external: 0,
             promoted: 0,
             live_young: 0,
+            live_external: 0,
             level: 0,
             at_level: 0,
             allocated_level: 0,
@@ -149,6 +165,18 @@ impl Aggregate {
             frames: Frames::of_codes(self.frames.codes().to_vec()),
             ..Aggregate::new(self.scale, Bounds::USUAL)
         }
+    }
+
+    /// The path of blocks that were promoted, if paths are sources: wherever a block was
+    /// allocated, it is in the major heap then. To be called before the first block.
+    pub(crate) fn add_promoted_path(&mut self, depth: Depth) -> Option<u32> {
+        if depth != Depth::Source {
+            return None;
+        }
+        let node = self.paths.child(ROOT, source_frame(Source::Major));
+        let path = self.paths.path(node);
+        self.counts.resize(self.paths.count(), Counts::default());
+        Some(path)
     }
 
     /// Brings the counts of all paths up to date with the last peak.
@@ -198,12 +226,77 @@ impl Aggregate {
         self.counts.iter().fold(0, |sum: u64, counts| sum.saturating_add(metric.samples(counts)))
     }
 
+    /// The sum of the counts of all paths.
+    pub fn total_counts(&self) -> Counts {
+        let mut total = Counts::default();
+        self.counts.iter().for_each(|counts| total.add(counts));
+        total
+    }
+
+    /// The bytes that these counts have of a metric. If some of them were carried over from
+    /// one file to the next, what is alive is between two bounds, and its error is infinite.
+    pub fn size(&self, metric: Metric, counts: &Counts) -> Estimate {
+        self.carried_size(metric, metric.samples(counts), counts.carried)
+    }
+
+    /// The same for samples of any paths, such as those of a caller.
+    pub fn size_of_samples(&self, metric: Metric, samples: u64) -> Estimate {
+        self.carried_size(metric, samples, self.peak.carried())
+    }
+
+    fn carried_size(&self, metric: Metric, samples: u64, carried: u64) -> Estimate {
+        let estimate = self.estimate(metric, samples);
+        let Some((least, most)) = metric.bounds(samples, carried) else { return estimate };
+        let (low, high) = (self.estimate(metric, least).low, self.estimate(metric, most).high);
+        Estimate { error: f64::INFINITY, low, high, ..estimate }
+    }
+
+    /// Whether files of one process were read of which each leaves open what becomes of the
+    /// blocks of those before it: [`TraceEnding::Continued`](crate::TraceEnding).
+    pub fn is_carried_over(&self) -> bool {
+        self.peak.carried() > 0
+    }
+
     /// The peak live size, corrected for having been chosen for its size, and not
-    /// below what is alive at the end.
+    /// below what is alive at the end. Of files that are carried over, the most that it can
+    /// be, with an infinite error.
     pub fn peak(&self) -> Estimate {
+        let peak = self.largest_live().0;
+        if !self.is_carried_over() {
+            return peak;
+        }
+        let most = self.estimate(Metric::Peak, self.peak.bound());
+        Estimate { error: f64::INFINITY, low: peak.low, ..most }
+    }
+
+    /// The part of [`Aggregate::peak`] outside the heap.
+    pub fn peak_external(&self) -> Estimate {
+        let (peak, samples, external) = self.largest_live();
+        let part = self.size_of_samples(Metric::Peak, external);
+        if external == 0 || self.is_carried_over() {
+            return part;
+        }
+        // The peak is corrected, and so is its part.
+        let all = self.estimate(Metric::Peak, samples).bytes;
+        let corrected = |bytes: f64| bytes * peak.bytes / all;
+        Estimate {
+            bytes: corrected(part.bytes),
+            error: corrected(part.error),
+            low: corrected(part.low),
+            high: corrected(part.high),
+        }
+    }
+
+    /// The largest live size of which all was seen, with its samples and those outside the
+    /// heap.
+    fn largest_live(&self) -> (Estimate, u64, u64) {
         let peak = self.peak.estimate(&self.scale, self.cluster);
         let end = self.estimate(Metric::Live, self.peak.live());
-        if end.bytes > peak.bytes { end } else { peak }
+        if end.bytes > peak.bytes {
+            (end, self.peak.live(), self.peak.external())
+        } else {
+            (peak, self.peak.largest(), self.peak.largest_external())
+        }
     }
 
     /// When the sampled live size was largest: the moment that
@@ -219,7 +312,12 @@ impl Aggregate {
 
     /// The share of the samples allocated young that were promoted.
     pub fn promotion_rate(&self) -> Share {
-        Share::of(self.promoted, self.young, self.scale.rate)
+        Share::scored(self.promoted, self.young, self.scale.rate)
+    }
+
+    /// Samples of the selected blocks that were allocated young.
+    pub fn young_samples(&self) -> u64 {
+        self.young
     }
 
     /// What was allocated outside the heap, by [`Source::External`].
@@ -230,7 +328,12 @@ impl Aggregate {
     /// The part of [`Metric::Live`] that is young at the end: no collection has seen
     /// it, so some of it may be garbage.
     pub fn live_young(&self) -> Estimate {
-        self.estimate(Metric::Live, self.live_young)
+        self.size_of_samples(Metric::Live, self.live_young)
+    }
+
+    /// The part of [`Metric::Live`] outside the heap.
+    pub fn live_external(&self) -> Estimate {
+        self.size_of_samples(Metric::Live, self.live_external)
     }
 
     /// The lifetimes of samples.

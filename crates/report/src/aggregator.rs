@@ -30,7 +30,7 @@ use crate::live::{self, LiveObjects};
 use crate::options::Options;
 use crate::paths::{Bounds, Paths};
 use crate::resolver::{EventResolver, Resolver, TreeMut};
-use crate::tally::{Follow, Tally};
+use crate::tally::{Follow, Tally, TraceEnding};
 
 /// Aggregates the events of a trace.
 pub struct Aggregator {
@@ -62,10 +62,12 @@ impl Aggregator {
         if options.most_blocks > 0 {
             aggregate.classes = Classes::kept();
         }
+        let promoted_path = aggregate.add_promoted_path(options.depth);
         let ledger = Ledger {
             tally: Tally::new(aggregate, options.follow, options.at),
             live: LiveObjects::new(most_live),
             recorder: (options.most_blocks > 0).then(|| Recorder::new(options.most_blocks)),
+            promoted_path,
         };
         let resolver = Resolver::new(options, info.start_time, u64::from(word_bytes));
         Aggregator { resolver, ledger }
@@ -83,8 +85,8 @@ impl Aggregator {
     }
 
     /// Takes the end of one of several traces: see [`Ledger::end_trace`].
-    pub fn end_trace(&mut self, ids: Range<u64>) {
-        self.ledger.end_trace(ids);
+    pub fn end_trace(&mut self, ids: Range<u64>, ending: TraceEnding) {
+        self.ledger.end_trace(ids, ending);
     }
 
     /// The two halves, to go on with the next event. All that the first returns must

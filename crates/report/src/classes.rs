@@ -72,6 +72,14 @@ impl Classes {
         number
     }
 
+    /// The class of blocks of this class after their promotion.
+    pub(crate) fn promoted(&mut self, class: u16) -> u16 {
+        match self.classes.get(usize::from(class)) {
+            Some(&(domain, _)) => self.number(domain, Source::Major),
+            None => class,
+        }
+    }
+
     /// The counts of a class, unless it is not counted.
     #[inline]
     pub(crate) fn get_mut(&mut self, class: u16) -> Option<&mut Counts> {

@@ -15,6 +15,9 @@ pub struct Counts {
     pub ended: u64,
     /// Of those that are not followed any more, the samples that a collection had seen.
     pub(crate) ended_old: u64,
+    /// Of `ended`, the samples whose process went on in another file: any number of them may
+    /// have been collected since.
+    pub carried: u64,
     /// Alive when the most was alive.
     pub peak: u64,
     /// Alive at the time that was asked for.
@@ -38,6 +41,7 @@ impl Counts {
         self.survived = self.survived.saturating_add(other.survived);
         self.ended = self.ended.saturating_add(other.ended);
         self.ended_old = self.ended_old.saturating_add(other.ended_old);
+        self.carried = self.carried.saturating_add(other.carried);
         self.peak = self.peak.saturating_add(other.peak);
         self.at = self.at.saturating_add(other.at);
         self.died = self.died.saturating_add(other.died);

@@ -8,6 +8,9 @@
 /// The two-sided 95 % quantile of the normal distribution.
 pub(crate) const Z95: f64 = 1.959_963_984_540_054;
 
+/// How likely it is that words beyond [`Scale::unseen_words`] have no sample.
+const UNSEEN: f64 = 0.05;
+
 /// What a sample stands for in one trace.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scale {
@@ -22,7 +25,7 @@ pub struct Scale {
 pub struct Estimate {
     /// The estimate.
     pub bytes: f64,
-    /// Its standard error, in bytes.
+    /// Its standard error, in bytes. That of no sample is not known, whatever is here.
     pub error: f64,
     /// The lower end of the 95 % confidence interval.
     pub low: f64,
@@ -44,10 +47,23 @@ impl Scale {
         self.with_variance(samples as f64, spread)
     }
 
+    /// The least number of words that have a sample with a probability of 95 %: if there is
+    /// none, there were fewer. At rate 1 it is none.
+    pub fn unseen_words(&self) -> f64 {
+        (UNSEEN.ln() / (-self.rate).ln_1p()).ceil()
+    }
+
     /// From a count in which each sample has the variance `spread`. The interval
-    /// is the score interval, which is accurate from a few samples on.
+    /// is the score interval, which is accurate from a few samples on. That of no sample is
+    /// exact: up to [`Scale::unseen_words`].
     pub(crate) fn with_variance(&self, count: f64, spread: f64) -> Estimate {
         let unit = self.word_bytes / self.rate;
+        if count == 0.0 {
+            // Where blocks were thinned, one that is followed stands for others.
+            let thinning = (spread - (1.0 - self.rate)).max(0.0);
+            let high = self.unseen_words() * self.word_bytes * (1.0 + thinning);
+            return Estimate { high, ..Estimate::default() };
+        }
         let middle = count + Z95 * Z95 * spread / 2.0;
         let half = Z95 * (count * spread + Z95 * Z95 * spread * spread / 4.0).sqrt();
         Estimate {
@@ -121,8 +137,20 @@ mod tests {
         assert!((many.relative_error() - 0.01).abs() < 1e-5);
         assert!(few.low < few.bytes && few.bytes < few.high);
         assert_eq!(scale.bytes(0).low, 0.0);
-        // With no sample seen, up to 3.8 can be behind it.
-        assert!((scale.bytes(0).high / 8e4 - 3.84).abs() < 0.01);
+        assert!(scale.thinned(0, 2, 1.0).high > 3.9 * scale.bytes(0).high);
+    }
+
+    #[test]
+    fn words_beyond_the_bound_of_no_sample_have_one_in_19_of_20_cases() {
+        for rate in [1e-9, 1e-6, 1e-4, 0.1, 0.5, 0.9, 0.99] {
+            let scale = Scale { rate, word_bytes: 8.0 };
+            let words = scale.unseen_words();
+            let none = |words: f64| (words * (-rate).ln_1p()).exp();
+            assert!(none(words) <= 0.05 && none(words - 1.0) > 0.05, "{rate}: {words}");
+            assert_eq!(scale.bytes(0), Estimate { high: words * 8.0, ..Estimate::default() });
+        }
+        assert_eq!(Scale { rate: 1e-4, word_bytes: 8.0 }.unseen_words(), 29_956.0);
+        assert_eq!(Scale { rate: 1.0, word_bytes: 8.0 }.bytes(0), Estimate::default());
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::counts::Counts;
 use crate::live::{LiveObject, LiveObjects};
 use crate::paths::PathMoves;
 use crate::resolver::{ResolvedEvent, ResolvedKind};
-use crate::tally::{Birth, Follow, Tally};
+use crate::tally::{Birth, Follow, Tally, TraceEnding};
 
 /// The second half of an aggregation. See [`crate::Aggregator::split`].
 pub struct Ledger {
@@ -22,6 +22,8 @@ pub struct Ledger {
     pub(crate) live: LiveObjects,
     /// Records the table of blocks, if one is wanted.
     pub(crate) recorder: Option<Recorder>,
+    /// The path of blocks that were promoted, if paths are sources.
+    pub(crate) promoted_path: Option<u32>,
 }
 
 impl Ledger {
@@ -66,7 +68,7 @@ impl Ledger {
             self.thin();
         }
         if self.live.follows(id, samples) {
-            let object = LiveObject::new(time, path, samples, source != Source::Minor);
+            let object = LiveObject::new(time, path, samples, source);
             self.born(id, object.of_class(class));
         }
     }
@@ -87,8 +89,16 @@ impl Ledger {
         if let Some(object) = self.live.get_mut(id)
             && object.promote()
         {
-            let object = *object;
-            self.tally.promoted(&self.live.block(id, object));
+            let before = *object;
+            let class = self.tally.aggregate.classes.promoted(before.class());
+            *object = object.of_class(class);
+            self.promoted_path.into_iter().for_each(|path| object.set_path(path));
+            let after = *object;
+            let block = self.live.block(id, before);
+            self.tally.promoted(&block);
+            if (class, after.path()) != (before.class(), before.path()) {
+                self.tally.moved(&block, &self.live.block(id, after));
+            }
         }
     }
 
@@ -101,16 +111,16 @@ impl Ledger {
         self.tally.died(&self.live.block(id, object), time);
     }
 
-    /// Takes the end of one of several traces, whose blocks have these ids. Its
-    /// process is over, so that what it still has is not alive any more, but it counts as
+    /// Takes the end of one of several traces, whose blocks have these ids. If its
+    /// process is over, what it still has is not alive any more, but it counts as
     /// alive at the end. Takes time in proportion to the live objects.
-    pub fn end_trace(&mut self, ids: Range<u64>) {
+    pub fn end_trace(&mut self, ids: Range<u64>, ending: TraceEnding) {
         if let Some(recorder) = &mut self.recorder {
-            recorder.trace_ended(&ids, self.tally.aggregate.end);
+            recorder.trace_ended(&ids, self.tally.aggregate.end, ending);
         }
         // Survivors are the evidence for leaks.
         let keep = self.tally.follow() == Follow::LiveSize;
-        self.tally.ended(&self.live.end(&ids, keep), keep);
+        self.tally.ended(&self.live.end(&ids, keep), keep, ending);
     }
 
     /// Renumbers paths, after the resolver has dropped the lightest.

@@ -92,5 +92,5 @@ pub use regex::bytes::Regex;
 pub use resolver::{EventResolver, ResolvedEvent};
 pub use select::{Selection, Span, is_label};
 pub use stacks::{Omitted, OmittedFrames, Stack, StackShape, Stacks};
-pub use tally::Follow;
+pub use tally::{Follow, TraceEnding};
 pub use timeline::{Bucket, Timeline};

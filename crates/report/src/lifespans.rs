@@ -9,6 +9,7 @@ use hashbrown::HashMap;
 use heaptap_trace::{Event, EventKind, LocationTable};
 
 use crate::select::Span;
+use crate::tally::TraceEnding;
 
 const PAGE_BITS: u32 = 16;
 const WORDS: usize = (1 << PAGE_BITS) / 64;
@@ -56,7 +57,7 @@ impl Lifespans {
     }
 
     /// Takes the end of one of several traces, whose blocks have these ids.
-    pub fn end_trace(&mut self, ids: Range<u64>) {
+    pub fn end_trace(&mut self, ids: Range<u64>, _: TraceEnding) {
         let ended: Vec<(u64, u64)> = self.births.extract_if(|id, _| ids.contains(id)).collect();
         for (id, birth) in ended {
             self.judge(id, self.last.saturating_sub(birth));

@@ -7,6 +7,8 @@
 
 use std::ops::Range;
 
+use heaptap_trace::Source;
+
 use crate::classes::{CLASS_BITS, NO_CLASS};
 use crate::ids::IdMap;
 use crate::paths::PathMoves;
@@ -19,7 +21,7 @@ pub(crate) const MOST: usize = (1 << 21) / 8 * 7;
 
 /// The most samples of a block: 512 GiB at rate 1. The sum over all blocks that can
 /// be followed fits 64 bits.
-pub(crate) const MOST_SAMPLES: u64 = 1 << 36;
+pub(crate) const MOST_SAMPLES: u64 = (1 << 36) - 1;
 
 const FIELD: u64 = (1 << 48) - 1;
 
@@ -28,26 +30,29 @@ const FIELD: u64 = (1 << 48) - 1;
 pub(crate) struct LiveObject {
     /// Microseconds since the trace began: 48 bits; the path's high 16 bits.
     time_path: u64,
-    /// Samples: 37 bits, the class: 9 bits, whether its trace has ended, whether it is
-    /// old, the path's low 16 bits.
+    /// Samples: 36 bits, whether it is outside the heap, the class: 9 bits, whether its
+    /// trace has ended, whether it is old, the path's low 16 bits.
     samples_path: u64,
 }
 
 const OLD: u64 = 1 << 47;
 const ENDED: u64 = 1 << 46;
 const CLASS_SHIFT: u32 = 46 - CLASS_BITS;
-const SAMPLES: u64 = (1 << CLASS_SHIFT) - 1;
+const EXTERNAL: u64 = 1 << (CLASS_SHIFT - 1);
+const SAMPLES: u64 = EXTERNAL - 1;
 const _: () = assert!(MOST_SAMPLES <= SAMPLES);
 
 impl LiveObject {
-    /// `old`: it was not allocated in the young generation.
-    pub(crate) fn new(time: u64, path: u32, samples: u64, old: bool) -> LiveObject {
+    /// An object that was just allocated.
+    pub(crate) fn new(time: u64, path: u32, samples: u64, source: Source) -> LiveObject {
         let samples_path = samples.min(SAMPLES) | u64::from(NO_CLASS) << CLASS_SHIFT;
         let mut object = LiveObject { time_path: time.min(FIELD), samples_path };
         object.set_path(path);
-        if old {
-            object.samples_path |= OLD;
-        }
+        object.samples_path |= match source {
+            Source::Minor => 0,
+            Source::Major => OLD,
+            Source::External => OLD | EXTERNAL,
+        };
         object
     }
 
@@ -59,7 +64,7 @@ impl LiveObject {
         self.samples_path & SAMPLES
     }
 
-    fn class(&self) -> u16 {
+    pub(crate) fn class(&self) -> u16 {
         (self.samples_path >> CLASS_SHIFT) as u16 & NO_CLASS
     }
 
@@ -74,7 +79,7 @@ impl LiveObject {
         ((self.time_path >> 48 << 16) | (self.samples_path >> 48)) as u32
     }
 
-    fn set_path(&mut self, path: u32) {
+    pub(crate) fn set_path(&mut self, path: u32) {
         let path = u64::from(path);
         self.time_path = self.time_path & FIELD | path >> 16 << 48;
         self.samples_path = self.samples_path & FIELD | (path & 0xffff) << 48;
@@ -159,6 +164,7 @@ impl LiveObjects {
             level: self.level_of(samples),
             birth: object.time(),
             old: object.is_old(),
+            external: object.samples_path & EXTERNAL != 0,
             ended: object.is_ended(),
             class: object.class(),
         }
@@ -202,7 +208,7 @@ mod tests {
     fn fields_do_not_disturb_each_other() {
         assert_eq!(size_of::<(u64, LiveObject)>(), 24);
         for path in [0, 1, 0xffff, 0x1_0000, u32::MAX] {
-            let mut object = LiveObject::new(FIELD - 1, 7, SAMPLES - 1, false);
+            let mut object = LiveObject::new(FIELD - 1, 7, SAMPLES - 1, Source::Minor);
             assert!(object.promote() && !object.promote());
             object.set_path(path);
             let found = (object.time(), object.samples(), object.path());
@@ -221,7 +227,8 @@ mod tests {
     fn objects_of_a_trace_that_ends_are_removed_or_marked() {
         let mut live = LiveObjects::new(100);
         for id in 0..30 {
-            live.insert(id, LiveObject::new(id, 7, 2, id % 2 == 0));
+            let source = [Source::External, Source::Minor][id as usize % 2];
+            live.insert(id, LiveObject::new(id, 7, 2, source));
         }
         let ids = |ended: Vec<Block>| {
             let mut ids: Vec<u64> = ended.iter().map(|block| block.id).collect();
@@ -234,11 +241,11 @@ mod tests {
         assert!(marked.iter().all(|block| !block.ended && block.birth == block.id));
         assert_eq!(ids(marked), (10..20).collect::<Vec<_>>());
         assert_eq!(live.iter().filter(|block| block.ended).count(), 10);
-        assert!(
-            live.iter().all(|block| {
-                (block.samples, block.path, block.old) == (2, 7, block.id % 2 == 0)
-            })
-        );
+        assert!(live.iter().all(|block| {
+            let is_even = block.id % 2 == 0;
+            let marks = (block.old, block.external);
+            (block.samples, block.path, marks) == (2, 7, (is_even, is_even))
+        }));
         assert!(live.end(&(10..20), true).is_empty(), "it ended before");
     }
 
@@ -246,7 +253,7 @@ mod tests {
     fn each_thinning_keeps_about_half() {
         let mut live = LiveObjects::new(10_000);
         for id in 0..10_000 {
-            assert!(live.insert(id, LiveObject::new(0, 0, 1, false)).is_none());
+            assert!(live.insert(id, LiveObject::new(0, 0, 1, Source::Minor)).is_none());
         }
         assert!(live.is_full());
         for level in 1..5 {

@@ -16,6 +16,15 @@ use crate::thinning::scramble;
 /// An object's samples by part.
 pub(crate) type Parts = [u64; 3];
 
+/// The samples of a block that comes alive or goes.
+#[derive(Clone, Copy)]
+pub(crate) struct LiveSamples {
+    pub(crate) all: u64,
+    /// All if the block is outside the heap, and otherwise 0.
+    pub(crate) external: u64,
+    pub(crate) parts: Parts,
+}
+
 /// The moment that two parts chose.
 #[derive(Clone, Copy, Default)]
 struct Choice {
@@ -28,8 +37,17 @@ struct Choice {
 #[derive(Clone, Default)]
 pub(crate) struct Peak {
     live: u64,
+    /// Of these, the samples outside the heap.
+    external: u64,
     parts: Parts,
     largest: u64,
+    /// Of these, the samples outside the heap.
+    largest_external: u64,
+    /// Samples alive when their file ended, of processes that went on in another one. Any
+    /// number of them may still be alive.
+    carried: u64,
+    /// The most that can have been alive at once, if all of these were.
+    bound: u64,
     time: u64,
     level: u32,
     /// The number of peaks so far.
@@ -39,10 +57,14 @@ pub(crate) struct Peak {
 
 impl Peak {
     /// Samples appear.
-    pub(crate) fn add(&mut self, samples: u64, parts: Parts, time: u64, level: u32) {
-        self.live = self.live.wrapping_add(samples);
+    pub(crate) fn add(&mut self, samples: LiveSamples, time: u64, level: u32) {
+        let LiveSamples { all, external, parts } = samples;
+        self.live = self.live.wrapping_add(all);
+        self.external = self.external.wrapping_add(external);
+        self.bound = self.bound.max(self.live.wrapping_add(self.carried));
         if self.live > self.largest {
             self.largest = self.live;
+            self.largest_external = self.external;
             self.time = time;
             self.level = level;
             self.number += 1;
@@ -57,23 +79,30 @@ impl Peak {
     }
 
     /// Samples disappear.
-    pub(crate) fn remove(&mut self, samples: u64, parts: Parts) {
-        self.live = self.live.wrapping_sub(samples);
-        for (part, gone) in self.parts.iter_mut().zip(parts) {
+    pub(crate) fn remove(&mut self, samples: LiveSamples) {
+        self.live = self.live.wrapping_sub(samples.all);
+        self.external = self.external.wrapping_sub(samples.external);
+        for (part, gone) in self.parts.iter_mut().zip(samples.parts) {
             *part = part.wrapping_sub(gone);
         }
     }
 
+    /// Samples were removed because their file ended, but may still be alive.
+    pub(crate) fn carry(&mut self, samples: u64) {
+        self.carried = self.carried.saturating_add(samples);
+    }
+
     /// Sets the live samples after thinning.
-    pub(crate) fn recount(&mut self, live: u64, parts: Parts) {
-        self.live = live;
-        self.parts = parts;
+    pub(crate) fn recount(&mut self, live: LiveSamples) {
+        (self.live, self.external, self.parts) = (live.all, live.external, live.parts);
     }
 
     /// Everything, as numbers.
     pub(crate) fn state(&self) -> Vec<u64> {
-        let Peak { live, parts, largest, time, level, number, choices } = self;
-        let mut state = vec![*live, *largest, *time, u64::from(*level), *number];
+        let Peak { live, external, parts, largest, largest_external, carried, bound, .. } = self;
+        let Peak { time, level, number, choices, .. } = self;
+        let mut state = vec![*live, *external, *largest, *largest_external, *carried, *bound];
+        state.extend([*time, u64::from(*level), *number]);
         state.extend(parts);
         state.extend(choices.iter().flat_map(|choice| [choice.largest, choice.other]));
         state
@@ -81,12 +110,26 @@ impl Peak {
 
     /// From [`Peak::state`]; `None` if that is not one.
     pub(crate) fn from_state(state: &[u64]) -> Option<Peak> {
-        let &[live, largest, time, level, number, p, q, r, a, b, c, d, e, f] = state else {
+        let &[live, external, largest, largest_external, carried, bound, ref state @ ..] = state
+        else {
             return None;
         };
+        let &[time, level, number, p, q, r, a, b, c, d, e, f] = state else { return None };
         let choices = [(a, b), (c, d), (e, f)].map(|(largest, other)| Choice { largest, other });
         let level = u32::try_from(level).ok().filter(|&level| level < 64)?;
-        Some(Peak { live, parts: [p, q, r], largest, time, level, number, choices })
+        Some(Peak {
+            live,
+            external,
+            parts: [p, q, r],
+            largest,
+            largest_external,
+            carried,
+            bound,
+            time,
+            level,
+            number,
+            choices,
+        })
     }
 
     pub(crate) fn live(&self) -> u64 {
@@ -111,6 +154,26 @@ impl Peak {
     /// The largest number of live samples.
     pub(crate) fn largest(&self) -> u64 {
         self.largest
+    }
+
+    /// Of these, the samples outside the heap.
+    pub(crate) fn largest_external(&self) -> u64 {
+        self.largest_external
+    }
+
+    /// The samples outside the heap that are alive now.
+    pub(crate) fn external(&self) -> u64 {
+        self.external
+    }
+
+    /// Samples alive when their file ended that may still be alive: see [`Peak::bound`].
+    pub(crate) fn carried(&self) -> u64 {
+        self.carried
+    }
+
+    /// The most samples that can have been alive at once.
+    pub(crate) fn bound(&self) -> u64 {
+        self.bound
     }
 
     /// The estimate: see the module. At rate 1 it is the largest number itself.
@@ -213,14 +276,28 @@ mod tests {
     #[test]
     fn the_peak_is_where_most_is_alive() {
         let mut peak = Peak::default();
-        peak.add(10, [5, 2, 3], 1, 0);
-        peak.add(20, [10, 4, 6], 2, 0);
-        peak.remove(25, [12, 6, 7]);
-        peak.add(3, [1, 1, 1], 4, 0);
+        let samples = |all, external, parts| LiveSamples { all, external, parts };
+        peak.add(samples(10, 0, [5, 2, 3]), 1, 0);
+        peak.add(samples(20, 20, [10, 4, 6]), 2, 0);
+        peak.remove(samples(25, 20, [12, 6, 7]));
+        peak.add(samples(3, 3, [1, 1, 1]), 4, 0);
         assert_eq!((peak.largest(), peak.time(), peak.live()), (30, 2, 8));
+        assert_eq!((peak.largest_external(), peak.external(), peak.bound()), (20, 3, 30));
         let exact = peak.estimate(&Scale { rate: 1.0, word_bytes: 8.0 }, 1.0);
         assert_eq!((exact.bytes, exact.error), (240.0, 0.0));
         let sampled = peak.estimate(&Scale { rate: 0.1, word_bytes: 8.0 }, 1.0);
         assert!((sampled.bytes - 2400.0).abs() < 1e-9);
+        assert_eq!(Peak::from_state(&peak.state()).unwrap().state(), peak.state());
+    }
+
+    #[test]
+    fn what_may_still_be_alive_counts_for_the_bound_only() {
+        let mut peak = Peak::default();
+        let samples = |all| LiveSamples { all, external: 0, parts: [all, 0, 0] };
+        peak.add(samples(10), 1, 0);
+        peak.remove(samples(10));
+        peak.carry(10);
+        peak.add(samples(4), 2, 0);
+        assert_eq!((peak.largest(), peak.live(), peak.carried(), peak.bound()), (10, 4, 10, 14));
     }
 }

@@ -1,6 +1,6 @@
 //! The same figures with other paths: labels, domains or sources in place of stacks.
 
-use heaptap_trace::LocationTable;
+use heaptap_trace::{LocationTable, Source};
 
 use crate::aggregate::{Aggregate, Frame};
 use crate::counts::Counts;
@@ -21,6 +21,7 @@ impl Aggregate {
             external: self.external,
             promoted: self.promoted,
             live_young: self.live_young,
+            live_external: self.live_external,
             level: self.level,
             at_level: self.at_level,
             allocated_level: self.allocated_level,
@@ -52,6 +53,8 @@ impl Aggregate {
                     .for_each(|(domain, _, counts)| add(domain_frame(domain), counts));
             }
             Depth::Source => {
+                // The first path, as in a reading.
+                add(source_frame(Source::Major), &Counts::default());
                 self.classes
                     .iter()
                     .for_each(|(_, source, counts)| add(source_frame(source), counts));

@@ -11,7 +11,7 @@ use heaptap_trace::Source;
 
 use crate::aggregate::{Aggregate, Survivor};
 use crate::counts::Counts;
-use crate::peak::parts;
+use crate::peak::{LiveSamples, parts};
 
 /// What is followed of each path over time. Anything but `Nothing` lowers the
 /// bounds of the call tree.
@@ -38,6 +38,8 @@ pub(crate) struct Block {
     pub(crate) birth: u64,
     /// It is not in the young generation.
     pub(crate) old: bool,
+    /// It is outside the heap.
+    pub(crate) external: bool,
     /// Its trace has ended: it is evidence for leaks, but not alive.
     pub(crate) ended: bool,
     /// The number of its class, if classes are counted.
@@ -49,6 +51,23 @@ impl Block {
     pub(crate) fn weight(&self) -> u64 {
         self.samples << self.level
     }
+
+    /// The same as part of what is alive.
+    fn live_samples(&self) -> LiveSamples {
+        let all = self.weight();
+        let external = if self.external { all } else { 0 };
+        LiveSamples { all, external, parts: parts(self.id, self.samples, self.level) }
+    }
+}
+
+/// How one of several traces ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TraceEnding {
+    /// With its process: its blocks are gone.
+    Process,
+    /// Its process goes on in another file, which does not say what becomes of these blocks:
+    /// any number of them may stay alive.
+    Continued,
 }
 
 /// An allocation.
@@ -76,13 +95,22 @@ pub(crate) struct Tally {
     at_is_due: bool,
     /// Samples alive when their trace ended, of blocks that are not followed any more.
     ended: u64,
-    /// Of these, the samples that no collection had seen.
+    /// Of these, the samples that no collection had seen, and those outside the heap.
     ended_young: u64,
+    ended_external: u64,
 }
 
 impl Tally {
     pub(crate) fn new(aggregate: Aggregate, follow: Follow, at: Option<u64>) -> Self {
-        Tally { aggregate, follow, at, at_is_due: at.is_some(), ended: 0, ended_young: 0 }
+        Tally {
+            aggregate,
+            follow,
+            at,
+            at_is_due: at.is_some(),
+            ended: 0,
+            ended_young: 0,
+            ended_external: 0,
+        }
     }
 
     /// Changes the counts of a block: of its path, and of its class if classes are
@@ -174,8 +202,7 @@ impl Tally {
             counts.settle(peak);
             counts.live = counts.live.wrapping_add(weight);
         });
-        let parts = parts(block.id, block.samples, block.level);
-        self.aggregate.peak.add(block.weight(), parts, block.birth, level);
+        self.aggregate.peak.add(block.live_samples(), block.birth, level);
         self.record_live_size(block.birth);
     }
 
@@ -185,6 +212,19 @@ impl Tally {
             counts.promoted = counts.promoted.saturating_add(block.weight());
         });
         self.aggregate.promoted = self.aggregate.promoted.saturating_add(block.weight());
+    }
+
+    /// A block that is alive is counted elsewhere from now on.
+    pub(crate) fn moved(&mut self, from: &Block, to: &Block) {
+        let (weight, peak) = (from.weight(), self.aggregate.peak.number());
+        self.count(from, |counts| {
+            counts.settle(peak);
+            counts.live = counts.live.wrapping_sub(weight);
+        });
+        self.count(to, |counts| {
+            counts.settle(peak);
+            counts.live = counts.live.wrapping_add(weight);
+        });
     }
 
     /// A block that is followed is collected.
@@ -199,8 +239,7 @@ impl Tally {
             counts.died = counts.died.saturating_add(samples);
             counts.lifetime += lived;
         });
-        let parts = parts(block.id, block.samples, block.level);
-        self.aggregate.peak.remove(samples, parts);
+        self.aggregate.peak.remove(block.live_samples());
         self.aggregate.lifetimes.died(lifetime, samples);
         if self.follow == Follow::LiveSize && block.old {
             self.aggregate.growth.old_died(time, self.aggregate.allocated);
@@ -216,27 +255,35 @@ impl Tally {
             counts.settle(peak);
             counts.live = counts.live.wrapping_sub(weight);
         });
-        let parts = parts(block.id, block.samples, block.level);
-        self.aggregate.peak.remove(block.weight(), parts);
+        self.aggregate.peak.remove(block.live_samples());
     }
 
     /// The trace of these blocks ends. `kept`: they are still followed.
-    pub(crate) fn ended(&mut self, blocks: &[Block], kept: bool) {
+    pub(crate) fn ended(&mut self, blocks: &[Block], kept: bool, ending: TraceEnding) {
         for block in blocks {
             self.removed(block);
             let samples = block.weight();
             self.count(block, |counts| {
                 counts.ended = counts.ended.saturating_add(samples);
+                if ending == TraceEnding::Continued {
+                    counts.carried = counts.carried.saturating_add(samples);
+                }
                 if !kept && block.old {
                     counts.ended_old = counts.ended_old.saturating_add(samples);
                 }
             });
+            if ending == TraceEnding::Continued {
+                self.aggregate.peak.carry(samples);
+            }
             if kept {
                 continue;
             }
             self.ended = self.ended.saturating_add(samples);
             if !block.old {
                 self.ended_young = self.ended_young.saturating_add(samples);
+            }
+            if block.external {
+                self.ended_external = self.ended_external.saturating_add(samples);
             }
         }
         self.record_live_size(self.aggregate.end);
@@ -260,7 +307,7 @@ impl Tally {
                 counts.ended = 0;
             }
         }
-        let (mut all, mut all_parts) = (0_u64, [0_u64; 3]);
+        let mut all = LiveSamples { all: 0, external: 0, parts: [0; 3] };
         let mut clusters = Clusters::default();
         for block in alive {
             clusters.add(&block);
@@ -274,13 +321,14 @@ impl Tally {
             if block.ended {
                 continue;
             }
-            all = all.wrapping_add(block.weight());
-            let parts = parts(block.id, block.samples, block.level);
-            for (sum, part) in all_parts.iter_mut().zip(parts) {
+            let samples = block.live_samples();
+            all.all = all.all.wrapping_add(samples.all);
+            all.external = all.external.wrapping_add(samples.external);
+            for (sum, part) in all.parts.iter_mut().zip(samples.parts) {
                 *sum = sum.wrapping_add(part);
             }
         }
-        self.aggregate.peak.recount(all, all_parts);
+        self.aggregate.peak.recount(all);
         self.aggregate.cluster = clusters.mean(level);
     }
 
@@ -304,6 +352,7 @@ impl Tally {
         }
         aggregate.survivors.clear();
         let (mut survived, mut young) = (self.ended, self.ended_young);
+        let mut external = self.ended_external;
         for block in alive {
             let samples = block.weight();
             survived = survived.saturating_add(samples);
@@ -314,6 +363,9 @@ impl Tally {
             } else {
                 young = young.saturating_add(samples);
             }
+            if block.external {
+                external = external.saturating_add(samples);
+            }
             if self.follow == Follow::LiveSize {
                 let samples = u32::try_from(samples).unwrap_or(u32::MAX);
                 let Block { birth, path: series, .. } = block;
@@ -321,6 +373,7 @@ impl Tally {
             }
         }
         self.aggregate.live_young = young;
+        self.aggregate.live_external = external;
         self.aggregate.lifetimes.set_survivors(survived);
     }
 }

@@ -34,6 +34,7 @@ pub(crate) struct AggregatedTrace {
     /// Of several traces each.
     parts: Vec<TracePart>,
     cut_short: Option<String>,
+    incomplete: Option<String>,
     events: Box<dyn EventSource>,
     findings: Findings,
 }
@@ -111,6 +112,7 @@ impl AggregatedTrace {
             name: input.name().to_owned(),
             parts: Vec::new(),
             cut_short: reader.losses().cut_short.as_ref().map(notices::cut_short),
+            incomplete: notices::incomplete(reader.losses()),
             events: reader,
             findings,
         })
@@ -141,6 +143,7 @@ impl AggregatedTrace {
             name,
             parts: traces.parts(),
             cut_short: traces.cut_short(),
+            incomplete: traces.incomplete(),
             events: Box::new(merged),
             findings: traces.into_findings(),
         })
@@ -176,6 +179,11 @@ impl AggregatedTrace {
     /// program.
     pub(crate) fn cut_short(&self) -> Option<&str> {
         self.cut_short.as_deref()
+    }
+
+    /// Why a trace does not have all that its program did, if that is so.
+    pub(crate) fn incomplete(&self) -> Option<&str> {
+        self.incomplete.as_deref()
     }
 
     pub(crate) fn info(&self) -> &TraceInfo {

@@ -16,6 +16,7 @@ use std::thread::{Builder, JoinHandle, available_parallelism};
 
 use heaptap_report::{
     Aggregate, Aggregator, BlockTable, EventResolver, Ledger, Options, PathMoves, ResolvedEvent,
+    TraceEnding,
 };
 use heaptap_trace::{Event, LocationTable, TraceInfo};
 
@@ -72,10 +73,10 @@ impl ParallelAggregator {
     }
 
     /// Takes the end of one of several traces, whose blocks have these ids.
-    pub(crate) fn end_trace(&mut self, ids: Range<u64>) {
+    pub(crate) fn end_trace(&mut self, ids: Range<u64>, ending: TraceEnding) {
         match &mut self.stage {
-            Stage::One(aggregator, _) => aggregator.end_trace(ids),
-            Stage::Two(two) => two.end_trace(ids),
+            Stage::One(aggregator, _) => aggregator.end_trace(ids, ending),
+            Stage::Two(two) => two.end_trace(ids, ending),
             Stage::Changing => {}
         }
     }
@@ -122,7 +123,7 @@ enum Work {
     Begin(Box<Ledger>),
     Events(Vec<ResolvedEvent>),
     MovePaths(PathMoves),
-    EndTrace(Range<u64>),
+    EndTrace(Range<u64>, TraceEnding),
 }
 
 /// The second thread, from outside.
@@ -174,7 +175,7 @@ fn count(work: &Receiver<Work>, counted: &Sender<Vec<ResolvedEvent>>) -> Option<
                 let _ = counted.send(events);
             }
             Work::MovePaths(moves) => ledger.move_paths(&moves),
-            Work::EndTrace(ids) => ledger.end_trace(ids),
+            Work::EndTrace(ids, ending) => ledger.end_trace(ids, ending),
             Work::Begin(another) => ledger = another,
         }
     }
@@ -207,9 +208,9 @@ impl TwoThreads {
         }
     }
 
-    fn end_trace(&mut self, ids: Range<u64>) {
+    fn end_trace(&mut self, ids: Range<u64>, ending: TraceEnding) {
         self.send_batch();
-        self.counter.send(Work::EndTrace(ids));
+        self.counter.send(Work::EndTrace(ids, ending));
     }
 
     fn send_batch(&mut self) {
@@ -258,7 +259,7 @@ mod tests {
                     assert_eq!(aggregator.so_far().0.events(), events as u64);
                 }
             }
-            aggregator.end_trace(0..events as u64 / 3);
+            aggregator.end_trace(0..events as u64 / 3, TraceEnding::Process);
         }
         let is_two = matches!(aggregator.stage, Stage::Two(_));
         assert_eq!(is_two, alone < events as u64 && events % look != 0);

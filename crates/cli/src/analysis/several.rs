@@ -10,11 +10,13 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::rc::Rc;
 
+use heaptap_report::TraceEnding;
 use heaptap_trace::{
     CutShort, Event, LocationTable, MergeError, MergedItem, MergedTraces, Mismatch, TraceExtent,
     TraceInfo,
 };
 
+use crate::analysis::continued::{TraceSpan, continued};
 use crate::analysis::time_order::in_time_order;
 use crate::exit_status::{Failure, Verdict};
 use crate::io::input::{Input, Order, outcome_in_reports};
@@ -40,11 +42,17 @@ struct Survey {
     /// The order in which its events come in the order of time.
     order: Order,
     cut_short: Option<CutShort>,
+    /// Why it does not have all that its program did, if that is so.
+    incomplete: Option<String>,
+    /// The time of its last event, or its start.
+    last_time: u64,
 }
 
 /// Several traces that can be merged.
 pub(crate) struct TraceSet {
     surveys: Rc<[Survey]>,
+    /// How each of them ends.
+    endings: Vec<TraceEnding>,
     info: TraceInfo,
     findings: Findings,
     progress: Rc<Progress>,
@@ -106,7 +114,9 @@ impl TraceSet {
             return Err(Failure::Trouble("none of the traces can be read".to_owned()));
         };
         info.executable = programs(&surveys).into_bytes();
-        Ok(TraceSet { surveys: surveys.into(), info, findings, progress })
+        let endings = continued(&surveys.iter().map(Survey::span).collect::<Vec<_>>());
+        findings.add(carried_over(&surveys, &endings).into_iter().collect(), Verdict::Sound);
+        Ok(TraceSet { surveys: surveys.into(), endings, info, findings, progress })
     }
 
     pub(crate) fn info(&self) -> &TraceInfo {
@@ -133,7 +143,7 @@ impl TraceSet {
         &self,
         state: &mut S,
         event: impl Fn(&mut S, &Event<'_>, &LocationTable),
-        end: impl Fn(&mut S, Range<u64>),
+        end: impl Fn(&mut S, Range<u64>, TraceEnding),
     ) -> Result<MergedTraces<'static>, Failure> {
         let extents: Vec<TraceExtent> = self.surveys.iter().map(|survey| survey.extent).collect();
         let surveys = Rc::clone(&self.surveys);
@@ -147,7 +157,7 @@ impl TraceSet {
         while let Some(item) = merged.next_item().map_err(failed)? {
             match item {
                 MergedItem::Event(next, table) => event(state, &next, table),
-                MergedItem::End { ids, .. } => end(state, ids),
+                MergedItem::End { trace, ids } => end(state, ids, self.endings[trace]),
             }
         }
         self.progress.clear();
@@ -180,6 +190,14 @@ impl TraceSet {
             0 => first,
             1 => format!("{first}; one more trace is cut short as well"),
             more => format!("{first}; {more} more traces are cut short as well"),
+        })
+    }
+
+    /// Which trace does not have all that its program did, and why.
+    pub(crate) fn incomplete(&self) -> Option<String> {
+        self.surveys.iter().find_map(|survey| {
+            let why = survey.incomplete.as_ref()?;
+            Some(format!("{}: {why}", survey.input.name()))
         })
     }
 
@@ -226,13 +244,20 @@ fn leave_out(failure: Failure, findings: &mut Findings) -> Result<(), Failure> {
 struct EventSurvey {
     lives: Lives,
     ids: u64,
+    last_time: u64,
     domain: Option<u16>,
     order: Order,
 }
 
 impl EventSurvey {
     fn new() -> Self {
-        EventSurvey { lives: Lives::new(Lives::MEMORY), ids: 0, domain: None, order: Order::File }
+        EventSurvey {
+            lives: Lives::new(Lives::MEMORY),
+            ids: 0,
+            last_time: 0,
+            domain: None,
+            order: Order::File,
+        }
     }
 
     fn event(&mut self, event: &Event<'_>) {
@@ -240,6 +265,7 @@ impl EventSurvey {
             self.order = Order::Time;
         }
         self.lives.event(event);
+        self.last_time = self.last_time.max(event.time);
         if let Some(id) = event.kind.block_id() {
             self.ids = self.ids.max(id.saturating_add(1));
         }
@@ -258,14 +284,39 @@ impl Survey {
         let info = reader.info().clone();
         Ok(Survey {
             extent: TraceExtent { start_time: info.start_time, ids: state.ids },
+            last_time: state.last_time.max(info.start_time),
             info,
             // The other reading knows from the start what a code means at the end.
             order: if reader.locations().is_stable() { state.order } else { Order::Time },
             cut_short: reader.losses().cut_short,
+            incomplete: notices::incomplete(reader.losses()),
             path,
             input,
         })
     }
+
+    /// Whose trace it is, and when.
+    fn span(&self) -> TraceSpan<'_> {
+        TraceSpan { info: &self.info, last_time: self.last_time, is_cut: self.incomplete.is_some() }
+    }
+}
+
+/// What to say of files whose process went on in another one.
+fn carried_over(surveys: &[Survey], endings: &[TraceEnding]) -> Option<String> {
+    let is_continued = |(_, ending): &(&Survey, &TraceEnding)| **ending == TraceEnding::Continued;
+    let mut continued = surveys.iter().zip(endings).filter(is_continued);
+    let (first, _) = continued.next()?;
+    let others = match continued.count() {
+        0 => String::new(),
+        1 => " (and another such file)".to_owned(),
+        more => format!(" (and {more} more such files)"),
+    };
+    Some(format!(
+        "{}{others}: its process, {}, went on in another file, which does not say what became of \
+         the blocks in this one; what was alive is known within bounds only",
+        first.input.name(),
+        first.info.pid
+    ))
 }
 
 fn cannot_merge(mismatch: Mismatch, surveys: &[Survey]) -> Failure {

@@ -114,6 +114,18 @@ pub(crate) fn cut_short(cut: &CutShort) -> String {
     format!("the trace is cut short: {why}; {until}")
 }
 
+/// Why a trace does not have all that its program did; `None` if it has.
+pub(crate) fn incomplete(losses: &Losses) -> Option<String> {
+    let damaged = || "it is damaged, and not all of it could be read".to_owned();
+    if let Some(cut) = &losses.cut_short {
+        return Some(cut_short(cut));
+    }
+    if losses.truncated.is_some() {
+        return Some("it ends inside a packet: its program was killed or still runs".to_owned());
+    }
+    (losses.defect_count > 0 || losses.allocations > 0).then(damaged)
+}
+
 /// The amounts that could not be used.
 fn left_out(losses: &Losses) -> Option<String> {
     let parts = [

@@ -9,6 +9,11 @@ pub(crate) fn quoted(field: &str) -> String {
     }
 }
 
+/// A number, or an empty field if it is not known.
+pub(crate) fn optional(number: Option<f64>) -> String {
+    number.map_or_else(String::new, |number| number.to_string())
+}
+
 #[cfg(test)]
 mod tests {
     #[test]

@@ -137,6 +137,27 @@ pub(crate) fn wrap_indented(text: &str, indent: usize, columns: usize) -> String
     wrap(text, columns.saturating_sub(indent)).join(&format!("\n{}", " ".repeat(indent)))
 }
 
+/// The same where a name is too long for a line: it is broken wherever the line ends, so that
+/// all of it is there.
+pub(crate) fn wrap_whole(text: &str, indent: usize, columns: usize) -> String {
+    let room = columns.saturating_sub(indent).max(1);
+    let mut lines = Vec::new();
+    for line in wrap(text, room) {
+        let mut rest = line.as_str();
+        while width(rest) > room {
+            let head = take(rest.chars(), room);
+            rest = rest.strip_prefix(head.as_str()).unwrap_or("");
+            // A character that is wider than the line.
+            if head.is_empty() {
+                break;
+            }
+            lines.push(head);
+        }
+        lines.push(rest.to_owned());
+    }
+    lines.join(&format!("\n{}", " ".repeat(indent)))
+}
+
 /// The parts of a text that are not broken.
 fn words(text: &str) -> Vec<String> {
     // A unit follows a number, and a number the sign of an error.
@@ -186,6 +207,9 @@ mod tests {
         );
         assert_eq!(wrap_indented("one two three", 2, 9), "one two\n  three");
         assert_eq!(wrap("", 4), [""]);
+        assert_eq!(wrap_whole("a /long/path", 2, 8), "a\n  /long/\n  path");
+        assert_eq!(wrap_whole("日本語", 0, 4), "日本\n語");
+        assert_eq!(wrap_whole("日本語", 4, 4), "日本語");
     }
 
     #[test]

@@ -12,6 +12,7 @@ use crate::io::input::{Input, MemtraceReader};
 use crate::io::lifecycle::Lives;
 use crate::io::notices;
 use crate::io::output::print;
+use crate::text::terminal::{Layout, wrap_whole};
 
 /// Check whether a trace is sound
 ///
@@ -61,7 +62,8 @@ impl Check {
         }
         input.end_progress();
         let verdict = self.verdict(reader.losses(), &lives);
-        print(summary(input.name(), &reader, &lives, verdict).as_bytes())?;
+        let width = Layout::of_stdout().width;
+        print(summary(input.name(), &reader, &lives, verdict, width).as_bytes())?;
         Ok(verdict)
     }
 
@@ -79,15 +81,23 @@ impl Check {
 }
 
 /// The text for standard output.
-fn summary(name: &str, reader: &MemtraceReader, lives: &Lives, verdict: Verdict) -> String {
+fn summary(
+    name: &str,
+    reader: &MemtraceReader,
+    lives: &Lives,
+    verdict: Verdict,
+    width: usize,
+) -> String {
     let losses = reader.losses();
     let state = match verdict {
-        Verdict::Defective | Verdict::OverLimit | Verdict::LeftOut => "defective",
+        Verdict::Defective | Verdict::OverLimit | Verdict::Undecided | Verdict::LeftOut => {
+            "defective"
+        }
         Verdict::Sound if losses.truncated.is_some() => "sound, but cut off at its end",
         Verdict::Sound if losses.cut_short.is_some() => "sound, but cut short",
         Verdict::Sound => "sound",
     };
-    let mut text = format!("{name}: {state}\n");
+    let mut text = format!("{}\n", wrap_whole(&format!("{name}: {state}"), 0, width));
     let tally = reader.tally();
     let read = [
         count(tally.packets, "packet", "packets"),
@@ -98,19 +108,17 @@ fn summary(name: &str, reader: &MemtraceReader, lives: &Lives, verdict: Verdict)
         bytes(reader.offset() as f64),
     ];
     // Writing to a string does not fail.
-    let _ = writeln!(text, "  read: {}", read.join(", "));
-    for line in notices::lines(losses) {
-        let _ = writeln!(text, "  {line}");
-    }
+    let mut add = |line: &str| _ = writeln!(text, "  {}", wrap_whole(line, 2, width));
+    add(&format!("read: {}", read.join(", ")));
+    notices::lines(losses).iter().for_each(|line| add(line));
     for (offence, cases) in lives.offences() {
-        let _ = writeln!(text, "  {}", cases.line(offence, reader.info().start_time));
+        add(&cases.line(offence, reader.info().start_time));
     }
     if let Some(id) = lives.unchecked() {
         let limit = bytes(Lives::MOST_MEMORY as f64);
-        let _ = writeln!(
-            text,
-            "  lives of objects not all checked, from object {id} on: over {limit} of memory"
-        );
+        add(&format!(
+            "lives of objects not all checked, from object {id} on: over {limit} of memory"
+        ));
     }
     text
 }

@@ -129,7 +129,7 @@ fn facts(line: &LeakRow, layout: Layout) -> [(&'static str, String); 4] {
         "a leak: what it allocates is kept, whenever it was allocated"
     };
     [
-        ("grows by", format!("{minute} ± {} a minute", percent(growth.relative()))),
+        ("grows by", format!("{minute} ± {} a minute", percent(growth.relative().unwrap_or(0.0)))),
         ("alive", format!("{}, {} of what it allocated", sized(&line.live), percent(kept))),
         (
             "survivors",

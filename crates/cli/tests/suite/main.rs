@@ -6,6 +6,7 @@
 
 mod agreement;
 mod anonymise;
+mod certainty;
 mod check;
 mod consumers;
 mod damage;
@@ -15,7 +16,6 @@ mod export;
 mod files;
 mod go_profiles;
 mod heap;
-mod heap_graph;
 mod heap_snapshots;
 mod held;
 mod help;

@@ -159,3 +159,24 @@ fn leaks_and_hot_fragments_fit() {
     }
     assert!(heaptap("leaks", &[&too_short]).text(0).contains("cannot tell"));
 }
+
+#[test]
+fn facts_fit_a_narrow_terminal() {
+    let place = Place::new();
+    let mut bytes = trace(1);
+    let whole = place.file("a-trace-with-quite-a-long-name-of-its-own.ctf", &bytes);
+    bytes.truncate(bytes.len() - 7);
+    let cut = place.file("a-trace-that-is-cut-short-and-has-a-long-name.ctf", &bytes);
+    for width in [40, 60, 80] {
+        for call in ["info", "check"] {
+            for file in [&whole, &cut] {
+                let lines = lines(call, &[file], width);
+                assert_whole_numbers(call, &lines);
+                // Nothing is left out: a name goes on in the next line.
+                let text: String = lines.iter().map(|line| line.trim()).collect();
+                let name = file.file_name().unwrap().to_str().unwrap();
+                assert!(text.contains(name), "{call}, {width} columns: {lines:?}");
+            }
+        }
+    }
+}

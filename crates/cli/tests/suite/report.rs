@@ -408,7 +408,7 @@ fn diff_tells_change_from_chance_and_is_a_gate() {
     assert!(text.contains("no difference beyond sampling error"), "{text}");
     heaptap("diff --fail-over 5%", &[&before, &same]).text(0);
     let failed = heaptap("diff --fail-over 5%", &[&before, &more]).text(3);
-    assert!(failed.contains("failed: 30.0 % of growth, 5.0 % allowed"), "{failed}");
+    assert!(failed.contains("failed: 30.0 % ± 1.7 % of growth, 5.0 % allowed"), "{failed}");
     heaptap("diff --fail-over 50%", &[&before, &more]).text(0);
     heaptap("diff --fail-over 5% --filter function_0_0", &[&before, &more]).text(0);
     let bytes = json("diff", &[&before, &more])["total"]["difference_bytes"].as_f64().unwrap();

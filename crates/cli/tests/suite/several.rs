@@ -9,7 +9,7 @@ use heaptap_trace::{Block, Format, Source, TraceInfo};
 use serde_json::Value;
 
 use crate::program::{Place, Run, command, heaptap, heaptap_reading};
-use crate::traces::{RATE, START, Sources, Writer, real, trace_info, workload};
+use crate::traces::{PID, RATE, START, Sources, Writer, real, trace_info, workload};
 
 const ANALYSING: [&str; 5] = ["report", "leaks", "hot", "export --to folded", "export --to pprof"];
 
@@ -111,7 +111,9 @@ fn sums_over_real_traces_are_those_of_each() {
 /// A trace that starts at this time: so many blocks, a millisecond apart, none of which
 /// is ever collected.
 fn started(start_time: u64, blocks: u64) -> Vec<u8> {
-    let mut writer = Writer::of(Format::V2, &TraceInfo { start_time, ..trace_info() });
+    // Each has a process of its own.
+    let pid = PID + (start_time - START);
+    let mut writer = Writer::of(Format::V2, &TraceInfo { start_time, pid, ..trace_info() });
     for _ in 0..blocks {
         writer.time += 999;
         writer.small();

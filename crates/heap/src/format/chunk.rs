@@ -49,7 +49,6 @@ pub(crate) enum ChunkKind {
     Totals = 14,
     /// The totals of a complete file.
     End = 15,
-    OutsideAreas = 16,
 }
 
 impl ChunkKind {
@@ -71,7 +70,6 @@ impl ChunkKind {
             Followed,
             Totals,
             End,
-            OutsideAreas,
         ];
         kinds.into_iter().find(|kind| *kind as u8 == byte)
     }

@@ -10,5 +10,4 @@
 mod first_reached;
 mod tree;
 
-pub use first_reached::Share;
 pub use tree::{HolderId, HolderName, HolderTree};

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 
 use crate::dominators::{DominatorTree, Node};
-use crate::graph::OutsideBytes;
 use crate::holders::HolderId;
 use crate::labels::LabelId;
 
@@ -38,7 +37,7 @@ pub struct RetainedNode {
     /// The bytes of these and of all below.
     pub retained: u64,
     /// The bytes outside the heap of these and of all below.
-    pub outside: OutsideBytes,
+    pub outside: u64,
 }
 
 /// The dominator tree with blocks that are alike joined.
@@ -80,13 +79,13 @@ impl RetainedTree {
                 entry.heads += u64::from(node != above);
                 // What is below a node is no longer counted at it.
                 let outside = tree.retained_outside(position);
-                entry.outside = entry.outside.plus(outside);
+                entry.outside = entry.outside.saturating_add(outside);
             }
             if position != 0
                 && let Some(entry) = joined.nodes.get_mut(above as usize)
             {
                 let outside = tree.retained_outside(position);
-                entry.outside = entry.outside.minus(outside);
+                entry.outside = entry.outside.saturating_sub(outside);
             }
         }
         let mut result = RetainedTree { nodes: joined.nodes, node_of };
@@ -102,7 +101,7 @@ impl RetainedTree {
             let Some(&node) = self.nodes.get(index) else { continue };
             if let Some(above) = self.nodes.get_mut(node.parent as usize) {
                 above.retained = above.retained.saturating_add(node.retained);
-                above.outside = above.outside.plus(node.outside);
+                above.outside = above.outside.saturating_add(node.outside);
             }
         }
     }
@@ -195,7 +194,7 @@ impl Joined {
                 heads: 0,
                 bytes: 0,
                 retained: 0,
-                outside: OutsideBytes::default(),
+                outside: 0,
             });
         }
         id

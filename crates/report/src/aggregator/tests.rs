@@ -8,7 +8,7 @@ use crate::archive::Archive;
 use crate::options::Depth;
 use crate::rows::By;
 use crate::stacks::StackShape;
-use crate::tally::Follow;
+use crate::tally::{Follow, TraceEnding};
 use crate::thinning::scramble;
 
 const RATE: f64 = 0.01;
@@ -48,7 +48,7 @@ fn run_with_looks(mut aggregator: Aggregator, every: u64) -> Aggregate {
 fn run_as_two(mut aggregator: Aggregator) -> Aggregate {
     for id in 0..40_000_u64 {
         if id == 20_000 {
-            aggregator.end_trace(0..id);
+            aggregator.end_trace(0..id, TraceEnding::Process);
         }
         live_and_die(&mut aggregator, id);
     }
@@ -221,4 +221,97 @@ fn looks_do_not_disturb_thinning_and_pruning() {
         assert_eq!(looked.lifetimes().survivors(), plain.lifetimes().survivors());
         assert_eq!(looked.peak(), plain.peak());
     }
+}
+
+/// A block of one sample that is allocated at a time.
+fn born(id: u64, time: u64, source: Source) -> Event<'static> {
+    let backtrace = Backtrace { frames: &[1], common_prefix: 0, new: &[1] };
+    let allocation = Allocation { id, length: 1, samples: 1, source, backtrace };
+    Event { time, domain: 0, kind: EventKind::Alloc(allocation) }
+}
+
+#[test]
+fn a_block_that_was_promoted_is_in_the_major_heap() {
+    let options = Options { depth: Depth::Source, at: Some(3), ..Options::default() };
+    let mut aggregator = Aggregator::new(&info(1.0), options);
+    let table = LocationTable::default();
+    let happens = |time, kind| Event { time, domain: 0, kind };
+    // At the peak two are young and one is old. Of four that are alive at the end, two are
+    // in the major heap, one of which was allocated there.
+    for event in [
+        born(0, 1, Source::Minor),
+        born(1, 2, Source::Minor),
+        happens(3, EventKind::Promote(0)),
+        born(2, 4, Source::Minor),
+        born(3, 5, Source::Major),
+        happens(6, EventKind::Collect(2)),
+        born(4, 7, Source::External),
+        happens(8, EventKind::Promote(1)),
+        happens(9, EventKind::Collect(0)),
+        born(5, 10, Source::Minor),
+    ] {
+        aggregator.event(&event, &table);
+    }
+    let aggregate = aggregator.finish();
+    let rows = |metric| {
+        let rows = aggregate.rows(&table, By::Source, metric);
+        let mut rows: Vec<(String, u64)> = rows
+            .into_iter()
+            .map(|row| (row.site.name, metric.samples(&row.counts)))
+            .filter(|&(_, samples)| samples > 0)
+            .collect();
+        rows.sort();
+        rows.into_iter().map(|(name, samples)| format!("{name} {samples}")).collect::<Vec<_>>()
+    };
+    let external = "external: outside the heap 1";
+    assert_eq!(rows(Metric::Allocated), [external, "major heap 1", "minor heap 4"]);
+    assert_eq!(rows(Metric::Promoted), ["minor heap 2"]);
+    assert_eq!(rows(Metric::At), ["major heap 1", "minor heap 1"]);
+    assert_eq!(rows(Metric::Peak), ["major heap 2", "minor heap 2"]);
+    assert_eq!(rows(Metric::Live), [external, "major heap 2", "minor heap 1"]);
+    assert_eq!(rows(Metric::Survived), [external, "major heap 2"]);
+    let bytes = |estimate: crate::Estimate| estimate.bytes;
+    assert_eq!(bytes(aggregate.live_external()), 8.0);
+    assert_eq!(bytes(aggregate.peak_external()), 0.0);
+}
+
+#[test]
+fn what_is_outside_the_heap_at_the_peak_is_corrected_with_it() {
+    let mut aggregator = Aggregator::new(&info(RATE), Options::default());
+    let table = LocationTable::default();
+    for id in 0..90 {
+        let source = if id % 3 == 0 { Source::External } else { Source::Minor };
+        aggregator.event(&born(id, id, source), &table);
+    }
+    for id in 0..60 {
+        aggregator.event(&Event { time: 100, domain: 0, kind: EventKind::Collect(id) }, &table);
+    }
+    let aggregate = aggregator.finish();
+    let (peak, external) = (aggregate.peak(), aggregate.peak_external());
+    assert!((external.bytes / peak.bytes - 1.0 / 3.0).abs() < 1e-9);
+    assert!(external.low < external.bytes && external.bytes < external.high);
+    assert_eq!(aggregate.live_external(), aggregate.estimate(Metric::Live, 10));
+}
+
+#[test]
+fn files_that_are_carried_over_give_bounds() {
+    let mut aggregator = Aggregator::new(&info(1.0), Options::default());
+    let table = LocationTable::default();
+    for id in 0..10 {
+        aggregator.event(&born(id, id, Source::Minor), &table);
+    }
+    aggregator.end_trace(0..10, TraceEnding::Continued);
+    for id in 10..14 {
+        aggregator.event(&born(id, id, Source::Minor), &table);
+    }
+    aggregator.event(&Event { time: 20, domain: 0, kind: EventKind::Collect(10) }, &table);
+    let aggregate = aggregator.finish();
+    assert!(aggregate.is_carried_over());
+    let range = |size: crate::Estimate| (size.low, size.high, size.error);
+    let total = aggregate.total_counts();
+    // All of the first file may be alive at the end, or none.
+    let live = aggregate.size(Metric::Live, &total);
+    assert_eq!(range(live), (24.0, 104.0, f64::INFINITY));
+    assert_eq!(range(aggregate.peak()), (80.0, 112.0, f64::INFINITY));
+    assert_eq!(range(aggregate.size(Metric::Allocated, &total)), (112.0, 112.0, 0.0));
 }

@@ -21,7 +21,7 @@ pub use bytes::ArchiveError;
 const MAGIC: &[u8] = b"heaptap archive ";
 
 /// Changes with every change of the layout.
-const VERSION: u64 = 4;
+const VERSION: u64 = 5;
 
 /// A trace that was read to its end.
 pub struct Archive {

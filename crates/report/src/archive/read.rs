@@ -6,7 +6,7 @@ use super::bytes::{ArchiveError, Reader};
 use super::write::source_of;
 use super::{Archive, MAGIC, VERSION};
 use crate::aggregate::Aggregate;
-use crate::blocks::{BlockEnd, BlockRow, BlockTable, EndKind, NEVER, TraceEnd};
+use crate::blocks::{BlockEnd, BlockRow, BlockTable, EndKind, NEVER, Promotion, TraceEnd};
 use crate::classes::Classes;
 use crate::counts::Counts;
 use crate::estimate::Scale;
@@ -14,6 +14,7 @@ use crate::frames::Frames;
 use crate::lifetimes::Lifetimes;
 use crate::paths::{Bounds, LIGHT, NOWHERE, Paths};
 use crate::peak::Peak;
+use crate::tally::TraceEnding;
 use crate::timeline::{Bucket, Timeline};
 
 impl Archive {
@@ -101,6 +102,7 @@ fn figures(from: &mut Reader<'_>, aggregate: &mut Aggregate) -> Result<(), Archi
         &mut aggregate.external,
         &mut aggregate.promoted,
         &mut aggregate.live_young,
+        &mut aggregate.live_external,
     ] {
         *number = from.number()?;
     }
@@ -165,13 +167,14 @@ fn counts(from: &mut Reader<'_>, aggregate: &mut Aggregate) -> Result<(), Archiv
 }
 
 /// What an archive has of counts.
-const COLUMNS: [fn(&mut Counts) -> &mut u64; 6] = [
+const COLUMNS: [fn(&mut Counts) -> &mut u64; 7] = [
     |counts| &mut counts.allocated,
     |counts| &mut counts.promoted,
     |counts| &mut counts.live,
     |counts| &mut counts.survived,
     |counts| &mut counts.peak,
     |counts| &mut counts.died,
+    |counts| &mut counts.carried,
 ];
 
 fn classes(from: &mut Reader<'_>, peak: u64) -> Result<Classes, ArchiveError> {
@@ -241,8 +244,9 @@ fn blocks(from: &mut Reader<'_>, paths: usize) -> Result<BlockTable, ArchiveErro
         }
     }
     let ends = ends(from, &mut rows)?;
+    let promotions = promotions(from, rows.len())?;
     let trace_ends = trace_ends(from, rows.len(), ends.len())?;
-    Ok(BlockTable { rows, ends, trace_ends, level })
+    Ok(BlockTable { rows, ends, promotions, trace_ends, level })
 }
 
 fn ends(from: &mut Reader<'_>, rows: &mut [BlockRow]) -> Result<Vec<BlockEnd>, ArchiveError> {
@@ -271,6 +275,22 @@ fn ends(from: &mut Reader<'_>, rows: &mut [BlockRow]) -> Result<Vec<BlockEnd>, A
     Ok(ends)
 }
 
+fn promotions(from: &mut Reader<'_>, rows: usize) -> Result<Vec<Promotion>, ArchiveError> {
+    let count = from.length()?;
+    let mut births = 0_usize;
+    let mut promotions = from.list(count, |from| {
+        births += from.below(rows + 1 - births)?;
+        Ok(Promotion { row: 0, births: births as u32 })
+    })?;
+    for promotion in &mut promotions {
+        let before = from.number()?;
+        let row = u64::from(promotion.births).checked_sub(before).filter(|_| before > 0);
+        let row = row.and_then(|row| u32::try_from(row).ok());
+        promotion.row = row.ok_or(from.error("a block is promoted before it began"))?;
+    }
+    Ok(promotions)
+}
+
 fn trace_ends(
     from: &mut Reader<'_>,
     rows: usize,
@@ -282,7 +302,11 @@ fn trace_ends(
         births += from.below(rows + 1 - births)?;
         ended += from.below(ends + 1 - ended)?;
         time = from.step(time)?;
-        Ok(TraceEnd { births: births as u32, ends: ended as u32, time })
+        let ending = match from.below(2)? {
+            0 => TraceEnding::Process,
+            _ => TraceEnding::Continued,
+        };
+        Ok(TraceEnd { births: births as u32, ends: ended as u32, time, ending })
     })
 }
 

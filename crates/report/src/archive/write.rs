@@ -8,6 +8,7 @@ use crate::aggregate::Aggregate;
 use crate::blocks::{BlockRow, BlockTable, NEVER, TraceEnd};
 use crate::counts::Counts;
 use crate::frames::Frames;
+use crate::tally::TraceEnding;
 
 impl ArchiveParts<'_> {
     /// The bytes of the archive, not compressed.
@@ -70,8 +71,9 @@ fn locations(out: &mut Writer, frames: &Frames, table: &LocationTable) {
 }
 
 fn figures(out: &mut Writer, aggregate: &Aggregate) {
-    let Aggregate { events, end, allocated, young, external, promoted, live_young, .. } = aggregate;
-    for number in [events, end, allocated, young, external, promoted, live_young] {
+    let Aggregate { events, end, allocated, young, external, promoted, .. } = aggregate;
+    let Aggregate { live_young, live_external, .. } = aggregate;
+    for number in [events, end, allocated, young, external, promoted, live_young, live_external] {
         out.number(*number);
     }
     out.number(u64::from(aggregate.level));
@@ -133,13 +135,14 @@ fn tree(out: &mut Writer, aggregate: &Aggregate) {
 }
 
 /// What is written of counts.
-const COLUMNS: [fn(&Counts) -> u64; 6] = [
+const COLUMNS: [fn(&Counts) -> u64; 7] = [
     |counts| counts.allocated,
     |counts| counts.promoted,
     |counts| counts.live.saturating_add(counts.ended),
     |counts| counts.survived,
     |counts| counts.peak,
     |counts| counts.died,
+    |counts| counts.carried,
 ];
 
 fn blocks(out: &mut Writer, table: &BlockTable) {
@@ -189,12 +192,22 @@ fn blocks(out: &mut Writer, table: &BlockTable) {
         out.step(last, death);
         last = death;
     }
+    out.number(table.promotions.len() as u64);
+    let mut last = 0;
+    for promotion in &table.promotions {
+        out.number(u64::from(promotion.births) - last);
+        last = u64::from(promotion.births);
+    }
+    for promotion in &table.promotions {
+        out.number(u64::from(promotion.births - promotion.row));
+    }
     out.number(table.trace_ends.len() as u64);
-    let mut last = TraceEnd { births: 0, ends: 0, time: 0 };
+    let mut last = TraceEnd { births: 0, ends: 0, time: 0, ending: TraceEnding::Process };
     for &end in &table.trace_ends {
         out.number(u64::from(end.births - last.births));
         out.number(u64::from(end.ends - last.ends));
         out.step(last.time, end.time);
+        out.number(u64::from(end.ending == TraceEnding::Continued));
         last = end;
     }
 }

@@ -17,7 +17,7 @@ use heaptap_trace::Source;
 
 use crate::aggregate::Aggregate;
 use crate::estimate::{Estimate, Scale};
-use crate::tally::Clusters;
+use crate::tally::{Clusters, TraceEnding};
 use crate::thinning::level_of;
 
 pub use history::LiveHistory;
@@ -69,6 +69,14 @@ pub(crate) enum EndKind {
     TraceEnded,
 }
 
+/// The promotion of a row's block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Promotion {
+    pub(crate) row: u32,
+    /// How many rows were born before.
+    pub(crate) births: u32,
+}
+
 /// The end of one of several traces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TraceEnd {
@@ -76,6 +84,7 @@ pub(crate) struct TraceEnd {
     pub(crate) births: u32,
     pub(crate) ends: u32,
     pub(crate) time: u64,
+    pub(crate) ending: TraceEnding,
 }
 
 /// The table of blocks of a trace.
@@ -85,6 +94,8 @@ pub struct BlockTable {
     pub(crate) rows: Vec<BlockRow>,
     /// In the order of time.
     pub(crate) ends: Vec<BlockEnd>,
+    /// In the order of time.
+    pub(crate) promotions: Vec<Promotion>,
     /// In the order of time, of all but the last.
     pub(crate) trace_ends: Vec<TraceEnd>,
     /// One in 2^level blocks with one sample has a row, and more of larger ones.
@@ -96,6 +107,7 @@ pub struct BlockTable {
 pub(crate) struct TableView<'a> {
     pub(crate) rows: &'a [BlockRow],
     ends: &'a [BlockEnd],
+    promotions: &'a [Promotion],
     trace_ends: &'a [TraceEnd],
     level: u32,
     /// Microseconds since the start of the trace.
@@ -127,13 +139,19 @@ impl TableView<'_> {
 impl BlockTable {
     /// The whole table.
     pub(crate) fn view(&self) -> TableView<'_> {
-        let BlockTable { rows, ends, trace_ends, level } = self;
-        TableView { rows, ends, trace_ends, level: *level, until: NEVER, old_before: NEVER }
+        let BlockTable { rows, ends, promotions, trace_ends, level } = self;
+        let (until, old_before) = (NEVER, NEVER);
+        TableView { rows, ends, promotions, trace_ends, level: *level, until, old_before }
     }
 
     /// The table of no trace.
-    pub(crate) const EMPTY: BlockTable =
-        BlockTable { rows: Vec::new(), ends: Vec::new(), trace_ends: Vec::new(), level: 0 };
+    pub(crate) const EMPTY: BlockTable = BlockTable {
+        rows: Vec::new(),
+        ends: Vec::new(),
+        promotions: Vec::new(),
+        trace_ends: Vec::new(),
+        level: 0,
+    };
 
     /// How many blocks have a row.
     pub fn len(&self) -> usize {

@@ -7,7 +7,8 @@
 use heaptap_trace::LocationTable;
 
 use super::{
-    BlockEnd, BlockRow, BlockTable, NEVER, SelectedPaths, SelectedRows, TableView, TraceEnd,
+    BlockEnd, BlockRow, BlockTable, NEVER, Promotion, SelectedPaths, SelectedRows, TableView,
+    TraceEnd,
 };
 use crate::aggregate::Aggregate;
 use crate::options::Options;
@@ -104,13 +105,22 @@ impl BlockTable {
             ..*end
         };
         let ends = self.ends.iter().filter(has_passed).map(renumbered).collect();
+        let was_promoted = |promotion: &&Promotion| {
+            let row = &self.rows[promotion.row as usize];
+            row.birth <= time && row.promotion <= time
+        };
+        let promotions = self.promotions.iter().filter(was_promoted).map(|promotion| Promotion {
+            row: born[promotion.row as usize],
+            births: born[promotion.births as usize],
+        });
+        let promotions = promotions.collect();
         let (mut from, mut kept, mut trace_ends) = (0, 0, Vec::new());
         for end in self.trace_ends.iter().filter(|end| end.time <= time) {
             kept += self.ends[from..end.ends as usize].iter().filter(has_passed).count() as u32;
             from = end.ends as usize;
             trace_ends.push(TraceEnd { births: born[end.births as usize], ends: kept, ..*end });
         }
-        BlockTable { rows, ends, trace_ends, level: self.level }
+        BlockTable { rows, ends, promotions, trace_ends, level: self.level }
     }
 }
 
@@ -147,6 +157,7 @@ mod tests {
     use crate::aggregator::Aggregator;
     use crate::aggregator::tests::info;
     use crate::options::Depth;
+    use crate::tally::TraceEnding;
     use crate::thinning::scramble;
 
     /// Blocks of which most are promoted or collected some time after, with a trace that ends
@@ -169,7 +180,7 @@ mod tests {
                 happen(if is_promoted { EventKind::Promote(old) } else { EventKind::Collect(old) });
             }
             if id == 2_500 {
-                aggregator.end_trace(0..1_000);
+                aggregator.end_trace(0..1_000, TraceEnding::Process);
             }
         }
         aggregator

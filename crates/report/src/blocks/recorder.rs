@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
-use super::{BlockEnd, BlockRow, BlockTable, EndKind, NEVER, TraceEnd};
+use super::{BlockEnd, BlockRow, BlockTable, EndKind, NEVER, Promotion, TraceEnd};
 use crate::ids::IdMap;
 use crate::paths::PathMoves;
+use crate::tally::TraceEnding;
 use crate::thinning::follows;
 use heaptap_trace::Source;
 
@@ -44,9 +45,11 @@ impl Recorder {
     /// A block moves to the old generation.
     pub(crate) fn promoted(&mut self, id: u64, time: u64) {
         let Some(&row) = self.alive.get(&id) else { return };
-        let row = &mut self.table.rows[row as usize];
-        if row.promotion == NEVER && row.source == Source::Minor {
-            row.promotion = time;
+        let births = self.table.rows.len() as u32;
+        let BlockRow { promotion, source, .. } = &mut self.table.rows[row as usize];
+        if *promotion == NEVER && *source == Source::Minor {
+            *promotion = time;
+            self.table.promotions.push(Promotion { row, births });
         }
     }
 
@@ -59,7 +62,7 @@ impl Recorder {
     }
 
     /// One of several traces ends, whose blocks have these ids.
-    pub(crate) fn trace_ended(&mut self, ids: &Range<u64>, time: u64) {
+    pub(crate) fn trace_ended(&mut self, ids: &Range<u64>, time: u64, ending: TraceEnding) {
         let of_trace = self.alive.extract_if(|id, _| ids.contains(id));
         let mut ended: Vec<u32> = of_trace.map(|(_, row)| row).collect();
         ended.sort_unstable();
@@ -70,7 +73,7 @@ impl Recorder {
             (*death, *ended) = (time, true);
             ends.push(BlockEnd { row, births, kind: EndKind::TraceEnded });
         }
-        trace_ends.push(TraceEnd { births, ends: ends.len() as u32, time });
+        trace_ends.push(TraceEnd { births, ends: ends.len() as u32, time, ending });
     }
 
     /// Renumbers paths.
@@ -91,7 +94,7 @@ impl Recorder {
 
     /// Drops half of the rows.
     fn thin(&mut self) {
-        let BlockTable { rows, ends, trace_ends, level } = &mut self.table;
+        let BlockTable { rows, ends, promotions, trace_ends, level } = &mut self.table;
         *level += 1;
         // For each number of rows, how many of them stay.
         let mut stay = Vec::with_capacity(rows.len() + 1);
@@ -113,6 +116,10 @@ impl Recorder {
         ends.retain(|end| stays(end.row));
         for end in &mut *ends {
             (end.row, end.births) = (moved(end.row), moved(end.births));
+        }
+        promotions.retain(|promotion| stays(promotion.row));
+        for promotion in &mut *promotions {
+            (promotion.row, promotion.births) = (moved(promotion.row), moved(promotion.births));
         }
         self.alive.retain(|_, row| {
             let kept = stays(*row);

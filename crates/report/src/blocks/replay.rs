@@ -1,9 +1,9 @@
 //! The figures of a selection, from the table.
 
-use heaptap_trace::LocationTable;
+use heaptap_trace::{LocationTable, Source};
 
 use super::selected::{SelectedPaths, SelectedRows};
-use super::{BlockEnd, BlockRow, BlockTable, EndKind, TableView, TraceEnd};
+use super::{BlockEnd, BlockRow, BlockTable, EndKind, NEVER, Promotion, TableView, TraceEnd};
 use crate::aggregate::Aggregate;
 use crate::classes::NO_CLASS;
 use crate::counts::Counts;
@@ -58,7 +58,8 @@ impl TableView<'_> {
         let keeps_stacks = matches!(options.depth, Depth::Innermost | Depth::Whole);
         let mut aggregate = if keeps_stacks { whole.emptied() } else { whole.without_paths() };
         aggregate.allocated_level = self.level;
-        let paths = match options.depth {
+        let promoted_path = aggregate.add_promoted_path(options.depth);
+        let mut paths = match options.depth {
             Depth::Innermost | Depth::Whole => self.stacks_of(selected, whole, &mut aggregate),
             depth => {
                 let frames = self.only_frames(whole, locations, depth);
@@ -70,11 +71,20 @@ impl TableView<'_> {
         // As in a reading, what is alive when its trace ends is evidence for leaks.
         let keep = options.follow == Follow::LiveSize;
         let tally = Tally::new(aggregate, options.follow, options.at);
-        let (table, paths) = (*self, &paths[..]);
-        let mut replay =
-            Replay { table, paths, tally, keep, ended: 0, traces: 0, ending: Vec::new() };
-        for (number, (row, &path)) in self.rows.iter().zip(paths).enumerate() {
+        let mut replay = Replay {
+            table: *self,
+            paths: &mut paths,
+            promoted_path,
+            tally,
+            keep,
+            ended: 0,
+            promoted: 0,
+            traces: 0,
+            ending: Vec::new(),
+        };
+        for (number, row) in self.rows.iter().enumerate() {
             replay.end_all(number as u32);
+            let path = replay.paths[number];
             if path != NOT_SELECTED {
                 let block = self.block(row, path);
                 clusters.add(&block);
@@ -83,6 +93,7 @@ impl TableView<'_> {
         }
         replay.end_all(u32::MAX);
         let mut tally = replay.tally;
+        let paths = &paths[..];
         tally.advance(time, self.level);
         tally.aggregate.cluster = clusters.mean(self.level);
         let is_kept = |row: &BlockRow| !self.is_over(row) || (row.ended && keep);
@@ -101,6 +112,7 @@ impl TableView<'_> {
             level: level_of(row.samples, self.level),
             birth: row.birth,
             old: self.is_old(row),
+            external: row.source == Source::External,
             ended: false,
             class: NO_CLASS,
         }
@@ -166,13 +178,16 @@ impl TableView<'_> {
 /// The events of the rows, in their order.
 struct Replay<'a> {
     table: TableView<'a>,
-    /// The path of each row, or [`NOT_SELECTED`].
-    paths: &'a [u32],
+    /// The path of each row at this point, or [`NOT_SELECTED`].
+    paths: &'a mut [u32],
+    /// The path of blocks that were promoted, if paths are sources.
+    promoted_path: Option<u32>,
     tally: Tally,
     /// Blocks of traces that end stay evidence.
     keep: bool,
-    /// How many ends of blocks, and of traces, have passed.
+    /// How many ends of blocks, promotions, and ends of traces have passed.
     ended: usize,
+    promoted: usize,
     traces: usize,
     /// The blocks of a trace that is about to end: they count together.
     ending: Vec<Block>,
@@ -196,7 +211,7 @@ impl Replay<'_> {
         }
     }
 
-    /// All ends before the birth of this row.
+    /// All ends before the birth of this row, and, if paths are sources, all promotions.
     fn end_all(&mut self, row: u32) {
         let TableView { ends, trace_ends, until, .. } = self.table;
         loop {
@@ -204,17 +219,55 @@ impl Replay<'_> {
                 end.ends as usize <= self.ended && end.births <= row && end.time <= until
             };
             if let Some(&end) = trace_ends.get(self.traces).filter(is_trace) {
+                self.promote_until(end.time, row);
                 self.end_trace(end);
             } else if let Some(&end) = ends.get(self.ended).filter(|end| end.births <= row) {
+                let of_end = self.table.rows.get(end.row as usize);
+                self.promote_until(of_end.map_or(0, |row| row.death), row);
                 self.end(end);
             } else {
+                self.promote_until(NEVER, row);
                 return;
             }
         }
     }
 
+    /// Passes the promotions up to this time, before the birth of this row.
+    fn promote_until(&mut self, time: u64, row: u32) {
+        let TableView { rows, promotions, .. } = self.table;
+        let is_due = |promotion: &&Promotion| {
+            let at = rows.get(promotion.row as usize).map_or(0, |row| row.promotion);
+            promotion.births <= row && at <= time
+        };
+        while self.promoted_path.is_some()
+            && let Some(promotion) = promotions.get(self.promoted).filter(is_due)
+        {
+            self.promoted += 1;
+            self.promote(promotion.row);
+        }
+    }
+
+    /// Counts a promoted block as one of the major heap, if paths are sources. The second
+    /// time this does nothing.
+    fn promote(&mut self, number: u32) {
+        let (Some(path), Some(row)) = (self.promoted_path, self.table.rows.get(number as usize))
+        else {
+            return;
+        };
+        let from = self.paths[number as usize];
+        if from == NOT_SELECTED || from == path || !self.table.is_promoted(row) {
+            return;
+        }
+        self.tally.advance(row.promotion, self.table.level);
+        self.paths[number as usize] = path;
+        let (from, to) = (self.table.block(row, from), self.table.block(row, path));
+        self.tally.moved(&from, &to);
+    }
+
     fn end(&mut self, end: BlockEnd) {
         self.ended += 1;
+        // In a trace whose times are not in order, the end may come first.
+        self.promote(end.row);
         let Some(row) = self.table.rows.get(end.row as usize) else { return };
         let Some(block) = self.selected(end).filter(|_| self.table.is_over(row)) else { return };
         let (tally, level) = (&mut self.tally, self.table.level);
@@ -234,7 +287,7 @@ impl Replay<'_> {
     fn end_trace(&mut self, end: TraceEnd) {
         self.traces += 1;
         self.tally.advance(end.time, self.table.level);
-        self.tally.ended(&self.ending, self.keep);
+        self.tally.ended(&self.ending, self.keep, end.ending);
         self.ending.clear();
     }
 

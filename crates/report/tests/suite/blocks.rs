@@ -7,7 +7,7 @@ use std::rc::Rc;
 use heaptap_report::rows::By;
 use heaptap_report::{
     Aggregate, Aggregator, BlockTable, Depth, Follow, Lifespans, MOST_BLOCKS, Options, Regex,
-    SelectedPaths, Selection, Span,
+    SelectedPaths, Selection, Span, TraceEnding,
 };
 use heaptap_trace::{
     Allocation, Backtrace, Code, Event, EventKind, Location, LocationTable, Source,
@@ -39,10 +39,16 @@ pub(crate) struct Program {
 pub(crate) struct FirstTrace {
     blocks: usize,
     end: u64,
+    ending: TraceEnding,
 }
 
 pub(crate) fn first_trace() -> impl Strategy<Value = Option<FirstTrace>> {
-    let made = (0..40_usize, 0..4000_u64).prop_map(|(blocks, end)| FirstTrace { blocks, end });
+    let ending = prop_oneof![Just(TraceEnding::Process), Just(TraceEnding::Continued)];
+    let made = (0..40_usize, 0..4000_u64, ending).prop_map(|(blocks, end, ending)| FirstTrace {
+        blocks,
+        end,
+        ending,
+    });
     prop::option::of(made)
 }
 
@@ -65,7 +71,7 @@ impl Program {
 
     /// The same, of two traces.
     pub(crate) fn with_first(mut self, first: Option<FirstTrace>) -> Program {
-        if let Some(FirstTrace { blocks, end }) = first {
+        if let Some(FirstTrace { blocks, end, .. }) = first {
             self.steps.retain(|&(time, _, number)| number >= blocks || time <= end);
             let lives = self.lives.iter().enumerate();
             let met = lives.filter(|(number, life)| *number >= blocks || life.born <= end);
@@ -91,12 +97,12 @@ impl Program {
         &self,
         state: &mut S,
         event: impl Fn(&mut S, &Event<'_>, &LocationTable),
-        end: impl Fn(&mut S, Range<u64>),
+        end: impl Fn(&mut S, Range<u64>, TraceEnding),
     ) {
         let mut first = self.first;
         for &(at, step, number) in &self.steps {
-            if let Some(FirstTrace { blocks, .. }) = first.take_if(|first| at > first.end) {
-                end(state, 0..blocks as u64 * 3);
+            if let Some(FirstTrace { blocks, ending, .. }) = first.take_if(|first| at > first.end) {
+                end(state, 0..blocks as u64 * 3, ending);
             }
             let (life, id) = (&self.lives[number], number as u64 * 3);
             let frames = frames(life);
@@ -305,12 +311,14 @@ fn tables(aggregate: &Aggregate, table: &LocationTable, depth: Depth) -> String 
         _ => By::Source,
     };
     let mut shown = format!(
-        "{} {} {:?} {:?} {:?} {:?} {:?} {}",
+        "{} {} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {}",
         aggregate.events(),
         aggregate.duration(),
         aggregate.peak(),
         aggregate.external(),
         aggregate.live_young(),
+        aggregate.peak_external(),
+        aggregate.live_external(),
         aggregate.promotion_rate(),
         aggregate.timeline(),
         aggregate.lifetimes().survivors(),

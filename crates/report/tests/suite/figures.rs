@@ -15,7 +15,8 @@ pub(crate) fn figures(aggregate: &Aggregate, table: &LocationTable, options: &Op
     let mut text = format!("{} events, {} µs, ", aggregate.events(), aggregate.duration());
     let samples = (aggregate.samples(), aggregate.peak_samples(), aggregate.peak_time());
     let limits = (aggregate.nodes(), aggregate.thinning(), aggregate.missing_from_paths());
-    writeln!(text, "{samples:?} {limits:?} {peak:?} {promotion:?}").unwrap();
+    let external = (aggregate.peak_external(), aggregate.live_external());
+    writeln!(text, "{samples:?} {limits:?} {peak:?} {external:?} {promotion:?}").unwrap();
     writeln!(text, "{:?}\n{:?}", aggregate.timeline(), aggregate.lifetimes()).unwrap();
     for metric in METRICS {
         let total = aggregate.total(metric);
@@ -43,9 +44,10 @@ pub(crate) fn figures(aggregate: &Aggregate, table: &LocationTable, options: &Op
 }
 
 fn counts(counts: &Counts) -> String {
-    let &Counts { allocated, promoted, live, survived, peak, at, died, lifetime, blocks, .. } =
-        counts;
+    let &Counts { allocated, promoted, live, survived, carried, peak, at, died, .. } = counts;
+    let &Counts { lifetime, blocks, .. } = counts;
     format!(
-        "{allocated} {promoted} {live} {survived} {peak} {at} {died} {lifetime:.6e} {blocks:.6e}"
+        "{allocated} {promoted} {live} {survived} {carried} {peak} {at} {died} {lifetime:.6e} \
+         {blocks:.6e}"
     )
 }

@@ -74,8 +74,7 @@ impl PageTree {
             let has_room = level < MOST_LEVELS && tree.parent.len() + open.len() < MOST_CELLS;
             let is_large = |id: &&RetainedId| {
                 let node = retained.node(**id);
-                has_room
-                    && node.is_some_and(|node| node.retained.max(node.outside.allocated) > smallest)
+                has_room && node.is_some_and(|node| node.retained.max(node.outside) > smallest)
             };
             let (large, small): (Vec<RetainedId>, Vec<RetainedId>) =
                 below.iter().partition(|id| is_large(id));
@@ -103,7 +102,7 @@ impl PageTree {
         self.retained.push(sum(|node| node.retained));
         self.own.push(sum(|node| node.bytes));
         self.blocks.push(sum(|node| node.blocks));
-        self.outside.push(sum(|node| node.outside.allocated));
+        self.outside.push(sum(|node| node.outside));
         self.joined.push(if name < 0 { nodes.len() as u64 } else { 0 });
     }
 }

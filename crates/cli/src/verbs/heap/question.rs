@@ -9,7 +9,6 @@ use heaptap_report::Regex;
 use serde_json::json;
 
 use crate::analysis::filters::patterns;
-use crate::analysis::heap::path_steps::{PathLine, path_lines};
 use crate::analysis::heap::titles::{Titles, find_holder};
 use crate::exit_status::Failure;
 use crate::io::output::{print, print_json};
@@ -35,11 +34,6 @@ pub(super) struct Question {
 impl Question {
     pub(super) fn is_asked(&self) -> bool {
         self.path.is_some() || self.referrers.is_some() || !self.shared.is_empty()
-    }
-
-    /// Whether fields of blocks are to be named.
-    pub(super) fn wants_fields(&self) -> bool {
-        self.path.is_some()
     }
 
     /// Fails on what needs no snapshot to be wrong.
@@ -126,8 +120,10 @@ impl Asker<'_> {
                 print(format!("{garbage}\n").as_bytes())
             };
         };
-        let shortest = path_lines(self.analysis, &held.shortest);
-        let dominators = path_lines(self.analysis, &held.dominators);
+        let nodes = |path: &[Node]| -> Vec<String> {
+            path.iter().map(|node| self.titles.node(*node)).collect()
+        };
+        let (shortest, dominators) = (nodes(&held.shortest), nodes(&held.dominators));
         let holders: Vec<_> = held.holders.iter().map(|id| self.titles.holder(*id)).collect();
         let retained = |node: Node| {
             let position = self.analysis.dominators.position(node);
@@ -135,18 +131,16 @@ impl Asker<'_> {
         };
         let own = retained(Node::Block(block));
         if self.as_json {
-            let texts = |lines: &[PathLine]| -> Vec<String> {
-                lines.iter().map(|line| line.text.clone()).collect()
-            };
             return print_json(&json!({
-                "block": name, "retained_bytes": own, "shortest": texts(&shortest),
-                "dominators": texts(&dominators), "holders": holders,
+                "block": name, "retained_bytes": own, "shortest": shortest,
+                "dominators": dominators, "holders": holders,
             }));
         }
         let mut out = format!("{name}\n  retains {}\n\nShortest path\n", bytes(own as f64));
-        self.put_path(&mut out, &shortest, None);
+        self.put_path(&mut out, &shortest, &[]);
         let _ = writeln!(out, "\nWithout any of these it would go");
-        self.put_path(&mut out, &dominators, Some(&retained));
+        let sizes: Vec<u64> = held.dominators.iter().map(|node| retained(*node)).collect();
+        self.put_path(&mut out, &dominators, &sizes);
         let _ =
             writeln!(out, "\nReachable from {}", count(holders.len() as u64, "holder", "holders"));
         let shown = if self.limit == 0 { holders.len() } else { self.limit };
@@ -158,24 +152,18 @@ impl Asker<'_> {
     }
 
     /// A long path is shown by its ends.
-    fn put_path(
-        &self,
-        out: &mut String,
-        path: &[PathLine],
-        retained: Option<&dyn Fn(Node) -> u64>,
-    ) {
+    fn put_path(&self, out: &mut String, path: &[String], sizes: &[u64]) {
         let most = if self.limit == 0 { usize::MAX } else { self.limit.max(4) };
         let hidden = path.len().saturating_sub(most);
-        for (index, line) in path.iter().enumerate() {
+        for (index, name) in path.iter().enumerate() {
             if hidden > 0 && index >= most / 2 && index < most / 2 + hidden {
                 if index == most / 2 {
                     let _ = writeln!(out, "  … {hidden} more; --top 0 shows all");
                 }
                 continue;
             }
-            let size =
-                retained.map(|retained| format!(", retains {}", bytes(retained(line.node) as f64)));
-            let _ = writeln!(out, "  {}{}", line.text, size.unwrap_or_default());
+            let size = sizes.get(index).map(|size| format!(", retains {}", bytes(*size as f64)));
+            let _ = writeln!(out, "  {name}{}", size.unwrap_or_default());
         }
     }
 

@@ -6,7 +6,7 @@ use heaptap_figures::sized;
 use heaptap_figures::units::{bytes, count, percent, short_duration};
 
 use crate::analysis::heap::sites::{SiteFigures, SiteRow};
-use crate::text::csv::quoted;
+use crate::text::csv::{optional, quoted};
 use crate::text::escape::Escaped;
 use crate::text::terminal::{Layout, fit, wrap};
 
@@ -16,12 +16,8 @@ pub(super) fn text(figures: &SiteFigures, layout: Layout) -> String {
         Some(holder) => format!("{holder} retains"),
         None => "Reachable are".into(),
     };
-    let outside = match figures.exact_outside_bytes {
-        0 => String::new(),
-        held => format!(" and {} outside the heap", bytes(held as f64)),
-    };
     let head = format!(
-        "{of} {}{outside}; the {} of it that {} follows stand for {}",
+        "{of} {}; the {} of it that {} follows stand for {}",
         bytes(figures.exact_bytes as f64),
         count(figures.sampled_blocks, "block", "blocks"),
         Escaped(figures.trace.as_bytes()),
@@ -52,11 +48,12 @@ const NUMBERS: usize = 11 + 9 + 9 + 9 + 2;
 fn append(text: &mut String, row: &SiteRow, room: usize, layout: Layout) {
     let (name, file) = row.site.parts();
     let site = if file.is_empty() { name } else { format!("{name} {file}") };
+    let (size, error) = row.size.columns();
     let _ = writeln!(
         text,
         "{:>10} {:>8} {:>8} {:>9}  {}",
-        bytes(row.size.bytes),
-        percent(row.size.relative()),
+        size,
+        error,
         percent(row.share),
         short_duration(row.median_age_us as f64),
         fit(&Escaped(site.as_bytes()).to_string(), room)
@@ -80,7 +77,7 @@ pub(super) fn csv(figures: &SiteFigures) -> String {
             row.site.line,
             row.samples,
             size.bytes,
-            size.error,
+            optional(size.error),
             size.low,
             size.high,
             row.share,

@@ -1,5 +1,7 @@
 //! The facts about a trace.
 
+use heaptap_figures::Size;
+use heaptap_report::Scale;
 use heaptap_trace::{EventKind, Losses, Tally};
 use serde::Serialize;
 
@@ -55,8 +57,10 @@ pub(super) struct Depth {
 pub(super) struct Estimate {
     pub(super) words: f64,
     pub(super) bytes: f64,
-    /// One standard deviation, as a share of the estimate.
-    pub(super) relative_error: f64,
+    /// One standard deviation, as a share of the estimate; `None` if there is no sample.
+    pub(super) relative_error: Option<f64>,
+    /// The upper end of the 95 % interval: all that is known if there is no sample.
+    pub(super) high_words: f64,
 }
 
 /// Where bytes of the file go.
@@ -159,10 +163,13 @@ impl Counts {
 impl Estimate {
     /// The number of samples is binomial: each word is one with probability `rate`.
     fn of(samples: u64, rate: f64, word_bits: u8) -> Estimate {
-        let samples = samples as f64;
-        let words = samples / rate;
-        let error = if samples > 0.0 { ((1.0 - rate) / samples).sqrt() } else { 0.0 };
-        Estimate { words, bytes: words * f64::from(word_bits / 8), relative_error: error }
+        let size = Size::from(Scale { rate, word_bytes: 1.0 }.bytes(samples));
+        Estimate {
+            words: size.bytes,
+            bytes: size.bytes * f64::from(word_bits / 8),
+            relative_error: size.relative(),
+            high_words: size.high,
+        }
     }
 }
 

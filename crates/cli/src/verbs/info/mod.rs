@@ -18,6 +18,7 @@ use crate::io::lifecycle::Lives;
 use crate::io::newest::one_or_newest;
 use crate::io::notices::say;
 use crate::io::output::{print, print_json};
+use crate::text::terminal::Layout;
 
 use facts::Facts;
 use snapshot::SnapshotFacts;
@@ -58,7 +59,7 @@ impl Info {
         if self.json {
             print_json(&facts)?;
         } else {
-            print(text::report(&facts).as_bytes())?;
+            print(text::report(&facts, Layout::of_stdout()).as_bytes())?;
         }
         Ok(input.report(&reader, &mut lives))
     }
@@ -69,7 +70,7 @@ impl Info {
         if self.json {
             print_json(&facts)?;
         } else {
-            print(snapshot_text::report(&facts).as_bytes())?;
+            print(snapshot_text::report(&facts, Layout::of_stdout()).as_bytes())?;
         }
         for line in facts.notices() {
             say(&format!("{}: {line}", input.name()));

@@ -39,9 +39,7 @@ pub(super) struct SnapshotFacts {
     pub(super) ephemerons: u64,
     pub(super) ephemeron_keys: u64,
     pub(super) customs: Vec<CustomFacts>,
-    /// Outside the heap, without mapped files. What several blocks keep counts once.
     pub(super) outside_bytes: u64,
-    pub(super) mapped_bytes: u64,
     pub(super) strings: u64,
     pub(super) modules: u64,
     pub(super) threads: u64,
@@ -79,7 +77,6 @@ pub(super) struct CustomFacts {
     pub(super) identifier: String,
     pub(super) blocks: u64,
     pub(super) outside_bytes: u64,
-    pub(super) mapped_bytes: u64,
 }
 
 impl SnapshotFacts {
@@ -136,8 +133,7 @@ impl SnapshotFacts {
             ephemerons: counted.ephemerons,
             ephemeron_keys: counted.ephemeron_keys,
             customs: customs(summary),
-            outside_bytes: summary.outside.allocated,
-            mapped_bytes: summary.outside.mapped,
+            outside_bytes: counted.outside_bytes,
             strings: counted.strings,
             modules: counted.modules,
             threads: counted.threads,
@@ -196,8 +192,7 @@ fn customs(summary: &Summary) -> Vec<CustomFacts> {
                 identifier => String::from_utf8_lossy(identifier).into_owned(),
             },
             blocks: sum.blocks,
-            outside_bytes: sum.outside.allocated,
-            mapped_bytes: sum.outside.mapped,
+            outside_bytes: sum.outside_bytes,
         })
         .collect();
     customs.sort_by(|one, other| {

@@ -6,16 +6,17 @@ use heaptap_figures::units::{bytes, count, utc};
 
 use super::snapshot::SnapshotFacts;
 use crate::text::escape::Escaped;
+use crate::text::terminal::{Layout, wrap_whole};
 
 /// How many kinds of custom blocks are shown.
 const SHOWN_CUSTOMS: usize = 10;
 
 /// Two columns.
-pub(super) fn report(facts: &SnapshotFacts) -> String {
+pub(super) fn report(facts: &SnapshotFacts, layout: Layout) -> String {
     let mut text = String::new();
     for (label, value) in about(facts).into_iter().chain(counts(facts)) {
         // Writing to a string does not fail.
-        let _ = writeln!(text, "{label:<15} {value}");
+        let _ = writeln!(text, "{label:<15} {}", wrap_whole(&value, 16, layout.width));
     }
     text
 }
@@ -81,18 +82,10 @@ fn counts(facts: &SnapshotFacts) -> Vec<(&'static str, String)> {
         format!("{} with {}", facts.ephemerons, count(facts.ephemeron_keys, "key", "keys")),
     ));
     rows.push(("outside", format!("{} held by custom blocks", bytes(facts.outside_bytes as f64))));
-    if facts.mapped_bytes > 0 {
-        let mapped = bytes(facts.mapped_bytes as f64);
-        rows.push(("mapped", format!("{mapped} of files, held by custom blocks")));
-    }
     for (label, custom) in labels("custom blocks").zip(facts.customs.iter().take(SHOWN_CUSTOMS)) {
         let identifier = Escaped(custom.identifier.as_bytes());
         let outside = bytes(custom.outside_bytes as f64);
-        let mapped = match custom.mapped_bytes {
-            0 => String::new(),
-            mapped => format!(", {} mapped", bytes(mapped as f64)),
-        };
-        rows.push((label, format!("{} of {identifier}, {outside} outside{mapped}", custom.blocks)));
+        rows.push((label, format!("{} of {identifier}, {outside} outside", custom.blocks)));
     }
     if let Some(more) = facts.customs.len().checked_sub(SHOWN_CUSTOMS + 1) {
         rows.push(("", format!("… {} more", count(more as u64 + 1, "kind", "kinds"))));

@@ -2,31 +2,39 @@
 
 use std::fmt::Write as _;
 
+use heaptap_figures::Unseen;
 use heaptap_figures::units::{bytes, duration, utc};
 
-use super::facts::Facts;
+use super::facts::{Estimate, Facts};
 use crate::text::escape::Escaped;
+use crate::text::terminal::{Layout, wrap_whole};
 
 /// Two columns, then the table of parts.
-pub(crate) fn report(facts: &Facts) -> String {
+pub(crate) fn report(facts: &Facts, layout: Layout) -> String {
     let mut text = String::new();
     for (label, value) in about(facts).into_iter().chain(counts(facts)) {
         // Writing to a string does not fail.
-        let _ = writeln!(text, "{label:<15} {value}");
+        let _ = writeln!(text, "{label:<15} {}", wrap_whole(&value, 16, layout.width));
     }
+    // A narrow terminal has no room for the last column.
+    let has_room = layout.width >= 54;
+    let last = |column: String| if has_room { format!(" {column:>15}") } else { String::new() };
     let _ = writeln!(
         text,
-        "\n{:<15} {:>12} {:>8} {:>15}",
-        "part of the file", "bytes", "share", "per allocation"
+        "\n{:<15} {:>12} {:>8}{}",
+        "part of the file",
+        "bytes",
+        "share",
+        last("per allocation".to_owned())
     );
     for part in &facts.parts {
         let _ = writeln!(
             text,
-            "{:<15} {:>13} {:>7.2}% {:>15.2}",
+            "{:<15} {:>13} {:>7.2}%{}",
             part.part,
             part.bytes,
             100.0 * part.share,
-            part.bytes_per_allocation
+            last(format!("{:.2}", part.bytes_per_allocation))
         );
     }
     text
@@ -66,15 +74,22 @@ fn domains(numbers: &[u16]) -> String {
     }
 }
 
+fn allocated(estimate: &Estimate, facts: &Facts) -> String {
+    if let Some(error) = estimate.relative_error {
+        let size = bytes(estimate.bytes);
+        return format!("about {:.0} words, {size} ± {:.2}%", estimate.words, 100.0 * error);
+    }
+    let size = bytes(estimate.high_words * f64::from(facts.word_bits / 8));
+    let better = Unseen::at(facts.sample_rate)
+        .map_or(String::new(), |unseen| format!("; --rate {} for more", unseen.better_rate()));
+    let words = estimate.high_words;
+    format!("fewer than {words:.0} words, {size} (no sample, with 95 % probability){better}")
+}
+
 fn counts(facts: &Facts) -> Vec<(&'static str, String)> {
     let events = &facts.events;
     let allocated = match &facts.words {
-        Some(estimate) => format!(
-            "about {:.0} words, {} ± {:.2}%",
-            estimate.words,
-            bytes(estimate.bytes),
-            100.0 * estimate.relative_error
-        ),
+        Some(estimate) => allocated(estimate, facts),
         None => "not known: the trace was cut short before the first sample".to_owned(),
     };
     vec![

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use heaptap_figures::CallSite;
 use heaptap_figures::{Figures, HeldBlocks, ReportRow, Sum};
 
-use crate::text::csv::quoted;
+use crate::text::csv::{optional, quoted};
 
 /// How many holders of a row have columns.
 const HOLDERS: usize = 3;
@@ -39,7 +39,7 @@ pub(crate) fn table(figures: &Figures) -> String {
 
 fn numbers(sum: &Sum) -> String {
     let Sum { samples, size } = sum;
-    format!("{samples},{},{},{},{}", size.bytes, size.error, size.low, size.high)
+    format!("{samples},{},{},{},{}", size.bytes, optional(size.error), size.low, size.high)
 }
 
 /// The headings of what holds the blocks of a row.
@@ -57,7 +57,7 @@ fn holder_headings() -> String {
 /// What is in the snapshot, and its greatest holders.
 fn holders(held: &HeldBlocks) -> String {
     let size = &held.in_snapshot.size;
-    let mut text = format!(",{},{}", size.bytes, size.error);
+    let mut text = format!(",{},{}", size.bytes, optional(size.error));
     for number in 0..HOLDERS {
         // Writing to a string does not fail.
         let _ = match held.held_by.get(number) {
@@ -66,7 +66,7 @@ fn holders(held: &HeldBlocks) -> String {
                 ",{},{},{},{},{}",
                 quoted(&part.holder),
                 part.sum.size.bytes,
-                part.sum.size.error,
+                optional(part.sum.size.error),
                 part.share,
                 part.share_error
             ),

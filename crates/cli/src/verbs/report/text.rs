@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use heaptap_figures::units::{bytes, count, percent, short_duration};
-use heaptap_figures::{Figures, HeldBlocks, JoinedSnapshot, ReportRow, Sum, Time};
-use heaptap_figures::{Size, share, sized};
+use heaptap_figures::{Figures, HeldBlocks, JoinedSnapshot, Part, ReportRow, Sum, Time, Totals};
+use heaptap_figures::{Size, Unseen, share, sized};
 
 use crate::text::escape::Escaped;
 use crate::text::names::{fit_distinct, two_columns};
@@ -21,7 +21,13 @@ pub(crate) fn report(figures: &Figures, layout: Layout) -> String {
         };
         let _ = writeln!(text, "{} {value}", layout.strong(&format!("{label:<12}")));
     }
-    if figures.is_unknown() {
+    if figures.totals.samples == 0 && (figures.is_unknown() || figures.sample_rate < 1.0) {
+        append_notes(&mut text, figures, layout);
+        return text;
+    }
+    if figures.carried_over {
+        text.push('\n');
+        table(&mut text, figures, layout);
         append_notes(&mut text, figures, layout);
         return text;
     }
@@ -45,10 +51,16 @@ fn append_notes(text: &mut String, figures: &Figures, layout: Layout) {
 /// noticeably longer.
 const STRETCHING_RATE: f64 = 0.1;
 
-/// `, of it 3 MiB ± 1 %` and where; nothing if there is none.
-fn part(size: &Size, place: &str) -> String {
-    if size.bytes == 0.0 { String::new() } else { format!(", of it {} {place}", sized(size)) }
+/// `, of it 3 MiB ± 1 % outside the heap and 1 MiB ± 2 % that …`; nothing of what there is
+/// none, and nothing at all if only bounds are known.
+fn parts(whole: &Size, parts: &[(&Size, &str)]) -> String {
+    let shown = parts.iter().filter(|(size, _)| size.bytes > 0.0 && !whole.is_bounded());
+    let shown: Vec<String> =
+        shown.map(|(size, place)| format!("{} {place}", sized(size))).collect();
+    if shown.is_empty() { String::new() } else { format!(", of it {}", shown.join(" and ")) }
 }
+
+const OUTSIDE: &str = "outside the heap";
 
 fn totals(figures: &Figures) -> Vec<(&'static str, String)> {
     let totals = &figures.totals;
@@ -57,14 +69,6 @@ fn totals(figures: &Figures) -> Vec<(&'static str, String)> {
         "" => "-".to_owned(),
         name => Escaped(name.as_bytes()).to_string(),
     };
-    let within = |time: &Option<Time>| match time {
-        Some(time) if time.error >= 1.0 => {
-            format!("{} ± {}", short_duration(time.us), short_duration(time.error))
-        }
-        Some(time) => short_duration(time.us),
-        None => "(longer than the trace)".to_owned(),
-    };
-    let promotion = &totals.promotion;
     if figures.is_unknown() {
         let unknown = "not known: the trace is cut short before the first sample".to_owned();
         return vec![("program", format!("{program}{selected}")), ("allocated", unknown)];
@@ -77,37 +81,64 @@ fn totals(figures: &Figures) -> Vec<(&'static str, String)> {
                 "{} in {}{}",
                 sized(&totals.allocated),
                 short_duration(figures.duration_us as f64),
-                part(&totals.external, "outside the heap")
+                parts(&totals.allocated, &[(&totals.external, OUTSIDE)])
             ),
         ),
-        (
-            "peak live",
-            format!("{} at {}", sized(&totals.peak), short_duration(totals.peak_us as f64)),
-        ),
-        (
-            "live at end",
-            sized(&totals.live) + &part(&totals.live_young, "that no collection has seen yet"),
-        ),
-        (
-            "promoted",
-            format!(
-                "{} ± {} of what was allocated young",
-                percent(promotion.share),
-                percent(promotion.error)
-            ),
-        ),
-        (
-            "lifetimes",
-            format!(
-                "half within {}, nine tenths within {}{}",
-                within(&totals.median_lifetime),
-                within(&totals.ninth_decile_lifetime),
-                if figures.sample_rate >= STRETCHING_RATE { "; longer than untraced" } else { "" }
-            ),
-        ),
+        ("peak live", peak(totals)),
+        ("live at end", live_at_end(totals)),
+        ("promoted", promoted(&totals.promotion, figures.carried_over)),
+        ("lifetimes", lifetimes(figures)),
     ];
     lines.extend(figures.snapshot.as_ref().map(|snapshot| ("snapshot", joined(snapshot))));
     lines
+}
+
+fn peak(totals: &Totals) -> String {
+    let at = match totals.peak.error {
+        Some(_) => format!(" at {}", short_duration(totals.peak_us as f64)),
+        None => String::new(),
+    };
+    sized(&totals.peak) + &at + &parts(&totals.peak, &[(&totals.peak_external, OUTSIDE)])
+}
+
+fn live_at_end(totals: &Totals) -> String {
+    let of_it =
+        [(&totals.live_external, OUTSIDE), (&totals.live_young, "that no collection has seen yet")];
+    sized(&totals.live) + &parts(&totals.live, &of_it)
+}
+
+fn promoted(promotion: &Part, carried_over: bool) -> String {
+    match promotion.error {
+        Some(error) => {
+            let share = percent(promotion.share);
+            format!("{share} ± {} of what was allocated young", percent(error))
+        }
+        None if carried_over && promotion.share > 0.0 => {
+            format!("at least {} of what was allocated young", percent(promotion.share))
+        }
+        None => "not known: no sample of what was allocated young".to_owned(),
+    }
+}
+
+fn lifetimes(figures: &Figures) -> String {
+    let within = |time: &Option<Time>| match time {
+        Some(time) if time.error >= 1.0 => {
+            format!("{} ± {}", short_duration(time.us), short_duration(time.error))
+        }
+        Some(time) => short_duration(time.us),
+        None => "(longer than the trace)".to_owned(),
+    };
+    let totals = &figures.totals;
+    if figures.carried_over || totals.samples == 0 {
+        let why = if figures.carried_over { "not all ends were seen" } else { "no sample" };
+        return format!("not known: {why}");
+    }
+    format!(
+        "half within {}, nine tenths within {}{}",
+        within(&totals.median_lifetime),
+        within(&totals.ninth_decile_lifetime),
+        if figures.sample_rate >= STRETCHING_RATE { "; longer than untraced" } else { "" }
+    )
 }
 
 /// The snapshot, and what holds all blocks in it.
@@ -174,8 +205,8 @@ fn detail_indent(level: usize, layout: Layout) -> usize {
 }
 
 fn numbers(sum: &Sum, share: f64) -> String {
-    let error = percent(sum.size.relative());
-    format!("{:>11}  {error:>7}  {:>7}  ", bytes(sum.size.bytes), percent(share))
+    let (size, error) = sum.size.columns();
+    format!("{size:>11}  {error:>7}  {:>7}  ", percent(share))
 }
 
 /// The name of a row, and more about it.
@@ -207,11 +238,35 @@ fn callers(text: &mut String, line: &ReportRow, row: u64, level: usize, layout: 
     }
 }
 
+/// What no sample means, and what to do about it.
+fn no_sample(figures: &Figures, unseen: &Unseen) -> String {
+    let among = if figures.selected { " of the selected blocks" } else { "" };
+    format!(
+        "No sample{among}, at a sampling rate of {}: {:.0} words, {}, would have one with a \
+         probability of 95 %. Trace the program with --rate {} for more.",
+        figures.sample_rate,
+        unseen.words,
+        bytes(unseen.words * figures.word_bytes),
+        unseen.better_rate()
+    )
+}
+
 /// Notes on the accuracy of the figures.
 fn notes(figures: &Figures) -> Vec<String> {
     let mut notes: Vec<String> =
         figures.cut_short.iter().map(|why| format!("Incomplete: {why}.")).collect();
-    if figures.totals.samples < 100 && !figures.is_unknown() {
+    if figures.carried_over {
+        notes.push(
+            "These are files of one process, written one after the other, and none says what \
+             became of the blocks of an earlier one. So what was alive is known within bounds \
+             only, and has no error: a table shows the most that was alive at the end, and the \
+             least that was alive before."
+                .to_owned(),
+        );
+    }
+    if figures.totals.samples == 0 && !figures.is_unknown() {
+        notes.extend(Unseen::at(figures.sample_rate).map(|unseen| no_sample(figures, &unseen)));
+    } else if figures.totals.samples < 100 && !figures.is_unknown() {
         notes.push(format!(
             "Only {}: the figures are rough. A higher sampling rate gives better ones.",
             count(figures.totals.samples, "sample", "samples")

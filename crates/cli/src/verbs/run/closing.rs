@@ -11,6 +11,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use heaptap_figures::Unseen;
 use heaptap_figures::units::{bytes, count};
 use heaptap_trace::{CutReason, CutShort, EventKind};
 
@@ -67,13 +68,16 @@ struct Figures {
     words: f64,
     variance: f64,
     bytes: u64,
+    /// What no sample means at the lowest rate.
+    unseen: Option<Unseen>,
 }
 
 impl Figures {
     fn new(samples: u64, rate: f64, bytes: u64) -> Figures {
         let words = samples as f64 / rate;
         // The number of samples is binomial.
-        Figures { samples, words, variance: words * (1.0 - rate) / rate, bytes }
+        let variance = words * (1.0 - rate) / rate;
+        Figures { samples, words, variance, bytes, unseen: Unseen::at(rate) }
     }
 
     /// From the trace; for one that cannot be read again, from what the library counted.
@@ -97,10 +101,21 @@ impl Figures {
         self.words += other.words;
         self.variance += other.variance;
         self.bytes += other.bytes;
+        let words = |unseen: &Option<Unseen>| unseen.map_or(0.0, |unseen| unseen.words);
+        if words(&other.unseen) > words(&self.unseen) {
+            self.unseen = other.unseen;
+        }
     }
 
     /// Samples and estimated words.
     fn allocated(&self) -> String {
+        if let (0, Some(unseen)) = (self.samples, &self.unseen) {
+            return format!(
+                "no sample: fewer than {:.0} words allocated (with 95 % probability; -r {} for more)",
+                unseen.words,
+                unseen.better_rate()
+            );
+        }
         let error = if self.samples == 0 { 0.0 } else { self.variance.sqrt() / self.words };
         format!(
             "{}, about {:.0} words ± {:.2}% allocated",
@@ -365,6 +380,22 @@ mod tests {
         assert!((sum.variance / all.variance - 1.0).abs() < 1e-12);
         // One by the root of the number of samples.
         assert!((all.variance.sqrt() / all.words - (0.999f64 / 400.0).sqrt()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn no_sample_is_not_zero() {
+        let mut none = Figures::new(0, 1e-4, 0);
+        assert_eq!(
+            none.allocated(),
+            "no sample: fewer than 29956 words allocated (with 95 % probability; -r 1 for more)"
+        );
+        // Of several traces the same: their words are sampled alike.
+        none.add(Figures::new(0, 1e-4, 0));
+        assert!(none.allocated().contains("fewer than 29956 words"), "{}", none.allocated());
+        assert_eq!(
+            Figures::new(0, 1.0, 0).allocated(),
+            "0 samples, about 0 words ± 0.00% allocated"
+        );
     }
 
     #[test]

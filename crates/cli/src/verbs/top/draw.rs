@@ -219,7 +219,7 @@ fn sites(app: &mut App, columns: usize, room: usize) -> Vec<Line<'static>> {
 fn total(figures: &Figures, has_mark: bool) -> String {
     let size = &figures.table.total.size;
     let rows = figures.table.rows.len();
-    let (bytes, error) = (bytes(size.bytes), percent(size.relative()));
+    let (bytes, error) = size.columns();
     match has_mark {
         false => format!("{bytes:>11}  {error:>7}  {:>7}  total of {rows} rows", percent(1.0)),
         true => format!("{bytes:>11}  {:>12}  {:>11}  total of {rows} rows", "", ""),
@@ -227,10 +227,9 @@ fn total(figures: &Figures, has_mark: bool) -> String {
 }
 
 fn numbers(row: &TableRow) -> String {
-    let size = bytes(row.size.bytes);
+    let (size, error) = row.size.columns();
     match row.change {
         None => {
-            let error = percent(row.size.relative());
             format!("{size:>11}  {error:>7}  {:>7}  ", percent(row.share))
         }
         Some(change) => {

@@ -63,9 +63,10 @@ fn site(site: &CallSite) -> Site {
 /// The rows of a table, in this order.
 pub(super) fn rows(figures: &Figures, mark: Option<&Mark>, order: Order) -> Vec<TableRow> {
     let mut gone = mark.map(|mark| mark.sizes.clone()).unwrap_or_default();
+    let error = |size: &Size| size.error.unwrap_or(0.0);
     let change = |now: &Size, then: Option<Size>| Change {
         bytes: now.bytes - then.map_or(0.0, |then| then.bytes),
-        error: now.error.hypot(then.map_or(0.0, |then| then.error)),
+        error: error(now).hypot(then.as_ref().map_or(0.0, error)),
     };
     let mut rows: Vec<TableRow> = Vec::new();
     for row in &figures.table.rows {
@@ -74,7 +75,7 @@ pub(super) fn rows(figures: &Figures, mark: Option<&Mark>, order: Order) -> Vec<
         rows.push(TableRow { site, size, share: row.share, change });
     }
     for (site, then) in gone {
-        let size = Size { bytes: 0.0, error: 0.0, low: 0.0, high: 0.0 };
+        let size = figures.no_sample();
         rows.push(TableRow { site, size, share: 0.0, change: Some(change(&size, Some(then))) });
     }
     let distance = |row: &TableRow| row.change.map_or(0.0, |change| change.bytes.abs());

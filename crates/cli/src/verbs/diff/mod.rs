@@ -1,30 +1,36 @@
-//! `heaptap diff`: what grew and what shrank between two traces.
+//! `heaptap diff`: what grew and what shrank between two traces; `gate` decides whether that is
+//! too much.
+
+mod gate;
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::slice;
 
 use clap::{Args, ValueHint};
-use heaptap_figures::units::{bytes, count, percent};
-use heaptap_figures::{ChangeRow, Comparison, Size, comparison, sized};
+use heaptap_figures::units::{bytes, count};
+use heaptap_figures::{ChangeRow, Comparison, TraceFigures, comparison, sized};
 use heaptap_report::Options;
 use serde::Serialize;
 
 use crate::analysis::aggregate::AggregatedTrace;
 use crate::analysis::filters::{Filters, parse_share};
 use crate::analysis::view::View;
-use crate::exit_status::{Failure, VerbResult, Verdict, gate_help_end};
+use crate::exit_status::{Failure, VerbResult, gate_help_end};
 use crate::io::output::{print, print_json};
 use crate::text::escape::Escaped;
 use crate::text::names::two_columns;
 use crate::text::terminal::{Layout, pad, wrap};
+use gate::{Gate, Side};
 
 /// Compare two traces: what grew, what shrank, what is new, and what is chance
 ///
 /// A difference is shown if it is more than the sampling of the two traces makes
 /// by chance in one of 20 comparisons. With --fail-over the exit status is 3 if
 /// the total grew by more than that share, beyond the sampling error: a gate for
-/// continuous integration.
+/// continuous integration. A gate compares whole traces only: if one is cut short or
+/// damaged, its program was killed or still runs, the status is 4, unless
+/// --allow-incomplete compares what there is.
 #[derive(Args)]
 #[command(after_help = gate_help_end!(
     "  heaptap diff before.ctf after.ctf
@@ -53,6 +59,10 @@ pub(crate) struct Diff {
     #[arg(long, value_name = "PERCENT", value_parser = parse_share)]
     fail_over: Option<f64>,
 
+    /// Let --fail-over compare traces that are cut short or damaged
+    #[arg(long, requires = "fail_over")]
+    allow_incomplete: bool,
+
     /// How many rows; 0 for all
     #[arg(long, value_name = "ROWS", default_value_t = 20)]
     top: usize,
@@ -71,13 +81,6 @@ struct GatedComparison {
     gate: Option<Gate>,
 }
 
-#[derive(Serialize)]
-struct Gate {
-    limit: f64,
-    growth: f64,
-    passed: bool,
-}
-
 impl Diff {
     pub(crate) fn run(&self) -> VerbResult {
         let (before, after) = self.sides()?;
@@ -90,8 +93,8 @@ impl Diff {
         }
         let verdict = before.verdict().max(after.verdict());
         Ok(match &comparison.gate {
-            Some(gate) if !gate.passed => verdict.max(Verdict::OverLimit),
-            _ => verdict,
+            Some(gate) => verdict.max(gate.verdict()),
+            None => verdict,
         })
     }
 
@@ -124,31 +127,42 @@ impl Diff {
 
     fn compare(&self, before: &AggregatedTrace, after: &AggregatedTrace) -> GatedComparison {
         let selected = !self.filters.is_all();
+        let gate = self.fail_over.map(|limit| {
+            let incomplete = [before, after].into_iter().find_map(|trace| {
+                let why = trace.incomplete().filter(|_| !self.allow_incomplete)?;
+                // Of several traces, the one that is meant is named.
+                Some(if trace.parts().is_empty() {
+                    format!("{}: {why}", trace.name())
+                } else {
+                    why.to_owned()
+                })
+            });
+            (limit, incomplete)
+        });
         let (before, after) = (before.figures(selected), after.figures(selected));
         let comparison = comparison(&before, &after, &self.view.table(), self.top);
-        let ChangeRow { before, after, .. } = &comparison.total;
-        let gate = self.fail_over.map(|limit| gate(before, after, limit));
+        let metric = self.view.metric();
+        let side = |trace: &TraceFigures<'_>, size| Side {
+            size,
+            single: trace.aggregate.estimate(metric, 1).error,
+        };
+        let ChangeRow { before: earlier, after: later, .. } = &comparison.total;
+        let sides = (side(&before, *earlier), side(&after, *later));
+        let gate = gate.map(|(limit, incomplete)| Gate::of(&sides.0, &sides.1, limit, incomplete));
         GatedComparison { comparison, gate }
     }
-}
-
-/// Whether the growth is over the limit by more than the sampling error. A program
-/// that grew by exactly the limit passes in 19 of 20 runs.
-fn gate(before: &Size, after: &Size, limit: f64) -> Gate {
-    let allowed = before.bytes * (1.0 + limit);
-    let noise = after.error.hypot(before.error * (1.0 + limit));
-    let growth = if before.bytes > 0.0 { after.bytes / before.bytes - 1.0 } else { 0.0 };
-    let grew_from_nothing = before.bytes == 0.0 && after.bytes > 0.0;
-    let over = after.bytes - allowed > 1.645 * noise;
-    Gate { limit, growth, passed: !over && !grew_from_nothing }
 }
 
 fn text(GatedComparison { comparison: found, gate }: &GatedComparison, layout: Layout) -> String {
     let mut text = String::new();
     let total = &found.total;
     let change = match total.kind {
+        _ if total.before.is_bounded() || total.after.is_bounded() => {
+            "what was alive is known within bounds only".to_owned()
+        }
         "unchanged" => "no difference beyond sampling error".to_owned(),
         kind => {
+            let kind = if matches!(kind, "new" | "grew") { "grew" } else { "shrank" };
             format!("{kind} by {}", signed(total.difference_bytes).trim_start_matches(['+', '-']))
         }
     };
@@ -167,7 +181,7 @@ fn text(GatedComparison { comparison: found, gate }: &GatedComparison, layout: L
     let chance = wrap(&format!("{sites} by no more than chance."), layout.width).join("\n");
     let _ = writeln!(text, "\n{}", layout.faint(&chance));
     if let Some(gate) = gate {
-        let _ = writeln!(text, "{}", gate_line(gate, layout));
+        let _ = writeln!(text, "{}", gate.text(layout));
     }
     text
 }
@@ -206,18 +220,9 @@ fn change_numbers(row: &ChangeRow, padded: bool, layout: Layout) -> String {
         "grew" | "new" => layout.bad(&kind),
         _ => layout.good(&kind),
     };
-    let (before, after) = (bytes(row.before.bytes), bytes(row.after.bytes));
+    let (before, after) = (row.before.columns().0, row.after.columns().0);
     let difference = signed(row.difference_bytes);
     format!("{before:>11}  {after:>11}  {difference:>12}  {kind}")
-}
-
-fn gate_line(gate: &Gate, layout: Layout) -> String {
-    let (growth, limit) = (percent(gate.growth), percent(gate.limit));
-    if gate.passed {
-        layout.good(&format!("passed: {growth} of growth, {limit} allowed"))
-    } else {
-        layout.bad(&format!("failed: {growth} of growth, {limit} allowed"))
-    }
 }
 
 fn signed(difference: f64) -> String {
