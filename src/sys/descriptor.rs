@@ -48,6 +48,25 @@ pub(super) fn lock(file: &File) -> io::Result<bool> {
     }
 }
 
+/// Shows everybody who asks by `fcntl(F_GETLK)` that this process writes the file.
+///
+/// A record lock says more than [`lock`]: it can be asked for without being taken, its answer is
+/// the same in every pid namespace, and neither a forked child nor a copy of the process has it.
+/// The process loses it when it closes any descriptor of the file, so it is taken last, on the
+/// descriptor that stays. A host that reads its own trace loses it, and viewers see only that the
+/// process has the file open; it is not taken again, since a filter of system calls may forbid
+/// that later. It keeps nobody from anything, so it does not matter if it fails: on a file system
+/// without locks, or where [`lock`] takes the same lock.
+pub(super) fn show_writer(descriptor: RawFd) {
+    // SAFETY: `flock` consists of integers, for which zeros are a value: from the beginning of
+    // the file, however long it becomes.
+    let mut whole: libc::flock = unsafe { core::mem::zeroed() };
+    whole.l_type = libc::F_WRLCK as libc::c_short;
+    whole.l_whence = libc::SEEK_SET as libc::c_short;
+    // SAFETY: F_SETLK reads one `flock`, which is on this stack, and does not wait.
+    unsafe { libc::fcntl(descriptor, libc::F_SETLK, &raw const whole) };
+}
+
 /// Moves the file to a high descriptor number. Low numbers belong to the host: it may
 /// rely on getting the lowest one, or close those it expects to own.
 pub(super) fn move_to_high_number(file: File) -> File {

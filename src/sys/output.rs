@@ -16,7 +16,7 @@
 //! signals would kill the host.
 #![allow(unsafe_code, reason = "writes to a raw descriptor, which the host may have closed")]
 
-use super::descriptor::{FileIdentity, lock, move_to_high_number};
+use super::descriptor::{FileIdentity, lock, move_to_high_number, show_writer};
 use core::time::Duration;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Seek as _, SeekFrom};
@@ -49,11 +49,15 @@ impl Output {
     /// `file` is empty and open for writing, and was opened as `path`.
     pub(super) fn new(file: File, metadata: &Metadata, path: &Path) -> io::Result<Self> {
         let path = std::fs::canonicalize(path).or_else(|_| std::path::absolute(path))?;
+        let (regular, descriptor) = (metadata.is_file(), move_to_high_number(file).into_raw_fd());
+        if regular {
+            show_writer(descriptor);
+        }
         Ok(Self {
-            descriptor: move_to_high_number(file).into_raw_fd(),
+            descriptor,
             identity: FileIdentity::of(metadata),
             path,
-            regular: metadata.is_file(),
+            regular,
             written: 0,
             broken: false,
             patience: PATIENCE,
@@ -107,6 +111,7 @@ impl Output {
         }
         file.seek(SeekFrom::End(0)).map_err(|error| lost(&error))?;
         self.descriptor = move_to_high_number(file).into_raw_fd();
+        show_writer(self.descriptor);
         Ok(())
     }
 

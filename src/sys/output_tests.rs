@@ -1,6 +1,6 @@
 use super::*;
 use crate::sys::file::create;
-use crate::sys::testing::in_a_process;
+use crate::sys::testing::{in_a_fork, in_a_process};
 use crate::sys::thread::{self, JoinOutcome};
 use std::ffi::CString;
 use std::io::{Read, Write};
@@ -245,5 +245,39 @@ fn a_closed_pipe_is_an_error_and_does_not_kill_the_host() {
             assert_eq!(errno(output.write(b"packet")), Some(libc::EPIPE));
             assert_eq!(errno(output.write(b"packet")), Some(libc::EPIPE));
         });
+    });
+}
+
+/// Who writes a file, by its record lock.
+fn shown_writer(path: &Path) -> Option<libc::pid_t> {
+    let file = File::open(path).unwrap();
+    // SAFETY: `flock` consists of integers, for which zeros are a value.
+    let mut asked: libc::flock = unsafe { core::mem::zeroed() };
+    asked.l_type = libc::F_WRLCK as libc::c_short;
+    // SAFETY: F_GETLK reads and writes one `flock`, which is on this stack.
+    let got = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETLK, &raw mut asked) };
+    assert_eq!(got, 0);
+    (asked.l_type != libc::F_UNLCK as libc::c_short).then_some(asked.l_pid)
+}
+
+/// Viewers ask for it: see `io/writing_process.rs` in `crates/cli`.
+#[test]
+fn others_see_that_the_file_is_being_written() {
+    in_a_process(module_path!(), "others_see_that_the_file_is_being_written", || {
+        let (_dir, path) = scratch();
+        let writer = i32::try_from(std::process::id()).unwrap();
+        let mut output = create(&path).unwrap();
+        output.write_all(b"packet").unwrap();
+        in_a_fork(|| assert_eq!(shown_writer(&path), Some(writer)));
+        // A child is none, whatever it does with its copy of the descriptor.
+        in_a_fork(|| in_a_fork(|| assert_eq!(shown_writer(&path), Some(writer))));
+        // The host has closed the descriptor, and the trace is opened again.
+        // SAFETY: close takes a number. The value checks that before it uses the descriptor.
+        assert_eq!(unsafe { libc::close(output.descriptor) }, 0);
+        in_a_fork(|| assert_eq!(shown_writer(&path), None));
+        output.write_all(b"packet").unwrap();
+        in_a_fork(|| assert_eq!(shown_writer(&path), Some(writer)));
+        drop(output);
+        in_a_fork(|| assert_eq!(shown_writer(&path), None));
     });
 }
