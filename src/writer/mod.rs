@@ -137,7 +137,8 @@ impl<R: Resolver, W: TraceOutput> Writer<R, W> {
             self.consumer.wait(ticket, due);
         };
         self.mailbox.close();
-        match self.file.as_mut().map_or(Ok(()), |file| file.end(&mut self.resolver)) {
+        let now = self.resolver.now();
+        match self.file.as_mut().map_or(Ok(()), |file| file.end(now, &mut self.resolver)) {
             Ok(()) => {
                 self.set_completion(Completion::Complete);
                 if let Some(file) = &self.file {
@@ -229,7 +230,8 @@ impl<R: Resolver, W: TraceOutput> Writer<R, W> {
         let mut last = file.rotate(new)?;
         file.set_completion(Completion::Unfinished);
         self.completion = Completion::Unfinished;
-        if let Err(error) = last.end(&mut self.resolver) {
+        let ended = last.cover(file.start_time(), &mut self.resolver);
+        if let Err(error) = ended.and_then(|()| last.end(&mut self.resolver)) {
             last.output_mut().set_completion(Completion::WriteFailed);
             self.output_name = last_name;
             return Err(error);

@@ -161,8 +161,10 @@ impl<W: Write> TraceFile<W> {
         self.encoder.flush(locate)
     }
 
-    /// Ends the file: nothing may be written afterwards.
-    pub(crate) fn end(&mut self, locate: &mut impl Locate) -> Result<(), WriteError> {
+    /// Ends the file, which covers its program until this time, in microseconds since the epoch:
+    /// nothing may be written afterwards.
+    pub(crate) fn end(&mut self, time: u64, locate: &mut impl Locate) -> Result<(), WriteError> {
+        self.encoder.cover(time, locate)?;
         self.encoder.end(locate)
     }
 }

@@ -185,6 +185,14 @@ impl<R: Renaming, S: TraceSink> Rewriting<R, S> {
         *last
     }
 
+    /// The trace covers its program until then, in microseconds since its start: see
+    /// [`Reader::covered`](heaptap_trace::Reader::covered).
+    pub(crate) fn cover(&mut self, until: u64, table: &LocationTable) -> Result<(), Failure> {
+        let time = self.start_time.saturating_add(until);
+        let locate = &mut self.names.locator(table);
+        self.sink.cover(time, locate).map_err(|error| write_failure(&self.name, error))
+    }
+
     /// Ends the trace and gives the file its name.
     pub(crate) fn complete(mut self, table: &LocationTable) -> Result<(), Failure> {
         if self.late > 0 {

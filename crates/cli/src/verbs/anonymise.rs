@@ -67,6 +67,7 @@ impl Anonymise {
         let mut out = Rewriting::begin(output, format, &info, names)?;
         let mut lives = copy(&input, &mut reader, format, shift, &mut out)?;
         input.end_progress();
+        out.cover(reader.covered(), reader.locations())?;
         out.complete(reader.locations())?;
         Ok(input.report_with(&reader, &mut lives, &outcome(&input, &reader)))
     }

@@ -88,6 +88,7 @@ impl Recode {
         let mut out = Rewriting::begin(output, format, reader.info(), SameNames::default())?;
         let mut lives = copy(&input, &mut reader, format, |time| time, &mut out)?;
         input.end_progress();
+        out.cover(reader.covered(), reader.locations())?;
         out.complete(reader.locations())?;
         Ok(input.report_with(&reader, &mut lives, &outcome(&input, &reader)))
     }

@@ -97,6 +97,12 @@ pub trait EventSink {
     /// at `time` if it is new.
     fn renumber(&mut self, domain: u16, time: u64, first: u64) -> Result<(), Self::Error>;
 
+    /// Has the trace cover its program until this time, where the format can say so: after its
+    /// last event.
+    fn cover(&mut self, _time: u64, _locate: &mut dyn Locate) -> Result<(), Self::Error> {
+        Ok(())
+    }
+
     /// Completes the trace.
     fn finish(self, locate: &mut dyn Locate) -> Result<Self::Output, Self::Error>
     where

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use heaptap_trace::{Block, Code, Encoder, Format, Frames, Source};
+use heaptap_trace::{Block, Code, Encoder, Format, Frames, Mode, Reader, Source};
 use proptest::prelude::*;
 
 use crate::debug_info::DebugInfo;
@@ -286,5 +286,35 @@ proptest! {
         check(&flushed);
         let recorded = flushed.perform(Style::Whole).recorded;
         prop_assert_eq!(recorded, script(Format::V3, quiet).perform(Style::Whole).recorded);
+    }
+}
+
+/// An idle program has a trace that lasts as long as it did, with the same events.
+#[test]
+fn a_trace_covers_the_time_after_its_last_event() {
+    let debug_info = DebugInfo::default();
+    let start = plain_info().start_time;
+    for (format, events, until) in [
+        (Format::V2, 0, start + 60_000_000),
+        (Format::V2, 3, start + 60_000_000),
+        (Format::V3, 3, start + 3_600_000_000),
+        // Times have 63 bits, and the last event may be later.
+        (Format::V3, 3, u64::MAX),
+        (Format::V2, 3, start + 1),
+    ] {
+        let mut encoder = Encoder::new(Vec::new(), format, &plain_info()).unwrap();
+        let mut locate = &debug_info;
+        for event in 1..=events {
+            let frames = Frames::Whole(&[7, 8]);
+            encoder.alloc(0, start + event, SMALL, frames, &mut locate).unwrap();
+        }
+        encoder.cover(until, &mut locate).unwrap();
+        let bytes = encoder.finish(&mut locate).unwrap();
+        assert_eq!(read_strictly(&bytes).recorded.len() as u64, events, "{format:?}");
+        let mut reader = Reader::from_slice(&bytes, Mode::Strict).unwrap();
+        while reader.next_event().unwrap().is_some() {}
+        let written = i64::try_from(until).map_or(0, |_| until - start);
+        assert_eq!(reader.covered(), written.max(events), "{format:?}");
+        assert_eq!(oracle::read(&bytes).recorded().count() as u64, events);
     }
 }

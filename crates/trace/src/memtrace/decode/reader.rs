@@ -153,6 +153,12 @@ impl<I: Input> Reader<I> {
         &self.losses
     }
 
+    /// Microseconds from the trace's start to the latest end of a packet: the trace covers its
+    /// program until then, with or without events.
+    pub fn covered(&self) -> u64 {
+        self.covered
+    }
+
     /// The domains that appeared so far, in that order.
     pub fn domains(&self) -> impl Iterator<Item = u16> + '_ {
         self.domains.numbers()

@@ -319,7 +319,22 @@ impl DomainWriter {
         if self.empty { Ok(()) } else { self.close(shared, self.end, locate) }
     }
 
-    /// The same at the end of the trace. The original writer writes an empty packet
+    /// Writes an empty packet at this time, unless a packet of the domain ends then or later: the
+    /// trace covers its program until then. The domain has no events that are not written.
+    pub(crate) fn cover<W: Write>(
+        &mut self,
+        shared: &mut Shared<W>,
+        time: u64,
+        locate: &mut impl Locate,
+    ) -> io::Result<()> {
+        if time <= self.end || i64::try_from(time).is_err() {
+            return Ok(());
+        }
+        (self.begin, self.end) = (time, time);
+        self.close(shared, time, locate)
+    }
+
+    /// Writes the packet at the end of the trace. The original writer writes an empty packet
     /// for a domain without events.
     pub(crate) fn finish<W: Write>(
         &mut self,

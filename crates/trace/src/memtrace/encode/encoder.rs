@@ -128,6 +128,18 @@ impl<W: Write> Encoder<W> {
         Ok(())
     }
 
+    /// Has the trace cover its program until this time, with or without events: writes what is
+    /// open, and an empty packet if the last one ends before. Nothing may be written afterwards.
+    pub fn cover(&mut self, time: u64, locate: &mut impl Locate) -> Result<(), WriteError> {
+        self.flush(locate)?;
+        let Domains { shared, list, .. } = &mut self.domains;
+        let latest = list.iter().map(|domain| domain.end).max();
+        match list.first_mut().filter(|_| latest.is_none_or(|latest| latest < time)) {
+            Some(domain) => Ok(domain.cover(shared, time, locate)?),
+            None => Ok(()),
+        }
+    }
+
     /// Ends the trace and returns the output.
     pub fn finish(mut self, locate: &mut impl Locate) -> Result<W, WriteError> {
         self.end(locate)?;
@@ -195,6 +207,10 @@ impl<W: Write> EventSink for Encoder<W> {
 
     fn renumber(&mut self, domain: u16, time: u64, first: u64) -> Result<(), WriteError> {
         Encoder::renumber(self, domain, time, first)
+    }
+
+    fn cover(&mut self, time: u64, mut locate: &mut dyn Locate) -> Result<(), WriteError> {
+        Encoder::cover(self, time, &mut locate)
     }
 
     fn finish(self, mut locate: &mut dyn Locate) -> Result<W, WriteError> {
