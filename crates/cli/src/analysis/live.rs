@@ -17,6 +17,11 @@ use crate::io::notices;
 /// How often the time is looked at, in events.
 const EVENTS_PER_LOOK: u32 = 1024;
 
+/// How far the clock of a program may be behind that of this machine when it writes, and how far
+/// ahead: what it writes may have waited.
+const BEHIND: Duration = Duration::from_secs(10);
+const AHEAD: Duration = Duration::from_secs(1);
+
 /// A trace that is followed, with its figures so far.
 pub(crate) struct LiveAggregation {
     trace: LiveTrace,
@@ -60,6 +65,8 @@ struct ReadSoFar {
     several_domains: bool,
     /// Microseconds from the start to the latest event.
     latest: u64,
+    /// The same to the last moment at which its program was seen to run.
+    seen: u64,
     /// The reading in the order of time, after the end.
     sorted: Option<Box<dyn EventSource>>,
 }
@@ -72,6 +79,7 @@ impl ReadSoFar {
             domain: None,
             several_domains: false,
             latest: 0,
+            seen: 0,
             sorted: None,
         }
     }
@@ -92,10 +100,13 @@ impl LiveAggregation {
             let state = self.read_some(begin + time, &mut changed)?;
             changed |= state != self.state;
             self.state = state;
+            if state == LiveState::Waiting {
+                self.look_at_the_clock();
+            }
             match state {
-                LiveState::Replaced => {
+                LiveState::Replaced | LiveState::Resumed => {
                     self.read = None;
-                    self.replaced += 1;
+                    self.replaced += u32::from(state == LiveState::Replaced);
                 }
                 LiveState::Waiting | LiveState::Ended => return Ok(changed),
                 LiveState::More => {}
@@ -131,6 +142,25 @@ impl LiveAggregation {
         })?;
         self.lag.note(oldest, state);
         Ok(state)
+    }
+
+    /// Time goes by for a program that allocates nothing, too. Its clock is that of this machine if
+    /// it was when the file was written last.
+    fn look_at_the_clock(&mut self) {
+        let Some(written) = self.trace.file().filter(|_| self.trace.is_being_written()) else {
+            return;
+        };
+        let (latest, modified) =
+            (self.latest_written(), written.metadata().and_then(|m| m.modified()));
+        let (Some(read), Ok(modified)) = (&mut self.read, modified) else { return };
+        let start = SystemTime::UNIX_EPOCH + Duration::from_micros(read.info.start_time);
+        let until = start + Duration::from_micros(latest);
+        let is_same_clock = until <= modified + AHEAD && modified <= until + BEHIND;
+        if let Ok(age) = start.elapsed()
+            && is_same_clock
+        {
+            read.seen = read.seen.max(u64::try_from(age.as_micros()).unwrap_or(u64::MAX));
+        }
     }
 
     /// After the end: reads several domains again in the order of time, as every other report
@@ -187,9 +217,15 @@ impl LiveAggregation {
         self.trace.bytes_read()
     }
 
-    /// Microseconds from the start of the trace to its latest event.
+    /// Microseconds from the start of the trace to now, as long as its program is seen to run; else
+    /// to the last moment that is known of.
     pub(crate) fn latest(&self) -> u64 {
-        self.read.as_ref().map_or(0, |read| read.latest)
+        self.latest_written().max(self.read.as_ref().map_or(0, |read| read.seen))
+    }
+
+    /// The same to the last moment that the trace has.
+    fn latest_written(&self) -> u64 {
+        self.read.as_ref().map_or(0, |read| read.latest.max(self.trace.covered()))
     }
 
     /// Whether the trace has a defect.

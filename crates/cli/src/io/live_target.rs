@@ -10,6 +10,7 @@ use heaptap_trace::{FileKind, TraceOrigin};
 use crate::exit_status::Failure;
 use crate::io::live_trace::LiveTrace;
 use crate::io::trace_bytes::FileIdentity;
+use crate::io::writing_process::{NamedWriter, Process, WriterWatch};
 
 /// A trace to follow.
 #[derive(Clone, Debug)]
@@ -17,7 +18,7 @@ pub(crate) struct LiveTarget {
     /// `-` is standard input.
     pub(crate) path: PathBuf,
     /// The process that writes it, if that was given.
-    writer: Option<u32>,
+    writer: Option<Process>,
 }
 
 impl LiveTarget {
@@ -25,21 +26,17 @@ impl LiveTarget {
     /// given as `./4711`.
     pub(crate) fn find(argument: &Path) -> Result<LiveTarget, Failure> {
         match argument.to_str().and_then(|text| text.parse().ok()) {
-            Some(pid) => Ok(LiveTarget { path: trace_of(pid)?, writer: Some(pid) }),
+            Some(pid) => Ok(LiveTarget { path: trace_of(pid)?, writer: Process::of(pid) }),
             None => Ok(LiveTarget { path: argument.to_owned(), writer: None }),
         }
     }
 
-    /// A file, if the process that began it has it open: then it grows.
+    /// A file, if it can be seen that it is being written: then it grows.
     pub(crate) fn being_written(path: &Path) -> Option<LiveTarget> {
-        let pid = u32::try_from(origin(path)?.pid).ok()?;
-        let identity = FileIdentity::of(&fs::metadata(path).ok()?);
-        // That of another user cannot be seen.
-        let open = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
-        open.flatten()
-            .filter_map(|entry| fs::metadata(entry.path()).ok())
-            .any(|metadata| FileIdentity::of(&metadata) == identity)
-            .then(|| LiveTarget { path: path.to_owned(), writer: Some(pid) })
+        let TraceOrigin { pid, start_time } = origin(path)?;
+        let named = NamedWriter { pid, start_time, host: None };
+        let sign = WriterWatch::default().look(&File::open(path).ok()?, Some(named));
+        sign.is_there().then(|| LiveTarget { path: path.to_owned(), writer: None })
     }
 
     /// Whether it is a pipe, which cannot be opened twice: its writer would lose its reader.
@@ -56,8 +53,8 @@ impl LiveTarget {
     /// What a page calls it, unless the name of its file will do: a file without a name is that
     /// of its process.
     pub(crate) fn process_name(&self) -> Option<String> {
-        let pid = self.writer.filter(|_| self.path.starts_with("/proc"))?;
-        Some(format!("process {pid}"))
+        let writer = self.writer.filter(|_| self.path.starts_with("/proc"))?;
+        Some(format!("process {}", writer.pid()))
     }
 }
 

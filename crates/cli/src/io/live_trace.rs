@@ -3,7 +3,8 @@
 //!
 //! Only [`LiveTrace::wait`] waits. [`LiveTrace::poll`] passes on what is written so far, notices
 //! that another file took the name (a restarted program, a rotation), and finds out whether more
-//! can come: the writer marks a finished trace in its first packet, or its process is gone.
+//! can come: the writer marks a finished trace in its first packet, or is gone
+//! ([`writing_process`](super::writing_process)).
 
 use std::fs::{self, File};
 use std::io::stdin;
@@ -12,18 +13,23 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use heaptap_trace::{Completion, Event, Followed, LocationTable, Losses, TraceInfo};
+use heaptap_trace::{Completion, Event, Followed, LocationTable, Losses, TraceInfo, TraceOrigin};
 
 use crate::exit_status::Failure;
 use crate::io::input::{cannot_open, read_failure};
 use crate::io::open_trace::{OpenTrace, open_without_waiting};
 use crate::io::trace_bytes::FileIdentity;
 use crate::io::trace_files::shown;
-use crate::io::writing_process::{has_ended, is_alive};
+use crate::io::writing_process::{NamedWriter, Process, WriterSign, WriterWatch};
 
 /// How often a trace that grows is looked at. What is written is late by as much in the worst
 /// case, on top of the tenth of a second in which the program gathers it.
 pub(crate) const PACE: Duration = Duration::from_millis(20);
+
+/// A trace of which nobody knows who writes it has ended when it has not grown for so long: one
+/// that is marked as unfinished, or another one.
+const QUIET_UNFINISHED: Duration = Duration::from_secs(10);
+const QUIET: Duration = Duration::from_secs(2);
 
 /// What [`LiveTrace::poll`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +40,8 @@ pub(crate) enum LiveState {
     Waiting,
     /// Another trace is in the place of the one read so far: forget that one.
     Replaced,
+    /// The trace grows, though it seemed to have ended: it is read again from its beginning.
+    Resumed,
     /// The trace is read to its end, and nothing more will be written.
     Ended,
 }
@@ -43,18 +51,19 @@ pub(crate) struct LiveTrace {
     name: String,
     /// `None` for standard input.
     path: Option<PathBuf>,
-    /// The process that writes it, if that was given.
-    writer: Option<u32>,
+    watch: WriterWatch,
+    /// What was seen of its writer last.
+    sign: WriterSign,
     opened: OpenTrace,
-    /// A process that is gone has written all. Not so in another namespace, where the same
-    /// process has another number: then the trace grows although it seems to be gone.
-    trusts_process: bool,
+    /// A writer that is gone has written all. Not so if it is in another namespace and holds no
+    /// lock: then the trace grows although its writer seems to be gone.
+    trusts_sign: bool,
 }
 
 impl LiveTrace {
     /// Follows FILE, or standard input if it is `-`. `writer` is the process that writes it,
     /// if that is known.
-    pub(crate) fn open(path: &Path, writer: Option<u32>) -> Result<LiveTrace, Failure> {
+    pub(crate) fn open(path: &Path, writer: Option<Process>) -> Result<LiveTrace, Failure> {
         let name = shown(path);
         let is_standard_input = path.as_os_str() == "-";
         let file = if is_standard_input {
@@ -64,7 +73,8 @@ impl LiveTrace {
         };
         let opened = OpenTrace::new(&name, file.map_err(|error| cannot_open(&name, &error))?)?;
         let path = (!is_standard_input).then(|| path.to_owned());
-        Ok(LiveTrace { name, path, writer, opened, trusts_process: true })
+        let (watch, sign) = (WriterWatch::of(writer), WriterSign::Unknown);
+        Ok(LiveTrace { name, path, watch, sign, opened, trusts_sign: true })
     }
 
     /// Its name in messages.
@@ -93,6 +103,11 @@ impl LiveTrace {
         self.opened.follower.reader().map(heaptap_trace::Reader::losses)
     }
 
+    /// Microseconds from the start of the trace to the latest end of a packet.
+    pub(crate) fn covered(&self) -> u64 {
+        self.opened.follower.reader().map_or(0, heaptap_trace::Reader::covered)
+    }
+
     /// How many bytes were read.
     pub(crate) fn bytes_read(&self) -> u64 {
         self.opened.bytes_read()
@@ -103,14 +118,20 @@ impl LiveTrace {
         self.opened.regular.is_some().then_some(&*self.opened.file)
     }
 
+    /// Whether its writer was seen to run: then its time is that of this machine's clock.
+    pub(crate) fn is_being_written(&self) -> bool {
+        self.sign.is_there() && !self.opened.ended
+    }
+
     /// Passes what is written so far to `take`, until that breaks off.
     pub(crate) fn poll(
         &mut self,
         take: &mut dyn FnMut(&Event<'_>, &LocationTable) -> ControlFlow<()>,
     ) -> Result<LiveState, Failure> {
-        if let Some(opened) = self.replacement()? {
+        if let Some((state, opened)) = self.replacement()? {
             self.opened = opened;
-            return Ok(LiveState::Replaced);
+            self.watch.begin_again();
+            return Ok(state);
         }
         // Looked at before the rest is read: what was written before is then read, too.
         let (is_done, completion) = (self.writer_is_done()?, self.opened.completion());
@@ -135,7 +156,7 @@ impl LiveTrace {
     }
 
     /// The trace that took the place of this one, from its beginning.
-    fn replacement(&mut self) -> Result<Option<OpenTrace>, Failure> {
+    fn replacement(&mut self) -> Result<Option<(LiveState, OpenTrace)>, Failure> {
         let Some((identity, begin)) = self.opened.regular else { return Ok(None) };
         let Some(path) = &self.path else { return Ok(None) };
         // A file that was removed is followed as long as it is open.
@@ -144,12 +165,19 @@ impl LiveTrace {
         let length = self.opened.file.metadata().map_or(0, |metadata| metadata.len());
         let read = begin + self.opened.bytes_read();
         let goes_on = self.opened.ended && length > read;
-        self.trusts_process &= !goes_on;
+        self.trusts_sign &= !goes_on;
         if !is_other && length >= read && !goes_on {
             return Ok(None);
         }
         let file = open_without_waiting(path).map_err(|error| cannot_open(&self.name, &error))?;
-        OpenTrace::new(&self.name, file).map(Some)
+        let opened = OpenTrace::new(&self.name, file)?;
+        // A program that was started again may have written more since than the one before.
+        let is_same = self.opened.follower.reader().is_some_and(|reader| {
+            let TraceInfo { pid, start_time, .. } = *reader.info();
+            opened.origin() == Some(TraceOrigin { pid, start_time })
+        });
+        let state = if goes_on && is_same { LiveState::Resumed } else { LiveState::Replaced };
+        Ok(Some((state, opened)))
     }
 
     /// Whether nothing more will be written.
@@ -157,18 +185,40 @@ impl LiveTrace {
         if self.opened.regular.is_none() {
             return Ok(self.opened.is_closed());
         }
-        match self.opened.completion() {
-            Some(Completion::Unfinished) => self.opened.was_unfinished = true,
+        let completion = self.opened.completion();
+        self.opened.was_unfinished |= completion == Some(Completion::Unfinished);
+        self.sign = self.writer_sign()?;
+        Ok(match completion {
+            Some(Completion::WriteFailed) => true,
+            // One that is about to end may say so, and go on.
+            Some(Completion::Complete) if self.opened.was_unfinished => {
+                self.sign != WriterSign::Locked
+            }
             // Writers that never say so leave the field as it is from the beginning.
-            Some(Completion::Complete) if self.opened.was_unfinished => return Ok(true),
-            Some(Completion::WriteFailed) => return Ok(true),
-            Some(Completion::Complete) | None => {}
+            Some(Completion::Complete) => self.seems_gone(QUIET),
+            Some(Completion::Unfinished) => self.seems_gone(QUIET_UNFINISHED),
+            None => self.sign == WriterSign::Gone,
+        })
+    }
+
+    /// Whether the writer is gone, or was not heard of for this long.
+    fn seems_gone(&self, quiet: Duration) -> bool {
+        match self.sign {
+            WriterSign::Locked | WriterSign::Running => false,
+            WriterSign::Gone if self.trusts_sign => true,
+            WriterSign::Gone | WriterSign::Unknown => self.opened.is_quiet(quiet),
         }
-        let is_gone = match self.writer {
-            Some(pid) => !is_alive(pid),
-            None => self.info()?.is_some_and(|info| has_ended(info.pid, &info.host)),
-        };
-        Ok(self.trusts_process && is_gone)
+    }
+
+    fn writer_sign(&mut self) -> Result<WriterSign, Failure> {
+        let (name, opened) = (&self.name, &mut self.opened);
+        let info = opened.follower.info().map_err(|error| read_failure(name, error))?;
+        let named = info.map(|info| NamedWriter {
+            pid: info.pid,
+            start_time: info.start_time,
+            host: Some(&info.host),
+        });
+        Ok(self.watch.look(&opened.file, named))
     }
 }
 
@@ -205,6 +255,23 @@ mod tests {
         std::iter::from_fn(|| reader.next_event().unwrap().map(drop)).count()
     }
 
+    fn own() -> Option<Process> {
+        Process::of(std::process::id())
+    }
+
+    /// A process that has a file open for writing.
+    fn holder(path: &Path) -> std::process::Child {
+        let mut command = std::process::Command::new("sleep");
+        let file = OpenOptions::new().append(true).open(path).unwrap();
+        command.arg("600").stdout(file).spawn().unwrap()
+    }
+
+    /// Makes a file look as if nobody had written it for an hour.
+    fn age(path: &Path) {
+        let hour_ago = std::time::SystemTime::now() - Duration::from_secs(3600);
+        OpenOptions::new().append(true).open(path).unwrap().set_modified(hour_ago).unwrap();
+    }
+
     /// The trace, marked as the plugin marks one that is being written.
     fn unfinished() -> Vec<u8> {
         let (mut bytes, at) = (TRACE.to_vec(), Completion::OFFSET as usize);
@@ -218,7 +285,7 @@ mod tests {
         let path = place.path().join("t.ctf");
         let mut file = File::create(&path).unwrap();
         // This process is the writer, and lives on.
-        let mut live = LiveTrace::open(&path, Some(std::process::id())).unwrap();
+        let mut live = LiveTrace::open(&path, own()).unwrap();
         assert_eq!(drain(&mut live), (0, LiveState::Waiting));
         let bytes = unfinished();
         let (first, rest) = bytes.split_at(bytes.len() - 10);
@@ -241,22 +308,58 @@ mod tests {
         let path = place.path().join("t.ctf");
         let bytes = unfinished();
         fs::write(&path, &bytes[..bytes.len() - 10]).unwrap();
-        let mut writer = std::process::Command::new("sleep").arg("600").spawn().unwrap();
-        let mut live = LiveTrace::open(&path, Some(writer.id())).unwrap();
+        let mut writer = holder(&path);
+        let process = Process::of(writer.id());
+        let mut live = LiveTrace::open(&path, process).unwrap();
         let (_, state) = drain(&mut live);
         assert_eq!(state, LiveState::Waiting);
+        assert!(live.is_being_written());
         writer.kill().unwrap();
-        while is_alive(writer.id()) {
+        while Process::of(writer.id()).is_some() {
             std::thread::yield_now();
         }
         // Before anybody has waited for it.
         assert_eq!(drain(&mut live), (0, LiveState::Ended));
         assert!(live.losses().unwrap().truncated.is_some(), "the packet that was being written");
+        assert!(!live.is_being_written());
         writer.wait().unwrap();
         // If it grows nevertheless, it is read again, and the process is not asked any more.
         fs::write(&path, &bytes).unwrap();
-        assert_eq!(drain(&mut live), (0, LiveState::Replaced));
+        assert_eq!(drain(&mut live), (0, LiveState::Resumed));
         assert_eq!(drain(&mut live), (events(), LiveState::Waiting));
+        age(&path);
+        assert_eq!(drain(&mut live), (0, LiveState::Ended));
+    }
+
+    /// The trace of another machine, or of a container with a name of its own: nobody here has its
+    /// number, or somebody else has.
+    #[test]
+    fn a_trace_whose_writer_is_elsewhere_has_ended_when_it_grows_no_more() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("t.ctf");
+        fs::write(&path, unfinished()).unwrap();
+        let mut live = LiveTrace::open(&path, None).unwrap();
+        assert_eq!(drain(&mut live), (events(), LiveState::Waiting), "it may be growing");
+        age(&path);
+        assert_eq!(drain(&mut live), (0, LiveState::Ended));
+        assert_eq!(drain(&mut live), (0, LiveState::Ended));
+        let mut live = LiveTrace::open(&path, None).unwrap();
+        assert_eq!(drain(&mut live), (events(), LiveState::Ended));
+    }
+
+    #[test]
+    fn a_program_that_is_started_again_has_another_trace() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("t.ctf");
+        fs::write(&path, &unfinished()[..TRACE.len() - 10]).unwrap();
+        age(&path);
+        let mut live = LiveTrace::open(&path, None).unwrap();
+        assert_eq!(drain(&mut live).1, LiveState::Ended);
+        // It has written more by now than the first one had.
+        let mut bytes = unfinished();
+        bytes[8] ^= 1;
+        fs::write(&path, &bytes).unwrap();
+        assert_eq!(drain(&mut live), (0, LiveState::Replaced));
     }
 
     #[test]
@@ -264,8 +367,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("t.ctf");
         fs::write(&path, unfinished()).unwrap();
-        let writer = Some(std::process::id());
-        let mut live = LiveTrace::open(&path, writer).unwrap();
+        let mut live = LiveTrace::open(&path, None).unwrap();
         assert_eq!(drain(&mut live), (events(), LiveState::Waiting));
         // Rotated: the old one has another name, and a new one has its name.
         fs::rename(&path, place.path().join("old.ctf")).unwrap();
@@ -285,8 +387,8 @@ mod tests {
         let path = place.path().join("t.ctf");
         let mut file = File::create(&path).unwrap();
         fs::remove_file(&path).unwrap();
-        let own = PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()));
-        let mut live = LiveTrace::open(&own, Some(std::process::id())).unwrap();
+        let link = PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()));
+        let mut live = LiveTrace::open(&link, own()).unwrap();
         assert_eq!(drain(&mut live), (0, LiveState::Waiting));
         file.write_all(TRACE).unwrap();
         assert_eq!(drain(&mut live), (events(), LiveState::Waiting));

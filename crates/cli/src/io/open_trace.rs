@@ -6,9 +6,9 @@ use std::io::{self, Read};
 use std::os::unix::fs::{FileExt as _, FileTypeExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use heaptap_trace::{Completion, Follower, Limits, Mode};
+use heaptap_trace::{Completion, Follower, Limits, Mode, TraceOrigin};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 
@@ -29,11 +29,19 @@ pub(super) struct OpenTrace {
 }
 
 /// What was read of a file.
-#[derive(Default)]
 struct ReadProgress {
     bytes: Cell<u64>,
+    /// When there was something to read.
+    grown: Cell<Instant>,
     /// The writers of a pipe have closed it.
     closed: Cell<bool>,
+}
+
+impl ReadProgress {
+    fn new() -> ReadProgress {
+        let (bytes, grown) = (Cell::new(0), Cell::new(Instant::now()));
+        ReadProgress { bytes, grown, closed: Cell::new(false) }
+    }
 }
 
 /// The bytes of a growing file or pipe.
@@ -58,6 +66,9 @@ impl Read for LiveBytes {
             }
         };
         self.progress.bytes.set(read + count as u64);
+        if count > 0 {
+            self.progress.grown.set(Instant::now());
+        }
         Ok(count)
     }
 }
@@ -82,7 +93,7 @@ impl OpenTrace {
         if let Some((_, begin)) = regular {
             refuse_sidecar(name, &file, begin)?;
         }
-        let (file, progress) = (Rc::new(file), Rc::<ReadProgress>::default());
+        let (file, progress) = (Rc::new(file), Rc::new(ReadProgress::new()));
         let begin = regular.map(|(_, begin)| begin);
         let bytes = LiveBytes { file: Rc::clone(&file), begin, progress: Rc::clone(&progress) };
         let follower = Follower::new(bytes, Mode::Lenient, Limits::default());
@@ -97,8 +108,24 @@ impl OpenTrace {
         Some(Completion::from_bytes(bytes))
     }
 
+    /// Which process began the trace, and when; `None` of a pipe, or before that is written.
+    pub(super) fn origin(&self) -> Option<TraceOrigin> {
+        let (_, begin) = self.regular?;
+        let mut bytes = [0; TraceOrigin::BYTES];
+        self.file.read_exact_at(&mut bytes, begin).ok()?;
+        TraceOrigin::of(&bytes)
+    }
+
     pub(super) fn bytes_read(&self) -> u64 {
         self.progress.bytes.get()
+    }
+
+    /// Whether a file has not grown for this long.
+    pub(super) fn is_quiet(&self, long: Duration) -> bool {
+        // The clock of another machine may be ahead: then only what is seen here counts.
+        let age = self.file.metadata().and_then(|found| found.modified()).ok();
+        let age = age.and_then(|modified| modified.elapsed().ok());
+        self.progress.grown.get().elapsed() >= long || age.is_some_and(|age| age >= long)
     }
 
     /// Whether this is a pipe that has no writers any more.

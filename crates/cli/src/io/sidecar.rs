@@ -8,20 +8,23 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use heaptap_probes::{Decoder, History, Start, sidecar_name};
+use heaptap_probes::{Decoder, Event, History, Timed, sidecar_name};
 
 use crate::exit_status::{Failure, Verdict};
 use crate::io::input::cannot_open;
 use crate::io::live_target::origin;
 use crate::io::trace_bytes::FileIdentity;
 use crate::io::trace_files::{is_sidecar_file, shown};
-use crate::io::writing_process::has_ended;
+use crate::io::writing_process::{NamedWriter, WriterSign, WriterWatch};
 
 /// How much is read at once.
 const CHUNK: usize = 128 << 10;
 
 /// How long to wait before the open files of a process are looked through again: there may be many.
 const PAUSE: Duration = Duration::from_secs(1);
+
+/// A sidecar of which nobody knows who writes it has ended when it has not grown for so long.
+const QUIET: Duration = Duration::from_secs(10);
 
 /// What was read of a sidecar.
 #[derive(Default)]
@@ -42,16 +45,38 @@ impl ReadSidecar {
         }
     }
 
-    /// Reads to the end.
-    fn take_all(&mut self, mut from: impl Read) -> io::Result<()> {
+    /// Reads to the end. After each part, `look` is called.
+    pub(crate) fn take_all(
+        &mut self,
+        mut from: impl Read,
+        mut look: impl FnMut(&ReadSidecar) -> Result<(), Failure>,
+        name: &str,
+    ) -> Result<(), Failure> {
         let mut room = vec![0; CHUNK];
         loop {
             match from.read(&mut room) {
-                Ok(0) => return Ok(()),
-                Ok(count) => self.take(&room[..count]),
+                Ok(0) => return self.refuse_others(name),
+                Ok(count) => {
+                    self.take(&room[..count]);
+                    look(self)?;
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+                Err(error) => return Err(Failure::Trouble(format!("{name}: {error}"))),
             }
+        }
+    }
+
+    /// Fails if the file is empty, or none of these.
+    fn refuse_others(&mut self, name: &str) -> Result<(), Failure> {
+        if self.read == 0 {
+            let message = format!("{name}: is empty: the program wrote nothing yet");
+            return Err(Failure::Trouble(message));
+        }
+        match self.decoder.next_event() {
+            Err(damage) if damage.offset == 0 && self.history.span.is_none() => {
+                Err(Failure::Trouble(format!("{name}: no sidecar of a trace: {}", damage.what)))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -87,27 +112,39 @@ pub(crate) fn read_sidecar(argument: &Path) -> Result<(String, ReadSidecar), Fai
     let mut read = ReadSidecar::default();
     let path = if argument.as_os_str() == "-" { None } else { Some(path_of(argument)?) };
     let name = shown(path.as_deref().unwrap_or(argument));
-    let taken = match &path {
-        None => read.take_all(stdin().lock()),
+    match &path {
+        None => read.take_all(stdin().lock(), |_| Ok(()), &name)?,
         Some(path) => {
             let file = File::open(path).map_err(|error| match error.kind() {
                 io::ErrorKind::NotFound => missing(&name),
                 _ => cannot_open(&name, &error),
             })?;
-            read.take_all(file)
+            read.take_all(file, |_| Ok(()), &name)?;
         }
-    };
-    taken.map_err(|error| Failure::Trouble(format!("{name}: {error}")))?;
-    if read.read == 0 {
-        return Err(Failure::Trouble(format!("{name}: is empty: the program wrote nothing yet")));
-    }
-    if let Err(damage) = read.decoder.next_event()
-        && damage.offset == 0
-        && read.history.span.is_none()
-    {
-        return Err(Failure::Trouble(format!("{name}: no sidecar of a trace: {}", damage.what)));
     }
     Ok((name, read))
+}
+
+/// The last moment in the sidecar of a trace that began then; both in microseconds since the epoch.
+/// `None` if there is no such sidecar.
+pub(crate) fn sidecar_end(trace: &Path, trace_start: u64) -> Option<u64> {
+    let path = PathBuf::from(sidecar_name(trace.as_os_str()));
+    // Opening a pipe would wait.
+    if !fs::metadata(&path).ok()?.is_file() {
+        return None;
+    }
+    let (file, mut decoder) = (File::open(path).ok()?, Decoder::new());
+    let (mut room, mut offset, mut last, mut is_own) = (vec![0; CHUNK], 0, 0, false);
+    while let Ok(count @ 1..) = file.read_at(&mut room, offset) {
+        offset += count as u64;
+        decoder.feed(&room[..count]);
+        // What comes before damage counts.
+        while let Ok(Some(Timed { time, event })) = decoder.next_event() {
+            last = last.max(time / 1_000);
+            is_own |= matches!(event, Event::Start(start) if start.trace_start == trace_start);
+        }
+    }
+    is_own.then_some(last)
 }
 
 /// The sidecar of a trace, or the argument if that is one.
@@ -141,6 +178,7 @@ fn missing(name: &str) -> Failure {
 pub(crate) struct LiveSidecar {
     place: SidecarPlace,
     opened: Option<(File, FileIdentity)>,
+    watch: WriterWatch,
     pub(crate) read: ReadSidecar,
 }
 
@@ -165,7 +203,12 @@ impl LiveSidecar {
         } else {
             SidecarPlace::Named(sidecar)
         };
-        LiveSidecar { place, opened: None, read: ReadSidecar::default() }
+        LiveSidecar {
+            place,
+            opened: None,
+            watch: WriterWatch::default(),
+            read: ReadSidecar::default(),
+        }
     }
 
     /// Reads what is written so far, until this moment at most. Returns whether there was
@@ -213,7 +256,7 @@ impl LiveSidecar {
         let Ok(file) = File::open(&path) else { return false };
         let Ok(metadata) = file.metadata() else { return false };
         self.opened = Some((file, FileIdentity::of(&metadata)));
-        self.read = ReadSidecar::default();
+        (self.read, self.watch) = (ReadSidecar::default(), WriterWatch::default());
         true
     }
 
@@ -225,11 +268,27 @@ impl LiveSidecar {
         }
     }
 
-    /// Whether nothing more will be written: the sidecar says so, or its program has ended.
-    pub(crate) fn has_ended(&self) -> bool {
+    /// Whether nothing more will be written: the sidecar says so, or its writer is gone.
+    pub(crate) fn has_ended(&mut self) -> bool {
         let history = &self.read.history;
-        let is_gone = |start: &Start| has_ended(start.pid, start.host.as_bytes());
-        history.ended || history.start.as_ref().is_some_and(is_gone)
+        if history.ended {
+            return true;
+        }
+        let (Some((file, _)), Some(start)) = (&self.opened, &history.start) else { return false };
+        let named = NamedWriter {
+            pid: start.pid,
+            start_time: start.trace_start,
+            host: Some(start.host.as_bytes()),
+        };
+        match self.watch.look(file, Some(named)) {
+            WriterSign::Locked | WriterSign::Running => false,
+            WriterSign::Gone => true,
+            // It may be copied from elsewhere while it grows.
+            WriterSign::Unknown => file
+                .metadata()
+                .and_then(|found| found.modified())
+                .is_ok_and(|modified| modified.elapsed().is_ok_and(|age| age >= QUIET)),
+        }
     }
 }
 
@@ -264,7 +323,7 @@ mod tests {
     use std::io::Write as _;
     use std::time::Duration;
 
-    use heaptap_probes::{Encoder, Event, Timed};
+    use heaptap_probes::Encoder;
 
     use super::*;
 

@@ -5,7 +5,10 @@
 //! honoured.
 
 use std::env;
+use std::ffi::OsString;
 use std::io::{IsTerminal, stdout};
+use std::iter::repeat_n;
+use std::sync::LazyLock;
 
 use terminal_size::{Width, terminal_size};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
@@ -23,7 +26,6 @@ impl Layout {
     pub(crate) fn of_stdout() -> Layout {
         let terminal = stdout().is_terminal();
         let set = |name: &str| env::var_os(name).is_some_and(|value| !value.is_empty());
-        let dumb = env::var_os("TERM").is_some_and(|value| value == "dumb");
         let asked = env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
         let found = || terminal_size().map(|(Width(width), _)| usize::from(width));
         let width = match asked {
@@ -31,7 +33,7 @@ impl Layout {
             None if terminal => found().unwrap_or(80),
             None => usize::MAX,
         };
-        Layout { width: width.max(40), colour: terminal && !dumb && !set("NO_COLOR") }
+        Layout { width: width.max(40), colour: terminal && !is_dumb_terminal() && !set("NO_COLOR") }
     }
 
     /// A layout without colours.
@@ -67,6 +69,11 @@ impl Layout {
             text.to_owned()
         }
     }
+}
+
+/// Whether the terminal can only print lines.
+pub(crate) fn is_dumb_terminal() -> bool {
+    env::var_os("TERM").is_some_and(|value| value == "dumb")
 }
 
 /// The number of columns that a text takes.
@@ -178,9 +185,59 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
+/// Bars from the lowest to the highest.
+pub(crate) static HEIGHTS: LazyLock<[char; 8]> = LazyLock::new(|| match is_ascii_locale() {
+    true => ['_', '.', ':', '-', '=', '+', '*', '#'],
+    false => ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'],
+});
+
+/// Whether the locale has a name, and that of another character set than UTF-8: `LC_ALL=C`. Without
+/// one, as in most containers, terminals show UTF-8 nevertheless.
+pub(crate) fn is_ascii_locale() -> bool {
+    is_ascii_name(["LC_ALL", "LC_CTYPE", "LANG"].into_iter().filter_map(env::var_os))
+}
+
+/// The same by the values of the variables, the first of which that is not empty counts.
+fn is_ascii_name(mut values: impl Iterator<Item = OsString>) -> bool {
+    let name = values.find(|value| !value.is_empty());
+    name.is_some_and(|name| {
+        let name = name.to_string_lossy().to_ascii_lowercase();
+        !name.contains("utf-8") && !name.contains("utf8")
+    })
+}
+
+/// A text for a terminal that shows ASCII only, of the same width.
+pub(crate) fn in_ascii(text: &str) -> String {
+    let mut ascii = String::with_capacity(text.len());
+    let mut rest = text.chars().peekable();
+    while let Some(character) = rest.next() {
+        let pair = match character {
+            '±' => "+-",
+            '≥' => ">=",
+            '≤' => "<=",
+            _ => "",
+        };
+        match character {
+            _ if character.is_ascii() => ascii.push(character),
+            // The space behind makes room.
+            '±' | '≥' | '≤' if rest.next_if_eq(&' ').is_some() => ascii.push_str(pair),
+            '±' => ascii.push('~'),
+            'µ' => ascii.push('u'),
+            '…' => ascii.push('.'),
+            '×' => ascii.push('x'),
+            '←' => ascii.push('<'),
+            '→' => ascii.push('>'),
+            '↑' => ascii.push('^'),
+            '↓' => ascii.push('v'),
+            '▏' => ascii.push('|'),
+            _ => ascii.extend(repeat_n('?', character.width().unwrap_or(0))),
+        }
+    }
+    ascii
+}
+
 /// A line of bars, from 0 to the largest value, in at most `columns` columns.
 pub(crate) fn sparkline(values: &[f64], columns: usize) -> String {
-    const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let largest = values.iter().fold(0.0_f64, |most, &value| most.max(value));
     let columns = columns.min(values.len()).max(1);
     let mut line = String::new();
@@ -221,6 +278,32 @@ mod tests {
         assert_eq!(fit("anything", 0), "…");
         assert_eq!(fit_path("typing/typecore.ml", 12), "…typecore.ml");
         assert_eq!(fit_path("src/typing/typecore.ml", 16), "…/typecore.ml");
+    }
+
+    #[test]
+    fn a_locale_without_utf_8_has_plain_bars() {
+        let is_ascii = |values: &[&str]| is_ascii_name(values.iter().map(OsString::from));
+        for values in [&["C"][..], &["POSIX", "de_DE.UTF-8"], &["", "en_US.ISO-8859-1"], &["de_DE"]]
+        {
+            assert!(is_ascii(values), "{values:?}");
+        }
+        for values in [&[][..], &["", "", ""], &["C.UTF-8", "C"], &["en_GB.utf8"], &["", "C.utf-8"]]
+        {
+            assert!(!is_ascii(values), "{values:?}");
+        }
+    }
+
+    #[test]
+    fn ascii_is_as_wide_as_what_it_stands_for() {
+        let cases = [
+            ("live 2.5 MiB ± 3 %, ≥ 7, ≤ 8", "live 2.5 MiB +-3 %, >=7, <=8"),
+            ("      ±", "      ~"),
+            ("Typ…_expect ←→ ↑ ↓ 5 µs", "Typ._expect <> ^ v 5 us"),
+            ("日本", "????"),
+        ];
+        for (text, ascii) in cases {
+            assert_eq!((in_ascii(text).as_str(), width(text)), (ascii, width(ascii)));
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::process::Command;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use flate2::read::GzDecoder;
 use heaptap_trace::Format;
@@ -57,10 +57,10 @@ fn assert_close(what: &str, found: f64, expected: f64) {
 fn go_tool_pprof_reads_a_program_while_it_runs() {
     let Some(()) = have("go", "version") else { return };
     let place = Place::new();
-    let writer = PretendedWriter::start();
-    let trace = writer.trace();
     let path = place.path("grows.ctf");
     let mut file = File::create(&path).unwrap();
+    let writer = PretendedWriter::start(&path);
+    let trace = writer.trace();
     file.write_all(&trace[..trace.len() / 2]).unwrap();
     let server = Server::start("--live", &[&path]);
     while server.get("/debug/pprof/heap").status != 200 {
@@ -121,4 +121,37 @@ fn what_is_no_profile_is_refused_in_words() {
     let stranger =
         server.send(format!("GET /debug/pprof/heap HTTP/1.1\r\n{host}\r\n\r\n").as_bytes());
     assert_eq!(stranger.status, 403);
+}
+
+/// Whoever collects profiles notices that a program has ended, and its last profile can be had.
+#[test]
+fn a_program_that_has_ended_has_no_profile_but_its_last() {
+    let place = Place::new();
+    let path = place.path("t.ctf");
+    let mut writer = PretendedWriter::start(&path);
+    std::fs::write(&path, writer.trace()).unwrap();
+    let server = Server::start("--live", &[&path]);
+    while server.get("/debug/pprof/heap").status != 200 {
+        thread::sleep(Duration::from_millis(20));
+    }
+    writer.0.kill().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let refused = loop {
+        let answer = server.get("/debug/pprof/heap");
+        if answer.status != 200 {
+            break answer;
+        }
+        assert!(Instant::now() < deadline, "it is not noticed");
+        thread::sleep(Duration::from_millis(20));
+    };
+    assert_eq!(refused.status, 410);
+    assert!(
+        refused.text().contains("ended") && refused.text().contains("final=1"),
+        "{}",
+        refused.text()
+    );
+    assert_eq!(server.get("/debug/pprof/allocs?seconds=1").status, 410);
+    let last = server.get("/debug/pprof/heap?final=1");
+    assert_eq!((last.status, &last.body[..2]), (200, &b"\x1f\x8b"[..]));
+    assert_eq!(server.get("/debug/pprof/heap?final=2").status, 400);
 }

@@ -1,10 +1,12 @@
 //! `heaptap info`.
 
+use heaptap_probes::Event;
 use heaptap_trace::Format;
 use serde_json::Value;
 
+use crate::made_sidecar::{SidecarWriter, sidecar_of};
 use crate::program::{Place, dump, heaptap, info};
-use crate::traces::{PID, START, real, workload};
+use crate::traces::{PID, START, Writer, real, trace_info, workload};
 
 #[test]
 fn the_real_traces_have_the_counts_that_the_original_tool_finds() {
@@ -89,4 +91,23 @@ fn the_text_shows_what_the_json_has() {
     }
     assert!(text.contains("2020-09-13 12:26:40.123456 UTC"), "{text}");
     assert!(text.contains("MiB ±"), "{text}");
+}
+
+/// Time goes by for a program that allocates nothing.
+#[test]
+fn a_trace_without_samples_lasts_as_long_as_its_program() {
+    let place = Place::new();
+    let path = place.file("idle.ctf", &Writer::of(Format::V2, &trace_info()).finish());
+    assert_eq!(info(&path)["duration_us"], 0);
+    let mut sidecar = SidecarWriter::new(PID, "elsewhere");
+    sidecar.time = 60_000_000_000;
+    sidecar.add(Event::End);
+    place.file("idle.ctf.probes", &sidecar.finish());
+    let facts = info(&path);
+    assert_eq!(facts["duration_us"], 60_000_000);
+    assert_eq!(facts["end_unix_us"], START + 60_000_000);
+    assert!(heaptap("info", &[&path]).text(0).contains("duration        1.0 min"));
+    // That of another trace says nothing of this one.
+    place.file("idle.ctf.probes", &sidecar_of(START - 1));
+    assert_eq!(info(&path)["duration_us"], 0);
 }

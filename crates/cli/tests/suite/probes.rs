@@ -1,7 +1,7 @@
 //! `heaptap probes`: the tree, its exports, the log, and files that are not what they should be.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::Stdio;
 
 use heaptap_probes::{Event, ProbeKind};
@@ -36,7 +36,7 @@ fn probes_are_a_tree_with_their_last_states() {
         ("time", &["timer", "2.5 s in 100 runs, mean 25.0 ms, 25.0 % of the time lately, 25.0 %"]),
         ("depth", &["value", "0, least -0.5, greatest 16"]),
         ("phase", &["text", "writing"]),
-        ("entries", &["tag", "2 live of 100 marked, ≥ 800.0 KiB"]),
+        ("entries", &["tag", "at most 2 live of 100 marked, ≥ 800.0 KiB"]),
         ("unused", &["never changed"]),
     ] {
         for part in parts {
@@ -180,6 +180,42 @@ fn the_log_is_followed_to_its_end() {
     assert_eq!(lines.next().unwrap().unwrap(), "    0.000000  second");
     assert!(lines.next().is_none());
     assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn the_log_on_standard_input_ends_with_it() {
+    let log = heaptap_reading("probes - --follow --name 4|6", &[], &sidecar()).text(0);
+    assert_eq!(log, "    4.000000  tick 40\n    6.000000  tick 60\n");
+    heaptap_reading("probes - --follow", &[], b"").says(2, &["standard input", "is empty"]);
+    heaptap_reading("probes - --follow", &[], &[7; 100]).says(2, &["no sidecar of a trace"]);
+    let bytes = sidecar();
+    let cut = heaptap_reading("probes - --follow", &[], &bytes[..bytes.len() - 7]);
+    cut.says(0, &["ends inside the packet"]);
+    // Lines come while the pipe is open.
+    let mut command = command("probes - --follow", &[]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut pipe = child.stdin.take().unwrap();
+    pipe.write_all(&bytes).unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "    2.000000  tick 20");
+    drop(pipe);
+    assert_eq!(lines.count(), 4);
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn one_long_name_leaves_the_others_where_they_are() {
+    let place = Place::new();
+    let mut writer = SidecarWriter::new(1, "elsewhere");
+    for (probe, name) in (0..).zip(["n".repeat(1_024), "short".to_owned()]) {
+        writer.add(Event::Probe { probe, kind: ProbeKind::Count, name });
+        writer.add(Event::Count { probe, total: 7 });
+    }
+    let path = place.file("t.ctf.probes", &writer.finish());
+    let text = heaptap("probes", &[&path]).text(0);
+    let short = text.lines().find(|line| line.starts_with("short")).unwrap();
+    assert!(short.len() < 140, "{short}");
+    assert!(text.contains(&"n".repeat(1_024)), "in a file, names are whole");
 }
 
 /// Thousands of probes with names of hundreds of parts, and a log that fills the memory of the view:

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::program::{Place, heaptap};
 use crate::serve::Server;
-use crate::top::PretendedWriter;
+use crate::top::{Locker, PretendedWriter};
 use crate::traces::{Sources, Writer, small_block, trace_info, workload};
 
 impl Server {
@@ -74,13 +74,13 @@ fn agrees_with_report(server: &Server, path: &Path) {
 #[test]
 fn a_trace_is_followed_until_its_writer_is_killed() {
     let place = Place::new();
-    let mut writer = PretendedWriter::start();
+    let path = place.path("grows.ctf");
+    let mut file = File::create(&path).unwrap();
+    let mut writer = PretendedWriter::start(&path);
     let mut trace = writer.trace();
     // As the plugin marks a trace while it writes it.
     let mark = Completion::OFFSET as usize;
     trace[mark..mark + 4].copy_from_slice(&Completion::Unfinished.bytes());
-    let path = place.path("grows.ctf");
-    let mut file = File::create(&path).unwrap();
     let server = Server::start("--live", &[&path]);
     assert_eq!(server.reaches("reading")["state"], "reading");
     assert_eq!(server.get("/trace/0").status, 503);
@@ -108,9 +108,10 @@ fn a_trace_is_followed_until_its_writer_is_killed() {
 #[test]
 fn another_trace_of_the_same_name_is_shown() {
     let place = Place::new();
-    let writer = PretendedWriter::start();
+    let path = place.path("t.ctf");
+    let writer = PretendedWriter::start(&path);
     let trace = writer.trace();
-    let path = place.file("t.ctf", &trace[..trace.len() / 3]);
+    fs::write(&path, &trace[..trace.len() / 3]).unwrap();
     let server = Server::start("--live", &[&path]);
     let first = server.reaches("live");
     let events = server.events();
@@ -181,6 +182,36 @@ fn a_file_that_its_program_has_open_is_followed_without_being_asked() {
     // Nobody has it open any more, so it is a trace like others.
     let server = Server::start("", &[&path]);
     assert!(server.status()[0].get("live").is_none());
+}
+
+/// Its number names a process here too, or that of nobody: what shows the writer is its lock.
+#[test]
+fn a_file_that_is_written_in_another_namespace_is_followed() {
+    let place = Place::new();
+    let path = place.file("t.ctf", &trace_of(u32::MAX, 1));
+    let locker = Locker::start(&path);
+    let server = Server::start("", &[&path]);
+    server.reaches("live");
+    drop(locker);
+    server.reaches("ended");
+    let path = place.file("reused.ctf", &trace_of(1, 1));
+    let server = Server::start("", &[&path]);
+    assert!(server.status()[0].get("live").is_none());
+}
+
+#[test]
+fn a_number_is_a_process() {
+    let place = Place::new();
+    let path = place.path("t.ctf");
+    let writer = PretendedWriter::start(&path);
+    fs::write(&path, writer.trace()).unwrap();
+    let number = writer.0.id().to_string();
+    let server = Server::start(&number, &[]);
+    server.reaches("live");
+    heaptap("serve --no-open 4294967294", &[]).says(2, &["no process 4294967294"]);
+    // A file of that name comes first.
+    let path = place.file("4294967294", &trace_of(u32::MAX, 1));
+    assert!(Server::start("", &[&path]).status()[0].get("live").is_none());
 }
 
 #[test]

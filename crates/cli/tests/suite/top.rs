@@ -1,12 +1,13 @@
 //! `heaptap top`: one screen as text, and the view in a real terminal.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::path::Path;
-use std::process::{Child, Command};
-use std::time::{Duration, Instant};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant, SystemTime};
 
 use heaptap_trace::{Format, TraceInfo};
+use serde_json::Value;
 
 use crate::program::{Place, heaptap, heaptap_reading};
 use crate::traces::{Sources, Writer, small_block, trace_info, workload};
@@ -57,7 +58,7 @@ fn what_cannot_be_watched_is_explained() {
     heaptap("top --once", &[&place.file("x", b"no trace at all")])
         .says(2, &["not a memtrace file"]);
     heaptap("top --once 4294967294", &[]).says(2, &["no process 4294967294", "./4294967294"]);
-    let idle = PretendedWriter::start();
+    let idle = PretendedWriter::start(&place.path("other"));
     heaptap(&format!("top --once {}", idle.0.id()), &[])
         .says(2, &["writes no trace", "heaptap run"]);
     heaptap("top --once --filter (", &[&trace]).says(2, &["--filter ("]);
@@ -72,13 +73,18 @@ pub(crate) struct Tmux {
 
 impl Tmux {
     pub(crate) fn start(name: &str, columns: u32, lines: u32, file: &Path) -> Tmux {
-        let socket = format!("heaptap-{name}-{}", std::process::id());
         let program = format!("{} top {}", env!("CARGO_BIN_EXE_heaptap"), file.display());
+        Tmux::run_in(name, columns, lines, &program)
+    }
+
+    /// Runs a command of the shell.
+    pub(crate) fn run_in(name: &str, columns: u32, lines: u32, program: &str) -> Tmux {
+        let socket = format!("heaptap-{name}-{}", std::process::id());
         let size = format!("-x {columns} -y {lines}");
         let tmux = Tmux { socket };
         let call = format!("-f /dev/null new-session -d {size}");
         let mut words: Vec<&str> = call.split(' ').collect();
-        words.push(&program);
+        words.push(program);
         tmux.run(&words);
         tmux
     }
@@ -128,12 +134,15 @@ impl Drop for Tmux {
     }
 }
 
-/// A process that writes nothing, but that the trace names as its writer.
+/// A process that has a file open for writing and writes nothing to it, but that the trace names
+/// as its writer.
 pub(crate) struct PretendedWriter(pub(crate) Child);
 
 impl PretendedWriter {
-    pub(crate) fn start() -> PretendedWriter {
-        PretendedWriter(Command::new("sleep").arg("600").spawn().unwrap())
+    /// Makes the file if it is not there.
+    pub(crate) fn start(path: &Path) -> PretendedWriter {
+        let file = OpenOptions::new().create(true).append(true).open(path).unwrap();
+        PretendedWriter(Command::new("sleep").arg("600").stdout(file).spawn().unwrap())
     }
 
     /// A trace of some seconds that this process, on this machine, is said to write.
@@ -166,10 +175,10 @@ impl Drop for PretendedWriter {
 #[test]
 fn keys_in_a_terminal_while_the_trace_grows() {
     let place = Place::new();
-    let mut writer = PretendedWriter::start();
-    let trace = writer.trace();
     let path = place.path("grows.ctf");
     let mut file = File::create(&path).unwrap();
+    let mut writer = PretendedWriter::start(&path);
+    let trace = writer.trace();
     let tmux = Tmux::start("grows", 80, 24, &path);
     tmux.shows(&["waiting for its first packet"]);
     // Half of the trace, and a part of a packet.
@@ -234,9 +243,10 @@ fn keys_in_a_terminal_while_the_trace_grows() {
 #[test]
 fn it_ends_with_its_terminal() {
     let place = Place::new();
-    let writer = PretendedWriter::start();
+    let path = place.path("t.ctf");
+    let writer = PretendedWriter::start(&path);
     let trace = writer.trace();
-    let path = place.file("t.ctf", &trace[..trace.len() / 3]);
+    fs::write(&path, &trace[..trace.len() / 3]).unwrap();
     let tmux = Tmux::start("gone", 80, 24, &path);
     tmux.shows(&["live, "]);
     let id = tmux.run(&["list-panes", "-F", "#{pane_pid}"]).trim().to_owned();
@@ -253,13 +263,166 @@ fn it_ends_with_its_terminal() {
 #[test]
 fn another_trace_of_the_same_name_is_followed() {
     let place = Place::new();
-    let writer = PretendedWriter::start();
+    let path = place.path("t.ctf");
+    let writer = PretendedWriter::start(&path);
     let trace = writer.trace();
-    let path = place.file("t.ctf", &trace[..trace.len() / 3]);
+    fs::write(&path, &trace[..trace.len() / 3]).unwrap();
     let tmux = Tmux::start("rotated", 100, 24, &path);
     tmux.shows(&["live, ", "total of"]);
     fs::rename(&path, place.path("old.ctf")).unwrap();
-    let mut file = OpenOptions::new().create_new(true).write(true).open(&path).unwrap();
-    file.write_all(&trace).unwrap();
+    // By a program that was started again.
+    let writer = PretendedWriter::start(&path);
+    fs::write(&path, writer.trace()).unwrap();
     tmux.shows(&["another trace has taken the place of the first", "live, 6.0 s"]);
+}
+
+/// A process of the same number, which a container has too, is not the writer.
+#[test]
+fn a_trace_is_live_only_if_its_writer_is_seen() {
+    let place = Place::new();
+    let [path, other] = ["t.ctf", "other"].map(|name| place.path(name));
+    let stranger = PretendedWriter::start(&other);
+    fs::write(&path, stranger.trace()).unwrap();
+    // Its number is that of a process which does not have it open.
+    let shown = heaptap("top --once", &[&path]).text(0);
+    assert!(shown.contains("ended after 6.0 s"), "{shown}");
+    // Its lock shows it, though its number is that of nobody here.
+    let path = place.file("locked.ctf", &workload(Format::V2, 1, 300, 11));
+    let locker = Locker::start(&path);
+    let shown = heaptap("top --once", &[&path]).text(0);
+    assert!(shown.lines().next().unwrap().contains(" live, "), "{shown}");
+    drop(locker);
+}
+
+/// A process that holds a lock on a file, as one that writes a trace does.
+pub(crate) struct Locker(Child);
+
+impl Locker {
+    pub(crate) fn start(path: &Path) -> Locker {
+        const PROGRAM: &str = "import fcntl, sys, time
+file = open(sys.argv[1], 'r+')
+fcntl.lockf(file, fcntl.LOCK_EX)
+print('locked', flush=True)
+time.sleep(600)";
+        let mut command = Command::new("python3");
+        command.args(["-c", PROGRAM]).arg(path).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut line = [0; 6];
+        child.stdout.as_mut().unwrap().read_exact(&mut line).unwrap();
+        Locker(child)
+    }
+}
+
+impl Drop for Locker {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Makes a file look as if nobody had written it for an hour: then nobody will.
+fn age(path: &Path) {
+    let hour_ago = SystemTime::now() - Duration::from_secs(3600);
+    File::options().append(true).open(path).unwrap().set_modified(hour_ago).unwrap();
+}
+
+#[test]
+fn the_first_line_of_json_is_up_to_date() {
+    let place = Place::new();
+    let path = place.file("t.ctf", &workload(Format::V3, 1, 400_000, 12));
+    age(&path);
+    let lines = heaptap("top --json", &[&path]).text(0);
+    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), 1, "{} lines", lines.len());
+    assert_eq!(lines[0]["state"], "ended");
+    assert_eq!(lines[0]["totals"], lines[0]["report"]["totals"]);
+}
+
+/// An idle program has a time line, too, and can be looked at when nothing was allocated.
+#[test]
+fn the_clock_runs_without_samples() {
+    let place = Place::new();
+    let path = place.path("idle.ctf");
+    let writer = PretendedWriter::start(&path);
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+    let start_time = u64::try_from(now.as_micros()).unwrap();
+    let host = fs::read("/proc/sys/kernel/hostname").unwrap().trim_ascii_end().to_vec();
+    let info = TraceInfo { pid: writer.0.id().into(), host, start_time, ..trace_info() };
+    fs::write(&path, Writer::of(Format::V2, &info).finish()).unwrap();
+    let tmux = Tmux::start("idle", 80, 24, &path);
+    tmux.shows(&["live, 2."]);
+    tmux.shows(&["live, 3."]);
+    tmux.press("2");
+    let screen = tmux.shows(&["live size over time"]);
+    assert!(screen.lines().any(|line| line.trim_end().ends_with(" s")), "{screen}");
+    tmux.press("Left");
+    tmux.press("Left");
+    tmux.shows(&["PAUSED at "]);
+    tmux.press("End");
+    tmux.shows(&["live, "]);
+}
+
+/// The largest rows are in view again when there is room for them, and what is not is named.
+#[test]
+fn rows_come_back_when_the_terminal_grows() {
+    let place = Place::new();
+    let path = place.file("t.ctf", &workload(Format::V3, 1, 20_000, 8));
+    age(&path);
+    let tmux = Tmux::start("rows", 80, 24, &path);
+    let before = tmux.shows(&["ended after", "live at the end by function", "1 to "]);
+    let first = before.lines().find(|line| line.contains("live at the end")).unwrap();
+    let rows = |screen: &str| -> Vec<String> {
+        let lines = screen.lines().skip_while(|line| *line != first).skip(1);
+        lines.map(str::to_owned).collect()
+    };
+    for _ in 0..3 {
+        tmux.press("Down");
+    }
+    tmux.run(&["resize-window", "-x", "80", "-y", "8"]);
+    tmux.shows(&["to 4 shown"]);
+    tmux.run(&["resize-window", "-x", "80", "-y", "24"]);
+    tmux.shows(&["1 to "]);
+    assert_eq!(rows(&tmux.screen())[0], rows(&before)[0]);
+}
+
+#[test]
+fn a_terminal_that_cannot_draw_is_told_so_and_one_without_utf_8_gets_ascii() {
+    let place = Place::new();
+    let path = place.file("t.ctf", &workload(Format::V3, 1, 2_000, 8));
+    let heaptap = env!("CARGO_BIN_EXE_heaptap");
+    let command =
+        |variable: &str| format!("env {variable} {heaptap} top {}; sleep 60", path.display());
+    let tmux = Tmux::run_in("dumb", 200, 24, &command("TERM=dumb"));
+    tmux.shows(&["TERM is `dumb`", "--once"]);
+    let tmux = Tmux::run_in("ascii", 80, 24, &command("LC_ALL=C"));
+    for (key, part) in [("1", "total of"), ("2", "live size over time"), ("?", "quit; the program")]
+    {
+        tmux.press(key);
+        let screen = tmux.shows(&[part]);
+        assert!(screen.is_ascii(), "{screen}");
+    }
+    let mut report = crate::program::command("report", &[&path]);
+    let report = report.env("LC_ALL", "C").output().unwrap();
+    let report = String::from_utf8(report.stdout).unwrap();
+    let line = report.lines().find(|line| line.starts_with("live size")).unwrap();
+    assert!(line.is_ascii() && line.contains('#'), "{line}");
+}
+
+/// Keys that wait ask for much; the one that ends the program is not among those that wait.
+#[test]
+fn quitting_does_not_wait_for_keys_before_it() {
+    let place = Place::new();
+    let path = place.file("t.ctf", &workload(Format::V3, 1, 300_000, 8));
+    let tmux = Tmux::start("backlog", 80, 24, &path);
+    tmux.shows(&["total of"]);
+    tmux.press("d");
+    for _ in 0..40 {
+        tmux.run(&["send-keys", "b", "m", "o", "Left", "b", "Down", "d", "d", "s"]);
+    }
+    let pressed = Instant::now();
+    tmux.press("q");
+    while !tmux.screen().is_empty() {
+        assert!(pressed.elapsed() < Duration::from_secs(30), "it did not end: {}", tmux.screen());
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }

@@ -52,7 +52,7 @@ fn packets(from: u64, to: u64, behind: Option<Event>) -> Vec<u8> {
 fn holder(files: &[&Path]) -> PretendedWriter {
     let mut command = String::new();
     for (number, file) in (7..).zip(files) {
-        command += &format!("exec {number}<'{}'; ", file.display());
+        command += &format!("exec {number}<>'{}'; ", file.display());
     }
     let child = Command::new("sh").args(["-c", &format!("{command} exec sleep 600")]).spawn();
     let holder = PretendedWriter(child.unwrap());
@@ -104,9 +104,10 @@ fn a_process_without_a_sidecar_says_so() {
 #[test]
 fn a_sidecar_that_appears_later_grows_and_pauses_the_view() {
     let place = Place::new();
-    let mut writer = PretendedWriter::start();
+    let path = place.path("t.ctf");
+    let mut writer = PretendedWriter::start(&path);
     let trace = writer.trace();
-    let path = place.file("t.ctf", &trace[..trace.len() - 9]);
+    fs::write(&path, &trace[..trace.len() - 9]).unwrap();
     let tmux = Tmux::start("probes", 80, 24, &path);
     tmux.shows(&["live, 6.0 s", "total of"]);
     tmux.press("4");
@@ -121,7 +122,7 @@ fn a_sidecar_that_appears_later_grows_and_pauses_the_view() {
     sidecar.write_all(&first[first.len() - 5..]).unwrap();
     tmux.shows(&["log, 1 line,", "2.000  tick 20"]);
     tmux.press("4");
-    tmux.shows(&["7 probes", "tokens", "900", "500/s", "entries", "2 live", "240.0 KiB"]);
+    tmux.shows(&["7 probes", "tokens", "900", "500/s", "entries", "≤ 2 live", "240.0 KiB"]);
     tmux.press("2");
     tmux.shows(&["live size over time", "minor GC", "RSS", "the second until 3.0 s"]);
     // The program asks to look at a moment that the trace has.
@@ -129,7 +130,7 @@ fn a_sidecar_that_appears_later_grows_and_pauses_the_view() {
     sidecar.write_all(&packets(31, 55, Some(stop))).unwrap();
     tmux.shows(&["PAUSED at 5.5 s of 6.0 s", "paused by the program: look at the map"]);
     tmux.press("4");
-    tmux.shows(&["3,025", "1,000/s", "6 live", "≥ 440.0 KiB"]);
+    tmux.shows(&["3,025", "1,000/s", "≤ 6 live", "≥ 440.0 KiB"]);
     for columns in [60, 80, 200] {
         tmux.run(&["resize-window", "-x", &columns.to_string(), "-y", "30"]);
         tmux.press("4");
@@ -173,9 +174,9 @@ fn a_sidecar_that_appears_later_grows_and_pauses_the_view() {
 #[test]
 fn past_stops_and_foreign_sidecars_are_left_alone() {
     let place = Place::new();
-    let writer = PretendedWriter::start();
-    let trace = writer.trace();
-    let path = place.file("t.ctf", &trace);
+    let path = place.path("t.ctf");
+    let writer = PretendedWriter::start(&path);
+    fs::write(&path, writer.trace()).unwrap();
     let stop = Event::Pause { text: "past".to_owned() };
     place.file("t.ctf.probes", &packets(1, 30, Some(stop)));
     let tmux = Tmux::start("past", 80, 24, &path);

@@ -1,6 +1,6 @@
 //! The time line in intervals: what the collector did in each, and what memory the process had.
 
-use heaptap_probes::history::Series;
+use heaptap_probes::history::{Merge, Series};
 use heaptap_probes::{Heap, History, Pauses, SliceKind, System};
 use serde::Serialize;
 
@@ -109,11 +109,13 @@ impl<'a> TimeLine<'a> {
         // Of the start, a sidecar has only what was before: totals grow from there.
         let from = self.clock.time(from_us);
         let to = self.clock.time(to_us);
+        // What does not change has no point, but behind the end nothing is known.
+        let known = self.history.span.is_some_and(|(_, last)| from < last);
         let growth = |total: fn(&Heap) -> Option<u64>| growth(heap, from, to, total);
         let bytes = |words: fn(&Heap) -> Option<u64>| {
-            largest(heap, from, to, words).map(|words| words.saturating_mul(self.word))
+            largest(heap, from, to, known, words).map(|words| words.saturating_mul(self.word))
         };
-        let most = |figure: fn(&System) -> Option<u64>| largest(system, from, to, figure);
+        let most = |figure: fn(&System) -> Option<u64>| largest(system, from, to, known, figure);
         let paused = |kind: SliceKind| {
             pauses
                 .get(usize::from(kind.number()))
@@ -158,22 +160,16 @@ fn growth<T>(series: &Series<T>, from: u64, to: u64, total: fn(&T) -> Option<u64
     Some(at(to)?.saturating_sub(at(from).unwrap_or(0)))
 }
 
-/// The largest value in an interval, or the one that it began with.
-fn largest<T>(
+/// The largest value in an interval, or the one that it began with, if that is known.
+fn largest<T: Merge + Clone>(
     series: &Series<T>,
     from: u64,
     to: u64,
+    known: bool,
     figure: fn(&T) -> Option<u64>,
 ) -> Option<u64> {
     let inside = points(series, from, to).iter().filter_map(|(_, point)| figure(point)).max();
-    let before = || {
-        let behind = series.points.partition_point(|&(at, _)| at <= from);
-        // Behind the last point nothing is known.
-        let (_, point) =
-            series.points.get(behind.checked_sub(1)?).filter(|_| behind < series.points.len())?;
-        figure(point)
-    };
-    inside.or_else(before)
+    inside.or_else(|| series.at(from).filter(|_| known).and_then(figure))
 }
 
 fn paused(series: &Series<Pauses>, from: u64, to: u64) -> Paused {
@@ -247,6 +243,17 @@ mod tests {
         let whole = line.interval(0, 100_000);
         assert_eq!((whole.minor.count, whole.paused().longest_ns), (300, 100));
         assert_eq!(line.interval(500_000, 600_000).heap_bytes, None, "known behind the end");
+    }
+
+    /// A program that does nothing has a heap all the same.
+    #[test]
+    fn what_does_not_change_is_known_to_the_end() {
+        let mut history = history(false);
+        let idle = Event::Log { text: "idle".to_owned() };
+        history.add(Timed { time: 61_000_000_000, event: idle });
+        let line = TimeLine::new(&history, LiveBuckets { bucket_us: 1, most_bytes: &[] });
+        assert_eq!(line.interval(59_000_000, 60_000_000).heap_bytes, Some(8 * 100));
+        assert_eq!(line.interval(60_000_000, 61_000_000).heap_bytes, None);
     }
 
     /// What an earlier file has counted is not counted again.

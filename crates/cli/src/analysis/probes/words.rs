@@ -50,7 +50,7 @@ pub(crate) fn brief(state: &ProbeState) -> (String, String) {
         ProbeState::Tag { live, size_bytes, size_is_least, .. } => {
             let least = if *size_is_least { "≥ " } else { "" };
             let size = size_bytes.map(|size| format!("{least}{}", bytes(size as f64)));
-            (format!("{} live", grouped(*live)), size.unwrap_or_default())
+            (format!("{}{} live", at_most(*live, "≤ "), grouped(*live)), size.unwrap_or_default())
         }
     }
 }
@@ -78,9 +78,16 @@ fn state(state: &ProbeState) -> String {
         }
         ProbeState::Text { text } => Escaped(text.as_bytes()).to_string(),
         ProbeState::Tag { live, marked, .. } => {
-            format!("{} live of {} marked", grouped(*live), grouped(*marked))
+            let live = format!("{}{} live", at_most(*live, "at most "), grouped(*live));
+            format!("{live} of {} marked", grouped(*marked))
         }
     }
+}
+
+/// What stands before the number of live tagged values: the collector may not have found all dead
+/// ones yet.
+fn at_most(live: u64, words: &str) -> &str {
+    if live == 0 { "" } else { words }
 }
 
 /// A duration in nanoseconds.

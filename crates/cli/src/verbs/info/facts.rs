@@ -116,14 +116,22 @@ impl Sums {
 }
 
 impl Facts {
-    /// Reads the trace to its end.
+    /// Reads the trace to its end. `sidecar_end` finds the last moment in the sidecar of a trace that
+    /// began at this time; both in microseconds since the epoch.
     pub(super) fn gather(
         input: &Input,
         reader: &mut MemtraceReader,
         lives: &mut Lives,
+        sidecar_end: impl FnOnce(u64) -> Option<u64>,
     ) -> Result<Facts, Failure> {
         let sums = Sums::gather(input, reader, lives)?;
         let info = reader.info();
+        // Time goes by without events, too.
+        let covered = info.start_time.saturating_add(reader.covered());
+        let end = [sums.last_time, covered]
+            .into_iter()
+            .chain(sidecar_end(info.start_time))
+            .fold(0, u64::max);
         let tally = reader.tally();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         Ok(Facts {
@@ -138,8 +146,8 @@ impl Facts {
             context: text(&info.context),
             pid: info.pid,
             start_unix_us: info.start_time,
-            end_unix_us: sums.last_time,
-            duration_us: sums.last_time - info.start_time,
+            end_unix_us: end,
+            duration_us: end - info.start_time,
             domains: reader.domains().collect(),
             events: Counts::of(tally, sums.samples),
             codes: reader.locations().len(),

@@ -18,6 +18,7 @@ use crate::io::lifecycle::Lives;
 use crate::io::newest::one_or_newest;
 use crate::io::notices::say;
 use crate::io::output::{print, print_json};
+use crate::io::sidecar::sidecar_end;
 use crate::text::terminal::Layout;
 
 use facts::Facts;
@@ -48,13 +49,15 @@ pub(crate) struct Info {
 
 impl Info {
     pub(crate) fn run(&self) -> VerbResult {
-        let input = Input::open(&one_or_newest(self.file.as_deref())?)?;
+        let file = one_or_newest(self.file.as_deref())?;
+        let input = Input::open(&file)?;
         if input.kind() == Some(FileKind::HeapSnapshot) {
             return self.run_snapshot(&input);
         }
         let mut reader = input.memtrace_reader(Mode::Lenient)?;
         let mut lives = Lives::new(Lives::MEMORY);
-        let facts = Facts::gather(&input, &mut reader, &mut lives)?;
+        let sidecar_end = |start| sidecar_end(&file, start);
+        let facts = Facts::gather(&input, &mut reader, &mut lives, sidecar_end)?;
         input.end_progress();
         if self.json {
             print_json(&facts)?;

@@ -10,6 +10,9 @@ use crate::analysis::probes::words::described;
 use crate::text::escape::Escaped;
 use crate::text::terminal::{Layout, fit, pad, width, wrap_indented};
 
+/// The widest column of names. A name may have 1,024 bytes, and would push all others aside.
+const WIDEST_NAMES: usize = 60;
+
 /// The most lines of the log in a report; `--log` prints all.
 const LOG_LINES: usize = 10;
 
@@ -81,9 +84,11 @@ fn tree(text: &mut String, probes: &[ProbeRow], layout: Layout) {
         .collect();
     let longest = labels.iter().map(|label| width(label)).max().unwrap_or(0);
     // Names leave room for what is said of them.
-    let column = longest.min((layout.width / 2).max(20));
+    let column = longest.min((layout.width / 2).max(20)).min(WIDEST_NAMES);
     for (line, label) in lines.iter().zip(labels) {
-        let label = pad(&fit(&label, column), column);
+        // In a file names are whole.
+        let label = if layout.width == usize::MAX { label } else { fit(&label, column) };
+        let label = pad(&label, column);
         let Some(probe) = line.probe.and_then(|at| probes.get(at)) else {
             let _ = writeln!(text, "{}", layout.strong(label.trim_end()));
             continue;

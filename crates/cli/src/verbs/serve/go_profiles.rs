@@ -3,7 +3,8 @@
 //!
 //! The parameters are Go's: `seconds=N` for what changes in so many seconds, `debug=0`, and
 //! `gc=1`, which has no effect, since nothing here can have the program collect. `trace=N` is
-//! ours, for a server that follows several.
+//! ours, for a server that follows several, and so is `final=1`: a program that has ended has no
+//! profile any more, and whoever collects profiles is to notice that, but its last one can be had.
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use heaptap_export::{ExportInput, HeapProfile, HeapValues, write_heap_profile};
 use heaptap_report::{Metric, StackShape};
+use heaptap_trace::CutReason;
 
 use super::http::connections::Connection;
 use super::http::request::Request;
@@ -34,6 +36,7 @@ Heap profiles of the program whose trace is followed, for `go tool pprof`:
 /debug/pprof/allocs    what was allocated since the start of the trace
 
 Parameters: seconds=N for what changes in N seconds; gc=1 and debug=0 are taken, too.
+When the program has ended, the answer is 410, and final=1 asks for its last profile.
 All values are estimates from samples.";
 
 /// The requests that wait.
@@ -47,16 +50,20 @@ pub(super) struct GoProfiles {
 struct Wanted {
     seconds: Option<u64>,
     trace: Option<usize>,
+    /// The last profile of a program that has ended will do.
+    is_final: bool,
 }
 
 /// Reads the parameters; what is not understood is refused rather than ignored.
 fn wanted<'a>(parameters: impl Iterator<Item = (&'a str, &'a str)>) -> Result<Wanted, String> {
-    let mut wanted = Wanted { seconds: None, trace: None };
+    let mut wanted = Wanted { seconds: None, trace: None, is_final: false };
     for (name, value) in parameters {
         match (name, value) {
             ("token", _) | ("debug", "0") | ("gc", "0" | "1") => {}
             ("debug", _) => return Err("debug: only 0, the format of pprof, is written".into()),
             ("gc", _) => return Err("gc: 0 or 1".into()),
+            ("final", "0" | "1") => wanted.is_final = value == "1",
+            ("final", _) => return Err("final: 0 or 1".into()),
             ("seconds", _) => {
                 let seconds = number(value).filter(|seconds| (1..=MOST_SECONDS).contains(seconds));
                 let refusal = || format!("seconds: a number from 1 to {MOST_SECONDS}");
@@ -66,7 +73,7 @@ fn wanted<'a>(parameters: impl Iterator<Item = (&'a str, &'a str)>) -> Result<Wa
                 let trace = number(value).and_then(|number| usize::try_from(number).ok());
                 wanted.trace = Some(trace.ok_or("trace: the number of a trace, from 0")?);
             }
-            _ => return Err("the parameters are seconds, gc, debug and trace".into()),
+            _ => return Err("the parameters are seconds, gc, debug, trace and final".into()),
         }
     }
     Ok(wanted)
@@ -116,6 +123,9 @@ impl GoProfiles {
                  --live; of a trace that is complete, `heaptap export FILE --to pprof` writes it",
             )
         })?;
+        if !wanted.is_final {
+            refuse_ended(live)?;
+        }
         let Some(seconds) = wanted.seconds else {
             return profile_of(kind, live, None).map(Some);
         };
@@ -133,6 +143,21 @@ impl GoProfiles {
         }
         profile_of(kind, live, Some(before)).map(Some)
     }
+}
+
+/// Fails if the program has ended.
+fn refuse_ended(live: &LiveHandle) -> Result<(), Response> {
+    let how = match live.phase() {
+        Phase::Ended(Some(CutReason::Unfinished)) => "was killed",
+        Phase::Ended(Some(CutReason::WriteFailed)) => "could not write its trace any further",
+        Phase::Ended(None) => "has ended",
+        Phase::Reading | Phase::Live | Phase::Failed(_) => return Ok(()),
+    };
+    let message = format!(
+        "the program {how}: there is no profile of it now; its last one can be had with the \
+         parameter final=1, or by `heaptap export FILE --to pprof`"
+    );
+    Err(Response::text(410, message))
 }
 
 /// The profile of a trace so far, or since then if it is still the same trace.
@@ -214,12 +239,16 @@ mod tests {
     fn parameters_are_those_of_go_and_others_are_refused() {
         let read =
             |text: &'static str| wanted(text.split('&').filter_map(|pair| pair.split_once('=')));
-        assert_eq!(read("token=x&debug=0&gc=1"), Ok(Wanted { seconds: None, trace: None }));
-        assert_eq!(read("seconds=30&trace=1"), Ok(Wanted { seconds: Some(30), trace: Some(1) }));
+        assert_eq!(
+            read("token=x&debug=0&gc=1"),
+            Ok(Wanted { seconds: None, trace: None, is_final: false })
+        );
+        let both = Wanted { seconds: Some(30), trace: Some(1), is_final: true };
+        assert_eq!(read("seconds=30&trace=1&final=1"), Ok(both));
         for refused in ["seconds=0", "seconds=", "seconds=+1", "seconds=3601", "seconds=1.5"] {
             assert!(read(refused).unwrap_err().contains("from 1 to 3600"), "{refused}");
         }
-        for refused in ["debug=1", "debug=2", "gc=2", "trace=x", "rate=1", "seconds=-1"] {
+        for refused in ["debug=1", "debug=2", "gc=2", "final=", "trace=x", "rate=1", "seconds=-1"] {
             assert!(read(refused).is_err(), "{refused}");
         }
     }

@@ -251,7 +251,7 @@ impl Following {
                 self.read_again()?;
             }
             let pace = match state {
-                LiveState::More | LiveState::Replaced => Duration::ZERO,
+                LiveState::More | LiveState::Replaced | LiveState::Resumed => Duration::ZERO,
                 LiveState::Waiting if self.trace.file().is_none() => PACE_OF_PIPE,
                 LiveState::Waiting => live_trace::PACE,
                 LiveState::Ended => PACE_AT_END,
@@ -270,7 +270,7 @@ impl Following {
             LiveState::Ended => Some(Phase::Ended(self.trace.cut_reason())),
             LiveState::Waiting if self.trace.info().is_some() => Some(Phase::Live),
             // Until its first packet is there, another trace in the same place is like the first.
-            LiveState::Waiting | LiveState::More | LiveState::Replaced => None,
+            LiveState::Waiting | LiveState::More | LiveState::Replaced | LiveState::Resumed => None,
         };
         let mut state = self.shared.state();
         state.version += u64::from(changed);

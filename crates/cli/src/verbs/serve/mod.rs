@@ -70,8 +70,8 @@ const MOST_LIVE: usize = 8;
 /// `ssh -L 8080:127.0.0.1:8080 HOST heaptap serve --port 8080 --no-open FILE`.
 ///
 /// A trace that is still being written is followed: the page shows what it has so far, and
-/// stays up to date. `--live` follows one of a process, a pipe, or a file of which that cannot
-/// be seen, such as one that is copied from another machine.
+/// stays up to date. So is that of a process, by its number. `--live` follows a pipe, or a file of
+/// which that cannot be seen, such as one that is copied from another machine.
 ///
 /// A page that needs no server, for mailing: `heaptap export FILE --to html -o page.html`.
 ///
@@ -86,7 +86,7 @@ const MOST_LIVE: usize = 8;
   heaptap serve traces/
   heaptap serve trace.ctf --source-root ~/src/project
   heaptap serve trace.ctf --port 8080 --no-open
-  heaptap serve --live 4711
+  heaptap serve 4711
   ssh host tail -c +1 -f trace.ctf | heaptap serve --live -
 
 Exit status:
@@ -95,9 +95,9 @@ Exit status:
   2  a wrong call, a port that cannot be used, or no file that could be read")]
 pub(crate) struct Serve {
     /// The traces, each for itself; the page compares any two of them. A directory stands
-    /// for the traces in it, merged by time, and `-` for standard input. Heap snapshots have a
-    /// tab of their own, and marks on the time line of their trace [default: the newest trace
-    /// in this directory]
+    /// for the traces in it, merged by time, `-` for standard input, and a number for the trace
+    /// of that process. Heap snapshots have a tab of their own, and marks on the time line of their
+    /// trace [default: the newest trace in this directory]
     #[arg(value_name = "FILE", value_hint = ValueHint::AnyPath)]
     files: Vec<PathBuf>,
 
@@ -143,9 +143,9 @@ impl Serve {
             Some(path) => token_file::token(path)?,
             None => access::secret()?,
         };
-        let live = self.live_targets()?;
-        let files =
-            if live.is_empty() { named_or_newest(&self.files)? } else { self.files.clone() };
+        let (files, processes) = self.files_and_processes();
+        let live = self.live_targets(&processes)?;
+        let files = if live.is_empty() { named_or_newest(&files)? } else { files };
         if live.is_empty() {
             check_files(&files)?;
         }
@@ -200,9 +200,17 @@ impl Serve {
         ending.recv().unwrap_or(Ok(Verdict::Sound))
     }
 
-    /// What `--live` asks for. Fails if one of them cannot be followed.
-    fn live_targets(&self) -> Result<Vec<LiveTarget>, Failure> {
-        if self.live.len() > MOST_LIVE {
+    /// What is to be shown: files, and the numbers of processes. A number is a process unless there
+    /// is a file of that name.
+    fn files_and_processes(&self) -> (Vec<PathBuf>, Vec<PathBuf>) {
+        let is_number =
+            |path: &PathBuf| path.to_str().is_some_and(|text| text.parse::<u32>().is_ok());
+        self.files.iter().cloned().partition(|path| !is_number(path) || path.exists())
+    }
+
+    /// What `--live` asks for, and these. Fails if one of them cannot be followed.
+    fn live_targets(&self, processes: &[PathBuf]) -> Result<Vec<LiveTarget>, Failure> {
+        if self.live.len() + processes.len() > MOST_LIVE {
             let message = format!("--live: at most {MOST_LIVE} traces can be followed at a time");
             return Err(Failure::Trouble(message));
         }
@@ -213,7 +221,7 @@ impl Serve {
             }
             Ok(target)
         };
-        self.live.iter().map(checked).collect()
+        processes.iter().chain(&self.live).map(checked).collect()
     }
 
     /// Path, name and what to follow, of each trace.

@@ -4,10 +4,8 @@ use heaptap_figures::units::{bytes, short_duration};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 
-use crate::text::terminal::{pad, width};
+use crate::text::terminal::{HEIGHTS, fit, pad, width};
 use crate::verbs::top::session::LiveSize;
-
-const HEIGHTS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// The columns of the scale at the left.
 pub(super) const SCALE: usize = 11;
@@ -33,7 +31,7 @@ pub(super) fn strip(size: &LiveSize, columns: usize) -> Vec<char> {
 /// The bar of a value, from 0 to the largest.
 pub(super) fn bar(value: f64, most: f64) -> char {
     let height = if most > 0.0 { (value / most * 7.0).round() as usize } else { 0 };
-    HEIGHTS[1 + height.min(7)]
+    HEIGHTS[height.min(7)]
 }
 
 /// The column of a moment; `None` if it is the latest.
@@ -44,20 +42,31 @@ pub(super) fn cursor_column(size: &LiveSize, moment: Option<u64>, columns: usize
     Some(column as usize)
 }
 
+/// What a chart shows.
+#[derive(Clone, Copy)]
+pub(super) struct ChartOf<'a> {
+    pub(super) size: &'a LiveSize,
+    /// The moment in view.
+    pub(super) moment: Option<u64>,
+    /// The filter that selects the blocks, escaped.
+    pub(super) filter: Option<&'a str>,
+}
+
 /// A chart of `height` lines, with a scale at its left and below.
-pub(super) fn chart(
-    size: &LiveSize,
-    moment: Option<u64>,
-    columns: usize,
-    height: usize,
-) -> Vec<Line<'static>> {
+pub(super) fn chart(of: ChartOf<'_>, columns: usize, height: usize) -> Vec<Line<'static>> {
+    let ChartOf { size, moment, filter } = of;
     let room = columns.saturating_sub(SCALE + 2).max(1);
     let values = columns_of(size, room);
     let most = values.iter().fold(0.0_f64, |most, &value| most.max(value));
     let cursor = cursor_column(size, moment, values.len());
     let rows = height.saturating_sub(2).max(1);
+    let blocks = match filter {
+        None => "all blocks".to_owned(),
+        Some(pattern) => format!("blocks that match /{pattern}/"),
+    };
+    let title = fit(&format!("live size over time, {blocks}"), room);
     let mut lines = vec![Line::styled(
-        format!("{:>SCALE$} live size over time, all blocks", ""),
+        format!("{:>SCALE$} {title}", ""),
         Style::new().add_modifier(Modifier::BOLD),
     )];
     for row in 0..rows {
@@ -77,11 +86,12 @@ pub(super) fn chart(
                 true => Style::new().add_modifier(Modifier::REVERSED),
                 false => Style::new(),
             };
-            spans.push(Span::styled(HEIGHTS[part].to_string(), style));
+            let bar = part.checked_sub(1).map_or(' ', |height| HEIGHTS[height]);
+            spans.push(Span::styled(bar.to_string(), style));
         }
         lines.push(Line::from(spans));
     }
-    let end = short_duration((size.bucket_us * size.most_bytes.len() as u64) as f64);
+    let end = short_duration((size.bucket_us.saturating_mul(size.most_bytes.len() as u64)) as f64);
     let below = pad("0", room.saturating_sub(width(&end)));
     lines.push(Line::raw(format!("{:>SCALE$} {below}{end}", "")));
     lines
@@ -92,15 +102,40 @@ mod tests {
     use super::*;
 
     fn size() -> LiveSize {
-        LiveSize { bucket_us: 8, most_bytes: (0..100).map(f64::from).collect() }
+        let most_bytes = (0..100).map(f64::from).collect();
+        LiveSize { bucket_us: 8, most_bytes, ..LiveSize::default() }
+    }
+
+    fn of(size: &LiveSize, moment: Option<u64>) -> ChartOf<'_> {
+        ChartOf { size, moment, filter: None }
     }
 
     #[test]
     fn bars_show_the_largest_value_of_their_columns() {
         assert_eq!(columns_of(&size(), 4), [24.0, 49.0, 74.0, 99.0]);
         assert_eq!(columns_of(&size(), 200)[..4], [0.0, 0.0, 1.0, 1.0]);
-        assert_eq!(strip(&size(), 4), ['▃', '▄', '▆', '█']);
+        assert_eq!(strip(&size(), 4), [2, 3, 5, 7].map(|height| HEIGHTS[height]));
         assert_eq!(strip(&LiveSize::default(), 4), []);
+    }
+
+    /// A program that allocates nothing stays where it is, however long that lasts.
+    #[test]
+    fn the_live_size_goes_on_without_samples() {
+        let mut size = size();
+        size.extend_to(799);
+        assert_eq!((size.bucket_us, size.most_bytes.len()), (8, 100));
+        size.extend_to(60_000_000);
+        let (buckets, wide) = (size.most_bytes.len() as u64, size.bucket_us);
+        assert!(
+            buckets <= 2048 && (buckets - 1) * wide <= 60_000_000 && buckets * wide > 60_000_000
+        );
+        assert_eq!((size.most_bytes[0], size.most_bytes.last()), (99.0, Some(&0.0)));
+        let mut nothing = LiveSize::default();
+        nothing.extend_to(u64::MAX);
+        assert!(nothing.most_bytes.is_empty());
+        let mut size = LiveSize { bucket_us: 1, most_bytes: vec![5.0], ..LiveSize::default() };
+        size.extend_to(u64::MAX);
+        assert!(size.most_bytes.len() <= 2048);
     }
 
     #[test]
@@ -115,14 +150,14 @@ mod tests {
     #[test]
     fn a_chart_has_scales_and_no_line_too_long() {
         for (columns, height) in [(1, 1), (60, 10), (80, 20), (200, 50)] {
-            let lines = chart(&size(), Some(400), columns, height);
+            let lines = chart(of(&size(), Some(400)), columns, height);
             assert!(lines.iter().all(|line| columns < 20 || line.width() <= columns));
             assert_eq!(lines.len(), height.max(3));
         }
         let text: Vec<String> =
-            chart(&size(), None, 60, 6).iter().map(ToString::to_string).collect();
+            chart(of(&size(), None), 60, 6).iter().map(ToString::to_string).collect();
         assert!(text[1].contains("99 bytes") && text[4].contains("0 bytes"), "{text:#?}");
-        assert!(text[1].ends_with('█') && text[4].ends_with('█'), "{text:#?}");
+        assert!(text[1].ends_with(HEIGHTS[7]) && text[4].ends_with(HEIGHTS[7]), "{text:#?}");
         assert!(text[1].contains("bytes  ") && text[5].trim_end().ends_with("µs"), "{text:#?}");
     }
 }

@@ -10,8 +10,7 @@ use crate::analysis::probes::figures::ProbeClock;
 use crate::analysis::probes::intervals::{Interval, LiveBuckets, TimeLine};
 use crate::analysis::probes::words::{grouped, nanos};
 use crate::text::terminal::{pad, wrap};
-use crate::verbs::top::chart::{SCALE, bar, chart, cursor_column};
-use crate::verbs::top::session::LiveSize;
+use crate::verbs::top::chart::{ChartOf, SCALE, bar, chart, cursor_column};
 
 /// The columns of the names, at the left of the scale.
 const NAMES: usize = 9;
@@ -78,13 +77,13 @@ fn longest(row: &Interval) -> Option<f64> {
 
 /// The screen. Without a sidecar, the chart alone.
 pub(super) fn time_line(
-    size: &LiveSize,
+    of: ChartOf<'_>,
     history: Option<&History>,
-    moment: Option<u64>,
     columns: usize,
     height: usize,
 ) -> Vec<Line<'static>> {
-    let Some(history) = history else { return chart(size, moment, columns, height) };
+    let Some(history) = history else { return chart(of, columns, height) };
+    let ChartOf { size, moment, .. } = of;
     let bars = columns.saturating_sub(NAMES + SCALE + 2).max(1);
     let live = LiveBuckets { bucket_us: size.bucket_us, most_bytes: &size.most_bytes };
     let line = TimeLine::new(history, live);
@@ -100,14 +99,13 @@ pub(super) fn time_line(
     let room = height.saturating_sub(LEAST_CHART + facts.len());
     let strips = strips(&rows, cursor_column(size, moment, bars), room);
     let chart_height = height.saturating_sub(strips.len() + facts.len());
-    let mut lines: Vec<Line<'static>> =
-        chart(size, moment, columns.saturating_sub(NAMES), chart_height)
-            .into_iter()
-            .map(|mut line| {
-                line.spans.insert(0, Span::raw(" ".repeat(NAMES)));
-                line
-            })
-            .collect();
+    let mut lines: Vec<Line<'static>> = chart(of, columns.saturating_sub(NAMES), chart_height)
+        .into_iter()
+        .map(|mut line| {
+            line.spans.insert(0, Span::raw(" ".repeat(NAMES)));
+            line
+        })
+        .collect();
     lines.extend(strips);
     lines.extend(facts);
     lines

@@ -11,9 +11,9 @@ use ratatui::text::{Line, Span};
 use crate::io::live_trace::LiveState;
 use crate::text::escape::Escaped;
 use crate::text::names::{two_columns, with_file};
-use crate::text::terminal::{fit, fit_path, pad, width, wrap};
+use crate::text::terminal::{fit, fit_path, in_ascii, is_ascii_locale, pad, width, wrap};
 use crate::verbs::top::app::{App, Screen};
-use crate::verbs::top::chart::{cursor_column, strip};
+use crate::verbs::top::chart::{ChartOf, cursor_column, strip};
 use crate::verbs::top::collector::time_line;
 use crate::verbs::top::probes::{Extent, log, probes};
 use crate::verbs::top::table::TableRow;
@@ -30,7 +30,11 @@ const NUMBERS_OF_CHANGES: usize = 11 + 2 + 12 + 2 + 11 + 2;
 pub(super) fn draw(frame: &mut Frame<'_>, app: &mut App) {
     let area = frame.area();
     let (columns, height) = (usize::from(area.width), usize::from(area.height));
-    let lines = screen(app, columns, height);
+    let mut lines = screen(app, columns, height);
+    if is_ascii_locale() {
+        let spans = lines.iter_mut().flat_map(|line| &mut line.spans);
+        spans.for_each(|span| span.content = in_ascii(&span.content).into());
+    }
     for (row, line) in lines.iter().take(height).enumerate() {
         frame.buffer_mut().set_line(area.x, area.y + row as u16, line, area.width);
     }
@@ -46,8 +50,13 @@ fn screen(app: &mut App, columns: usize, height: usize) -> Vec<Line<'static>> {
     let mut body = match app.screen {
         Screen::Sites => sites(app, columns, room),
         Screen::Timeline => {
-            let history = app.sidecar.history();
-            time_line(&app.live_size, history, app.query.moment, columns, room)
+            let pattern = Escaped(app.pattern.as_bytes()).to_string();
+            let of = ChartOf {
+                size: &app.live_size,
+                moment: app.query.moment,
+                filter: app.query.filter.as_ref().map(|_| pattern.as_str()),
+            };
+            time_line(of, app.sidecar.history(), columns, room)
         }
         Screen::Probes | Screen::Log => {
             let extent = Extent { columns, lines: room, scrolled: app.scrolled };
@@ -65,7 +74,7 @@ fn screen(app: &mut App, columns: usize, height: usize) -> Vec<Line<'static>> {
 
 /// What is followed, and which moment is shown.
 fn title(app: &App, columns: usize) -> Line<'static> {
-    let latest = short_duration(app.session.live.latest() as f64);
+    let latest = short_duration(app.latest() as f64);
     let state = match (app.query.moment, app.session.live.state()) {
         (Some(moment), LiveState::Ended) => {
             format!("{} of {latest}, ended", short_duration(moment as f64))
@@ -192,10 +201,19 @@ fn sites(app: &mut App, columns: usize, room: usize) -> Vec<Line<'static>> {
         lines.push(Line::styled(format!(" {}", fit(&title, columns.saturating_sub(1))), STRONG));
         lines.push(Line::styled(format!("{heading}{}", by_name(app.query.by)), STRONG));
     }
-    let total = total(figures, app.mark.is_some());
+    let mut total = total(figures, app.mark.is_some());
     // One line is the total's.
     let shown = room.saturating_sub(lines.len() + 1).clamp(1, app.most_rows);
-    app.first = app.first.min(app.selected).max((app.selected + 1).saturating_sub(shown));
+    let least = (app.selected + 1).saturating_sub(shown);
+    // A screen of another size begins at the top, if the selected row is in view then.
+    if std::mem::replace(&mut app.room, shown) != shown {
+        app.first = least;
+    }
+    app.first = app.first.min(app.selected).min(app.rows.len().saturating_sub(shown)).max(least);
+    if app.rows.len() > shown {
+        total +=
+            &format!(", {} to {} shown", app.first + 1, (app.first + shown).min(app.rows.len()));
+    }
     let rows = app.rows.iter().enumerate().skip(app.first).take(shown);
     let visible: Vec<(usize, &TableRow)> = rows.collect();
     let labels: Vec<(String, String)> = visible.iter().map(|(_, row)| label(&row.site)).collect();

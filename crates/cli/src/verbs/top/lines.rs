@@ -22,7 +22,8 @@ struct Line<'a> {
     state: &'static str,
     /// How often another trace took the place of the one before.
     replaced: u32,
-    /// From the start of the trace to its latest event.
+    /// From the start of the trace to now, if its program is seen to run, else to the last moment
+    /// that is known of.
     latest_us: u64,
     events: u64,
     /// How late events are, in milliseconds: the latest, and the latest of all.
@@ -34,20 +35,22 @@ struct Line<'a> {
     report: Option<&'a Figures>,
 }
 
-/// Follows a trace to its end.
+/// Follows a trace to its end. The first line comes when all was read that was there at the
+/// beginning: earlier ones would have old figures, and might call a trace live that has ended.
 pub(super) fn print_until_the_end(session: &mut Session, query: &Query) -> VerbResult {
-    let mut due = Instant::now();
+    let (mut due, mut has_caught_up) = (Instant::now(), false);
     loop {
         session.advance(SLICE)?;
         let state = session.live.state();
-        if state == LiveState::Ended || Instant::now() >= due {
+        has_caught_up |= state == LiveState::Waiting;
+        if state == LiveState::Ended || has_caught_up && Instant::now() >= due {
             print_line(session, query)?;
             due = Instant::now() + EVERY;
         }
         match state {
             LiveState::Ended => break,
             LiveState::Waiting => session.live.wait(),
-            LiveState::More | LiveState::Replaced => {}
+            LiveState::More | LiveState::Replaced | LiveState::Resumed => {}
         }
     }
     Ok(if session.live.is_defective() { Verdict::Defective } else { Verdict::Sound })

@@ -1,7 +1,7 @@
 //! `heaptap top`: a trace in the terminal, while it is written.
 //!
 //! - `session`: what is asked of the trace, which `analysis::live` follows.
-//! - `app`: the state of the view, and the keys. `table`: its rows.
+//! - `app`: the state of the view. `keys`: what each does to it. `table`: its rows.
 //! - `sidecar`: what the program says of itself, in the file beside the trace.
 //! - `draw`, `chart`, `collector` and `probes`: the screens. `lines`: JSON for scripts.
 //!
@@ -13,6 +13,7 @@ mod app;
 mod chart;
 mod collector;
 mod draw;
+mod keys;
 mod lines;
 mod probes;
 mod session;
@@ -22,17 +23,18 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+use std::collections::VecDeque;
 use std::io::{IsTerminal as _, stdout};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::{Args, ValueHint};
 use heaptap_report::Regex;
 use ratatui::backend::TestBackend;
-use ratatui::crossterm::event::{self, Event};
+use ratatui::crossterm::event::{self, Event, KeyEvent};
 use ratatui::{DefaultTerminal, Terminal};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -44,7 +46,7 @@ use crate::io::live_target::LiveTarget;
 use crate::io::live_trace::{self, LiveState};
 use crate::io::newest::one_or_newest;
 use crate::io::output::print;
-use crate::text::terminal::Layout;
+use crate::text::terminal::{Layout, is_dumb_terminal};
 use app::App;
 use session::{Query, Session};
 use sidecar::SidecarView;
@@ -122,12 +124,8 @@ impl Top {
         let query = Query { by, metric, filter, moment: None, old_before: None };
         let trace = LiveTarget::find(&one_or_newest(self.trace.as_deref())?)?.open()?;
         // What is wrong with the trace comes first: no terminal would help.
-        if !self.once && !self.json && !stdout().is_terminal() {
-            return Err(Failure::Trouble(
-                "top needs a terminal; `--once` prints one screen as text, \
-                 `heaptap report` prints the whole table"
-                    .to_owned(),
-            ));
+        if !self.once && !self.json {
+            check_terminal()?;
         }
         if self.json {
             return lines::print_until_the_end(&mut Session::new(trace), &query);
@@ -151,7 +149,7 @@ impl Top {
                 LiveState::Ended => break,
                 LiveState::Waiting if app.session.live.file().is_some() => break,
                 LiveState::Waiting => app.session.live.wait(),
-                LiveState::More | LiveState::Replaced => {}
+                LiveState::More | LiveState::Replaced | LiveState::Resumed => {}
             }
         }
         app.read_sidecar(PATIENCE);
@@ -216,23 +214,55 @@ fn watch_in(
 ) -> Result<(), Failure> {
     let failed = |error| terminal_failure(&error);
     let mut is_new = true;
+    let mut waiting: VecDeque<KeyEvent> = VecDeque::new();
     while !asked_to_end.load(Ordering::Relaxed) {
         is_new |= app.advance(SLICE)?;
         if std::mem::take(&mut is_new) {
             terminal.draw(|frame| draw::draw(frame, app)).map_err(failed)?;
         }
         let mut wait = match app.session.live.state() {
-            LiveState::More | LiveState::Replaced => Duration::ZERO,
+            _ if !waiting.is_empty() => Duration::ZERO,
+            LiveState::More | LiveState::Replaced | LiveState::Resumed => Duration::ZERO,
             LiveState::Waiting => live_trace::PACE,
             LiveState::Ended => PAUSE,
         };
-        while event::poll(wait).map_err(failed)? {
-            match event::read().map_err(failed)? {
-                Event::Key(key) if app.press(key) => return Ok(()),
-                _ => is_new = true,
+        let begin = Instant::now();
+        loop {
+            while event::poll(wait).map_err(failed)? {
+                match event::read().map_err(failed)? {
+                    Event::Key(key) => waiting.push_back(key),
+                    _ => is_new = true,
+                }
+                wait = Duration::ZERO;
             }
-            wait = Duration::ZERO;
+            if keys::ends_program(waiting.iter(), app.typed.is_some()) {
+                return Ok(());
+            }
+            let Some(key) = waiting.pop_front() else { break };
+            is_new = true;
+            // What has come meanwhile is looked at first.
+            if app.press(key) {
+                return Ok(());
+            }
+            if begin.elapsed() > SLICE {
+                break;
+            }
         }
+    }
+    Ok(())
+}
+
+/// Fails unless the view can be drawn.
+fn check_terminal() -> Result<(), Failure> {
+    let instead = "`--once` prints one screen as text, `--json` a line each second, and `heaptap report` \
+                   the whole table";
+    if !stdout().is_terminal() {
+        return Err(Failure::Trouble(format!("top needs a terminal; {instead}")));
+    }
+    if is_dumb_terminal() {
+        return Err(Failure::Trouble(format!(
+            "top draws on the whole screen, which this terminal cannot do (TERM is `dumb`); {instead}"
+        )));
     }
     Ok(())
 }

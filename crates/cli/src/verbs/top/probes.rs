@@ -77,7 +77,8 @@ fn tree_lines(
     let more = widest(&mut states.iter().map(|(_, more)| width(more)))
         .min(columns.saturating_sub(state) / 2);
     let name = widest(&mut labels.iter().map(|label| width(label)));
-    let name = name.min(columns.saturating_sub(state + more + 6)).max(12);
+    // One long name does not take the room of all others.
+    let name = name.min(columns.saturating_sub(state + more + 6)).min(columns / 2).max(12);
     // What is left shows the past, if that is worth it.
     let left = columns.saturating_sub(name + state + more + 8);
     let wide = Columns { name, state, more, past: if left < 10 { 0 } else { left.min(60) } };

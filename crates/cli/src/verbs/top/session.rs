@@ -15,6 +15,9 @@ use crate::io::live_trace::{LiveState, LiveTrace};
 /// The levels of callers that are shown.
 const LEVELS: usize = 12;
 
+/// The most buckets of the live size over time.
+const MOST_BUCKETS: usize = 2048;
+
 /// Which figures are shown.
 #[derive(Clone)]
 pub(super) struct Query {
@@ -35,6 +38,39 @@ pub(super) struct LiveSize {
     pub(super) bucket_us: u64,
     /// The largest live size in each bucket.
     pub(super) most_bytes: Vec<f64>,
+    /// The live size at the end of the last one.
+    pub(super) last_bytes: f64,
+}
+
+impl LiveSize {
+    fn of(aggregate: &Aggregate) -> LiveSize {
+        let scale = aggregate.scale();
+        let bytes = |samples: u64| samples as f64 * scale.word_bytes / scale.rate;
+        let timeline = aggregate.timeline();
+        let last = timeline.buckets().last().map_or(0, |bucket| bucket.live);
+        LiveSize {
+            bucket_us: timeline.width(),
+            most_bytes: timeline.buckets().iter().map(|bucket| bytes(bucket.most_live)).collect(),
+            last_bytes: bytes(last),
+        }
+    }
+
+    /// Goes on to this moment: since its end nothing was sampled, so as much is alive.
+    pub(super) fn extend_to(&mut self, moment: u64) {
+        if self.most_bytes.is_empty() {
+            return;
+        }
+        self.bucket_us = self.bucket_us.max(1);
+        while moment / self.bucket_us >= MOST_BUCKETS as u64 {
+            let pairs = self.most_bytes.chunks(2);
+            self.most_bytes = pairs.map(|pair| pair.iter().copied().fold(0.0, f64::max)).collect();
+            self.bucket_us *= 2;
+        }
+        let buckets = (moment / self.bucket_us) as usize + 1;
+        if buckets > self.most_bytes.len() {
+            self.most_bytes.resize(buckets, self.last_bytes);
+        }
+    }
 }
 
 /// A trace that is followed.
@@ -60,18 +96,16 @@ impl Session {
         Ok(changed)
     }
 
-    /// The live size over time, whatever is selected.
-    pub(super) fn live_size(&mut self) -> LiveSize {
-        let Some(FiguresSoFar { aggregate, .. }) = self.live.figures() else {
+    /// The live size over time of what a filter selects, whatever moment is in view.
+    pub(super) fn live_size(&mut self, filter: Option<&Regex>) -> LiveSize {
+        let Some(FiguresSoFar { aggregate, blocks, locations, .. }) = self.live.figures() else {
             return LiveSize::default();
         };
-        let scale = aggregate.scale();
-        let bytes = |samples: u64| samples as f64 * scale.word_bytes / scale.rate;
-        let timeline = aggregate.timeline();
-        LiveSize {
-            bucket_us: timeline.width(),
-            most_bytes: timeline.buckets().iter().map(|bucket| bytes(bucket.most_live)).collect(),
-        }
+        let Some(filter) = filter else { return LiveSize::of(aggregate) };
+        let include = vec![filter.clone()];
+        let selection = Selection { include, ..Selection::default() };
+        let options = Options { selection, depth: Depth::Source, ..Options::default() };
+        LiveSize::of(&blocks.aggregate_until(u64::MAX, aggregate, locations, &options))
     }
 
     /// The table and totals that a query asks for; `None` before the trace's first packet.

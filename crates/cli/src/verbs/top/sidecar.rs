@@ -56,6 +56,13 @@ impl SidecarView {
         (history.span.is_some() && !self.is_foreign()).then_some(history)
     }
 
+    /// Microseconds from the start of the trace to the last moment that the sidecar has.
+    pub(super) fn latest(&self) -> u64 {
+        let history = self.history();
+        let last = history.and_then(|history| Some((history, history.span?.1)));
+        last.map_or(0, |(history, last)| ProbeClock::of(history).micros(last))
+    }
+
     /// What was old by this time has lived through a major collection at this moment; `None` if
     /// the sidecar does not count them.
     pub(super) fn old_before(&self, moment: Option<u64>) -> Option<u64> {

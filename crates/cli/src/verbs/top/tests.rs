@@ -1,8 +1,8 @@
 //! The view without a terminal: its figures, its screens and its keys.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use heaptap_figures::{ALL_ROWS, Figures, TableOptions, TableView};
 use heaptap_report::rows::By;
@@ -12,14 +12,13 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::app::{App, Screen};
 use super::draw::program_name;
+use super::keys::ends_program;
 use super::session::{Query, Session};
 use super::text;
 use crate::analysis::aggregate::AggregatedTrace;
 use crate::io::live_trace::{LiveState, LiveTrace};
+use crate::io::writing_process::Process;
 use crate::text::terminal::width;
-
-/// No process has this number.
-const NOBODY: Option<u32> = Some(u32::MAX);
 
 fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../trace/tests/data").join(name)
@@ -29,9 +28,15 @@ fn query(by: By, metric: Metric) -> Query {
     Query { by, metric, filter: None, moment: None, old_before: None }
 }
 
+/// Makes a file look as if nobody had written it for an hour: then nobody will.
+fn age(path: &Path) {
+    let hour_ago = SystemTime::now() - Duration::from_secs(3600);
+    File::options().append(true).open(path).unwrap().set_modified(hour_ago).unwrap();
+}
+
 /// A session that has read a trace to its end.
 fn session(path: &Path) -> Session {
-    let mut session = Session::new(LiveTrace::open(path, NOBODY).unwrap());
+    let mut session = Session::new(LiveTrace::open(path, None).unwrap());
     while session.live.state() != LiveState::Ended {
         session.advance(Duration::from_secs(1)).unwrap();
     }
@@ -45,7 +50,9 @@ fn app(name: &str) -> App {
 }
 
 fn press(app: &mut App, code: KeyCode) -> bool {
-    app.press(KeyEvent::new(code, KeyModifiers::NONE))
+    let ends = app.press(KeyEvent::new(code, KeyModifiers::NONE));
+    app.settle();
+    ends
 }
 
 fn type_text(app: &mut App, text: &str) {
@@ -104,6 +111,7 @@ fn figures_at_the_end_are_those_of_a_report() {
     let place = tempfile::tempdir().unwrap();
     let domains = place.path().join("domains.ctf");
     fs::write(&domains, several_domains()).unwrap();
+    age(&domains);
     for path in [data("made-maps.v2.ctf"), data("made-trees.v3.ctf"), domains] {
         let mut session = session(&path);
         for by in ALL_ROWS {
@@ -280,7 +288,9 @@ fn a_pause_keeps_the_moment_while_the_trace_grows() {
     let place = tempfile::tempdir().unwrap();
     let (path, bytes) = (place.path().join("t.ctf"), fs::read(data("made-maps.v2.ctf")).unwrap());
     fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
-    let live = LiveTrace::open(&path, Some(std::process::id())).unwrap();
+    // This process writes it.
+    let _writer = File::options().append(true).open(&path).unwrap();
+    let live = LiveTrace::open(&path, Process::of(std::process::id())).unwrap();
     let mut app = App::new(Session::new(live), query(By::Function, Metric::Live), "");
     app.advance(Duration::from_secs(60)).unwrap();
     assert_eq!(app.session.live.state(), LiveState::Waiting);
@@ -306,6 +316,78 @@ fn a_pause_keeps_the_moment_while_the_trace_grows() {
     let shown = text(&mut app, 80, 24);
     assert!(shown.contains("another trace has taken the place"), "{shown}");
     assert!(!shown.contains("mapchurn") && app.mark.is_none(), "{shown}");
+}
+
+/// The bars show what the filter above them selects.
+#[test]
+fn the_live_size_over_time_is_that_of_the_filter() {
+    let mut app = app("made-maps.v2.ctf");
+    let all = app.live_size.most_bytes.clone();
+    type_text(&mut app, "/Map");
+    press(&mut app, KeyCode::Enter);
+    let some = app.live_size.most_bytes.clone();
+    let sum = |sizes: &[f64]| sizes.iter().sum::<f64>();
+    assert!(0.0 < sum(&some) && sum(&some) < 0.9 * sum(&all), "{} of {}", sum(&some), sum(&all));
+    // At the end they are the total of the table.
+    let (last, total) = (some.last().unwrap(), app.figures.as_ref().unwrap().totals.live.bytes);
+    assert!((last - total).abs() <= 0.02 * total, "{last} for {total}");
+    press(&mut app, KeyCode::Char('2'));
+    let shown = text(&mut app, 80, 24);
+    assert!(shown.contains("blocks that match /Map/"), "{shown}");
+    press(&mut app, KeyCode::Home);
+    assert_eq!(app.live_size.most_bytes, some, "whatever moment is in view");
+    press(&mut app, KeyCode::Char('1'));
+    press(&mut app, KeyCode::Esc);
+    assert_eq!(app.live_size.most_bytes, all);
+}
+
+/// Only those that mean rows have them computed.
+#[test]
+fn keys_that_come_together_are_computed_once() {
+    let mut app = app("made-maps.v2.ctf");
+    let live = |app: &App| app.figures.as_ref().unwrap().totals.live.bytes;
+    let at_end = live(&app);
+    for _ in 0..1000 {
+        assert!(!app.press(KeyEvent::new(KeyCode::Left, KeyModifiers::NONE)));
+    }
+    assert_eq!((live(&app), app.query.moment), (at_end, Some(0)));
+    app.settle();
+    assert!(live(&app) < at_end);
+    let keys = |text: &str| -> Vec<KeyEvent> {
+        let code = |letter| if letter == '!' { KeyCode::Enter } else { KeyCode::Char(letter) };
+        text.chars().map(|letter| KeyEvent::new(code(letter), KeyModifiers::NONE)).collect()
+    };
+    for (text, ends) in
+        [("bbmq", true), ("/q", false), ("/q!b", false), ("/q!q", true), ("", false)]
+    {
+        assert_eq!(ends_program(keys(text).iter(), false), ends, "{text}");
+    }
+    assert!(!ends_program(keys("q").iter(), true) && ends_program(keys("!q").iter(), true));
+    let interrupt = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
+    assert!(ends_program([interrupt].iter(), true));
+}
+
+/// What a screen of another size hid is shown again, and what is hidden is named.
+#[test]
+fn the_largest_rows_are_in_view_if_there_is_room() {
+    let mut app = app("made-maps.v2.ctf");
+    let whole = text(&mut app, 80, 24);
+    assert!(whole.contains("total of 10 rows\n"), "{whole}");
+    for _ in 0..3 {
+        press(&mut app, KeyCode::Down);
+    }
+    let small = text(&mut app, 80, 8);
+    assert!(small.contains("total of 10 rows, 3 to 4 shown"), "{small}");
+    assert_eq!(text(&mut app, 80, 24), whole);
+    for _ in 0..20 {
+        press(&mut app, KeyCode::Down);
+    }
+    let small = text(&mut app, 80, 8);
+    assert!(small.contains("9 to 10 shown"), "{small}");
+    press(&mut app, KeyCode::Up);
+    assert!(text(&mut app, 80, 8).contains("9 to 10 shown"));
+    press(&mut app, KeyCode::Up);
+    assert!(text(&mut app, 80, 8).contains("8 to 9 shown"));
 }
 
 #[test]
