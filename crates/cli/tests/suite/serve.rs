@@ -569,7 +569,7 @@ fn files_that_cannot_be_read_fail_beside_those_that_can() {
     heaptap("serve --no-open", &[&none]).says(2, &["no such file; check the path"]);
     heaptap("serve --no-open", &[&none, &text]).says(2, &["no such file", "not a memtrace file"]);
     assert_eq!(heaptap("serve --no-open", &[&none, &text]).err.lines().count(), 2);
-    heaptap("serve --no-open", &[]).says(2, &["<FILE>"]);
+    heaptap("serve --no-open", &[]).says(2, &["no trace is named"]);
     // A pipe is read only once, so what is wrong with it shows when it is read.
     heaptap("serve --no-open -", &[]).says(2, &["standard input", "empty"]);
 }

@@ -242,7 +242,7 @@ fn what_cannot_be_followed_is_explained_before_anything_listens() {
     heaptap("serve --no-open --live", &[&text]).says(2, &["not a memtrace file"]);
     heaptap("serve --no-open --live 4294967294", &[]).says(2, &["no process 4294967294"]);
     heaptap("serve --no-open --live", &[&place.path("")]).says(2, &["is a directory"]);
-    heaptap("serve --no-open", &[]).says(2, &["<FILE>"]);
+    heaptap("serve --no-open", &[]).says(2, &["no trace is named"]);
     let many = " --live -".repeat(9);
     heaptap(&format!("serve --no-open{many}"), &[]).says(2, &["at most 8"]);
     // A pipe is read only once, so what is wrong with it shows when it is read.

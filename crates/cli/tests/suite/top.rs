@@ -369,7 +369,9 @@ fn rows_come_back_when_the_terminal_grows() {
     let path = place.file("t.ctf", &workload(Format::V3, 1, 20_000, 8));
     age(&path);
     let tmux = Tmux::start("rows", 80, 24, &path);
-    let before = tmux.shows(&["ended after", "live at the end by function", "1 to "]);
+    // All of it: a selected row moves with what is read.
+    let total = ["ended after", "live 41.0 MiB", "live at the end by function", "1 to "];
+    let before = tmux.shows(&total);
     let first = before.lines().find(|line| line.contains("live at the end")).unwrap();
     let rows = |screen: &str| -> Vec<String> {
         let lines = screen.lines().skip_while(|line| *line != first).skip(1);
