@@ -27,7 +27,7 @@ SOURCES := $(wildcard programs/* programs5/*)
 
 OLD := young major marshalled bigarrays threads signals exceptions weak callbacks stacks endings storm \
 	parameters asked named moments planted habits polling
-NEW := holding many lives reuse own_profile forks overflow busy everything deep kept left waiting paced sites
+NEW := holding many lives reuse own_profile forks overflow busy everything deep kept left waiting paced sites stuck
 PLAIN := $(OLD) $(NEW)
 NATIVE := $(addprefix $(OUT)/,$(PLAIN) host)
 DEBUG := $(addsuffix .debug,$(NATIVE))
@@ -59,6 +59,7 @@ OF_forks := team.ml trees.ml
 OF_overflow := team.ml fibers.ml
 OF_waiting := waiting_stubs.c
 OF_kept := kept_stubs.c
+OF_stuck := stuck_stubs.c
 OF_host := plugin_interface.ml team.ml
 OF_loader := plugin_interface.ml
 

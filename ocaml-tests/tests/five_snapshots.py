@@ -5,6 +5,7 @@ HEAPTAP_DOMAIN_SNAPSHOTS says how many are taken under stress: 20, and 200 in `m
 
 import json
 import os
+import select
 import subprocess
 import time
 
@@ -128,6 +129,33 @@ def stress(bench):
         expect(out.startswith(b"survived\n"), f"printed {out!r}")
         equal((process.returncode, err), (0, b""), "its exit status, and what it said")
         equal([path.name for path in bench.directory.iterdir() if "heap" in path.name], ["stress.heap"], "files")
+
+
+@family({"idle": ("idle",), "busy": ("busy",)})
+def a_domain_that_stays_in_c(bench, mode):
+    """A request that fails because of it does not stop the others: they go on while it still stays there."""
+    (bench.directory / "run").mkdir(mode=0o700)
+    fifo = bench.directory / "fifo"
+    os.mkfifo(fifo)
+    env = bench.environment({"LD_PRELOAD": bench.library, "HEAPTAP_LISTEN": 1, "XDG_RUNTIME_DIR": bench.path("run")})
+    with subprocess.Popen([bench.program("stuck"), fifo, mode], env=env, cwd=bench.directory, stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0) as process:
+        try:
+            equal(process.stdout.readline(), b"ready\n", "its first line")
+            asked = Asked(bench, process)
+            answer = asked.ask(f"snapshot {bench.path('x.heap')} wait=1")
+            expect(answer.startswith("error ") and "within 1 s" in answer, answer)
+            process.stdin.write(b"\n")
+            expect(select.select([process.stdout], [], [], LONG)[0], "the first domain stands still")
+            equal(process.stdout.readline(), b"alive\n", "its next line")
+            fifo.write_bytes(b".")
+            answer = asked.ask(f"snapshot {bench.path('x.heap')} wait={LONG}")
+            expect(answer.startswith("ok "), f"it goes on, and then: {answer}")
+            reachable(bench, bench.directory / "x.heap")
+            out, err = process.communicate(timeout=LONG)
+        finally:
+            process.kill()
+        equal((process.returncode, out, err), (0, b"true\n", b""), "how it ends")
 
 
 @scenario

@@ -18,6 +18,14 @@ static WAITING: [AtomicUsize; MOST] = [const { AtomicUsize::new(0) }; MOST];
 /// How many there are.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
+/// How many domains there can be.
+pub(super) fn most(variables: &Variables) -> usize {
+    // SAFETY: `const struct caml_params * const caml_params` (`runtime/startup_aux.c`).
+    let params = unsafe { (variables.params as *const *const usize).read() };
+    // SAFETY: the structure has this word, which the runtime sets when it starts.
+    unsafe { params.wrapping_add(MAX_DOMAINS).read() }.clamp(1, MOST)
+}
+
 /// Records the state of a domain that waits.
 pub(super) fn record(place: usize, state: usize) {
     if let Some(waiting) = WAITING.get(place) {
@@ -58,8 +66,7 @@ impl Domains {
     pub(super) fn find(variables: &Variables, words: Words) -> Result<Domains, WalkError> {
         const MEMORY: WalkError = WalkError::Write(libc::ENOMEM);
         let own = variables.current_state();
-        let params = words.word(variables.params);
-        let most = words.field(params, MAX_DOMAINS).clamp(1, MOST);
+        let most = most(variables);
         let count = COUNT.load(Ordering::Acquire).min(MOST);
         let waiting = WAITING.get(..count).unwrap_or_default();
         let mut all = MappedVec::new(128).ok_or(MEMORY)?;

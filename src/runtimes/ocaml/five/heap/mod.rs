@@ -4,8 +4,8 @@
 //! `caml_minor_gc_begin_hook`. There they wait for each other if a snapshot is wanted
 //! (`rendezvous`), and the last one carries it out. Nothing of the runtime is replaced.
 //!
-//! - `variables`: what is used of the runtime; `rendezvous`: the safe point; `watcher`:
-//!   programs that are blocked in the kernel.
+//! - `variables`: what is used of the runtime; `rendezvous`: the safe point; `responses`: whether
+//!   all domains would come to it soon; `watcher`: programs that are blocked in the kernel.
 //! - `domains`: the states of all domains, also of those that are ending.
 //! - `pools`: the blocks of the major heap and of the young heaps.
 //! - `roots`: what holds them; `scan`: how the runtime reports them; `stack`: frames and
@@ -17,6 +17,7 @@ mod fiber_frames;
 mod finalisers;
 mod pools;
 mod rendezvous;
+mod responses;
 mod roots;
 mod scan;
 mod stack;
@@ -47,6 +48,7 @@ use crate::sys::race_once::RaceOnce;
 use crate::tracer::Mutator;
 
 use domains::Domains;
+use responses::Responses;
 use roots::Globals;
 use variables::{CodeKind, Variables};
 
@@ -58,6 +60,7 @@ struct Heap {
     modules: RaceOnce<Vec<OcamlModule>>,
     /// Of bytecode. Made when first needed, if they can be found.
     units: RaceOnce<Option<GlobalUnits>>,
+    responses: Responses,
 }
 
 static HEAP: OnceLock<Heap> = OnceLock::new();
@@ -65,8 +68,12 @@ static HEAP: OnceLock<Heap> = OnceLock::new();
 /// Makes snapshots possible. Before `main`.
 pub(super) fn prepare(runtime: &Runtime, layout: &'static StateLayout) -> Result<(), Refusal> {
     let variables = Variables::find(runtime, layout)?;
-    let heap =
-        HEAP.get_or_init(|| Heap { variables, modules: RaceOnce::new(), units: RaceOnce::new() });
+    let heap = HEAP.get_or_init(|| Heap {
+        variables,
+        modules: RaceOnce::new(),
+        units: RaceOnce::new(),
+        responses: Responses::new(),
+    });
     rendezvous::install(heap);
     frames::follow_plugins();
     snapshot::register(heap);
@@ -109,6 +116,7 @@ impl HeapWalker for Heap {
     }
 
     fn prepare(&self) {
+        self.responses.reset();
         if let CodeKind::Native { globals, .. } = self.variables.code {
             self.modules.get_or_init(|| modules::of_program(globals));
         }
@@ -116,9 +124,8 @@ impl HeapWalker for Heap {
     }
 
     fn poke(&self) {
-        rendezvous::poke(&self.variables);
         if let Some(heap) = HEAP.get() {
-            watcher::start(heap);
+            rendezvous::poke(heap);
         }
     }
 

@@ -7,8 +7,8 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use super::variables::Variables;
-use super::{Heap, domains, roots};
+use super::responses::{self, Permit};
+use super::{Heap, domains, roots, watcher};
 use crate::runtimes::ocaml::five::domain::{self, Domain};
 use crate::sys::futex::EventCount;
 use crate::{control, snapshot};
@@ -132,13 +132,29 @@ fn adopt_orphans(state: usize) {
     unsafe { domain::with(state, Domain::adopt_orphans) };
 }
 
-/// Asks for a minor collection. On any thread that does not run OCaml code, one at a time.
-pub(super) fn poke(variables: &Variables) {
+/// Asks for a minor collection once all domains respond, so that none stands still for long. On any
+/// thread that does not run OCaml code, one at a time.
+pub(super) fn poke(heap: &'static Heap) {
+    let variables = &heap.variables;
     // The first domain is there as long as the program.
-    (variables.init_domain_self)(0);
-    let state = variables.current_state();
+    let state = variables.enter_domain(0);
     if state == 0 {
         return;
+    }
+    if variables.running_domains() > 1 {
+        let have_responded = || responses::all_have_responded(variables);
+        let permit = heap.responses.look(have_responded, || (variables.interrupt_all)());
+        variables.enter_domain(0);
+        match permit {
+            Permit::None | Permit::Used => return,
+            Permit::New => {}
+        }
+        if variables.is_covered() {
+            // It would collect when it comes back, which may be after the request has ended.
+            return watcher::start(heap);
+        }
+    } else {
+        watcher::start(heap);
     }
     let request = state + variables.heap.requested_minor_gc * size_of::<usize>();
     // SAFETY: `requested_minor_gc` of a domain's state, which is never unmapped. The domain

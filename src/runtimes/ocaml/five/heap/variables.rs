@@ -1,6 +1,7 @@
 //! What snapshots use of the runtime.
 
 use std::ffi::{CStr, c_int, c_void};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::runtimes::attach::refusal::Refusal;
 use crate::runtimes::attach::symbols::needed;
@@ -46,6 +47,10 @@ pub(super) struct Variables {
     pub(super) scan_stack: extern "C" fn(ScanningAction, c_int, *mut c_void, usize, usize),
     /// `caml_interrupt_all_signal_safe`
     pub(super) interrupt_all: extern "C" fn(),
+    /// `caml_bt_is_in_blocking_section`
+    is_in_blocking_section: extern "C" fn() -> c_int,
+    /// `caml_num_domains_running`
+    running: usize,
     /// `caml_acquire_domain_lock`
     pub(super) acquire_domain_lock: extern "C" fn(),
     /// `caml_release_domain_lock`
@@ -140,6 +145,9 @@ impl Variables {
             scan_stack: unsafe { function(c"caml_scan_stack")? },
             // SAFETY: `void caml_interrupt_all_signal_safe(void)`, `runtime/domain.c`.
             interrupt_all: unsafe { function(c"caml_interrupt_all_signal_safe")? },
+            // SAFETY: `int caml_bt_is_in_blocking_section(void)`, `runtime/domain.c`.
+            is_in_blocking_section: unsafe { function(c"caml_bt_is_in_blocking_section")? },
+            running: needed(c"caml_num_domains_running")?,
             // SAFETY: `void caml_acquire_domain_lock(void)`, `runtime/domain.c`.
             acquire_domain_lock: unsafe { function(c"caml_acquire_domain_lock")? },
             // SAFETY: `void caml_release_domain_lock(void)`, `runtime/domain.c`.
@@ -148,6 +156,27 @@ impl Variables {
             collect_young: unsafe { function(c"caml_empty_minor_heaps_once")? },
             code: if runtime.is_native { native()? } else { bytecode()? },
         })
+    }
+
+    /// How many domains are running.
+    pub(super) fn running_domains(&self) -> usize {
+        let running = self.running as *const AtomicUsize;
+        // SAFETY: `atomic_uintnat caml_num_domains_running` is a variable of the runtime
+        // (`runtime/domain.c`), which is never unloaded.
+        unsafe { &*running }.load(Ordering::Acquire)
+    }
+
+    /// The state of a domain, which this thread belongs to then; 0 if there was none with this number yet. On
+    /// threads that do not run OCaml code.
+    pub(super) fn enter_domain(&self, number: usize) -> usize {
+        (self.init_domain_self)(number as c_int);
+        self.current_state()
+    }
+
+    /// Whether the threads of the domain that this thread belongs to are all in blocking sections, and its
+    /// backup thread takes part in collections. Never if it is the only domain.
+    pub(super) fn is_covered(&self) -> bool {
+        (self.is_in_blocking_section)() != 0
     }
 
     /// This thread's `caml_state`; 0 if it has none.

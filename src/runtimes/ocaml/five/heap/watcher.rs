@@ -22,10 +22,10 @@ pub(super) fn start(heap: &'static Heap) {
     }
     let watch = move |_| {
         let variables = &heap.variables;
-        (variables.init_domain_self)(0);
-        if variables.current_state() != 0 && snapshot::is_wanted() {
+        if variables.enter_domain(0) != 0 && snapshot::is_wanted() {
             (variables.acquire_domain_lock)();
-            if snapshot::is_wanted() {
+            let is_harmless = variables.running_domains() == 1 || heap.responses.is_permitted();
+            if is_harmless && snapshot::is_wanted() {
                 (variables.collect_young)();
             }
             (variables.release_domain_lock)();
