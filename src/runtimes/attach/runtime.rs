@@ -41,6 +41,11 @@ pub(crate) trait Runtime: Sync {
     /// runtime offers. Before [`Attachment::prepare`], if there is a trace.
     fn prepare_snapshots(&self) -> Result<(), Refusal>;
 
+    /// Has code that computes without allocating come to safe points, as far as a trace would
+    /// have it do so. Of a runtime that is not traced and of which snapshots may be taken, before
+    /// it has a heap. If it fails, the runtime is as before.
+    fn follow_polls(&self) -> Result<(), Refusal>;
+
     /// Sets what the calling thread of the runtime is doing, and returns what it
     /// was doing. Called once a session has started; `tracer/labels.rs` describes
     /// the protocol.

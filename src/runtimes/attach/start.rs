@@ -63,6 +63,10 @@ fn attach(detected: Detected) {
     } else {
         environment::adjust(environment::is_only_thread());
     }
+    if refusal.is_none() && attached::attached().is_none() {
+        // Without it fewer moments are safe points.
+        let _ = runtime.follow_polls();
+    }
     control::start(&settings, SnapshotSupport { runtime: runtime.name(), refusal });
 }
 

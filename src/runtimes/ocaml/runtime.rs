@@ -20,6 +20,8 @@ pub(in crate::runtimes) struct Ocaml {
     pub(super) attachment: fn() -> Result<Attachment, Refusal>,
     /// See [`Runtime::prepare_snapshots`].
     pub(super) prepare_snapshots: fn() -> Result<(), Refusal>,
+    /// See [`Runtime::follow_polls`].
+    pub(super) follow_polls: fn() -> Result<(), Refusal>,
     /// See [`Runtime::set_label`].
     pub(super) set_label: fn(u32) -> u32,
     /// See [`Runtime::tag`].
@@ -52,6 +54,10 @@ impl Runtime for Ocaml {
 
     fn prepare_snapshots(&self) -> Result<(), Refusal> {
         (self.prepare_snapshots)()
+    }
+
+    fn follow_polls(&self) -> Result<(), Refusal> {
+        (self.follow_polls)()
     }
 
     fn set_label(&self, label: u32) -> u32 {

@@ -57,6 +57,8 @@ pub(in crate::runtimes) static OCAML5: Ocaml = Ocaml {
     version: MajorVersion::Five,
     attachment,
     prepare_snapshots,
+    // The runtime collects at polls.
+    follow_polls: || Ok(()),
     set_label: domain::set_label,
     tag: domain::tag,
 };

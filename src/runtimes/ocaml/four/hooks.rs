@@ -16,6 +16,7 @@ use heaptap_trace::Source;
 use super::gc_entry::GcEntry;
 use super::host::{Context, FAILWITH, Host, MAIN_CONTEXT, host, on_own_stack};
 use super::layout::is_white;
+use super::polls;
 use super::symbols::{GcEntryFunction, ProfilerHooks, Runtime};
 use crate::runtimes::attach::patch::Replacement;
 use crate::runtimes::ocaml::values::{UNIT, header, part_sizes, raise_failure, words};
@@ -225,6 +226,9 @@ extern "C-unwind" fn caml_garbage_collection() {
     let allocation = gc_entry.allocation(return_address);
     let GcEntry { process_pending, dispatch, .. } = *gc_entry;
     if allocation.count == 0 {
+        if host.limit_is_raised() {
+            polls::at_raised_limit(host.update_young_limit);
+        }
         return process_pending();
     }
     if !only_sampled {

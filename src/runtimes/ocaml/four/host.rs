@@ -34,7 +34,7 @@ pub(super) struct Host {
     layout: &'static StateLayout,
     /// `caml_memprof_young_trigger`
     trigger: *mut usize,
-    update_young_limit: extern "C" fn(),
+    pub(super) update_young_limit: extern "C" fn(),
     pub(super) invert_root: extern "C" fn(usize, *mut usize),
     /// Words until the next sample outside the young heap.
     pub(super) left: isize,
@@ -279,6 +279,11 @@ impl Host {
     pub(super) fn is_sampled(&self) -> bool {
         let pointer = self.young_pointer();
         pointer >= self.word(self.layout.young_trigger) && pointer < self.trigger()
+    }
+
+    /// Whether native code is to enter the runtime as soon as it can.
+    pub(super) fn limit_is_raised(&self) -> bool {
+        self.word(self.layout.young_limit) == self.word(self.layout.young_alloc_end)
     }
 
     /// `young_ptr`

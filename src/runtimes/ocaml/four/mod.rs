@@ -5,7 +5,7 @@
 //!   proof of a layout, before anything is changed.
 //! - `hooks`: the replacements; `gc_entry`: a shortcut to them from native code;
 //!   `host`: the state behind them.
-//! - `heap`: heap snapshots.
+//! - `heap`: heap snapshots; `polls`: points at which native code can be interrupted.
 //! - `counters`: the collector's counters.
 //! - `walkers`: how the stack is walked; `parameters`: what the trace info says about
 //!   the runtime.
@@ -23,6 +23,7 @@ mod hooks;
 mod host;
 mod layout;
 mod parameters;
+mod polls;
 mod probe;
 mod symbols;
 mod walkers;
@@ -41,6 +42,7 @@ pub(in crate::runtimes) static OCAML4: Ocaml = Ocaml {
     version: MajorVersion::Four,
     attachment,
     prepare_snapshots,
+    follow_polls: polls::follow,
     set_label: host::set_label,
     tag: host::tag,
 };

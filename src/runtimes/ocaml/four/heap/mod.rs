@@ -6,7 +6,8 @@
 //! - `chunks`: the major heap and the young heap; `roots`: what holds their blocks;
 //!   `stack`: frames and their slots; `finalisers`: these and ephemerons.
 //!
-//! Nothing of the runtime is replaced for this, only hooks that it offers are set.
+//! Nothing of the runtime is replaced for this, only hooks that it offers are set, but for the
+//! function that native code of 4.14 polls by (`four/polls.rs`).
 
 mod blocking;
 mod bound_errors;
@@ -84,6 +85,15 @@ impl Heap {
     }
 }
 
+/// Takes the snapshot that is wanted, if one is. Under the master lock, where the program polls.
+pub(super) fn at_poll() {
+    if snapshot::is_wanted()
+        && let Some(heap) = HEAP.get()
+    {
+        safe_point::take_on_own_stack(heap);
+    }
+}
+
 impl HeapWalker for Heap {
     fn runtime(&self) -> String {
         let (kind, release) = match self.variables.code {
@@ -115,8 +125,10 @@ impl HeapWalker for Heap {
     }
 
     fn poke(&self) {
-        if !self.variables.is_native() || self.bound_errors.are_framed() {
-            safe_point::poke(&self.variables);
+        let variables = &self.variables;
+        let is_harmless = self.bound_errors.are_framed() && safe_point::may_poke(variables);
+        if !variables.is_native() || is_harmless {
+            safe_point::poke(variables);
         }
     }
 

@@ -1,11 +1,29 @@
 //! The moments at which the heap can be walked: the end of each minor collection, which the
-//! runtime reports to `caml_minor_gc_end_hook`.
+//! runtime reports to `caml_minor_gc_end_hook`, and polls of native code (`four/polls.rs`).
+//!
+//! # What a request leaves behind
+//!
+//! A request sets `requested_minor_gc` and raises `young_limit` (`poke`), so that the next
+//! allocation or poll enters the runtime. Nobody takes that back when the request ends, however
+//! it ends: between the look at the limit and the write another thread's signal, a sample
+//! or a request of the runtime itself could raise it for a reason of its own, and a limit
+//! below what the collector has decided meanwhile would let the program write behind its
+//! young heap. The program itself lowers it, under the master lock, the first time that it matters:
+//!
+//! - An allocation calls `caml_alloc_small_dispatch`, which collects and computes the limit
+//!   anew (`caml_update_young_limit`).
+//! - A poll, which only 4.14 has, calls `caml_process_pending_actions`, which leaves the limit
+//!   unless something is pending: each poll of a loop would take the long way for ever. So
+//!   `four/polls.rs` computes the limit anew there, and where it cannot, no limit is raised.
+//!
+//! What remains is one minor collection that is done early.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::variables::Variables;
 use super::{Heap, blocking, roots};
+use crate::runtimes::attach::patch;
 use crate::runtimes::ocaml::heap::words::Words;
 use crate::{control, snapshot};
 
@@ -62,6 +80,16 @@ fn is_alone(heap: &Heap) -> bool {
 
 extern "C" fn take(_: *mut c_void) {
     crate::tracer::guard(snapshot::at_safe_point);
+}
+
+/// Whether the running thread lowers the limit again that [`poke`] raises.
+pub(super) fn may_poke(variables: &Variables) -> bool {
+    variables.poll_entry.is_none_or(|entry| {
+        // SAFETY: `caml_garbage_collection`, a function of the runtime longer than 16 bytes
+        // (`runtime/signals_nat.c`). Its target, if it begins with a jump, is a relay or code of the
+        // same runtime.
+        unsafe { patch::is_replaced(entry) }
+    })
 }
 
 /// Asks the running thread to collect at its next allocation. On any thread.
