@@ -706,7 +706,8 @@ uint32_t heaptap_attached_set_label(uint32_t label);
  * 1,024 bytes, and there are at most 4,096 probes: name kinds of work, not single requests.
  *
  * Any thread, not inside a hook. Takes a lock. Returns `HEAPTAP_STATUS_OFF` if the program is
- * not traced. */
+ * not traced. If it fails, `*probe` is NULL, which all other functions of probes take: they do
+ * nothing, or return `HEAPTAP_STATUS_NULL`. */
 heaptap_status heaptap_probe_open(struct heaptap_tracer *tracer,
                                   uint32_t kind,
                                   const char *name,

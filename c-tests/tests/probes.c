@@ -206,6 +206,15 @@ static void misuse(void) {
   GIVES(heaptap_probe_open(host.tracer, HEAPTAP_PROBE_COUNT, NULL, &out), HEAPTAP_STATUS_NULL);
   GIVES(heaptap_probe_open(host.tracer, HEAPTAP_PROBE_COUNT, "x", NULL), HEAPTAP_STATUS_NULL);
   CHECK(out == NULL);
+  /* Whatever was there before, a probe that is not opened is NULL, and can be used. */
+  out = (heaptap_probe *)&host;
+  GIVES(heaptap_probe_open(NULL, HEAPTAP_PROBE_COUNT, "x", &out), HEAPTAP_STATUS_OFF);
+  CHECK(out == NULL);
+  out = (heaptap_probe *)&host;
+  GIVES(heaptap_probe_open(host.tracer, 5, "x", &out), HEAPTAP_STATUS_OPTION);
+  CHECK(out == NULL);
+  heaptap_probe_count(out, 1);
+  GIVES(heaptap_probe_timer_start(out), HEAPTAP_STATUS_NULL);
   GIVES(heaptap_probe_value(NULL, 1), HEAPTAP_STATUS_NULL);
   GIVES(heaptap_probe_value(count, 1), HEAPTAP_STATUS_OPTION);
   GIVES(heaptap_probe_observe(NULL, slow, NULL), HEAPTAP_STATUS_NULL);

@@ -91,7 +91,8 @@ unsafe fn text(text: *const c_char, length: usize) -> Result<String, Refused> {
 /// 1,024 bytes, and there are at most 4,096 probes: name kinds of work, not single requests.
 ///
 /// Any thread, not inside a hook. Takes a lock. Returns `HEAPTAP_STATUS_OFF` if the program is
-/// not traced.
+/// not traced. If it fails, `*probe` is NULL, which all other functions of probes take: they do
+/// nothing, or return `HEAPTAP_STATUS_NULL`.
 ///
 /// # Safety
 /// The pointers are NULL or as described.
@@ -103,7 +104,8 @@ pub unsafe extern "C" fn heaptap_probe_open(
     probe: *mut *mut heaptap_probe,
 ) -> heaptap_status {
     guard(|| {
-        check(probe)?;
+        // SAFETY: this function requires `probe` to be NULL or room for a pointer.
+        unsafe { write(probe, std::ptr::null_mut()) }?;
         // SAFETY: this function requires `tracer` to be NULL or a handle.
         let session = unsafe { session_or_attached(tracer) }?;
         // SAFETY: this function requires `name` to be NULL or to end with a NUL.

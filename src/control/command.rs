@@ -59,12 +59,12 @@ fn snapshot<'a>(mut words: impl Iterator<Item = &'a [u8]>) -> Result<Order, Stri
             order.method = Method::Synchronous;
         } else if let Some(bytes) = number(word, "strings=", u64::from(control::MAX_STRING_BYTES)) {
             order.string_bytes = bytes as u32;
-        } else if let Some(seconds) = number(word, "wait=", control::MAX_WAIT_SECONDS) {
-            order.patience = Duration::from_secs(seconds);
+        } else if let Some(patience) = seconds(word, "wait=") {
+            order.patience = patience;
         } else {
             return Err(format!(
                 "`{}` is not an option of snapshot: sync, strings=N (up to {} bytes) or \
-                 wait=SECONDS (up to {})",
+                 wait=SECONDS (up to {}, also 0.5)",
                 control::encode(word.get(..40).unwrap_or(word)),
                 control::MAX_STRING_BYTES,
                 control::MAX_WAIT_SECONDS
@@ -72,6 +72,12 @@ fn snapshot<'a>(mut words: impl Iterator<Item = &'a [u8]>) -> Result<Order, Stri
         }
     }
     Ok(order)
+}
+
+/// The time behind a key.
+fn seconds(word: &[u8], key: &str) -> Option<Duration> {
+    let text = word.strip_prefix(key.as_bytes())?;
+    control::seconds(std::str::from_utf8(text).ok()?)
 }
 
 /// The number behind a key, if it is in range.
@@ -103,6 +109,7 @@ mod tests {
         let all = order("snapshot  /x wait=60 strings=4096 sync \r");
         assert_eq!((all.method, all.string_bytes), (Method::Synchronous, 4096));
         assert_eq!(all.patience, Duration::from_secs(60));
+        assert_eq!(order("snapshot /x wait=0.6").patience, Duration::from_millis(600));
     }
 
     #[test]

@@ -3,14 +3,14 @@
 //! Nothing here runs unless the environment asks for it
 //! ([`LISTEN`](heaptap_settings::LISTEN), [`SNAPSHOT`](heaptap_settings::SNAPSHOT)).
 //! Then there are up to two threads, which block all signals: `heaptap-control` answers
-//! clients on a Unix socket, one after the other, and `heaptap-trigger` takes snapshots when
-//! a time has passed, a signal has come, a number of collections is reached or memory runs
+//! clients on a Unix socket, and `heaptap-trigger` takes snapshots when a time has passed, a signal has come, a number of collections is reached or memory runs
 //! short. Neither touches the heap of the program: `snapshot` waits for a safe point.
 //!
 //! - `settings`: what the environment asks for; `names`: the files of snapshots.
 //! - `process`: what is known of this process and shared by both threads.
 //! - `command`: the lines of the protocol (`docs/control.md`); `answer`: what each command does.
-//! - `socket`: the directory, the socket and the thread `heaptap-control`.
+//! - `socket`: the directory and the socket; `server`: the thread `heaptap-control`;
+//!   `connection`: one client; `jobs`: commands that take time, on threads of their own.
 //! - `trigger`: the thread `heaptap-trigger`; `signal`: the signal that wakes it.
 //! - `start`: starts the threads; exit and fork.
 //!
@@ -21,8 +21,11 @@
 
 mod answer;
 mod command;
+mod connection;
+mod jobs;
 mod names;
 mod process;
+mod server;
 mod settings;
 mod signal;
 mod socket;

@@ -97,7 +97,7 @@ pub(crate) fn take_from_program(wanted: ProgramOrder) -> Result<PathBuf, String>
         Some(file) => std::path::absolute(&file).map_err(|error| error.to_string())?,
         None => process.next_name(),
     };
-    let order = Order { path, reason: Reason::Program, method, string_bytes, patience };
+    let order = Order { method, string_bytes, patience, ..Order::new(path, Reason::Program) };
     let taken = match moment {
         Moment::Here => process.take_here(order),
         Moment::NextSafePoint => process.take(&order),
@@ -151,7 +151,9 @@ impl Process {
         loop {
             let is_early = start.elapsed() < order.patience.min(LONGEST_START);
             match (self.take)(order) {
-                Err(SnapshotError::Busy) if start.elapsed() < order.patience => {
+                Err(SnapshotError::Busy)
+                    if start.elapsed() < order.patience && !order.cancellation.is_cancelled() =>
+                {
                     std::thread::sleep(PACE);
                 }
                 // A host listens before it registers its heap.
@@ -202,6 +204,12 @@ impl Process {
         if let Err(error) = taken {
             say(format_args!("no snapshot was taken ({}): {error}", reason.name()));
         }
+    }
+
+    /// Whether nothing is in progress.
+    #[cfg(test)]
+    pub(super) fn is_idle(&self) -> bool {
+        self.in_progress.load(Ordering::SeqCst) == 0
     }
 
     /// Counts as in progress until the result is dropped. `None` when the program exits.

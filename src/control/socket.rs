@@ -1,4 +1,4 @@
-//! The socket in the user's directory, and the thread that answers on it.
+//! The socket in the user's directory.
 //!
 //! The directory is `$XDG_RUNTIME_DIR/heaptap`, or `/tmp/heaptap-UID` for a user without a
 //! runtime directory. It must be a directory of this user that nobody else may enter;
@@ -10,16 +10,15 @@ use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::os::unix::net::UnixStream;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::time::Duration;
 
 use heaptap_settings::control;
 
-use super::answer::serve;
 use super::process::Process;
-use crate::sys::listener::{Accepted, Client, Listener, check_private};
+use super::server::Server;
+use crate::sys::listener::{Client, Listener, check_private};
 use crate::sys::thread;
 use crate::tracer::say;
 
@@ -45,7 +44,8 @@ pub(super) fn start(process: &'static Process) {
             return;
         }
     };
-    if let Err(error) = thread::start("heaptap-control", move |_| run(process, listener, user)) {
+    let serve = move |_| Server::new(process, listener, user).run();
+    if let Err(error) = thread::start("heaptap-control", serve) {
         listener.remove_name();
         say(format_args!("the program takes no commands: cannot start a thread: {error}"));
     }
@@ -65,35 +65,11 @@ pub(super) fn close_in_child() {
     }
 }
 
-/// After an error such as too many open files.
-const PAUSE: Duration = Duration::from_millis(100);
-
-fn run(process: &'static Process, mut listener: &'static Listener, user: u32) {
-    loop {
-        match listener.accept() {
-            Ok(Accepted::Client(mut client)) => {
-                // A defect here costs one answer.
-                let _ = catch_unwind(AssertUnwindSafe(|| serve(process, &mut client, user)));
-            }
-            Ok(Accepted::Lost) => match open_again(user, process.pid) {
-                Some(again) => listener = again,
-                None => {
-                    say(format_args!(
-                        "the program has closed the descriptor of its control socket, which cannot \
-                         be opened again; it takes no commands any more"
-                    ));
-                    return;
-                }
-            },
-            Err(_) => std::thread::sleep(PAUSE),
-        }
-    }
-}
-
 /// Opens the socket again after the host has closed it. Tries several times, because the host may
 /// still be closing descriptors, and with them the new one before it listens.
-fn open_again(user: u32, pid: u32) -> Option<&'static Listener> {
+pub(super) fn open_again(user: u32, pid: u32) -> Option<&'static Listener> {
     const ATTEMPTS: usize = 10;
+    const PAUSE: Duration = Duration::from_millis(100);
     for attempt in 0..ATTEMPTS {
         if attempt > 0 {
             std::thread::sleep(PAUSE);

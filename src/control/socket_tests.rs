@@ -36,6 +36,12 @@ fn taken(order: &Order) -> Result<Taken, SnapshotError> {
             std::thread::sleep(Duration::from_millis(2500));
             Err(SnapshotError::NoSafePoint(order.patience))
         }
+        Some("/endless") => {
+            while !order.cancellation.is_cancelled() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            Err(SnapshotError::Cancelled)
+        }
         _ => Ok(Taken {
             path: path.clone(),
             method: *method,
@@ -58,7 +64,8 @@ impl Listening {
         let listener = open_in(&[own], user(), process.pid).unwrap().unwrap();
         let listener = &*Box::leak(Box::new(listener));
         let path = listener.path().to_owned();
-        thread::start("test-control", move |_| run(process, listener, user())).unwrap();
+        let serve = move |_| Server::new(process, listener, user()).run();
+        thread::start("test-control", serve).unwrap();
         Listening { _directory: directory, path, process }
     }
 
@@ -82,7 +89,7 @@ impl Listening {
 }
 
 #[test]
-fn commands_are_answered_one_client_after_the_other() {
+fn commands_are_answered() {
     let listening = Listening::new(None);
     for number in 0..20 {
         let line = format!("snapshot /tmp/{number}%20x strings={number}\n");
@@ -161,13 +168,112 @@ fn what_is_in_progress_ends_before_the_program_does() {
     assert_eq!(listening.last(b"snapshot /x\n"), "error the program exits");
 }
 
-#[test]
-fn a_silent_client_does_not_keep_others_out() {
-    let listening = Listening::new(None);
-    let _silent = listening.connect();
+/// A client of the test waits this long for what should come at once.
+const LONG: Duration = Duration::from_secs(20);
+
+/// Waits until `holds` does.
+fn soon(what: &str, holds: impl Fn() -> bool) {
     let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < LONG, "{what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn silent_clients_delay_nobody() {
+    let listening = Listening::new(None);
+    let silent: Vec<_> = (0..3).map(|_| listening.connect()).collect();
+    let start = Instant::now();
+    assert!(listening.last(b"status\n").starts_with("ok "));
     assert!(listening.last(b"snapshot /x\n").starts_with("ok "));
-    assert!(start.elapsed() < Duration::from_secs(4 * control::CLIENT_SECONDS));
+    let limit = Duration::from_secs(control::CLIENT_SECONDS);
+    assert!(start.elapsed() < limit, "{:?}", start.elapsed());
+    drop(silent);
+    // More than there are places for.
+    let _silent: Vec<_> = (0..120).map(|_| listening.connect()).collect();
+    let start = Instant::now();
+    assert!(listening.last(b"status\n").starts_with("ok "));
+    assert!(start.elapsed() < limit, "{:?}", start.elapsed());
+}
+
+#[test]
+fn a_client_that_gives_way_or_is_late_is_told_so() {
+    let listening = Listening::new(None);
+    let mut first = BufReader::new(listening.connect());
+    let start = Instant::now();
+    let others: Vec<_> = (0..40).map(|_| listening.connect()).collect();
+    let mut line = String::new();
+    first.read_line(&mut line).unwrap();
+    assert_eq!(line, "error too many clients are connected; try again\n");
+    assert!(start.elapsed() < Duration::from_secs(control::CLIENT_SECONDS));
+    drop(others);
+    let late = listening.ask(b"half a line");
+    assert_eq!(late, ["error no line came within 5 s"]);
+}
+
+#[test]
+fn a_snapshot_in_progress_delays_no_other_command() {
+    let listening = Listening::new(None);
+    let mut waiting = listening.connect();
+    waiting.write_all(b"snapshot /endless\n").unwrap();
+    let mut lines = BufReader::new(waiting.try_clone().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "wait 1");
+    assert_eq!(listening.ask(b"status\n").len(), 1);
+    assert!(listening.last(b"flush\n").starts_with("error the program is not traced"));
+    // Others wait for their turn, and there is a limit.
+    let queue: Vec<_> = (0..20)
+        .map(|_| {
+            let mut stream = listening.connect();
+            stream.write_all(b"snapshot /x\n").unwrap();
+            stream
+        })
+        .collect();
+    let (refused, queue) = queue.split_last().unwrap();
+    let refused = BufReader::new(refused).lines().next().unwrap().unwrap();
+    assert_eq!(refused, "error 8 clients wait for the same already; try again later");
+    // With the first client goes its snapshot, and the others get theirs.
+    drop((lines, waiting));
+    let answers = queue.iter().map(|stream| BufReader::new(stream).lines());
+    let answers = answers.map(|lines| lines.map_while(Result::ok).last().unwrap());
+    assert_eq!(answers.filter(|answer| answer.starts_with("ok ")).count(), 7);
+}
+
+#[test]
+fn a_client_that_goes_away_cancels_what_it_has_asked_for() {
+    let listening = Listening::new(None);
+    let is_idle = || listening.process.is_idle();
+    let mut client = listening.connect();
+    client.write_all(b"snapshot /endless wait=3600\n").unwrap();
+    soon("it begins", || !is_idle());
+    // It only says that it sends no more.
+    client.shutdown(std::net::Shutdown::Write).unwrap();
+    let mut lines = BufReader::new(client.try_clone().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "wait 1");
+    assert!(!is_idle());
+    drop((lines, client));
+    soon("it is cancelled", is_idle);
+    assert!(listening.last(b"snapshot /x\n").starts_with("ok "));
+}
+
+#[test]
+fn a_line_has_a_limit_and_is_answered() {
+    let listening = Listening::new(None);
+    let line = |length: usize| [&vec![b'x'; length][..], b"\n"].concat();
+    // Read to the end: after the answer the connection ends, and is not reset.
+    let ask = |line: &[u8]| {
+        let mut stream = listening.connect();
+        stream.write_all(line).unwrap();
+        let mut answer = String::new();
+        io::Read::read_to_string(&mut stream, &mut answer).unwrap();
+        answer
+    };
+    assert!(ask(&line(control::MAX_LINE)).starts_with("error unknown command `xxx"));
+    let too_long = "error a line has at most 16384 bytes before its newline\n";
+    assert_eq!(ask(&line(control::MAX_LINE + 1)), too_long);
+    assert_eq!(ask(&line(8 * control::MAX_LINE)), too_long);
+    // More lines than one, of which the first counts.
+    assert!(ask(&[b"status\n", &line(100_000)[..]].concat()).starts_with("ok "));
 }
 
 #[test]

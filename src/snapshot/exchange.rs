@@ -7,6 +7,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use super::order::{Order, SnapshotError};
 use super::walk::Errand;
 use crate::sys::errno::KeepErrno;
 use crate::sys::futex::EventCount;
@@ -49,8 +50,8 @@ fn carry_out() {
         return;
     }
     let errand = ERRAND.load(Ordering::Acquire);
-    // SAFETY: `offer` keeps its errand until the state is `TAKEN` or `IDLE`, which only this
-    // function changes now.
+    // SAFETY: `Offered` borrows its errand until the state is `TAKEN` or `IDLE`, which only
+    // this function changes now.
     if let Some(errand) = unsafe { errand.as_ref() }
         && errand.is_of_this_process()
     {
@@ -60,31 +61,69 @@ fn carry_out() {
     CHANGED.notify();
 }
 
-/// Offers an errand and calls `wait` every few milliseconds until it has been carried out.
-/// False if that does not happen within `patience`; then it never will.
+/// Offers an errand and calls `wait` every few milliseconds until it has been carried out. Fails if
+/// that does not happen within the order's patience, or the order is cancelled; then it never will.
 ///
 /// One thread at a time.
-pub(super) fn offer(errand: &Errand, patience: Duration, mut wait: impl FnMut()) -> bool {
+pub(super) fn offer(
+    errand: &Errand,
+    order: &Order,
+    mut wait: impl FnMut(),
+) -> Result<(), SnapshotError> {
     const PACE: Duration = Duration::from_millis(5);
     let start = Instant::now();
-    ERRAND.store(ptr::from_ref(errand).cast_mut(), Ordering::Release);
-    STATE.store(WANTED, Ordering::Release);
+    let offered = Offered::new(errand);
     loop {
         wait();
         let ticket = CHANGED.ticket();
-        let state = STATE.load(Ordering::Acquire);
-        if state == TAKEN {
-            break;
+        if STATE.load(Ordering::Acquire) == TAKEN {
+            return Ok(());
         }
-        let is_late = start.elapsed() > patience;
-        let withdraw =
-            || STATE.compare_exchange(WANTED, IDLE, Ordering::AcqRel, Ordering::Relaxed).is_ok();
-        if is_late && withdraw() {
-            return false;
+        let failure = if order.cancellation.is_cancelled() {
+            Some(SnapshotError::Cancelled)
+        } else if start.elapsed() > order.patience {
+            Some(SnapshotError::NoSafePoint(order.patience))
+        } else {
+            None
+        };
+        match failure {
+            Some(failure) if offered.withdraw() => return Err(failure),
+            _ => CHANGED.wait(ticket, PACE),
         }
-        CHANGED.wait(ticket, PACE);
     }
-    ERRAND.store(ptr::null_mut(), Ordering::Relaxed);
-    STATE.store(IDLE, Ordering::Release);
-    true
+}
+
+/// An errand that is offered until this is dropped.
+struct Offered<'a> {
+    _errand: &'a Errand,
+}
+
+impl Offered<'_> {
+    fn new(errand: &Errand) -> Offered<'_> {
+        ERRAND.store(ptr::from_ref(errand).cast_mut(), Ordering::Release);
+        STATE.store(WANTED, Ordering::Release);
+        Offered { _errand: errand }
+    }
+
+    /// False if it is being carried out, or was.
+    fn withdraw(&self) -> bool {
+        STATE.compare_exchange(WANTED, IDLE, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+}
+
+impl Drop for Offered<'_> {
+    fn drop(&mut self) {
+        const LONG: Duration = Duration::from_secs(1);
+        self.withdraw();
+        loop {
+            let ticket = CHANGED.ticket();
+            if STATE.load(Ordering::Acquire) != TAKING {
+                break;
+            }
+            // Only if this thread unwinds: the errand is in use.
+            CHANGED.wait(ticket, LONG);
+        }
+        ERRAND.store(ptr::null_mut(), Ordering::Relaxed);
+        STATE.store(IDLE, Ordering::Release);
+    }
 }

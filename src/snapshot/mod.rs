@@ -36,7 +36,7 @@ mod walker;
 
 pub(crate) use exchange::{at_safe_point, is_wanted};
 pub(crate) use host::{HostBlock, HostFault, HostWalk};
-pub(crate) use order::{Method, Order, Reason, SnapshotError, Taken};
+pub(crate) use order::{Cancellation, Method, Order, Reason, SnapshotError, Taken};
 pub(crate) use take::{come_to_safe_point, take};
 pub(crate) use walker::{
     HeapEncoder, HeapWalker, TraceFile, TracedBlocks, WalkError, register, walkable_runtime,

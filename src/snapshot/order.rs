@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Why a snapshot is taken. The file says it.
@@ -70,6 +72,22 @@ pub(crate) struct Order {
     pub(crate) string_bytes: u32,
     /// The longest wait for a safe point.
     pub(crate) patience: Duration,
+    pub(crate) cancellation: Cancellation,
+}
+
+/// Whether an order is withdrawn, because nobody waits for its snapshot any more. Its copies are
+/// about the same order.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Cancellation(Arc<AtomicBool>);
+
+impl Cancellation {
+    pub(crate) fn cancel(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
 }
 
 impl Order {
@@ -77,8 +95,14 @@ impl Order {
     pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
     pub(crate) fn new(path: PathBuf, reason: Reason) -> Order {
-        let method = Method::CopyOnWrite;
-        Order { path, reason, method, string_bytes: 0, patience: Order::PATIENCE }
+        Order {
+            path,
+            reason,
+            method: Method::CopyOnWrite,
+            string_bytes: 0,
+            patience: Order::PATIENCE,
+            cancellation: Cancellation::default(),
+        }
     }
 }
 
@@ -106,6 +130,8 @@ pub(crate) enum SnapshotError {
     Busy,
     /// The program has not reached a safe point in time.
     NoSafePoint(Duration),
+    /// Nobody waits for the snapshot any more.
+    Cancelled,
     /// The file could not be made or written.
     File(PathBuf, io::Error),
     /// The file could not be written to its end.
@@ -132,10 +158,11 @@ impl fmt::Display for SnapshotError {
             SnapshotError::NoSafePoint(waited) => write!(
                 f,
                 "the program reached no point at which its heap can be walked within {} s: \
-                 it computes without allocating, has threads that cannot be seen waiting, or \
-                 hardly allocates and has code without -g (docs/snapshots.md); try again",
+                 it computes without allocating or stays in C code, has threads that cannot be seen \
+                 waiting, or hardly allocates and has code without -g (docs/snapshots.md); try again",
                 waited.as_secs_f64()
             ),
+            SnapshotError::Cancelled => f.write_str("nobody waits for the snapshot any more"),
             SnapshotError::File(path, error) => write!(f, "{}: {error}", path.display()),
             SnapshotError::Write(error) => {
                 write!(f, "the file could not be written to its end: {error}")

@@ -12,7 +12,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use heaptap_heap::{MAGIC, Sink};
+use heaptap_heap::{HEADER_BYTES, Sink, is_snapshot_header};
 
 use super::order::SnapshotError;
 use crate::sys::errno;
@@ -141,7 +141,7 @@ fn link(file: &File, path: &Path) -> io::Result<()> {
     if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Whether there is no such file, an empty one, or a snapshot.
+/// Whether there is no such file, an empty one, or a snapshot: not just the first bytes of one.
 fn may_replace(path: &Path) -> io::Result<bool> {
     let found = match std::fs::symlink_metadata(path) {
         Ok(found) => found,
@@ -151,9 +151,9 @@ fn may_replace(path: &Path) -> io::Result<bool> {
     if !found.is_file() || found.len() == 0 {
         return Ok(found.is_file());
     }
-    let mut magic = [0; MAGIC.len()];
-    match File::open(path)?.read_exact(&mut magic) {
-        Ok(()) => Ok(magic == MAGIC),
+    let mut header = [0; HEADER_BYTES];
+    match File::open(path)?.read_exact(&mut header) {
+        Ok(()) => Ok(is_snapshot_header(&header)),
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
         Err(error) => Err(error),
     }
@@ -173,6 +173,16 @@ fn temporary_name(path: &Path) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use heaptap_heap::{Encoder, MAGIC, Workspace};
+
+    /// The bytes of a snapshot without blocks.
+    fn snapshot() -> Vec<u8> {
+        let directory = tempfile::tempdir().unwrap();
+        let file = create_with_name(&directory.path().join("a.heap"));
+        let mut workspace = Box::new(Workspace::new());
+        Encoder::new(file.sink(), &mut workspace, 1).finish().unwrap();
+        std::fs::read(file.path.as_ref().unwrap()).unwrap()
+    }
 
     fn names(directory: &Path) -> Vec<OsString> {
         let entries = std::fs::read_dir(directory).unwrap();
@@ -201,10 +211,10 @@ mod tests {
         file.keep().unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"0123456789");
         // The file that is replaced is there until the other one is complete.
-        std::fs::write(&path, MAGIC).unwrap();
+        std::fs::write(&path, snapshot()).unwrap();
         let file = TemporaryFile::create(&path).unwrap();
         file.sink().write_all(b"new").unwrap();
-        assert_eq!(std::fs::read(&path).unwrap(), MAGIC);
+        assert_eq!(std::fs::read(&path).unwrap(), snapshot());
         assert_eq!(file.keep().unwrap(), 3);
         assert_eq!(std::fs::read(&path).unwrap(), b"new");
         assert_eq!(names(directory.path()), ["a.heap"]);
@@ -237,8 +247,14 @@ mod tests {
         assert_eq!(std::fs::read(&path).unwrap(), b"ab");
         std::fs::write(&path, b"").unwrap();
         assert!(create().is_ok());
-        std::fs::write(&path, [&MAGIC[..], b"rest"].concat()).unwrap();
+        for like_one in [&MAGIC[..], &[&MAGIC[..], b"and a long letter"].concat()] {
+            std::fs::write(&path, like_one).unwrap();
+            assert!(matches!(create(), Err(SnapshotError::Taken(_))), "only its magic is right");
+        }
+        std::fs::write(&path, snapshot()).unwrap();
         assert!(create().is_ok());
+        std::fs::write(&path, &snapshot()[..HEADER_BYTES]).unwrap();
+        assert!(create().is_ok(), "one that is cut short");
         std::fs::remove_file(&path).unwrap();
         std::os::unix::fs::symlink("/dev/null", &path).unwrap();
         assert!(matches!(create(), Err(SnapshotError::Taken(_))), "not through a link");

@@ -36,14 +36,13 @@ impl Drop for Turn {
 pub(crate) fn take(order: &Order) -> Result<Taken, SnapshotError> {
     alone(order, |walker, errand| {
         let mut is_first = true;
-        let was_taken = exchange::offer(errand, order.patience, || {
+        exchange::offer(errand, order, || {
             // The program may come to a safe point by itself before.
             if !std::mem::take(&mut is_first) {
                 walker.poke();
                 walker.at_rest(&mut exchange::at_safe_point);
             }
-        });
-        if was_taken { Ok(()) } else { Err(SnapshotError::NoSafePoint(order.patience)) }
+        })
     })
 }
 
@@ -70,9 +69,12 @@ fn alone(
     walker.prepare();
     let mut errand = Errand::new(walker, order, &file)?;
     carry_out(walker, &errand)?;
-    let walked = errand.wait()?;
+    let walked = errand.wait(&order.cancellation)?;
     let failed = |error| SnapshotError::File(order.path.clone(), error);
     errand.complete(&file.file).map_err(failed)?;
+    if order.cancellation.is_cancelled() {
+        return Err(SnapshotError::Cancelled);
+    }
     let bytes = file.keep().map_err(failed)?;
     Ok(Taken {
         path: order.path.clone(),

@@ -11,7 +11,7 @@ use heaptap_heap::{Encoder, Followed, MetaKey, Totals, Workspace};
 use super::facts::facts;
 use super::followed::FollowedList;
 use super::names::{self, TracedPart};
-use super::order::{Method, Order, SnapshotError};
+use super::order::{Cancellation, Method, Order, SnapshotError};
 use super::output::{DescriptorSink, TemporaryFile};
 use super::walker::{HeapWalker, WalkError};
 use crate::sys::copy_process::{CopyEnd, run_in_copy, step_aside, wait_for};
@@ -186,10 +186,17 @@ impl Errand {
         names::append(file, self.sink, workspace, self.walker, traced)
     }
 
-    /// Waits for the end of the walk. After it was carried out, on the ordering thread.
-    pub(super) fn wait(&self) -> Result<Walked, SnapshotError> {
+    /// Waits for the end of the walk, and ends its copy if it is cancelled. After it was carried
+    /// out, on the ordering thread.
+    pub(super) fn wait(&self, cancellation: &Cancellation) -> Result<Walked, SnapshotError> {
         let copy = self.copy.load(Ordering::Acquire);
-        let end = if copy == 0 { CopyEnd::Status(0) } else { wait_for(copy, LONGEST_WALK) };
+        let end = match copy {
+            0 => CopyEnd::Status(0),
+            _ => wait_for(copy, LONGEST_WALK, || cancellation.is_cancelled()),
+        };
+        if cancellation.is_cancelled() {
+            return Err(SnapshotError::Cancelled);
+        }
         let outcome = self.outcome.get();
         match outcome.state.load(Ordering::Acquire) {
             DONE => {}

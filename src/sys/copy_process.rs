@@ -7,11 +7,12 @@
 //!
 //! The copy has one thread, the calling one. Locks that other threads held stay locked in
 //! it for ever, so it makes system calls and calls nothing of the C library that locks or
-//! allocates. All signals are blocked in it: no handler of the program runs, and a fault
-//! ends it.
+//! allocates. All signals of the program are blocked in it: no handler of the program runs, and
+//! a fault ends it. It ends when the process ends that it was made of.
 #![allow(unsafe_code, reason = "makes system calls")]
 
 use core::ffi::{c_int, c_long, c_ulong};
+use core::sync::atomic::{AtomicU32, Ordering};
 use core::time::Duration;
 use std::time::Instant;
 
@@ -27,18 +28,55 @@ type SignalSet = u64;
 /// `work` neither allocates nor takes a lock, and touches only memory, not what other
 /// threads would have to do for it.
 pub(crate) unsafe fn run_in_copy(work: impl FnOnce() -> u8) -> Result<i32, i32> {
+    let original = std::process::id();
     let mask = set_signal_mask(SignalSet::MAX);
     // SAFETY: `clone` without flags and with no new stack copies the process, as `fork`
     // does. The child goes on here, on a copy of this stack.
     let copied = unsafe { libc::syscall(libc::SYS_clone, 0, 0, 0, 0, 0) };
     if copied == 0 {
         let _never_returns = ExitOnUnwind;
+        end_with(original);
         exit_group(work());
     }
     let error = errno::get();
     set_signal_mask(mask);
     i32::try_from(copied).ok().filter(|&pid| pid > 0).ok_or(error)
 }
+
+/// The process that this one is a copy of. In the copy only.
+static ORIGINAL: AtomicU32 = AtomicU32::new(0);
+
+/// Has the copy end soon after the process that it was made of: nobody would take its result. In
+/// the copy only.
+///
+/// A signal at the end of its parent (`PR_SET_PDEATHSIG`) would come when the thread that has made
+/// the copy ends, and a pipe would stay open in children of the program. So a timer looks at
+/// the parent's id.
+fn end_with(original: u32) {
+    const PERIOD: libc::timeval = libc::timeval { tv_sec: 0, tv_usec: 100_000 };
+    ORIGINAL.store(original, Ordering::Relaxed);
+    // SAFETY: zeros are a valid `sigaction`: no flags, and no signal in its mask.
+    let mut action: libc::sigaction = unsafe { core::mem::zeroed() };
+    action.sa_sigaction = look_for_original as extern "C" fn(c_int) as usize;
+    action.sa_flags = libc::SA_RESTART;
+    // SAFETY: the handler takes the signal's number only and is async-signal-safe.
+    unsafe { libc::sigaction(libc::SIGALRM, &raw const action, core::ptr::null_mut()) };
+    set_signal_mask(SignalSet::MAX & !(1 << (libc::SIGALRM - 1)));
+    let timer = libc::itimerval { it_interval: PERIOD, it_value: PERIOD };
+    // SAFETY: the kernel reads the structure; NULL means that the old timer is not wanted.
+    unsafe { libc::setitimer(libc::ITIMER_REAL, &raw const timer, core::ptr::null_mut()) };
+}
+
+extern "C" fn look_for_original(_signal: c_int) {
+    // SAFETY: takes no arguments and cannot fail.
+    let parent = unsafe { libc::getppid() };
+    if u32::try_from(parent) != Ok(ORIGINAL.load(Ordering::Relaxed)) {
+        exit_group(ORPHANED);
+    }
+}
+
+/// The exit status of a copy whose original has ended.
+const ORPHANED: u8 = 71;
 
 /// Ends the copy if `work` unwinds: it must never go on with the program's code.
 struct ExitOnUnwind;
@@ -136,8 +174,8 @@ pub(crate) enum CopyEnd {
     Unknown,
 }
 
-/// Waits until the copy has ended, and kills it after `longest`.
-pub(crate) fn wait_for(pid: i32, longest: Duration) -> CopyEnd {
+/// Waits until the copy has ended, and kills it after `longest` or once `gives_up` returns true.
+pub(crate) fn wait_for(pid: i32, longest: Duration, gives_up: impl Fn() -> bool) -> CopyEnd {
     const FIRST_SLEEP: Duration = Duration::from_micros(200);
     const LONGEST_SLEEP: Duration = Duration::from_millis(20);
     let start = Instant::now();
@@ -153,7 +191,7 @@ pub(crate) fn wait_for(pid: i32, longest: Duration) -> CopyEnd {
         if waited < 0 && errno::get() != libc::EINTR {
             return CopyEnd::Unknown;
         }
-        if start.elapsed() > longest {
+        if start.elapsed() > longest || gives_up() {
             // SAFETY: our child, which nobody has waited for, so the id is still its.
             unsafe { libc::kill(pid, libc::SIGKILL) };
             killed = true;
@@ -190,8 +228,8 @@ mod tests {
                 // SAFETY: the kernel writes the status.
                 let waited = unsafe { libc::waitpid(-1, &raw mut status, 0) };
                 assert_eq!((waited, errno::get()), (-1, libc::ECHILD));
-                assert_eq!(wait_for(pid, LONG), CopyEnd::Status(7));
-                assert_eq!(wait_for(pid, LONG), CopyEnd::Unknown);
+                assert_eq!(wait_for(pid, LONG, || false), CopyEnd::Status(7));
+                assert_eq!(wait_for(pid, LONG, || false), CopyEnd::Unknown);
             },
         );
     }
@@ -201,7 +239,7 @@ mod tests {
         crate::sys::testing::in_a_process(module_path!(), "a_copy_whose_work_unwinds_ends", || {
             // SAFETY: no other thread of this process holds a lock that the panic needs.
             let pid = unsafe { run_in_copy(|| std::panic::resume_unwind(Box::new(()))) };
-            assert_eq!(wait_for(pid.unwrap(), LONG), CopyEnd::Status(UNWOUND));
+            assert_eq!(wait_for(pid.unwrap(), LONG, || false), CopyEnd::Status(UNWOUND));
         });
     }
 
@@ -218,15 +256,18 @@ mod tests {
                 };
                 // SAFETY: the work makes system calls only.
                 let pid = unsafe { run_in_copy(fault) }.unwrap();
-                assert_eq!(wait_for(pid, LONG), CopyEnd::Signal(libc::SIGSEGV));
+                assert_eq!(wait_for(pid, LONG, || false), CopyEnd::Signal(libc::SIGSEGV));
                 let hang = || loop {
                     // SAFETY: takes nothing.
                     unsafe { libc::pause() };
                 };
                 // SAFETY: the work makes system calls only.
                 let pid = unsafe { run_in_copy(hang) }.unwrap();
-                let end = wait_for(pid, Duration::from_millis(20));
+                let end = wait_for(pid, Duration::from_millis(20), || false);
                 assert_eq!(end, CopyEnd::Signal(libc::SIGKILL));
+                // SAFETY: the work makes system calls only.
+                let pid = unsafe { run_in_copy(hang) }.unwrap();
+                assert_eq!(wait_for(pid, LONG, || true), CopyEnd::Signal(libc::SIGKILL));
             },
         );
     }
@@ -248,8 +289,35 @@ mod tests {
                 };
                 // SAFETY: the work makes system calls only.
                 let pid = unsafe { run_in_copy(work) }.unwrap();
-                assert_eq!(wait_for(pid, LONG), CopyEnd::Status(1));
+                assert_eq!(wait_for(pid, LONG, || false), CopyEnd::Status(1));
             },
         );
+    }
+
+    #[test]
+    fn a_copy_ends_with_the_process_that_it_was_made_of() {
+        let test = "a_copy_ends_with_the_process_that_it_was_made_of";
+        crate::sys::testing::in_a_process(module_path!(), test, || {
+            let mut pipe = [0; 2];
+            // SAFETY: the kernel writes two descriptors.
+            assert_eq!(unsafe { libc::pipe(pipe.as_mut_ptr()) }, 0);
+            let [read, write] = pipe;
+            crate::sys::testing::in_a_fork(move || {
+                let hang = || {
+                    step_aside(write);
+                    loop {
+                        // SAFETY: takes nothing.
+                        unsafe { libc::pause() };
+                    }
+                };
+                // SAFETY: the work makes system calls only.
+                unsafe { run_in_copy(hang) }.unwrap();
+            });
+            // SAFETY: takes a number only; the copy has its own.
+            unsafe { libc::close(write) };
+            let mut ended = libc::pollfd { fd: read, events: libc::POLLIN, revents: 0 };
+            // SAFETY: poll reads and writes one `pollfd`.
+            assert_eq!(unsafe { libc::poll(&raw mut ended, 1, 20_000) }, 1, "the copy is there");
+        });
     }
 }

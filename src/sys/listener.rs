@@ -4,20 +4,22 @@
 //! one of its own files. So the file behind a descriptor is compared with the one that was
 //! opened before each use, and a descriptor that is no longer ours is never closed.
 //!
+//! Nothing here waits: `poll` waits for several sockets at a time.
+//!
 //! A name appears only once its socket listens: a client that finds a name and is refused
 //! knows that nobody listens there any more.
-#![allow(unsafe_code, reason = "calls poll and getsockopt, and closes a descriptor after a fork")]
+#![allow(unsafe_code, reason = "calls getsockopt, and closes a descriptor after a fork")]
 
 use super::descriptor::{FileIdentity, move_to_high_number};
+use super::poll::{Wants, Watched};
 use core::mem::MaybeUninit;
-use core::time::Duration;
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read, Write};
+use std::net::Shutdown;
 use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 /// A socket that listens.
 pub(crate) struct Listener {
@@ -30,6 +32,8 @@ pub(crate) struct Listener {
 /// What [`Listener::accept`] found.
 pub(crate) enum Accepted {
     Client(Client),
+    /// Nobody waits.
+    None,
     /// The host has closed the descriptor.
     Lost,
 }
@@ -69,18 +73,22 @@ impl Listener {
         InheritedDescriptor { number: self.descriptor.number(), identity: self.descriptor.identity }
     }
 
-    /// Waits for a client.
+    /// To be waited for with [`poll::wait`](super::poll::wait): is ready when a client connects.
+    pub(crate) fn watched(&self) -> Watched {
+        Watched::new(self.descriptor.number(), Wants::Input)
+    }
+
+    /// The next client, if one waits.
     pub(crate) fn accept(&self) -> io::Result<Accepted> {
         loop {
             if !self.descriptor.is_ours() {
                 return Ok(Accepted::Lost);
             }
-            poll(self.descriptor.number(), libc::POLLIN, None)?;
-            if !self.descriptor.is_ours() {
-                return Ok(Accepted::Lost);
-            }
             match self.descriptor.get().accept() {
                 Ok((stream, _)) => return Client::new(stream).map(Accepted::Client),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return Ok(Accepted::None);
+                }
                 Err(error) if is_transient(&error) => {}
                 Err(error) => return Err(error),
             }
@@ -96,10 +104,10 @@ impl Listener {
     }
 }
 
-/// Errors of `accept` that concern one client only (accept(2)).
+/// Errors after which the next attempt may succeed at once (accept(2)).
 fn is_transient(error: &io::Error) -> bool {
-    use io::ErrorKind::{ConnectionAborted, Interrupted, WouldBlock};
-    matches!(error.kind(), ConnectionAborted | Interrupted | WouldBlock)
+    use io::ErrorKind::{ConnectionAborted, Interrupted};
+    matches!(error.kind(), ConnectionAborted | Interrupted)
 }
 
 /// A descriptor that a forked child has inherited.
@@ -161,76 +169,55 @@ impl Client {
         Ok(unsafe { credentials.assume_init() })
     }
 
-    /// Reads a line of less than `max` bytes. Returns it without its end; `None` if the client has
-    /// closed the connection, sends a longer line, or sends none until the deadline.
-    pub(crate) fn read_line(&mut self, max: usize, deadline: Instant) -> Option<Vec<u8>> {
-        let mut line = Vec::new();
-        let mut chunk = [0; 1024];
-        loop {
-            if let Some(end) = line.iter().position(|byte| *byte == b'\n') {
-                line.truncate(end);
-                return Some(line);
-            }
-            let room = chunk.len().min(max.checked_sub(line.len()).filter(|room| *room > 0)?);
-            let read = self.when_ready(libc::POLLIN, deadline, |mut stream| {
-                stream.read(chunk.get_mut(..room).unwrap_or_default())
-            })?;
-            line.extend_from_slice(chunk.get(..read).filter(|read| !read.is_empty())?);
+    /// To be waited for with [`poll::wait`](super::poll::wait).
+    pub(crate) fn watched(&self, wants: Wants) -> Watched {
+        Watched::new(self.stream.number(), wants)
+    }
+
+    /// Reads what is there, without waiting.
+    pub(crate) fn read(&mut self, bytes: &mut [u8]) -> Transfer {
+        self.transfer(|mut stream| stream.read(bytes))
+    }
+
+    /// Writes as much as the socket takes, without waiting.
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Transfer {
+        self.transfer(|mut stream| stream.write(bytes))
+    }
+
+    /// Ends the connection for writing: the client has everything. In a child that was forked
+    /// meanwhile, too, which has inherited the descriptor.
+    pub(crate) fn end_answer(&mut self) {
+        if self.stream.is_ours() {
+            // A client that has gone is of no interest.
+            let _ = self.stream.get().shutdown(Shutdown::Write);
         }
     }
 
-    /// Writes all of `bytes`. False if the client has gone, or does not read them until the
-    /// deadline.
-    pub(crate) fn write(&mut self, mut bytes: &[u8], deadline: Instant) -> bool {
-        while !bytes.is_empty() {
-            let written =
-                self.when_ready(libc::POLLOUT, deadline, |mut stream| stream.write(bytes));
-            match written.and_then(|written| bytes.get(written..)) {
-                Some(rest) if rest.len() < bytes.len() => bytes = rest,
-                _ => return false,
-            }
-        }
-        true
-    }
-
-    /// Calls `transfer` until it does not have to wait. `None` for an error, a deadline that has
-    /// passed, or a descriptor that the host has closed.
-    fn when_ready(
-        &self,
-        events: libc::c_short,
-        deadline: Instant,
-        mut transfer: impl FnMut(&UnixStream) -> io::Result<usize>,
-    ) -> Option<usize> {
+    fn transfer(&self, mut attempt: impl FnMut(&UnixStream) -> io::Result<usize>) -> Transfer {
         loop {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() || !self.stream.is_ours() {
-                return None;
-            }
-            poll(self.stream.number(), events, Some(left)).ok()?;
             if !self.stream.is_ours() {
-                return None;
+                return Transfer::Ended;
             }
-            match transfer(self.stream.get()) {
-                Ok(count) => return Some(count),
+            match attempt(self.stream.get()) {
+                Ok(0) => return Transfer::Ended,
+                Ok(count) => return Transfer::Done(count),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Transfer::Later,
                 Err(error) if is_transient(&error) => {}
-                Err(_) => return None,
+                Err(_) => return Transfer::Ended,
             }
         }
     }
 }
 
-/// Waits until a descriptor is ready for one of `events`, or `longest` has passed.
-fn poll(descriptor: RawFd, events: libc::c_short, longest: Option<Duration>) -> io::Result<()> {
-    let mut asked = libc::pollfd { fd: descriptor, events, revents: 0 };
-    // Rounded up: a wait of 0 would spin.
-    let milliseconds = longest
-        .map_or(-1, |longest| i32::try_from(longest.as_millis()).unwrap_or(i32::MAX - 1) + 1);
-    // SAFETY: poll reads and writes one `pollfd`.
-    if unsafe { libc::poll(&raw mut asked, 1, milliseconds) } >= 0 {
-        return Ok(());
-    }
-    let error = io::Error::last_os_error();
-    if error.kind() == io::ErrorKind::Interrupted { Ok(()) } else { Err(error) }
+/// What came of reading or writing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Transfer {
+    /// This many bytes.
+    Done(usize),
+    /// It would have to wait.
+    Later,
+    /// The client has closed the connection, or the host the descriptor.
+    Ended,
 }
 
 /// A descriptor with a high number, and the file that it refers to.

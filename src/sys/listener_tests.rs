@@ -11,13 +11,11 @@ fn scratch() -> (TempDir, PathBuf) {
     (directory, path)
 }
 
-fn soon() -> Instant {
-    Instant::now() + Duration::from_secs(20)
-}
-
+/// A client that has connected already.
 fn client(listener: &Listener) -> Client {
     match listener.accept().unwrap() {
         Accepted::Client(client) => client,
+        Accepted::None => panic!("nobody has connected"),
         Accepted::Lost => panic!("nobody has closed it"),
     }
 }
@@ -34,9 +32,11 @@ fn a_socket_is_for_its_owner_and_replaces_what_was_left() {
     let mut client = client(&listener);
     // SAFETY: takes no arguments and cannot fail.
     assert_eq!(client.user().unwrap(), unsafe { libc::geteuid() });
-    stream.write_all(b"one\ntwo").unwrap();
-    assert_eq!(client.read_line(100, soon()).as_deref(), Some(&b"one"[..]));
-    assert!(client.write(b"answer\n", soon()));
+    assert!(matches!(listener.accept(), Ok(Accepted::None)), "there is one client");
+    stream.write_all(b"one").unwrap();
+    let mut read = [0; 100];
+    assert_eq!((client.read(&mut read), &read[..3]), (Transfer::Done(3), &b"one"[..]));
+    assert_eq!(client.write(b"answer\n"), Transfer::Done(7));
     let mut answer = String::new();
     io::BufReader::new(&stream).read_line(&mut answer).unwrap();
     assert_eq!(answer, "answer\n");
@@ -56,55 +56,30 @@ fn a_name_of_another_socket_is_kept() {
 }
 
 #[test]
-fn lines_have_a_length_and_an_end() {
-    let pair = || {
-        let (ours, theirs) = UnixStream::pair().unwrap();
-        (Client::new(ours).unwrap(), theirs)
-    };
-    let (mut client, mut stream) = pair();
-    stream.write_all(&[b'x'; 99]).unwrap();
-    stream.write_all(b"\n").unwrap();
-    assert_eq!(client.read_line(100, soon()).unwrap().len(), 99);
-    let (mut client, mut stream) = pair();
-    stream.write_all(&[b'x'; 100]).unwrap();
-    stream.write_all(b"\n").unwrap();
-    assert_eq!(client.read_line(100, soon()), None, "too long");
-    let (mut client, mut stream) = pair();
-    stream.write_all(b"half").unwrap();
-    drop(stream);
-    assert_eq!(client.read_line(100, soon()), None, "closed");
-    let (mut client, _stream) = pair();
-    let start = Instant::now();
-    let deadline = start + Duration::from_millis(100);
-    assert_eq!(client.read_line(100, deadline), None, "silent");
-    assert!(start.elapsed() < Duration::from_secs(10));
-}
-
-#[test]
-fn a_client_that_sends_byte_by_byte_has_no_more_time() {
-    let (ours, mut theirs) = UnixStream::pair().unwrap();
-    let mut client = Client::new(ours).unwrap();
-    let trickle = std::thread::spawn(move || {
-        while theirs.write_all(b"x").is_ok() {
-            std::thread::sleep(Duration::from_millis(10));
-        }
-    });
-    let start = Instant::now();
-    assert_eq!(client.read_line(1 << 20, start + Duration::from_millis(200)), None);
-    assert!(start.elapsed() < Duration::from_secs(10));
-    drop(client);
-    trickle.join().unwrap();
-}
-
-#[test]
-fn a_client_that_does_not_read_does_not_block() {
-    let (ours, _theirs) = UnixStream::pair().unwrap();
-    let mut client = Client::new(ours).unwrap();
-    let deadline = Instant::now() + Duration::from_millis(100);
-    assert!(!client.write(&vec![b'x'; 64 << 20], deadline));
+fn nothing_waits_for_a_client() {
     let (ours, theirs) = UnixStream::pair().unwrap();
+    let mut client = Client::new(ours).unwrap();
+    assert_eq!(client.read(&mut [0; 10]), Transfer::Later, "it is silent");
+    let much = vec![b'x'; 64 << 20];
+    assert!(matches!(client.write(&much), Transfer::Done(written) if written < much.len()));
+    assert_eq!(client.write(&much), Transfer::Later, "it does not read");
     drop(theirs);
-    assert!(!Client::new(ours).unwrap().write(b"x", soon()), "it has gone");
+    assert_eq!(client.read(&mut [0; 10]), Transfer::Ended);
+    assert_eq!(client.write(b"x"), Transfer::Ended);
+}
+
+#[test]
+fn an_answer_ends_also_if_a_child_has_inherited_the_connection() {
+    let (ours, mut theirs) = UnixStream::pair().unwrap();
+    let _inherited = ours.try_clone().unwrap();
+    let mut client = Client::new(ours).unwrap();
+    assert_eq!(client.write(b"ok\n"), Transfer::Done(3));
+    client.end_answer();
+    drop(client);
+    theirs.set_read_timeout(Some(core::time::Duration::from_secs(20))).unwrap();
+    let mut answer = String::new();
+    theirs.read_to_string(&mut answer).unwrap();
+    assert_eq!(answer, "ok\n");
 }
 
 #[test]

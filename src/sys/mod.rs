@@ -14,7 +14,7 @@
 //! | `file` | creates a trace file without destroying another file | the starting thread |
 //! | `lock` | waiting for a lock until a deadline | both |
 //! | `race_once` | a value that is made once and that nobody waits for, not even in a forked child | both |
-//! | `listener` | a socket that listens, and its clients | the control thread |
+//! | `listener` | a socket that listens, and its clients; `poll`: waits for several | the control thread |
 //! | `descriptor` | locks, numbers and identities of open files | both |
 //! | `prefetch` | tells the processor which memory will be read | the writer thread |
 //! | `process_memory` | this process's memory, read by the kernel | the writer thread; walks of a heap |
@@ -41,6 +41,7 @@ pub(crate) mod memory;
 pub(crate) mod memory_pressure;
 pub(crate) mod name;
 pub(crate) mod output;
+pub(crate) mod poll;
 pub(crate) mod prefetch;
 pub(crate) mod process_memory;
 #[cfg(not(loom))]

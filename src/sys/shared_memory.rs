@@ -101,7 +101,7 @@ mod tests {
         };
         // SAFETY: the work writes one word.
         let copy = unsafe { crate::sys::copy_process::run_in_copy(write) }.unwrap();
-        crate::sys::copy_process::wait_for(copy, core::time::Duration::from_secs(60));
+        crate::sys::copy_process::wait_for(copy, core::time::Duration::from_secs(60), || false);
         assert_eq!(page.get().load(Ordering::Relaxed), 17);
     }
 }

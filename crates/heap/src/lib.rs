@@ -82,7 +82,7 @@ pub use types::{
 
 pub use format::{
     Block, Code, Completion, CustomBlock, Defect, Encoder, Ephemeron, EphemeronKey, Finaliser,
-    FinaliserKind, Followed, Item, KindNamespace, MAGIC, MAX_STRING, MetaKey, Name, Pointer,
-    ReadError, Reader, Root, RootKind, RootOwner, Segment, SegmentKind, Sink, Suspended, Totals,
-    Workspace,
+    FinaliserKind, Followed, HEADER_BYTES, Item, KindNamespace, MAGIC, MAX_STRING, MetaKey, Name,
+    Pointer, ReadError, Reader, Root, RootKind, RootOwner, Segment, SegmentKind, Sink, Suspended,
+    Totals, Workspace, is_snapshot_header,
 };

@@ -7,11 +7,12 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The variable of the user's runtime directory (XDG Base Directory Specification).
 pub const RUNTIME_DIRECTORY: &str = "XDG_RUNTIME_DIR";
 
-/// The longest line in either direction, its end included.
+/// The most bytes of a line in either direction, without the newline at its end.
 pub const MAX_LINE: usize = 16_384;
 
 /// The longest that the plugin waits for a client's line, or for a client that does not
@@ -26,6 +27,20 @@ pub const MAX_STRING_BYTES: u32 = 4096;
 
 /// The longest wait for a safe point that a client can ask for, in seconds.
 pub const MAX_WAIT_SECONDS: u64 = 3600;
+
+/// A wait in seconds, such as `10` or `0.5`, up to [`MAX_WAIT_SECONDS`]; `None` for anything else.
+pub fn seconds(text: &str) -> Option<Duration> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    let is_number =
+        |digits: &str| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    if !is_number(whole) || !is_number(fraction) {
+        return None;
+    }
+    // Digits beyond nanoseconds do not matter.
+    let nanoseconds = format!("{:0<9}", fraction.get(..9).unwrap_or(fraction));
+    let wait = Duration::new(whole.parse().ok()?, nanoseconds.parse().ok()?);
+    (wait <= Duration::from_secs(MAX_WAIT_SECONDS)).then_some(wait)
+}
 
 /// Below the user's runtime directory.
 pub fn in_runtime_directory(directory: &Path) -> PathBuf {
@@ -126,6 +141,19 @@ mod tests {
         assert_eq!(value(words(line), "file"), Some("/a b".into()));
         assert_eq!(value(words(line), "block"), None);
         assert_eq!(value(words(line), "roots"), None);
+    }
+
+    #[test]
+    fn waits_have_fractions_and_a_limit() {
+        let millis = |text| seconds(text).map(|wait| wait.as_millis());
+        assert_eq!([millis("10"), millis("0"), millis("0.6")], [Some(10_000), Some(0), Some(600)]);
+        assert_eq!([millis("1.50"), millis("3600.0")], [Some(1_500), Some(3_600_000)]);
+        assert_eq!(seconds("0.1234567891234"), Some(Duration::from_nanos(123_456_789)));
+        for wrong in ["", ".", ".5", "1.", "-1", "+1", "1e3", "1.2.3", "3600.1", "inf", " 1", "1_0"]
+        {
+            assert_eq!(seconds(wrong), None, "{wrong}");
+        }
+        assert_eq!(seconds("99999999999999999999"), None);
     }
 
     #[test]

@@ -83,6 +83,14 @@ fn a_snapshot_is_asked_for_and_its_figures_are_printed() {
 }
 
 #[test]
+fn a_timeout_may_be_less_than_a_second() {
+    let program = Program::answering(&[DONE]);
+    let (run, commands) = program.asked(&["-o", "/x", "--timeout", "0.6"]);
+    run.text(0);
+    assert_eq!(commands, ["snapshot /x wait=0.6"]);
+}
+
+#[test]
 fn without_a_name_the_first_free_one_is_used() {
     let program = Program::answering(&[DONE]);
     let here = program.place.path("").canonicalize().unwrap();
@@ -181,6 +189,9 @@ fn values_that_make_no_sense_are_refused() {
         &["1", "--with-strings=0"],
         &["1", "--with-strings=4097"],
         &["1", "--timeout", "0"],
+        &["1", "--timeout", "0.0"],
+        &["1", "--timeout", "3600.5"],
+        &["1", "--timeout", "soon"],
         &["--sync"],
         &["-o", "x"],
     ] {

@@ -22,7 +22,9 @@ pub(crate) const MAX_PARTS: u64 = 1 << 17;
 pub(crate) const MAX_POINTERS: u64 = 1 << 18;
 /// The most streams in a chunk.
 pub(crate) const MAX_STREAMS: usize = 8;
-pub(crate) const FILE_HEADER: usize = 16;
+/// The bytes of the file's header.
+pub const HEADER_BYTES: usize = 16;
+pub(crate) const FILE_HEADER: usize = HEADER_BYTES;
 pub(crate) const CHUNK_HEADER: usize = 16;
 pub(crate) const STREAM_HEADER: usize = 8;
 /// The most bytes of a chunk behind its header. A stream is never stored in more bytes than it has.
@@ -91,6 +93,13 @@ pub(crate) fn file_header() -> [u8; FILE_HEADER] {
     let crc = crc32c(&[&MAGIC, &VERSION.to_le_bytes()]);
     put(&mut header, 12, &crc.to_le_bytes());
     header
+}
+
+/// Whether a file begins as a snapshot does, of this version or a later one: its first
+/// [`HEADER_BYTES`] bytes.
+pub fn is_snapshot_header(header: &[u8; HEADER_BYTES]) -> bool {
+    let (checked, crc) = header.split_at(HEADER_BYTES - 4);
+    checked.starts_with(&MAGIC) && crc == crc32c(&[checked]).to_le_bytes()
 }
 
 /// The lengths of a chunk.

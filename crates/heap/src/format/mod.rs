@@ -26,7 +26,7 @@ mod target;
 mod totals;
 mod wire;
 
-pub use chunk::MAGIC;
+pub use chunk::{HEADER_BYTES, MAGIC, is_snapshot_header};
 pub use decode::{Completion, Defect, ReadError, Reader, Suspended};
 pub use encode::{Encoder, Sink, Workspace};
 pub use model::{

@@ -172,7 +172,7 @@ impl Connection {
         }
         loop {
             let mut line = Vec::new();
-            let read = self.stream.by_ref().take(control::MAX_LINE as u64);
+            let read = self.stream.by_ref().take(control::MAX_LINE as u64 + 1);
             match { read }.read_until(b'\n', &mut line) {
                 Ok(_) => {}
                 Err(error) => return Answer::None(error),

@@ -37,10 +37,20 @@ pub(super) struct Request {
     #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(control::MAX_STRING_BYTES)))]
     with_strings: Option<u32>,
 
-    /// The longest wait, in seconds, until the program can be interrupted
-    #[arg(long, value_name = "SECONDS", default_value_t = 10, requires = "pid")]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..=control::MAX_WAIT_SECONDS))]
-    timeout: u64,
+    /// The longest wait, in seconds, until the program can be interrupted: such as 60 or 0.5, at most
+    /// 3600
+    #[arg(long, value_name = "SECONDS", default_value = "10", requires = "pid")]
+    #[arg(value_parser = timeout)]
+    timeout: Duration,
+}
+
+fn timeout(text: &str) -> Result<Duration, String> {
+    control::seconds(text).filter(|wait| !wait.is_zero()).ok_or_else(|| {
+        format!(
+            "expected seconds above 0 and up to {}, such as 60 or 0.5",
+            control::MAX_WAIT_SECONDS
+        )
+    })
 }
 
 /// How long a program that has closed its control socket may take to open it again.
@@ -99,7 +109,7 @@ impl Request {
         if let Some(bytes) = self.with_strings {
             command += &format!(" strings={bytes}");
         }
-        command + &format!(" wait={}", self.timeout)
+        command + &format!(" wait={}", self.timeout.as_secs_f64())
     }
 }
 
