@@ -7,20 +7,20 @@ let busy () =
   print_endline "ready";
   while not (has_input ()) do work () done
 
-(* Counts without allocating, in rounds, for some seconds of processor time. Returns how many times as long a round
-   takes in the end as the fastest one. *)
-let count seconds =
-  let rounds = Array.make 100_000 0. and last = ref 0 in
+(* Counts without allocating, in rounds, until all are done or some seconds of processor time have passed. Returns how
+   long a round takes, by the median of the second half. *)
+let count rounds seconds =
+  let times = Array.make rounds 0. and last = ref 0 in
   let until = Sys.time () +. seconds in
-  while Sys.time () < until && !last < Array.length rounds - 1 do
+  while !last < rounds && Sys.time () < until do
     let start = Sys.time () and number = ref 0 in
-    while !number < 1_000_000 do incr number done;
-    incr last;
-    rounds.(!last) <- Sys.time () -. start
+    while !number < 5_000_000 do incr number done;
+    times.(!last) <- Sys.time () -. start;
+    incr last
   done;
-  let sorted rounds = Array.sort compare rounds; rounds in
-  let all = sorted (Array.sub rounds 1 !last) and rest = sorted (Array.sub rounds (!last / 2) (!last / 2)) in
-  rest.(Array.length rest / 2) /. Float.max 1e-6 all.(0)
+  let half = Array.sub times (!last / 2) (!last - (!last / 2)) in
+  Array.sort compare half;
+  half.(Array.length half / 2)
 
 let () =
   work ();
@@ -61,8 +61,9 @@ let () =
       let until = Unix.gettimeofday () +. float_of_string Sys.argv.(2) in
       while Unix.gettimeofday () < until do () done
   | "counts" ->
+      let before = count 40 infinity in
       print_endline "ready";
-      let slower = count (float_of_string Sys.argv.(2)) in
+      let slower = count 100_000 (float_of_string Sys.argv.(2)) /. before in
       if slower > 6. then Printf.printf "%.1f times slower\n" slower else print_endline "as fast as before"
   | other -> failwith other);
   Printf.printf "%d entries\n" (Hashtbl.length table)

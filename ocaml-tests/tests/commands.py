@@ -162,9 +162,9 @@ def no_safe_point(bench):
 
 @family({"listening": (), "traced": ("HEAPTAP",)})
 def a_loop_that_only_polls(bench, *traced):
-    """It is as fast after a request as before, also if the client has gone at once. Where native code polls, since 4.14, a
+    """It is as fast after a request as before, also if the client has gone at once. Where native code polls, since 4.13, a
     snapshot can be taken there."""
-    polls = [int(part) for part in bench.run(bench.compiler, "-version").out.split(".")[:2]] >= [4, 14]
+    polls = [int(part) for part in bench.run(bench.compiler, "-version").out.split(".")[:2]] >= [4, 13]
     command = f"snapshot {bench.path('x.heap')} wait=2\n".encode()
     with asked(bench, "counts", 2, env={name: "trace.ctf" for name in traced}, prints=b"as fast as before\n500 entries\n") as program:
         for pause in (0, 0.001, 0.01, 0.02, 0.1):

@@ -1,5 +1,5 @@
-//! Polls: native code of OCaml 4.14 looks in loops that do not allocate whether something is
-//! pending, as if it allocated nothing (`Ipoll`, `asmcomp/amd64/emit.mlp`, 4.14.1).
+//! Polls: native code looks in loops that do not allocate whether something is pending, since
+//! 4.13, as if it allocated nothing (`Ipoll`, `asmcomp/amd64/emit.mlp`, 4.14.1).
 //!
 //! It compares the young pointer with the limit and calls `caml_garbage_collection`, where the
 //! collector may run: all registers are saved, and the stack has descriptors. So a poll is a safe
@@ -38,12 +38,11 @@ unsafe impl Sync for PollEntry {}
 static POLL_ENTRY: OnceLock<PollEntry> = OnceLock::new();
 
 /// Replaces `caml_garbage_collection` in a program that is not traced. Before `main`, or when the
-/// runtime starts. Does nothing in bytecode, and in releases without polls.
+/// runtime starts. Does nothing in bytecode.
 pub(super) fn follow() -> Result<(), Refusal> {
     let runtime = symbols::find()?;
     let proved = probe::prove(&runtime)?;
-    let polls = proved.is_native && symbols::native_code_polls();
-    let Some(function) = runtime.gc_entry.filter(|_| polls) else { return Ok(()) };
+    let Some(function) = runtime.gc_entry.filter(|_| proved.is_native) else { return Ok(()) };
     // SAFETY: `caml_garbage_collection`, a function of the runtime longer than 16 bytes
     // (`runtime/signals_nat.c`). Its target, if it begins with a jump, is a relay or code of
     // the same runtime.

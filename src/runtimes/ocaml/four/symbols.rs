@@ -112,9 +112,3 @@ pub(super) fn find() -> Result<Runtime, Refusal> {
         frame_tables: lookup(c"caml_frametable"),
     })
 }
-
-/// Whether native code polls where it does not allocate. It does since 4.14, and only 4.14 has this
-/// function (`runtime/signals_nat.c`).
-pub(super) fn native_code_polls() -> bool {
-    lookup(c"caml_stop_stack_overflow_detection").is_some()
-}

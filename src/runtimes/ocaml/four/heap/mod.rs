@@ -7,7 +7,7 @@
 //!   `stack`: frames and their slots; `finalisers`: these and ephemerons.
 //!
 //! Nothing of the runtime is replaced for this, only hooks that it offers are set, but for the
-//! function that native code of 4.14 polls by (`four/polls.rs`).
+//! function that native code polls by (`four/polls.rs`).
 
 mod blocking;
 mod bound_errors;

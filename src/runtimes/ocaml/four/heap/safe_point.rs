@@ -12,7 +12,7 @@
 //!
 //! - An allocation calls `caml_alloc_small_dispatch`, which collects and computes the limit
 //!   anew (`caml_update_young_limit`).
-//! - A poll, which only 4.14 has, calls `caml_process_pending_actions`, which leaves the limit
+//! - A poll, since 4.13, calls `caml_process_pending_actions`, which leaves the limit
 //!   unless something is pending: each poll of a loop would take the long way for ever. So
 //!   `four/polls.rs` computes the limit anew there, and where it cannot, no limit is raised.
 //!
@@ -94,7 +94,7 @@ pub(super) fn may_poke(variables: &Variables) -> bool {
 
 /// Asks the running thread to collect at its next allocation. On any thread.
 ///
-/// As `caml_request_minor_gc` does, but without `caml_something_to_do`: up to 4.14.0 the
+/// As `caml_request_minor_gc` does, but without `caml_something_to_do`: up to 4.14.1 the
 /// runtime would run pending actions inside its handler of stack overflows
 /// (ocaml/ocaml#11303). The running thread may undo this at the same moment, so it has to be
 /// repeated.

@@ -8,7 +8,6 @@ use crate::runtimes::ocaml::bytecode::Code;
 use crate::runtimes::ocaml::descriptors::Descriptors;
 use crate::runtimes::ocaml::four::layout::StateLayout;
 use crate::runtimes::ocaml::four::probe::Proved;
-use crate::runtimes::ocaml::four::symbols::native_code_polls;
 use crate::runtimes::ocaml::heap::scan::Action;
 use crate::runtimes::ocaml::heap::words::Words;
 use crate::runtimes::ocaml::version::MajorVersion;
@@ -59,7 +58,7 @@ pub(super) struct Variables {
     pub(super) register_finaliser: [usize; 2],
     /// Whether `caml_request_minor_gc` sets the word of the state that is known for that.
     pub(super) can_request: bool,
-    /// `caml_garbage_collection`, if native code polls: it calls this function then.
+    /// `caml_garbage_collection`, which native code calls where it polls.
     pub(super) poll_entry: Option<usize>,
 }
 
@@ -123,7 +122,7 @@ impl Variables {
                 needed(c"caml_final_register_called_without_value")?,
             ],
             can_request: request.is_some_and(|request| requests(request, proved.layout)),
-            poll_entry: poll_entry(proved),
+            poll_entry: lookup(c"caml_garbage_collection").filter(|_| proved.is_native),
         })
     }
 
@@ -193,10 +192,6 @@ fn native() -> Result<CodeKind, Refusal> {
 
 fn bytecode() -> Result<CodeKind, Refusal> {
     Ok(CodeKind::Bytecode { global_data: needed(c"caml_global_data")?, code: Code::find() })
-}
-
-fn poll_entry(proved: Proved) -> Option<usize> {
-    lookup(c"caml_garbage_collection").filter(|_| proved.is_native && native_code_polls())
 }
 
 /// Whether the function stores 1 in the word of the state that asks for a minor collection.
