@@ -1,7 +1,8 @@
 (* What domains, fibers and their handlers hold, while a snapshot is taken: a file that appears when it is complete.
 
    dls: values of two domains. handlers: three handlers around the running fiber, each of which holds an array.
-   thread: the same on another thread. suspended: continuations that nobody resumes, some of them deep. *)
+   thread: the same on another thread. suspended: continuations that nobody resumes, some of them deep.
+   leaking: more and more of them. *)
 open Effect
 open Effect.Deep
 
@@ -66,5 +67,16 @@ let () =
     for _ = 1 to 10 do suspend 10_000 done;
     Gc.full_major ();
     take_snapshot ();
+    print_int (List.length !kept)
+  | "leaking" ->
+    (* No snapshot: the time line has what grows. *)
+    for step = 1 to 10 do
+      for _ = 1 to 1_200 do suspend 0 done;
+      suspend 10_000;
+      Gc.full_major ();
+      Unix.sleepf 0.12
+    done;
+    Gc.full_major ();
+    Unix.sleepf 0.3;
     print_int (List.length !kept)
   | _ -> exit 2

@@ -51,3 +51,41 @@ def handlers_of_fibers(bench, program, mode):
     for row in held:
         expect(re.fullmatch(r"handlers of fiber \d+ of thread \d+, run by .*\(\w+\.ml:\d+\)", row["name"]), row["name"])
     expect(not any("0x0" in row["name"] or "unknown code" in row["name"] for row in found), f"{found}")
+
+
+# The least that a stack takes: its `stack_info`, `caml_fiber_wsz` words and its handler (runtime/fiber.c, 5.3.0).
+SMALLEST = (7 + 64 + 4) * WORD
+# 10,000 frames of at least two words, in a stack that has grown by doubling.
+DEEP = 32_768 * WORD
+
+
+def as_expected(small, deep, found):
+    """Each stack may be aligned by a word; a frame takes two words natively, and four to five in bytecode."""
+    low, high = small * SMALLEST + deep * DEEP, small * (SMALLEST + WORD) + deep * (4 * DEEP + 100 * WORD)
+    expect(low <= found <= high, f"{found} bytes of stacks, should be {low} to {high}")
+
+
+@family(KINDS)
+def suspended_stacks(bench, program):
+    """5,000 of the smallest size, and 10 that have grown."""
+    heap = taken(bench, program, "suspended")
+    _, found = rows(bench, heap)
+    stacks = found["stacks"]
+    equal(stacks["suspended_fibers"], 5_010, "suspended fibers")
+    as_expected(5_000, 10, stacks["suspended_bytes"])
+    expect(stacks["running_bytes"] >= 4_096 * WORD, f"{stacks}")
+    # What the deep ones have left when they grew.
+    expect(stacks["free_bytes"] > 0, f"{stacks}")
+    text = bench.run(bench.heaptap, "heap", heap).out
+    expect(re.search(r"^stacks +\S+ \S+ of 5010 suspended fibers, ", text, re.M), text)
+
+
+@family(KINDS)
+def leaking_stacks(bench, program):
+    """The time line has the bytes of suspended fibers as of each major cycle."""
+    bench.run(bench.heaptap, "run", "-o", "trace.ctf", "--", bench.program(program), "leaking", "-")
+    lines = bench.run(bench.heaptap, "probes", "trace.ctf", "--csv").out.splitlines()
+    values = [float(line.rsplit(",", 1)[1]) for line in lines if "OCaml/suspended fibers" in line and ",last," in line]
+    expect(len(values) >= 5, f"{lines[:20]}")
+    equal(values, sorted(values), "values that only grow")
+    as_expected(12_000, 10, values[-1])

@@ -62,11 +62,12 @@ pub use check::{CheckReport, Finding, check};
 pub use dominators::{DominatorChildren, DominatorTree, Node};
 #[cfg(feature = "graph")]
 pub use graph::{
-    BlockShape, CodeName, CustomNode, FinaliserNode, GivenName, GivenNames, GraphError, HeapFacts,
-    HeapGraph, KindReach, LoadOptions, Reach, Reachability, RootHolder, ShapeId, ThreadFacts,
+    Area, AreaId, BlockShape, CodeName, CustomNode, FinaliserNode, GivenName, GivenNames,
+    GraphError, HeapFacts, HeapGraph, KindReach, LoadOptions, OutsideBytes, Reach, Reachability,
+    RootHolder, ShapeId, ThreadFacts,
 };
 #[cfg(feature = "graph")]
-pub use holders::{HolderId, HolderName, HolderTree};
+pub use holders::{HolderId, HolderName, HolderTree, Share};
 #[cfg(feature = "graph")]
 pub use labels::{BlockLabel, LabelId, Labels, Names, SizeRange};
 #[cfg(feature = "graph")]
@@ -83,6 +84,6 @@ pub use types::{
 pub use format::{
     Block, Code, Completion, CustomBlock, Defect, Encoder, Ephemeron, EphemeronKey, Finaliser,
     FinaliserKind, Followed, HEADER_BYTES, Item, KindNamespace, MAGIC, MAX_STRING, MetaKey, Name,
-    Pointer, ReadError, Reader, Root, RootKind, RootOwner, Segment, SegmentKind, Sink, Suspended,
-    Totals, Workspace, is_snapshot_header,
+    OutsideArea, OutsideKind, Pointer, ReadError, Reader, Root, RootKind, RootOwner, Segment,
+    SegmentKind, Sink, Suspended, Totals, Workspace, is_snapshot_header,
 };

@@ -9,33 +9,41 @@ use heaptap_heap::{HeapAnalysis, Level};
 use serde::Serialize;
 
 use crate::analysis::filters::parse_size;
-use crate::analysis::heap::figures::{HeapRows, HeapSize};
-use crate::analysis::heap::growth::{Change, GrowthRow, GrowthRows, GrowthTable, growth};
+use crate::analysis::heap::figures::HeapRows;
+use crate::analysis::heap::growth::{
+    Change, GrowthRow, GrowthRows, GrowthSize, GrowthTable, change, growth,
+};
 use crate::analysis::heap::load::load_with_types;
 use crate::analysis::heap::row_kind::HeapRowKind;
+use crate::analysis::heap::site_growth::{
+    JoinedSnapshot, SiteGrowthRow, SiteGrowthTable, site_growth,
+};
 use crate::analysis::ocaml_types::TypeOptions;
 use crate::exit_status::{Failure, VerbResult, Verdict};
 use crate::io::output::{print, print_json};
 use crate::text::csv::quoted;
+use crate::text::escape::Escaped;
 use crate::text::terminal::{Layout, fit};
 
 /// Compare two heap snapshots: what has grown, what is new, what is gone
 ///
 /// Holders by what only they hold, blocks that are alike by what they take, and sets, blocks that are
-/// alike and held alike, by what they retain. Give two snapshots of one run, or of two runs of
-/// one program.
+/// alike and held alike, by what they retain; memory outside the heap beside it. Give two snapshots of one run, or of
+/// two runs of one program.
 #[derive(Args)]
 #[command(after_help = "Examples:
   heaptap heap-diff before.heap after.heap
   heaptap heap-diff before.heap after.heap --by module --top 0
   heaptap heap-diff before.heap after.heap --fail-over 1MiB
+  heaptap heap-diff before.heap after.heap --by site
   heaptap heap-diff --json before.heap after.heap | jq '.tables[0].rows[0]'
 
 Exit status:
   0  both snapshots are complete
   1  a snapshot is defective or cut short
   2  a wrong call, or a file that is no snapshot or cannot be read
-  3  with --fail-over: what is reachable grew by more than the limit")]
+  3  with --fail-over: what is reachable, in the heap and outside, grew by more
+     than the limit")]
 pub(crate) struct HeapDiff {
     /// The earlier snapshot
     #[arg(value_name = "BEFORE", value_hint = ValueHint::FilePath)]
@@ -53,9 +61,14 @@ pub(crate) struct HeapDiff {
     #[arg(short = 'n', long, value_name = "ROWS", default_value_t = 15)]
     top: usize,
 
-    /// End with status 3 if what is reachable grew by more than this: 4096, 64KiB, 1MiB
+    /// End with status 3 if what is reachable, in the heap and outside, grew by more than this: 4096, 64KiB, 1MiB
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     fail_over: Option<u64>,
+
+    /// With --by site: the trace that was being written (default: the one that each snapshot names). Give it twice for
+    /// snapshots of two runs
+    #[arg(long, value_name = "TRACE", value_hint = ValueHint::FilePath)]
+    trace: Vec<PathBuf>,
 
     /// Print one JSON object
     #[arg(long)]
@@ -71,66 +84,111 @@ pub(crate) struct HeapDiff {
 
 /// Everything that is printed.
 #[derive(Serialize)]
-struct HeapGrowth {
-    before: HeapSize,
-    after: HeapSize,
-    tables: Vec<GrowthTable>,
+struct HeapGrowth<T> {
+    before: GrowthSize,
+    after: GrowthSize,
+    tables: Vec<T>,
+}
+
+/// A table in all forms.
+trait PrintedTable: Serialize {
+    const CSV_HEADING: &'static str;
+
+    fn append_text(&self, text: &mut String, layout: Layout);
+    fn append_csv(&self, text: &mut String);
 }
 
 impl HeapDiff {
     pub(crate) fn run(&self) -> VerbResult {
         self.types.check(self.by == Some(HeapRowKind::Type))?;
+        self.check_traces()?;
         let (before, _) = load_with_types(&self.before, &self.types)?;
         let (after, _) = load_with_types(&self.after, &self.types)?;
+        let by_default = [
+            GrowthRows::Rows(HeapRows::Holders(Level::Variable)),
+            GrowthRows::Rows(HeapRows::Blocks),
+            GrowthRows::Sets,
+        ];
         let kinds = match self.by {
-            Some(by) => vec![GrowthRows::Rows(by.rows().ok_or_else(|| {
-                Failure::Trouble("--by site: compare the traces with `heaptap diff`".into())
-            })?)],
-            None => vec![
-                GrowthRows::Rows(HeapRows::Holders(Level::Variable)),
-                GrowthRows::Rows(HeapRows::Blocks),
-                GrowthRows::Sets,
-            ],
+            Some(by) => match by.rows() {
+                Some(rows) => vec![GrowthRows::Rows(rows)],
+                None => return self.show_sites(&before, &after),
+            },
+            None => by_default.to_vec(),
         };
-        let tables = kinds.into_iter().map(|by| growth(&before, &after, by, self.top)).collect();
-        let figures = HeapGrowth { before: reachable(&before), after: reachable(&after), tables };
+        let table = |by| growth(&before, &after, by, self.top);
+        self.show(&before, &after, kinds.into_iter().map(table).collect())
+    }
+
+    fn check_traces(&self) -> Result<(), Failure> {
+        if self.by != Some(HeapRowKind::Site) && !self.trace.is_empty() {
+            return Err(Failure::Trouble("--trace goes with --by site".into()));
+        }
+        if self.trace.len() > 2 {
+            let message = "--trace: give it once, or twice for BEFORE and AFTER";
+            return Err(Failure::Trouble(message.into()));
+        }
+        Ok(())
+    }
+
+    /// Joins each snapshot with its trace.
+    fn show_sites(&self, before: &HeapAnalysis, after: &HeapAnalysis) -> VerbResult {
+        let old =
+            JoinedSnapshot { analysis: before, file: &self.before, trace: self.trace.first() };
+        let new = JoinedSnapshot { analysis: after, file: &self.after, trace: self.trace.last() };
+        let table = site_growth(&old, &new, self.top)?;
+        self.show(before, after, vec![table])
+    }
+
+    fn show<T: PrintedTable>(
+        &self,
+        before: &HeapAnalysis,
+        after: &HeapAnalysis,
+        tables: Vec<T>,
+    ) -> VerbResult {
+        let [before, after] = [before, after].map(GrowthSize::reachable);
+        let figures = HeapGrowth { before, after, tables };
         if self.json {
             print_json(&figures)?;
         } else if self.csv {
-            print(csv(&figures).as_bytes())?;
+            let mut text = T::CSV_HEADING.to_owned();
+            figures.tables.iter().for_each(|table| table.append_csv(&mut text));
+            print(text.as_bytes())?;
         } else {
             print(text(&figures, Layout::of_stdout()).as_bytes())?;
         }
-        let grown = figures.after.bytes.saturating_sub(figures.before.bytes);
+        let grown = after.all_bytes().saturating_sub(before.all_bytes());
         let is_over = self.fail_over.is_some_and(|limit| grown > limit);
         Ok(if is_over { Verdict::OverLimit } else { Verdict::Sound })
     }
 }
 
-fn reachable(analysis: &HeapAnalysis) -> HeapSize {
-    analysis.reachable().into()
-}
-
 /// A size with its sign.
-fn change(growth: i64) -> String {
-    let sign = if growth < 0 { "-" } else { "+" };
-    format!("{sign}{}", bytes(growth.unsigned_abs() as f64))
+fn signed(growth: f64) -> String {
+    let sign = if growth < 0.0 { "-" } else { "+" };
+    format!("{sign}{}", bytes(growth.abs()))
 }
 
-fn text(figures: &HeapGrowth, layout: Layout) -> String {
+fn text<T: PrintedTable>(figures: &HeapGrowth<T>, layout: Layout) -> String {
     let (before, after) = (figures.before, figures.after);
-    let growth = after.bytes as i64 - before.bytes as i64;
+    let sizes = |before: u64, after: u64| {
+        let growth = signed(change(before, after) as f64);
+        format!("{} -> {} ({growth})", bytes(before as f64), bytes(after as f64))
+    };
     let mut text = format!(
-        "{} {} -> {} ({}), {} -> {} blocks\n",
+        "{} {}, {} -> {} blocks\n",
         layout.strong("reachable"),
-        bytes(before.bytes as f64),
-        bytes(after.bytes as f64),
-        change(growth),
+        sizes(before.bytes, after.bytes),
         before.blocks,
         after.blocks
     );
+    if before.outside_bytes > 0 || after.outside_bytes > 0 {
+        let outside = sizes(before.outside_bytes, after.outside_bytes);
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "{} {outside}, outside the heap", layout.strong("outside  "));
+    }
     for table in &figures.tables {
-        append(&mut text, table, layout);
+        table.append_text(&mut text, layout);
     }
     text
 }
@@ -138,61 +196,133 @@ fn text(figures: &HeapGrowth, layout: Layout) -> String {
 /// Columns before the name.
 const NUMBERS: usize = 3 * 12 + 8;
 
-fn append(text: &mut String, table: &GrowthTable, layout: Layout) {
-    let head = format!("{:>11} {:>11} {:>11}  {:<6} {}", "change", "before", "after", "", table.by);
-    // Writing to a string does not fail.
+fn append_head(text: &mut String, by: &str, is_empty: bool, layout: Layout) {
+    let head = format!("{:>11} {:>11} {:>11}  {:<6} {by}", "change", "before", "after", "");
     let _ = writeln!(text, "\n{}", layout.strong(&fit(&head, layout.width)));
-    if table.rows.is_empty() {
+    if is_empty {
         let _ = writeln!(text, "{:>11}", "none");
-    }
-    let room = layout.width.saturating_sub(NUMBERS).max(10);
-    for GrowthRow { name, change: kind, before, after, growth_bytes } in &table.rows {
-        let mark = match kind {
-            Change::New => "new",
-            Change::Gone => "gone",
-            _ => "",
-        };
-        let _ = writeln!(
-            text,
-            "{:>11} {:>11} {:>11}  {mark:<6} {}",
-            change(*growth_bytes),
-            bytes(before.bytes as f64),
-            bytes(after.bytes as f64),
-            fit(name, room)
-        );
-    }
-    if table.other_rows > 0 {
-        let sum = change(table.other_growth_bytes);
-        let _ = writeln!(
-            text,
-            "{sum:>11} {:>11} {:>11}  {:<6} ({} others)",
-            "", "", "", table.other_rows
-        );
     }
 }
 
-fn csv(figures: &HeapGrowth) -> String {
-    let mut text = String::from(
-        "by,name,change,growth_bytes,before_bytes,after_bytes,before_blocks,after_blocks\n",
-    );
-    for table in &figures.tables {
-        for GrowthRow { name, change, before, after, growth_bytes } in &table.rows {
+fn mark(change: Change) -> &'static str {
+    match change {
+        Change::New => "new",
+        Change::Gone => "gone",
+        _ => "",
+    }
+}
+
+/// What has changed outside the heap.
+fn outside(growth: i64) -> String {
+    if growth == 0 { String::new() } else { format!(" ({} outside)", signed(growth as f64)) }
+}
+
+impl PrintedTable for GrowthTable {
+    const CSV_HEADING: &'static str = "by,name,change,growth_bytes,before_bytes,after_bytes,before_blocks,after_blocks,\
+                                       growth_outside_bytes,before_outside_bytes,after_outside_bytes\n";
+
+    fn append_text(&self, text: &mut String, layout: Layout) {
+        append_head(text, self.by, self.rows.is_empty(), layout);
+        let room = layout.width.saturating_sub(NUMBERS).max(10);
+        for row in &self.rows {
+            let GrowthRow { before, after, growth_bytes, growth_outside_bytes, .. } = row;
+            let outside = outside(*growth_outside_bytes);
+            let room = room.saturating_sub(outside.chars().count()).max(10);
             let _ = writeln!(
                 text,
-                "{},{},{},{growth_bytes},{},{},{},{}",
-                table.by,
-                quoted(name),
-                format!("{change:?}").to_lowercase(),
+                "{:>11} {:>11} {:>11}  {:<6} {}{outside}",
+                signed(*growth_bytes as f64),
+                bytes(before.bytes as f64),
+                bytes(after.bytes as f64),
+                mark(row.change),
+                fit(&row.name, room)
+            );
+        }
+        if self.other_rows > 0 {
+            let sum = signed(self.other_growth_bytes as f64);
+            let outside = outside(self.other_growth_outside_bytes);
+            let _ = writeln!(
+                text,
+                "{sum:>11} {:>11} {:>11}  {:<6} ({} others){outside}",
+                "", "", "", self.other_rows
+            );
+        }
+    }
+
+    fn append_csv(&self, text: &mut String) {
+        for row in &self.rows {
+            let GrowthRow { before, after, growth_bytes, growth_outside_bytes, .. } = row;
+            let _ = writeln!(
+                text,
+                "{},{},{},{growth_bytes},{},{},{},{},{growth_outside_bytes},{},{}",
+                self.by,
+                quoted(&row.name),
+                format!("{:?}", row.change).to_lowercase(),
                 before.bytes,
                 after.bytes,
                 before.blocks,
-                after.blocks
+                after.blocks,
+                before.outside_bytes,
+                after.outside_bytes
             );
         }
-        if table.other_rows > 0 {
-            let (rows, sum) = (table.other_rows, table.other_growth_bytes);
-            let _ = writeln!(text, "{},({rows} others),,{sum},,,,", table.by);
+        if self.other_rows > 0 {
+            let (sum, outside) = (self.other_growth_bytes, self.other_growth_outside_bytes);
+            let _ =
+                writeln!(text, "{},({} others),,{sum},,,,,{outside},,", self.by, self.other_rows);
         }
     }
-    text
+}
+
+impl PrintedTable for SiteGrowthTable {
+    const CSV_HEADING: &'static str =
+        "by,name,file,line,change,growth_bytes,growth_error,before_bytes,after_bytes\n";
+
+    fn append_text(&self, text: &mut String, layout: Layout) {
+        append_head(text, self.by, self.rows.is_empty(), layout);
+        let room = layout.width.saturating_sub(NUMBERS).max(10);
+        for row in &self.rows {
+            let (name, file) = row.site.parts();
+            let site = if file.is_empty() { name } else { format!("{name} {file}") };
+            let error = format!(" (± {})", bytes(row.growth_error));
+            let room = room.saturating_sub(error.chars().count()).max(10);
+            let _ = writeln!(
+                text,
+                "{:>11} {:>11} {:>11}  {:<6} {}{error}",
+                signed(row.growth_bytes),
+                bytes(row.before.bytes),
+                bytes(row.after.bytes),
+                mark(row.change),
+                fit(&Escaped(site.as_bytes()).to_string(), room)
+            );
+        }
+        if self.other_rows > 0 {
+            let sum = signed(self.other_growth_bytes);
+            let _ = writeln!(
+                text,
+                "{sum:>11} {:>11} {:>11}  {:<6} ({} others)",
+                "", "", "", self.other_rows
+            );
+        }
+    }
+
+    fn append_csv(&self, text: &mut String) {
+        for row in &self.rows {
+            let SiteGrowthRow { site, change, before, after, growth_bytes, growth_error } = row;
+            let _ = writeln!(
+                text,
+                "site,{},{},{},{},{growth_bytes},{growth_error},{},{}",
+                quoted(&site.name),
+                quoted(&site.file),
+                site.line,
+                format!("{change:?}").to_lowercase(),
+                before.bytes,
+                after.bytes
+            );
+        }
+        if self.other_rows > 0 {
+            let sum = self.other_growth_bytes;
+            let _ = writeln!(text, "site,({} others),,,,{sum},,,", self.other_rows);
+        }
+    }
 }

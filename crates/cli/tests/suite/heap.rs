@@ -32,13 +32,15 @@ fn text_json_and_csv_have_the_same_rows() {
         let name = row["name"].as_str().unwrap();
         let quoted = if name.contains(',') { format!("\"{name}\"") } else { name.to_owned() };
         let expected = format!(
-            "{quoted},{},{},{},{},{},{}",
+            "{quoted},{},{},{},{},{},{},{},{}",
             row["roots"],
             row["reachable_bytes"],
             row["exclusive_bytes"],
             row["first_reached"]["bytes"],
             row["first_reached"]["blocks"],
-            row["outside_bytes"]
+            row["outside_bytes"],
+            row["first_outside_bytes"],
+            row["mapped_bytes"]
         );
         assert_eq!(line, expected);
         assert!(text.contains(name), "{name} is not in {text}");
@@ -115,7 +117,8 @@ fn wrong_calls_and_files_are_explained() {
     heaptap("heap-diff", &[&path, &cut]).says(1, &["cut.heap", "cut short"]);
     let text = place.file("text", b"no snapshot at all");
     heaptap("heap", &[&text]).says(2, &["not a heap snapshot"]);
-    heaptap("heap-diff --by site", &[&path, &path]).says(2, &["heaptap diff"]);
+    heaptap("heap-diff --by site", &[&path, &path]).says(2, &["no trace was being written"]);
+    heaptap("heap-diff --trace a.ctf", &[&path, &path]).says(2, &["--trace goes with --by site"]);
     let directory = path.parent().unwrap();
     for call in ["heap", "snapshot --check"] {
         heaptap(call, &[directory]).says(2, &["is a directory; name a snapshot in it"]);

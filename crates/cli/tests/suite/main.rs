@@ -16,6 +16,7 @@ mod export;
 mod files;
 mod go_profiles;
 mod heap;
+mod heap_graph;
 mod heap_snapshots;
 mod held;
 mod help;

@@ -56,7 +56,8 @@ fn memlab_finds_the_sizes_that_the_dominator_tree_has() {
     assert_eq!(nodes.len(), 1 + found.tree.len() + native);
     for position in 0..found.tree.len() as u32 {
         let node = &nodes[1 + position as usize];
-        let retained = found.tree.retained(position) + found.tree.retained_outside(position);
+        let retained =
+            found.tree.retained(position) + found.tree.retained_outside(position).allocated;
         assert_eq!(node["retained"], retained, "{position}: {}", node["name"]);
         if let Node::Block(block) = found.tree.node(position) {
             assert_eq!(node["self"], found.graph.bytes(block), "{position}");
@@ -113,7 +114,9 @@ fn memlab_finds_the_same_sizes_of_holders_where_blocks_are_joined() {
         .holders
         .ids()
         .filter_map(|holder| found.tree.position(Node::Holder(holder)))
-        .map(|position| found.tree.retained(position) + found.tree.retained_outside(position))
+        .map(|position| {
+            found.tree.retained(position) + found.tree.retained_outside(position).allocated
+        })
         .collect();
     let synthetic = nodes.iter().skip(1).filter(|node| node["type"] == "synthetic");
     let mut retained: Vec<u64> = synthetic.map(|node| node["retained"].as_u64().unwrap()).collect();
@@ -180,7 +183,7 @@ fn go_tool_pprof_shows_what_holders_retain() {
     let (blocks, _) = shown("blocks", "-unit=count");
     assert_eq!(blocks, (found.tree.len() - found.holders.len()) as f64);
     let (outside, _) = shown("outside_space", "-unit=B");
-    assert_eq!(outside, found.tree.retained_outside(0) as f64);
+    assert_eq!(outside, found.tree.retained_outside(0).allocated as f64);
 }
 
 #[test]

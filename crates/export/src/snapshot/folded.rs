@@ -17,7 +17,7 @@ pub(super) const FORMAT: SnapshotFormat = SnapshotFormat {
 fn write(input: &SnapshotInput<'_>, out: &mut dyn Write) -> io::Result<Vec<String>> {
     let stacks = RetainedStacks::new(input);
     let mut line = Vec::new();
-    for (id, node) in stacks.nodes() {
+    for (id, node) in stacks.nodes().filter(|(_, node)| node.blocks > 0) {
         line.clear();
         for above in stacks.path(id) {
             if !line.is_empty() {

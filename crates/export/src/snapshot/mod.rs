@@ -95,6 +95,14 @@ impl SnapshotInput<'_> {
         }
     }
 
+    /// What to say of mapped files, which no format counts.
+    fn mapped_note(&self) -> Vec<String> {
+        let mapped = self.tree.retained_outside(DominatorTree::PROGRAM).mapped;
+        let note =
+            "bytes of mapped files are not in the export; `heaptap heap` shows who holds them";
+        (mapped > 0).then(|| format!("{mapped} {note}")).into_iter().collect()
+    }
+
     /// What to say of a joined tree in which blocks of different labels are one node.
     fn others_note(&self, tree: &RetainedTree) -> Option<String> {
         let others = tree.nodes().iter().filter(|node| node.label == RetainedLabel::Others);

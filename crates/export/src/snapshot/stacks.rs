@@ -24,14 +24,17 @@ impl<'a> RetainedStacks<'a> {
         RetainedStacks { input, tree, outside }
     }
 
-    /// The nodes that have blocks, with their numbers.
+    /// The nodes that have blocks or memory outside the heap, with their numbers. What several blocks keep
+    /// outside the heap counts at what retains all of them.
     pub(super) fn nodes(&self) -> impl Iterator<Item = (RetainedId, &RetainedNode)> {
-        (0..).zip(self.tree.nodes()).filter(|(_, node)| node.blocks > 0)
+        let is_shown =
+            |id: RetainedId, node: &RetainedNode| node.blocks > 0 || self.outside(id) > 0;
+        (0..).zip(self.tree.nodes()).filter(move |(id, node)| is_shown(*id, node))
     }
 
-    /// From the kind of root down to the node.
+    /// From the kind of root down to the node; the program by itself.
     pub(super) fn path(&self, node: RetainedId) -> Vec<RetainedId> {
-        self.tree.path(node)
+        if node == RetainedTree::PROGRAM { vec![node] } else { self.tree.path(node) }
     }
 
     /// Escaped.
@@ -46,16 +49,18 @@ impl<'a> RetainedStacks<'a> {
 
     /// What to say if blocks of several labels had to be joined.
     pub(super) fn notes(&self) -> Vec<String> {
-        self.input.others_note(&self.tree).into_iter().collect()
+        let mut notes = self.input.mapped_note();
+        notes.extend(self.input.others_note(&self.tree));
+        notes
     }
 }
 
 /// What nodes have outside the heap without those below them.
-fn own_outside(tree: &RetainedTree) -> Vec<u64> {
-    let mut own: Vec<u64> = tree.nodes().iter().map(|node| node.outside).collect();
+pub(super) fn own_outside(tree: &RetainedTree) -> Vec<u64> {
+    let mut own: Vec<u64> = tree.nodes().iter().map(|node| node.outside.allocated).collect();
     for node in tree.nodes().iter().skip(1) {
         let above = &mut own[node.parent as usize];
-        *above = above.saturating_sub(node.outside);
+        *above = above.saturating_sub(node.outside.allocated);
     }
     own
 }

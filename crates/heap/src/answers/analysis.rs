@@ -6,8 +6,8 @@ use std::thread;
 
 use super::label_row::LabelRow;
 use crate::dominators::{DominatorTree, Node};
-use crate::graph::{HeapGraph, Reach};
-use crate::holders::HolderTree;
+use crate::graph::{HeapGraph, OutsideBytes, Reach};
+use crate::holders::{HolderTree, Share};
 use crate::labels::{LabelId, Labels};
 use crate::retained::RetainedTree;
 
@@ -19,7 +19,7 @@ pub struct HeapAnalysis {
     /// What holds the roots.
     pub holders: HolderTree,
     /// What each holder reaches first.
-    pub shares: Vec<Reach>,
+    pub shares: Vec<Share>,
     /// What retains what.
     pub dominators: DominatorTree,
     /// What blocks are called.
@@ -87,7 +87,12 @@ impl HeapAnalysis {
 
     /// What is reachable.
     pub fn reachable(&self) -> Reach {
-        self.shares.first().copied().unwrap_or_default()
+        self.shares.first().copied().unwrap_or_default().reach
+    }
+
+    /// What is kept outside the heap.
+    pub fn outside(&self) -> OutsideBytes {
+        self.dominators.retained_outside(DominatorTree::PROGRAM)
     }
 
     /// Everything in the snapshot, with garbage that has not been collected yet.

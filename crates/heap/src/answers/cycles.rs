@@ -54,8 +54,9 @@ impl HeapAnalysis {
             .map(|&(value, function)| {
                 let position = self.dominators.position(Node::Block(value));
                 let retained = position.map_or(0, |position| self.dominators.retained(position));
-                let outside =
-                    position.map_or(0, |position| self.dominators.retained_outside(position));
+                let outside = position
+                    .map(|position| self.dominators.retained_outside(position).allocated)
+                    .unwrap_or_default();
                 FinaliserCycle { value, function, retained, outside }
             })
             .collect();

@@ -1,6 +1,6 @@
 //! A row of the table by label.
 
-use crate::graph::Reach;
+use crate::graph::{OutsideBytes, Reach};
 use crate::labels::{BlockLabel, LabelId, Labels};
 
 /// Blocks of one label in a table.
@@ -14,7 +14,7 @@ pub struct LabelRow {
     /// only several together hold comes on top, see [`HeapAnalysis::freed_without`](super::HeapAnalysis::freed_without).
     pub at_least: u64,
     /// Bytes outside the heap that they hold.
-    pub outside: u64,
+    pub outside: OutsideBytes,
 }
 
 impl LabelRow {

@@ -53,7 +53,12 @@ impl<'a> PathFinder<'a> {
         let mut path = vec![dominators.node(position)];
         let mut at = position;
         while at != 0 {
+            let below = dominators.node(at);
             at = dominators.dominator(at);
+            // The block stays without the variable that has it, if others of the module hold it too.
+            if matches!(below, Node::Block(block) if dominators.is_shared_in_module(block)) {
+                at = dominators.dominator(at);
+            }
             path.push(dominators.node(at));
         }
         path.pop();

@@ -3,8 +3,8 @@
 use super::analysis::HeapAnalysis;
 use super::label_row::LabelRow;
 use crate::dominators::{DominatorTree, Node};
-use crate::graph::Reach;
-use crate::holders::{HolderId, HolderName};
+use crate::graph::{OutsideBytes, Reach};
+use crate::holders::{HolderId, HolderName, Share};
 use crate::labels::LabelId;
 
 /// Which holders a table lists.
@@ -55,35 +55,46 @@ pub struct HolderRow {
     /// The bytes that would be freed without it.
     pub exclusive: u64,
     /// Bytes outside the heap that would be freed without it.
-    pub outside: u64,
+    pub outside: OutsideBytes,
     /// What it reaches and no holder before it does.
-    pub first_reached: Reach,
+    pub first_reached: Share,
+}
+
+impl HolderRow {
+    /// What it counts for among the rows: all that it holds alone, or first. What two variables share neither
+    /// holds alone, and a table has to show it too.
+    fn weight(&self) -> u64 {
+        let alone = self.exclusive.saturating_add(self.outside.allocated);
+        let Share { reach, outside } = self.first_reached;
+        alone.max(reach.bytes.saturating_add(outside.allocated))
+    }
 }
 
 impl HeapAnalysis {
-    /// The holders of a level, those that retain most first. Each root is below one of them.
+    /// The holders of a level, those that hold most alone or first at the top. Each root is below one of them.
     pub fn holder_rows(&self, level: Level) -> Vec<HolderRow> {
         let mut rows: Vec<HolderRow> =
             self.ends(level).into_iter().map(|holder| self.holder_row(holder)).collect();
-        rows.sort_by_key(|row| std::cmp::Reverse((row.exclusive, row.first_reached.bytes)));
+        rows.sort_by_key(|row| {
+            std::cmp::Reverse((row.weight(), row.exclusive, row.outside.mapped))
+        });
         rows
     }
 
     fn holder_row(&self, holder: HolderId) -> HolderRow {
         let position = self.dominators.position(Node::Holder(holder));
-        let of_tree = |size: fn(&DominatorTree, u32) -> u64| {
-            position.map_or(0, |position| size(&self.dominators, position))
-        };
         HolderRow {
             holder,
             roots: self.holders.roots(holder),
-            exclusive: of_tree(DominatorTree::retained),
-            outside: of_tree(DominatorTree::retained_outside),
+            exclusive: self.dominators.retained_by(holder),
+            outside: position
+                .map(|position| self.dominators.retained_outside(position))
+                .unwrap_or_default(),
             first_reached: self.share(holder),
         }
     }
 
-    fn share(&self, holder: HolderId) -> Reach {
+    fn share(&self, holder: HolderId) -> Share {
         self.shares.get(holder as usize).copied().unwrap_or_default()
     }
 
@@ -128,7 +139,10 @@ impl HeapAnalysis {
         self.count_own(&mut rows);
         self.count_retained(&mut rows);
         rows.retain(|row| row.own.blocks > 0);
-        rows.sort_by_key(|row| std::cmp::Reverse((row.at_least, row.own.bytes)));
+        rows.sort_by_key(|row| {
+            let size = row.at_least.max(row.own.bytes).saturating_add(row.outside.allocated);
+            std::cmp::Reverse((size, row.own.bytes, row.outside.mapped))
+        });
         rows
     }
 
@@ -165,11 +179,19 @@ impl HeapAnalysis {
                 row.own = row.own.plus(Reach::of(&self.graph, block));
             }
         }
-        for custom in self.graph.customs() {
-            if self.dominators.position(Node::Block(custom.block)).is_some()
-                && let Some(row) = rows.get_mut(self.label(custom.block) as usize)
-            {
-                row.outside = row.outside.saturating_add(custom.outside_bytes);
+        self.count_outside(rows);
+    }
+
+    /// An area counts once for each label that has blocks which keep it.
+    fn count_outside(&self, rows: &mut [LabelRow]) {
+        let is_alive = |block: u32| self.dominators.position(Node::Block(block)).is_some();
+        let kept = self.graph.kept_areas().iter().filter(|(block, _)| is_alive(*block));
+        let mut kept: Vec<_> = kept.map(|&(block, area)| (self.label(block), area)).collect();
+        kept.sort_unstable();
+        kept.dedup();
+        for (label, area) in kept {
+            if let Some(row) = rows.get_mut(label as usize) {
+                row.outside = row.outside.plus(self.graph.area_bytes(area));
             }
         }
     }

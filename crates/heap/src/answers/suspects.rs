@@ -144,19 +144,19 @@ impl HeapAnalysis {
             elements: node.blocks,
             arrangement,
             retained: node.retained,
-            outside: node.outside,
+            outside: node.outside.allocated,
         }
     }
 
     /// The lowest nodes with much memory outside the heap.
     fn outside_memory(&self) -> Vec<OutsideMemory> {
         let nodes = self.retained.nodes();
-        let total = nodes.first().map_or(0, |program| program.outside);
+        let total = nodes.first().map_or(0, |program| program.outside.allocated);
         let threshold = self.threshold(total.saturating_add(self.reachable_bytes()));
         let mut has_below = vec![false; nodes.len()];
         let mut found = Vec::new();
         for (id, node) in (0..nodes.len() as RetainedId).zip(nodes).rev() {
-            if node.outside < threshold {
+            if node.outside.allocated < threshold {
                 continue;
             }
             let is_lowest = !has_below.get(id as usize).copied().unwrap_or(false);
@@ -164,7 +164,7 @@ impl HeapAnalysis {
                 *place = true;
             }
             if is_lowest && matches!(node.label, RetainedLabel::Blocks(_)) {
-                let (blocks, outside, bytes) = (node.blocks, node.outside, node.bytes);
+                let (blocks, outside, bytes) = (node.blocks, node.outside.allocated, node.bytes);
                 let holder = self.holder_of(id);
                 found.push(OutsideMemory { node: id, holder, blocks, outside, bytes });
             }

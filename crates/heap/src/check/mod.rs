@@ -277,6 +277,7 @@ impl SecondReading {
                 ephemeron.keys.iter().for_each(|key| lead("ephemeron", key.target));
             }
             Item::Followed(followed) => lead("followed block", followed.address),
+            Item::OutsideArea(area) => lead("area outside the heap", area.block),
             Item::Module { id, .. } => drop(self.ids.listed.insert(("module", *id))),
             Item::Thread { id, .. } => drop(self.ids.listed.insert(("thread", *id))),
             _ => {}

@@ -51,6 +51,7 @@ pub(crate) enum ChunkKind {
     Totals = 14,
     /// The totals of a complete file.
     End = 15,
+    OutsideAreas = 16,
 }
 
 impl ChunkKind {
@@ -72,6 +73,7 @@ impl ChunkKind {
             Followed,
             Totals,
             End,
+            OutsideAreas,
         ];
         kinds.into_iter().find(|kind| *kind as u8 == byte)
     }

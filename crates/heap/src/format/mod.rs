@@ -31,7 +31,7 @@ pub use decode::{Completion, Defect, ReadError, Reader, Suspended};
 pub use encode::{Encoder, Sink, Workspace};
 pub use model::{
     Block, Code, CustomBlock, Ephemeron, EphemeronKey, Finaliser, FinaliserKind, Followed, Item,
-    KindNamespace, MAX_STRING, MetaKey, Name, Pointer, Root, RootKind, RootOwner, Segment,
-    SegmentKind,
+    KindNamespace, MAX_STRING, MetaKey, Name, OutsideArea, OutsideKind, Pointer, Root, RootKind,
+    RootOwner, Segment, SegmentKind,
 };
 pub use totals::Totals;

@@ -80,4 +80,6 @@ totals! {
     followed,
     /// Facts about the snapshot.
     meta,
+    /// Areas outside the heap that blocks keep, each as often as it has blocks.
+    outside_areas,
 }

@@ -4,6 +4,7 @@
 //! compressed rows: those of block `n` are `edges[offsets[n]..offsets[n + 1]]`. About 9 bytes
 //! a block and 4 a pointer.
 
+use super::areas::{Area, AreaId, AreaTable, OutsideBytes};
 use super::facts::HeapFacts;
 use super::given_names::GivenNames;
 use super::shapes::{BlockShape, ShapeId, ShapeTable};
@@ -63,7 +64,7 @@ pub struct CustomNode {
     pub block: u32,
     /// The address of its operations, which stands for its kind.
     pub operations: u64,
-    /// The bytes that it holds outside the heap.
+    /// The bytes that it shows outside the heap. What it keeps is in [`HeapGraph::areas_of`].
     pub outside_bytes: u64,
 }
 
@@ -103,6 +104,7 @@ pub struct HeapGraph {
     pub(super) ephemeron_keys: Vec<u32>,
     /// By ascending block.
     pub(super) customs: Vec<CustomNode>,
+    pub(super) areas: AreaTable,
     /// By ascending block.
     pub(super) codes: Vec<CodeNode>,
     /// Blocks that the trace follows, with their ids in it.
@@ -225,6 +227,31 @@ impl HeapGraph {
     pub fn custom(&self, block: u32) -> Option<&CustomNode> {
         let at = self.customs.binary_search_by_key(&block, |custom| custom.block).ok()?;
         self.customs.get(at)
+    }
+
+    /// The areas outside the heap, by their numbers.
+    pub fn areas(&self) -> &[Area] {
+        self.areas.areas()
+    }
+
+    /// The bytes of an area.
+    pub fn area_bytes(&self, area: AreaId) -> OutsideBytes {
+        self.areas.bytes(area)
+    }
+
+    /// The areas that a block keeps.
+    pub fn areas_of(&self, block: u32) -> impl Iterator<Item = AreaId> {
+        self.areas.of(block)
+    }
+
+    /// Blocks with an area that they keep, by ascending block.
+    pub fn kept_areas(&self) -> &[(u32, AreaId)] {
+        self.areas.kept()
+    }
+
+    /// Areas with a block that keeps them, by ascending area.
+    pub fn area_keepers(&self) -> &[(AreaId, u32)] {
+        self.areas.keepers()
     }
 
     /// The code address of a closure's function.

@@ -7,6 +7,7 @@
 use std::fmt;
 use std::io::{Read, Seek};
 
+use super::areas::{AreaRange, AreaTable};
 use super::facts::HeapFacts;
 use super::given_names::GivenNames;
 use super::heap_graph::{
@@ -96,6 +97,7 @@ impl HeapGraph {
             ephemerons: Vec::new(),
             ephemeron_keys: Vec::new(),
             customs: Vec::new(),
+            areas: AreaTable::default(),
             codes: Vec::new(),
             followed: Vec::new(),
             facts: HeapFacts::default(),
@@ -104,7 +106,7 @@ impl HeapGraph {
             lost_slots: Vec::new(),
             dangling: 0,
         };
-        let mut loader = Loader { graph, late: Vec::new(), memory };
+        let mut loader = Loader { graph, late: Vec::new(), ranges: Vec::new(), memory };
         loader.expect_pointers(pointers);
         loader.read_items(&mut input)?;
         loader.finish_rows()?;
@@ -128,6 +130,8 @@ struct Loader {
     graph: HeapGraph,
     /// Pointers of rows that have ended.
     late: Vec<LateEdge>,
+    /// Memory outside the heap, by the block that keeps it.
+    ranges: Vec<AreaRange<u32>>,
     /// The limit in bytes, of each of the growing tables.
     memory: u64,
 }
@@ -165,6 +169,10 @@ impl Loader {
                     let block = self.graph.number(followed.address);
                     self.graph.followed.extend(block.map(|block| (block, followed.id)));
                 }
+                Item::OutsideArea(area) => {
+                    let block = self.resolve(area.block);
+                    self.ranges.extend(block.and_then(|block| AreaRange::new(&area, block)));
+                }
                 other => self.graph.facts.add(&other),
             }
         }
@@ -181,7 +189,8 @@ impl Loader {
             + graph.codes.len()
             + graph.followed.len()
             + graph.lost_slots.len()
-            + self.late.len();
+            + self.late.len()
+            + self.ranges.len();
         let tables = entries as u64 * size_of::<HeapRoot>() as u64;
         let columns = 1 + u64::from(graph.fields.is_some());
         let edges = graph.edges.len() as u64 * columns * size_of::<u32>() as u64;
@@ -346,6 +355,7 @@ impl Loader {
         graph.header_words = graph.facts.number(MetaKey::HEADER_WORDS).unwrap_or(0).min(16);
         graph.customs.sort_unstable_by_key(|custom| custom.block);
         graph.customs.dedup_by_key(|custom| custom.block);
+        graph.areas = AreaTable::new(self.ranges, &graph.customs);
         graph.codes.sort_unstable_by_key(|code| code.block);
         graph.codes.dedup_by_key(|code| code.block);
         graph.followed.sort_unstable();

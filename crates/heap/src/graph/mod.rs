@@ -4,8 +4,9 @@
 //! - `shapes`: tags and sizes of blocks; `facts`: names; `given_names`: names from elsewhere.
 //! - `heap_graph`: the graph in memory; `load`: how it is read from a file.
 //! - `reach`: what is reachable from which roots; `lost_slots`: what suspended stacks have lost.
-//! - `bit_set`: sets of blocks.
+//! - `areas`: memory outside the heap. `bit_set`: sets of blocks.
 
+mod areas;
 mod bit_set;
 mod facts;
 mod given_names;
@@ -16,6 +17,8 @@ mod reach;
 mod shapes;
 mod starts;
 
+pub use areas::{Area, AreaId, OutsideBytes};
+pub(crate) use areas::{AreaRange, for_each_area};
 pub(crate) use bit_set::BitSet;
 pub use facts::{CodeName, HeapFacts, ThreadFacts};
 pub use given_names::{GivenName, GivenNames};

@@ -6,6 +6,7 @@
 //! ephemerons depend on each other. What finalisers hold are roots of their own kind;
 //! the values of finalisers that run last are not held.
 
+use super::areas::OutsideBytes;
 use super::bit_set::BitSet;
 use super::heap_graph::{EphemeronNode, HeapGraph};
 use crate::format::RootKind;
@@ -112,7 +113,7 @@ pub(crate) struct Watchers {
     pairs: Vec<(u32, u32)>,
     /// For how many blocks each ephemeron waits.
     counts: Vec<u32>,
-    /// Whether a block is waited for, a bit each.
+    /// Whether a block is waited for or keeps memory outside the heap, a bit each.
     watched: BitSet,
 }
 
@@ -137,10 +138,13 @@ impl Watchers {
                 *count += 1;
             }
         }
+        for &(block, _) in graph.kept_areas() {
+            watched.insert(block);
+        }
         Watchers { pairs, counts, watched }
     }
 
-    /// Whether any ephemeron waits for a block.
+    /// False if no ephemeron waits for a block, and the block keeps no memory outside the heap.
     pub(crate) fn is_watched(&self, block: u32) -> bool {
         self.watched.contains(block)
     }
@@ -163,6 +167,9 @@ pub(crate) struct Marking<'a> {
     /// Marked blocks whose pointers have not been followed.
     stack: Vec<u32>,
     reach: Reach,
+    /// Areas outside the heap that marked blocks keep.
+    areas: BitSet,
+    outside: OutsideBytes,
 }
 
 impl<'a> Marking<'a> {
@@ -174,7 +181,14 @@ impl<'a> Marking<'a> {
             marked: BitSet::new(graph.blocks()),
             stack: Vec::new(),
             reach: Reach::default(),
+            areas: BitSet::new(graph.areas().len()),
+            outside: OutsideBytes::default(),
         }
+    }
+
+    /// What the marked blocks keep outside the heap.
+    pub(crate) fn outside(&self) -> OutsideBytes {
+        self.outside
     }
 
     /// Marks what is reachable from these roots; returns what was not marked before.
@@ -219,6 +233,11 @@ impl<'a> Marking<'a> {
         // What becomes alive through an ephemeron; it may complete further ones.
         let mut alive = vec![block];
         while let Some(block) = alive.pop() {
+            for area in self.graph.areas_of(block) {
+                if self.areas.insert(area) {
+                    self.outside = self.outside.plus(self.graph.area_bytes(area));
+                }
+            }
             for ephemeron in self.watchers.of(block) {
                 let Some(waiting) = self.waiting.get_mut(ephemeron as usize) else { continue };
                 *waiting -= 1;

@@ -1,19 +1,42 @@
 //! Shares the reachable blocks out among the holders.
 
-use super::tree::{HolderId, HolderTree};
-use crate::graph::{HeapGraph, Marking, Reach, Watchers};
+use std::collections::HashSet;
+
+use super::tree::{HolderId, HolderName, HolderTree};
+use crate::graph::{HeapGraph, Marking, OutsideBytes, Reach, Watchers};
+
+/// The most pointers of a block that are compared with a module's variables: modules have fewer values.
+const MOST_FIELDS: usize = 1 << 12;
+
+/// What a holder reaches and no holder before it does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Share {
+    /// In the heap.
+    pub reach: Reach,
+    /// Outside the heap.
+    pub outside: OutsideBytes,
+}
+
+impl Share {
+    /// The sum.
+    pub fn plus(self, other: Share) -> Share {
+        Share { reach: self.reach.plus(other.reach), outside: self.outside.plus(other.outside) }
+    }
+}
 
 impl HolderTree {
-    /// What each holder reaches and no holder before it does, in the order of the tree. These add up to
+    /// What each holder reaches and no holder before it does, in the order of the tree. In a module, variables that
+    /// lead to others of the module, as modules inside it do, come last. These add up to
     /// all that is reachable, and a holder has the sum of those below it.
-    pub fn shares(&self, graph: &HeapGraph) -> Vec<Reach> {
+    pub fn shares(&self, graph: &HeapGraph) -> Vec<Share> {
         let watchers = Watchers::new(graph);
         let mut marking = Marking::new(graph, &watchers);
-        let mut shares = vec![Reach::default(); self.len()];
-        for holder in self.ids() {
+        let mut shares = vec![Share::default(); self.len()];
+        for holder in self.marking_order(graph) {
+            let before = marking.outside();
             let reach = marking.mark(self.root_blocks(holder));
             if let Some(share) = shares.get_mut(holder as usize) {
-                *share = reach;
+                *share = Share { reach, outside: marking.outside().minus(before) };
             }
         }
         // A parent comes before its children.
@@ -24,6 +47,35 @@ impl HolderTree {
             }
         }
         shares
+    }
+
+    /// All holders; those of a module's variables last whose blocks point to those of other variables.
+    fn marking_order(&self, graph: &HeapGraph) -> Vec<HolderId> {
+        let mut order: Vec<HolderId> = self.ids().collect();
+        let of_variables = |one: &HolderId, next: &HolderId| {
+            self.parent(*one) == self.parent(*next) && self.module(*one) == self.module(*next)
+        };
+        for run in order.chunk_by_mut(of_variables) {
+            if run.len() > 1 && run.first().is_some_and(|first| self.module(*first).is_some()) {
+                let roots = run.iter().flat_map(|variable| self.root_blocks(*variable));
+                let roots: HashSet<u32> = roots.collect();
+                run.sort_by_key(|variable| {
+                    self.root_blocks(*variable).any(|block| {
+                        let targets = graph.targets(block).iter();
+                        targets.take(MOST_FIELDS).any(|to| *to != block && roots.contains(to))
+                    })
+                });
+            }
+        }
+        order
+    }
+
+    /// The module of a variable.
+    fn module(&self, holder: HolderId) -> Option<u32> {
+        match self.name(holder) {
+            HolderName::Variable { module, .. } => Some(module),
+            _ => None,
+        }
     }
 
     /// Everything that a holder reaches.

@@ -10,4 +10,5 @@
 mod first_reached;
 mod tree;
 
+pub use first_reached::Share;
 pub use tree::{HolderId, HolderName, HolderTree};

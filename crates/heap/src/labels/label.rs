@@ -32,6 +32,8 @@ pub enum SizeRange {
     Exactly(u64),
     /// More than 2^n - 1 words and less than 2^(n + 1).
     PowerOfTwo(u32),
+    /// This size or more.
+    AtLeast(u64),
 }
 
 impl SizeRange {
@@ -65,6 +67,19 @@ pub enum BlockLabel {
     Ephemeron,
     /// A block that was given this name.
     Given(GivenName),
+}
+
+impl BlockLabel {
+    /// One for all ranges of sizes.
+    pub fn of_any_size(self) -> BlockLabel {
+        match self {
+            BlockLabel::Shape { tag, size: SizeRange::PowerOfTwo(_) } => {
+                let size = SizeRange::AtLeast(SizeRange::MOST_EXACT + 1);
+                BlockLabel::Shape { tag, size }
+            }
+            label => label,
+        }
+    }
 }
 
 /// The labels of a graph's blocks.

@@ -62,7 +62,9 @@ impl<'a> Names<'a> {
             tag::DOUBLE => "float",
             tag::DOUBLE_ARRAY => "float array",
             tag::CUSTOM => "custom",
-            0 if matches!(size, SizeRange::PowerOfTwo(_)) => "array or block",
+            0 if matches!(size, SizeRange::PowerOfTwo(_) | SizeRange::AtLeast(_)) => {
+                "array or block"
+            }
             0 => "block",
             _ => return format!("block with tag {tag}{}", of_words(size)),
         };
@@ -141,6 +143,7 @@ impl<'a> Names<'a> {
 fn of_words(size: SizeRange) -> String {
     match size {
         SizeRange::Any => String::new(),
+        SizeRange::AtLeast(words) => format!(" of {words} words or more"),
         SizeRange::Exactly(1) => " of 1 word".into(),
         SizeRange::Exactly(words) => format!(" of {words} words"),
         SizeRange::PowerOfTwo(bits) => {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::dominators::{DominatorTree, Node};
+use crate::graph::OutsideBytes;
 use crate::holders::HolderId;
 use crate::labels::LabelId;
 
@@ -37,7 +38,7 @@ pub struct RetainedNode {
     /// The bytes of these and of all below.
     pub retained: u64,
     /// The bytes outside the heap of these and of all below.
-    pub outside: u64,
+    pub outside: OutsideBytes,
 }
 
 /// The dominator tree with blocks that are alike joined.
@@ -79,13 +80,13 @@ impl RetainedTree {
                 entry.heads += u64::from(node != above);
                 // What is below a node is no longer counted at it.
                 let outside = tree.retained_outside(position);
-                entry.outside = entry.outside.saturating_add(outside);
+                entry.outside = entry.outside.plus(outside);
             }
             if position != 0
                 && let Some(entry) = joined.nodes.get_mut(above as usize)
             {
                 let outside = tree.retained_outside(position);
-                entry.outside = entry.outside.saturating_sub(outside);
+                entry.outside = entry.outside.minus(outside);
             }
         }
         let mut result = RetainedTree { nodes: joined.nodes, node_of };
@@ -101,7 +102,7 @@ impl RetainedTree {
             let Some(&node) = self.nodes.get(index) else { continue };
             if let Some(above) = self.nodes.get_mut(node.parent as usize) {
                 above.retained = above.retained.saturating_add(node.retained);
-                above.outside = above.outside.saturating_add(node.outside);
+                above.outside = above.outside.plus(node.outside);
             }
         }
     }
@@ -194,7 +195,7 @@ impl Joined {
                 heads: 0,
                 bytes: 0,
                 retained: 0,
-                outside: 0,
+                outside: OutsideBytes::default(),
             });
         }
         id

@@ -193,7 +193,7 @@ fn a_summary_counts_by_kind() {
     assert_eq!(summary.finalisers.get(&FinaliserKind::First), Some(&1));
     let custom = &summary.customs[&0x700];
     assert_eq!((&custom.identifier[..], custom.blocks), (&b"_bigarr02"[..], 1));
-    assert_eq!(custom.outside_bytes, 4096);
+    assert_eq!((custom.outside.allocated, summary.outside.allocated), (4096, 4096));
     assert_eq!(summary.segments[&SegmentKind::Major].words, 512);
     assert_eq!(summary.meta(heaptap_heap::MetaKey::RUNTIME), Some(&b"OCaml"[..]));
 }

@@ -55,7 +55,8 @@ fn a_long_chain_of_ephemerons_takes_no_time() {
     let blocks = vec![(4, vec![]); count];
     let ephemerons = (1..count - 1).rev().map(|key| (0, Some(key + 1), vec![key])).collect();
     let roots = vec![(GLOBAL, 0), (GLOBAL, 1)];
-    let heap = Heap { blocks, roots, suspended: vec![], finalisers: vec![], ephemerons };
+    let heap =
+        Heap { blocks, roots, suspended: vec![], finalisers: vec![], ephemerons, areas: vec![] };
     let (_, file) = write(&heap.records());
     let found = HeapGraph::load(Cursor::new(&file), OPTIONS).unwrap().reachable();
     assert_eq!(found.reachable.blocks, count as u64);

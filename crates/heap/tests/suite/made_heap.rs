@@ -1,9 +1,11 @@
 //! Small heaps as values, and what is reachable in them by a plain reference.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use heaptap_heap::{
-    EphemeronKey, Finaliser, FinaliserKind, LoadOptions, Pointer, Reach, Root, RootKind, RootOwner,
+    EphemeronKey, Finaliser, FinaliserKind, LoadOptions, OutsideArea, OutsideKind, Pointer, Reach,
+    Root, RootKind, RootOwner,
 };
 use proptest::prelude::*;
 
@@ -24,6 +26,8 @@ pub(crate) struct Heap {
     pub(crate) finalisers: Vec<(FinaliserKind, usize, usize)>,
     /// Ephemeron, data and keys.
     pub(crate) ephemerons: Vec<(usize, Option<usize>, Vec<usize>)>,
+    /// Block, and the range outside the heap that it keeps.
+    pub(crate) areas: Vec<(usize, Range<u64>)>,
 }
 
 /// Owners of several kinds, modules, variables, threads and frames.
@@ -66,14 +70,18 @@ pub(crate) fn heap() -> impl Strategy<Value = Heap> {
         let finalisers = prop::collection::vec((kind, block.clone(), block.clone()), 0..4);
         let keys = prop::collection::vec(block.clone(), 0..3);
         let ephemerons =
-            prop::collection::vec((block.clone(), prop::option::of(block), keys), 0..12);
-        (blocks, roots, suspended, finalisers, ephemerons).prop_map(
-            |(blocks, roots, suspended, finalisers, ephemerons)| Heap {
+            prop::collection::vec((block.clone(), prop::option::of(block.clone()), keys), 0..12);
+        let area = (block, 0u64..12, 0u64..4)
+            .prop_map(|(block, start, bytes)| (block, start * 100..(start + bytes) * 100));
+        let areas = prop::collection::vec(area, 0..6);
+        (blocks, roots, suspended, finalisers, ephemerons, areas).prop_map(
+            |(blocks, roots, suspended, finalisers, ephemerons, areas)| Heap {
                 blocks,
                 roots,
                 suspended,
                 finalisers,
                 ephemerons,
+                areas,
             },
         )
     })
@@ -124,7 +132,35 @@ impl Heap {
                     .collect(),
             });
         }
+        for (block, range) in &self.areas {
+            records.push(Record::OutsideArea(OutsideArea {
+                block: address(*block),
+                operations: 0x700,
+                start: range.start,
+                bytes: range.end - range.start,
+                kind: OutsideKind::Allocated,
+            }));
+        }
         records
+    }
+
+    /// The areas that are made of ranges which overlap: their sizes, and the blocks that keep them.
+    pub(crate) fn joined_areas(&self) -> Vec<(u64, BTreeSet<usize>)> {
+        let mut areas: Vec<(Range<u64>, BTreeSet<usize>)> = Vec::new();
+        for (block, range) in self.areas.iter().filter(|(_, range)| !range.is_empty()) {
+            let mut joined = (range.clone(), BTreeSet::from([*block]));
+            // What overlaps the sum may be more than what overlaps this range.
+            while let Some(at) = areas
+                .iter()
+                .position(|(other, _)| other.start < joined.0.end && joined.0.start < other.end)
+            {
+                let (range, blocks) = areas.swap_remove(at);
+                joined.0 = range.start.min(joined.0.start)..range.end.max(joined.0.end);
+                joined.1.extend(blocks);
+            }
+            areas.push(joined);
+        }
+        areas.into_iter().map(|(range, blocks)| (range.end - range.start, blocks)).collect()
     }
 
     pub(crate) fn roots(&self) -> BTreeMap<RootKind, Vec<usize>> {

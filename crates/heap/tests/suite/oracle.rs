@@ -2,8 +2,8 @@
 //! no speed, and a panic for everything that is wrong.
 
 use heaptap_heap::{
-    EphemeronKey, Finaliser, FinaliserKind, Followed, KindNamespace, Pointer, Root, RootOwner,
-    Segment, SegmentKind,
+    EphemeronKey, Finaliser, FinaliserKind, Followed, KindNamespace, OutsideArea, OutsideKind,
+    Pointer, Root, RootOwner, Segment, SegmentKind,
 };
 
 use crate::snapshot::{OwnedBlock, Record};
@@ -196,6 +196,13 @@ fn records(kind: u8, stream: &[u8], decoded: &mut Decoded) {
                 let address = last.next(T, b) * 8;
                 Record::Followed(Followed { address, id: last.next(I, b) })
             }
+            16 => Record::OutsideArea(OutsideArea {
+                kind: [OutsideKind::Allocated, OutsideKind::Mapped][b.varint() as usize],
+                block: last.next(T, b) * 8,
+                operations: last.next(I, b),
+                start: last.next(A, b),
+                bytes: b.varint(),
+            }),
             kind => panic!("a chunk of kind {kind}"),
         };
         decoded.records.push(record);

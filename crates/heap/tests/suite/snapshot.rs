@@ -2,8 +2,8 @@
 
 use heaptap_heap::{
     Completion, Encoder, EphemeronKey, Finaliser, FinaliserKind, Followed, Item, KindNamespace,
-    MetaKey, Name, Pointer, ReadError, Reader, Root, RootOwner, Segment, SegmentKind, Sink, Totals,
-    Workspace,
+    MetaKey, Name, OutsideArea, OutsideKind, Pointer, ReadError, Reader, Root, RootOwner, Segment,
+    SegmentKind, Sink, Totals, Workspace,
 };
 use proptest::prelude::*;
 
@@ -22,6 +22,7 @@ pub(crate) enum Record {
     KindName(KindNamespace, u32, Vec<u8>),
     Name { address: u64, function: Vec<u8>, file: Vec<u8>, line: u32 },
     Followed(Followed),
+    OutsideArea(OutsideArea),
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -70,6 +71,7 @@ pub(crate) fn write_record<S: Sink>(
             encoder.name(Name { address: *address, function, file, line: *line })
         }
         Record::Followed(followed) => encoder.followed(*followed),
+        Record::OutsideArea(area) => encoder.outside_area(*area),
     }
 }
 
@@ -204,6 +206,7 @@ impl Reading {
                 Record::Name { address, function: function.to_vec(), file: file.to_vec(), line }
             }
             Item::Followed(followed) => Record::Followed(followed),
+            Item::OutsideArea(area) => Record::OutsideArea(area),
             other => panic!("{other:?}"),
         };
         self.records.push(record);
@@ -230,6 +233,7 @@ pub(crate) fn by_kind(records: &[Record]) -> Vec<Record> {
         Record::KindName(..) => 9,
         Record::Name { .. } => 10,
         Record::Followed(_) => 11,
+        Record::OutsideArea(_) => 12,
     });
     sorted
 }
@@ -324,6 +328,15 @@ fn ephemeron() -> impl Strategy<Value = Record> {
     })
 }
 
+fn outside_area() -> impl Strategy<Value = Record> {
+    let kind = prop::sample::select(vec![OutsideKind::Allocated, OutsideKind::Mapped]);
+    (address(), any::<u64>(), any::<u64>(), any::<u64>(), kind).prop_map(
+        |(block, operations, start, bytes, kind)| {
+            Record::OutsideArea(OutsideArea { block, operations, start, bytes, kind })
+        },
+    )
+}
+
 pub(crate) fn record() -> impl Strategy<Value = Record> {
     let segment_kind = prop::sample::select(vec![
         SegmentKind::Major,
@@ -358,5 +371,6 @@ pub(crate) fn record() -> impl Strategy<Value = Record> {
         ),
         1 => (address(), any::<u64>())
             .prop_map(|(address, id)| Record::Followed(Followed { address, id })),
+        1 => outside_area(),
     ]
 }

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
+use super::fiber_stacks;
 use crate::probes::{Heap, ReadHeap};
 use crate::runtimes::attach::symbols::lookup;
 
@@ -33,6 +34,7 @@ pub(super) fn reader() -> ReadHeap {
     .map(lookup);
     Arc::new(move || {
         WANTED.store(true, Ordering::Relaxed);
+        fiber_stacks::record();
         // SAFETY: `uintnat` variables of the runtime, atomic ones among them.
         let count = |at: usize| unsafe { (at as *const u64).read_volatile() };
         let [minor_collections, major_collections, compactions] = counts.map(|at| at.map(count));

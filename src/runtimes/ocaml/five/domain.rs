@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::counters;
+use super::heap::HeapLayout;
 use super::layout::{INTERRUPT, StateLayout, set_word, word};
 use super::symbols::Runtime;
 use super::walkers::Walk;
@@ -230,6 +231,11 @@ impl Domain {
     /// The domain's first thread.
     pub(super) fn first_thread(&mut self) -> *mut Thread {
         &raw mut self.initial
+    }
+
+    /// The layout of the runtime's heap, if it is known.
+    pub(super) fn heap_layout(&self) -> Option<HeapLayout> {
+        HeapLayout::of(self.layout)
     }
 
     #[inline]

@@ -14,6 +14,7 @@ use std::ptr;
 use heaptap_trace::Source;
 
 use super::domain::{self, Domain, Thread, current_state, runtime, with};
+use super::fiber_stacks;
 use super::layout::{
     COLOUR, FINAL_OLD_YOUNG, SOURCE_CUSTOM, SOURCE_MAPPED, SOURCE_NORMAL, UNMARKED, set_word, word,
 };
@@ -140,12 +141,16 @@ impl ProfilerHooks for Hooks {
                 // SAFETY: this minor collection is part of a major cycle's end, where all
                 // domains wait for each other once it is over (`stw_cycle_all_domains`).
                 unsafe { tag_sizes::measure(&mut domain.tag_sizes, mutator, |_| true) };
+                // SAFETY: the state of this domain; the same moment.
+                unsafe { fiber_stacks::count(state, domain.heap_layout()) };
             }
             if domain.is_terminating()
                 && let Some(mutator) = &mut domain.mutator
             {
                 tag_sizes::withdraw(&mut domain.tag_sizes, mutator);
                 mutator.leave_blocks_to_session();
+                // SAFETY: the state of this domain.
+                unsafe { fiber_stacks::withdraw(state, domain.heap_layout()) };
             }
         };
         // SAFETY: the runtime passes the state of a domain whose lock this thread holds.

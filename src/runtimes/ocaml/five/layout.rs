@@ -101,6 +101,8 @@ pub(super) const STACK_SP: usize = 0;
 pub(super) const STACK_HANDLER: usize = 2;
 /// `stack_handler`: `parent`
 pub(super) const HANDLER_PARENT: usize = 3;
+/// Words of a `stack_handler`: value, exception, effect, parent.
+pub(super) const HANDLER_WORDS: usize = 4;
 
 /// The colour in a header (`runtime/caml/shared_heap.h`).
 pub(super) const COLOUR: usize = 3 << 8;

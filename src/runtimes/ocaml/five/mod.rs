@@ -5,7 +5,7 @@
 //!   live proof of a layout, before anything is changed.
 //! - `hooks`: the replacements; `small_alloc`: that of an allocation's slow path.
 //! - `domain`: the state behind them, for each domain and each of its threads.
-//! - `heap`: heap snapshots.
+//! - `heap`: heap snapshots; `fiber_stacks`: the memory of suspended fibers, for the time line.
 //! - `walkers`: how the stack is walked, through all fibers; `parameters`: what the trace
 //!   info says about the runtime.
 //!
@@ -36,6 +36,7 @@
 
 mod counters;
 mod domain;
+mod fiber_stacks;
 mod heap;
 mod hooks;
 mod layout;
@@ -83,6 +84,9 @@ fn attachment() -> Result<Attachment, Refusal> {
     };
     let replacements = hooks::replacements(&runtime);
     Ok(attachment::attachment(MajorVersion::Five, options, replacements, move |session| {
+        if session.options.time_line {
+            fiber_stacks::follow(runtime.is_native);
+        }
         domain::start(runtime, layout, session);
         if session.options.time_line {
             timing::set_hooks(domain::report_slice);

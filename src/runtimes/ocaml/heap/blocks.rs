@@ -2,6 +2,7 @@
 
 use heaptap_heap::{MAX_STRING, Root, RootOwner};
 
+use super::bigarray::Bigarray;
 use super::bytecode_globals::GlobalBlocks;
 use super::regions::Regions;
 use super::seen::SeenSet;
@@ -158,34 +159,15 @@ impl<'a, 'w> BlockWriter<'a, 'w> {
             0 => &[],
             identifier => self.words.c_string(identifier, LONGEST),
         };
-        let outside = self.outside_bytes(block, size, identifier);
-        self.encoder.custom(operations as u64, outside)?;
+        let array = Bigarray::read(self.words, block, size, identifier);
+        self.encoder.custom(operations as u64, array.map_or(0, |array| array.bytes))?;
         if self.customs.insert(operations as u64) {
             self.encoder.custom_kind(operations as u64, identifier)?;
         }
+        if let Some(array) = array {
+            self.encoder.outside_area(array.area(self.words, block, operations))?;
+        }
         Ok(())
-    }
-
-    /// What a bigarray holds outside the heap (`struct caml_ba_array`,
-    /// `runtime/caml/bigarray.h`). Other kinds do not say what they hold.
-    fn outside_bytes(&self, block: usize, size: usize, identifier: &[u8]) -> u64 {
-        const FLAGS: usize = 3;
-        const DIMENSIONS: usize = 2;
-        const FIRST_DIMENSION: usize = 5;
-        /// `CAML_BA_MANAGED_MASK`: data that somebody else owns has neither bit.
-        const MANAGED: usize = 0x600;
-        if !identifier.starts_with(b"_bigarr") || size < FIRST_DIMENSION {
-            return 0;
-        }
-        let flags = self.words.field(block, FLAGS);
-        let dimensions = self.words.field(block, DIMENSIONS).min(size - FIRST_DIMENSION);
-        if flags & MANAGED == 0 {
-            return 0;
-        }
-        let elements = (0..dimensions)
-            .map(|index| self.words.field(block, FIRST_DIMENSION + index) as u64)
-            .fold(1, u64::saturating_mul);
-        elements.saturating_mul(element_bytes(flags & 0xff))
     }
 
     /// The last byte of a string is the distance to its end.
@@ -249,11 +231,4 @@ impl BlockWriter<'_, '_> {
         self.encoder.end_ephemeron()?;
         Ok(())
     }
-}
-
-/// The size of an element of a bigarray, by its kind (`caml_ba_element_size`,
-/// `runtime/bigarray.c`).
-fn element_bytes(kind: usize) -> u64 {
-    const BYTES: [u64; 14] = [4, 8, 1, 1, 2, 2, 4, 8, 8, 8, 8, 16, 1, 2];
-    BYTES.get(kind).copied().unwrap_or(1)
 }

@@ -1,7 +1,7 @@
 //! Writing OCaml's heap into a snapshot: what OCaml 4 and 5 have in common.
 //!
 //! - `words`: reads the runtime's memory; `regions`: which addresses are in the heap.
-//! - `blocks`: one block by its tag; `seen`: the kinds of custom blocks that occurred,
+//! - `blocks`: one block by its tag; `bigarray`: what those keep outside the heap; `seen`: the kinds of custom blocks that occurred,
 //!   each once.
 //! - `scan`: the roots that functions of the runtime report.
 //! - `bytecode_stack`: the frames of bytecode; `threads`: the threads of the systhreads library.
@@ -17,6 +17,7 @@
 pub(super) const CLEANS_UP: &str = "OCAMLRUNPARAM has c: the runtime frees its heap at exit, \
                                     and heaptap takes no snapshots of such a program; remove the c";
 
+mod bigarray;
 pub(super) mod blocks;
 pub(super) mod bytecode_globals;
 pub(super) mod bytecode_stack;

@@ -1,6 +1,6 @@
 //! The tables as values.
 
-use heaptap_heap::{HeapAnalysis, HolderRow, LabelRow, Level, MetaKey, Reach};
+use heaptap_heap::{HeapAnalysis, HolderRow, LabelRow, Level, MetaKey, Reach, Share};
 use heaptap_report::Regex;
 use serde::Serialize;
 
@@ -49,8 +49,12 @@ pub(crate) struct HeapRow {
     /// What it reaches and no row before it does, in a fixed order; for blocks, what they
     /// take themselves. These add up to all that is reachable.
     pub(crate) first_reached: HeapSize,
-    /// Outside the heap, freed without it.
+    /// Outside the heap, freed without it; for blocks, what they keep.
     pub(crate) outside_bytes: u64,
+    /// What it reaches first outside the heap; for blocks, what they keep.
+    pub(crate) first_outside_bytes: u64,
+    /// Mapped files, counted as `outside_bytes` is.
+    pub(crate) mapped_bytes: u64,
 }
 
 /// A table; what is not shown is in the last line.
@@ -60,6 +64,8 @@ pub(crate) struct HeapTable {
     pub(crate) rows: Vec<HeapRow>,
     pub(crate) other_rows: u64,
     pub(crate) other_first_reached: HeapSize,
+    /// The same outside the heap.
+    pub(crate) other_first_outside_bytes: u64,
 }
 
 /// What a snapshot is of, and how much it holds.
@@ -73,8 +79,36 @@ pub(crate) struct HeapSummary {
     pub(crate) all: HeapSize,
     pub(crate) reachable: HeapSize,
     pub(crate) outside_bytes: u64,
+    /// Mapped files, which are not in `outside_bytes`.
+    pub(crate) mapped_bytes: u64,
+    /// Absent if the runtime has no fibers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) stacks: Option<FiberStacks>,
     /// Pointers that lead to no block.
     pub(crate) dangling: u64,
+}
+
+/// The memory of stacks, outside the heap.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct FiberStacks {
+    /// With those whose continuations are dead.
+    pub(crate) suspended_fibers: u64,
+    pub(crate) suspended_bytes: u64,
+    /// Of threads and running fibers.
+    pub(crate) running_bytes: u64,
+    /// That the runtime keeps for later.
+    pub(crate) free_bytes: u64,
+}
+
+impl FiberStacks {
+    pub(crate) fn new(number: impl Fn(MetaKey) -> Option<u64>) -> Option<FiberStacks> {
+        Some(FiberStacks {
+            suspended_fibers: number(MetaKey::SUSPENDED_FIBERS)?,
+            suspended_bytes: number(MetaKey::SUSPENDED_STACKS)?,
+            running_bytes: number(MetaKey::RUNNING_STACKS)?,
+            free_bytes: number(MetaKey::FREE_STACKS)?,
+        })
+    }
 }
 
 impl HeapSummary {
@@ -88,7 +122,9 @@ impl HeapSummary {
             reason: text(MetaKey::REASON),
             all: analysis.all().into(),
             reachable: analysis.reachable().into(),
-            outside_bytes: analysis.dominators.retained_outside(0),
+            outside_bytes: analysis.outside().allocated,
+            mapped_bytes: analysis.outside().mapped,
+            stacks: FiberStacks::new(|key| facts.number(key)),
             dangling: analysis.graph.dangling(),
         }
     }
@@ -155,7 +191,7 @@ trait TableRows {
     type Row;
 
     fn name(&self, row: &Self::Row) -> String;
-    fn first_reached(&self, row: &Self::Row) -> Reach;
+    fn first_reached(&self, row: &Self::Row) -> Share;
     /// Rows with their names.
     fn complete(&self, rows: Vec<(String, Self::Row)>) -> Vec<HeapRow>;
 }
@@ -169,7 +205,7 @@ impl TableRows for HolderTable<'_> {
         Titles::new(self.0).holder(row.holder)
     }
 
-    fn first_reached(&self, row: &HolderRow) -> Reach {
+    fn first_reached(&self, row: &HolderRow) -> Share {
         row.first_reached
     }
 
@@ -181,8 +217,10 @@ impl TableRows for HolderTable<'_> {
             roots: Some(row.roots),
             reachable_bytes: reachable.bytes,
             exclusive_bytes: row.exclusive,
-            first_reached: row.first_reached.into(),
-            outside_bytes: row.outside,
+            first_reached: row.first_reached.reach.into(),
+            outside_bytes: row.outside.allocated,
+            first_outside_bytes: row.first_reached.outside.allocated,
+            mapped_bytes: row.outside.mapped,
         };
         rows.into_iter().zip(reachable).map(complete).collect()
     }
@@ -197,8 +235,8 @@ impl TableRows for LabelTable<'_> {
         Titles::new(self.0).label(row.label)
     }
 
-    fn first_reached(&self, row: &LabelRow) -> Reach {
-        row.own
+    fn first_reached(&self, row: &LabelRow) -> Share {
+        Share { reach: row.own, outside: row.outside }
     }
 
     fn complete(&self, rows: Vec<(String, LabelRow)>) -> Vec<HeapRow> {
@@ -212,7 +250,9 @@ impl TableRows for LabelTable<'_> {
                 reachable_bytes: reachable.bytes,
                 exclusive_bytes: freed,
                 first_reached: row.own.into(),
-                outside_bytes: row.outside,
+                outside_bytes: row.outside.allocated,
+                first_outside_bytes: row.outside.allocated,
+                mapped_bytes: row.outside.mapped,
             };
         rows.into_iter().zip(costly).map(complete).collect()
     }
@@ -227,15 +267,16 @@ impl RowSelection<'_> {
             .collect();
         let shown = if self.limit == 0 { named.len() } else { self.limit.min(named.len()) };
         let others = named.split_off(shown);
-        let other_first_reached = others
+        let others_share = others
             .iter()
             .map(|(_, row)| kind.first_reached(row))
-            .fold(Reach::default(), Reach::plus);
+            .fold(Share::default(), Share::plus);
         HeapTable {
             by: self.rows.name(),
             rows: kind.complete(named),
             other_rows: others.len() as u64,
-            other_first_reached: other_first_reached.into(),
+            other_first_reached: others_share.reach.into(),
+            other_first_outside_bytes: others_share.outside.allocated,
         }
     }
 

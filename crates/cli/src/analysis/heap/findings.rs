@@ -1,12 +1,15 @@
 //! The suspects in words.
 
+use std::collections::HashMap;
+
 use heaptap_figures::units::{bytes, count, percent};
 use heaptap_heap::{
-    Accumulation, Arrangement, HeapAnalysis, HolderId, OutsideMemory, RetainedLabel,
+    Accumulation, Arrangement, HeapAnalysis, HolderId, OutsideMemory, RetainedId, RetainedLabel,
 };
 use serde::Serialize;
 
-use super::sets::{SetSize, sets_by_path};
+use super::growth::change;
+use super::sets::{SetId, SetNames, SetTree, pairs};
 use super::titles::Titles;
 
 /// A suspect.
@@ -25,6 +28,9 @@ pub(crate) struct Finding {
     /// Against an earlier snapshot, if there is one and the finding is about a set of blocks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) growth: Option<Growth>,
+    /// The set that it is about, if it is about one.
+    #[serde(skip)]
+    node: Option<RetainedId>,
 }
 
 /// How much a set of blocks has grown.
@@ -32,41 +38,58 @@ pub(crate) struct Finding {
 pub(crate) struct Growth {
     pub(crate) elements: i64,
     pub(crate) retained_bytes: i64,
+    pub(crate) outside_bytes: i64,
 }
 
 /// Says of each finding about a set of blocks how much it has grown since an earlier snapshot.
-pub(crate) fn compare(findings: &mut [Finding], earlier: &HeapAnalysis) {
-    let before = sets_by_path(earlier);
-    let difference = |now: u64, before: u64| {
-        let signed = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
-        signed(now).saturating_sub(signed(before))
-    };
-    let sets = findings.iter_mut().filter(|finding| finding.is_set());
-    for finding in sets {
-        let known = before.get(&finding.path);
-        let SetSize { blocks, retained_bytes } = known.copied().unwrap_or_default();
+pub(crate) fn compare(findings: &mut [Finding], analysis: &HeapAnalysis, earlier: &HeapAnalysis) {
+    let mut names = SetNames::default();
+    let [old, new] = [earlier, analysis].map(|analysis| SetTree::new(analysis, &mut names));
+    let known: HashMap<SetId, SetId> =
+        pairs(&old, &new).into_iter().filter_map(|(old, new)| Some((new?, old?))).collect();
+    for finding in findings {
+        let Some(set) = finding.node.and_then(|node| new.set_of(node)) else { continue };
+        let known = known.get(&set).map(|set| old.size(*set));
+        let before = known.unwrap_or_default();
+        // All sets of this path, as before.
+        let now = new.size(set);
         let growth = Growth {
-            elements: difference(finding.elements, blocks),
-            retained_bytes: difference(finding.retained_bytes, retained_bytes),
+            elements: change(before.blocks, now.blocks),
+            retained_bytes: change(before.retained_bytes, now.retained_bytes),
+            outside_bytes: change(before.outside_bytes, now.outside_bytes),
         };
         finding.growth = Some(growth);
-        finding.text += &match (known, growth.retained_bytes) {
-            (None, _) => ". The earlier snapshot has none of it".to_owned(),
-            (Some(_), 0) => ". It has not grown since the earlier snapshot".to_owned(),
-            (Some(_), change) => format!(
-                ". Since the earlier snapshot it has {} by {} and {:+} blocks",
-                if change > 0 { "grown" } else { "shrunk" },
-                bytes(change.unsigned_abs() as f64),
-                growth.elements
-            ),
+        finding.text += &match known {
+            None => ". The earlier snapshot has none of it".to_owned(),
+            Some(_) => grown(growth),
         };
     }
 }
 
-impl Finding {
-    /// Whether it is about blocks that are alike and held alike.
-    fn is_set(&self) -> bool {
-        matches!(self.kind, "accumulation" | "outside memory")
+/// A sentence about what was there before.
+fn grown(growth: Growth) -> String {
+    let size = |change: i64| bytes(change.unsigned_abs() as f64);
+    let way = |change: i64| if change > 0 { "grown" } else { "shrunk" };
+    let blocks = format!("{:+} blocks", growth.elements);
+    match (growth.retained_bytes, growth.outside_bytes) {
+        (0, 0) => ". It has not grown since the earlier snapshot".to_owned(),
+        (0, outside) => format!(
+            ". Since the earlier snapshot it has {} by {} outside the heap and {blocks}",
+            way(outside),
+            size(outside)
+        ),
+        (inside, 0) => format!(
+            ". Since the earlier snapshot it has {} by {} and {blocks}",
+            way(inside),
+            size(inside)
+        ),
+        (inside, outside) => format!(
+            ". Since the earlier snapshot it has {} by {} and {blocks}, and {} by {} outside the heap",
+            way(inside),
+            size(inside),
+            way(outside),
+            size(outside)
+        ),
     }
 }
 
@@ -90,6 +113,7 @@ pub(crate) fn findings(analysis: &HeapAnalysis) -> Vec<Finding> {
         retained_bytes: chain.retained,
         outside_bytes: 0,
         growth: None,
+        node: None,
     }));
     found.extend(suspects.outside.iter().map(|memory| outside(analysis, &titles, memory)));
     found
@@ -137,6 +161,7 @@ fn accumulation(analysis: &HeapAnalysis, titles: &Titles<'_>, one: &Accumulation
         retained_bytes: one.retained,
         outside_bytes: one.outside,
         growth: None,
+        node: Some(one.node),
     }
 }
 
@@ -165,6 +190,7 @@ fn cycles(
                 retained_bytes: cycle.retained,
                 outside_bytes: cycle.outside,
                 growth: None,
+                node: None,
             }),
         }
     }
@@ -185,10 +211,11 @@ fn outside(analysis: &HeapAnalysis, titles: &Titles<'_>, memory: &OutsideMemory)
     Finding {
         kind: "outside memory",
         text: format!(
-            "{held} {} outside the heap through {} of \"{}\", which take only {} in it",
+            "{held} {} outside the heap through {} of \"{}\", which {} only {} in it",
             bytes(memory.outside as f64),
             count(memory.blocks, "block", "blocks"),
             titles.retained(memory.node),
+            if memory.blocks == 1 { "takes" } else { "take" },
             bytes(memory.bytes as f64),
         ),
         path: titles.path_from_holder(memory.node),
@@ -196,6 +223,7 @@ fn outside(analysis: &HeapAnalysis, titles: &Titles<'_>, memory: &OutsideMemory)
         retained_bytes: analysis.retained.node(memory.node).map_or(0, |node| node.retained),
         outside_bytes: memory.outside,
         growth: None,
+        node: Some(memory.node),
     }
 }
 

@@ -7,18 +7,23 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use heaptap_heap::{DominatorTree, HeapAnalysis, HolderId, HolderTree, MetaKey, Node};
+use heaptap_heap::{DominatorTree, HeapAnalysis, HeapGraph, HolderId, HolderTree, MetaKey, Node};
 use heaptap_report::{Aggregator, Frame, Options, Scale};
-use heaptap_trace::{EventKind, EventSource, LocationTable, TraceInfo};
+use heaptap_trace::{Allocation, EventKind, EventSource, LocationTable, Source, TraceInfo};
 
 use crate::analysis::aggregate::lifespans_of;
 use crate::exit_status::Failure;
 use crate::io::input::Input;
 
+/// Bytes of a word.
+const WORD: u64 = 8;
+
 /// A block that is in both.
 pub(crate) struct FollowedBlock {
     /// Its number in the snapshot.
     pub(crate) block: u32,
+    /// Its id in the trace.
+    pub(crate) id: u64,
     /// By what a table of the trace groups it.
     pub(crate) frame: Frame,
     pub(crate) samples: u64,
@@ -66,12 +71,12 @@ impl FollowedBlocks {
                 && let Some(block) = wanted.remove(&allocation.id)
             {
                 found += 1;
-                of_other_sizes += usize::from(allocation.length != analysis.graph.words(block));
+                of_other_sizes += usize::from(!is_as_long(&analysis.graph, block, allocation));
                 // Nobody counts by path here: paths that are dropped need not be moved.
                 let _ = resolver.make_room(event);
                 let resolved = resolver.resolve(event, table);
-                let (samples, time) = (allocation.samples, event.time);
-                let one = |frame| FollowedBlock { block, frame, samples, time };
+                let (id, samples, time) = (allocation.id, allocation.samples, event.time);
+                let one = |frame| FollowedBlock { block, id, frame, samples, time };
                 blocks.extend(resolver.row_frame(&resolved).map(one));
             }
             ControlFlow::Continue(())
@@ -99,6 +104,17 @@ impl FollowedBlocks {
         let info = self.info();
         Scale { rate: info.sample_rate, word_bytes: f64::from(info.word_size) / 8.0 }
     }
+}
+
+/// Whether a block of the snapshot has the length of an allocation. Memory outside the heap is followed through the custom
+/// block that keeps it; what kinds other than bigarrays keep, the snapshot does not know.
+fn is_as_long(graph: &HeapGraph, block: u32, allocation: &Allocation<'_>) -> bool {
+    if allocation.source != Source::External {
+        return allocation.length == graph.words(block);
+    }
+    graph.custom(block).is_some_and(|custom| {
+        custom.outside_bytes == 0 || custom.outside_bytes / WORD == allocation.length
+    })
 }
 
 /// Fails if blocks are missing: what comes from the others would be too small.

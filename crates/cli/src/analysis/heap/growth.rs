@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use heaptap_heap::{HeapAnalysis, Level};
 use serde::Serialize;
 
-use super::figures::{HeapRows, HeapSize};
-use super::sets::sets_by_path;
+use super::figures::HeapRows;
+use super::sets::{SetNames, SetSize, SetTree, pairs};
 use super::titles::Titles;
 
 /// What is compared.
@@ -38,15 +38,57 @@ pub(crate) enum Change {
     Same,
 }
 
+/// A size in the heap and outside of it.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub(crate) struct GrowthSize {
+    pub(crate) blocks: u64,
+    /// In the heap, with headers.
+    pub(crate) bytes: u64,
+    pub(crate) outside_bytes: u64,
+}
+
+impl GrowthSize {
+    pub(crate) fn reachable(analysis: &HeapAnalysis) -> GrowthSize {
+        let (reach, outside_bytes) = (analysis.reachable(), analysis.outside().allocated);
+        GrowthSize { blocks: reach.blocks, bytes: reach.bytes, outside_bytes }
+    }
+
+    /// In the heap and outside.
+    pub(crate) fn all_bytes(&self) -> u64 {
+        self.bytes.saturating_add(self.outside_bytes)
+    }
+
+    fn add(&mut self, other: GrowthSize) {
+        self.blocks = self.blocks.saturating_add(other.blocks);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.outside_bytes = self.outside_bytes.saturating_add(other.outside_bytes);
+    }
+}
+
+impl From<SetSize> for GrowthSize {
+    fn from(set: SetSize) -> GrowthSize {
+        let SetSize { blocks, retained_bytes, outside_bytes } = set;
+        GrowthSize { blocks, bytes: retained_bytes, outside_bytes }
+    }
+}
+
+/// The change from one number to another.
+pub(crate) fn change(before: u64, after: u64) -> i64 {
+    let signed = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+    signed(after).saturating_sub(signed(before))
+}
+
 /// A row before and after.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct GrowthRow {
     pub(crate) name: String,
     pub(crate) change: Change,
-    pub(crate) before: HeapSize,
-    pub(crate) after: HeapSize,
-    /// Bytes, negative if it has shrunk.
+    pub(crate) before: GrowthSize,
+    pub(crate) after: GrowthSize,
+    /// Bytes in the heap, negative if it has shrunk.
     pub(crate) growth_bytes: i64,
+    /// The same outside the heap.
+    pub(crate) growth_outside_bytes: i64,
 }
 
 /// A table of rows, the greatest changes first.
@@ -56,6 +98,7 @@ pub(crate) struct GrowthTable {
     pub(crate) rows: Vec<GrowthRow>,
     pub(crate) other_rows: u64,
     pub(crate) other_growth_bytes: i64,
+    pub(crate) other_growth_outside_bytes: i64,
 }
 
 /// Compares two snapshots. `limit`: the most rows, 0 for all.
@@ -65,69 +108,99 @@ pub(crate) fn growth(
     by: GrowthRows,
     limit: usize,
 ) -> GrowthTable {
-    let mut pairs: BTreeMap<String, (Option<HeapSize>, Option<HeapSize>)> = BTreeMap::new();
-    for (name, size) in sizes(before, by) {
-        pairs.entry(name).or_default().0 = Some(size);
-    }
-    for (name, size) in sizes(after, by) {
-        pairs.entry(name).or_default().1 = Some(size);
-    }
-    let mut rows: Vec<GrowthRow> =
-        pairs.into_iter().map(|(name, (before, after))| row(name, before, after)).collect();
+    let mut rows = match by {
+        GrowthRows::Rows(rows) => by_name(sizes(before, rows), sizes(after, rows)),
+        GrowthRows::Sets => sets(before, after),
+    };
     rows.retain(|row| row.change != Change::Same);
-    rows.sort_by_key(|row| std::cmp::Reverse(row.growth_bytes.unsigned_abs()));
+    rows.sort_by(|one, other| {
+        let size = |row: &GrowthRow| {
+            row.growth_bytes.saturating_add(row.growth_outside_bytes).unsigned_abs()
+        };
+        size(other).cmp(&size(one)).then_with(|| one.name.cmp(&other.name))
+    });
     let shown = if limit == 0 { rows.len() } else { limit.min(rows.len()) };
     let others = rows.split_off(shown);
-    let other_growth_bytes =
-        others.iter().fold(0i64, |sum, row| sum.saturating_add(row.growth_bytes));
-    GrowthTable { by: by.name(), rows, other_rows: others.len() as u64, other_growth_bytes }
+    let sum = |part: fn(&GrowthRow) -> i64| {
+        others.iter().fold(0i64, |sum, row| sum.saturating_add(part(row)))
+    };
+    GrowthTable {
+        by: by.name(),
+        rows,
+        other_rows: others.len() as u64,
+        other_growth_bytes: sum(|row| row.growth_bytes),
+        other_growth_outside_bytes: sum(|row| row.growth_outside_bytes),
+    }
 }
 
-fn row(name: String, before: Option<HeapSize>, after: Option<HeapSize>) -> GrowthRow {
+type Sizes = BTreeMap<String, GrowthSize>;
+
+fn by_name(before: Sizes, after: Sizes) -> Vec<GrowthRow> {
+    let mut pairs: BTreeMap<String, (Option<GrowthSize>, Option<GrowthSize>)> = BTreeMap::new();
+    for (name, size) in before {
+        pairs.entry(name).or_default().0 = Some(size);
+    }
+    for (name, size) in after {
+        pairs.entry(name).or_default().1 = Some(size);
+    }
+    pairs.into_iter().map(|(name, (before, after))| row(name, before, after)).collect()
+}
+
+fn sets(before: &HeapAnalysis, after: &HeapAnalysis) -> Vec<GrowthRow> {
+    let mut names = SetNames::default();
+    let [before, after] = [before, after].map(|analysis| SetTree::new(analysis, &mut names));
+    let one = |(old, new)| {
+        // What has become bigger is called as it is now.
+        let path = match (old, new) {
+            (_, Some(new)) => after.path(&names, new),
+            (Some(old), None) => before.path(&names, old),
+            (None, None) => Vec::new(),
+        };
+        let old = old.map(|old| before.size(old).into());
+        row(path.join(" > "), old, new.map(|new| after.size(new).into()))
+    };
+    pairs(&before, &after).into_iter().map(one).collect()
+}
+
+fn row(name: String, before: Option<GrowthSize>, after: Option<GrowthSize>) -> GrowthRow {
     let (old, new) = (before.unwrap_or_default(), after.unwrap_or_default());
-    let signed = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
-    let growth_bytes = signed(new.bytes).saturating_sub(signed(old.bytes));
-    let change = match (before.is_some(), after.is_some(), growth_bytes) {
+    let growth_bytes = change(old.bytes, new.bytes);
+    let growth_outside_bytes = change(old.outside_bytes, new.outside_bytes);
+    let all = growth_bytes.saturating_add(growth_outside_bytes);
+    let change = match (before.is_some(), after.is_some(), all) {
         (false, true, _) => Change::New,
         (true, false, _) => Change::Gone,
         (_, _, 1..) => Change::Grown,
         (_, _, ..0) => Change::Shrunk,
+        (_, _, 0) if growth_bytes > 0 => Change::Grown,
+        (_, _, 0) if growth_bytes < 0 => Change::Shrunk,
         (_, _, 0) => Change::Same,
     };
-    GrowthRow { name, change, before: old, after: new, growth_bytes }
+    GrowthRow { name, change, before: old, after: new, growth_bytes, growth_outside_bytes }
 }
 
 /// The rows of one snapshot by name. Rows of one name are added up.
-fn sizes(analysis: &HeapAnalysis, by: GrowthRows) -> BTreeMap<String, HeapSize> {
+fn sizes(analysis: &HeapAnalysis, rows: HeapRows) -> Sizes {
     let titles = Titles::new(analysis);
-    let mut sizes: BTreeMap<String, HeapSize> = BTreeMap::new();
-    let mut add = |name: String, blocks: u64, bytes: u64| {
-        let size = sizes.entry(name).or_default();
-        size.blocks = size.blocks.saturating_add(blocks);
-        size.bytes = size.bytes.saturating_add(bytes);
-    };
-    match by {
-        GrowthRows::Rows(HeapRows::Holders(level)) => {
-            for row in analysis.holder_rows(level) {
-                let name = match level {
-                    // What a frame is called must not depend on how deep it is.
-                    Level::Frame | Level::Variable => titles.without_depth(row.holder),
-                    _ => titles.holder(row.holder),
-                };
-                add(name, row.first_reached.blocks, row.exclusive);
-            }
+    let mut sizes = Sizes::new();
+    let mut add = |name: String, size| sizes.entry(name).or_default().add(size);
+    if let HeapRows::Holders(level) = rows {
+        for row in analysis.holder_rows(level) {
+            let name = match level {
+                // What a frame is called must not depend on how deep it is.
+                Level::Frame | Level::Variable => titles.without_depth(row.holder),
+                _ => titles.holder(row.holder),
+            };
+            let (blocks, bytes) = (row.first_reached.reach.blocks, row.exclusive);
+            add(name, GrowthSize { blocks, bytes, outside_bytes: row.outside.allocated });
         }
-        GrowthRows::Rows(rows) => {
-            for row in analysis.label_rows() {
-                if rows != HeapRows::Customs || row.is_custom(&analysis.labels) {
-                    add(titles.label(row.label), row.own.blocks, row.own.bytes);
-                }
-            }
-        }
-        GrowthRows::Sets => {
-            for (path, set) in sets_by_path(analysis) {
-                add(path.join(" > "), set.blocks, set.retained_bytes);
-            }
+        return sizes;
+    }
+    for row in analysis.label_rows() {
+        if rows != HeapRows::Customs || row.is_custom(&analysis.labels) {
+            let (blocks, bytes) = (row.own.blocks, row.own.bytes);
+            let size = GrowthSize { blocks, bytes, outside_bytes: row.outside.allocated };
+            add(titles.label_of_any_size(row.label), size);
         }
     }
     sizes

@@ -16,8 +16,17 @@ pub(crate) fn load_with_types(
     file: &Path,
     types: &TypeOptions,
 ) -> Result<(HeapAnalysis, Option<TypeSummary>), Failure> {
+    load(file, types, false)
+}
+
+/// The same. `fields`: with the fields of pointers.
+pub(crate) fn load(
+    file: &Path,
+    types: &TypeOptions,
+    fields: bool,
+) -> Result<(HeapAnalysis, Option<TypeSummary>), Failure> {
     let input = Input::open_snapshot(file)?;
-    let mut graph = load_graph(&input, types.is_wanted())?;
+    let mut graph = load_graph(&input, fields || types.is_wanted())?;
     let summary = if types.is_wanted() { Some(name_blocks(&mut graph, types)?) } else { None };
     let analysis = HeapAnalysis::new(graph);
     input.end_progress();

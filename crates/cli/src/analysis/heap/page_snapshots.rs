@@ -13,6 +13,7 @@ use super::followed::check_origin;
 use super::growth::{GrowthRows, GrowthTable, growth};
 use super::load::load_with_types;
 use super::page_tree::PageTree;
+use super::path_steps::{PathLine, path_lines};
 use super::sites::{SiteFigures, sites, trace_of};
 use super::titles::Titles;
 use crate::analysis::archive::{Compression, compressed};
@@ -162,7 +163,7 @@ impl PageSnapshots {
             GrowthRows::Sets,
         ];
         let grown = before.map(|before| {
-            compare(&mut snapshot.findings, before);
+            compare(&mut snapshot.findings, analysis, before);
             rows.map(|by| growth(before, analysis, by, ROWS)).to_vec()
         });
         self.growths.push(grown.unwrap_or_default());
@@ -246,7 +247,7 @@ fn stacks(analysis: &HeapAnalysis) -> Vec<StackedRows> {
     let titles = Titles::new(analysis);
     let holders = |level| {
         let rows = analysis.holder_rows(level).into_iter();
-        let rows = rows.map(|row| (row.holder, row.first_reached.bytes)).collect();
+        let rows = rows.map(|row| (row.holder, row.first_reached.reach.bytes)).collect();
         let rows = biggest(rows).map(|(holder, bytes)| (titles.holder(holder), bytes)).collect();
         StackedRows { by: HeapRows::Holders(level).name(), rows }
     };
@@ -267,7 +268,7 @@ fn paths(analysis: &HeapAnalysis) -> Vec<HeldBlock> {
     let labels: Vec<LabelId> =
         analysis.label_rows().iter().take(ROWS).map(|row| row.label).collect();
     let finder = PathFinder::new(analysis);
-    let names = |nodes: &[Node]| ends(nodes.iter().map(|node| titles.node(*node)), nodes.len());
+    let names = |nodes: &[Node]| ends(path_lines(analysis, nodes));
     let held = |(label, block): (LabelId, u32)| {
         let held = finder.held_by(block)?;
         let holders = held.holders.iter().take(MOST_HOLDERS);
@@ -286,14 +287,14 @@ fn paths(analysis: &HeapAnalysis) -> Vec<HeldBlock> {
 }
 
 /// A long path by its ends.
-fn ends(names: impl Iterator<Item = String>, length: usize) -> Vec<String> {
-    let hidden = length.saturating_sub(2 * PATH_ENDS);
+fn ends(lines: Vec<PathLine>) -> Vec<String> {
+    let hidden = lines.len().saturating_sub(2 * PATH_ENDS);
     let mut shown = Vec::new();
-    for (index, name) in names.enumerate() {
+    for (index, line) in lines.into_iter().enumerate() {
         match index.checked_sub(PATH_ENDS) {
             Some(0) if hidden > 0 => shown.push(format!("… {hidden} more …")),
             Some(within) if within < hidden => {}
-            _ => shown.push(name),
+            _ => shown.push(line.text),
         }
     }
     shown

@@ -74,7 +74,8 @@ impl PageTree {
             let has_room = level < MOST_LEVELS && tree.parent.len() + open.len() < MOST_CELLS;
             let is_large = |id: &&RetainedId| {
                 let node = retained.node(**id);
-                has_room && node.is_some_and(|node| node.retained.max(node.outside) > smallest)
+                has_room
+                    && node.is_some_and(|node| node.retained.max(node.outside.allocated) > smallest)
             };
             let (large, small): (Vec<RetainedId>, Vec<RetainedId>) =
                 below.iter().partition(|id| is_large(id));
@@ -102,7 +103,7 @@ impl PageTree {
         self.retained.push(sum(|node| node.retained));
         self.own.push(sum(|node| node.bytes));
         self.blocks.push(sum(|node| node.blocks));
-        self.outside.push(sum(|node| node.outside));
+        self.outside.push(sum(|node| node.outside.allocated));
         self.joined.push(if name < 0 { nodes.len() as u64 } else { 0 });
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use heaptap_figures::{CallSite, Size};
-use heaptap_heap::{HeapAnalysis, HolderId, MetaKey};
+use heaptap_heap::{DominatorTree, HeapAnalysis, HolderId, MetaKey, Node};
 use heaptap_report::rows::{By, Sites};
 use heaptap_report::{Options, Scale};
 use serde::Serialize;
@@ -41,6 +41,8 @@ pub(crate) struct SiteFigures {
     pub(crate) within: Option<String>,
     /// What it retains, or all that is reachable: exact.
     pub(crate) exact_bytes: u64,
+    /// The same outside the heap, without mapped files.
+    pub(crate) exact_outside_bytes: u64,
     /// The same, estimated from the samples.
     pub(crate) estimated: Size,
     pub(crate) sampled_blocks: u64,
@@ -102,10 +104,16 @@ pub(crate) fn sites(
     let shown = if limit == 0 { rows.len() } else { limit.min(rows.len()) };
     let others = rows.split_off(shown);
     let exact = within.map_or(analysis.reachable_bytes(), |id| analysis.dominators.retained_by(id));
+    let position = |id| analysis.dominators.position(Node::Holder(id)).unwrap_or_default();
+    let exact_outside = analysis
+        .dominators
+        .retained_outside(within.map_or(DominatorTree::PROGRAM, position))
+        .allocated;
     Ok(SiteFigures {
         trace: followed.trace,
         within: within.map(|holder| titles.holder(holder)),
         exact_bytes: exact,
+        exact_outside_bytes: exact_outside,
         estimated: scale.bytes(all).into(),
         sampled_blocks: blocks,
         rows,

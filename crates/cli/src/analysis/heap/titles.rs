@@ -89,6 +89,14 @@ impl<'a> Titles<'a> {
         label.map_or_else(|| "?".into(), |label| escaped(&self.names.label(label)))
     }
 
+    /// The same, without the size of blocks that are as big as arrays: these grow.
+    pub(crate) fn label_of_any_size(&self, label: LabelId) -> String {
+        match self.analysis.labels.label(label) {
+            Some(label) => escaped(&self.names.label(label.of_any_size())),
+            None => "?".into(),
+        }
+    }
+
     /// What a node of the joined tree is.
     pub(crate) fn retained(&self, node: RetainedId) -> String {
         match self.analysis.retained.node(node).map(|node| node.label) {
@@ -114,8 +122,17 @@ impl<'a> Titles<'a> {
         match node {
             Node::Holder(holder) => self.holder(holder),
             Node::Block(block) => {
-                let address = self.analysis.graph.address(block).unwrap_or_default();
-                format!("{} at {address:#x}", self.label(self.analysis.label(block)))
+                format!("{} {}", self.label(self.analysis.label(block)), self.address(node))
+            }
+        }
+    }
+
+    /// Where a block of a path is.
+    pub(crate) fn address(&self, node: Node) -> String {
+        match node {
+            Node::Holder(holder) => self.holder(holder),
+            Node::Block(block) => {
+                format!("at {:#x}", self.analysis.graph.address(block).unwrap_or_default())
             }
         }
     }

@@ -84,6 +84,7 @@ The lines of a heap snapshot begin with what they describe:
   module ID NAME             thread ID DOMAIN NAME       code ADDRESS
   custom OPERATIONS NAME     kind tag|root NUMBER NAME   followed ADDRESS ID
   name ADDRESS FUNCTION FILE:LINE
+  outside allocated|mapped BLOCK OPERATIONS START BYTES
 
 Very long blocks and ephemerons go on in lines `more ADDRESS WORDS TAG …` and
 `keys ADDRESS …`. An OWNER is global MODULE FIELD, stack THREAD DEPTH CODE SLOT,

@@ -3,8 +3,8 @@
 use std::io::{self, BufWriter, Write};
 
 use heaptap_heap::{
-    Block, Completion, Ephemeron, FinaliserKind, Item, KindNamespace, Reader, Root, RootOwner,
-    SegmentKind,
+    Block, Completion, Ephemeron, FinaliserKind, Item, KindNamespace, OutsideArea, OutsideKind,
+    Reader, Root, RootOwner, SegmentKind,
 };
 
 use crate::exit_status::{Failure, VerbResult, Verdict};
@@ -103,6 +103,14 @@ fn put_item(line: &mut Vec<u8>, item: &Item<'_>) -> io::Result<()> {
         }
         Item::Followed(followed) => {
             write!(line, "followed {:#x} {}", followed.address, followed.id)?;
+        }
+        Item::OutsideArea(area) => {
+            let kind = match area.kind {
+                OutsideKind::Allocated => "allocated",
+                OutsideKind::Mapped => "mapped",
+            };
+            let OutsideArea { block, operations, start, bytes, .. } = area;
+            write!(line, "outside {kind} {block:#x} {operations:#x} {start:#x} {bytes}")?;
         }
         // A kind that the documented format has no line for.
         _ => line.extend_from_slice(b"unknown"),

@@ -17,7 +17,7 @@ use heaptap_heap::HeapAnalysis;
 use crate::analysis::filters::patterns;
 use crate::analysis::heap::figures::{HeapFigures, RowSelection};
 use crate::analysis::heap::findings::compare;
-use crate::analysis::heap::load::load_with_types;
+use crate::analysis::heap::load::{load, load_with_types};
 use crate::analysis::heap::row_kind::HeapRowKind;
 use crate::analysis::heap::sites::{sites as join_sites, trace_of};
 use crate::analysis::heap::titles::find_holder;
@@ -107,7 +107,7 @@ impl Heap {
             return Err(Failure::Trouble("--trace and --within go with --by site".into()));
         }
         self.types.check(self.by == HeapRowKind::Type)?;
-        let (analysis, types) = load_with_types(&self.file, &self.types)?;
+        let (analysis, types) = load(&self.file, &self.types, self.question.wants_fields())?;
         if self.question.is_asked() {
             self.question.answer(&analysis, self.top, self.json)?;
             return Ok(Verdict::Sound);
@@ -119,7 +119,7 @@ impl Heap {
         figures.types = types.map(|types| types.figures(&analysis));
         if let Some(earlier) = &self.earlier {
             let (earlier, _) = load_with_types(earlier, &self.types)?;
-            compare(&mut figures.findings, &earlier);
+            compare(&mut figures.findings, &analysis, &earlier);
         }
         if self.json {
             print_json(&figures)?;

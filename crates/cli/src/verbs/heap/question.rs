@@ -9,6 +9,7 @@ use heaptap_report::Regex;
 use serde_json::json;
 
 use crate::analysis::filters::patterns;
+use crate::analysis::heap::path_steps::{PathLine, path_lines};
 use crate::analysis::heap::titles::{Titles, find_holder};
 use crate::exit_status::Failure;
 use crate::io::output::{print, print_json};
@@ -34,6 +35,11 @@ pub(super) struct Question {
 impl Question {
     pub(super) fn is_asked(&self) -> bool {
         self.path.is_some() || self.referrers.is_some() || !self.shared.is_empty()
+    }
+
+    /// Whether fields of blocks are to be named.
+    pub(super) fn wants_fields(&self) -> bool {
+        self.path.is_some()
     }
 
     /// Fails on what needs no snapshot to be wrong.
@@ -120,10 +126,8 @@ impl Asker<'_> {
                 print(format!("{garbage}\n").as_bytes())
             };
         };
-        let nodes = |path: &[Node]| -> Vec<String> {
-            path.iter().map(|node| self.titles.node(*node)).collect()
-        };
-        let (shortest, dominators) = (nodes(&held.shortest), nodes(&held.dominators));
+        let shortest = path_lines(self.analysis, &held.shortest);
+        let dominators = path_lines(self.analysis, &held.dominators);
         let holders: Vec<_> = held.holders.iter().map(|id| self.titles.holder(*id)).collect();
         let retained = |node: Node| {
             let position = self.analysis.dominators.position(node);
@@ -131,16 +135,18 @@ impl Asker<'_> {
         };
         let own = retained(Node::Block(block));
         if self.as_json {
+            let texts = |lines: &[PathLine]| -> Vec<String> {
+                lines.iter().map(|line| line.text.clone()).collect()
+            };
             return print_json(&json!({
-                "block": name, "retained_bytes": own, "shortest": shortest,
-                "dominators": dominators, "holders": holders,
+                "block": name, "retained_bytes": own, "shortest": texts(&shortest),
+                "dominators": texts(&dominators), "holders": holders,
             }));
         }
         let mut out = format!("{name}\n  retains {}\n\nShortest path\n", bytes(own as f64));
-        self.put_path(&mut out, &shortest, &[]);
+        self.put_path(&mut out, &shortest, None);
         let _ = writeln!(out, "\nWithout any of these it would go");
-        let sizes: Vec<u64> = held.dominators.iter().map(|node| retained(*node)).collect();
-        self.put_path(&mut out, &dominators, &sizes);
+        self.put_path(&mut out, &dominators, Some(&retained));
         let _ =
             writeln!(out, "\nReachable from {}", count(holders.len() as u64, "holder", "holders"));
         let shown = if self.limit == 0 { holders.len() } else { self.limit };
@@ -152,18 +158,24 @@ impl Asker<'_> {
     }
 
     /// A long path is shown by its ends.
-    fn put_path(&self, out: &mut String, path: &[String], sizes: &[u64]) {
+    fn put_path(
+        &self,
+        out: &mut String,
+        path: &[PathLine],
+        retained: Option<&dyn Fn(Node) -> u64>,
+    ) {
         let most = if self.limit == 0 { usize::MAX } else { self.limit.max(4) };
         let hidden = path.len().saturating_sub(most);
-        for (index, name) in path.iter().enumerate() {
+        for (index, line) in path.iter().enumerate() {
             if hidden > 0 && index >= most / 2 && index < most / 2 + hidden {
                 if index == most / 2 {
                     let _ = writeln!(out, "  … {hidden} more; --top 0 shows all");
                 }
                 continue;
             }
-            let size = sizes.get(index).map(|size| format!(", retains {}", bytes(*size as f64)));
-            let _ = writeln!(out, "  {name}{}", size.unwrap_or_default());
+            let size =
+                retained.map(|retained| format!(", retains {}", bytes(retained(line.node) as f64)));
+            let _ = writeln!(out, "  {}{}", line.text, size.unwrap_or_default());
         }
     }
 

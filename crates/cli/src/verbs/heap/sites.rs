@@ -16,8 +16,12 @@ pub(super) fn text(figures: &SiteFigures, layout: Layout) -> String {
         Some(holder) => format!("{holder} retains"),
         None => "Reachable are".into(),
     };
+    let outside = match figures.exact_outside_bytes {
+        0 => String::new(),
+        held => format!(" and {} outside the heap", bytes(held as f64)),
+    };
     let head = format!(
-        "{of} {}; the {} of it that {} follows stand for {}",
+        "{of} {}{outside}; the {} of it that {} follows stand for {}",
         bytes(figures.exact_bytes as f64),
         count(figures.sampled_blocks, "block", "blocks"),
         Escaped(figures.trace.as_bytes()),

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use heaptap_figures::units::{bytes, count, percent, utc};
 
-use crate::analysis::heap::figures::{HeapFigures, HeapRow, HeapTable};
+use crate::analysis::heap::figures::{FiberStacks, HeapFigures, HeapRow, HeapTable};
 use crate::analysis::heap::findings::Finding;
 use crate::analysis::ocaml_types::{TypeFigures, TypedShare};
 use crate::text::escape::Escaped;
@@ -55,6 +55,13 @@ fn totals(figures: &HeapFigures) -> Vec<(&'static str, String)> {
         let held = bytes(figures.summary.outside_bytes as f64);
         totals.push(("outside", format!("{held} outside the heap, held by custom blocks")));
     }
+    if figures.summary.mapped_bytes > 0 {
+        let mapped = bytes(figures.summary.mapped_bytes as f64);
+        totals.push(("mapped", format!("{mapped} of files, held by custom blocks")));
+    }
+    if let Some(stacks) = &figures.summary.stacks {
+        totals.push(("stacks", of_stacks(stacks)));
+    }
     if figures.summary.dangling > 0 {
         let lost = count(figures.summary.dangling, "pointer leads", "pointers lead");
         totals
@@ -65,6 +72,20 @@ fn totals(figures: &HeapFigures) -> Vec<(&'static str, String)> {
         totals.extend(types.notes.iter().map(|note| ("", escaped(note))));
     }
     totals
+}
+
+/// What stacks take beside the heap.
+fn of_stacks(stacks: &FiberStacks) -> String {
+    let size = |size: u64| bytes(size as f64);
+    let mut parts = vec![format!("{} of what runs", size(stacks.running_bytes))];
+    if stacks.suspended_fibers > 0 {
+        let fibers = count(stacks.suspended_fibers, "suspended fiber", "suspended fibers");
+        parts.insert(0, format!("{} of {fibers}", size(stacks.suspended_bytes)));
+    }
+    if stacks.free_bytes > 0 {
+        parts.push(format!("{} free", size(stacks.free_bytes)));
+    }
+    format!("{}; not in the heap", parts.join(", "))
 }
 
 /// How much of the heap has types.
@@ -96,12 +117,13 @@ fn append_table(text: &mut String, table: &HeapTable, all: u64, layout: Layout) 
         let others = &table.other_first_reached;
         let _ = writeln!(
             text,
-            "{:>10} {:>10} {:>10} {:>8}  ({} others)",
+            "{:>10} {:>10} {:>10} {:>8}  ({} others){}",
             "",
             "",
             bytes(others.bytes as f64),
             share(others.bytes, all),
-            table.other_rows
+            table.other_rows,
+            beside(&[(table.other_first_outside_bytes, "outside")])
         );
     }
 }
@@ -110,18 +132,32 @@ fn share(part: u64, all: u64) -> String {
     percent(part as f64 / all.max(1) as f64)
 }
 
+/// What there is beside what the columns count: sizes and what they are.
+fn beside(sizes: &[(u64, &str)]) -> String {
+    let sizes = sizes.iter().filter(|(size, _)| *size > 0);
+    let sizes: Vec<_> =
+        sizes.map(|(size, what)| format!("{} {what}", bytes(*size as f64))).collect();
+    if sizes.is_empty() { String::new() } else { format!(" (+ {})", sizes.join(", ")) }
+}
+
+/// A long name is cut, what is outside the heap never: it has a line of its own if too little is left for the name.
 fn line(row: &HeapRow, all: u64, room: usize) -> String {
-    let outside = match row.outside_bytes {
-        0 => String::new(),
-        held => format!(" (+ {} outside)", bytes(held as f64)),
+    const LEAST_NAME: usize = 16;
+    let outside = match (row.outside_bytes, row.first_outside_bytes) {
+        (0, first) => (first, "outside, shared"),
+        (alone, _) => (alone, "outside"),
     };
+    let further = beside(&[outside, (row.mapped_bytes, "mapped")]);
+    let left = room.saturating_sub(further.chars().count());
+    let fits = left >= row.name.chars().count().min(LEAST_NAME);
+    let name = fit(&row.name, if fits { left } else { room });
+    let further = if fits { further } else { format!("\n{:NUMBERS$} {further}", "") };
     format!(
-        "{:>10} {:>10} {:>10} {:>8}  {}",
+        "{:>10} {:>10} {:>10} {:>8}  {name}{further}",
         bytes(row.reachable_bytes as f64),
         bytes(row.exclusive_bytes as f64),
         bytes(row.first_reached.bytes as f64),
         share(row.first_reached.bytes, all),
-        fit(&format!("{}{outside}", row.name), room)
     )
 }
 

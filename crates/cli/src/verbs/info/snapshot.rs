@@ -39,7 +39,9 @@ pub(super) struct SnapshotFacts {
     pub(super) ephemerons: u64,
     pub(super) ephemeron_keys: u64,
     pub(super) customs: Vec<CustomFacts>,
+    /// Outside the heap, without mapped files. What several blocks keep counts once.
     pub(super) outside_bytes: u64,
+    pub(super) mapped_bytes: u64,
     pub(super) strings: u64,
     pub(super) modules: u64,
     pub(super) threads: u64,
@@ -77,6 +79,7 @@ pub(super) struct CustomFacts {
     pub(super) identifier: String,
     pub(super) blocks: u64,
     pub(super) outside_bytes: u64,
+    pub(super) mapped_bytes: u64,
 }
 
 impl SnapshotFacts {
@@ -133,7 +136,8 @@ impl SnapshotFacts {
             ephemerons: counted.ephemerons,
             ephemeron_keys: counted.ephemeron_keys,
             customs: customs(summary),
-            outside_bytes: counted.outside_bytes,
+            outside_bytes: summary.outside.allocated,
+            mapped_bytes: summary.outside.mapped,
             strings: counted.strings,
             modules: counted.modules,
             threads: counted.threads,
@@ -192,7 +196,8 @@ fn customs(summary: &Summary) -> Vec<CustomFacts> {
                 identifier => String::from_utf8_lossy(identifier).into_owned(),
             },
             blocks: sum.blocks,
-            outside_bytes: sum.outside_bytes,
+            outside_bytes: sum.outside.allocated,
+            mapped_bytes: sum.outside.mapped,
         })
         .collect();
     customs.sort_by(|one, other| {

@@ -82,10 +82,18 @@ fn counts(facts: &SnapshotFacts) -> Vec<(&'static str, String)> {
         format!("{} with {}", facts.ephemerons, count(facts.ephemeron_keys, "key", "keys")),
     ));
     rows.push(("outside", format!("{} held by custom blocks", bytes(facts.outside_bytes as f64))));
+    if facts.mapped_bytes > 0 {
+        let mapped = bytes(facts.mapped_bytes as f64);
+        rows.push(("mapped", format!("{mapped} of files, held by custom blocks")));
+    }
     for (label, custom) in labels("custom blocks").zip(facts.customs.iter().take(SHOWN_CUSTOMS)) {
         let identifier = Escaped(custom.identifier.as_bytes());
         let outside = bytes(custom.outside_bytes as f64);
-        rows.push((label, format!("{} of {identifier}, {outside} outside", custom.blocks)));
+        let mapped = match custom.mapped_bytes {
+            0 => String::new(),
+            mapped => format!(", {} mapped", bytes(mapped as f64)),
+        };
+        rows.push((label, format!("{} of {identifier}, {outside} outside{mapped}", custom.blocks)));
     }
     if let Some(more) = facts.customs.len().checked_sub(SHOWN_CUSTOMS + 1) {
         rows.push(("", format!("… {} more", count(more as u64 + 1, "kind", "kinds"))));

@@ -31,11 +31,13 @@ pub(super) const FORMAT: SnapshotFormat = SnapshotFormat {
 
 fn write(input: &SnapshotInput<'_>, out: &mut dyn Write) -> io::Result<Vec<String>> {
     let whole = input.tree.len();
+    let mut notes = input.mapped_note();
     if whole <= input.nodes {
-        return write_source(&WholeNodes::new(input), out);
+        notes.extend(write_source(&WholeNodes::new(input), out)?);
+        return Ok(notes);
     }
     let source = JoinedNodes::new(input);
-    let mut notes = write_source(&source, out)?;
+    notes.extend(write_source(&source, out)?);
     notes.insert(
         0,
         format!(

@@ -4,6 +4,7 @@ use heaptap_heap::{HeapGraph, HolderTree, Node, RetainedId, RetainedLabel, Retai
 
 use super::string;
 use crate::snapshot::SnapshotInput;
+use crate::snapshot::stacks::own_outside;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NodeKind {
@@ -18,8 +19,6 @@ pub(super) struct NodeRow {
     pub(super) kind: NodeKind,
     pub(super) name: u64,
     pub(super) bytes: u64,
-    /// Bytes outside the heap, for which there is a further node.
-    pub(super) outside: u64,
 }
 
 /// What an edge is, with its index or the number of its name.
@@ -40,6 +39,12 @@ pub(super) trait NodeSource {
     /// Enumerates the edges of a node and their targets, always in the same order.
     fn edges(&self, node: u64, edge: &mut dyn FnMut(EdgeKind, u64));
 
+    /// The bytes of areas outside the heap; 0 for one that is not written.
+    fn areas(&self) -> &[u64];
+
+    /// Enumerates the areas that a node keeps, always in the same order.
+    fn areas_of(&self, node: u64, area: &mut dyn FnMut(u64));
+
     /// The strings from [`string::NAMES`] on.
     fn names(&self) -> Box<dyn Iterator<Item = String> + '_>;
 }
@@ -52,6 +57,8 @@ pub(super) struct WholeNodes<'a> {
     data: Vec<(u32, u32)>,
     /// Ephemerons and what they refer to weakly, with the number of the edge's name; ascending.
     weak: Vec<(u32, u32, u64)>,
+    /// The bytes of areas outside the heap that a block keeps which is alive.
+    areas: Vec<u64>,
 }
 
 impl<'a> WholeNodes<'a> {
@@ -65,7 +72,13 @@ impl<'a> WholeNodes<'a> {
             weak.extend(of_block.map(|target| (block, target, string::DATA)));
         }
         weak.sort_unstable();
-        WholeNodes { input, data, weak }
+        let mut areas = vec![0; input.graph.areas().len()];
+        for &(block, area) in input.graph.kept_areas() {
+            if input.tree.position(Node::Block(block)).is_some() {
+                areas[area as usize] = input.graph.area_bytes(area).allocated;
+            }
+        }
+        WholeNodes { input, data, weak, areas }
     }
 
     fn holder_edges(&self, holder: u32, edge: &mut dyn FnMut(EdgeKind, u64)) {
@@ -120,8 +133,17 @@ impl NodeSource for WholeNodes<'_> {
                 kind: NodeKind::Block,
                 name: string::NAMES + holders.len() as u64 + u64::from(labels.of(graph, block)),
                 bytes: graph.bytes(block),
-                outside: graph.custom(block).map_or(0, |custom| custom.outside_bytes),
             },
+        }
+    }
+
+    fn areas(&self) -> &[u64] {
+        &self.areas
+    }
+
+    fn areas_of(&self, node: u64, area: &mut dyn FnMut(u64)) {
+        if let Node::Block(block) = self.input.tree.node(node as u32) {
+            self.input.graph.areas_of(block).for_each(|kept| area(kept.into()));
         }
     }
 
@@ -141,7 +163,7 @@ impl NodeSource for WholeNodes<'_> {
 }
 
 fn holder_row(name: u64) -> NodeRow {
-    NodeRow { kind: NodeKind::Holder, name, bytes: 0, outside: 0 }
+    NodeRow { kind: NodeKind::Holder, name, bytes: 0 }
 }
 
 /// Blocks that are alike and held alike as one node, below what dominates them. Each node has a
@@ -150,13 +172,16 @@ pub(super) struct JoinedNodes<'a> {
     input: &'a SnapshotInput<'a>,
     tree: RetainedTree,
     children: Vec<Vec<RetainedId>>,
+    /// Bytes outside the heap of each node without those below it.
+    areas: Vec<u64>,
 }
 
 impl<'a> JoinedNodes<'a> {
     pub(super) fn new(input: &'a SnapshotInput<'a>) -> JoinedNodes<'a> {
         let tree = input.retained_tree();
         let children = tree.children();
-        JoinedNodes { input, tree, children }
+        let areas = own_outside(&tree);
+        JoinedNodes { input, tree, children, areas }
     }
 }
 
@@ -167,15 +192,20 @@ impl NodeSource for JoinedNodes<'_> {
 
     fn node(&self, node: u64) -> NodeRow {
         let found = &self.tree.nodes()[node as usize];
-        let outside = |id: &RetainedId| self.tree.nodes()[*id as usize].outside;
-        let below: u64 = self.children[node as usize].iter().map(outside).sum();
         let is_holder = matches!(found.label, RetainedLabel::Holder(_));
         NodeRow {
             kind: if is_holder { NodeKind::Holder } else { NodeKind::Block },
             name: if node == 0 { string::GC_ROOTS } else { string::NAMES + node },
             bytes: found.bytes,
-            outside: found.outside.saturating_sub(below),
         }
+    }
+
+    fn areas(&self) -> &[u64] {
+        &self.areas
+    }
+
+    fn areas_of(&self, node: u64, area: &mut dyn FnMut(u64)) {
+        area(node);
     }
 
     fn edges(&self, node: u64, edge: &mut dyn FnMut(EdgeKind, u64)) {

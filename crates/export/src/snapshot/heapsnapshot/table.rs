@@ -4,6 +4,7 @@
 //! write them: so they need no memory.
 
 use std::io::{self, Write};
+use std::ops::Range;
 
 use super::nodes::{EdgeKind, NodeKind, NodeSource};
 use super::string::{self, STRINGS};
@@ -52,22 +53,77 @@ fn edge_columns(kind: EdgeKind) -> (u64, u64) {
     }
 }
 
-/// Bytes that a node cannot have in its own row.
+/// Bytes that a node cannot have in its own row, and those outside the heap.
 struct FurtherNode {
-    owner: u64,
     kind: NodeKind,
+    name: u64,
     bytes: u64,
+}
+
+/// Further nodes come after those of the source.
+#[derive(Default)]
+struct FurtherNodes {
+    nodes: Vec<FurtherNode>,
+    /// The nodes of the source that have more bytes than fit, ascending, with their further nodes.
+    of_nodes: Vec<(u64, Range<u64>)>,
+    /// The further nodes of each area.
+    of_areas: Vec<Range<u64>>,
+    /// Bytes that did not fit.
+    lost: u64,
+}
+
+impl FurtherNodes {
+    fn new(source: &dyn NodeSource) -> FurtherNodes {
+        let mut further = FurtherNodes::default();
+        for owner in 0..source.len() as u64 {
+            let row = source.node(owner);
+            if row.bytes > MOST_BYTES {
+                let parts = further.add(row.kind, row.name, row.bytes - MOST_BYTES);
+                further.of_nodes.push((owner, parts));
+            }
+        }
+        for bytes in source.areas() {
+            let parts = further.add(NodeKind::Outside, string::OUTSIDE, *bytes);
+            further.of_areas.push(parts);
+        }
+        further
+    }
+
+    /// Nodes for this number of bytes.
+    fn add(&mut self, kind: NodeKind, name: u64, mut bytes: u64) -> Range<u64> {
+        let from = self.nodes.len() as u64;
+        for _ in 0..MOST_FURTHER {
+            if bytes == 0 {
+                break;
+            }
+            let part = bytes.min(MOST_BYTES);
+            self.nodes.push(FurtherNode { kind, name, bytes: part });
+            bytes -= part;
+        }
+        self.lost = self.lost.saturating_add(bytes);
+        from..self.nodes.len() as u64
+    }
+
+    /// Enumerates the further nodes to which edges of a node lead.
+    fn of(&self, source: &dyn NodeSource, node: u64, further: &mut dyn FnMut(u64)) {
+        if let Ok(at) = self.of_nodes.binary_search_by_key(&node, |entry| entry.0) {
+            self.of_nodes[at].1.clone().for_each(&mut *further);
+        }
+        source.areas_of(node, &mut |area| {
+            self.of_areas[area as usize].clone().for_each(&mut *further);
+        });
+    }
 }
 
 /// Writes the file, and returns how many bytes did not fit into it.
 pub(super) fn write_tables(source: &dyn NodeSource, out: &mut dyn Write) -> io::Result<u64> {
-    let (further, lost) = further_nodes(source);
-    let mut edges = 1 + further.len() as u64;
+    let further = FurtherNodes::new(source);
+    let mut edges = 1;
     let nodes = source.len() as u64;
     for node in 0..nodes {
-        edges += count_edges(source, node);
+        edges += count_edges(source, &further, node);
     }
-    let all = ROOT_NODES + nodes + further.len() as u64;
+    let all = ROOT_NODES + nodes + further.nodes.len() as u64;
     write!(
         out,
         r#"{{"snapshot":{{"meta":{META},"node_count":{all},"edge_count":{edges},"trace_function_count":0}},"#
@@ -89,76 +145,43 @@ pub(super) fn write_tables(source: &dyn NodeSource, out: &mut dyn Write) -> io::
         out.write_all(&line)?;
     }
     out.write_all(b"]}\n")?;
-    Ok(lost)
+    Ok(further.lost)
 }
 
-/// The nodes for what is outside the heap and for sizes beyond 32 bits, by owner.
-fn further_nodes(source: &dyn NodeSource) -> (Vec<FurtherNode>, u64) {
-    let (mut nodes, mut lost) = (Vec::new(), 0u64);
-    for owner in 0..source.len() as u64 {
-        let row = source.node(owner);
-        let rest = row.bytes.saturating_sub(MOST_BYTES);
-        for (kind, mut bytes) in [(row.kind, rest), (NodeKind::Outside, row.outside)] {
-            for _ in 0..MOST_FURTHER {
-                if bytes == 0 {
-                    break;
-                }
-                let part = bytes.min(MOST_BYTES);
-                nodes.push(FurtherNode { owner, kind, bytes: part });
-                bytes -= part;
-            }
-            lost = lost.saturating_add(bytes);
-        }
-    }
-    (nodes, lost)
-}
-
-fn count_edges(source: &dyn NodeSource, node: u64) -> u64 {
+fn count_edges(source: &dyn NodeSource, further: &FurtherNodes, node: u64) -> u64 {
     let mut count = 0;
     source.edges(node, &mut |_, _| count += 1);
+    further.of(source, node, &mut |_| count += 1);
     count
-}
-
-/// The further nodes of an owner, with their numbers, taken from the front of `rest`.
-fn further_of<'a>(rest: &mut &'a [FurtherNode], owner: u64) -> &'a [FurtherNode] {
-    let count = rest.iter().take_while(|node| node.owner == owner).count();
-    let (own, behind) = rest.split_at(count);
-    *rest = behind;
-    own
 }
 
 fn write_nodes(
     source: &dyn NodeSource,
-    further: &[FurtherNode],
+    further: &FurtherNodes,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let mut row = TableRow::new(out);
     let holder = node_type(NodeKind::Holder);
     row.write([holder, string::EMPTY, 1, 0, 1, 0])?;
-    let mut rest = further;
     let mut id = 1;
     for node in 0..source.len() as u64 {
-        let edges = count_edges(source, node) + further_of(&mut rest, node).len() as u64;
+        let edges = count_edges(source, further, node);
         let found = source.node(node);
         // V8's ids of blocks are odd.
         id += 2;
         let bytes = found.bytes.min(MOST_BYTES);
         row.write([node_type(found.kind), found.name, id, bytes, edges, 0])?;
     }
-    for node in further {
+    for node in &further.nodes {
         id += 2;
-        let name = match node.kind {
-            NodeKind::Outside => string::OUTSIDE,
-            _ => source.node(node.owner).name,
-        };
-        row.write([node_type(node.kind), name, id, node.bytes, 0, 0])?;
+        row.write([node_type(node.kind), node.name, id, node.bytes, 0, 0])?;
     }
     Ok(())
 }
 
 fn write_edges(
     source: &dyn NodeSource,
-    further: &[FurtherNode],
+    further: &FurtherNodes,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let mut row = TableRow::new(out);
@@ -167,8 +190,7 @@ fn write_edges(
         row.write([edge_type, name, node * NODE_FIELDS])
     };
     write(EdgeKind::Element(1), ROOT_NODES)?;
-    let mut next = ROOT_NODES + source.len() as u64;
-    let mut rest = further;
+    let first_further = ROOT_NODES + source.len() as u64;
     for node in 0..source.len() as u64 {
         let mut result = Ok(());
         source.edges(node, &mut |kind, target| {
@@ -176,11 +198,12 @@ fn write_edges(
                 result = write(kind, ROOT_NODES + target);
             }
         });
+        further.of(source, node, &mut |target| {
+            if result.is_ok() {
+                result = write(EdgeKind::Internal(string::OUTSIDE), first_further + target);
+            }
+        });
         result?;
-        for _ in further_of(&mut rest, node) {
-            write(EdgeKind::Internal(string::OUTSIDE), next)?;
-            next += 1;
-        }
     }
     Ok(())
 }

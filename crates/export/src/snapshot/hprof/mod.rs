@@ -11,8 +11,8 @@
 //! - Any other block is an array of 2 × words - 1 references, its fields first: 12 + 4 × (2 × words - 1)
 //!   bytes. What has no field, the slots of a suspended stack and the data of an ephemeron, is in the
 //!   second half, or, if it does not fit, in an array of its own.
-//! - What a block holds outside the heap is an array of bytes, all of them in the file: 12 + elements, so
-//!   that it has 12 elements less than bytes. The block refers to it as to what has no field.
+//! - What blocks keep outside the heap is an array of bytes, all of them in the file: 12 + elements, so
+//!   that it has 12 elements less than bytes. The blocks refer to it as to what has no field. Mapped files are left out.
 //!
 //! Keys of ephemerons are left out. A Java heap has weak references, as objects of `java.lang.ref`, but MAT's dominator
 //! tree follows them like any other, and a key would no longer be retained by what really holds it.
@@ -29,7 +29,7 @@ mod roots;
 
 use std::io::{self, Write};
 
-use heaptap_heap::{MetaKey, Node};
+use heaptap_heap::{MetaKey, Node, OutsideBytes};
 
 use super::{SnapshotFormat, SnapshotInput};
 use classes::ClassTable;
@@ -67,8 +67,10 @@ fn write(input: &SnapshotInput<'_>, out: &mut dyn Write) -> io::Result<Vec<Strin
         }
     }
     dump.finish()?;
-    let omitted = objects.outside_omitted();
+    let OutsideBytes { allocated, .. } = objects.omitted();
     let note = "bytes outside the heap are not in the file, which would need as many bytes; \
                 use --to heapsnapshot to see them";
-    Ok((omitted > 0).then(|| format!("{omitted} {note}")).into_iter().collect())
+    let mut notes = input.mapped_note();
+    notes.extend((allocated > 0).then(|| format!("{allocated} {note}")));
+    Ok(notes)
 }

@@ -1,6 +1,9 @@
 //! Blocks as objects.
 
+use std::collections::HashMap;
 use std::io;
+
+use heaptap_heap::{AreaId, OutsideBytes};
 
 use super::classes::{ClassTable, ObjectForm};
 use super::records::{DumpWriter, Id, NO_TRACE, numbers_be};
@@ -28,10 +31,12 @@ pub(super) struct ObjectWriter<'a> {
     further_class: Option<Id>,
     /// Whether the class of byte arrays was written.
     has_byte_class: bool,
+    /// The arrays of areas outside the heap that were written; none of those that were left out.
+    areas: HashMap<AreaId, Option<Id>>,
     /// How many more bytes outside the heap may be written.
     outside_left: u64,
-    /// Bytes outside the heap that were left out.
-    outside_omitted: u64,
+    /// What was left out outside the heap.
+    omitted: OutsideBytes,
 }
 
 /// The references of a block.
@@ -51,21 +56,24 @@ impl<'a> ObjectWriter<'a> {
             data,
             further_class: None,
             has_byte_class: false,
+            areas: HashMap::new(),
             outside_left: MOST_OUTSIDE,
-            outside_omitted: 0,
+            omitted: OutsideBytes::default(),
         }
     }
 
-    /// How many bytes outside the heap were left out.
-    pub(super) fn outside_omitted(&self) -> u64 {
-        self.outside_omitted
+    /// What was left out outside the heap.
+    pub(super) fn omitted(&self) -> OutsideBytes {
+        self.omitted
     }
 
     pub(super) fn write(&mut self, block: u32, dump: &mut DumpWriter<'_>) -> io::Result<()> {
         let words = self.input.graph.words(block);
         let label = self.input.labels.of(self.input.graph, block);
         let mut references = self.references(block, words);
-        references.further.extend(self.outside(block, dump)?);
+        for area in self.input.graph.areas_of(block) {
+            references.further.extend(self.area(area, dump)?);
+        }
         let id = ClassTable::block_id(block);
         if references.further.is_empty()
             && (words == 0 || self.classes.fixed_words(label) == Some(words))
@@ -112,14 +120,25 @@ impl<'a> ObjectWriter<'a> {
         BlockReferences { fields, further }
     }
 
-    /// What the block holds outside the heap, as an array of bytes that readers find as big.
-    fn outside(&mut self, block: u32, dump: &mut DumpWriter<'_>) -> io::Result<Option<Id>> {
-        let bytes = self.input.graph.custom(block).map_or(0, |custom| custom.outside_bytes);
-        if bytes == 0 {
-            return Ok(None);
+    /// What is outside the heap, as an array of bytes that readers find as big. Blocks that keep the same
+    /// memory refer to the same array.
+    fn area(&mut self, area: AreaId, dump: &mut DumpWriter<'_>) -> io::Result<Option<Id>> {
+        if let Some(id) = self.areas.get(&area) {
+            return Ok(*id);
         }
-        let Some(left) = self.outside_left.checked_sub(bytes) else {
-            self.outside_omitted = self.outside_omitted.saturating_add(bytes);
+        let id = self.write_area(self.input.graph.area_bytes(area), dump)?;
+        self.areas.insert(area, id);
+        Ok(id)
+    }
+
+    fn write_area(
+        &mut self,
+        size: OutsideBytes,
+        dump: &mut DumpWriter<'_>,
+    ) -> io::Result<Option<Id>> {
+        let left = self.outside_left.checked_sub(size.allocated);
+        let Some(left) = left.filter(|_| size.mapped == 0) else {
+            self.omitted = self.omitted.plus(size);
             return Ok(None);
         };
         self.outside_left = left;
@@ -128,7 +147,7 @@ impl<'a> ObjectWriter<'a> {
             self.has_byte_class = true;
         }
         let id = self.classes.new_id()?;
-        let elements = bytes.saturating_sub(ARRAY_HEADER);
+        let elements = size.allocated.saturating_sub(ARRAY_HEADER);
         let mut part = vec![PRIMITIVE_ARRAY_DUMP];
         part.extend(numbers_be(&[id, NO_TRACE, elements as u32]));
         part.push(BYTE);

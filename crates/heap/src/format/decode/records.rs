@@ -5,7 +5,7 @@ use crate::format::chunk::ChunkKind;
 use crate::format::codes::part;
 use crate::format::model::{
     Ephemeron, EphemeronKey, Finaliser, FinaliserKind, Followed, Item, KindNamespace, MetaKey,
-    Name, Root, RootOwner, Segment, SegmentKind,
+    Name, OutsideArea, OutsideKind, Root, RootOwner, Segment, SegmentKind,
 };
 use crate::format::wire::Cursor;
 
@@ -85,6 +85,7 @@ impl RecordDecoder {
                 address: self.target(&mut cursor)?,
                 id: step(&mut cursor, &mut self.last_id)?,
             }),
+            ChunkKind::OutsideAreas => Item::OutsideArea(self.outside_area(&mut cursor)?),
             ChunkKind::Blocks | ChunkKind::Totals | ChunkKind::End => return None,
         };
         self.done = stream.len() - cursor.rest();
@@ -162,6 +163,21 @@ impl RecordDecoder {
         };
         let value = self.target(cursor)?;
         Some(Finaliser { kind, value, function: address(self.address(cursor)?)? })
+    }
+
+    fn outside_area(&mut self, cursor: &mut Cursor<'_>) -> Option<OutsideArea> {
+        let kind = match cursor.varint()? {
+            0 => OutsideKind::Allocated,
+            1 => OutsideKind::Mapped,
+            _ => return None,
+        };
+        Some(OutsideArea {
+            block: self.target(cursor)?,
+            operations: step(cursor, &mut self.last_id)?,
+            start: self.address(cursor)?,
+            bytes: cursor.varint()?,
+            kind,
+        })
     }
 
     /// An ephemeron without its keys, and whether this is its last part.

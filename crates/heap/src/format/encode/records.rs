@@ -11,8 +11,8 @@ use super::workspace::{RECENT_CODES, Workspace};
 use crate::format::chunk::{ChunkKind, Stream, pack};
 use crate::format::codes::part;
 use crate::format::model::{
-    Finaliser, FinaliserKind, Followed, KindNamespace, MAX_STRING, MetaKey, Name, Root, RootOwner,
-    Segment, SegmentKind,
+    Finaliser, FinaliserKind, Followed, KindNamespace, MAX_STRING, MetaKey, Name, OutsideArea,
+    OutsideKind, Root, RootOwner, Segment, SegmentKind,
 };
 use crate::format::wire::MAX_VARINT;
 
@@ -337,6 +337,24 @@ impl<S: Sink> Encoder<'_, S> {
         record.target(followed.address);
         record.id(followed.id);
         self.totals.followed += 1;
+        Ok(())
+    }
+
+    /// Memory outside the heap that a block keeps.
+    pub fn outside_area(&mut self, area: OutsideArea) -> Result<(), i32> {
+        if area.block & 7 != 0 {
+            return self.fail(MISUSE);
+        }
+        let mut record = self.record(ChunkKind::OutsideAreas)?;
+        record.number(match area.kind {
+            OutsideKind::Allocated => 0,
+            OutsideKind::Mapped => 1,
+        });
+        record.target(area.block);
+        record.id(area.operations);
+        record.address(area.start);
+        record.number(area.bytes);
+        self.totals.outside_areas += 1;
         Ok(())
     }
 }

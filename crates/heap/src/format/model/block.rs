@@ -63,8 +63,34 @@ pub struct Code {
 pub struct CustomBlock {
     /// The address of its operations.
     pub operations: u64,
-    /// The bytes that it holds outside the heap.
+    /// The bytes that it shows outside the heap. If an [`OutsideArea`] says which these are, what the block keeps is
+    /// that.
     pub outside_bytes: u64,
+}
+
+/// Where memory outside the heap comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum OutsideKind {
+    /// Allocated by the program.
+    Allocated,
+    /// A file that is mapped: pages of it that were not changed can be dropped at any time.
+    Mapped,
+}
+
+/// Memory outside the heap that a custom block keeps. Blocks may keep the same memory, as
+/// slices of an array do: areas that overlap are one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutsideArea {
+    /// The address of the block.
+    pub block: u64,
+    /// The address of its operations, which stands for its kind.
+    pub operations: u64,
+    /// The first address.
+    pub start: u64,
+    /// The length.
+    pub bytes: u64,
+    /// Where it comes from.
+    pub kind: OutsideKind,
 }
 
 /// A block, or a part of a block with very many pointers.

@@ -31,6 +31,14 @@ impl MetaKey {
     pub const STRINGS: MetaKey = MetaKey(12);
     /// How many blocks that the trace follows are not listed, for want of room; absent if all are.
     pub const FOLLOWED_LEFT_OUT: MetaKey = MetaKey(13);
+    /// Fibers that are suspended, their continuations dead or alive.
+    pub const SUSPENDED_FIBERS: MetaKey = MetaKey(14);
+    /// The bytes of their stacks.
+    pub const SUSPENDED_STACKS: MetaKey = MetaKey(15);
+    /// The bytes of the stacks of threads and running fibers.
+    pub const RUNNING_STACKS: MetaKey = MetaKey(16);
+    /// The bytes of stacks that the runtime keeps for later.
+    pub const FREE_STACKS: MetaKey = MetaKey(17);
 
     /// For tests: the blocks that the runtime itself kept after its own collections.
     pub const KEPT_BLOCKS: MetaKey = MetaKey(64);
@@ -53,6 +61,10 @@ impl MetaKey {
             MetaKey::HOST => "host",
             MetaKey::STRINGS => "strings",
             MetaKey::FOLLOWED_LEFT_OUT => "followed left out",
+            MetaKey::SUSPENDED_FIBERS => "suspended fibers",
+            MetaKey::SUSPENDED_STACKS => "suspended stacks",
+            MetaKey::RUNNING_STACKS => "running stacks",
+            MetaKey::FREE_STACKS => "free stacks",
             MetaKey::KEPT_BLOCKS => "kept blocks",
             MetaKey::KEPT_WORDS => "kept words",
             _ => return None,

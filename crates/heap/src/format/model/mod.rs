@@ -11,7 +11,9 @@ mod meta;
 mod root;
 mod weak;
 
-pub use block::{Block, Code, CustomBlock, Pointer, Segment, SegmentKind};
+pub use block::{
+    Block, Code, CustomBlock, OutsideArea, OutsideKind, Pointer, Segment, SegmentKind,
+};
 pub use meta::MetaKey;
 pub use root::{Root, RootKind, RootOwner};
 pub use weak::{Ephemeron, EphemeronKey, Finaliser, FinaliserKind};
@@ -109,4 +111,6 @@ pub enum Item<'a> {
     Name(Name<'a>),
     /// A block that a trace follows too.
     Followed(Followed),
+    /// Memory outside the heap that a block keeps.
+    OutsideArea(OutsideArea),
 }

@@ -2,7 +2,9 @@
 
 use super::stack::{MOST_EMPTY_FIBERS, SlotPlace};
 use crate::runtimes::ocaml::bytecode::{Addresses, Code};
-use crate::runtimes::ocaml::five::layout::{HANDLER_PARENT, STACK_HANDLER, STACK_SP};
+use crate::runtimes::ocaml::five::layout::{
+    HANDLER_PARENT, HANDLER_WORDS, STACK_HANDLER, STACK_SP,
+};
 use crate::runtimes::ocaml::heap::bytecode_stack::{
     BytecodeFrame, BytecodeFrames, BytecodeStack, HandlerLink,
 };
@@ -35,9 +37,6 @@ pub(super) struct FiberFrames {
     /// The number of the stack; 0 is the newest.
     fiber: u32,
 }
-
-/// Words of a `stack_handler`: value, exception, effect, parent.
-const HANDLER_WORDS: usize = 4;
 
 impl FiberFrames {
     pub(super) fn new(words: Words, code: Code, top: StackTop) -> FiberFrames {

@@ -10,7 +10,7 @@
 //! - `pools`: the blocks of the major heap and of the young heaps.
 //! - `roots`: what holds them; `scan`: how the runtime reports them; `stack`: frames and
 //!   their slots, of fibers too; `fiber_frames`: the same of bytecode; `systhreads` and
-//!   `thread_structure`: the threads of a domain; `finalisers`: these and ephemerons.
+//!   `thread_structure`: the threads of a domain; `stack_memory`: what stacks take; `finalisers`: these and ephemerons.
 
 mod domains;
 mod fiber_frames;
@@ -21,6 +21,7 @@ mod responses;
 mod roots;
 mod scan;
 mod stack;
+mod stack_memory;
 mod systhreads;
 mod thread_structure;
 mod variables;
@@ -48,8 +49,10 @@ use crate::sys::race_once::RaceOnce;
 use crate::tracer::Mutator;
 
 use domains::Domains;
+pub(super) use pools::{POOL, POOL_HEADER};
 use responses::Responses;
 use roots::Globals;
+pub(super) use variables::HeapLayout;
 use variables::{CodeKind, Variables};
 
 /// The heap of the runtime in this program.

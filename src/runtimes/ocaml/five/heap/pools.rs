@@ -13,8 +13,8 @@ use crate::snapshot::WalkError;
 use crate::tracer::WORD;
 
 /// `POOL_WSIZE` and `POOL_HEADER_WSIZE`, in words.
-const POOL: usize = 4096;
-const POOL_HEADER: usize = 4;
+pub(in crate::runtimes::ocaml::five) const POOL: usize = 4096;
+pub(in crate::runtimes::ocaml::five) const POOL_HEADER: usize = 4;
 /// In bytes: where a pool has the number of its size class, an `unsigned int`.
 const POOL_SIZE_CLASS: usize = 24;
 

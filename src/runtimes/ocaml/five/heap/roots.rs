@@ -9,8 +9,9 @@ use super::domains::Domains;
 use super::fiber_frames::{FiberFrames, StackTop};
 use super::scan::{Reported, collect, scan};
 use super::stack::{self, SlotPlace};
+use super::stack_memory::StackMemory;
 use super::systhreads::{HookPart, HookReport};
-use super::thread_structure::ThreadRoots;
+use super::thread_structure::{ThreadRoots, is_readable};
 use super::variables::{CodeKind, Variables};
 use crate::runtimes::ocaml::bytecode::GlobalUnits;
 use crate::runtimes::ocaml::five::symbols::ScanningAction;
@@ -59,10 +60,21 @@ pub(super) fn write(
 ) -> Result<(), WalkError> {
     write_global(variables, domains, globals, writer)?;
     let uses_threads = uses_threads(variables, domains, writer.words)?;
+    let mut memory = StackMemory::default();
     for state in domains.waiting() {
-        write_domain(variables, state, uses_threads, writer)?;
+        write_domain(variables, DomainRoots { state, uses_threads }, writer, &mut memory)?;
+        memory.add_free(variables, writer.words, state);
     }
-    write_continuations(variables, writer)
+    write_continuations(variables, writer, &mut memory)?;
+    memory.write(writer.encoder)
+}
+
+/// A domain whose roots are written.
+#[derive(Clone, Copy)]
+struct DomainRoots {
+    state: usize,
+    /// Whether the program uses the systhreads library.
+    uses_threads: bool,
 }
 
 /// The runtime reports the roots of C code first, then the fields of the modules, then those
@@ -149,9 +161,9 @@ fn uses_threads(variables: &Variables, domains: &Domains, words: Words) -> Resul
 /// report: the other threads of the systhreads library, and whatever else.
 fn write_domain(
     variables: &Variables,
-    state: usize,
-    uses_threads: bool,
+    DomainRoots { state, uses_threads }: DomainRoots,
     writer: &mut BlockWriter<'_, '_>,
+    memory: &mut StackMemory,
 ) -> Result<(), WalkError> {
     /// Added to the domain's id where `Thread.id` is not known but other threads have one. The
     /// library numbers threads from 0.
@@ -182,12 +194,16 @@ fn write_domain(
         gc_regs: field(variables.heap.gc_regs),
         handler_offset: Some(field(variables.layout.trap_sp_off) as isize),
     };
+    memory.add_running(words, top.stack);
     write_thread_stack(variables, writer, top, thread)?;
     hook.for_each_part(variables, words, &mut |part| match part {
         HookPart::Unknown(roots) => write_unknown(roots, writer),
         HookPart::Thread(roots) => {
             if roots.id != thread {
                 writer.encoder.thread(roots.id, domain, b"")?;
+            }
+            if let Some(top) = roots.stack {
+                memory.add_running(words, top.stack);
             }
             write_thread(variables, &roots, writer)
         }
@@ -275,6 +291,7 @@ fn write_stack(
 fn write_continuations(
     variables: &Variables,
     writer: &mut BlockWriter<'_, '_>,
+    memory_of_stacks: &mut StackMemory,
 ) -> Result<(), WalkError> {
     let (words, memory) = (writer.words, ProcessMemory::new());
     let mut index = 0;
@@ -282,11 +299,14 @@ fn write_continuations(
         index += 1;
         // `Ptr_val`: 1 if the continuation was resumed.
         let stack = words.field(block, 0) & !1;
-        if let CodeKind::Native { descriptors, .. } = &variables.code
-            && !stack::is_whole(&memory, descriptors, stack)
-        {
+        let is_whole = match &variables.code {
+            CodeKind::Native { descriptors, .. } => stack::is_whole(&memory, descriptors, stack),
+            CodeKind::Bytecode { .. } => is_readable(stack),
+        };
+        if !is_whole {
             continue;
         }
+        memory_of_stacks.add_suspended(words, stack);
         let owner = |SlotPlace { depth, return_address, index: slot, .. }| {
             RootOwner::Continuation { block: block as u64, depth, return_address, slot }
         };

@@ -146,7 +146,7 @@ pub(super) fn count_stack_slots(
 }
 
 /// Whether a stack and its parents can be read from their newest words to their handlers.
-fn is_readable(first: usize) -> bool {
+pub(super) fn is_readable(first: usize) -> bool {
     const PAGE: usize = 4096;
     const MOST_FIBERS: usize = 1 << 20;
     let parent = |stack: usize| {

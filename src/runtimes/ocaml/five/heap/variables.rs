@@ -77,19 +77,21 @@ pub(super) enum CodeKind {
 
 /// Indices of further words in a domain's state.
 #[derive(Clone, Copy)]
-pub(super) struct HeapLayout {
-    pub(super) gc_regs: usize,
-    pub(super) local_roots: usize,
-    pub(super) ephe_info: usize,
-    pub(super) requested_minor_gc: usize,
-    pub(super) shared_heap: usize,
-    pub(super) id: usize,
-    pub(super) unique_id: usize,
-    pub(super) dls_root: usize,
+pub(in crate::runtimes::ocaml::five) struct HeapLayout {
+    pub(in crate::runtimes::ocaml::five) stack_cache: usize,
+    pub(in crate::runtimes::ocaml::five) gc_regs: usize,
+    pub(in crate::runtimes::ocaml::five) local_roots: usize,
+    pub(in crate::runtimes::ocaml::five) ephe_info: usize,
+    pub(in crate::runtimes::ocaml::five) requested_minor_gc: usize,
+    pub(in crate::runtimes::ocaml::five) shared_heap: usize,
+    pub(in crate::runtimes::ocaml::five) id: usize,
+    pub(in crate::runtimes::ocaml::five) unique_id: usize,
+    pub(in crate::runtimes::ocaml::five) dls_root: usize,
 }
 
 /// Of 5.3.0 (`runtime/caml/domain_state.tbl`).
 const V5_3: HeapLayout = HeapLayout {
+    stack_cache: 9,
     gc_regs: 11,
     local_roots: 20,
     ephe_info: 21,
@@ -99,6 +101,13 @@ const V5_3: HeapLayout = HeapLayout {
     unique_id: 37,
     dls_root: 38,
 };
+
+impl HeapLayout {
+    /// That of a release whose heap is known: 5.3.
+    pub(in crate::runtimes::ocaml::five) fn of(layout: &StateLayout) -> Option<HeapLayout> {
+        layout.params.map(|_| V5_3)
+    }
+}
 
 /// The function of this name.
 ///
@@ -117,13 +126,12 @@ impl Variables {
         runtime: &Runtime,
         layout: &'static StateLayout,
     ) -> Result<Variables, Refusal> {
-        if layout.params.is_none() {
-            // Free slots look different from 5.4 on (ocaml/ocaml#13616).
-            return Err(Refusal::Snapshots("heap snapshots of OCaml 5 are supported for 5.3 only"));
-        }
+        // Free slots look different from 5.4 on (ocaml/ocaml#13616).
+        let heap = HeapLayout::of(layout)
+            .ok_or(Refusal::Snapshots("heap snapshots of OCaml 5 are supported for 5.3 only"))?;
         Ok(Variables {
             layout,
-            heap: V5_3,
+            heap,
             state_offset: runtime.state_offset,
             heap_state: runtime.heap_state,
             params: needed(c"caml_params")?,

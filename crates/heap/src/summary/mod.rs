@@ -1,11 +1,15 @@
 //! What a snapshot holds, counted in one reading.
 
+mod outside;
+
 use std::collections::BTreeMap;
 use std::io::Read;
 
 use crate::format::{
     Completion, FinaliserKind, Item, MetaKey, ReadError, Reader, RootKind, SegmentKind, Totals,
 };
+use crate::graph::OutsideBytes;
+use outside::OutsideSums;
 
 /// At most this number of kinds of custom blocks are told apart.
 const MOST_CUSTOM_KINDS: usize = 4096;
@@ -26,8 +30,8 @@ pub struct CustomSum {
     pub identifier: Vec<u8>,
     /// How many there are.
     pub blocks: u64,
-    /// The bytes that they hold outside the heap.
-    pub outside_bytes: u64,
+    /// What they keep outside the heap; what several of them keep counts once.
+    pub outside: OutsideBytes,
 }
 
 /// What a snapshot holds.
@@ -47,6 +51,8 @@ pub struct Summary {
     pub finalisers: BTreeMap<FinaliserKind, u64>,
     /// Custom blocks by the address of their operations.
     pub customs: BTreeMap<u64, CustomSum>,
+    /// What all of these keep outside the heap.
+    pub outside: OutsideBytes,
     /// How the file ends.
     pub completion: Completion,
     /// Chunks of a later version, which were skipped.
@@ -68,21 +74,30 @@ impl Summary {
             roots: BTreeMap::new(),
             finalisers: BTreeMap::new(),
             customs: BTreeMap::new(),
+            outside: OutsideBytes::default(),
             completion: Completion::Unknown,
             skipped_chunks: 0,
             error: None,
         };
+        let mut outside = OutsideSums::default();
         loop {
             match reader.next_item() {
                 Ok(Some(item)) => {
                     count(&mut summary.counted, &item);
-                    summary.add(&item);
+                    summary.add(&item, &mut outside);
                 }
                 Ok(None) => break,
                 Err(error) => {
                     summary.error = Some(error);
                     break;
                 }
+            }
+        }
+        let (all, by_kind) = outside.finish(MOST_CUSTOM_KINDS);
+        summary.outside = all;
+        for (operations, bytes) in by_kind {
+            if let Some(sum) = summary.custom(operations) {
+                sum.outside = bytes;
             }
         }
         summary.declared = reader.totals().copied();
@@ -97,7 +112,7 @@ impl Summary {
         values.next().map(|(_, value)| value.as_slice())
     }
 
-    fn add(&mut self, item: &Item<'_>) {
+    fn add(&mut self, item: &Item<'_>, outside: &mut OutsideSums) {
         match item {
             Item::Meta { key, value } => self.meta.push((*key, value.to_vec())),
             Item::Segment(segment) => {
@@ -110,13 +125,14 @@ impl Summary {
                 *self.finalisers.entry(finaliser.kind).or_default() += 1;
             }
             Item::Block(block) => {
-                if let Some(custom) = block.custom
-                    && let Some(sum) = self.custom(custom.operations)
-                {
-                    sum.blocks += 1;
-                    sum.outside_bytes = sum.outside_bytes.saturating_add(custom.outside_bytes);
+                if let Some(custom) = block.custom {
+                    outside.add_custom(custom, MOST_CUSTOM_KINDS);
+                    if let Some(sum) = self.custom(custom.operations) {
+                        sum.blocks += 1;
+                    }
                 }
             }
+            Item::OutsideArea(area) => outside.add_area(area, MOST_CUSTOM_KINDS),
             Item::CustomKind { operations, identifier } => {
                 if let Some(sum) = self.custom(*operations) {
                     sum.identifier = identifier.to_vec();
@@ -169,5 +185,6 @@ pub(crate) fn count(totals: &mut Totals, item: &Item<'_>) {
         Item::KindName { .. } => totals.kind_names += 1,
         Item::Name(_) => totals.names += 1,
         Item::Followed(_) => totals.followed += 1,
+        Item::OutsideArea(_) => totals.outside_areas += 1,
     }
 }
