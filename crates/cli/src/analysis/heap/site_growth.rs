@@ -119,8 +119,8 @@ fn row(
     };
     let before: Size = old_scale.bytes(sum(old)).into();
     let after: Size = new_scale.bytes(sum(new)).into();
-    let gone: Size = old_scale.bytes(only_in(old, new)).into();
-    let added: Size = new_scale.bytes(only_in(new, old)).into();
+    let gone = old_scale.bytes(only_in(old, new));
+    let added = new_scale.bytes(only_in(new, old));
     let growth_bytes = after.bytes - before.bytes;
     let change = match (old.is_empty(), new.is_empty()) {
         (true, false) => Change::New,
