@@ -11,7 +11,6 @@ use super::answer::{self, Command};
 use super::connection::{Connection, Event};
 use super::jobs::{Ended, Job, JobQueue, MOST_JOBS};
 use super::process::Process;
-use super::socket::open_again;
 use crate::sys::listener::{Accepted, Client, Listener};
 use crate::sys::poll::{self, Watched};
 use crate::tracer::say;
@@ -30,12 +29,17 @@ const PACE: Duration = Duration::from_millis(5);
 /// After an error such as too many open files.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// Opens a socket again that the host has closed, for this user and process.
+pub(super) type OpenAgain = fn(u32, u32) -> Option<&'static Listener>;
+
 /// The socket and its clients.
 pub(super) struct Server {
     process: &'static Process,
     /// This process's.
     user: u32,
     listener: &'static Listener,
+    /// Opens the socket of a user's process again.
+    open_again: OpenAgain,
     /// The oldest first.
     clients: Vec<Connection>,
     next_number: u64,
@@ -46,11 +50,17 @@ pub(super) struct Server {
 }
 
 impl Server {
-    pub(super) fn new(process: &'static Process, listener: &'static Listener, user: u32) -> Server {
+    pub(super) fn new(
+        process: &'static Process,
+        listener: &'static Listener,
+        user: u32,
+        open_again: OpenAgain,
+    ) -> Server {
         Server {
             process,
             user,
             listener,
+            open_again,
             clients: Vec::new(),
             next_number: 0,
             snapshots: JobQueue::new(process, "heaptap-snap"),
@@ -188,7 +198,7 @@ impl Server {
             match self.listener.accept() {
                 Ok(Accepted::Client(client)) => self.greet(client, now),
                 Ok(Accepted::None) => return true,
-                Ok(Accepted::Lost) => match open_again(self.user, self.process.pid) {
+                Ok(Accepted::Lost) => match (self.open_again)(self.user, self.process.pid) {
                     Some(listener) => self.listener = listener,
                     None => return false,
                 },

@@ -44,7 +44,7 @@ pub(super) fn start(process: &'static Process) {
             return;
         }
     };
-    let serve = move |_| Server::new(process, listener, user).run();
+    let serve = move |_| Server::new(process, listener, user, open_again).run();
     if let Err(error) = thread::start("heaptap-control", serve) {
         listener.remove_name();
         say(format_args!("the program takes no commands: cannot start a thread: {error}"));
@@ -67,7 +67,7 @@ pub(super) fn close_in_child() {
 
 /// Opens the socket again after the host has closed it. Tries several times, because the host may
 /// still be closing descriptors, and with them the new one before it listens.
-pub(super) fn open_again(user: u32, pid: u32) -> Option<&'static Listener> {
+fn open_again(user: u32, pid: u32) -> Option<&'static Listener> {
     const ATTEMPTS: usize = 10;
     const PAUSE: Duration = Duration::from_millis(100);
     for attempt in 0..ATTEMPTS {

@@ -64,7 +64,7 @@ impl Listening {
         let listener = open_in(&[own], user(), process.pid).unwrap().unwrap();
         let listener = &*Box::leak(Box::new(listener));
         let path = listener.path().to_owned();
-        let serve = move |_| Server::new(process, listener, user()).run();
+        let serve = move |_| Server::new(process, listener, user(), open_again).run();
         thread::start("test-control", serve).unwrap();
         Listening { _directory: directory, path, process }
     }
