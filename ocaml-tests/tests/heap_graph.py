@@ -50,6 +50,9 @@ def tables_that_have_doubled(bench):
     before, _ = taken(bench, "nested", 900, name="before.heap")
     after, _ = taken(bench, "nested", 4000, name="after.heap")
     tables = {table["by"]: table["rows"] for table in ask(bench, "heap-diff", before, after, "--top", 0)["tables"]}
+    # The two tables of a record are two sets.
+    sets = [row["name"] for row in tables["set"] if "array or block" in row["name"].split(" > ")[-1]]
+    expect(len([name for name in sets if "(pointer 1)" in name or "(pointer 2)" in name]) == 2, sets)
     for by, least in (("variable", 9), ("set", 20), ("block", 2)):
         grown = [row for row in tables[by] if row["growth_bytes"] > 10_000]
         expect(len(grown) >= least, f"{by}: {[row['name'] for row in grown]}")

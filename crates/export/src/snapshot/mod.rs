@@ -71,7 +71,7 @@ impl SnapshotInput<'_> {
     fn retained_tree(&self) -> RetainedTree {
         let bytes = |block| self.graph.bytes(block);
         let label = |block| self.labels.of(self.graph, block);
-        RetainedTree::new(self.tree, self.nodes, bytes, label)
+        RetainedTree::new(self.tree, self.nodes, bytes, label, |_, _| None)
     }
 
     /// The name of a label, escaped.

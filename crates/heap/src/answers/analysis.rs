@@ -49,6 +49,7 @@ impl HeapAnalysis {
             HeapAnalysis::MOST_JOINED,
             |block| graph.bytes(block),
             |block| labels.of(&graph, block),
+            |from, to| labels.pointer_of_record(&graph, from, to),
         );
         Some(HeapAnalysis {
             graph,

@@ -163,6 +163,26 @@ impl Labels {
         }
     }
 
+    /// Of a block and one that it points to: which of its pointers that is, from 0, if the block looks like a record. Not
+    /// of arrays, whose elements are alike, and not of cells, which lead to cells.
+    pub fn pointer_of_record(&self, graph: &HeapGraph, from: u32, to: u32) -> Option<u32> {
+        /// An array has this number of elements of one label, or more.
+        const LEAST_ARRAY: usize = 4;
+        let targets = graph.targets(from);
+        if graph.words(from) > SizeRange::MOST_EXACT || targets.len() < 2 {
+            return None;
+        }
+        let own = self.of(graph, from);
+        let mut labels = targets.iter().map(|target| self.of(graph, *target));
+        let first = labels.clone().next();
+        let is_array =
+            targets.len() >= LEAST_ARRAY && labels.clone().all(|label| Some(label) == first);
+        if is_array || labels.any(|label| label == own) {
+            return None;
+        }
+        targets.iter().position(|target| *target == to).map(|at| at as u32)
+    }
+
     /// What a number stands for.
     pub fn label(&self, id: LabelId) -> Option<BlockLabel> {
         self.labels.get(id as usize).copied()

@@ -4,6 +4,7 @@
 //! its label belongs to the same node, so a list or a tree is one node with the number of its
 //! blocks; and a label comes at most twice on a path, so recursive structures are finite. What a node
 //! retains is what its blocks and all below them take, so every block counts once.
+//! What different fields of one record lead to is kept apart: two tables are two nodes.
 
 mod tree;
 

@@ -28,6 +28,9 @@ pub struct RetainedNode {
     pub label: RetainedLabel,
     /// The node above.
     pub parent: RetainedId,
+    /// The pointer of the one block above that leads here, from 0, if others of its pointers lead to blocks of the same
+    /// label, which are nodes of their own.
+    pub pointer: Option<u32>,
     /// How many blocks.
     pub blocks: u64,
     /// How many of them are held by the node above, and not by blocks of this node: for a
@@ -53,22 +56,30 @@ impl RetainedTree {
     /// The top.
     pub const PROGRAM: RetainedId = 0;
 
-    /// Joins the blocks of a dominator tree by their labels, into at most about `most` nodes.
+    /// Joins the blocks of a dominator tree by their labels, into at most about `most` nodes. `pointer` says of a block
+    /// and one that it points to which of its pointers that is, if what these lead to is to be kept apart.
     pub fn new(
         tree: &DominatorTree,
         most: usize,
         bytes: impl Fn(u32) -> u64,
         label: impl Fn(u32) -> LabelId,
+        pointer: impl Fn(u32, u32) -> Option<u32>,
     ) -> RetainedTree {
         let mut joined = Joined { nodes: Vec::new(), children: HashMap::new(), most };
         let mut node_of = Vec::with_capacity(tree.len());
         for position in 0..tree.len() as u32 {
             let above = node_of.get(tree.dominator(position) as usize).copied().unwrap_or(0);
             let (node, bytes) = match tree.node(position) {
-                Node::Holder(holder) => (joined.child(above, RetainedLabel::Holder(holder)), None),
+                Node::Holder(holder) => {
+                    (joined.child(above, RetainedLabel::Holder(holder), None), None)
+                }
                 Node::Block(block) => {
+                    let pointer = match tree.node(tree.dominator(position)) {
+                        Node::Block(from) if joined.is_single(above) => pointer(from, block),
+                        _ => None,
+                    };
                     let label = RetainedLabel::Blocks(label(block));
-                    (joined.place(above, label), Some(bytes(block)))
+                    (joined.place(above, label, pointer), Some(bytes(block)))
                 }
             };
             node_of.push(node);
@@ -91,7 +102,21 @@ impl RetainedTree {
         }
         let mut result = RetainedTree { nodes: joined.nodes, node_of };
         result.sum_up();
+        result.name_few_pointers();
         result
+    }
+
+    /// Forgets which pointer leads to a node that has no namesake beside it.
+    fn name_few_pointers(&mut self) {
+        let mut alike: HashMap<(RetainedId, RetainedLabel), u32> = HashMap::new();
+        for node in self.nodes.iter().filter(|node| node.pointer.is_some()) {
+            *alike.entry((node.parent, node.label)).or_default() += 1;
+        }
+        for node in &mut self.nodes {
+            if alike.get(&(node.parent, node.label)).is_none_or(|count| *count < 2) {
+                node.pointer = None;
+            }
+        }
     }
 
     fn sum_up(&mut self) {
@@ -150,10 +175,13 @@ impl RetainedTree {
     }
 }
 
+/// How far below a holder single blocks are looked for: a record of records.
+const DEEPEST_SINGLE: usize = 6;
+
 /// A tree that grows.
 struct Joined {
     nodes: Vec<RetainedNode>,
-    children: HashMap<(RetainedId, RetainedLabel), RetainedId>,
+    children: HashMap<(RetainedId, RetainedLabel, Option<u32>), RetainedId>,
     most: usize,
 }
 
@@ -161,7 +189,12 @@ impl Joined {
     /// Where a block of this label belongs that a block of `above` dominates: with it if they are alike, as
     /// in a list; else with the nearest of its label, once there are two on the path, as in
     /// a tree whose levels alternate.
-    fn place(&mut self, above: RetainedId, label: RetainedLabel) -> RetainedId {
+    fn place(
+        &mut self,
+        above: RetainedId,
+        label: RetainedLabel,
+        pointer: Option<u32>,
+    ) -> RetainedId {
         let mut nearest = None;
         let mut at = above;
         while let Some(node) = self.nodes.get(at as usize) {
@@ -178,19 +211,38 @@ impl Joined {
             }
             at = node.parent;
         }
-        if self.nodes.len() >= self.most && !self.children.contains_key(&(above, label)) {
-            return self.child(above, RetainedLabel::Others);
+        if self.nodes.len() >= self.most && !self.children.contains_key(&(above, label, pointer)) {
+            return self.child(above, RetainedLabel::Others, None);
         }
-        self.child(above, label)
+        self.child(above, label, pointer)
     }
 
-    fn child(&mut self, above: RetainedId, label: RetainedLabel) -> RetainedId {
+    /// Whether a node is one block near a holder: what its pointers lead to has nothing to do with each other.
+    fn is_single(&self, node: RetainedId) -> bool {
+        let mut at = node;
+        for _ in 0..DEEPEST_SINGLE {
+            match self.nodes.get(at as usize) {
+                Some(node) if matches!(node.label, RetainedLabel::Holder(_)) => return true,
+                Some(node) if node.blocks == 1 => at = node.parent,
+                _ => return false,
+            }
+        }
+        false
+    }
+
+    fn child(
+        &mut self,
+        above: RetainedId,
+        label: RetainedLabel,
+        pointer: Option<u32>,
+    ) -> RetainedId {
         let next = self.nodes.len() as RetainedId;
-        let id = *self.children.entry((above, label)).or_insert(next);
+        let id = *self.children.entry((above, label, pointer)).or_insert(next);
         if id == next {
             self.nodes.push(RetainedNode {
                 label,
                 parent: above,
+                pointer,
                 blocks: 0,
                 heads: 0,
                 bytes: 0,

@@ -287,7 +287,8 @@ proptest! {
         let (graph, holders) = load(&heap.records());
         let tree = DominatorTree::new(&graph, &holders).unwrap();
         let labels = Labels::new(&graph);
-        let joined = RetainedTree::new(&tree, most, |block| graph.bytes(block), |block| labels.of(&graph, block));
+        let joined = RetainedTree::new(&tree, most, |block| graph.bytes(block), |block| labels.of(&graph, block),
+            |from, to| labels.pointer_of_record(&graph, from, to));
         let nodes = joined.nodes();
         let reachable = graph.reachable().reachable;
         prop_assert_eq!(nodes.iter().map(|node| node.blocks).sum::<u64>(), reachable.blocks);

@@ -150,7 +150,7 @@ fn accumulation(analysis: &HeapAnalysis, titles: &Titles<'_>, one: &Accumulation
         bytes(one.retained as f64),
         percent(share),
         count(one.elements, "block", "blocks"),
-        titles.retained(one.node),
+        titles.retained_blocks(one.node),
         bytes(one.retained as f64 / one.elements.max(1) as f64),
     );
     Finding {
@@ -214,7 +214,7 @@ fn outside(analysis: &HeapAnalysis, titles: &Titles<'_>, memory: &OutsideMemory)
             "{held} {} outside the heap through {} of \"{}\", which {} only {} in it",
             bytes(memory.outside as f64),
             count(memory.blocks, "block", "blocks"),
-            titles.retained(memory.node),
+            titles.retained_blocks(memory.node),
             if memory.blocks == 1 { "takes" } else { "take" },
             bytes(memory.bytes as f64),
         ),

@@ -74,6 +74,10 @@ impl SetTree {
                 RetainedLabel::Holder(_) => {
                     tree.child(0, names.number(titles.retained(id)), None, false)
                 }
+                RetainedLabel::Blocks(label) if node.pointer.is_some() => {
+                    let name = names.number(titles.retained(id));
+                    tree.child(parent, name, tag(analysis, label), true)
+                }
                 RetainedLabel::Blocks(label) => {
                     let name = *of_labels
                         .entry(label)

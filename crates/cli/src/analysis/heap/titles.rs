@@ -97,8 +97,17 @@ impl<'a> Titles<'a> {
         }
     }
 
-    /// What a node of the joined tree is.
+    /// What a node of the joined tree is, with how it is reached if that is needed to tell it from others.
     pub(crate) fn retained(&self, node: RetainedId) -> String {
+        let name = self.retained_blocks(node);
+        match self.analysis.retained.node(node).and_then(|node| node.pointer) {
+            Some(pointer) => format!("{name} (pointer {})", pointer + 1),
+            None => name,
+        }
+    }
+
+    /// What the blocks of a node of the joined tree are.
+    pub(crate) fn retained_blocks(&self, node: RetainedId) -> String {
         match self.analysis.retained.node(node).map(|node| node.label) {
             Some(RetainedLabel::Holder(holder)) => self.without_depth(holder),
             Some(RetainedLabel::Blocks(label)) => self.label(label),
