@@ -21,15 +21,21 @@ pub type ShapeId = u32;
 pub(super) struct ShapeTable {
     shapes: Vec<BlockShape>,
     ids: HashMap<BlockShape, ShapeId>,
+    /// The last one: blocks of one shape often follow each other.
+    last: Option<(BlockShape, ShapeId)>,
 }
 
 impl ShapeTable {
     pub(super) fn id(&mut self, shape: BlockShape) -> ShapeId {
+        if let Some((_, id)) = self.last.filter(|(last, _)| *last == shape) {
+            return id;
+        }
         let next = self.shapes.len() as ShapeId;
         let id = *self.ids.entry(shape).or_insert(next);
         if id == next {
             self.shapes.push(shape);
         }
+        self.last = Some((shape, id));
         id
     }
 

@@ -65,7 +65,8 @@ impl RetainedTree {
         label: impl Fn(u32) -> LabelId,
         pointer: impl Fn(u32, u32) -> Option<u32>,
     ) -> RetainedTree {
-        let mut joined = Joined { nodes: Vec::new(), children: HashMap::new(), most };
+        let recent = vec![None; RECENT];
+        let mut joined = Joined { nodes: Vec::new(), children: HashMap::new(), recent, most };
         let mut node_of = Vec::with_capacity(tree.len());
         for position in 0..tree.len() as u32 {
             let above = node_of.get(tree.dominator(position) as usize).copied().unwrap_or(0);
@@ -178,10 +179,18 @@ impl RetainedTree {
 /// How far below a holder single blocks are looked for: a record of records.
 const DEEPEST_SINGLE: usize = 6;
 
+/// The node above, the label, and the pointer that leads there if that matters.
+type Place = (RetainedId, RetainedLabel, Option<u32>);
+
+/// How many places are remembered.
+const RECENT: usize = 1 << 10;
+
 /// A tree that grows.
 struct Joined {
     nodes: Vec<RetainedNode>,
-    children: HashMap<(RetainedId, RetainedLabel, Option<u32>), RetainedId>,
+    children: HashMap<Place, RetainedId>,
+    /// Some of these, at a place of their own: looking into the table costs more than all else.
+    recent: Vec<Option<(Place, RetainedId)>>,
     most: usize,
 }
 
@@ -236,8 +245,22 @@ impl Joined {
         label: RetainedLabel,
         pointer: Option<u32>,
     ) -> RetainedId {
+        let place = (above, label, pointer);
+        let number = match label {
+            RetainedLabel::Holder(number) | RetainedLabel::Blocks(number) => number,
+            RetainedLabel::Others => 0,
+        };
+        let slot = above.wrapping_mul(61).wrapping_add(number) as usize % RECENT;
+        if let Some(Some((known, id))) = self.recent.get(slot)
+            && *known == place
+        {
+            return *id;
+        }
         let next = self.nodes.len() as RetainedId;
-        let id = *self.children.entry((above, label, pointer)).or_insert(next);
+        let id = *self.children.entry(place).or_insert(next);
+        if let Some(recent) = self.recent.get_mut(slot) {
+            *recent = Some((place, id));
+        }
         if id == next {
             self.nodes.push(RetainedNode {
                 label,
