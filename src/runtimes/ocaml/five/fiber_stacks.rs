@@ -164,7 +164,8 @@ unsafe fn for_each_stack(pool: usize, mut found: impl FnMut(usize)) {
 impl DomainFibers {
     /// Keeps a random choice of the stacks that were found so far (algorithm R, Vitter 1985).
     fn sample(&self, found: &mut usize, stack: usize) {
-        let place = if *found < SAMPLES { *found } else { scatter(*found ^ stack) % (*found + 1) };
+        let place =
+            if *found < SAMPLES { *found } else { scatter(scatter(*found) ^ stack) % (*found + 1) };
         if self.stacks.get().is_none()
             && let Some(places) = MappedArray::new(SAMPLES)
         {
