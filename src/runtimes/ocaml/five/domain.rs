@@ -9,8 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::counters;
-use super::heap::HeapLayout;
-use super::layout::{INTERRUPT, StateLayout, set_word, word};
+use super::layout::{HeapLayout, INTERRUPT, StateLayout, set_word, word};
 use super::symbols::Runtime;
 use super::walkers::Walk;
 use crate::probes::{Cell, SliceKind};

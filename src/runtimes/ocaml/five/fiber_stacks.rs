@@ -15,8 +15,9 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 
-use super::heap::{HeapLayout, POOL, POOL_HEADER};
-use super::layout::{HANDLER_PARENT, HANDLER_WORDS, STACK_HANDLER, word};
+use super::layout::{
+    COLOUR, HANDLER_PARENT, HANDLER_WORDS, HeapLayout, POOL, POOL_HEADER, STACK_HANDLER, word,
+};
 use crate::probes::ProbeKind;
 use crate::runtimes::attach::attached;
 use crate::runtimes::attach::symbols::lookup;
@@ -36,7 +37,6 @@ const POOL_LISTS: [usize; 4] = [2, 34, 66, 98];
 const SLOT: usize = 3;
 /// `Cont_tag` and the size of a continuation in its header, without its colour.
 const CONTINUATION: usize = 2 << 10 | 245;
-const COLOUR: usize = 3 << 8;
 
 /// As many domains as the runtime allows unless it is asked for more; others are not counted.
 const DOMAINS: usize = 128;

@@ -78,6 +78,40 @@ const V5_4: StateLayout = StateLayout {
     ..V5_3
 };
 
+/// Indices of further words in a domain's state, where the layout of the heap is known.
+#[derive(Clone, Copy)]
+pub(super) struct HeapLayout {
+    pub(super) stack_cache: usize,
+    pub(super) gc_regs: usize,
+    pub(super) local_roots: usize,
+    pub(super) ephe_info: usize,
+    pub(super) requested_minor_gc: usize,
+    pub(super) shared_heap: usize,
+    pub(super) id: usize,
+    pub(super) unique_id: usize,
+    pub(super) dls_root: usize,
+}
+
+/// Of 5.3.0 (`runtime/caml/domain_state.tbl`).
+const HEAP_V5_3: HeapLayout = HeapLayout {
+    stack_cache: 9,
+    gc_regs: 11,
+    local_roots: 20,
+    ephe_info: 21,
+    requested_minor_gc: 31,
+    shared_heap: 35,
+    id: 36,
+    unique_id: 37,
+    dls_root: 38,
+};
+
+impl HeapLayout {
+    /// That of a release whose heap is known: 5.3.
+    pub(super) fn of(layout: &StateLayout) -> Option<HeapLayout> {
+        layout.params.map(|_| HEAP_V5_3)
+    }
+}
+
 /// The layout of each release that changed it, the newest first.
 pub(super) static KNOWN: [(Release, StateLayout); 2] = [(release(4), V5_4), (release(3), V5_3)];
 
@@ -103,6 +137,10 @@ pub(super) const STACK_HANDLER: usize = 2;
 pub(super) const HANDLER_PARENT: usize = 3;
 /// Words of a `stack_handler`: value, exception, effect, parent.
 pub(super) const HANDLER_WORDS: usize = 4;
+
+/// `POOL_WSIZE` and `POOL_HEADER_WSIZE` (`runtime/shared_heap.c`), in words.
+pub(super) const POOL: usize = 4096;
+pub(super) const POOL_HEADER: usize = 4;
 
 /// The colour in a header (`runtime/caml/shared_heap.h`).
 pub(super) const COLOUR: usize = 3 << 8;

@@ -3,7 +3,7 @@
 use heaptap_heap::{MAX_STRING, Root, RootOwner};
 
 use super::bigarray::Bigarray;
-use super::bytecode_globals::GlobalBlocks;
+use super::global_blocks::GlobalBlocks;
 use super::regions::Regions;
 use super::seen::SeenSet;
 use super::words::{Header, Words, is_pointer};

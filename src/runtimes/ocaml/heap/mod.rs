@@ -5,7 +5,7 @@
 //!   each once.
 //! - `scan`: the roots that functions of the runtime report.
 //! - `bytecode_stack`: the frames of bytecode; `threads`: the threads of the systhreads library.
-//! - `bytecode_globals`: the variables of bytecode.
+//! - `bytecode_globals`: the variables of bytecode; `global_blocks`: the blocks that hold them.
 //! - `modules`: names of modules; `code_names`: names of code; `release`: of OCaml;
 //!   `trace`: the trace that is being taken.
 //!
@@ -22,6 +22,7 @@ pub(super) mod blocks;
 pub(super) mod bytecode_globals;
 pub(super) mod bytecode_stack;
 pub(super) mod code_names;
+pub(super) mod global_blocks;
 pub(super) mod modules;
 pub(super) mod regions;
 pub(super) mod release;

@@ -1,6 +1,6 @@
 //! Which frame a slot of a bytecode stack belongs to, through all fibers.
 
-use super::stack::{MOST_EMPTY_FIBERS, SlotPlace};
+use super::stack_slot::{MOST_EMPTY_FIBERS, SlotPlace, StackTop};
 use crate::runtimes::ocaml::bytecode::{Addresses, Code};
 use crate::runtimes::ocaml::five::layout::{
     HANDLER_PARENT, HANDLER_WORDS, STACK_HANDLER, STACK_SP,
@@ -10,18 +10,6 @@ use crate::runtimes::ocaml::heap::bytecode_stack::{
 };
 use crate::runtimes::ocaml::heap::words::Words;
 use crate::tracer::WORD;
-
-/// Where a chain of stacks begins.
-#[derive(Clone, Copy)]
-pub(super) struct StackTop {
-    /// The address of its `stack_info`.
-    pub(super) stack: usize,
-    /// Of native code: where registers were saved.
-    pub(super) gc_regs: usize,
-    /// Of bytecode that runs: `trap_sp_off`, the innermost exception handler in words from the
-    /// stack's end. A stack that is suspended has it on top.
-    pub(super) handler_offset: Option<isize>,
-}
 
 /// Finds the frames of slots in the order in which `caml_scan_stack` reports them
 /// (`runtime/fiber.c`, 5.3.0): of each stack its words at ascending addresses, then its

@@ -10,7 +10,7 @@
 //! - `pools`: the blocks of the major heap and of the young heaps.
 //! - `roots`: what holds them; `scan`: how the runtime reports them; `stack`: frames and
 //!   their slots, of fibers too; `fiber_frames`: the same of bytecode; `systhreads` and
-//!   `thread_structure`: the threads of a domain; `stack_memory`: what stacks take; `finalisers`: these and ephemerons.
+//!   `thread_structure`: the threads of a domain; `stack_memory`: what stacks take; `stack_slot`: where their slots are; `finalisers`: these and ephemerons.
 
 mod domains;
 mod fiber_frames;
@@ -22,6 +22,7 @@ mod roots;
 mod scan;
 mod stack;
 mod stack_memory;
+mod stack_slot;
 mod systhreads;
 mod thread_structure;
 mod variables;
@@ -39,7 +40,7 @@ use crate::runtimes::ocaml::bytecode::GlobalUnits;
 use crate::runtimes::ocaml::frames;
 use crate::runtimes::ocaml::heap::CLEANS_UP;
 use crate::runtimes::ocaml::heap::blocks::BlockWriter;
-use crate::runtimes::ocaml::heap::bytecode_globals::GlobalBlocks;
+use crate::runtimes::ocaml::heap::global_blocks::GlobalBlocks;
 use crate::runtimes::ocaml::heap::modules::{self, OcamlModule};
 use crate::runtimes::ocaml::heap::words::Words;
 use crate::runtimes::ocaml::heap::{code_names, release, trace};
@@ -49,10 +50,8 @@ use crate::sys::race_once::RaceOnce;
 use crate::tracer::Mutator;
 
 use domains::Domains;
-pub(super) use pools::{POOL, POOL_HEADER};
 use responses::Responses;
 use roots::Globals;
-pub(super) use variables::HeapLayout;
 use variables::{CodeKind, Variables};
 
 /// The heap of the runtime in this program.

@@ -5,16 +5,13 @@ use heaptap_heap::{Segment, SegmentKind};
 
 use super::domains::Domains;
 use super::variables::Variables;
-use crate::runtimes::ocaml::five::layout::COLOUR;
+use crate::runtimes::ocaml::five::layout::{COLOUR, POOL, POOL_HEADER};
 use crate::runtimes::ocaml::heap::blocks::BlockWriter;
 use crate::runtimes::ocaml::heap::regions::Region;
 use crate::runtimes::ocaml::heap::words::{Header, Words};
 use crate::snapshot::WalkError;
 use crate::tracer::WORD;
 
-/// `POOL_WSIZE` and `POOL_HEADER_WSIZE`, in words.
-pub(in crate::runtimes::ocaml::five) const POOL: usize = 4096;
-pub(in crate::runtimes::ocaml::five) const POOL_HEADER: usize = 4;
 /// In bytes: where a pool has the number of its size class, an `unsigned int`.
 const POOL_SIZE_CLASS: usize = 24;
 

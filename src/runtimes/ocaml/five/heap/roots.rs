@@ -6,10 +6,11 @@ use std::sync::Mutex;
 use heaptap_heap::RootOwner;
 
 use super::domains::Domains;
-use super::fiber_frames::{FiberFrames, StackTop};
+use super::fiber_frames::FiberFrames;
 use super::scan::{Reported, collect, scan};
-use super::stack::{self, SlotPlace};
+use super::stack;
 use super::stack_memory::StackMemory;
+use super::stack_slot::{SlotPlace, StackTop};
 use super::systhreads::{HookPart, HookReport};
 use super::thread_structure::{ThreadRoots, is_readable};
 use super::variables::{CodeKind, Variables};

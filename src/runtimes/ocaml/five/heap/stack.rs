@@ -5,7 +5,7 @@
 
 use heaptap_heap::RootOwner;
 
-use super::fiber_frames::StackTop;
+use super::stack_slot::{MOST_EMPTY_FIBERS, SlotPlace, StackTop};
 use crate::runtimes::ocaml::descriptors::Descriptors;
 use crate::runtimes::ocaml::five::layout::{HANDLER_PARENT, STACK_HANDLER, STACK_SP};
 use crate::runtimes::ocaml::heap::blocks::BlockWriter;
@@ -25,28 +25,11 @@ const RETURN_TO_C: u16 = 0xffff;
 const SAVED_GC_REGS: usize = 24;
 const STACK_HEADER: usize = 32;
 
-/// How many fibers without a frame are passed to find who runs them.
-pub(super) const MOST_EMPTY_FIBERS: usize = 16;
-
 /// `stack_handler`: value, exception and effect.
 const HANDLERS: usize = 3;
 
 /// Names the slot of a stack.
 pub(super) type Owner<'a> = &'a dyn Fn(SlotPlace) -> RootOwner;
-
-/// Where a slot of a stack is.
-#[derive(Clone, Copy, Default)]
-pub(super) struct SlotPlace {
-    /// Of its frame; 0 is the newest. Of a handler the number of the fiber; 0 is the newest.
-    pub(super) depth: u32,
-    /// Into the frame's function. Of a handler into that of the newest frame below the fiber. 0 if it
-    /// is not known.
-    pub(super) return_address: u64,
-    /// Its number in the frame, or among the handlers.
-    pub(super) index: u32,
-    /// A function that handles the fiber's end or effects.
-    pub(super) is_handler: bool,
-}
 
 /// A slot of a stack, or of the registers that were saved with it, that holds a value.
 #[derive(Clone, Copy)]

@@ -1,5 +1,5 @@
 use super::*;
-use crate::runtimes::ocaml::five::heap::fiber_frames::StackTop;
+use crate::runtimes::ocaml::five::heap::stack_slot::StackTop;
 use crate::runtimes::ocaml::five::layout::{STACK_HANDLER, STACK_SP};
 
 /// Words of `struct caml_thread_struct`.

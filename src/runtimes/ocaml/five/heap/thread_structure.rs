@@ -6,9 +6,9 @@
 
 use std::ffi::c_void;
 
-use super::fiber_frames::StackTop;
 use super::scan::{Reported, scan};
 use super::stack;
+use super::stack_slot::StackTop;
 use super::variables::{CodeKind, Variables};
 use crate::runtimes::ocaml::five::layout::{HANDLER_PARENT, STACK_HANDLER, STACK_SP};
 use crate::runtimes::ocaml::five::symbols::ScanningAction;

@@ -8,7 +8,7 @@ use crate::runtimes::attach::symbols::needed;
 use crate::runtimes::attach::thread_pointer::thread_pointer;
 use crate::runtimes::ocaml::bytecode::Code;
 use crate::runtimes::ocaml::descriptors::Descriptors;
-use crate::runtimes::ocaml::five::layout::StateLayout;
+use crate::runtimes::ocaml::five::layout::{HeapLayout, StateLayout};
 use crate::runtimes::ocaml::five::symbols::{Runtime, ScanningAction};
 use crate::runtimes::ocaml::version::MajorVersion;
 
@@ -73,40 +73,6 @@ pub(super) enum CodeKind {
         /// Where the bytecode is, if that is known.
         code: Option<Code>,
     },
-}
-
-/// Indices of further words in a domain's state.
-#[derive(Clone, Copy)]
-pub(in crate::runtimes::ocaml::five) struct HeapLayout {
-    pub(in crate::runtimes::ocaml::five) stack_cache: usize,
-    pub(in crate::runtimes::ocaml::five) gc_regs: usize,
-    pub(in crate::runtimes::ocaml::five) local_roots: usize,
-    pub(in crate::runtimes::ocaml::five) ephe_info: usize,
-    pub(in crate::runtimes::ocaml::five) requested_minor_gc: usize,
-    pub(in crate::runtimes::ocaml::five) shared_heap: usize,
-    pub(in crate::runtimes::ocaml::five) id: usize,
-    pub(in crate::runtimes::ocaml::five) unique_id: usize,
-    pub(in crate::runtimes::ocaml::five) dls_root: usize,
-}
-
-/// Of 5.3.0 (`runtime/caml/domain_state.tbl`).
-const V5_3: HeapLayout = HeapLayout {
-    stack_cache: 9,
-    gc_regs: 11,
-    local_roots: 20,
-    ephe_info: 21,
-    requested_minor_gc: 31,
-    shared_heap: 35,
-    id: 36,
-    unique_id: 37,
-    dls_root: 38,
-};
-
-impl HeapLayout {
-    /// That of a release whose heap is known: 5.3.
-    pub(in crate::runtimes::ocaml::five) fn of(layout: &StateLayout) -> Option<HeapLayout> {
-        layout.params.map(|_| V5_3)
-    }
 }
 
 /// The function of this name.

@@ -30,7 +30,7 @@ use crate::runtimes::ocaml::bytecode::GlobalUnits;
 use crate::runtimes::ocaml::frames;
 use crate::runtimes::ocaml::heap::CLEANS_UP;
 use crate::runtimes::ocaml::heap::blocks::BlockWriter;
-use crate::runtimes::ocaml::heap::bytecode_globals::GlobalBlocks;
+use crate::runtimes::ocaml::heap::global_blocks::GlobalBlocks;
 use crate::runtimes::ocaml::heap::modules::{self, OcamlModule};
 use crate::runtimes::ocaml::heap::words::Words;
 use crate::runtimes::ocaml::heap::{code_names, release, trace};
