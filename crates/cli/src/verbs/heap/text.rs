@@ -53,7 +53,7 @@ fn totals(figures: &HeapFigures) -> Vec<(&'static str, String)> {
     ];
     if figures.summary.outside_bytes > 0 {
         let held = bytes(figures.summary.outside_bytes as f64);
-        totals.push(("outside", format!("{held} outside the heap, held by custom blocks")));
+        totals.push(("outside", format!("{held} outside the heap, held by blocks in it")));
     }
     if figures.summary.mapped_bytes > 0 {
         let mapped = bytes(figures.summary.mapped_bytes as f64);

@@ -81,7 +81,10 @@ fn counts(facts: &SnapshotFacts) -> Vec<(&'static str, String)> {
         "ephemerons",
         format!("{} with {}", facts.ephemerons, count(facts.ephemeron_keys, "key", "keys")),
     ));
-    rows.push(("outside", format!("{} held by custom blocks", bytes(facts.outside_bytes as f64))));
+    rows.push((
+        "outside",
+        format!("{} held by blocks of the heap", bytes(facts.outside_bytes as f64)),
+    ));
     if facts.mapped_bytes > 0 {
         let mapped = bytes(facts.mapped_bytes as f64);
         rows.push(("mapped", format!("{mapped} of files, held by custom blocks")));

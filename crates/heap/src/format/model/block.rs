@@ -77,13 +77,13 @@ pub enum OutsideKind {
     Mapped,
 }
 
-/// Memory outside the heap that a custom block keeps. Blocks may keep the same memory, as
+/// Memory outside the heap that a custom block keeps, or a continuation as its stack. Blocks may keep the same memory, as
 /// slices of an array do: areas that overlap are one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutsideArea {
     /// The address of the block.
     pub block: u64,
-    /// The address of its operations, which stands for its kind.
+    /// The address of its operations, which stands for its kind; 0 of a continuation.
     pub operations: u64,
     /// The first address.
     pub start: u64,

@@ -9,7 +9,7 @@ use super::domains::Domains;
 use super::fiber_frames::FiberFrames;
 use super::scan::{Reported, collect, scan};
 use super::stack;
-use super::stack_memory::StackMemory;
+use super::stack_memory::{Continuation, StackMemory};
 use super::stack_slot::{SlotPlace, StackTop};
 use super::systhreads::{HookPart, HookReport};
 use super::thread_structure::{ThreadRoots, is_readable};
@@ -307,7 +307,8 @@ fn write_continuations(
         if !is_whole {
             continue;
         }
-        memory_of_stacks.add_suspended(words, stack);
+        let continuation = Continuation { block, stack };
+        memory_of_stacks.write_suspended(writer.encoder, words, continuation)?;
         let owner = |SlotPlace { depth, return_address, index: slot, .. }| {
             RootOwner::Continuation { block: block as u64, depth, return_address, slot }
         };

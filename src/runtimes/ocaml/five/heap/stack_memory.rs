@@ -4,7 +4,7 @@
 //! leave is kept by their domain for later. The stack of a continuation that was collected without being
 //! resumed is never freed, and nobody knows it any more.
 
-use heaptap_heap::MetaKey;
+use heaptap_heap::{MetaKey, OutsideArea, OutsideKind};
 
 use super::variables::Variables;
 use crate::runtimes::ocaml::five::layout::{HANDLER_PARENT, HANDLER_WORDS, STACK_HANDLER};
@@ -26,18 +26,40 @@ pub(super) struct StackMemory {
     free: u64,
 }
 
+/// A continuation that was not resumed.
+#[derive(Clone, Copy)]
+pub(super) struct Continuation {
+    pub(super) block: usize,
+    pub(super) stack: usize,
+}
+
 impl StackMemory {
     /// A stack that runs or belongs to a thread that waits, and those below it.
     pub(super) fn add_running(&mut self, words: Words, stack: usize) {
         for_each(words, stack, |_, bytes| self.running += bytes);
     }
 
-    /// The stacks of a continuation.
-    pub(super) fn add_suspended(&mut self, words: Words, stack: usize) {
-        for_each(words, stack, |_, bytes| {
+    /// The stacks of a continuation, which keeps them.
+    pub(super) fn write_suspended(
+        &mut self,
+        encoder: &mut HeapEncoder<'_>,
+        words: Words,
+        continuation: Continuation,
+    ) -> Result<(), WalkError> {
+        let Continuation { block, stack } = continuation;
+        let mut result = Ok(());
+        for_each(words, stack, |stack, bytes| {
             self.suspended_fibers += 1;
             self.suspended += bytes;
+            let (block, start) = (block as u64, stack as u64);
+            // No custom block, so there are no operations.
+            let area =
+                OutsideArea { block, operations: 0, start, bytes, kind: OutsideKind::Allocated };
+            if result.is_ok() {
+                result = encoder.outside_area(area);
+            }
         });
+        Ok(result?)
     }
 
     /// What a domain keeps for later.
@@ -95,12 +117,11 @@ mod tests {
         // SAFETY: words of this test.
         let words = unsafe { Words::at_rest() };
         let mut memory = StackMemory::default();
-        memory.add_suspended(words, above.as_ptr() as usize);
+        memory.add_running(words, above.as_ptr() as usize);
         memory.add_running(words, below.as_ptr() as usize);
         memory.add_running(words, 0);
         let bytes = |words: usize| (words * WORD) as u64;
-        let expected =
-            StackMemory { suspended_fibers: 2, suspended: bytes(50), running: bytes(20), free: 0 };
+        let expected = StackMemory { running: bytes(70), ..StackMemory::default() };
         assert_eq!(memory, expected);
         std::hint::black_box((&above, &below));
     }
