@@ -11,7 +11,7 @@ use super::figures::{HeapRows, HeapSummary, HeapTable, RowSelection, table};
 use super::findings::{Finding, compare, findings};
 use super::followed::check_origin;
 use super::growth::{GrowthRows, GrowthTable, growth};
-use super::load::load_with_types;
+use super::load::load;
 use super::page_tree::PageTree;
 use super::path_steps::{PathLine, path_lines};
 use super::sites::{SiteFigures, sites, trace_of};
@@ -121,7 +121,8 @@ impl PageSnapshots {
         let mut page = PageSnapshots::default();
         let mut before: Option<HeapAnalysis> = None;
         for (path, name) in files {
-            match load_with_types(path, types) {
+            // Paths name fields.
+            match load(path, types, true) {
                 Ok((analysis, _)) => {
                     page.add(path, name, &analysis, before.as_ref(), &traces);
                     before = Some(analysis);
