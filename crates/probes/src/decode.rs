@@ -3,7 +3,9 @@
 
 use std::fmt;
 
-use crate::event::{Event, Heap, Pauses, ProbeKind, SliceKind, Start, System, TagSize, Timed};
+use crate::event::{
+    Event, Heap, Pauses, ProbeKind, SliceKind, Spacing, Start, System, TagSize, Timed,
+};
 use crate::packet::{HEADER, MAGIC, NONE, PACKET_BYTES, UUID, VERSION, id};
 use crate::{MAX_PROBES, MAX_TEXT};
 
@@ -192,6 +194,8 @@ impl<'a> In<'a> {
             id::SYSTEM => Event::System(self.system()?),
             id::PRESSURE => Event::Pressure { headroom: self.u64()? },
             id::END => Event::End,
+            id::SPACING => Event::Spacing(Spacing { until: self.u64()?, ns: self.u64()? }),
+            id::REPLACED => Event::Replaced,
             _ => return Err("an event that this heaptap does not know"),
         };
         Ok(Timed { time, event })

@@ -20,6 +20,12 @@ impl Encoder {
         Encoder { pid, bytes: Vec::new(), begin: 0, end: 0 }
     }
 
+    /// The bytes of the packet so far.
+    #[must_use]
+    pub fn pending(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// Adds an event. Returns a packet that has to be written if there was no room.
     #[must_use = "the packet has to be written"]
     pub fn add(&mut self, timed: &Timed) -> Option<Vec<u8>> {
@@ -102,7 +108,8 @@ impl Out<'_> {
                 system_fields(system).into_iter().for_each(|n| _ = self.optional(n));
             }
             Event::Pressure { headroom } => _ = self.u64(*headroom),
-            Event::End => {}
+            Event::Spacing(spacing) => _ = self.u64(spacing.until).u64(spacing.ns),
+            Event::End | Event::Replaced => {}
         }
     }
 
@@ -168,6 +175,8 @@ fn number(event: &Event) -> u8 {
         Event::System(_) => id::SYSTEM,
         Event::Pressure { .. } => id::PRESSURE,
         Event::End => id::END,
+        Event::Spacing(_) => id::SPACING,
+        Event::Replaced => id::REPLACED,
     }
 }
 

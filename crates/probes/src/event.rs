@@ -110,6 +110,21 @@ pub enum Event {
     },
     /// The trace has ended; nothing follows.
     End,
+    /// Rows are farther apart than a tick: each from the time of this event on, until another, says
+    /// what became of its quantity in this long before it, and not just at its own time.
+    Spacing(Spacing),
+    /// The writer goes on in another file, which has taken the name of this one and says the same in
+    /// fewer rows.
+    Replaced,
+}
+
+/// How far apart rows are in a part of a file; see [`Event::Spacing`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spacing {
+    /// The time of its last row, in nanoseconds since the Unix epoch; `u64::MAX`: it goes on.
+    pub until: u64,
+    /// Nanoseconds.
+    pub ns: u64,
 }
 
 /// Whose sidecar it is.

@@ -4,7 +4,7 @@
 
 use crate::event::{Event, Heap, Pauses, ProbeKind, SliceKind, Start, System, TagSize, Timed};
 
-pub use crate::series::{Merge, Series};
+pub use crate::series::{Merge, Series, Spacings};
 
 /// The most points of all series together.
 pub const MAX_POINTS: usize = if cfg!(test) { 64 } else { 2 << 20 };
@@ -67,6 +67,15 @@ impl Sample {
             Sample::Value { last, .. } => Some(*last),
             Sample::Text(_) => None,
             Sample::Tag { live, .. } => Some(*live as f64),
+        }
+    }
+
+    /// What a count or a timer has come to, in nanoseconds; `None` for what is no total.
+    #[must_use]
+    pub fn total(&self) -> Option<u64> {
+        match self {
+            Sample::Count(total) | Sample::Timer { total_ns: total, .. } => Some(*total),
+            _ => None,
         }
     }
 
@@ -137,8 +146,6 @@ pub struct History {
     pub slices: Vec<Slice>,
     /// The log.
     pub log: Vec<(u64, String)>,
-    /// How many lines the log had in all, those included that are not kept any more.
-    logged: u64,
     /// Where the program asked the view to stop.
     pub stops: Vec<(u64, String)>,
     /// When memory ran short, with the bytes that were left.
@@ -151,6 +158,10 @@ pub struct History {
     pub span: Option<(u64, u64)>,
     /// Whether the sidecar says that it is complete.
     pub ended: bool,
+    /// Whether another file has taken its place.
+    pub replaced: bool,
+    /// How far apart its rows are.
+    pub spacing: Spacings,
     points: usize,
     /// What was lost before the file began: lines of the log, and slices.
     lost_before: (u64, u64),
@@ -162,15 +173,13 @@ impl History {
         self.probes.iter().flatten()
     }
 
-    /// How many lines the log had in all, those included that are not kept any more.
-    #[must_use]
-    pub fn logged(&self) -> u64 {
-        self.logged
-    }
-
     /// Takes the next event.
     pub fn add(&mut self, timed: Timed) {
         let Timed { time, event } = timed;
+        if self.start.is_some() && matches!(event, Event::Start(_)) {
+            // A stream of files that took the place of each other, as of `tail -F`: the last counts.
+            *self = History::default();
+        }
         let (first, last) = self.span.unwrap_or((time, time));
         self.span = Some((first.min(time), last.max(time)));
         match event {
@@ -187,10 +196,7 @@ impl History {
             Event::Tag { probe, live, marked, size } => {
                 self.sample(time, probe, Sample::Tag { live, marked, size });
             }
-            Event::Log { text } => {
-                self.logged += 1;
-                keep_last(&mut self.log, (time, text));
-            }
+            Event::Log { text } => keep_last(&mut self.log, (time, text)),
             Event::Pause { text } => keep_last(&mut self.stops, (time, text)),
             Event::Lost { logs, slices } => self.lose(time, logs, slices),
             Event::Slice { kind, domain, ns } => self.slice(Slice { time, ns, kind, domain }),
@@ -210,6 +216,8 @@ impl History {
             }
             Event::Pressure { headroom } => keep_last(&mut self.pressure, (time, headroom)),
             Event::End => self.ended = true,
+            Event::Spacing(spacing) => self.spacing.add(time, spacing),
+            Event::Replaced => self.replaced = true,
         }
     }
 

@@ -9,6 +9,7 @@
 //! | [`encode`] | from events to packets: the plugin's writer thread |
 //! | [`decode`] | from bytes to events, also of a file that is still written |
 //! | `name` | what the sidecar of a trace is called |
+//! | [`thin`] | the same in fewer rows, so that a file does not grow with time |
 //! | [`history`] | all events of a file as series over time: what tools show; `series`: one of them |
 //!
 //! No dependencies: the encoder is loaded into the traced program.
@@ -20,12 +21,15 @@ pub mod history;
 mod name;
 mod packet;
 mod series;
+pub mod thin;
 
 pub use decode::{Damage, Decoder};
 pub use encode::Encoder;
+pub use event::Spacing;
 pub use event::{Event, Heap, Pauses, ProbeKind, SliceKind, Start, System, TagSize, Timed};
 pub use history::{History, Probe, Sample, Slice};
 pub use name::sidecar_name;
+pub use thin::{Dropped, Thinner, Thinning};
 
 /// The most bytes of a probe's name, a text or a log line; the rest is cut off.
 pub const MAX_TEXT: usize = 1_024;

@@ -38,4 +38,6 @@ pub(crate) mod id {
     pub(crate) const SYSTEM: u8 = 13;
     pub(crate) const PRESSURE: u8 = 14;
     pub(crate) const END: u8 = 15;
+    pub(crate) const SPACING: u8 = 16;
+    pub(crate) const REPLACED: u8 = 17;
 }

@@ -1,5 +1,34 @@
 //! A quantity over time, and how many points of it become fewer.
 
+use crate::event::Spacing;
+
+/// How far apart the rows of a file are, and where. Those of an ordinary file are a tick apart
+/// wherever a quantity changed.
+#[derive(Clone, Debug, Default)]
+pub struct Spacings {
+    /// Each with its first time.
+    parts: Vec<(u64, Spacing)>,
+}
+
+impl Spacings {
+    /// The most parts: a writer makes a few.
+    const MOST: usize = 256;
+
+    /// How long a time a row at this time stands for, in nanoseconds; 0 for just its own.
+    #[must_use]
+    pub fn at(&self, time: u64) -> u64 {
+        let inside = self.parts.iter().filter(|(from, part)| (*from..=part.until).contains(&time));
+        // What happened before the part begins is in the rows before it.
+        inside.map(|(from, part)| part.ns.min(time - from)).max().unwrap_or(0)
+    }
+
+    pub(crate) fn add(&mut self, from: u64, part: Spacing) {
+        if self.parts.len() < Self::MOST {
+            self.parts.push((from, part));
+        }
+    }
+}
+
 /// A quantity over time.
 #[derive(Clone, Debug)]
 pub struct Series<T> {
@@ -25,6 +54,33 @@ impl<T: Merge + Clone> Series<T> {
     pub fn at(&self, time: u64) -> Option<&T> {
         let behind = self.points.partition_point(|&(at, _)| at <= time);
         self.points.get(behind.checked_sub(1)?).map(|(_, value)| value)
+    }
+
+    /// What a total was at a moment. Where rows are apart, it is taken to have grown evenly in the time
+    /// that a row stands for: so it grows between any two moments, and all growth adds up to the last.
+    /// Before the time of the first point it is not known.
+    pub fn total_at(
+        &self,
+        time: u64,
+        spacing: &Spacings,
+        total: impl Fn(&T) -> Option<u64>,
+    ) -> Option<u64> {
+        let behind = self.points.partition_point(|&(at, _)| at <= time);
+        let before = behind.checked_sub(1).and_then(|at| self.points.get(at));
+        let known = before.and_then(|(_, point)| total(point));
+        let Some((next_at, next)) = self.points.get(behind) else { return known };
+        let stands_from = next_at.saturating_sub(spacing.at(*next_at));
+        let begin = before.map_or(stands_from, |(at, _)| stands_from.max(*at));
+        let at_begin = known.unwrap_or(0);
+        let Some(growth) = total(next).and_then(|next| next.checked_sub(at_begin)) else {
+            return known;
+        };
+        if time <= begin {
+            return known;
+        }
+        let (passed, whole) = (u128::from(time - begin), u128::from(next_at - begin));
+        // Less than the growth, since the next point is later than the moment.
+        Some(at_begin + (u128::from(growth) * passed / whole) as u64)
     }
 
     pub(crate) fn push(&mut self, time: u64, value: T) {
@@ -69,5 +125,34 @@ mod tests {
         assert_eq!(series.at(9), None);
         assert_eq!(series.at(10), Some(&Sample::Count(1)));
         assert_eq!(series.at(25), Some(&Sample::Count(2)));
+    }
+
+    #[test]
+    fn a_total_grows_evenly_in_the_time_that_a_row_stands_for() {
+        let mut series = Series::default();
+        series.push(1_000, Sample::Count(10));
+        series.push(2_000, Sample::Count(20));
+        series.push(9_000, Sample::Count(30));
+        let count = |sample: &Sample| match sample {
+            Sample::Count(total) => Some(*total),
+            _ => None,
+        };
+        let none = Spacings::default();
+        let at = |time, spacing: &Spacings| series.total_at(time, spacing, count);
+        assert_eq!(
+            (at(999, &none), at(1_999, &none), at(2_000, &none)),
+            (None, Some(10), Some(20))
+        );
+        let mut spacing = Spacings::default();
+        spacing.add(0, Spacing { until: 9_500, ns: 1_000 });
+        assert_eq!((at(1_000, &spacing), at(1_500, &spacing)), (Some(10), Some(15)));
+        assert_eq!((at(0, &spacing), at(500, &spacing)), (None, Some(5)));
+        // It rested before the row's own time began.
+        assert_eq!((at(7_999, &spacing), at(8_500, &spacing)), (Some(20), Some(25)));
+        assert_eq!((at(9_000, &spacing), at(u64::MAX, &spacing)), (Some(30), Some(30)));
+        // A hostile file: totals that fall, and a spacing longer than all time.
+        spacing.add(0, Spacing { until: u64::MAX, ns: u64::MAX });
+        series.push(u64::MAX, Sample::Count(0));
+        assert_eq!(series.total_at(10_000, &spacing, count), Some(30));
     }
 }

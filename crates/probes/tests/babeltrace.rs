@@ -5,7 +5,8 @@ use std::path::Path;
 use std::process::Command;
 
 use heaptap_probes::{
-    Decoder, Encoder, Event, Heap, Pauses, ProbeKind, SliceKind, Start, System, TagSize, Timed,
+    Decoder, Encoder, Event, Heap, Pauses, ProbeKind, SliceKind, Spacing, Start, System, TagSize,
+    Timed,
 };
 
 #[test]
@@ -20,7 +21,7 @@ fn babeltrace_reads_what_we_read() {
     let mut kinds: Vec<&str> = ours.iter().filter_map(|line| line.split(':').next()).collect();
     kinds.sort_unstable();
     kinds.dedup();
-    assert_eq!(kinds.len(), 16, "not every event is in the test: {kinds:?}");
+    assert_eq!(kinds.len(), 18, "not every event is in the test: {kinds:?}");
 }
 
 /// Every kind of event, in several packets. Times go back, as those of slices do.
@@ -86,6 +87,8 @@ fn events(turn: u64) -> Vec<Event> {
         }),
         Event::Pressure { headroom: turn },
         Event::End,
+        Event::Spacing(Spacing { until: turn, ns: 60 * turn }),
+        Event::Replaced,
     ]
 }
 
@@ -182,7 +185,9 @@ fn shown(Timed { time, event }: &Timed) -> String {
         Event::Heap(heap) => ("heap", optional_fields(&format!("{heap:?}"))),
         Event::System(system) => ("system", optional_fields(&format!("{system:?}"))),
         Event::Pressure { headroom } => ("pressure", format!("headroom = {headroom}")),
+        Event::Spacing(Spacing { until, ns }) => ("spacing", format!("until = {until}, ns = {ns}")),
         Event::End => return format!("end: {{ time = {time} }}"),
+        Event::Replaced => return format!("replaced: {{ time = {time} }}"),
     };
     format!("{name}: {{ time = {time} }}, {{ {fields} }}")
 }

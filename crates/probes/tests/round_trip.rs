@@ -1,7 +1,8 @@
 //! What is encoded is decoded, in pieces of any size; damage is named, and nothing panics.
 
 use heaptap_probes::{
-    Decoder, Encoder, Event, Heap, Pauses, ProbeKind, SliceKind, Start, System, TagSize, Timed,
+    Decoder, Encoder, Event, Heap, Pauses, ProbeKind, SliceKind, Spacing, Start, System, TagSize,
+    Timed,
 };
 use proptest::prelude::*;
 
@@ -59,6 +60,8 @@ fn event() -> impl Strategy<Value = Event> {
         }),
         any().prop_map(|headroom| Event::Pressure { headroom }),
         Just(Event::End),
+        (any(), any()).prop_map(|(until, ns)| Event::Spacing(Spacing { until, ns })),
+        Just(Event::Replaced),
     ]
 }
 

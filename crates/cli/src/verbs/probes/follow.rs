@@ -21,10 +21,10 @@ const PACE: Duration = Duration::from_millis(100);
 /// Prints lines as they are written. The sidecar may not be there yet; on standard input it ends
 /// with that.
 pub(crate) fn log(file: &Path, wanted: &dyn Fn(&str) -> bool) -> VerbResult {
-    let mut printed = 0;
+    let mut last: Option<LogLine> = None;
     if file.as_os_str() == "-" {
         let (name, mut read) = (shown(file), ReadSidecar::default());
-        let print_more = |read: &ReadSidecar| print_new(&read.history, &mut printed, wanted);
+        let print_more = |read: &ReadSidecar| print_new(&read.history, &mut last, wanted);
         read.take_all(stdin().lock(), print_more, &name)?;
         let (finding, verdict) = read.finding();
         finding.iter().for_each(|finding| say(&format!("{name}: {finding}")));
@@ -34,12 +34,8 @@ pub(crate) fn log(file: &Path, wanted: &dyn Fn(&str) -> bool) -> VerbResult {
     loop {
         // Looked at first: what was written before the end is then read, too.
         let has_ended = sidecar.has_ended();
-        let had = sidecar.read.history.logged();
         sidecar.poll(Instant::now() + PACE);
-        if sidecar.read.history.logged() < had {
-            printed = 0;
-        }
-        print_new(&sidecar.read.history, &mut printed, wanted)?;
+        print_new(&sidecar.read.history, &mut last, wanted)?;
         if let Some(damage) = sidecar.read.damage() {
             say(&format!("{}: {damage}", shown(file)));
             return Ok(Verdict::Defective);
@@ -51,20 +47,52 @@ pub(crate) fn log(file: &Path, wanted: &dyn Fn(&str) -> bool) -> VerbResult {
     }
 }
 
-/// Prints the lines that were not printed yet.
+/// Prints the lines after the last one that was printed.
 fn print_new(
     history: &History,
-    printed: &mut u64,
+    last: &mut Option<LogLine>,
     wanted: &dyn Fn(&str) -> bool,
 ) -> Result<(), Failure> {
-    let new = usize::try_from(history.logged() - *printed).unwrap_or(usize::MAX);
     let clock = ProbeClock::of(history);
-    // Lines that came and went between two looks are gone.
-    let kept = history.log.len().saturating_sub(new);
-    for (time, text) in history.log.iter().skip(kept).filter(|(_, text)| wanted(text)) {
+    let new = lines_after(&history.log, last.as_ref());
+    for (time, text) in new.iter().filter(|(_, text)| wanted(text)) {
         let line = ProbeLine { time_us: clock.micros(*time), text: text.clone() };
         print(format!("{}\n", log_line(&line)).as_bytes())?;
     }
-    *printed = history.logged();
+    if let Some(line) = new.last() {
+        *last = Some(line.clone());
+    }
     Ok(())
+}
+
+/// A line and its time.
+type LogLine = (u64, String);
+
+/// The lines after this one. The file may be another one by now, which has it or not: its older lines
+/// are left out if they are many, and another trace may have taken its place.
+fn lines_after<'a>(log: &'a [LogLine], last: Option<&LogLine>) -> &'a [LogLine] {
+    let Some(last) = last else { return log };
+    let known = log.iter().rposition(|line| line == last).map(|at| at + 1);
+    let later = || log.iter().position(|(time, _)| *time > last.0).unwrap_or(log.len());
+    &log[known.unwrap_or_else(later)..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_printed_once_whatever_becomes_of_the_file() {
+        let line = |time: u64| (time, format!("line {time}"));
+        let log: Vec<LogLine> = (1..=5).map(line).collect();
+        let after = |log: &[LogLine], last: u64| lines_after(log, Some(&line(last))).to_vec();
+        assert_eq!(lines_after(&log, None), log);
+        assert_eq!(after(&log, 3), log[3..]);
+        assert_eq!(after(&log, 5), []);
+        // It was thinned: the last printed line is gone with the older ones, or not read again yet.
+        assert_eq!(after(&log[3..], 2), log[3..]);
+        assert_eq!(after(&log[..2], 3), []);
+        // Another trace.
+        assert_eq!(after(&[line(90)], 5), [line(90)]);
+    }
 }
