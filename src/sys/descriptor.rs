@@ -21,6 +21,11 @@ impl FileIdentity {
 
     /// The file that a descriptor refers to; `None` if it is closed.
     pub(super) fn of_descriptor(descriptor: RawFd) -> Option<Self> {
+        Self::with_size(descriptor).map(|(identity, _)| identity)
+    }
+
+    /// The same, and the size of the file.
+    pub(super) fn with_size(descriptor: RawFd) -> Option<(Self, u64)> {
         let mut stat = MaybeUninit::<libc::stat>::uninit();
         // SAFETY: fstat accepts any descriptor number and writes one `stat` to the
         // pointer on success.
@@ -29,7 +34,8 @@ impl FileIdentity {
         }
         // SAFETY: fstat succeeded, so it has written the whole struct.
         let stat = unsafe { stat.assume_init() };
-        Some(Self { device: stat.st_dev, inode: stat.st_ino })
+        let size = u64::try_from(stat.st_size).unwrap_or(0);
+        Some((Self { device: stat.st_dev, inode: stat.st_ino }, size))
     }
 }
 

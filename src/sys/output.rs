@@ -10,11 +10,18 @@
 //! again by its name, provided that it is unchanged. A file of the host is never
 //! written to or closed.
 //!
+//! Somebody may also truncate the file while it is written, as `logrotate` does with
+//! `copytruncate`. Written on at the old offset, it would begin with a hole. So the size
+//! is compared before each packet, and packets of a truncated file are dropped until its
+//! owner begins it again ([`Output::restart`]): what they refer to is gone.
+//!
 //! Runs on a thread that blocks SIGPIPE and SIGXFSZ: the writer thread (see
 //! [`thread`](super::thread)), or inside
 //! [`without_write_signals`](super::write_signals::without_write_signals). Elsewhere these
 //! signals would kill the host.
 #![allow(unsafe_code, reason = "writes to a raw descriptor, which the host may have closed")]
+
+mod replacement;
 
 use super::descriptor::{FileIdentity, lock, move_to_high_number, show_writer};
 use core::time::Duration;
@@ -25,8 +32,14 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+pub(crate) use replacement::Replacement;
+
 /// How long a pipe's reader may go without reading a byte.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How many bytes tell whether a file still begins with its first packet: one that was
+/// truncated just before a packet was written begins with zeros.
+const HEAD: usize = 16;
 
 /// An open trace file, pipe or device.
 #[derive(Debug)]
@@ -39,6 +52,10 @@ pub(crate) struct Output {
     regular: bool,
     /// Bytes of whole packets.
     written: u64,
+    /// The first bytes of the first packet.
+    head: [u8; HEAD],
+    /// The file has fewer bytes than were written to it.
+    truncated: bool,
     /// Part of a packet was written and could not be removed.
     broken: bool,
     /// [`PATIENCE`], except in tests.
@@ -59,6 +76,8 @@ impl Output {
             path,
             regular,
             written: 0,
+            head: [0; HEAD],
+            truncated: false,
             broken: false,
             patience: PATIENCE,
         })
@@ -70,14 +89,55 @@ impl Output {
     }
 
     /// Bytes of whole packets so far.
-    #[cfg(test)]
     pub(crate) fn written(&self) -> u64 {
         self.written
     }
 
     /// Whether the descriptor still refers to the file that was opened.
     fn owns_descriptor(&self) -> bool {
-        FileIdentity::of_descriptor(self.descriptor) == Some(self.identity)
+        self.size().is_some()
+    }
+
+    /// The size of the file; `None` if the descriptor is not that of the file any more.
+    fn size(&self) -> Option<u64> {
+        let (identity, size) = FileIdentity::with_size(self.descriptor)?;
+        (identity == self.identity).then_some(size)
+    }
+
+    /// Whether somebody has truncated the file since it began.
+    pub(crate) fn was_truncated(&mut self) -> bool {
+        if self.regular && !self.truncated && self.written > 0 {
+            let mut head = [0; HEAD];
+            let is_other = self.read_at(&mut head, 0).is_ok_and(|read| {
+                head.get(..read) != self.head.get(..self.written.min(HEAD as u64) as usize)
+            });
+            self.truncated = is_other || self.size().is_some_and(|size| size < self.written);
+        }
+        self.truncated
+    }
+
+    /// Empties a file that was truncated, to begin it again.
+    pub(crate) fn restart(&mut self) -> io::Result<()> {
+        if !self.owns_descriptor() {
+            self.reopen()?;
+        }
+        self.written = 0;
+        self.truncate_to_whole_packets();
+        self.truncated = self.broken;
+        if self.broken { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    /// Reads what the file has, of a regular file.
+    pub(crate) fn read_at(&self, room: &mut [u8], offset: u64) -> io::Result<usize> {
+        if !self.owns_descriptor() {
+            return Err(io::Error::other("the program has closed its descriptor"));
+        }
+        let offset = libc::off_t::try_from(offset).map_err(io::Error::other)?;
+        // SAFETY: pread writes at most `room.len()` bytes to the slice. The descriptor refers
+        // to the trace.
+        let read =
+            unsafe { libc::pread(self.descriptor, room.as_mut_ptr().cast(), room.len(), offset) };
+        usize::try_from(read).map_err(|_| io::Error::last_os_error())
     }
 
     /// Opens the trace again after the host has closed it.
@@ -95,6 +155,7 @@ impl Output {
         }
         // Not for appending: `overwrite` would append, too.
         let mut file = OpenOptions::new()
+            .read(true)
             .write(true)
             .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY)
             .open(&self.path)
@@ -106,9 +167,10 @@ impl Output {
         if !lock(&file).map_err(|error| lost(&error))? {
             return Err(lost(&"another process is tracing into it"));
         }
-        if metadata.len() != self.written {
+        if metadata.len() > self.written {
             return Err(lost(&"somebody else has written to it"));
         }
+        self.truncated = metadata.len() < self.written;
         file.seek(SeekFrom::End(0)).map_err(|error| lost(&error))?;
         self.descriptor = move_to_high_number(file).into_raw_fd();
         show_writer(self.descriptor);
@@ -119,7 +181,8 @@ impl Output {
     pub(crate) fn overwrite(&mut self, offset: u64, bytes: &[u8]) {
         let end = offset.saturating_add(bytes.len() as u64);
         let Ok(offset) = libc::off_t::try_from(offset) else { return };
-        if self.regular && end <= self.written && self.owns_descriptor() {
+        let is_there = || self.size().is_some_and(|size| size >= self.written);
+        if self.regular && end <= self.written && !self.truncated && is_there() {
             // SAFETY: pwrite reads `bytes.len()` bytes from the slice. The descriptor
             // refers to the trace.
             unsafe { libc::pwrite(self.descriptor, bytes.as_ptr().cast(), bytes.len(), offset) };
@@ -184,11 +247,19 @@ impl io::Write for Output {
         if self.broken {
             return Err(io::Error::other("the trace ends in the middle of a packet"));
         }
-        if !self.owns_descriptor() {
-            self.reopen()?;
+        match self.size() {
+            Some(size) => self.truncated |= self.regular && size < self.written,
+            None => self.reopen()?,
+        }
+        if self.truncated {
+            return Ok(packet.len());
         }
         match self.write_whole(packet) {
             Ok(()) => {
+                if self.written == 0 {
+                    let begin = packet.iter().copied().chain(std::iter::repeat(0));
+                    self.head.iter_mut().zip(begin).for_each(|(to, from)| *to = from);
+                }
                 self.written += packet.len() as u64;
                 Ok(packet.len())
             }

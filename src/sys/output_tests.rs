@@ -281,3 +281,55 @@ fn others_see_that_the_file_is_being_written() {
         in_a_fork(|| assert_eq!(shown_writer(&path), None));
     });
 }
+
+/// Of a file that was truncated while it was written, nothing is written behind a hole.
+#[test]
+fn a_file_that_was_truncated_is_begun_again() {
+    let (_dir, path) = scratch();
+    let mut output = create(&path).unwrap();
+    output.write_all(b"first packet that is long").unwrap();
+    assert!(!output.was_truncated());
+    File::options().write(true).open(&path).unwrap().set_len(0).unwrap();
+    output.write_all(b"second").unwrap();
+    output.overwrite(2, b"!");
+    assert_eq!(len(&path), 0, "written behind a hole");
+    assert!(output.was_truncated());
+    output.restart().unwrap();
+    assert!(!output.was_truncated());
+    output.write_all(b"third").unwrap();
+    output.overwrite(0, b"T");
+    assert_eq!(std::fs::read(&path).unwrap(), b"Third");
+    assert_eq!(output.written(), 5);
+    // Only a part of it is left.
+    output.write_all(b"fourth").unwrap();
+    File::options().write(true).open(&path).unwrap().set_len(6).unwrap();
+    assert!(output.was_truncated());
+    output.restart().unwrap();
+    output.write_all(b"fifth").unwrap();
+    assert_eq!(std::fs::read(&path).unwrap(), b"fifth");
+}
+
+/// Truncated between the look at its size and the write: the file is as long as it should be.
+#[test]
+fn a_hole_at_the_beginning_is_noticed() {
+    let (_dir, path) = scratch();
+    let mut output = create(&path).unwrap();
+    output.write_all(b"packet").unwrap();
+    let file = File::options().write(true).open(&path).unwrap();
+    file.set_len(0).unwrap();
+    file.set_len(6).unwrap();
+    assert!(output.was_truncated());
+    output.restart().unwrap();
+    output.write_all(b"again").unwrap();
+    assert_eq!(std::fs::read(&path).unwrap(), b"again");
+}
+
+#[test]
+fn a_pipe_cannot_be_truncated() {
+    let (_dir, path) = scratch();
+    fifo(&path);
+    let _reader = reader(&path);
+    let mut output = create(&path).unwrap();
+    output.write_all(b"packet").unwrap();
+    assert!(!output.was_truncated());
+}

@@ -36,4 +36,12 @@ impl TraceOutput for CountingOutput {
     fn set_completion(&mut self, completion: Completion) {
         self.output.set_completion(completion);
     }
+
+    fn was_truncated(&mut self) -> bool {
+        self.output.was_truncated()
+    }
+
+    fn restart(&mut self) -> io::Result<()> {
+        self.output.restart()
+    }
 }

@@ -210,6 +210,14 @@ impl Resolver for SessionResolver {
         self.sidecar.count_dead(probe);
     }
 
+    fn truncated(&mut self, output: &OsStr) {
+        say(format_args!(
+            "{} was truncated while it was being written; what it had is gone, and a new trace \
+             begins in it",
+            output.display()
+        ));
+    }
+
     fn write_failed(&mut self, output: &OsStr, error: &WriteError) {
         if self.state.fail_to_write() {
             let name = output.display();

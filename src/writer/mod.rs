@@ -184,6 +184,7 @@ impl<R: Resolver, W: TraceOutput> Writer<R, W> {
         let asked = !requests.is_empty() || urgent.is_some();
         let overdue = self.last_flush.elapsed() >= FLUSH_INTERVAL;
         self.begin(if asked || overdue { Begin::Now } else { Begin::WhenComplete })?;
+        self.restart_if_truncated()?;
         while self.drain()? == Drained::Something {
             self.flush_if_due()?;
         }
@@ -241,6 +242,19 @@ impl<R: Resolver, W: TraceOutput> Writer<R, W> {
         Ok(())
     }
 
+    /// Begins another trace in a file that was truncated in place. What was recorded but not
+    /// written is gone with the rest: it refers to it.
+    fn restart_if_truncated(&mut self) -> Result<(), WriteError> {
+        let Some(file) = self.file.as_mut() else { return Ok(()) };
+        if file.was_truncated() {
+            file.restart(self.resolver.now())?;
+            file.set_completion(Completion::Unfinished);
+            self.completion = Completion::Unfinished;
+            self.resolver.truncated(&self.output_name);
+        }
+        Ok(())
+    }
+
     fn flush_if_due(&mut self) -> Result<(), WriteError> {
         if self.last_flush.elapsed() < self.flush_interval() { Ok(()) } else { self.flush() }
     }
@@ -252,6 +266,7 @@ impl<R: Resolver, W: TraceOutput> Writer<R, W> {
     fn flush(&mut self) -> Result<(), WriteError> {
         self.last_flush = Instant::now();
         self.resolver.observe_time();
+        self.restart_if_truncated()?;
         let Some(file) = &mut self.file else { return Ok(()) };
         file.flush(&mut self.resolver)?;
         self.resolver.flushed(&self.output_name, file.start_time());

@@ -6,7 +6,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::io::Write;
+use std::io::{self, Write};
 
 use heaptap_trace::Completion;
 
@@ -27,6 +27,16 @@ pub(crate) trait TraceOutput: Write + Send {
     /// Needs no space on the disk. A failure is ignored: the trace then says less than
     /// is known.
     fn set_completion(&mut self, completion: Completion);
+
+    /// Whether somebody has truncated it since it began. What is written to it is then dropped.
+    fn was_truncated(&mut self) -> bool {
+        false
+    }
+
+    /// Empties an output that was truncated.
+    fn restart(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 impl TraceOutput for Box<dyn TraceOutput> {
@@ -37,6 +47,14 @@ impl TraceOutput for Box<dyn TraceOutput> {
     fn set_completion(&mut self, completion: Completion) {
         (**self).set_completion(completion);
     }
+
+    fn was_truncated(&mut self) -> bool {
+        (**self).was_truncated()
+    }
+
+    fn restart(&mut self) -> io::Result<()> {
+        (**self).restart()
+    }
 }
 
 impl TraceOutput for Output {
@@ -46,6 +64,14 @@ impl TraceOutput for Output {
 
     fn set_completion(&mut self, completion: Completion) {
         self.overwrite(Completion::OFFSET, &completion.bytes());
+    }
+
+    fn was_truncated(&mut self) -> bool {
+        Output::was_truncated(self)
+    }
+
+    fn restart(&mut self) -> io::Result<()> {
+        Output::restart(self)
     }
 }
 

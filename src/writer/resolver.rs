@@ -37,6 +37,9 @@ pub(crate) trait Resolver: Locate {
     /// A block has died that carries a tag, and is not in the trace.
     fn tagged_ended(&mut self, _probe: u64) {}
 
+    /// Somebody has truncated `output`, in which another trace begins now.
+    fn truncated(&mut self, _output: &OsStr) {}
+
     /// Writing to `output` has failed, and is over.
     fn write_failed(&mut self, output: &OsStr, error: &WriteError);
 }

@@ -46,26 +46,49 @@ pub(crate) struct TraceFile<W> {
     format: Format,
     /// By number; those that no record was read of may be missing at the end.
     lanes: Vec<Lane>,
-    /// Microseconds since the epoch.
-    start_time: u64,
+    /// What its first packet says.
+    info: TraceInfo,
 }
 
 impl<W: Write> TraceFile<W> {
     pub(crate) fn new(format: Format, first: NewFile<W>) -> Result<Self, WriteError> {
-        let start_time = first.info.start_time;
         let encoder = Encoder::new(first.out, format, &first.info)?;
-        Ok(TraceFile { encoder, format, lanes: Vec::new(), start_time })
+        Ok(TraceFile { encoder, format, lanes: Vec::new(), info: first.info })
     }
 
     /// Continues in a new file, which knows nothing of the blocks so far. Returns
     /// the encoder of the old one, which the caller finishes.
     pub(crate) fn rotate(&mut self, new: NewFile<W>) -> Result<Encoder<W>, WriteError> {
         let encoder = Encoder::new(new.out, self.format, &new.info)?;
-        self.start_time = new.info.start_time;
-        for lane in &mut self.lanes {
-            lane.begin_file(self.start_time);
-        }
+        self.info = new.info;
+        self.begin_lanes();
         Ok(std::mem::replace(&mut self.encoder, encoder))
+    }
+
+    /// Whether somebody has truncated the file. What is written to it is then dropped.
+    pub(crate) fn was_truncated(&mut self) -> bool
+    where
+        W: TraceOutput,
+    {
+        self.encoder.output_mut().was_truncated()
+    }
+
+    /// Begins a trace in the same file, after it was truncated: as in a new file.
+    pub(crate) fn restart(&mut self, start_time: u64) -> Result<(), WriteError>
+    where
+        W: TraceOutput,
+    {
+        self.encoder.output_mut().restart()?;
+        self.info.start_time = start_time;
+        self.encoder.restart(&self.info)?;
+        self.begin_lanes();
+        Ok(())
+    }
+
+    fn begin_lanes(&mut self) {
+        for lane in &mut self.lanes {
+            lane.begin_file(self.info.start_time);
+        }
     }
 
     /// Writes the records in a lane's `words`, and returns how many words were
@@ -125,7 +148,7 @@ impl<W: Write> TraceFile<W> {
     /// Which blocks of the file these are.
     pub(crate) fn identify(&self, blocks: &[BlockId]) -> IdentifiedBlocks {
         let ids = blocks.iter().map(|&block| self.id(block)).collect();
-        IdentifiedBlocks { start_time: self.start_time, ids }
+        IdentifiedBlocks { start_time: self.info.start_time, ids }
     }
 
     fn id(&self, block: BlockId) -> Option<u64> {
@@ -138,13 +161,13 @@ impl<W: Write> TraceFile<W> {
 
     /// When the file begins, in microseconds since the epoch.
     pub(crate) fn start_time(&self) -> u64 {
-        self.start_time
+        self.info.start_time
     }
 
     /// Adds the lanes up to this one.
     fn add_lanes(&mut self, number: u16) {
         for new in self.lanes.len()..=usize::from(number) {
-            self.lanes.push(Lane::new(new as u16, self.start_time));
+            self.lanes.push(Lane::new(new as u16, self.info.start_time));
         }
     }
 

@@ -242,3 +242,39 @@ fn a_new_file_knows_new_blocks_only() {
     assert_eq!(events(&first).len(), 2);
     assert_eq!(events(&second), [(0, "alloc 0 [7, 8]".to_owned()), (0, "collect 0".to_owned())]);
 }
+
+/// `: > trace.ctf` while it is written: what follows is a trace from the first byte of the file on.
+#[test]
+fn a_file_that_was_truncated_has_another_trace() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("trace.ctf");
+    let table = LocationTable::default();
+    let out: Box<dyn TraceOutput> = Box::new(crate::sys::file::create(&path).unwrap());
+    let first = NewFile { out, info: info(), late_params: None };
+    let mut file = TraceFile::new(Format::V2, first).unwrap();
+    let frames = Record::Frames { keep: 0, new: &[7, 8] };
+    let apply = |file: &mut TraceFile<_>, records: &[Record<'_>]| {
+        for record in records {
+            let mut words = vec![0; record.len()];
+            record.encode(&mut words).unwrap();
+            assert_eq!(file.apply_all(0, &words, &mut Ticks).unwrap(), words.len());
+        }
+        file.flush(&mut &table).unwrap();
+    };
+    apply(&mut file, &[frames, ALLOC, ALLOC]);
+    assert!(!file.was_truncated());
+    std::fs::File::options().write(true).open(&path).unwrap().set_len(0).unwrap();
+    apply(&mut file, &[ALLOC]);
+    file.set_completion(Completion::Complete);
+    assert_eq!(std::fs::metadata(&path).unwrap().len(), 0, "written behind a hole");
+    assert!(file.was_truncated());
+    file.restart(3_000_000).unwrap();
+    let ended = |block| Record::End(End::Collect, BlockRun::one(BlockId::new(0, block)));
+    apply(&mut file, &[ended(1), ALLOC, ended(3)]);
+    file.end(3_000_000, &mut &table).unwrap();
+    let bytes = std::fs::read(&path).unwrap();
+    let reader = Reader::from_slice(&bytes, Mode::Strict).unwrap();
+    assert_eq!(reader.info().start_time, 3_000_000);
+    let at = |text: &str| (2_000_000, text.to_owned());
+    assert_eq!(events(&bytes), [at("alloc 0 [7, 8]"), at("collect 0")]);
+}

@@ -31,6 +31,9 @@ pub(crate) const PACE: Duration = Duration::from_millis(20);
 const QUIET_UNFINISHED: Duration = Duration::from_secs(10);
 const QUIET: Duration = Duration::from_secs(2);
 
+/// How long a file may begin with zeros.
+const HOLE_PATIENCE: Duration = Duration::from_secs(2);
+
 /// What [`LiveTrace::poll`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LiveState {
@@ -89,6 +92,9 @@ impl LiveTrace {
 
     /// What the trace says about itself, once that is written.
     pub(crate) fn info(&mut self) -> Result<Option<&TraceInfo>, Failure> {
+        if self.opened.is_hole() {
+            return Ok(None);
+        }
         let (name, follower) = (&self.name, &mut self.opened.follower);
         follower.info().map_err(|error| read_failure(name, error))
     }
@@ -128,15 +134,23 @@ impl LiveTrace {
         &mut self,
         take: &mut dyn FnMut(&Event<'_>, &LocationTable) -> ControlFlow<()>,
     ) -> Result<LiveState, Failure> {
-        if let Some((state, opened)) = self.replacement()? {
-            self.opened = opened;
-            self.watch.begin_again();
+        if let Some(state) = self.change_over()? {
             return Ok(state);
+        }
+        if self.opened.is_hole() {
+            return self.wait_for_begin();
         }
         // Looked at before the rest is read: what was written before is then read, too.
         let (is_done, completion) = (self.writer_is_done()?, self.opened.completion());
+        let polled = self.opened.follower.poll(take);
+        // It may have been truncated meanwhile.
+        if polled.is_err()
+            && let Some(state) = self.change_over()?
+        {
+            return Ok(state);
+        }
         let OpenTrace { follower, ended, .. } = &mut self.opened;
-        match follower.poll(take).map_err(|error| read_failure(&self.name, error))? {
+        match polled.map_err(|error| read_failure(&self.name, error))? {
             Followed::BrokenOff => Ok(LiveState::More),
             Followed::NothingYet if is_done => {
                 follower.stop(completion);
@@ -155,6 +169,14 @@ impl LiveTrace {
         self.opened.wait(PACE);
     }
 
+    /// Goes over to the trace that took the place of this one, if there is one.
+    fn change_over(&mut self) -> Result<Option<LiveState>, Failure> {
+        let Some((state, opened)) = self.replacement()? else { return Ok(None) };
+        self.opened = opened;
+        self.watch.begin_again();
+        Ok(Some(state))
+    }
+
     /// The trace that took the place of this one, from its beginning.
     fn replacement(&mut self) -> Result<Option<(LiveState, OpenTrace)>, Failure> {
         let Some((identity, begin)) = self.opened.regular else { return Ok(None) };
@@ -166,7 +188,7 @@ impl LiveTrace {
         let read = begin + self.opened.bytes_read();
         let goes_on = self.opened.ended && length > read;
         self.trusts_sign &= !goes_on;
-        if !is_other && length >= read && !goes_on {
+        if !is_other && length >= read && !goes_on && self.opened.begins_as_before() {
             return Ok(None);
         }
         let file = open_without_waiting(path).map_err(|error| cannot_open(&self.name, &error))?;
@@ -178,6 +200,19 @@ impl LiveTrace {
         });
         let state = if goes_on && is_same { LiveState::Resumed } else { LiveState::Replaced };
         Ok(Some((state, opened)))
+    }
+
+    /// A file that was truncated in place begins with zeros, until its writer notices and begins it
+    /// again. Not every writer does.
+    fn wait_for_begin(&self) -> Result<LiveState, Failure> {
+        if self.opened.since.elapsed() < HOLE_PATIENCE {
+            return Ok(LiveState::Waiting);
+        }
+        Err(Failure::Trouble(format!(
+            "{}: was truncated while it was being written, and has a hole where it should begin: its \
+             writer goes on as if nothing had happened; start the program again with another file",
+            self.name
+        )))
     }
 
     /// Whether nothing more will be written.
@@ -379,6 +414,44 @@ mod tests {
         fs::write(&path, &unfinished()[..200]).unwrap();
         assert_eq!(drain(&mut live), (0, LiveState::Replaced));
         assert_eq!(drain(&mut live).1, LiveState::Waiting);
+    }
+
+    /// `copytruncate`, and a writer that begins again and is ahead of us at once.
+    #[test]
+    fn a_file_that_was_truncated_is_read_from_its_beginning_even_if_it_is_longer() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("t.ctf");
+        let first = unfinished();
+        fs::write(&path, &first[..200]).unwrap();
+        let mut live = LiveTrace::open(&path, None).unwrap();
+        assert_eq!(drain(&mut live).1, LiveState::Waiting);
+        // Its first packet has another size.
+        let second = include_bytes!("../../../trace/tests/data/made-threads.v2.ctf");
+        fs::write(&path, second).unwrap();
+        assert_eq!(drain(&mut live), (0, LiveState::Replaced));
+        assert!(drain(&mut live).0 > events());
+        // It is empty for a moment.
+        fs::write(&path, "").unwrap();
+        assert_eq!(drain(&mut live), (0, LiveState::Replaced));
+        assert_eq!(drain(&mut live), (0, LiveState::Waiting));
+        fs::write(&path, &first).unwrap();
+        assert_eq!(drain(&mut live), (events(), LiveState::Waiting));
+    }
+
+    /// A writer that does not notice goes on behind a hole.
+    #[test]
+    fn a_hole_at_the_beginning_is_named() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("t.ctf");
+        fs::write(&path, unfinished()).unwrap();
+        let mut live = LiveTrace::open(&path, None).unwrap();
+        assert_eq!(drain(&mut live), (events(), LiveState::Waiting));
+        fs::write(&path, [&vec![0; TRACE.len()][..], TRACE].concat()).unwrap();
+        assert_eq!(drain(&mut live), (0, LiveState::Replaced));
+        assert_eq!(drain(&mut live), (0, LiveState::Waiting), "it may still begin");
+        live.opened.since -= HOLE_PATIENCE;
+        let failure = live.poll(&mut |_, _| ControlFlow::Continue(())).unwrap_err();
+        assert!(failure.message().unwrap().contains("truncated while it was"), "{failure:?}");
     }
 
     #[test]

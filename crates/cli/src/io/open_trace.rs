@@ -26,7 +26,13 @@ pub(super) struct OpenTrace {
     /// The first packet has said that the trace is unfinished.
     pub(super) was_unfinished: bool,
     pub(super) ended: bool,
+    /// The bytes that the file began with, once they were there, and when it was opened.
+    head: Option<[u8; HEAD]>,
+    pub(super) since: Instant,
 }
+
+/// How many bytes tell one trace from another: those before the field that says whether it is complete.
+const HEAD: usize = Completion::OFFSET as usize;
 
 /// What was read of a file.
 struct ReadProgress {
@@ -97,7 +103,32 @@ impl OpenTrace {
         let begin = regular.map(|(_, begin)| begin);
         let bytes = LiveBytes { file: Rc::clone(&file), begin, progress: Rc::clone(&progress) };
         let follower = Follower::new(bytes, Mode::Lenient, Limits::default());
-        Ok(OpenTrace { file, regular, progress, follower, was_unfinished: false, ended: false })
+        Ok(OpenTrace {
+            file,
+            regular,
+            progress,
+            follower,
+            was_unfinished: false,
+            ended: false,
+            head: None,
+            since: Instant::now(),
+        })
+    }
+
+    /// Whether the file still begins with the same trace: not if it was truncated, and another one
+    /// began in it.
+    pub(super) fn begins_as_before(&mut self) -> bool {
+        let Some((_, begin)) = self.regular else { return true };
+        let mut head = [0; HEAD];
+        if self.file.read_exact_at(&mut head, begin).is_err() {
+            return self.head.is_none();
+        }
+        *self.head.get_or_insert(head) == head
+    }
+
+    /// Whether the file begins with zeros.
+    pub(super) fn is_hole(&self) -> bool {
+        self.head == Some([0; HEAD])
     }
 
     /// What the first packet says now; `None` of a pipe, or before it is written.

@@ -19,6 +19,14 @@ impl<W> Domains<W> {
         domains
     }
 
+    /// Begins again with one domain.
+    pub(super) fn restart(&mut self, first: u16, start_time: u64) {
+        self.list.clear();
+        self.indices.clear();
+        self.start_time = start_time;
+        self.begin(first, start_time);
+    }
+
     /// The index of a domain in `list`, if it has begun.
     #[inline(always)]
     pub(super) fn index(&self, number: u16) -> Option<usize> {

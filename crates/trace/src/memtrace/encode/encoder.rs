@@ -39,12 +39,7 @@ impl<W: Write> Encoder<W> {
     ///
     /// Strings in `info` end at their first NUL and at 4,096 bytes.
     pub fn new(out: W, format: Format, info: &TraceInfo) -> Result<Self, WriteError> {
-        const MAX_STRING: usize = MAX_PACKET / 8;
-        let info = info.with_strings_cut(MAX_STRING);
-        let fits = i64::try_from(info.start_time).is_ok();
-        if info.check().is_err() || !fits || format == Format::V2 && info.domain != 0 {
-            return Err(WriteError::Info);
-        }
+        let info = writable(info, format.version())?;
         let version = format.version();
         let mut shared = Shared {
             out,
@@ -62,6 +57,20 @@ impl<W: Write> Encoder<W> {
         info.put(&mut shared.locations, version);
         shared.out.write_all(shared.locations.as_slice())?;
         Ok(Encoder { domains: Domains::new(shared, info.domain, info.start_time) })
+    }
+
+    /// Starts another trace in the same output, as [`new`](Encoder::new) does: whatever was not
+    /// flushed is forgotten.
+    pub fn restart(&mut self, info: &TraceInfo) -> Result<(), WriteError> {
+        let shared = &mut self.domains.shared;
+        let info = writable(info, shared.version)?;
+        shared.pid = info.pid;
+        shared.free_id = 0;
+        shared.locations.clear();
+        info.put(&mut shared.locations, shared.version);
+        shared.out.write_all(shared.locations.as_slice())?;
+        self.domains.restart(info.domain, info.start_time);
+        Ok(())
     }
 
     /// One domain, looked up once for many events.
@@ -161,6 +170,17 @@ impl<W: Write> Encoder<W> {
         shared.out.flush()?;
         Ok(())
     }
+}
+
+/// What can be written of a trace info.
+fn writable(info: &TraceInfo, version: Version) -> Result<TraceInfo, WriteError> {
+    const MAX_STRING: usize = MAX_PACKET / 8;
+    let info = info.with_strings_cut(MAX_STRING);
+    let fits = i64::try_from(info.start_time).is_ok();
+    if info.check().is_err() || !fits || version == Version::V2 && info.domain != 0 {
+        return Err(WriteError::Info);
+    }
+    Ok(info)
 }
 
 impl<W: Write> EventSink for Encoder<W> {
