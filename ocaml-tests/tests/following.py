@@ -44,10 +44,10 @@ class Client:
 
 
 @contextlib.contextmanager
-def running(bench, *arguments, name="trace.ctf"):
+def running(bench, *arguments, name="trace.ctf", env=()):
     """Runs programs/paced, traced, from the moment at which its trace has a first packet."""
     command = [bench.program("paced"), *map(str, arguments)]
-    with subprocess.Popen(command, env=bench.environment(bench.preload(name)), cwd=bench.directory,
+    with subprocess.Popen(command, env=bench.environment({**bench.preload(name), **dict(env)}), cwd=bench.directory,
                           stdout=subprocess.PIPE) as program:
         try:
             equal(program.stdout.readline(), b"ready\n", "its first line")

@@ -17,7 +17,7 @@ def run(bench, *arguments, **how):
     return bench.run(bench.heaptap, "run", *arguments, env=env, **how)
 
 
-LINE = r"heaptap: \S*trace\.ctf: (\d+) samples?, about (\d+) words ± [\d.]+% allocated, 0 dropped, [\d.]+ \w+\n"
+LINE = r"heaptap: \S*trace\.ctf: (\d+) samples?, about (\d+) words ± [\d.]+% allocated, 0 dropped, [\d.]+ \w+(?:, and [\d.]+ \w+ in \.probes)?\n"
 
 
 @scenario
@@ -80,7 +80,7 @@ def signals_pass_through(bench):
 def follows_children(bench):
     result = run(bench, "--follow", "-o", "f-%p.ctf", "-r", "1", "--", bench.program("endings"), "spawn", code=3)
     summary = re.fullmatch(rf"heaptap: 2 traces in {bench.directory}: (\d+) samples, about (\d+) words ± 0.00% allocated, "
-                           rf"0 dropped, [\d.]+ \w+\n(?:heaptap:   endings +\d+ samples  f-\d+\.ctf\n){{2}}heaptap: for details: heaptap report \S+\n",
+                           rf"0 dropped, [\d.]+ \w+(?:, and [\d.]+ \w+ in \.probes)?\n(?:heaptap:   endings +\d+ samples  f-\d+\.ctf\n){{2}}heaptap: for details: heaptap report \S+\n",
                            result.err)
     expect(summary, f"said {result.err!r}")
     files = list(bench.directory.glob("f-*.ctf"))

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use heaptap_probes::{Event, Heap, Pauses, SliceKind, System};
+use heaptap_probes::{Dropped, Event, Heap, Pauses, SliceKind, System};
 
 use super::registry::ProbeRegistry;
 use super::sidecar_file::SidecarFile;
@@ -15,13 +15,17 @@ use crate::sys::process_stats::{GroupUsage, ProcessStats};
 /// The collector's counters, read on the writer thread.
 pub(crate) type ReadHeap = Arc<dyn Fn() -> Heap + Send + Sync>;
 
-/// Counters of collector and system are recorded at most ten times a second, however often the
-/// trace is flushed; after a minute once a second: a day then takes 15 MB at most, not 150.
+/// Counters of collector and system are read at most ten times a second, however often the trace
+/// is flushed, and recorded if they have changed.
 pub(super) const OFTEN_NS: u64 = 90_000_000;
+/// What the system says is recorded at least this often, so that a reader knows how far the file goes.
 const SELDOM_NS: u64 = 990_000_000;
-const FREQUENT: u64 = 600;
 /// While memory is short, at each tick.
 const URGENT_NS: u64 = 9_000_000;
+
+/// The most single slices of a tick, the longest of all. With a small minor heap there are thousands of
+/// collections in a second, and their sums say all but which one was how long.
+const SLICES: usize = 8;
 
 /// See the module. The fields from `heap` on are what was recorded last.
 pub(super) struct Counters {
@@ -31,16 +35,16 @@ pub(super) struct Counters {
     /// `None` until it is first read.
     stats: Option<ProcessStats>,
     pressure: PressureWatch,
-    /// When memory was last looked at.
-    last_look: u64,
-    /// How often counters were recorded while memory was not short, and when last.
-    readings: u64,
+    /// When counters were last read, and when what the system says was last recorded.
     last_reading: u64,
+    last_system: u64,
     heap: Option<Heap>,
     system: Option<System>,
     pauses: [Option<Pauses>; SliceKind::ALL.len()],
     /// Lines of the log, and slices.
     lost: (u64, u64),
+    /// What was not recorded, or is not in the file any more, to keep it small.
+    dropped: Dropped,
 }
 
 impl Counters {
@@ -55,15 +59,21 @@ impl Counters {
             read_heap,
             stats: None,
             pressure: PressureWatch::default(),
-            last_look: 0,
-            readings: 0,
             last_reading: 0,
+            last_system: 0,
             heap: None,
             system: None,
             pauses: Default::default(),
             // A forked child shares the registry.
             lost: (registry.lost_notes(), 0),
+            dropped: Dropped::default(),
         }
+    }
+
+    /// What was in the file, and is not any more.
+    pub(super) fn count_dropped(&mut self, dropped: Dropped) {
+        self.dropped.logs += dropped.logs;
+        self.dropped.slices += dropped.slices;
     }
 
     /// Whether the collector has ever worked.
@@ -71,9 +81,9 @@ impl Counters {
         self.time_line.has_slices()
     }
 
-    /// Has the next call of [`Counters::record`] read them all, however recently they were.
+    /// Has the next call of [`Counters::record`] record them all, however recently they were.
     pub(super) fn hurry(&mut self) {
-        self.last_reading = 0;
+        (self.last_reading, self.last_system) = (0, 0);
     }
 
     /// Whether memory is short, so that the process may end at any moment.
@@ -94,6 +104,16 @@ impl Counters {
         events
     }
 
+    /// Notices that memory has become short, at a tick at which nothing else is recorded.
+    pub(super) fn watch(&mut self, file: &mut SidecarFile, time: u64) -> Result<(), String> {
+        if time.saturating_sub(self.last_reading) < OFTEN_NS {
+            return Ok(());
+        }
+        self.last_reading = time;
+        let group = self.stats.get_or_insert_with(ProcessStats::new).group_usage();
+        self.look(file, time, group)
+    }
+
     /// Records what has changed.
     pub(super) fn record(
         &mut self,
@@ -101,38 +121,51 @@ impl Counters {
         time: u64,
         clock: &mut impl SidecarClock,
     ) -> Result<(), String> {
-        self.record_slices(file, time, clock)?;
-        let interval = match (self.are_urgent(), self.readings) {
-            (true, _) => URGENT_NS,
-            (false, ..FREQUENT) => OFTEN_NS,
-            (false, _) => SELDOM_NS,
-        };
+        self.record_slices(file, clock)?;
+        self.record_pauses(file, time, clock)?;
+        let interval = if self.are_urgent() { URGENT_NS } else { OFTEN_NS };
         if time.saturating_sub(self.last_reading) >= interval {
             self.last_reading = time;
-            self.readings += u64::from(!self.are_urgent());
             self.record_readings(file, time)?;
-        } else if time.saturating_sub(self.last_look) >= OFTEN_NS {
-            let stats = self.stats.get_or_insert_with(ProcessStats::new);
-            let group = stats.group_usage();
-            self.look(file, time, group)?;
         }
-        let lost = (self.registry.lost_notes(), self.time_line.lost());
-        if std::mem::replace(&mut self.lost, lost) != lost {
-            file.add(time, Event::Lost { logs: lost.0, slices: lost.1 })?;
+        let logs = self.registry.lost_notes().saturating_add(self.dropped.logs);
+        let slices = self.time_line.lost().saturating_add(self.dropped.slices);
+        if std::mem::replace(&mut self.lost, (logs, slices)) != (logs, slices) {
+            file.add(time, Event::Lost { logs, slices })?;
         }
         Ok(())
     }
 
+    /// Single slices: the longest since the last tick, in the order of time.
     fn record_slices(
+        &mut self,
+        file: &mut SidecarFile,
+        clock: &mut impl SidecarClock,
+    ) -> Result<(), String> {
+        let mut longest: Vec<TimedSlice> = Vec::with_capacity(SLICES + 1);
+        while let Some(slice) = self.time_line.take() {
+            let at = longest.partition_point(|other| other.ticks >= slice.ticks);
+            longest.insert(at, slice);
+            if longest.len() > SLICES {
+                longest.pop();
+                self.dropped.slices += 1;
+            }
+        }
+        longest.sort_by_key(|slice| slice.begin);
+        for TimedSlice { begin, ticks, kind, domain } in longest {
+            let ns = clock.length_ns(ticks);
+            file.add(clock.time_ns(begin), Event::Slice { kind, domain, ns })?;
+        }
+        Ok(())
+    }
+
+    /// The sums of all slices.
+    fn record_pauses(
         &mut self,
         file: &mut SidecarFile,
         now: u64,
         clock: &mut impl SidecarClock,
     ) -> Result<(), String> {
-        while let Some(TimedSlice { begin, ticks, kind, domain }) = self.time_line.take() {
-            let ns = clock.length_ns(ticks);
-            file.add(clock.time_ns(begin), Event::Slice { kind, domain, ns })?;
-        }
         for kind in SliceKind::ALL {
             let SliceTotals { count, ticks, longest } = self.time_line.totals(kind);
             let Some(last) = self.pauses.get_mut(usize::from(kind.number())) else { continue };
@@ -158,8 +191,11 @@ impl Counters {
         let domains = (domains != 0).then_some(u64::from(domains));
         let stats = self.stats.get_or_insert_with(ProcessStats::new);
         let system = System { domains, ..stats.read() };
-        self.system = Some(system);
-        file.add(time, Event::System(system))?;
+        let is_due = time.saturating_sub(self.last_system) >= SELDOM_NS;
+        if self.system.replace(system) != Some(system) || is_due {
+            self.last_system = time;
+            file.add(time, Event::System(system))?;
+        }
         let group = system.cgroup_usage.zip(system.cgroup_limit);
         self.look(file, time, group.map(|(usage, limit)| GroupUsage { usage, limit }))
     }
@@ -171,7 +207,6 @@ impl Counters {
         time: u64,
         group: Option<GroupUsage>,
     ) -> Result<(), String> {
-        self.last_look = time;
         match self.pressure.look(group, time) {
             Some(headroom) => file.add(time, Event::Pressure { headroom }),
             None => Ok(()),

@@ -11,6 +11,7 @@
 //! - `time_line`: what a runtime reports of its collector: slices and their totals.
 //! - `changes`: what a probe was when it was last recorded, and the event that says what it is.
 //! - `counters`: the same for the collector, the process, and what was lost.
+//! - `size_limit`: how large a file becomes; `pace`: how often something is recorded.
 //! - `sidecar`: when there is one, and what it says; `sidecar_file`: its packets;
 //!   `sidecar_trace`: the trace that it belongs to. On the writer thread, as the two above.
 //!
@@ -23,10 +24,12 @@ mod cell;
 mod changes;
 mod counters;
 mod observer;
+mod pace;
 mod registry;
 mod sidecar;
 mod sidecar_file;
 mod sidecar_trace;
+mod size_limit;
 mod text_cell;
 mod time_line;
 mod timer;

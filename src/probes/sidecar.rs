@@ -5,6 +5,9 @@
 //! regular file: a probe, a line of the log, a collection, or memory after a tenth of a second. So
 //! programs that only print a line and end have none. A sidecar that cannot be written is reported once; the trace goes on.
 //!
+//! It is thinned as it grows (`size_limit`), and quantities that would take too many bytes at each
+//! tick are recorded less often (`pace`).
+//!
 //! A file that is not the first, after a rotation or in a forked child, begins with what was
 //! recorded last, with the time at which its trace begins. Then growth in the two files adds up
 //! to the totals, and a reader of the second knows what did not change.
@@ -15,9 +18,11 @@ use heaptap_probes::Event;
 
 use super::changes::Recorded;
 use super::counters::{Counters, OFTEN_NS, ReadHeap};
+use super::pace::Pace;
 use super::registry::{Note, ProbeRegistry};
 use super::sidecar_file::SidecarFile;
 use super::sidecar_trace::{SidecarClock, SidecarOwner, TraceAt};
+use super::size_limit::SizeLimit;
 use super::time_line::TimeLine;
 
 /// See the module.
@@ -32,6 +37,8 @@ pub(crate) struct Sidecar {
     carried: usize,
     counters: Counters,
     file: Option<SidecarFile>,
+    limit: SizeLimit,
+    pace: Pace,
     /// No sidecar can be written any more.
     failed: bool,
 }
@@ -43,6 +50,7 @@ impl Sidecar {
         time_line: &Arc<TimeLine>,
         with_time_line: bool,
         read_heap: Option<ReadHeap>,
+        most_bytes: u64,
     ) -> Sidecar {
         let mut probes = Vec::new();
         registry.for_each_from(0, |_, _, cell| probes.push(Recorded::inherited(cell)));
@@ -54,6 +62,8 @@ impl Sidecar {
             probes,
             counters: Counters::new(registry, time_line, read_heap),
             file: None,
+            limit: SizeLimit::new(most_bytes),
+            pace: Pace::default(),
             failed: false,
         }
     }
@@ -74,6 +84,12 @@ impl Sidecar {
         trace: TraceAt<'_>,
         clock: &mut impl SidecarClock,
     ) -> Result<(), String> {
+        self.advance(trace, clock)?;
+        let Sidecar { file: Some(file), limit, counters, .. } = self else { return Ok(()) };
+        limit.keep(file, trace.time(clock)).map(|dropped| counters.count_dropped(dropped))
+    }
+
+    fn advance(&mut self, trace: TraceAt<'_>, clock: &mut impl SidecarClock) -> Result<(), String> {
         if self.failed || !(self.with_time_line || self.registry.is_in_use()) {
             return Ok(());
         }
@@ -95,7 +111,9 @@ impl Sidecar {
         clock: &mut impl SidecarClock,
     ) -> Result<(), String> {
         self.counters.hurry();
-        self.tick(trace, clock)?;
+        self.pace.hurry();
+        // Not thinned any more: what that drops could not be counted in the file.
+        self.advance(trace, clock)?;
         self.close(trace.time(clock))
     }
 
@@ -120,7 +138,13 @@ impl Sidecar {
 
     /// Makes sure that there is a sidecar for this trace.
     fn open(&mut self, trace: TraceAt<'_>, clock: &mut impl SidecarClock) -> Result<(), String> {
-        if self.file.as_ref().is_some_and(|file| file.belongs_to(trace)) {
+        if let Some(file) = self.file.as_mut().filter(|file| file.belongs_to(trace)) {
+            if file.was_truncated() {
+                self.carried = file.named;
+                file.restart(trace, (self.owner)())?;
+                self.limit.begin();
+                self.begin(trace, clock)?;
+            }
             return Ok(());
         }
         self.close(trace.time(clock))?;
@@ -129,15 +153,21 @@ impl Sidecar {
             self.failed = true;
             return Ok(());
         }
-        let mut file = SidecarFile::create(trace, (self.owner)())?;
+        self.file = Some(SidecarFile::create(trace, (self.owner)())?);
+        self.limit.begin();
+        self.begin(trace, clock)
+    }
+
+    /// Writes what was recorded before the file began.
+    fn begin(&mut self, trace: TraceAt<'_>, clock: &mut impl SidecarClock) -> Result<(), String> {
+        let Some(file) = &mut self.file else { return Ok(()) };
         let start = trace.start_ns();
-        name_probes(&self.registry, &mut file, start, self.carried)?;
+        name_probes(&self.registry, file, start, self.carried)?;
         let probes = self.probes.iter();
         let last = probes.filter_map(|probe| probe.last(|ticks| clock.length_ns(ticks)));
         for event in last.chain(self.counters.last()) {
             file.add(start, event)?;
         }
-        self.file = Some(file);
         Ok(())
     }
 
@@ -148,13 +178,16 @@ impl Sidecar {
     }
 
     fn record(&mut self, trace: TraceAt<'_>, clock: &mut impl SidecarClock) -> Result<(), String> {
-        let Sidecar { registry, probes, counters, file: Some(file), .. } = self else {
+        let Sidecar { registry, probes, counters, file: Some(file), limit, pace, .. } = self else {
             return Ok(());
         };
+        let time = trace.time(clock);
+        if limit.is_reached && !pace.is_last() {
+            return Ok(());
+        }
         if trace.observes {
             probes.iter().for_each(Recorded::observe);
         }
-        let time = trace.time(clock);
         name_probes(registry, file, time, usize::MAX)?;
         for (at, note) in registry.take_notes() {
             let event = match note {
@@ -163,12 +196,25 @@ impl Sidecar {
             };
             file.add(clock.time_ns(at), event)?;
         }
-        for probe in probes {
-            if let Some(event) = probe.change(|ticks| clock.length_ns(ticks)) {
-                file.add(time, event)?;
-            }
+        let is_urgent = counters.are_urgent();
+        let due = pace.due(time, limit.least_interval(file), is_urgent);
+        if let Some((from, spacing)) = due.spacing {
+            file.add(from, Event::Spacing(spacing))?;
         }
-        counters.record(file, time, clock)?;
+        if due.probes {
+            let before = file.bytes();
+            for probe in probes {
+                if let Some(event) = probe.change(|ticks| clock.length_ns(ticks)) {
+                    file.add(time, event)?;
+                }
+            }
+            pace.spend(file.bytes().saturating_sub(before));
+        }
+        if due.counters {
+            counters.record(file, time, clock)?;
+        } else {
+            counters.watch(file, time)?;
+        }
         file.flush()
     }
 }
@@ -193,3 +239,7 @@ fn name_probes(
 #[cfg(test)]
 #[path = "sidecar_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "size_tests.rs"]
+mod size_tests;

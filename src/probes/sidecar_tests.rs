@@ -21,12 +21,12 @@ impl SidecarClock for TestClock {
     }
 }
 
-struct Place {
-    folder: tempfile::TempDir,
+pub(super) struct Place {
+    pub(super) folder: tempfile::TempDir,
 }
 
 impl Place {
-    fn new() -> Place {
+    pub(super) fn new() -> Place {
         let folder = tempfile::tempdir().unwrap();
         for name in ["first", "second"] {
             std::fs::write(folder.path().join(name), "").unwrap();
@@ -35,26 +35,36 @@ impl Place {
     }
 
     /// Ticks a sidecar, or ends it.
-    fn tick(&self, sidecar: &mut Sidecar, name: &str, begun_at: u64, now: u64) {
+    pub(super) fn tick(&self, sidecar: &mut Sidecar, name: &str, begun_at: u64, now: u64) {
+        self.try_tick(sidecar, name, begun_at, now).unwrap();
+    }
+
+    pub(super) fn try_tick(
+        &self,
+        sidecar: &mut Sidecar,
+        name: &str,
+        begun_at: u64,
+        now: u64,
+    ) -> Result<(), String> {
         let file = self.folder.path().join(name);
         let trace =
             TraceAt { file: file.as_os_str(), start_us: START_US + begun_at, now, observes: true };
-        sidecar.tick(trace, &mut TestClock).unwrap();
+        sidecar.tick(trace, &mut TestClock)
     }
 
-    fn end(&self, sidecar: &mut Sidecar, name: &str, begun_at: u64, now: u64) {
+    pub(super) fn end(&self, sidecar: &mut Sidecar, name: &str, begun_at: u64, now: u64) {
         let file = self.folder.path().join(name);
         let trace =
             TraceAt { file: file.as_os_str(), start_us: START_US + begun_at, now, observes: false };
         sidecar.end(trace, &mut TestClock).unwrap();
     }
 
-    fn read(&self, name: &str) -> History {
+    pub(super) fn read(&self, name: &str) -> History {
         read(&self.folder.path().join(format!("{name}.probes")))
     }
 }
 
-fn read(path: &Path) -> History {
+pub(super) fn read(path: &Path) -> History {
     let (mut decoder, mut history) = (Decoder::default(), History::default());
     decoder.feed(&std::fs::read(path).unwrap());
     while let Some(timed) = decoder.next_event().unwrap() {
@@ -64,16 +74,20 @@ fn read(path: &Path) -> History {
 }
 
 /// The state of a probe, as of the start of the file, or of its end.
-fn state(history: &History, name: &str, at: u64) -> Option<Sample> {
+pub(super) fn state(history: &History, name: &str, at: u64) -> Option<Sample> {
     let probe = history.probes().find(|probe| probe.name == name)?;
     probe.series.at(at).cloned()
 }
 
-fn owner() -> SidecarOwner {
+pub(super) fn owner() -> SidecarOwner {
     SidecarOwner { host: "h".into(), program: "p".into(), pid: 7 }
 }
 
-fn open(registry: &ProbeRegistry, kind: ProbeKind, name: &str) -> &'static crate::probes::Cell {
+pub(super) fn open(
+    registry: &ProbeRegistry,
+    kind: ProbeKind,
+    name: &str,
+) -> &'static crate::probes::Cell {
     registry.open(kind, name.as_bytes(), TickSource::detect()).unwrap()
 }
 
@@ -83,7 +97,7 @@ fn another_file_begins_with_what_was_recorded_last() {
     let (registry, line) = (Arc::new(ProbeRegistry::default()), Arc::new(TimeLine::new()));
     let heap = Heap { minor_words: Some(50), ..Heap::default() };
     let read_heap: ReadHeap = Arc::new(move || heap);
-    let mut sidecar = Sidecar::new(owner, &registry, &line, true, Some(read_heap));
+    let mut sidecar = Sidecar::new(owner, &registry, &line, true, Some(read_heap), 4 << 20);
     let count = open(&registry, ProbeKind::Count, "count");
     open(&registry, ProbeKind::Value, "value").set_value(-5.0);
     open(&registry, ProbeKind::Value, "value").set_value(2.0);
@@ -131,7 +145,7 @@ fn another_file_begins_with_what_was_recorded_last() {
 fn another_file_of_the_same_name_has_a_sidecar_of_its_own() {
     let place = Place::new();
     let (registry, line) = (Arc::new(ProbeRegistry::default()), Arc::new(TimeLine::new()));
-    let mut sidecar = Sidecar::new(owner, &registry, &line, false, None);
+    let mut sidecar = Sidecar::new(owner, &registry, &line, false, None, 4 << 20);
     open(&registry, ProbeKind::Value, "value").set_value(2.0);
     place.tick(&mut sidecar, "first", 0, 100_000);
     let moved = place.folder.path().join("moved");
@@ -147,13 +161,14 @@ fn another_file_of_the_same_name_has_a_sidecar_of_its_own() {
 fn a_forked_child_begins_with_what_its_parent_had() {
     let place = Place::new();
     let (registry, line) = (Arc::new(ProbeRegistry::default()), Arc::new(TimeLine::new()));
-    let mut parent = Sidecar::new(owner, &registry, &line, false, None);
+    let mut parent = Sidecar::new(owner, &registry, &line, false, None, 4 << 20);
     open(&registry, ProbeKind::Value, "value").set_value(2.0);
     open(&registry, ProbeKind::Text, "text").set_text("ready".into());
     open(&registry, ProbeKind::Tag, "tag").mark();
     open(&registry, ProbeKind::Count, "count").mark();
     place.tick(&mut parent, "first", 0, 100_000);
-    let mut child = Sidecar::new(owner, &registry, &Arc::new(TimeLine::new()), false, None);
+    let mut child =
+        Sidecar::new(owner, &registry, &Arc::new(TimeLine::new()), false, None, 4 << 20);
     place.end(&mut child, "second", 200_000, 200_050);
     let second = place.read("second");
     let at_start = |name: &str| state(&second, name, (START_US + 200_000) * 1_000);
@@ -169,7 +184,7 @@ fn a_forked_child_begins_with_what_its_parent_had() {
 fn functions_are_asked_while_the_session_lasts() {
     let place = Place::new();
     let (registry, line) = (Arc::new(ProbeRegistry::default()), Arc::new(TimeLine::new()));
-    let mut sidecar = Sidecar::new(owner, &registry, &line, false, None);
+    let mut sidecar = Sidecar::new(owner, &registry, &line, false, None, 4 << 20);
     let calls = Arc::new(std::sync::atomic::AtomicU32::new(0));
     let counted = Arc::clone(&calls);
     open(&registry, ProbeKind::Value, "value").set_observer(Some(Box::new(move || {

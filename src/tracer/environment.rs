@@ -60,6 +60,9 @@ fn apply(
     if let Some(frames) = integer(&settings::FRAMES)? {
         options.max_frames = frames as usize;
     }
+    if let Some(mebibytes) = integer(&settings::PROBES_LIMIT)? {
+        options.probes_limit = mebibytes << 20;
+    }
     options.time_line = settings::TIMELINE.is_on(&lookup).map_err(|invalid| {
         report(&invalid);
         Failure::Option

@@ -66,6 +66,8 @@ pub(crate) struct Options {
     /// Whether the time line of collector and process is recorded beside the trace, even if the
     /// program has no probes.
     pub(crate) time_line: bool,
+    /// The most bytes of the file for both.
+    pub(crate) probes_limit: u64,
     /// Reads the collector's counters, on the writer thread.
     pub(crate) read_heap: Option<ReadHeap>,
     /// For codes that are in no frame table.
@@ -104,6 +106,7 @@ impl Options {
             runtime_params: Vec::new(),
             late_params: None,
             time_line: false,
+            probes_limit: heaptap_settings::DEFAULT_PROBES_LIMIT << 20,
             read_heap: None,
             locate: None,
             name: None,

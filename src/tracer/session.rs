@@ -92,6 +92,7 @@ impl Session {
             &time_line,
             options.time_line,
             options.read_heap.clone(),
+            options.probes_limit,
         );
         let resolver =
             SessionResolver::new(&options, &tables, &labels, &state, clock, stopwatch, sidecar);

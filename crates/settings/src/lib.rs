@@ -30,8 +30,9 @@ mod variable;
 
 pub use runtimes::{OCAML, RUNTIMES, SupportedRuntime, supported_runtimes};
 pub use table::{
-    FILE, FOLLOW, FRAMES, LIBRARY, LISTEN, MAX_FRAMES, MAX_RATE, MIN_RATE, ONLY, RATE, REPORT,
-    SEED, SNAPSHOT, SNAPSHOT_FILE, TARGET, TIMELINE, UNWINDER, VARIABLES,
+    DEFAULT_PROBES_LIMIT, FILE, FOLLOW, FRAMES, LIBRARY, LISTEN, MAX_FRAMES, MAX_RATE, MIN_RATE,
+    ONLY, PROBES_LIMIT, RATE, REPORT, SEED, SNAPSHOT, SNAPSHOT_FILE, TARGET, TIMELINE, UNWINDER,
+    VARIABLES,
 };
 pub use trigger::{Trigger, TriggerSignal};
 pub use value::{Invalid, Syntax};

@@ -195,6 +195,28 @@ pub const TIMELINE: Variable = Variable {
     }),
 };
 
+/// The most MiB of a file of probes, unless another limit is set.
+pub const DEFAULT_PROBES_LIMIT: u64 = 16;
+
+/// How large the file of probes may become.
+pub const PROBES_LIMIT: Variable = Variable {
+    name: "HEAPTAP_PROBES_LIMIT",
+    alias: None,
+    syntax: Syntax::Integer { min: 4, max: 65_536 },
+    default: "16",
+    meaning: "The most MiB of the file `.probes`, which keeps fewer rows of what is long ago to stay \
+              below it",
+    reader: Reader::Library,
+    children: Inheritance::WithFollow,
+    option: Some(RunOption {
+        short: None,
+        long: "probes-limit",
+        value_name: Some("MIB"),
+        default: None,
+        turns_off: None,
+    }),
+};
+
 /// Where `heaptap run` reads what was traced.
 pub const REPORT: Variable = Variable {
     name: "HEAPTAP_REPORT",
@@ -245,7 +267,7 @@ pub const LIBRARY: Variable = Variable {
 };
 
 /// All of them, in the order in which they are documented.
-pub const VARIABLES: [Variable; 14] = [
+pub const VARIABLES: [Variable; 15] = [
     FILE,
     RATE,
     FRAMES,
@@ -256,6 +278,7 @@ pub const VARIABLES: [Variable; 14] = [
     SNAPSHOT_FILE,
     LISTEN,
     TIMELINE,
+    PROBES_LIMIT,
     REPORT,
     TARGET,
     UNWINDER,
@@ -281,6 +304,7 @@ mod tests {
         assert_eq!(RATE.number(RATE.default), Ok(1e-5));
         assert_eq!(RATE.option.unwrap().default, Some(RATE.default));
         assert_eq!(FRAMES.integer(FRAMES.default), Ok(MAX_FRAMES));
+        assert_eq!(PROBES_LIMIT.integer(PROBES_LIMIT.default), Ok(DEFAULT_PROBES_LIMIT));
     }
 
     #[test]

@@ -98,11 +98,20 @@ impl ReadSidecar {
         })
     }
 
+    /// That the writer goes on in another file.
+    fn replaced(&self) -> Option<String> {
+        self.history.replaced.then(|| {
+            "ends here: its program went on in a shorter file of the same name; read that, and \
+             follow it with `tail -F`, not `tail -f`"
+                .to_owned()
+        })
+    }
+
     /// What is missing from the whole file, in a sentence, and what follows for it.
     pub(crate) fn finding(&mut self) -> (Option<String>, Verdict) {
         match self.damage() {
             Some(damage) => (Some(damage), Verdict::Defective),
-            None => (self.cut(), Verdict::Sound),
+            None => (self.replaced().or_else(|| self.cut()), Verdict::Sound),
         }
     }
 }
@@ -231,8 +240,10 @@ impl LiveSidecar {
     fn reopen(&mut self) -> bool {
         let path = match &mut self.place {
             SidecarPlace::Named(path) => path.clone(),
-            // It stays the same for as long as the process writes it.
-            SidecarPlace::Open { .. } if self.opened.is_some() => return false,
+            // It stays the same until the process says that it goes on in another one.
+            SidecarPlace::Open { .. } if self.opened.is_some() && !self.read.history.replaced => {
+                return false;
+            }
             SidecarPlace::Open { searched: Some(last), .. } if last.elapsed() < PAUSE => {
                 return false;
             }
@@ -303,6 +314,17 @@ fn open_sidecar(trace: &Path) -> Option<PathBuf> {
     let links = fs::read_dir(open_files(trace)?).ok()?.flatten().map(|entry| entry.path());
     let mut room = vec![0; CHUNK];
     links.into_iter().find(|link| trace_start(link, &mut room) == Some(began))
+}
+
+/// The bytes of the sidecar beside a trace; 0 if there is none, or only that of an earlier trace.
+pub(crate) fn sidecar_bytes(trace: &Path) -> u64 {
+    let sidecar = PathBuf::from(sidecar_name(trace.as_os_str()));
+    let began = origin(trace).map(|origin| origin.start_time);
+    let mut room = vec![0; CHUNK];
+    match fs::metadata(&sidecar) {
+        Ok(found) if began.is_some() && trace_start(&sidecar, &mut room) == began => found.len(),
+        _ => 0,
+    }
 }
 
 /// When the trace of a sidecar began, in microseconds since the epoch; `None` if the file is none,

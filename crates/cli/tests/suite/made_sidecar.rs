@@ -30,10 +30,14 @@ impl SidecarWriter {
         SidecarWriter::of_trace(START, pid, host)
     }
 
+    /// What is appended to a sidecar.
+    pub(crate) fn continued(pid: u64) -> SidecarWriter {
+        SidecarWriter { encoder: Encoder::new(pid), bytes: Vec::new(), start: START, time: 0 }
+    }
+
     /// The sidecar of a trace that began at this time, in microseconds since the epoch.
     pub(crate) fn of_trace(start: u64, pid: u64, host: &str) -> SidecarWriter {
-        let encoder = Encoder::new(pid);
-        let mut writer = SidecarWriter { encoder, bytes: Vec::new(), start, time: 0 };
+        let mut writer = SidecarWriter { start, ..SidecarWriter::continued(pid) };
         let program = "/usr/bin/secretive-program".to_owned();
         let host = host.to_owned();
         writer.add(Event::Start(Start { trace_start: start, pid, word_size: 8, host, program }));

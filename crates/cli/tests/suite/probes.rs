@@ -30,7 +30,7 @@ fn probes_are_a_tree_with_their_last_states() {
     for (label, parts) in [
         ("program", &["/usr/bin/secretive-program (process 4711)"][..]),
         ("until", &["10.0 s"]),
-        ("lost", &["2 lines of the log, 5 single pauses"]),
+        ("lost", &["2 lines of the log: there was no room"]),
         // 100² − 90² in the last second.
         ("tokens", &["count", "10,000, 1,900/s lately, 1,000/s in all"]),
         ("time", &["timer", "2.5 s in 100 runs, mean 25.0 ms, 25.0 % of the time lately, 25.0 %"]),
@@ -172,7 +172,7 @@ fn the_log_is_followed_to_its_end() {
     let first = writer.finish();
     fs::write(place.path("t.ctf.probes"), &first).unwrap();
     assert_eq!(lines.next().unwrap().unwrap(), r"    1.500000  first\x07");
-    let mut writer = SidecarWriter::new(1, "elsewhere");
+    let mut writer = SidecarWriter::continued(1);
     writer.add(Event::Log { text: "second".to_owned() });
     writer.add(Event::End);
     let second = [first, writer.finish()].concat();

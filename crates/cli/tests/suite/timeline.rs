@@ -42,7 +42,7 @@ fn intervals_have_collections_pauses_and_memory() {
         "paused       major: 200 ms in 100 pauses, 2.0 % of the time, longest 9.0 ms",
         "promoted     5.0 % of the words allocated in the minor heap",
         "cgroup       16.0 MiB at most, after 0 µs, 25.0 % of the limit of 64.0 MiB",
-        "lost         5 pauses are in the totals",
+        "summed       5 pauses are in the totals",
     ] {
         assert!(text.contains(part), "no {part:?} in\n{text}");
     }

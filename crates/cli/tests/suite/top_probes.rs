@@ -37,8 +37,9 @@ fn captured(tmux: &Tmux, name: &str, columns: usize, parts: &[&str]) {
 
 /// Packets of ticks, and what is logged behind them.
 fn packets(from: u64, to: u64, behind: Option<Event>) -> Vec<u8> {
-    let mut writer = SidecarWriter::new(4_711, "elsewhere");
+    let mut writer = SidecarWriter::continued(4_711);
     if from == 1 {
+        writer = SidecarWriter::new(4_711, "elsewhere");
         writer.open_probes();
     }
     for tick in from..=to {

@@ -1,6 +1,6 @@
 //! The figures of a program's own probes: what a sidecar says at a moment.
 
-use heaptap_probes::history::Series;
+use heaptap_probes::history::Spacings;
 use heaptap_probes::{History, Probe, Sample, TagSize};
 use serde::Serialize;
 
@@ -132,6 +132,7 @@ impl ProbeFigures {
         };
         let word = start.as_ref().map_or(8, |start| u64::from(start.word_size));
         let open = opened(history, moment).filter(|probe| wanted(&probe.name));
+        let view = Moment { time: moment, clock, word, spacing: &history.spacing };
         ProbeFigures {
             sidecar: name.to_owned(),
             pid: start.as_ref().map(|start| start.pid),
@@ -141,7 +142,7 @@ impl ProbeFigures {
             moment_us: clock.micros(moment),
             complete: history.ended,
             damage: None,
-            probes: open.map(|probe| row(probe, moment, clock, word)).collect(),
+            probes: open.map(|probe| view.row(probe)).collect(),
             log: lines(&history.log),
             stops: lines(&history.stops),
             lost_log_lines: history.lost_logs,
@@ -155,63 +156,89 @@ pub(crate) fn opened(history: &History, time: u64) -> impl Iterator<Item = &Prob
     history.probes().filter(move |probe| probe.opened <= time)
 }
 
-fn row(probe: &Probe, moment: u64, clock: ProbeClock, word: u64) -> ProbeRow {
-    let points = &probe.series.points;
-    let behind = points.partition_point(|&(time, _)| time <= moment);
-    let seen = points.get(..behind).unwrap_or_default();
-    ProbeRow {
-        name: probe.name.clone(),
-        kind: probe.kind.name(),
-        opened_us: clock.micros(probe.opened),
-        changed_us: seen.last().map(|&(time, _)| clock.micros(time)),
-        state: state(probe, seen, clock, moment, word),
-    }
+/// A moment of a sidecar.
+struct Moment<'a> {
+    /// As sidecars have it.
+    time: u64,
+    clock: ProbeClock,
+    /// Bytes in a word.
+    word: u64,
+    spacing: &'a Spacings,
 }
 
-/// The state after these points, which are all until the moment.
-fn state(
-    probe: &Probe,
-    seen: &[(u64, Sample)],
-    clock: ProbeClock,
-    moment: u64,
-    word: u64,
-) -> Option<ProbeState> {
-    // A file that continues another begins with what was before.
-    let before = total_at(&probe.series, clock.time(0));
-    let rates = |total: u64| Rates::of(probe, total, before, moment);
-    let state = match seen.last().map(|(_, sample)| sample.clone())? {
-        Sample::Count(total) => {
-            let Rates { lately, whole } = rates(total);
-            ProbeState::Count { total, rate_lately: lately, rate: whole }
+impl Moment<'_> {
+    fn row(&self, probe: &Probe) -> ProbeRow {
+        let points = &probe.series.points;
+        let behind = points.partition_point(|&(time, _)| time <= self.time);
+        let seen = points.get(..behind).unwrap_or_default();
+        ProbeRow {
+            name: probe.name.clone(),
+            kind: probe.kind.name(),
+            opened_us: self.clock.micros(probe.opened),
+            changed_us: seen.last().map(|&(time, _)| self.clock.micros(time)),
+            state: self.state(probe, seen),
         }
-        Sample::Timer { total_ns, runs, running } => {
-            let Rates { lately, whole } = rates(total_ns);
-            // The time of intervals that run is in the total, but they are no runs yet.
-            let mean_ns = (runs > 0 && running == 0).then(|| total_ns as f64 / runs as f64);
-            let (rate_lately, rate) = (lately / 1e9, whole / 1e9);
-            ProbeState::Timer { total_ns, runs, running, mean_ns, rate_lately, rate }
-        }
-        Sample::Value { last, .. } => {
-            let (mut least, mut greatest) = (last, last);
-            for (_, sample) in seen {
-                if let Sample::Value { least: low, greatest: high, .. } = sample {
-                    (least, greatest) = (least.min(*low), greatest.max(*high));
-                }
+    }
+
+    /// The state after these points, which are all until the moment.
+    fn state(&self, probe: &Probe, seen: &[(u64, Sample)]) -> Option<ProbeState> {
+        let state = match seen.last().map(|(_, sample)| sample.clone())? {
+            Sample::Count(last) => {
+                let total = self.total(probe, self.time).unwrap_or(last);
+                let Rates { lately, whole } = self.rates(probe, total);
+                ProbeState::Count { total, rate_lately: lately, rate: whole }
             }
-            ProbeState::Value { last, least, greatest }
+            Sample::Timer { total_ns, runs, running } => {
+                let total_ns = self.total(probe, self.time).unwrap_or(total_ns);
+                let ended = |sample: &Sample| match sample {
+                    Sample::Timer { runs, .. } => Some(*runs),
+                    _ => None,
+                };
+                let runs = probe.series.total_at(self.time, self.spacing, ended).unwrap_or(runs);
+                let Rates { lately, whole } = self.rates(probe, total_ns);
+                // The time of intervals that run is in the total, but they are no runs yet.
+                let mean_ns = (runs > 0 && running == 0).then(|| total_ns as f64 / runs as f64);
+                let (rate_lately, rate) = (lately / 1e9, whole / 1e9);
+                ProbeState::Timer { total_ns, runs, running, mean_ns, rate_lately, rate }
+            }
+            Sample::Value { last, .. } => {
+                let (mut least, mut greatest) = (last, last);
+                for (_, sample) in seen {
+                    if let Sample::Value { least: low, greatest: high, .. } = sample {
+                        (least, greatest) = (least.min(*low), greatest.max(*high));
+                    }
+                }
+                ProbeState::Value { last, least, greatest }
+            }
+            Sample::Text(text) => ProbeState::Text { text },
+            Sample::Tag { live, marked, size } => {
+                let (words, size_is_least) = match size {
+                    TagSize::Unknown => (None, false),
+                    TagSize::Exactly(words) => (Some(words), false),
+                    TagSize::AtLeast(words) => (Some(words), true),
+                };
+                let size_bytes = words.map(|words| words.saturating_mul(self.word));
+                ProbeState::Tag { live, marked, size_bytes, size_is_least }
+            }
+        };
+        Some(state)
+    }
+
+    fn total(&self, probe: &Probe, time: u64) -> Option<u64> {
+        probe.series.total_at(time, self.spacing, Sample::total)
+    }
+
+    /// How fast a total grows that is this now.
+    fn rates(&self, probe: &Probe, total: u64) -> Rates {
+        let since = |time: u64| total.saturating_sub(self.total(probe, time).unwrap_or(0));
+        let second = self.time.saturating_sub(LATELY).max(probe.opened);
+        // A file that continues another begins with what was before.
+        let in_file = since(self.clock.time(0));
+        Rates {
+            lately: per_second(since(second), self.time, second),
+            whole: per_second(in_file, self.time, probe.opened),
         }
-        Sample::Text(text) => ProbeState::Text { text },
-        Sample::Tag { live, marked, size } => {
-            let (words, size_is_least) = match size {
-                TagSize::Unknown => (None, false),
-                TagSize::Exactly(words) => (Some(words), false),
-                TagSize::AtLeast(words) => (Some(words), true),
-            };
-            let size_bytes = words.map(|words| words.saturating_mul(word));
-            ProbeState::Tag { live, marked, size_bytes, size_is_least }
-        }
-    };
-    Some(state)
+    }
 }
 
 /// How fast a total grows, for each second.
@@ -220,27 +247,8 @@ struct Rates {
     whole: f64,
 }
 
-impl Rates {
-    /// Of a total now, and what it was before the file began.
-    fn of(probe: &Probe, total: u64, before: u64, moment: u64) -> Rates {
-        let second = moment.saturating_sub(LATELY).max(probe.opened);
-        let lately = total.saturating_sub(total_at(&probe.series, second));
-        Rates {
-            lately: per_second(lately, moment, second),
-            whole: per_second(total.saturating_sub(before), moment, probe.opened),
-        }
-    }
-}
-
 fn per_second(amount: u64, to: u64, from: u64) -> f64 {
     // A tenth of a second is the shortest time between two events of a probe: no rate is known of less.
     let seconds = to.saturating_sub(from) as f64 / 1e9;
     if seconds > 0.0 { amount as f64 / seconds.max(0.1) } else { 0.0 }
-}
-
-fn total_at(series: &Series<Sample>, time: u64) -> u64 {
-    match series.at(time) {
-        Some(Sample::Count(total) | Sample::Timer { total_ns: total, .. }) => *total,
-        _ => 0,
-    }
 }

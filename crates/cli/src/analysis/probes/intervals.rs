@@ -1,6 +1,6 @@
 //! The time line in intervals: what the collector did in each, and what memory the process had.
 
-use heaptap_probes::history::{Merge, Series};
+use heaptap_probes::history::{Merge, Series, Spacings};
 use heaptap_probes::{Heap, History, Pauses, SliceKind, System};
 use serde::Serialize;
 
@@ -105,13 +105,13 @@ impl<'a> TimeLine<'a> {
 
     /// What happened after `from_us`, until `to_us`.
     pub(crate) fn interval(&self, from_us: u64, to_us: u64) -> Interval {
-        let History { heap, system, pauses, .. } = self.history;
+        let History { heap, system, pauses, spacing, .. } = self.history;
         // Of the start, a sidecar has only what was before: totals grow from there.
         let from = self.clock.time(from_us);
         let to = self.clock.time(to_us);
         // What does not change has no point, but behind the end nothing is known.
         let known = self.history.span.is_some_and(|(_, last)| from < last);
-        let growth = |total: fn(&Heap) -> Option<u64>| growth(heap, from, to, total);
+        let growth = |total: fn(&Heap) -> Option<u64>| growth(heap, spacing, (from, to), total);
         let bytes = |words: fn(&Heap) -> Option<u64>| {
             largest(heap, from, to, known, words).map(|words| words.saturating_mul(self.word))
         };
@@ -119,7 +119,7 @@ impl<'a> TimeLine<'a> {
         let paused = |kind: SliceKind| {
             pauses
                 .get(usize::from(kind.number()))
-                .map(|series| paused(series, from, to))
+                .map(|series| paused(series, spacing, (from, to)))
                 .unwrap_or_default()
         };
         Interval {
@@ -152,11 +152,13 @@ fn points<T>(series: &Series<T>, from: u64, to: u64) -> &[(u64, T)] {
 }
 
 /// How much a total grew; `None` before its first point.
-fn growth<T>(series: &Series<T>, from: u64, to: u64, total: fn(&T) -> Option<u64>) -> Option<u64> {
-    let behind = |time: u64| series.points.partition_point(|&(at, _)| at <= time);
-    let at = |time: u64| {
-        series.points.get(behind(time).checked_sub(1)?).and_then(|(_, point)| total(point))
-    };
+fn growth<T: Merge + Clone>(
+    series: &Series<T>,
+    spacing: &Spacings,
+    (from, to): (u64, u64),
+    total: fn(&T) -> Option<u64>,
+) -> Option<u64> {
+    let at = |time: u64| series.total_at(time, spacing, total);
     Some(at(to)?.saturating_sub(at(from).unwrap_or(0)))
 }
 
@@ -172,16 +174,14 @@ fn largest<T: Merge + Clone>(
     inside.or_else(|| series.at(from).filter(|_| known).and_then(figure))
 }
 
-fn paused(series: &Series<Pauses>, from: u64, to: u64) -> Paused {
-    let inside = points(series, from, to);
-    let before = points(series, 0, from).last();
-    let (Some((_, last)), before) = (inside.last(), before.map(|(_, point)| point)) else {
-        return Paused::default();
-    };
+/// The longest pause is that of the row in which it was found.
+fn paused(series: &Series<Pauses>, spacing: &Spacings, (from, to): (u64, u64)) -> Paused {
+    let growth = |total: fn(&Pauses) -> Option<u64>| growth(series, spacing, (from, to), total);
+    let longest = points(series, from, to).iter().map(|(_, point)| point.longest_ns).max();
     Paused {
-        count: last.count.saturating_sub(before.map_or(0, |before| before.count)),
-        total_ns: last.total_ns.saturating_sub(before.map_or(0, |before| before.total_ns)),
-        longest_ns: inside.iter().map(|(_, point)| point.longest_ns).max().unwrap_or(0),
+        count: growth(|pauses| Some(pauses.count)).unwrap_or(0),
+        total_ns: growth(|pauses| Some(pauses.total_ns)).unwrap_or(0),
+        longest_ns: longest.unwrap_or(0),
     }
 }
 
@@ -194,7 +194,7 @@ pub(crate) fn round_width(duration_us: u64, most: usize) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use heaptap_probes::{Event, Start, Timed};
+    use heaptap_probes::{Event, Start, Thinner, Thinning, Timed};
 
     use super::*;
 
@@ -267,6 +267,38 @@ mod tests {
             let pauses = rows.iter().map(|row| row.minor.count).sum::<u64>();
             assert_eq!((collections, pauses), (297, 297), "{width}");
             assert!(rows[0].heap_bytes.is_some(), "the state at the start is not known");
+        }
+    }
+
+    /// What was thinned to rows of a minute has the same rate in any interval, and the same sums.
+    #[test]
+    fn intervals_may_be_shorter_than_the_time_between_rows() {
+        let mut thinner =
+            Thinner::new(Thinning { now: 9_000 * 1_000_000_000, level: 0, drop_log: 0 });
+        let mut few = History::default();
+        let mut keep = |timed: Timed| -> Result<(), ()> {
+            few.add(timed);
+            Ok(())
+        };
+        let start = Start { trace_start: 60_000_000, word_size: 8, ..Start::default() };
+        thinner.add(Timed { time: 60_000_000_000, event: Event::Start(start) }, &mut keep).unwrap();
+        for tick in 1..=36_000_u64 {
+            let time = 60_000_000_000 + tick * 100_000_000;
+            let heap = Heap { minor_collections: Some(tick * 10), ..Heap::default() };
+            thinner.add(Timed { time, event: Event::Heap(heap) }, &mut keep).unwrap();
+        }
+        thinner.finish(&mut keep).unwrap();
+        assert!(few.heap.points.len() < 70, "{} rows", few.heap.points.len());
+        let line = TimeLine::new(&few, LiveBuckets { bucket_us: 1, most_bytes: &[] });
+        for width in [7_000_000, 18_000_000, 60_000_000] {
+            let rows = line.intervals(width, 3_600_000_000_u64.div_ceil(width) as usize);
+            let sum: u64 = rows.iter().filter_map(|row| row.minor_collections).sum();
+            assert_eq!(sum, 360_000, "{width}");
+            let (due, whole) = (width / 10_000, rows.split_last().unwrap().1);
+            for row in whole {
+                let found = row.minor_collections.unwrap();
+                assert!(found.abs_diff(due) <= due / 50, "{found} for {due} in {width}: {row:?}");
+            }
         }
     }
 

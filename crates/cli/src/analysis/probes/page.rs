@@ -188,7 +188,15 @@ fn tree(figures: &ProbeFigures, history: &History, steps: (u64, usize)) -> Vec<T
 fn values(probe: &Probe, history: &History, (width_us, points): (u64, usize)) -> Vec<Option<f64>> {
     let clock = ProbeClock::of(history);
     let seconds = width_us as f64 / 1e6;
-    let number = |time_us: u64| probe.series.at(clock.time(time_us)).and_then(Sample::number);
+    let number = |time_us: u64| {
+        let time = clock.time(time_us);
+        let total = || probe.series.total_at(time, &history.spacing, Sample::total);
+        match probe.kind {
+            ProbeKind::Count => total().map(|total| total as f64),
+            ProbeKind::Timer => total().map(|total_ns| total_ns as f64 / 1e9),
+            _ => probe.series.at(time).and_then(Sample::number),
+        }
+    };
     let value = |point: usize| {
         let (from, to) = (point as u64 * width_us, (point as u64 + 1) * width_us);
         let now = number(to)?;

@@ -62,15 +62,9 @@ fn head(figures: &ProbeFigures) -> Vec<(&'static str, String)> {
         ("until", format!("{}{end}", short_duration(figures.moment_us as f64))),
         ("probes", figures.probes.len().to_string()),
     ];
-    let mut lost = Vec::new();
     if figures.lost_log_lines > 0 {
-        lost.push(count(figures.lost_log_lines, "line of the log", "lines of the log"));
-    }
-    if figures.lost_slices > 0 {
-        lost.push(count(figures.lost_slices, "single pause", "single pauses"));
-    }
-    if !lost.is_empty() {
-        head.push(("lost", format!("{}: there was no room for them", lost.join(", "))));
+        let lost = count(figures.lost_log_lines, "line of the log", "lines of the log");
+        head.push(("lost", format!("{lost}: there was no room for them")));
     }
     head
 }

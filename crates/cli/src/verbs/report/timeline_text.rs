@@ -170,7 +170,7 @@ fn totals(figures: &TimelineFigures) -> Vec<(&'static str, String)> {
     }
     if figures.lost_slices > 0 {
         let lost = count(figures.lost_slices, "pause is", "pauses are");
-        lines.push(("lost", format!("{lost} in the totals, but not recorded one by one")));
+        lines.push(("summed", format!("{lost} in the totals, but not recorded one by one")));
     }
     lines
 }

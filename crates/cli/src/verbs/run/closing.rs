@@ -20,6 +20,7 @@ use super::{next_steps, programs, untraced};
 use crate::exit_status::Failure;
 use crate::io::input::Input;
 use crate::io::notices::{self, say};
+use crate::io::sidecar::sidecar_bytes;
 use crate::io::trace_files::traces_in;
 use crate::text::escape;
 
@@ -70,6 +71,8 @@ struct Figures {
     bytes: u64,
     /// What no sample means at the lowest rate.
     unseen: Option<Unseen>,
+    /// The bytes of the files of probes beside them.
+    probes: u64,
 }
 
 impl Figures {
@@ -77,7 +80,7 @@ impl Figures {
         let words = samples as f64 / rate;
         // The number of samples is binomial.
         let variance = words * (1.0 - rate) / rate;
-        Figures { samples, words, variance, bytes, unseen: Unseen::at(rate) }
+        Figures { samples, words, variance, bytes, probes: 0, unseen: Unseen::at(rate) }
     }
 
     /// From the trace; for one that cannot be read again, from what the library counted.
@@ -86,7 +89,8 @@ impl Figures {
         let metadata = fs::metadata(&process.file).ok();
         if let Some(metadata) = metadata.filter(fs::Metadata::is_file) {
             let Contents { samples, rate, .. } = Contents::of(&process.file).ok()?;
-            return Some(Figures::new(samples, rate, metadata.len()));
+            let probes = sidecar_bytes(&process.file);
+            return Some(Figures { probes, ..Figures::new(samples, rate, metadata.len()) });
         }
         match process.end {
             End::Orderly(counted) | End::WriteFailed(counted) => {
@@ -101,9 +105,23 @@ impl Figures {
         self.words += other.words;
         self.variance += other.variance;
         self.bytes += other.bytes;
+        self.probes += other.probes;
         let words = |unseen: &Option<Unseen>| unseen.map_or(0.0, |unseen| unseen.words);
         if words(&other.unseen) > words(&self.unseen) {
             self.unseen = other.unseen;
+        }
+    }
+
+    /// Bytes of the trace, and of what is beside it.
+    fn size(&self) -> String {
+        let trace = bytes(self.bytes as f64);
+        match self.probes {
+            0 => trace,
+            // Not in bytes, however few: next to a trace that is no figure to read.
+            probes if probes < 1 << 20 => {
+                format!("{trace}, and {:.1} KiB in .probes", probes as f64 / 1024.0)
+            }
+            probes => format!("{trace}, and {} in .probes", bytes(probes as f64)),
         }
     }
 
@@ -137,7 +155,7 @@ fn line(process: &Process, rate: f64) -> String {
     };
     match Figures::of(process, rate) {
         Some(figures) => {
-            format!("{name}: {}, {end}, {}", figures.allocated(), bytes(figures.bytes as f64))
+            format!("{name}: {}, {end}, {}", figures.allocated(), figures.size())
         }
         None if is_special(&process.file) => format!("{name}: {end}; its reader has the trace"),
         None => format!("{name}: nothing can be read of the trace; see heaptap check"),
@@ -226,7 +244,7 @@ impl Summary {
             escape::path(&self.directory),
             self.figures.allocated(),
             self.dropped,
-            bytes(self.figures.bytes as f64),
+            self.figures.size(),
         )];
         if let [first, ..] = &self.abrupt[..] {
             lines.push(format!(
@@ -338,6 +356,9 @@ mod tests {
         );
         let details = "for details: heaptap report /t/a /t/b";
         assert_eq!(summary.details().as_deref(), Some(details));
+        let beside = Figures { probes: 3 << 10, ..Figures::new(0, 0.5, 0) };
+        summary.figures.add(beside);
+        assert!(summary.lines()[0].ends_with(" 2.0 KiB, and 3.0 KiB in .probes"));
         summary.add(&process("/t/b/3", End::Abrupt), None);
         summary.add(&process("/t/b/4", End::Abrupt), None);
         summary.add(&process("/t/b/5", End::Flushed), Some(Figures::new(0, 0.5, 0)));

@@ -79,6 +79,10 @@ pub(crate) struct Run {
     #[arg(long, help = turns_off(&settings::TIMELINE))]
     no_timeline: bool,
 
+    #[arg(long, value_name = "MIB", value_parser = probes_limit)]
+    #[arg(help = format!("{}. Default: {}", help_of(&settings::PROBES_LIMIT), settings::PROBES_LIMIT.default))]
+    probes_limit: Option<u64>,
+
     /// End with the program's own status even if it was not traced: for supervisors, which
     /// would start it again
     #[arg(long)]
@@ -142,6 +146,10 @@ fn rate(text: &str) -> Result<f64, String> {
 
 fn frames(text: &str) -> Result<u64, String> {
     settings::FRAMES.integer(text).map_err(|invalid| format!("not {}", invalid.expected))
+}
+
+fn probes_limit(text: &str) -> Result<u64, String> {
+    settings::PROBES_LIMIT.integer(text).map_err(|invalid| format!("not {}", invalid.expected))
 }
 
 /// A list of triggers, as it is typed.
@@ -273,6 +281,9 @@ impl Run {
         command.env_remove(settings::TIMELINE.name);
         if !self.no_timeline {
             command.env(settings::TIMELINE.name, "1");
+        }
+        if let Some(limit) = self.probes_limit {
+            command.env(settings::PROBES_LIMIT.name, limit.to_string());
         }
         if !self.snapshot.is_empty() {
             command.env(settings::SNAPSHOT.name, self.snapshot.join(","));
