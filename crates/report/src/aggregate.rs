@@ -4,12 +4,12 @@ use heaptap_trace::{Code, Source};
 
 use crate::classes::Classes;
 use crate::counts::Counts;
+use crate::depth::Depth;
 use crate::estimate::{Estimate, Scale, Share};
 use crate::flows::Flows;
 use crate::frames::Frames;
 use crate::growth::Growth;
 use crate::lifetimes::Lifetimes;
-use crate::options::Depth;
 use crate::paths::{Bounds, LIGHT, NOWHERE, Node, Paths, ROOT, domain_of, source_frame, source_of};
 use crate::peak::Peak;
 use crate::timeline::Timeline;

@@ -30,7 +30,8 @@ use crate::live::{self, LiveObjects};
 use crate::options::Options;
 use crate::paths::{Bounds, Paths};
 use crate::resolver::{EventResolver, Resolver, TreeMut};
-use crate::tally::{Follow, Tally, TraceEnding};
+use crate::tally::{Follow, Tally};
+use crate::trace_ending::TraceEnding;
 
 /// Aggregates the events of a trace.
 pub struct Aggregator {

@@ -12,9 +12,10 @@ use heaptap_trace::{Code, Event, EventKind, LocationTable, Source, TraceInfo};
 
 use crate::aggregate::{Frame, frame_of};
 use crate::blocks::NEVER;
+use crate::depth::Depth;
 use crate::frames::Frames;
 use crate::ids::IdMap;
-use crate::options::{Depth, Options};
+use crate::options::Options;
 use crate::paths::{Bounds, Paths, ROOT};
 use crate::resolver::{ResolvedEvent, ResolvedKind, Resolver, TreeMut};
 

@@ -243,7 +243,8 @@ mod tests {
     use super::*;
     use crate::aggregator::Aggregator;
     use crate::aggregator::tests::info;
-    use crate::options::{Depth, Options};
+    use crate::depth::Depth;
+    use crate::options::Options;
 
     #[test]
     fn a_search_that_ends_early_says_so() {

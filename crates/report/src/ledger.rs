@@ -14,7 +14,8 @@ use crate::counts::Counts;
 use crate::live::{LiveObject, LiveObjects};
 use crate::paths::PathMoves;
 use crate::resolver::{ResolvedEvent, ResolvedKind};
-use crate::tally::{Birth, Follow, Tally, TraceEnding};
+use crate::tally::{Birth, Follow, Tally};
+use crate::trace_ending::TraceEnding;
 
 /// The second half of an aggregation. See [`crate::Aggregator::split`].
 pub struct Ledger {

@@ -9,7 +9,7 @@ use hashbrown::HashMap;
 use heaptap_trace::{Event, EventKind, LocationTable};
 
 use crate::select::Span;
-use crate::tally::TraceEnding;
+use crate::trace_ending::TraceEnding;
 
 const PAGE_BITS: u32 = 16;
 const WORDS: usize = (1 << PAGE_BITS) / 64;

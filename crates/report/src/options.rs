@@ -2,25 +2,10 @@
 
 use std::rc::Rc;
 
+use crate::depth::Depth;
 use crate::lifespans::Lifespans;
 use crate::select::Selection;
 use crate::tally::Follow;
-
-/// How much of a stack is kept, and so what a path is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Depth {
-    /// The innermost frame: all that a table of sites needs.
-    #[default]
-    Innermost,
-    /// Every frame.
-    Whole,
-    /// The label under which the block was allocated.
-    Label,
-    /// The domain in which the block was allocated, and no frame.
-    Domain,
-    /// Where the block was allocated: [`heaptap_trace::Source`], and no frame.
-    Source,
-}
 
 /// What to aggregate.
 #[derive(Clone, Debug, Default)]

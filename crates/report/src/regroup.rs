@@ -4,7 +4,7 @@ use heaptap_trace::{LocationTable, Source};
 
 use crate::aggregate::{Aggregate, Frame};
 use crate::counts::Counts;
-use crate::options::Depth;
+use crate::depth::Depth;
 use crate::paths::{NOWHERE, ROOT, domain_frame, source_frame};
 
 impl Aggregate {

@@ -12,6 +12,7 @@ use heaptap_trace::Source;
 use crate::aggregate::{Aggregate, Survivor};
 use crate::counts::Counts;
 use crate::peak::{LiveSamples, parts};
+use crate::trace_ending::TraceEnding;
 
 /// What is followed of each path over time. Anything but `Nothing` lowers the
 /// bounds of the call tree.
@@ -58,16 +59,6 @@ impl Block {
         let external = if self.external { all } else { 0 };
         LiveSamples { all, external, parts: parts(self.id, self.samples, self.level) }
     }
-}
-
-/// How one of several traces ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TraceEnding {
-    /// With its process: its blocks are gone.
-    Process,
-    /// Its process goes on in another file, which does not say what becomes of these blocks:
-    /// any number of them may stay alive.
-    Continued,
 }
 
 /// An allocation.

@@ -11,10 +11,11 @@ use serde::Serialize;
 use crate::analysis::filters::parse_size;
 use crate::analysis::heap::figures::HeapRows;
 use crate::analysis::heap::growth::{
-    Change, GrowthRow, GrowthRows, GrowthSize, GrowthTable, change, growth,
+    Change, GrowthRow, GrowthRows, GrowthSize, GrowthTable, growth,
 };
 use crate::analysis::heap::load::load_with_types;
 use crate::analysis::heap::row_kind::HeapRowKind;
+use crate::analysis::heap::sets::change;
 use crate::analysis::heap::site_growth::{
     JoinedSnapshot, SiteGrowthRow, SiteGrowthTable, site_growth,
 };

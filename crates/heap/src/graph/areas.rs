@@ -4,8 +4,18 @@
 //! last of them does. Areas that overlap are one. A block without a record of its area, as in older
 //! files and those of hosts, has one of its own.
 
-use super::heap_graph::CustomNode;
 use crate::format::{OutsideArea, OutsideKind};
+
+/// A custom block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CustomNode {
+    /// Its block.
+    pub block: u32,
+    /// The address of its operations, which stands for its kind.
+    pub operations: u64,
+    /// The bytes that it shows outside the heap. What it keeps is in [`HeapGraph::areas_of`](super::HeapGraph::areas_of).
+    pub outside_bytes: u64,
+}
 
 /// The number of an area in its [`HeapGraph`](super::HeapGraph).
 pub type AreaId = u32;

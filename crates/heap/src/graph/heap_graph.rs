@@ -4,7 +4,7 @@
 //! compressed rows: those of block `n` are `edges[offsets[n]..offsets[n + 1]]`. About 9 bytes
 //! a block and 4 a pointer.
 
-use super::areas::{Area, AreaId, AreaTable, OutsideBytes};
+use super::areas::{Area, AreaId, AreaTable, CustomNode, OutsideBytes};
 use super::facts::HeapFacts;
 use super::given_names::GivenNames;
 use super::shapes::{BlockShape, ShapeId, ShapeTable};
@@ -55,17 +55,6 @@ pub(crate) struct EphemeronNode {
     pub(crate) data: Option<u32>,
     pub(super) keys_from: usize,
     pub(super) keys_to: usize,
-}
-
-/// A custom block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CustomNode {
-    /// Its block.
-    pub block: u32,
-    /// The address of its operations, which stands for its kind.
-    pub operations: u64,
-    /// The bytes that it shows outside the heap. What it keeps is in [`HeapGraph::areas_of`].
-    pub outside_bytes: u64,
 }
 
 /// The first code addresses in a block; 0 where there is none.

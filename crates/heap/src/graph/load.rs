@@ -7,11 +7,11 @@
 use std::fmt;
 use std::io::{Read, Seek};
 
-use super::areas::{AreaRange, AreaTable};
+use super::areas::{AreaRange, AreaTable, CustomNode};
 use super::facts::HeapFacts;
 use super::given_names::GivenNames;
 use super::heap_graph::{
-    CodeNode, CustomNode, EphemeronNode, FinaliserNode, HeapGraph, HeapRoot, LostSlot, RootHolder,
+    CodeNode, EphemeronNode, FinaliserNode, HeapGraph, HeapRoot, LostSlot, RootHolder,
 };
 use super::shapes::{BlockShape, ShapeTable};
 use super::starts::{BlockStarts, StartsBuilder};

@@ -17,12 +17,12 @@ mod reach;
 mod shapes;
 mod starts;
 
-pub use areas::{Area, AreaId, OutsideBytes};
+pub use areas::{Area, AreaId, CustomNode, OutsideBytes};
 pub(crate) use areas::{AreaRange, for_each_area};
 pub(crate) use bit_set::BitSet;
 pub use facts::{CodeName, HeapFacts, ThreadFacts};
 pub use given_names::{GivenName, GivenNames};
-pub use heap_graph::{CustomNode, FinaliserNode, HeapGraph, RootHolder};
+pub use heap_graph::{FinaliserNode, HeapGraph, RootHolder};
 pub use load::{GraphError, LoadOptions};
 pub use reach::{KindReach, Reach, Reachability};
 pub(crate) use reach::{Marking, Watchers};

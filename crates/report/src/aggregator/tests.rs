@@ -5,11 +5,12 @@ use heaptap_trace::{Allocation, Backtrace, Event, EventKind, Source};
 use super::*;
 use crate::aggregate::Metric;
 use crate::archive::Archive;
-use crate::options::Depth;
+use crate::depth::Depth;
 use crate::rows::By;
 use crate::stacks::StackShape;
-use crate::tally::{Follow, TraceEnding};
+use crate::tally::Follow;
 use crate::thinning::scramble;
+use crate::trace_ending::TraceEnding;
 
 const RATE: f64 = 0.01;
 

@@ -14,8 +14,8 @@ use crate::frames::Frames;
 use crate::lifetimes::Lifetimes;
 use crate::paths::{Bounds, LIGHT, NOWHERE, Paths};
 use crate::peak::Peak;
-use crate::tally::TraceEnding;
 use crate::timeline::{Bucket, Timeline};
+use crate::trace_ending::TraceEnding;
 
 impl Archive {
     /// Reads an archive.

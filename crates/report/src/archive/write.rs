@@ -8,7 +8,7 @@ use crate::aggregate::Aggregate;
 use crate::blocks::{BlockRow, BlockTable, NEVER, TraceEnd};
 use crate::counts::Counts;
 use crate::frames::Frames;
-use crate::tally::TraceEnding;
+use crate::trace_ending::TraceEnding;
 
 impl ArchiveParts<'_> {
     /// The bytes of the archive, not compressed.

@@ -17,8 +17,9 @@ use heaptap_trace::Source;
 
 use crate::aggregate::Aggregate;
 use crate::estimate::{Estimate, Scale};
-use crate::tally::{Clusters, TraceEnding};
+use crate::tally::Clusters;
 use crate::thinning::level_of;
+use crate::trace_ending::TraceEnding;
 
 pub use history::LiveHistory;
 pub use selected::{SelectedBlock, SelectedPaths, SelectedRows};

@@ -156,9 +156,9 @@ mod tests {
     use crate::aggregate::Metric;
     use crate::aggregator::Aggregator;
     use crate::aggregator::tests::info;
-    use crate::options::Depth;
-    use crate::tally::TraceEnding;
+    use crate::depth::Depth;
     use crate::thinning::scramble;
+    use crate::trace_ending::TraceEnding;
 
     /// Blocks of which most are promoted or collected some time after, with a trace that ends
     /// in between.

@@ -5,8 +5,8 @@ use std::ops::Range;
 use super::{BlockEnd, BlockRow, BlockTable, EndKind, NEVER, Promotion, TraceEnd};
 use crate::ids::IdMap;
 use crate::paths::PathMoves;
-use crate::tally::TraceEnding;
 use crate::thinning::follows;
+use crate::trace_ending::TraceEnding;
 use heaptap_trace::Source;
 
 /// A table that grows.

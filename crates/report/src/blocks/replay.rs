@@ -7,7 +7,8 @@ use super::{BlockEnd, BlockRow, BlockTable, EndKind, NEVER, Promotion, TableView
 use crate::aggregate::Aggregate;
 use crate::classes::NO_CLASS;
 use crate::counts::Counts;
-use crate::options::{Depth, Options};
+use crate::depth::Depth;
+use crate::options::Options;
 use crate::paths::{ROOT, domain_frame, source_frame};
 use crate::regroup::label_frames;
 use crate::tally::{Birth, Block, Clusters, Follow, Tally};

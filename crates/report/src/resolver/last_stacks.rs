@@ -8,8 +8,9 @@ use heaptap_trace::Code;
 
 use super::AllocationEvent;
 use super::recent_sites::RecentSites;
+use crate::depth::Depth;
 use crate::frames::Frames;
-use crate::options::{Depth, Options};
+use crate::options::Options;
 use crate::paths::{NOWHERE, Node, Paths, ROOT, domain_frame, source_frame};
 use crate::select::{Marks, Selection};
 

@@ -8,8 +8,7 @@ use heaptap_heap::{
 };
 use serde::Serialize;
 
-use super::growth::change;
-use super::sets::{SetId, SetNames, SetTree, pairs};
+use super::sets::{SetId, SetNames, SetTree, change, pairs};
 use super::titles::Titles;
 
 /// A suspect.

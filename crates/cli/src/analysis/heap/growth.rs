@@ -6,7 +6,7 @@ use heaptap_heap::{HeapAnalysis, Level};
 use serde::Serialize;
 
 use super::figures::HeapRows;
-use super::sets::{SetNames, SetSize, SetTree, pairs};
+use super::sets::{SetNames, SetSize, SetTree, change, pairs};
 use super::titles::Titles;
 
 /// What is compared.
@@ -70,12 +70,6 @@ impl From<SetSize> for GrowthSize {
         let SetSize { blocks, retained_bytes, outside_bytes } = set;
         GrowthSize { blocks, bytes: retained_bytes, outside_bytes }
     }
-}
-
-/// The change from one number to another.
-pub(crate) fn change(before: u64, after: u64) -> i64 {
-    let signed = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
-    signed(after).saturating_sub(signed(before))
 }
 
 /// A row before and after.

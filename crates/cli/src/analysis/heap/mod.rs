@@ -20,7 +20,7 @@ pub(crate) mod page_snapshots;
 mod page_tree;
 pub(crate) mod path_steps;
 pub(crate) mod row_kind;
-mod sets;
+pub(crate) mod sets;
 pub(crate) mod site_growth;
 pub(crate) mod sites;
 pub(crate) mod titles;

@@ -200,3 +200,9 @@ impl SetTree {
         children
     }
 }
+
+/// The change from one number to another.
+pub(crate) fn change(before: u64, after: u64) -> i64 {
+    let signed = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+    signed(after).saturating_sub(signed(before))
+}
