@@ -291,7 +291,7 @@ impl LiveSidecar {
             start_time: start.trace_start,
             host: Some(start.host.as_bytes()),
         };
-        match self.watch.look(file, Some(named)) {
+        let seems_gone = match self.watch.look(file, Some(named)) {
             WriterSign::Locked | WriterSign::Running => false,
             WriterSign::Gone => true,
             // It may be copied from elsewhere while it grows.
@@ -299,7 +299,24 @@ impl LiveSidecar {
                 .metadata()
                 .and_then(|found| found.modified())
                 .is_ok_and(|modified| modified.elapsed().is_ok_and(|age| age >= QUIET)),
-        }
+        };
+        seems_gone && !self.has_more()
+    }
+
+    /// Whether there is more to read, in this file or in one that has taken its place. Its writer lets
+    /// go of a file that it has thinned when the other one has its name.
+    fn has_more(&self) -> bool {
+        let Some((file, identity)) = &self.opened else { return false };
+        let is_longer = file.metadata().is_ok_and(|found| found.len() > self.read.read);
+        is_longer
+            || match &self.place {
+                SidecarPlace::Named(path) => {
+                    fs::metadata(path).is_ok_and(|found| FileIdentity::of(&found) != *identity)
+                }
+                SidecarPlace::Open { trace, .. } => {
+                    self.read.history.replaced && open_files(trace).is_some_and(Path::exists)
+                }
+            }
     }
 }
 
@@ -345,7 +362,7 @@ mod tests {
     use std::io::Write as _;
     use std::time::Duration;
 
-    use heaptap_probes::Encoder;
+    use heaptap_probes::{Encoder, Start};
 
     use super::*;
 
@@ -386,6 +403,33 @@ mod tests {
         assert_eq!(poll(&mut live).1.len(), 3);
         fs::write(&path, &second).unwrap();
         assert_eq!(poll(&mut live), (true, vec!["c".to_owned()]));
+    }
+
+    /// A file that was thinned has another one in its place, and no writer.
+    #[test]
+    fn a_file_without_a_writer_has_not_ended_while_there_is_another_one() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("t.ctf.probes");
+        let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap().trim_end().to_owned();
+        let mut encoder = Encoder::new(u64::from(u32::MAX));
+        let start = Start { pid: u64::from(u32::MAX), host, ..Start::default() };
+        assert!(encoder.add(&Timed { time: 1, event: Event::Start(start) }).is_none());
+        let first = encoder.take().unwrap();
+        fs::write(&path, &first).unwrap();
+        let mut live = LiveSidecar::of(&path);
+        assert!(!live.has_ended());
+        assert!(poll(&mut live).0);
+        assert!(live.has_ended(), "there is no such process");
+        let other = place.path().join("other");
+        let line = Event::Log { text: "a".to_owned() };
+        assert!(encoder.add(&Timed { time: 2, event: line }).is_none());
+        fs::write(&other, [first, encoder.take().unwrap()].concat()).unwrap();
+        fs::rename(&other, &path).unwrap();
+        assert!(!live.has_ended());
+        assert_eq!(poll(&mut live), (true, vec!["a".to_owned()]));
+        assert!(live.has_ended());
+        fs::remove_file(&path).unwrap();
+        assert!(live.has_ended());
     }
 
     #[test]
