@@ -44,11 +44,11 @@ def shared_runtime(bench, how):
 
 @scenario
 def static(bench):
-    """A message names the remedy."""
+    """It runs, a message names the remedy, and the status says that there is no trace."""
     compile_young(bench, "-ccopt", "-static")
     result = bench.run(bench.heaptap, "run", "-o", "trace.ctf", "--", "./young",
-                       env={"HEAPTAP_LIBRARY": bench.library})
-    expect("statically linked" in result.err, f"said {result.err!r}")
+                       env={"HEAPTAP_LIBRARY": bench.library}, code=2)
+    expect("statically linked" in result.err and "sum " in result.out, f"said {result.err!r}, printed {result.out!r}")
 
 
 @family({"native": ("flat", {20: 400 * 3}), "bytecode": ("flat.byte", {20: 400 * (2 + 3)}),
