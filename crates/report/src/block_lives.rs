@@ -16,7 +16,7 @@ use crate::depth::Depth;
 use crate::frames::Frames;
 use crate::ids::IdMap;
 use crate::options::Options;
-use crate::paths::{Bounds, Paths, ROOT};
+use crate::paths::{Bounds, Node, Paths, ROOT};
 use crate::resolver::{ResolvedEvent, ResolvedKind, Resolver, TreeMut};
 
 /// The most blocks that may be alive at once: 545 MB, and half as much again while the table grows.
@@ -89,14 +89,22 @@ pub trait BlockSink {
     /// Takes a block, with the locations that are known so far.
     fn block(&mut self, life: &BlockLife, table: &LocationTable) -> Result<(), Self::Error>;
 
-    /// Takes a stack, from the allocation outwards. It comes once, and may come after blocks
-    /// that have it.
+    /// Takes a stack. It comes once, and may come after blocks that have it.
     fn stack(
         &mut self,
         id: u64,
-        frames: &mut dyn Iterator<Item = Frame>,
+        stack: WholeStack<'_>,
         table: &LocationTable,
     ) -> Result<(), Self::Error>;
+}
+
+/// A stack of any depth.
+#[derive(Clone, Copy, Debug)]
+pub struct WholeStack<'a> {
+    /// The outermost frame first.
+    pub frames: &'a [Frame],
+    /// How many of them the stack before has too; 0 of the first of a call tree.
+    pub common: usize,
 }
 
 /// Why a trace has no rows.
@@ -219,16 +227,54 @@ impl BlockLives {
         self.resolver.forget_stacks();
         let frames = mem::take(&mut self.frames);
         let paths = mem::replace(&mut self.paths, Paths::new(self.most_paths));
+        let mut walk = StackWalk::new(&paths);
         for path in 0..paths.count() as u32 {
-            let up = |&node: &u32| Some(paths.parent(node));
-            let mut stack = std::iter::successors(Some(paths.node(path)), up)
-                .take_while(|&node| node != ROOT)
-                .map(|node| frame_of(&frames, &paths, node));
+            let common = walk.go_to(&paths, paths.node(path));
+            walk.frames.truncate(common);
+            let new = walk.nodes.get(common..).unwrap_or(&[]);
+            walk.frames.extend(new.iter().map(|&node| frame_of(&frames, &paths, node)));
             let id = u64::from(self.tree) << 32 | u64::from(path);
-            sink.stack(id, &mut stack, table).map_err(BlockRowsError::Sink)?;
+            let stack = WholeStack { frames: &walk.frames, common };
+            sink.stack(id, stack, table).map_err(BlockRowsError::Sink)?;
         }
         self.tree += 1;
         Ok(())
+    }
+}
+
+/// Goes from stack to stack. One that differs from the last in a few frames takes only these,
+/// however deep it is.
+struct StackWalk {
+    /// The number of frames down to each node.
+    depths: Vec<u32>,
+    /// The nodes of the stack, the outermost first, and their frames.
+    nodes: Vec<Node>,
+    frames: Vec<Frame>,
+}
+
+impl StackWalk {
+    fn new(paths: &Paths) -> StackWalk {
+        let mut depths = vec![0_u32; paths.len()];
+        for node in 1..paths.len() {
+            // A node comes after the one above it.
+            depths[node] = depths[paths.parent(node as u32) as usize] + 1;
+        }
+        StackWalk { depths, nodes: Vec::new(), frames: Vec::new() }
+    }
+
+    /// Makes the nodes those above this one. Returns how many of them stay.
+    fn go_to(&mut self, paths: &Paths, node: Node) -> usize {
+        let depth = self.depths[node as usize] as usize;
+        let mut common = self.nodes.len().min(depth);
+        self.nodes.resize(depth, ROOT);
+        let (mut node, mut at) = (node, depth);
+        while at > 0 && !(at <= common && self.nodes[at - 1] == node) {
+            common = common.min(at - 1);
+            self.nodes[at - 1] = node;
+            node = paths.parent(node);
+            at -= 1;
+        }
+        common
     }
 }
 
@@ -262,6 +308,8 @@ mod tests {
     struct Rows {
         blocks: Vec<BlockLife>,
         stacks: HashMap<u64, Vec<Frame>>,
+        /// The last stack.
+        last: Vec<Frame>,
     }
 
     impl BlockSink for Rows {
@@ -275,10 +323,17 @@ mod tests {
         fn stack(
             &mut self,
             id: u64,
-            frames: &mut dyn Iterator<Item = Frame>,
+            stack: WholeStack<'_>,
             _: &LocationTable,
         ) -> Result<(), Infallible> {
-            assert!(self.stacks.insert(id, frames.collect()).is_none(), "stack {id} came twice");
+            let common =
+                stack.frames.iter().zip(&self.last).take_while(|(one, other)| one == other);
+            // Another tree begins anew.
+            let is_first = id.trailing_zeros() >= 32;
+            assert_eq!(stack.common, if is_first { 0 } else { common.count() }, "stack {id}");
+            self.last = stack.frames.to_vec();
+            let inner_first = stack.frames.iter().rev().copied().collect();
+            assert!(self.stacks.insert(id, inner_first).is_none(), "stack {id} came twice");
             Ok(())
         }
     }

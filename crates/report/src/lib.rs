@@ -73,7 +73,7 @@ mod trace_ending;
 pub use aggregate::{Aggregate, Frame, Metric, PathRef};
 pub use aggregator::Aggregator;
 pub use archive::{Archive, ArchiveError, ArchiveParts};
-pub use block_lives::{BlockLife, BlockLives, BlockRowsError, BlockSink};
+pub use block_lives::{BlockLife, BlockLives, BlockRowsError, BlockSink, WholeStack};
 pub use blocks::{
     BlockTable, LiveHistory, MOST_BLOCKS, SelectedBlock, SelectedPaths, SelectedRows,
 };

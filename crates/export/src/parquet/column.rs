@@ -1,7 +1,9 @@
 //! The columns of a Parquet file: their descriptions, and their values in a row group.
 
 use std::cell::Cell;
-use std::collections::HashMap;
+use std::hash::BuildHasher as _;
+
+use hashbrown::{DefaultHashBuilder, HashTable};
 
 use super::levels;
 use super::thrift::Struct;
@@ -139,6 +141,22 @@ pub(super) fn schema(columns: &[Column]) -> Vec<Struct> {
 #[derive(Default)]
 pub(super) struct WordPlace(Cell<Option<(usize, u32)>>);
 
+/// A word of a dictionary.
+#[derive(Clone, Copy)]
+struct WordEntry {
+    /// Where its length begins in the plain values.
+    start: usize,
+    len: usize,
+    number: u32,
+}
+
+impl WordEntry {
+    fn word<'a>(&self, plain: &'a [u8]) -> &'a [u8] {
+        let start = self.start + size_of::<u32>();
+        plain.get(start..start + self.len).unwrap_or(&[])
+    }
+}
+
 /// The values of a column in a row group that is being filled.
 pub(super) struct Values {
     column: Column,
@@ -146,7 +164,8 @@ pub(super) struct Values {
     group: usize,
     /// In Parquet's plain encoding; of [`Kind::Word`], each once.
     pub(super) plain: Vec<u8>,
-    words: HashMap<Vec<u8>, u32>,
+    words: HashTable<WordEntry>,
+    hasher: DefaultHashBuilder,
     /// The number of each value in `words`.
     numbers: Vec<u32>,
     /// Whether each value is there, unless it must be: of a list, whether it has any.
@@ -166,7 +185,8 @@ impl Values {
             column,
             group,
             plain: Vec::new(),
-            words: HashMap::new(),
+            words: HashTable::new(),
+            hasher: DefaultHashBuilder::default(),
             numbers: Vec::new(),
             present: Vec::new(),
             repeated: Vec::new(),
@@ -192,17 +212,27 @@ impl Values {
     }
 
     pub(super) fn text(&mut self, value: &str) {
-        match (self.column.kind, self.words.get(value.as_bytes())) {
-            (Kind::Word, Some(&number)) => self.numbers.push(number),
-            (Kind::Word, None) => {
-                let number = self.words.len() as u32;
-                self.words.insert(value.as_bytes().to_vec(), number);
-                self.numbers.push(number);
-                self.add_bytes(value.as_bytes());
-            }
-            _ => self.add_bytes(value.as_bytes()),
+        if self.column.kind == Kind::Word {
+            let number = self.number(value.as_bytes());
+            self.numbers.push(number);
+        } else {
+            self.add_bytes(value.as_bytes());
         }
         self.add_present();
+    }
+
+    /// The number of a word, which is added on first use.
+    fn number(&mut self, value: &[u8]) -> u32 {
+        let Values { words, hasher, plain, .. } = self;
+        let hash = hasher.hash_one(value);
+        if let Some(entry) = words.find(hash, |entry| entry.word(plain) == value) {
+            return entry.number;
+        }
+        let entry = WordEntry { start: plain.len(), len: value.len(), number: words.len() as u32 };
+        self.add_bytes(value);
+        let Values { words, hasher, plain, .. } = self;
+        words.insert_unique(hash, entry, |entry| hasher.hash_one(entry.word(plain)));
+        entry.number
     }
 
     /// The same for a word whose place is remembered.

@@ -1,11 +1,11 @@
 //! The tables of a trace: its blocks, their stacks, and the trace itself.
 
-use std::collections::HashMap;
 use std::io::{self, Write};
 use std::rc::Rc;
 
+use hashbrown::HashMap;
 use heaptap_report::rows::{By, Site, Sites};
-use heaptap_report::{BlockLife, BlockSink, Frame, Scale, is_label};
+use heaptap_report::{BlockLife, BlockSink, Frame, Scale, WholeStack, is_label};
 use heaptap_trace::{Code, LocationTable, Source, TraceInfo};
 
 use super::column::{Column, Kind, WordPlace};
@@ -77,14 +77,9 @@ struct FrameSite {
 }
 
 impl FrameSite {
-    fn new(site: Site) -> Rc<FrameSite> {
+    fn new(site: Site) -> FrameSite {
         let text = frame_name(&site);
-        Rc::new(FrameSite {
-            site,
-            text,
-            function: WordPlace::default(),
-            file: WordPlace::default(),
-        })
+        FrameSite { site, text, function: WordPlace::default(), file: WordPlace::default() }
     }
 }
 
@@ -96,7 +91,10 @@ pub struct BlockTables<W: Write> {
     trace_id: String,
     info: TraceInfo,
     /// The sites of each frame, the innermost first.
-    sites: HashMap<Frame, Rc<[Rc<FrameSite>]>>,
+    sites: HashMap<Frame, Rc<[FrameSite]>>,
+    last_stack: LastStack,
+    /// Stands for frames that are left out.
+    left_out: FrameSite,
     /// The label of each outermost frame, if it is one.
     labels: HashMap<Code, Option<Rc<str>>>,
     most_frames: usize,
@@ -118,6 +116,13 @@ impl<W: Write> BlockTables<W> {
             trace_id: trace_id(info),
             info: info.clone(),
             sites: HashMap::new(),
+            last_stack: LastStack::default(),
+            left_out: FrameSite::new(Site {
+                name: "(frames left out)".to_owned(),
+                file: String::new(),
+                line: 0,
+                chars: (0, 0),
+            }),
             labels: HashMap::new(),
             most_frames,
             block_count: 0,
@@ -143,38 +148,43 @@ impl<W: Write> BlockTables<W> {
         Ok([self.blocks.finish()?, self.stacks.finish()?, self.traces.finish()?])
     }
 
-    /// The sites of a stack from the allocation outwards, and its label.
-    fn sites_of(
-        &mut self,
-        frames: &mut dyn Iterator<Item = Frame>,
-        table: &LocationTable,
-    ) -> (Vec<Rc<FrameSite>>, Option<String>) {
-        let (mut stack, mut outermost) = (Vec::new(), None);
-        let (inner, outer) = (self.most_frames - self.most_frames / 2, self.most_frames / 2);
-        let mut omitted = false;
-        for frame in frames {
-            let sites = self.sites.entry(frame).or_insert_with(|| {
+    /// Makes this the last stack. It mostly begins like the one before it, so that few frames are
+    /// looked up.
+    fn take_stack(&mut self, stack: WholeStack<'_>, table: &LocationTable) {
+        let LastStack(sites) = &mut self.last_stack;
+        sites.truncate(stack.common);
+        for &frame in stack.frames.get(sites.len()..).unwrap_or(&[]) {
+            let known = self.sites.entry(frame).or_insert_with(|| {
                 let sites = Sites::new(table, By::Location).inlined(frame);
                 sites.into_iter().map(FrameSite::new).collect()
             });
-            stack.extend(sites.iter().cloned());
-            outermost = Some(frame);
-            // So that the longest stack takes no more memory than two short ones.
-            if stack.len() > 2 * self.most_frames {
-                stack.drain(inner..stack.len() - outer);
-                omitted = true;
-            }
+            sites.push(Rc::clone(known));
         }
-        if stack.len() > self.most_frames {
-            stack.drain(inner..stack.len() - outer);
-            omitted = true;
+    }
+}
+
+/// The sites of each frame of the last stack, the innermost first. The outermost frame comes first.
+#[derive(Default)]
+struct LastStack(Vec<Rc<[FrameSite]>>);
+
+impl LastStack {
+    /// The sites from the allocation outwards. If there are more, the middle is left out, and
+    /// `marker` is in its place. Of a deep stack, only its ends are looked at.
+    fn shown<'a>(&'a self, most: usize, marker: &'a FrameSite) -> Vec<&'a FrameSite> {
+        let LastStack(stack) = self;
+        let (inner, outer) = (most - most / 2, most / 2);
+        let inwards = stack.iter().rev().flat_map(|sites| sites.iter());
+        let mut sites: Vec<&FrameSite> = inwards.take(most + 1).collect();
+        if sites.len() <= most {
+            return sites;
         }
-        if omitted {
-            let name = "(frames left out)".to_owned();
-            let marker = Site { name, file: String::new(), line: 0, chars: (0, 0) };
-            stack.insert(inner, FrameSite::new(marker));
-        }
-        (stack, outermost.and_then(|frame| label_of(frame, table)))
+        sites.truncate(inner);
+        sites.push(marker);
+        let outwards = stack.iter().flat_map(|sites| sites.iter().rev());
+        let mut outermost: Vec<&FrameSite> = outwards.take(outer).collect();
+        outermost.reverse();
+        sites.extend(outermost);
+        sites
     }
 }
 
@@ -221,13 +231,10 @@ impl<W: Write> BlockSink for BlockTables<W> {
             .end()
     }
 
-    fn stack(
-        &mut self,
-        id: u64,
-        frames: &mut dyn Iterator<Item = Frame>,
-        table: &LocationTable,
-    ) -> io::Result<()> {
-        let (sites, label) = self.sites_of(frames, table);
+    fn stack(&mut self, id: u64, stack: WholeStack<'_>, table: &LocationTable) -> io::Result<()> {
+        self.take_stack(stack, table);
+        let label = stack.frames.first().and_then(|&frame| label_of(frame, table));
+        let sites = self.last_stack.shown(self.most_frames, &self.left_out);
         let names: Vec<&str> = sites.iter().rev().map(|frame| frame.text.as_str()).collect();
         let innermost = sites.first().map(|frame| &frame.site);
         let (name, file, line) =
