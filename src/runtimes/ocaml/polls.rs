@@ -1,4 +1,4 @@
-//! Polls for pending actions, which native code has in loops and functions since 4.14.
+//! Polls for pending actions, which native code has in loops and functions since 4.13.
 //!
 //! An allocation moves the young pointer by whole words, and calls the runtime if it is
 //! then *below* the young limit. A poll calls the runtime if the pointer is *at* the limit,

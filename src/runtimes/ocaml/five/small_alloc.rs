@@ -5,9 +5,9 @@
 //! `Max_young_wosize` words are left (`caml_poll_gc_work`, `runtime/domain.c`); then it
 //! allocates again, and only then checks whether a sample falls there. So a sample near
 //! the end of a young heap is the *reason* for a collection, which draws the next gap
-//! anew: the sample is lost, some 250 words of them in each young heap, and what is
-//! estimated is too low. A finaliser that runs after that collection would even be
-//! given the samples of the code that was interrupted.
+//! anew. The sample is lost, as are all in the last 250 words or so of each young heap, and
+//! estimates are too low. A finaliser that runs after that collection would even get
+//! samples of the code that it interrupted.
 //!
 //! What is drawn must not decide what is drawn anew. So the hook checks for a sample
 //! first. If that is the only reason, nothing else happens: the program collects when it
@@ -108,7 +108,7 @@ unsafe fn is_only_sampled(state: usize, layout: &StateLayout) -> bool {
 ///
 /// # Safety
 /// That of [`dispatch`].
-pub(super) unsafe fn sample(state: usize, alloc: SmallAlloc) {
+unsafe fn sample(state: usize, alloc: SmallAlloc) {
     let SmallAlloc { wosize, flags, count, lengths } = alloc;
     let work = |domain: &mut Domain| {
         if flags & TRACK == 0 {
