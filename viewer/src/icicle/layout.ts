@@ -143,12 +143,14 @@ export class Layout {
 }
 
 /** The size of so many samples of a tree, with its standard error. */
-export function sizeOf(tree: Tree, samples: number): { bytes: number; error: number } {
+export function sizeOf(tree: Tree, samples: number): { bytes: number; error: number | null } {
   const { a, b } = tree.error_of;
-  return { bytes: samples * tree.scale, error: Math.sqrt(Math.max(0, a * samples + b * samples * samples)) };
+  const error = a === null ? null : Math.sqrt(Math.max(0, a * samples + b * samples * samples));
+  return { bytes: samples * tree.scale, error };
 }
 
 export function sizeText(layout: Layout, samples: number): string {
   const size = sizeOf(layout.tree, samples);
-  return `${bytes(size.bytes)} ± ${percent(relative(size))}`;
+  const error = relative(size);
+  return error === null ? `at most ${bytes(size.bytes)}` : `${bytes(size.bytes)} ± ${percent(error)}`;
 }

@@ -97,7 +97,7 @@ function noisyBelow(layout: Layout): number {
   const { a, b } = layout.tree.error_of;
   const scale = layout.tree.scale;
   const rest = NOISY * NOISY * scale * scale - b;
-  return rest > 0 ? a / rest : Infinity;
+  return rest > 0 && a !== null ? a / rest : Infinity;
 }
 
 export function paint(context: CanvasRenderingContext2D, layout: Layout, screen: Screen, colours: Colours, matches: Uint8Array | null): void {
@@ -200,7 +200,7 @@ export function outline(context: CanvasRenderingContext2D, layout: Layout, cell:
 export function whisker(context: CanvasRenderingContext2D, layout: Layout, cell: number, screen: Screen, colour: string): void {
   const samples = layout.width[cell]!;
   const { bytes, error } = sizeOf(layout.tree, samples);
-  if (bytes <= 0 || error <= 0) return;
+  if (bytes <= 0 || error === null || error <= 0) return;
   const half = (1.96 * error * samples) / bytes;
   const left = layout.left[cell]!;
   const low = Math.max(toPixels(screen, left + Math.max(0, samples - half)), 0);

@@ -1,7 +1,7 @@
 // Sizes in the page: always with their error, in columns that align.
 
 import type { Size } from "../query/types";
-import { bytes, percent, relative, sized } from "../text/units";
+import { bytes, sized, sizeColumns } from "../text/units";
 
 /** `137.7 MiB ± 0.74 %`, with its interval as a title. */
 export function Sized({ size }: { size: Size }) {
@@ -10,10 +10,11 @@ export function Sized({ size }: { size: Size }) {
 
 /** The two cells of a size in a table. */
 export function SizeCells({ size }: { size: Size }) {
+  const [value, error] = sizeColumns(size);
   return (
     <>
-      <td class="num" title={`95 %: ${bytes(size.low)} to ${bytes(size.high)}`}>{bytes(size.bytes)}</td>
-      <td class="num err">± {percent(relative(size))}</td>
+      <td class="num" title={`95 %: ${bytes(size.low)} to ${bytes(size.high)}`}>{value}</td>
+      <td class="num err">{error}</td>
     </>
   );
 }

@@ -30,7 +30,8 @@ export interface Common {
 /** An estimate: standard error, and the ends of the 95 % interval. */
 export interface Size {
   bytes: number;
-  error: number;
+  /** Null where nothing was sampled, and where it is only known to be between `low` and `high`. */
+  error: number | null;
   low: number;
   high: number;
 }
@@ -49,7 +50,8 @@ export interface Site {
 
 export interface Part {
   share: number;
-  error: number;
+  /** Null where it is not known. */
+  error: number | null;
 }
 
 export interface Lifetime {
@@ -151,8 +153,8 @@ export interface Tree {
   sites: Site[];
   cells: Cells;
   depth: number;
-  /** The standard error in bytes of `s` samples is the root of `a s + b s²`. */
-  error_of: { a: number; b: number };
+  /** The standard error in bytes of `s` samples is the root of `a s + b s²`; null if they are an upper bound. */
+  error_of: { a: number | null; b: number };
   /** Bytes that a sample stands for. */
   scale: number;
   /** Frames that were folded away. */

@@ -1,11 +1,11 @@
 // Leaks: a card for each site that keeps growing.
 
-import type { Info, Leak, Site } from "../query/types";
+import type { Info, Leak, Site, Size } from "../query/types";
 import { Problem } from "../parts/messages";
 import { Sized } from "../parts/numbers";
 import { Bars, LineChart } from "../parts/spark";
 import { label, literally, parts, siteKey } from "../text/sites";
-import { bytes, percent, relative, shortDuration } from "../text/units";
+import { bytes, percent, shortDuration, sized } from "../text/units";
 import { capital } from "../text/words";
 import { useQuery } from "../view/ask";
 import { filterOf, withChip } from "../view/chips";
@@ -48,7 +48,7 @@ function Card({ leak, info }: { leak: Leak; info: Info }) {
       <h3><i class="swatch" style={{ background: siteColour(site) }} />{name}</h3>
       {more && <p class="faint break">{more}</p>}
       <dl class="panel-facts">
-        <div><dt>grows by</dt><dd>{bytes(60 * growth.bytes)} ± {percent(relative(growth))} a minute</dd></div>
+        <div><dt>grows by</dt><dd>{sized(perMinute(growth))} a minute</dd></div>
         <div><dt>alive</dt><dd><Sized size={leak.live} /></dd></div>
         <div><dt>of what it allocated</dt><dd>{percent(kept)}</dd></div>
       </dl>
@@ -86,4 +86,8 @@ function CallPath({ sites }: { sites: readonly Site[] }) {
 function advice(leak: Leak): string {
   if (leak.slowing) return "It grows less and less: perhaps a cache that fills. Look again after a longer run, or give the cache a bound.";
   return "What it allocates is kept, whenever it was allocated. Find what holds it: a table or list reachable from the callers above that is added to and never emptied.";
+}
+
+function perMinute({ bytes, error, low, high }: Size): Size {
+  return { bytes: 60 * bytes, error: error === null ? null : 60 * error, low: 60 * low, high: 60 * high };
 }

@@ -3,7 +3,7 @@
 
 import type { Info, Leaks, Site, Timeline as Data, Totals } from "../query/types";
 import { label, parts, siteKey } from "../text/sites";
-import { bytes, percent, shortDuration, sized } from "../text/units";
+import { bytes, shared, shortDuration, sized } from "../text/units";
 import { useQuery } from "../view/ask";
 import { filterOf } from "../view/chips";
 import { canDrill, drillBy, drillInto, stepOut } from "../view/drill";
@@ -68,7 +68,7 @@ function Verdict({ leaks, error, totals }: { leaks: Leaks | null; error: string 
         <Total name="allocated" value={sized(totals.allocated)} />
         <Total name="peak live" value={sized(totals.peak)} more={`at ${shortDuration(totals.peak_us)}`} />
         <Total name="live at end" value={sized(totals.live)} />
-        <Total name="promoted" value={`${percent(totals.promotion.share)} ± ${percent(totals.promotion.error)}`} more="of young" />
+        <Total name="promoted" value={shared(totals.promotion)} more="of young" />
         {totals.median_lifetime && <Total name="half live within" value={`${shortDuration(totals.median_lifetime.us)} ± ${shortDuration(totals.median_lifetime.error)}`} />}
       </dl>
     </section>

@@ -1,6 +1,6 @@
 // Sizes, shares and times as the command line writes them (crates/cli/src/text/units.rs).
 
-import type { Size } from "../query/types";
+import type { Part, Size } from "../query/types";
 
 const UNITS = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"] as const;
 
@@ -32,13 +32,35 @@ export function percent(share: number): string {
   return `${fixed(value, size < 0.995 ? 2 : 1)} %`;
 }
 
-/** The standard error as a share of the size. */
-export function relative(size: { bytes: number; error: number }): number {
+/** The standard error as a share of the size; null if it is not known. */
+export function relative(size: { bytes: number; error: number | null }): number | null {
+  if (size.error === null) return null;
   return size.bytes > 0 ? size.error / size.bytes : 0;
 }
 
+/** Whether there is no sample, though not every word was sampled. */
+function isUnseen(size: Size): boolean {
+  return size.bytes === 0 && size.high > 0;
+}
+
+/** A size with its relative error, or what else is known of it. */
 export function sized(size: Size): string {
-  return `${bytes(size.bytes)} ± ${percent(relative(size))}`;
+  const error = relative(size);
+  if (error !== null) return `${bytes(size.bytes)} ± ${percent(error)}`;
+  if (isUnseen(size)) return `less than ${bytes(size.high)} (no sample)`;
+  return size.low === 0 ? `at most ${bytes(size.high)}` : `between ${bytes(size.low)} and ${bytes(size.high)}`;
+}
+
+/** The size and its relative error for two columns of a table. */
+export function sizeColumns(size: Size): [string, string] {
+  const error = relative(size);
+  if (error !== null) return [bytes(size.bytes), `± ${percent(error)}`];
+  return isUnseen(size) ? [`<${bytes(size.high)}`, "-"] : [bytes(size.bytes), "?"];
+}
+
+/** A share with its standard error, if that is known. */
+export function shared(part: Part): string {
+  return part.error === null ? percent(part.share) : `${percent(part.share)} ± ${percent(part.error)}`;
 }
 
 /** A duration to three digits or so. */
