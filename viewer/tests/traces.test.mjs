@@ -76,6 +76,13 @@ test("a trace of one event is shown on every tab", async () =>
     }
   }));
 
+test("what has no sample is said to be less than a bound, not 0", async () =>
+  withPage(await exported("before.ctf"), { fragment: "#overview&function=Config.read" }, async (page) => {
+    const { totals } = await json("report", "--json", "--filter", "Config.read", await trace("before.ctf"));
+    assert.equal(totals.live.error, null);
+    assert.match(await text(page, ".totals"), /live at end\s+less than 23\.4 KiB \(no sample\)/);
+  }));
+
 test("names that are HTML and script stay text, on every tab", async () =>
   withPage(await exported("hostile.ctf"), {}, async (page) => {
     for (const tab of [...TABS, "overview&over=label&multiples=1", "table&by=label", "table&by=file", "flame&search=script"]) {
