@@ -43,7 +43,7 @@ def ocaml_5_1(bench):
     interpreter = prefix + "/bin/ocamlrun"
     plain = bench.run(interpreter, "-version")
     traced = bench.run(bench.heaptap, "run", "-o", "trace.ctf", "--", interpreter, "-version",
-                       env={"HEAPTAP_LIBRARY": bench.library})
+                       env={"HEAPTAP_LIBRARY": bench.library}, code=2)
     expect(traced.out == plain.out, f"printed {traced.out!r}, should be {plain.out!r}")
     expect(re.search(r"5\.0 to 5\.2", traced.err), f"said {traced.err!r}")
     expect(not (bench.directory / "trace.ctf").exists(), "a file was made")
