@@ -1,4 +1,4 @@
-//! Heap snapshots: which blocks a program's heap holds, and what points to them. No dependencies.
+//! Heap snapshots: which blocks a program's heap holds, and what points to them. No dependencies but `heaptap_codec`.
 //!
 //! A snapshot lists the blocks of a heap in address order, the pointers between
 //! them, the roots, the finalisers and the ephemerons, and what is known about

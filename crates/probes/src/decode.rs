@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use heaptap_codec::Cursor;
+
 use crate::event::{
     Event, Heap, Pauses, ProbeKind, SliceKind, Spacing, Start, System, TagSize, Timed,
 };
@@ -96,9 +98,9 @@ impl Decoder {
             }
             if self.at < self.packet_end {
                 let rest = self.bytes.get(self.at..self.packet_end).unwrap_or_default();
-                let mut input = In(rest);
+                let mut input = In(Cursor::new(rest));
                 let timed = input.event()?;
-                self.at = self.packet_end - input.0.len();
+                self.at = self.packet_end - input.0.remaining();
                 return Ok(Some(timed));
             }
             self.offset += (self.packet_end - self.begin) as u64;
@@ -110,14 +112,14 @@ impl Decoder {
     /// Checks the header of the next packet, if that packet is whole.
     fn open_packet(&mut self) -> Result<bool, &'static str> {
         let rest = self.bytes.get(self.begin..).unwrap_or_default();
-        let mut input = In(rest);
+        let mut input = In(Cursor::new(rest));
         if rest.len() < HEADER {
             return Ok(false);
         }
         if input.u32()? != MAGIC {
             return Err("not a packet of CTF");
         }
-        if input.take(16)? != UUID {
+        if input.0.take(16).ok_or(OVERRUN)? != UUID {
             return Err("not a sidecar of heaptap (its name should end in .probes)");
         }
         let (bits, content) = (input.u32()?, input.u32()?);
@@ -140,10 +142,12 @@ impl Decoder {
     }
 }
 
-/// What is left of a packet.
-struct In<'a>(&'a [u8]);
+const OVERRUN: &str = "an event ends behind its packet";
 
-impl<'a> In<'a> {
+/// What is left of a packet.
+struct In<'a>(Cursor<'a>);
+
+impl In<'_> {
     fn event(&mut self) -> Result<Timed, &'static str> {
         let number = self.u8()?;
         let time = self.u64()?;
@@ -257,43 +261,30 @@ impl<'a> In<'a> {
         if length > MAX_TEXT {
             return Err("a text that is too long");
         }
-        Ok(String::from_utf8_lossy(self.take(length)?).into_owned())
+        Ok(String::from_utf8_lossy(self.0.take(length).ok_or(OVERRUN)?).into_owned())
     }
 
     fn optional(&mut self) -> Result<Option<u64>, &'static str> {
         Ok(Some(self.u64()?).filter(|&value| value != NONE))
     }
 
-    fn take(&mut self, count: usize) -> Result<&'a [u8], &'static str> {
-        let (taken, rest) =
-            self.0.split_at_checked(count).ok_or("an event ends behind its packet")?;
-        self.0 = rest;
-        Ok(taken)
-    }
-
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], &'static str> {
-        let mut array = [0; N];
-        array.copy_from_slice(self.take(N)?);
-        Ok(array)
-    }
-
     fn u8(&mut self) -> Result<u8, &'static str> {
-        self.array().map(u8::from_le_bytes)
+        self.0.u8().ok_or(OVERRUN)
     }
 
     fn u16(&mut self) -> Result<u16, &'static str> {
-        self.array().map(u16::from_le_bytes)
+        self.0.u16().ok_or(OVERRUN)
     }
 
     fn u32(&mut self) -> Result<u32, &'static str> {
-        self.array().map(u32::from_le_bytes)
+        self.0.u32().ok_or(OVERRUN)
     }
 
     fn u64(&mut self) -> Result<u64, &'static str> {
-        self.array().map(u64::from_le_bytes)
+        self.0.u64().ok_or(OVERRUN)
     }
 
     fn f64(&mut self) -> Result<f64, &'static str> {
-        self.array().map(f64::from_le_bytes)
+        self.0.f64().ok_or(OVERRUN)
     }
 }

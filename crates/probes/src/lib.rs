@@ -12,7 +12,7 @@
 //! | [`thin`] | the same in fewer rows, so that a file does not grow with time |
 //! | [`history`] | all events of a file as series over time: what tools show; `series`: one of them |
 //!
-//! No dependencies: the encoder is loaded into the traced program.
+//! No dependencies but `heaptap_codec`: the encoder is loaded into the traced program.
 
 pub mod decode;
 pub mod encode;

@@ -1,4 +1,4 @@
-//! Traces: what they say, and the memtrace file format. No dependencies.
+//! Traces: what they say, and the memtrace file format. No dependencies but `heaptap_codec`.
 //!
 //! A trace is a sequence of events: sampled blocks are allocated, promoted and
 //! collected. Source locations explain the frames of their backtraces.

@@ -1,6 +1,7 @@
 //! The probabilities with which blocks are coded, in step on both sides.
 
-use super::range::{EVEN, Probability};
+use heaptap_codec::range::{EVEN, Probability};
+
 use super::target::{ORDINALS, PointerSlot, Targets};
 
 /// What is known about the next head, and the next target, from those before. All zeros is

@@ -3,8 +3,8 @@
 //! A chunk is a header of 16 bytes, one header of 8 bytes for each of its streams,
 //! and the streams. See `docs/heap-format.md`.
 
-use super::checksum::crc32c;
-use super::compress::{Positions, compress};
+use heaptap_codec::crc::crc32c;
+use heaptap_codec::lz::{Positions, compress};
 
 /// The first bytes of a snapshot. As in PNG: a transfer that changes line ends or
 /// clears the top bit is noticed at once.

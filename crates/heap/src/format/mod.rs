@@ -5,7 +5,7 @@
 //! up to its last whole chunk. The last chunk of a complete file is `End`.
 //!
 //! - `model`: the items of a snapshot, shared by both directions.
-//! - `chunk`, `checksum`, `compress`, `range`, `wire`: the bytes.
+//! - `chunk`: the bytes, with `heaptap_codec`.
 //! - `codes`: the small numbers that say what follows.
 //! - `shape`, `target`, `block_model`: what encoder and decoder of blocks keep in step: the table of shapes, the
 //!   predictions of targets, the probabilities.
@@ -13,18 +13,14 @@
 //! - `decode`: from chunks to items.
 
 mod block_model;
-mod checksum;
 mod chunk;
 mod codes;
-mod compress;
 mod decode;
 mod encode;
 mod model;
-mod range;
 mod shape;
 mod target;
 mod totals;
-mod wire;
 
 pub use chunk::{HEADER_BYTES, MAGIC, is_snapshot_header};
 pub use decode::{Completion, Defect, ReadError, Reader, Suspended};

@@ -5,7 +5,7 @@
 //! block of the same shape. The distance is a class, which is a symbol, and the bits that the class
 //! leaves open. Targets that come again and again are found in a small cache.
 
-use super::wire::{fold, unfold};
+use heaptap_codec::varint::{fold, unfold};
 
 /// Distances below this have a class of their own.
 const EXACT: u64 = 16;

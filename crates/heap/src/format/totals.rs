@@ -1,6 +1,6 @@
 //! What a snapshot holds, counted by its writer.
 
-use super::wire::Cursor;
+use heaptap_codec::Cursor;
 
 macro_rules! totals {
     ($($(#[$doc:meta])* $field:ident,)*) => {

@@ -2,6 +2,11 @@
 
 use std::fmt;
 
+use heaptap_codec::Cursor;
+use heaptap_codec::varint::{fold, put_varint, unfold};
+
+const TOO_SHORT: &str = "the data ends too early";
+
 /// Why an archive cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArchiveError {
@@ -24,19 +29,13 @@ impl std::error::Error for ArchiveError {}
 pub(super) struct Writer(pub(super) Vec<u8>);
 
 impl Writer {
-    /// Seven bits a byte, the low ones first.
-    pub(super) fn number(&mut self, mut number: u64) {
-        while number >= 0x80 {
-            self.0.push(number as u8 | 0x80);
-            number >>= 7;
-        }
-        self.0.push(number as u8);
+    pub(super) fn number(&mut self, number: u64) {
+        put_varint(&mut self.0, number);
     }
 
     /// A difference, which may be negative and wraps.
     pub(super) fn step(&mut self, from: u64, to: u64) {
-        let step = to.wrapping_sub(from) as i64;
-        self.number((step << 1 ^ step >> 63) as u64);
+        self.number(fold(to.wrapping_sub(from)));
     }
 
     pub(super) fn float(&mut self, number: f64) {
@@ -51,38 +50,28 @@ impl Writer {
 
 /// Takes numbers and strings off the front.
 pub(super) struct Reader<'a> {
-    all: &'a [u8],
-    at: usize,
+    cursor: Cursor<'a>,
+    length: usize,
 }
 
 impl<'a> Reader<'a> {
     pub(super) fn new(all: &'a [u8]) -> Self {
-        Reader { all, at: 0 }
+        Reader { cursor: Cursor::new(all), length: all.len() }
     }
 
     pub(super) fn error(&self, problem: &'static str) -> ArchiveError {
-        ArchiveError { at: self.at, problem }
+        ArchiveError { at: self.length - self.cursor.remaining(), problem }
     }
 
     pub(super) fn take(&mut self, length: usize) -> Result<&'a [u8], ArchiveError> {
-        let end = self.at.checked_add(length);
-        let taken = end.and_then(|end| self.all.get(self.at..end));
-        let taken = taken.ok_or(self.error("the data ends too early"))?;
-        self.at += length;
-        Ok(taken)
+        self.cursor.take(length).ok_or(self.error(TOO_SHORT))
     }
 
     pub(super) fn number(&mut self) -> Result<u64, ArchiveError> {
-        let mut number = 0;
-        for shift in (0..64).step_by(7) {
-            let &byte = self.all.get(self.at).ok_or(self.error("the data ends too early"))?;
-            self.at += 1;
-            number |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                return Ok(number);
-            }
-        }
-        Err(self.error("a number is too long"))
+        self.cursor.varint().ok_or_else(|| {
+            let ends = self.cursor.is_empty();
+            self.error(if ends { TOO_SHORT } else { "a number is too long" })
+        })
     }
 
     /// A number that must be less than `limit`.
@@ -97,14 +86,11 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn step(&mut self, from: u64) -> Result<u64, ArchiveError> {
-        let coded = self.number()?;
-        Ok(from.wrapping_add(coded >> 1 ^ (coded & 1).wrapping_neg()))
+        Ok(from.wrapping_add(unfold(self.number()?)))
     }
 
     pub(super) fn float(&mut self) -> Result<f64, ArchiveError> {
-        let mut bytes = [0; 8];
-        bytes.copy_from_slice(self.take(8)?);
-        Ok(f64::from_le_bytes(bytes))
+        self.cursor.f64().ok_or(self.error(TOO_SHORT))
     }
 
     pub(super) fn bytes(&mut self) -> Result<&'a [u8], ArchiveError> {
@@ -118,8 +104,7 @@ impl<'a> Reader<'a> {
 
     /// The length of a list, each item of which takes a byte at least.
     pub(super) fn length(&mut self) -> Result<usize, ArchiveError> {
-        let left = self.all.len() - self.at;
-        self.below(left + 1)
+        self.below(self.cursor.remaining() + 1)
     }
 
     /// A list of `length` items.
@@ -132,7 +117,7 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn is_at_end(&self) -> bool {
-        self.at == self.all.len()
+        self.cursor.is_empty()
     }
 }
 

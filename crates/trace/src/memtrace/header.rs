@@ -1,10 +1,13 @@
 //! The header of a packet: 66 bytes, 68 in version 3.
 
+use heaptap_codec::Cursor;
+
 use crate::memtrace::defect::Defect;
 use crate::memtrace::rules::{
     MAGIC, MAX_NUMBER, MAX_PACKET, MAX_PACKET_SPAN, NO_CACHE_CHECK, SLOTS,
 };
-use crate::memtrace::wire::{Bytes, Packet};
+
+use crate::memtrace::wire::Packet;
 use crate::model::CutReason;
 
 /// The format's version, the same in every packet of a trace.
@@ -59,7 +62,7 @@ impl TraceOrigin {
     /// Reads the origin of a trace; `None` if the bytes are too few or do not
     /// begin like one. Nothing else is checked: the trace may be damaged.
     pub fn of(bytes: &[u8]) -> Option<TraceOrigin> {
-        let mut input = Bytes::new(bytes);
+        let mut input = Cursor::new(bytes);
         if input.u32()? != MAGIC {
             return None;
         }
@@ -172,7 +175,7 @@ impl Header {
     /// `None` when the bytes end inside the header and what is there could
     /// still be one.
     pub(crate) fn parse(bytes: &[u8]) -> Option<Result<Header, Defect>> {
-        let mut input = Bytes::new(bytes);
+        let mut input = Cursor::new(bytes);
         let magic = input.u32()?;
         if magic != MAGIC {
             return Some(Err(Defect::Magic { found: magic }));

@@ -1,17 +1,20 @@
 //! The trace info event, alone in the first packet of a file.
 
+use heaptap_codec::Cursor;
+
 use crate::memtrace::defect::Defect;
 use crate::memtrace::event::{event_code, event_header, event_time};
 use crate::memtrace::header::{Header, PacketRange, Version};
 use crate::memtrace::rules::code;
-use crate::memtrace::wire::{Bytes, Packet};
+
+use crate::memtrace::wire::Packet;
 use crate::model::TraceInfo;
 use crate::model::locate::until_nul;
 
 impl TraceInfo {
     /// Reads the one event of a trace's first packet.
     pub(crate) fn parse(header: &Header, body: &[u8]) -> Result<TraceInfo, Defect> {
-        let mut input = Bytes::new(body);
+        let mut input = Cursor::new(body);
         let event = input.u32().ok_or(Defect::TraceInfo)?;
         let alone = header.first_id == 0 && header.next_id == 0;
         if event_code(event) != code::TRACE_INFO
@@ -30,17 +33,17 @@ impl TraceInfo {
     }
 
     /// The context is empty in version 1, and the domain is 0 before version 3.
-    fn parse_fields(header: &Header, input: &mut Bytes<'_>) -> Option<TraceInfo> {
+    fn parse_fields(header: &Header, input: &mut Cursor<'_>) -> Option<TraceInfo> {
         Some(TraceInfo {
             sample_rate: f64::from_bits(input.u64()?),
             word_size: input.u8()?,
-            executable: input.string()?.to_vec(),
-            host: input.string()?.to_vec(),
-            runtime_params: input.string()?.to_vec(),
+            executable: input.until_nul()?.to_vec(),
+            host: input.until_nul()?.to_vec(),
+            runtime_params: input.until_nul()?.to_vec(),
             pid: input.u64()?,
             context: match header.version {
                 Version::V1 => Vec::new(),
-                Version::V2 | Version::V3 => input.string()?.to_vec(),
+                Version::V2 | Version::V3 => input.until_nul()?.to_vec(),
             },
             start_time: header.begin,
             domain: header.domain,

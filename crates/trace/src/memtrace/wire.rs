@@ -1,100 +1,11 @@
-//! Little-endian numbers, variable-length integers and NUL-terminated strings.
+//! Writes little-endian numbers, variable-length integers and NUL-terminated strings.
 //!
-//! Reading goes through [`Bytes`], which returns `None` where the bytes end.
-//! Writing goes through [`Packet`], whose capacity is that of a packet; callers
-//! check for room beforehand.
+//! They go into a [`Packet`], whose capacity is that of a packet; callers
+//! check for room beforehand. `heaptap_codec::Cursor` reads them.
 
 use crate::memtrace::rules::MAX_PACKET;
 use crate::memtrace::zeroed::{UNTOUCHED, boxed};
 use crate::model::locate::until_nul;
-
-/// A cursor over bytes.
-#[derive(Clone, Copy)]
-pub(crate) struct Bytes<'a> {
-    rest: &'a [u8],
-}
-
-impl<'a> Bytes<'a> {
-    pub(crate) fn new(bytes: &'a [u8]) -> Self {
-        Bytes { rest: bytes }
-    }
-
-    #[inline(always)]
-    pub(crate) fn remaining(&self) -> usize {
-        self.rest.len()
-    }
-
-    #[inline(always)]
-    fn chunk<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let (head, rest) = self.rest.split_first_chunk::<N>()?;
-        self.rest = rest;
-        Some(*head)
-    }
-
-    #[inline(always)]
-    pub(crate) fn u8(&mut self) -> Option<u8> {
-        self.chunk::<1>().map(|[byte]| byte)
-    }
-
-    #[inline(always)]
-    pub(crate) fn u16(&mut self) -> Option<u16> {
-        self.chunk().map(u16::from_le_bytes)
-    }
-
-    #[inline(always)]
-    pub(crate) fn u32(&mut self) -> Option<u32> {
-        self.chunk().map(u32::from_le_bytes)
-    }
-
-    #[inline(always)]
-    pub(crate) fn u64(&mut self) -> Option<u64> {
-        self.chunk().map(u64::from_le_bytes)
-    }
-
-    /// A variable-length integer: 0–252 in the byte itself, else 253 → u16,
-    /// 254 → i32, 255 → i64.
-    #[inline(always)]
-    pub(crate) fn vint(&mut self) -> Option<i64> {
-        match self.u8()? {
-            small @ 0..=252 => Some(i64::from(small)),
-            tag => self.long_vint(tag),
-        }
-    }
-
-    fn long_vint(&mut self, tag: u8) -> Option<i64> {
-        match tag {
-            253 => self.u16().map(i64::from),
-            254 => self.chunk().map(|b| i64::from(i32::from_le_bytes(b))),
-            _ => self.chunk().map(i64::from_le_bytes),
-        }
-    }
-
-    /// A NUL-terminated string, without its NUL.
-    pub(crate) fn string(&mut self) -> Option<&'a [u8]> {
-        let end = first_nul(self.rest)?;
-        let (text, rest) = self.rest.split_at_checked(end)?;
-        self.rest = rest.get(1..)?;
-        Some(text)
-    }
-}
-
-/// The position of the first NUL. Eight bytes at a time: the lengths of names are
-/// unpredictable, and so would be the exit of a loop over single bytes.
-fn first_nul(bytes: &[u8]) -> Option<usize> {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    let (words, rest) = bytes.as_chunks::<8>();
-    for (at, word) in words.iter().enumerate() {
-        let word = u64::from_le_bytes(*word);
-        // The lowest of the high bits that are set belongs to the first NUL;
-        // those above may be set by a borrow from it.
-        let nuls = word.wrapping_sub(ONES) & !word & ONES << 7;
-        if nuls != 0 {
-            return Some(8 * at + nuls.trailing_zeros() as usize / 8);
-        }
-    }
-    let at = rest.iter().position(|&byte| byte == 0)?;
-    Some(bytes.len() - rest.len() + at)
-}
 
 /// The bytes of a packet under construction.
 ///
@@ -184,7 +95,7 @@ impl Packet {
         self.put_chunk(value.to_le_bytes());
     }
 
-    /// The shortest of the forms that [`Bytes::vint`] reads, as the original
+    /// The shortest of the forms that [`Cursor::vint`](heaptap_codec::Cursor::vint) reads, as the original
     /// writer chooses it.
     #[inline(always)]
     pub(crate) fn vint(&mut self, value: i64) {
@@ -247,6 +158,7 @@ pub(crate) fn short_vint(value: u64) -> Option<(u64, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use heaptap_codec::Cursor;
 
     #[test]
     fn vint_takes_the_shortest_form_at_every_limit() {
@@ -267,7 +179,7 @@ mod tests {
             let mut packet = Packet::new();
             packet.vint(value);
             assert_eq!(packet.len(), size, "size of {value}");
-            assert_eq!(Bytes::new(packet.as_slice()).vint(), Some(value));
+            assert_eq!(Cursor::new(packet.as_slice()).vint(), Some(value));
         }
     }
 
@@ -283,42 +195,14 @@ mod tests {
     }
 
     #[test]
-    fn reading_past_the_end_is_none() {
-        assert_eq!(Bytes::new(&[254, 1, 2, 3]).vint(), None);
-        assert_eq!(Bytes::new(b"no end").string(), None);
-        assert_eq!(Bytes::new(&[1, 2, 3]).u32(), None);
-    }
-
-    #[test]
     fn a_string_ends_at_its_first_nul() {
         let mut packet = Packet::new();
         packet.string(b"ab\0cd");
         packet.string(b"\xff\xfe");
-        let mut bytes = Bytes::new(packet.as_slice());
-        assert_eq!(bytes.string(), Some(&b"ab"[..]));
-        assert_eq!(bytes.string(), Some(&b"\xff\xfe"[..]));
+        let mut bytes = Cursor::new(packet.as_slice());
+        assert_eq!(bytes.until_nul(), Some(&b"ab"[..]));
+        assert_eq!(bytes.until_nul(), Some(&b"\xff\xfe"[..]));
         assert_eq!(bytes.remaining(), 0);
-    }
-
-    #[test]
-    fn the_first_nul_is_found_wherever_it_is() {
-        for len in 0..40 {
-            for first in 0..len {
-                for filler in [1, 0x7f, 0x80, 0xff] {
-                    let mut bytes = vec![filler; len];
-                    bytes[first] = 0;
-                    assert_eq!(first_nul(&bytes), Some(first), "of {len} bytes of {filler}");
-                    // The bytes after it do not matter.
-                    if let Some(behind) = bytes.get_mut(first + 1) {
-                        *behind = 1;
-                    }
-                    bytes.extend([0, 1, 0]);
-                    assert_eq!(first_nul(&bytes), Some(first));
-                }
-            }
-            assert_eq!(first_nul(&vec![0x80; len]), None);
-            assert_eq!(first_nul(&vec![1; len]), None);
-        }
     }
 
     #[test]

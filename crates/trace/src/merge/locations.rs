@@ -6,7 +6,8 @@
 
 use std::collections::HashMap;
 
-use crate::model::seeded::Seeded;
+use heaptap_codec::seeded::Seeded;
+
 use crate::model::{Code, LocationTable, NamedLocation};
 
 /// The first code for a list of locations. It does not fit 63 bits, so that no trace

@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
+use heaptap_codec::seeded::Seeded;
+
 use crate::merge::locations::MergedLocations;
 use crate::model::event::Event;
-use crate::model::seeded::Seeded;
 use crate::model::{Allocation, Backtrace, Block, Code, EventKind, EventSource, ReadError};
 
 /// The kind of an event, without its backtrace.

@@ -5,7 +5,7 @@
 
 use std::hash::{BuildHasher, Hasher};
 
-use crate::model::seeded::Seeded;
+use heaptap_codec::seeded::Seeded;
 
 /// The numbers of items, by their hashes.
 #[derive(Clone, Default)]

@@ -3,7 +3,7 @@
 //! - `event`: [`Event`] and what it consists of.
 //! - `info`: [`TraceInfo`], about the traced process.
 //! - `location`, `table`: source locations, and [`LocationTable`], which
-//!   resolves the codes of backtraces to them. `index` and `seeded` are its hash
+//!   resolves the codes of backtraces to them. `index` is its hash
 //!   table.
 //! - `locate`: [`Locate`], the other direction: a writer asks for the locations
 //!   of a code.
@@ -20,7 +20,6 @@ mod info;
 pub(crate) mod locate;
 mod location;
 mod options;
-pub(crate) mod seeded;
 mod stream;
 pub(crate) mod table;
 

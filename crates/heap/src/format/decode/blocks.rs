@@ -1,13 +1,14 @@
 //! Decodes a chunk of blocks.
 
+use heaptap_codec::Cursor;
+use heaptap_codec::range::{BitDecoder, RangeDecoder};
+
 use crate::format::block_model::{BlockModel, Expectation};
 use crate::format::chunk::{MAX_PARTS, MAX_POINTERS};
 use crate::format::codes::{extra, field, head};
-use crate::format::model::{Block, Code, CustomBlock, Pointer};
-use crate::format::range::{BitDecoder, RangeDecoder};
+use crate::format::model::{Block, Code, CustomBlock, MAX_STRING, Pointer};
 use crate::format::shape::{MAX_SMALL_WORDS, Shape, Shapes};
 use crate::format::target::{self, Coded, PointerSlot};
-use crate::format::wire::Cursor;
 
 /// Numbers of words stay below this, so that addresses fit 64 bits.
 const WORDS_LIMIT: u64 = 1 << 61;
@@ -154,7 +155,8 @@ impl BlockDecoder {
                 return None;
             }
         }
-        self.done = [fields.len() - columns.fields.rest(), extras.len() - columns.extras.rest()];
+        self.done =
+            [fields.len() - columns.fields.remaining(), extras.len() - columns.extras.remaining()];
         Some(Block {
             address: word << 3,
             words: block.words,
@@ -246,7 +248,7 @@ impl BlockDecoder {
     ) -> Option<(Option<CustomBlock>, Option<&'a [u8]>)> {
         let (mut custom, mut string) = (None, None);
         loop {
-            match columns.extras.byte()? {
+            match columns.extras.u8()? {
                 extra::LAST => return Some((custom, string)),
                 extra::CODE => {
                     let field = columns.extras.varint().filter(|field| *field < words)?;
@@ -258,7 +260,9 @@ impl BlockDecoder {
                     let outside_bytes = columns.extras.varint()?;
                     custom = Some(CustomBlock { operations: self.last_operations, outside_bytes });
                 }
-                extra::STRING if string.is_none() => string = Some(columns.extras.string()?),
+                extra::STRING if string.is_none() => {
+                    string = Some(columns.extras.counted(MAX_STRING)?);
+                }
                 _ => return None,
             }
         }

@@ -139,7 +139,7 @@ fn the_first_version_is_read() {
     let mut file = sample();
     let expected = read(&file);
     file[8] = 1;
-    let crc = crate::format::checksum::crc32c(&[&file[..12]]);
+    let crc = heaptap_codec::crc::crc32c(&[&file[..12]]);
     file[12..FILE_HEADER].copy_from_slice(&crc.to_le_bytes());
     assert_eq!(read(&file), expected);
 }
@@ -148,7 +148,7 @@ fn the_first_version_is_read() {
 fn a_later_version_of_the_file_is_named() {
     let mut header = file_header();
     header[8] = 7;
-    let crc = crate::format::checksum::crc32c(&[&header[..12]]);
+    let crc = heaptap_codec::crc::crc32c(&[&header[..12]]);
     header[12..].copy_from_slice(&crc.to_le_bytes());
     let error = Reader::new(&header[..]).unwrap_err();
     assert!(error.to_string().contains("version 7"), "{error}");

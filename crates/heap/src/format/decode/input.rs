@@ -2,12 +2,13 @@
 
 use std::io::{self, Read};
 
+use heaptap_codec::lz::decompress;
+
 use super::error::{Defect, ReadError};
 use crate::format::chunk::{
     CHUNK_HEADER, ChunkHeader, Codec, FILE_HEADER, MAGIC, MAX_STREAMS, OLDEST_VERSION,
     STREAM_HEADER, VERSION,
 };
-use crate::format::compress::decompress;
 
 /// The chunk that was read last.
 #[derive(Debug)]
@@ -161,5 +162,5 @@ impl<R: Read> ChunkInput<R> {
 /// Whether the checksum at the end of a file's header is right.
 fn is_checked(header: &[u8; FILE_HEADER]) -> bool {
     let Some((covered, crc)) = header.split_last_chunk::<4>() else { return false };
-    crate::format::checksum::crc32c(&[covered]) == u32::from_le_bytes(*crc)
+    heaptap_codec::crc::crc32c(&[covered]) == u32::from_le_bytes(*crc)
 }

@@ -2,6 +2,8 @@
 
 use std::io::Read;
 
+use heaptap_codec::Cursor;
+
 use super::blocks::BlockDecoder;
 use super::error::{Defect, ReadError};
 use super::input::ChunkInput;
@@ -9,7 +11,6 @@ use super::records::RecordDecoder;
 use crate::format::chunk::ChunkKind;
 use crate::format::model::Item;
 use crate::format::totals::Totals;
-use crate::format::wire::Cursor;
 
 /// How a file ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

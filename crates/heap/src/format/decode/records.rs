@@ -1,13 +1,14 @@
 //! Decodes a chunk of records.
 
+use heaptap_codec::Cursor;
+
 use super::blocks::address;
 use crate::format::chunk::ChunkKind;
 use crate::format::codes::part;
 use crate::format::model::{
-    Ephemeron, EphemeronKey, Finaliser, FinaliserKind, Followed, Item, KindNamespace, MetaKey,
-    Name, OutsideArea, OutsideKind, Root, RootOwner, Segment, SegmentKind,
+    Ephemeron, EphemeronKey, Finaliser, FinaliserKind, Followed, Item, KindNamespace, MAX_STRING,
+    MetaKey, Name, OutsideArea, OutsideKind, Root, RootOwner, Segment, SegmentKind,
 };
-use crate::format::wire::Cursor;
 
 /// Where decoding is in a chunk, and what lasts beyond it.
 #[derive(Debug, Default)]
@@ -41,30 +42,31 @@ impl RecordDecoder {
     pub(super) fn next<'a>(&'a mut self, kind: ChunkKind, stream: &'a [u8]) -> Option<Item<'a>> {
         let mut cursor = Cursor::new(stream.get(self.done..)?);
         let item = match kind {
-            ChunkKind::Meta => {
-                Item::Meta { key: MetaKey(cursor.varint_u32()?), value: cursor.string()? }
-            }
+            ChunkKind::Meta => Item::Meta {
+                key: MetaKey(cursor.varint_u32()?),
+                value: cursor.counted(MAX_STRING)?,
+            },
             ChunkKind::Segments => Item::Segment(self.segment(&mut cursor)?),
             ChunkKind::Roots => Item::Root(self.root(&mut cursor)?),
             ChunkKind::Finalisers => Item::Finaliser(self.finaliser(&mut cursor)?),
             ChunkKind::Ephemerons => {
                 let (ephemeron, is_last) = self.ephemeron(&mut cursor)?;
-                self.done = stream.len() - cursor.rest();
+                self.done = stream.len() - cursor.remaining();
                 let ephemeron = Ephemeron { is_last, keys: &self.keys, ..ephemeron };
                 return Some(Item::Ephemeron(ephemeron));
             }
             ChunkKind::Modules => {
-                Item::Module { id: self.id(&mut cursor)?, name: cursor.string()? }
+                Item::Module { id: self.id(&mut cursor)?, name: cursor.counted(MAX_STRING)? }
             }
             ChunkKind::Threads => Item::Thread {
                 id: self.id(&mut cursor)?,
                 domain: cursor.varint_u32()?,
-                name: cursor.string()?,
+                name: cursor.counted(MAX_STRING)?,
             },
             ChunkKind::CodesSeen => Item::CodeSeen(self.address(&mut cursor)?),
             ChunkKind::CustomKinds => Item::CustomKind {
                 operations: self.address(&mut cursor)?,
-                identifier: cursor.string()?,
+                identifier: cursor.counted(MAX_STRING)?,
             },
             ChunkKind::KindNames => Item::KindName {
                 namespace: match cursor.varint()? {
@@ -73,12 +75,12 @@ impl RecordDecoder {
                     _ => return None,
                 },
                 kind: cursor.varint_u32()?,
-                name: cursor.string()?,
+                name: cursor.counted(MAX_STRING)?,
             },
             ChunkKind::Names => Item::Name(Name {
                 address: self.address(&mut cursor)?,
-                function: cursor.string()?,
-                file: cursor.string()?,
+                function: cursor.counted(MAX_STRING)?,
+                file: cursor.counted(MAX_STRING)?,
                 line: cursor.varint_u32()?,
             }),
             ChunkKind::Followed => Item::Followed(Followed {
@@ -88,7 +90,7 @@ impl RecordDecoder {
             ChunkKind::OutsideAreas => Item::OutsideArea(self.outside_area(&mut cursor)?),
             ChunkKind::Blocks | ChunkKind::Totals | ChunkKind::End => return None,
         };
-        self.done = stream.len() - cursor.rest();
+        self.done = stream.len() - cursor.remaining();
         Some(item)
     }
 

@@ -5,6 +5,11 @@
 //! A small block is gathered until it ends, since its shape is one symbol. A big one is
 //! written field by field, and goes on in the next chunk where one is full.
 
+use heaptap_codec::{
+    Buffer,
+    varint::{MAX_VARINT, fold},
+};
+
 use super::extras::Extras;
 use super::open_block::{BIG, CLOSED, OpenBlock, SMALL};
 use super::symbols::Symbols;
@@ -12,7 +17,6 @@ use crate::format::chunk::{MAX_PARTS, MAX_POINTERS, Stream};
 use crate::format::codes::{field, head};
 use crate::format::shape::{MAX_SMALL_WORDS, Shape, ShapeCodes};
 use crate::format::target::PointerSlot;
-use crate::format::wire::{Lane, MAX_VARINT, fold};
 
 const PARAMETERS: usize = 2 * MAX_VARINT;
 const FIELDS: usize = 24 << 10;
@@ -34,8 +38,8 @@ pub(super) enum Refusal {
 /// The streams of a chunk of blocks. All zeros is valid memory, to be `reset`.
 #[repr(C)]
 pub(super) struct BlockColumns {
-    parameters: Lane<PARAMETERS>,
-    fields: Lane<FIELDS>,
+    parameters: Buffer<PARAMETERS>,
+    fields: Buffer<FIELDS>,
     extras: Extras,
     symbols: Symbols,
     shapes: ShapeCodes,
@@ -51,8 +55,8 @@ pub(super) struct BlockColumns {
 
 impl BlockColumns {
     pub(super) const EMPTY: BlockColumns = BlockColumns {
-        parameters: Lane::EMPTY,
-        fields: Lane::EMPTY,
+        parameters: Buffer::EMPTY,
+        fields: Buffer::EMPTY,
         extras: Extras::EMPTY,
         symbols: Symbols::EMPTY,
         shapes: ShapeCodes::EMPTY,

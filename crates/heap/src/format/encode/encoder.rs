@@ -1,11 +1,12 @@
 //! The encoder's public face: blocks, errors and the end.
 
+use heaptap_codec::Buffer;
+
 use super::blocks::{Misuse, Refusal};
 use super::record_state::RecordState;
 use super::workspace::Workspace;
 use crate::format::chunk::{ChunkKind, Stream, file_header, pack};
 use crate::format::totals::Totals;
-use crate::format::wire::Lane;
 
 /// Where an encoder writes: a file descriptor, a buffer.
 pub trait Sink {
@@ -262,10 +263,10 @@ impl<'w, S: Sink> Encoder<'w, S> {
 }
 
 /// Encodes totals for [`Totals::decode`].
-pub(crate) fn put_totals<const N: usize>(lane: &mut Lane<N>, totals: &Totals) {
+pub(crate) fn put_totals<const N: usize>(buffer: &mut Buffer<N>, totals: &Totals) {
     let numbers = totals.named();
-    lane.put_varint(numbers.len() as u64);
+    buffer.put_varint(numbers.len() as u64);
     for (_, number) in numbers {
-        lane.put_varint(number);
+        buffer.put_varint(number);
     }
 }

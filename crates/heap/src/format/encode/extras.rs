@@ -1,10 +1,14 @@
 //! What few blocks have: code addresses, custom operations, contents.
 
+use heaptap_codec::{
+    Buffer,
+    varint::{MAX_VARINT, fold},
+};
+
 use crate::format::chunk::Stream;
 use crate::format::codes::extra;
 use crate::format::model::MAX_STRING;
 use crate::format::shape::MAX_SMALL_WORDS;
-use crate::format::wire::{Lane, MAX_VARINT, fold};
 
 const EXTRAS: usize = 39 << 10;
 
@@ -16,54 +20,55 @@ const EXTRAS_OF_A_BLOCK: usize =
 /// The stream of extras. All zeros is valid.
 #[repr(C)]
 pub(super) struct Extras {
-    lane: Lane<EXTRAS>,
+    buffer: Buffer<EXTRAS>,
     /// The code address and the operations before.
     last_code: u64,
     last_operations: u64,
 }
 
 impl Extras {
-    pub(super) const EMPTY: Extras = Extras { lane: Lane::EMPTY, last_code: 0, last_operations: 0 };
+    pub(super) const EMPTY: Extras =
+        Extras { buffer: Buffer::EMPTY, last_code: 0, last_operations: 0 };
 
     pub(super) fn clear(&mut self) {
-        self.lane.clear();
+        self.buffer.clear();
         self.last_code = 0;
         self.last_operations = 0;
     }
 
     pub(super) fn has_room(&self) -> bool {
-        self.lane.has_room(EXTRAS_OF_A_BLOCK)
+        self.buffer.has_room(EXTRAS_OF_A_BLOCK)
     }
 
     pub(super) fn overflowed(&self) -> bool {
-        self.lane.overflowed()
+        self.buffer.overflowed()
     }
 
     pub(super) fn stream(&self) -> Stream<'_> {
-        Stream::new(self.lane.bytes())
+        Stream::new(self.buffer.bytes())
     }
 
     pub(super) fn put_code(&mut self, field: u64, address: u64) {
-        self.lane.put_byte(extra::CODE);
-        self.lane.put_varint(field);
-        self.lane.put_varint(fold(address.wrapping_sub(self.last_code)));
+        self.buffer.put_byte(extra::CODE);
+        self.buffer.put_varint(field);
+        self.buffer.put_varint(fold(address.wrapping_sub(self.last_code)));
         self.last_code = address;
     }
 
     pub(super) fn put_custom(&mut self, operations: u64, outside: u64) {
-        self.lane.put_byte(extra::CUSTOM);
-        self.lane.put_varint(fold(operations.wrapping_sub(self.last_operations)));
-        self.lane.put_varint(outside);
+        self.buffer.put_byte(extra::CUSTOM);
+        self.buffer.put_varint(fold(operations.wrapping_sub(self.last_operations)));
+        self.buffer.put_varint(outside);
         self.last_operations = operations;
     }
 
     pub(super) fn put_string(&mut self, bytes: &[u8]) {
-        self.lane.put_byte(extra::STRING);
-        self.lane.put_string(bytes.get(..MAX_STRING).unwrap_or(bytes));
+        self.buffer.put_byte(extra::STRING);
+        self.buffer.put_string(bytes.get(..MAX_STRING).unwrap_or(bytes));
     }
 
     /// Ends the extras of a block.
     pub(super) fn put_last(&mut self) {
-        self.lane.put_byte(extra::LAST);
+        self.buffer.put_byte(extra::LAST);
     }
 }

@@ -1,8 +1,9 @@
 //! What a record is coded against: the one before it in its chunk.
 
+use heaptap_codec::{Buffer, varint::fold};
+
 use crate::format::chunk::ChunkKind;
 use crate::format::model::MAX_STRING;
-use crate::format::wire::{Lane, fold};
 
 /// What records are coded against.
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,38 +37,38 @@ impl RecordState {
 
 /// What a record is written to.
 pub(super) struct Record<'a> {
-    pub(super) lane: &'a mut Lane<{ 64 << 10 }>,
+    pub(super) buffer: &'a mut Buffer<{ 64 << 10 }>,
     pub(super) state: &'a mut RecordState,
 }
 
 impl Record<'_> {
     pub(super) fn number(&mut self, number: u64) {
-        self.lane.put_varint(number);
+        self.buffer.put_varint(number);
     }
 
     pub(super) fn string(&mut self, bytes: &[u8]) {
-        self.lane.put_string(bytes.get(..MAX_STRING).unwrap_or(bytes));
+        self.buffer.put_string(bytes.get(..MAX_STRING).unwrap_or(bytes));
     }
 
     /// The address of a block. Divided by 8, as the caller has checked.
     pub(super) fn target(&mut self, address: u64) {
-        difference(self.lane, &mut self.state.last_target, address >> 3);
+        difference(self.buffer, &mut self.state.last_target, address >> 3);
     }
 
     pub(super) fn address(&mut self, address: u64) {
-        difference(self.lane, &mut self.state.last_address, address);
+        difference(self.buffer, &mut self.state.last_address, address);
     }
 
     pub(super) fn id(&mut self, id: u64) {
-        difference(self.lane, &mut self.state.last_id, id);
+        difference(self.buffer, &mut self.state.last_id, id);
     }
 
     pub(super) fn near_number(&mut self, number: u64) {
-        difference(self.lane, &mut self.state.last_number, number);
+        difference(self.buffer, &mut self.state.last_number, number);
     }
 }
 
-pub(super) fn difference<const N: usize>(lane: &mut Lane<N>, last: &mut u64, number: u64) {
-    lane.put_varint(fold(number.wrapping_sub(*last)));
+pub(super) fn difference<const N: usize>(buffer: &mut Buffer<N>, last: &mut u64, number: u64) {
+    buffer.put_varint(fold(number.wrapping_sub(*last)));
     *last = number;
 }

@@ -5,6 +5,8 @@
 //! between blocks and roots. Numbers that are close to the record before are differences to it,
 //! and each chunk begins with 0.
 
+use heaptap_codec::varint::MAX_VARINT;
+
 use super::encoder::{Encoder, MISUSE, Sink};
 use super::record_state::{Record, difference};
 use super::workspace::{RECENT_CODES, Workspace};
@@ -14,7 +16,6 @@ use crate::format::model::{
     Finaliser, FinaliserKind, Followed, KindNamespace, MAX_STRING, MetaKey, Name, OutsideArea,
     OutsideKind, Root, RootOwner, Segment, SegmentKind,
 };
-use crate::format::wire::MAX_VARINT;
 
 /// The most bytes of a record: two strings and some numbers.
 const MAX_RECORD: usize = 2 * MAX_STRING + 12 * MAX_VARINT;
@@ -30,7 +31,7 @@ impl<S: Sink> Encoder<'_, S> {
             self.flush_records()?;
             self.records.kind = Some(kind);
         }
-        Ok(Record { lane: &mut self.workspace.records, state: &mut self.records })
+        Ok(Record { buffer: &mut self.workspace.records, state: &mut self.records })
     }
 
     pub(super) fn flush_records(&mut self) -> Result<(), i32> {
@@ -207,12 +208,13 @@ impl<S: Sink> Encoder<'_, S> {
         if !self.workspace.records.has_room(MAX_RECORD) {
             self.workspace.records.put_varint(part::BROKEN_OFF);
             self.flush_records()?;
-            let mut record = Record { lane: &mut self.workspace.records, state: &mut self.records };
+            let mut record =
+                Record { buffer: &mut self.workspace.records, state: &mut self.records };
             record.number(1);
             record.address(address >> 3);
             record.number(next_key);
         }
-        let record = Record { lane: &mut self.workspace.records, state: &mut self.records };
+        let record = Record { buffer: &mut self.workspace.records, state: &mut self.records };
         Ok((record, next_key))
     }
 

@@ -1,11 +1,12 @@
 //! What is predicted of blocks: gaps, shapes and targets, through the range coder and as plain bits.
 
+use heaptap_codec::range::{BitEncoder, RangeEncoder};
+use heaptap_codec::{Buffer, varint::fold};
+
 use crate::format::block_model::{BlockModel, Expectation};
 use crate::format::chunk::Stream;
-use crate::format::range::{BitEncoder, RangeEncoder};
 use crate::format::shape::MAX_SMALL_WORDS;
 use crate::format::target::{FAR, PointerSlot};
-use crate::format::wire::{Lane, fold};
 
 const CODED: usize = 96 << 10;
 const BITS: usize = 96 << 10;
@@ -18,8 +19,8 @@ const BITS_OF_A_CALL: usize = MAX_SMALL_WORDS as usize * 4 + 8;
 /// What is predicted, and the streams that hold it.
 #[repr(C)]
 pub(super) struct Symbols {
-    coded: Lane<CODED>,
-    bits: Lane<BITS>,
+    coded: Buffer<CODED>,
+    bits: Buffer<BITS>,
     range: RangeEncoder,
     waiting_bits: BitEncoder,
     model: BlockModel,
@@ -27,8 +28,8 @@ pub(super) struct Symbols {
 
 impl Symbols {
     pub(super) const EMPTY: Symbols = Symbols {
-        coded: Lane::EMPTY,
-        bits: Lane::EMPTY,
+        coded: Buffer::EMPTY,
+        bits: Buffer::EMPTY,
         range: RangeEncoder::START,
         waiting_bits: BitEncoder::EMPTY,
         model: BlockModel::EMPTY,
@@ -96,7 +97,7 @@ impl Symbols {
 #[inline]
 fn put_symbol(
     range: &mut RangeEncoder,
-    coded: &mut Lane<CODED>,
+    coded: &mut Buffer<CODED>,
     expectation: Expectation<'_>,
     symbol: u8,
 ) {

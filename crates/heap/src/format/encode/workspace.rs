@@ -1,9 +1,10 @@
 //! The encoder's memory.
 
+use heaptap_codec::Buffer;
+use heaptap_codec::lz::{POSITIONS, Positions};
+
 use super::blocks::BlockColumns;
 use crate::format::chunk::MAX_CHUNK;
-use crate::format::compress::{POSITIONS, Positions};
-use crate::format::wire::Lane;
 
 /// Code addresses that were listed lately.
 pub(super) const RECENT_CODES: usize = 1 << 12;
@@ -16,9 +17,9 @@ pub(super) const RECENT_CODES: usize = 1 << 12;
 pub struct Workspace {
     pub(super) blocks: BlockColumns,
     /// Records of one kind, which wait to be written.
-    pub(super) records: Lane<{ 64 << 10 }>,
+    pub(super) records: Buffer<{ 64 << 10 }>,
     /// Code addresses, which come up in between.
-    pub(super) codes: Lane<{ 16 << 10 }>,
+    pub(super) codes: Buffer<{ 16 << 10 }>,
     /// The last address listed with each hash; 0 for none.
     pub(super) recent_codes: [u64; RECENT_CODES],
     /// A chunk that is being written.
@@ -34,8 +35,8 @@ impl Workspace {
     pub const fn new() -> Workspace {
         Workspace {
             blocks: BlockColumns::EMPTY,
-            records: Lane::EMPTY,
-            codes: Lane::EMPTY,
+            records: Buffer::EMPTY,
+            codes: Buffer::EMPTY,
             recent_codes: [0; RECENT_CODES],
             chunk: [0; MAX_CHUNK],
             positions: [0; POSITIONS],

@@ -1,6 +1,8 @@
 //! What few events of a packet need, kept apart from the loop over its events:
 //! locations, long allocations, and finding out what is wrong.
 
+use heaptap_codec::Cursor;
+
 use crate::memtrace::cache::Cache;
 use crate::memtrace::decode::batch::{Fault, Long, Record};
 use crate::memtrace::decode::body::Body;
@@ -14,7 +16,6 @@ use crate::memtrace::defect::Defect;
 use crate::memtrace::event::event_time;
 use crate::memtrace::header::{Header, Version};
 use crate::memtrace::rules::{MAX_NUMBER, SMALLEST_EVENT, code};
-use crate::memtrace::wire::Bytes;
 use crate::model::NamedLocation;
 use crate::model::event::{Code, Source, is_code};
 use crate::model::table::{Definition, LocationTable, Undo};
@@ -48,8 +49,8 @@ pub(crate) struct PacketContext<'a> {
 const MAX_HARMLESS: usize = 16;
 
 impl<'a> PacketContext<'a> {
-    fn input(&self, at: usize) -> Bytes<'a> {
-        Bytes::new(self.bytes.get(at..self.size).unwrap_or(&[]))
+    fn input(&self, at: usize) -> Cursor<'a> {
+        Cursor::new(self.bytes.get(at..self.size).unwrap_or(&[]))
     }
 
     fn note(&mut self, at: usize, defect: Defect) {
@@ -268,7 +269,7 @@ impl<'a> PacketContext<'a> {
     }
 }
 
-fn long_block(input: &mut Bytes<'_>) -> Result<Long, Defect> {
+fn long_block(input: &mut Cursor<'_>) -> Result<Long, Defect> {
     let length = input.vint().ok_or(Defect::EventOverrun)?;
     let samples = input.vint().ok_or(Defect::EventOverrun)?;
     let source = input.u8().ok_or(Defect::EventOverrun)?;

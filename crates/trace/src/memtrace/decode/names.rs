@@ -1,9 +1,10 @@
 //! A domain's recent file and definition names, as the decoder follows them.
 
+use heaptap_codec::Cursor;
+
 use crate::memtrace::defect::Defect;
 use crate::memtrace::mtf::MoveToFront;
 use crate::memtrace::rules::MTF_LEN;
-use crate::memtrace::wire::Bytes;
 use crate::model::table::LocationTable;
 use crate::model::{NameId, NamedLocation};
 
@@ -26,7 +27,7 @@ impl RecentNames {
     /// the bytes end.
     pub(crate) fn location(
         &mut self,
-        input: &mut Bytes<'_>,
+        input: &mut Cursor<'_>,
         table: &mut LocationTable,
     ) -> Result<NamedLocation, Defect> {
         let packed = packed_location(input).ok_or(Defect::EventOverrun)?;
@@ -46,14 +47,14 @@ impl RecentNames {
     fn file(
         &mut self,
         code: usize,
-        input: &mut Bytes<'_>,
+        input: &mut Cursor<'_>,
         table: &mut LocationTable,
     ) -> Result<&mut RecentFile, Defect> {
         let known = self.files.len();
         if code < MTF_LEN {
             return self.files.touch(code).ok_or(Defect::NameCode { code: code as u8, known });
         }
-        let name = table.intern(input.string().ok_or(Defect::EventOverrun)?);
+        let name = table.intern(input.until_nul().ok_or(Defect::EventOverrun)?);
         // Version 1 writers gave a new file the definitions of the entry that
         // fell out; later ones start empty and so never refer to those.
         let entry = self.files.push(|evicted| RecentFile {
@@ -81,21 +82,21 @@ impl RecentNames {
 fn recent_definition(
     file: &mut RecentFile,
     code: usize,
-    input: &mut Bytes<'_>,
+    input: &mut Cursor<'_>,
     table: &mut LocationTable,
 ) -> Result<NameId, Defect> {
     let known = file.definitions.len();
     let entry = if code < MTF_LEN {
         file.definitions.touch(code)
     } else {
-        let name = table.intern(input.string().ok_or(Defect::EventOverrun)?);
+        let name = table.intern(input.until_nul().ok_or(Defect::EventOverrun)?);
         file.definitions.push(|_| name)
     };
     entry.copied().ok_or(Defect::NameCode { code: code as u8, known })
 }
 
 /// The 48 bits that start a location.
-fn packed_location(input: &mut Bytes<'_>) -> Option<u64> {
+fn packed_location(input: &mut Cursor<'_>) -> Option<u64> {
     let low = input.u32()?;
     let high = input.u16()?;
     Some(u64::from(high) << 32 | u64::from(low))

@@ -4,18 +4,21 @@
 //! before, so that what is likely costs a fraction of a bit. Source: the range
 //! coder of LZMA (Martin, "Range encoding", 1979; Pavlov's 7-zip), here with 15
 //! bits of probability and with carries that go back into the buffer.
+//!
+//! Written here because the file format is made of it: no library codes these bits, and without allocating.
 
-use super::wire::Lane;
+use crate::Buffer;
 
 /// The probability that the next bit is 0, in 1 / 32768.
-pub(crate) type Probability = u16;
-pub(crate) const EVEN: Probability = 1 << 14;
+pub type Probability = u16;
+/// As likely as not.
+pub const EVEN: Probability = 1 << 14;
 const SCALE: u32 = 15;
 const RATE: u32 = 5;
 /// Below this the range is widened by a byte.
 const NARROW: u32 = 1 << 24;
 /// Enough to bring the last state out.
-pub(crate) const RANGE_TAIL: usize = 4;
+pub const RANGE_TAIL: usize = 4;
 
 #[inline]
 fn learn(probability: &mut Probability, bit: bool) {
@@ -26,22 +29,24 @@ fn learn(probability: &mut Probability, bit: bool) {
     }
 }
 
-/// The encoder's state. Its output goes to a lane.
+/// The encoder's state. Its output goes to a buffer.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub(crate) struct RangeEncoder {
+pub struct RangeEncoder {
     /// The lower end of the range: 32 bits, and a carry above them.
     low: u64,
     range: u32,
 }
 
 impl RangeEncoder {
-    pub(crate) const START: RangeEncoder = RangeEncoder { low: 0, range: u32::MAX };
+    /// Before the first bit.
+    pub const START: RangeEncoder = RangeEncoder { low: 0, range: u32::MAX };
 
+    /// Codes a bit, and lets `probability` learn of it.
     #[inline]
-    pub(crate) fn bit<const N: usize>(
+    pub fn bit<const N: usize>(
         &mut self,
-        output: &mut Lane<N>,
+        output: &mut Buffer<N>,
         probability: &mut Probability,
         bit: bool,
     ) {
@@ -61,9 +66,9 @@ impl RangeEncoder {
 
     /// The bits of a symbol from the top, each with the probability of its prefix.
     #[inline]
-    pub(crate) fn symbol<const N: usize>(
+    pub fn symbol<const N: usize>(
         &mut self,
-        output: &mut Lane<N>,
+        output: &mut Buffer<N>,
         tree: &mut [Probability; 256],
         symbol: u8,
     ) {
@@ -77,7 +82,7 @@ impl RangeEncoder {
         }
     }
 
-    fn shift<const N: usize>(&mut self, output: &mut Lane<N>) {
+    fn shift<const N: usize>(&mut self, output: &mut Buffer<N>) {
         if self.low >> 32 != 0 {
             output.carry();
         }
@@ -86,7 +91,7 @@ impl RangeEncoder {
     }
 
     /// Brings out what is left.
-    pub(crate) fn finish<const N: usize>(&mut self, output: &mut Lane<N>) {
+    pub fn finish<const N: usize>(&mut self, output: &mut Buffer<N>) {
         for _ in 0..RANGE_TAIL {
             self.shift(output);
         }
@@ -96,7 +101,7 @@ impl RangeEncoder {
 
 /// Reads what a [`RangeEncoder`] wrote.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct RangeDecoder {
+pub struct RangeDecoder {
     range: u32,
     code: u32,
     /// How many bytes have been taken.
@@ -105,21 +110,22 @@ pub(crate) struct RangeDecoder {
 
 impl RangeDecoder {
     /// Before there is an input.
-    pub(crate) const IDLE: RangeDecoder = RangeDecoder { range: u32::MAX, code: 0, taken: 0 };
+    pub const IDLE: RangeDecoder = RangeDecoder { range: u32::MAX, code: 0, taken: 0 };
 
-    pub(crate) fn new(input: &[u8]) -> Option<RangeDecoder> {
+    /// At the start of `input`. `None` if that is too short.
+    pub fn new(input: &[u8]) -> Option<RangeDecoder> {
         let code = u32::from_be_bytes(*input.first_chunk::<RANGE_TAIL>()?);
         Some(RangeDecoder { range: u32::MAX, code, taken: RANGE_TAIL })
     }
 
     /// Whether everything has been taken.
-    pub(crate) fn is_done(&self, input: &[u8]) -> bool {
+    pub fn is_done(&self, input: &[u8]) -> bool {
         self.taken == input.len()
     }
 
     /// `None` if the input ends too early.
     #[inline]
-    pub(crate) fn bit(&mut self, input: &[u8], probability: &mut Probability) -> Option<bool> {
+    pub fn bit(&mut self, input: &[u8], probability: &mut Probability) -> Option<bool> {
         let bound = (self.range >> SCALE) * u32::from(*probability);
         let bit = self.code >= bound;
         if bit {
@@ -137,8 +143,9 @@ impl RangeDecoder {
         Some(bit)
     }
 
+    /// What [`RangeEncoder::symbol`] coded. `None` if the input ends too early.
     #[inline]
-    pub(crate) fn symbol(&mut self, input: &[u8], tree: &mut [Probability; 256]) -> Option<u8> {
+    pub fn symbol(&mut self, input: &[u8], tree: &mut [Probability; 256]) -> Option<u8> {
         let mut node = 1u8;
         let mut symbol = 0;
         for _ in 0..8 {
@@ -153,18 +160,19 @@ impl RangeDecoder {
 /// Bits that wait for their byte, the first one lowest. All zeros is an empty one.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub(crate) struct BitEncoder {
+pub struct BitEncoder {
     waiting: u64,
     /// Below 8 between two calls.
     count: u32,
 }
 
 impl BitEncoder {
-    pub(crate) const EMPTY: BitEncoder = BitEncoder { waiting: 0, count: 0 };
+    /// Without any bits.
+    pub const EMPTY: BitEncoder = BitEncoder { waiting: 0, count: 0 };
 
     /// Appends the low `width` bits, at most 32.
     #[inline]
-    pub(crate) fn put<const N: usize>(&mut self, output: &mut Lane<N>, bits: u64, width: u32) {
+    pub fn put<const N: usize>(&mut self, output: &mut Buffer<N>, bits: u64, width: u32) {
         let mask = (1u64 << width) - 1;
         self.waiting |= (bits & mask) << self.count;
         self.count += width;
@@ -175,7 +183,8 @@ impl BitEncoder {
         }
     }
 
-    pub(crate) fn finish<const N: usize>(&mut self, output: &mut Lane<N>) {
+    /// Brings out what is left.
+    pub fn finish<const N: usize>(&mut self, output: &mut Buffer<N>) {
         if self.count > 0 {
             output.put_byte(self.waiting as u8);
         }
@@ -185,15 +194,16 @@ impl BitEncoder {
 
 /// Reads what a [`BitEncoder`] wrote.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct BitDecoder {
+pub struct BitDecoder {
     waiting: u64,
     count: u32,
     taken: usize,
 }
 
 impl BitDecoder {
+    /// The next `width` bits, at most 32. `None` if the input ends too early.
     #[inline]
-    pub(crate) fn take(&mut self, input: &[u8], width: u32) -> Option<u64> {
+    pub fn take(&mut self, input: &[u8], width: u32) -> Option<u64> {
         while self.count < width {
             self.waiting |= u64::from(*input.get(self.taken)?) << self.count;
             self.taken += 1;
@@ -206,7 +216,7 @@ impl BitDecoder {
     }
 
     /// Whether everything has been taken, but for the last byte's filling.
-    pub(crate) fn is_done(&self, input: &[u8]) -> bool {
+    pub fn is_done(&self, input: &[u8]) -> bool {
         self.taken == input.len() && self.waiting == 0
     }
 }
@@ -222,8 +232,8 @@ mod tests {
             symbols in prop::collection::vec((any::<u8>(), 0u32..=32, any::<u32>(), any::<bool>()), 0..2000),
             skew in 0u8..8,
         ) {
-            let mut coded = Box::new(Lane::<32768>::EMPTY);
-            let mut plain = Box::new(Lane::<32768>::EMPTY);
+            let mut coded = Box::new(Buffer::<32768>::EMPTY);
+            let mut plain = Box::new(Buffer::<32768>::EMPTY);
             let mut encoder = RangeEncoder::START;
             let mut bits = BitEncoder::EMPTY;
             let (mut tree, mut flag) = ([EVEN; 256], EVEN);
@@ -253,7 +263,7 @@ mod tests {
 
     #[test]
     fn what_is_likely_is_cheap() {
-        let mut coded = Box::new(Lane::<32768>::EMPTY);
+        let mut coded = Box::new(Buffer::<32768>::EMPTY);
         let mut encoder = RangeEncoder::START;
         let mut flag = EVEN;
         for _ in 0..100_000 {
@@ -261,14 +271,5 @@ mod tests {
         }
         encoder.finish(&mut coded);
         assert!(coded.bytes().len() < 60, "{}", coded.bytes().len());
-    }
-
-    /// A carry runs through bytes of 255.
-    #[test]
-    fn carries_go_back_into_the_buffer() {
-        let mut coded = Lane::<64>::EMPTY;
-        coded.put_bytes(&[7, 255, 255]);
-        coded.carry();
-        assert_eq!(coded.bytes(), [8, 0, 0]);
     }
 }

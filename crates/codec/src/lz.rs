@@ -5,14 +5,18 @@
 //! looks up four bytes at a time in a table of the most recent positions. It
 //! steps faster through what does not compress. Source: the published
 //! description of the LZ4 block format.
+//!
+//! Not `lz4_flex`: its encoder allocates its table at every call, which a clone of a traced program may not do, and
+//! writes other bytes. Its decoder alone would save fifty lines for a dependency of what is loaded into programs.
 
 const MIN_MATCH: usize = 4;
 const MAX_DISTANCE: usize = 0xffff;
 const HASH_BITS: u32 = 13;
 
 /// Where each hash of four bytes was seen last. Its contents do not matter between calls.
-pub(crate) type Positions = [u32; POSITIONS];
-pub(crate) const POSITIONS: usize = 1 << HASH_BITS;
+pub type Positions = [u32; POSITIONS];
+/// How many hashes there are.
+pub const POSITIONS: usize = 1 << HASH_BITS;
 
 fn four_bytes(bytes: &[u8], at: usize) -> Option<u32> {
     let four = bytes.get(at..)?.first_chunk::<4>()?;
@@ -82,11 +86,7 @@ impl Packed<'_> {
 }
 
 /// Compresses `input`; returns the length of the output, or `None` if it does not fit.
-pub(crate) fn compress(
-    input: &[u8],
-    output: &mut [u8],
-    positions: &mut Positions,
-) -> Option<usize> {
+pub fn compress(input: &[u8], output: &mut [u8], positions: &mut Positions) -> Option<usize> {
     if output.is_empty() {
         return None;
     }
@@ -117,7 +117,7 @@ pub(crate) fn compress(
 }
 
 /// Decompresses to exactly `raw` bytes behind what `output` holds. `None` if the input is damaged.
-pub(crate) fn decompress(input: &[u8], raw: usize, output: &mut Vec<u8>) -> Option<()> {
+pub fn decompress(input: &[u8], raw: usize, output: &mut Vec<u8>) -> Option<()> {
     let start = output.len();
     let end = start.checked_add(raw)?;
     let mut rest = input;

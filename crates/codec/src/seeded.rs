@@ -4,12 +4,15 @@
 //! table: nobody can prepare a file whose codes all collide. The mixing step
 //! folds the 128-bit product of two words, as wyhash does; on a single word it is
 //! several times faster than the standard library's hash.
+//!
+//! Not `foldhash`, which the tools use by way of `hashbrown`: this is loaded into traced programs, and `foldhash` is a
+//! dependency with unsafe code for the same mixing step.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 /// Builds hashers that share one secret.
 #[derive(Clone)]
-pub(crate) struct Seeded {
+pub struct Seeded {
     seed: u64,
     factor: u64,
 }
@@ -25,13 +28,14 @@ impl Default for Seeded {
 impl BuildHasher for Seeded {
     type Hasher = Fold;
 
+    #[inline]
     fn build_hasher(&self) -> Fold {
         Fold { state: self.seed, factor: self.factor }
     }
 }
 
 /// The hash of what was written so far.
-pub(crate) struct Fold {
+pub struct Fold {
     state: u64,
     factor: u64,
 }
@@ -45,6 +49,7 @@ impl Fold {
 }
 
 impl Hasher for Fold {
+    #[inline]
     fn write(&mut self, bytes: &[u8]) {
         let (words, rest) = bytes.as_chunks::<8>();
         for word in words {
@@ -58,14 +63,17 @@ impl Hasher for Fold {
         self.mix(u64::from_le_bytes(last) ^ (bytes.len() as u64).rotate_right(8));
     }
 
+    #[inline]
     fn write_u64(&mut self, word: u64) {
         self.mix(word);
     }
 
+    #[inline]
     fn write_usize(&mut self, word: usize) {
         self.mix(word as u64);
     }
 
+    #[inline]
     fn finish(&self) -> u64 {
         // The table uses the low bits as a position and the high ones as a tag:
         // one more round spreads the last word over both.
