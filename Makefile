@@ -217,7 +217,7 @@ doc:
 # What a host would load, and what the format crate may use, is on a list.
 .PHONY: dependencies
 dependencies:
-	@for package in heaptap heaptap-codec heaptap-heap heaptap-probes heaptap-trace; do \
+	@for package in heaptap heaptap-codec heaptap-control heaptap-heap heaptap-probes heaptap-trace; do \
 		$(CARGO) tree -e normal -p $$package --prefix none --format '{p}' \
 			| sed 's/ v[0-9].*//' | sort -u | diff -u dependencies/$$package - \
 			|| { echo "dependencies of $$package changed: see dependencies/README.md" >&2; exit 1; }; \

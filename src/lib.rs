@@ -53,6 +53,7 @@
 //! | a new release of OCaml | one row in `runtimes/ocaml/four/layout.rs` or `five/layout.rs` |
 //! | an option of the C ABI | `abi/options.rs` and its layout in `abi/layout.rs`, `tracer/options.rs` |
 //! | an environment variable | the table in `crates/settings`, `tracer/environment.rs` |
+//! | a command of the control socket | `crates/control/src/command.rs` and `answer.rs`, `control/answer.rs`, a verb, `docs/control.md` |
 //! | another destination for the trace | a file in `sys`, a line in `writer/output.rs` |
 //! | another kind of probe, or figure of the time line | an event in `crates/probes`, `probes/cell.rs` or `probes/time_line.rs`, a line in `probes/changes.rs` or `counters.rs` |
 //! | another trace format | a folder beside `crates/trace/src/memtrace`, a line in `crates/trace/src/recognise.rs` |

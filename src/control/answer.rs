@@ -2,42 +2,58 @@
 
 use std::time::Duration;
 
-use heaptap_settings::control;
+use heaptap_control::{Command, Flushed, SnapshotRequest, Status, Taken};
 
-pub(super) use super::command::{Command, parse as command};
+use super::jobs::{Answer, Queue, Work};
 use super::process::Process;
-use crate::snapshot::{self, Order, Taken};
+use crate::snapshot::{self, Cancellation, Method, Order, Reason};
 use crate::sys::name::ProcessFacts;
 use crate::tracer;
 
 /// The longest wait for the writer.
 const LONGEST_FLUSH: Duration = Duration::from_secs(10);
 
+/// How a command is carried out.
+pub(super) enum Plan {
+    /// At once.
+    Now(fn(&Process) -> Answer),
+    /// It takes time. Cancelled when the client goes away.
+    Job(Queue, Cancellation, Work),
+}
+
 /// Whether a user may command a process of another.
 pub(super) fn may_command(peer: u32, user: u32) -> bool {
     peer == user || peer == 0
 }
 
-/// Takes a snapshot. On a thread of its own.
-pub(super) fn take(process: &Process, order: &Order) -> Result<String, String> {
-    process.take(order).map(|taken| figures(&taken))
+pub(super) fn plan(process: &'static Process, command: Command) -> Plan {
+    match command {
+        Command::Status => Plan::Now(|process| Ok(status(process).to_string())),
+        Command::Flush => Plan::Job(Queue::Flushes, Cancellation::default(), Box::new(flush)),
+        Command::Snapshot(request) => {
+            let order = order(request);
+            let cancellation = order.cancellation.clone();
+            let take = move || take(process, &order);
+            Plan::Job(Queue::Snapshots, cancellation, Box::new(take))
+        }
+    }
 }
 
-fn figures(taken: &Taken) -> String {
-    format!(
-        "file={} blocks={} words={} roots={} bytes={} pause_us={} method={}",
-        control::encode_os(&taken.path),
-        taken.blocks,
-        taken.words,
-        taken.roots,
-        taken.bytes,
-        taken.pause.as_micros(),
-        taken.method.name(),
-    )
+fn order(request: SnapshotRequest) -> Order {
+    let SnapshotRequest { file, sync, string_bytes, wait } = request;
+    let method = if sync { Method::Synchronous } else { Method::CopyOnWrite };
+    let patience = wait.unwrap_or(Order::PATIENCE);
+    Order { method, string_bytes, patience, ..Order::new(file, Reason::Request) }
 }
 
-/// The words of `status`.
-pub(super) fn status(process: &Process) -> String {
+fn take(process: &Process, order: &Order) -> Answer {
+    let snapshot::Taken { path, method, blocks, words, roots, bytes, pause } =
+        process.take(order)?;
+    let method = method.name().to_owned();
+    Ok(Taken { file: path, blocks, words, roots, bytes, pause, method }.to_string())
+}
+
+fn status(process: &Process) -> Status {
     let walkable = match &process.support.refusal {
         None => snapshot::walkable_runtime().map_err(|error| error.to_string()),
         Some(refusal) => Err(refusal.clone()),
@@ -46,25 +62,42 @@ pub(super) fn status(process: &Process) -> String {
         Ok(runtime) => (runtime, "yes".to_owned()),
         Err(reason) => (process.support.runtime.to_owned(), format!("no: {reason}")),
     };
-    let trace = tracer::traced_file().unwrap_or_default();
-    format!(
-        "pid={} program={} version={} runtime={} trace={} snapshots={}",
-        process.pid,
-        control::encode_os(ProcessFacts::gather().executable),
-        crate::VERSION,
-        control::encode(runtime.as_bytes()),
-        control::encode_os(trace),
-        control::encode(snapshots.as_bytes()),
-    )
+    Status {
+        pid: process.pid,
+        program: ProcessFacts::gather().executable,
+        version: crate::VERSION.to_owned(),
+        runtime,
+        trace: tracer::traced_file().unwrap_or_default(),
+        snapshots,
+    }
 }
 
-/// Writes everything recorded so far. On a thread of its own.
-pub(super) fn flush() -> Result<String, String> {
+/// Writes everything recorded so far.
+fn flush() -> Answer {
     if tracer::traced_file().is_none() {
         Err("the program is not traced, so there is nothing to write".into())
     } else if tracer::flush_signal_safe(LONGEST_FLUSH) {
-        Ok(String::new())
+        Ok(Flushed.to_string())
     } else {
         Err(format!("the trace was not written within {} s", LONGEST_FLUSH.as_secs()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn a_request_is_an_order() {
+        let ordered =
+            |sync, wait| order(SnapshotRequest { file: "/x".into(), sync, string_bytes: 7, wait });
+        let plain = ordered(false, None);
+        assert_eq!((&*plain.path, plain.string_bytes), (Path::new("/x"), 7));
+        assert_eq!((plain.method, plain.patience), (Method::CopyOnWrite, Order::PATIENCE));
+        assert_eq!(plain.reason, Reason::Request);
+        let minute = Duration::from_secs(60);
+        let all = ordered(true, Some(minute));
+        assert_eq!((all.method, all.patience), (Method::Synchronous, minute));
     }
 }

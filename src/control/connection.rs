@@ -5,8 +5,9 @@
 
 use std::time::{Duration, Instant};
 
-use heaptap_settings::control::{CLIENT_SECONDS, MAX_LINE, PROGRESS_SECONDS};
+use heaptap_control::{CLIENT_SECONDS, MAX_LINE, PROGRESS_SECONDS, Reply};
 
+use super::jobs::Answer;
 use super::process::InProgress;
 use crate::sys::listener::{Client, Transfer};
 use crate::sys::poll::{Wants, Watched};
@@ -111,7 +112,8 @@ impl Connection {
                     *lines += 1;
                     // One that does not read its lines gets only the last.
                     if self.output.is_empty() {
-                        self.output = format!("wait {}\n", *lines * PROGRESS_SECONDS).into_bytes();
+                        let reply = Reply::Wait(*lines * PROGRESS_SECONDS);
+                        self.output = format!("{reply}\n").into_bytes();
                     }
                 }
                 self.write();
@@ -142,19 +144,15 @@ impl Connection {
     /// taken too long.
     pub(super) fn answer(
         &mut self,
-        result: Result<String, String>,
+        result: Answer,
         in_progress: Option<InProgress<'static>>,
         now: Instant,
     ) {
         if self.has_ended() {
             return;
         }
-        let line = match result {
-            Ok(words) if words.is_empty() => "ok\n".to_owned(),
-            Ok(words) => format!("ok {words}\n"),
-            Err(reason) => format!("error {}\n", reason.replace('\n', " ")),
-        };
-        self.output.extend_from_slice(line.as_bytes());
+        let reply = result.map_or_else(Reply::Refused, Reply::Done);
+        self.output.extend_from_slice(format!("{reply}\n").as_bytes());
         self.enter(Stage::Answering { _in_progress: in_progress }, now);
         self.step(false, now);
     }

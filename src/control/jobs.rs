@@ -10,13 +10,35 @@ use crate::sys::thread::{self, JoinOutcome, Worker};
 /// What a command answers: words, or why it failed.
 pub(super) type Answer = Result<String, String>;
 
+/// What is done on a thread of its own.
+pub(super) type Work = Box<dyn FnOnce() -> Answer + Send>;
+
 /// A command that takes time.
 pub(super) struct Job {
     /// The number of the connection that waits for it.
     pub(super) client: u64,
     /// Cancelled when the client goes away.
     pub(super) cancellation: Cancellation,
-    pub(super) work: Box<dyn FnOnce() -> Answer + Send>,
+    pub(super) work: Work,
+}
+
+/// Kinds of jobs. Those of one kind are done one after the other.
+#[derive(Clone, Copy)]
+pub(super) enum Queue {
+    Snapshots,
+    Flushes,
+}
+
+impl Queue {
+    pub(super) const ALL: [Queue; 2] = [Queue::Snapshots, Queue::Flushes];
+
+    /// The name of its threads.
+    fn thread(self) -> &'static str {
+        match self {
+            Queue::Snapshots => "heaptap-snap",
+            Queue::Flushes => "heaptap-flush",
+        }
+    }
 }
 
 /// A job that has ended.
@@ -30,8 +52,7 @@ pub(super) struct Ended {
 /// Jobs of one kind.
 pub(super) struct JobQueue {
     process: &'static Process,
-    /// The name of its threads.
-    thread: &'static str,
+    queue: Queue,
     waiting: VecDeque<Job>,
     running: Option<Running>,
 }
@@ -47,8 +68,8 @@ struct Running {
 pub(super) const MOST_JOBS: usize = 8;
 
 impl JobQueue {
-    pub(super) fn new(process: &'static Process, thread: &'static str) -> JobQueue {
-        JobQueue { process, thread, waiting: VecDeque::new(), running: None }
+    pub(super) fn new(process: &'static Process, queue: Queue) -> JobQueue {
+        JobQueue { process, queue, waiting: VecDeque::new(), running: None }
     }
 
     /// False if there are too many.
@@ -91,7 +112,7 @@ impl JobQueue {
         let Some(in_progress) = self.process.begin() else {
             return Some(failed("the program exits".into()));
         };
-        match thread::start(self.thread, move |_| work()) {
+        match thread::start(self.queue.thread(), move |_| work()) {
             Ok(worker) => {
                 self.running = Some(Running { client, cancellation, worker, in_progress });
                 None

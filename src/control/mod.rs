@@ -8,7 +8,7 @@
 //!
 //! - `settings`: what the environment asks for; `names`: the files of snapshots.
 //! - `process`: what is known of this process and shared by both threads.
-//! - `command`: the lines of the protocol (`docs/control.md`); `answer`: what each command does.
+//! - `answer`: what each command does. The protocol is `crates/control` and `docs/control.md`.
 //! - `socket`: the directory and the socket; `server`: the thread `heaptap-control`;
 //!   `connection`: one client; `jobs`: commands that take time, on threads of their own.
 //! - `trigger`: the thread `heaptap-trigger`; `signal`: the signal that wakes it.
@@ -20,7 +20,6 @@
 #![allow(unsafe_code, reason = "registers handlers for exit, fork and a signal")]
 
 mod answer;
-mod command;
 mod connection;
 mod jobs;
 mod names;

@@ -7,9 +7,11 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-use super::answer::{self, Command};
+use heaptap_control::Command;
+
+use super::answer::{self, Plan};
 use super::connection::{Connection, Event};
-use super::jobs::{Ended, Job, JobQueue, MOST_JOBS};
+use super::jobs::{Ended, Job, JobQueue, MOST_JOBS, Queue};
 use super::process::Process;
 use crate::sys::listener::{Accepted, Client, Listener};
 use crate::sys::poll::{self, Watched};
@@ -18,7 +20,7 @@ use crate::tracer::say;
 /// Connections at a time: descriptors of the program. Clients that wait for a job keep their
 /// places; there are fewer of them, so that others always find one.
 const MOST_CLIENTS: usize = 32;
-const _: () = assert!(MOST_CLIENTS > 2 * MOST_JOBS);
+const _: () = assert!(MOST_CLIENTS > Queue::ALL.len() * MOST_JOBS);
 
 /// A client keeps its place for this long, even if others wait for one.
 const GRACE: Duration = Duration::from_millis(50);
@@ -43,8 +45,8 @@ pub(super) struct Server {
     /// The oldest first.
     clients: Vec<Connection>,
     next_number: u64,
-    snapshots: JobQueue,
-    flushes: JobQueue,
+    /// In the order of [`Queue::ALL`].
+    queues: [JobQueue; Queue::ALL.len()],
     /// No client is accepted before.
     accept_from: Option<Instant>,
 }
@@ -63,8 +65,7 @@ impl Server {
             open_again,
             clients: Vec::new(),
             next_number: 0,
-            snapshots: JobQueue::new(process, "heaptap-snap"),
-            flushes: JobQueue::new(process, "heaptap-flush"),
+            queues: Queue::ALL.map(|queue| JobQueue::new(process, queue)),
             accept_from: None,
         }
     }
@@ -104,7 +105,7 @@ impl Server {
     }
 
     fn longest_wait(&self, now: Instant) -> Option<Duration> {
-        let is_busy = self.snapshots.is_busy() || self.flushes.is_busy();
+        let is_busy = self.queues.iter().any(JobQueue::is_busy);
         let deadlines = self.clients.iter().map(Connection::deadline).chain(self.accept_from);
         let next = deadlines.min().map(|next| next.saturating_duration_since(now));
         let pace = is_busy.then_some(PACE);
@@ -129,32 +130,21 @@ impl Server {
     fn command(&mut self, index: usize, line: &[u8], now: Instant) {
         let process = self.process;
         let Some(client) = self.clients.get_mut(index) else { return };
-        let command = match answer::command(line) {
-            Ok(command) => command,
+        let plan = match Command::parse(line) {
+            Ok(command) => answer::plan(process, command),
             Err(reason) => return client.answer(Err(reason), None, now),
         };
-        let (jobs, job) = match command {
-            Command::Status => {
+        let (queue, cancellation, work) = match plan {
+            Plan::Now(answer) => {
                 let in_progress = process.begin();
-                let status = in_progress.as_ref().map(|_| answer::status(process));
-                let status = status.ok_or_else(|| "the program exits".to_owned());
-                return client.answer(status, in_progress, now);
+                let exits = || Err("the program exits".to_owned());
+                let answer = in_progress.as_ref().map_or_else(exits, |_| answer(process));
+                return client.answer(answer, in_progress, now);
             }
-            Command::Snapshot(order) => {
-                let (client, cancellation) = (client.number, order.cancellation.clone());
-                let work = Box::new(move || answer::take(process, &order));
-                (&mut self.snapshots, Job { client, cancellation, work })
-            }
-            Command::Flush => {
-                let job = Job {
-                    client: client.number,
-                    cancellation: Default::default(),
-                    work: Box::new(answer::flush),
-                };
-                (&mut self.flushes, job)
-            }
+            Plan::Job(queue, cancellation, work) => (queue, cancellation, work),
         };
-        if jobs.add(job) {
+        let job = Job { client: client.number, cancellation, work };
+        if self.queues[queue as usize].add(job) {
             client.wait(now);
         } else {
             let busy = format!("{MOST_JOBS} clients wait for the same already; try again later");
@@ -163,7 +153,7 @@ impl Server {
     }
 
     fn advance_jobs(&mut self, now: Instant) {
-        for jobs in [&mut self.snapshots, &mut self.flushes] {
+        for jobs in &mut self.queues {
             // Twice: one ends, and the next begins.
             for _ in 0..2 {
                 let Some(Ended { client, answer, in_progress }) = jobs.step() else { continue };
@@ -177,11 +167,10 @@ impl Server {
 
     /// What a client has asked for is cancelled when it has gone.
     fn drop_ended(&mut self) {
-        let (snapshots, flushes) = (&mut self.snapshots, &mut self.flushes);
+        let queues = &mut self.queues;
         self.clients.retain(|client| {
             if client.has_ended() {
-                snapshots.cancel(client.number);
-                flushes.cancel(client.number);
+                queues.iter_mut().for_each(|jobs| jobs.cancel(client.number));
             }
             !client.has_ended()
         });

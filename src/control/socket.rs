@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::time::Duration;
 
-use heaptap_settings::control;
+use heaptap_control::socket::{RUNTIME_DIRECTORY, in_runtime_directory, in_tmp, name};
 
 use super::process::Process;
 use super::server::Server;
@@ -84,7 +84,7 @@ fn open_again(user: u32, pid: u32) -> Option<&'static Listener> {
 /// Opens the socket in the first directory that can be used. `None` if another copy of this
 /// library listens for the same process.
 fn open(user: u32, pid: u32) -> io::Result<Option<&'static Listener>> {
-    let runtime = std::env::var_os(control::RUNTIME_DIRECTORY);
+    let runtime = std::env::var_os(RUNTIME_DIRECTORY);
     let listener = open_in(&directories(runtime, user), user, pid)?;
     let listener = listener.map(|listener| &*Box::leak(Box::new(listener)));
     if let Some(listener) = listener {
@@ -100,14 +100,14 @@ fn directories(runtime: Option<OsString>, user: u32) -> Vec<PathBuf> {
         path.is_absolute() && found.is_ok_and(|found| found.is_dir() && found.uid() == user)
     };
     let runtime = runtime.map(PathBuf::from).filter(is_own);
-    let runtime = runtime.map(|runtime| control::in_runtime_directory(&runtime));
-    runtime.into_iter().chain([control::in_tmp(user)]).collect()
+    let runtime = runtime.map(|runtime| in_runtime_directory(&runtime));
+    runtime.into_iter().chain([in_tmp(user)]).collect()
 }
 
 fn open_in(directories: &[PathBuf], user: u32, pid: u32) -> io::Result<Option<Listener>> {
     let mut failure = io::Error::other("there is no directory for its socket");
     for directory in directories {
-        let path = directory.join(control::socket_name(pid));
+        let path = directory.join(name(pid));
         match make_private(directory, user).and_then(|()| open_at(&path, pid)) {
             Ok(listener) => return Ok(listener),
             Err(error) => {

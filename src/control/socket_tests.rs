@@ -5,6 +5,7 @@ use crate::control::process::SnapshotSupport;
 use crate::control::settings::Settings;
 use crate::snapshot::{Order, SnapshotError, Taken};
 use crate::sys::testing::{in_a_fork, in_a_process};
+use heaptap_control::{CLIENT_SECONDS, MAX_LINE};
 use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -136,7 +137,7 @@ fn a_client_that_waits_gets_lines() {
 #[test]
 fn hostile_lines_do_no_harm() {
     let listening = Listening::new(None);
-    let long = [&vec![b'x'; control::MAX_LINE + 10][..], b"\n"].concat();
+    let long = [&vec![b'x'; MAX_LINE + 10][..], b"\n"].concat();
     let path = [b"snapshot /", &vec![b'%'; 5000][..], b"\n"].concat();
     for line in
         [&b"\n"[..], b"\0\0\0\n", b"\xff\xfe\n", b"snapshot %\n", b"snapshot\n", &long, &path]
@@ -187,7 +188,7 @@ fn silent_clients_delay_nobody() {
     let start = Instant::now();
     assert!(listening.last(b"status\n").starts_with("ok "));
     assert!(listening.last(b"snapshot /x\n").starts_with("ok "));
-    let limit = Duration::from_secs(control::CLIENT_SECONDS);
+    let limit = Duration::from_secs(CLIENT_SECONDS);
     assert!(start.elapsed() < limit, "{:?}", start.elapsed());
     drop(silent);
     // More than there are places for.
@@ -206,7 +207,7 @@ fn a_client_that_gives_way_or_is_late_is_told_so() {
     let mut line = String::new();
     first.read_line(&mut line).unwrap();
     assert_eq!(line, "error too many clients are connected; try again\n");
-    assert!(start.elapsed() < Duration::from_secs(control::CLIENT_SECONDS));
+    assert!(start.elapsed() < Duration::from_secs(CLIENT_SECONDS));
     drop(others);
     let late = listening.ask(b"half a line");
     assert_eq!(late, ["error no line came within 5 s"]);
@@ -268,10 +269,10 @@ fn a_line_has_a_limit_and_is_answered() {
         io::Read::read_to_string(&mut stream, &mut answer).unwrap();
         answer
     };
-    assert!(ask(&line(control::MAX_LINE)).starts_with("error unknown command `xxx"));
+    assert!(ask(&line(MAX_LINE)).starts_with("error unknown command `xxx"));
     let too_long = "error a line has at most 16384 bytes before its newline\n";
-    assert_eq!(ask(&line(control::MAX_LINE + 1)), too_long);
-    assert_eq!(ask(&line(8 * control::MAX_LINE)), too_long);
+    assert_eq!(ask(&line(MAX_LINE + 1)), too_long);
+    assert_eq!(ask(&line(8 * MAX_LINE)), too_long);
     // More lines than one, of which the first counts.
     assert!(ask(&[b"status\n", &line(100_000)[..]].concat()).starts_with("ok "));
 }
@@ -306,9 +307,9 @@ fn other_users_are_refused_and_root_is_not() {
 fn a_socket_that_was_left_is_replaced_but_not_one_in_use() {
     let place = tempfile::tempdir().unwrap();
     let directory = [place.path().join("own")];
-    let name = directory[0].join(control::socket_name(7));
+    let left = directory[0].join(name(7));
     make_private(&directory[0], user()).unwrap();
-    drop(std::os::unix::net::UnixListener::bind(&name).unwrap());
+    drop(std::os::unix::net::UnixListener::bind(&left).unwrap());
     let first = open_in(&directory, user(), 7).unwrap().expect("nobody listens");
     // The kernel names this process, which is not 7.
     let error = open_in(&directory, user(), 7).map(|_| ()).unwrap_err().to_string();
@@ -341,7 +342,7 @@ fn the_directory_is_private_or_the_next_is_used() {
 #[test]
 fn a_runtime_directory_must_be_the_users() {
     let place = tempfile::tempdir().unwrap();
-    let tmp = control::in_tmp(user());
+    let tmp = in_tmp(user());
     let found = |runtime: Option<&str>| directories(runtime.map(OsString::from), user());
     assert_eq!(found(None), std::slice::from_ref(&tmp));
     assert_eq!(found(Some("relative")), std::slice::from_ref(&tmp));
@@ -349,5 +350,5 @@ fn a_runtime_directory_must_be_the_users() {
     let own = place.path().join("heaptap");
     assert_eq!(found(place.path().to_str()), [own, tmp]);
     let other = directories(Some(place.path().into()), user() + 1);
-    assert_eq!(other, [control::in_tmp(user() + 1)]);
+    assert_eq!(other, [in_tmp(user() + 1)]);
 }

@@ -82,7 +82,7 @@ extern "C" fn in_child() {
 mod tests {
     use super::*;
     use crate::sys::testing::in_a_process;
-    use heaptap_settings::control;
+    use heaptap_control::socket::{RUNTIME_DIRECTORY, in_runtime_directory, name};
     use std::io::{BufRead, BufReader, Write};
     use std::os::unix::net::UnixStream;
     use std::path::Path;
@@ -124,14 +124,13 @@ mod tests {
         in_a_process(module_path!(), test, || {
             let place = tempfile::tempdir().unwrap();
             // SAFETY: the only test of this process, whose other thread waits for it.
-            unsafe { std::env::set_var(control::RUNTIME_DIRECTORY, place.path()) };
+            unsafe { std::env::set_var(RUNTIME_DIRECTORY, place.path()) };
             let before = sockets();
             let settings = Settings { listen: true, ..Settings::default() };
             start(&settings, SnapshotSupport { runtime: "test", refusal: None });
             let own: Vec<_> = sockets().into_iter().filter(|name| !before.contains(name)).collect();
             assert_eq!(own.len(), 1, "the socket that listens");
-            let path = control::in_runtime_directory(place.path())
-                .join(control::socket_name(std::process::id()));
+            let path = in_runtime_directory(place.path()).join(name(std::process::id()));
             in_a_child_that_exits(|| assert!(!sockets().contains(&own[0]), "it is open"));
             assert!(status(&path).starts_with("ok pid="), "the parent answers");
             at_exit();

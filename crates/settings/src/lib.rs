@@ -10,8 +10,7 @@
 //! - [`table`]: the variables, the only place where their names are spelled.
 //! - `variable`: what is known of each; `value`: how values are checked.
 //! - [`file_name`]: the placeholders in the name of a trace file.
-//! - `trigger`: when heap snapshots are taken; [`control`]: the socket on which a process
-//!   takes commands.
+//! - `trigger`: when heap snapshots are taken.
 //! - `runtimes`: which languages and releases are traced unmodified.
 //!
 //! Nothing here reads or changes the environment: callers pass in a lookup. Code
@@ -20,7 +19,6 @@
 
 #![forbid(unsafe_code)]
 
-pub mod control;
 pub mod file_name;
 mod runtimes;
 pub mod table;
@@ -30,8 +28,8 @@ mod variable;
 
 pub use runtimes::{OCAML, RUNTIMES, SupportedRuntime, supported_runtimes};
 pub use table::{
-    DEFAULT_PROBES_LIMIT, FILE, FOLLOW, FRAMES, LIBRARY, LISTEN, MAX_FRAMES, MAX_RATE, MIN_RATE,
-    ONLY, PROBES_LIMIT, RATE, REPORT, SEED, SNAPSHOT, SNAPSHOT_FILE, TARGET, TIMELINE, UNWINDER,
+    DEFAULT_PROBES_LIMIT, FILE, FOLLOW, FRAMES, LIBRARY, LISTEN, MAX_FRAMES, MAX_RATE,
+    MIN_RATE, ONLY, PROBES_LIMIT, RATE, REPORT, SEED, SNAPSHOT, SNAPSHOT_FILE, TARGET, TIMELINE, UNWINDER,
     VARIABLES,
 };
 pub use trigger::{Trigger, TriggerSignal};

@@ -15,6 +15,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::rc::Rc;
 
+use heaptap_client::FileIdentity;
 use heaptap_heap::Defect as SnapshotDefect;
 use heaptap_probes::{SIDECAR_START, is_sidecar};
 use heaptap_trace::{
@@ -26,7 +27,7 @@ use crate::io::lifecycle::{Lives, Offence, ReadTrace};
 use crate::io::notices;
 use crate::io::output::unnamed_file;
 use crate::io::progress::Progress;
-use crate::io::trace_bytes::{FileAccess, FileIdentity, NamedFile, PeekedStart, TraceBytes};
+use crate::io::trace_bytes::{FileAccess, NamedFile, PeekedStart, TraceBytes};
 use crate::text::escape;
 
 /// A trace to read.

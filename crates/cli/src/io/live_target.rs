@@ -1,16 +1,14 @@
 //! What to follow: a file, standard input, or the trace that a process writes.
 
 use std::fs::{self, File};
-use std::io::{self, Read as _};
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
-use heaptap_trace::{FileKind, TraceOrigin};
+use heaptap_client::{NamedWriter, Process, WriterWatch, origin};
+use heaptap_trace::TraceOrigin;
 
 use crate::exit_status::Failure;
 use crate::io::live_trace::LiveTrace;
-use crate::io::trace_bytes::FileIdentity;
-use crate::io::writing_process::{NamedWriter, Process, WriterWatch};
 
 /// A trace to follow.
 #[derive(Clone, Debug)]
@@ -26,9 +24,21 @@ impl LiveTarget {
     /// given as `./4711`.
     pub(crate) fn find(argument: &Path) -> Result<LiveTarget, Failure> {
         match argument.to_str().and_then(|text| text.parse().ok()) {
-            Some(pid) => Ok(LiveTarget { path: trace_of(pid)?, writer: Process::of(pid) }),
+            Some(pid) => LiveTarget::of(pid),
             None => Ok(LiveTarget { path: argument.to_owned(), writer: None }),
         }
+    }
+
+    /// The trace that a process has open.
+    fn of(pid: u32) -> Result<LiveTarget, Failure> {
+        let process = Process::of(pid).ok_or_else(|| {
+            Failure::Trouble(format!(
+                "there is no process {pid}; for a file of that name, give ./{pid}"
+            ))
+        })?;
+        let trace = process.trace();
+        let path = trace.map_err(|none| Failure::Trouble(format!("process {pid}: {none}")))?;
+        Ok(LiveTarget { path, writer: Some(process) })
     }
 
     /// A file, if it can be seen that it is being written: then it grows.
@@ -58,79 +68,19 @@ impl LiveTarget {
     }
 }
 
-/// The trace that a process has open: the one that began last, if there are several.
-fn trace_of(pid: u32) -> Result<PathBuf, Failure> {
-    let process = PathBuf::from(format!("/proc/{pid}"));
-    let trouble = |reason: &str| Failure::Trouble(format!("process {pid}: {reason}"));
-    if !process.exists() {
-        return Err(Failure::Trouble(format!(
-            "there is no process {pid}; for a file of that name, give ./{pid}"
-        )));
-    }
-    let entries = fs::read_dir(process.join("fd")).map_err(|error| match error.kind() {
-        io::ErrorKind::PermissionDenied => {
-            trouble("it belongs to another user; run this as that user or as root")
-        }
-        _ => trouble(&format!("its files cannot be listed: {error}")),
-    })?;
-    let found = entries.flatten().filter_map(|entry| {
-        let link = entry.path();
-        origin(&link).map(|origin| (origin.start_time, link))
-    });
-    let (_, link) = found.max().ok_or_else(|| {
-        trouble(
-            "it writes no trace; start it by `heaptap run`, or name the file of its trace if \
-             that was closed",
-        )
-    })?;
-    Ok(named(&link).unwrap_or(link))
-}
-
-/// The beginning of the trace in an open file; `None` if it is something else. Only regular
-/// files are opened: opening a pipe would wait for its other end.
-pub(crate) fn origin(link: &Path) -> Option<TraceOrigin> {
-    if !fs::metadata(link).ok()?.is_file() {
-        return None;
-    }
-    let mut start = Vec::new();
-    File::open(link).ok()?.take(TraceOrigin::BYTES as u64).read_to_end(&mut start).ok()?;
-    if FileKind::of(&start) != Some(FileKind::Memtrace) {
-        return None;
-    }
-    TraceOrigin::of(&start)
-}
-
-/// The name of an open file, if the file still has it: a new file of that name is then
-/// noticed.
-fn named(link: &Path) -> Option<PathBuf> {
-    let name = fs::read_link(link).ok()?;
-    let identity = |path: &Path| fs::metadata(path).ok().map(|found| FileIdentity::of(&found));
-    (identity(&name)? == identity(link)?).then_some(name)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_trace_of_a_process_is_found_by_its_open_files() {
-        let place = tempfile::tempdir().unwrap();
-        let path = place.path().join("t.ctf");
-        let trace = include_bytes!("../../../trace/tests/data/tiny.v2.ctf");
-        fs::write(&path, trace).unwrap();
-        let held = File::open(&path).unwrap();
-        // A pipe, and a file that is no trace.
-        let pipe = io::pipe().unwrap();
-        let other = File::open("/proc/self/exe").unwrap();
-        let own = std::process::id();
-        assert_eq!(trace_of(own).unwrap(), path);
-        assert!(LiveTarget::being_written(&path).is_none(), "another process has written it");
-        fs::remove_file(&path).unwrap();
-        let link = trace_of(own).unwrap();
-        assert!(link.starts_with(format!("/proc/{own}/fd")), "{link:?}");
-        drop((held, pipe, other));
-        let message = trace_of(own).unwrap_err().message().unwrap().to_owned();
-        assert!(message.contains("heaptap run"), "{message}");
+    fn a_file_of_an_ended_process_is_not_being_written() {
+        let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/../trace/tests/data/tiny.v2.ctf");
+        let trace = Path::new(trace);
+        let held = File::open(trace).unwrap();
+        assert!(LiveTarget::being_written(trace).is_none(), "another process has written it");
+        let own = LiveTarget::find(Path::new(&std::process::id().to_string())).unwrap();
+        assert_eq!(own.path.canonicalize().unwrap(), trace.canonicalize().unwrap());
+        drop(held);
     }
 
     #[test]

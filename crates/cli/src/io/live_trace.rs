@@ -4,7 +4,7 @@
 //! Only [`LiveTrace::wait`] waits. [`LiveTrace::poll`] passes on what is written so far, notices
 //! that another file took the name (a restarted program, a rotation), and finds out whether more
 //! can come: the writer marks a finished trace in its first packet, or is gone
-//! ([`writing_process`](super::writing_process)).
+//! ([`WriterWatch`]).
 
 use std::fs::{self, File};
 use std::io::stdin;
@@ -13,14 +13,13 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use heaptap_client::{FileIdentity, NamedWriter, Process, WriterSign, WriterWatch};
 use heaptap_trace::{Completion, Event, Followed, LocationTable, Losses, TraceInfo, TraceOrigin};
 
 use crate::exit_status::Failure;
 use crate::io::input::{cannot_open, read_failure};
 use crate::io::open_trace::{OpenTrace, open_without_waiting};
-use crate::io::trace_bytes::FileIdentity;
 use crate::io::trace_files::shown;
-use crate::io::writing_process::{NamedWriter, Process, WriterSign, WriterWatch};
 
 /// How often a trace that grows is looked at. What is written is late by as much in the worst
 /// case, on top of the tenth of a second in which the program gathers it.

@@ -3,7 +3,7 @@
 //! [`progress`], or to another thread through [`watch`]. [`lifecycle`] checks the events
 //! of each object. [`trace_files`] finds the traces in directories, [`newest`] the one that no argument names. [`live_trace`] follows
 //! a trace while it is written, and [`sidecar`] the file beside it; [`live_target`] finds the
-//! trace that a process writes, and [`writing_process`] whether that process still runs.
+//! trace that a process writes.
 //!
 //! From trace to trace: [`copy`] keeps the order and the ids of the file,
 //! [`renumber`] sorts by time and assigns new ids. Both write through [`rewrite`],
@@ -28,4 +28,3 @@ pub(crate) mod source_files;
 pub(crate) mod trace_bytes;
 pub(crate) mod trace_files;
 pub(crate) mod watch;
-pub(crate) mod writing_process;

@@ -8,13 +8,13 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use heaptap_client::FileIdentity;
 use heaptap_trace::{Completion, Follower, Limits, Mode, TraceOrigin};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 
 use crate::exit_status::Failure;
 use crate::io::input::{cannot_open, refuse_sidecar};
-use crate::io::trace_bytes::FileIdentity;
 
 /// The file that is being read.
 pub(super) struct OpenTrace {

@@ -8,14 +8,12 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use heaptap_client::{FileIdentity, NamedWriter, WriterSign, WriterWatch, origin};
 use heaptap_probes::{Decoder, Event, History, Timed, sidecar_name};
 
 use crate::exit_status::{Failure, Verdict};
 use crate::io::input::cannot_open;
-use crate::io::live_target::origin;
-use crate::io::trace_bytes::FileIdentity;
 use crate::io::trace_files::{is_sidecar_file, shown};
-use crate::io::writing_process::{NamedWriter, WriterSign, WriterWatch};
 
 /// How much is read at once.
 const CHUNK: usize = 128 << 10;

@@ -4,12 +4,13 @@
 //! offset. Of several traces, no file stays open: each is opened for every read.
 
 use std::cell::{Cell, OnceCell};
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 use std::rc::Rc;
 
+use heaptap_client::FileIdentity;
 use heaptap_trace::FileKind;
 
 use crate::io::progress::Progress;
@@ -56,19 +57,6 @@ pub(super) struct NamedFile {
     pub(super) path: PathBuf,
     pub(super) identity: FileIdentity,
     pub(super) length: u64,
-}
-
-/// Two names of one file have the same device and number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct FileIdentity {
-    device: u64,
-    number: u64,
-}
-
-impl FileIdentity {
-    pub(crate) fn of(metadata: &Metadata) -> Self {
-        FileIdentity { device: metadata.dev(), number: metadata.ino() }
-    }
 }
 
 impl NamedFile {

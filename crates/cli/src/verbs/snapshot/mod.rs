@@ -2,10 +2,8 @@
 //!
 //! - `request`: asks a running program for one; `listing`: the programs that can be asked.
 //! - `check`: whether a snapshot is sound, and what is reachable in it.
-//! - `client`: the control socket of a process (`docs/control.md`).
 
 mod check;
-mod client;
 mod listing;
 mod request;
 

@@ -1,14 +1,15 @@
 //! Asks a running program for a snapshot of its heap.
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueHint};
+use heaptap_client::{AskError, Process};
+use heaptap_control::{
+    Command, MAX_STRING_BYTES, MAX_WAIT_SECONDS, SnapshotRequest, Taken, seconds,
+};
 use heaptap_figures::units::{bytes, count};
-use heaptap_settings::control;
 
-use super::client::{Answer, PACE, Target};
 use crate::exit_status::{Failure, VerbResult, Verdict};
 use crate::io::notices::say;
 use crate::io::output::print;
@@ -34,7 +35,7 @@ pub(super) struct Request {
     /// snapshot has no contents
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, requires = "pid")]
     #[arg(default_missing_value = STRING_BYTES)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(control::MAX_STRING_BYTES)))]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_STRING_BYTES)))]
     with_strings: Option<u32>,
 
     /// The longest wait, in seconds, until the program can be interrupted: such as 60 or 0.5, at most
@@ -45,44 +46,39 @@ pub(super) struct Request {
 }
 
 fn timeout(text: &str) -> Result<Duration, String> {
-    control::seconds(text).filter(|wait| !wait.is_zero()).ok_or_else(|| {
-        format!(
-            "expected seconds above 0 and up to {}, such as 60 or 0.5",
-            control::MAX_WAIT_SECONDS
-        )
+    seconds(text).filter(|wait| !wait.is_zero()).ok_or_else(|| {
+        format!("expected seconds above 0 and up to {MAX_WAIT_SECONDS}, such as 60 or 0.5")
     })
 }
 
-/// How long a program that has closed its control socket may take to open it again.
-const LONGEST_REOPENING: Duration = Duration::from_secs(2);
-
 impl Request {
     pub(super) fn run(&self, pid: u32) -> VerbResult {
-        let target = Target::find(pid)?;
-        let file = self.file(&target)?;
-        let mut connection = target.connect(Instant::now() + LONGEST_REOPENING)?;
-        let command = self.command(&file);
+        let none = || Failure::Trouble(format!("there is no process {pid}"));
+        let process = Process::of(pid).ok_or_else(none)?;
+        let file = self.file(process)?;
+        let command = Command::Snapshot(SnapshotRequest {
+            file: file.clone(),
+            sync: self.sync,
+            string_bytes: self.with_strings.unwrap_or(0),
+            wait: Some(self.timeout),
+        });
         let mut waiting = Waiting::new(pid);
-        let mut answer = connection.ask(&command, || waiting.progress());
-        let deadline = Instant::now() + LONGEST_REOPENING;
-        while answer.is_lost() && Instant::now() < deadline {
-            std::thread::sleep(PACE);
-            let Ok(again) = target.connect(deadline) else { break };
-            connection = again;
-            answer = connection.ask(&command, || waiting.progress());
-        }
-        match answer {
-            Answer::Done(words) => {
-                print(summary(&file, &words).as_bytes())?;
+        match process.ask(&command, || waiting.progress()) {
+            Ok(taken) => {
+                print(summary(&file, &taken).as_bytes())?;
                 Ok(Verdict::Sound)
             }
-            Answer::Refused(why) => Err(target.trouble(&format!("no snapshot was taken: {why}"))),
-            Answer::None(error) => Err(target.trouble(&no_answer(&answer_error(&error)))),
+            Err(AskError::Ended) => Err(none()),
+            Err(error) => Err(Failure::Trouble(format!(
+                "process {pid} ({}): {}",
+                escape::path(process.name().as_ref()),
+                reason(&error)
+            ))),
         }
     }
 
     /// The absolute name of the file: the program may be in another directory.
-    fn file(&self, target: &Target) -> Result<PathBuf, Failure> {
+    fn file(&self, process: Process) -> Result<PathBuf, Failure> {
         let unknown = |error| {
             Failure::Trouble(format!(
                 "the current directory is unknown: {error}; give an absolute name with -o"
@@ -96,20 +92,10 @@ impl Request {
             Some(file) => std::path::absolute(file).map_err(unknown),
             None => {
                 let directory = std::env::current_dir().map_err(unknown)?;
-                Ok(free_name(&directory, &target.program(), target.pid))
+                let program = process.program().unwrap_or_else(|| "program".to_owned());
+                Ok(free_name(&directory, &program, process.pid()))
             }
         }
-    }
-
-    fn command(&self, file: &Path) -> String {
-        let mut command = format!("snapshot {}", control::encode_os(file));
-        if self.sync {
-            command += " sync";
-        }
-        if let Some(bytes) = self.with_strings {
-            command += &format!(" strings={bytes}");
-        }
-        command + &format!(" wait={}", self.timeout.as_secs_f64())
     }
 }
 
@@ -146,35 +132,27 @@ impl Waiting {
     }
 }
 
-fn answer_error(error: &std::io::Error) -> String {
-    match error.kind() {
-        std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut => {
-            "it does not answer".into()
-        }
-        std::io::ErrorKind::UnexpectedEof => "it ended or closed the connection".into(),
-        _ => format!("the connection was lost: {error}"),
+/// Why there is no snapshot.
+fn reason(error: &AskError) -> String {
+    match error {
+        AskError::Refused(why) => format!("no snapshot was taken: {}", escape::path(why.as_ref())),
+        AskError::Unanswered(_) => format!(
+            "{error}; no snapshot is known to have been taken: is it stopped, or does it end?"
+        ),
+        _ => error.to_string(),
     }
 }
 
-fn no_answer(reason: &str) -> String {
-    format!("{reason}; no snapshot is known to have been taken: is it stopped, or does it end?")
-}
-
 /// The line for standard output.
-fn summary(file: &Path, words: &[u8]) -> String {
-    let number = |key| -> u64 {
-        let value: Option<OsString> = control::value(control::words(words), key);
-        value.and_then(|value| value.to_str()?.parse().ok()).unwrap_or(0)
-    };
-    let heap_bytes = number("words") as f64 * 8.0;
-    let pause = number("pause_us") as f64 / 1000.0;
+fn summary(file: &Path, taken: &Taken) -> String {
     format!(
-        "{}: {} in {} of heap, {}, {} of file; the program stood still for {pause:.1} ms\n",
+        "{}: {} in {} of heap, {}, {} of file; the program stood still for {:.1} ms\n",
         escape::path(file),
-        count(number("blocks"), "block", "blocks"),
-        bytes(heap_bytes),
-        count(number("roots"), "root", "roots"),
-        bytes(number("bytes") as f64),
+        count(taken.blocks, "block", "blocks"),
+        bytes(taken.words as f64 * 8.0),
+        count(taken.roots, "root", "roots"),
+        bytes(taken.bytes as f64),
+        taken.pause.as_micros() as f64 / 1000.0,
     )
 }
 
@@ -194,10 +172,9 @@ mod tests {
 
     #[test]
     fn the_summary_has_every_figure() {
-        let text = summary(
-            Path::new("/t/a b"),
-            b"blocks=12 words=1280 roots=3 bytes=2048 pause_us=1500 method=copy-on-write",
-        );
+        let (words, pause) = (1280, Duration::from_micros(1500));
+        let taken = Taken { blocks: 12, words, roots: 3, bytes: 2048, pause, ..Taken::default() };
+        let text = summary(Path::new("/t/a b"), &taken);
         let expected = "12 blocks in 10.0 KiB of heap, 3 roots, 2.0 KiB of file; the program stood still \
                         for 1.5 ms\n";
         assert_eq!(text, format!("{}: {expected}", escape::path(Path::new("/t/a b"))));

@@ -17,8 +17,8 @@ use super::session::{Query, Session};
 use super::text;
 use crate::analysis::aggregate::AggregatedTrace;
 use crate::io::live_trace::{LiveState, LiveTrace};
-use crate::io::writing_process::Process;
 use crate::text::terminal::width;
+use heaptap_client::Process;
 
 fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../trace/tests/data").join(name)

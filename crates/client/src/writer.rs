@@ -14,14 +14,14 @@
 //! is copied while it grows, nothing can be seen here.
 #![allow(unsafe_code, reason = "asks for a lock, which the standard library cannot")]
 
-use std::fs::{self, File, Metadata};
+use std::fs::{self, File};
 use std::mem::zeroed;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crate::io::trace_bytes::FileIdentity;
+use crate::open_trace::FileIdentity;
+use crate::process::Process;
 
 /// How often the open files of a process are looked through: there may be many.
 const PACE: Duration = Duration::from_secs(1);
@@ -31,7 +31,7 @@ const MARGIN_US: u64 = 2_000_000;
 
 /// What can be seen of the writer of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WriterSign {
+pub enum WriterSign {
     /// It runs, and holds its lock.
     Locked,
     /// It runs, and has the file open.
@@ -44,24 +44,25 @@ pub(crate) enum WriterSign {
 
 /// What a trace says of its writer.
 #[derive(Clone, Copy)]
-pub(crate) struct NamedWriter<'a> {
-    pub(crate) pid: u64,
+pub struct NamedWriter<'a> {
+    /// Its number in its own namespace.
+    pub pid: u64,
     /// When its trace began, in microseconds since the epoch.
-    pub(crate) start_time: u64,
+    pub start_time: u64,
     /// The name of its machine, if the trace says so.
-    pub(crate) host: Option<&'a [u8]>,
+    pub host: Option<&'a [u8]>,
 }
 
 impl WriterSign {
     /// Whether it runs.
-    pub(crate) fn is_there(self) -> bool {
+    pub fn is_there(self) -> bool {
         matches!(self, WriterSign::Locked | WriterSign::Running)
     }
 }
 
 /// Looks for the writer of one file, again and again.
 #[derive(Default)]
-pub(crate) struct WriterWatch {
+pub struct WriterWatch {
     /// The process that was given as the writer.
     given: Option<Process>,
     /// The process that was found to be the writer.
@@ -73,17 +74,17 @@ pub(crate) struct WriterWatch {
 
 impl WriterWatch {
     /// If the writer is known, by the number of its process.
-    pub(crate) fn of(writer: Option<Process>) -> WriterWatch {
+    pub fn of(writer: Option<Process>) -> WriterWatch {
         WriterWatch { given: writer, found: writer, ..WriterWatch::default() }
     }
 
     /// For another file of the same name.
-    pub(crate) fn begin_again(&mut self) {
+    pub fn begin_again(&mut self) {
         *self = WriterWatch::of(self.given);
     }
 
     /// Looks for the writer of a file, which names it unless its first packet is not there yet.
-    pub(crate) fn look(&mut self, file: &File, named: Option<NamedWriter<'_>>) -> WriterSign {
+    pub fn look(&mut self, file: &File, named: Option<NamedWriter<'_>>) -> WriterSign {
         if is_locked(file) {
             self.was_locked = true;
             return WriterSign::Locked;
@@ -127,55 +128,6 @@ impl NamedWriter<'_> {
     }
 }
 
-/// A process, and not another that has its number later.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Process {
-    pid: u32,
-    /// When it began, in clock ticks since the machine did.
-    began: u64,
-}
-
-impl Process {
-    /// The running process with this number.
-    pub(crate) fn of(pid: u32) -> Option<Process> {
-        let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
-        // The second field, in parentheses, may contain anything: proc(5).
-        let after_name = stat.iter().rposition(|&byte| byte == b')')? + 1;
-        let mut fields = std::str::from_utf8(stat.get(after_name..)?).ok()?.split_whitespace();
-        // One that has ended, but whose parent has not asked for its status, does not run.
-        let is_running = !matches!(fields.next()?, "Z" | "X");
-        let began = fields.nth(22 - 4)?.parse().ok()?;
-        is_running.then_some(Process { pid, began })
-    }
-
-    pub(crate) fn pid(self) -> u32 {
-        self.pid
-    }
-
-    fn is_running(self) -> bool {
-        Process::of(self.pid) == Some(self)
-    }
-
-    /// When it began, in microseconds since the epoch.
-    fn began_us(self) -> Option<u64> {
-        let stat = fs::read_to_string("/proc/stat").ok()?;
-        let booted = stat.lines().find_map(|line| line.strip_prefix("btime "))?;
-        let seconds: u64 = booted.trim().parse().ok()?;
-        let ticks = rustix::param::clock_ticks_per_second().max(1);
-        Some(seconds.checked_mul(1_000_000)? + self.began.checked_mul(1_000_000)? / ticks)
-    }
-
-    /// The files that it has open for writing; `None` if they cannot be seen.
-    fn written_files(self) -> Option<impl Iterator<Item = Metadata>> {
-        let folder = PathBuf::from(format!("/proc/{}/fd", self.pid));
-        let links = fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path());
-        // The mode of the link is that in which the file is open: proc(5).
-        let written = links
-            .filter(|link| fs::symlink_metadata(link).is_ok_and(|found| found.mode() & 0o200 != 0));
-        Some(written.filter_map(|link| fs::metadata(link).ok()))
-    }
-}
-
 /// Whether a process writes a file, as far as can be seen.
 fn writes(process: Process, file: &File, named: Option<&NamedWriter<'_>>) -> bool {
     let Ok(of_file) = file.metadata() else { return false };
@@ -184,12 +136,9 @@ fn writes(process: Process, file: &File, named: Option<&NamedWriter<'_>>) -> boo
         return files.any(|found| FileIdentity::of(&found) == identity);
     }
     let Some(named) = named else { return true };
-    let owner = fs::metadata(format!("/proc/{}", process.pid)).map(|found| found.uid());
     let is_older =
         process.began_us().is_some_and(|began| began <= named.start_time.saturating_add(MARGIN_US));
-    owner.is_ok_and(|owner| owner == of_file.uid())
-        && is_older
-        && named.host.is_some_and(is_this_machine)
+    process.user() == Some(of_file.uid()) && is_older && named.host.is_some_and(is_this_machine)
 }
 
 fn is_this_machine(host: &[u8]) -> bool {
@@ -211,7 +160,7 @@ fn is_locked(file: &File) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::fs::OpenOptions;
     use std::path::Path;
     use std::process::{Child, Command};
@@ -259,7 +208,7 @@ time.sleep(600)";
         fs::read("/proc/sys/kernel/hostname").unwrap().trim_ascii_end().to_owned()
     }
 
-    fn now_us() -> u64 {
+    pub(crate) fn now_us() -> u64 {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
         u64::try_from(now.as_micros()).unwrap()
     }
@@ -329,13 +278,5 @@ time.sleep(600)";
                 std::thread::sleep(Duration::from_millis(5));
             }
         }
-    }
-
-    #[test]
-    fn a_process_began_before_now_and_after_the_machine() {
-        let process = Process::of(std::process::id()).unwrap();
-        let began = process.began_us().unwrap();
-        assert!(began <= now_us() + MARGIN_US && began + 86_400_000_000 > now_us(), "{began}");
-        assert_eq!(Process::of(u32::MAX), None);
     }
 }

@@ -1,0 +1,234 @@
+//! What a client asks for: one line of words (`docs/control.md`).
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::words::{self, Word, Words};
+
+/// The most bytes of a string that a snapshot can include.
+pub const MAX_STRING_BYTES: u32 = 4096;
+
+/// The longest wait for a safe point that a client can ask for, in seconds.
+pub const MAX_WAIT_SECONDS: u64 = 3600;
+
+/// What a client asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// A snapshot of the heap. Answered by [`Taken`](crate::Taken).
+    Snapshot(SnapshotRequest),
+    /// What the process is. Answered by [`Status`](crate::Status).
+    Status,
+    /// To write everything recorded so far to the trace. Answered by
+    /// [`Flushed`](crate::Flushed).
+    Flush,
+}
+
+/// A snapshot that is asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SnapshotRequest {
+    /// An absolute name.
+    pub file: PathBuf,
+    /// Whether the heap is walked in the program itself, and not in a copy.
+    pub sync: bool,
+    /// How many bytes of each string are included, up to [`MAX_STRING_BYTES`].
+    pub string_bytes: u32,
+    /// The longest wait for a safe point, up to [`MAX_WAIT_SECONDS`]; `None` for the plugin's own.
+    pub wait: Option<Duration>,
+}
+
+impl Command {
+    /// How each command is written.
+    pub const USAGE: &[&str] =
+        &["snapshot FILE [sync] [strings=N] [wait=SECONDS]", "status", "flush"];
+
+    /// The command in a line, or why there is none.
+    pub fn parse(line: &[u8]) -> Result<Command, String> {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let mut words = Words(line).iter();
+        let name = words.next().unwrap_or_default();
+        let command = match name {
+            b"snapshot" => return SnapshotRequest::parse(words).map(Command::Snapshot),
+            b"status" => Command::Status,
+            b"flush" => Command::Flush,
+            _ => {
+                let (name, known) = (shown(name), Command::USAGE.join(", "));
+                return Err(format!("unknown command `{name}`; known are: {known}"));
+            }
+        };
+        match words.next() {
+            None => Ok(command),
+            Some(_) => Err(format!("{} takes no arguments", Word(name))),
+        }
+    }
+}
+
+impl fmt::Display for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Command::Snapshot(request) => write!(f, "snapshot {request}"),
+            Command::Status => f.write_str("status"),
+            Command::Flush => f.write_str("flush"),
+        }
+    }
+}
+
+impl SnapshotRequest {
+    fn parse<'a>(mut words: impl Iterator<Item = &'a [u8]>) -> Result<SnapshotRequest, String> {
+        let file = words.next().ok_or("snapshot needs the name of a file")?;
+        let file = words::decode(file)
+            .ok_or("in the name of the file, `%` needs two hexadecimal digits")?;
+        let file = PathBuf::from(file);
+        if !file.is_absolute() || file.as_os_str().as_encoded_bytes().contains(&0) {
+            return Err("the name of the file must be absolute".into());
+        }
+        let mut request = SnapshotRequest { file, ..SnapshotRequest::default() };
+        for word in words {
+            if word == b"sync" {
+                request.sync = true;
+            } else if let Some(bytes) = string_bytes(word) {
+                request.string_bytes = bytes;
+            } else if let Some(wait) = wait(word) {
+                request.wait = Some(wait);
+            } else {
+                return Err(format!(
+                    "`{}` is not an option of snapshot: sync, strings=N (up to {MAX_STRING_BYTES} \
+                     bytes) or wait=SECONDS (up to {MAX_WAIT_SECONDS}, also 0.5)",
+                    shown(word)
+                ));
+            }
+        }
+        Ok(request)
+    }
+}
+
+impl fmt::Display for SnapshotRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let SnapshotRequest { file, sync, string_bytes, wait } = self;
+        write!(f, "{}{}", words::word(file), if *sync { " sync" } else { "" })?;
+        if *string_bytes > 0 {
+            write!(f, " strings={string_bytes}")?;
+        }
+        wait.map_or(Ok(()), |wait| write!(f, " wait={}", wait.as_secs_f64()))
+    }
+}
+
+/// As much of a client's word as an error repeats.
+fn shown(word: &[u8]) -> Word<'_> {
+    Word(word.get(..40).unwrap_or(word))
+}
+
+fn string_bytes(word: &[u8]) -> Option<u32> {
+    let text = std::str::from_utf8(word.strip_prefix(b"strings=")?).ok()?;
+    let bytes = is_number(text).then(|| text.parse().ok())??;
+    (bytes <= MAX_STRING_BYTES).then_some(bytes)
+}
+
+fn wait(word: &[u8]) -> Option<Duration> {
+    seconds(std::str::from_utf8(word.strip_prefix(b"wait=")?).ok()?)
+}
+
+/// A wait in seconds, such as `10` or `0.5`, up to [`MAX_WAIT_SECONDS`]; `None` for anything else.
+pub fn seconds(text: &str) -> Option<Duration> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    if !is_number(whole) || !is_number(fraction) {
+        return None;
+    }
+    // Digits beyond nanoseconds do not matter.
+    let nanoseconds = format!("{:0<9}", fraction.get(..9).unwrap_or(fraction));
+    let wait = Duration::new(whole.parse().ok()?, nanoseconds.parse().ok()?);
+    (wait <= Duration::from_secs(MAX_WAIT_SECONDS)).then_some(wait)
+}
+
+fn is_number(digits: &str) -> bool {
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::MAX_LINE;
+    use std::path::Path;
+
+    fn request(line: &str) -> SnapshotRequest {
+        match Command::parse(line.as_bytes()) {
+            Ok(Command::Snapshot(request)) => request,
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_snapshot_has_a_file_and_options() {
+        let plain = request("snapshot /tmp/a%20b%25.heap");
+        assert_eq!(plain.file, Path::new("/tmp/a b%.heap"));
+        assert_eq!((plain.sync, plain.string_bytes, plain.wait), (false, 0, None));
+        let all = request("snapshot  /x wait=60 strings=4096 sync \r");
+        assert_eq!((all.sync, all.string_bytes), (true, 4096));
+        assert_eq!(all.wait, Some(Duration::from_secs(60)));
+        assert_eq!(request("snapshot /x wait=0.6").wait, Some(Duration::from_millis(600)));
+    }
+
+    #[test]
+    fn every_command_is_read_as_it_was_written() {
+        let file = PathBuf::from("/a b%\n");
+        let wait = Some(Duration::from_nanos(3_599_123_456_789));
+        let all = SnapshotRequest { file, sync: true, string_bytes: 7, wait };
+        let plain = SnapshotRequest { file: "/x".into(), ..SnapshotRequest::default() };
+        let snapshots = [all, plain].map(Command::Snapshot);
+        for command in snapshots.into_iter().chain([Command::Status, Command::Flush]) {
+            assert_eq!(Command::parse(command.to_string().as_bytes()), Ok(command));
+        }
+    }
+
+    #[test]
+    fn the_other_commands_are_single_words() {
+        assert_eq!(Command::parse(b"status"), Ok(Command::Status));
+        assert_eq!(Command::parse(b" flush \r"), Ok(Command::Flush));
+        assert!(Command::parse(b"status now").unwrap_err().contains("no arguments"));
+    }
+
+    #[test]
+    fn wrong_lines_are_answered_with_what_is_right() {
+        for (line, part) in [
+            (&b""[..], "known are: snapshot FILE"),
+            (b"start /x 1", "unknown command `start`"),
+            (b"SNAPSHOT /x", "known are"),
+            (b"\xff\0\x1b[2J", "`%FF%00%1B[2J`"),
+            (b"snapshot", "needs the name of a file"),
+            (b"snapshot relative", "absolute"),
+            (b"snapshot %2", "hexadecimal"),
+            (b"snapshot /a%00b", "absolute"),
+            (b"snapshot /x soon", "`soon` is not an option"),
+            (b"snapshot /x strings=4097", "up to 4096"),
+            (b"snapshot /x strings=", "strings=N"),
+            (b"snapshot /x strings=-1", "strings=N"),
+            (b"snapshot /x wait=3601", "up to 3600"),
+            (b"snapshot /x wait=99999999999999999999", "wait=SECONDS"),
+        ] {
+            let error = Command::parse(line).unwrap_err();
+            assert!(error.contains(part), "{error}");
+            assert!(error.is_ascii() && !error.contains('\n'), "{error}");
+        }
+    }
+
+    #[test]
+    fn no_line_is_echoed_at_length() {
+        let long = vec![b'x'; MAX_LINE];
+        assert!(Command::parse(&long).unwrap_err().len() < 300);
+        let long = [b"snapshot /x ", &long[..]].concat();
+        assert!(Command::parse(&long).unwrap_err().len() < 300);
+    }
+
+    #[test]
+    fn waits_have_fractions_and_a_limit() {
+        let millis = |text| seconds(text).map(|wait| wait.as_millis());
+        assert_eq!([millis("10"), millis("0"), millis("0.6")], [Some(10_000), Some(0), Some(600)]);
+        assert_eq!([millis("1.50"), millis("3600.0")], [Some(1_500), Some(3_600_000)]);
+        assert_eq!(seconds("0.1234567891234"), Some(Duration::from_nanos(123_456_789)));
+        for wrong in ["", ".", ".5", "1.", "-1", "+1", "1e3", "1.2.3", "3600.1", "inf", " 1", "1_0"]
+        {
+            assert_eq!(seconds(wrong), None, "{wrong}");
+        }
+        assert_eq!(seconds("99999999999999999999"), None);
+    }
+}
