@@ -4,6 +4,7 @@
 //! - [`Command`] and its answers ([`Taken`], [`Status`], [`Flushed`]): the control socket of a
 //!   process. `docs/control.md` describes it, and `tests/documented.rs` compares the two.
 //! - [`Reply`]: the lines that a client gets. [`socket`]: where the socket is.
+//! - [`journal`]: what the processes of `heaptap run` leave for its summary.
 //! - [`words`]: how all of them are written, as lines of words.
 //!
 //! The plugin is one end, so that this crate has no dependencies, and nothing of it connects
@@ -16,6 +17,7 @@
 
 mod answer;
 mod command;
+pub mod journal;
 pub mod socket;
 pub mod words;
 

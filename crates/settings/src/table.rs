@@ -218,8 +218,8 @@ pub const PROBES_LIMIT: Variable = Variable {
 };
 
 /// Where `heaptap run` reads what was traced.
-pub const REPORT: Variable = Variable {
-    name: "HEAPTAP_REPORT",
+pub const JOURNAL: Variable = Variable {
+    name: "HEAPTAP_JOURNAL",
     alias: None,
     syntax: Syntax::File,
     default: "none",
@@ -279,7 +279,7 @@ pub const VARIABLES: [Variable; 15] = [
     LISTEN,
     TIMELINE,
     PROBES_LIMIT,
-    REPORT,
+    JOURNAL,
     TARGET,
     UNWINDER,
     LIBRARY,

@@ -10,8 +10,8 @@
 use std::ffi::{c_char, c_int, c_long};
 use std::time::Duration;
 
+use super::journal;
 use super::patch::replace_in_c_library;
-use super::report;
 use crate::tracer;
 
 /// The longest wait: enough to write full buffers to a busy disk, and short
@@ -26,10 +26,10 @@ pub(super) fn follow() {
     replace_in_c_library(&[(c"_exit", exit as *const ()), (c"execve", execve as *const ())]);
 }
 
-/// Has everything that is recorded written, and reports that.
+/// Has everything that is recorded written, and says so in the journal.
 fn flush() {
     if tracer::flush_signal_safe(LONGEST_WAIT) {
-        report::flushed();
+        journal::flushed();
     }
 }
 

@@ -12,7 +12,7 @@ use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use heaptap_settings::{FILE, FOLLOW, Inheritance, Invalid, REPORT, Reader, VARIABLES, Variable};
+use heaptap_settings::{FILE, FOLLOW, Inheritance, Invalid, JOURNAL, Reader, VARIABLES, Variable};
 
 use super::image::LoadedImage;
 use super::symbols;
@@ -29,22 +29,22 @@ pub(super) fn check() -> Result<(), Invalid> {
     attached.try_for_each(|variable| variable.check(self::variable))
 }
 
-/// The file for the report, if one is asked for.
-pub(super) fn report_file() -> Option<PathBuf> {
+/// The journal of the run, if one is asked for.
+pub(super) fn journal() -> Option<PathBuf> {
     // SAFETY: `getauxval` reads the process's auxiliary vector and takes any key.
     if unsafe { libc::getauxval(libc::AT_SECURE) } != 0 {
         // A program with more rights than its user must not write a file of the
         // user's choice.
         return None;
     }
-    REPORT.find(variable).map(|(_, file)| PathBuf::from(file))
+    JOURNAL.find(variable).map(|(_, file)| PathBuf::from(file))
 }
 
 /// Removes our variables from the environment, or prepares them for children that
-/// are traced too. Returns the file for the report, if one is asked for. `alone`:
+/// are traced too. Returns the journal of the run, if one is asked for. `alone`:
 /// no other thread can read the environment now.
 pub(super) fn adjust(alone: bool) -> Option<PathBuf> {
-    let report = report_file();
+    let journal = journal();
     // `check` has accepted the value.
     let follow = FOLLOW.is_on(variable).unwrap_or(false);
     match (follow, alone) {
@@ -58,7 +58,7 @@ pub(super) fn adjust(alone: bool) -> Option<PathBuf> {
         // Without the variables, the entry in `LD_PRELOAD` has no effect.
         (false, false) => traced_only().for_each(empty),
     }
-    report
+    journal
 }
 
 /// Sets or removes a variable that says which process is to be traced.
@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn children_that_are_not_traced_see_no_request_for_a_trace() {
         let hidden: Vec<_> = traced_only().collect();
-        assert!(FILE.names().chain(REPORT.names()).all(|name| hidden.contains(&name)));
+        assert!(FILE.names().chain(JOURNAL.names()).all(|name| hidden.contains(&name)));
         assert!(!hidden.contains(&FOLLOW.name));
         let aliases: Vec<_> = aliases().collect();
         assert!(aliases.contains(&(FILE.alias.unwrap(), FILE.name)));

@@ -19,9 +19,9 @@
 //!   theirs; `thread_pointer`: thread-local variables of the runtime.
 //! - `environment`: the variables that children inherit; `memory_limit` and
 //!   `descriptor_limit`: whether there is memory for a trace, and files can be opened for it; `endings`: `_exit` and
-//!   `execve`; `report`: what the program that started this one wants to know.
+//!   `execve`; `journal`: what the program that started this one wants to know.
 //!
-//! Dependencies: `start → {late, selection → environment, endings → report, attached} →
+//! Dependencies: `start → {late, selection → environment, endings → journal, attached} →
 //! {patch, runtime} → refusal → descriptor_limit → memory_limit`, and `{patch, runtime} → symbols → {image, library, linked, unwinding}`.
 //!
 //! Everything runs before `main` or when a runtime starts, on one thread, and may
@@ -40,6 +40,7 @@
 pub(crate) mod environment;
 pub(crate) mod hook_table;
 pub(crate) mod image;
+mod journal;
 pub(crate) mod library;
 pub mod linked;
 pub(crate) mod own_stack;
@@ -54,7 +55,6 @@ mod descriptor_limit;
 mod endings;
 mod late;
 mod memory_limit;
-mod report;
 mod selection;
 mod start;
 mod unwinding;

@@ -6,7 +6,7 @@ use super::patch::Jumps;
 use super::refusal::Refusal;
 use super::runtime::{Attachment, Detected, Runtime, detect};
 use super::selection::{self, Choice, ProcessNames};
-use super::{descriptor_limit, endings, environment, late, memory_limit, report, symbols};
+use super::{descriptor_limit, endings, environment, journal, late, memory_limit, symbols};
 use crate::control::{self, Settings, SnapshotSupport};
 use crate::sys::program;
 use crate::tracer::{self, Failure, say};
@@ -28,8 +28,8 @@ pub(crate) fn at_load(known: Known) {
     match (selection::choose(&names, detected.is_some()), detected) {
         (Choice::Taken, Some(detected)) => attach(detected),
         (Choice::Taken, None) if environment::is_preloaded() => late::wait(known, attach),
-        (Choice::Passed, Some(_)) => report::passed(environment::report_file(), names.shown()),
-        (Choice::Wrapped(_), _) => report::wrapped(environment::report_file(), names.shown()),
+        (Choice::Passed, Some(_)) => journal::passed(environment::journal(), names.shown()),
+        (Choice::Wrapped(_), _) => journal::wrapped(environment::journal(), names.shown()),
         (Choice::Taken | Choice::Passed, None) => {}
     }
 }
@@ -81,7 +81,7 @@ fn trace(runtime: &'static dyn Runtime) -> Result<(), Refusal> {
 fn refuse(runtime: &dyn Runtime, refusal: &Refusal) {
     let lacks = if environment::asks_for_trace() { "is not traced" } else { "takes no commands" };
     report_refusal(runtime, lacks, refusal);
-    report::refused(environment::report_file());
+    journal::refused(environment::journal());
 }
 
 /// Refuses a process whose variables are wrong, or that has no memory or descriptors to spare.
@@ -97,12 +97,12 @@ fn begin(runtime: &'static dyn Runtime, attachment: Attachment) -> Result<(), Re
     let Attachment { options, replacements, prepare, attached } = attachment;
     let Ok(options) = tracer::options_from_environment(options) else {
         // The reason has been reported.
-        report::refused(environment::report_file());
+        journal::refused(environment::journal());
         return Ok(());
     };
     let mut jumps = Jumps::prepare(&replacements)?;
     let alone = environment::is_only_thread();
-    let report = environment::adjust(alone);
+    let journal = environment::adjust(alone);
     let session = match tracer::start(options) {
         Ok(session) => session,
         Err(failure) => {
@@ -110,11 +110,11 @@ fn begin(runtime: &'static dyn Runtime, attachment: Attachment) -> Result<(), Re
             if failure == Failure::Memory {
                 say(format_args!("there is not enough memory for a trace; not tracing"));
             }
-            report::refused(report);
+            journal::refused(journal);
             return Ok(());
         }
     };
-    report::begin(&session, report);
+    journal::begin(&session, journal);
     let started = prepare(&session).and_then(|()| {
         jumps.write().map_err(|refusal| {
             report_refusal(runtime, "is not traced", &refusal);

@@ -53,7 +53,7 @@ fn a_relative_name_means_the_directory_where_run_was_started() {
 fn the_report_is_found_from_any_directory() {
     let place = Place::new();
     fs::create_dir(place.path("tmp")).unwrap();
-    let call = ["--", "sh", "-c", "cd /; test -w \"$HEAPTAP_REPORT\""];
+    let call = ["--", "sh", "-c", "cd /; test -w \"$HEAPTAP_JOURNAL\""];
     run_in(&place.path(""), &call, &[("TMPDIR", "tmp")]).text(0);
 }
 

@@ -15,7 +15,7 @@ use heaptap_figures::Unseen;
 use heaptap_figures::units::{bytes, count};
 use heaptap_trace::{CutReason, CutShort, EventKind};
 
-use super::report_file::{End, Process, Report};
+use super::journal::{End, Journal, Process};
 use super::{next_steps, programs, untraced};
 use crate::exit_status::Failure;
 use crate::io::input::Input;
@@ -35,11 +35,11 @@ pub(super) struct EndedRun<'a> {
 
 impl EndedRun<'_> {
     /// Prints what was traced; with `quiet`, only what is missing.
-    pub(super) fn print(&self, report: &Report, quiet: bool) {
-        let processes = &report.processes[..];
+    pub(super) fn print(&self, journal: &Journal, quiet: bool) {
+        let processes = &journal.processes[..];
         match processes {
-            [] => untraced::message(self.program, self.only, report).iter().for_each(|it| say(it)),
-            _ if quiet && report.is_complete() => {}
+            [] => untraced::message(self.program, self.only, journal).iter().for_each(|it| say(it)),
+            _ if quiet && journal.is_complete() => {}
             [process] => say(&line(process, self.rate)),
             _ => self.summarise(processes),
         }
@@ -338,10 +338,10 @@ impl Contents {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verbs::run::report_file::Statistics;
+    use heaptap_control::journal::Statistics;
 
     fn process(file: &str, end: End) -> Process {
-        Process { pid: b"7".to_vec(), file: file.into(), end }
+        Process { pid: 7, file: file.into(), end }
     }
 
     #[test]
@@ -380,7 +380,7 @@ mod tests {
         let mut summary = Summary::default();
         for name in ["1.ctf", "2.ctf"] {
             fs::write(file(name), "").unwrap();
-            let process = Process { pid: b"7".to_vec(), file: file(name), end: End::Flushed };
+            let process = Process { pid: 7, file: file(name), end: End::Flushed };
             summary.add(&process, Some(Figures::new(1, 0.5, 1)));
         }
         let directory = place.path().display();

@@ -6,10 +6,10 @@
 
 mod closing;
 mod executable;
+mod journal;
 mod library;
 mod next_steps;
 mod programs;
-mod report_file;
 mod signals;
 mod start_error;
 mod trace_name;
@@ -189,13 +189,13 @@ impl Run {
         self.check_environment()?;
         let library = library::find()?;
         let refusal = executable::why_not(program);
-        let report = report_file::ReportFile::new()?;
+        let journal = journal::JournalFile::new()?;
         let mut command = Command::new(program);
         command.args(arguments);
         if let Some(why) = &refusal {
             say(&format!("{shown} is not traced: {why}"));
         } else {
-            self.request_trace(&mut command, &files, &library, report.path().as_os_str());
+            self.request_trace(&mut command, &files, &library, journal.path().as_os_str());
         }
         let signals = signals::SignalForwarder::begin()
             .map_err(|error| Failure::Trouble(signals::not_begun(&error)))?;
@@ -206,13 +206,13 @@ impl Run {
             .wait()
             .map_err(|error| Failure::Trouble(format!("{shown} was lost sight of: {error}")))?;
         signals.child_ended();
-        let reported = report.read();
+        let said = journal.read();
         if refusal.is_none() {
             let run = closing::EndedRun { program: &shown, only: &self.only, rate: self.rate };
-            run.print(&reported, self.quiet);
+            run.print(&said, self.quiet);
         }
-        drop(report);
-        end_like(status, self.keep_status || refusal.is_none() && reported.is_complete())
+        drop(journal);
+        end_like(status, self.keep_status || refusal.is_none() && said.is_complete())
     }
 
     /// The names of the files that the program is to write.
@@ -250,7 +250,13 @@ impl Run {
         Ok(())
     }
 
-    fn request_trace(&self, command: &mut Command, files: &Files, library: &OsStr, report: &OsStr) {
+    fn request_trace(
+        &self,
+        command: &mut Command,
+        files: &Files,
+        library: &OsStr,
+        journal: &OsStr,
+    ) {
         let mut preload = library.to_owned();
         if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
             preload.push(":");
@@ -259,7 +265,7 @@ impl Run {
         command.env("LD_PRELOAD", preload);
         command.env(settings::FILE.name, &files.trace);
         command.env(settings::RATE.name, self.rate.to_string());
-        command.env(settings::REPORT.name, report);
+        command.env(settings::JOURNAL.name, journal);
         command.env_remove(settings::FOLLOW.name);
         if self.follow {
             command.env(settings::FOLLOW.name, "1");

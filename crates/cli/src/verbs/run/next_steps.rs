@@ -3,7 +3,7 @@
 use std::io::{IsTerminal as _, stderr};
 use std::path::Path;
 
-use super::report_file::Process;
+use super::journal::Process;
 use crate::io::notices::say;
 
 /// The verbs, and what they show.
@@ -80,10 +80,10 @@ fn text(argument: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verbs::run::report_file::End;
+    use crate::verbs::run::journal::End;
 
     fn process(file: &Path) -> Process {
-        Process { pid: b"7".to_vec(), file: file.to_owned(), end: End::Flushed }
+        Process { pid: 7, file: file.to_owned(), end: End::Flushed }
     }
 
     #[test]

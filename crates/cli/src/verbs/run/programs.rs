@@ -5,7 +5,7 @@ use std::path::Path;
 
 use heaptap_figures::units::count;
 
-use super::report_file::Process;
+use super::journal::Process;
 use crate::io::input::Input;
 use crate::text::escape;
 

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 
 use heaptap_settings::supported_runtimes;
 
-use super::report_file::Report;
+use super::journal::Journal;
 use crate::text::escape;
 
 /// The most names of programs in a message.
@@ -13,11 +13,11 @@ const MOST_NAMED: usize = 5;
 
 /// The message for a run without a trace, unless the library has printed one. `only` are the
 /// names that were asked for.
-pub(super) fn message(program: &str, only: &[OsString], report: &Report) -> Option<String> {
-    if report.refused {
+pub(super) fn message(program: &str, only: &[OsString], journal: &Journal) -> Option<String> {
+    if journal.refused {
         return None;
     }
-    if report.lost {
+    if journal.lost {
         let directory = std::env::temp_dir();
         return Some(format!(
             "there is no summary: what was traced could not be written to {}",
@@ -28,11 +28,11 @@ pub(super) fn message(program: &str, only: &[OsString], report: &Report) -> Opti
         return Some(format!(
             "nothing was traced: no OCaml program called {} was started; {}",
             names(only, " or "),
-            seen(report)
+            seen(journal)
         ));
     }
     let supported = supported_runtimes();
-    if let Some(wrapper) = report.wrappers.last() {
+    if let Some(wrapper) = journal.wrappers.last() {
         return Some(format!(
             "nothing was traced: {} started no program that heaptap knows ({supported}, \
              dynamically linked)",
@@ -46,9 +46,9 @@ pub(super) fn message(program: &str, only: &[OsString], report: &Report) -> Opti
 }
 
 /// The programs that could have been traced.
-fn seen(report: &Report) -> String {
+fn seen(journal: &Journal) -> String {
     let mut times: BTreeMap<&OsString, usize> = BTreeMap::new();
-    for name in report.passed.iter().chain(&report.wrappers) {
+    for name in journal.passed.iter().chain(&journal.wrappers) {
         *times.entry(name).or_default() += 1;
     }
     if times.is_empty() {
@@ -75,18 +75,19 @@ mod tests {
 
     #[test]
     fn the_reason_is_given_once() {
-        let refused = Report { refused: true, ..Report::default() };
+        let refused = Journal { refused: true, ..Journal::default() };
         assert_eq!(message("x", &[], &refused), None);
-        let lost = Report { lost: true, ..Report::default() };
+        let lost = Journal { lost: true, ..Journal::default() };
         assert!(message("x", &[], &lost).unwrap().starts_with("there is no summary"));
-        let unknown = message("x", &[], &Report::default()).unwrap();
+        let unknown = message("x", &[], &Journal::default()).unwrap();
         assert!(unknown.starts_with("x was not traced: it is not a program"), "{unknown}");
     }
 
     #[test]
     fn a_wrapper_without_a_program_is_named() {
-        let report = Report { wrappers: vec!["opam".into(), "dune".into()], ..Report::default() };
-        let message = message("opam", &[], &report).unwrap();
+        let journal =
+            Journal { wrappers: vec!["opam".into(), "dune".into()], ..Journal::default() };
+        let message = message("opam", &[], &journal).unwrap();
         assert!(message.starts_with("nothing was traced: dune started no program"), "{message}");
     }
 
@@ -94,13 +95,13 @@ mod tests {
     fn names_that_did_not_occur_are_told_from_those_that_did() {
         let passed = ["dune", "ocamlc.opt", "ocamlc.opt"].map(OsString::from).to_vec();
         let only = ["a".into(), "b".into()];
-        let report = Report { passed, ..Report::default() };
+        let journal = Journal { passed, ..Journal::default() };
         assert_eq!(
-            message("dune", &only, &report).unwrap(),
+            message("dune", &only, &journal).unwrap(),
             "nothing was traced: no OCaml program called a or b was started; there were dune, \
              ocamlc.opt (2 times)"
         );
-        let none = message("dune", &only, &Report::default()).unwrap();
+        let none = message("dune", &only, &Journal::default()).unwrap();
         assert!(none.ends_with("there was none of any name"), "{none}");
     }
 }
