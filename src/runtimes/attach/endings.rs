@@ -11,7 +11,7 @@ use std::ffi::{c_char, c_int, c_long};
 use std::time::Duration;
 
 use super::journal;
-use super::patch::replace_in_c_library;
+use super::patch::{in_c_library, replace_each};
 use crate::tracer;
 
 /// The longest wait: enough to write full buffers to a busy disk, and short
@@ -23,7 +23,9 @@ const LONGEST_WAIT: Duration = Duration::from_secs(2);
 ///
 /// No other thread may be running.
 pub(super) fn follow() {
-    replace_in_c_library(&[(c"_exit", exit as *const ()), (c"execve", execve as *const ())]);
+    let functions = [(c"_exit", exit as *const ()), (c"execve", execve as *const ())];
+    let found = functions.into_iter().filter_map(|(name, hook)| in_c_library(name, hook, None));
+    replace_each(&found.collect::<Vec<_>>());
 }
 
 /// Has everything that is recorded written, and says so in the journal.

@@ -10,7 +10,7 @@ use std::ffi::CStr;
 use std::marker::PhantomData;
 
 use super::image::Symbol;
-use super::patch::Replacement;
+use super::patch::{Original, Replacement};
 
 /// A function of the runtime whose C type is `F`, a function pointer.
 #[derive(Debug)]
@@ -56,7 +56,12 @@ impl<F: Copy> RuntimeFunction<F> {
         let Symbol { address, size } = self.symbol;
         // SAFETY: a function pointer is as large as an address, and has no padding.
         let with = unsafe { std::mem::transmute_copy::<F, usize>(&hook) };
-        Replacement { name: self.name, address, size, with }
+        Replacement { name: self.name, address, size, with, original: None }
+    }
+
+    /// Replaces it by a hook of the same type that calls it.
+    pub(crate) fn wrapped_by(&self, hook: F, original: &'static Original<F>) -> Replacement {
+        Replacement { original: Some(original.place()), ..self.replaced_by(hook) }
     }
 }
 

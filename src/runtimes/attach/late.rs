@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::library::LoadedLibrary;
-use super::patch::replace_in_c_library;
+use super::patch::{Original, in_c_library, replace_each};
 use super::runtime::{Detected, Runtime, detect};
 use super::symbols;
 use crate::tracer;
@@ -35,7 +35,9 @@ static STARTED: AtomicBool = AtomicBool::new(false);
 /// If the C library's function cannot be replaced, such a program is not traced.
 pub(super) fn wait(known: &'static [&'static dyn Runtime], attach: fn(Detected)) {
     if WAIT.set(Wait { known, attach }).is_ok() {
-        replace_in_c_library(&[(c"secure_getenv", secure_getenv as *const ())]);
+        let hook = secure_getenv as *const ();
+        let replacement = in_c_library(c"secure_getenv", hook, Some(ORIGINAL.place()));
+        replace_each(replacement.as_slice());
     }
 }
 
@@ -45,20 +47,21 @@ unsafe extern "C" fn secure_getenv() {
     naked_asm!("mov rsi, [rsp]", "jmp {read}", read = sym read_variable)
 }
 
-/// Does what the replaced function does (`stdlib/secure-getenv.c`, glibc 2.36), and
-/// looks at callers that read a runtime's settings. Any thread.
+/// The C library's function.
+static ORIGINAL: Original<extern "C" fn(*const c_char) -> *mut c_char> = Original::new();
+
+/// Looks at callers that read a runtime's settings, and does what the replaced function does. Any
+/// thread.
 extern "C" fn read_variable(name: *const c_char, caller: usize) -> *mut c_char {
     // SAFETY: `secure_getenv` requires a C string of its callers.
     let variable = unsafe { CStr::from_ptr(name) };
     if !STARTED.load(Ordering::Relaxed) {
         tracer::guard(|| runtime_starts(variable, caller));
     }
-    // SAFETY: reads the table that the kernel gave the process; takes no pointer.
-    if unsafe { libc::getauxval(libc::AT_SECURE) } != 0 {
-        return std::ptr::null_mut();
-    }
-    // SAFETY: the caller's C string.
-    unsafe { libc::getenv(name) }
+    // SAFETY: `char *secure_getenv(const char *)` (`stdlib.h`).
+    let original = unsafe { ORIGINAL.get() };
+    // It is there before the jump to this hook is.
+    original.map_or(std::ptr::null_mut(), |original| original(name))
 }
 
 /// Attaches to the caller's library if it holds one of the runtimes whose settings

@@ -2,22 +2,35 @@
 //!
 //! A far jump takes twelve bytes and reaches any address. A near jump takes five
 //! and reaches two gibibytes. Where a function has no room for a far jump, a near
-//! one leads to a relay: a far jump in a page that is mapped near the text.
+//! one leads to a relay: a far jump in a page that is mapped near the text
+//! (`near_page`).
 //!
-//! Either all functions are replaced or none. A written jump is never removed.
-//! Everything that can fail is checked by [`Jumps::prepare`], except for the writing
-//! itself, which is undone if it fails halfway.
+//! A hook that calls the function it replaces has an [`Original`]: the instructions that the
+//! jump displaces, in that page, and a jump to those behind them (`instructions`). It is
+//! callable whether the jump is there or not. Such a function has a near jump, which displaces
+//! the least. If its first instructions cannot be executed elsewhere, it is refused.
 //!
-//! Before `main`, or before the runtime has a heap: no other thread may be running
-//! the code that is replaced.
+//! Either all functions are replaced or none. [`Jumps::remove`] makes the code what it was, byte
+//! for byte; the page stays, since a thread may be in it. Everything that can fail is checked by
+//! [`Jumps::prepare`], except for the writing itself, which is undone if it fails halfway.
+//!
+//! While jumps are written or removed, no thread may be running the bytes that change: before
+//! `main`, before the runtime has a heap, or while it stands still elsewhere.
 
-use std::ffi::{CStr, c_void};
+use std::ffi::CStr;
 use std::io::Error;
+use std::marker::PhantomData;
 use std::os::unix::fs::FileExt;
 use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::refusal::Refusal;
 use super::symbols::{Symbol, c_function};
+
+mod instructions;
+mod near_page;
+
+use near_page::{NearPage, PAGE, protect};
 
 /// A function, and the hook that replaces it.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +42,39 @@ pub(crate) struct Replacement {
     pub(crate) size: usize,
     /// The address of the hook, which has the type of the function.
     pub(crate) with: usize,
+    /// Where the hook finds the function, if it calls it: the place of an [`Original`].
+    pub(crate) original: Option<&'static AtomicUsize>,
+}
+
+/// A function that is replaced, as its hook calls it. `F` is a function pointer.
+pub(crate) struct Original<F> {
+    /// Its address; 0 before [`Jumps::prepare`].
+    address: AtomicUsize,
+    pointer: PhantomData<fn() -> F>,
+}
+
+impl<F: Copy> Original<F> {
+    pub(crate) const fn new() -> Self {
+        const { assert!(size_of::<F>() == size_of::<usize>(), "not a function pointer") };
+        Original { address: AtomicUsize::new(0), pointer: PhantomData }
+    }
+
+    /// For [`Replacement::original`].
+    pub(crate) fn place(&'static self) -> &'static AtomicUsize {
+        &self.address
+    }
+
+    /// The function. `None` before the jump is prepared.
+    ///
+    /// # Safety
+    /// `F` is the type of the function whose replacement has this place.
+    #[inline]
+    pub(crate) unsafe fn get(&self) -> Option<F> {
+        let address = self.address.load(Ordering::Relaxed);
+        // SAFETY: of the same size; by the contract, and since the page near the text is never
+        // unmapped, a function of this type.
+        (address != 0).then(|| unsafe { std::mem::transmute_copy::<usize, F>(&address) })
+    }
 }
 
 impl Replacement {
@@ -43,8 +89,9 @@ impl Replacement {
         if self.code().starts_with(&LANDING) { LANDING.len() } else { 0 }
     }
 
-    fn has_room(&self, jump: usize) -> bool {
-        self.size >= self.landing() + jump
+    /// Whether its jump is a near one.
+    fn is_near(&self) -> bool {
+        self.original.is_some() || self.size < self.landing() + FAR
     }
 }
 
@@ -55,29 +102,24 @@ const LANDING: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
 const NEAR: usize = 5;
 /// The length of `mov $imm64, %rax; jmp *%rax`.
 const FAR: usize = 12;
-/// The length of `jmp *0(%rip)` and the address behind it, aligned.
-const RELAY: usize = 16;
+/// A function of the C library, replaced by a hook; `None` if there is none whose size is known.
+pub(crate) fn in_c_library(
+    name: &'static CStr,
+    hook: *const (),
+    original: Option<&'static AtomicUsize>,
+) -> Option<Replacement> {
+    let Symbol { address, size } = c_function(name)?;
+    Some(Replacement { name, address, size, with: hook as usize, original })
+}
 
-const PAGE: usize = 4096;
-/// How many relays the page has room for.
-const RELAYS: usize = PAGE / RELAY;
-
-/// Replaces those of these functions of the C library that can be replaced. Unlike a
-/// runtime's, each is useful without the others.
-pub(crate) fn replace_in_c_library(functions: &[(&'static CStr, *const ())]) {
-    let replacements: Vec<_> = functions
-        .iter()
-        .filter_map(|&(name, hook)| {
-            let Symbol { address, size } = c_function(name)?;
-            Some(Replacement { name, address, size, with: hook as usize })
-        })
-        .collect();
-    let replace = |replacements: &[Replacement]| {
-        Jumps::prepare(replacements).and_then(|mut jumps| jumps.write())
-    };
-    if replace(&replacements).is_err() {
+/// Replaces those of these functions that can be replaced. Unlike a runtime's, each is useful
+/// without the others.
+pub(crate) fn replace_each(replacements: &[Replacement]) {
+    let replace =
+        |replacements: &[Replacement]| Jumps::prepare(replacements).and_then(|jumps| jumps.write());
+    if replace(replacements).is_err() {
         for replacement in replacements {
-            let _ = replace(&[replacement]);
+            let _ = replace(&[*replacement]);
         }
     }
 }
@@ -92,44 +134,76 @@ struct Write {
     before: [u8; FAR],
 }
 
+/// What is written.
+#[derive(Clone, Copy)]
+enum Side {
+    Jump,
+    Before,
+}
+
+impl Write {
+    fn side(&self, side: Side) -> &[u8] {
+        let bytes = match side {
+            Side::Jump => &self.bytes,
+            Side::Before => &self.before,
+        };
+        bytes.get(..self.length).unwrap_or(&[])
+    }
+}
+
 /// Jumps that are checked and ready to be written.
 pub(crate) struct Jumps {
     writes: Vec<Write>,
 }
 
 impl Jumps {
-    /// Checks the functions and makes the relays. Changes no code.
+    /// Checks the functions, and makes relays and originals. Changes no code.
     pub(crate) fn prepare(replacements: &[Replacement]) -> Result<Jumps, Refusal> {
-        let short = replacements.iter().find(|replacement| !replacement.has_room(FAR));
-        let relays = short.and_then(|short| relays_near(short.address));
+        let page = replacements.iter().find(|replacement| replacement.is_near());
+        let page = page.and_then(|replacement| NearPage::map(replacement.address));
         let mut writes = Vec::with_capacity(replacements.len());
+        let mut originals = Vec::new();
         for (index, replacement) in replacements.iter().enumerate() {
-            let Replacement { name, address, with, .. } = *replacement;
-            let (code, skip) = (replacement.code(), replacement.landing());
-            let at = address + skip;
+            let Replacement { name, address, with, original, .. } = *replacement;
+            let code = replacement.code().get(replacement.landing()..).unwrap_or(&[]);
+            let at = address + replacement.landing();
+            let page = page.filter(|_| replacement.is_near());
+            let near = page.and_then(|page| Some((page, page.slot(index)?)));
+            let near = near.and_then(|(page, slot)| Some((page, slot, near_jump(at, slot)?)));
             // Without a relay, a function that has no room for a far jump is refused.
-            let relay = relays.filter(|_| !replacement.has_room(FAR) && index < RELAYS);
-            let relay = relay.map(|relays| relays + index * RELAY);
-            let near = relay.and_then(|relay| near_jump(at, relay));
-            let (bytes, length) = near.map_or((far_jump(with), FAR), |bytes| (bytes, NEAR));
-            let old = code.get(skip..skip + length).ok_or(Refusal::Symbol(name))?;
+            let (bytes, length) = near.map_or((far_jump(with), FAR), |(_, _, bytes)| (bytes, NEAR));
+            let old = code.get(..length).ok_or(Refusal::Symbol(name))?;
             let mut before = [0; FAR];
             before.iter_mut().zip(old).for_each(|(to, from)| *to = *from);
-            if let (Some(relay), Some(_)) = (relay, near) {
-                // SAFETY: `relays_near` mapped a writable page that only this function
-                // knows; `index < RELAYS`, so the relay lies within it.
-                unsafe { (relay as *mut [u8; RELAY]).write(relay_bytes(with)) };
+            if let Some((page, slot, _)) = near {
+                page.put_relay(slot, with);
+            }
+            if let Some(place) = original {
+                let made =
+                    |(page, slot, _): (NearPage, _, _)| page.put_original(slot, code, at, NEAR);
+                originals.push((place, near.and_then(made).ok_or(Refusal::Original(name))?));
             }
             writes.push(Write { address: at, bytes, length, before });
         }
-        if let Some(relays) = relays {
-            protect(relays, PAGE, libc::PROT_READ | libc::PROT_EXEC).map_err(Refusal::Patch)?;
+        page.map_or(Ok(()), NearPage::finish).map_err(Refusal::Patch)?;
+        for (place, address) in originals {
+            place.store(address, Ordering::Relaxed);
         }
         Ok(Jumps { writes })
     }
 
     /// Writes all of them, or leaves the code as it was.
-    pub(crate) fn write(&mut self) -> Result<(), Refusal> {
+    pub(crate) fn write(&self) -> Result<(), Refusal> {
+        self.put(Side::Jump)
+    }
+
+    /// Makes the code what it was before [`Jumps::write`], or leaves the jumps.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for sessions that can be stopped"))]
+    pub(crate) fn remove(&self) -> Result<(), Refusal> {
+        self.put(Side::Before)
+    }
+
+    fn put(&self, side: Side) -> Result<(), Refusal> {
         let starts = self.writes.iter().map(|write| write.address);
         let ends = self.writes.iter().map(|write| write.address + write.length);
         let (Some(start), Some(end)) = (starts.min(), ends.max()) else { return Ok(()) };
@@ -139,35 +213,33 @@ impl Jumps {
         // Executable all the time: a security policy may deny making it so again.
         if protect(start, length, text | libc::PROT_WRITE).is_ok() {
             for write in &self.writes {
+                let (bytes, to) = (write.side(side), write.address as *mut u8);
                 // SAFETY: `protect` has made these pages writable, `prepare` has checked
                 // that the function is that long, and no thread executes it.
-                unsafe {
-                    ptr::copy_nonoverlapping(
-                        write.bytes.as_ptr(),
-                        write.address as *mut u8,
-                        write.length,
-                    );
-                }
+                unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
             }
             // If this fails, the pages stay writable, and the program still runs.
             let _ = protect(start, length, text);
             return Ok(());
         }
-        self.write_through_proc()
+        self.put_through_proc(side)
     }
 
     /// Writes through `/proc/self/mem`, which ignores the protection of pages, as
     /// debuggers do.
-    fn write_through_proc(&self) -> Result<(), Refusal> {
+    fn put_through_proc(&self, side: Side) -> Result<(), Refusal> {
         let refusal = |error: Error| Refusal::Patch(error.raw_os_error().unwrap_or(0));
         let memory =
             std::fs::OpenOptions::new().write(true).open("/proc/self/mem").map_err(refusal)?;
+        let other = match side {
+            Side::Jump => Side::Before,
+            Side::Before => Side::Jump,
+        };
+        let put = |write: &Write, side| memory.write_all_at(write.side(side), write.address as u64);
         for (index, write) in self.writes.iter().enumerate() {
-            let bytes = write.bytes.get(..write.length).unwrap_or(&[]);
-            if let Err(error) = memory.write_all_at(bytes, write.address as u64) {
+            if let Err(error) = put(write, side) {
                 for written in self.writes.iter().take(index + 1) {
-                    let before = written.before.get(..written.length).unwrap_or(&[]);
-                    let _ = memory.write_all_at(before, written.address as u64);
+                    let _ = put(written, other);
                 }
                 return Err(refusal(error));
             }
@@ -199,40 +271,6 @@ pub(crate) unsafe fn is_replaced(function: usize) -> bool {
     }
 }
 
-fn protect(start: usize, length: usize, protection: libc::c_int) -> Result<(), i32> {
-    // SAFETY: the pages are text, which stays readable and executable, or the page of
-    // relays, which nobody uses yet.
-    let failed = unsafe { libc::mprotect(start as *mut c_void, length, protection) };
-    if failed == 0 { Ok(()) } else { Err(Error::last_os_error().raw_os_error().unwrap_or(0)) }
-}
-
-/// Maps a writable page below the text. Above it the program's heap may grow.
-fn relays_near(text: usize) -> Option<usize> {
-    const STEP: usize = 1 << 20;
-    const FARTHEST: usize = 1 << 30;
-    let text = text & !(STEP - 1);
-    let addresses = (STEP..FARTHEST).step_by(STEP).filter_map(|below| text.checked_sub(below));
-    addresses.take_while(|&address| address >= PAGE).take(512).find(|&address| {
-        // SAFETY: `MAP_FIXED_NOREPLACE` maps free addresses only.
-        let page = unsafe {
-            libc::mmap(
-                address as *mut c_void,
-                PAGE,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE,
-                -1,
-                0,
-            )
-        };
-        if page != libc::MAP_FAILED && page as usize != address {
-            // A kernel before 4.17 ignores the flag and may map another address.
-            // SAFETY: the page was just mapped, and nobody knows it.
-            unsafe { libc::munmap(page, PAGE) };
-        }
-        page as usize == address
-    })
-}
-
 /// `None` if it is too far.
 fn near_jump(from: usize, to: usize) -> Option<[u8; FAR]> {
     let distance = to.wrapping_sub(from + NEAR) as isize;
@@ -246,12 +284,6 @@ fn near_jump(from: usize, to: usize) -> Option<[u8; FAR]> {
 fn far_jump(to: usize) -> [u8; FAR] {
     let mut bytes = [0x48, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xe0];
     bytes[2..10].copy_from_slice(&to.to_le_bytes());
-    bytes
-}
-
-fn relay_bytes(to: usize) -> [u8; RELAY] {
-    let mut bytes = [0xff, 0x25, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xcc, 0xcc];
-    bytes[6..14].copy_from_slice(&to.to_le_bytes());
     bytes
 }
 

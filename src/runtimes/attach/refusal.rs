@@ -26,6 +26,8 @@ pub(crate) enum Refusal {
     },
     /// The runtime has no such symbol, or the function is too small for a jump.
     Symbol(&'static CStr),
+    /// The function cannot be called once it is replaced.
+    Original(&'static CStr),
     /// The runtime does not behave as its version should: in which respect.
     Layout(&'static str),
     /// Its heap cannot be walked: why.
@@ -45,6 +47,9 @@ impl fmt::Display for Refusal {
             }
             Refusal::Symbol(name) => {
                 write!(f, "its runtime has no usable {}", name.to_string_lossy())
+            }
+            Refusal::Original(name) => {
+                write!(f, "its {} cannot be called by a hook", name.to_string_lossy())
             }
             Refusal::Layout(part) => write!(f, "its runtime is not laid out as known: {part}"),
             Refusal::Snapshots(why) => f.write_str(why),

@@ -12,7 +12,8 @@ use crate::tracer::{Failure, Options, Session};
 /// Finds the address of a symbol, wherever the runtime is being looked for.
 pub(crate) type Lookup<'a> = &'a dyn Fn(&CStr) -> Option<usize>;
 
-/// A language runtime that can be traced without its cooperation.
+/// A language runtime that can be traced without its cooperation. What has a default is what
+/// not every runtime has.
 pub(crate) trait Runtime: Sync {
     /// The language, as messages name it.
     fn name(&self) -> &'static str;
@@ -24,7 +25,9 @@ pub(crate) trait Runtime: Sync {
     /// The environment variable that the runtime reads with `secure_getenv` when it
     /// starts, before it has a heap. A runtime in a library that the program loads
     /// is noticed by that.
-    fn startup_variable(&self) -> Option<&'static CStr>;
+    fn startup_variable(&self) -> Option<&'static CStr> {
+        None
+    }
 
     /// The program that the runtime interprets, if that is in another file than the executable.
     /// Before `main`.
@@ -39,21 +42,29 @@ pub(crate) trait Runtime: Sync {
 
     /// Makes heap snapshots possible, with or without a trace. Changes only hooks that the
     /// runtime offers. Before [`Attachment::prepare`], if there is a trace.
-    fn prepare_snapshots(&self) -> Result<(), Refusal>;
+    fn prepare_snapshots(&self) -> Result<(), Refusal> {
+        Err(Refusal::Snapshots("heap snapshots of this runtime are not supported"))
+    }
 
     /// Has code that computes without allocating come to safe points, as far as a trace would
     /// have it do so. Of a runtime that is not traced and of which snapshots may be taken, before
     /// it has a heap. If it fails, the runtime is as before.
-    fn follow_polls(&self) -> Result<(), Refusal>;
+    fn follow_polls(&self) -> Result<(), Refusal> {
+        Ok(())
+    }
 
     /// Sets what the calling thread of the runtime is doing, and returns what it
     /// was doing. Called once a session has started; `tracer/labels.rs` describes
-    /// the protocol.
-    fn set_label(&self, label: u32) -> u32;
+    /// the protocol. 0 is no label.
+    fn set_label(&self, _label: u32) -> u32 {
+        0
+    }
 
     /// Marks a block of the runtime's heap, young or not, with a tag. On a thread that runs the
     /// runtime's code.
-    fn tag(&self, probe: &Cell, block: usize, young: bool) -> Result<(), Failure>;
+    fn tag(&self, _probe: &Cell, _block: usize, _young: bool) -> Result<(), Failure> {
+        Err(Failure::Order)
+    }
 }
 
 /// A runtime that was detected.

@@ -100,7 +100,7 @@ fn begin(runtime: &'static dyn Runtime, attachment: Attachment) -> Result<(), Re
         journal::refused(environment::journal());
         return Ok(());
     };
-    let mut jumps = Jumps::prepare(&replacements)?;
+    let jumps = Jumps::prepare(&replacements)?;
     let alone = environment::is_only_thread();
     let journal = environment::adjust(alone);
     let session = match tracer::start(options) {

@@ -1,3 +1,4 @@
+use super::near_page::SLOTS;
 use super::*;
 
 #[test]
@@ -51,8 +52,8 @@ fn both_replaced(page: usize) -> (bool, bool) {
 fn both(page: usize) -> [Replacement; 2] {
     let with = hook as *const () as usize;
     [
-        Replacement { name: c"a", address: page, size: 12, with },
-        Replacement { name: c"b", address: page + 64, size: 16, with },
+        Replacement { name: c"a", address: page, size: 12, with, original: None },
+        Replacement { name: c"b", address: page + 64, size: 16, with, original: None },
     ]
 }
 
@@ -62,7 +63,7 @@ fn a_jump_is_near_where_a_far_one_has_no_room() {
         let page = theirs();
         let mut replacements = both(page);
         replacements[short].size -= 1;
-        let mut jumps = Jumps::prepare(&replacements).unwrap();
+        let jumps = Jumps::prepare(&replacements).unwrap();
         assert_eq!(jumps.writes[short].length, NEAR);
         assert_eq!(jumps.writes[1 - short].length, FAR);
         jumps.write().unwrap();
@@ -74,7 +75,7 @@ fn a_jump_is_near_where_a_far_one_has_no_room() {
 #[test]
 fn functions_are_replaced() {
     let page = theirs();
-    let mut jumps = Jumps::prepare(&both(page)).unwrap();
+    let jumps = Jumps::prepare(&both(page)).unwrap();
     assert_eq!((call(page), call(page + 64)), (7, 7));
     assert_eq!(both_replaced(page), (false, false));
     jumps.write().unwrap();
@@ -85,7 +86,7 @@ fn functions_are_replaced() {
 #[test]
 fn jumps_are_written_through_proc_where_pages_are_protected() {
     let page = theirs();
-    Jumps::prepare(&both(page)).unwrap().write_through_proc().unwrap();
+    Jumps::prepare(&both(page)).unwrap().put_through_proc(Side::Jump).unwrap();
     assert_eq!((call(page), call(page + 64)), (42, 42));
 }
 
@@ -99,7 +100,7 @@ fn a_function_that_is_too_small_refuses_all() {
 }
 
 #[test]
-fn a_page_has_room_for_a_fixed_number_of_relays() {
+fn a_page_has_a_fixed_number_of_slots() {
     let page = theirs();
     let [long, _] = both(page);
     let short = Replacement { name: c"short", size: long.size - 1, ..long };
@@ -108,6 +109,113 @@ fn a_page_has_room_for_a_fixed_number_of_relays() {
         replacements.push(short);
         Jumps::prepare(&replacements).map(|jumps| jumps.writes[before].length)
     };
-    assert_eq!(prepare(RELAYS - 1), Ok(NEAR));
-    assert_eq!(prepare(RELAYS), Err(Refusal::Symbol(c"short")));
+    assert_eq!(prepare(SLOTS - 1), Ok(NEAR));
+    assert_eq!(prepare(SLOTS), Err(Refusal::Symbol(c"short")));
+}
+
+static VALUE: i32 = 7;
+
+/// Functions as compilers make them, at the start of a page that has `VALUE` near: with and
+/// without a landing, one that refers to memory by its distance, and one that cannot be wrapped.
+fn functions_near_a_value() -> (usize, [(usize, usize); 4]) {
+    let page = theirs();
+    protect(page, PAGE, libc::PROT_READ | libc::PROT_WRITE).unwrap();
+    let value = page + 0x800;
+    let codes: [&[u8]; 4] = [
+        // push %rbp; mov %rsp, %rbp; mov $7, %eax; pop %rbp; ret
+        &[0x55, 0x48, 0x89, 0xe5, 0xb8, 7, 0, 0, 0, 0x5d, 0xc3],
+        // endbr64; sub $8, %rsp; mov $7, %eax; add $8, %rsp; ret
+        &[0xf3, 0x0f, 0x1e, 0xfa, 0x48, 0x83, 0xec, 8, 0xb8, 7, 0, 0, 0, 0x48, 0x83, 0xc4, 8, 0xc3],
+        // mov VALUE(%rip), %eax; ret
+        &[&[0x8b, 5], &(0x800 - 0x100 - 6_i32).to_le_bytes()[..], &[0xc3]].concat(),
+        // mov $7, %eax; test %eax, %eax; jle .-5; ret
+        &[0xb8, 7, 0, 0, 0, 0x85, 0xc0, 0x7e, 0xf9, 0xc3],
+    ];
+    let places = [0, 1, 2, 3].map(|index| (page + index * 0x80, codes[index].len()));
+    for ((at, _), code) in places.into_iter().zip(codes) {
+        // SAFETY: the page is writable, and the code ends within it.
+        unsafe { ptr::copy_nonoverlapping(code.as_ptr(), at as *mut u8, code.len()) };
+    }
+    // SAFETY: within the page, and aligned.
+    unsafe { (value as *mut i32).write(VALUE) };
+    protect(page, PAGE, libc::PROT_READ | libc::PROT_EXEC).unwrap();
+    (page, places)
+}
+
+/// What the page holds.
+fn bytes(page: usize) -> Vec<u8> {
+    // SAFETY: a page of these tests, which stays mapped and is changed by nobody else.
+    unsafe { std::slice::from_raw_parts(page as *const u8, PAGE) }.to_vec()
+}
+
+type ReturnsInt = extern "C" fn() -> i32;
+
+fn leaked_original() -> &'static Original<ReturnsInt> {
+    Box::leak(Box::new(Original::new()))
+}
+
+fn call_original(original: &Original<ReturnsInt>) -> Option<i32> {
+    // SAFETY: the functions of the page have this type.
+    unsafe { original.get() }.map(|function| function())
+}
+
+#[test]
+fn a_replaced_function_can_be_called_and_gets_its_bytes_back() {
+    let (page, functions) = functions_near_a_value();
+    let before = bytes(page);
+    let originals = [(); 3].map(|()| leaked_original());
+    let with = hook as *const () as usize;
+    let replacement = |((address, size), original): ((usize, usize), &'static Original<_>)| {
+        Replacement { name: c"f", address, size, with, original: Some(original.place()) }
+    };
+    let wrapped: Vec<_> = functions.into_iter().zip(originals).map(replacement).collect();
+    assert_eq!(originals.map(call_original), [None; 3]);
+    let jumps = Jumps::prepare(&wrapped).unwrap();
+    assert_eq!(bytes(page), before, "nothing is written yet");
+    for _ in 0..2 {
+        jumps.write().unwrap();
+        assert_eq!([0, 1, 2].map(|index| call(functions[index].0)), [42; 3]);
+        assert_eq!(originals.map(call_original), [Some(7); 3]);
+        jumps.remove().unwrap();
+        assert_eq!(bytes(page), before);
+        assert_eq!([0, 1, 2].map(|index| call(functions[index].0)), [7; 3]);
+        assert_eq!(originals.map(call_original), [Some(7); 3], "still callable");
+    }
+    jumps.put_through_proc(Side::Jump).unwrap();
+    assert_ne!(bytes(page), before);
+    jumps.put_through_proc(Side::Before).unwrap();
+    assert_eq!(bytes(page), before);
+}
+
+#[test]
+fn a_function_whose_original_cannot_be_called_is_refused() {
+    let (page, functions) = functions_near_a_value();
+    let (address, size) = functions[3];
+    let original = leaked_original();
+    let with = hook as *const () as usize;
+    let replacement =
+        Replacement { name: c"loop", address, size, with, original: Some(original.place()) };
+    assert_eq!(Jumps::prepare(&[replacement]).err(), Some(Refusal::Original(c"loop")));
+    assert_eq!((call(page), call_original(original)), (7, None));
+}
+
+#[test]
+fn a_function_of_the_c_library_is_wrapped() {
+    extern "C" fn longer(text: *const libc::c_char) -> *mut libc::c_char {
+        // SAFETY: `secure_getenv` has this type.
+        let value = unsafe { ORIGINAL.get() }.expect("prepared")(text);
+        if value.is_null() { value } else { value.wrapping_add(1) }
+    }
+    static ORIGINAL: Original<extern "C" fn(*const libc::c_char) -> *mut libc::c_char> =
+        Original::new();
+    let replacement =
+        in_c_library(c"secure_getenv", longer as *const (), Some(ORIGINAL.place())).unwrap();
+    let jumps = Jumps::prepare(&[replacement]).unwrap();
+    // The function is not replaced for real: other tests use it.
+    assert_eq!(jumps.writes[0].length, NEAR);
+    // SAFETY: `PATH` is not changed by these tests.
+    let path = unsafe { libc::getenv(c"PATH".as_ptr()) };
+    assert!(!path.is_null());
+    assert_eq!(longer(c"PATH".as_ptr()), path.wrapping_add(1));
+    assert!(longer(c"HEAPTAP_TEST_OF_NOTHING".as_ptr()).is_null());
 }

@@ -18,7 +18,7 @@ use super::fiber_stacks;
 use super::layout::{
     COLOUR, FINAL_OLD_YOUNG, SOURCE_CUSTOM, SOURCE_MAPPED, SOURCE_NORMAL, UNMARKED, set_word, word,
 };
-use super::small_alloc::{self, SmallAlloc};
+use super::small_alloc;
 use super::symbols::{CamlResult, ProfilerHooks, Runtime, ScanningAction};
 use crate::runtimes::attach::patch::Replacement;
 use crate::runtimes::ocaml::tag_sizes;
@@ -27,7 +27,9 @@ use crate::tracer::{self, AllocatedBlock, Fate, Followed, Registers};
 
 /// What is replaced.
 pub(super) fn replacements(runtime: &Runtime) -> Vec<Replacement> {
-    runtime.functions.replacements::<Hooks>()
+    let mut all = runtime.functions.replacements::<Hooks>();
+    all.push(small_alloc::replacement(runtime));
+    all
 }
 
 /// See [`ProfilerHooks`] for when each is called.
@@ -36,24 +38,15 @@ struct Hooks;
 impl ProfilerHooks for Hooks {
     // --- Allocations ---
 
-    extern "C" fn caml_alloc_small_dispatch(
-        state: usize,
+    extern "C" fn caml_memprof_sample_young(
         wosize: usize,
-        flags: c_int,
+        _from_caml: c_int,
         count: c_int,
         lengths: *const u8,
     ) {
-        // SAFETY: the running domain calls this function, with its own lock.
-        unsafe { small_alloc::dispatch(state, SmallAlloc { wosize, flags, count, lengths }) };
-    }
-
-    /// The hook above takes samples itself: nobody calls this one.
-    extern "C" fn caml_memprof_sample_young(
-        _wosize: usize,
-        _from_caml: c_int,
-        _count: c_int,
-        _lengths: *const u8,
-    ) {
+        // SAFETY: the running domain calls this function, with its own lock, and passes what
+        // it allocates.
+        unsafe { small_alloc::sample(current_state(), wosize, count, lengths) };
     }
 
     extern "C" fn caml_memprof_sample_block(

@@ -1,9 +1,8 @@
 //! What is used of the runtime of OCaml 5.
 
-use std::ffi::{c_int, c_void};
-use std::mem::transmute;
+use std::ffi::{CStr, c_int, c_void};
 
-use crate::runtimes::attach::hook_table::hook_table;
+use crate::runtimes::attach::hook_table::{RuntimeFunction, hook_table};
 use crate::runtimes::attach::refusal::Refusal;
 use crate::runtimes::attach::symbols::{self, Symbol, functions, lookup, needed};
 use crate::runtimes::attach::thread_pointer::thread_pointer;
@@ -20,18 +19,9 @@ pub(super) struct CamlResult {
 
 hook_table! {
     /// The profiler's functions (`runtime/caml/memprof.h`, 5.3.0), all of which are
-    /// replaced, the one that calls it for samples in the young heap, and the one that
-    /// is called when a minor collection is over in all domains. `state` is a `caml_domain_state *`, `thread` a `memprof_thread_t`.
+    /// replaced, and the one that is called when a minor collection is over in all domains.
+    /// `state` is a `caml_domain_state *`, `thread` a `memprof_thread_t`.
     pub(super) trait ProfilerHooks replaces ProfilerFunctions {
-        /// Not the profiler's (`runtime/minor_gc.c`): an allocation has moved the young
-        /// pointer below the limit.
-        fn caml_alloc_small_dispatch(
-            state: usize,
-            wosize: usize,
-            flags: c_int,
-            count: c_int,
-            lengths: *const u8,
-        );
         /// A sample falls on what is about to be allocated in the young heap: one block,
         /// or `count` in one go with these encoded lengths. The young pointer was moved
         /// already, and must not be touched. Only `caml_alloc_small_dispatch` calls it.
@@ -90,52 +80,21 @@ hook_table! {
     }
 }
 
-/// A function of the runtime without parameters or result.
-type Procedure = unsafe extern "C" fn();
-/// `caml_do_pending_actions_res` (`runtime/signals.c`).
-type DoPending = unsafe extern "C" fn() -> CamlResult;
-/// `caml_ev_counter` (`runtime/runtime_events.c`).
-type CountEvent = unsafe extern "C" fn(c_int, u64);
-/// `caml_raise` (`runtime/caml/fail.h`). Does not return.
-type Raise = unsafe extern "C-unwind" fn(usize);
+/// `caml_alloc_small_dispatch` (`runtime/minor_gc.c`): an allocation has moved the young pointer of
+/// `state` below the limit. Words without the first header, flags, how many blocks, and their
+/// encoded lengths. May raise.
+pub(super) type SmallDispatch =
+    extern "C-unwind" fn(state: usize, wosize: usize, c_int, count: c_int, lengths: *const u8);
 
-/// What the runtime's `caml_alloc_small_dispatch` calls. The first may run callbacks.
-#[derive(Clone, Copy)]
-pub(super) struct Dispatching {
-    pub(super) do_pending_actions: DoPending,
-    pub(super) handle_gc_interrupt: Procedure,
-    pub(super) poll_gc_work: Procedure,
-    pub(super) count_event: CountEvent,
-    pub(super) raise: Raise,
-}
-
-impl Dispatching {
-    fn find() -> Result<Dispatching, Refusal> {
-        let pending = needed(c"caml_do_pending_actions_res")?;
-        let interrupt = needed(c"caml_handle_gc_interrupt")?;
-        let poll = needed(c"caml_poll_gc_work")?;
-        let (counter, raise) = (needed(c"caml_ev_counter")?, needed(c"caml_raise")?);
-        Ok(Dispatching {
-            // SAFETY: `caml_result caml_do_pending_actions_res (void)`.
-            do_pending_actions: unsafe { transmute::<usize, DoPending>(pending) },
-            // SAFETY: `void caml_handle_gc_interrupt (void)`, `runtime/domain.c`.
-            handle_gc_interrupt: unsafe { transmute::<usize, Procedure>(interrupt) },
-            // SAFETY: `void caml_poll_gc_work (void)`, `runtime/domain.c`.
-            poll_gc_work: unsafe { transmute::<usize, Procedure>(poll) },
-            // SAFETY: `void caml_ev_counter (ev_runtime_counter, uint64_t)`.
-            count_event: unsafe { transmute::<usize, CountEvent>(counter) },
-            // SAFETY: `void caml_raise (value)`.
-            raise: unsafe { transmute::<usize, Raise>(raise) },
-        })
-    }
-}
+const SMALL_DISPATCH: &CStr = c"caml_alloc_small_dispatch";
 
 /// All that is used of a runtime.
 #[derive(Clone, Copy)]
 pub(super) struct Runtime {
     /// Those to be replaced.
     pub(super) functions: ProfilerFunctions,
-    pub(super) dispatching: Dispatching,
+    /// The one that calls the profiler for samples in the young heap.
+    pub(super) small_dispatch: RuntimeFunction<SmallDispatch>,
     /// How far from the thread pointer `caml_state` lies, in every thread: it is
     /// a variable of the program or of a library it was started with.
     pub(super) state_offset: usize,
@@ -157,10 +116,15 @@ pub(super) fn find() -> Result<Runtime, Refusal> {
         // Its `caml_state` has a place of its own in each thread.
         return Err(Refusal::Layout("a runtime of OCaml 5 that came after the program's start"));
     }
-    let (functions, [c_call]) = functions(ProfilerFunctions::NAMES, [c"caml_c_call"])?;
+    let also = [c"caml_c_call", SMALL_DISPATCH];
+    let (functions, [c_call, small_dispatch]) = functions(ProfilerFunctions::NAMES, also)?;
+    let small_dispatch = small_dispatch.filter(|symbol| symbol.size > 0);
     Ok(Runtime {
         functions: ProfilerFunctions::found(functions),
-        dispatching: Dispatching::find()?,
+        small_dispatch: RuntimeFunction::new(
+            SMALL_DISPATCH,
+            small_dispatch.ok_or(Refusal::Symbol(SMALL_DISPATCH))?,
+        ),
         state_offset: needed(c"caml_state")?.wrapping_sub(thread_pointer()),
         heap_state: needed(c"caml_global_heap_state")?,
         domain_terminating: needed(c"caml_domain_terminating")?,
