@@ -7,10 +7,11 @@
 //! moved or freed. Before `main` the first bytes of each of them are replaced by a jump
 //! to a hook. All of them or none: they share state that hooks do not keep.
 //!
-//! - `version`: releases and major versions; `detect`: which one a program holds.
+//! - `version`: major versions; `releases`: those that share a layout; `detect`: which one a
+//!   program holds.
 //! - `four`: OCaml 4.12 to 4.14, whose threads share one heap; `five`: OCaml 5.3
 //!   and later, whose domains each have a young heap. Both have a
-//!   table of hooks (`symbols`) and of layouts by release (`layout`).
+//!   table of hooks (`symbols`) and of what is known about each release (`layout`).
 //! - `runtime`: both as an implementation of the trait `Runtime`; `attachment`: what
 //!   their attachments have in common.
 //! - `frame_table`: the format of frame tables; `frame_descriptor`: what they consist of;
@@ -40,6 +41,7 @@ mod heap;
 mod names;
 mod parameters;
 mod polls;
+mod releases;
 mod runtime;
 mod tag_sizes;
 mod timing;

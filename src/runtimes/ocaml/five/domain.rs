@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::counters;
-use super::layout::{HeapLayout, INTERRUPT, StateLayout, set_word, word};
+use super::layout::{HeapLayout, INTERRUPT, KnownRelease, StateLayout, set_word, word};
 use super::symbols::Runtime;
 use super::walkers::Walk;
 use crate::probes::{Cell, SliceKind};
@@ -35,6 +35,8 @@ pub(super) struct Domain {
     /// The runtime's part, where `caml_state` points to, and its layout.
     state: usize,
     layout: &'static StateLayout,
+    /// The layout of the runtime's heap, if it is known.
+    pub(super) heap_layout: Option<&'static HeapLayout>,
     /// Words until the next sample outside the young heap.
     pub(super) left: isize,
     /// The running thread.
@@ -51,7 +53,7 @@ pub(super) struct Domain {
 /// What every domain needs.
 struct Facts {
     runtime: Runtime,
-    layout: &'static StateLayout,
+    known: &'static KnownRelease,
     walk: Walk,
     session: Arc<Session>,
 }
@@ -66,9 +68,9 @@ static FACTS: OnceLock<Facts> = OnceLock::new();
 static ENDED: Mutex<Vec<Mutator>> = Mutex::new(Vec::new());
 
 /// Makes everything ready for the first domain. Before `main`.
-pub(super) fn start(runtime: Runtime, layout: &'static StateLayout, session: &Arc<Session>) {
-    let walk = Walk::choose(&runtime, layout);
-    let _ = FACTS.set(Facts { runtime, layout, walk, session: Arc::clone(session) });
+pub(super) fn start(runtime: Runtime, known: &'static KnownRelease, session: &Arc<Session>) {
+    let walk = Walk::choose(&runtime, &known.state);
+    let _ = FACTS.set(Facts { runtime, known, walk, session: Arc::clone(session) });
 }
 
 /// The runtime we are attached to.
@@ -80,7 +82,7 @@ pub(super) fn runtime() -> Option<&'static Runtime> {
 /// The layout of its domains' states.
 #[inline]
 pub(super) fn layout() -> Option<&'static StateLayout> {
-    FACTS.get().map(|facts| facts.layout)
+    FACTS.get().map(|facts| &facts.known.state)
 }
 
 /// The running domain's state: `caml_state`.
@@ -127,7 +129,7 @@ pub(super) unsafe fn with(state: usize, work: impl FnOnce(&mut Domain)) {
 /// trigger is first set.
 pub(super) fn create(state: usize) -> *mut Domain {
     take_down_ended(usize::MAX);
-    let Some(Facts { layout, walk, session, .. }) = FACTS.get() else { return ptr::null_mut() };
+    let Some(Facts { known, walk, session, .. }) = FACTS.get() else { return ptr::null_mut() };
     // SAFETY: `malloc` has no preconditions.
     let place = unsafe { libc::malloc(size_of::<Domain>()) }.cast::<Domain>();
     if place.is_null() {
@@ -141,7 +143,8 @@ pub(super) fn create(state: usize) -> *mut Domain {
     let domain = Domain {
         mutator,
         state,
-        layout,
+        layout: &known.state,
+        heap_layout: known.heap.as_ref(),
         left,
         current,
         initial,
@@ -230,11 +233,6 @@ impl Domain {
     /// The domain's first thread.
     pub(super) fn first_thread(&mut self) -> *mut Thread {
         &raw mut self.initial
-    }
-
-    /// The layout of the runtime's heap, if it is known.
-    pub(super) fn heap_layout(&self) -> Option<HeapLayout> {
-        HeapLayout::of(self.layout)
     }
 
     #[inline]

@@ -94,7 +94,7 @@ pub(super) fn follow(is_native: bool) {
 /// # Safety
 /// The state of the domain that runs, of a release with this layout. All domains stand still, or promote into
 /// their own pools.
-pub(super) unsafe fn count(state: usize, layout: Option<HeapLayout>) {
+pub(super) unsafe fn count(state: usize, layout: Option<&HeapLayout>) {
     let Some(layout) = layout.filter(|_| IS_ON.load(Ordering::Relaxed)) else { return };
     // SAFETY: the state has this word, by the contract; an `int`.
     let id = unsafe { word(state, layout.id) } as u32;
@@ -130,7 +130,7 @@ pub(super) unsafe fn count(state: usize, layout: Option<HeapLayout>) {
 ///
 /// # Safety
 /// The state of a domain of a release with this layout.
-pub(super) unsafe fn withdraw(state: usize, layout: Option<HeapLayout>) {
+pub(super) unsafe fn withdraw(state: usize, layout: Option<&HeapLayout>) {
     let Some(layout) = layout else { return };
     // SAFETY: the state has this word, an `int`.
     let id = unsafe { word(state, layout.id) } as u32;

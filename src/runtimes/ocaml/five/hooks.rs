@@ -135,7 +135,7 @@ impl ProfilerHooks for Hooks {
                 // domains wait for each other once it is over (`stw_cycle_all_domains`).
                 unsafe { tag_sizes::measure(&mut domain.tag_sizes, mutator, |_| true) };
                 // SAFETY: the state of this domain; the same moment.
-                unsafe { fiber_stacks::count(state, domain.heap_layout()) };
+                unsafe { fiber_stacks::count(state, domain.heap_layout) };
             }
             if domain.is_terminating()
                 && let Some(mutator) = &mut domain.mutator
@@ -143,7 +143,7 @@ impl ProfilerHooks for Hooks {
                 tag_sizes::withdraw(&mut domain.tag_sizes, mutator);
                 mutator.leave_blocks_to_session();
                 // SAFETY: the state of this domain.
-                unsafe { fiber_stacks::withdraw(state, domain.heap_layout()) };
+                unsafe { fiber_stacks::withdraw(state, domain.heap_layout) };
             }
         };
         // SAFETY: the runtime passes the state of a domain whose lock this thread holds.

@@ -1,9 +1,23 @@
-//! Where things are in a domain's state and in what it points to, by release.
+//! What is known about each release: where things are in a domain's state and in what it
+//! points to.
 //!
 //! `caml_state` points to words in the order of `runtime/caml/domain_state.tbl`. To
 //! support a release that moved a word, add a row to [`KNOWN`]; `probe` proves it.
 
-use crate::runtimes::ocaml::version::{MajorVersion, Release};
+use crate::runtimes::ocaml::releases::Releases;
+use crate::runtimes::ocaml::version::MajorVersion;
+
+/// All that depends on the release. `probe` proves that the runtime is as one of them says, and
+/// whatever depends on the release is read from that one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct KnownRelease {
+    pub(super) releases: Releases,
+    pub(super) state: StateLayout,
+    /// `None` if it is not known which parameters it has: the trace info has those of the environment.
+    pub(super) params: Option<ParamsLayout>,
+    /// `None` if it is not known what its heap is like: it is not walked.
+    pub(super) heap: Option<HeapLayout>,
+}
 
 /// Words of the state: the table of 5.4 has 64 entries, that of 5.3 four less, and
 /// then an area for further parameters.
@@ -28,8 +42,6 @@ pub(super) struct StateLayout {
     /// The profiler's, and so ours to use. NULL makes the domain's creation fail.
     pub(super) memprof: usize,
     pub(super) memprof_young_trigger: usize,
-    /// `None` if it is not known which parameters the release has.
-    pub(super) params: Option<ParamsLayout>,
 }
 
 /// Indices of words in `struct caml_params` (`runtime/caml/startup_aux.h`).
@@ -40,47 +52,16 @@ pub(super) struct ParamsLayout {
     pub(super) events_log_wsize: usize,
     pub(super) verify_heap: usize,
     pub(super) cleanup_on_exit: usize,
+    pub(super) max_domains: usize,
 }
 
-const V5_3: StateLayout = StateLayout {
-    young_limit: 0,
-    young_ptr: 1,
-    young_start: 2,
-    young_end: 3,
-    young_trigger: 4,
-    current_stack: 5,
-    action_pending: 7,
-    final_info: 22,
-    minor_heap_wsz: 34,
-    backtrace_active: 24,
-    parser_trace: 33,
-    trap_sp_off: 54,
-    memprof: 58,
-    memprof_young_trigger: 59,
-    params: Some(ParamsLayout {
-        trace_level: 5,
-        events_log_wsize: 6,
-        verify_heap: 7,
-        cleanup_on_exit: 18,
-    }),
-};
-
-/// 5.4 has four more words behind `allocated_words_direct`.
-const V5_4: StateLayout = StateLayout {
-    final_info: 26,
-    minor_heap_wsz: 38,
-    backtrace_active: 28,
-    parser_trace: 37,
-    trap_sp_off: 58,
-    memprof: 62,
-    memprof_young_trigger: 63,
-    params: None,
-    ..V5_3
-};
-
-/// Indices of further words in a domain's state, where the layout of the heap is known.
-#[derive(Clone, Copy)]
+/// What walks of the heap need besides: indices of further words in a domain's state, and in
+/// what it leads to.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct HeapLayout {
+    /// The releases whose source says so. A row that takes the heap of another release over
+    /// without being checked does not compile.
+    pub(super) releases: Releases,
     pub(super) stack_cache: usize,
     pub(super) gc_regs: usize,
     pub(super) local_roots: usize,
@@ -90,35 +71,111 @@ pub(super) struct HeapLayout {
     pub(super) id: usize,
     pub(super) unique_id: usize,
     pub(super) dls_root: usize,
+    pub(super) thread: ThreadLayout,
 }
 
-/// Of 5.3.0 (`runtime/caml/domain_state.tbl`).
-const HEAP_V5_3: HeapLayout = HeapLayout {
-    stack_cache: 9,
-    gc_regs: 11,
-    local_roots: 20,
-    ephe_info: 21,
-    requested_minor_gc: 31,
-    shared_heap: 35,
-    id: 36,
-    unique_id: 37,
-    dls_root: 38,
+/// Indices of words in `struct caml_thread_struct` (`otherlibs/systhreads/st_stubs.c`).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ThreadLayout {
+    pub(super) domain: usize,
+    pub(super) current_stack: usize,
+    pub(super) local_roots: usize,
+    pub(super) last_exception: usize,
+    pub(super) gc_regs: usize,
+    /// Of bytecode.
+    pub(super) trap_sp_off: usize,
+}
+
+const V5_3: KnownRelease = KnownRelease {
+    releases: minor(3),
+    state: StateLayout {
+        young_limit: 0,
+        young_ptr: 1,
+        young_start: 2,
+        young_end: 3,
+        young_trigger: 4,
+        current_stack: 5,
+        action_pending: 7,
+        final_info: 22,
+        minor_heap_wsz: 34,
+        backtrace_active: 24,
+        parser_trace: 33,
+        trap_sp_off: 54,
+        memprof: 58,
+        memprof_young_trigger: 59,
+    },
+    params: Some(ParamsLayout {
+        trace_level: 5,
+        events_log_wsize: 6,
+        verify_heap: 7,
+        cleanup_on_exit: 18,
+        max_domains: 20,
+    }),
+    heap: Some(HeapLayout {
+        releases: minor(3),
+        stack_cache: 9,
+        gc_regs: 11,
+        local_roots: 20,
+        ephe_info: 21,
+        requested_minor_gc: 31,
+        shared_heap: 35,
+        id: 36,
+        unique_id: 37,
+        dls_root: 38,
+        thread: ThreadLayout {
+            domain: 3,
+            current_stack: 4,
+            local_roots: 6,
+            last_exception: 9,
+            gc_regs: 10,
+            trap_sp_off: 15,
+        },
+    }),
 };
 
-impl HeapLayout {
-    /// That of a release whose heap is known: 5.3.
-    pub(super) fn of(layout: &StateLayout) -> Option<HeapLayout> {
-        layout.params.map(|_| HEAP_V5_3)
-    }
+/// 5.4 has four more words behind `allocated_words_direct`.
+const V5_4: KnownRelease = KnownRelease {
+    releases: minor(4),
+    state: StateLayout {
+        final_info: 26,
+        minor_heap_wsz: 38,
+        backtrace_active: 28,
+        parser_trace: 37,
+        trap_sp_off: 58,
+        memprof: 62,
+        memprof_young_trigger: 63,
+        ..V5_3.state
+    },
+    params: None,
+    // Free slots look different (ocaml/ocaml#13616).
+    heap: None,
+};
+
+/// All releases that changed something, the newest first.
+pub(super) static KNOWN: [KnownRelease; 2] = [V5_4, V5_3];
+
+const _: () = assert!(are_sound(&KNOWN));
+
+const fn minor(minor: u8) -> Releases {
+    Releases::new(MajorVersion::Five, minor, minor)
 }
 
-/// The layout of each release that changed it, the newest first.
-pub(super) static KNOWN: [(Release, StateLayout); 2] = [(release(4), V5_4), (release(3), V5_3)];
-
-const _: () = assert!(Release::are_newest_first(&KNOWN, MajorVersion::Five));
-
-const fn release(minor: u8) -> Release {
-    Release { major: MajorVersion::Five, minor }
+/// Whether the rows are of one major version, the newest first, and each has its own heap or none.
+const fn are_sound(rows: &[KnownRelease]) -> bool {
+    let mut index = 0;
+    while index < rows.len() {
+        let KnownRelease { releases, heap, .. } = rows[index];
+        let is_older = index == 0 || releases.are_older_than(rows[index - 1].releases);
+        let is_own = match heap {
+            Some(heap) => heap.releases.are(releases),
+            None => true,
+        };
+        if !is_older || !is_own {
+            return false;
+        }
+        index += 1;
+    }
+    true
 }
 
 /// `young_limit` when the runtime has something to do (`interrupt_domain`,
@@ -173,4 +230,21 @@ pub(super) unsafe fn word(base: usize, index: usize) -> usize {
 pub(super) unsafe fn set_word(base: usize, index: usize, value: usize) {
     // SAFETY: writable, by this function's contract.
     unsafe { (base as *mut usize).wrapping_add(index).write(value) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_may_change_a_word_but_not_take_over_an_unchecked_heap() {
+        let moved = StateLayout { memprof: 64, ..V5_4.state };
+        let unwalked = KnownRelease { releases: minor(5), state: moved, ..V5_4 };
+        assert!(are_sound(&[unwalked, V5_4, V5_3]));
+        let inherited = KnownRelease { releases: minor(5), state: moved, ..V5_3 };
+        assert!(!are_sound(&[inherited, V5_4, V5_3]));
+        let heap = inherited.heap.map(|heap| HeapLayout { releases: minor(5), id: 37, ..heap });
+        assert!(are_sound(&[KnownRelease { heap, ..inherited }, V5_4, V5_3]));
+        assert!(!are_sound(&[V5_3, V5_4]));
+    }
 }

@@ -1,7 +1,7 @@
 //! OCaml 5.3 and later: domains, each with a young heap of its own.
 //!
 //! - `symbols`: what is used of the runtime, and the table of the functions that are
-//!   replaced; `layout`: where things are in a domain's state, by release; `probe`: the
+//!   replaced; `layout`: what is known about each release; `probe`: the
 //!   live proof of a layout, before anything is changed.
 //! - `hooks`: the replacements; `small_alloc`: that of an allocation's slow path.
 //! - `domain`: the state behind them, for each domain and each of its threads.
@@ -74,11 +74,11 @@ fn prepare_snapshots() -> Result<(), Refusal> {
 /// Proves that the runtime is as known, and returns how to trace it.
 fn attachment() -> Result<Attachment, Refusal> {
     let runtime = symbols::find()?;
-    let layout = probe::prove(&runtime)?;
+    let known = probe::prove(&runtime)?;
     let options = Options {
         parts_have_places: runtime.is_native,
         locate: if runtime.is_native { None } else { Some(bytecode::locator()) },
-        late_params: parameters::reader(&runtime, layout),
+        late_params: parameters::reader(&runtime, known),
         read_heap: Some(counters::reader()),
         ..Options::new(Vec::new(), Rate::DEFAULT)
     };
@@ -87,7 +87,7 @@ fn attachment() -> Result<Attachment, Refusal> {
         if session.options.time_line {
             fiber_stacks::follow(runtime.is_native);
         }
-        domain::start(runtime, layout, session);
+        domain::start(runtime, known, session);
         if session.options.time_line {
             timing::set_hooks(domain::report_slice);
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::layout::{ParamsLayout, StateLayout, word};
+use super::layout::{KnownRelease, ParamsLayout, StateLayout, word};
 use super::symbols::Runtime;
 use crate::runtimes::attach::symbols::lookup;
 use crate::runtimes::attach::thread_pointer::thread_pointer;
@@ -11,16 +11,17 @@ use crate::tracer::ReadParams;
 
 /// Reads the parameters. `None` if a variable is not found, or it is not known which
 /// parameters this release has. To be called on the program's first thread.
-pub(super) fn reader(runtime: &Runtime, layout: &StateLayout) -> Option<ReadParams> {
-    let ParamsLayout { trace_level, events_log_wsize, verify_heap, cleanup_on_exit } =
-        layout.params?;
+pub(super) fn reader(runtime: &Runtime, known: &KnownRelease) -> Option<ReadParams> {
+    let ParamsLayout { trace_level, events_log_wsize, verify_heap, cleanup_on_exit, .. } =
+        known.params?;
+    let StateLayout { backtrace_active, parser_trace, minor_heap_wsz, .. } = known.state;
     let variable = |name| lookup(name).map(ParameterSource::Word);
     // SAFETY: `const struct caml_params* const caml_params` (`runtime/startup_aux.c`), a
     // pointer that the loader has set.
     let params = unsafe { word(lookup(c"caml_params")?, 0) };
     let param = |index: usize| ParameterSource::Word(params + index * size_of::<usize>());
     let sources = vec![
-        ('b', ParameterSource::StateInt(layout.backtrace_active)),
+        ('b', ParameterSource::StateInt(backtrace_active)),
         ('c', param(cleanup_on_exit)),
         ('e', param(events_log_wsize)),
         ('l', variable(c"caml_max_stack_wsize")?),
@@ -28,8 +29,8 @@ pub(super) fn reader(runtime: &Runtime, layout: &StateLayout) -> Option<ReadPara
         ('m', variable(c"caml_custom_minor_ratio")?),
         ('n', variable(c"caml_custom_minor_max_bsz")?),
         ('o', variable(c"caml_percent_free")?),
-        ('p', ParameterSource::StateInt(layout.parser_trace)),
-        ('s', ParameterSource::StateWord(layout.minor_heap_wsz)),
+        ('p', ParameterSource::StateInt(parser_trace)),
+        ('s', ParameterSource::StateWord(minor_heap_wsz)),
         ('t', param(trace_level)),
         ('v', variable(c"caml_verb_gc")?),
         ('V', param(verify_heap)),

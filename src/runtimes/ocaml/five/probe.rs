@@ -6,7 +6,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::layout::{FINAL_OLD_YOUNG, INTERRUPT, KNOWN, STATE_WORDS, StateLayout};
+use super::layout::{FINAL_OLD_YOUNG, INTERRUPT, KNOWN, KnownRelease, STATE_WORDS, StateLayout};
 use super::symbols::Runtime;
 use crate::runtimes::attach::refusal::Refusal;
 use crate::runtimes::attach::thread_pointer::thread_pointer;
@@ -55,17 +55,17 @@ impl Lent {
     }
 }
 
-/// The layout of the runtime's state.
-pub(super) fn prove(runtime: &Runtime) -> Result<&'static StateLayout, Refusal> {
+/// The release that the runtime is laid out as.
+pub(super) fn prove(runtime: &Runtime) -> Result<&'static KnownRelease, Refusal> {
     let state = thread_pointer().wrapping_add(runtime.state_offset) as *const usize;
     // SAFETY: this thread's `caml_state`, a pointer.
     if unsafe { state.read() } != 0 {
         return Err(Refusal::Layout("it runs already"));
     }
     let mut refusal = Refusal::Layout("the profiler's part of a domain");
-    for (_, layout) in &KNOWN {
-        match prove_one(runtime, layout) {
-            Ok(()) => return Ok(layout),
+    for known in &KNOWN {
+        match prove_one(runtime, &known.state) {
+            Ok(()) => return Ok(known),
             // A layout whose profiler's part is right came closest.
             Err(why) if why != Refusal::Layout("the profiler's part of a domain") => refusal = why,
             Err(_) => {}
@@ -195,45 +195,5 @@ fn compares_limit(code: &[u8], layout: &StateLayout) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// `caml_c_call` of 5.3.0, as far as it matters.
-    const C_CALL: [u8; 27] = [
-        0x4d, 0x8b, 0x56, 0x28, // mov 0x28(%r14), %r10
-        0x49, 0x89, 0x22, // mov %rsp, (%r10)
-        0x4d, 0x8b, 0x5e, 0x40, 0x49, 0x89, 0x63, 8, 0x4d, 0x89, 0x13, 0x4c, 0x89, 0xdc, 0x4d,
-        0x89, 0x7e, 8, // mov %r15, 8(%r14)
-        0xff, 0xd0,
-    ];
-
-    fn newest() -> &'static StateLayout {
-        &KNOWN[0].1
-    }
-
-    #[test]
-    fn the_entry_to_c_says_where_things_are() {
-        assert!(enters_c(&C_CALL, newest()));
-        for at in [3, 24] {
-            let mut other = C_CALL;
-            other[at] += 8;
-            assert!(!enters_c(&other, newest()), "byte {at}");
-        }
-        // push %rbp; mov %rsp, %rbp
-        assert!(!enters_c(&[&[0x55, 0x48, 0x89, 0xe5], &C_CALL[..]].concat(), newest()));
-        assert!(enters_c(&[&LANDING, &C_CALL[..]].concat(), newest()));
-    }
-
-    #[test]
-    fn changes_are_seen_and_undone() {
-        extern "C" fn third(state: usize) {
-            // SAFETY: lent memory of more words.
-            unsafe { (state as *mut usize).wrapping_add(2).write(7) };
-        }
-        let lent = Lent::new(newest(), 8);
-        assert_eq!(lent.changes(|state| third(state)), [(2, 7)]);
-        assert_eq!(lent.changes(|state| third(state)), [(2, 7)]);
-        lent.set(2, 7);
-        assert_eq!(lent.changes(|state| third(state)), []);
-    }
-}
+#[path = "probe_tests.rs"]
+mod tests;

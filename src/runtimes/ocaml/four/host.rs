@@ -105,7 +105,7 @@ pub(super) fn start(
         mutator,
         stack: OwnStack::new().ok_or(Failure::Memory)?,
         state: state as *const *mut usize,
-        layout: proved.layout,
+        layout: &proved.known.state,
         trigger: runtime.young_trigger as *mut usize,
         update_young_limit,
         invert_root,

@@ -1,9 +1,21 @@
-//! Where things are in the state of the runtime, by release.
+//! What is known about each release: where things are in the state of the runtime and in its
+//! heap.
 //!
 //! `Caml_state` points to words in the order of `runtime/caml/domain_state.tbl`. To
 //! support a release that moved a word, add a row to [`KNOWN`]; `probe` proves it.
 
-use crate::runtimes::ocaml::version::{MajorVersion, Release};
+use crate::runtimes::ocaml::releases::Releases;
+use crate::runtimes::ocaml::version::MajorVersion;
+
+/// All that depends on the release. `probe` proves that the runtime is as one of them says, and
+/// whatever depends on the release is read from that one.
+#[derive(Debug)]
+pub(super) struct KnownRelease {
+    pub(super) releases: Releases,
+    pub(super) state: StateLayout,
+    /// What a chunk of the heap may begin with: which it is shows when the heap is walked.
+    pub(super) chunk_heads: &'static [ChunkHead],
+}
 
 /// Words of the state, at least: the table has 54 entries.
 pub(super) const STATE_WORDS: usize = 54;
@@ -18,6 +30,7 @@ pub(super) struct StateLayout {
     pub(super) young_alloc_start: usize,
     pub(super) young_alloc_end: usize,
     pub(super) young_trigger: usize,
+    pub(super) minor_heap_wsz: usize,
     /// Of bytecode's stack, as are the next two.
     pub(super) stack_high: usize,
     pub(super) extern_sp: usize,
@@ -26,6 +39,7 @@ pub(super) struct StateLayout {
     pub(super) bottom_of_stack: usize,
     pub(super) last_return_address: usize,
     pub(super) gc_regs: usize,
+    pub(super) backtrace_active: usize,
     pub(super) requested_minor_gc: usize,
     pub(super) local_roots: usize,
     pub(super) stat_major_collections: usize,
@@ -33,7 +47,19 @@ pub(super) struct StateLayout {
     pub(super) stat_heap_chunks: usize,
 }
 
-const V4_13: StateLayout = StateLayout {
+/// `heap_chunk_head` (`runtime/caml/major_gc.h`): where size and next chunk are, in words in
+/// front of a chunk.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ChunkHead {
+    pub(super) size: usize,
+    pub(super) next: usize,
+}
+
+/// It has grown by a word in 4.14.
+const HEAD_4_14: ChunkHead = ChunkHead { size: 5, next: 4 };
+const HEAD_4_12: ChunkHead = ChunkHead { size: 4, next: 3 };
+
+const STATE_4_13: StateLayout = StateLayout {
     young_limit: 0,
     young_ptr: 1,
     young_start: 4,
@@ -41,12 +67,14 @@ const V4_13: StateLayout = StateLayout {
     young_alloc_start: 6,
     young_alloc_end: 7,
     young_trigger: 9,
+    minor_heap_wsz: 10,
     stack_high: 18,
     extern_sp: 20,
     trapsp: 21,
     bottom_of_stack: 26,
     last_return_address: 27,
     gc_regs: 28,
+    backtrace_active: 29,
     requested_minor_gc: 35,
     local_roots: 36,
     stat_major_collections: 41,
@@ -54,15 +82,24 @@ const V4_13: StateLayout = StateLayout {
     stat_heap_chunks: 46,
 };
 
-/// The layout of each release that changed it, the newest first. That of 4.13.1 is
-/// also that of 4.14.1.
-pub(super) static KNOWN: [(Release, StateLayout); 2] =
-    [(release(13), V4_13), (release(12), StateLayout { young_ptr: 0, young_limit: 1, ..V4_13 })];
+/// All releases that changed the state, the newest first. That of 4.13.1 is also that of 4.14.1.
+pub(super) static KNOWN: [KnownRelease; 2] = [
+    KnownRelease {
+        releases: minors(13, 14),
+        state: STATE_4_13,
+        chunk_heads: &[HEAD_4_14, HEAD_4_12],
+    },
+    KnownRelease {
+        releases: minors(12, 12),
+        state: StateLayout { young_ptr: 0, young_limit: 1, ..STATE_4_13 },
+        chunk_heads: &[HEAD_4_12],
+    },
+];
 
-const _: () = assert!(Release::are_newest_first(&KNOWN, MajorVersion::Four));
+const _: () = assert!(KNOWN[1].releases.are_older_than(KNOWN[0].releases) && KNOWN.len() == 2);
 
-const fn release(minor: u8) -> Release {
-    Release { major: MajorVersion::Four, minor }
+const fn minors(first: u8, last: u8) -> Releases {
+    Releases::new(MajorVersion::Four, first, last)
 }
 
 /// Whether a header is white (`Caml_white`, `runtime/caml/gc.h`).

@@ -1,7 +1,7 @@
 //! OCaml 4.12 to 4.14.
 //!
 //! - `symbols`: what is used of the runtime, and the table of the functions that are
-//!   replaced; `layout`: where things are in its state, by release; `probe`: the live
+//!   replaced; `layout`: what is known about each release; `probe`: the live
 //!   proof of a layout, before anything is changed.
 //! - `hooks`: the replacements; `gc_entry`: a shortcut to them from native code;
 //!   `host`: the state behind them.
@@ -56,7 +56,7 @@ fn attachment() -> Result<Attachment, Refusal> {
         parts_have_places: proved.is_native,
         locate: if proved.is_native { None } else { Some(bytecode::locator()) },
         late_params: parameters::reader(&runtime, proved),
-        read_heap: Some(counters::reader(&runtime, proved.layout)),
+        read_heap: Some(counters::reader(&runtime, &proved.known.state)),
         ..Options::new(Vec::new(), Rate::DEFAULT)
     };
     let gc_entry = if proved.is_native { GcEntry::find(&runtime) } else { None };

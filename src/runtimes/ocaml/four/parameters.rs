@@ -9,26 +9,23 @@ use crate::runtimes::attach::symbols::lookup;
 use crate::runtimes::ocaml::parameters::{ParameterSource, Parameters};
 use crate::tracer::ReadParams;
 
-/// Words of the state, in all releases (`runtime/caml/domain_state.tbl`).
-const MINOR_HEAP_WSZ: usize = 10;
-const BACKTRACE_ACTIVE: usize = 29;
-
 /// Reads the parameters. `None` if a variable is not found.
 pub(super) fn reader(runtime: &Runtime, proved: Proved) -> Option<ReadParams> {
     let word = |name| lookup(name).map(ParameterSource::Word);
     let int = |name| lookup(name).map(ParameterSource::Int);
+    let layout = &proved.known.state;
     let stack =
         if proved.is_native { ParameterSource::Constant(0) } else { word(c"caml_max_stack_size")? };
     let sources = vec![
         ('a', int(c"caml_allocation_policy")?),
-        ('b', ParameterSource::StateInt(BACKTRACE_ACTIVE)),
+        ('b', ParameterSource::StateInt(layout.backtrace_active)),
         ('H', word(c"caml_use_huge_pages")?),
         ('i', word(c"caml_major_heap_increment")?),
         ('l', stack),
         ('o', word(c"caml_percent_free")?),
         ('O', word(c"caml_percent_max")?),
         ('p', int(c"caml_parser_trace")?),
-        ('s', ParameterSource::StateWord(MINOR_HEAP_WSZ)),
+        ('s', ParameterSource::StateWord(layout.minor_heap_wsz)),
         ('t', word(c"caml_trace_level")?),
         ('v', word(c"caml_verb_gc")?),
         ('w', int(c"caml_major_window")?),

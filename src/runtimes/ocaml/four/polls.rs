@@ -51,7 +51,7 @@ pub(super) fn follow() -> Result<(), Refusal> {
     }
     let Some(entry) = PollEntry::find(&runtime, proved) else { return Ok(()) };
     let hook: GcEntryFunction = caml_garbage_collection;
-    let mut jumps = Jumps::prepare(&[function.replaced_by(hook)])?;
+    let jumps = Jumps::prepare(&[function.replaced_by(hook)])?;
     if POLL_ENTRY.set(entry).is_ok() { jumps.write() } else { Ok(()) }
 }
 
@@ -63,7 +63,7 @@ impl PollEntry {
         Some(PollEntry {
             gc_entry: GcEntry::find(runtime)?,
             state: runtime.state as *const *const usize,
-            layout: proved.layout,
+            layout: &proved.known.state,
             update_young_limit,
         })
     }

@@ -7,7 +7,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::layout::{KNOWN, STATE_WORDS, StateLayout};
+use super::layout::{KNOWN, KnownRelease, STATE_WORDS, StateLayout};
 use super::symbols::Runtime;
 use crate::runtimes::attach::refusal::Refusal;
 use crate::runtimes::attach::symbols::Symbol;
@@ -19,7 +19,7 @@ const LENT_WORDS: usize = STATE_WORDS + 74;
 /// What a runtime was proved to be.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Proved {
-    pub(super) layout: &'static StateLayout,
+    pub(super) known: &'static KnownRelease,
     /// Whether there is native code: else `bottom_of_stack` and
     /// `last_return_address` mean nothing.
     pub(super) is_native: bool,
@@ -47,7 +47,7 @@ struct Variables {
     something_to_do: Variable<libc::c_int>,
 }
 
-/// The layout of the runtime's state.
+/// What the runtime is.
 pub(super) fn prove(runtime: &Runtime) -> Result<Proved, Refusal> {
     let variables = Variables {
         // SAFETY: `CAMLextern caml_domain_state * Caml_state` (`runtime/domain.c`).
@@ -58,9 +58,9 @@ pub(super) fn prove(runtime: &Runtime) -> Result<Proved, Refusal> {
         something_to_do: unsafe { Variable::at(runtime.something_to_do) },
     };
     let mut refusal = Refusal::Layout("the young limit");
-    for (_, layout) in &KNOWN {
-        match prove_one(runtime, &variables, layout) {
-            Ok(is_native) => return Ok(Proved { layout, is_native }),
+    for known in &KNOWN {
+        match prove_one(runtime, &variables, &known.state) {
+            Ok(is_native) => return Ok(Proved { known, is_native }),
             Err(why) => refusal = why,
         }
     }
@@ -203,25 +203,25 @@ mod tests {
         0xff, 0xe0,
     ];
 
-    fn since(minor: u8) -> &'static StateLayout {
-        let known = KNOWN.iter().find(|(release, _)| release.minor == minor);
-        known.map(|(_, layout)| layout).expect("a release that changed the layout")
+    fn state_of(release: &str) -> &'static StateLayout {
+        let known = KNOWN.iter().find(|known| known.releases.contain(release));
+        known.map(|known| &known.state).expect("a release that is known")
     }
 
     #[test]
     fn the_entry_to_c_says_where_things_are() {
-        assert!(entry_stores(&C_CALL, since(13)));
-        assert!(!entry_stores(&C_CALL, since(12)));
+        assert!(entry_stores(&C_CALL, state_of("4.13.1")));
+        assert!(!entry_stores(&C_CALL, state_of("4.12.1")));
         for at in [3, 10, 39] {
             let mut other = C_CALL;
             other[at] += 8;
-            assert!(!entry_stores(&other, since(13)), "byte {at}");
+            assert!(!entry_stores(&other, state_of("4.13.1")), "byte {at}");
         }
     }
 
     #[test]
     fn marks_differ() {
-        for (_, layout) in &KNOWN {
+        for layout in KNOWN.iter().map(|known| &known.state) {
             let lent = lend(layout);
             assert!(changed(layout, &lent).is_empty());
             let distinct: std::collections::BTreeSet<_> =

@@ -19,7 +19,8 @@ use crate::tracer::{StackLocator, StackSource, StackTop};
 
 /// Where backtraces come from in this runtime.
 pub(super) fn stack_source(runtime: &Runtime, proved: Proved) -> StackSource {
-    let state = State { pointer: runtime.state as *const *const usize, layout: proved.layout };
+    let state =
+        State { pointer: runtime.state as *const *const usize, layout: &proved.known.state };
     let asked = frames::asks_runtime();
     if !proved.is_native {
         let Some(code) = Code::find() else { return StackSource::None };
@@ -38,7 +39,7 @@ pub(super) fn stack_source(runtime: &Runtime, proved: Proved) -> StackSource {
         let layout = unsafe { &*(layout as *const StateLayout) };
         innermost(State { pointer: pointer as *const *const usize, layout })
     };
-    let arguments = [runtime.state, ptr::from_ref(proved.layout) as usize];
+    let arguments = [runtime.state, ptr::from_ref(&proved.known.state) as usize];
     StackSource::Tables(StackLocator { locate, arguments })
 }
 

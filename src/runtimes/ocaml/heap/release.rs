@@ -6,6 +6,7 @@
 use super::words::{Header, is_pointer};
 use crate::runtimes::attach::symbols::lookup;
 use crate::runtimes::ocaml::bytecode::GlobalUnits;
+use crate::runtimes::ocaml::releases::Releases;
 use crate::sys::process_memory::read_word;
 use crate::tracer::WORD;
 
@@ -30,6 +31,16 @@ pub(in crate::runtimes::ocaml) fn of_bytecode(
     let table = read_word(global_data).filter(|&table| is_pointer(table))?;
     let module = read_word(table.checked_add(unit.slot * WORD)?);
     release_in(module.filter(|&module| is_pointer(module))?)
+}
+
+/// Why a heap must not be walked whose runtime is laid out as these releases, if the program
+/// states that it is of another.
+pub(in crate::runtimes::ocaml) fn refusal(
+    laid_out_as: Releases,
+    stated: Option<String>,
+) -> Option<&'static str> {
+    const OTHER: &str = "the program states a release of OCaml whose heap heaptap does not know";
+    stated.is_some_and(|release| !laid_out_as.contain(&release)).then_some(OTHER)
 }
 
 fn release_in(module: usize) -> Option<String> {
@@ -71,6 +82,7 @@ fn is_release(text: &str) -> bool {
 mod tests {
     use super::*;
     use crate::runtimes::ocaml::bytecode::Unit;
+    use crate::runtimes::ocaml::version::MajorVersion;
 
     /// A block of a string, with its header in front.
     fn block(text: &str) -> Vec<usize> {
@@ -100,6 +112,14 @@ mod tests {
         std::hint::black_box((&table, &module));
         assert_eq!(of_bytecode(variable, Some(&units)).as_deref(), Some("4.14.1"));
         assert_eq!(of_bytecode(variable, None), None);
+    }
+
+    #[test]
+    fn a_heap_of_another_release_than_the_runtime_looks_like_is_not_walked() {
+        let four = Releases::new(MajorVersion::Four, 13, 14);
+        let is_refused = |stated: Option<&str>| refusal(four, stated.map(String::from)).is_some();
+        assert!(!is_refused(Some("4.14.1")) && !is_refused(None));
+        assert!(is_refused(Some("4.15.0")) && is_refused(Some("5.13.0")));
     }
 
     #[test]

@@ -10,9 +10,6 @@ use crate::sys::memory::MappedVec;
 /// The most domains that OCaml 5.3 can be asked for.
 const MOST: usize = 4096;
 
-/// Index of `max_domains` in `struct caml_params` (`runtime/caml/startup_aux.h`).
-const MAX_DOMAINS: usize = 20;
-
 /// The states of the domains that wait, in the order of their arrival.
 static WAITING: [AtomicUsize; MOST] = [const { AtomicUsize::new(0) }; MOST];
 /// How many there are.
@@ -20,10 +17,7 @@ static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 /// How many domains there can be.
 pub(super) fn most(variables: &Variables) -> usize {
-    // SAFETY: `const struct caml_params * const caml_params` (`runtime/startup_aux.c`).
-    let params = unsafe { (variables.params as *const *const usize).read() };
-    // SAFETY: the structure has this word, which the runtime sets when it starts.
-    unsafe { params.wrapping_add(MAX_DOMAINS).read() }.clamp(1, MOST)
+    variables.param(|params| params.max_domains).clamp(1, MOST)
 }
 
 /// Records the state of a domain that waits.

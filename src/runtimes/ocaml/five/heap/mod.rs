@@ -33,7 +33,7 @@ use std::sync::OnceLock;
 use heaptap_heap::{Name, Suspended};
 
 use super::domain::domain;
-use super::layout::StateLayout;
+use super::layout::KnownRelease;
 use super::symbols::Runtime;
 use crate::runtimes::attach::refusal::Refusal;
 use crate::runtimes::ocaml::bytecode::GlobalUnits;
@@ -68,8 +68,8 @@ struct Heap {
 static HEAP: OnceLock<Heap> = OnceLock::new();
 
 /// Makes snapshots possible. Before `main`.
-pub(super) fn prepare(runtime: &Runtime, layout: &'static StateLayout) -> Result<(), Refusal> {
-    let variables = Variables::find(runtime, layout)?;
+pub(super) fn prepare(runtime: &Runtime, known: &'static KnownRelease) -> Result<(), Refusal> {
+    let variables = Variables::find(runtime, known)?;
     let heap = HEAP.get_or_init(|| Heap {
         variables,
         modules: RaceOnce::new(),
@@ -91,17 +91,25 @@ impl Heap {
         }
         self.units.get_or_init(|| GlobalUnits::read(code)).as_ref()
     }
+
+    /// The release that the program's standard library states, if it has a module that does.
+    fn release(&self) -> Option<String> {
+        match self.variables.code {
+            CodeKind::Native { .. } => release::of_native(),
+            CodeKind::Bytecode { global_data, .. } => {
+                release::of_bytecode(global_data, self.find_units())
+            }
+        }
+    }
 }
 
 impl HeapWalker for Heap {
     fn runtime(&self) -> String {
-        let (kind, release) = match self.variables.code {
-            CodeKind::Native { .. } => ("native", release::of_native()),
-            CodeKind::Bytecode { global_data, .. } => {
-                ("bytecode", release::of_bytecode(global_data, self.find_units()))
-            }
+        let kind = match self.variables.code {
+            CodeKind::Native { .. } => "native",
+            CodeKind::Bytecode { .. } => "bytecode",
         };
-        format!("OCaml {} {kind}", release.as_deref().unwrap_or("5.3"))
+        format!("OCaml {} {kind}", self.release().as_deref().unwrap_or("5.3"))
     }
 
     fn header_words(&self) -> u32 {
@@ -109,12 +117,11 @@ impl HeapWalker for Heap {
     }
 
     fn refusal(&self) -> Option<&'static str> {
-        let index = self.variables.layout.params?.cleanup_on_exit;
-        // SAFETY: `const struct caml_params * const caml_params` (`runtime/startup_aux.c`).
-        let params = unsafe { (self.variables.params as *const *const usize).read() };
-        // SAFETY: the structure has this word, which the runtime sets when it starts.
-        let cleans_up = unsafe { params.wrapping_add(index).read_volatile() };
-        (cleans_up != 0).then_some(CLEANS_UP)
+        if let Some(other) = release::refusal(self.variables.releases, self.release()) {
+            return Some(other);
+        }
+        let cleans_up = self.variables.param(|params| params.cleanup_on_exit) != 0;
+        cleans_up.then_some(CLEANS_UP)
     }
 
     fn prepare(&self) {

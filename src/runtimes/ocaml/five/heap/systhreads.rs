@@ -15,10 +15,9 @@
 use std::ffi::{c_int, c_void};
 
 use super::scan::{Reported, collect};
-use super::thread_structure::{
-    DOMAIN, LAST_EXCEPTION, ThreadRoots, ThreadStructures, count_stack_slots, read_field,
-};
+use super::thread_structure::{ThreadRoots, ThreadStructures, count_stack_slots, read_field};
 use super::variables::{CodeKind, Variables};
+use crate::runtimes::ocaml::five::layout::ThreadLayout;
 use crate::runtimes::ocaml::five::symbols::ScanningAction;
 use crate::runtimes::ocaml::heap::threads::{self, Thread};
 use crate::runtimes::ocaml::heap::words::Words;
@@ -67,7 +66,8 @@ impl HookReport {
                 return Err(MEMORY);
             }
         }
-        let ring = find_ring(&reported, words.field(state, variables.heap.id) as i32);
+        let domain = words.field(state, variables.heap.id) as i32;
+        let ring = find_ring(&variables.heap.thread, &reported, domain);
         Ok(HookReport { reported, ring })
     }
 
@@ -87,6 +87,7 @@ impl HookReport {
         let count = |top, reported: &[Reported]| count_stack_slots(variables, words, top, reported);
         let structures = ThreadStructures {
             words,
+            layout: &variables.heap.thread,
             has_trap_offset: matches!(variables.code, CodeKind::Bytecode { .. }),
             count_stack_slots: &count,
         };
@@ -123,15 +124,15 @@ impl HookReport {
 }
 
 /// The threads of a domain, if the library has reported any.
-fn find_ring(reported: &[Reported], domain: i32) -> Option<Ring> {
+fn find_ring(layout: &ThreadLayout, reported: &[Reported], domain: i32) -> Option<Ring> {
     /// Each one that is tried costs a few system calls. The library's own comes first unless
     /// another library has set its hook later.
     const MOST_TRIED: usize = 1_000;
     let is_of_domain =
-        |thread: &Thread| read_field(thread.0, DOMAIN).is_some_and(|id| id as i32 == domain);
+        |thread: &Thread| read_field(thread.0, layout.domain).is_some_and(|id| id as i32 == domain);
     let is_structure = |pair: &[Reported]| {
         matches!(pair, [descriptor, exception]
-            if exception.slot.wrapping_sub(descriptor.slot) == LAST_EXCEPTION * WORD)
+            if exception.slot.wrapping_sub(descriptor.slot) == layout.last_exception * WORD)
     };
     let pairs = reported.windows(2).enumerate().filter(|(_, pair)| is_structure(pair));
     pairs.take(MOST_TRIED).find_map(|(at, pair)| {

@@ -2,11 +2,19 @@ use super::*;
 use crate::runtimes::ocaml::five::heap::stack_slot::StackTop;
 use crate::runtimes::ocaml::five::layout::{STACK_HANDLER, STACK_SP};
 
+/// As in 5.3.
+const LAYOUT: ThreadLayout = ThreadLayout {
+    domain: 3,
+    current_stack: 4,
+    local_roots: 6,
+    last_exception: 9,
+    gc_regs: 10,
+    trap_sp_off: 15,
+};
+
 /// Words of `struct caml_thread_struct`.
 const NEXT: usize = 1;
 const PREVIOUS: usize = 2;
-const CURRENT_STACK: usize = 4;
-const LOCAL_ROOTS: usize = 6;
 
 /// How many slots each stack of the tests has.
 const SLOTS: usize = 2;
@@ -46,19 +54,19 @@ impl World {
             structure[NEXT] = thread[(index + 1) % 3];
             structure[PREVIOUS] = thread[(index + 2) % 3];
             // An `int`: the other half may have any value.
-            structure[DOMAIN] = domain as usize | 0xabcd << 32;
-            structure[CURRENT_STACK] = stack;
-            structure[LAST_EXCEPTION] = 1;
+            structure[LAYOUT.domain] = domain as usize | 0xabcd << 32;
+            structure[LAYOUT.current_stack] = stack;
+            structure[LAYOUT.last_exception] = 1;
         }
         world.local[1] = 1;
         world.local[2] = 3;
         world.local[3] = world.variables.as_ptr() as usize;
-        world.threads[1][LOCAL_ROOTS] = world.local.as_ptr() as usize;
+        world.threads[1][LAYOUT.local_roots] = world.local.as_ptr() as usize;
         world
     }
 
     fn fields(&self, thread: usize) -> Vec<Reported> {
-        let fields = [0, LAST_EXCEPTION].map(|index| &raw const self.threads[thread][index]);
+        let fields = [0, LAYOUT.last_exception].map(|index| &raw const self.threads[thread][index]);
         fields.map(|slot| Reported { value: 0, slot: slot as usize }).to_vec()
     }
 
@@ -98,13 +106,14 @@ enum Part {
 fn parts(reported: &[Reported], domain: i32) -> Vec<Part> {
     let mut all = MappedVec::new(16).unwrap();
     assert!(reported.iter().all(|&root| all.push(root)));
-    let report = HookReport { ring: find_ring(&all, domain), reported: all };
+    let report = HookReport { ring: find_ring(&LAYOUT, &all, domain), reported: all };
     let count_stack_slots = |top: StackTop, reported: &[Reported]| {
         reported.starts_with(&slots_of(top.stack)).then_some(SLOTS)
     };
     let structures = ThreadStructures {
         // SAFETY: words of the tests.
         words: unsafe { Words::at_rest() },
+        layout: &LAYOUT,
         has_trap_offset: true,
         count_stack_slots: &count_stack_slots,
     };
@@ -174,12 +183,12 @@ fn a_thread_whose_slots_differ_is_not_believed() {
 #[test]
 fn a_stack_that_cannot_be_read_is_not_believed() {
     for change in [
-        |world: &mut World| world.threads[1][CURRENT_STACK] = 8,
+        |world: &mut World| world.threads[1][LAYOUT.current_stack] = 8,
         |world: &mut World| world.stacks[1][STACK_HANDLER] = 1 << 60,
         |world: &mut World| world.stacks[1][STACK_SP] = 0,
         |world: &mut World| world.stacks[1][STACK_SP] += 1,
         |world: &mut World| world.stacks[1][STACK_END + 3] = 8,
-        |world: &mut World| world.threads[1][LOCAL_ROOTS] = 8,
+        |world: &mut World| world.threads[1][LAYOUT.local_roots] = 8,
         |world: &mut World| world.local[1] = 6,
         |world: &mut World| world.local[0] = world.local.as_ptr() as usize,
     ] {

@@ -10,22 +10,13 @@ use super::scan::{Reported, scan};
 use super::stack;
 use super::stack_slot::StackTop;
 use super::variables::{CodeKind, Variables};
-use crate::runtimes::ocaml::five::layout::{HANDLER_PARENT, STACK_HANDLER, STACK_SP};
+use crate::runtimes::ocaml::five::layout::{HANDLER_PARENT, STACK_HANDLER, STACK_SP, ThreadLayout};
 use crate::runtimes::ocaml::five::symbols::ScanningAction;
 use crate::runtimes::ocaml::heap::threads::Thread;
 use crate::runtimes::ocaml::heap::words::Words;
 use crate::snapshot::WalkError;
 use crate::sys::process_memory::read_word;
 use crate::tracer::WORD;
-
-/// Words of `struct caml_thread_struct` (`otherlibs/systhreads/st_stubs.c`, 5.3.0).
-pub(super) const DOMAIN: usize = 3;
-const CURRENT_STACK: usize = 4;
-const LOCAL_ROOTS: usize = 6;
-pub(super) const LAST_EXCEPTION: usize = 9;
-const GC_REGS: usize = 10;
-/// Of bytecode.
-const TRAP_SP_OFF: usize = 15;
 
 /// The roots of a thread.
 pub(super) struct ThreadRoots<'a> {
@@ -40,6 +31,7 @@ pub(super) struct ThreadRoots<'a> {
 /// Compares the structures of threads with what was reported.
 pub(super) struct ThreadStructures<'a> {
     pub(super) words: Words,
+    pub(super) layout: &'a ThreadLayout,
     /// Whether structures have `trap_sp_off`.
     pub(super) has_trap_offset: bool,
     /// How many slots a stack has, if a report begins with exactly these.
@@ -54,20 +46,22 @@ impl ThreadStructures<'_> {
         is_running: bool,
         reported: &'r [Reported],
     ) -> Option<(ThreadRoots<'r>, usize)> {
+        let layout = self.layout;
         let field = |index| read_field(thread.0, index);
         let [descriptor, exception, others @ ..] = reported else { return None };
-        if descriptor.slot != thread.0 || exception.slot != thread.0 + LAST_EXCEPTION * WORD {
+        let last_exception = thread.0 + layout.last_exception * WORD;
+        if descriptor.slot != thread.0 || exception.slot != last_exception {
             return None;
         }
         let id = thread.known_id(self.words)?;
-        let stack = field(CURRENT_STACK)?;
+        let stack = field(layout.current_stack)?;
         if is_running || stack == 0 {
             return Some((ThreadRoots { id, local: reported.get(..2)?, stack: None }, 2));
         }
-        let local = 2 + count_local_roots(field(LOCAL_ROOTS)?, others)?;
+        let local = 2 + count_local_roots(field(layout.local_roots)?, others)?;
         let handler_offset =
-            if self.has_trap_offset { Some(field(TRAP_SP_OFF)? as isize) } else { None };
-        let top = StackTop { stack, gc_regs: field(GC_REGS)?, handler_offset };
+            if self.has_trap_offset { Some(field(layout.trap_sp_off)? as isize) } else { None };
+        let top = StackTop { stack, gc_regs: field(layout.gc_regs)?, handler_offset };
         if !is_readable(stack) {
             return None;
         }

@@ -4,24 +4,28 @@ use std::ffi::{CStr, c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::runtimes::attach::refusal::Refusal;
-use crate::runtimes::attach::symbols::needed;
+use crate::runtimes::attach::symbols::{Symbol, functions, needed};
 use crate::runtimes::attach::thread_pointer::thread_pointer;
 use crate::runtimes::ocaml::bytecode::Code;
 use crate::runtimes::ocaml::descriptors::Descriptors;
-use crate::runtimes::ocaml::five::layout::{HeapLayout, StateLayout};
+use crate::runtimes::ocaml::five::layout::{HeapLayout, KnownRelease, ParamsLayout, StateLayout};
 use crate::runtimes::ocaml::five::symbols::{Runtime, ScanningAction};
+use crate::runtimes::ocaml::releases::Releases;
 use crate::runtimes::ocaml::version::MajorVersion;
 
 /// Addresses of variables and functions of the runtime.
 pub(super) struct Variables {
+    /// The releases with these layouts.
+    pub(super) releases: Releases,
     pub(super) layout: &'static StateLayout,
-    pub(super) heap: HeapLayout,
+    pub(super) heap: &'static HeapLayout,
+    params: &'static ParamsLayout,
+    /// `caml_params`
+    params_place: usize,
     /// How far from the thread pointer `caml_state` lies.
     state_offset: usize,
     /// `caml_global_heap_state`
     pub(super) heap_state: usize,
-    /// `caml_params`
-    pub(super) params: usize,
     /// `caml_minor_gc_begin_hook`
     pub(super) minor_gc_begin_hook: usize,
     /// `caml_major_cycles_completed`
@@ -90,23 +94,30 @@ impl Variables {
     /// Before `main`.
     pub(super) fn find(
         runtime: &Runtime,
-        layout: &'static StateLayout,
+        known: &'static KnownRelease,
     ) -> Result<Variables, Refusal> {
-        // Free slots look different from 5.4 on (ocaml/ocaml#13616).
-        let heap = HeapLayout::of(layout)
-            .ok_or(Refusal::Snapshots("heap snapshots of OCaml 5 are supported for 5.3 only"))?;
+        let KnownRelease { releases, state: layout, params: Some(params), heap: Some(heap) } =
+            known
+        else {
+            return Err(Refusal::Snapshots("heap snapshots of OCaml 5 are supported for 5.3 only"));
+        };
+        let (found, []) =
+            functions([c"caml_accum_orphan_heap_stats", c"caml_orphan_finalisers"], [])?;
+        let [accumulate_stats, orphan_finalisers] = found;
         Ok(Variables {
+            releases: *releases,
             layout,
             heap,
+            params,
+            params_place: needed(c"caml_params")?,
             state_offset: runtime.state_offset,
             heap_state: runtime.heap_state,
-            params: needed(c"caml_params")?,
             minor_gc_begin_hook: needed(c"caml_minor_gc_begin_hook")?,
             major_cycles: needed(c"caml_major_cycles_completed")?,
             scan_roots_hook: needed(c"caml_scan_roots_hook")?,
             ephemeron_none: needed(c"caml_ephe_none")?,
-            pool_freelist: pool_freelist()?,
-            orphans: orphans()?,
+            pool_freelist: pool_freelist(accumulate_stats)?,
+            orphans: orphans(orphan_finalisers)?,
             // SAFETY: `int caml_global_barrier_num_participating(void)`, `runtime/domain.c`.
             participants: unsafe { function(c"caml_global_barrier_num_participating")? },
             // SAFETY: `void caml_init_domain_self(int)`, `runtime/domain.c`.
@@ -130,6 +141,14 @@ impl Variables {
             collect_young: unsafe { function(c"caml_empty_minor_heaps_once")? },
             code: if runtime.is_native { native()? } else { bytecode()? },
         })
+    }
+
+    /// A word of the runtime's parameters, which it sets when it starts.
+    pub(super) fn param(&self, index: impl FnOnce(&ParamsLayout) -> usize) -> usize {
+        // SAFETY: `const struct caml_params * const caml_params` (`runtime/startup_aux.c`).
+        let params = unsafe { (self.params_place as *const *const usize).read() };
+        // SAFETY: the structure has the words of its layout.
+        unsafe { params.wrapping_add(index(self.params)).read_volatile() }
     }
 
     /// How many domains are running.
@@ -171,11 +190,12 @@ fn bytecode() -> Result<CodeKind, Refusal> {
     Ok(CodeKind::Bytecode { global_data: needed(c"caml_global_data")?, code: Code::find() })
 }
 
-/// The code of a function, as far as it is looked at.
-fn code_of(name: &'static CStr, length: usize) -> Result<(usize, &'static [u8]), Refusal> {
-    let address = needed(name)?;
-    // SAFETY: code of the runtime, which is followed by more code and never unmapped.
-    Ok((address, unsafe { std::slice::from_raw_parts(address as *const u8, length) }))
+/// The first bytes of a function's code, `most` of them or all.
+fn code_of(function: Symbol, most: usize) -> &'static [u8] {
+    let length = function.size.min(most);
+    // SAFETY: the code of a function of the runtime, which has this size by the symbol or
+    // unwind table of its image, and is never unmapped.
+    unsafe { std::slice::from_raw_parts(function.address as *const u8, length) }
 }
 
 /// The address that an instruction refers to whose last four of `length` bytes are its
@@ -188,9 +208,9 @@ fn relative(code: &[u8], base: usize, at: usize, length: usize) -> Option<usize>
 
 /// `caml_accum_orphan_heap_stats` (`runtime/shared_heap.c`) locks the list, and adds what is
 /// in its statistics: the two addresses that it loads are 0x30 bytes apart.
-fn pool_freelist() -> Result<usize, Refusal> {
+fn pool_freelist(accumulate_stats: Symbol) -> Result<usize, Refusal> {
     const STATS: usize = 0x30;
-    let (base, code) = code_of(c"caml_accum_orphan_heap_stats", 96)?;
+    let (base, code) = (accumulate_stats.address, code_of(accumulate_stats, 96));
     // lea reg, [rip + disp32]
     let is_lea = |bytes: &[u8]| {
         matches!(bytes[0], 0x48 | 0x4c) && bytes[1] == 0x8d && bytes[2] & 0xc7 == 0x05
@@ -207,9 +227,9 @@ fn pool_freelist() -> Result<usize, Refusal> {
 /// `caml_orphan_finalisers` (`runtime/major_gc.c`) puts the domain's finalisers in front of
 /// those in `orph_structs`: it loads these, and stores them as `next`, 0x68 bytes into a
 /// `caml_final_info`. The ephemerons are the word before.
-fn orphans() -> Result<usize, Refusal> {
+fn orphans(orphan_finalisers: Symbol) -> Result<usize, Refusal> {
     const NEXT: u8 = 0x68;
-    let (base, code) = code_of(c"caml_orphan_finalisers", 512)?;
+    let (base, code) = (orphan_finalisers.address, code_of(orphan_finalisers, 512));
     // mov reg, [rip + disp32]
     let is_load = |bytes: &[u8]| {
         matches!(bytes[0], 0x48 | 0x4c) && bytes[1] == 0x8b && bytes[2] & 0xc7 == 0x05

@@ -7,21 +7,12 @@
 use heaptap_heap::{MetaKey, Segment, SegmentKind};
 
 use super::variables::Variables;
+use crate::runtimes::ocaml::four::layout::ChunkHead;
 use crate::runtimes::ocaml::heap::blocks::BlockWriter;
 use crate::runtimes::ocaml::heap::regions::Region;
 use crate::runtimes::ocaml::heap::words::{Header, Words};
 use crate::snapshot::WalkError;
 use crate::tracer::WORD;
-
-/// Where size and next chunk are, in words in front of a chunk.
-#[derive(Clone, Copy)]
-struct ChunkHead {
-    size: usize,
-    next: usize,
-}
-
-/// Of 4.14, and of 4.12 and 4.13.
-const HEADS: [ChunkHead; 2] = [ChunkHead { size: 5, next: 4 }, ChunkHead { size: 4, next: 3 }];
 
 /// Colours of headers (`runtime/caml/gc.h`).
 const WHITE: usize = 0;
@@ -90,7 +81,7 @@ fn young_region(variables: &Variables, words: Words) -> Region {
 fn chunk_head(variables: &Variables, words: Words) -> Option<ChunkHead> {
     let heap = variables.state(words, variables.layout.stat_heap_wsz) * WORD;
     let count = variables.state(words, variables.layout.stat_heap_chunks);
-    HEADS.into_iter().find(|&head| {
+    variables.known.chunk_heads.iter().copied().find(|&head| {
         let mut left = (heap, count);
         for chunk in Chunks::of(variables, head, words) {
             let size = chunk.end.wrapping_sub(chunk.start);

@@ -83,6 +83,16 @@ impl Heap {
         }
         self.units.get_or_init(|| GlobalUnits::read(code)).as_ref()
     }
+
+    /// The release that the program's standard library states, if it has a module that does.
+    fn release(&self) -> Option<String> {
+        match self.variables.code {
+            CodeKind::Native { .. } => release::of_native(),
+            CodeKind::Bytecode { global_data, .. } => {
+                release::of_bytecode(global_data, self.find_units())
+            }
+        }
+    }
 }
 
 /// Takes the snapshot that is wanted, if one is. Under the master lock, where the program polls.
@@ -96,13 +106,8 @@ pub(super) fn at_poll() {
 
 impl HeapWalker for Heap {
     fn runtime(&self) -> String {
-        let (kind, release) = match self.variables.code {
-            CodeKind::Native { .. } => ("native", release::of_native()),
-            CodeKind::Bytecode { global_data, .. } => {
-                ("bytecode", release::of_bytecode(global_data, self.find_units()))
-            }
-        };
-        format!("OCaml {} {kind}", release.as_deref().unwrap_or("4"))
+        let kind = if self.variables.is_native() { "native" } else { "bytecode" };
+        format!("OCaml {} {kind}", self.release().as_deref().unwrap_or("4"))
     }
 
     fn header_words(&self) -> u32 {
@@ -110,6 +115,9 @@ impl HeapWalker for Heap {
     }
 
     fn refusal(&self) -> Option<&'static str> {
+        if let Some(other) = release::refusal(self.variables.known.releases, self.release()) {
+            return Some(other);
+        }
         // SAFETY: `uintnat caml_cleanup_on_exit` (`runtime/startup_aux.c`), which the runtime
         // sets when it starts.
         let cleans_up = unsafe { (self.variables.cleans_up as *const usize).read_volatile() };

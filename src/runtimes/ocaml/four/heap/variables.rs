@@ -3,10 +3,10 @@
 use std::ffi::CStr;
 
 use crate::runtimes::attach::refusal::Refusal;
-use crate::runtimes::attach::symbols::{lookup, needed};
+use crate::runtimes::attach::symbols::{Symbol, functions, lookup, needed};
 use crate::runtimes::ocaml::bytecode::Code;
 use crate::runtimes::ocaml::descriptors::Descriptors;
-use crate::runtimes::ocaml::four::layout::StateLayout;
+use crate::runtimes::ocaml::four::layout::{KnownRelease, StateLayout};
 use crate::runtimes::ocaml::four::probe::Proved;
 use crate::runtimes::ocaml::heap::scan::Action;
 use crate::runtimes::ocaml::heap::words::Words;
@@ -20,6 +20,8 @@ pub(super) type Scan = extern "C" fn(Action);
 pub(super) struct Variables {
     /// `Caml_state`
     state: usize,
+    pub(super) known: &'static KnownRelease,
+    /// That of its state.
     pub(super) layout: &'static StateLayout,
     pub(super) code: CodeKind,
     /// `caml_heap_start`
@@ -82,10 +84,11 @@ pub(super) enum CodeKind {
 impl Variables {
     /// Before `main`, or when the runtime starts.
     pub(super) fn find(proved: Proved) -> Result<Variables, Refusal> {
-        let request = lookup(c"caml_request_minor_gc");
+        let (_, [request]) = functions([], [c"caml_request_minor_gc"])?;
         Ok(Variables {
             state: needed(c"Caml_state")?,
-            layout: proved.layout,
+            known: proved.known,
+            layout: &proved.known.state,
             code: if proved.is_native { native()? } else { bytecode()? },
             heap_start: needed(c"caml_heap_start")?,
             gc_phase: needed(c"caml_gc_phase")?,
@@ -121,7 +124,7 @@ impl Variables {
                 needed(c"caml_final_register")?,
                 needed(c"caml_final_register_called_without_value")?,
             ],
-            can_request: request.is_some_and(|request| requests(request, proved.layout)),
+            can_request: request.is_some_and(|request| requests(request, &proved.known.state)),
             poll_entry: lookup(c"caml_garbage_collection").filter(|_| proved.is_native),
         })
     }
@@ -195,10 +198,12 @@ fn bytecode() -> Result<CodeKind, Refusal> {
 }
 
 /// Whether the function stores 1 in the word of the state that asks for a minor collection.
-fn requests(function: usize, layout: &StateLayout) -> bool {
-    const LENGTH: usize = 32;
-    // SAFETY: code of the runtime, which is followed by more code.
-    let code = unsafe { std::slice::from_raw_parts(function as *const u8, LENGTH) };
+fn requests(function: Symbol, layout: &StateLayout) -> bool {
+    const MOST: usize = 32;
+    let length = function.size.min(MOST);
+    // SAFETY: the code of a function of the runtime, which has this size by the symbol or
+    // unwind table of its image, and is never unmapped.
+    let code = unsafe { std::slice::from_raw_parts(function.address as *const u8, length) };
     let offset = (layout.requested_minor_gc as u32 * WORD as u32).to_le_bytes();
     // mov qword ptr [reg + disp32], 1
     code.windows(11).any(|bytes| {
