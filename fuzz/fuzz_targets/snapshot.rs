@@ -5,10 +5,8 @@
 
 use std::io::Cursor;
 
-use heaptap_heap::{
-    Completion, Defect, HeapAnalysis, HeapGraph, Item, LoadOptions, Reach, Reader, Summary,
-    Suspended, check,
-};
+use heaptap_graph::{HeapAnalysis, HeapGraph, LoadOptions, Reach, Summary, check};
+use heaptap_heap::{Completion, Defect, Item, Reader, Suspended};
 use libfuzzer_sys::fuzz_target;
 
 const MEMORY: u64 = 16 << 20;

@@ -4,22 +4,20 @@
 //! them, the roots, the finalisers and the ephemerons, and what is known about
 //! modules, threads and code addresses. `docs/heap-format.md` describes the file to the byte.
 //!
-//! The map:
+//! [`Encoder`] writes it without allocating, in a process that must not; [`Reader`]
+//! reads it in bounded memory. What the file says as a graph is `heaptap_graph`'s.
 //!
-//! - `format`: the file. [`Encoder`] writes it without allocating, in a process
-//!   that must not; [`Reader`] reads it in bounded memory.
+//! A file is a header and a sequence of chunks. Each chunk carries its lengths
+//! and a checksum, and decodes without the chunks before it, so a file is valid
+//! up to its last whole chunk. The last chunk of a complete file is `End`.
 //!
-//! - `summary`: [`Summary`], what a snapshot holds, counted.
-//! - `check`: [`check()`], whether its parts fit together.
-//! - `graph`: [`HeapGraph`], the blocks as a graph, and what is reachable in it.
-//! - `holders`: [`HolderTree`], what holds the roots: modules and variables, threads and frames.
-//! - `dominators`: [`DominatorTree`], what a block or a holder retains.
-//! - `labels`: [`Labels`] and [`Names`], what blocks and holders are called.
-//! - `retained`: [`RetainedTree`], the dominator tree with blocks that are alike joined.
-//! - `answers`: [`HeapAnalysis`], tables, paths, suspects, cycles.
-//! - `types`: [`BlockTypes`], OCaml types of blocks, from the declared types of variables.
-//!
-//! Only `format` is compiled without the feature `graph`: that is what the plugin loads into programs.
+//! - `model`: the items of a snapshot, shared by both directions.
+//! - `chunk`: the bytes, with `heaptap_codec`.
+//! - `codes`: the small numbers that say what follows.
+//! - `shape`, `target`, `block_model`: what encoder and decoder of blocks keep in step: the table of shapes, the
+//!   predictions of targets, the probabilities.
+//! - `encode`: from calls to chunks, in a fixed workspace, without allocation.
+//! - `decode`: from chunks to items.
 //!
 //! Input is hostile. Nothing here is unsafe, no input causes a panic, and no
 //! number in a file makes the reader allocate more than a chunk's worth of memory.
@@ -31,59 +29,22 @@
     allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)
 )]
 
-#[cfg(feature = "graph")]
-mod answers;
-#[cfg(feature = "graph")]
-mod check;
-#[cfg(feature = "graph")]
-mod dominators;
-mod format;
-#[cfg(feature = "graph")]
-mod graph;
-#[cfg(feature = "graph")]
-mod holders;
-#[cfg(feature = "graph")]
-mod labels;
-#[cfg(feature = "graph")]
-mod retained;
-#[cfg(feature = "graph")]
-mod summary;
-#[cfg(feature = "graph")]
-mod types;
+mod block_model;
+mod chunk;
+mod codes;
+mod decode;
+mod encode;
+mod model;
+mod shape;
+mod target;
+mod totals;
 
-#[cfg(feature = "graph")]
-pub use answers::{
-    Accumulation, Arrangement, EphemeronChain, FinaliserCycle, HeapAnalysis, HeldBy, HolderRow,
-    LabelRow, Level, OutsideMemory, PathFinder, Referrer, Suspects, components,
+pub use chunk::{HEADER_BYTES, MAGIC, is_snapshot_header};
+pub use decode::{Completion, Defect, ReadError, Reader, Suspended};
+pub use encode::{Encoder, Sink, Workspace};
+pub use model::{
+    Block, Code, CustomBlock, Ephemeron, EphemeronKey, Finaliser, FinaliserKind, Followed, Item,
+    KindNamespace, MAX_STRING, MetaKey, Name, OutsideArea, OutsideKind, Pointer, Root, RootKind,
+    RootOwner, Segment, SegmentKind,
 };
-#[cfg(feature = "graph")]
-pub use check::{CheckReport, Finding, check};
-#[cfg(feature = "graph")]
-pub use dominators::{DominatorChildren, DominatorTree, Node};
-#[cfg(feature = "graph")]
-pub use graph::{
-    Area, AreaId, BlockShape, CodeName, CustomNode, FinaliserNode, GivenName, GivenNames,
-    GraphError, HeapFacts, HeapGraph, KindReach, LoadOptions, OutsideBytes, Reach, Reachability,
-    RootHolder, ShapeId, ThreadFacts,
-};
-#[cfg(feature = "graph")]
-pub use holders::{HolderId, HolderName, HolderTree, Share};
-#[cfg(feature = "graph")]
-pub use labels::{BlockLabel, LabelId, Labels, Names, SizeRange};
-#[cfg(feature = "graph")]
-pub use retained::{RetainedId, RetainedLabel, RetainedNode, RetainedTree};
-#[cfg(feature = "graph")]
-pub use summary::{CustomSum, SegmentSum, Summary};
-#[cfg(feature = "graph")]
-pub use types::{
-    BlockTypes, Builtin, Constructor, Definition, DefinitionBody, FieldType, GlobalRoot, Mismatch,
-    ModuleGlobals, ModuleProblem, PolymorphicCase, ProblemKind, TableError, TypeCoverage,
-    TypeExpression, TypeId, TypeShare, TypeSource, TypeTable, TypedBlocks,
-};
-
-pub use format::{
-    Block, Code, Completion, CustomBlock, Defect, Encoder, Ephemeron, EphemeronKey, Finaliser,
-    FinaliserKind, Followed, HEADER_BYTES, Item, KindNamespace, MAGIC, MAX_STRING, MetaKey, Name,
-    OutsideArea, OutsideKind, Pointer, ReadError, Reader, Root, RootKind, RootOwner, Segment,
-    SegmentKind, Sink, Suspended, Totals, Workspace, is_snapshot_header,
-};
+pub use totals::Totals;

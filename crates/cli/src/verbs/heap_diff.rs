@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 use heaptap_figures::units::bytes;
-use heaptap_heap::{HeapAnalysis, Level};
+use heaptap_graph::{HeapAnalysis, Level};
 use serde::Serialize;
 
 use crate::analysis::filters::parse_size;

@@ -3,9 +3,10 @@
 
 use std::io::Cursor;
 
+use heaptap_graph::{DominatorTree, HeapGraph, HolderTree, Labels, LoadOptions};
 use heaptap_heap::{
-    DominatorTree, Encoder, Finaliser, FinaliserKind, HeapGraph, HolderTree, Labels, LoadOptions,
-    MetaKey, Name, Root, RootOwner, Segment, SegmentKind, Workspace,
+    Encoder, Finaliser, FinaliserKind, MetaKey, Name, Root, RootOwner, Segment, SegmentKind,
+    Workspace,
 };
 
 /// A name that would leave a string, a line, an element or a comment.

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use heaptap_heap::{Names, Node};
+use heaptap_graph::{Names, Node};
 use heaptap_trace::Format;
 use serde_json::Value;
 

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 
 use heaptap_export::escape::Escaped;
-use heaptap_heap::{HolderName, HolderTree, Names, Node, RootKind};
+use heaptap_graph::{HolderName, HolderTree, Names, Node};
+use heaptap_heap::RootKind;
 use jvm_hprof::heap_dump::{FieldType, FieldValue, PrimitiveArrayType, SubRecord};
 use jvm_hprof::{Hprof, IdSize, parse_hprof};
 

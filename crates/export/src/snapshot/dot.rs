@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use heaptap_heap::{RetainedId, RetainedNode, RetainedTree};
+use heaptap_graph::{RetainedId, RetainedNode, RetainedTree};
 
 use super::{SnapshotFormat, SnapshotInput};
 

@@ -13,7 +13,7 @@ mod stacks;
 
 use std::io::{self, Write};
 
-use heaptap_heap::{
+use heaptap_graph::{
     BlockLabel, DominatorTree, HeapGraph, HolderId, HolderTree, LabelId, Labels, Names,
     RetainedLabel, RetainedTree,
 };

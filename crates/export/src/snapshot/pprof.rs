@@ -4,7 +4,8 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-use heaptap_heap::{MetaKey, RetainedId};
+use heaptap_graph::RetainedId;
+use heaptap_heap::MetaKey;
 use prost::Message;
 
 use super::stacks::{MOST_STACKS, RetainedStacks};

@@ -2,7 +2,7 @@
 //! the kind of root down to its label, and its value is what the blocks of the node take. So the
 //! sum below a frame is what it retains.
 
-use heaptap_heap::{RetainedId, RetainedNode, RetainedTree};
+use heaptap_graph::{RetainedId, RetainedNode, RetainedTree};
 
 use super::SnapshotInput;
 

@@ -1,6 +1,7 @@
 //! The tables as values.
 
-use heaptap_heap::{HeapAnalysis, HolderRow, LabelRow, Level, MetaKey, Reach, Share};
+use heaptap_graph::{HeapAnalysis, HolderRow, LabelRow, Level, Reach, Share};
+use heaptap_heap::MetaKey;
 use heaptap_report::Regex;
 use serde::Serialize;
 

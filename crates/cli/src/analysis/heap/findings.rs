@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use heaptap_figures::units::{bytes, count, percent};
-use heaptap_heap::{
+use heaptap_graph::{
     Accumulation, Arrangement, HeapAnalysis, HolderId, OutsideMemory, RetainedId, RetainedLabel,
 };
 use serde::Serialize;
@@ -168,7 +168,7 @@ fn accumulation(analysis: &HeapAnalysis, titles: &Titles<'_>, one: &Accumulation
 fn cycles(
     analysis: &HeapAnalysis,
     titles: &Titles<'_>,
-    cycles: &[heaptap_heap::FinaliserCycle],
+    cycles: &[heaptap_graph::FinaliserCycle],
 ) -> Vec<Finding> {
     let mut found: Vec<Finding> = Vec::new();
     for cycle in cycles {
@@ -228,7 +228,7 @@ fn outside(analysis: &HeapAnalysis, titles: &Titles<'_>, memory: &OutsideMemory)
 
 /// What holds a block, from the holder down.
 fn path_to(analysis: &HeapAnalysis, titles: &Titles<'_>, block: u32) -> Vec<String> {
-    let position = analysis.dominators.position(heaptap_heap::Node::Block(block));
+    let position = analysis.dominators.position(heaptap_graph::Node::Block(block));
     let node = position.and_then(|position| analysis.retained.node_of(position));
     node.map(|node| titles.path_from_holder(node)).unwrap_or_default()
 }

@@ -7,7 +7,8 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use heaptap_heap::{DominatorTree, HeapAnalysis, HeapGraph, HolderId, HolderTree, MetaKey, Node};
+use heaptap_graph::{DominatorTree, HeapAnalysis, HeapGraph, HolderId, HolderTree, Node};
+use heaptap_heap::MetaKey;
 use heaptap_report::{Aggregator, Frame, Options, Scale};
 use heaptap_trace::{Allocation, EventKind, EventSource, LocationTable, Source, TraceInfo};
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use heaptap_heap::{HeapAnalysis, Level};
+use heaptap_graph::{HeapAnalysis, Level};
 use serde::Serialize;
 
 use super::figures::HeapRows;

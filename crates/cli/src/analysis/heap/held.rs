@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use heaptap_figures::{CallSite, SnapshotHolders};
-use heaptap_heap::{HeapAnalysis, HolderId, MetaKey};
+use heaptap_graph::{HeapAnalysis, HolderId};
+use heaptap_heap::MetaKey;
 use heaptap_report::rows::{By, Sites};
 use heaptap_report::{Frame, Options};
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use heaptap_heap::{GraphError, HeapAnalysis, HeapGraph, LoadOptions};
+use heaptap_graph::{GraphError, HeapAnalysis, HeapGraph, LoadOptions};
 
 use crate::analysis::ocaml_types::{TypeOptions, TypeSummary, name_blocks};
 use crate::exit_status::Failure;

@@ -3,7 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use heaptap_heap::{HeapAnalysis, Item, LabelId, Level, MetaKey, Node, PathFinder, Reader};
+use heaptap_graph::{HeapAnalysis, LabelId, Level, Node, PathFinder};
+use heaptap_heap::{Item, MetaKey, Reader};
 use heaptap_trace::TraceInfo;
 use serde::Serialize;
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use heaptap_heap::{HeapAnalysis, RetainedId, RetainedLabel, RetainedNode, RetainedTree};
+use heaptap_graph::{HeapAnalysis, RetainedId, RetainedLabel, RetainedNode, RetainedTree};
 use serde::Serialize;
 
 use super::titles::Titles;

@@ -1,6 +1,6 @@
 //! A path to a block as lines: the field through which each block is reached, and what repeats, as in a list, once.
 
-use heaptap_heap::{HeapAnalysis, HeapGraph, LabelId, Node};
+use heaptap_graph::{HeapAnalysis, HeapGraph, LabelId, Node};
 
 use super::titles::Titles;
 

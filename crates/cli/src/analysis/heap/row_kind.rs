@@ -1,7 +1,7 @@
 //! The option `--by`.
 
 use clap::ValueEnum;
-use heaptap_heap::Level;
+use heaptap_graph::Level;
 
 use super::figures::HeapRows;
 

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use heaptap_heap::{BlockLabel, HeapAnalysis, LabelId, RetainedId, RetainedLabel};
+use heaptap_graph::{BlockLabel, HeapAnalysis, LabelId, RetainedId, RetainedLabel};
 
 use super::titles::Titles;
 

@@ -1,6 +1,6 @@
 //! Names of holders and blocks, as tables and sentences have them.
 
-use heaptap_heap::{
+use heaptap_graph::{
     HeapAnalysis, HolderId, HolderName, HolderTree, LabelId, Names, Node, RetainedId, RetainedLabel,
 };
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use clap::Args;
-use heaptap_heap::TypeTable;
+use heaptap_graph::TypeTable;
 
 use super::document::{Document, SkippedFile};
 use super::script::{OcamlVersion, for_version};

@@ -1,6 +1,6 @@
 //! The JSON document that the script prints. It is hostile: files of anybody went into it.
 
-use heaptap_heap::{
+use heaptap_graph::{
     Builtin, Constructor, Definition, DefinitionBody, FieldType, ModuleGlobals, PolymorphicCase,
     TypeExpression, TypeTable,
 };

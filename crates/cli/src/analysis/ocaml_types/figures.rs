@@ -1,6 +1,6 @@
 //! How much of what is reachable in a heap has types.
 
-use heaptap_heap::{TypeCoverage, TypeShare};
+use heaptap_graph::{TypeCoverage, TypeShare};
 use serde::Serialize;
 
 /// Blocks and their words, without headers.

@@ -4,7 +4,7 @@
 //! - `types.ml`: what the compiler's toplevel runs. It prints a JSON document.
 //! - `script`: the lines of it that a version of the compiler takes.
 //! - `compiler`: finding and running the toplevel.
-//! - `document`: from the document to a [`TypeTable`](heaptap_heap::TypeTable).
+//! - `document`: from the document to a [`TypeTable`](heaptap_graph::TypeTable).
 //! - `figures`: how much has types.
 //! - `naming`: giving the blocks of a graph their types as names, and what is to say about it.
 //!

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use heaptap_heap::{
-    BlockTypes, GlobalRoot, HeapAnalysis, HeapGraph, MetaKey, Node, ProblemKind, RootHolder,
-    RootOwner,
+use heaptap_graph::{
+    BlockTypes, GlobalRoot, HeapAnalysis, HeapGraph, Node, ProblemKind, RootHolder,
 };
+use heaptap_heap::{MetaKey, RootOwner};
 
 use super::compiler::{DeclaredTypes, TypeOptions};
 use super::figures::TypeFigures;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use heaptap_export::{SnapshotFormat, SnapshotInput};
 use heaptap_figures::units::count;
-use heaptap_heap::{DominatorTree, HolderTree, Labels};
+use heaptap_graph::{DominatorTree, HolderTree, Labels};
 
 use crate::analysis::heap::load::{load_graph, too_big};
 use crate::exit_status::{Failure, VerbResult, Verdict};

@@ -12,7 +12,7 @@ mod text;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use heaptap_heap::HeapAnalysis;
+use heaptap_graph::HeapAnalysis;
 
 use crate::analysis::filters::patterns;
 use crate::analysis::heap::figures::{HeapFigures, RowSelection};

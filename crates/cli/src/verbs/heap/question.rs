@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use clap::Args;
 use heaptap_figures::units::{bytes, count};
-use heaptap_heap::{HeapAnalysis, LabelId, Node, PathFinder, RetainedLabel};
+use heaptap_graph::{HeapAnalysis, LabelId, Node, PathFinder, RetainedLabel};
 use heaptap_report::Regex;
 use serde_json::json;
 

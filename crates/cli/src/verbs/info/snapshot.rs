@@ -1,6 +1,7 @@
 //! The facts about a heap snapshot.
 
-use heaptap_heap::{Completion, FinaliserKind, MetaKey, RootKind, SegmentKind, Summary};
+use heaptap_graph::Summary;
+use heaptap_heap::{Completion, FinaliserKind, MetaKey, RootKind, SegmentKind};
 use serde::Serialize;
 
 use crate::exit_status::{Failure, Verdict};

@@ -5,9 +5,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use heaptap_figures::units::{bytes, count, percent};
-use heaptap_heap::{
-    CheckReport, Completion, GraphError, HeapGraph, LoadOptions, Reach, Reachability, check,
-};
+use heaptap_graph::{CheckReport, GraphError, HeapGraph, LoadOptions, Reach, Reachability, check};
+use heaptap_heap::Completion;
 
 use crate::analysis::heap::load::MOST_MEMORY;
 use crate::exit_status::{Failure, VerbResult, Verdict};

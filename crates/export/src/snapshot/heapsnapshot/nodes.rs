@@ -1,6 +1,6 @@
 //! The nodes and edges of a snapshot as Chrome shows them.
 
-use heaptap_heap::{HeapGraph, HolderTree, Node, RetainedId, RetainedLabel, RetainedTree};
+use heaptap_graph::{HeapGraph, HolderTree, Node, RetainedId, RetainedLabel, RetainedTree};
 
 use super::string;
 use crate::snapshot::SnapshotInput;

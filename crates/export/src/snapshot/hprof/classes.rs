@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 
-use heaptap_heap::{BlockLabel, LabelId, SizeRange};
+use heaptap_graph::{BlockLabel, LabelId, SizeRange};
 
 use super::records::{DumpWriter, Id, NO_TRACE, next, numbers_be};
 use crate::snapshot::SnapshotInput;

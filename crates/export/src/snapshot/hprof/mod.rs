@@ -29,7 +29,8 @@ mod roots;
 
 use std::io::{self, Write};
 
-use heaptap_heap::{MetaKey, Node, OutsideBytes};
+use heaptap_graph::{Node, OutsideBytes};
+use heaptap_heap::MetaKey;
 
 use super::{SnapshotFormat, SnapshotInput};
 use classes::ClassTable;

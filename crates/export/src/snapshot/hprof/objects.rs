@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 
-use heaptap_heap::{AreaId, OutsideBytes};
+use heaptap_graph::{AreaId, OutsideBytes};
 
 use super::classes::{ClassTable, ObjectForm};
 use super::records::{DumpWriter, Id, NO_TRACE, numbers_be};

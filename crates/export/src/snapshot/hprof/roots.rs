@@ -6,7 +6,8 @@
 
 use std::io;
 
-use heaptap_heap::{HolderId, HolderName, HolderTree, RootKind};
+use heaptap_graph::{HolderId, HolderName, HolderTree};
+use heaptap_heap::RootKind;
 
 use super::classes::{ClassTable, StaticField};
 use super::records::{DumpWriter, Id, NO_TRACE, next, numbers_be};
