@@ -1,6 +1,9 @@
 //! Small heap snapshots.
 
-use heaptap_heap::{Encoder, Finaliser, FinaliserKind, Followed, KindNamespace, MetaKey, Name, Root, RootOwner, Segment, SegmentKind, Workspace};
+use heaptap_heap::{
+    Encoder, Finaliser, FinaliserKind, Followed, KindNamespace, MetaKey, Name, Root, RootOwner,
+    Segment, SegmentKind, Workspace,
+};
 
 type Snapshot<'w> = Encoder<'w, Vec<u8>>;
 type Feature = fn(&mut Snapshot<'_>) -> Result<(), i32>;

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::findings::{Finding, findings};
 use super::titles::Titles;
-use crate::analysis::ocaml_types::TypeFigures;
+use super::types::TypeFigures;
 
 /// What a table lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use heaptap_graph::{GraphError, HeapAnalysis, HeapGraph, LoadOptions};
+use heaptap_ocaml_types::TypeSummary;
 
-use crate::analysis::ocaml_types::{TypeOptions, TypeSummary, name_blocks};
+use crate::analysis::ocaml_types::TypeOptions;
 use crate::exit_status::Failure;
 use crate::io::input::Input;
 
@@ -27,7 +28,7 @@ pub(crate) fn load(
 ) -> Result<(HeapAnalysis, Option<TypeSummary>), Failure> {
     let input = Input::open_snapshot(file)?;
     let mut graph = load_graph(&input, fields || types.is_wanted())?;
-    let summary = if types.is_wanted() { Some(name_blocks(&mut graph, types)?) } else { None };
+    let summary = types.name_blocks(&mut graph)?;
     let analysis = HeapAnalysis::new(graph);
     input.end_progress();
     Ok((analysis.ok_or_else(|| too_big(&input))?, summary))

@@ -3,6 +3,7 @@
 //! - `load`: reads a snapshot and finds what holds what.
 //! - `titles`: names of holders and blocks, with what is around them; `path_steps`: paths to blocks.
 //! - `row_kind`: the option `--by`; `figures`: the tables as values that JSON, CSV and text are made of.
+//! - `types`: how much has types.
 //! - `findings`: the suspects in words.
 //! - `page_snapshots`: snapshots as the web page shows them; `page_tree`: their dominator trees.
 //! - `growth`: two snapshots compared; `sets`: the blocks that both this and `findings` compare; `site_growth`: by where
@@ -24,3 +25,4 @@ pub(crate) mod sets;
 pub(crate) mod site_growth;
 pub(crate) mod sites;
 pub(crate) mod titles;
+pub(crate) mod types;

@@ -21,6 +21,7 @@ use crate::analysis::heap::load::{load, load_with_types};
 use crate::analysis::heap::row_kind::HeapRowKind;
 use crate::analysis::heap::sites::{sites as join_sites, trace_of};
 use crate::analysis::heap::titles::find_holder;
+use crate::analysis::heap::types::TypeFigures;
 use crate::analysis::ocaml_types::TypeOptions;
 use crate::exit_status::{Failure, VerbResult, Verdict};
 use crate::io::output::{print, print_json};
@@ -116,7 +117,8 @@ impl Heap {
         let selection =
             RowSelection { rows, limit: self.top, include: &include, exclude: &exclude };
         let mut figures = HeapFigures::new(&analysis, &selection);
-        figures.types = types.map(|types| types.figures(&analysis));
+        figures.types =
+            types.map(|types| TypeFigures::new(&types.coverage(&analysis), types.notes));
         if let Some(earlier) = &self.earlier {
             let (earlier, _) = load_with_types(earlier, &self.types)?;
             compare(&mut figures.findings, &analysis, &earlier);

@@ -6,7 +6,7 @@ use heaptap_figures::units::{bytes, count, percent, utc};
 
 use crate::analysis::heap::figures::{FiberStacks, HeapFigures, HeapRow, HeapTable};
 use crate::analysis::heap::findings::Finding;
-use crate::analysis::ocaml_types::{TypeFigures, TypedShare};
+use crate::analysis::heap::types::{TypeFigures, TypedShare};
 use crate::text::escape::Escaped;
 use crate::text::terminal::{Layout, fit, wrap, wrap_indented};
 

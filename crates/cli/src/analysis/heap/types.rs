@@ -29,7 +29,7 @@ pub(crate) struct TypeFigures {
 }
 
 impl TypeFigures {
-    pub(super) fn new(coverage: &TypeCoverage, notes: Vec<String>) -> TypeFigures {
+    pub(crate) fn new(coverage: &TypeCoverage, notes: Vec<String>) -> TypeFigures {
         TypeFigures {
             declared: coverage.declared.into(),
             by_tag: coverage.by_tag.into(),

@@ -3,40 +3,42 @@
 use std::collections::BTreeSet;
 
 use heaptap_graph::{
-    BlockTypes, GlobalRoot, HeapAnalysis, HeapGraph, Node, ProblemKind, RootHolder,
+    BlockTypes, GlobalRoot, HeapAnalysis, HeapGraph, Node, ProblemKind, RootHolder, TypeCoverage,
 };
 use heaptap_heap::{MetaKey, RootOwner};
 
-use super::compiler::{DeclaredTypes, TypeOptions};
-use super::figures::TypeFigures;
-use crate::exit_status::Failure;
+use crate::compiler::{CompilerFiles, DeclaredTypes, TypesError};
 
 /// More files or types than these are counted, not named.
 const MOST_NAMED: usize = 5;
 
 /// The types that were found, and what was in the way.
-pub(crate) struct TypeSummary {
+#[derive(Debug)]
+pub struct TypeSummary {
     types: BlockTypes,
     /// What a person should know, one line each.
-    notes: Vec<String>,
+    pub notes: Vec<String>,
 }
 
 /// Gives blocks and variables their types as names. The graph must have been loaded with fields.
-pub(crate) fn name_blocks(
+///
+/// # Errors
+/// The snapshot is not of OCaml, or its compiler could not read the files.
+pub fn name_blocks(
     graph: &mut HeapGraph,
-    options: &TypeOptions,
-) -> Result<TypeSummary, Failure> {
+    files: &CompilerFiles<'_>,
+) -> Result<TypeSummary, TypesError> {
     let runtime = graph.facts().meta(MetaKey::RUNTIME).unwrap_or_default();
     let runtime = String::from_utf8_lossy(runtime);
     if !runtime.starts_with("OCaml") {
         let named = if runtime.is_empty() { "another runtime" } else { &runtime };
-        return Err(Failure::Trouble(format!(
+        return Err(TypesError(format!(
             "--types: the snapshot is of {named}; types are known of OCaml programs alone"
         )));
     }
     let roots = variables(graph);
     let modules: BTreeSet<&str> = roots.iter().map(|root| root.module).collect();
-    let DeclaredTypes { table, skipped } = options.read(modules.iter().copied())?;
+    let DeclaredTypes { table, skipped } = files.read(modules.iter().copied())?;
     let described: BTreeSet<&str> = table.modules().iter().map(|module| &*module.name).collect();
     let missing = modules.iter().filter(|module| !described.contains(*module)).copied();
     let mut notes = Vec::new();
@@ -111,8 +113,8 @@ fn contradictions(types: &BlockTypes) -> Vec<String> {
 
 impl TypeSummary {
     /// How much of what is reachable has types.
-    pub(crate) fn figures(self, analysis: &HeapAnalysis) -> TypeFigures {
+    pub fn coverage(&self, analysis: &HeapAnalysis) -> TypeCoverage {
         let is_reachable = |block| analysis.dominators.position(Node::Block(block)).is_some();
-        TypeFigures::new(&self.types.coverage(&analysis.graph, is_reachable), self.notes)
+        self.types.coverage(&analysis.graph, is_reachable)
     }
 }

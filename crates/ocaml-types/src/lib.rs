@@ -5,18 +5,17 @@
 //! - `script`: the lines of it that a version of the compiler takes.
 //! - `compiler`: finding and running the toplevel.
 //! - `document`: from the document to a [`TypeTable`](heaptap_graph::TypeTable).
-//! - `figures`: how much has types.
 //! - `naming`: giving the blocks of a graph their types as names, and what is to say about it.
 //!
 //! The layout of these files changes with each compiler, so that only its own libraries can
 //! read them. Nothing has to be installed beside it.
 
+#![forbid(unsafe_code)]
+
 mod compiler;
 mod document;
-mod figures;
 mod naming;
 mod script;
 
-pub(crate) use compiler::TypeOptions;
-pub(crate) use figures::{TypeFigures, TypedShare};
-pub(crate) use naming::{TypeSummary, name_blocks};
+pub use compiler::{CompilerFiles, TypesError};
+pub use naming::{TypeSummary, name_blocks};

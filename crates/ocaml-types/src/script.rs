@@ -5,15 +5,15 @@ const SCRIPT: &str = include_str!("types.ml");
 
 /// A version of OCaml: major and minor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct OcamlVersion(pub(super) u32, pub(super) u32);
+pub(crate) struct OcamlVersion(pub(crate) u32, pub(crate) u32);
 
 impl OcamlVersion {
     /// The versions whose compiler libraries the script knows.
-    pub(super) const OLDEST: OcamlVersion = OcamlVersion(4, 12);
-    pub(super) const NEWEST: OcamlVersion = OcamlVersion(5, 3);
+    pub(crate) const OLDEST: OcamlVersion = OcamlVersion(4, 12);
+    pub(crate) const NEWEST: OcamlVersion = OcamlVersion(5, 3);
 
     /// From text such as `4.14.1` or `5.3.0~beta1`.
-    pub(super) fn parse(text: &str) -> Option<OcamlVersion> {
+    pub(crate) fn parse(text: &str) -> Option<OcamlVersion> {
         let mut numbers = text.trim().split('.');
         let mut number = || numbers.next()?.parse().ok();
         Some(OcamlVersion(number()?, number()?))
@@ -21,7 +21,7 @@ impl OcamlVersion {
 }
 
 /// The script for a version. Lines of other versions are empty, so that lines keep their numbers.
-pub(super) fn for_version(version: OcamlVersion) -> String {
+pub(crate) fn for_version(version: OcamlVersion) -> String {
     let mut is_taken = true;
     let mut script = String::with_capacity(SCRIPT.len());
     for line in SCRIPT.lines() {

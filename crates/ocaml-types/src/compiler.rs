@@ -4,61 +4,51 @@
 //! the compiler's are. So it runs in an empty directory, which only this user can enter.
 
 use std::ffi::OsStr;
-use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::{fmt, fs};
 
-use clap::Args;
 use heaptap_graph::TypeTable;
 
-use super::document::{Document, SkippedFile};
-use super::script::{OcamlVersion, for_version};
-use crate::exit_status::Failure;
+use crate::document::{Document, SkippedFile};
+use crate::script::{OcamlVersion, for_version};
 
-/// Where types come from.
-#[derive(Args, Clone, Debug)]
-pub(crate) struct TypeOptions {
-    /// Name the OCaml types of blocks, from the .cmt and .cmi files in this directory and all
-    /// directories below, such as dune's _build; may be given several times
-    #[arg(long, value_name = "DIRECTORY")]
-    types: Vec<PathBuf>,
-    /// The `ocaml` of the compiler that the program was built with
-    #[arg(long, value_name = "PROGRAM", default_value = "ocaml", requires = "types")]
-    ocaml: PathBuf,
+/// Where the types of a program come from.
+#[derive(Clone, Copy, Debug)]
+pub struct CompilerFiles<'a> {
+    /// Directories with `.cmt` and `.cmi` files, also in all directories below; one at least.
+    pub directories: &'a [PathBuf],
+    /// The `ocaml` of the compiler that the program was built with.
+    pub ocaml: &'a Path,
 }
+
+/// Why no types could be read, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TypesError(pub(crate) String);
+
+impl fmt::Display for TypesError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for TypesError {}
 
 /// The types that were found.
-pub(super) struct DeclaredTypes {
-    pub(super) table: TypeTable,
+pub(crate) struct DeclaredTypes {
+    pub(crate) table: TypeTable,
     /// Files that could not be used.
-    pub(super) skipped: Vec<SkippedFile>,
+    pub(crate) skipped: Vec<SkippedFile>,
 }
 
-impl TypeOptions {
-    /// Whether types are asked for.
-    pub(crate) fn is_wanted(&self) -> bool {
-        !self.types.is_empty()
-    }
-
-    /// Says what is missing if rows are types, and where types come from is not given.
-    pub(crate) fn check(&self, rows_are_types: bool) -> Result<(), Failure> {
-        if rows_are_types && !self.is_wanted() {
-            return Err(Failure::Trouble(
-                "--by type: types come from the program's .cmt files; name their directory by \
-                 --types DIRECTORY, or see --by block"
-                    .to_owned(),
-            ));
-        }
-        Ok(())
-    }
-
+impl CompilerFiles<'_> {
     /// Reads the types of these modules of a program.
-    pub(super) fn read<'m>(
+    pub(crate) fn read<'m>(
         &self,
         modules: impl Iterator<Item = &'m str>,
-    ) -> Result<DeclaredTypes, Failure> {
-        let directories = self.directories()?;
+    ) -> Result<DeclaredTypes, TypesError> {
+        let directories = self.absolute()?;
         let version = self.version()?;
         let place = tempfile::Builder::new()
             .prefix("heaptap-types-")
@@ -74,7 +64,7 @@ impl TypeOptions {
         let names = write("modules", &names.join("\n"))?;
         let empty = place.path().join("empty");
         fs::create_dir(&empty).map_err(|error| temporary(&empty, &error))?;
-        let output = Command::new(&self.ocaml)
+        let output = Command::new(self.ocaml)
             .args(["-w", "-a", "-noinit", "-I", "+compiler-libs", "ocamlcommon.cma"])
             .arg(&script)
             .arg(&names)
@@ -87,21 +77,21 @@ impl TypeOptions {
     }
 
     /// The directories as absolute paths.
-    fn directories(&self) -> Result<Vec<PathBuf>, Failure> {
+    fn absolute(&self) -> Result<Vec<PathBuf>, TypesError> {
         let absolute = |path: &PathBuf| {
             let trouble =
-                |reason: &str| Failure::Trouble(format!("--types {}: {reason}", path.display()));
+                |reason: &str| TypesError(format!("--types {}: {reason}", path.display()));
             let found = fs::canonicalize(path).map_err(|error| match error.kind() {
                 ErrorKind::NotFound => trouble("no such directory"),
                 _ => trouble(&error.to_string()),
             })?;
             if found.is_dir() { Ok(found) } else { Err(trouble("not a directory")) }
         };
-        self.types.iter().map(absolute).collect()
+        self.directories.iter().map(absolute).collect()
     }
 
-    fn version(&self) -> Result<OcamlVersion, Failure> {
-        let output = Command::new(&self.ocaml)
+    fn version(&self) -> Result<OcamlVersion, TypesError> {
+        let output = Command::new(self.ocaml)
             .arg("-vnum")
             .stdin(Stdio::null())
             .output()
@@ -109,20 +99,20 @@ impl TypeOptions {
         let text = String::from_utf8_lossy(&output.stdout);
         let ocaml = self.ocaml.display();
         let version = OcamlVersion::parse(&text).ok_or_else(|| {
-            Failure::Trouble(format!("{ocaml} -vnum prints no version: is it OCaml's toplevel?"))
+            TypesError(format!("{ocaml} -vnum prints no version: is it OCaml's toplevel?"))
         })?;
         if (OcamlVersion::OLDEST..=OcamlVersion::NEWEST).contains(&version) {
             return Ok(version);
         }
-        Err(Failure::Trouble(format!(
+        Err(TypesError(format!(
             "{ocaml} is OCaml {}; --types knows the compiler libraries of 4.12 to 5.3",
             text.trim()
         )))
     }
 
-    fn not_run(&self, error: &std::io::Error) -> Failure {
+    fn not_run(&self, error: &std::io::Error) -> TypesError {
         let ocaml = self.ocaml.display();
-        Failure::Trouble(match error.kind() {
+        TypesError(match error.kind() {
             ErrorKind::NotFound if self.ocaml == OsStr::new("ocaml") => {
                 "--types: there is no `ocaml` on the PATH; types are read by the compiler that \
                  built the program: put it there, or name it by --ocaml PROGRAM"
@@ -133,7 +123,7 @@ impl TypeOptions {
         })
     }
 
-    fn table(&self, output: &Output) -> Result<DeclaredTypes, Failure> {
+    fn table(&self, output: &Output) -> Result<DeclaredTypes, TypesError> {
         let ocaml = self.ocaml.display();
         if !output.status.success() {
             let said = String::from_utf8_lossy(&output.stderr);
@@ -144,14 +134,13 @@ impl TypeOptions {
             } else {
                 ""
             };
-            return Err(Failure::Trouble(format!(
+            return Err(TypesError(format!(
                 "{ocaml} could not read the types ({}): {said}{what_to_do}",
                 output.status
             )));
         }
         let text = String::from_utf8_lossy(&output.stdout);
-        let wrong =
-            |error: String| Failure::Trouble(format!("{ocaml} printed types wrongly: {error}"));
+        let wrong = |error: String| TypesError(format!("{ocaml} printed types wrongly: {error}"));
         let document = Document::parse(&text).map_err(wrong)?;
         self.check_document(&document)?;
         let skipped = document.skipped.clone();
@@ -160,19 +149,19 @@ impl TypeOptions {
     }
 
     /// Says why there are no types, if there are none.
-    fn check_document(&self, document: &Document) -> Result<(), Failure> {
+    fn check_document(&self, document: &Document) -> Result<(), TypesError> {
         if document.flambda {
-            return Err(Failure::Trouble(format!(
+            return Err(TypesError(format!(
                 "{} is a compiler with flambda, which lays out the variables of modules in an \
                  order that its files do not tell; --types needs one without it",
                 self.ocaml.display()
             )));
         }
         let directories: Vec<_> =
-            self.types.iter().map(|path| path.display().to_string()).collect();
+            self.directories.iter().map(|path| path.display().to_string()).collect();
         let directories = directories.join(", ");
         if document.units_found == 0 {
-            return Err(Failure::Trouble(format!(
+            return Err(TypesError(format!(
                 "--types {directories}: no .cmt or .cmi files there; compile with -bin-annot \
                  (dune does) and name the directory of the compiled files, such as _build"
             )));
@@ -181,7 +170,7 @@ impl TypeOptions {
             let reason = document.skipped.first().map_or_else(String::new, |skipped| {
                 format!("; {}: {}", skipped.file, skipped.reason)
             });
-            return Err(Failure::Trouble(format!(
+            return Err(TypesError(format!(
                 "--types {directories}: no file describes a module of this program{reason}"
             )));
         }
@@ -189,8 +178,8 @@ impl TypeOptions {
     }
 }
 
-fn temporary(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::Trouble(format!(
+fn temporary(path: &Path, error: &std::io::Error) -> TypesError {
+    TypesError(format!(
         "{}: {error}; --types needs a temporary directory, which TMPDIR may name",
         path.display()
     ))

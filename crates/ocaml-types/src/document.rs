@@ -10,13 +10,13 @@ const FORMAT: &str = "heaptap types 1";
 
 /// The whole document.
 #[derive(Deserialize)]
-pub(super) struct Document {
+pub(crate) struct Document {
     format: String,
     /// Whether the compiler lays out modules in a way that the fields do not follow.
-    pub(super) flambda: bool,
+    pub(crate) flambda: bool,
     /// Units in the directories that were given.
-    pub(super) units_found: u64,
-    pub(super) skipped: Vec<SkippedFile>,
+    pub(crate) units_found: u64,
+    pub(crate) skipped: Vec<SkippedFile>,
     units: Vec<UnitText>,
     expressions: Vec<ExpressionText>,
     definitions: Vec<DefinitionText>,
@@ -24,9 +24,9 @@ pub(super) struct Document {
 
 /// A file that could not be used.
 #[derive(Clone, Debug, Deserialize)]
-pub(super) struct SkippedFile {
-    pub(super) file: String,
-    pub(super) reason: String,
+pub(crate) struct SkippedFile {
+    pub(crate) file: String,
+    pub(crate) reason: String,
 }
 
 #[derive(Deserialize)]
@@ -117,7 +117,7 @@ struct ConstructorText {
 }
 
 impl Document {
-    pub(super) fn parse(text: &str) -> Result<Document, String> {
+    pub(crate) fn parse(text: &str) -> Result<Document, String> {
         let document: Document = serde_json::from_str(text).map_err(|error| error.to_string())?;
         if document.format != FORMAT {
             return Err(format!("its format is {:?} instead of {FORMAT:?}", document.format));
@@ -126,12 +126,12 @@ impl Document {
     }
 
     /// How many units of the program are described.
-    pub(super) fn unit_count(&self) -> usize {
+    pub(crate) fn unit_count(&self) -> usize {
         self.units.len()
     }
 
     /// The declared types.
-    pub(super) fn into_table(self) -> Result<TypeTable, String> {
+    pub(crate) fn into_table(self) -> Result<TypeTable, String> {
         let expressions = self.expressions.into_iter().map(expression).collect();
         let definitions = self.definitions.into_iter().map(definition).collect();
         let module = |unit: UnitText| ModuleGlobals {
