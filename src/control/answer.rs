@@ -49,8 +49,8 @@ fn order(request: SnapshotRequest) -> Order {
 fn take(process: &Process, order: &Order) -> Answer {
     let snapshot::Taken { path, method, blocks, words, roots, bytes, pause } =
         process.take(order)?;
-    let method = method.name().to_owned();
-    Ok(Taken { file: path, blocks, words, roots, bytes, pause, method }.to_string())
+    let (pause_us, method) = (pause.as_micros() as u64, method.name().to_owned());
+    Ok(Taken { file: path, blocks, words, roots, bytes, pause_us, method }.to_string())
 }
 
 fn status(process: &Process) -> Status {
@@ -77,7 +77,7 @@ fn flush() -> Answer {
     if tracer::traced_file().is_none() {
         Err("the program is not traced, so there is nothing to write".into())
     } else if tracer::flush_signal_safe(LONGEST_FLUSH) {
-        Ok(Flushed.to_string())
+        Ok(Flushed {}.to_string())
     } else {
         Err(format!("the trace was not written within {} s", LONGEST_FLUSH.as_secs()))
     }

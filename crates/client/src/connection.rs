@@ -230,7 +230,7 @@ mod tests {
             let answer = connection.ask(&Command::Status, &mut || lines += 1);
             (answer, lines)
         }
-        assert!(matches!(ask(b"ok\n"), (Ok(Flushed), 0)));
+        assert!(matches!(ask(b"ok\n"), (Ok(Flushed {}), 0)));
         let (taken, lines) = ask::<Taken>(b"wait 1\nlater version\nok blocks=1 new=2\n");
         assert_eq!((taken.unwrap(), lines), (Taken { blocks: 1, ..Taken::default() }, 2));
         let (refused, _) = ask::<Taken>(b"error no, thanks\n");

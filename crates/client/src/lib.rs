@@ -3,7 +3,7 @@
 //!
 //! A [`Process`] is found
 //!
-//! - by its number: [`Process::of`];
+//! - by its number or the name of its program: [`Process::find`];
 //! - by its control socket: [`listening`] asks all that take commands what they are;
 //! - by its trace: [`WriterWatch`] finds out whether somebody still writes a file.
 //!
@@ -18,7 +18,7 @@ mod process;
 mod writer;
 
 pub use connection::AskError;
-pub use listening::listening;
+pub use listening::{NotFound, listening};
 pub use open_trace::{FileIdentity, NoTrace, origin};
 pub use process::Process;
 pub use writer::{NamedWriter, WriterSign, WriterWatch};

@@ -1,6 +1,8 @@
-//! The processes that take commands.
+//! The processes that take commands, and one of them by its name.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fmt;
 use std::fs;
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -11,6 +13,7 @@ use heaptap_control::socket::{RUNTIME_DIRECTORY, in_runtime_directory, in_tmp, p
 use heaptap_control::{Command, Status};
 
 use crate::connection::{AskError, Connection, listener};
+use crate::process::Process;
 
 /// A process that does not say within this time what it is, has no status.
 const LONGEST_SILENCE: Duration = Duration::from_secs(2);
@@ -19,6 +22,47 @@ const LONGEST_SILENCE: Duration = Duration::from_secs(2);
 /// killed processes have left are removed.
 pub fn listening() -> BTreeMap<u32, Result<Status, AskError>> {
     sockets().iter().filter_map(|path| ask(path)).collect()
+}
+
+/// Why no process is found.
+#[derive(Debug)]
+pub enum NotFound {
+    /// None has this number.
+    Number(u32),
+    /// None that takes commands runs a program of this name.
+    Name,
+    /// Several do.
+    Several(Vec<u32>),
+}
+
+impl fmt::Display for NotFound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NotFound::Number(pid) => write!(f, "there is no process {pid}"),
+            NotFound::Name => f.write_str("no process that takes commands runs it"),
+            NotFound::Several(pids) => {
+                let pids: Vec<_> = pids.iter().map(u32::to_string).collect();
+                write!(f, "several processes run it, give the number of one: {}", pids.join(", "))
+            }
+        }
+    }
+}
+
+impl Process {
+    /// The process with this number, or the one that takes commands and runs a program of this
+    /// name.
+    pub fn find(text: &OsStr) -> Result<Process, NotFound> {
+        if let Some(pid) = text.to_str().and_then(|text| text.parse().ok()) {
+            return Process::of(pid).ok_or(NotFound::Number(pid));
+        }
+        let runs = |status: Result<Status, _>| status.is_ok_and(|status| status.program == text);
+        let all = listening().into_iter().filter_map(|(pid, status)| runs(status).then_some(pid));
+        match all.collect::<Vec<u32>>()[..] {
+            [pid] => Process::of(pid).ok_or(NotFound::Name),
+            [] => Err(NotFound::Name),
+            ref several => Err(NotFound::Several(several.to_vec())),
+        }
+    }
 }
 
 /// Every file that may be a control socket.

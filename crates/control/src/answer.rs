@@ -7,9 +7,8 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
-use std::time::Duration;
 
-use crate::words::{Words, word};
+use crate::words::{Value as _, Words, word};
 
 /// A line that a client gets, without the end of the line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,99 +47,71 @@ impl fmt::Display for Reply {
     }
 }
 
-/// The answer to `snapshot`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Taken {
-    /// The snapshot.
-    pub file: PathBuf,
-    /// Blocks in it, their words, and roots.
-    pub blocks: u64,
-    /// See `blocks`.
-    pub words: u64,
-    /// See `blocks`.
-    pub roots: u64,
-    /// The size of the file.
-    pub bytes: u64,
-    /// How long the program stood still, in microseconds.
-    pub pause: Duration,
-    /// Where the heap was walked.
-    pub method: String,
-}
-
-impl fmt::Display for Taken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Taken { file, blocks, words, roots, bytes, pause, method } = self;
-        let (file, pause, method) = (word(file), pause.as_micros(), word(method));
-        write!(f, "file={file} blocks={blocks} words={words} roots={roots} bytes={bytes} ")?;
-        write!(f, "pause_us={pause} method={method}")
-    }
-}
-
-impl From<Words<'_>> for Taken {
-    fn from(words: Words<'_>) -> Taken {
-        Taken {
-            file: words.value("file").unwrap_or_default().into(),
-            blocks: words.number("blocks"),
-            words: words.number("words"),
-            roots: words.number("roots"),
-            bytes: words.number("bytes"),
-            pause: Duration::from_micros(words.number("pause_us")),
-            method: words.text("method"),
+/// Declares the answer of a command: a struct whose fields are its keys, in this order.
+macro_rules! answer {
+    ($(#[$about:meta])* $name:ident { $($(#[$of_field:meta])* $field:ident: $type:ty,)* }) => {
+        $(#[$about])*
+        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        pub struct $name {
+            $($(#[$of_field])* pub $field: $type,)*
         }
-    }
-}
 
-/// The answer to `status`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Status {
-    /// The process, by its number in its own namespace.
-    pub pid: u32,
-    /// The name of its program.
-    pub program: OsString,
-    /// That of heaptap.
-    pub version: String,
-    /// The runtime and its release.
-    pub runtime: String,
-    /// The trace; empty if the program is not traced.
-    pub trace: PathBuf,
-    /// `yes`, or `no: ` and the reason.
-    pub snapshots: String,
-}
-
-impl fmt::Display for Status {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Status { pid, program, version, runtime, trace, snapshots } = self;
-        write!(f, "pid={pid} program={} version={} ", word(program), word(version))?;
-        let (runtime, trace, snapshots) = (word(runtime), word(trace), word(snapshots));
-        write!(f, "runtime={runtime} trace={trace} snapshots={snapshots}")
-    }
-}
-
-impl From<Words<'_>> for Status {
-    fn from(words: Words<'_>) -> Status {
-        Status {
-            pid: words.number("pid").try_into().unwrap_or(0),
-            program: words.value("program").unwrap_or_default(),
-            version: words.text("version"),
-            runtime: words.text("runtime"),
-            trace: words.value("trace").unwrap_or_default().into(),
-            snapshots: words.text("snapshots"),
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let words: &[String] =
+                    &[$(format!("{}={}", stringify!($field), word(&self.$field.write()))),*];
+                f.write_str(&words.join(" "))
+            }
         }
+
+        impl From<Words<'_>> for $name {
+            fn from(words: Words<'_>) -> $name {
+                let _ = words;
+                $name { $($field: words.read(stringify!($field)),)* }
+            }
+        }
+    };
+}
+
+answer! {
+    /// The answer to `snapshot`.
+    Taken {
+        /// The snapshot.
+        file: PathBuf,
+        /// Blocks in it.
+        blocks: u64,
+        /// Their words.
+        words: u64,
+        /// What holds them.
+        roots: u64,
+        /// The size of the file.
+        bytes: u64,
+        /// How long the program stood still, in microseconds.
+        pause_us: u64,
+        /// Where the heap was walked.
+        method: String,
     }
 }
 
-/// The answer to `flush`, which has no words.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Flushed;
-
-impl fmt::Display for Flushed {
-    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Ok(())
+answer! {
+    /// The answer to `status`.
+    Status {
+        /// The process, by its number in its own namespace.
+        pid: u32,
+        /// The name of its program.
+        program: OsString,
+        /// That of heaptap.
+        version: String,
+        /// The runtime and its release.
+        runtime: String,
+        /// The trace; empty if the program is not traced.
+        trace: PathBuf,
+        /// `yes`, or `no: ` and the reason.
+        snapshots: String,
     }
 }
 
-impl From<Words<'_>> for Flushed {
-    fn from(_: Words<'_>) -> Flushed {
-        Flushed
-    }
+answer! {
+    /// The answer to `flush`, which has no words.
+    Flushed {}
 }

@@ -11,7 +11,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use crate::words::{Words, word};
+use crate::words::{Value as _, Words, word};
 
 /// What a process says. Printing it takes no memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,12 +60,12 @@ impl Entry {
     /// The entry in a line; `None` if it is no whole entry.
     pub fn parse(line: &[u8]) -> Option<Entry> {
         let words = Words(line);
-        let pid = || words.number("pid").try_into().ok();
+        let pid = || words.value("pid").and_then(u32::read);
         match words.iter().next()? {
             b"began" => Some(Entry::Began { pid: pid()?, file: words.value("file")?.into() }),
             b"ended" => {
                 let [samples, dropped, bytes] =
-                    ["samples", "dropped", "bytes"].map(|key| words.number(key));
+                    ["samples", "dropped", "bytes"].map(|key| words.read(key));
                 let statistics = Statistics { samples, dropped, bytes };
                 let failed = words.iter().any(|word| word == b"failed");
                 Some(Entry::Ended { pid: pid()?, statistics, failed })

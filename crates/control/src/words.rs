@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fmt::{self, Write as _};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
 
 /// Bytes as a word: a space, a percent sign, control characters and what is not ASCII are
 /// written as `%` and two hexadecimal digits. Printing it takes no memory.
@@ -56,14 +57,53 @@ impl<'a> Words<'a> {
         self.iter().filter_map(is_value).find_map(decode)
     }
 
-    /// The same as text, which is empty if there is none.
-    pub fn text(self, key: &str) -> String {
-        self.value(key).unwrap_or_default().to_string_lossy().into_owned()
+    /// The same as a number or another value; zero or empty if there is none.
+    pub fn read<T: Value + Default>(self, key: &str) -> T {
+        self.value(key).and_then(T::read).unwrap_or_default()
+    }
+}
+
+/// What is behind a key.
+pub trait Value: Sized {
+    /// As text, before it is a word.
+    fn write(&self) -> OsString;
+    /// `None` if the text is no such value.
+    fn read(text: OsString) -> Option<Self>;
+}
+
+macro_rules! values {
+    ($($type:ty),*) => {$(
+        impl Value for $type {
+            fn write(&self) -> OsString {
+                self.to_string().into()
+            }
+
+            fn read(text: OsString) -> Option<Self> {
+                text.to_string_lossy().parse().ok()
+            }
+        }
+    )*};
+}
+
+values!(u32, u64, String);
+
+impl Value for OsString {
+    fn write(&self) -> OsString {
+        self.clone()
     }
 
-    /// The same as a number, which is 0 if there is none.
-    pub fn number(self, key: &str) -> u64 {
-        self.value(key).and_then(|value| value.to_str()?.parse().ok()).unwrap_or(0)
+    fn read(text: OsString) -> Option<Self> {
+        Some(text)
+    }
+}
+
+impl Value for PathBuf {
+    fn write(&self) -> OsString {
+        self.into()
+    }
+
+    fn read(text: OsString) -> Option<Self> {
+        Some(text.into())
     }
 }
 
@@ -92,10 +132,10 @@ mod tests {
     #[test]
     fn values_are_found_by_their_keys() {
         let line = Words(b"ok  blocks=12 file=/a%20b blocks=13 text=%");
-        assert_eq!((line.value("blocks"), line.number("blocks")), (Some("12".into()), 12));
+        assert_eq!((line.value("blocks"), line.read::<u64>("blocks")), (Some("12".into()), 12));
         assert_eq!(line.value("file"), Some("/a b".into()));
-        assert_eq!((line.value("block"), line.number("block")), (None, 0));
-        assert_eq!((line.value("roots"), line.text("roots")), (None, String::new()));
+        assert_eq!((line.value("block"), line.read::<u64>("block")), (None, 0));
+        assert_eq!((line.value("roots"), line.read::<String>("roots")), (None, String::new()));
         assert_eq!(line.value("text"), None);
     }
 }

@@ -180,6 +180,17 @@ fn without_a_process_those_that_listen_are_listed() {
 }
 
 #[test]
+fn a_process_is_found_by_the_name_of_its_program() {
+    const STATUS: &[u8] = b"ok pid=1 program=my%20server snapshots=yes\n";
+    let program = Program::answering(&[STATUS, STATUS, DONE]);
+    let place = program.place.path("");
+    let none = snapshot(&place, &["another server"]);
+    none.says(2, &["another server: no process that takes commands runs it"]);
+    snapshot(&place, &["my server", "-o", "/x"]).text(0);
+    assert_eq!(program.server.join().unwrap(), ["status", "status", "snapshot /x wait=10"]);
+}
+
+#[test]
 fn values_that_make_no_sense_are_refused() {
     let place = Place::new();
     for arguments in [

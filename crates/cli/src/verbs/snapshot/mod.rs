@@ -7,6 +7,8 @@ mod check;
 mod listing;
 mod request;
 
+use std::ffi::OsString;
+
 use clap::Args;
 
 use crate::exit_status::VerbResult;
@@ -26,16 +28,17 @@ use crate::exit_status::VerbResult;
   heaptap snapshot 4711
   heaptap snapshot 4711 -o before.heap
   heaptap snapshot --check before.heap --reachable
-  heaptap snapshot $(pidof server) --with-strings=64 --timeout 60
+  heaptap snapshot server --with-strings=64 --timeout 60
 
 Exit status:
   0  the snapshot was taken or is sound, or the processes are listed
   1  with --check: the snapshot is defective
   2  a wrong call, a process that cannot be asked, or no snapshot could be taken")]
 pub(crate) struct Snapshot {
-    /// The process to take a snapshot of
-    #[arg(value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
-    pid: Option<u32>,
+    /// The process to take a snapshot of: its number, or the name of its program if no other process
+    /// that can be asked runs the same
+    #[arg(value_name = "PID")]
+    pid: Option<OsString>,
 
     #[command(flatten)]
     request: request::Request,
@@ -49,8 +52,8 @@ impl Snapshot {
         if let Some(file) = self.check.file() {
             return self.check.run(file);
         }
-        match self.pid {
-            Some(pid) => self.request.run(pid),
+        match &self.pid {
+            Some(process) => self.request.run(process),
             None => listing::run(),
         }
     }

@@ -1,10 +1,11 @@
 //! Asks a running program for a snapshot of its heap.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueHint};
-use heaptap_client::{AskError, Process};
+use heaptap_client::{AskError, NotFound, Process};
 use heaptap_control::{
     Command, MAX_STRING_BYTES, MAX_WAIT_SECONDS, SnapshotRequest, Taken, seconds,
 };
@@ -52,9 +53,9 @@ fn timeout(text: &str) -> Result<Duration, String> {
 }
 
 impl Request {
-    pub(super) fn run(&self, pid: u32) -> VerbResult {
-        let none = || Failure::Trouble(format!("there is no process {pid}"));
-        let process = Process::of(pid).ok_or_else(none)?;
+    pub(super) fn run(&self, process: &OsStr) -> VerbResult {
+        let process = Process::find(process).map_err(|none| not_found(process, &none))?;
+        let pid = process.pid();
         let file = self.file(process)?;
         let command = Command::Snapshot(SnapshotRequest {
             file: file.clone(),
@@ -68,7 +69,7 @@ impl Request {
                 print(summary(&file, &taken).as_bytes())?;
                 Ok(Verdict::Sound)
             }
-            Err(AskError::Ended) => Err(none()),
+            Err(AskError::Ended) => Err(Failure::Trouble(NotFound::Number(pid).to_string())),
             Err(error) => Err(Failure::Trouble(format!(
                 "process {pid} ({}): {}",
                 escape::path(process.name().as_ref()),
@@ -132,6 +133,15 @@ impl Waiting {
     }
 }
 
+fn not_found(process: &OsStr, none: &NotFound) -> Failure {
+    Failure::Trouble(match none {
+        NotFound::Number(_) => none.to_string(),
+        NotFound::Name | NotFound::Several(_) => {
+            format!("{}: {none}; `heaptap snapshot` lists them", escape::path(process.as_ref()))
+        }
+    })
+}
+
 /// Why there is no snapshot.
 fn reason(error: &AskError) -> String {
     match error {
@@ -152,7 +162,7 @@ fn summary(file: &Path, taken: &Taken) -> String {
         bytes(taken.words as f64 * 8.0),
         count(taken.roots, "root", "roots"),
         bytes(taken.bytes as f64),
-        taken.pause.as_micros() as f64 / 1000.0,
+        taken.pause_us as f64 / 1000.0,
     )
 }
 
@@ -172,8 +182,9 @@ mod tests {
 
     #[test]
     fn the_summary_has_every_figure() {
-        let (words, pause) = (1280, Duration::from_micros(1500));
-        let taken = Taken { blocks: 12, words, roots: 3, bytes: 2048, pause, ..Taken::default() };
+        let (words, pause_us) = (1280, 1500);
+        let taken =
+            Taken { blocks: 12, words, roots: 3, bytes: 2048, pause_us, ..Taken::default() };
         let text = summary(Path::new("/t/a b"), &taken);
         let expected = "12 blocks in 10.0 KiB of heap, 3 roots, 2.0 KiB of file; the program stood still \
                         for 1.5 ms\n";
