@@ -24,6 +24,11 @@ mod runtimes {
                 pub(crate) address: usize,
                 pub(crate) size: usize,
                 pub(crate) with: usize,
+                pub(crate) original: Option<&'static std::sync::atomic::AtomicUsize>,
+            }
+            pub(crate) struct Original<F>(std::sync::atomic::AtomicUsize, std::marker::PhantomData<F>);
+            impl<F> Original<F> {
+                pub(crate) fn place(&'static self) -> &'static std::sync::atomic::AtomicUsize { &self.0 }
             }
         }
     }

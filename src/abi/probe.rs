@@ -154,7 +154,8 @@ struct HostFunction {
 // SAFETY: `heaptap_probe_observe` requires that the function can be called with the context on any
 // thread.
 unsafe impl Send for HostFunction {}
-// SAFETY: the same.
+// SAFETY: it is copied before it is called, and `heaptap_probe_observe` requires that it can be called
+// on any thread.
 unsafe impl Sync for HostFunction {}
 
 impl HostFunction {

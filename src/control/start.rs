@@ -52,7 +52,7 @@ fn register_handlers() {
         // SAFETY: a function of this library, which is never unloaded once it has
         // registered a handler.
         unsafe { libc::atexit(at_exit) };
-        // SAFETY: the same.
+        // SAFETY: `in_child` is a function of this library, which stays loaded for the handler above.
         unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
     });
 }

@@ -27,7 +27,8 @@ const URGENT_NS: u64 = 9_000_000;
 /// collections in a second, and their sums say all but which one was how long.
 const SLICES: usize = 8;
 
-/// See the module. The fields from `heap` on are what was recorded last.
+/// Reads the counters and records those that changed. The fields from `heap` on are what was
+/// recorded last.
 pub(super) struct Counters {
     registry: Arc<ProbeRegistry>,
     time_line: Arc<TimeLine>,

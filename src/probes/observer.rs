@@ -19,7 +19,7 @@ struct Observer {
     pid: u32,
 }
 
-/// See the module.
+/// The function of one probe: the writer thread calls it, any other may replace it.
 #[derive(Default)]
 pub(super) struct ObserverCell {
     /// NULL, or owns an observer.

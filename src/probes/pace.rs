@@ -7,7 +7,7 @@ use heaptap_probes::Spacing;
 const BYTES_A_SECOND: u64 = 64 << 10;
 const AT_ONCE: u64 = 2 * BYTES_A_SECOND;
 
-/// See the module. Times are nanoseconds since the epoch.
+/// Decides at each tick whether rows are recorded. Times are nanoseconds since the epoch.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
     /// Bytes that were recorded and are not made up for by time.

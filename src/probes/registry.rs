@@ -28,7 +28,7 @@ pub(crate) enum Note {
     Stop(String),
 }
 
-/// See the module.
+/// What a program has to say besides its allocations: any thread adds, the writer thread takes.
 pub(crate) struct ProbeRegistry {
     probes: Mutex<Named>,
     /// The same cells by number, readable without a lock.

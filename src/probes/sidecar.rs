@@ -25,7 +25,7 @@ use super::sidecar_trace::{SidecarClock, SidecarOwner, TraceAt};
 use super::size_limit::SizeLimit;
 use super::time_line::TimeLine;
 
-/// See the module.
+/// Records what changes into a sidecar, from tick to tick.
 pub(crate) struct Sidecar {
     /// Asked when a file is made: most sessions never make one.
     owner: fn() -> SidecarOwner,

@@ -14,7 +14,7 @@ use crate::sys::output::{Output, Replacement};
 /// How much of a file is read at once to thin it.
 const CHUNK: usize = 64 << 10;
 
-/// See the module. Its errors are for the user.
+/// An open sidecar, and what it has so far. Its errors are for the user.
 pub(super) struct SidecarFile {
     /// The trace it belongs to, and when that begins, in microseconds since the epoch.
     trace: OsString,

@@ -20,7 +20,7 @@ const SHORT: u64 = if crate::SMALL_LIMITS { 8 << 10 } else { 128 << 10 };
 const SELDOM_NS: u64 = 990_000_000;
 const VERY_SELDOM_NS: u64 = 59_990_000_000;
 
-/// See the module.
+/// When a sidecar is written again in fewer rows, and in how many.
 #[derive(Clone, Debug)]
 pub(super) struct SizeLimit {
     /// The most bytes.

@@ -53,7 +53,7 @@ pub(super) struct SliceTotals {
     pub(super) longest: u64,
 }
 
-/// See the module.
+/// The slices of the collector, and their totals. Shared by hooks and the writer thread.
 pub(crate) struct TimeLine {
     /// `None` without memory: all slices are in the totals only.
     ring: Option<MappedArray<Slot>>,

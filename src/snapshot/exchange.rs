@@ -127,3 +127,65 @@ impl Drop for Offered<'_> {
         STATE.store(IDLE, Ordering::Release);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::path::PathBuf;
+
+    use heaptap_heap::{Name, Suspended};
+
+    use super::super::order::Reason;
+    use super::super::output::TemporaryFile;
+    use super::super::walker::{HeapEncoder, HeapWalker, TraceFile, TracedBlocks, WalkError};
+    use super::*;
+
+    /// A heap that must not be walked.
+    struct Untouched;
+
+    impl HeapWalker for Untouched {
+        fn runtime(&self) -> String {
+            String::new()
+        }
+        fn header_words(&self) -> u32 {
+            1
+        }
+        fn prepare(&self) {}
+        fn poke(&self) {}
+        fn at_rest(&self, _: &mut dyn FnMut()) -> bool {
+            false
+        }
+        fn come_to_safe_point(&self) {}
+        fn walk(&self, _: &mut HeapEncoder<'_>, _: u32) -> Result<(), WalkError> {
+            panic!("it is walked")
+        }
+        fn followed(&self, _: &mut dyn FnMut(usize, u64) -> bool) {}
+        fn trace(&self) -> Option<TraceFile> {
+            None
+        }
+        fn identify(&self, _: &[u64]) -> Option<TracedBlocks> {
+            None
+        }
+        fn name_code(&self, _: &Suspended, _: &mut dyn FnMut(Name<'_>)) {}
+        fn collect(&self) -> Option<(u64, u64)> {
+            None
+        }
+    }
+
+    #[test]
+    fn an_errand_is_not_offered_any_more_once_its_thread_unwinds() {
+        let name = format!("heaptap-exchange-{}.heap", std::process::id());
+        let path: PathBuf = std::env::temp_dir().join(name);
+        let order = Order::new(path.clone(), Reason::Request);
+        let file = TemporaryFile::create(&path).expect("a file");
+        let errand = Errand::new(&Untouched, &order, &file).expect("an errand");
+        let wait = || {
+            assert!(is_wanted());
+            panic!("while it waits");
+        };
+        let offered = catch_unwind(AssertUnwindSafe(|| offer(&errand, &order, wait).is_ok()));
+        assert!(offered.is_err());
+        assert!(!is_wanted() && ERRAND.load(Ordering::Acquire).is_null());
+        at_safe_point();
+    }
+}

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use heaptap_heap::{Encoder, Followed, MetaKey, Totals, Workspace};
+use heaptap_settings::TEST_VERIFY;
 
 use super::facts::facts;
 use super::followed::FollowedList;
@@ -95,7 +96,7 @@ impl Errand {
             descriptor: file.descriptor(),
             string_bytes: order.string_bytes,
             method: order.method,
-            verify: std::env::var_os("HEAPTAP_TEST_VERIFY").is_some(),
+            verify: TEST_VERIFY.is_on(|name| std::env::var_os(name)).unwrap_or(false),
             meta: facts(walker, order),
             workspace: UnsafeCell::new(workspace),
             process: std::process::id(),

@@ -137,7 +137,7 @@ impl CachedLine {
     }
 }
 
-/// Converts stamps to times. See the module.
+/// Converts stamps to times. On the writer thread, which lets it observe both clocks now and then.
 pub(crate) struct Clock<S = SystemClocks> {
     source: S,
     /// The wall clock at the start, in microseconds.

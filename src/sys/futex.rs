@@ -22,7 +22,7 @@ const ONE_NOTIFICATION: u32 = 2;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ticket(u32);
 
-/// See the module.
+/// Counts notifications, for threads that wait for the next.
 #[derive(Debug, Default)]
 pub(crate) struct EventCount {
     word: AtomicU32,
@@ -97,6 +97,7 @@ impl EventCount {
 mod tests {
     use super::*;
     use std::sync::atomic::AtomicUsize;
+    use std::time::Instant;
 
     const LONG: Duration = Duration::from_secs(3600);
 
@@ -110,8 +111,11 @@ mod tests {
 
     #[test]
     fn a_wait_ends_with_its_timeout() {
-        let event = EventCount::new();
-        event.wait(event.ticket(), Duration::from_millis(1));
+        const TIMEOUT: Duration = Duration::from_millis(5);
+        let (event, start) = (EventCount::new(), Instant::now());
+        event.wait(event.ticket(), TIMEOUT);
+        let waited = start.elapsed();
+        assert!((TIMEOUT..LONG).contains(&waited), "{waited:?}");
     }
 
     /// Every turn is answered; a lost notification would hang for an hour.

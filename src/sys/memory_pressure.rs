@@ -18,7 +18,7 @@ const LINGER_NS: u64 = 1_000_000_000;
 /// And no longer than this: a program may live close to its limit.
 const LONGEST_URGENT_NS: u64 = 10_000_000_000;
 
-/// See the module. Times are nanoseconds of any clock.
+/// Decides from usage and limit whether memory is short. Times are nanoseconds of any clock.
 #[derive(Default)]
 pub(crate) struct PressureWatch {
     /// The time and the usage of the last look.

@@ -127,6 +127,16 @@ pub(crate) fn read_word(address: usize) -> Option<usize> {
     read_live(process, address as u64, &mut bytes).then(|| usize::from_ne_bytes(bytes))
 }
 
+/// Changes a byte of this process; false if that memory is not there or read-only.
+pub(crate) fn write_byte(address: usize, byte: u8) -> bool {
+    let local = libc::iovec { iov_base: (&raw const byte).cast_mut().cast(), iov_len: 1 };
+    let remote = libc::iovec { iov_base: address as *mut c_void, iov_len: 1 };
+    // SAFETY: `getpid` has no preconditions.
+    let process = unsafe { libc::getpid() };
+    // SAFETY: the kernel reads one byte of ours, and writes only where the process may.
+    unsafe { libc::process_vm_writev(process, &local, 1, &remote, 1, 0) == 1 }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -37,7 +37,7 @@ static V2: Names =
 /// Limits at least this high are none: version 1 has a number of pages that fits a `long`.
 const NO_LIMIT: u64 = 1 << 62;
 
-/// See the module.
+/// Reads what the system says of this process. Made once, since finding the groups takes longer.
 pub(crate) struct ProcessStats {
     page: u64,
     /// The folders of this process's group and those above it.

@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 /// What is called when a thread ends: the flags' one function. There is one flag.
 static ENDED: AtomicUsize = AtomicUsize::new(0);
 
-/// See the module. May be used inside hooks: nothing is allocated.
+/// The flag of every thread. May be used inside hooks: nothing is allocated.
 pub(crate) struct ThreadFlag {
     key: libc::pthread_key_t,
 }

@@ -29,8 +29,8 @@ mod variable;
 pub use runtimes::{OCAML, RUNTIMES, SupportedRuntime, supported_runtimes};
 pub use table::{
     DEFAULT_PROBES_LIMIT, FILE, FOLLOW, FRAMES, JOURNAL, LIBRARY, LISTEN, MAX_FRAMES, MAX_RATE,
-    MIN_RATE, ONLY, PROBES_LIMIT, RATE, SEED, SNAPSHOT, SNAPSHOT_FILE, TARGET, TIMELINE, UNWINDER,
-    VARIABLES,
+    MIN_RATE, ONLY, PROBES_LIMIT, RATE, SEED, SNAPSHOT, SNAPSHOT_FILE, TARGET, TEST_VERIFY,
+    TIMELINE, UNWINDER, VARIABLES,
 };
 pub use trigger::{Trigger, TriggerSignal};
 pub use value::{Invalid, Syntax};

@@ -254,6 +254,20 @@ pub const UNWINDER: Variable = Variable {
     option: None,
 };
 
+/// Whether snapshots are compared with what the runtime's own collector keeps.
+pub const TEST_VERIFY: Variable = Variable {
+    name: "HEAPTAP_TEST_VERIFY",
+    alias: None,
+    syntax: Syntax::Flag,
+    default: "the copy of the process ends when it has written the heap",
+    meaning: "Have the copy of a process that writes a heap snapshot collect everything dead afterwards, which runs \
+              finalisers of C code, and record what the runtime keeps (`info --json`), to check heaptap's walk \
+              against it",
+    reader: Reader::Attached,
+    children: Inheritance::Always,
+    option: None,
+};
+
 /// Where the library is.
 pub const LIBRARY: Variable = Variable {
     name: "HEAPTAP_LIBRARY",
@@ -267,7 +281,7 @@ pub const LIBRARY: Variable = Variable {
 };
 
 /// All of them, in the order in which they are documented.
-pub const VARIABLES: [Variable; 15] = [
+pub const VARIABLES: [Variable; 16] = [
     FILE,
     RATE,
     FRAMES,
@@ -282,6 +296,7 @@ pub const VARIABLES: [Variable; 15] = [
     JOURNAL,
     TARGET,
     UNWINDER,
+    TEST_VERIFY,
     LIBRARY,
 ];
 

@@ -16,6 +16,7 @@ use heaptap_settings::{FILE, FOLLOW, Inheritance, Invalid, JOURNAL, Reader, VARI
 
 use super::image::LoadedImage;
 use super::symbols;
+use crate::sys::process_memory::write_byte;
 
 /// Whether a trace is asked for. Runs in every program that loads this library.
 pub(super) fn asks_for_trace() -> bool {
@@ -100,15 +101,17 @@ pub(super) fn is_only_thread() -> bool {
 
 /// Makes a variable empty, which counts as not set. Only one byte is written, so
 /// that a thread that reads the value meanwhile finds a string.
+///
+/// The kernel puts the environment on the initial stack and `setenv` on the heap, but `putenv` may
+/// have been given a literal, in memory that cannot be written: such a variable stays as it is, and
+/// children are traced too.
 fn empty(name: &str) {
     let Ok(name) = CString::new(name) else { return };
     // SAFETY: the name is a C string. A program that changes its environment while
     // another thread reads it breaks `getenv` with or without us (POSIX).
     let value = unsafe { libc::getenv(name.as_ptr()) };
     if !value.is_null() {
-        // SAFETY: `getenv` returned a string of the environment. The kernel puts these
-        // on the initial stack and `setenv` on the heap: both are writable.
-        unsafe { value.write_volatile(0) };
+        write_byte(value as usize, 0);
     }
 }
 
@@ -204,6 +207,17 @@ mod tests {
         empty("HEAPTAP_TEST_OF_EMPTYING");
         empty("HEAPTAP_TEST_OF_NOTHING");
         assert_eq!(std::env::var_os("HEAPTAP_TEST_OF_EMPTYING"), Some(OsString::new()));
+    }
+
+    #[test]
+    fn a_literal_in_the_environment_stays() {
+        let literal = c"HEAPTAP_TEST_OF_LITERALS=text";
+        // SAFETY: no other test of this binary changes the environment or lists it.
+        unsafe { std::env::set_var("HEAPTAP_TEST_OF_LITERALS", "other") };
+        // SAFETY: takes the place of the one above; the text lives as long as the process.
+        unsafe { libc::putenv(literal.as_ptr().cast_mut()) };
+        empty("HEAPTAP_TEST_OF_LITERALS");
+        assert_eq!(std::env::var_os("HEAPTAP_TEST_OF_LITERALS"), Some("text".into()));
     }
 
     #[test]

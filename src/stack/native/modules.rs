@@ -9,6 +9,8 @@
 use core::ffi::{c_char, c_int, c_void};
 use core::ops::Range;
 
+use libc::{Elf64_Ehdr, Elf64_Phdr, PF_R, PT_LOAD};
+
 /// `struct dl_find_object` of x86-64 (`dlfcn.h`, `bits/dl_find_object.h`, glibc
 /// 2.36).
 #[repr(C)]
@@ -25,7 +27,8 @@ struct FoundObject {
 /// The head of `struct link_map` (`link.h`, glibc 2.36).
 #[repr(C)]
 struct LinkMap {
-    _addr: usize,
+    /// How far the module is from where its headers place it.
+    addr: u64,
     /// Empty for the main program.
     name: *const c_char,
 }
@@ -35,7 +38,8 @@ type FindObject = unsafe extern "C" fn(*const c_void, *mut FoundObject) -> c_int
 /// A module in memory.
 pub(super) struct Module {
     pub(super) range: Range<u64>,
-    /// From `.eh_frame_hdr` to the module's end.
+    /// From `.eh_frame_hdr` to the end of the segment that holds it: linkers put `.eh_frame` into the
+    /// same one, and they refer to nothing else.
     pub(super) tables: &'static [u8],
     is_program: bool,
 }
@@ -85,15 +89,42 @@ impl Modules {
         }
         // SAFETY: glibc keeps the link map of a loaded module; this one stays loaded,
         // since a function of it is on the stack.
-        let name = unsafe { (*found.link_map).name };
+        let LinkMap { addr, name } = unsafe { found.link_map.read() };
         // SAFETY: glibc's names end with NUL, so there is a first byte.
         let is_program = !name.is_null() && unsafe { *name } == 0;
-        // SAFETY: inside the module, which stays mapped since a function of it is on the
-        // stack. Between its segments there may be pages that cannot be read, but linkers
-        // put `.eh_frame_hdr` and `.eh_frame` into one segment, and they refer to nothing
-        // else.
+        // SAFETY: a module begins here, and stays loaded since a function of it is on the stack.
+        let segment_end = unsafe { segment_end(start, addr, tables) }.filter(|to| *to <= end)?;
+        // SAFETY: bytes of a segment that the loader has mapped from the file to be read, of a
+        // module that stays loaded.
         let tables =
-            unsafe { core::slice::from_raw_parts(found.eh_frame, (end - tables) as usize) };
+            unsafe { core::slice::from_raw_parts(found.eh_frame, (segment_end - tables) as usize) };
         Some(Module { range: start..end, tables, is_program })
     }
+}
+
+/// Where what the file holds of a readable segment ends, by the address of something in it. `None` if
+/// the module does not begin with its headers, or they have no such segment.
+///
+/// # Safety
+/// A module that stays loaded begins at `start`, and is `moved` from where its headers place it.
+unsafe fn segment_end(start: u64, moved: u64, address: u64) -> Option<u64> {
+    const PAGE: u64 = 4096;
+    const SIZE: u64 = size_of::<Elf64_Phdr>() as u64;
+    // SAFETY: the first page of a module is mapped, and readable as all that the loader maps to
+    // be executed or read on x86-64.
+    let header = unsafe { (start as *const Elf64_Ehdr).read_unaligned() };
+    let count = u64::from(header.e_phnum);
+    let is_elf = header.e_ident.starts_with(b"\x7fELF") && u64::from(header.e_phentsize) == SIZE;
+    if !is_elf || header.e_phoff.checked_add(count * SIZE)? > PAGE {
+        return None;
+    }
+    (0..count).find_map(|index| {
+        let place = start + header.e_phoff + index * SIZE;
+        // SAFETY: a program header, which lies in the first page.
+        let segment = unsafe { (place as *const Elf64_Phdr).read_unaligned() };
+        let from = moved.wrapping_add(segment.p_vaddr);
+        let to = from.checked_add(segment.p_filesz)?;
+        let is_readable = segment.p_type == PT_LOAD && segment.p_flags & PF_R != 0;
+        (is_readable && (from..to).contains(&address)).then_some(to)
+    })
 }

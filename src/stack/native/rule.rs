@@ -8,8 +8,12 @@
 //! rbp = the same | at cfa + m  rsp = cfa
 //! ```
 //!
-//! gimli parses the instructions. Its evaluation of rows is not used: a row of all
-//! registers takes kilobytes, and a hook has little stack.
+//! gimli parses the instructions. Its evaluation of rows (`UnwindContext`) is not used inside hooks,
+//! which have less than 2 KiB of stack: a row has room for the rules of all registers, some
+//! kilobytes (a test says how many), and `DW_CFA_remember_state` copies it by way of the stack,
+//! wherever the context itself is. With storage for fewer rules, functions that save more
+//! registers than that would end the backtrace; here the registers that do not matter cost
+//! nothing.
 
 use gimli::{
     BaseAddresses, CallFrameInstruction, CallFrameInstructionIter, EhFrame, EhFrameHdr,
@@ -244,6 +248,13 @@ mod tests {
             }
         }
         assert_eq!(Rule::unpack(0), None);
+    }
+
+    /// Why gimli does not evaluate the rows. If this fails, it can.
+    #[test]
+    fn a_row_of_gimli_does_not_fit_on_the_stack_of_a_hook() {
+        let row = size_of::<gimli::UnwindTableRow<usize, gimli::StoreOnHeap>>();
+        assert!(row > 2 << 10, "{row} bytes");
     }
 
     fn state(cfa: Option<(Register, i32)>, bp: Saved, return_address: Saved) -> State {

@@ -196,7 +196,8 @@ pub(crate) struct Walk<'a> {
     /// A part of `fresh`: many codes that equal the one before them, which may be the
     /// last of the prefix. Empty if there are not many.
     pub(crate) repeated: Range<usize>,
-    #[allow(dead_code, reason = "only tests and benches ask; the markers say it too")]
+    /// The markers say it too.
+    #[cfg(test)]
     pub(crate) end: End,
 }
 

@@ -230,7 +230,13 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>> Walker<S> {
         } else {
             0..0
         };
-        Walk { prefix, fresh, repeated, end: self.last.end }
+        Walk {
+            prefix,
+            fresh,
+            repeated,
+            #[cfg(test)]
+            end: self.last.end,
+        }
     }
 
     /// The receiver did not get the last walk: it has at most the outermost `codes` of

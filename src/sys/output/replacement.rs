@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use super::Output;
 use crate::sys::descriptor::{FileIdentity, lock};
 
-/// See the module. If it is dropped, nothing has changed.
+/// A file that has not taken its place yet. If it is dropped, nothing has changed.
 pub(crate) struct Replacement {
     /// `None` once it has taken the place of the other.
     out: Option<Output>,

@@ -32,7 +32,8 @@ struct PollEntry {
 // SAFETY: the pointers are to variables of the runtime, which live as long as the program and are
 // read under the master lock only.
 unsafe impl Send for PollEntry {}
-// SAFETY: as above; nothing is changed once it is made.
+// SAFETY: nothing is changed once it is made, and what the pointers lead to is read under the
+// master lock only.
 unsafe impl Sync for PollEntry {}
 
 static POLL_ENTRY: OnceLock<PollEntry> = OnceLock::new();

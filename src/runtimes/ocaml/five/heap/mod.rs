@@ -57,10 +57,10 @@ use variables::{CodeKind, Variables};
 /// The heap of the runtime in this program.
 struct Heap {
     variables: Variables,
-    /// Of native code. Made when first needed.
-    /// Read by a thread of ours, while the program may fork.
+    /// The modules of native code, made for the first snapshot. By one that wins the race, not under
+    /// a lock: a thread of ours reads it while the program may fork.
     modules: RaceOnce<Vec<OcamlModule>>,
-    /// Of bytecode. Made when first needed, if they can be found.
+    /// The compilation units of bytecode, made like `modules`; `None` if they cannot be found.
     units: RaceOnce<Option<GlobalUnits>>,
     responses: Responses,
 }

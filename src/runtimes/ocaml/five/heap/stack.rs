@@ -166,9 +166,9 @@ fn parent_of_whole(
 /// # Safety
 /// `descriptor` is the address of a `frame_descr` of the runtime.
 unsafe fn frame(descriptor: usize) -> (u16, &'static [u16]) {
-    // SAFETY: the caller passes a descriptor.
+    // SAFETY: by the contract a descriptor, which has this field.
     let size = unsafe { ((descriptor + FRAME_SIZE) as *const u16).read() };
-    // SAFETY: the same.
+    // SAFETY: by the contract a descriptor, which has this field too.
     let count = unsafe { ((descriptor + LIVE_COUNT) as *const u16).read() };
     let count = if size == RETURN_TO_C { 0 } else { usize::from(count) };
     let slots = (descriptor + LIVE_SLOTS) as *const u16;
