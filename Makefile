@@ -48,24 +48,28 @@ build:
 	crates/ocaml-object/link $(RELEASE)
 	$(CARGO) build --release -p heaptap-cli
 
+# Built by one call and without the optimisation across crates, which only what is shipped needs.
+DEMO_DIR := $(TARGET_DIR)/demo
+DEMO_TOOL := $(DEMO_DIR)/heaptap
 DEMO := target/demo.ctf
 DEMO_PAGE := target/demo.html
 
 .PHONY: demo
-demo: build
-	@$(MAKE) --no-print-directory -s -C c-tests build
+demo:
+	$(CARGO) build --profile demo -p heaptap -p heaptap-cli
+	@$(MAKE) --no-print-directory -s -C c-tests demo BUILD='$(abspath $(DEMO_DIR))/c-tests' HEAPTAP_LIBDIR='$(abspath $(DEMO_DIR))'
 	@rm -f $(DEMO)
-	HEAPTAP=$(DEMO) HEAPTAP_RATE=1e-3 target/c-tests/plain/server 300000
-	$(HEAPTAP) report $(DEMO)
-	$(HEAPTAP) export $(DEMO) --to html -o $(DEMO_PAGE)
+	HEAPTAP=$(DEMO) HEAPTAP_RATE=1e-3 $(DEMO_DIR)/c-tests/plain/server 300000
+	$(DEMO_TOOL) report $(DEMO)
+	$(DEMO_TOOL) export $(DEMO) --to html -o $(DEMO_PAGE)
 	@echo
 	@echo "That was c-tests/programs/server.c, on the runtime in c-tests/runtime. The trace is $(DEMO)."
 	@echo "Try next:"
-	@echo "  $(HEAPTAP) dump $(DEMO) | less -S      every event, one line each"
-	@echo "  $(HEAPTAP) help                              all it can do"
-	@echo "  docs/embedding.md                           how a runtime is wired to it"
+	@echo "  $(DEMO_TOOL) dump $(DEMO) | less -S         every event, one line each"
+	@echo "  $(DEMO_TOOL) help                              all it can do"
+	@echo "  docs/embedding.md                              how a runtime is wired to it"
 	@echo "Or look at it in the browser (the page $(DEMO_PAGE) needs no server):"
-	@echo "  $(HEAPTAP) serve $(DEMO)"
+	@echo "  $(DEMO_TOOL) serve $(DEMO)"
 
 # --- Testing -------------------------------------------------------------------
 
@@ -140,13 +144,13 @@ viewer:
 	viewer/build
 	crates/page/build
 
-# What is committed is what the sources make, byte for byte.
 # The picture in README, of `make demo`'s page.
 .PHONY: picture
 picture: demo
 	viewer/provide
 	node viewer/picture.mjs $(DEMO_PAGE) docs/viewer.png
 
+# What is committed is what the sources make, byte for byte.
 .PHONY: viewer-check
 viewer-check:
 	viewer/build --check
