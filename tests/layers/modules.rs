@@ -13,6 +13,14 @@ impl Module {
     pub(crate) fn room(&self) -> Option<String> {
         self.0.first().cloned()
     }
+
+    /// The verb of the program that it belongs to.
+    pub(crate) fn verb(&self) -> Option<&str> {
+        match self.0.as_slice() {
+            [floor, verb, ..] if floor == "verbs" => Some(verb),
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Display for Module {

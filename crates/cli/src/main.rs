@@ -1,17 +1,16 @@
 //! The program `heaptap`: takes, inspects, checks and rewrites allocation traces.
 //!
-//! The map:
+//! # The floors
 //!
-//! - [`verbs`]: one file or folder for each verb.
-//! - [`io`]: opening traces, writing files that appear only when complete, the
-//!   progress bar, messages about damage, and rewriting traces.
-//! - [`text`]: escaping, JSON, units, the layout on a terminal.
-//! - [`analysis`]: what the analysing verbs share: the one reading of a trace, the
-//!   options that select blocks and rows, sizes and call sites.
-//! - [`exit_status`]: the result of a verb.
+//! | floor | job | may use |
+//! |---|---|---|
+//! | [`verbs`] | one file or folder for each verb; a verb does not import another one | `analysis`, `io`, `text`, `exit_status` |
+//! | [`analysis`] | what the analysing verbs share: the one reading of a trace, the options that select blocks and rows | `io`, `text`, `exit_status` |
+//! | [`io`] | opening traces, files that appear only when complete, progress, messages about damage, rewriting traces | `text`, `exit_status` |
+//! | [`text`] | the layout on a terminal, CSV, the web page | |
+//! | [`exit_status`] | the result of a verb | |
 //!
-//! Dependencies point one way: `verbs → analysis → io → {exit_status, text}`. A
-//! verb does not import another one.
+//! `tests/layers` at the top of the repository compares this table with the code.
 //!
 //! Traces are read leniently, and in bounded memory unless a module states what
 //! it keeps. Every name printed from a trace goes through [`text::escape`] or
