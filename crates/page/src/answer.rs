@@ -1,6 +1,6 @@
 //! Parts that answers share.
 
-use heaptap_figures::{Size, Sum};
+use heaptap_report::figures::{Size, Sum};
 use heaptap_report::{Aggregate, Metric};
 use serde::Serialize;
 

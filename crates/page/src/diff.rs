@@ -1,7 +1,7 @@
 //! The comparison of two traces: the figures of `heaptap diff`, and both call trees
 //! as one.
 
-use heaptap_figures::{CallSite, comparison};
+use heaptap_report::figures::{CallSite, comparison};
 use heaptap_report::rows::Site;
 use heaptap_report::{Estimate, SingleSample, certain_distance, distance};
 use serde::Serialize;

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use heaptap_figures::units::count;
-use heaptap_figures::{Figures, Limits, TableOptions, TableView, Timeline, Totals};
+use heaptap_report::figures::units::count;
+use heaptap_report::figures::{Figures, Limits, TableOptions, TableView, Timeline, Totals};
 use heaptap_report::rows::{By, Sites};
 use heaptap_report::{Archive, Frame, Metric, is_label};
 use heaptap_trace::Source;

@@ -1,6 +1,6 @@
 //! The figures of `heaptap leaks`, each leak with its live size over time.
 
-use heaptap_figures::{
+use heaptap_report::figures::{
     CallSite, LeakReport, LeakRow, TraceFigures, leak_report, selected_leak_report,
 };
 use heaptap_report::rows::{By, Site};

@@ -1,6 +1,6 @@
 //! The figures of `heaptap report` and `heaptap hot`.
 
-use heaptap_figures::{Figures, TableOptions, fragments};
+use heaptap_report::figures::{Figures, TableOptions, fragments};
 use heaptap_report::rows::By;
 
 use crate::answer::{Stated, json};

@@ -1,7 +1,7 @@
 //! The form of a request.
 
-use heaptap_figures::{ALL_ROWS, by_name};
 use heaptap_report::Metric;
+use heaptap_report::figures::{ALL_ROWS, by_name};
 use heaptap_report::rows::By;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};

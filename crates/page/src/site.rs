@@ -1,6 +1,6 @@
 //! All about one site: callers and callees, lifetimes, sizes and lines.
 
-use heaptap_figures::{CallSite, Sum, share};
+use heaptap_report::figures::{CallSite, Sum, share};
 use heaptap_report::rows::{By, Site, Sites};
 use heaptap_report::{CallTree, SelectedBlock};
 use serde::Serialize;
@@ -256,7 +256,7 @@ fn sizes(blocks: &[SelectedBlock], unit: f64) -> Vec<SizeClass> {
 
 /// The lines at which the site allocates.
 fn lines(
-    figures: &heaptap_figures::TraceFigures<'_>,
+    figures: &heaptap_report::figures::TraceFigures<'_>,
     of: &TraceRequest,
     inside: Inside<'_>,
 ) -> Vec<Line> {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use heaptap_figures::Sum;
+use heaptap_report::figures::Sum;
 use heaptap_report::rows::By;
 use serde::Serialize;
 

@@ -4,7 +4,7 @@
 //! from the table of blocks. If that is thinned, it gives the share of each row in
 //! the total, so that the lines still add up to it.
 
-use heaptap_figures::{CallSite, Size, Sum, TraceFigures};
+use heaptap_report::figures::{CallSite, Size, Sum, TraceFigures};
 use heaptap_report::rows::{By, Site};
 use heaptap_report::{Aggregate, Archive, Estimate, Metric};
 use serde::Serialize;

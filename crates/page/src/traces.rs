@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use heaptap_figures::{TableView, TraceFigures};
+use heaptap_report::figures::{TableView, TraceFigures};
 use heaptap_report::rows::By;
 use heaptap_report::{
     Aggregate, Archive, CallShape, Depth, Metric, Options, SelectedPaths, SelectedRows,

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use heaptap_figures::{CallSite, Sum};
+use heaptap_report::figures::{CallSite, Sum};
 use heaptap_report::rows::Site;
 use heaptap_report::{Aggregate, CallTree, Metric};
 use serde::Serialize;

@@ -1,10 +1,10 @@
 //! A page whose table of blocks is thinned: what needs no table is what the reading
 //! counted.
 
-use heaptap_figures::{
+use heaptap_page::{Page, stored_leaks};
+use heaptap_report::figures::{
     ALL_ROWS, Figures, TableOptions, TableView, TraceFigures, by_name, leak_report,
 };
-use heaptap_page::{Page, stored_leaks};
 use heaptap_report::rows::By;
 use heaptap_report::{Aggregate, Aggregator, Archive, BlockTable, Depth, Follow, Metric, Options};
 use heaptap_trace::{

@@ -27,6 +27,8 @@
 //!   callers of a site, `call_tree` is the tree for views that walk it; `leaks` finds sites that keep growing; `hot` finds hot
 //!   fragments in the tree of `functions`; `diff` compares two traces.
 //!
+//! - [`figures`] are all of these as data: what `--json` prints, the text is made of and the viewer shows.
+//!
 //! Nothing here prints: the program `heaptap`, the exporters and the viewer do.
 
 #![forbid(unsafe_code)]
@@ -43,6 +45,7 @@ mod counts;
 mod depth;
 mod diff;
 mod estimate;
+pub mod figures;
 mod flows;
 mod folding;
 mod frames;

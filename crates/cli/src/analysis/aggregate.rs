@@ -8,7 +8,7 @@
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use heaptap_figures::TraceFigures;
+use heaptap_report::figures::TraceFigures;
 use heaptap_report::{Aggregate, BlockTable, Lifespans, Options, Span};
 use heaptap_trace::{EventSource, LocationTable, TraceInfo};
 

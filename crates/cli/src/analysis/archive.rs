@@ -6,7 +6,7 @@ use std::path::Path;
 
 use clap::Args;
 pub(crate) use flate2::Compression;
-use heaptap_figures::units::count;
+use heaptap_report::figures::units::count;
 use heaptap_report::{Archive, ArchiveParts, Depth, Follow, MOST_BLOCKS, Options, Selection};
 use heaptap_trace::LocationTable;
 

@@ -3,7 +3,7 @@
 //! are two processors) or of [`several`], their form for the web page ([`archive`], with [`gzip`]), the
 //! options that select blocks ([`filters`]) and tables ([`view`]), and the folding of
 //! [`recursion`]; [`live`], a trace that is followed while it is written, and the figures [`so_far`]; what the file beside a trace says
-//! ([`probes`]); and [`heap`], a snapshot analysed. The figures that they print are those of `heaptap-figures`.
+//! ([`probes`]); and [`heap`], a snapshot analysed. The figures that they print are those of `heaptap_report::figures`.
 
 pub(crate) mod aggregate;
 pub(crate) mod archive;

@@ -1,7 +1,7 @@
 //! The options `--fold` and `--no-fold`, and the message about what was left out.
 
 use clap::Args;
-use heaptap_figures::units::count;
+use heaptap_report::figures::units::count;
 use heaptap_report::{Omitted, OmittedFrames};
 
 use crate::io::notices::say;

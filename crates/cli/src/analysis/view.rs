@@ -1,8 +1,8 @@
 //! The options `--by`, `--metric` and `--at`.
 
 use clap::{Args, ValueEnum};
-use heaptap_figures::TableView;
-use heaptap_figures::units::duration;
+use heaptap_report::figures::TableView;
+use heaptap_report::figures::units::duration;
 use heaptap_report::rows::By;
 use heaptap_report::{Depth, Metric};
 

@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 
-use heaptap_figures::units::count;
+use heaptap_report::figures::units::count;
 use heaptap_trace::{
     Allocation, Event, EventKind, Format, IDS_PER_BLOCK, LocationTable, Mode, Version,
 };

@@ -10,7 +10,7 @@
 use std::collections::HashMap;
 use std::mem::size_of;
 
-use heaptap_figures::units::{count, duration};
+use heaptap_report::figures::units::{count, duration};
 use heaptap_trace::{End, Event, EventKind, Losses, Source};
 
 use crate::exit_status::Verdict;

@@ -2,7 +2,7 @@
 
 use std::io::{Write as _, stderr};
 
-use heaptap_figures::units::{count, short_duration};
+use heaptap_report::figures::units::{count, short_duration};
 use heaptap_trace::{CutReason, CutShort, Defect, FileKind, Located, Losses};
 
 use crate::exit_status::Verdict;

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::io::{BufWriter, Write};
 
-use heaptap_figures::units::count;
+use heaptap_report::figures::units::count;
 use heaptap_trace::{
     Block, Code, Encoder, End, EventSink, Format, Frames, Locate, LocationList, LocationTable,
     NamedLocation, TraceInfo, Version, WriteError,

@@ -1,7 +1,7 @@
 //! Text for people and for programs: [`terminal`] lays out lines, [`names`] columns of
 //! names, [`page`] fills the web page. [`escape`] and [`json`], which the exporters
 //! need as well, make hostile names harmless. The figures that are shown, and numbers
-//! as text, are those of `heaptap-figures`.
+//! as text, are those of `heaptap_report::figures`.
 
 pub(crate) mod csv;
 pub(crate) mod names;

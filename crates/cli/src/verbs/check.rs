@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use heaptap_figures::units::{bytes, count};
+use heaptap_report::figures::units::{bytes, count};
 use heaptap_trace::{CutReason, Losses, Mode};
 
 use crate::exit_status::{Failure, VerbResult, Verdict, help_end};

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use heaptap_figures::units::bytes;
 use heaptap_graph::{HeapAnalysis, Level};
+use heaptap_report::figures::units::bytes;
 use serde::Serialize;
 
 use crate::analysis::filters::parse_size;

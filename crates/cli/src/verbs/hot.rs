@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use heaptap_figures::units::percent;
-use heaptap_figures::{FragmentFrame, Fragments, HotLimits, fragments, sized};
+use heaptap_report::figures::units::percent;
+use heaptap_report::figures::{FragmentFrame, Fragments, HotLimits, fragments, sized};
 use heaptap_report::{Depth, Options};
 
 use crate::analysis::aggregate::AggregatedTrace;

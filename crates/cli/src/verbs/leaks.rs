@@ -4,9 +4,11 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use heaptap_figures::CallSite;
-use heaptap_figures::units::{bytes, percent, short_duration};
-use heaptap_figures::{HeldBlocks, JoinedSnapshot, LeakReport, LeakRow, leak_report, sized};
+use heaptap_report::figures::CallSite;
+use heaptap_report::figures::units::{bytes, percent, short_duration};
+use heaptap_report::figures::{
+    HeldBlocks, JoinedSnapshot, LeakReport, LeakRow, leak_report, sized,
+};
 use heaptap_report::rows::By;
 use heaptap_report::{Depth, Follow, Options};
 

@@ -4,7 +4,7 @@ use std::io::{self, Read as _};
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
-use heaptap_figures::units::count;
+use heaptap_report::figures::units::count;
 use heaptap_trace::{Allocation, Block, Format, Mode, TraceInfo, Version};
 
 use crate::exit_status::{Failure, VerbResult, Verdict, help_end};

@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use heaptap_figures::units::{bytes, percent};
 use heaptap_page::Page;
 use heaptap_probes::{Event, Heap};
+use heaptap_report::figures::units::{bytes, percent};
 use serde_json::{Value, json};
 
 use crate::agreement::ROWS;

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use heaptap_figures::units::{bytes, count, percent};
 use heaptap_graph::{
     Accumulation, Arrangement, HeapAnalysis, HolderId, OutsideMemory, RetainedId, RetainedLabel,
 };
+use heaptap_report::figures::units::{bytes, count, percent};
 use serde::Serialize;
 
 use super::sets::{SetId, SetNames, SetTree, change, pairs};

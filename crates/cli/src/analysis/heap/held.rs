@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
-use heaptap_figures::{CallSite, SnapshotHolders};
 use heaptap_graph::{HeapAnalysis, HolderId};
 use heaptap_heap::MetaKey;
+use heaptap_report::figures::{CallSite, SnapshotHolders};
 use heaptap_report::rows::{By, Sites};
 use heaptap_report::{Frame, Options};
 

@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
-use heaptap_figures::{CallSite, Size};
 use heaptap_graph::HeapAnalysis;
+use heaptap_report::figures::{CallSite, Size};
 use heaptap_report::rows::{By, Sites};
 use heaptap_report::{Options, Scale};
 use serde::Serialize;

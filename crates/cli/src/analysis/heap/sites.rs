@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use heaptap_figures::{CallSite, Size};
 use heaptap_graph::{DominatorTree, HeapAnalysis, HolderId, Node};
 use heaptap_heap::MetaKey;
+use heaptap_report::figures::{CallSite, Size};
 use heaptap_report::rows::{By, Sites};
 use heaptap_report::{Options, Scale};
 use serde::Serialize;

@@ -1,6 +1,6 @@
 //! The state of a probe in words, as `heaptap probes` and `heaptap top` show it.
 
-use heaptap_figures::units::{bytes, percent, short_duration};
+use heaptap_report::figures::units::{bytes, percent, short_duration};
 
 use crate::analysis::probes::figures::{ProbeRow, ProbeState};
 use crate::text::escape::Escaped;

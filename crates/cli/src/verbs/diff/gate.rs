@@ -5,8 +5,8 @@
 //! of one. Traces that do not have all that their programs did are not compared: a program that
 //! was killed early has allocated less, and would pass.
 
-use heaptap_figures::Size;
-use heaptap_figures::units::percent;
+use heaptap_report::figures::Size;
+use heaptap_report::figures::units::percent;
 use serde::Serialize;
 
 use crate::exit_status::Verdict;

@@ -8,9 +8,9 @@ use std::path::PathBuf;
 use std::slice;
 
 use clap::{Args, ValueHint};
-use heaptap_figures::units::{bytes, count};
-use heaptap_figures::{ChangeRow, Comparison, TraceFigures, comparison, sized};
 use heaptap_report::Options;
+use heaptap_report::figures::units::{bytes, count};
+use heaptap_report::figures::{ChangeRow, Comparison, TraceFigures, comparison, sized};
 use serde::Serialize;
 
 use crate::analysis::aggregate::AggregatedTrace;

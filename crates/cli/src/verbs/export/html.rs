@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal as _, Write, stdout};
 use std::path::{Path, PathBuf};
 
-use heaptap_figures::units::{bytes, count};
+use heaptap_report::figures::units::{bytes, count};
 
 use crate::analysis::archive::{Compression, PackedTrace, Packing, compressed};
 use crate::analysis::filters::Filters;

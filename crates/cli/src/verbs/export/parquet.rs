@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use heaptap_export::parquet::{
     BlockTables, Partition, SIDECAR_TABLES, TABLES, TraceFacts, write_sidecar,
 };
-use heaptap_figures::units::{count, utc};
+use heaptap_report::figures::units::{count, utc};
 use heaptap_report::{BlockLives, BlockRowsError, Options};
 use heaptap_trace::{Event, LocationTable, TraceInfo};
 

@@ -4,8 +4,8 @@ use std::io::{self, BufWriter, IsTerminal as _, Write, stdout};
 use std::path::Path;
 
 use heaptap_export::{SnapshotFormat, SnapshotInput};
-use heaptap_figures::units::count;
 use heaptap_graph::{DominatorTree, HolderTree, Labels};
+use heaptap_report::figures::units::count;
 
 use crate::analysis::heap::load::{load_graph, too_big};
 use crate::exit_status::{Failure, VerbResult, Verdict};

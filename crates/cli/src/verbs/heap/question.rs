@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 
 use clap::Args;
-use heaptap_figures::units::{bytes, count};
 use heaptap_graph::{HeapAnalysis, LabelId, Node, PathFinder, RetainedLabel};
 use heaptap_report::Regex;
+use heaptap_report::figures::units::{bytes, count};
 use serde_json::json;
 
 use crate::analysis::filters::patterns;

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use heaptap_figures::sized;
-use heaptap_figures::units::{bytes, count, percent, short_duration};
+use heaptap_report::figures::sized;
+use heaptap_report::figures::units::{bytes, count, percent, short_duration};
 
 use crate::analysis::heap::sites::{SiteFigures, SiteRow};
 use crate::text::csv::{optional, quoted};

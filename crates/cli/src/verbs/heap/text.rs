@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use heaptap_figures::units::{bytes, count, percent, utc};
+use heaptap_report::figures::units::{bytes, count, percent, utc};
 
 use crate::analysis::heap::figures::{FiberStacks, HeapFigures, HeapRow, HeapTable};
 use crate::analysis::heap::findings::Finding;

@@ -1,7 +1,7 @@
 //! The facts about a trace.
 
-use heaptap_figures::Size;
 use heaptap_report::Scale;
+use heaptap_report::figures::Size;
 use heaptap_trace::{EventKind, Losses, Tally};
 use serde::Serialize;
 

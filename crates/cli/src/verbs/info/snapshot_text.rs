@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use heaptap_figures::units::{bytes, count, utc};
+use heaptap_report::figures::units::{bytes, count, utc};
 
 use super::snapshot::SnapshotFacts;
 use crate::text::escape::Escaped;

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use heaptap_figures::Unseen;
-use heaptap_figures::units::{bytes, duration, utc};
+use heaptap_report::figures::Unseen;
+use heaptap_report::figures::units::{bytes, duration, utc};
 
 use super::facts::{Estimate, Facts};
 use crate::text::escape::Escaped;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use heaptap_figures::units::{count, short_duration};
+use heaptap_report::figures::units::{count, short_duration};
 
 use crate::analysis::probes::figures::{ProbeFigures, ProbeLine, ProbeRow};
 use crate::analysis::probes::tree::probe_tree;

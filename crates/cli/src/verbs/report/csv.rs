@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use heaptap_figures::CallSite;
-use heaptap_figures::{Figures, HeldBlocks, ReportRow, Sum};
+use heaptap_report::figures::CallSite;
+use heaptap_report::figures::{Figures, HeldBlocks, ReportRow, Sum};
 
 use crate::text::csv::{optional, quoted};
 

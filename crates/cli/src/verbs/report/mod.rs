@@ -8,7 +8,7 @@ mod timeline_text;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use heaptap_figures::{Figures, TableOptions};
+use heaptap_report::figures::{Figures, TableOptions};
 use heaptap_report::{Depth, Options};
 
 use crate::analysis::aggregate::AggregatedTrace;

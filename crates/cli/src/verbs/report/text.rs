@@ -2,9 +2,11 @@
 
 use std::fmt::Write as _;
 
-use heaptap_figures::units::{bytes, count, percent, short_duration};
-use heaptap_figures::{Figures, HeldBlocks, JoinedSnapshot, Part, ReportRow, Sum, Time, Totals};
-use heaptap_figures::{Size, Unseen, share, sized};
+use heaptap_report::figures::units::{bytes, count, percent, short_duration};
+use heaptap_report::figures::{
+    Figures, HeldBlocks, JoinedSnapshot, Part, ReportRow, Sum, Time, Totals,
+};
+use heaptap_report::figures::{Size, Unseen, share, sized};
 
 use crate::text::escape::Escaped;
 use crate::text::names::{fit_distinct, two_columns};

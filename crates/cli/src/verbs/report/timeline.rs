@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use heaptap_figures::{Figures, units::utc};
 use heaptap_probes::History;
+use heaptap_report::figures::{Figures, units::utc};
 use serde::Serialize;
 
 use crate::analysis::probes::figures::ProbeClock;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use heaptap_figures::units::{bytes, count, percent, short_duration};
+use heaptap_report::figures::units::{bytes, count, percent, short_duration};
 
 use crate::analysis::probes::intervals::{Interval, Paused};
 use crate::analysis::probes::words::{grouped, nanos};

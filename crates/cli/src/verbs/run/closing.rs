@@ -11,8 +11,8 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use heaptap_figures::Unseen;
-use heaptap_figures::units::{bytes, count};
+use heaptap_report::figures::Unseen;
+use heaptap_report::figures::units::{bytes, count};
 use heaptap_trace::{CutReason, CutShort, EventKind};
 
 use super::journal::{End, Journal, Process};

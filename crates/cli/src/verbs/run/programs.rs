@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use heaptap_figures::units::count;
+use heaptap_report::figures::units::count;
 
 use super::journal::Process;
 use crate::io::input::Input;

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
-use heaptap_figures::units::{bytes, count, percent};
 use heaptap_graph::{CheckReport, GraphError, HeapGraph, LoadOptions, Reach, Reachability, check};
 use heaptap_heap::Completion;
+use heaptap_report::figures::units::{bytes, count, percent};
 
 use crate::analysis::heap::load::MOST_MEMORY;
 use crate::exit_status::{Failure, VerbResult, Verdict};

@@ -9,7 +9,7 @@ use heaptap_client::{AskError, NotFound, Process};
 use heaptap_control::{
     Command, MAX_STRING_BYTES, MAX_WAIT_SECONDS, SnapshotRequest, Taken, seconds,
 };
-use heaptap_figures::units::{bytes, count};
+use heaptap_report::figures::units::{bytes, count};
 
 use crate::exit_status::{Failure, VerbResult, Verdict};
 use crate::io::notices::say;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use heaptap_figures::Figures;
+use heaptap_report::figures::Figures;
 use heaptap_report::{Caller, Metric, Regex};
 
 use crate::exit_status::Failure;

@@ -1,6 +1,6 @@
 //! The live size over time, in one line or many.
 
-use heaptap_figures::units::{bytes, short_duration};
+use heaptap_report::figures::units::{bytes, short_duration};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 

@@ -1,8 +1,8 @@
 //! The time line: the live size as a chart, and below it, on the same axis, what the collector did and
 //! what memory the process had.
 
-use heaptap_figures::units::{bytes, percent, short_duration};
 use heaptap_probes::History;
+use heaptap_report::figures::units::{bytes, percent, short_duration};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 

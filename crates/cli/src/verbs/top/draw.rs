@@ -1,7 +1,7 @@
 //! Drawing the view. Every name from the trace is escaped: it cannot write to the terminal.
 
-use heaptap_figures::units::{bytes, percent, short_duration};
-use heaptap_figures::{CallSite, Figures, by_name, sized};
+use heaptap_report::figures::units::{bytes, percent, short_duration};
+use heaptap_report::figures::{CallSite, Figures, by_name, sized};
 use heaptap_report::rows::{By, Site};
 use heaptap_report::{Caller, Metric};
 use ratatui::Frame;

@@ -1,7 +1,7 @@
 //! What each key does.
 
-use heaptap_figures::ALL_ROWS;
 use heaptap_report::Metric;
+use heaptap_report::figures::ALL_ROWS;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use crate::verbs::top::app::{App, Screen};

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use heaptap_figures::{Figures, Totals};
+use heaptap_report::figures::{Figures, Totals};
 use heaptap_trace::CutReason;
 use serde::Serialize;
 

@@ -1,7 +1,7 @@
 //! The screens of what the program says of itself: its probes, and its log.
 
-use heaptap_figures::units::count;
 use heaptap_probes::{History, Probe, Sample};
+use heaptap_report::figures::units::count;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 

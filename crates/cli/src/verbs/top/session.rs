@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use heaptap_figures::{Figures, TableOptions, TableView, TraceFigures};
+use heaptap_report::figures::{Figures, TableOptions, TableView, TraceFigures};
 use heaptap_report::rows::{By, Site};
 use heaptap_report::{Aggregate, Caller, Depth, MOST_BLOCKS, Metric, Options, Regex, Selection};
 use heaptap_trace::{LocationTable, TraceInfo};

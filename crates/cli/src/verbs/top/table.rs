@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use heaptap_figures::{CallSite, Figures, ReportRow, Size};
+use heaptap_report::figures::{CallSite, Figures, ReportRow, Size};
 use heaptap_report::rows::Site;
 
 /// What the rows are sorted by.

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use heaptap_figures::{ALL_ROWS, Figures, TableOptions, TableView};
+use heaptap_report::figures::{ALL_ROWS, Figures, TableOptions, TableView};
 use heaptap_report::rows::By;
 use heaptap_report::{Depth, Metric, Options};
 use heaptap_trace::{Block, Encoder, Format, Frames, LocationTable, Source, TraceInfo};

@@ -1,6 +1,6 @@
 //! A call site, in text and in JSON.
 
-use heaptap_report::rows::Site;
+use crate::rows::Site;
 use serde::Serialize;
 
 /// The call site of a row, or the file, module, label, domain or source. The field names are those of the JSON.

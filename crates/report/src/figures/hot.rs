@@ -1,12 +1,13 @@
 //! The figures of `heaptap hot`.
 
-use heaptap_report::rows::Site;
-use heaptap_report::{HotFragment, Omitted};
+use crate::hot::HotFragment;
+use crate::rows::Site;
+use crate::stacks::Omitted;
 use serde::Serialize;
 
-use crate::call_site::CallSite;
-use crate::size::{Size, share};
-use crate::trace::{TableView, TraceFigures};
+use crate::figures::call_site::CallSite;
+use crate::figures::size::{Size, share};
+use crate::figures::trace::{TableView, TraceFigures};
 
 /// What is shown. The field names are those of the JSON.
 #[derive(Serialize)]

@@ -1,13 +1,15 @@
 //! The figures of `heaptap leaks`.
 
-use heaptap_report::{Caller, Leak, Leaks, LiveHistory, Outlook};
+use crate::blocks::LiveHistory;
+use crate::callers::Caller;
+use crate::leaks::{Leak, Leaks, Outlook};
 use serde::Serialize;
 
-use crate::call_site::CallSite;
-use crate::held::{HeldBlocks, JoinedSnapshot, SnapshotHolders};
-use crate::size::Size;
-use crate::trace::TraceFigures;
-use crate::units::count;
+use crate::figures::call_site::CallSite;
+use crate::figures::held::{HeldBlocks, JoinedSnapshot, SnapshotHolders};
+use crate::figures::size::Size;
+use crate::figures::trace::TraceFigures;
+use crate::figures::units::count;
 
 /// What is shown. The field names are those of the JSON.
 #[derive(Serialize)]

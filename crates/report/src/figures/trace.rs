@@ -1,10 +1,10 @@
 //! Where figures come from.
 
-use heaptap_report::rows::By;
-use heaptap_report::{Aggregate, Metric};
+use crate::aggregate::{Aggregate, Metric};
+use crate::rows::By;
 use heaptap_trace::{LocationTable, TraceInfo};
 
-use crate::units::{duration, short_duration};
+use crate::figures::units::{duration, short_duration};
 
 /// A trace that was read to its end, whole or selected.
 #[derive(Clone, Copy)]

@@ -1,6 +1,6 @@
 //! What a trace without a sample says: not that nothing was allocated.
 
-use heaptap_report::Scale;
+use crate::estimate::Scale;
 
 /// The most samples that a better rate should give.
 const MOST_SAMPLES: f64 = 1e5;

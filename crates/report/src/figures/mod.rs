@@ -11,7 +11,6 @@
 //! - `size` and `call_site` are parts of all of them; `unseen` is what no sample says;
 //!   [`units`] turns numbers into text for people.
 
-#![forbid(unsafe_code)]
 // The fields are those of the JSON, by its names.
 #![allow(missing_docs)]
 

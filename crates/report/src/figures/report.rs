@@ -1,13 +1,16 @@
 //! The figures of a report, which text, JSON and CSV all show.
 
-use heaptap_report::rows::{Row, Site};
-use heaptap_report::{Aggregate, Caller, Counts, Metric, Scale, Share};
+use crate::aggregate::{Aggregate, Metric};
+use crate::callers::Caller;
+use crate::counts::Counts;
+use crate::estimate::{Scale, Share};
+use crate::rows::{Row, Site};
 use serde::Serialize;
 
-use crate::call_site::CallSite;
-use crate::held::{HeldBlocks, JoinedSnapshot, SnapshotHolders};
-use crate::size::{Size, Sum, share};
-use crate::trace::{TableView, TraceFigures, by_name};
+use crate::figures::call_site::CallSite;
+use crate::figures::held::{HeldBlocks, JoinedSnapshot, SnapshotHolders};
+use crate::figures::size::{Size, Sum, share};
+use crate::figures::trace::{TableView, TraceFigures, by_name};
 
 /// The options of the table.
 #[derive(Clone, Copy, Debug)]

@@ -1,12 +1,13 @@
 //! The figures of `heaptap diff`.
 
-use heaptap_report::rows::Site;
-use heaptap_report::{Change, Estimate, SingleSample, changes, distance};
+use crate::diff::{Change, SingleSample, changes, distance};
+use crate::estimate::Estimate;
+use crate::rows::Site;
 use serde::Serialize;
 
-use crate::call_site::CallSite;
-use crate::size::Size;
-use crate::trace::{TableView, TraceFigures, by_name};
+use crate::figures::call_site::CallSite;
+use crate::figures::size::Size;
+use crate::figures::trace::{TableView, TraceFigures, by_name};
 
 /// What is shown. The field names are those of the JSON.
 #[derive(Serialize)]

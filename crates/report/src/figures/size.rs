@@ -1,9 +1,9 @@
 //! Estimated sizes and shares, in text and in JSON.
 
-use heaptap_report::Estimate;
+use crate::estimate::Estimate;
 use serde::Serialize;
 
-use crate::units::{bytes, percent};
+use crate::figures::units::{bytes, percent};
 
 /// An estimated size. The field names are those of the JSON.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -79,7 +79,7 @@ pub fn share(part: u64, all: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use heaptap_report::Scale;
+    use crate::estimate::Scale;
 
     use super::*;
 

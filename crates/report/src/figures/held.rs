@@ -5,12 +5,12 @@
 
 use std::collections::BTreeMap;
 
-use heaptap_report::{Scale, Share};
+use crate::estimate::{Scale, Share};
 use serde::Serialize;
 
-use crate::call_site::CallSite;
-use crate::size::Sum;
-use crate::units::{count, percent};
+use crate::figures::call_site::CallSite;
+use crate::figures::size::Sum;
+use crate::figures::units::{count, percent};
 
 /// The holder of blocks that nothing holds: no collection has freed them yet.
 pub const GARBAGE: &str = "(garbage)";
