@@ -4,9 +4,10 @@
 use std::io::{self, Write};
 
 use heaptap_report::Stacks;
+use heaptap_report::escape;
 use heaptap_report::rows::By;
 
-use crate::{ExportInput, Format, escape};
+use crate::{ExportInput, Format};
 
 pub(crate) const FORMAT: Format = Format {
     name: "folded",

@@ -6,10 +6,9 @@
 
 use std::io::{self, Write};
 
+use heaptap_report::escape::is_unprintable;
 use serde::Serialize;
 use serde_json::ser::{Formatter, Serializer};
-
-use crate::escape::is_unprintable;
 
 /// Compact, with unprintable characters escaped.
 struct OneLine;

@@ -8,14 +8,13 @@
 //! from that list. [`parquet`] is apart: it takes events, not call paths, and writes several
 //! files. `go_heap` has the profiles that programs in Go serve, `snapshot` the formats of heap snapshots, in [`SNAPSHOT_FORMATS`].
 //!
-//! The names in a trace are not to be trusted: [`escape`] and [`json`] write them
+//! The names in a trace are not to be trusted: `heaptap_report::escape` and [`json`] write them
 //! without control and invisible characters. The program `heaptap` uses both for
 //! its own output.
 
 #![forbid(unsafe_code)]
 
 mod dhat;
-pub mod escape;
 mod firefox;
 mod folded;
 mod go_heap;

@@ -18,6 +18,8 @@ pub mod decode;
 pub mod encode;
 pub mod event;
 pub mod history;
+// The page, which is WebAssembly, has no files.
+#[cfg(unix)]
 mod name;
 mod packet;
 mod series;
@@ -28,6 +30,7 @@ pub use encode::Encoder;
 pub use event::Spacing;
 pub use event::{Event, Heap, Pauses, ProbeKind, SliceKind, Start, System, TagSize, Timed};
 pub use history::{History, Probe, Sample, Slice};
+#[cfg(unix)]
 pub use name::sidecar_name;
 pub use thin::{Dropped, Thinner, Thinning};
 

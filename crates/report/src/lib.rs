@@ -29,7 +29,7 @@
 //!
 //! - [`figures`] are all of these as data: what `--json` prints, the text is made of and the viewer shows.
 //!
-//! Nothing here prints: the program `heaptap`, the exporters and the viewer do.
+//! [`escape`] makes hostile names harmless. Nothing here prints: the program `heaptap`, the exporters and the viewer do.
 
 #![forbid(unsafe_code)]
 
@@ -44,6 +44,7 @@ mod classes;
 mod counts;
 mod depth;
 mod diff;
+pub mod escape;
 mod estimate;
 pub mod figures;
 mod flows;

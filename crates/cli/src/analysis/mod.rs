@@ -3,7 +3,7 @@
 //! are two processors) or of [`several`], their form for the web page ([`archive`], with [`gzip`]), the
 //! options that select blocks ([`filters`]) and tables ([`view`]), and the folding of
 //! [`recursion`]; [`live`], a trace that is followed while it is written, and the figures [`so_far`]; what the file beside a trace says
-//! ([`probes`]); and [`heap`], a snapshot analysed. The figures that they print are those of `heaptap_report::figures`.
+//! for the web page ([`page_sidecar`]); and [`heap`], a snapshot analysed. The figures that they print are those of `heaptap_report::figures`.
 
 pub(crate) mod aggregate;
 pub(crate) mod archive;
@@ -13,8 +13,8 @@ mod gzip;
 pub(crate) mod heap;
 pub(crate) mod live;
 pub(crate) mod ocaml_types;
+pub(crate) mod page_sidecar;
 pub(crate) mod parallel;
-pub(crate) mod probes;
 pub(crate) mod recursion;
 pub(crate) mod several;
 pub(crate) mod so_far;

@@ -8,4 +8,5 @@ pub(crate) mod names;
 pub(crate) mod page;
 pub(crate) mod terminal;
 
-pub(crate) use heaptap_export::{escape, json};
+pub(crate) use heaptap_export::json;
+pub(crate) use heaptap_report::escape;

@@ -5,20 +5,19 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 use heaptap_graph::{HeapAnalysis, Level};
+use heaptap_report::figures::heap::growth::{
+    Change, GrowthRow, GrowthRows, GrowthSize, GrowthTable, growth,
+};
+use heaptap_report::figures::heap::sets::change;
+use heaptap_report::figures::heap::sites::{SiteGrowthRow, SiteGrowthTable};
+use heaptap_report::figures::heap::tables::HeapRows;
 use heaptap_report::figures::units::bytes;
 use serde::Serialize;
 
 use crate::analysis::filters::parse_size;
-use crate::analysis::heap::figures::HeapRows;
-use crate::analysis::heap::growth::{
-    Change, GrowthRow, GrowthRows, GrowthSize, GrowthTable, growth,
-};
 use crate::analysis::heap::load::load_with_types;
 use crate::analysis::heap::row_kind::HeapRowKind;
-use crate::analysis::heap::sets::change;
-use crate::analysis::heap::site_growth::{
-    JoinedSnapshot, SiteGrowthRow, SiteGrowthTable, site_growth,
-};
+use crate::analysis::heap::site_growth::{JoinedSnapshot, site_growth};
 use crate::analysis::ocaml_types::TypeOptions;
 use crate::exit_status::{Failure, VerbResult, Verdict};
 use crate::io::output::{print, print_json};

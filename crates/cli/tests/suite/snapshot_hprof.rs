@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 
-use heaptap_export::escape::Escaped;
 use heaptap_graph::{HolderName, HolderTree, Names, Node};
 use heaptap_heap::RootKind;
+use heaptap_report::escape::Escaped;
 use jvm_hprof::heap_dump::{FieldType, FieldValue, PrimitiveArrayType, SubRecord};
 use jvm_hprof::{Hprof, IdSize, parse_hprof};
 

@@ -17,8 +17,7 @@ use heaptap_graph::{
     BlockLabel, DominatorTree, HeapGraph, HolderId, HolderTree, LabelId, Labels, Names,
     RetainedLabel, RetainedTree,
 };
-
-use crate::escape::Escaped;
+use heaptap_report::escape::Escaped;
 
 /// The formats of heap snapshots, in the order in which the help lists them.
 pub static SNAPSHOT_FORMATS: [&SnapshotFormat; 5] =

@@ -8,6 +8,7 @@
 //!   come from. [`TableView`] is what a table shows of it.
 //! - `report`, `leaks`, `hot` and `diff` have the figures of these verbs.
 //! - `held` adds to the rows of `report` and `leaks` what holds their blocks in a heap snapshot.
+//! - [`heap`] has the figures of a heap snapshot, [`probes`] those of the file beside a trace.
 //! - `size` and `call_site` are parts of all of them; `unseen` is what no sample says;
 //!   [`units`] turns numbers into text for people.
 
@@ -16,9 +17,11 @@
 
 mod call_site;
 mod diff;
+pub mod heap;
 mod held;
 mod hot;
 mod leaks;
+pub mod probes;
 mod report;
 mod size;
 mod trace;

@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueHint};
 use heaptap_graph::{HeapAnalysis, HolderId};
 use heaptap_heap::MetaKey;
+use heaptap_report::figures::heap::titles::Titles;
 use heaptap_report::figures::{CallSite, SnapshotHolders};
 use heaptap_report::rows::{By, Sites};
 use heaptap_report::{Frame, Options};
 
 use super::followed::{FollowedBlocks, RetainingHolders, taken_without_trace};
 use super::load::load_with_types;
-use super::titles::Titles;
 use crate::analysis::ocaml_types::TypeOptions;
 use crate::exit_status::Failure;
 use crate::io::trace_files::{TraceFile, expand, shown};

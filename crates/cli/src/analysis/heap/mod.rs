@@ -1,28 +1,16 @@
-//! A heap snapshot, analysed, for the verbs that show one.
+//! A heap snapshot, read for the verbs that show one. Its figures are those of `heaptap_report::figures`.
 //!
 //! - `load`: reads a snapshot and finds what holds what.
-//! - `titles`: names of holders and blocks, with what is around them; `path_steps`: paths to blocks.
-//! - `row_kind`: the option `--by`; `figures`: the tables as values that JSON, CSV and text are made of.
-//! - `types`: how much has types.
-//! - `findings`: the suspects in words.
-//! - `page_snapshots`: snapshots as the web page shows them; `page_tree`: their dominator trees.
-//! - `growth`: two snapshots compared; `sets`: the blocks that both this and `findings` compare; `site_growth`: by where
-//!   blocks were allocated.
+//! - `row_kind`: the option `--by`; `find_holder`: a holder by its name.
+//! - `page_snapshots`: reads snapshots for the web page.
 //! - `followed`: the blocks that a snapshot and its trace both have. `sites`: where what is held was allocated;
-//!   `held`: what holds the rows of a trace's report.
+//!   `site_growth`: two snapshots compared by that; `held`: what holds the rows of a trace's report.
 
-pub(crate) mod figures;
-pub(crate) mod findings;
+pub(crate) mod find_holder;
 mod followed;
-pub(crate) mod growth;
 pub(crate) mod held;
 pub(crate) mod load;
 pub(crate) mod page_snapshots;
-mod page_tree;
-pub(crate) mod path_steps;
 pub(crate) mod row_kind;
-pub(crate) mod sets;
 pub(crate) mod site_growth;
 pub(crate) mod sites;
-pub(crate) mod titles;
-pub(crate) mod types;

@@ -2,8 +2,7 @@
 
 use clap::ValueEnum;
 use heaptap_graph::Level;
-
-use super::figures::HeapRows;
+use heaptap_report::figures::heap::tables::HeapRows;
 
 /// What a row is.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]

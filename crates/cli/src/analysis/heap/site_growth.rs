@@ -7,37 +7,15 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use heaptap_graph::HeapAnalysis;
+use heaptap_report::figures::heap::growth::Change;
+use heaptap_report::figures::heap::sites::{SiteGrowthRow, SiteGrowthTable};
 use heaptap_report::figures::{CallSite, Size};
 use heaptap_report::rows::{By, Sites};
 use heaptap_report::{Options, Scale};
-use serde::Serialize;
 
 use super::followed::{FollowedBlocks, RetainingHolders};
-use super::growth::Change;
 use super::sites::trace_of;
 use crate::exit_status::Failure;
-
-/// A site before and after.
-#[derive(Serialize)]
-pub(crate) struct SiteGrowthRow {
-    pub(crate) site: CallSite,
-    pub(crate) change: Change,
-    pub(crate) before: Size,
-    pub(crate) after: Size,
-    /// Negative if there is less.
-    pub(crate) growth_bytes: f64,
-    /// Its standard error.
-    pub(crate) growth_error: f64,
-}
-
-/// The sites, the greatest changes first.
-#[derive(Serialize)]
-pub(crate) struct SiteGrowthTable {
-    pub(crate) by: &'static str,
-    pub(crate) rows: Vec<SiteGrowthRow>,
-    pub(crate) other_rows: u64,
-    pub(crate) other_growth_bytes: f64,
-}
 
 /// A snapshot, its file, and its trace if it was named.
 pub(crate) struct JoinedSnapshot<'a> {

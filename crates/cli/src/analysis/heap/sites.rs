@@ -7,50 +7,14 @@ use std::path::{Path, PathBuf};
 
 use heaptap_graph::{DominatorTree, HeapAnalysis, HolderId, Node};
 use heaptap_heap::MetaKey;
-use heaptap_report::figures::{CallSite, Size};
+use heaptap_report::figures::CallSite;
+use heaptap_report::figures::heap::sites::{SiteFigures, SiteRow};
+use heaptap_report::figures::heap::titles::Titles;
 use heaptap_report::rows::{By, Sites};
 use heaptap_report::{Options, Scale};
-use serde::Serialize;
 
 use super::followed::{FollowedBlocks, RetainingHolders, taken_without_trace};
-use super::titles::Titles;
 use crate::exit_status::Failure;
-
-/// A place that allocated blocks which are alive.
-#[derive(Serialize)]
-pub(crate) struct SiteRow {
-    pub(crate) site: CallSite,
-    /// How many of its blocks the trace follows.
-    pub(crate) sampled_blocks: u64,
-    pub(crate) samples: u64,
-    /// What they stand for.
-    pub(crate) size: Size,
-    pub(crate) share: f64,
-    /// Ages when the snapshot was taken: half are younger.
-    pub(crate) median_age_us: u64,
-    pub(crate) oldest_us: u64,
-    /// The holder that retains most of them, and its share of them.
-    pub(crate) holder: String,
-    pub(crate) holder_share: f64,
-}
-
-/// Where what is alive was allocated.
-#[derive(Serialize)]
-pub(crate) struct SiteFigures {
-    pub(crate) trace: String,
-    /// The holder whose blocks are counted; absent for all.
-    pub(crate) within: Option<String>,
-    /// What it retains, or all that is reachable: exact.
-    pub(crate) exact_bytes: u64,
-    /// The same outside the heap, without mapped files.
-    pub(crate) exact_outside_bytes: u64,
-    /// The same, estimated from the samples.
-    pub(crate) estimated: Size,
-    pub(crate) sampled_blocks: u64,
-    pub(crate) rows: Vec<SiteRow>,
-    pub(crate) other_rows: u64,
-    pub(crate) other_share: f64,
-}
 
 #[derive(Default)]
 struct SiteSum {

@@ -3,13 +3,14 @@
 use std::io::{self, IsTerminal as _, Write, stdout};
 use std::path::{Path, PathBuf};
 
+use heaptap_report::figures::probes::page::PageSidecar;
 use heaptap_report::figures::units::{bytes, count};
 
 use crate::analysis::archive::{Compression, PackedTrace, Packing, compressed};
 use crate::analysis::filters::Filters;
-use crate::analysis::heap::page_snapshots::{PageFiles, PageSnapshots};
+use crate::analysis::heap::page_snapshots::{self, PageFiles};
 use crate::analysis::ocaml_types::TypeOptions;
-use crate::analysis::probes::page::PageSidecar;
+use crate::analysis::page_sidecar;
 use crate::exit_status::{Failure, VerbResult, Verdict};
 use crate::io::notices::say;
 use crate::io::output::{Output, raw_stdout};
@@ -93,7 +94,7 @@ impl HtmlExport<'_> {
     fn sidecars(&self) -> Option<Vec<u8>> {
         let read = |trace: &PathBuf| {
             let is_file = trace.as_os_str() != "-" && !trace.is_dir();
-            is_file.then(|| PageSidecar::read(&mut LiveSidecar::of(trace))).flatten()
+            is_file.then(|| page_sidecar::read(&mut LiveSidecar::of(trace))).flatten()
         };
         let documents: Vec<Option<PageSidecar>> = self.files.traces.iter().map(read).collect();
         documents.iter().any(Option::is_some).then(|| {
@@ -109,16 +110,20 @@ impl HtmlExport<'_> {
         if snapshots.is_empty() {
             return Ok(None);
         }
-        let page = PageSnapshots::read(snapshots, traces, self.types);
+        let page = page_snapshots::read(snapshots, traces, self.types);
         if traces.is_empty()
-            && let Some(failure) = page.failure()
+            && let Some(failure) = page_snapshots::failure(&page)
         {
             return Err(failure);
         }
         page.failed.iter().for_each(|failed| say(&failed.error));
         let verdict = if page.failed.is_empty() { Verdict::Sound } else { Verdict::LeftOut };
         let extent = count(page.snapshots.len() as u64, "heap snapshot", "heap snapshots");
-        Ok(Some(PackedSnapshots { gzip: page.packed(Compression::default()), extent, verdict }))
+        Ok(Some(PackedSnapshots {
+            gzip: page_snapshots::packed(&page, Compression::default()),
+            extent,
+            verdict,
+        }))
     }
 
     /// The source files of all traces, compressed, if they are wanted. Reports what is

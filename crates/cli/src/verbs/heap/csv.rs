@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use crate::analysis::heap::figures::HeapTable;
+use heaptap_report::figures::heap::tables::HeapTable;
+
 use crate::text::csv::quoted;
 
 /// A heading, the rows, and one row for those that are not shown, if any.

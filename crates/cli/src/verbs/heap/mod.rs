@@ -13,15 +13,15 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 use heaptap_graph::HeapAnalysis;
+use heaptap_report::figures::heap::findings::compare;
+use heaptap_report::figures::heap::tables::{HeapFigures, RowSelection};
+use heaptap_report::figures::heap::types::TypeFigures;
 
 use crate::analysis::filters::patterns;
-use crate::analysis::heap::figures::{HeapFigures, RowSelection};
-use crate::analysis::heap::findings::compare;
+use crate::analysis::heap::find_holder::find_holder;
 use crate::analysis::heap::load::{load, load_with_types};
 use crate::analysis::heap::row_kind::HeapRowKind;
 use crate::analysis::heap::sites::{sites as join_sites, trace_of};
-use crate::analysis::heap::titles::find_holder;
-use crate::analysis::heap::types::TypeFigures;
 use crate::analysis::ocaml_types::TypeOptions;
 use crate::exit_status::{Failure, VerbResult, Verdict};
 use crate::io::output::{print, print_json};

@@ -5,12 +5,13 @@ use std::fmt::Write as _;
 use clap::Args;
 use heaptap_graph::{HeapAnalysis, LabelId, Node, PathFinder, RetainedLabel};
 use heaptap_report::Regex;
+use heaptap_report::figures::heap::path_steps::{PathLine, path_lines};
+use heaptap_report::figures::heap::titles::Titles;
 use heaptap_report::figures::units::{bytes, count};
 use serde_json::json;
 
 use crate::analysis::filters::patterns;
-use crate::analysis::heap::path_steps::{PathLine, path_lines};
-use crate::analysis::heap::titles::{Titles, find_holder};
+use crate::analysis::heap::find_holder::find_holder;
 use crate::exit_status::Failure;
 use crate::io::output::{print, print_json};
 

@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
+use heaptap_report::figures::heap::sites::{SiteFigures, SiteRow};
 use heaptap_report::figures::sized;
 use heaptap_report::figures::units::{bytes, count, percent, short_duration};
 
-use crate::analysis::heap::sites::{SiteFigures, SiteRow};
 use crate::text::csv::{optional, quoted};
 use crate::text::escape::Escaped;
 use crate::text::terminal::{Layout, fit, wrap};

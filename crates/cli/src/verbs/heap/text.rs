@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
+use heaptap_report::figures::heap::findings::Finding;
+use heaptap_report::figures::heap::tables::{FiberStacks, HeapFigures, HeapRow, HeapTable};
+use heaptap_report::figures::heap::types::{TypeFigures, TypedShare};
 use heaptap_report::figures::units::{bytes, count, percent, utc};
 
-use crate::analysis::heap::figures::{FiberStacks, HeapFigures, HeapRow, HeapTable};
-use crate::analysis::heap::findings::Finding;
-use crate::analysis::heap::types::{TypeFigures, TypedShare};
 use crate::text::escape::Escaped;
 use crate::text::terminal::{Layout, fit, wrap, wrap_indented};
 

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use heaptap_probes::{History, Sample, TagSize};
+use heaptap_report::figures::probes::figures::ProbeClock;
 
-use crate::analysis::probes::figures::ProbeClock;
 use crate::exit_status::Failure;
 use crate::io::output::print;
 use crate::text::csv::quoted;

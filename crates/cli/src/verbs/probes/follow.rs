@@ -6,8 +6,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use heaptap_probes::History;
+use heaptap_report::figures::probes::figures::{ProbeClock, ProbeLine};
 
-use crate::analysis::probes::figures::{ProbeClock, ProbeLine};
 use crate::exit_status::{Failure, VerbResult, Verdict};
 use crate::io::notices::say;
 use crate::io::output::print;

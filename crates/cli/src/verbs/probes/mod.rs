@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use heaptap_report::Regex;
+use heaptap_report::figures::probes::figures::ProbeFigures;
 
 use crate::analysis::filters::parse_time;
-use crate::analysis::probes::figures::ProbeFigures;
 use crate::exit_status::{Failure, VerbResult, Verdict, help_end};
 use crate::io::newest::named_or_newest;
 use crate::io::notices::say;

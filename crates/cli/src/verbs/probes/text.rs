@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
+use heaptap_report::figures::probes::figures::{ProbeFigures, ProbeLine, ProbeRow};
+use heaptap_report::figures::probes::tree::probe_tree;
+use heaptap_report::figures::probes::words::described;
 use heaptap_report::figures::units::{count, short_duration};
 
-use crate::analysis::probes::figures::{ProbeFigures, ProbeLine, ProbeRow};
-use crate::analysis::probes::tree::probe_tree;
-use crate::analysis::probes::words::described;
 use crate::text::escape::Escaped;
 use crate::text::terminal::{Layout, fit, pad, width, wrap_indented};
 

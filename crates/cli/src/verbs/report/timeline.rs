@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use heaptap_probes::History;
+use heaptap_report::figures::probes::figures::ProbeClock;
+use heaptap_report::figures::probes::intervals::{Interval, LiveBuckets, TimeLine, round_width};
 use heaptap_report::figures::{Figures, units::utc};
 use serde::Serialize;
 
-use crate::analysis::probes::figures::ProbeClock;
-use crate::analysis::probes::intervals::{Interval, LiveBuckets, TimeLine, round_width};
 use crate::exit_status::Failure;
 use crate::io::sidecar::{ReadSidecar, read_sidecar};
 

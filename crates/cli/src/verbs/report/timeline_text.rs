@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
+use heaptap_report::figures::probes::intervals::{Interval, Paused};
+use heaptap_report::figures::probes::words::{grouped, nanos};
 use heaptap_report::figures::units::{bytes, count, percent, short_duration};
 
-use crate::analysis::probes::intervals::{Interval, Paused};
-use crate::analysis::probes::words::{grouped, nanos};
 use crate::text::terminal::{Layout, width, wrap, wrap_indented};
 use crate::verbs::report::timeline::TimelineFigures;
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use crate::analysis::archive::{Compression, compressed};
-use crate::analysis::probes::page::PageSidecar;
+use crate::analysis::page_sidecar;
 use crate::io::sidecar::LiveSidecar;
 use crate::text::json;
 
@@ -23,7 +23,7 @@ impl Sidecars {
     pub(super) fn packed(&self, trace: usize) -> Option<Vec<u8>> {
         // Whatever a panic left behind is only what was read so far.
         let mut sidecar = self.0.get(trace)?.lock().unwrap_or_else(PoisonError::into_inner);
-        let document = sidecar.as_mut().and_then(PageSidecar::read);
+        let document = sidecar.as_mut().and_then(page_sidecar::read);
         let mut text = Vec::new();
         json::put(&mut text, &document);
         Some(compressed(&text, Compression::fast()))

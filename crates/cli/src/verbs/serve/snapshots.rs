@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use crate::analysis::archive::Compression;
-use crate::analysis::heap::page_snapshots::PageSnapshots;
+use crate::analysis::heap::page_snapshots;
 use crate::analysis::ocaml_types::TypeOptions;
 use crate::exit_status::Failure;
 use crate::io::notices::say;
@@ -54,10 +54,10 @@ impl Snapshots {
         if self.files.is_empty() {
             return None;
         }
-        let page = PageSnapshots::read(&self.files, &self.traces, &self.types);
+        let page = page_snapshots::read(&self.files, &self.traces, &self.types);
         // The page says what failed.
-        let _ = self.packed.set(page.packed(Compression::fast()).into());
-        if let Some(failure) = page.failure() {
+        let _ = self.packed.set(page_snapshots::packed(&page, Compression::fast()).into());
+        if let Some(failure) = page_snapshots::failure(&page) {
             return Some(Err(failure));
         }
         page.failed.iter().for_each(|failed| say(&failed.error));

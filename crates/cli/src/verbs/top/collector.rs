@@ -2,13 +2,13 @@
 //! what memory the process had.
 
 use heaptap_probes::History;
+use heaptap_report::figures::probes::figures::ProbeClock;
+use heaptap_report::figures::probes::intervals::{Interval, LiveBuckets, TimeLine};
+use heaptap_report::figures::probes::words::{grouped, nanos};
 use heaptap_report::figures::units::{bytes, percent, short_duration};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 
-use crate::analysis::probes::figures::ProbeClock;
-use crate::analysis::probes::intervals::{Interval, LiveBuckets, TimeLine};
-use crate::analysis::probes::words::{grouped, nanos};
 use crate::text::terminal::{pad, wrap};
 use crate::verbs::top::chart::{ChartOf, SCALE, bar, chart, cursor_column};
 

@@ -1,13 +1,13 @@
 //! The screens of what the program says of itself: its probes, and its log.
 
 use heaptap_probes::{History, Probe, Sample};
+use heaptap_report::figures::probes::figures::{ProbeClock, ProbeFigures, ProbeLine, opened};
+use heaptap_report::figures::probes::tree::probe_tree;
+use heaptap_report::figures::probes::words::brief;
 use heaptap_report::figures::units::count;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 
-use crate::analysis::probes::figures::{ProbeClock, ProbeFigures, ProbeLine, opened};
-use crate::analysis::probes::tree::probe_tree;
-use crate::analysis::probes::words::brief;
 use crate::text::escape::Escaped;
 use crate::text::terminal::{fit, pad, sparkline, width, wrap};
 use crate::verbs::top::sidecar::SidecarView;

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use heaptap_probes::History;
+use heaptap_report::figures::probes::figures::{ProbeClock, ProbeFigures};
+use heaptap_report::figures::probes::major::old_before;
 
-use crate::analysis::probes::figures::{ProbeClock, ProbeFigures};
-use crate::analysis::probes::major::old_before;
 use crate::io::sidecar::LiveSidecar;
 
 /// How long a stop waits for the trace to reach it: the two files are written one after the other.

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use heaptap_graph::{HeapAnalysis, Level};
 use serde::Serialize;
 
-use super::figures::HeapRows;
 use super::sets::{SetNames, SetSize, SetTree, change, pairs};
+use super::tables::HeapRows;
 use super::titles::Titles;
 
 /// What is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum GrowthRows {
+pub enum GrowthRows {
     /// Holders, by what only they hold; or blocks that are alike.
     Rows(HeapRows),
     /// Sets: blocks that are alike and held alike, by what they retain.
@@ -19,7 +19,7 @@ pub(crate) enum GrowthRows {
 }
 
 impl GrowthRows {
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             GrowthRows::Rows(rows) => rows.name(),
             GrowthRows::Sets => "set",
@@ -30,7 +30,7 @@ impl GrowthRows {
 /// Whether a row is in both snapshots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Change {
+pub enum Change {
     New,
     Gone,
     Grown,
@@ -40,21 +40,21 @@ pub(crate) enum Change {
 
 /// A size in the heap and outside of it.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-pub(crate) struct GrowthSize {
-    pub(crate) blocks: u64,
+pub struct GrowthSize {
+    pub blocks: u64,
     /// In the heap, with headers.
-    pub(crate) bytes: u64,
-    pub(crate) outside_bytes: u64,
+    pub bytes: u64,
+    pub outside_bytes: u64,
 }
 
 impl GrowthSize {
-    pub(crate) fn reachable(analysis: &HeapAnalysis) -> GrowthSize {
+    pub fn reachable(analysis: &HeapAnalysis) -> GrowthSize {
         let (reach, outside_bytes) = (analysis.reachable(), analysis.outside().allocated);
         GrowthSize { blocks: reach.blocks, bytes: reach.bytes, outside_bytes }
     }
 
     /// In the heap and outside.
-    pub(crate) fn all_bytes(&self) -> u64 {
+    pub fn all_bytes(&self) -> u64 {
         self.bytes.saturating_add(self.outside_bytes)
     }
 
@@ -74,29 +74,29 @@ impl From<SetSize> for GrowthSize {
 
 /// A row before and after.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct GrowthRow {
-    pub(crate) name: String,
-    pub(crate) change: Change,
-    pub(crate) before: GrowthSize,
-    pub(crate) after: GrowthSize,
+pub struct GrowthRow {
+    pub name: String,
+    pub change: Change,
+    pub before: GrowthSize,
+    pub after: GrowthSize,
     /// Bytes in the heap, negative if it has shrunk.
-    pub(crate) growth_bytes: i64,
+    pub growth_bytes: i64,
     /// The same outside the heap.
-    pub(crate) growth_outside_bytes: i64,
+    pub growth_outside_bytes: i64,
 }
 
 /// A table of rows, the greatest changes first.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct GrowthTable {
-    pub(crate) by: &'static str,
-    pub(crate) rows: Vec<GrowthRow>,
-    pub(crate) other_rows: u64,
-    pub(crate) other_growth_bytes: i64,
-    pub(crate) other_growth_outside_bytes: i64,
+pub struct GrowthTable {
+    pub by: &'static str,
+    pub rows: Vec<GrowthRow>,
+    pub other_rows: u64,
+    pub other_growth_bytes: i64,
+    pub other_growth_outside_bytes: i64,
 }
 
 /// Compares two snapshots. `limit`: the most rows, 0 for all.
-pub(crate) fn growth(
+pub fn growth(
     before: &HeapAnalysis,
     after: &HeapAnalysis,
     by: GrowthRows,

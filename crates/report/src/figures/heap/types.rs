@@ -5,9 +5,9 @@ use serde::Serialize;
 
 /// Blocks and their words, without headers.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(crate) struct TypedShare {
-    pub(crate) blocks: u64,
-    pub(crate) words: u64,
+pub struct TypedShare {
+    pub blocks: u64,
+    pub words: u64,
 }
 
 impl From<TypeShare> for TypedShare {
@@ -18,18 +18,18 @@ impl From<TypeShare> for TypedShare {
 
 /// How much of what is reachable in a heap has types, and what was in the way.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct TypeFigures {
+pub struct TypeFigures {
     /// The type is declared, and the block looks like it.
     declared: TypedShare,
     /// The tag says what it is: a string, a float, a closure.
     by_tag: TypedShare,
     guessed: TypedShare,
     unknown: TypedShare,
-    pub(crate) notes: Vec<String>,
+    pub notes: Vec<String>,
 }
 
 impl TypeFigures {
-    pub(crate) fn new(coverage: &TypeCoverage, notes: Vec<String>) -> TypeFigures {
+    pub fn new(coverage: &TypeCoverage, notes: Vec<String>) -> TypeFigures {
         TypeFigures {
             declared: coverage.declared.into(),
             by_tag: coverage.by_tag.into(),
@@ -40,7 +40,7 @@ impl TypeFigures {
     }
 
     /// The shares, with their names.
-    pub(crate) fn shares(&self) -> [(&'static str, TypedShare); 4] {
+    pub fn shares(&self) -> [(&'static str, TypedShare); 4] {
         [
             ("declared", self.declared),
             ("by tag", self.by_tag),

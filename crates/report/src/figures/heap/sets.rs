@@ -13,20 +13,20 @@ use super::titles::Titles;
 
 /// The size of a set.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct SetSize {
-    pub(crate) blocks: u64,
+pub struct SetSize {
+    pub blocks: u64,
     /// What its blocks retain.
-    pub(crate) retained_bytes: u64,
+    pub retained_bytes: u64,
     /// The same outside the heap.
-    pub(crate) outside_bytes: u64,
+    pub outside_bytes: u64,
 }
 
 /// A set in its [`SetTree`].
-pub(crate) type SetId = u32;
+pub type SetId = u32;
 
 /// A number for each name, the same in both snapshots.
 #[derive(Default)]
-pub(crate) struct SetNames {
+pub struct SetNames {
     numbers: HashMap<String, u32>,
     names: Vec<String>,
 }
@@ -53,7 +53,7 @@ struct SetNode {
 }
 
 /// The sets of a snapshot. Sets of one path are added up. Set 0 stands for no holder; holders are below it.
-pub(crate) struct SetTree {
+pub struct SetTree {
     nodes: Vec<SetNode>,
     children: HashMap<(SetId, u32), SetId>,
     /// By node of the joined tree.
@@ -61,7 +61,7 @@ pub(crate) struct SetTree {
 }
 
 impl SetTree {
-    pub(crate) fn new(analysis: &HeapAnalysis, names: &mut SetNames) -> SetTree {
+    pub fn new(analysis: &HeapAnalysis, names: &mut SetNames) -> SetTree {
         let titles = Titles::new(analysis);
         let top =
             SetNode { name: 0, parent: 0, tag: None, is_set: false, size: SetSize::default() };
@@ -107,17 +107,17 @@ impl SetTree {
         id
     }
 
-    pub(crate) fn size(&self, set: SetId) -> SetSize {
+    pub fn size(&self, set: SetId) -> SetSize {
         self.nodes.get(set as usize).map(|node| node.size).unwrap_or_default()
     }
 
     /// The set of a node of the joined tree.
-    pub(crate) fn set_of(&self, node: RetainedId) -> Option<SetId> {
+    pub fn set_of(&self, node: RetainedId) -> Option<SetId> {
         self.set_of.get(node as usize).copied()
     }
 
     /// The names from the holder down.
-    pub(crate) fn path<'a>(&self, names: &'a SetNames, set: SetId) -> Vec<&'a str> {
+    pub fn path<'a>(&self, names: &'a SetNames, set: SetId) -> Vec<&'a str> {
         let mut path = Vec::new();
         let mut at = set;
         while let Some(node) = self.nodes.get(at as usize).filter(|_| at != 0) {
@@ -138,10 +138,10 @@ fn tag(analysis: &HeapAnalysis, label: LabelId) -> Option<u32> {
 }
 
 /// A set of the earlier snapshot and one of the later, of which at least one is there.
-pub(crate) type SetPair = (Option<SetId>, Option<SetId>);
+pub type SetPair = (Option<SetId>, Option<SetId>);
 
 /// All sets of two snapshots, those that are the same as pairs.
-pub(crate) fn pairs(before: &SetTree, after: &SetTree) -> Vec<SetPair> {
+pub fn pairs(before: &SetTree, after: &SetTree) -> Vec<SetPair> {
     let mut earlier: Vec<Option<SetId>> = vec![None; after.nodes.len()];
     let mut is_paired = vec![false; before.nodes.len()];
     let mut pair = |old: SetId, new: SetId, earlier: &mut Vec<Option<SetId>>| {
@@ -202,7 +202,7 @@ impl SetTree {
 }
 
 /// The change from one number to another.
-pub(crate) fn change(before: u64, after: u64) -> i64 {
+pub fn change(before: u64, after: u64) -> i64 {
     let signed = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
     signed(after).saturating_sub(signed(before))
 }

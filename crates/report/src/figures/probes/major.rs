@@ -2,12 +2,12 @@
 
 use heaptap_probes::{Heap, History};
 
-use crate::analysis::probes::figures::ProbeClock;
+use crate::figures::probes::figures::ProbeClock;
 
 /// When the last major collection began that has ended by this moment, or a little before: its
 /// end is known to a tick. A collection begins when the one before has ended. 0 if no whole one
 /// was seen, `None` if they are not counted.
-pub(crate) fn old_before(history: &History, moment: Option<u64>) -> Option<u64> {
+pub fn old_before(history: &History, moment: Option<u64>) -> Option<u64> {
     let clock = ProbeClock::of(history);
     let end = moment.map_or(u64::MAX, |moment| clock.time(moment));
     let points = &history.heap.points;

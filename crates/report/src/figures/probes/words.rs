@@ -1,12 +1,12 @@
 //! The state of a probe in words, as `heaptap probes` and `heaptap top` show it.
 
-use heaptap_report::figures::units::{bytes, percent, short_duration};
+use crate::figures::units::{bytes, percent, short_duration};
 
-use crate::analysis::probes::figures::{ProbeRow, ProbeState};
-use crate::text::escape::Escaped;
+use crate::escape::Escaped;
+use crate::figures::probes::figures::{ProbeRow, ProbeState};
 
 /// All that is known of a probe.
-pub(crate) fn described(probe: &ProbeRow) -> String {
+pub fn described(probe: &ProbeRow) -> String {
     match &probe.state {
         None => "never changed".to_owned(),
         Some(found) => {
@@ -34,7 +34,7 @@ pub(crate) fn described(probe: &ProbeRow) -> String {
 }
 
 /// The state in two short columns: what it is, and how it changes or how large it is.
-pub(crate) fn brief(state: &ProbeState) -> (String, String) {
+pub fn brief(state: &ProbeState) -> (String, String) {
     match state {
         ProbeState::Count { total, rate_lately, .. } => {
             (grouped(*total), format!("{}/s", number(*rate_lately)))
@@ -91,12 +91,12 @@ fn at_most(live: u64, words: &str) -> &str {
 }
 
 /// A duration in nanoseconds.
-pub(crate) fn nanos(nanos: f64) -> String {
+pub fn nanos(nanos: f64) -> String {
     if nanos < 1e3 { format!("{nanos:.0} ns") } else { short_duration(nanos / 1e3) }
 }
 
 /// A count, its digits in groups of three.
-pub(crate) fn grouped(number: u64) -> String {
+pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {
@@ -109,7 +109,7 @@ pub(crate) fn grouped(number: u64) -> String {
 }
 
 /// A number of the program: whole if it is, else to six digits or so.
-pub(crate) fn number(value: f64) -> String {
+pub fn number(value: f64) -> String {
     let size = value.abs();
     if !value.is_finite() || size != 0.0 && !(1e-4..1e15).contains(&size) {
         return format!("{value:.5e}").replace("inf", "∞");

@@ -4,42 +4,42 @@ use heaptap_probes::history::{Merge, Series, Spacings};
 use heaptap_probes::{Heap, History, Pauses, SliceKind, System};
 use serde::Serialize;
 
-use crate::analysis::probes::figures::ProbeClock;
+use crate::figures::probes::figures::ProbeClock;
 
 /// What happened in an interval. The field names are those of the JSON; times count from the
 /// start of the trace. `None`: this runtime or this system does not tell.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub(crate) struct Interval {
-    pub(crate) from_us: u64,
-    pub(crate) to_us: u64,
-    pub(crate) minor_collections: Option<u64>,
+pub struct Interval {
+    pub from_us: u64,
+    pub to_us: u64,
+    pub minor_collections: Option<u64>,
     /// Major cycles that ended.
-    pub(crate) major_collections: Option<u64>,
-    pub(crate) compactions: Option<u64>,
-    pub(crate) minor: Paused,
-    pub(crate) major: Paused,
-    pub(crate) finalisers: Paused,
-    pub(crate) minor_words: Option<u64>,
-    pub(crate) promoted_words: Option<u64>,
+    pub major_collections: Option<u64>,
+    pub compactions: Option<u64>,
+    pub minor: Paused,
+    pub major: Paused,
+    pub finalisers: Paused,
+    pub minor_words: Option<u64>,
+    pub promoted_words: Option<u64>,
     /// The largest size of the major heap, and of its part that is not free.
-    pub(crate) heap_bytes: Option<u64>,
-    pub(crate) heap_used_bytes: Option<u64>,
+    pub heap_bytes: Option<u64>,
+    pub heap_used_bytes: Option<u64>,
     /// The largest of each.
-    pub(crate) rss_bytes: Option<u64>,
-    pub(crate) cgroup_usage_bytes: Option<u64>,
-    pub(crate) cgroup_limit_bytes: Option<u64>,
-    pub(crate) threads: Option<u64>,
-    pub(crate) domains: Option<u64>,
+    pub rss_bytes: Option<u64>,
+    pub cgroup_usage_bytes: Option<u64>,
+    pub cgroup_limit_bytes: Option<u64>,
+    pub threads: Option<u64>,
+    pub domains: Option<u64>,
     /// The largest live size by the samples of the trace.
-    pub(crate) live_bytes: Option<f64>,
+    pub live_bytes: Option<f64>,
 }
 
 /// How long the program, or a domain of it, stood still.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub(crate) struct Paused {
-    pub(crate) count: u64,
-    pub(crate) total_ns: u64,
-    pub(crate) longest_ns: u64,
+pub struct Paused {
+    pub count: u64,
+    pub total_ns: u64,
+    pub longest_ns: u64,
 }
 
 impl Paused {
@@ -54,12 +54,12 @@ impl Paused {
 
 impl Interval {
     /// All pauses.
-    pub(crate) fn paused(&self) -> Paused {
+    pub fn paused(&self) -> Paused {
         self.minor.and(self.major).and(self.finalisers)
     }
 
     /// The promoted part of the words that were allocated in the minor heap.
-    pub(crate) fn promotion(&self) -> Option<f64> {
+    pub fn promotion(&self) -> Option<f64> {
         let (promoted, minor) = (self.promoted_words?, self.minor_words?);
         (minor > 0).then(|| promoted as f64 / minor as f64)
     }
@@ -67,9 +67,9 @@ impl Interval {
 
 /// The live size by the trace: the largest in each bucket of this many microseconds.
 #[derive(Clone, Copy)]
-pub(crate) struct LiveBuckets<'a> {
-    pub(crate) bucket_us: u64,
-    pub(crate) most_bytes: &'a [f64],
+pub struct LiveBuckets<'a> {
+    pub bucket_us: u64,
+    pub most_bytes: &'a [f64],
 }
 
 impl LiveBuckets<'_> {
@@ -84,7 +84,7 @@ impl LiveBuckets<'_> {
 }
 
 /// A time line that can be asked for any interval.
-pub(crate) struct TimeLine<'a> {
+pub struct TimeLine<'a> {
     history: &'a History,
     live: LiveBuckets<'a>,
     clock: ProbeClock,
@@ -92,19 +92,19 @@ pub(crate) struct TimeLine<'a> {
 }
 
 impl<'a> TimeLine<'a> {
-    pub(crate) fn new(history: &'a History, live: LiveBuckets<'a>) -> TimeLine<'a> {
+    pub fn new(history: &'a History, live: LiveBuckets<'a>) -> TimeLine<'a> {
         let word = history.start.as_ref().map_or(8, |start| u64::from(start.word_size));
         TimeLine { history, live, clock: ProbeClock::of(history), word }
     }
 
     /// As many intervals of this width.
-    pub(crate) fn intervals(&self, width_us: u64, count: usize) -> Vec<Interval> {
+    pub fn intervals(&self, width_us: u64, count: usize) -> Vec<Interval> {
         let from = |number: usize| (number as u64).saturating_mul(width_us);
         (0..count).map(|number| self.interval(from(number), from(number + 1))).collect()
     }
 
     /// What happened after `from_us`, until `to_us`.
-    pub(crate) fn interval(&self, from_us: u64, to_us: u64) -> Interval {
+    pub fn interval(&self, from_us: u64, to_us: u64) -> Interval {
         let History { heap, system, pauses, spacing, .. } = self.history;
         // Of the start, a sidecar has only what was before: totals grow from there.
         let from = self.clock.time(from_us);
@@ -186,7 +186,7 @@ fn paused(series: &Series<Pauses>, spacing: &Spacings, (from, to): (u64, u64)) -
 }
 
 /// A width of 1, 2 or 5 times a power of ten, in microseconds, of which at most `most` cover a duration.
-pub(crate) fn round_width(duration_us: u64, most: usize) -> u64 {
+pub fn round_width(duration_us: u64, most: usize) -> u64 {
     let least = duration_us.div_ceil(most.max(1) as u64).max(1);
     let steps = (0..19).flat_map(|power| [1, 2, 5].map(|step| step * 10_u64.pow(power)));
     steps.into_iter().find(|&width| width >= least).unwrap_or(least)

@@ -1,16 +1,14 @@
 //! Names of holders and blocks, as tables and sentences have them.
 
 use heaptap_graph::{
-    HeapAnalysis, HolderId, HolderName, HolderTree, LabelId, Names, Node, RetainedId, RetainedLabel,
+    HeapAnalysis, HolderId, HolderName, LabelId, Names, Node, RetainedId, RetainedLabel,
 };
 
-use crate::analysis::filters::patterns;
-use crate::exit_status::Failure;
-use crate::text::escape::Escaped;
+use crate::escape::Escaped;
 
 /// Names, escaped.
 #[derive(Clone, Copy)]
-pub(crate) struct Titles<'a> {
+pub struct Titles<'a> {
     analysis: &'a HeapAnalysis,
     names: Names<'a>,
 }
@@ -20,7 +18,7 @@ fn escaped(text: &str) -> String {
 }
 
 impl<'a> Titles<'a> {
-    pub(crate) fn new(analysis: &'a HeapAnalysis) -> Titles<'a> {
+    pub fn new(analysis: &'a HeapAnalysis) -> Titles<'a> {
         Titles { analysis, names: Names::new(&analysis.graph) }
     }
 
@@ -30,7 +28,7 @@ impl<'a> Titles<'a> {
     }
 
     /// A holder, with what it belongs to.
-    pub(crate) fn holder(&self, holder: HolderId) -> String {
+    pub fn holder(&self, holder: HolderId) -> String {
         let holders = &self.analysis.holders;
         let within = || self.plain(holders.parent(holder));
         match holders.name(holder) {
@@ -58,7 +56,7 @@ impl<'a> Titles<'a> {
     }
 
     /// The same, of a frame without its depth.
-    pub(crate) fn without_depth(&self, holder: HolderId) -> String {
+    pub fn without_depth(&self, holder: HolderId) -> String {
         let holders = &self.analysis.holders;
         match holders.name(holder) {
             HolderName::Frame { return_address, .. } => {
@@ -75,7 +73,7 @@ impl<'a> Titles<'a> {
 
     /// The lowest holder that retains blocks, as what keeps them: one that is no variable or frame stands for several
     /// below it, each of which would be enough.
-    pub(crate) fn keeper(&self, holder: HolderId) -> String {
+    pub fn keeper(&self, holder: HolderId) -> String {
         match self.analysis.holders.name(holder) {
             HolderName::Program => "several holders together".into(),
             HolderName::Module(_) => format!("several variables of {}", self.plain(holder)),
@@ -84,13 +82,13 @@ impl<'a> Titles<'a> {
     }
 
     /// Blocks of a label.
-    pub(crate) fn label(&self, label: LabelId) -> String {
+    pub fn label(&self, label: LabelId) -> String {
         let label = self.analysis.labels.label(label);
         label.map_or_else(|| "?".into(), |label| escaped(&self.names.label(label)))
     }
 
     /// The same, without the size of blocks that are as big as arrays: these grow.
-    pub(crate) fn label_of_any_size(&self, label: LabelId) -> String {
+    pub fn label_of_any_size(&self, label: LabelId) -> String {
         match self.analysis.labels.label(label) {
             Some(label) => escaped(&self.names.label(label.of_any_size())),
             None => "?".into(),
@@ -98,7 +96,7 @@ impl<'a> Titles<'a> {
     }
 
     /// What a node of the joined tree is, with how it is reached if that is needed to tell it from others.
-    pub(crate) fn retained(&self, node: RetainedId) -> String {
+    pub fn retained(&self, node: RetainedId) -> String {
         let name = self.retained_blocks(node);
         match self.analysis.retained.node(node).and_then(|node| node.pointer) {
             Some(pointer) => format!("{name} (pointer {})", pointer + 1),
@@ -107,7 +105,7 @@ impl<'a> Titles<'a> {
     }
 
     /// What the blocks of a node of the joined tree are.
-    pub(crate) fn retained_blocks(&self, node: RetainedId) -> String {
+    pub fn retained_blocks(&self, node: RetainedId) -> String {
         match self.analysis.retained.node(node).map(|node| node.label) {
             Some(RetainedLabel::Holder(holder)) => self.without_depth(holder),
             Some(RetainedLabel::Blocks(label)) => self.label(label),
@@ -116,7 +114,7 @@ impl<'a> Titles<'a> {
     }
 
     /// The path to a node of the joined tree, from the last holder on it.
-    pub(crate) fn path_from_holder(&self, node: RetainedId) -> Vec<String> {
+    pub fn path_from_holder(&self, node: RetainedId) -> Vec<String> {
         let path = self.analysis.retained.path(node);
         let is_holder = |id: &RetainedId| {
             let label = self.analysis.retained.node(*id).map(|node| node.label);
@@ -127,7 +125,7 @@ impl<'a> Titles<'a> {
     }
 
     /// A node of a path.
-    pub(crate) fn node(&self, node: Node) -> String {
+    pub fn node(&self, node: Node) -> String {
         match node {
             Node::Holder(holder) => self.holder(holder),
             Node::Block(block) => {
@@ -137,7 +135,7 @@ impl<'a> Titles<'a> {
     }
 
     /// Where a block of a path is.
-    pub(crate) fn address(&self, node: Node) -> String {
+    pub fn address(&self, node: Node) -> String {
         match node {
             Node::Holder(holder) => self.holder(holder),
             Node::Block(block) => {
@@ -145,24 +143,4 @@ impl<'a> Titles<'a> {
             }
         }
     }
-}
-
-/// The highest holder whose name matches; `option` is where the name was given.
-pub(crate) fn find_holder(
-    analysis: &HeapAnalysis,
-    option: &str,
-    name: &str,
-) -> Result<HolderId, Failure> {
-    let pattern = patterns(&format!("--{option}"), &[name.to_owned()])?;
-    let titles = Titles::new(analysis);
-    let matches = |id: &HolderId| {
-        let title = titles.holder(*id);
-        pattern.iter().all(|pattern| pattern.is_match(title.as_bytes()))
-    };
-    let mut holders = analysis.holders.ids().filter(|id| *id != HolderTree::PROGRAM);
-    holders.find(matches).ok_or_else(|| {
-        Failure::Trouble(format!(
-            "--{option} {name}: no holder has such a name; `--by variable --top 0` lists the names"
-        ))
-    })
 }

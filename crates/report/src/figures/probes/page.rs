@@ -1,17 +1,14 @@
 //! What the web page shows of a sidecar: lines over time for the collector, the process and the probes,
 //! the tree of probes, and the log. Bounded, whatever the sidecar.
 
-use std::time::{Duration, Instant};
-
 use heaptap_probes::{History, Probe, ProbeKind, Sample};
 use serde::Serialize;
 
-use crate::analysis::probes::figures::{ProbeClock, ProbeFigures, ProbeLine};
-use crate::analysis::probes::intervals::{Interval, LiveBuckets, TimeLine};
-use crate::analysis::probes::major::old_before;
-use crate::analysis::probes::tree::{ProbeTreeLine, probe_tree};
-use crate::analysis::probes::words::described;
-use crate::io::sidecar::LiveSidecar;
+use crate::figures::probes::figures::{ProbeClock, ProbeFigures, ProbeLine};
+use crate::figures::probes::intervals::{Interval, LiveBuckets, TimeLine};
+use crate::figures::probes::major::old_before;
+use crate::figures::probes::tree::{ProbeTreeLine, probe_tree};
+use crate::figures::probes::words::described;
 
 /// The most points of a line, and the shortest time between two, in microseconds: the program is asked each
 /// tenth of a second, and rates in less than a few of these would be combs.
@@ -21,12 +18,9 @@ const SHORTEST: u64 = 200_000;
 const MOST_PROBES: usize = 500;
 const MOST_TREE_LINES: usize = 5_000;
 const MOST_LOG_LINES: usize = 1_000;
-/// How long a page may wait while a sidecar is read; the next one has more.
-const PATIENCE: Duration = Duration::from_secs(5);
-
 /// The document. The field names are those of the JSON.
 #[derive(Serialize)]
-pub(crate) struct PageSidecar {
+pub struct PageSidecar {
     /// When the trace began to which it belongs, in microseconds since the epoch.
     start_us: Option<u64>,
     /// What is wrong with the file.
@@ -93,11 +87,8 @@ struct PageLine {
 }
 
 impl PageSidecar {
-    /// What a sidecar says by now; `None` if there is none.
-    pub(crate) fn read(sidecar: &mut LiveSidecar) -> Option<PageSidecar> {
-        sidecar.poll(Instant::now() + PATIENCE);
-        let problem = sidecar.read.damage().map(|damage| format!("{}: {damage}", sidecar.name()));
-        let history = &sidecar.read.history;
+    /// What a sidecar says by now; `None` if it says nothing. `problem`: what is wrong with it.
+    pub fn new(history: &History, problem: Option<String>) -> Option<PageSidecar> {
         let (_, last) = history.span?;
         let clock = ProbeClock::of(history);
         let duration = clock.micros(last);

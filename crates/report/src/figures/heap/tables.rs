@@ -2,7 +2,7 @@
 
 use heaptap_graph::{HeapAnalysis, HolderRow, LabelRow, Level, Reach, Share};
 use heaptap_heap::MetaKey;
-use heaptap_report::Regex;
+use regex::bytes::Regex;
 use serde::Serialize;
 
 use super::findings::{Finding, findings};
@@ -11,7 +11,7 @@ use super::types::TypeFigures;
 
 /// What a table lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum HeapRows {
+pub enum HeapRows {
     /// Holders.
     Holders(Level),
     /// Blocks that are alike.
@@ -24,10 +24,10 @@ pub(crate) enum HeapRows {
 
 /// A size in the heap.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-pub(crate) struct HeapSize {
-    pub(crate) blocks: u64,
+pub struct HeapSize {
+    pub blocks: u64,
     /// With headers.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
 }
 
 impl From<Reach> for HeapSize {
@@ -38,71 +38,71 @@ impl From<Reach> for HeapSize {
 
 /// A row of a table.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct HeapRow {
-    pub(crate) name: String,
+pub struct HeapRow {
+    pub name: String,
     /// Roots of a holder; absent for blocks.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) roots: Option<u64>,
+    pub roots: Option<u64>,
     /// What is reachable from it.
-    pub(crate) reachable_bytes: u64,
+    pub reachable_bytes: u64,
     /// What would be freed without it.
-    pub(crate) exclusive_bytes: u64,
+    pub exclusive_bytes: u64,
     /// What it reaches and no row before it does, in a fixed order; for blocks, what they
     /// take themselves. These add up to all that is reachable.
-    pub(crate) first_reached: HeapSize,
+    pub first_reached: HeapSize,
     /// Outside the heap, freed without it; for blocks, what they keep.
-    pub(crate) outside_bytes: u64,
+    pub outside_bytes: u64,
     /// What it reaches first outside the heap; for blocks, what they keep.
-    pub(crate) first_outside_bytes: u64,
+    pub first_outside_bytes: u64,
     /// Mapped files, counted as `outside_bytes` is.
-    pub(crate) mapped_bytes: u64,
+    pub mapped_bytes: u64,
 }
 
 /// A table; what is not shown is in the last line.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct HeapTable {
-    pub(crate) by: &'static str,
-    pub(crate) rows: Vec<HeapRow>,
-    pub(crate) other_rows: u64,
-    pub(crate) other_first_reached: HeapSize,
+pub struct HeapTable {
+    pub by: &'static str,
+    pub rows: Vec<HeapRow>,
+    pub other_rows: u64,
+    pub other_first_reached: HeapSize,
     /// The same outside the heap.
-    pub(crate) other_first_outside_bytes: u64,
+    pub other_first_outside_bytes: u64,
 }
 
 /// What a snapshot is of, and how much it holds.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct HeapSummary {
-    pub(crate) program: String,
-    pub(crate) runtime: String,
+pub struct HeapSummary {
+    pub program: String,
+    pub runtime: String,
     /// In microseconds since the Unix epoch; absent if it is not known.
-    pub(crate) taken_us: Option<u64>,
-    pub(crate) reason: String,
-    pub(crate) all: HeapSize,
-    pub(crate) reachable: HeapSize,
-    pub(crate) outside_bytes: u64,
+    pub taken_us: Option<u64>,
+    pub reason: String,
+    pub all: HeapSize,
+    pub reachable: HeapSize,
+    pub outside_bytes: u64,
     /// Mapped files, which are not in `outside_bytes`.
-    pub(crate) mapped_bytes: u64,
+    pub mapped_bytes: u64,
     /// Absent if the runtime has no fibers.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) stacks: Option<FiberStacks>,
+    pub stacks: Option<FiberStacks>,
     /// Pointers that lead to no block.
-    pub(crate) dangling: u64,
+    pub dangling: u64,
 }
 
 /// The memory of stacks, outside the heap.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(crate) struct FiberStacks {
+pub struct FiberStacks {
     /// With those whose continuations are dead.
-    pub(crate) suspended_fibers: u64,
-    pub(crate) suspended_bytes: u64,
+    pub suspended_fibers: u64,
+    pub suspended_bytes: u64,
     /// Of threads and running fibers.
-    pub(crate) running_bytes: u64,
+    pub running_bytes: u64,
     /// That the runtime keeps for later.
-    pub(crate) free_bytes: u64,
+    pub free_bytes: u64,
 }
 
 impl FiberStacks {
-    pub(crate) fn new(number: impl Fn(MetaKey) -> Option<u64>) -> Option<FiberStacks> {
+    pub fn new(number: impl Fn(MetaKey) -> Option<u64>) -> Option<FiberStacks> {
         Some(FiberStacks {
             suspended_fibers: number(MetaKey::SUSPENDED_FIBERS)?,
             suspended_bytes: number(MetaKey::SUSPENDED_STACKS)?,
@@ -113,7 +113,7 @@ impl FiberStacks {
 }
 
 impl HeapSummary {
-    pub(crate) fn new(analysis: &HeapAnalysis) -> HeapSummary {
+    pub fn new(analysis: &HeapAnalysis) -> HeapSummary {
         let facts = analysis.graph.facts();
         let text = |key| String::from_utf8_lossy(facts.meta(key).unwrap_or_default()).into_owned();
         HeapSummary {
@@ -133,28 +133,28 @@ impl HeapSummary {
 
 /// Everything about a snapshot that `heaptap heap` prints.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct HeapFigures {
+pub struct HeapFigures {
     #[serde(flatten)]
-    pub(crate) summary: HeapSummary,
-    pub(crate) kinds: HeapTable,
-    pub(crate) table: HeapTable,
-    pub(crate) findings: Vec<Finding>,
+    pub summary: HeapSummary,
+    pub kinds: HeapTable,
+    pub table: HeapTable,
+    pub findings: Vec<Finding>,
     /// How much has types, if they were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) types: Option<TypeFigures>,
+    pub types: Option<TypeFigures>,
 }
 
 /// Which rows are shown.
-pub(crate) struct RowSelection<'a> {
-    pub(crate) rows: HeapRows,
+pub struct RowSelection<'a> {
+    pub rows: HeapRows,
     /// The most rows; 0 for all.
-    pub(crate) limit: usize,
-    pub(crate) include: &'a [Regex],
-    pub(crate) exclude: &'a [Regex],
+    pub limit: usize,
+    pub include: &'a [Regex],
+    pub exclude: &'a [Regex],
 }
 
 impl HeapFigures {
-    pub(crate) fn new(analysis: &HeapAnalysis, selection: &RowSelection<'_>) -> HeapFigures {
+    pub fn new(analysis: &HeapAnalysis, selection: &RowSelection<'_>) -> HeapFigures {
         let kinds = RowSelection {
             rows: HeapRows::Holders(Level::Kind),
             limit: 0,
@@ -172,7 +172,7 @@ impl HeapFigures {
 }
 
 /// The table of a selection.
-pub(crate) fn table(analysis: &HeapAnalysis, selection: &RowSelection<'_>) -> HeapTable {
+pub fn table(analysis: &HeapAnalysis, selection: &RowSelection<'_>) -> HeapTable {
     match selection.rows {
         HeapRows::Holders(level) => {
             selection.table(analysis.holder_rows(level), &HolderTable(analysis))
@@ -288,7 +288,7 @@ impl RowSelection<'_> {
 }
 
 impl HeapRows {
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             HeapRows::Holders(Level::Kind) => "kind of root",
             HeapRows::Holders(Level::Module) => "module",

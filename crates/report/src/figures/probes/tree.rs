@@ -5,17 +5,17 @@ const MOST_LEVELS: usize = 16;
 
 /// A line of the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ProbeTreeLine {
+pub struct ProbeTreeLine {
     /// How far it is indented.
-    pub(crate) level: usize,
+    pub level: usize,
     /// The last part of the name; of a line without a probe, with `/` at its end.
-    pub(crate) label: String,
+    pub label: String,
     /// The probe, by its number in what the tree was made of; `None` for a line above others.
-    pub(crate) probe: Option<usize>,
+    pub probe: Option<usize>,
 }
 
 /// The tree of these names, in the order of the names.
-pub(crate) fn probe_tree<'a>(names: impl Iterator<Item = &'a str>) -> Vec<ProbeTreeLine> {
+pub fn probe_tree<'a>(names: impl Iterator<Item = &'a str>) -> Vec<ProbeTreeLine> {
     let mut sorted: Vec<(Vec<&str>, usize)> =
         names.enumerate().map(|(at, name)| (parts(name), at)).collect();
     sorted.sort();

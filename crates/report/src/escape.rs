@@ -7,8 +7,6 @@
 //! character.
 
 use std::fmt::{self, Write as _};
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
 
 /// Whether a character is unsafe to print: a control or an invisible one.
 pub fn is_unprintable(c: char) -> bool {
@@ -72,8 +70,9 @@ impl fmt::Display for Escaped<'_> {
 }
 
 /// Displays a path escaped.
-pub fn path(path: &Path) -> Escaped<'_> {
-    Escaped(path.as_os_str().as_bytes())
+pub fn path(path: &std::path::Path) -> Escaped<'_> {
+    // On Unix a path's bytes as they are; the page has no paths.
+    Escaped(path.as_os_str().as_encoded_bytes())
 }
 
 #[cfg(test)]

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
+use crate::figures::units::{bytes, count, percent};
 use heaptap_graph::{
     Accumulation, Arrangement, HeapAnalysis, HolderId, OutsideMemory, RetainedId, RetainedLabel,
 };
-use heaptap_report::figures::units::{bytes, count, percent};
 use serde::Serialize;
 
 use super::sets::{SetId, SetNames, SetTree, change, pairs};
@@ -13,20 +13,20 @@ use super::titles::Titles;
 
 /// A suspect.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Finding {
+pub struct Finding {
     /// `accumulation`, `finaliser cycle`, `ephemeron chain` or `outside memory`.
-    pub(crate) kind: &'static str,
+    pub kind: &'static str,
     /// One sentence.
-    pub(crate) text: String,
+    pub text: String,
     /// What holds it, from the holder down to the blocks.
-    pub(crate) path: Vec<String>,
+    pub path: Vec<String>,
     /// How many blocks.
-    pub(crate) elements: u64,
-    pub(crate) retained_bytes: u64,
-    pub(crate) outside_bytes: u64,
+    pub elements: u64,
+    pub retained_bytes: u64,
+    pub outside_bytes: u64,
     /// Against an earlier snapshot, if there is one and the finding is about a set of blocks.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) growth: Option<Growth>,
+    pub growth: Option<Growth>,
     /// The set that it is about, if it is about one.
     #[serde(skip)]
     node: Option<RetainedId>,
@@ -34,14 +34,14 @@ pub(crate) struct Finding {
 
 /// How much a set of blocks has grown.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(crate) struct Growth {
-    pub(crate) elements: i64,
-    pub(crate) retained_bytes: i64,
-    pub(crate) outside_bytes: i64,
+pub struct Growth {
+    pub elements: i64,
+    pub retained_bytes: i64,
+    pub outside_bytes: i64,
 }
 
 /// Says of each finding about a set of blocks how much it has grown since an earlier snapshot.
-pub(crate) fn compare(findings: &mut [Finding], analysis: &HeapAnalysis, earlier: &HeapAnalysis) {
+pub fn compare(findings: &mut [Finding], analysis: &HeapAnalysis, earlier: &HeapAnalysis) {
     let mut names = SetNames::default();
     let [old, new] = [earlier, analysis].map(|analysis| SetTree::new(analysis, &mut names));
     let known: HashMap<SetId, SetId> =
@@ -93,7 +93,7 @@ fn grown(growth: Growth) -> String {
 }
 
 /// What deserves a look, by kind, the biggest first.
-pub(crate) fn findings(analysis: &HeapAnalysis) -> Vec<Finding> {
+pub fn findings(analysis: &HeapAnalysis) -> Vec<Finding> {
     let titles = Titles::new(analysis);
     let suspects = analysis.suspects();
     let mut found: Vec<Finding> = Vec::new();

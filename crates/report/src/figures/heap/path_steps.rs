@@ -30,14 +30,14 @@ enum Link {
 }
 
 /// A line of a path.
-pub(crate) struct PathLine {
-    pub(crate) text: String,
+pub struct PathLine {
+    pub text: String,
     /// The first node that it stands for.
-    pub(crate) node: Node,
+    pub node: Node,
 }
 
 /// The lines of a path. Fields are named if the graph was loaded with them.
-pub(crate) fn path_lines(analysis: &HeapAnalysis, path: &[Node]) -> Vec<PathLine> {
+pub fn path_lines(analysis: &HeapAnalysis, path: &[Node]) -> Vec<PathLine> {
     let mut data: Vec<(u32, u32)> =
         analysis.graph.ephemerons().filter_map(|(block, data, _)| Some((block, data?))).collect();
     data.sort_unstable();

@@ -26,7 +26,7 @@ struct OpenCell {
 
 /// Cells in preorder; the first is the program. The fields are columns.
 #[derive(Default, Serialize)]
-pub(crate) struct PageTree {
+pub struct PageTree {
     names: Vec<String>,
     /// The cell above; -1 for the program.
     parent: Vec<i64>,
@@ -46,7 +46,7 @@ pub(crate) struct PageTree {
 }
 
 impl PageTree {
-    pub(crate) fn new(analysis: &HeapAnalysis) -> PageTree {
+    pub fn new(analysis: &HeapAnalysis) -> PageTree {
         let titles = Titles::new(analysis);
         let retained = &analysis.retained;
         let children = retained.children();

@@ -9,71 +9,71 @@ const LATELY: u64 = 1_000_000_000;
 
 /// The times of a sidecar, counted from the start of its trace.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ProbeClock {
+pub struct ProbeClock {
     /// Nanoseconds since the Unix epoch.
     start: u64,
 }
 
 impl ProbeClock {
     /// Of a sidecar without a start, its first event is the start.
-    pub(crate) fn of(history: &History) -> ProbeClock {
+    pub fn of(history: &History) -> ProbeClock {
         let first = history.span.map_or(0, |(first, _)| first);
         let start = history.start.as_ref().map(|start| start.trace_start.saturating_mul(1_000));
         ProbeClock { start: start.unwrap_or(first) }
     }
 
     /// Microseconds since the start.
-    pub(crate) fn micros(self, time: u64) -> u64 {
+    pub fn micros(self, time: u64) -> u64 {
         time.saturating_sub(self.start) / 1_000
     }
 
     /// The last nanosecond of a microsecond since the start, as sidecars have it.
-    pub(crate) fn time(self, micros: u64) -> u64 {
+    pub fn time(self, micros: u64) -> u64 {
         self.start.saturating_add(micros.saturating_mul(1_000)).saturating_add(999)
     }
 }
 
 /// What a sidecar says at a moment. The field names are those of the JSON.
 #[derive(Serialize)]
-pub(crate) struct ProbeFigures {
-    pub(crate) sidecar: String,
-    pub(crate) program: String,
-    pub(crate) pid: Option<u64>,
-    pub(crate) host: String,
+pub struct ProbeFigures {
+    pub sidecar: String,
+    pub program: String,
+    pub pid: Option<u64>,
+    pub host: String,
     /// When the trace began, in microseconds since the Unix epoch.
-    pub(crate) trace_start_us: Option<u64>,
+    pub trace_start_us: Option<u64>,
     /// The moment, since the start of the trace.
-    pub(crate) moment_us: u64,
+    pub moment_us: u64,
     /// Whether the sidecar says that nothing follows.
-    pub(crate) complete: bool,
+    pub complete: bool,
     /// Where the sidecar is damaged, and how; what comes before is used.
-    pub(crate) damage: Option<String>,
-    pub(crate) probes: Vec<ProbeRow>,
-    pub(crate) log: Vec<ProbeLine>,
+    pub damage: Option<String>,
+    pub probes: Vec<ProbeRow>,
+    pub log: Vec<ProbeLine>,
     /// Where the program asked the view to stop.
-    pub(crate) stops: Vec<ProbeLine>,
-    pub(crate) lost_log_lines: u64,
-    pub(crate) lost_slices: u64,
+    pub stops: Vec<ProbeLine>,
+    pub lost_log_lines: u64,
+    pub lost_slices: u64,
 }
 
 /// A line of the log, or the reason of a stop.
 #[derive(Serialize)]
-pub(crate) struct ProbeLine {
-    pub(crate) time_us: u64,
-    pub(crate) text: String,
+pub struct ProbeLine {
+    pub time_us: u64,
+    pub text: String,
 }
 
 /// A probe at a moment.
 #[derive(Serialize)]
-pub(crate) struct ProbeRow {
-    pub(crate) name: String,
-    pub(crate) kind: &'static str,
+pub struct ProbeRow {
+    pub name: String,
+    pub kind: &'static str,
     /// When it was opened; 0 if that was before the trace began.
-    pub(crate) opened_us: u64,
+    pub opened_us: u64,
     /// When it changed last, if it ever did; 0 if that was before the trace began.
-    pub(crate) changed_us: Option<u64>,
+    pub changed_us: Option<u64>,
     #[serde(flatten)]
-    pub(crate) state: Option<ProbeState>,
+    pub state: Option<ProbeState>,
 }
 
 /// The state of a probe. Totals are since the program was first traced. Rates are those of the
@@ -81,7 +81,7 @@ pub(crate) struct ProbeRow {
 /// are the seconds that it ran in each second.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
-pub(crate) enum ProbeState {
+pub enum ProbeState {
     Count {
         total: u64,
         rate_lately: f64,
@@ -114,7 +114,7 @@ pub(crate) enum ProbeState {
 impl ProbeFigures {
     /// What a sidecar says at a moment, in microseconds since the start of the trace; `None` for the
     /// latest. Only probes whose names `wanted` accepts.
-    pub(crate) fn of(
+    pub fn of(
         name: &str,
         history: &History,
         at: Option<u64>,
@@ -152,7 +152,7 @@ impl ProbeFigures {
 }
 
 /// The probes that are open at a time.
-pub(crate) fn opened(history: &History, time: u64) -> impl Iterator<Item = &Probe> {
+pub fn opened(history: &History, time: u64) -> impl Iterator<Item = &Probe> {
     history.probes().filter(move |probe| probe.opened <= time)
 }
 
