@@ -33,6 +33,7 @@ pub(crate) fn diff(
 
 /// Cells of both trees in preorder, sizes in bytes.
 #[derive(Default, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 struct MergedCells {
     parent: Vec<u32>,
     site: Vec<i64>,
@@ -44,7 +45,8 @@ struct MergedCells {
 }
 
 #[derive(Serialize)]
-struct MergedTree {
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub(crate) struct MergedTree {
     sites: Vec<CallSite>,
     cells: MergedCells,
     depth: u32,

@@ -14,7 +14,8 @@ use crate::request::TraceRequest;
 use crate::traces::{Found, Traces};
 
 #[derive(Serialize)]
-struct Info {
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub(crate) struct Info {
     name: String,
     executable: String,
     host: String,
@@ -146,7 +147,8 @@ fn notes(figures: &Figures, thinning: u32) -> Vec<String> {
 }
 
 #[derive(Serialize)]
-struct Names {
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub(crate) struct Names {
     functions: Vec<String>,
     files: Vec<String>,
     labels: Vec<String>,

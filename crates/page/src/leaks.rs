@@ -17,7 +17,8 @@ use crate::traces::Traces;
 const STORED: &str = "leaks";
 
 #[derive(Serialize)]
-struct Answer {
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "Leaks"))]
+pub(crate) struct Answer {
     trace: String,
     duration_us: u64,
     verdict: String,
@@ -27,6 +28,7 @@ struct Answer {
 
 /// A leak with its live size over time, and the 95 % interval of that.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "Leak"))]
 struct GrowingRow {
     #[serde(flatten)]
     row: LeakRow,
@@ -34,6 +36,7 @@ struct GrowingRow {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "LeakGrowth"))]
 struct Growth {
     times: Vec<u64>,
     live: Vec<f64>,

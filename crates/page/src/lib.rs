@@ -33,6 +33,8 @@ mod source;
 mod timeline;
 mod traces;
 mod tree;
+#[cfg(test)]
+mod types_tests;
 #[cfg(target_arch = "wasm32")]
 mod wasm;
 

@@ -18,7 +18,8 @@ const MOST_LEVELS: usize = 8;
 const MOST_ROWS: usize = 20;
 
 #[derive(Serialize)]
-struct SiteAnswer {
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "SiteDetails"))]
+pub(crate) struct SiteAnswer {
     /// What the site itself allocates.
     sum: Sum,
     /// With all that it calls.
@@ -32,6 +33,7 @@ struct SiteAnswer {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "SiteNode"))]
 struct CallRow {
     site: CallSite,
     sum: Sum,
@@ -40,6 +42,7 @@ struct CallRow {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 struct Lifetimes {
     classes: Vec<LifetimeClass>,
     /// `None` where the trace ended first.
@@ -47,6 +50,7 @@ struct Lifetimes {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 struct LifetimeClass {
     from_us: u64,
     to_us: u64,
@@ -54,6 +58,7 @@ struct LifetimeClass {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 struct SizeClass {
     from: u64,
     to: u64,
@@ -61,6 +66,7 @@ struct SizeClass {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "SiteLine"))]
 struct Line {
     line: u32,
     sum: Sum,

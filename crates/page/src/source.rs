@@ -11,13 +11,15 @@ use crate::request::TraceRequest;
 use crate::traces::Traces;
 
 #[derive(Serialize)]
-struct SourceAnswer {
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "SourceLines"))]
+pub(crate) struct SourceAnswer {
     file: String,
     lines: Vec<Line>,
     total: Sum,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "SourceLine"))]
 struct Line {
     line: u32,
     sum: Sum,

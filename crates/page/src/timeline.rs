@@ -21,7 +21,8 @@ use crate::tree::unit;
 const MOST_SERIES: usize = 64;
 
 #[derive(Serialize)]
-struct TimelineAnswer {
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "Timeline"))]
+pub(crate) struct TimelineAnswer {
     width_us: u64,
     points: usize,
     /// The end of each step.
@@ -34,6 +35,7 @@ struct TimelineAnswer {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 struct Series {
     site: CallSite,
     /// Of the metric.
@@ -43,6 +45,7 @@ struct Series {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "OtherSeries"))]
 struct Others {
     rows: usize,
     sum: Sum,
@@ -52,12 +55,14 @@ struct Others {
 
 /// Bytes at the end of each step, and allocated in it.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "SeriesLines"))]
 struct Lines {
     live: Vec<f64>,
     allocated: Vec<f64>,
 }
 
 #[derive(Default, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "TotalSeries"))]
 struct Total {
     live: Vec<f64>,
     most_live: Vec<f64>,

@@ -18,7 +18,8 @@ const MOST_CELLS: usize = 200_000;
 const DEEPEST: u32 = 2000;
 
 #[derive(Serialize)]
-struct TreeAnswer {
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub(crate) struct TreeAnswer {
     total: Sum,
     focus_total: Sum,
     sites: Vec<CallSite>,
@@ -33,7 +34,9 @@ struct TreeAnswer {
 }
 
 #[derive(Clone, Copy, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct ErrorOf {
+    #[cfg_attr(test, ts(type = "number | null"))]
     a: f64,
     b: f64,
 }
@@ -46,6 +49,7 @@ impl ErrorOf {
 
 /// Cells in preorder: column by column.
 #[derive(Default, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct Cells {
     pub(crate) parent: Vec<u32>,
     /// The number of the site; −1 for small cells that are joined.

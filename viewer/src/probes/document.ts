@@ -3,52 +3,11 @@
 
 import { computed, signal } from "@preact/signals";
 import { embeddedSidecars, fetchSidecar } from "../query/page-data";
+import type { Sidecar } from "../query/figures";
 import { unpacked } from "../query/packed";
 import { config, info, view } from "../view/store";
 
-export type Unit = "bytes" | "share" | "ns" | "rate" | "number";
-
-/** A line over time; null where nothing is known. */
-export interface Lane {
-  name: string;
-  unit: Unit;
-  values: (number | null)[];
-}
-
-export interface TreeProbe extends Partial<Pick<Lane, "values">> {
-  name: string;
-  kind: string;
-  state: string;
-  unit: Unit;
-}
-
-export interface TreeLine {
-  level: number;
-  label: string;
-  /** Missing of a line above others. */
-  probe?: TreeProbe;
-}
-
-export interface LogLine {
-  time_us: number;
-  text: string;
-  /** Whether the program asked the view to stop there. */
-  stop: boolean;
-}
-
-export interface Sidecar {
-  start_us: number | null;
-  problem: string | null;
-  /** Microseconds between two points of a line. */
-  width_us: number;
-  lanes: Lane[];
-  limit_bytes: number | null;
-  /** What was old by then has lived through a whole major collection; null if they are not counted. */
-  old_before_us: number | null;
-  tree: TreeLine[];
-  log: LogLine[];
-  more_log: number;
-}
+export type { Lane, LogLine, Sidecar, TreeLine, TreeProbe, Unit } from "../query/figures";
 
 const sidecars = signal<readonly (Sidecar | null)[]>([]);
 

@@ -5,13 +5,17 @@ use serde::Serialize;
 
 /// The call site of a row, or the file, module, label, domain or source. The field names are those of the JSON.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(rename = "Site"))]
 pub struct CallSite {
     pub name: String,
     #[serde(skip_serializing_if = "String::is_empty")]
+    #[cfg_attr(feature = "typescript", ts(optional, as = "Option<String>"))]
     pub file: String,
     #[serde(skip_serializing_if = "is_zero")]
+    #[cfg_attr(feature = "typescript", ts(optional, as = "Option<u32>"))]
     pub line: u32,
     #[serde(skip_serializing_if = "is_nowhere")]
+    #[cfg_attr(feature = "typescript", ts(optional, as = "Option<(u32, u32)>"))]
     pub chars: (u32, u32),
 }
 

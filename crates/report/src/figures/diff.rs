@@ -11,10 +11,12 @@ use crate::figures::trace::{TableView, TraceFigures, by_name};
 
 /// What is shown. The field names are those of the JSON.
 #[derive(Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(rename = "Diff"))]
 pub struct Comparison {
     pub before: String,
     pub after: String,
     pub metric: String,
+    #[cfg_attr(feature = "typescript", ts(type = "By"))]
     pub by: &'static str,
     pub total: ChangeRow,
     /// Differences that are more than chance.
@@ -26,6 +28,7 @@ pub struct Comparison {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(rename = "Change"))]
 pub struct ChangeRow {
     #[serde(flatten)]
     pub site: CallSite,
@@ -34,6 +37,10 @@ pub struct ChangeRow {
     pub difference_bytes: f64,
     /// In standard errors.
     pub distance: f64,
+    #[cfg_attr(
+        feature = "typescript",
+        ts(type = "\"unchanged\" | \"new\" | \"gone\" | \"grew\" | \"shrank\"")
+    )]
     pub kind: &'static str,
 }
 

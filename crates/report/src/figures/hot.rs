@@ -11,6 +11,7 @@ use crate::figures::trace::{TableView, TraceFigures};
 
 /// What is shown. The field names are those of the JSON.
 #[derive(Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(rename = "Hot"))]
 pub struct Fragments {
     pub trace: String,
     pub metric: String,
@@ -22,6 +23,7 @@ pub struct Fragments {
 
 /// What was lost to the bounds on memory and time.
 #[derive(Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct HotLimits {
     /// False if the search was cut short: fragments may be longer.
     pub complete: bool,
@@ -30,6 +32,7 @@ pub struct HotLimits {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(rename = "HotFragment"))]
 pub struct FragmentRow {
     #[serde(flatten)]
     pub size: Size,
@@ -41,11 +44,13 @@ pub struct FragmentRow {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(rename = "HotFrame"))]
 pub struct FragmentFrame {
     #[serde(flatten)]
     pub site: CallSite,
     /// The most iterations of the recursion that begins here and is folded.
     #[serde(skip_serializing_if = "is_once")]
+    #[cfg_attr(feature = "typescript", ts(optional, as = "Option<u32>"))]
     pub repeats: u32,
 }
 

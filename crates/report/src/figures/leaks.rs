@@ -36,6 +36,7 @@ impl LeakReport {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct LeakRow {
     pub site: CallSite,
     pub live: Size,
@@ -50,6 +51,7 @@ pub struct LeakRow {
     pub called_from: Vec<CallSite>,
     /// What holds its blocks, if a snapshot was joined.
     #[serde(flatten)]
+    #[cfg_attr(feature = "typescript", ts(skip))]
     pub held: Option<HeldBlocks>,
 }
 

@@ -25,6 +25,7 @@ pub struct TableOptions {
 
 /// Everything that is shown. The field names are those of the JSON.
 #[derive(Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(rename = "ReportFigures"))]
 pub struct Figures {
     pub trace: String,
     pub executable: String,
@@ -45,10 +46,12 @@ pub struct Figures {
     pub limits: Limits,
     /// The snapshot that was joined, if one was.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "typescript", ts(skip))]
     pub snapshot: Option<JoinedSnapshot>,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Totals {
     pub samples: u64,
     pub allocated: Size,
@@ -71,6 +74,7 @@ pub struct Totals {
 
 /// A share with its standard error.
 #[derive(Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Part {
     pub share: f64,
     /// `None` if there is no sample, and nothing is known; and of promotions, if those of
@@ -88,6 +92,7 @@ impl Part {
 
 /// A lifetime with its standard error.
 #[derive(Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(rename = "Lifetime"))]
 pub struct Time {
     pub us: f64,
     pub error: f64,
@@ -95,6 +100,7 @@ pub struct Time {
 
 /// Live bytes over time.
 #[derive(Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(rename = "ReportTimeline"))]
 pub struct Timeline {
     pub bucket_us: u64,
     pub most_live_bytes: Vec<f64>,
@@ -102,8 +108,10 @@ pub struct Timeline {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(rename = "ReportTable"))]
 pub struct Table {
     pub metric: String,
+    #[cfg_attr(feature = "typescript", ts(type = "By"))]
     pub by: &'static str,
     pub rows: Vec<ReportRow>,
     pub others: Others,
@@ -112,6 +120,7 @@ pub struct Table {
 
 /// A row of the table.
 #[derive(Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct ReportRow {
     #[serde(flatten)]
     pub site: CallSite,
@@ -121,13 +130,16 @@ pub struct ReportRow {
     pub share: f64,
     /// What holds its blocks, if a snapshot was joined.
     #[serde(flatten)]
+    #[cfg_attr(feature = "typescript", ts(skip))]
     pub held: Option<HeldBlocks>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "typescript", ts(optional, as = "Option<Vec<ReportRow>>"))]
     pub callers: Vec<ReportRow>,
 }
 
 /// The rows that are not shown.
 #[derive(Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(rename = "OtherRows"))]
 pub struct Others {
     pub rows: usize,
     #[serde(flatten)]
@@ -137,6 +149,7 @@ pub struct Others {
 
 /// What was lost to the bounds on memory.
 #[derive(Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Limits {
     /// One in this many objects was followed.
     pub objects_followed_one_in: u64,

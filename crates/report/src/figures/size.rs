@@ -7,6 +7,7 @@ use crate::figures::units::{bytes, percent};
 
 /// An estimated size. The field names are those of the JSON.
 #[derive(Clone, Copy, Debug, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Size {
     pub bytes: f64,
     /// `None` if there is no sample, and `high` is all that is known; and where it is only known
@@ -56,6 +57,7 @@ impl Size {
 
 /// Samples, and the size they stand for.
 #[derive(Clone, Copy, Debug, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Sum {
     pub samples: u64,
     #[serde(flatten)]

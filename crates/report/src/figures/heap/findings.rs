@@ -13,8 +13,15 @@ use super::titles::Titles;
 
 /// A suspect.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Finding {
     /// `accumulation`, `finaliser cycle`, `ephemeron chain` or `outside memory`.
+    #[cfg_attr(
+        feature = "typescript",
+        ts(
+            type = "\"accumulation\" | \"finaliser cycle\" | \"ephemeron chain\" | \"outside memory\""
+        )
+    )]
     pub kind: &'static str,
     /// One sentence.
     pub text: String,
@@ -26,6 +33,7 @@ pub struct Finding {
     pub outside_bytes: u64,
     /// Against an earlier snapshot, if there is one and the finding is about a set of blocks.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "typescript", ts(optional))]
     pub growth: Option<Growth>,
     /// The set that it is about, if it is about one.
     #[serde(skip)]
@@ -34,6 +42,7 @@ pub struct Finding {
 
 /// How much a set of blocks has grown.
 #[derive(Clone, Copy, Debug, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(rename = "FindingGrowth"))]
 pub struct Growth {
     pub elements: i64,
     pub retained_bytes: i64,

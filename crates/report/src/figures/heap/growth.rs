@@ -30,6 +30,7 @@ impl GrowthRows {
 /// Whether a row is in both snapshots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(rename = "GrowthChange"))]
 pub enum Change {
     New,
     Gone,
@@ -40,6 +41,7 @@ pub enum Change {
 
 /// A size in the heap and outside of it.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct GrowthSize {
     pub blocks: u64,
     /// In the heap, with headers.
@@ -74,6 +76,7 @@ impl From<SetSize> for GrowthSize {
 
 /// A row before and after.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct GrowthRow {
     pub name: String,
     pub change: Change,
@@ -87,6 +90,7 @@ pub struct GrowthRow {
 
 /// A table of rows, the greatest changes first.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(rename = "Growth"))]
 pub struct GrowthTable {
     pub by: &'static str,
     pub rows: Vec<GrowthRow>,

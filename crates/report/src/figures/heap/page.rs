@@ -23,6 +23,7 @@ const MOST_HOLDERS: usize = 20;
 
 /// All snapshots of a page, in the order in which they were taken. The field names are those of its JSON.
 #[derive(Default, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(rename = "SnapshotDocument"))]
 pub struct PageSnapshots {
     pub snapshots: Vec<PageSnapshot>,
     pub failed: Vec<FailedSnapshot>,
@@ -32,6 +33,7 @@ pub struct PageSnapshots {
 
 /// A file that could not be shown.
 #[derive(Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct FailedSnapshot {
     pub name: String,
     pub error: String,
@@ -39,6 +41,7 @@ pub struct FailedSnapshot {
 
 /// A snapshot.
 #[derive(Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(rename = "Snapshot"))]
 pub struct PageSnapshot {
     pub name: String,
     #[serde(flatten)]
@@ -59,6 +62,7 @@ pub struct PageSnapshot {
 /// The rows of a table that reach most first, which the page stacks over time. Those of the table itself are the
 /// ones that hold most alone.
 #[derive(Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct StackedRows {
     pub by: &'static str,
     /// Names and the bytes that they reach first, the most first.
@@ -67,6 +71,7 @@ pub struct StackedRows {
 
 /// What holds the block that retains most of those that a row of a table stands for.
 #[derive(Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct HeldBlock {
     pub row: String,
     pub block: String,

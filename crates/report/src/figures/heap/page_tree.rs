@@ -26,6 +26,7 @@ struct OpenCell {
 
 /// Cells in preorder; the first is the program. The fields are columns.
 #[derive(Default, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(rename = "DominatorTree"))]
 pub struct PageTree {
     names: Vec<String>,
     /// The cell above; -1 for the program.
@@ -33,6 +34,7 @@ pub struct PageTree {
     /// Into `names`; -1 for joined cells.
     name: Vec<i64>,
     /// 1 for a holder, 0 for blocks.
+    #[cfg_attr(feature = "typescript", ts(type = "(0 | 1)[]"))]
     holder: Vec<u8>,
     /// Bytes of the cell and all below.
     retained: Vec<u64>,

@@ -8,6 +8,7 @@ use crate::figures::size::Size;
 
 /// A place that allocated blocks which are alive.
 #[derive(Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct SiteRow {
     pub site: CallSite,
     /// How many of its blocks the trace follows.
@@ -26,6 +27,7 @@ pub struct SiteRow {
 
 /// Where what is alive was allocated.
 #[derive(Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(rename = "SiteTable"))]
 pub struct SiteFigures {
     pub trace: String,
     /// The holder whose blocks are counted; absent for all.

@@ -24,6 +24,7 @@ pub enum HeapRows {
 
 /// A size in the heap.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct HeapSize {
     pub blocks: u64,
     /// With headers.
@@ -38,10 +39,12 @@ impl From<Reach> for HeapSize {
 
 /// A row of a table.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct HeapRow {
     pub name: String,
     /// Roots of a holder; absent for blocks.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "typescript", ts(optional))]
     pub roots: Option<u64>,
     /// What is reachable from it.
     pub reachable_bytes: u64,
@@ -60,6 +63,7 @@ pub struct HeapRow {
 
 /// A table; what is not shown is in the last line.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct HeapTable {
     pub by: &'static str,
     pub rows: Vec<HeapRow>,
@@ -71,6 +75,7 @@ pub struct HeapTable {
 
 /// What a snapshot is of, and how much it holds.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct HeapSummary {
     pub program: String,
     pub runtime: String,
@@ -84,6 +89,7 @@ pub struct HeapSummary {
     pub mapped_bytes: u64,
     /// Absent if the runtime has no fibers.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "typescript", ts(skip))]
     pub stacks: Option<FiberStacks>,
     /// Pointers that lead to no block.
     pub dangling: u64,

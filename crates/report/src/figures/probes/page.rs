@@ -20,6 +20,7 @@ const MOST_TREE_LINES: usize = 5_000;
 const MOST_LOG_LINES: usize = 1_000;
 /// The document. The field names are those of the JSON.
 #[derive(Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(rename = "Sidecar"))]
 pub struct PageSidecar {
     /// When the trace began to which it belongs, in microseconds since the epoch.
     start_us: Option<u64>,
@@ -39,6 +40,7 @@ pub struct PageSidecar {
 
 /// A line over time.
 #[derive(Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 struct Lane {
     name: &'static str,
     unit: Unit,
@@ -48,6 +50,7 @@ struct Lane {
 /// What the numbers of a line are.
 #[derive(Clone, Copy, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 enum Unit {
     Bytes,
     /// A part of the time.
@@ -60,25 +63,30 @@ enum Unit {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 struct TreeLine {
     level: usize,
     label: String,
     /// `None` for a line above others.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "typescript", ts(optional))]
     probe: Option<TreeProbe>,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 struct TreeProbe {
     name: String,
     kind: &'static str,
     state: String,
     unit: Unit,
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "typescript", ts(optional, as = "Option<Vec<Option<f64>>>"))]
     values: Vec<Option<f64>>,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(rename = "LogLine"))]
 struct PageLine {
     time_us: u64,
     text: String,

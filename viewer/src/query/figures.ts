@@ -1,0 +1,591 @@
+// What the page is told, as JSON. Written by the test `types_tests` of crates/page from the
+// structs in crates/report/src/figures and crates/page/src: do not edit.
+
+import type { By } from "./types";
+
+/**
+ * Cells in preorder: column by column.
+ */
+export type Cells = { parent: Array<number>, 
+/**
+ * The number of the site; −1 for small cells that are joined.
+ */
+site: Array<number>, samples: Array<number>, self: Array<number>, 
+/**
+ * How many cells are joined; 1 for others.
+ */
+count: Array<number>, repeats: Array<number>, };
+
+export type Change = { before: Size, after: Size, difference_bytes: number, 
+/**
+ * In standard errors.
+ */
+distance: number, kind: "unchanged" | "new" | "gone" | "grew" | "shrank", name: string, file?: string, line?: number, chars?: [number, number], };
+
+/**
+ * What is shown. The field names are those of the JSON.
+ */
+export type Diff = { before: string, after: string, metric: string, by: By, total: Change, 
+/**
+ * Differences that are more than chance.
+ */
+changes: Array<Change>, 
+/**
+ * How many more there are.
+ */
+not_shown: number, 
+/**
+ * Sites whose difference may be chance.
+ */
+within_chance: number, };
+
+/**
+ * Cells in preorder; the first is the program. The fields are columns.
+ */
+export type DominatorTree = { names: Array<string>, 
+/**
+ * The cell above; -1 for the program.
+ */
+parent: Array<number>, 
+/**
+ * Into `names`; -1 for joined cells.
+ */
+name: Array<number>, 
+/**
+ * 1 for a holder, 0 for blocks.
+ */
+holder: (0 | 1)[], 
+/**
+ * Bytes of the cell and all below.
+ */
+retained: Array<number>, 
+/**
+ * Bytes of its own blocks.
+ */
+own: Array<number>, blocks: Array<number>, 
+/**
+ * Bytes outside the heap of the cell and all below.
+ */
+outside: Array<number>, 
+/**
+ * Of joined cells: how many.
+ */
+joined: Array<number>, };
+
+export type ErrorOf = { a: number | null, b: number, };
+
+/**
+ * A file that could not be shown.
+ */
+export type FailedSnapshot = { name: string, error: string, };
+
+/**
+ * A suspect.
+ */
+export type Finding = { 
+/**
+ * `accumulation`, `finaliser cycle`, `ephemeron chain` or `outside memory`.
+ */
+kind: "accumulation" | "finaliser cycle" | "ephemeron chain" | "outside memory", 
+/**
+ * One sentence.
+ */
+text: string, 
+/**
+ * What holds it, from the holder down to the blocks.
+ */
+path: Array<string>, 
+/**
+ * How many blocks.
+ */
+elements: number, retained_bytes: number, outside_bytes: number, 
+/**
+ * Against an earlier snapshot, if there is one and the finding is about a set of blocks.
+ */
+growth?: FindingGrowth, };
+
+/**
+ * How much a set of blocks has grown.
+ */
+export type FindingGrowth = { elements: number, retained_bytes: number, outside_bytes: number, };
+
+/**
+ * A table of rows, the greatest changes first.
+ */
+export type Growth = { by: string, rows: Array<GrowthRow>, other_rows: number, other_growth_bytes: number, other_growth_outside_bytes: number, };
+
+/**
+ * Whether a row is in both snapshots.
+ */
+export type GrowthChange = "new" | "gone" | "grown" | "shrunk" | "same";
+
+/**
+ * A row before and after.
+ */
+export type GrowthRow = { name: string, change: GrowthChange, before: GrowthSize, after: GrowthSize, 
+/**
+ * Bytes in the heap, negative if it has shrunk.
+ */
+growth_bytes: number, 
+/**
+ * The same outside the heap.
+ */
+growth_outside_bytes: number, };
+
+/**
+ * A size in the heap and outside of it.
+ */
+export type GrowthSize = { blocks: number, 
+/**
+ * In the heap, with headers.
+ */
+bytes: number, outside_bytes: number, };
+
+/**
+ * A row of a table.
+ */
+export type HeapRow = { name: string, 
+/**
+ * Roots of a holder; absent for blocks.
+ */
+roots?: number, 
+/**
+ * What is reachable from it.
+ */
+reachable_bytes: number, 
+/**
+ * What would be freed without it.
+ */
+exclusive_bytes: number, 
+/**
+ * What it reaches and no row before it does, in a fixed order; for blocks, what they
+ * take themselves. These add up to all that is reachable.
+ */
+first_reached: HeapSize, 
+/**
+ * Outside the heap, freed without it; for blocks, what they keep.
+ */
+outside_bytes: number, 
+/**
+ * What it reaches first outside the heap; for blocks, what they keep.
+ */
+first_outside_bytes: number, 
+/**
+ * Mapped files, counted as `outside_bytes` is.
+ */
+mapped_bytes: number, };
+
+/**
+ * A size in the heap.
+ */
+export type HeapSize = { blocks: number, 
+/**
+ * With headers.
+ */
+bytes: number, };
+
+/**
+ * A table; what is not shown is in the last line.
+ */
+export type HeapTable = { by: string, rows: Array<HeapRow>, other_rows: number, other_first_reached: HeapSize, 
+/**
+ * The same outside the heap.
+ */
+other_first_outside_bytes: number, };
+
+/**
+ * What holds the block that retains most of those that a row of a table stands for.
+ */
+export type HeldBlock = { row: string, block: string, retained_bytes: number, shortest: Array<string>, 
+/**
+ * Without any of these it would go.
+ */
+dominators: Array<string>, holders: Array<string>, other_holders: number, };
+
+/**
+ * What is shown. The field names are those of the JSON.
+ */
+export type Hot = { trace: string, metric: string, threshold: number, total: Size, fragments: Array<HotFragment>, limits: HotLimits, };
+
+export type HotFragment = { share: number, 
+/**
+ * The share that is under no longer fragment.
+ */
+own_share: number, 
+/**
+ * The innermost function first.
+ */
+frames: Array<HotFrame>, bytes: number, 
+/**
+ * `None` if there is no sample, and `high` is all that is known; and where it is only known
+ * to be between `low` and `high`.
+ */
+error: number | null, low: number, high: number, };
+
+export type HotFrame = { 
+/**
+ * The most iterations of the recursion that begins here and is folded.
+ */
+repeats?: number, name: string, file?: string, line?: number, chars?: [number, number], };
+
+/**
+ * What was lost to the bounds on memory and time.
+ */
+export type HotLimits = { 
+/**
+ * False if the search was cut short: fragments may be longer.
+ */
+complete: boolean, 
+/**
+ * The most samples that can be missing from a fragment.
+ */
+samples_missing: number, };
+
+export type Info = { name: string, executable: string, host: string, pid: number, start_us: number, runtime_params: string, context: string, sample_rate: number, word_bytes: number, duration_us: number, events: number, cut_short: string | null, 
+/**
+ * The rows of the table, and how many blocks each stands for.
+ */
+blocks: number, blocks_one_in: number, selected: boolean, totals: Totals, timeline: ReportTimeline, limits: Limits, labels: Array<string>, domains: Array<number>, sources: Array<string>, files: Array<string>, notes: Array<string>, };
+
+/**
+ * A line over time.
+ */
+export type Lane = { name: string, unit: Unit, values: Array<number | null>, };
+
+/**
+ * A leak with its live size over time, and the 95 % interval of that.
+ */
+export type Leak = { growth: LeakGrowth, site: Site, live: Size, allocated: Size, growth_per_second: Size, slowing: boolean, survivors_from_us: number, survivors_to_us: number, 
+/**
+ * Bytes still alive, by the window of that time in which they were allocated.
+ */
+survivors: Array<number>, 
+/**
+ * The callers under which nearly all of it lives, the nearest first.
+ */
+called_from: Array<Site>, };
+
+export type LeakGrowth = { times: Array<number>, live: Array<number>, low: Array<number>, high: Array<number>, };
+
+export type Leaks = { trace: string, duration_us: number, verdict: string, conclusive: boolean, leaks: Array<Leak>, };
+
+/**
+ * A lifetime with its standard error.
+ */
+export type Lifetime = { us: number, error: number, };
+
+export type LifetimeClass = { from_us: number, to_us: number, bytes: number, };
+
+export type Lifetimes = { classes: Array<LifetimeClass>, 
+/**
+ * `None` where the trace ended first.
+ */
+median_us: number | null, };
+
+/**
+ * What was lost to the bounds on memory.
+ */
+export type Limits = { 
+/**
+ * One in this many objects was followed.
+ */
+objects_followed_one_in: number, 
+/**
+ * The most samples that can be missing from a caller.
+ */
+samples_missing_from_callers: number, };
+
+export type LogLine = { time_us: number, text: string, 
+/**
+ * Whether the program asked the view to stop there.
+ */
+stop: boolean, };
+
+/**
+ * Cells of both trees in preorder, sizes in bytes.
+ */
+export type MergedCells = { parent: Array<number>, site: Array<number>, before: Array<number>, after: Array<number>, 
+/**
+ * Whether the difference is more than chance.
+ */
+certain: Array<boolean>, count: Array<number>, };
+
+export type MergedTree = { sites: Array<Site>, cells: MergedCells, depth: number, };
+
+export type Names = { functions: Array<string>, files: Array<string>, labels: Array<string>, };
+
+/**
+ * The rows that are not shown.
+ */
+export type OtherRows = { rows: number, share: number, samples: number, bytes: number, 
+/**
+ * `None` if there is no sample, and `high` is all that is known; and where it is only known
+ * to be between `low` and `high`.
+ */
+error: number | null, low: number, high: number, };
+
+export type OtherSeries = { rows: number, sum: Sum, live: Array<number>, allocated: Array<number>, };
+
+/**
+ * A share with its standard error.
+ */
+export type Part = { share: number, 
+/**
+ * `None` if there is no sample, and nothing is known; and of promotions, if those of
+ * earlier files were not seen.
+ */
+error: number | null, };
+
+/**
+ * Everything that is shown. The field names are those of the JSON.
+ */
+export type ReportFigures = { trace: string, executable: string, sample_rate: number, word_bytes: number, duration_us: number, events: number, 
+/**
+ * Why the end of the trace is missing, and until when it covers the program.
+ */
+cut_short: string | null, 
+/**
+ * Whether files of one process follow each other, of which none says what became of the
+ * blocks of those before it.
+ */
+carried_over: boolean, 
+/**
+ * Whether filters left blocks out.
+ */
+selected: boolean, totals: Totals, timeline: ReportTimeline, table: ReportTable, limits: Limits, };
+
+/**
+ * A row of the table.
+ */
+export type ReportRow = { 
+/**
+ * Of the table's total.
+ */
+share: number, callers?: Array<ReportRow>, name: string, file?: string, line?: number, chars?: [number, number], samples: number, bytes: number, 
+/**
+ * `None` if there is no sample, and `high` is all that is known; and where it is only known
+ * to be between `low` and `high`.
+ */
+error: number | null, low: number, high: number, };
+
+export type ReportTable = { metric: string, by: By, rows: Array<ReportRow>, others: OtherRows, total: Sum, };
+
+/**
+ * Live bytes over time.
+ */
+export type ReportTimeline = { bucket_us: number, most_live_bytes: Array<number>, allocated_bytes: Array<number>, };
+
+export type Series = { site: Site, 
+/**
+ * Of the metric.
+ */
+sum: Sum, live: Array<number>, allocated: Array<number>, };
+
+/**
+ * The document. The field names are those of the JSON.
+ */
+export type Sidecar = { 
+/**
+ * When the trace began to which it belongs, in microseconds since the epoch.
+ */
+start_us: number | null, 
+/**
+ * What is wrong with the file.
+ */
+problem: string | null, 
+/**
+ * Microseconds between two points.
+ */
+width_us: number, lanes: Array<Lane>, limit_bytes: number | null, 
+/**
+ * What was old by then has lived through a whole major collection; missing if they are not counted.
+ */
+old_before_us: number | null, tree: Array<TreeLine>, log: Array<LogLine>, 
+/**
+ * Lines of the log that are not in the document.
+ */
+more_log: number, };
+
+/**
+ * The call site of a row, or the file, module, label, domain or source. The field names are those of the JSON.
+ */
+export type Site = { name: string, file?: string, line?: number, chars?: [number, number], };
+
+export type SiteDetails = { 
+/**
+ * What the site itself allocates.
+ */
+sum: Sum, 
+/**
+ * With all that it calls.
+ */
+total: Sum, share: number, callers: Array<SiteNode>, callees: Array<SiteNode>, lifetimes: Lifetimes, sizes: Array<SizeClass>, lines: Array<SiteLine>, };
+
+export type SiteLine = { line: number, sum: Sum, };
+
+export type SiteNode = { site: Site, sum: Sum, share: number, children: Array<SiteNode>, };
+
+/**
+ * A place that allocated blocks which are alive.
+ */
+export type SiteRow = { site: Site, 
+/**
+ * How many of its blocks the trace follows.
+ */
+sampled_blocks: number, samples: number, 
+/**
+ * What they stand for.
+ */
+size: Size, share: number, 
+/**
+ * Ages when the snapshot was taken: half are younger.
+ */
+median_age_us: number, oldest_us: number, 
+/**
+ * The holder that retains most of them, and its share of them.
+ */
+holder: string, holder_share: number, };
+
+/**
+ * Where what is alive was allocated.
+ */
+export type SiteTable = { trace: string, 
+/**
+ * The holder whose blocks are counted; absent for all.
+ */
+within: string | null, 
+/**
+ * What it retains, or all that is reachable: exact.
+ */
+exact_bytes: number, 
+/**
+ * The same outside the heap, without mapped files.
+ */
+exact_outside_bytes: number, 
+/**
+ * The same, estimated from the samples.
+ */
+estimated: Size, sampled_blocks: number, rows: Array<SiteRow>, other_rows: number, other_share: number, };
+
+/**
+ * An estimated size. The field names are those of the JSON.
+ */
+export type Size = { bytes: number, 
+/**
+ * `None` if there is no sample, and `high` is all that is known; and where it is only known
+ * to be between `low` and `high`.
+ */
+error: number | null, low: number, high: number, };
+
+export type SizeClass = { from: number, to: number, bytes: number, };
+
+/**
+ * A snapshot.
+ */
+export type Snapshot = { name: string, pid: number | null, 
+/**
+ * The trace of the page that was being written then, and the time in it.
+ */
+trace: number | null, at_us: number | null, tables: Array<HeapTable>, stacks: Array<StackedRows>, findings: Array<Finding>, tree: DominatorTree, paths: Array<HeldBlock>, 
+/**
+ * Where it was allocated, if its trace is there.
+ */
+sites: SiteTable | null, program: string, runtime: string, 
+/**
+ * In microseconds since the Unix epoch; absent if it is not known.
+ */
+taken_us: number | null, reason: string, all: HeapSize, reachable: HeapSize, outside_bytes: number, 
+/**
+ * Mapped files, which are not in `outside_bytes`.
+ */
+mapped_bytes: number, 
+/**
+ * Pointers that lead to no block.
+ */
+dangling: number, };
+
+/**
+ * All snapshots of a page, in the order in which they were taken. The field names are those of its JSON.
+ */
+export type SnapshotDocument = { snapshots: Array<Snapshot>, failed: Array<FailedSnapshot>, 
+/**
+ * Of each snapshot, what changed since the one before it; nothing of the first.
+ */
+growths: Array<Array<Growth>>, };
+
+export type SourceLine = { line: number, sum: Sum, functions: Array<string>, };
+
+export type SourceLines = { file: string, lines: Array<SourceLine>, total: Sum, };
+
+/**
+ * The rows of a table that reach most first, which the page stacks over time. Those of the table itself are the
+ * ones that hold most alone.
+ */
+export type StackedRows = { by: string, 
+/**
+ * Names and the bytes that they reach first, the most first.
+ */
+rows: Array<[string, number]>, };
+
+/**
+ * Samples, and the size they stand for.
+ */
+export type Sum = { samples: number, bytes: number, 
+/**
+ * `None` if there is no sample, and `high` is all that is known; and where it is only known
+ * to be between `low` and `high`.
+ */
+error: number | null, low: number, high: number, };
+
+export type Timeline = { width_us: number, points: number, 
+/**
+ * The end of each step.
+ */
+times: Array<number>, series: Array<Series>, others: OtherSeries, total: TotalSeries, peak_us: number, peak: Size, };
+
+export type TotalSeries = { live: Array<number>, most_live: Array<number>, low: Array<number>, high: Array<number>, allocated: Array<number>, };
+
+export type Totals = { samples: number, allocated: Size, 
+/**
+ * The part of `allocated` outside the heap.
+ */
+external: Size, peak: Size, 
+/**
+ * The part of `peak` outside the heap.
+ */
+peak_external: Size, peak_us: number, live: Size, 
+/**
+ * The part of `live` outside the heap.
+ */
+live_external: Size, 
+/**
+ * The part of `live` that no collection has seen.
+ */
+live_young: Size, promotion: Part, median_lifetime: Lifetime | null, ninth_decile_lifetime: Lifetime | null, survivors: Part, };
+
+export type TreeAnswer = { total: Sum, focus_total: Sum, sites: Array<Site>, cells: Cells, depth: number, 
+/**
+ * The standard error of `samples` is √(a·samples + b·samples²) bytes.
+ */
+error_of: ErrorOf, 
+/**
+ * Bytes for each sample.
+ */
+scale: number, 
+/**
+ * Frames that were folded away.
+ */
+omitted: number, };
+
+export type TreeLine = { level: number, label: string, 
+/**
+ * `None` for a line above others.
+ */
+probe?: TreeProbe, };
+
+export type TreeProbe = { name: string, kind: string, state: string, unit: Unit, values?: Array<number | null>, };
+
+/**
+ * What the numbers of a line are.
+ */
+export type Unit = "bytes" | "share" | "ns" | "rate" | "number";
