@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fmt::{self, Write as _};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
+use std::str::FromStr;
 
 /// Bytes as a word: a space, a percent sign, control characters and what is not ASCII are
 /// written as `%` and two hexadecimal digits. Printing it takes no memory.
@@ -72,39 +73,33 @@ pub trait Value: Sized {
 }
 
 macro_rules! values {
-    ($($type:ty),*) => {$(
+    ($($type:ty: $write:expr, $read:expr;)*) => {$(
         impl Value for $type {
             fn write(&self) -> OsString {
-                self.to_string().into()
+                $write(self)
             }
 
             fn read(text: OsString) -> Option<Self> {
-                text.to_string_lossy().parse().ok()
+                $read(text)
             }
         }
     )*};
 }
 
-values!(u32, u64, String);
-
-impl Value for OsString {
-    fn write(&self) -> OsString {
-        self.clone()
-    }
-
-    fn read(text: OsString) -> Option<Self> {
-        Some(text)
-    }
+values! {
+    u32: print, parse;
+    u64: print, parse;
+    String: print, parse;
+    OsString: Clone::clone, Some;
+    PathBuf: OsString::from, |text| Some(PathBuf::from(text));
 }
 
-impl Value for PathBuf {
-    fn write(&self) -> OsString {
-        self.into()
-    }
+fn print(value: &impl ToString) -> OsString {
+    value.to_string().into()
+}
 
-    fn read(text: OsString) -> Option<Self> {
-        Some(text.into())
-    }
+fn parse<T: FromStr>(text: OsString) -> Option<T> {
+    text.into_string().ok()?.parse().ok()
 }
 
 #[cfg(test)]
