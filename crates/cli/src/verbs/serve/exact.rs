@@ -14,6 +14,7 @@ use std::time::Duration;
 use heaptap_page::{ExactRequest, Page};
 use heaptap_report::Archive;
 
+use super::available::{Unavailable, WaitingRoom};
 use super::http::connections::Connection;
 use super::traces::Traces;
 use crate::io::watch::Watch;
@@ -54,7 +55,6 @@ struct State {
     failed: Option<(u64, String)>,
     /// How many readings there were.
     started: u64,
-    waiting: usize,
 }
 
 /// The readings for exact figures.
@@ -62,33 +62,25 @@ struct State {
 pub(super) struct ExactReadings {
     state: Mutex<State>,
     changed: Condvar,
-}
-
-/// Why there is no answer.
-pub(super) enum NoAnswer {
-    /// With a message for the page.
-    Failed(String),
-    /// Too many requests wait.
-    Busy,
-    /// The client is gone.
-    Gone,
+    waiting: WaitingRoom,
 }
 
 impl ExactReadings {
-    /// The answer to a request, as JSON.
+    /// The answer to a request, as JSON; `None` if the client is gone.
     pub(super) fn answer(
         self: &Arc<Self>,
         traces: &Arc<Traces>,
         body: &[u8],
         client: &Connection,
-    ) -> Result<String, NoAnswer> {
-        let request = ExactRequest::parse(body).map_err(NoAnswer::Failed)?;
-        let _waiting = Waiting::enter(self)?;
+    ) -> Result<Option<String>, Unavailable> {
+        let request = ExactRequest::parse(body).map_err(Unavailable::Failed)?;
+        let _waiting = self.waiting.enter(MOST_WAITING)?;
         let mut archives = Vec::new();
         for &trace in request.traces() {
             let (filter, at) = (request.filter().clone(), request.at());
             let selected = Selected { trace, filter, at };
-            archives.push(self.find(traces, &selected, client)?);
+            let Some(archive) = self.find(traces, &selected, client)? else { return Ok(None) };
+            archives.push(archive);
         }
         let answer = move || {
             let mut page = Page::default();
@@ -99,7 +91,9 @@ impl ExactReadings {
         };
         let started = thread::Builder::new().stack_size(STACK).spawn(answer);
         let answered = started.ok().and_then(|thread| thread.join().ok());
-        answered.ok_or_else(|| NoAnswer::Failed("the server is out of memory".to_owned()))
+        answered
+            .map(Some)
+            .ok_or_else(|| Unavailable::Failed("the server is out of memory".to_owned()))
     }
 
     /// The progress of the reading of a trace, in bytes, and its size.
@@ -114,13 +108,13 @@ impl ExactReadings {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The archive of a selection: one that is kept, or a new reading.
+    /// The archive of a selection: one that is kept, or a new reading. `None` if the client is gone.
     fn find(
         self: &Arc<Self>,
         traces: &Arc<Traces>,
         selected: &Selected,
         client: &Connection,
-    ) -> Result<Arc<Archive>, NoAnswer> {
+    ) -> Result<Option<Arc<Archive>>, Unavailable> {
         let mut state = self.state();
         // The reading that this request waits for.
         let mut joined = None;
@@ -129,12 +123,12 @@ impl ExactReadings {
                 let kept = state.kept.remove(place);
                 let archive = Arc::clone(&kept.1);
                 state.kept.push(kept);
-                return Ok(archive);
+                return Ok(Some(archive));
             }
             if let Some((number, message)) = &state.failed
                 && joined == Some(*number)
             {
-                return Err(NoAnswer::Failed(message.clone()));
+                return Err(Unavailable::Failed(message.clone()));
             }
             match &mut state.running {
                 None => joined = Some(self.start(&mut state, traces, selected)?),
@@ -150,7 +144,7 @@ impl ExactReadings {
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
             if client.is_gone() {
                 state.leave(joined);
-                return Err(NoAnswer::Gone);
+                return Ok(None);
             }
         }
     }
@@ -161,7 +155,7 @@ impl ExactReadings {
         state: &mut State,
         traces: &Arc<Traces>,
         selected: &Selected,
-    ) -> Result<u64, NoAnswer> {
+    ) -> Result<u64, Unavailable> {
         // Makes room before, since a reading takes memory of its own.
         if state.kept.len() == KEPT {
             state.kept.remove(0);
@@ -182,7 +176,7 @@ impl ExactReadings {
         let started = thread::Builder::new().stack_size(STACK).spawn(reading);
         if started.is_err() {
             let message = "the server cannot start another thread; try again".to_owned();
-            return Err(NoAnswer::Failed(message));
+            return Err(Unavailable::Failed(message));
         }
         let selected = selected.clone();
         state.running = Some(Reading { selected, watch, waiting: 1, number });
@@ -214,26 +208,6 @@ impl State {
                 running.watch.cancel();
             }
         }
-    }
-}
-
-/// Counts a request that waits.
-struct Waiting<'a>(&'a ExactReadings);
-
-impl<'a> Waiting<'a> {
-    fn enter(all: &'a ExactReadings) -> Result<Self, NoAnswer> {
-        let mut state = all.state();
-        if state.waiting >= MOST_WAITING {
-            return Err(NoAnswer::Busy);
-        }
-        state.waiting += 1;
-        Ok(Waiting(all))
-    }
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.0.state().waiting -= 1;
     }
 }
 

@@ -7,7 +7,6 @@
 //! profile any more, and whoever collects profiles is to notice that, but its last one can be had.
 
 use std::io;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -15,10 +14,11 @@ use heaptap_export::{ExportInput, HeapProfile, HeapValues, write_heap_profile};
 use heaptap_report::{Metric, StackShape};
 use heaptap_trace::CutReason;
 
+use super::available::WaitingRoom;
 use super::http::connections::Connection;
 use super::http::request::Request;
 use super::http::response::Response;
-use super::live::{Following, LiveHandle, NoJob, Phase};
+use super::live::{Following, LiveHandle, Phase};
 use super::traces::Traces;
 use crate::analysis::archive::{Compression, compressed};
 use crate::analysis::so_far::FiguresSoFar;
@@ -42,7 +42,7 @@ All values are estimates from samples.";
 /// The requests that wait.
 #[derive(Default)]
 pub(super) struct GoProfiles {
-    waiting: AtomicUsize,
+    waiting: WaitingRoom,
 }
 
 /// What a request asks for.
@@ -129,7 +129,7 @@ impl GoProfiles {
         let Some(seconds) = wanted.seconds else {
             return profile_of(kind, live, None).map(Some);
         };
-        let _waiting = Waiting::enter(&self.waiting)?;
+        let _waiting = self.waiting.enter(MOST_WAITING)?;
         let before = ask(live, |following| {
             let replaced = following.trace.replaced();
             following.with_input(HeapValues::of).map(|values| (replaced, values))
@@ -192,12 +192,7 @@ fn ask<T: Send + 'static>(
     live: &LiveHandle,
     job: impl FnOnce(&mut Following) -> Option<T> + Send + 'static,
 ) -> Result<T, Response> {
-    match live.ask(job) {
-        Ok(Some(result)) => Ok(result),
-        Ok(None) => Err(Response::text(503, "the trace has no packet yet; try again")),
-        Err(NoJob::Busy) => Err(Response::text(503, "too many requests wait; try again")),
-        Err(NoJob::Failed(message)) => Err(Response::text(404, message)),
-    }
+    live.ask(job)?.ok_or_else(|| Response::text(503, "the trace has no packet yet; try again"))
 }
 
 impl Following {
@@ -209,25 +204,6 @@ impl Following {
         let FiguresSoFar { info, aggregate, blocks, locations } = self.trace.figures()?;
         let (metric, shape, sidecars) = (Metric::Live, StackShape::default(), None);
         Some(take(&ExportInput { aggregate, info, locations, metric, shape, sidecars }, blocks))
-    }
-}
-
-/// Counts a request that waits.
-struct Waiting<'a>(&'a AtomicUsize);
-
-impl<'a> Waiting<'a> {
-    fn enter(waiting: &'a AtomicUsize) -> Result<Self, Response> {
-        let entered = Waiting(waiting);
-        if waiting.fetch_add(1, Ordering::Relaxed) >= MOST_WAITING {
-            return Err(Response::text(503, "too many requests wait; try again"));
-        }
-        Ok(entered)
-    }
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -16,7 +16,7 @@ use heaptap_report::{Depth, Options};
 use heaptap_trace::CutReason;
 use serde::Serialize;
 
-use super::ready::ReadyTrace;
+use super::available::{ReadyTrace, Unavailable};
 use crate::analysis::archive::{PackedTrace, Packing, packed_so_far, source_files};
 use crate::analysis::live::LiveAggregation;
 use crate::exit_status::Failure;
@@ -111,13 +111,6 @@ impl Shared {
     }
 }
 
-/// Why a job has no answer.
-pub(super) enum NoJob {
-    /// With a message.
-    Failed(String),
-    Busy,
-}
-
 impl LiveHandle {
     /// Follows a trace on a new thread, after [`LiveHandle::begin`]. `failed` hears if that ends
     /// with a failure.
@@ -178,7 +171,7 @@ impl LiveHandle {
     }
 
     /// The trace as it is now.
-    pub(super) fn packed(&self) -> Result<ReadyTrace, NoJob> {
+    pub(super) fn packed(&self) -> Result<ReadyTrace, Unavailable> {
         {
             let state = self.shared.state();
             if let Some((version, packed)) = &state.packed
@@ -188,31 +181,32 @@ impl LiveHandle {
             }
         }
         let packed = self.ask(Following::packed)?;
-        packed.ok_or_else(|| NoJob::Failed("the trace has no packet yet; try again".to_owned()))
+        packed
+            .ok_or_else(|| Unavailable::Failed("the trace has no packet yet; try again".to_owned()))
     }
 
     /// Has a job done by the thread of the trace, and waits for the result.
     pub(super) fn ask<T: Send + 'static>(
         &self,
         job: impl FnOnce(&mut Following) -> T + Send + 'static,
-    ) -> Result<T, NoJob> {
+    ) -> Result<T, Unavailable> {
         let (sender, receiver) = sync_channel(1);
         let job = move |following: &mut Following| {
             // A connection that waits no longer has no use for it.
             let _ = sender.send(job(following));
         };
         self.jobs.try_send(Box::new(job)).map_err(|error| match error {
-            TrySendError::Full(_) => NoJob::Busy,
+            TrySendError::Full(_) => Unavailable::Busy,
             TrySendError::Disconnected(_) => self.gone(),
         })?;
         receiver.recv_timeout(PATIENCE).map_err(|error| match error {
-            RecvTimeoutError::Timeout => NoJob::Busy,
+            RecvTimeoutError::Timeout => Unavailable::Busy,
             RecvTimeoutError::Disconnected => self.gone(),
         })
     }
 
-    fn gone(&self) -> NoJob {
-        NoJob::Failed(match self.phase() {
+    fn gone(&self) -> Unavailable {
+        Unavailable::Failed(match self.phase() {
             Phase::Failed(message) => message,
             _ => "the trace is not followed any more; please report this".to_owned(),
         })

@@ -1,22 +1,25 @@
 //! `heaptap serve`: the web page over the loopback.
 //!
-//! [`http`] is the server, [`access`] decides who may ask, [`routes`] what is answered.
-//! [`traces`] and [`snapshots`] read in the background ([`provisional`]: what is shown meanwhile), [`sidecars`] has what programs say of themselves, [`live`] follows traces that are still being written, [`exact`] reads again for exact figures, [`go_profiles`] answers
-//! `go tool pprof`, [`browser`]
-//! opens the page, [`token_file`] keeps the token for the next server.
+//! - [`http`]: the server; [`access`]: who may ask; [`routes`]: what is answered;
+//!   [`go_profiles`]: what `go tool pprof` asks for.
+//! - [`traces`] and [`snapshots`]: read in the background; [`provisional`]: what is shown meanwhile;
+//!   [`exact`]: read again, for exact figures; [`live`]: traces that are still being written;
+//!   [`available`]: what a request gets of these.
+//! - [`sidecars`]: what programs say of themselves. [`browser`] opens the page, [`token_file`] keeps
+//!   the token for the next server.
 //!
 //! Threads: the main one waits for a signal or for the news that no trace can be read; one
-//! reads the traces; each that is followed has one; one accepts connections, each of which has its own. A reading for
-//! exact figures has one too.
+//! reads the traces; each that is followed has one; one accepts connections, each of which has
+//! its own. A reading for exact figures has one too.
 
 mod access;
+mod available;
 mod browser;
 mod exact;
 mod go_profiles;
 mod http;
 mod live;
 mod provisional;
-mod ready;
 mod routes;
 mod sidecars;
 mod snapshots;

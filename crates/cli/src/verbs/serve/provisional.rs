@@ -6,7 +6,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::ready::ReadyTrace;
+use super::available::ReadyTrace;
 use crate::analysis::archive::{Compression, packed_so_far, source_files};
 use crate::analysis::so_far::{FiguresSoFar, Onlooker};
 use crate::io::watch::Watch;
@@ -17,11 +17,11 @@ const APART: Duration = Duration::from_secs(2);
 /// Not if the rest takes less than this.
 const REST: Duration = Duration::from_secs(4);
 
-/// See the module.
+/// The figures so far of one trace.
 pub(super) struct Provisional {
     name: String,
     effort: Compression,
-    /// Of the reading.
+    /// How far the trace is read.
     watch: Arc<Watch>,
     state: Mutex<State>,
 }

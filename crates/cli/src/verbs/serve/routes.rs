@@ -4,15 +4,15 @@
 use std::sync::Arc;
 
 use super::access::Access;
-use super::exact::{ExactReadings, NoAnswer};
+use super::available::{ReadyTrace, Unavailable};
+use super::exact::ExactReadings;
 use super::go_profiles::GoProfiles;
 use super::http::connections::Connection;
 use super::http::request::{self, Method, Request};
 use super::http::response::Response;
-use super::ready::ReadyTrace;
 use super::sidecars::Sidecars;
 use super::snapshots::{Snapshots, SnapshotsState};
-use super::traces::{NotReady, Traces};
+use super::traces::Traces;
 use crate::io::source_files::SourceRoots;
 use crate::text::json;
 
@@ -58,10 +58,9 @@ impl Site {
     /// The figures of a reading with the filter of the request.
     fn exact(&self, request: &Request, client: &Connection) -> Option<Response> {
         match self.exact.answer(&self.traces, &request.body, client) {
-            Ok(answer) => Some(Response::json(answer)),
-            Err(NoAnswer::Failed(error)) => Some(json_response(&Refused { error })),
-            Err(NoAnswer::Busy) => Some(Response::text(503, "too many requests wait; try again")),
-            Err(NoAnswer::Gone) => None,
+            Ok(answer) => answer.map(Response::json),
+            Err(Unavailable::Failed(error)) => Some(json_response(&Refused { error })),
+            Err(why) => Some(why.into()),
         }
     }
 
@@ -92,11 +91,7 @@ impl Site {
         let digits = number.filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
         let trace = digits.and_then(|text| text.parse().ok()).and_then(|at| self.traces.get(at));
         let trace = trace.ok_or_else(|| Response::text(404, "there is no such trace"))?;
-        trace.ready().map_err(|reason| match reason {
-            NotReady::Reading => Response::text(503, "the trace is still being read"),
-            NotReady::Busy => Response::text(503, "too many requests wait; try again"),
-            NotReady::Failed(message) => Response::text(404, message),
-        })
+        Ok(trace.ready()?)
     }
 
     fn snapshots(&self) -> Result<Response, Response> {

@@ -13,9 +13,9 @@ use heaptap_page::Filter;
 use heaptap_report::Archive;
 use serde::Serialize;
 
-use super::live::{LiveHandle, LiveStatus, NoJob, Phase};
+use super::available::{ReadyTrace, Unavailable};
+use super::live::{LiveHandle, LiveStatus, Phase};
 use super::provisional::Provisional;
-use super::ready::ReadyTrace;
 use crate::analysis::archive::{self, PackedTrace, Packing};
 use crate::exit_status::Failure;
 use crate::io::live_target::LiveTarget;
@@ -67,14 +67,6 @@ fn versions(path: &Path) -> Option<Vec<FileVersion>> {
 pub(super) enum ReadingState {
     Reading,
     Ready(ReadyTrace),
-    /// With the message.
-    Failed(String),
-}
-
-/// Why a trace cannot be sent.
-pub(super) enum NotReady {
-    Reading,
-    Busy,
     /// With the message.
     Failed(String),
 }
@@ -132,21 +124,18 @@ impl ServedTrace {
     }
 
     /// The trace for the page, as it is now.
-    pub(super) fn ready(&self) -> Result<ReadyTrace, NotReady> {
+    pub(super) fn ready(&self) -> Result<ReadyTrace, Unavailable> {
         if let Some(live) = self.live.get() {
             return match live.phase() {
-                Phase::Reading => Err(NotReady::Reading),
-                Phase::Failed(message) => Err(NotReady::Failed(message)),
-                Phase::Live | Phase::Ended(_) => live.packed().map_err(|reason| match reason {
-                    NoJob::Busy => NotReady::Busy,
-                    NoJob::Failed(message) => NotReady::Failed(message),
-                }),
+                Phase::Reading => Err(Unavailable::Reading),
+                Phase::Failed(message) => Err(Unavailable::Failed(message)),
+                Phase::Live | Phase::Ended(_) => live.packed(),
             };
         }
         match self.state() {
             ReadingState::Ready(ready) => Ok(ready),
-            ReadingState::Reading => self.provisional.packed().ok_or(NotReady::Reading),
-            ReadingState::Failed(message) => Err(NotReady::Failed(message)),
+            ReadingState::Reading => self.provisional.packed().ok_or(Unavailable::Reading),
+            ReadingState::Failed(message) => Err(Unavailable::Failed(message)),
         }
     }
 
