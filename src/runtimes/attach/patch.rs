@@ -7,8 +7,9 @@
 //!
 //! A hook that calls the function it replaces has an [`Original`]: the instructions that the
 //! jump displaces, in that page, and a jump to those behind them (`instructions`). It is
-//! callable whether the jump is there or not. Such a function has a near jump, which displaces
-//! the least. If its first instructions cannot be executed elsewhere, it is refused.
+//! callable whether the jump is there or not. Such a function has a near jump where there is a
+//! page for it, which displaces the least. If its first instructions cannot be executed
+//! elsewhere, it is refused.
 //!
 //! Either all functions are replaced or none. [`Jumps::remove`] makes the code what it was, byte
 //! for byte; the page stays, since a thread may be in it. Everything that can fail is checked by
@@ -89,7 +90,7 @@ impl Replacement {
         if self.code().starts_with(&LANDING) { LANDING.len() } else { 0 }
     }
 
-    /// Whether its jump is a near one.
+    /// Whether its jump is a near one, if there is a page for that.
     fn is_near(&self) -> bool {
         self.original.is_some() || self.size < self.landing() + FAR
     }
@@ -159,29 +160,36 @@ pub(crate) struct Jumps {
 impl Jumps {
     /// Checks the functions, and makes relays and originals. Changes no code.
     pub(crate) fn prepare(replacements: &[Replacement]) -> Result<Jumps, Refusal> {
-        let page = replacements.iter().find(|replacement| replacement.is_near());
-        let page = page.and_then(|replacement| NearPage::map(replacement.address));
+        let near = replacements.iter().find(|replacement| replacement.is_near());
+        let map = |near: &Replacement| NearPage::map(near.address).or_else(NearPage::map_anywhere);
+        Jumps::prepare_with(replacements, near.and_then(map))
+    }
+
+    /// The same, with this page for relays and originals.
+    fn prepare_with(
+        replacements: &[Replacement],
+        page: Option<NearPage>,
+    ) -> Result<Jumps, Refusal> {
         let mut writes = Vec::with_capacity(replacements.len());
         let mut originals = Vec::new();
         for (index, replacement) in replacements.iter().enumerate() {
             let Replacement { name, address, with, original, .. } = *replacement;
             let code = replacement.code().get(replacement.landing()..).unwrap_or(&[]);
             let at = address + replacement.landing();
-            let page = page.filter(|_| replacement.is_near());
-            let near = page.and_then(|page| Some((page, page.slot(index)?)));
-            let near = near.and_then(|(page, slot)| Some((page, slot, near_jump(at, slot)?)));
+            let slot = page.filter(|_| replacement.is_near());
+            let slot = slot.and_then(|page| Some((page, page.slot(index)?)));
+            let near = slot.and_then(|(_, slot)| near_jump(at, slot));
             // Without a relay, a function that has no room for a far jump is refused.
-            let (bytes, length) = near.map_or((far_jump(with), FAR), |(_, _, bytes)| (bytes, NEAR));
+            let (bytes, length) = near.map_or((far_jump(with), FAR), |bytes| (bytes, NEAR));
             let old = code.get(..length).ok_or(Refusal::Symbol(name))?;
             let mut before = [0; FAR];
             before.iter_mut().zip(old).for_each(|(to, from)| *to = *from);
-            if let Some((page, slot, _)) = near {
+            if let Some((page, slot)) = slot {
                 page.put_relay(slot, with);
             }
             if let Some(place) = original {
-                let made =
-                    |(page, slot, _): (NearPage, _, _)| page.put_original(slot, code, at, NEAR);
-                originals.push((place, near.and_then(made).ok_or(Refusal::Original(name))?));
+                let made = |(page, slot): (NearPage, _)| page.put_original(slot, code, at, length);
+                originals.push((place, slot.and_then(made).ok_or(Refusal::Original(name))?));
             }
             writes.push(Write { address: at, bytes, length, before });
         }

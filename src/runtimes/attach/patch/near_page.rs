@@ -27,7 +27,12 @@ impl NearPage {
         let text = text & !(STEP - 1);
         let addresses = (STEP..FARTHEST).step_by(STEP).filter_map(|below| text.checked_sub(below));
         let mut addresses = addresses.take_while(|&address| address >= PAGE).take(512);
-        addresses.find(|&address| is_mapped_at(address)).map(NearPage)
+        addresses.find_map(map_at).map(NearPage)
+    }
+
+    /// Maps a page that need not be near: a far jump leads to what it has.
+    pub(super) fn map_anywhere() -> Option<NearPage> {
+        map_at(0).map(NearPage)
     }
 
     /// The address of a slot; `None` if there is no such one.
@@ -70,25 +75,30 @@ impl NearPage {
     }
 }
 
-/// Maps a writable page at an address, if nothing is there.
-fn is_mapped_at(address: usize) -> bool {
-    // SAFETY: `MAP_FIXED_NOREPLACE` maps free addresses only.
+/// Maps a writable page at an address if nothing is there, or anywhere if it is 0.
+fn map_at(address: usize) -> Option<usize> {
+    let fixed = if address == 0 { 0 } else { libc::MAP_FIXED_NOREPLACE };
+    // SAFETY: maps free addresses only, by the flag or without an address.
     let page = unsafe {
         libc::mmap(
             address as *mut c_void,
             PAGE,
             libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | fixed,
             -1,
             0,
         )
     };
-    if page != libc::MAP_FAILED && page as usize != address {
+    if page == libc::MAP_FAILED {
+        return None;
+    }
+    if address != 0 && page as usize != address {
         // A kernel before 4.17 ignores the flag and may map another address.
         // SAFETY: the page was just mapped, and nobody knows it.
         unsafe { libc::munmap(page, PAGE) };
+        return None;
     }
-    page as usize == address
+    Some(page as usize)
 }
 
 /// Changes the protection of text, which stays readable and executable, or of a page of ours.

@@ -188,6 +188,32 @@ fn a_replaced_function_can_be_called_and_gets_its_bytes_back() {
 }
 
 #[test]
+fn a_far_jump_wraps_where_there_is_no_page_near() {
+    let (page, functions) = functions_near_a_value();
+    let before = bytes(page);
+    // Below a tebibyte, where nothing is.
+    let far = || NearPage::map(1 << 40).unwrap();
+    let with = hook as *const () as usize;
+    let wrap = |(address, size): (usize, usize), original: &'static Original<ReturnsInt>| {
+        // What follows in the page belongs to the function.
+        let size = size.max(FAR);
+        Replacement { name: c"f", address, size, with, original: Some(original.place()) }
+    };
+    let original = leaked_original();
+    let jumps = Jumps::prepare_with(&[wrap(functions[1], original)], Some(far())).unwrap();
+    assert_eq!(jumps.writes[0].length, FAR);
+    jumps.write().unwrap();
+    assert_eq!((call(functions[1].0), call_original(original)), (42, Some(7)));
+    jumps.remove().unwrap();
+    assert_eq!(bytes(page), before);
+    assert_eq!((call(functions[1].0), call_original(original)), (7, Some(7)));
+    let relative = Jumps::prepare_with(&[wrap(functions[2], leaked_original())], Some(far()));
+    assert_eq!(relative.err(), Some(Refusal::Original(c"f")), "its value is too far");
+    let anywhere = NearPage::map_anywhere();
+    assert!(Jumps::prepare_with(&[wrap(functions[1], leaked_original())], anywhere).is_ok());
+}
+
+#[test]
 fn a_function_whose_original_cannot_be_called_is_refused() {
     let (page, functions) = functions_near_a_value();
     let (address, size) = functions[3];
