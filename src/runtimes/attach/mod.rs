@@ -12,7 +12,8 @@
 //! - `late`: runtimes in libraries that are loaded after `main` has begun.
 //! - `symbols`: where the runtime's functions and variables are, and how large;
 //!   `image`, `library`, `linked`, `unwinding`: the sources of that.
-//! - `patch`: jumps from the runtime's functions to hooks; `hook_table`: which hook
+//! - `patch`: jumps from the runtime's functions to hooks, and what hooks call instead of these
+//!   functions; `hook_table`: which hook
 //!   replaces which function, checked by the compiler; `refusal`: why a
 //!   runtime cannot be traced.
 //! - `own_stack`: a stack for hooks of runtimes that leave C code little of

@@ -190,43 +190,5 @@ fn entry_stores(code: &[u8], layout: &StateLayout) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// `caml_c_call` of 4.13.1.
-    const C_CALL: [u8; 42] = [
-        0x41, 0x8f, 0x86, 0xd8, 0, 0, 0, // pop 0xd8(%r14)
-        0x49, 0x89, 0xa6, 0xd0, 0, 0, 0, // mov %rsp, 0xd0(%r14)
-        0x48, 0x83, 0xec, 8, 0x48, 0x81, 0xec, 0, 0x10, 0, 0, 0x48, 0x89, 4, 0x24, 0x48, 0x81,
-        0xc4, 0, 0x10, 0, 0, // touches the stack
-        0x4d, 0x89, 0x7e, 8, // mov %r15, 8(%r14)
-        0xff, 0xe0,
-    ];
-
-    fn state_of(release: &str) -> &'static StateLayout {
-        let known = KNOWN.iter().find(|known| known.releases.contain(release));
-        known.map(|known| &known.state).expect("a release that is known")
-    }
-
-    #[test]
-    fn the_entry_to_c_says_where_things_are() {
-        assert!(entry_stores(&C_CALL, state_of("4.13.1")));
-        assert!(!entry_stores(&C_CALL, state_of("4.12.1")));
-        for at in [3, 10, 39] {
-            let mut other = C_CALL;
-            other[at] += 8;
-            assert!(!entry_stores(&other, state_of("4.13.1")), "byte {at}");
-        }
-    }
-
-    #[test]
-    fn marks_differ() {
-        for layout in KNOWN.iter().map(|known| &known.state) {
-            let lent = lend(layout);
-            assert!(changed(layout, &lent).is_empty());
-            let distinct: std::collections::BTreeSet<_> =
-                (0..LENT_WORDS).map(|index| mark(layout, index)).collect();
-            assert_eq!(distinct.len(), lent.len());
-        }
-    }
-}
+#[path = "probe_tests.rs"]
+mod tests;
