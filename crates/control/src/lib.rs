@@ -21,6 +21,6 @@ pub mod journal;
 pub mod socket;
 pub mod words;
 
-pub use answer::{Flushed, Reply, Status, Taken};
-pub use command::{Command, MAX_STRING_BYTES, MAX_WAIT_SECONDS, SnapshotRequest, seconds};
+pub use answer::*;
+pub use command::*;
 pub use socket::{CLIENT_SECONDS, MAX_LINE, PROGRESS_SECONDS};
