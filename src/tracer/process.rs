@@ -107,18 +107,21 @@ impl Mutator {
     #[inline]
     pub(crate) fn resume_after_fork(&mut self, left: &mut isize) {
         if self.has_forked() {
-            self.continue_in_child();
-            *left = self.countdown();
+            self.continue_in_child(left);
         }
     }
 
     /// Continues in the child's own session, if it has one, without the blocks that
     /// were sampled in the parent. At the start of the first hook in the child, the
     /// only one that takes memory and locks: it starts a thread and opens a file.
-    fn continue_in_child(&mut self) {
-        let Some(session) = self.session().successor(start_in_child) else { return };
-        let Ok(fresh) = self.restart_in(&session) else { return };
-        std::mem::replace(self, fresh).end();
+    #[cold]
+    fn continue_in_child(&mut self, left: &mut isize) {
+        if let Some(session) = self.session().successor(start_in_child)
+            && let Ok(fresh) = self.restart_in(&session)
+        {
+            std::mem::replace(self, fresh).end();
+        }
+        *left = self.countdown();
     }
 }
 

@@ -44,9 +44,13 @@ impl ProfilerHooks for Hooks {
         count: c_int,
         lengths: *const u8,
     ) {
-        // SAFETY: the running domain calls this function, with its own lock, and passes what
-        // it allocates.
-        unsafe { small_alloc::sample(current_state(), wosize, count, lengths) };
+        let work = |domain: &mut Domain| {
+            // SAFETY: the runtime passes what it allocates.
+            unsafe { small_alloc::sample(domain, wosize, count, lengths) };
+        };
+        // SAFETY: the running domain calls this function, with its own lock. Hooks do not
+        // nest, so no other `&mut Domain` of it is alive.
+        unsafe { with(current_state(), work) };
     }
 
     extern "C" fn caml_memprof_sample_block(

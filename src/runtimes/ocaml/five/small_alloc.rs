@@ -55,20 +55,19 @@ extern "C-unwind" fn caml_alloc_small_dispatch(
     // hook is.
     let Some(original) = (unsafe { ORIGINAL.get() }) else { return };
     if !is_only_sampled {
-        original(state, wosize, flags, count, lengths);
-    } else if flags & TRACK != 0 {
-        // SAFETY: the running domain calls this function, with its own lock, and passes what
-        // it allocates.
-        unsafe { sample(state, wosize, count, lengths) };
-    } else {
-        let skip = |domain: &mut Domain| {
-            domain.renew();
-            domain.reset_limit();
-        };
-        // SAFETY: the running domain, with its own lock. Hooks do not nest, so no other
-        // `&mut Domain` of it is alive.
-        unsafe { with(state, skip) };
+        return original(state, wosize, flags, count, lengths);
     }
+    let work = |domain: &mut Domain| {
+        if flags & TRACK == 0 {
+            domain.renew();
+            return domain.reset_limit();
+        }
+        // SAFETY: the runtime passes what it allocates.
+        unsafe { sample(domain, wosize, count, lengths) };
+    };
+    // SAFETY: the running domain calls this function, with its own lock. Hooks do not nest, so
+    // no other `&mut Domain` of it is alive.
+    unsafe { with(state, work) };
 }
 
 /// Whether the young pointer is below the trigger of samples, but not below that of the
@@ -92,17 +91,12 @@ unsafe fn is_only_sampled(state: usize, layout: &StateLayout) -> bool {
 /// `count` in one go with these encoded lengths.
 ///
 /// # Safety
-/// `state` is the running domain's, with its own lock, outside of other hooks, and the rest is as
-/// the runtime has passed it.
-pub(super) unsafe fn sample(state: usize, wosize: usize, count: c_int, lengths: *const u8) {
-    let work = |domain: &mut Domain| {
-        if count == 1 || lengths.is_null() {
-            return domain.young_hit(std::iter::once(wosize.saturating_add(1)));
-        }
-        // SAFETY: by the contract `count` encoded lengths.
-        domain.young_hit(unsafe { part_sizes(count, lengths) });
-    };
-    // SAFETY: by the contract the running domain's, with its own lock. Hooks do not nest,
-    // so no other `&mut Domain` of it is alive.
-    unsafe { with(state, work) };
+/// `count` encoded lengths, or NULL, as the runtime has passed them.
+#[inline]
+pub(super) unsafe fn sample(domain: &mut Domain, wosize: usize, count: c_int, lengths: *const u8) {
+    if count == 1 || lengths.is_null() {
+        return domain.young_hit(std::iter::once(wosize.saturating_add(1)));
+    }
+    // SAFETY: by the contract `count` encoded lengths.
+    domain.young_hit(unsafe { part_sizes(count, lengths) });
 }
