@@ -15,7 +15,7 @@ use super::clock_source::clock_ns;
 use super::descriptor::lock;
 use super::output::Output;
 use core::fmt;
-use heaptap_trace::{FileKind, TraceOrigin};
+use heaptap_trace::TraceHead;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -151,14 +151,12 @@ enum ExistingContents {
 }
 
 fn existing_contents(file: &File) -> io::Result<ExistingContents> {
-    let mut header = [0; TraceOrigin::BYTES];
+    let mut header = [0; TraceHead::BYTES];
     let len = read_begin(file, &mut header)?;
     if len == 0 {
         return Ok(ExistingContents::Nothing);
     }
-    let begin = &header[..len];
-    let (Some(FileKind::Memtrace), Some(origin)) = (FileKind::of(begin), TraceOrigin::of(begin))
-    else {
+    let Some(TraceHead { origin, .. }) = TraceHead::of(&header[..len]) else {
         return Ok(ExistingContents::Other);
     };
     let own = origin.pid == u64::from(std::process::id()) && origin.start_time >= earliest_us();

@@ -6,7 +6,7 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use heaptap_trace::{FileKind, TraceOrigin};
+use heaptap_trace::{TraceHead, TraceOrigin};
 
 use crate::process::Process;
 
@@ -68,11 +68,8 @@ pub fn origin(path: &Path) -> Option<TraceOrigin> {
         return None;
     }
     let mut start = Vec::new();
-    File::open(path).ok()?.take(TraceOrigin::BYTES as u64).read_to_end(&mut start).ok()?;
-    if FileKind::of(&start) != Some(FileKind::Memtrace) {
-        return None;
-    }
-    TraceOrigin::of(&start)
+    File::open(path).ok()?.take(TraceHead::BYTES as u64).read_to_end(&mut start).ok()?;
+    TraceHead::of(&start).map(|head| head.origin)
 }
 
 /// The name of an open file, if the file still has it: a new file of that name is then

@@ -24,18 +24,19 @@
 //!
 //! - `model`: what a trace says, whatever its format: [`Event`], [`TraceInfo`],
 //!   [`LocationTable`]; what can go wrong in reading it, [`ReadError`] and
-//!   [`Losses`]; and the traits that every format implements, [`EventSource`] and
-//!   [`EventSink`].
+//!   [`Losses`]; and the traits that every format implements: [`EventSource`] and
+//!   [`TraceReader`], [`LiveSource`], [`EventSink`].
 //! - `memtrace`: the memtrace format: [`Reader`] and [`Merged`] are sources,
-//!   [`Follower`] reads a trace that is still being written, [`Encoder`] is a sink. A second format would be a folder beside it, with
-//!   a variant in `recognise` and in `open`.
+//!   [`Encoder`] is a sink. A second format is a folder beside it.
+//! - `formats`: which formats there are. [`open()`] and [`open_in_time_order`] read a trace
+//!   of any of them, [`create`] writes one.
+//! - `follow`: [`Follower`], which reads a trace that is still being written.
 //! - `merge`: [`MergedTraces`], several traces of any format as one.
 //! - `input`: [`Input`], the bytes that a reader of any format reads.
 //! - `recognise`: [`FileKind`], the kind of a file by its first bytes.
-//! - `open`: [`open()`] and [`open_in_time_order`], which read a trace of any format.
 //!
-//! `memtrace` depends on `model` and `input`, `merge` on `model`, never the reverse. Only `recognise` and
-//! `open` know which formats there are.
+//! `memtrace` depends on `model` and `input`, `merge` on `model`, never the reverse. Only
+//! `formats` knows what reads and writes each format.
 //!
 //! Input is hostile. Nothing here is unsafe, and no input causes a panic: slices
 //! are taken with `get`, arithmetic on numbers from a file is checked or cannot
@@ -45,23 +46,27 @@
 #![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod follow;
+mod formats;
 mod input;
 mod memtrace;
 mod merge;
 mod model;
-mod open;
 mod recognise;
 
+pub use follow::Follower;
+pub use formats::{create, open, open_in_time_order};
 pub use input::{Input, Stream};
 pub use memtrace::{
-    Completion, Defect, DomainEncoder, ElidableFrames, Encoder, Followed, Follower, Format,
-    IDS_PER_BLOCK, LeftOut, Merged, Reader, SmallAlloc, Tally, TraceOrigin, Version, WriteError,
+    Defect, DomainEncoder, ElidableFrames, Encoder, Format, IDS_PER_BLOCK, LeftOut, Merged, Reader,
+    SmallAlloc, Version,
 };
 pub use merge::{MergeError, MergedItem, MergedTraces, Mismatch, OpenTrace, TraceExtent};
 pub use model::{
-    Allocation, Backtrace, Block, Code, CutReason, CutShort, End, Event, EventKind, EventSink,
-    EventSource, FormatDefect, Frames, LOST_FRAME, Limits, Locate, Located, Location, LocationList,
-    LocationTable, Losses, Mode, NameId, NamedLocation, ReadError, Source, TraceInfo,
+    Allocation, Backtrace, Block, Code, Completion, CutReason, CutShort, End, Event, EventKind,
+    EventSink, EventSource, Followed, FormatDefect, Frames, LOST_FRAME, Limits, LiveSource, Locate,
+    Located, Location, LocationList, LocationTable, Losses, Mode, NameId, NamedLocation, ReadError,
+    Source, Tally, TraceDefect, TraceFormat, TraceHead, TraceInfo, TraceOrigin, TraceReader,
+    Unreadable, WriteError,
 };
-pub use open::{open, open_in_time_order};
 pub use recognise::FileKind;

@@ -2,7 +2,7 @@
 //!
 //! The only place that knows magic numbers of files: the plugin asks before it
 //! overwrites a file, the tools before they read one. A new kind of file is a
-//! new variant here.
+//! new variant here, and a new format of traces is one too: `formats`.
 
 use crate::memtrace::rules::MAGIC;
 
@@ -26,6 +26,19 @@ pub enum FileKind {
     Bzip2,
 }
 
+/// The kinds by their magic numbers.
+const KINDS: [(&[u8], FileKind); 7] = [
+    // Before the traces, whose magic number it begins with: docs/probes-format.md.
+    (b"\xc1\x1f\xfc\xc1heap", FileKind::Probes),
+    (&MAGIC.to_le_bytes(), FileKind::Memtrace),
+    // The first half of its magic number, which is enough: docs/heap-format.md.
+    (b"\x89HEA", FileKind::HeapSnapshot),
+    (&[0x1f, 0x8b], FileKind::Gzip),
+    (&[0x28, 0xb5, 0x2f, 0xfd], FileKind::Zstd),
+    (&[0xfd, b'7', b'z', b'X'], FileKind::Xz),
+    (b"BZh", FileKind::Bzip2),
+];
+
 impl FileKind {
     /// The number of bytes that [`FileKind::of`] needs at most.
     pub const LONGEST_MAGIC: usize = 8;
@@ -33,19 +46,13 @@ impl FileKind {
     /// The kind of the file that begins with these bytes; `None` if it is not
     /// one of them or the bytes are too few.
     pub fn of(bytes: &[u8]) -> Option<FileKind> {
-        const KINDS: [(&[u8], FileKind); 7] = [
-            // Before the traces, whose magic number it begins with: docs/probes-format.md.
-            (b"\xc1\x1f\xfc\xc1heap", FileKind::Probes),
-            (&MAGIC.to_le_bytes(), FileKind::Memtrace),
-            // The first half of its magic number, which is enough: docs/heap-format.md.
-            (b"\x89HEA", FileKind::HeapSnapshot),
-            (&[0x1f, 0x8b], FileKind::Gzip),
-            (&[0x28, 0xb5, 0x2f, 0xfd], FileKind::Zstd),
-            (&[0xfd, b'7', b'z', b'X'], FileKind::Xz),
-            (b"BZh", FileKind::Bzip2),
-        ];
         let kind = KINDS.iter().find(|(magic, _)| bytes.starts_with(magic))?;
         Some(kind.1)
+    }
+
+    /// Whether bytes that follow these might decide what [`FileKind::of`] returns.
+    pub(crate) fn is_undecided(bytes: &[u8]) -> bool {
+        KINDS.iter().any(|(magic, _)| magic.len() > bytes.len() && magic.starts_with(bytes))
     }
 }
 

@@ -8,37 +8,38 @@
 //! collection. So the copy is sound again.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
 use heaptap_report::figures::units::count;
 use heaptap_trace::{
-    Allocation, Event, EventKind, Format, IDS_PER_BLOCK, LocationTable, Mode, Version,
+    Allocation, Event, EventKind, IDS_PER_BLOCK, LocationTable, TraceFormat, TraceReader,
 };
 
 use crate::exit_status::Failure;
-use crate::io::input::{Input, MemtraceReader};
+use crate::io::input::Input;
 use crate::io::lifecycle::{Lives, Offence};
 use crate::io::notices::say;
 use crate::io::renaming::Renaming;
-use crate::io::rewrite::{LEFT_OUT, Rewriting, TraceSink};
+use crate::io::rewrite::{LEFT_OUT, Rewriting};
 
 /// Copies all events. `shift` moves their times. Returns the lives of the objects, with
 /// the events that were left out because an object cannot have them.
 ///
-/// In version 3, an object may be allocated in a later packet, and only the whole file
+/// With several domains, an object may be allocated in a later packet, and only the whole file
 /// shows that it never is. For the first such object it is read once more, unless it
 /// is a pipe: then such events are copied.
-pub(crate) fn copy<R: Renaming, S: TraceSink>(
+pub(crate) fn copy<R: Renaming>(
     input: &Input,
-    reader: &mut MemtraceReader,
-    format: Format,
+    reader: &mut dyn TraceReader,
+    format: TraceFormat,
     shift: impl Fn(u64) -> u64,
-    out: &mut Rewriting<R, S>,
+    out: &mut Rewriting<R>,
 ) -> Result<Lives, Failure> {
-    let can_survey = reader.version() == Version::V3 && input.is_repeatable();
+    let can_survey = !reader.format().has_one_domain() && input.is_repeatable();
     let mut surveyed = None;
     let mut lives = Lives::new(Lives::MEMORY);
     let mut copier =
-        Copier { out, keeps_ids: format == Format::V3, lossy: false, ids: KeptIds::default() };
+        Copier { out, keeps_ids: !format.has_one_domain(), lossy: false, ids: KeptIds::default() };
     let mut orphans = 0;
     loop {
         copier.lossy |= !reader.losses().is_clean();
@@ -70,7 +71,9 @@ pub(crate) fn copy<R: Renaming, S: TraceSink>(
             orphans += 1;
             continue;
         };
-        copier.number_on(domain, time, reader.next_id())?;
+        if let Some(next) = reader.next_id() {
+            copier.number_on(domain, time, next)?;
+        }
         copier.out.end(end, domain, time, id, reader.locations())?;
     }
     if orphans > 0 {
@@ -83,9 +86,9 @@ pub(crate) fn copy<R: Renaming, S: TraceSink>(
 /// What became of the events in a copy that an object cannot have.
 pub(crate) fn outcome(
     input: &Input,
-    reader: &MemtraceReader,
+    reader: &dyn TraceReader,
 ) -> impl Fn(Offence) -> Option<&'static str> + use<> {
-    let surveyed = reader.version() != Version::V3 || input.is_repeatable();
+    let surveyed = reader.format().has_one_domain() || input.is_repeatable();
     move |offence| match offence {
         Offence::NeverAllocated if !surveyed => {
             Some("these events are in the copy; read the trace from a file to leave them out")
@@ -97,24 +100,26 @@ pub(crate) fn outcome(
 /// The lives of all objects in the file.
 fn survey(input: &Input) -> Result<Lives, Failure> {
     let mut lives = Lives::new(Lives::MEMORY);
-    let mut reader = input.memtrace_reader(Mode::Lenient)?;
-    while let Some(event) = reader.next_event().map_err(|error| input.failure(error))? {
-        lives.event(&event);
-    }
+    let mut take = |event: &Event<'_>, _: &LocationTable| {
+        lives.event(event);
+        ControlFlow::Continue(())
+    };
+    let read = input.in_file_order()?.for_each(&mut take);
+    _ = read.map_err(|error| input.failure(error))?;
     Ok(lives)
 }
 
 /// A copy in progress.
-struct Copier<'a, R, S> {
-    out: &'a mut Rewriting<R, S>,
-    /// In version 2, the encoder numbers objects itself.
+struct Copier<'a, R> {
+    out: &'a mut Rewriting<R>,
+    /// In a format of one domain, the encoder numbers objects itself.
     keeps_ids: bool,
     /// Part of the trace is lost. From then on the encoder numbers objects itself.
     lossy: bool,
     ids: KeptIds,
 }
 
-impl<R: Renaming, S: TraceSink> Copier<'_, R, S> {
+impl<R: Renaming> Copier<'_, R> {
     fn allocate(
         &mut self,
         domain: u16,

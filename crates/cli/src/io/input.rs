@@ -1,8 +1,8 @@
 //! Input: a trace from a file, or from standard input for `-`.
 //!
 //! An [`Input`] opens sources of events, whatever the trace's format. Any input can be read once in the order of the file.
-//! The order of time takes an input that can be read again, so a pipe is first
-//! copied into an unnamed temporary file.
+//! The order of time takes an input that can be read again, so the contents of a pipe or of a compressed file are
+//! first copied into an unnamed temporary file.
 //!
 //! Of several traces, no file stays open, so that there can be more of them than a process may
 //! have open files.
@@ -19,15 +19,16 @@ use heaptap_client::FileIdentity;
 use heaptap_heap::Defect as SnapshotDefect;
 use heaptap_probes::{SIDECAR_START, is_sidecar};
 use heaptap_trace::{
-    EventSource, FileKind, Limits, Mode, ReadError, Reader, Stream, open, open_in_time_order,
+    EventSource, FileKind, Limits, Mode, ReadError, Stream, TraceReader, open, open_in_time_order,
 };
 
 use crate::exit_status::{Failure, Verdict};
+use crate::io::decompressed::Compression;
 use crate::io::lifecycle::{Lives, Offence, ReadTrace};
 use crate::io::notices;
 use crate::io::output::unnamed_file;
 use crate::io::progress::Progress;
-use crate::io::trace_bytes::{FileAccess, NamedFile, PeekedStart, TraceBytes};
+use crate::io::trace_bytes::{FileAccess, FileBytes, NamedFile, PeekedStart, TraceBytes};
 use crate::text::escape;
 
 /// A trace to read.
@@ -36,15 +37,14 @@ pub(crate) struct Input {
     file: FileAccess,
     /// The offset of the trace in a file that can be read again.
     begin: Option<u64>,
-    /// The copy of a pipe, once one is needed.
+    /// How the file is compressed, once that is known.
+    compression: OnceCell<Option<Compression>>,
+    /// The contents of a pipe or of a compressed file, once they are needed again.
     copy: OnceCell<Rc<File>>,
     /// What was read of a pipe to find out its kind.
     peeked: Rc<PeekedStart>,
     progress: Rc<Progress>,
 }
-
-/// The reader of memtrace files, in the order of the file.
-pub(crate) type MemtraceReader = Reader<Stream<TraceBytes>>;
 
 /// Refuses the sidecar of a trace in place of the trace.
 pub(crate) fn refuse_sidecar(name: &str, file: &File, begin: u64) -> Result<(), Failure> {
@@ -96,8 +96,8 @@ impl Input {
         let total = begin.map(|begin| metadata.len().saturating_sub(begin));
         let progress = Rc::new(Progress::new(total));
         let file = FileAccess::Held(Rc::new(file));
-        let (copy, peeked) = (OnceCell::new(), Rc::default());
-        Ok(Input { name, file, begin, copy, peeked, progress })
+        let (compression, copy, peeked) = (OnceCell::new(), OnceCell::new(), Rc::default());
+        Ok(Input { name, file, begin, compression, copy, peeked, progress })
     }
 
     /// Opens one of several traces, which does not stay open unless it is a pipe. A pipe
@@ -146,20 +146,32 @@ impl Input {
     pub(crate) fn source(&self, order: Order) -> Result<Box<dyn EventSource>, ReadError> {
         let (mode, limits) = (Mode::Lenient, Limits::default());
         match order {
-            Order::File => open(self.stream(), mode, limits),
+            Order::File => Ok(open(self.stream(), mode, limits)?),
             Order::Time => open_in_time_order(|| Ok(self.stream()), mode, limits),
         }
     }
 
-    /// The same for verbs that need what only memtrace files have, such as versions
-    /// and packets. Another file is a defective one.
-    pub(crate) fn memtrace_reader(&self, mode: Mode) -> Result<MemtraceReader, Failure> {
-        Reader::open(self.stream(), mode, Limits::default()).map_err(|error| self.failure(error))
+    /// Reads events in the order of the file, for a verb that is about the file, too.
+    pub(crate) fn reader(&self, mode: Mode) -> Result<Box<dyn TraceReader>, Failure> {
+        open(self.stream(), mode, Limits::default()).map_err(|error| self.failure(error))
     }
 
-    /// Whether the input can be read again.
+    /// Whether the input can be read again, and by several at the same time.
     pub(crate) fn is_repeatable(&self) -> bool {
-        self.begin.is_some() || self.copy.get().is_some()
+        self.copy.get().is_some() || (self.begin.is_some() && self.compression().is_none())
+    }
+
+    /// How the file is compressed.
+    fn compression(&self) -> Option<Compression> {
+        *self.compression.get_or_init(|| {
+            let FileAccess::Held(file) = &self.file else { return None };
+            let Some(begin) = self.begin else {
+                return Compression::of(FileKind::of(self.peeked.peek(file)));
+            };
+            let mut start = [0; FileKind::LONGEST_MAGIC];
+            let read = file.read_at(&mut start, begin).unwrap_or(0);
+            Compression::of(FileKind::of(&start[..read]))
+        })
     }
 
     /// Makes sure that the input can be read any number of times.
@@ -168,13 +180,17 @@ impl Input {
             return Ok(());
         }
         let copied = unnamed_file().and_then(|mut copy| {
-            io::copy(&mut self.bytes(self.file.clone(), None), &mut copy)?;
+            io::copy(&mut self.bytes_again(), &mut copy)?;
             Ok(copy)
         });
         match copied {
             Ok(copy) => {
                 self.copy.get_or_init(|| Rc::new(copy));
                 Ok(())
+            }
+            // What cannot be decompressed cannot be read even once.
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                Err(self.failure(ReadError::Io(error)))
             }
             Err(error) => Err(Failure::Trouble(format!(
                 "{}: cannot be kept for a second reading: {error}; \
@@ -194,8 +210,12 @@ impl Input {
     pub(crate) fn kind(&self) -> Option<FileKind> {
         if let FileAccess::Held(file) = &self.file
             && !self.is_repeatable()
+            && self.begin.is_none()
         {
-            return FileKind::of(self.peeked.peek(file));
+            if self.compression().is_none() {
+                return FileKind::of(self.peeked.peek(file));
+            }
+            self.make_repeatable().ok()?;
         }
         let mut start = Vec::new();
         let limit = FileKind::LONGEST_MAGIC as u64;
@@ -217,10 +237,12 @@ impl Input {
     pub(crate) fn snapshot_failure(&self, error: &heaptap_heap::ReadError) -> Failure {
         let name = &self.name;
         match (&error.defect, self.kind()) {
-            (SnapshotDefect::NotASnapshot, Some(FileKind::Memtrace)) => Failure::Trouble(format!(
-                "{name}: not a heap snapshot but a trace: `heaptap check FILE` checks it, \
+            (SnapshotDefect::NotASnapshot, Some(kind)) if kind.is_trace() => {
+                Failure::Trouble(format!(
+                    "{name}: not a heap snapshot but a trace: `heaptap check FILE` checks it, \
                  `heaptap report FILE` shows what is in it"
-            )),
+                ))
+            }
             (SnapshotDefect::NotASnapshot, _) => Failure::Trouble(format!(
                 "{name}: not a heap snapshot; `heaptap snapshot PID` takes one"
             )),
@@ -243,14 +265,19 @@ impl Input {
     /// The bytes of an input that can be read again, from its beginning.
     pub(crate) fn bytes_again(&self) -> TraceBytes {
         match self.copy.get() {
-            Some(copy) => self.bytes(FileAccess::Held(Rc::clone(copy)), Some(0)),
-            None => self.bytes(self.file.clone(), self.begin),
+            Some(copy) => self.bytes(FileAccess::Held(Rc::clone(copy)), Some(0), None),
+            None => self.bytes(self.file.clone(), self.begin, self.compression()),
         }
     }
 
-    fn bytes(&self, file: FileAccess, begin: Option<u64>) -> TraceBytes {
+    fn bytes(
+        &self,
+        file: FileAccess,
+        begin: Option<u64>,
+        compression: Option<Compression>,
+    ) -> TraceBytes {
         let (peeked, progress) = (Rc::clone(&self.peeked), Rc::clone(&self.progress));
-        TraceBytes { file, begin, peeked, read: 0, progress }
+        TraceBytes::new(FileBytes { file, begin, peeked, read: 0, progress }, compression)
     }
 
     /// The failure of a verb that could not read the trace.

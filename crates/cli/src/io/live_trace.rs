@@ -3,7 +3,7 @@
 //!
 //! Only [`LiveTrace::wait`] waits. [`LiveTrace::poll`] passes on what is written so far, notices
 //! that another file took the name (a restarted program, a rotation), and finds out whether more
-//! can come: the writer marks a finished trace in its first packet, or is gone
+//! can come: the writer marks a finished trace in its first bytes, or is gone
 //! ([`WriterWatch`]).
 
 use std::fs::{self, File};
@@ -100,17 +100,17 @@ impl LiveTrace {
 
     /// The names and locations of the events so far.
     pub(crate) fn locations(&self) -> Option<&LocationTable> {
-        self.opened.follower.reader().map(heaptap_trace::Reader::locations)
+        self.opened.follower.reader().map(|reader| reader.locations())
     }
 
     /// What is missing so far.
     pub(crate) fn losses(&self) -> Option<&Losses> {
-        self.opened.follower.reader().map(heaptap_trace::Reader::losses)
+        self.opened.follower.reader().map(|reader| reader.losses())
     }
 
-    /// Microseconds from the start of the trace to the latest end of a packet.
+    /// Microseconds from the start of the trace to the moment until which it covers its program.
     pub(crate) fn covered(&self) -> u64 {
-        self.opened.follower.reader().map_or(0, heaptap_trace::Reader::covered)
+        self.opened.follower.reader().map_or(0, |reader| reader.covered())
     }
 
     /// How many bytes were read.

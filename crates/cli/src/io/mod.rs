@@ -1,4 +1,4 @@
-//! Reading and writing: traces come in through [`input`] as [`trace_bytes`], results go out through
+//! Reading and writing: traces come in through [`input`] as [`trace_bytes`], [`decompressed`] if need be; results go out through
 //! [`output`], messages and progress to standard error through [`notices`] and
 //! [`progress`], or to another thread through [`watch`]. [`lifecycle`] checks the events
 //! of each object. [`trace_files`] finds the traces in directories, [`newest`] the one that no argument names. [`live_trace`] follows
@@ -11,6 +11,7 @@
 //! frames.
 
 pub(crate) mod copy;
+mod decompressed;
 pub(crate) mod input;
 pub(crate) mod lifecycle;
 pub(crate) mod live_target;

@@ -1,13 +1,13 @@
 //! The trace that a verb takes if none is named: the newest in this directory, as
 //! `heaptap run` leaves it there.
 
-use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use heaptap_trace::TraceOrigin;
+use heaptap_trace::TraceHead;
 
 use crate::exit_status::Failure;
+use crate::io::input::Input;
 use crate::io::notices::say;
 use crate::io::trace_files::{shown, traces_in};
 
@@ -47,6 +47,7 @@ fn newest_here() -> Result<PathBuf, Failure> {
 /// When the trace was begun, in microseconds since the epoch. `None` if it does not say.
 fn start_time(path: &Path) -> Option<u64> {
     let mut begin = Vec::new();
-    File::open(path).ok()?.take(TraceOrigin::BYTES as u64).read_to_end(&mut begin).ok()?;
-    TraceOrigin::of(&begin).map(|origin| origin.start_time)
+    let input = Input::open(path).ok()?.quietly();
+    input.bytes_again().take(TraceHead::BYTES as u64).read_to_end(&mut begin).ok()?;
+    TraceHead::of(&begin).map(|head| head.origin.start_time)
 }

@@ -3,7 +3,7 @@
 use std::io::{Write as _, stderr};
 
 use heaptap_report::figures::units::{count, short_duration};
-use heaptap_trace::{CutReason, CutShort, Defect, FileKind, Located, Losses};
+use heaptap_trace::{CutReason, CutShort, FileKind, Located, Losses, Unreadable};
 
 use crate::exit_status::Verdict;
 
@@ -14,15 +14,13 @@ pub(crate) fn say(message: &str) {
 
 /// A defect that ends the reading, with the remedy if there is one.
 pub(crate) fn with_remedy(located: &Located) -> String {
-    // Defects of other formats have no remedies yet.
-    let Some(&defect) = located.defect.downcast_ref() else { return located.to_string() };
-    let remedy = match defect {
-        Defect::Empty => "the traced program wrote nothing: did it run, and to its end?",
-        Defect::Magic { found } if located.offset == 0 => {
+    let remedy = match located.defect.unreadable() {
+        Some(Unreadable::Empty) => "the traced program wrote nothing: did it run, and to its end?",
+        Some(Unreadable::Other { found }) if located.offset == 0 => {
             return format!("not a memtrace file; {}", other_file(found));
         }
-        Defect::Version { found } if found > 3 => "a newer heaptap is needed",
-        Defect::Truncated { .. } if located.packet == 0 => {
+        Some(Unreadable::Version { newer: true }) => "a newer heaptap is needed",
+        Some(Unreadable::Truncated) if located.packet == 0 => {
             "nothing can be read before the first packet is whole: copy the file again"
         }
         _ => return located.to_string(),
@@ -32,11 +30,11 @@ pub(crate) fn with_remedy(located: &Located) -> String {
 
 /// Whether the defect means that the file is no trace, or none that can be read.
 pub(crate) fn is_no_trace(located: &Located) -> bool {
-    match located.defect.downcast_ref() {
-        Some(Defect::Empty) => true,
-        Some(Defect::Magic { .. }) => located.offset == 0,
-        Some(Defect::Version { .. } | Defect::Truncated { .. }) => located.packet == 0,
-        _ => false,
+    match located.defect.unreadable() {
+        Some(Unreadable::Empty) => true,
+        Some(Unreadable::Other { .. }) => located.offset == 0,
+        Some(Unreadable::Version { .. } | Unreadable::Truncated) => located.packet == 0,
+        None => false,
     }
 }
 
@@ -49,8 +47,12 @@ fn other_file(found: u32) -> String {
                     from a file, not from a pipe"
                 .to_owned();
         }
-        Some(FileKind::Gzip) => "zcat",
-        Some(FileKind::Zstd) => "zstdcat",
+        // Only a verb that follows a trace gets here with one of these.
+        Some(FileKind::Gzip | FileKind::Zstd) => {
+            return "it is compressed, and only a trace that is written as it is can be followed: \
+                    decompress it, or read it by `heaptap report FILE`"
+                .to_owned();
+        }
         Some(FileKind::Xz) => "xzcat",
         Some(FileKind::Bzip2) => "bzcat",
         _ => return format!("it begins with {found:#010x} instead of 0xc1fc1fc1"),

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use heaptap_client::FileIdentity;
-use heaptap_trace::{Completion, Follower, Limits, Mode, TraceOrigin};
+use heaptap_trace::{Completion, Follower, Limits, Mode, TraceHead, TraceOrigin};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 
@@ -22,17 +22,14 @@ pub(super) struct OpenTrace {
     /// A regular file, and the offset at which the trace begins; `None` for a pipe.
     pub(super) regular: Option<(FileIdentity, u64)>,
     progress: Rc<ReadProgress>,
-    pub(super) follower: Follower<LiveBytes>,
-    /// The first packet has said that the trace is unfinished.
+    pub(super) follower: Follower<'static, LiveBytes>,
+    /// The trace has said that it is unfinished.
     pub(super) was_unfinished: bool,
     pub(super) ended: bool,
     /// The bytes that the file began with, once they were there, and when it was opened.
-    head: Option<[u8; HEAD]>,
+    fixed: Option<[u8; TraceHead::FIXED]>,
     pub(super) since: Instant,
 }
-
-/// How many bytes tell one trace from another: those before the field that says whether it is complete.
-const HEAD: usize = Completion::OFFSET as usize;
 
 /// What was read of a file.
 struct ReadProgress {
@@ -110,7 +107,7 @@ impl OpenTrace {
             follower,
             was_unfinished: false,
             ended: false,
-            head: None,
+            fixed: None,
             since: Instant::now(),
         })
     }
@@ -119,32 +116,33 @@ impl OpenTrace {
     /// began in it.
     pub(super) fn begins_as_before(&mut self) -> bool {
         let Some((_, begin)) = self.regular else { return true };
-        let mut head = [0; HEAD];
-        if self.file.read_exact_at(&mut head, begin).is_err() {
-            return self.head.is_none();
+        let mut found = [0; TraceHead::FIXED];
+        if self.file.read_exact_at(&mut found, begin).is_err() {
+            return self.fixed.is_none();
         }
-        *self.head.get_or_insert(head) == head
+        *self.fixed.get_or_insert(found) == found
     }
 
     /// Whether the file begins with zeros.
     pub(super) fn is_hole(&self) -> bool {
-        self.head == Some([0; HEAD])
+        self.fixed == Some([0; TraceHead::FIXED])
     }
 
-    /// What the first packet says now; `None` of a pipe, or before it is written.
+    /// Whether the trace says now that it is complete; `None` of a pipe, or before that is written.
     pub(super) fn completion(&self) -> Option<Completion> {
-        let (_, begin) = self.regular?;
-        let mut bytes = [0; 4];
-        self.file.read_exact_at(&mut bytes, begin + Completion::OFFSET).ok()?;
-        Some(Completion::from_bytes(bytes))
+        self.head().map(|head| head.completion)
     }
 
     /// Which process began the trace, and when; `None` of a pipe, or before that is written.
     pub(super) fn origin(&self) -> Option<TraceOrigin> {
+        self.head().map(|head| head.origin)
+    }
+
+    fn head(&self) -> Option<TraceHead> {
         let (_, begin) = self.regular?;
-        let mut bytes = [0; TraceOrigin::BYTES];
+        let mut bytes = [0; TraceHead::BYTES];
         self.file.read_exact_at(&mut bytes, begin).ok()?;
-        TraceOrigin::of(&bytes)
+        TraceHead::of(&bytes)
     }
 
     pub(super) fn bytes_read(&self) -> u64 {

@@ -13,7 +13,6 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process;
 
-use heaptap_trace::{Completion, CutReason, Losses};
 use serde::Serialize;
 
 use crate::exit_status::Failure;
@@ -25,34 +24,6 @@ pub(crate) struct Output {
     file: File,
     /// None if the output is not a regular file.
     unfinished: Option<Unfinished>,
-    /// The mark of a trace that is a copy of one that was cut short, while it is not written.
-    mark: Option<Mark>,
-}
-
-/// Bytes to be put into the first packet of a trace as it passes: standard output cannot be
-/// changed afterwards.
-struct Mark {
-    bytes: [u8; 4],
-    /// The bytes of the trace that were written.
-    written: usize,
-}
-
-impl Mark {
-    const OFFSET: usize = Completion::OFFSET as usize;
-
-    /// The bytes that come next, with the mark where it belongs.
-    fn applied_to(&self, bytes: &[u8]) -> Vec<u8> {
-        let mut marked = bytes.to_vec();
-        for (at, byte) in (Self::OFFSET..).zip(self.bytes) {
-            let place = at.checked_sub(self.written).and_then(|at| marked.get_mut(at));
-            place.into_iter().for_each(|place| *place = byte);
-        }
-        marked
-    }
-
-    fn is_written(&self) -> bool {
-        self.written >= Self::OFFSET + self.bytes.len()
-    }
 }
 
 /// A file under a temporary name, which is removed when this is dropped.
@@ -91,7 +62,7 @@ impl Output {
             // A device or a pipe is never replaced.
             Ok(metadata) if !metadata.is_file() => {
                 let file = OpenOptions::new().write(true).open(path).map_err(unwritable)?;
-                Ok(Output { name, file, unfinished: None, mark: None })
+                Ok(Output { name, file, unfinished: None })
             }
             existing => {
                 // The target of a symbolic link is replaced, not the link.
@@ -99,7 +70,7 @@ impl Output {
                 let destination = followed.unwrap_or_else(|_| path.to_path_buf());
                 let (file, temporary) = beside(&destination).map_err(unwritable)?;
                 let unfinished = Some(Unfinished { temporary, destination });
-                Ok(Output { name, file, unfinished, mark: None })
+                Ok(Output { name, file, unfinished })
             }
         }
     }
@@ -114,19 +85,9 @@ impl Output {
         }
         let name = "standard output".to_string();
         match raw_stdout() {
-            Ok(file) => Ok(Output { name, file, unfinished: None, mark: None }),
+            Ok(file) => Ok(Output { name, file, unfinished: None }),
             Err(error) => Err(Failure::writing(&name, &error)),
         }
-    }
-
-    /// Marks a copy of a trace that was cut short as such.
-    pub(crate) fn cut_short_as(self, original: &Losses) -> Output {
-        let completion = original.cut_short.map(|cut| match cut.reason {
-            CutReason::Unfinished => Completion::Unfinished,
-            CutReason::WriteFailed => Completion::WriteFailed,
-        });
-        let mark = completion.map(|completion| Mark { bytes: completion.bytes(), written: 0 });
-        Output { mark, ..self }
     }
 
     /// Its name in messages.
@@ -154,13 +115,7 @@ impl Output {
 
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let Some(mark) = &mut self.mark else { return self.file.write(bytes) };
-        let written = self.file.write(&mark.applied_to(bytes))?;
-        mark.written += written;
-        if mark.is_written() {
-            self.mark = None;
-        }
-        Ok(written)
+        self.file.write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {

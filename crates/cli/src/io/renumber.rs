@@ -11,7 +11,7 @@ use crate::exit_status::Failure;
 use crate::io::input::Input;
 use crate::io::lifecycle::Lives;
 use crate::io::renaming::Renaming;
-use crate::io::rewrite::{Rewriting, TraceSink};
+use crate::io::rewrite::Rewriting;
 
 /// The choice of what is written.
 pub(crate) trait Selection {
@@ -31,11 +31,11 @@ pub(crate) struct SkippedEvents {
 }
 
 /// Writes the events that the selection keeps.
-pub(crate) fn renumber<R: Renaming, S: TraceSink>(
+pub(crate) fn renumber<R: Renaming>(
     input: &Input,
     events: &mut dyn EventSource,
     selection: &mut impl Selection,
-    out: &mut Rewriting<R, S>,
+    out: &mut Rewriting<R>,
 ) -> Result<SkippedEvents, Failure> {
     let mut live: HashMap<u64, u64> = HashMap::new();
     let mut skipped = SkippedEvents { orphans: 0, lives: Lives::new(Lives::MEMORY) };

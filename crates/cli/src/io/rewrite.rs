@@ -9,8 +9,8 @@ use std::io::{BufWriter, Write};
 
 use heaptap_report::figures::units::count;
 use heaptap_trace::{
-    Block, Code, Encoder, End, EventSink, Format, Frames, Locate, LocationList, LocationTable,
-    NamedLocation, TraceInfo, Version, WriteError,
+    Block, Code, Completion, End, EventSink, Frames, Locate, LocationList, LocationTable, Losses,
+    NamedLocation, TraceFormat, TraceInfo, WriteError, create,
 };
 
 use crate::exit_status::Failure;
@@ -20,14 +20,6 @@ use crate::io::renaming::{LOST, Renaming};
 
 /// What becomes of events that an object cannot have.
 pub(crate) const LEFT_OUT: &str = "these events are left out of the copy";
-
-/// The format of a copy, unless another one is asked for.
-pub(crate) fn same_format(version: Version) -> Format {
-    match version {
-        Version::V1 | Version::V2 => Format::V2,
-        Version::V3 => Format::V3,
-    }
-}
 
 /// The locations of the codes in the new trace.
 struct Names<R> {
@@ -63,17 +55,12 @@ impl<R: Renaming> Locate for CodeLocator<'_, R> {
     }
 }
 
-/// A sink that fills a file.
-pub(crate) trait TraceSink: EventSink<Error = WriteError, Output = FileOutput> {}
-
-impl<S: EventSink<Error = WriteError, Output = FileOutput>> TraceSink for S {}
-
 /// The file that a sink fills, in large writes.
-pub(crate) type FileOutput = BufWriter<Output>;
+type FileOutput = BufWriter<Output>;
 
 /// A trace being written from the events of another.
-pub(crate) struct Rewriting<R, S = Encoder<FileOutput>> {
-    sink: S,
+pub(crate) struct Rewriting<R> {
+    sink: Box<dyn EventSink<Output = FileOutput>>,
     name: String,
     names: Names<R>,
     /// Time of the last event, by domain.
@@ -86,19 +73,21 @@ pub(crate) struct Rewriting<R, S = Encoder<FileOutput>> {
 }
 
 impl<R: Renaming> Rewriting<R> {
-    /// Begins the trace that `info` describes.
+    /// Begins the trace that `info` describes, a copy of one with these losses.
     pub(crate) fn begin(
         output: Output,
-        format: Format,
+        format: TraceFormat,
         info: &TraceInfo,
+        original: &Losses,
         renaming: R,
     ) -> Result<Self, Failure> {
         let name = output.name().to_string();
         let out = BufWriter::with_capacity(1 << 17, output);
-        let encoder =
-            Encoder::new(out, format, info).map_err(|error| write_failure(&name, error))?;
+        let completion = Completion::of_copy(original.cut_short.map(|cut| cut.reason));
+        let sink =
+            create(out, format, info, completion).map_err(|error| write_failure(&name, error))?;
         Ok(Rewriting {
-            sink: encoder,
+            sink,
             name,
             names: Names { renaming, written_locations: HashMap::new() },
             last_times: Vec::new(),
@@ -107,9 +96,7 @@ impl<R: Renaming> Rewriting<R> {
             frames: Vec::new(),
         })
     }
-}
 
-impl<R: Renaming, S: TraceSink> Rewriting<R, S> {
     /// Writes an allocation and returns its id.
     pub(crate) fn allocate(
         &mut self,
@@ -148,11 +135,9 @@ impl<R: Renaming, S: TraceSink> Rewriting<R, S> {
     ) -> Result<(), Failure> {
         let time = self.raise_time(domain, time);
         let locate = &mut self.names.locator(table);
-        match end {
-            End::Promote => self.sink.promote(domain, time, id, locate),
-            End::Collect => self.sink.collect(domain, time, id, locate),
-        }
-        .map_err(|error| write_failure(&self.name, error))
+        self.sink
+            .end(end, domain, time, id, locate)
+            .map_err(|error| write_failure(&self.name, error))
     }
 
     /// The id of the domain's next allocation; `None` before its first event.
@@ -186,7 +171,7 @@ impl<R: Renaming, S: TraceSink> Rewriting<R, S> {
     }
 
     /// The trace covers its program until then, in microseconds since its start: see
-    /// [`Reader::covered`](heaptap_trace::Reader::covered).
+    /// [`TraceReader::covered`](heaptap_trace::TraceReader::covered).
     pub(crate) fn cover(&mut self, until: u64, table: &LocationTable) -> Result<(), Failure> {
         let time = self.start_time.saturating_add(until);
         let locate = &mut self.names.locator(table);

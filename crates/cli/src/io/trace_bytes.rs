@@ -13,6 +13,7 @@ use std::rc::Rc;
 use heaptap_client::FileIdentity;
 use heaptap_trace::FileKind;
 
+use crate::io::decompressed::{Compression, Decompressed};
 use crate::io::progress::Progress;
 
 /// The first bytes of a pipe, which whoever reads it gets again.
@@ -73,8 +74,8 @@ impl NamedFile {
     }
 }
 
-/// The bytes of a trace.
-pub(crate) struct TraceBytes {
+/// The bytes of a file, as they are.
+pub(super) struct FileBytes {
     pub(super) file: FileAccess,
     /// Where the trace begins in a file that can be read again.
     pub(super) begin: Option<u64>,
@@ -83,7 +84,7 @@ pub(crate) struct TraceBytes {
     pub(super) progress: Rc<Progress>,
 }
 
-impl Read for TraceBytes {
+impl Read for FileBytes {
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
         self.progress.check()?;
         let count = match (&self.file, self.begin) {
@@ -100,15 +101,33 @@ impl Read for TraceBytes {
     }
 }
 
+/// The bytes of a trace: those of its file, decompressed if need be.
+pub(crate) struct TraceBytes(Decompressed<FileBytes>);
+
+impl TraceBytes {
+    pub(super) fn new(file: FileBytes, compression: Option<Compression>) -> TraceBytes {
+        TraceBytes(Decompressed::new(file, compression))
+    }
+}
+
+impl Read for TraceBytes {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        self.0.read(room)
+    }
+}
+
 /// Back to the beginning, of a file that can be read again.
 impl Seek for TraceBytes {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let Decompressed::Plain(bytes) = &mut self.0 else {
+            return Err(io::ErrorKind::Unsupported.into());
+        };
         if to != SeekFrom::Start(0)
-            || (self.begin.is_none() && matches!(self.file, FileAccess::Held(_)))
+            || (bytes.begin.is_none() && matches!(bytes.file, FileAccess::Held(_)))
         {
             return Err(io::ErrorKind::Unsupported.into());
         }
-        self.read = 0;
+        bytes.read = 0;
         Ok(0)
     }
 }

@@ -83,7 +83,7 @@ fn is_trace(path: &Path) -> bool {
     let is_called_so = name.ends_with(b".ctf");
     let is_compressed =
         matches!(kind, Some(FileKind::Gzip | FileKind::Zstd | FileKind::Xz | FileKind::Bzip2));
-    kind == Some(FileKind::Memtrace)
+    kind.is_some_and(FileKind::is_trace)
         || is_called_so
         || is_compressed && name.windows(5).any(|part| part == b".ctf.")
 }

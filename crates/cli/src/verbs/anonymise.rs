@@ -14,7 +14,7 @@ use crate::io::copy::{copy, outcome};
 use crate::io::input::Input;
 use crate::io::output::Output;
 use crate::io::renaming::Renaming;
-use crate::io::rewrite::{Rewriting, same_format};
+use crate::io::rewrite::Rewriting;
 
 /// Take the names out of a trace, so that it can be shown to others
 ///
@@ -55,21 +55,21 @@ const BEGINNING: u64 = 946_684_800_000_000;
 impl Anonymise {
     pub(crate) fn run(&self) -> VerbResult {
         let input = Input::open(&self.input)?;
-        let mut reader = input.memtrace_reader(Mode::Lenient)?;
-        let format = same_format(reader.version());
+        let mut reader = input.reader(Mode::Lenient)?;
+        let format = reader.format().of_copy();
         let began = reader.info().start_time;
         let shift = |time: u64| {
             if self.keep_times { time } else { time.saturating_sub(began) + BEGINNING }
         };
         let info = without_names(reader.info(), shift(began));
         let names = NumberedNames { drop_lines: self.drop_lines, ..NumberedNames::default() };
-        let output = Output::create(&self.output)?.cut_short_as(reader.losses());
-        let mut out = Rewriting::begin(output, format, &info, names)?;
-        let mut lives = copy(&input, &mut reader, format, shift, &mut out)?;
+        let output = Output::create(&self.output)?;
+        let mut out = Rewriting::begin(output, format, &info, reader.losses(), names)?;
+        let mut lives = copy(&input, &mut *reader, format, shift, &mut out)?;
         input.end_progress();
         out.cover(reader.covered(), reader.locations())?;
         out.complete(reader.locations())?;
-        Ok(input.report_with(&reader, &mut lives, &outcome(&input, &reader)))
+        Ok(input.report_with(&*reader, &mut lives, &outcome(&input, &*reader)))
     }
 }
 

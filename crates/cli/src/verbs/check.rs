@@ -1,14 +1,15 @@
 //! `heaptap check`: whether a trace is sound.
 
 use std::fmt::Write as _;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 use heaptap_report::figures::units::{bytes, count};
-use heaptap_trace::{CutReason, Losses, Mode};
+use heaptap_trace::{CutReason, Event, LocationTable, Losses, Mode, TraceReader};
 
 use crate::exit_status::{Failure, VerbResult, Verdict, help_end};
-use crate::io::input::{Input, MemtraceReader};
+use crate::io::input::Input;
 use crate::io::lifecycle::Lives;
 use crate::io::notices;
 use crate::io::output::print;
@@ -44,17 +45,19 @@ impl Check {
     pub(crate) fn run(&self) -> VerbResult {
         let input = Input::open(&self.file)?;
         let mode = if self.strict { Mode::Strict } else { Mode::Lenient };
-        let mut reader = input.memtrace_reader(mode)?;
+        let mut reader = input.reader(mode)?;
         let mut lives = Lives::new(Lives::MOST_MEMORY);
-        while let Some(event) = reader.next_event().map_err(|error| input.failure(error))? {
-            if let Some((offence, id)) = lives.event(&event)
-                && self.strict
-            {
-                let (name, packet_end, offence) =
-                    (input.name(), reader.offset(), offence.description());
-                let message = format!("{name}: before byte {packet_end}: object {id} {offence}");
-                return Err(Failure::Defective(message));
-            }
+        let mut first = None;
+        let mut take = |event: &Event<'_>, _: &LocationTable| {
+            first = lives.event(event).filter(|_| self.strict);
+            if first.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        _ = reader.for_each(&mut take).map_err(|error| input.failure(error))?;
+        if let Some((offence, id)) = first {
+            let (name, packet_end, offence) =
+                (input.name(), reader.offset(), offence.description());
+            let message = format!("{name}: before byte {packet_end}: object {id} {offence}");
+            return Err(Failure::Defective(message));
         }
         // If something is missing, an object's allocation may be, too.
         if reader.losses().is_clean() && reader.losses().cut_short.is_none() {
@@ -63,7 +66,7 @@ impl Check {
         input.end_progress();
         let verdict = self.verdict(reader.losses(), &lives);
         let width = Layout::of_stdout().width;
-        print(summary(input.name(), &reader, &lives, verdict, width).as_bytes())?;
+        print(summary(input.name(), &*reader, &lives, verdict, width).as_bytes())?;
         Ok(verdict)
     }
 
@@ -83,7 +86,7 @@ impl Check {
 /// The text for standard output.
 fn summary(
     name: &str,
-    reader: &MemtraceReader,
+    reader: &dyn TraceReader,
     lives: &Lives,
     verdict: Verdict,
     width: usize,

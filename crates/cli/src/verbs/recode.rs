@@ -1,11 +1,12 @@
 //! `heaptap recode`: rewrites a trace, in another version of the format or repaired.
 
 use std::io::{self, Read as _};
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
 use heaptap_report::figures::units::count;
-use heaptap_trace::{Allocation, Block, Format, Mode, TraceInfo, Version};
+use heaptap_trace::{Allocation, Block, Event, LocationTable, Mode, TraceFormat, TraceInfo};
 
 use crate::exit_status::{Failure, VerbResult, Verdict, help_end};
 use crate::io::copy::{copy, outcome};
@@ -15,7 +16,7 @@ use crate::io::notices::say;
 use crate::io::output::Output;
 use crate::io::renaming::SameNames;
 use crate::io::renumber::{Selection, SkippedEvents, renumber};
-use crate::io::rewrite::{LEFT_OUT, Rewriting, same_format};
+use crate::io::rewrite::{LEFT_OUT, Rewriting};
 
 /// Write a trace again, in another version of the format or repaired
 ///
@@ -34,7 +35,7 @@ use crate::io::rewrite::{LEFT_OUT, Rewriting, same_format};
     "  heaptap recode old.ctf new.ctf              version 1 becomes 2, others stay
   heaptap recode --format 2 par.ctf flat.ctf  for tools that know one domain only
   heaptap recode damaged.ctf repaired.ctf     keep what is left of a damaged trace
-  zcat trace.ctf.gz | heaptap recode - new.ctf"
+  heaptap recode trace.ctf.gz trace.ctf       gzip and zstd files are read as they are"
 ))]
 pub(crate) struct Recode {
     /// The trace to read, or `-` for standard input
@@ -68,29 +69,30 @@ impl Recode {
             // Other traces are read only once.
             input.make_repeatable()?;
         }
-        let mut reader = input.memtrace_reader(Mode::Lenient)?;
+        let mut reader = input.reader(Mode::Lenient)?;
         let format = match self.format {
-            None => same_format(reader.version()),
-            Some(TargetFormat::V2) => Format::V2,
-            Some(TargetFormat::V3) => Format::V3,
+            None => reader.format().of_copy(),
+            Some(TargetFormat::V2) => TraceFormat::Memtrace2,
+            Some(TargetFormat::V3) => TraceFormat::Memtrace3,
         };
-        if reader.version() == Version::V3 && format == Format::V2 {
-            return self.flatten(&input);
+        if format.has_one_domain() && !reader.format().has_one_domain() {
+            return self.flatten(&input, format);
         }
-        if is_of(reader.version(), format)
+        if reader.format() == format
             && input.is_repeatable()
             && let Some((length, verdict)) = sound_length(&input)?
         {
             self.copy_bytes(&input, length)?;
             return Ok(verdict);
         }
-        let output = Output::create(&self.output)?.cut_short_as(reader.losses());
-        let mut out = Rewriting::begin(output, format, reader.info(), SameNames::default())?;
-        let mut lives = copy(&input, &mut reader, format, |time| time, &mut out)?;
+        let output = Output::create(&self.output)?;
+        let names = SameNames::default();
+        let mut out = Rewriting::begin(output, format, reader.info(), reader.losses(), names)?;
+        let mut lives = copy(&input, &mut *reader, format, |time| time, &mut out)?;
         input.end_progress();
         out.cover(reader.covered(), reader.locations())?;
         out.complete(reader.locations())?;
-        Ok(input.report_with(&reader, &mut lives, &outcome(&input, &reader)))
+        Ok(input.report_with(&*reader, &mut lives, &outcome(&input, &*reader)))
     }
 
     /// Copies the first bytes of the file.
@@ -103,11 +105,12 @@ impl Recode {
     }
 
     /// Joins all domains into one.
-    fn flatten(&self, input: &Input) -> VerbResult {
+    fn flatten(&self, input: &Input, format: TraceFormat) -> VerbResult {
         let mut events = input.in_time_order()?;
         let info = TraceInfo { domain: 0, ..events.info().clone() };
-        let output = Output::create(&self.output)?.cut_short_as(events.losses());
-        let mut out = Rewriting::begin(output, Format::V2, &info, SameNames::default())?;
+        let output = Output::create(&self.output)?;
+        let names = SameNames::default();
+        let mut out = Rewriting::begin(output, format, &info, events.losses(), names)?;
         let SkippedEvents { orphans, mut lives } =
             renumber(input, &mut *events, &mut Everything, &mut out)?;
         input.end_progress();
@@ -120,20 +123,17 @@ impl Recode {
     }
 }
 
-/// Whether a trace of this version is in this format.
-fn is_of(version: Version, format: Format) -> bool {
-    matches!((version, format), (Version::V2, Format::V2) | (Version::V3, Format::V3))
-}
-
 /// The length of a trace of which nothing needs to be changed, with what it says of itself; `None` of
 /// others. One that was cut short between two packets, and says so, is such a trace.
 fn sound_length(input: &Input) -> Result<Option<(u64, Verdict)>, Failure> {
-    let mut reader = input.memtrace_reader(Mode::Lenient)?;
+    let mut reader = input.reader(Mode::Lenient)?;
     let mut lives = Lives::new(Lives::MEMORY);
-    while let Some(event) = reader.next_event().map_err(|error| input.failure(error))? {
-        if lives.event(&event).is_some() {
-            return Ok(None);
-        }
+    let mut check = |event: &Event<'_>, _: &LocationTable| match lives.event(event) {
+        Some(_) => ControlFlow::Break(()),
+        None => ControlFlow::Continue(()),
+    };
+    if reader.for_each(&mut check).map_err(|error| input.failure(error))?.is_break() {
+        return Ok(None);
     }
     lives.find_never_allocated();
     let losses = reader.losses();
@@ -144,7 +144,7 @@ fn sound_length(input: &Input) -> Result<Option<(u64, Verdict)>, Failure> {
     if !is_sound {
         return Ok(None);
     }
-    let verdict = input.report_with(&reader, &mut lives, &|_| None);
+    let verdict = input.report_with(&*reader, &mut lives, &|_| None);
     Ok(Some((reader.offset(), verdict)))
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use heaptap_trace::{Allocation, Block, EventSource, Mode, TraceInfo, Version};
+use heaptap_trace::{Allocation, Block, EventSource, Mode, TraceFormat, TraceInfo};
 use rand::rngs::SysRng;
 use rand::{Rng, SeedableRng, TryRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -14,7 +14,7 @@ use crate::io::notices::say;
 use crate::io::output::Output;
 use crate::io::renaming::SameNames;
 use crate::io::renumber::{Selection, renumber};
-use crate::io::rewrite::{LEFT_OUT, Rewriting, same_format};
+use crate::io::rewrite::{LEFT_OUT, Rewriting};
 
 /// Thin a trace out to a lower sampling rate
 ///
@@ -27,7 +27,7 @@ use crate::io::rewrite::{LEFT_OUT, Rewriting, same_format};
 #[command(after_help = help_end!(
     "  heaptap thin --rate 1e-5 big.ctf small.ctf
   heaptap thin --rate 1e-4 --seed 42 big.ctf small.ctf   the same result every time
-  zcat big.ctf.gz | heaptap thin --rate 1e-5 - - > small.ctf"
+  heaptap thin --rate 1e-5 big.ctf.gz - | zstd > small.ctf.zst"
 ))]
 pub(crate) struct Thin {
     /// The trace to read, or `-` for standard input
@@ -58,7 +58,7 @@ impl Thin {
     pub(crate) fn run(&self) -> VerbResult {
         let input = Input::open(&self.input)?;
         input.make_repeatable()?;
-        let mut reader = input.memtrace_reader(Mode::Lenient)?;
+        let mut reader = input.reader(Mode::Lenient)?;
         if self.rate > reader.info().sample_rate {
             return Err(Failure::Trouble(format!(
                 "{}: was sampled at a rate of {}, and {} is above that; name a lower rate",
@@ -67,20 +67,22 @@ impl Thin {
                 self.rate
             )));
         }
-        match reader.version() {
-            Version::V1 | Version::V2 => self.thin(&input, &mut reader, Version::V2),
-            // An object may be collected in a packet that comes before the
-            // one in which another domain allocates it.
-            Version::V3 => self.thin(&input, &mut *input.in_time_order()?, Version::V3),
+        let format = reader.format().of_copy();
+        if format.has_one_domain() {
+            return self.thin(&input, &mut *reader, format);
         }
+        // An object may be collected in a packet that comes before the
+        // one in which another domain allocates it.
+        self.thin(&input, &mut *input.in_time_order()?, format)
     }
 
-    fn thin(&self, input: &Input, events: &mut dyn EventSource, version: Version) -> VerbResult {
+    fn thin(&self, input: &Input, events: &mut dyn EventSource, format: TraceFormat) -> VerbResult {
         let share = self.rate / events.info().sample_rate;
         let mut survivors = Survivors { share, random: self.random()? };
         let info = TraceInfo { sample_rate: self.rate, ..events.info().clone() };
-        let output = Output::create(&self.output)?.cut_short_as(events.losses());
-        let mut out = Rewriting::begin(output, same_format(version), &info, SameNames::default())?;
+        let output = Output::create(&self.output)?;
+        let mut out =
+            Rewriting::begin(output, format, &info, events.losses(), SameNames::default())?;
         let mut lives = renumber(input, events, &mut survivors, &mut out)?.lives;
         input.end_progress();
         out.complete(events.locations())?;

@@ -8,6 +8,7 @@ mod agreement;
 mod anonymise;
 mod certainty;
 mod check;
+mod compressed;
 mod consumers;
 mod damage;
 mod domains;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::model::FormatDefect;
+use crate::model::{FormatDefect, TraceDefect, Unreadable};
 
 /// A rule of the format that the bytes break.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -283,6 +283,18 @@ impl fmt::Display for Defect {
 }
 
 impl std::error::Error for Defect {}
+
+impl TraceDefect for Defect {
+    fn unreadable(&self) -> Option<Unreadable> {
+        match *self {
+            Defect::Empty => Some(Unreadable::Empty),
+            Defect::Magic { found } => Some(Unreadable::Other { found }),
+            Defect::Version { found } => Some(Unreadable::Version { newer: found > 3 }),
+            Defect::Truncated { .. } => Some(Unreadable::Truncated),
+            _ => None,
+        }
+    }
+}
 
 impl From<Defect> for FormatDefect {
     fn from(defect: Defect) -> Self {

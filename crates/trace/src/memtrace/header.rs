@@ -8,7 +8,7 @@ use crate::memtrace::rules::{
 };
 
 use crate::memtrace::wire::Packet;
-use crate::model::CutReason;
+use crate::model::{Completion, TraceHead, TraceOrigin};
 
 /// The format's version, the same in every packet of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -46,46 +46,17 @@ impl Version {
     }
 }
 
-/// Which process began a trace, and when, by the first bytes of its file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TraceOrigin {
-    /// The process id.
-    pub pid: u64,
-    /// Microseconds since the epoch.
-    pub start_time: u64,
+/// What the first bytes of a file say, which begins with memtrace's magic number. Nothing else is
+/// checked: the trace may be damaged.
+pub(crate) fn head(bytes: &[u8]) -> Option<TraceHead> {
+    let mut input = Cursor::new(bytes);
+    let (_magic, _bits) = (input.u32()?, input.u32()?);
+    let (start_time, _end) = (input.u64()?, input.u64()?);
+    let (completion, _version) = (Completion::from_number(input.u32()?), input.u16()?);
+    Some(TraceHead { origin: TraceOrigin { pid: input.u64()?, start_time }, completion })
 }
 
-impl TraceOrigin {
-    /// The number of bytes that [`TraceOrigin::of`] needs.
-    pub const BYTES: usize = 4 + 4 + 8 + 8 + 4 + 2 + 8;
-
-    /// Reads the origin of a trace; `None` if the bytes are too few or do not
-    /// begin like one. Nothing else is checked: the trace may be damaged.
-    pub fn of(bytes: &[u8]) -> Option<TraceOrigin> {
-        let mut input = Cursor::new(bytes);
-        if input.u32()? != MAGIC {
-            return None;
-        }
-        let _bits = input.u32()?;
-        let (start_time, _end) = (input.u64()?, input.u64()?);
-        let (_flush_duration, _version) = (input.u32()?, input.u16()?);
-        Some(TraceOrigin { pid: input.u64()?, start_time })
-    }
-}
-
-/// Whether a trace is complete, as its first packet says in the field that other writers
-/// leave 0 and other readers skip (the flush duration). A writer that can change bytes of
-/// its output sets the field when it has written the first packet, and again at the end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Completion {
-    /// The trace covers its program to the end, or its writer does not say.
-    Complete = 0,
-    /// It is being written, or the program was killed.
-    Unfinished = 1,
-    /// It could not be written any further.
-    WriteFailed = 2,
-}
-
+/// The field that other writers leave 0 and other readers skip: the flush duration.
 impl Completion {
     /// Where the field is in the file.
     pub const OFFSET: u64 = 4 + 4 + 8 + 8;
@@ -95,25 +66,11 @@ impl Completion {
         (self as u32).to_le_bytes()
     }
 
-    /// What the bytes of the field mean.
-    pub fn from_bytes(bytes: [u8; 4]) -> Completion {
-        Completion::from_number(u32::from_le_bytes(bytes))
-    }
-
     fn from_number(number: u32) -> Completion {
         match number {
             1 => Completion::Unfinished,
             2 => Completion::WriteFailed,
             _ => Completion::Complete,
-        }
-    }
-
-    /// Why the trace is cut short, if it is.
-    pub(crate) fn cut_reason(self) -> Option<CutReason> {
-        match self {
-            Completion::Complete => None,
-            Completion::Unfinished => Some(CutReason::Unfinished),
-            Completion::WriteFailed => Some(CutReason::WriteFailed),
         }
     }
 }

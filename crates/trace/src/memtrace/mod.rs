@@ -24,10 +24,12 @@ pub(crate) mod rules;
 mod wire;
 mod zeroed;
 
-pub use crate::memtrace::decode::{Followed, Follower, Merged, Reader, Tally};
+pub(crate) use crate::memtrace::decode::Follower;
+pub use crate::memtrace::decode::{Merged, Reader};
 pub use crate::memtrace::defect::Defect;
 pub use crate::memtrace::encode::{
-    DomainEncoder, ElidableFrames, Encoder, Format, LeftOut, SmallAlloc, WriteError,
+    DomainEncoder, ElidableFrames, Encoder, Format, LeftOut, SmallAlloc,
 };
-pub use crate::memtrace::header::{Completion, TraceOrigin, Version};
+pub use crate::memtrace::header::Version;
+pub(crate) use crate::memtrace::header::head;
 pub use crate::memtrace::rules::IDS_PER_BLOCK;

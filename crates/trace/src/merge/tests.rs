@@ -100,7 +100,7 @@ fn merged(traces: &[Vec<u8>], most_open: usize) -> (Vec<Named>, BTreeMap<usize, 
     let open = |trace: usize| {
         opened.set(opened.get() + 1);
         let bytes: &'static [u8] = traces[trace].clone().leak();
-        crate::open(bytes, Mode::Strict, Limits::default())
+        Ok(crate::open(bytes, Mode::Strict, Limits::default())? as Box<dyn EventSource>)
     };
     let open: Box<OpenTrace<'_>> = Box::new(open);
     let mut merge = MergedTraces::bounded(info(0), &extents(traces), open, most_open).unwrap();
@@ -168,7 +168,7 @@ fn equal_locations_have_one_code() {
     let traces = [trace(100, 7, EVENTS), trace(200, 7, EVENTS)];
     let open: Box<OpenTrace<'_>> = Box::new(|trace| {
         let bytes: &'static [u8] = traces[trace].clone().leak();
-        crate::open(bytes, Mode::Strict, Limits::default())
+        Ok(crate::open(bytes, Mode::Strict, Limits::default())? as Box<dyn EventSource>)
     });
     let mut merge = MergedTraces::new(info(0), &extents(&traces), open).unwrap();
     let mut names = HashSet::new();
@@ -210,7 +210,10 @@ fn what_cannot_be_merged_is_refused() {
 fn a_trace_that_changes_meanwhile_is_an_error() {
     let long = trace(100, 7, EVENTS);
     let extent = TraceExtent { start_time: 100, ids: 2 };
-    let open = |_| crate::open(long.clone().leak() as &[u8], Mode::Strict, Limits::default());
+    let open = |_| {
+        let bytes: &[u8] = long.clone().leak();
+        Ok(crate::open(bytes, Mode::Strict, Limits::default())? as Box<dyn EventSource>)
+    };
     let mut merge = MergedTraces::new(info(0), &[extent], Box::new(open)).unwrap();
     let error = loop {
         match merge.next_item() {

@@ -10,14 +10,44 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
+/// What a format says is wrong with a file.
+pub trait TraceDefect: Error + PartialEq + Send + Sync + 'static {
+    /// Why nothing can be read, if this is found where the file begins.
+    fn unreadable(&self) -> Option<Unreadable>;
+}
+
+/// Why nothing of a file can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unreadable {
+    /// It is empty.
+    Empty,
+    /// It does not begin like a trace.
+    Other {
+        /// The four bytes that it begins with.
+        found: u32,
+    },
+    /// Its version of the format is unknown.
+    Version {
+        /// It is above those that are known.
+        newer: bool,
+    },
+    /// It ends too early.
+    Truncated,
+}
+
 /// A rule of a file format that the bytes break.
 #[derive(Clone)]
 pub struct FormatDefect(Arc<dyn AnyDefect>);
 
 impl FormatDefect {
     /// A defect of some format.
-    pub fn new<D: Error + PartialEq + Send + Sync + 'static>(defect: D) -> Self {
+    pub fn new<D: TraceDefect>(defect: D) -> Self {
         FormatDefect(Arc::new(defect))
+    }
+
+    /// See [`TraceDefect::unreadable`].
+    pub fn unreadable(&self) -> Option<Unreadable> {
+        self.0.unreadable()
     }
 
     /// The defect as the type that its format gives it; `None` for another type.
@@ -49,12 +79,17 @@ impl Eq for FormatDefect {}
 /// An error that can be compared with another of unknown type.
 trait AnyDefect: Error + Send + Sync {
     fn as_error(&self) -> &(dyn Error + 'static);
+    fn unreadable(&self) -> Option<Unreadable>;
     fn equals(&self, other: &FormatDefect) -> bool;
 }
 
-impl<D: Error + PartialEq + Send + Sync + 'static> AnyDefect for D {
+impl<D: TraceDefect> AnyDefect for D {
     fn as_error(&self) -> &(dyn Error + 'static) {
         self
+    }
+
+    fn unreadable(&self) -> Option<Unreadable> {
+        TraceDefect::unreadable(self)
     }
 
     fn equals(&self, other: &FormatDefect) -> bool {

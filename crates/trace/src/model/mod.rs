@@ -8,13 +8,18 @@
 //! - `locate`: [`Locate`], the other direction: a writer asks for the locations
 //!   of a code.
 //! - `damage`: [`ReadError`], [`Losses`] and the defects behind them.
+//! - `head`: [`TraceHead`], what the first bytes of a file say.
+//! - `tally`: [`Tally`], counts of events and bytes. `write_error`: [`WriteError`].
 //! - `options`: [`Mode`] and [`Limits`], how a trace is read.
-//! - `stream`: [`EventSource`] and [`EventSink`], which the formats implement.
+//! - `format`: [`TraceFormat`], the names of the formats and what can be said in each.
+//! - `stream`: what the formats implement, [`EventSource`] and [`EventSink`] above all.
 //!
-//! Nothing here knows a file format.
+//! Nothing here knows the bytes of a format.
 
 mod damage;
 pub(crate) mod event;
+mod format;
+mod head;
 mod index;
 mod info;
 pub(crate) mod locate;
@@ -22,14 +27,22 @@ mod location;
 mod options;
 mod stream;
 pub(crate) mod table;
+mod tally;
+mod write_error;
 
-pub use crate::model::damage::{CutReason, CutShort, FormatDefect, Located, Losses, ReadError};
+pub use crate::model::damage::{
+    CutReason, CutShort, FormatDefect, Located, Losses, ReadError, TraceDefect, Unreadable,
+};
 pub use crate::model::event::{
     Allocation, Backtrace, Block, Code, End, Event, EventKind, Frames, LOST_FRAME, Source,
 };
+pub use crate::model::format::TraceFormat;
+pub use crate::model::head::{Completion, TraceHead, TraceOrigin};
 pub use crate::model::info::TraceInfo;
 pub use crate::model::locate::{Locate, LocationList};
 pub use crate::model::location::{Location, NameId, NamedLocation};
 pub use crate::model::options::{Limits, Mode};
-pub use crate::model::stream::{EventSink, EventSource};
+pub use crate::model::stream::{EventSink, EventSource, Followed, LiveSource, TraceReader};
 pub use crate::model::table::LocationTable;
+pub use crate::model::tally::Tally;
+pub use crate::model::write_error::WriteError;

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use heaptap_trace::{
     Completion, CutReason, Defect, Followed, Follower, Format, Limits, Losses, Mode, ReadError,
+    TraceHead,
 };
 use proptest::prelude::*;
 
@@ -44,8 +45,8 @@ impl Read for Growing {
 }
 
 /// Adds what a follower returns to `seen`, breaking off after every `at_once` events.
-fn poll<R: Read>(
-    follower: &mut Follower<R>,
+fn poll<'a, R: Read + 'a>(
+    follower: &mut Follower<'a, R>,
     seen: &mut Vec<RecordedEvent>,
     at_once: usize,
 ) -> Result<Followed, ReadError> {
@@ -223,7 +224,9 @@ fn the_writer_says_at_the_end_whether_the_trace_is_complete() {
         assert_eq!(found.map(|cut| cut.reason), reason);
         assert!(found.is_none_or(|cut| cut.until == until));
         if let Some(completion) = completion {
-            assert_eq!(Completion::from_bytes(completion.bytes()), completion);
+            let (mut marked, at) = (bytes.to_vec(), Completion::OFFSET as usize);
+            marked[at..at + 4].copy_from_slice(&completion.bytes());
+            assert_eq!(TraceHead::of(&marked).unwrap().completion, completion);
         }
     }
 }

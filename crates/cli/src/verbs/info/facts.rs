@@ -1,12 +1,14 @@
 //! The facts about a trace.
 
-use heaptap_report::Scale;
+use std::ops::ControlFlow;
+
 use heaptap_report::figures::Size;
-use heaptap_trace::{EventKind, Losses, Tally};
+use heaptap_report::Scale;
+use heaptap_trace::{Event, EventKind, LocationTable, Losses, Tally, TraceReader};
 use serde::Serialize;
 
 use crate::exit_status::Failure;
-use crate::io::input::{Input, MemtraceReader};
+use crate::io::input::Input;
 use crate::io::lifecycle::Lives;
 
 /// Everything that is shown. The field names are those of the JSON.
@@ -97,12 +99,12 @@ struct Sums {
 impl Sums {
     fn gather(
         input: &Input,
-        reader: &mut MemtraceReader,
+        reader: &mut dyn TraceReader,
         lives: &mut Lives,
     ) -> Result<Sums, Failure> {
         let mut sums = Sums { last_time: reader.info().start_time, ..Sums::default() };
-        while let Some(event) = reader.next_event().map_err(|error| input.failure(error))? {
-            lives.event(&event);
+        let mut take = |event: &Event<'_>, _: &LocationTable| {
+            lives.event(event);
             sums.last_time = sums.last_time.max(event.time);
             if let EventKind::Alloc(allocation) = event.kind {
                 let depth = allocation.backtrace.frames.len();
@@ -110,7 +112,9 @@ impl Sums {
                 sums.frames += depth as u64;
                 sums.deepest = sums.deepest.max(depth);
             }
-        }
+            ControlFlow::Continue(())
+        };
+        _ = reader.for_each(&mut take).map_err(|error| input.failure(error))?;
         Ok(sums)
     }
 }
@@ -120,7 +124,7 @@ impl Facts {
     /// began at this time; both in microseconds since the epoch.
     pub(super) fn gather(
         input: &Input,
-        reader: &mut MemtraceReader,
+        reader: &mut dyn TraceReader,
         lives: &mut Lives,
         sidecar_end: impl FnOnce(u64) -> Option<u64>,
     ) -> Result<Facts, Failure> {
@@ -137,7 +141,7 @@ impl Facts {
         Ok(Facts {
             name: input.name().to_string(),
             bytes: reader.offset(),
-            version: reader.version().number(),
+            version: reader.format().version(),
             sample_rate: info.sample_rate,
             word_bits: info.word_size,
             executable: text(&info.executable),
@@ -148,7 +152,7 @@ impl Facts {
             start_unix_us: info.start_time,
             end_unix_us: end,
             duration_us: end - info.start_time,
-            domains: reader.domains().collect(),
+            domains: reader.domains(),
             events: Counts::of(tally, sums.samples),
             codes: reader.locations().len(),
             names: reader.locations().name_count(),

@@ -34,7 +34,7 @@ use snapshot::SnapshotFacts;
     "  heaptap info trace.ctf
   heaptap info --json trace.ctf | jq .words.bytes
   heaptap info program-4711-1.heap
-  zcat trace.ctf.gz | heaptap info -"
+  heaptap info trace.ctf.gz                    gzip and zstd files are read as they are"
 ))]
 pub(crate) struct Info {
     /// The trace or heap snapshot, or `-` for standard input [default: the newest trace in this
@@ -54,17 +54,17 @@ impl Info {
         if input.kind() == Some(FileKind::HeapSnapshot) {
             return self.run_snapshot(&input);
         }
-        let mut reader = input.memtrace_reader(Mode::Lenient)?;
+        let mut reader = input.reader(Mode::Lenient)?;
         let mut lives = Lives::new(Lives::MEMORY);
         let sidecar_end = |start| sidecar_end(&file, start);
-        let facts = Facts::gather(&input, &mut reader, &mut lives, sidecar_end)?;
+        let facts = Facts::gather(&input, &mut *reader, &mut lives, sidecar_end)?;
         input.end_progress();
         if self.json {
             print_json(&facts)?;
         } else {
             print(text::report(&facts, Layout::of_stdout()).as_bytes())?;
         }
-        Ok(input.report(&reader, &mut lives))
+        Ok(input.report(&*reader, &mut lives))
     }
 
     fn run_snapshot(&self, input: &Input) -> VerbResult {

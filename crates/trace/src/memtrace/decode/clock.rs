@@ -47,7 +47,8 @@ mod tests {
 
     use super::*;
     use crate::memtrace::event::{event_header, event_time};
-    use crate::memtrace::header::{Completion, Version};
+    use crate::memtrace::header::Version;
+    use crate::model::Completion;
 
     fn header(begin: u64, end: u64) -> Header {
         Header {

@@ -11,12 +11,12 @@ use crate::memtrace::decode::entry::{EntryFault, entries_frames, entries_size, m
 use crate::memtrace::decode::frames::NewFrames;
 use crate::memtrace::decode::known_slots::KnownSlots;
 use crate::memtrace::decode::names::RecentNames;
-use crate::memtrace::decode::tally::Tally;
 use crate::memtrace::defect::Defect;
 use crate::memtrace::event::event_time;
 use crate::memtrace::header::{Header, Version};
 use crate::memtrace::rules::{MAX_NUMBER, SMALLEST_EVENT, code};
 use crate::model::NamedLocation;
+use crate::model::Tally;
 use crate::model::event::{Code, Source, is_code};
 use crate::model::table::{Definition, LocationTable, Undo};
 

@@ -14,12 +14,12 @@ use crate::memtrace::decode::entry::{ENTRY_FRAMES, Entry};
 use crate::memtrace::decode::frames::NewFrames;
 use crate::memtrace::decode::known_slots::KnownSlots;
 use crate::memtrace::decode::step::{FIRST, NAMED};
-use crate::memtrace::decode::tally::Tally;
 use crate::memtrace::defect::Defect;
 use crate::memtrace::event::event_code;
 use crate::memtrace::header::Header;
 use crate::memtrace::rules::{MAX_ENTRY, MAX_EVENT_BODY, SMALLEST_EVENT, code};
 use crate::model::LocationTable;
+use crate::model::Tally;
 
 impl Batch {
     /// Decodes a packet's body, which `bytes` begins with. After a fault the

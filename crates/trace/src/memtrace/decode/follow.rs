@@ -2,8 +2,7 @@
 //!
 //! At any moment a trace file holds whole packets and possibly the beginning of one more. A
 //! [`Follower`] returns the events of the whole packets, keeps its position before the
-//! rest, and continues when it is called again. It never waits: whoever calls it decides
-//! when to try again, whether the file was replaced, and when nothing more will be written.
+//! rest, and continues when it is called again.
 //!
 //! Events come in the order of the file, except that the end of a block never comes before
 //! its allocation (`held_ends`).
@@ -16,23 +15,13 @@ use crate::memtrace::decode::first_packet::FirstPacket;
 use crate::memtrace::decode::held_ends::HeldEnds;
 use crate::memtrace::decode::reader::Reader;
 use crate::memtrace::defect::Defect;
-use crate::memtrace::header::Completion;
 use crate::model::event::Event;
-use crate::model::{Limits, LocationTable, Mode, ReadError, TraceInfo};
-
-/// Why a follower returned no further event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Followed {
-    /// The caller broke off. There may be more events.
-    BrokenOff,
-    /// Everything that is written so far was returned.
-    NothingYet,
-    /// Everything was returned, and nothing more will be written.
-    Ended,
-}
+use crate::model::{
+    Completion, Followed, Limits, LiveSource, LocationTable, Mode, ReadError, TraceReader,
+};
 
 /// Reads a trace while it grows.
-pub struct Follower<R> {
+pub(crate) struct Follower<R> {
     state: FollowState<R>,
     mode: Mode,
     limits: Limits,
@@ -48,19 +37,18 @@ enum FollowState<R> {
 }
 
 impl<R: Read> Follower<R> {
-    /// Follows a source that begins with the trace's first byte, which need not be there
-    /// yet. A read of 0 bytes, or one that would block, means that there is nothing yet.
-    pub fn new(source: R, mode: Mode, limits: Limits) -> Self {
-        let state = FollowState::Opening(Stream::growing(source));
-        Follower { state, mode, limits, held: HeldEnds::default() }
+    /// Follows a stream that begins with the trace's first byte, which need not be there yet.
+    pub(crate) fn new(stream: Stream<R>, mode: Mode, limits: Limits) -> Self {
+        Follower { state: FollowState::Opening(stream), mode, limits, held: HeldEnds::default() }
     }
+}
 
-    /// Passes the events that are written so far to `take`, until it breaks off.
-    pub fn poll(
+impl<R: Read> LiveSource for Follower<R> {
+    fn poll(
         &mut self,
         take: &mut dyn FnMut(&Event<'_>, &LocationTable) -> ControlFlow<()>,
     ) -> Result<Followed, ReadError> {
-        if !self.open()? {
+        if !self.begin()? {
             return Ok(Followed::NothingYet);
         }
         let FollowState::Reading(reader) = &mut self.state else { return Ok(Followed::Ended) };
@@ -86,14 +74,8 @@ impl<R: Read> Follower<R> {
         }
     }
 
-    /// What the trace says about itself; `None` if that is not written yet.
-    pub fn info(&mut self) -> Result<Option<&TraceInfo>, ReadError> {
-        self.open()?;
-        Ok(self.reader().map(Reader::info))
-    }
-
-    /// Reads the first packet; false if it is not all written yet.
-    fn open(&mut self) -> Result<bool, ReadError> {
+    /// Reads the first packet.
+    fn begin(&mut self) -> Result<bool, ReadError> {
         let FollowState::Opening(stream) = &mut self.state else { return Ok(true) };
         let first = match FirstPacket::read(stream) {
             Err(ReadError::Defect(located))
@@ -115,11 +97,7 @@ impl<R: Read> Follower<R> {
         Ok(true)
     }
 
-    /// Nothing more will be written, because the writer finished or died. `completion` is
-    /// what the trace's first packet says now, in the bytes at [`Completion::OFFSET`];
-    /// `None` if they cannot be read again. The next [`Follower::poll`] returns the rest,
-    /// and counts a packet that is not whole as a loss.
-    pub fn stop(&mut self, completion: Option<Completion>) {
+    fn stop(&mut self, completion: Option<Completion>) {
         match &mut self.state {
             FollowState::Opening(stream) => stream.stop_growing(),
             FollowState::Reading(reader) => {
@@ -132,18 +110,10 @@ impl<R: Read> Follower<R> {
         }
     }
 
-    /// The reader, once the trace's first packet is written. Its names and locations cover
-    /// every event returned so far.
-    pub fn reader(&self) -> Option<&Reader<Stream<R>>> {
+    fn reader(&self) -> Option<&dyn TraceReader> {
         match &self.state {
-            FollowState::Reading(reader) => Some(reader),
+            FollowState::Reading(reader) => Some(&**reader),
             FollowState::Opening(_) | FollowState::Failed => None,
         }
-    }
-
-    /// How many promotions and collections wait for the allocation of their block, which
-    /// another domain has not written yet.
-    pub fn held(&self) -> usize {
-        self.held.len()
     }
 }

@@ -15,10 +15,9 @@ use std::io;
 
 use crate::input::Input;
 use crate::memtrace::decode::reader::Reader;
-use crate::memtrace::decode::tally::Tally;
 use crate::memtrace::header::Version;
 use crate::model::event::Event;
-use crate::model::{EventSource, Limits, LocationTable, Losses, Mode, ReadError, TraceInfo};
+use crate::model::{EventSource, Limits, LocationTable, Losses, Mode, ReadError, Tally, TraceInfo};
 
 /// The order of events: time, allocations before promotions and collections,
 /// which may be of the same block in another domain, the domain's number, and the

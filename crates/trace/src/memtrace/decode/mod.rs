@@ -16,7 +16,7 @@
 //! The layers, from the bottom up; each file uses only those above it in this
 //! list:
 //!
-//! - `tally`, `ids`, `clock`, `names`, `resync`: small parts.
+//! - `ids`, `clock`, `names`, `resync`: small parts.
 //! - `step`, `entry`, `frames`, `chain`: from the entries of a backtrace to its
 //!   frames. `known_slots`: the same after a loss.
 //! - `stack`, `domain`: what is kept for each domain.
@@ -51,9 +51,7 @@ mod resync;
 mod sequence;
 mod stack;
 mod step;
-mod tally;
 
-pub use crate::memtrace::decode::follow::{Followed, Follower};
+pub(crate) use crate::memtrace::decode::follow::Follower;
 pub use crate::memtrace::decode::merge::Merged;
 pub use crate::memtrace::decode::reader::Reader;
-pub use crate::memtrace::decode::tally::Tally;

@@ -4,11 +4,11 @@ use crate::input::{Input, MAX_FILL};
 use crate::memtrace::decode::batch::Fault;
 use crate::memtrace::decode::body::padded_body;
 use crate::memtrace::decode::reader::Reader;
-use crate::memtrace::decode::tally::Tally;
 use crate::memtrace::defect::Defect;
 use crate::memtrace::header::{Header, MAX_HEADER};
 use crate::memtrace::rules::MAX_PACKET;
 use crate::model::ReadError;
+use crate::model::Tally;
 
 const _: () = assert!(MAX_PACKET + MAX_HEADER <= MAX_FILL);
 

@@ -9,11 +9,11 @@ use crate::memtrace::decode::first_packet::FirstPacket;
 use crate::memtrace::decode::frames::FrameBudget;
 use crate::memtrace::decode::ids::UsedIds;
 use crate::memtrace::decode::resync::{Landmarks, Skip};
-use crate::memtrace::decode::tally::Tally;
-use crate::memtrace::header::{Completion, Version};
+use crate::memtrace::header::Version;
 use crate::model::event::{Event, EventKind};
 use crate::model::{
-    CutShort, EventSource, Limits, LocationTable, Losses, Mode, ReadError, TraceInfo,
+    Completion, CutShort, EventSource, Limits, LocationTable, Losses, Mode, ReadError, Tally,
+    TraceFormat, TraceInfo, TraceReader,
 };
 
 /// Reads a trace event by event.
@@ -261,5 +261,31 @@ impl<I: Input> EventSource for Reader<I> {
 
     fn next_id(&self) -> Option<u64> {
         Some(self.next_id())
+    }
+}
+
+impl<I: Input> TraceReader for Reader<I> {
+    fn format(&self) -> TraceFormat {
+        match self.version() {
+            Version::V1 => TraceFormat::Memtrace1,
+            Version::V2 => TraceFormat::Memtrace2,
+            Version::V3 => TraceFormat::Memtrace3,
+        }
+    }
+
+    fn tally(&self) -> &Tally {
+        self.tally()
+    }
+
+    fn covered(&self) -> u64 {
+        self.covered()
+    }
+
+    fn domains(&self) -> Vec<u16> {
+        self.domains().collect()
+    }
+
+    fn offset(&self) -> u64 {
+        self.offset()
     }
 }

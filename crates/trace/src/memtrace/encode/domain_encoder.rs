@@ -6,10 +6,10 @@ use std::ops::Range;
 use crate::memtrace::encode::common::SmallAlloc;
 use crate::memtrace::encode::domain::NewFrames;
 use crate::memtrace::encode::domains::Domains;
-use crate::memtrace::encode::error::WriteError;
 use crate::memtrace::encode::stack::{LeftOut, common_prefix, first_without_code};
 use crate::memtrace::header::Version;
 use crate::memtrace::rules::{MAX_NUMBER, code};
+use crate::model::WriteError;
 use crate::model::{Block, Code, End, Frames, Locate};
 
 /// A backtrace to write that may lose frames in its middle.

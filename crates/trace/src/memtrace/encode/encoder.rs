@@ -5,11 +5,12 @@ use std::io::Write;
 use crate::memtrace::encode::domain::Shared;
 use crate::memtrace::encode::domain_encoder::DomainEncoder;
 use crate::memtrace::encode::domains::Domains;
-use crate::memtrace::encode::error::WriteError;
 use crate::memtrace::header::Version;
 use crate::memtrace::rules::{IDS_PER_BLOCK, MAX_NUMBER, MAX_PACKET};
 use crate::memtrace::wire::Packet;
-use crate::model::{Block, EventSink, Frames, Locate, LocationList, TraceInfo};
+use crate::model::{
+    Block, Completion, End, EventSink, Frames, Locate, LocationList, TraceInfo, WriteError,
+};
 
 /// The versions that are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +40,16 @@ impl<W: Write> Encoder<W> {
     ///
     /// Strings in `info` end at their first NUL and at 4,096 bytes.
     pub fn new(out: W, format: Format, info: &TraceInfo) -> Result<Self, WriteError> {
+        Encoder::begin(out, format, info, Completion::Complete)
+    }
+
+    /// The same for a trace that says of itself whether it is complete.
+    pub(crate) fn begin(
+        out: W,
+        format: Format,
+        info: &TraceInfo,
+        completion: Completion,
+    ) -> Result<Self, WriteError> {
         let info = writable(info, format.version())?;
         let version = format.version();
         let mut shared = Shared {
@@ -55,6 +66,7 @@ impl<W: Write> Encoder<W> {
             list: LocationList::default(),
         };
         info.put(&mut shared.locations, version);
+        shared.locations.patch(Completion::OFFSET as usize, completion.bytes());
         shared.out.write_all(shared.locations.as_slice())?;
         Ok(Encoder { domains: Domains::new(shared, info.domain, info.start_time) })
     }
@@ -184,7 +196,6 @@ fn writable(info: &TraceInfo, version: Version) -> Result<TraceInfo, WriteError>
 }
 
 impl<W: Write> EventSink for Encoder<W> {
-    type Error = WriteError;
     type Output = W;
 
     #[inline]
@@ -200,25 +211,19 @@ impl<W: Write> EventSink for Encoder<W> {
     }
 
     #[inline]
-    fn promote(
+    fn end(
         &mut self,
+        end: End,
         domain: u16,
         time: u64,
         id: u64,
         mut locate: &mut dyn Locate,
     ) -> Result<(), WriteError> {
-        self.domain(domain).promote(time, id, &mut locate)
-    }
-
-    #[inline]
-    fn collect(
-        &mut self,
-        domain: u16,
-        time: u64,
-        id: u64,
-        mut locate: &mut dyn Locate,
-    ) -> Result<(), WriteError> {
-        self.domain(domain).collect(time, id, &mut locate)
+        let mut domain = self.domain(domain);
+        match end {
+            End::Promote => domain.promote(time, id, &mut locate),
+            End::Collect => domain.collect(time, id, &mut locate),
+        }
     }
 
     fn next_id(&self, domain: u16) -> Option<u64> {
@@ -233,7 +238,7 @@ impl<W: Write> EventSink for Encoder<W> {
         Encoder::cover(self, time, &mut locate)
     }
 
-    fn finish(self, mut locate: &mut dyn Locate) -> Result<W, WriteError> {
-        Encoder::finish(self, &mut locate)
+    fn finish(self: Box<Self>, mut locate: &mut dyn Locate) -> Result<W, WriteError> {
+        Encoder::finish(*self, &mut locate)
     }
 }

@@ -6,7 +6,7 @@
 //!
 //! The layers, from the bottom up:
 //!
-//! - `error`: [`WriteError`]. `names`: location events.
+//! - `names`: location events.
 //! - `stack`: backtraces, entry by entry as the format defines them; `cached`:
 //!   the same bytes, faster, for backtraces whose codes are all in the cache.
 //! - `domain`: a domain's open packet, any event; `common`: the same bytes,
@@ -24,12 +24,10 @@ mod domain;
 mod domain_encoder;
 mod domains;
 mod encoder;
-mod error;
 mod names;
 mod stack;
 
 pub use crate::memtrace::encode::common::SmallAlloc;
 pub use crate::memtrace::encode::domain_encoder::{DomainEncoder, ElidableFrames};
 pub use crate::memtrace::encode::encoder::{Encoder, Format};
-pub use crate::memtrace::encode::error::WriteError;
 pub use crate::memtrace::encode::stack::LeftOut;

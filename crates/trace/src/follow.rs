@@ -1,0 +1,91 @@
+//! Following a trace of any format while it is written.
+//!
+//! A [`Follower`] never waits: whoever calls it decides when to try again, whether the file was
+//! replaced, and when nothing more will be written.
+
+use std::io::Read;
+use std::ops::ControlFlow;
+
+use crate::formats::follow;
+use crate::input::{Input as _, Stream};
+use crate::model::{
+    Completion, Event, Followed, Limits, LiveSource, LocationTable, Mode, ReadError, TraceInfo,
+    TraceReader,
+};
+use crate::recognise::FileKind;
+
+/// Reads a trace while it grows.
+pub struct Follower<'a, R> {
+    state: FollowState<'a, R>,
+    mode: Mode,
+    limits: Limits,
+}
+
+enum FollowState<'a, R> {
+    /// Its format is not known yet.
+    Opening(Stream<R>),
+    Open(Box<dyn LiveSource + 'a>),
+    /// Its first bytes could not be read.
+    Failed,
+}
+
+impl<'a, R: Read + 'a> Follower<'a, R> {
+    /// Follows a source that begins with the trace's first byte, which need not be there
+    /// yet. A read of 0 bytes, or one that would block, means that there is nothing yet.
+    pub fn new(source: R, mode: Mode, limits: Limits) -> Self {
+        Follower { state: FollowState::Opening(Stream::growing(source)), mode, limits }
+    }
+
+    /// See [`LiveSource::poll`].
+    pub fn poll(
+        &mut self,
+        take: &mut dyn FnMut(&Event<'_>, &LocationTable) -> ControlFlow<()>,
+    ) -> Result<Followed, ReadError> {
+        self.open()?;
+        match &mut self.state {
+            FollowState::Opening(_) => Ok(Followed::NothingYet),
+            FollowState::Open(source) => source.poll(take),
+            FollowState::Failed => Ok(Followed::Ended),
+        }
+    }
+
+    /// What the trace says about itself; `None` if that is not written yet.
+    pub fn info(&mut self) -> Result<Option<&TraceInfo>, ReadError> {
+        self.open()?;
+        if let FollowState::Open(source) = &mut self.state {
+            source.begin()?;
+        }
+        Ok(self.reader().map(|reader| reader.info()))
+    }
+
+    /// Finds out the format, once the bytes that tell are there.
+    fn open(&mut self) -> Result<(), ReadError> {
+        let FollowState::Opening(stream) = &mut self.state else { return Ok(()) };
+        stream.fill(FileKind::LONGEST_MAGIC)?;
+        if FileKind::is_undecided(stream.visible()) && stream.may_grow() {
+            return Ok(());
+        }
+        let opening = std::mem::replace(&mut self.state, FollowState::Failed);
+        if let FollowState::Opening(stream) = opening {
+            self.state = FollowState::Open(follow(stream, self.mode, self.limits)?);
+        }
+        Ok(())
+    }
+
+    /// See [`LiveSource::stop`].
+    pub fn stop(&mut self, completion: Option<Completion>) {
+        match &mut self.state {
+            FollowState::Opening(stream) => stream.stop_growing(),
+            FollowState::Open(source) => source.stop(completion),
+            FollowState::Failed => {}
+        }
+    }
+
+    /// See [`LiveSource::reader`].
+    pub fn reader(&self) -> Option<&dyn TraceReader> {
+        match &self.state {
+            FollowState::Open(source) => source.reader(),
+            FollowState::Opening(_) | FollowState::Failed => None,
+        }
+    }
+}
