@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex};
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use heaptap_trace::{
     Block, Code, Encoder, End, EventKind, Format, Frames, Locate, Location, LocationList, Mode,
-    Reader, Source, TraceInfo, WriteError,
+    Reader, Source, TraceFormat, TraceInfo, WriteError,
 };
 use queue::{BUFFER_WORDS, BlockId, BlockRun, Channel, Part, Record, Sample};
 use writer::{Mailbox, NewFile, Request, Resolver, TraceOutput, Writer};
@@ -211,7 +211,8 @@ fn writer(recorded: &Recorded, out: &Memory) -> Writer<Numbered, Memory> {
     let mailbox = Arc::new(Mailbox::new());
     assert!(mailbox.post(Request::Stop));
     let first = NewFile { out: out.clone(), info: info(), late_params: None };
-    Writer::new(consumer, mailbox, Numbered, Format::V2, first).expect("memory takes everything")
+    Writer::new(consumer, mailbox, Numbered, TraceFormat::Memtrace2, first)
+        .expect("memory takes everything")
 }
 
 /// Every event of a trace, as text.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use heaptap_trace::{Format, LocationList};
+use heaptap_trace::{LocationList, TraceFormat};
 
 use crate::probes::ReadHeap;
 use crate::queue::BUFFER_WORDS;
@@ -118,7 +118,7 @@ impl Options {
         (kib * 1024 / (BUFFER_WORDS * size_of::<u64>())).max(2)
     }
 
-    pub(crate) fn format(&self) -> Format {
-        if self.one_mutator { Format::V2 } else { Format::V3 }
+    pub(crate) fn format(&self) -> TraceFormat {
+        if self.one_mutator { TraceFormat::Memtrace2 } else { TraceFormat::Memtrace3 }
     }
 }

@@ -1,8 +1,6 @@
 //! Reads the lanes.
 
-use std::io::Write;
-
-use heaptap_trace::WriteError;
+use heaptap_trace::{LiveSink, WriteError};
 
 use crate::queue::Consumer;
 use crate::writer::resolver::Resolver;
@@ -24,9 +22,9 @@ const MAX_TURNS: usize = 8;
 /// allocation has been read. Since a block's allocation is committed before
 /// anything else happens to it, lanes never wait for each other in a circle:
 /// repeating this until it finds nothing reads everything.
-pub(crate) fn drain<W: Write>(
+pub(crate) fn drain<S: LiveSink>(
     consumer: &mut Consumer,
-    file: &mut TraceFile<W>,
+    file: &mut TraceFile<S>,
     resolver: &mut impl Resolver,
 ) -> Result<Drained, WriteError> {
     let mut drained = Drained::Nothing;

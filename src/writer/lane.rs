@@ -4,10 +4,9 @@
 //! until they change. Here they become events with absolute times, whole stacks
 //! and ids.
 
-use std::io::Write;
 use std::slice::Iter;
 
-use heaptap_trace::{Block, DomainEncoder, ElidableFrames, SmallAlloc, Source, WriteError};
+use heaptap_trace::{Block, DomainSink, ElidableFrames, SmallAlloc, Source, WriteError};
 
 use crate::queue::{BlockId, LEFT_OUT, Part, Sample};
 use crate::sys::prefetch::prefetch;
@@ -59,11 +58,11 @@ impl Lane {
     /// the words of the last sample serve as the stack that the file has, and
     /// [`LaneStack`] is updated only at the end.
     #[inline(never)]
-    pub(super) fn samples<'a, W: Write>(
+    pub(super) fn samples<'a>(
         &mut self,
         first: Sample<'a>,
         mut words: Iter<'a, u64>,
-        domain: &mut DomainEncoder<'_, W>,
+        domain: &mut impl DomainSink,
         resolver: &mut impl Resolver,
     ) -> Result<Iter<'a, u64>, WriteError> {
         let mut written = first.inner_first;
@@ -102,9 +101,9 @@ impl Lane {
 
     /// Writes the allocation of a minor block with one sample.
     #[inline(always)]
-    pub(super) fn small_alloc<W: Write>(
+    pub(super) fn small_alloc(
         &mut self,
-        domain: &mut DomainEncoder<'_, W>,
+        domain: &mut impl DomainSink,
         length: u64,
         resolver: &mut impl Resolver,
     ) -> Result<(), WriteError> {
@@ -114,9 +113,9 @@ impl Lane {
 
     /// Writes the allocation of a block under the lane's stack.
     #[inline(always)]
-    pub(super) fn alloc<W: Write>(
+    pub(super) fn alloc(
         &mut self,
-        domain: &mut DomainEncoder<'_, W>,
+        domain: &mut impl DomainSink,
         block: Block,
         part: Part,
         resolver: &mut impl Resolver,

@@ -16,7 +16,8 @@
 //! # From records to events, and other sinks
 //!
 //! [`drain()`] reads lanes; `trace_file` turns their records into events, in one
-//! place ([`TraceFile::apply_all`]), and calls the encoder with them. Another
+//! place ([`TraceFile::apply_all`]), and calls the encoder with them: a
+//! [`LiveSink`], which only [`Writer`] knows to be memtrace's. Another
 //! destination for packets is a [`TraceOutput`]. Another consumer of *events*,
 //! such as a live view, is called beside the encoder in `lane`, where each event
 //! has its time, its block id and its whole stack: `Lane::alloc` and
@@ -37,7 +38,7 @@ use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use heaptap_trace::{Completion, Format, WriteError};
+use heaptap_trace::{Completion, Encoder, LiveSink, TraceFormat, WriteError};
 
 use crate::queue::Consumer;
 use crate::writer::drain::{Drained, drain};
@@ -53,11 +54,11 @@ pub(crate) struct Writer<R, W> {
     consumer: Consumer,
     mailbox: Arc<Mailbox<W>>,
     resolver: R,
-    format: Format,
+    format: TraceFormat,
     /// The first file, until its trace info is complete.
     first: Option<NewFile<W>>,
     /// `None` while there is a `first`.
-    file: Option<TraceFile<W>>,
+    file: Option<TraceFile<Encoder<W>>>,
     /// The output of the file, for messages.
     output_name: OsString,
     last_flush: Instant,
@@ -82,7 +83,7 @@ impl<R: Resolver, W: TraceOutput> Writer<R, W> {
         consumer: Consumer,
         mailbox: Arc<Mailbox<W>>,
         resolver: R,
-        format: Format,
+        format: TraceFormat,
         first: NewFile<W>,
     ) -> Result<Self, WriteError> {
         let output_name = first.out.name().to_owned();
@@ -231,8 +232,7 @@ impl<R: Resolver, W: TraceOutput> Writer<R, W> {
         let mut last = file.rotate(new)?;
         file.set_completion(Completion::Unfinished);
         self.completion = Completion::Unfinished;
-        let ended = last.cover(file.start_time(), &mut self.resolver);
-        if let Err(error) = ended.and_then(|()| last.end(&mut self.resolver)) {
+        if let Err(error) = LiveSink::end(&mut last, file.start_time(), &mut self.resolver) {
             last.output_mut().set_completion(Completion::WriteFailed);
             self.output_name = last_name;
             return Err(error);

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, mpsc};
 
-use heaptap_trace::{Completion, Format, Locate, LocationList, TraceInfo, WriteError};
+use heaptap_trace::{Completion, Locate, LocationList, TraceFormat, TraceInfo, WriteError};
 
 use crate::queue::{Channel, Part};
 use crate::writer::mailbox::{Mailbox, Request};
@@ -93,7 +93,13 @@ fn rotate(first: NewFile<Limited>, second: NewFile<Limited>) -> (Vec<String>, bo
     assert!(mailbox.post(Request::Rotate(Box::new(second), done)));
     assert!(mailbox.post(Request::Stop));
     let failures = Failures::default();
-    let writer = Writer::new(consumer, Arc::clone(&mailbox), failures.clone(), Format::V3, first);
+    let writer = Writer::new(
+        consumer,
+        Arc::clone(&mailbox),
+        failures.clone(),
+        TraceFormat::Memtrace3,
+        first,
+    );
     assert_eq!(writer.unwrap().run(), WriterExit::Finished);
     assert!(!mailbox.post(Request::Stop), "the mailbox is still open");
     (failures.0.lock().unwrap().clone(), answer.recv().is_ok())
@@ -108,8 +114,13 @@ fn a_file_begins_when_its_trace_info_is_complete() {
         let mut first = file("first", 9);
         first.late_params = Some(Arc::new(move || known.then(|| b"o=120".to_vec())));
         let failures = Failures::default();
-        let writer =
-            Writer::new(consumer, Arc::clone(&mailbox), failures.clone(), Format::V2, first);
+        let writer = Writer::new(
+            consumer,
+            Arc::clone(&mailbox),
+            failures.clone(),
+            TraceFormat::Memtrace2,
+            first,
+        );
         let writer = writer.unwrap();
         assert_eq!(usize::from(writer.file.is_some()), expected);
         assert!(mailbox.post(Request::Stop));
@@ -137,7 +148,7 @@ fn a_file_says_whether_it_is_complete() {
         assert!(mailbox.post(Request::Rotate(Box::new(second), done)));
         assert!(mailbox.post(Request::Stop));
         let resolver = Failures::default();
-        let writer = Writer::new(consumer, mailbox, resolver, Format::V2, first);
+        let writer = Writer::new(consumer, mailbox, resolver, TraceFormat::Memtrace2, first);
         if let Ok(writer) = writer {
             writer.run();
             assert_eq!(*of_second.lock().unwrap(), expected, "{packets} packets");

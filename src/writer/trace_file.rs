@@ -1,9 +1,10 @@
 //! One trace file: records in, packets out.
 
-use std::io::Write;
 use std::sync::Arc;
 
-use heaptap_trace::{Block, Completion, Encoder, Format, Locate, TraceInfo, WriteError};
+use heaptap_trace::{
+    Block, Completion, DomainSink as _, LiveSink, Locate, TraceFormat, TraceInfo, WriteError,
+};
 
 use crate::queue::{BlockId, Record};
 use crate::writer::block_ids::KnownBlock;
@@ -41,46 +42,46 @@ pub(crate) struct IdentifiedBlocks {
 }
 
 /// A trace file that is being written.
-pub(crate) struct TraceFile<W> {
-    encoder: Encoder<W>,
-    format: Format,
+pub(crate) struct TraceFile<S> {
+    sink: S,
+    format: TraceFormat,
     /// By number; those that no record was read of may be missing at the end.
     lanes: Vec<Lane>,
     /// What its first packet says.
     info: TraceInfo,
 }
 
-impl<W: Write> TraceFile<W> {
-    pub(crate) fn new(format: Format, first: NewFile<W>) -> Result<Self, WriteError> {
-        let encoder = Encoder::new(first.out, format, &first.info)?;
-        Ok(TraceFile { encoder, format, lanes: Vec::new(), info: first.info })
+impl<S: LiveSink> TraceFile<S> {
+    pub(crate) fn new(format: TraceFormat, first: NewFile<S::Output>) -> Result<Self, WriteError> {
+        let sink = S::begin(first.out, format, &first.info)?;
+        Ok(TraceFile { sink, format, lanes: Vec::new(), info: first.info })
     }
 
     /// Continues in a new file, which knows nothing of the blocks so far. Returns
-    /// the encoder of the old one, which the caller finishes.
-    pub(crate) fn rotate(&mut self, new: NewFile<W>) -> Result<Encoder<W>, WriteError> {
-        let encoder = Encoder::new(new.out, self.format, &new.info)?;
+    /// the old one, which the caller ends.
+    pub(crate) fn rotate(&mut self, new: NewFile<S::Output>) -> Result<S, WriteError> {
+        let sink = S::begin(new.out, self.format, &new.info)?;
         self.info = new.info;
         self.begin_lanes();
-        Ok(std::mem::replace(&mut self.encoder, encoder))
+        Ok(std::mem::replace(&mut self.sink, sink))
     }
 
     /// Whether somebody has truncated the file. What is written to it is then dropped.
     pub(crate) fn was_truncated(&mut self) -> bool
     where
-        W: TraceOutput,
+        S::Output: TraceOutput,
     {
-        self.encoder.output_mut().was_truncated()
+        self.sink.output_mut().was_truncated()
     }
 
     /// Begins a trace in the same file, after it was truncated: as in a new file.
     pub(crate) fn restart(&mut self, start_time: u64) -> Result<(), WriteError>
     where
-        W: TraceOutput,
+        S::Output: TraceOutput,
     {
-        self.encoder.output_mut().restart()?;
+        self.sink.output_mut().restart()?;
         self.info.start_time = start_time;
-        self.encoder.restart(&self.info)?;
+        self.sink.restart(&self.info)?;
         self.begin_lanes();
         Ok(())
     }
@@ -105,7 +106,7 @@ impl<W: Write> TraceFile<W> {
         let Some((lane, others)) = OtherLanes::split(&mut self.lanes, number) else {
             return Ok(0);
         };
-        let mut domain = self.encoder.domain(number);
+        let mut domain = self.sink.domain(number);
         let mut rest = words.iter();
         while let Some(record) = Record::decode(&mut rest) {
             match record {
@@ -174,21 +175,20 @@ impl<W: Write> TraceFile<W> {
     /// Sets whether the trace is complete.
     pub(crate) fn set_completion(&mut self, completion: Completion)
     where
-        W: TraceOutput,
+        S::Output: TraceOutput,
     {
-        self.encoder.output_mut().set_completion(completion);
+        self.sink.output_mut().set_completion(completion);
     }
 
     /// Writes everything that was encoded so far.
     pub(crate) fn flush(&mut self, locate: &mut impl Locate) -> Result<(), WriteError> {
-        self.encoder.flush(locate)
+        self.sink.flush(locate)
     }
 
     /// Ends the file, which covers its program until this time, in microseconds since the epoch:
     /// nothing may be written afterwards.
     pub(crate) fn end(&mut self, time: u64, locate: &mut impl Locate) -> Result<(), WriteError> {
-        self.encoder.cover(time, locate)?;
-        self.encoder.end(locate)
+        self.sink.end(time, locate)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 
-use heaptap_trace::{End, EventKind, LocationList, LocationTable, Mode, Reader, Source};
+use heaptap_trace::{Encoder, End, EventKind, LocationList, LocationTable, Mode, Reader, Source};
 use proptest::prelude::*;
 
 use super::*;
@@ -26,7 +26,7 @@ fn new_file() -> NewFile<Vec<u8>> {
     NewFile { out: Vec::new(), info: info(), late_params: None }
 }
 
-fn begun(format: Format) -> TraceFile<Vec<u8>> {
+fn begun(format: TraceFormat) -> TraceFile<Encoder<Vec<u8>>> {
     TraceFile::new(format, new_file()).unwrap()
 }
 
@@ -66,7 +66,7 @@ impl Resolver for Ticks {
 }
 
 /// Feeds records, in several rounds while some must wait.
-fn feed(file: &mut TraceFile<Vec<u8>>, records: &[(u16, Record<'_>)]) {
+fn feed(file: &mut TraceFile<Encoder<Vec<u8>>>, records: &[(u16, Record<'_>)]) {
     let mut waiting = records.to_vec();
     while !waiting.is_empty() {
         let before = waiting.len();
@@ -126,17 +126,17 @@ proptest! {
                 Some(record)
             })
             .collect();
-        let mut one_by_one = begun(Format::V2);
+        let mut one_by_one = begun(TraceFormat::Memtrace2);
         feed(&mut one_by_one, &records.iter().map(|&record| (0, record)).collect::<Vec<_>>());
         let mut words = vec![0; records.iter().map(Record::len).sum()];
         let mut room = &mut words[..];
         for record in &records {
             room = record.encode(room).unwrap();
         }
-        let mut in_one_go = begun(Format::V2);
+        let mut in_one_go = begun(TraceFormat::Memtrace2);
         prop_assert_eq!(in_one_go.apply_all(0, &words, &mut Ticks).unwrap(), words.len());
         let [one_by_one, in_one_go] =
-            [one_by_one, in_one_go].map(|file| file.encoder.finish(&mut Ticks).unwrap());
+            [one_by_one, in_one_go].map(|file| file.sink.finish(&mut Ticks).unwrap());
         prop_assert_eq!(events(&one_by_one), events(&in_one_go));
         prop_assert_eq!(one_by_one, in_one_go);
     }
@@ -159,7 +159,7 @@ fn events(bytes: &[u8]) -> Vec<(u64, String)> {
 
 #[test]
 fn times_and_stacks_stay_until_changed() {
-    let mut file = begun(Format::V2);
+    let mut file = begun(TraceFormat::Memtrace2);
     let block = |number| BlockId::new(0, number);
     feed(
         &mut file,
@@ -177,7 +177,7 @@ fn times_and_stacks_stay_until_changed() {
             (0, Record::End(End::Collect, BlockRun::one(block(0)))),
         ],
     );
-    let bytes = file.encoder.finish(&mut &LocationTable::default()).unwrap();
+    let bytes = file.sink.finish(&mut &LocationTable::default()).unwrap();
     let want = [
         (5, "alloc 0 [10, 20, 30]"),
         (5, "alloc 1 [10, 20, 30]"),
@@ -190,7 +190,7 @@ fn times_and_stacks_stay_until_changed() {
 
 #[test]
 fn an_end_waits_for_the_allocation_on_another_lane() {
-    let mut file = begun(Format::V3);
+    let mut file = begun(TraceFormat::Memtrace3);
     feed(
         &mut file,
         &[
@@ -202,7 +202,7 @@ fn an_end_waits_for_the_allocation_on_another_lane() {
             (0, ALLOC),
         ],
     );
-    let bytes = file.encoder.finish(&mut &LocationTable::default()).unwrap();
+    let bytes = file.sink.finish(&mut &LocationTable::default()).unwrap();
     let events = events(&bytes);
     assert_eq!(events.len(), 4);
     assert!(events.iter().any(|(time, text)| *time == 7 && text == "collect 1"), "{events:?}");
@@ -210,14 +210,14 @@ fn an_end_waits_for_the_allocation_on_another_lane() {
 
 #[test]
 fn parts_with_one_location_have_one_code() {
-    let mut file = begun(Format::V2);
+    let mut file = begun(TraceFormat::Memtrace2);
     let alloc = |index| {
         let (source, part) = (Source::Minor, Part::of_index(index));
         Record::Alloc { source, part, samples: 1, length: 2 }
     };
     let frames = Record::Frames { keep: 0, new: &[10, 20] };
     feed(&mut file, &[(0, frames), (0, alloc(1)), (0, alloc(2)), (0, alloc(0))]);
-    let bytes = file.encoder.finish(&mut &LocationTable::default()).unwrap();
+    let bytes = file.sink.finish(&mut &LocationTable::default()).unwrap();
     let frames = |index| [10, Part::of_index(index).in_code(20)];
     let want = [1, 1, 0].map(frames).into_iter().enumerate();
     let want: Vec<_> = want.map(|(id, frames)| (0, format!("alloc {id} {frames:?}"))).collect();
@@ -227,7 +227,7 @@ fn parts_with_one_location_have_one_code() {
 #[test]
 fn a_new_file_knows_new_blocks_only() {
     let table = LocationTable::default();
-    let mut file = begun(Format::V2);
+    let mut file = begun(TraceFormat::Memtrace2);
     feed(&mut file, &[(0, Record::Frames { keep: 0, new: &[7, 8] }), (0, ALLOC), (0, ALLOC)]);
     let first = file.rotate(new_file()).unwrap().finish(&mut &table).unwrap();
     feed(
@@ -238,7 +238,7 @@ fn a_new_file_knows_new_blocks_only() {
             (0, Record::End(End::Collect, BlockRun::one(BlockId::new(0, 2)))),
         ],
     );
-    let second = file.encoder.finish(&mut &table).unwrap();
+    let second = file.sink.finish(&mut &table).unwrap();
     assert_eq!(events(&first).len(), 2);
     assert_eq!(events(&second), [(0, "alloc 0 [7, 8]".to_owned()), (0, "collect 0".to_owned())]);
 }
@@ -251,9 +251,9 @@ fn a_file_that_was_truncated_has_another_trace() {
     let table = LocationTable::default();
     let out: Box<dyn TraceOutput> = Box::new(crate::sys::file::create(&path).unwrap());
     let first = NewFile { out, info: info(), late_params: None };
-    let mut file = TraceFile::new(Format::V2, first).unwrap();
+    let mut file = TraceFile::<Encoder<_>>::new(TraceFormat::Memtrace2, first).unwrap();
     let frames = Record::Frames { keep: 0, new: &[7, 8] };
-    let apply = |file: &mut TraceFile<_>, records: &[Record<'_>]| {
+    let apply = |file: &mut TraceFile<Encoder<_>>, records: &[Record<'_>]| {
         for record in records {
             let mut words = vec![0; record.len()];
             record.encode(&mut words).unwrap();

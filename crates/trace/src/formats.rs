@@ -102,11 +102,11 @@ pub fn create<'a, W: Write + 'a>(
     info: &TraceInfo,
     completion: Completion,
 ) -> Result<Box<dyn EventSink<Output = W> + 'a>, WriteError> {
-    let format = match format {
-        TraceFormat::Memtrace1 | TraceFormat::Memtrace2 => Format::V2,
-        TraceFormat::Memtrace3 => Format::V3,
-    };
-    Ok(Box::new(Encoder::begin(out, format, info, completion)?))
+    Ok(match format {
+        TraceFormat::Memtrace1 | TraceFormat::Memtrace2 | TraceFormat::Memtrace3 => {
+            Box::new(Encoder::begin(out, Format::of(format), info, completion)?)
+        }
+    })
 }
 
 #[cfg(test)]

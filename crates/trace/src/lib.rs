@@ -25,7 +25,7 @@
 //! - `model`: what a trace says, whatever its format: [`Event`], [`TraceInfo`],
 //!   [`LocationTable`]; what can go wrong in reading it, [`ReadError`] and
 //!   [`Losses`]; and the traits that every format implements: [`EventSource`] and
-//!   [`TraceReader`], [`LiveSource`], [`EventSink`].
+//!   [`TraceReader`], [`LiveSource`], [`EventSink`], [`LiveSink`].
 //! - `memtrace`: the memtrace format: [`Reader`] and [`Merged`] are sources,
 //!   [`Encoder`] is a sink. A second format is a folder beside it.
 //! - `formats`: which formats there are. [`open()`] and [`open_in_time_order`] read a trace
@@ -58,15 +58,15 @@ pub use follow::Follower;
 pub use formats::{create, open, open_in_time_order};
 pub use input::{Input, Stream};
 pub use memtrace::{
-    Defect, DomainEncoder, ElidableFrames, Encoder, Format, IDS_PER_BLOCK, LeftOut, Merged, Reader,
-    SmallAlloc, Version,
+    Defect, DomainEncoder, Encoder, Format, IDS_PER_BLOCK, Merged, Reader, Version,
 };
 pub use merge::{MergeError, MergedItem, MergedTraces, Mismatch, OpenTrace, TraceExtent};
 pub use model::{
-    Allocation, Backtrace, Block, Code, Completion, CutReason, CutShort, End, Event, EventKind,
-    EventSink, EventSource, Followed, FormatDefect, Frames, LOST_FRAME, Limits, LiveSource, Locate,
-    Located, Location, LocationList, LocationTable, Losses, Mode, NameId, NamedLocation, ReadError,
-    Source, Tally, TraceDefect, TraceFormat, TraceHead, TraceInfo, TraceOrigin, TraceReader,
-    Unreadable, WriteError,
+    Allocation, Backtrace, Block, Code, Completion, CutReason, CutShort, DomainSink,
+    ElidableFrames, End, Event, EventKind, EventSink, EventSource, Followed, FormatDefect, Frames,
+    LOST_FRAME, LeftOut, Limits, LiveSink, LiveSource, Locate, Located, Location, LocationList,
+    LocationTable, Losses, Mode, NameId, NamedLocation, ReadError, SmallAlloc, Source, Tally,
+    TraceDefect, TraceFormat, TraceHead, TraceInfo, TraceOrigin, TraceReader, Unreadable,
+    WriteError,
 };
 pub use recognise::FileKind;

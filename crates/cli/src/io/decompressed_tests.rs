@@ -90,7 +90,7 @@ fn a_window_that_is_too_large_is_refused_with_what_to_do() {
 fn a_file_that_ends_early_is_never_a_shorter_trace() {
     for (pack, program) in [(gzip as fn(&[u8]) -> Vec<u8>, "zcat"), (zstd, "zstdcat")] {
         let packed = pack(TRACE);
-        for length in (5..packed.len()).step_by(7).chain([packed.len() - 1]) {
+        for length in (5..packed.len()).step_by(packed.len() / 50).chain([packed.len() - 1]) {
             let said = contents(&packed[..length]).unwrap_err();
             assert!(said.contains("ends too early") && said.contains(program), "{length}: {said}");
         }
@@ -101,7 +101,7 @@ fn a_file_that_ends_early_is_never_a_shorter_trace() {
 fn damage_is_found_and_does_no_harm() {
     let checked = through("zstd", &["-c"], TRACE).unwrap_or_else(|| zstd(TRACE));
     for (packed, has_checksum) in [(gzip(TRACE), true), (checked, true), (zstd(TRACE), false)] {
-        for place in (4..packed.len()).step_by(3) {
+        for place in (4..packed.len()).step_by(packed.len() / 50) {
             for change in [0x01, 0x80, 0xff] {
                 let mut damaged = packed.clone();
                 damaged[place] ^= change;

@@ -27,9 +27,7 @@ mod zeroed;
 pub(crate) use crate::memtrace::decode::Follower;
 pub use crate::memtrace::decode::{Merged, Reader};
 pub use crate::memtrace::defect::Defect;
-pub use crate::memtrace::encode::{
-    DomainEncoder, ElidableFrames, Encoder, Format, LeftOut, SmallAlloc,
-};
+pub use crate::memtrace::encode::{DomainEncoder, Encoder, Format};
 pub use crate::memtrace::header::Version;
 pub(crate) use crate::memtrace::header::head;
 pub use crate::memtrace::rules::IDS_PER_BLOCK;

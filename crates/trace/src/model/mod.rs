@@ -13,6 +13,7 @@
 //! - `options`: [`Mode`] and [`Limits`], how a trace is read.
 //! - `format`: [`TraceFormat`], the names of the formats and what can be said in each.
 //! - `stream`: what the formats implement, [`EventSource`] and [`EventSink`] above all.
+//! - `live_sink`: [`LiveSink`], what the traced program writes through.
 //!
 //! Nothing here knows the bytes of a format.
 
@@ -22,6 +23,7 @@ mod format;
 mod head;
 mod index;
 mod info;
+mod live_sink;
 pub(crate) mod locate;
 mod location;
 mod options;
@@ -39,6 +41,7 @@ pub use crate::model::event::{
 pub use crate::model::format::TraceFormat;
 pub use crate::model::head::{Completion, TraceHead, TraceOrigin};
 pub use crate::model::info::TraceInfo;
+pub use crate::model::live_sink::{DomainSink, ElidableFrames, LeftOut, LiveSink, SmallAlloc};
 pub use crate::model::locate::{Locate, LocationList};
 pub use crate::model::location::{Location, NameId, NamedLocation};
 pub use crate::model::options::{Limits, Mode};

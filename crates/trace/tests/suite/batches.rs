@@ -1,8 +1,8 @@
 //! Events given many at a time: the file is that of one by one.
 
 use heaptap_trace::{
-    Block, Code, DomainEncoder, Encoder, End, Format, Frames, LocationTable, SmallAlloc, Source,
-    WriteError,
+    Block, Code, DomainEncoder, DomainSink as _, Encoder, End, Format, Frames, LocationTable,
+    SmallAlloc, Source, WriteError,
 };
 use proptest::prelude::*;
 

@@ -1,7 +1,8 @@
 //! Backtraces too long for the format whose two ends are kept.
 
 use heaptap_trace::{
-    Code, ElidableFrames, Encoder, EventKind, Format, LeftOut, LocationTable, Mode, Reader,
+    Code, DomainSink as _, ElidableFrames, Encoder, EventKind, Format, LeftOut, LocationTable,
+    Mode, Reader,
 };
 use proptest::prelude::*;
 

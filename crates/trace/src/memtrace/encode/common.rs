@@ -14,21 +14,7 @@ use crate::memtrace::encode::domain::DomainWriter;
 use crate::memtrace::event::event_header;
 use crate::memtrace::rules::{MAX_SHORT_LENGTH, MIN_ROOM, SHORT_ALLOC};
 use crate::memtrace::wire::short_vint;
-use crate::model::{Block, Code, Source};
-
-/// A block of the minor heap with one sample, as most are, and its backtrace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SmallAlloc<'a> {
-    /// Microseconds since the epoch.
-    pub time: u64,
-    /// Words, without the header.
-    pub length: u64,
-    /// How many frames at the `main` end are those of the domain's previous
-    /// allocation.
-    pub common_prefix: u64,
-    /// The others, from the allocation point towards `main`.
-    pub inner_first: &'a [Code],
-}
+use crate::model::{Block, Code, SmallAlloc, Source};
 
 /// An event's header.
 const HEADER: usize = size_of::<u32>();

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use crate::memtrace::encode::cached::Order;
 use crate::memtrace::encode::names::{RecentNames, fits_room};
-use crate::memtrace::encode::stack::{LeftOut, Stack};
+use crate::memtrace::encode::stack::Stack;
 use crate::memtrace::event::event_header;
 use crate::memtrace::header::{Header, PacketRange, Version};
 use crate::memtrace::rules::{
@@ -12,6 +12,7 @@ use crate::memtrace::rules::{
     SHORT_ALLOC, code,
 };
 use crate::memtrace::wire::Packet;
+use crate::model::LeftOut;
 use crate::model::{Block, Code, Locate, LocationList, Source};
 
 /// Object ids taken from the shared counter.

@@ -3,26 +3,14 @@
 use std::io::Write;
 use std::ops::Range;
 
-use crate::memtrace::encode::common::SmallAlloc;
 use crate::memtrace::encode::domain::NewFrames;
 use crate::memtrace::encode::domains::Domains;
-use crate::memtrace::encode::stack::{LeftOut, common_prefix, first_without_code};
+use crate::memtrace::encode::stack::{common_prefix, first_without_code};
 use crate::memtrace::header::Version;
 use crate::memtrace::rules::{MAX_NUMBER, code};
-use crate::model::WriteError;
-use crate::model::{Block, Code, End, Frames, Locate};
-
-/// A backtrace to write that may lose frames in its middle.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ElidableFrames<'a> {
-    /// The number of frames at the `main` end that are those of the domain's
-    /// previous allocation.
-    pub common_prefix: u64,
-    /// The frames after those.
-    pub new: &'a [Code],
-    /// Left-out frames are replaced by one whose code is this plus their number.
-    pub left_out: Code,
-}
+use crate::model::{
+    Block, Code, DomainSink, ElidableFrames, End, Frames, LeftOut, Locate, SmallAlloc, WriteError,
+};
 
 /// One domain of an [`crate::Encoder`]. It begins with its first event.
 pub struct DomainEncoder<'e, W> {
@@ -65,42 +53,6 @@ impl<'e, W: Write> DomainEncoder<'e, W> {
             domain.last.extend_from_slice(new);
         }
         Ok(id)
-    }
-
-    /// Writes an allocation whose backtrace keeps both its ends if it does not
-    /// fit into 4,096 bytes: one frame replaces those in the middle.
-    ///
-    /// Returns the allocation's id and which of the new frames were left out.
-    /// Later common prefixes count the frames as they are in the file.
-    #[inline]
-    pub fn alloc_elided(
-        &mut self,
-        time: u64,
-        block: Block,
-        frames: ElidableFrames<'_>,
-        locate: &mut impl Locate,
-    ) -> Result<(u64, Option<LeftOut>), WriteError> {
-        let ElidableFrames { common_prefix: prefix, new, left_out } = frames;
-        let frames = NewFrames { prefix, new, left_out: Some(left_out), found: false };
-        self.put_alloc(time, block, frames, 0, locate)
-    }
-
-    /// Writes allocations until one needs more than room in the packet. Returns
-    /// the ids of those written, and the one that was taken but not written, for
-    /// [`DomainEncoder::alloc`]. A domain that has not begun takes none.
-    #[inline(always)]
-    pub fn alloc_batch<'a>(
-        &mut self,
-        allocs: &mut impl Iterator<Item = SmallAlloc<'a>>,
-    ) -> (Range<u64>, Option<SmallAlloc<'a>>) {
-        let Some(domain) = self.domains.list.get_mut(self.index) else { return (0..0, None) };
-        let first = domain.ids.next;
-        let uncommon = domain.alloc_batch(allocs);
-        let ids = first..domain.ids.next;
-        if !ids.is_empty() {
-            domain.last.clear();
-        }
-        (ids, uncommon)
     }
 
     /// Writes an allocation. Afterwards `known` of the last frames are known.
@@ -179,25 +131,6 @@ impl<'e, W: Write> DomainEncoder<'e, W> {
         self.put_end(code::COLLECT, time, id, locate)
     }
 
-    /// Writes the promotion or collection of objects whose ids follow each other,
-    /// all at one time.
-    #[inline(never)]
-    pub fn end_batch(
-        &mut self,
-        end: End,
-        time: u64,
-        mut ids: Range<u64>,
-        locate: &mut impl Locate,
-    ) -> Result<(), WriteError> {
-        loop {
-            if let Some(domain) = self.domains.list.get_mut(self.index) {
-                domain.common_ends(end_code(end), time, &mut ids);
-            }
-            let Some(id) = ids.next() else { return Ok(()) };
-            self.put_any_end(end_code(end), time, id, locate)?;
-        }
-    }
-
     #[inline(always)]
     fn put_end(
         &mut self,
@@ -268,6 +201,53 @@ impl<'e, W: Write> DomainEncoder<'e, W> {
             domain.look_ahead();
         }
         Ok(())
+    }
+}
+
+impl<W: Write> DomainSink for DomainEncoder<'_, W> {
+    #[inline]
+    fn alloc_elided(
+        &mut self,
+        time: u64,
+        block: Block,
+        frames: ElidableFrames<'_>,
+        locate: &mut impl Locate,
+    ) -> Result<(u64, Option<LeftOut>), WriteError> {
+        let ElidableFrames { common_prefix: prefix, new, left_out } = frames;
+        let frames = NewFrames { prefix, new, left_out: Some(left_out), found: false };
+        self.put_alloc(time, block, frames, 0, locate)
+    }
+
+    #[inline(always)]
+    fn alloc_batch<'a>(
+        &mut self,
+        allocs: &mut impl Iterator<Item = SmallAlloc<'a>>,
+    ) -> (Range<u64>, Option<SmallAlloc<'a>>) {
+        let Some(domain) = self.domains.list.get_mut(self.index) else { return (0..0, None) };
+        let first = domain.ids.next;
+        let uncommon = domain.alloc_batch(allocs);
+        let ids = first..domain.ids.next;
+        if !ids.is_empty() {
+            domain.last.clear();
+        }
+        (ids, uncommon)
+    }
+
+    #[inline(never)]
+    fn end_batch(
+        &mut self,
+        end: End,
+        time: u64,
+        mut ids: Range<u64>,
+        locate: &mut impl Locate,
+    ) -> Result<(), WriteError> {
+        loop {
+            if let Some(domain) = self.domains.list.get_mut(self.index) {
+                domain.common_ends(end_code(end), time, &mut ids);
+            }
+            let Some(id) = ids.next() else { return Ok(()) };
+            self.put_any_end(end_code(end), time, id, locate)?;
+        }
     }
 }
 

@@ -9,7 +9,8 @@ use crate::memtrace::header::Version;
 use crate::memtrace::rules::{IDS_PER_BLOCK, MAX_NUMBER, MAX_PACKET};
 use crate::memtrace::wire::Packet;
 use crate::model::{
-    Block, Completion, End, EventSink, Frames, Locate, LocationList, TraceInfo, WriteError,
+    Block, Completion, End, EventSink, Frames, LiveSink, Locate, LocationList, TraceFormat,
+    TraceInfo, WriteError,
 };
 
 /// The versions that are written.
@@ -22,6 +23,14 @@ pub enum Format {
 }
 
 impl Format {
+    /// The version that is written where this format is asked for.
+    pub(crate) fn of(format: TraceFormat) -> Format {
+        match format {
+            TraceFormat::Memtrace1 | TraceFormat::Memtrace2 => Format::V2,
+            TraceFormat::Memtrace3 => Format::V3,
+        }
+    }
+
     fn version(self) -> Version {
         match self {
             Format::V2 => Version::V2,
@@ -240,5 +249,39 @@ impl<W: Write> EventSink for Encoder<W> {
 
     fn finish(self: Box<Self>, mut locate: &mut dyn Locate) -> Result<W, WriteError> {
         Encoder::finish(*self, &mut locate)
+    }
+}
+
+impl<W: Write> LiveSink for Encoder<W> {
+    type Output = W;
+    type Domain<'s>
+        = DomainEncoder<'s, W>
+    where
+        W: 's;
+
+    fn begin(out: W, format: TraceFormat, info: &TraceInfo) -> Result<Self, WriteError> {
+        Encoder::new(out, Format::of(format), info)
+    }
+
+    fn restart(&mut self, info: &TraceInfo) -> Result<(), WriteError> {
+        self.restart(info)
+    }
+
+    #[inline]
+    fn domain(&mut self, number: u16) -> DomainEncoder<'_, W> {
+        self.domain(number)
+    }
+
+    fn flush(&mut self, locate: &mut impl Locate) -> Result<(), WriteError> {
+        self.flush(locate)
+    }
+
+    fn end(&mut self, time: u64, locate: &mut impl Locate) -> Result<(), WriteError> {
+        self.cover(time, locate)?;
+        self.end(locate)
+    }
+
+    fn output_mut(&mut self) -> &mut W {
+        self.output_mut()
     }
 }

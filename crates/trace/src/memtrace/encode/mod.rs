@@ -27,7 +27,5 @@ mod encoder;
 mod names;
 mod stack;
 
-pub use crate::memtrace::encode::common::SmallAlloc;
-pub use crate::memtrace::encode::domain_encoder::{DomainEncoder, ElidableFrames};
+pub use crate::memtrace::encode::domain_encoder::DomainEncoder;
 pub use crate::memtrace::encode::encoder::{Encoder, Format};
-pub use crate::memtrace::encode::stack::LeftOut;

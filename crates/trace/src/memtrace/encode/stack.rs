@@ -10,6 +10,7 @@ use crate::memtrace::header::CacheCheck;
 use crate::memtrace::rules::{MAX_ENTRY, MAX_EVENT_BODY, MAX_PREDICTED, SLOTS};
 use crate::memtrace::wire::Packet;
 use crate::memtrace::zeroed::{UNTOUCHED, boxed};
+use crate::model::LeftOut;
 use crate::model::event::{Code, is_code};
 
 pub(super) type Dates = [u64; UNTOUCHED / size_of::<u64>()];
@@ -49,15 +50,6 @@ const ROOM: usize = MAX_EVENT_BODY - MAX_ENTRY;
 /// loses its middle: enough to understand the allocation, few enough for a
 /// recursion of 262,144 frames to fit before them.
 const TAIL: usize = 90;
-
-/// Frames that were left out in the middle of a backtrace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LeftOut {
-    /// The number of new frames written before them.
-    pub kept: usize,
-    /// The number of frames left out.
-    pub count: u64,
-}
 
 impl Stack {
     pub(crate) fn new() -> Self {
