@@ -56,7 +56,7 @@
 //! | a command of the control socket | `crates/control/src/command.rs` and `answer.rs`, `control/answer.rs`, a verb, `docs/control.md` |
 //! | another destination for the trace | a file in `sys`, a line in `writer/output.rs` |
 //! | another kind of probe, or figure of the time line | an event in `crates/probes`, `probes/cell.rs` or `probes/time_line.rs`, a line in `probes/changes.rs` or `counters.rs` |
-//! | another trace format | a folder beside `crates/trace/src/memtrace`, a line in `crates/trace/src/recognise.rs` |
+//! | another trace format | a folder beside `crates/trace/src/memtrace`; in `crates/trace/src` a line in `lib.rs`, `recognise.rs`, `model/format.rs`, and in each function of `formats.rs`; a name in `crates/cli/src/verbs/recode.rs` |
 //! | another export | a file in `crates/export`, a line in its list |
 //! | another verb of the tool | a file in `crates/cli/src/verbs`, a line in its list |
 

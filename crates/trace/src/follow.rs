@@ -9,8 +9,8 @@ use std::ops::ControlFlow;
 use crate::formats::follow;
 use crate::input::{Input as _, Stream};
 use crate::model::{
-    Completion, Event, Followed, Limits, LiveSource, LocationTable, Mode, ReadError, TraceInfo,
-    TraceReader,
+    Completion, Event, EventSource, Followed, Limits, LiveSource, LocationTable, Mode, ReadError,
+    TraceInfo, TraceReader,
 };
 use crate::recognise::FileKind;
 
@@ -55,7 +55,7 @@ impl<'a, R: Read + 'a> Follower<'a, R> {
         if let FollowState::Open(source) = &mut self.state {
             source.begin()?;
         }
-        Ok(self.reader().map(|reader| reader.info()))
+        Ok(self.reader().map(EventSource::info))
     }
 
     /// Finds out the format, once the bytes that tell are there.

@@ -161,6 +161,11 @@ impl Input {
         self.copy.get().is_some() || (self.begin.is_some() && self.compression().is_none())
     }
 
+    /// Whether its contents are compressed, and are decompressed as they are read.
+    pub(crate) fn is_compressed(&self) -> bool {
+        self.compression().is_some()
+    }
+
     /// How the file is compressed.
     fn compression(&self) -> Option<Compression> {
         *self.compression.get_or_init(|| {

@@ -14,7 +14,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use heaptap_client::{FileIdentity, NamedWriter, Process, WriterSign, WriterWatch};
-use heaptap_trace::{Completion, Event, Followed, LocationTable, Losses, TraceInfo, TraceOrigin};
+use heaptap_trace::{
+    Completion, Event, EventSource, Followed, LocationTable, Losses, TraceInfo, TraceOrigin,
+    TraceReader,
+};
 
 use crate::exit_status::Failure;
 use crate::io::input::{cannot_open, read_failure};
@@ -100,17 +103,17 @@ impl LiveTrace {
 
     /// The names and locations of the events so far.
     pub(crate) fn locations(&self) -> Option<&LocationTable> {
-        self.opened.follower.reader().map(|reader| reader.locations())
+        self.opened.follower.reader().map(EventSource::locations)
     }
 
     /// What is missing so far.
     pub(crate) fn losses(&self) -> Option<&Losses> {
-        self.opened.follower.reader().map(|reader| reader.losses())
+        self.opened.follower.reader().map(EventSource::losses)
     }
 
     /// Microseconds from the start of the trace to the moment until which it covers its program.
     pub(crate) fn covered(&self) -> u64 {
-        self.opened.follower.reader().map_or(0, |reader| reader.covered())
+        self.opened.follower.reader().map_or(0, TraceReader::covered)
     }
 
     /// How many bytes were read.

@@ -20,7 +20,8 @@ use crate::io::rewrite::{LEFT_OUT, Rewriting};
 
 /// Write a trace again, in another version of the format or repaired
 ///
-/// A sound trace that already has the version is copied to the byte, if it is in a file.
+/// A sound trace that already has the version is copied to the byte, if it is in a file,
+/// compressed or not.
 /// Otherwise the events are written as the original writer would have written them, one
 /// of a pipe too. A damaged trace becomes a sound
 /// one with everything that could be read: unknown frames become `<lost>`, and
@@ -52,7 +53,7 @@ pub(crate) struct Recode {
 }
 
 /// The versions that can be written.
-#[derive(Clone, Copy, ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum TargetFormat {
     /// One domain; every reader opens it
     #[value(name = "2")]
@@ -65,8 +66,8 @@ enum TargetFormat {
 impl Recode {
     pub(crate) fn run(&self) -> VerbResult {
         let input = Input::open(&self.input)?;
-        if let Some(TargetFormat::V2) = self.format {
-            // Other traces are read only once.
+        // Other traces are read only once.
+        if self.format == Some(TargetFormat::V2) || input.is_compressed() {
             input.make_repeatable()?;
         }
         let mut reader = input.reader(Mode::Lenient)?;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-use crate::model::Code;
+use crate::model::event::Code;
 
 /// Why an event was not written. The file contains nothing of it.
 #[derive(Debug)]

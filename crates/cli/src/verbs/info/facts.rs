@@ -2,8 +2,8 @@
 
 use std::ops::ControlFlow;
 
-use heaptap_report::figures::Size;
 use heaptap_report::Scale;
+use heaptap_report::figures::Size;
 use heaptap_trace::{Event, EventKind, LocationTable, Losses, Tally, TraceReader};
 use serde::Serialize;
 
