@@ -296,7 +296,7 @@ def an_unknown_runtime(bench):
     expect("its runtime has no usable caml_memprof_track_young" in result.err, f"said {result.err!r}")
 
 
-@family({"5_4": ("caml_memprof_set_trigger", "no usable caml_alloc_small_dispatch"), "5_1": ("caml_domain_spawn", "5.0 to 5.2"),
+@family({"5_4": ("caml_memprof_set_trigger", "no usable caml_memprof_sample_young"), "5_1": ("caml_domain_spawn", "5.0 to 5.2"),
          "4_11": ("caml_memprof_track_young", "4.10 or 4.11"), "4_08": ("caml_main", "older than")})
 def another_version(bench, symbol, says):
     (bench.directory / "other.c").write_text(
