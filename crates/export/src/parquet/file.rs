@@ -1,64 +1,50 @@
 //! A Parquet file: row groups, one after the other, and the footer.
 //!
-//! From the description in `parquet-format` (`parquet.thrift`, `Encodings.md`). Each column of a
-//! row group is one data page, after a dictionary page if its values are words. Pages are
-//! compressed by gzip, which the program has anyway and every reader of Parquet knows. The crate
-//! `parquet` without arrow adds 1.0 MB to the program, all of this some 30 KB.
+//! The crate `parquet` writes it, without arrow, column by column: the rows of a row group are
+//! kept until it is complete. Pages are compressed by gzip, which the program has anyway and every
+//! reader of Parquet knows.
 
 use std::io::{self, Write};
+use std::sync::Arc;
 
-use flate2::Compression;
-use flate2::write::GzEncoder;
+use parquet::basic::{Compression, GzipLevel, Type as PhysicalType};
+use parquet::data_type::ByteArray;
+use parquet::errors::{ParquetError, Result};
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::parser::parse_message_type;
+use parquet::schema::types::SchemaDescriptor;
 
-use super::column::{Column, Values, schema};
-use super::thrift::Struct;
-
-const MAGIC: &[u8; 4] = b"PAR1";
-
-// Numbers of parquet.thrift.
-const PLAIN: i32 = 0;
-const RLE: i32 = 3;
-const RLE_DICTIONARY: i32 = 8;
-const GZIP: i32 = 2;
-const DATA_PAGE: i32 = 0;
-const DICTIONARY_PAGE: i32 = 2;
+use super::column::Values;
 
 /// The rows of a row group: as many as `DuckDB` takes at a time.
 const MOST_ROWS: usize = 122_880;
-/// The bytes of a row group before it is compressed, about.
-const MOST_BYTES: usize = 16 << 20;
+/// The bytes of a row group before it is written, about.
+const MOST_BYTES: usize = 24 << 20;
+
+/// The column of texts that are mostly different in each row.
+const DIFFERENT: &str = "text";
 
 /// A file being written.
-pub(super) struct FileWriter<W> {
-    out: W,
-    offset: u64,
-    columns: &'static [Column],
+pub(super) struct FileWriter<W: Write + Send> {
+    file: SerializedFileWriter<Destination<W>>,
     values: Vec<Values>,
-    /// Rows in `values`, and in all row groups.
+    /// Rows in `values`.
     rows: usize,
-    all_rows: usize,
-    groups: Vec<Struct>,
 }
 
-/// Where a column of a row group is in the file.
-struct Chunk {
-    metadata: Struct,
-    plain_size: i64,
-    offset: u64,
-}
-
-impl<W: Write> FileWriter<W> {
-    pub(super) fn new(mut out: W, columns: &'static [Column]) -> io::Result<Self> {
-        out.write_all(MAGIC)?;
-        Ok(FileWriter {
-            out,
-            offset: MAGIC.len() as u64,
-            columns,
-            values: fresh(columns, 0),
-            rows: 0,
-            all_rows: 0,
-            groups: Vec::new(),
-        })
+impl<W: Write + Send> FileWriter<W> {
+    /// With the columns of a schema in Parquet's notation.
+    pub(super) fn new(out: W, schema: &str) -> io::Result<Self> {
+        let start = || {
+            let schema = Arc::new(parse_message_type(schema)?);
+            let columns = SchemaDescriptor::new(Arc::clone(&schema));
+            let properties = Arc::new(properties(&columns)?);
+            let file = SerializedFileWriter::new(Destination(Some(out)), schema, properties)?;
+            let values = columns.columns().iter().map(|column| Values::new(column)).collect();
+            Ok(FileWriter { file, values, rows: 0 })
+        };
+        start().map_err(io_error)
     }
 
     /// Begins a row.
@@ -69,115 +55,101 @@ impl<W: Write> FileWriter<W> {
     fn end_row(&mut self) -> io::Result<()> {
         self.rows += 1;
         let size: usize = self.values.iter().map(Values::size).sum();
-        if self.rows >= MOST_ROWS || size >= MOST_BYTES { self.end_group() } else { Ok(()) }
+        if self.rows < MOST_ROWS && size < MOST_BYTES {
+            return Ok(());
+        }
+        self.end_group().map_err(io_error)
     }
 
-    fn end_group(&mut self) -> io::Result<()> {
-        let next = self.groups.len() + 1;
-        let values = std::mem::replace(&mut self.values, fresh(self.columns, next));
-        let start = self.offset;
-        let mut chunks = Vec::with_capacity(values.len());
-        for (column, values) in self.columns.iter().zip(&values) {
-            chunks.push(self.write_chunk(column, values)?);
+    fn end_group(&mut self) -> Result<()> {
+        let mut group = self.file.next_row_group()?;
+        for values in &mut self.values {
+            if let Some(mut column) = group.next_column()? {
+                values.write(&mut column)?;
+                column.close()?;
+            }
         }
-        let size = chunks.iter().map(|chunk| chunk.plain_size).sum();
-        let columns = chunks.into_iter().map(|chunk| {
-            Struct::default().i64(2, chunk.offset as i64).structure(3, chunk.metadata)
-        });
-        let group = Struct::default().structures(1, columns).i64(2, size).i64(3, self.rows as i64);
-        self.groups.push(group.i64(5, start as i64).i64(6, (self.offset - start) as i64));
-        self.all_rows += self.rows;
+        group.close()?;
         self.rows = 0;
         Ok(())
-    }
-
-    fn write_chunk(&mut self, column: &Column, values: &Values) -> io::Result<Chunk> {
-        let start = self.offset;
-        let mut plain_size = 0;
-        if let Some(words) = values.dictionary() {
-            let header = Struct::default().i32(1, words as i32).i32(2, PLAIN);
-            plain_size += self.write_page(DICTIONARY_PAGE, &values.plain, (7, header))?;
-        }
-        let data = self.offset;
-        let encoding = if values.dictionary().is_some() { RLE_DICTIONARY } else { PLAIN };
-        let header = Struct::default().i32(1, values.count as i32).i32(2, encoding);
-        let header = header.i32(3, RLE).i32(4, RLE);
-        plain_size += self.write_page(DATA_PAGE, &values.page(), (5, header))?;
-        let metadata = Struct::default()
-            .i32(1, column.kind.physical())
-            .i32s(2, &[PLAIN, RLE, encoding])
-            .binaries(3, column.path().into_iter())
-            .i32(4, GZIP)
-            .i64(5, values.count as i64)
-            .i64(6, plain_size)
-            .i64(7, (self.offset - start) as i64)
-            .i64(9, data as i64);
-        let metadata = match values.dictionary() {
-            Some(_) => metadata.i64(11, start as i64),
-            None => metadata,
-        };
-        let metadata = metadata.structure(12, values.statistics());
-        Ok(Chunk { metadata, plain_size, offset: start })
-    }
-
-    /// Writes a page with the header of its kind, which is this field of the page's header.
-    /// Returns its size before it was compressed.
-    fn write_page(&mut self, kind: i32, page: &[u8], header: (u8, Struct)) -> io::Result<i64> {
-        let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
-        gzip.write_all(page)?;
-        let compressed = gzip.finish()?;
-        let size = |bytes: &[u8]| {
-            i32::try_from(bytes.len()).map_err(|_| io::Error::other("a name is too long"))
-        };
-        let (field, of_kind) = header;
-        let header = Struct::default()
-            .i32(1, kind)
-            .i32(2, size(page)?)
-            .i32(3, size(&compressed)?)
-            .structure(field, of_kind)
-            .finish();
-        self.put(&header)?;
-        self.put(&compressed)?;
-        Ok((header.len() + page.len()) as i64)
-    }
-
-    fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.offset += bytes.len() as u64;
-        self.out.write_all(bytes)
     }
 
     /// Writes the last row group and the footer.
     pub(super) fn finish(mut self) -> io::Result<W> {
         if self.rows > 0 {
-            self.end_group()?;
+            self.end_group().map_err(io_error)?;
         }
-        // So that the least and largest values count: by the order of the type.
-        let orders = self.columns.iter().map(|_| Struct::default().structure(1, Struct::default()));
-        let footer = Struct::default()
-            .i32(1, 2)
-            .structures(2, schema(self.columns).into_iter())
-            .i64(3, self.all_rows as i64)
-            .structures(4, std::mem::take(&mut self.groups).into_iter())
-            .binary(6, concat!("heaptap version ", env!("CARGO_PKG_VERSION")).as_bytes())
-            .structures(7, orders)
-            .finish();
-        self.put(&footer)?;
-        self.put(&(footer.len() as u32).to_le_bytes())?;
-        self.put(MAGIC)?;
-        Ok(self.out)
+        self.file.finish().map_err(io_error)?;
+        let Destination(out) = self.file.inner_mut();
+        out.take().ok_or_else(|| io::ErrorKind::NotConnected.into())
+    }
+}
+
+/// Words are numbered by a dictionary, however many there are. Numbers have their least and largest
+/// one in the footer.
+fn properties(columns: &SchemaDescriptor) -> Result<WriterProperties> {
+    let mut properties = WriterProperties::builder()
+        .set_created_by(concat!("heaptap version ", env!("CARGO_PKG_VERSION")).to_owned())
+        .set_compression(Compression::GZIP(GzipLevel::try_new(1)?))
+        .set_dictionary_enabled(false)
+        .set_dictionary_page_size_limit(MOST_BYTES)
+        .set_statistics_enabled(EnabledStatistics::Chunk)
+        .set_data_page_row_count_limit(MOST_ROWS)
+        .set_offset_index_disabled(true);
+    for column in columns.columns() {
+        if column.physical_type() == PhysicalType::BYTE_ARRAY {
+            let path = column.path();
+            properties = properties
+                .set_column_dictionary_enabled(path.clone(), column.name() != DIFFERENT)
+                .set_column_statistics_enabled(path.clone(), EnabledStatistics::None);
+        }
+    }
+    Ok(properties.build())
+}
+
+/// Where the file goes, which the library does not give back otherwise without hiding why the last
+/// bytes could not be written.
+struct Destination<W>(Option<W>);
+
+impl<W: Write> Write for Destination<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.as_mut().map_or(Ok(0), |out| out.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.as_mut().map_or(Ok(()), Write::flush)
+    }
+}
+
+/// The error of the destination, if it is one.
+fn io_error(error: ParquetError) -> io::Error {
+    match error {
+        ParquetError::External(source) => match source.downcast() {
+            Ok(error) => *error,
+            Err(other) => io::Error::other(other),
+        },
+        other => other.into(),
     }
 }
 
 /// A row being written, column by column.
-pub(super) struct Row<'a, W> {
+pub(super) struct Row<'a, W: Write + Send> {
     file: &'a mut FileWriter<W>,
     column: usize,
 }
 
-impl<W: Write> Row<'_, W> {
+impl<W: Write + Send> Row<'_, W> {
     fn next(&mut self) -> &mut Values {
         self.column += 1;
         &mut self.file.values[self.column - 1]
+    }
+
+    fn optional<T>(mut self, value: Option<T>, put: impl Fn(&mut Values, T)) -> Self {
+        match value {
+            Some(value) => put(self.next(), value),
+            None => self.next().null(),
+        }
+        self
     }
 
     pub(super) fn integer(mut self, value: i64) -> Self {
@@ -190,57 +162,47 @@ impl<W: Write> Row<'_, W> {
         self
     }
 
-    pub(super) fn text(mut self, value: &str) -> Self {
+    pub(super) fn text(mut self, value: impl Into<ByteArray>) -> Self {
         self.next().text(value);
         self
     }
 
-    pub(super) fn optional_integer(mut self, value: Option<i64>) -> Self {
-        match value {
-            Some(value) => self.next().integer(value),
-            None => self.next().null(),
-        }
+    pub(super) fn word(mut self, value: &ByteArray) -> Self {
+        self.next().word(value);
         self
     }
 
-    pub(super) fn optional_double(mut self, value: Option<f64>) -> Self {
-        match value {
-            Some(value) => self.next().double(value),
-            None => self.next().null(),
-        }
+    pub(super) fn optional_integer(self, value: Option<i64>) -> Self {
+        self.optional(value, Values::integer)
+    }
+
+    pub(super) fn optional_double(self, value: Option<f64>) -> Self {
+        self.optional(value, Values::double)
+    }
+
+    pub(super) fn optional_text(self, value: Option<&str>) -> Self {
+        self.optional(value, Values::text)
+    }
+
+    pub(super) fn optional_word(self, value: Option<&ByteArray>) -> Self {
+        self.optional(value, Values::word)
+    }
+
+    /// An integer of each structure in a list.
+    pub(super) fn integers(mut self, list: impl ExactSizeIterator<Item = i64>) -> Self {
+        self.next().integers(list);
         self
     }
 
-    pub(super) fn optional_text(mut self, value: Option<&str>) -> Self {
-        match value {
-            Some(value) => self.next().text(value),
-            None => self.next().null(),
-        }
-        self
-    }
-
-    /// A list of structures, whose fields are the next columns.
-    pub(super) fn list<T>(mut self, items: &[T], fields: &[fn(&T, &mut Values)]) -> Self {
-        for field in fields {
-            let values = self.next();
-            if items.is_empty() {
-                values.empty_list();
-            }
-            for (at, item) in items.iter().enumerate() {
-                values.in_list(at > 0);
-                field(item, values);
-            }
-        }
+    /// A word of each structure in a list.
+    pub(super) fn words<'b>(mut self, list: impl ExactSizeIterator<Item = &'b ByteArray>) -> Self {
+        self.next().words(list);
         self
     }
 
     /// After the last column.
     pub(super) fn end(self) -> io::Result<()> {
-        debug_assert_eq!(self.column, self.file.columns.len(), "a column is missing");
+        debug_assert_eq!(self.column, self.file.values.len(), "a column is missing");
         self.file.end_row()
     }
-}
-
-fn fresh(columns: &[Column], group: usize) -> Vec<Values> {
-    columns.iter().map(|&column| Values::new(column, group)).collect()
 }

@@ -5,15 +5,13 @@
 //! Each trace has one file in each table, so that traces of many hosts are added one by one, and
 //! one that is exported again replaces itself. `docs/exports.md` describes the columns.
 //!
-//! `tables` and `sidecar` have the columns and fill them, `file` writes a file, from `column` (schema and
-//! values), `levels` and `thrift` (encodings).
+//! `tables` and `sidecar` have the columns and fill them, `file` writes a file by the crate `parquet`, `column`
+//! keeps the values until then.
 
 mod column;
 mod file;
-mod levels;
 mod sidecar;
 mod tables;
-mod thrift;
 
 use heaptap_trace::TraceInfo;
 

@@ -6,67 +6,67 @@ use std::io::{self, Write};
 use heaptap_probes::history::{Merge, Series};
 use heaptap_probes::{Heap, History, Pauses, Sample, SliceKind, System, TagSize};
 use heaptap_trace::TraceInfo;
+use parquet::data_type::ByteArray;
 
-use super::column::{Column, Kind};
 use super::file::FileWriter;
 use super::trace_id;
 
 /// The names of the tables of a sidecar.
 pub const SIDECAR_TABLES: [&str; 3] = ["timeline", "slices", "probes"];
 
-static TIMELINE: [Column; 21] = [
-    Column::new("trace_id", Kind::Word),
-    Column::new("time", Kind::Time),
-    Column::optional("minor_words", Kind::Int64),
-    Column::optional("promoted_words", Kind::Int64),
-    Column::optional("major_words", Kind::Int64),
-    Column::optional("minor_collections", Kind::Int64),
-    Column::optional("major_collections", Kind::Int64),
-    Column::optional("compactions", Kind::Int64),
-    Column::optional("heap_words", Kind::Int64),
-    Column::optional("live_words", Kind::Int64),
-    Column::optional("rss", Kind::Int64),
-    Column::optional("cgroup_usage", Kind::Int64),
-    Column::optional("cgroup_limit", Kind::Int64),
-    Column::optional("threads", Kind::Int64),
-    Column::optional("domains", Kind::Int64),
-    Column::optional("minor_pauses", Kind::Int64),
-    Column::optional("minor_pause_ns", Kind::Int64),
-    Column::optional("major_pauses", Kind::Int64),
-    Column::optional("major_pause_ns", Kind::Int64),
-    Column::optional("finaliser_pauses", Kind::Int64),
-    Column::optional("finaliser_pause_ns", Kind::Int64),
-];
+static TIMELINE: &str = "message schema {
+    REQUIRED BYTE_ARRAY trace_id (STRING);
+    REQUIRED INT64 time (TIMESTAMP(MICROS,true));
+    OPTIONAL INT64 minor_words;
+    OPTIONAL INT64 promoted_words;
+    OPTIONAL INT64 major_words;
+    OPTIONAL INT64 minor_collections;
+    OPTIONAL INT64 major_collections;
+    OPTIONAL INT64 compactions;
+    OPTIONAL INT64 heap_words;
+    OPTIONAL INT64 live_words;
+    OPTIONAL INT64 rss;
+    OPTIONAL INT64 cgroup_usage;
+    OPTIONAL INT64 cgroup_limit;
+    OPTIONAL INT64 threads;
+    OPTIONAL INT64 domains;
+    OPTIONAL INT64 minor_pauses;
+    OPTIONAL INT64 minor_pause_ns;
+    OPTIONAL INT64 major_pauses;
+    OPTIONAL INT64 major_pause_ns;
+    OPTIONAL INT64 finaliser_pauses;
+    OPTIONAL INT64 finaliser_pause_ns;
+}";
 
-static SLICES: [Column; 5] = [
-    Column::new("trace_id", Kind::Word),
-    Column::new("time", Kind::Time),
-    Column::new("kind", Kind::Word),
-    Column::new("domain", Kind::Int32),
-    Column::new("duration_ns", Kind::Int64),
-];
+static SLICES: &str = "message schema {
+    REQUIRED BYTE_ARRAY trace_id (STRING);
+    REQUIRED INT64 time (TIMESTAMP(MICROS,true));
+    REQUIRED BYTE_ARRAY kind (STRING);
+    REQUIRED INT32 domain;
+    REQUIRED INT64 duration_ns;
+}";
 
-static PROBES: [Column; 11] = [
-    Column::new("trace_id", Kind::Word),
-    Column::new("time", Kind::Time),
-    Column::new("kind", Kind::Word),
-    Column::optional("probe", Kind::Word),
-    Column::optional("value", Kind::Double),
-    Column::optional("least", Kind::Double),
-    Column::optional("greatest", Kind::Double),
-    Column::optional("runs", Kind::Int64),
-    Column::optional("marked", Kind::Int64),
-    Column::optional("words", Kind::Int64),
-    Column::optional("text", Kind::Word),
-];
+static PROBES: &str = "message schema {
+    REQUIRED BYTE_ARRAY trace_id (STRING);
+    REQUIRED INT64 time (TIMESTAMP(MICROS,true));
+    REQUIRED BYTE_ARRAY kind (STRING);
+    OPTIONAL BYTE_ARRAY probe (STRING);
+    OPTIONAL DOUBLE value;
+    OPTIONAL DOUBLE least;
+    OPTIONAL DOUBLE greatest;
+    OPTIONAL INT64 runs;
+    OPTIONAL INT64 marked;
+    OPTIONAL INT64 words;
+    OPTIONAL BYTE_ARRAY text (STRING);
+}";
 
 /// Writes the tables of a sidecar, in the order of [`SIDECAR_TABLES`], and returns the files.
-pub fn write_sidecar<W: Write>(
+pub fn write_sidecar<W: Write + Send>(
     [timeline, slices, probes]: [W; 3],
     info: &TraceInfo,
     history: &History,
 ) -> io::Result<[W; 3]> {
-    let id = trace_id(info);
+    let id = trace_id(info).as_str().into();
     Ok([
         write_timeline(timeline, &id, history)?,
         write_slices(slices, &id, history)?,
@@ -109,8 +109,8 @@ impl<'a, T: Merge + Clone> Walk<'a, T> {
 }
 
 /// A row for each time at which anything changes, with all that is known then.
-fn write_timeline<W: Write>(out: W, id: &str, history: &History) -> io::Result<W> {
-    let mut file = FileWriter::new(out, &TIMELINE)?;
+fn write_timeline<W: Write + Send>(out: W, id: &ByteArray, history: &History) -> io::Result<W> {
+    let mut file = FileWriter::new(out, TIMELINE)?;
     let mut heap = Walk::new(&history.heap);
     let mut system = Walk::new(&history.system);
     let mut pauses = SliceKind::ALL.map(|kind| {
@@ -126,7 +126,7 @@ fn write_timeline<W: Write>(out: W, id: &str, history: &History) -> io::Result<W
         pauses.iter_mut().for_each(|pauses| pauses.advance(time));
         let of_heap = |value: fn(&Heap) -> Option<u64>| integer(heap.now.and_then(value));
         let of_system = |value: fn(&System) -> Option<u64>| integer(system.now.and_then(value));
-        let row = file.row().text(id).integer(micros(time));
+        let row = file.row().word(id).integer(micros(time));
         let row = row
             .optional_integer(of_heap(|heap| heap.minor_words))
             .optional_integer(of_heap(|heap| heap.promoted_words))
@@ -152,11 +152,11 @@ fn write_timeline<W: Write>(out: W, id: &str, history: &History) -> io::Result<W
     file.finish()
 }
 
-fn write_slices<W: Write>(out: W, id: &str, history: &History) -> io::Result<W> {
-    let mut file = FileWriter::new(out, &SLICES)?;
+fn write_slices<W: Write + Send>(out: W, id: &ByteArray, history: &History) -> io::Result<W> {
+    let mut file = FileWriter::new(out, SLICES)?;
     for slice in &history.slices {
         file.row()
-            .text(id)
+            .word(id)
             .integer(micros(slice.time))
             .text(slice.kind.name())
             .integer(i64::from(slice.domain))
@@ -179,8 +179,8 @@ struct ProbeRow<'a> {
     text: Option<&'a str>,
 }
 
-fn write_probes<W: Write>(out: W, id: &str, history: &History) -> io::Result<W> {
-    let mut file = FileWriter::new(out, &PROBES)?;
+fn write_probes<W: Write + Send>(out: W, id: &ByteArray, history: &History) -> io::Result<W> {
+    let mut file = FileWriter::new(out, PROBES)?;
     for probe in history.probes() {
         for (time, sample) in &probe.series.points {
             let row = ProbeRow {
@@ -220,14 +220,14 @@ fn of_sample(sample: &Sample) -> ProbeRow<'_> {
     }
 }
 
-fn write_probe_row<W: Write>(
+fn write_probe_row<W: Write + Send>(
     file: &mut FileWriter<W>,
-    id: &str,
+    id: &ByteArray,
     time: u64,
     row: &ProbeRow<'_>,
 ) -> io::Result<()> {
     file.row()
-        .text(id)
+        .word(id)
         .integer(micros(time))
         .text(row.kind)
         .optional_text(row.probe)

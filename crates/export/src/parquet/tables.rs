@@ -7,57 +7,63 @@ use hashbrown::HashMap;
 use heaptap_report::rows::{By, Site, Sites};
 use heaptap_report::{BlockLife, BlockSink, Frame, Scale, WholeStack, is_label};
 use heaptap_trace::{Code, LocationTable, Source, TraceInfo};
+use parquet::data_type::ByteArray;
 
-use super::column::{Column, Kind, WordPlace};
 use super::file::FileWriter;
 use super::trace_id;
 use crate::frame_name;
 
-static BLOCKS: [Column; 15] = [
-    Column::new("trace_id", Kind::Word),
-    Column::new("pid", Kind::Int64),
-    Column::new("block_id", Kind::Int64),
-    Column::new("allocated", Kind::Time),
-    Column::optional("promoted", Kind::Time),
-    Column::optional("collected", Kind::Time),
-    Column::optional("lifetime_us", Kind::Int64),
-    Column::new("source", Kind::Word),
-    Column::new("words", Kind::Int64),
-    Column::new("bytes", Kind::Int64),
-    Column::new("samples", Kind::Int64),
-    Column::new("weight", Kind::Double),
-    Column::new("domain", Kind::Int32),
-    Column::optional("label", Kind::Word),
-    Column::new("stack_id", Kind::Int64),
-];
+static BLOCKS: &str = "message schema {
+    REQUIRED BYTE_ARRAY trace_id (STRING);
+    REQUIRED INT64 pid;
+    REQUIRED INT64 block_id;
+    REQUIRED INT64 allocated (TIMESTAMP(MICROS,true));
+    OPTIONAL INT64 promoted (TIMESTAMP(MICROS,true));
+    OPTIONAL INT64 collected (TIMESTAMP(MICROS,true));
+    OPTIONAL INT64 lifetime_us;
+    REQUIRED BYTE_ARRAY source (STRING);
+    REQUIRED INT64 words;
+    REQUIRED INT64 bytes;
+    REQUIRED INT64 samples;
+    REQUIRED DOUBLE weight;
+    REQUIRED INT32 domain;
+    OPTIONAL BYTE_ARRAY label (STRING);
+    REQUIRED INT64 stack_id;
+}";
 
-static STACKS: [Column; 12] = [
-    Column::new("trace_id", Kind::Word),
-    Column::new("stack_id", Kind::Int64),
-    Column::new("function", Kind::Word),
-    Column::new("file", Kind::Word),
-    Column::new("line", Kind::Int32),
-    Column::optional("label", Kind::Word),
-    Column::in_list("frames", "function", Kind::Word),
-    Column::in_list("frames", "file", Kind::Word),
-    Column::in_list("frames", "line", Kind::Int32),
-    Column::in_list("frames", "start_char", Kind::Int32),
-    Column::in_list("frames", "end_char", Kind::Int32),
-    Column::new("text", Kind::Text),
-];
+static STACKS: &str = "message schema {
+    REQUIRED BYTE_ARRAY trace_id (STRING);
+    REQUIRED INT64 stack_id;
+    REQUIRED BYTE_ARRAY function (STRING);
+    REQUIRED BYTE_ARRAY file (STRING);
+    REQUIRED INT32 line;
+    OPTIONAL BYTE_ARRAY label (STRING);
+    REQUIRED group frames (LIST) {
+        REPEATED group list {
+            REQUIRED group element {
+                REQUIRED BYTE_ARRAY function (STRING);
+                REQUIRED BYTE_ARRAY file (STRING);
+                REQUIRED INT32 line;
+                REQUIRED INT32 start_char;
+                REQUIRED INT32 end_char;
+            }
+        }
+    }
+    REQUIRED BYTE_ARRAY text (STRING);
+}";
 
-static TRACES: [Column; 10] = [
-    Column::new("trace_id", Kind::Word),
-    Column::new("pid", Kind::Int64),
-    Column::new("program", Kind::Word),
-    Column::new("context", Kind::Word),
-    Column::new("started", Kind::Time),
-    Column::new("ended", Kind::Time),
-    Column::new("sample_rate", Kind::Double),
-    Column::new("word_bytes", Kind::Int32),
-    Column::new("blocks", Kind::Int64),
-    Column::new("complete", Kind::Int32),
-];
+static TRACES: &str = "message schema {
+    REQUIRED BYTE_ARRAY trace_id (STRING);
+    REQUIRED INT64 pid;
+    REQUIRED BYTE_ARRAY program (STRING);
+    REQUIRED BYTE_ARRAY context (STRING);
+    REQUIRED INT64 started (TIMESTAMP(MICROS,true));
+    REQUIRED INT64 ended (TIMESTAMP(MICROS,true));
+    REQUIRED DOUBLE sample_rate;
+    REQUIRED INT32 word_bytes;
+    REQUIRED INT64 blocks;
+    REQUIRED INT32 complete;
+}";
 
 /// What is known of a trace after its last event.
 pub struct TraceFacts {
@@ -69,39 +75,52 @@ pub struct TraceFacts {
 
 /// A site as a frame of stacks: what is written of it again and again.
 struct FrameSite {
-    site: Site,
+    function: ByteArray,
+    file: ByteArray,
+    line: u32,
+    chars: (u32, u32),
     /// Its name in the text of a stack.
     text: String,
-    function: WordPlace,
-    file: WordPlace,
 }
 
 impl FrameSite {
     fn new(site: Site) -> FrameSite {
         let text = frame_name(&site);
-        FrameSite { site, text, function: WordPlace::default(), file: WordPlace::default() }
+        let Site { name, file, line, chars } = site;
+        let [function, file] = [name, file].map(|name| name.into_bytes().into());
+        FrameSite { function, file, line, chars, text }
+    }
+
+    /// Without a place.
+    fn named(name: &str) -> FrameSite {
+        let (name, file) = (name.to_owned(), String::new());
+        FrameSite::new(Site { name, file, line: 0, chars: (0, 0) })
     }
 }
 
 /// The tables of one trace, being written.
-pub struct BlockTables<W: Write> {
+pub struct BlockTables<W: Write + Send> {
     blocks: FileWriter<W>,
     stacks: FileWriter<W>,
     traces: FileWriter<W>,
-    trace_id: String,
+    trace_id: ByteArray,
     info: TraceInfo,
     /// The sites of each frame, the innermost first.
     sites: HashMap<Frame, Rc<[FrameSite]>>,
     last_stack: LastStack,
     /// Stands for frames that are left out.
     left_out: FrameSite,
+    /// Stands for the innermost frame of a stack without frames.
+    no_frame: FrameSite,
+    /// The words for [`Source::Minor`], [`Source::Major`] and [`Source::External`].
+    sources: [ByteArray; 3],
     /// The label of each outermost frame, if it is one.
-    labels: HashMap<Code, Option<Rc<str>>>,
+    labels: HashMap<Code, Option<ByteArray>>,
     most_frames: usize,
     block_count: i64,
 }
 
-impl<W: Write> BlockTables<W> {
+impl<W: Write + Send> BlockTables<W> {
     /// Into files for each of [`super::TABLES`]. Of longer stacks than `most_frames`, the middle is
     /// left out.
     pub fn new(
@@ -110,19 +129,16 @@ impl<W: Write> BlockTables<W> {
         most_frames: usize,
     ) -> io::Result<Self> {
         Ok(BlockTables {
-            blocks: FileWriter::new(blocks, &BLOCKS)?,
-            stacks: FileWriter::new(stacks, &STACKS)?,
-            traces: FileWriter::new(traces, &TRACES)?,
-            trace_id: trace_id(info),
+            blocks: FileWriter::new(blocks, BLOCKS)?,
+            stacks: FileWriter::new(stacks, STACKS)?,
+            traces: FileWriter::new(traces, TRACES)?,
+            trace_id: trace_id(info).as_str().into(),
             info: info.clone(),
             sites: HashMap::new(),
             last_stack: LastStack::default(),
-            left_out: FrameSite::new(Site {
-                name: "(frames left out)".to_owned(),
-                file: String::new(),
-                line: 0,
-                chars: (0, 0),
-            }),
+            left_out: FrameSite::named("(frames left out)"),
+            no_frame: FrameSite::named(""),
+            sources: ["minor", "major", "external"].map(ByteArray::from),
             labels: HashMap::new(),
             most_frames,
             block_count: 0,
@@ -134,10 +150,10 @@ impl<W: Write> BlockTables<W> {
         let TraceInfo { executable, context, .. } = &self.info;
         self.traces
             .row()
-            .text(&self.trace_id)
+            .word(&self.trace_id)
             .integer(self.info.pid as i64)
-            .text(&String::from_utf8_lossy(executable))
-            .text(&String::from_utf8_lossy(context))
+            .text(&*String::from_utf8_lossy(executable))
+            .text(&*String::from_utf8_lossy(context))
             .integer(micros(self.info.start_time))
             .integer(micros(facts.ended))
             .double(self.info.sample_rate)
@@ -189,44 +205,45 @@ impl LastStack {
 }
 
 /// The label that a frame stands for, if it does.
-fn label_of(frame: Frame, table: &LocationTable) -> Option<String> {
+fn label_of(frame: Frame, table: &LocationTable) -> Option<ByteArray> {
     let Frame::Code(code) = frame else { return None };
     let mut labels = table.resolve(code).filter(is_label);
-    labels.next().map(|location| String::from_utf8_lossy(location.definition).into_owned())
+    labels.next().map(|location| String::from_utf8_lossy(location.definition).as_ref().into())
 }
 
-impl<W: Write> BlockSink for BlockTables<W> {
+impl<W: Write + Send> BlockSink for BlockTables<W> {
     type Error = io::Error;
 
     fn block(&mut self, life: &BlockLife, table: &LocationTable) -> io::Result<()> {
         let label = life.outermost.and_then(|code| {
             let known = self.labels.entry(code);
-            known.or_insert_with(|| label_of(Frame::Code(code), table).map(Rc::from)).clone()
+            known.or_insert_with(|| label_of(Frame::Code(code), table)).clone()
         });
         self.block_count += 1;
         let word_bytes = u64::from(self.info.word_size / 8);
         let scale = Scale { rate: self.info.sample_rate, word_bytes: word_bytes as f64 };
+        let [minor, major, external] = &self.sources;
         let time = |since_start: u64| micros(self.info.start_time.saturating_add(since_start));
         self.blocks
             .row()
-            .text(&self.trace_id)
+            .word(&self.trace_id)
             .integer(self.info.pid as i64)
             .integer(life.id as i64)
             .integer(time(life.birth))
             .optional_integer(life.promotion.map(time))
             .optional_integer(life.death.map(time))
             .optional_integer(life.death.map(|death| micros(death.saturating_sub(life.birth))))
-            .text(match life.source {
-                Source::Minor => "minor",
-                Source::Major => "major",
-                Source::External => "external",
+            .word(match life.source {
+                Source::Minor => minor,
+                Source::Major => major,
+                Source::External => external,
             })
             .integer(life.length as i64)
             .integer(life.length.saturating_mul(word_bytes) as i64)
             .integer(life.samples as i64)
             .double(scale.bytes(life.samples).bytes)
             .integer(i64::from(life.domain))
-            .optional_text(label.as_deref())
+            .optional_word(label.as_ref())
             .integer(life.stack as i64)
             .end()
     }
@@ -236,28 +253,21 @@ impl<W: Write> BlockSink for BlockTables<W> {
         let label = stack.frames.first().and_then(|&frame| label_of(frame, table));
         let sites = self.last_stack.shown(self.most_frames, &self.left_out);
         let names: Vec<&str> = sites.iter().rev().map(|frame| frame.text.as_str()).collect();
-        let innermost = sites.first().map(|frame| &frame.site);
-        let (name, file, line) =
-            innermost.map_or(("", "", 0), |site| (&*site.name, &*site.file, site.line));
+        let innermost = sites.first().copied().unwrap_or(&self.no_frame);
         self.stacks
             .row()
-            .text(&self.trace_id)
+            .word(&self.trace_id)
             .integer(id as i64)
-            .text(name)
-            .text(file)
-            .integer(i64::from(line))
-            .optional_text(label.as_deref())
-            .list(
-                &sites,
-                &[
-                    |frame, values| values.word(&frame.site.name, &frame.function),
-                    |frame, values| values.word(&frame.site.file, &frame.file),
-                    |frame, values| values.integer(i64::from(frame.site.line)),
-                    |frame, values| values.integer(i64::from(frame.site.chars.0)),
-                    |frame, values| values.integer(i64::from(frame.site.chars.1)),
-                ],
-            )
-            .text(&names.join(";"))
+            .word(&innermost.function)
+            .word(&innermost.file)
+            .integer(i64::from(innermost.line))
+            .optional_word(label.as_ref())
+            .words(sites.iter().map(|frame| &frame.function))
+            .words(sites.iter().map(|frame| &frame.file))
+            .integers(sites.iter().map(|frame| i64::from(frame.line)))
+            .integers(sites.iter().map(|frame| i64::from(frame.chars.0)))
+            .integers(sites.iter().map(|frame| i64::from(frame.chars.1)))
+            .text(names.join(";").into_bytes())
             .end()
     }
 }
