@@ -80,6 +80,23 @@ export type ErrorOf = { a: number | null, b: number, };
 export type FailedSnapshot = { name: string, error: string, };
 
 /**
+ * The memory of stacks, outside the heap.
+ */
+export type FiberStacks = { 
+/**
+ * With those whose continuations are dead.
+ */
+suspended_fibers: number, suspended_bytes: number, 
+/**
+ * Of threads and running fibers.
+ */
+running_bytes: number, 
+/**
+ * That the runtime keeps for later.
+ */
+free_bytes: number, };
+
+/**
  * A suspect.
  */
 export type Finding = { 
@@ -486,7 +503,7 @@ export type Snapshot = { name: string, pid: number | null,
 /**
  * The trace of the page that was being written then, and the time in it.
  */
-trace: number | null, at_us: number | null, tables: Array<HeapTable>, stacks: Array<StackedRows>, findings: Array<Finding>, tree: DominatorTree, paths: Array<HeldBlock>, 
+trace: number | null, at_us: number | null, tables: Array<HeapTable>, stacked_rows: Array<StackedRows>, findings: Array<Finding>, tree: DominatorTree, paths: Array<HeldBlock>, 
 /**
  * Where it was allocated, if its trace is there.
  */
@@ -499,6 +516,10 @@ taken_us: number | null, reason: string, all: HeapSize, reachable: HeapSize, out
  * Mapped files, which are not in `outside_bytes`.
  */
 mapped_bytes: number, 
+/**
+ * Absent if the runtime has no fibers.
+ */
+stacks?: FiberStacks, 
 /**
  * Pointers that lead to no block.
  */

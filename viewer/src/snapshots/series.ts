@@ -12,13 +12,13 @@ export interface Series {
 
 /** What can be stacked. */
 export function stacksOf(snapshots: readonly Snapshot[]): string[] {
-  return snapshots[0]?.stacks.map(({ by }) => by) ?? [];
+  return snapshots[0]?.stacked_rows.map(({ by }) => by) ?? [];
 }
 
 export function seriesOf(snapshots: readonly Snapshot[], by: string): { series: Series[]; others: number[] } {
   const all = new Map<string, number[]>();
-  snapshots.forEach(({ stacks }, at) => {
-    for (const [name, size] of stacks.find((stack) => stack.by === by)?.rows ?? []) {
+  snapshots.forEach(({ stacked_rows }, at) => {
+    for (const [name, size] of stacked_rows.find((table) => table.by === by)?.rows ?? []) {
       const sizes = all.get(name) ?? snapshots.map(() => 0);
       sizes[at]! += size;
       all.set(name, sizes);

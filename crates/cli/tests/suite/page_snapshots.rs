@@ -77,7 +77,7 @@ fn stacks_are_of_the_rows_that_reach_most_first() {
         let mut expected: Vec<u64> = rows.map(size).collect();
         expected.sort_unstable_by_key(|bytes| std::cmp::Reverse(*bytes));
         expected.truncate(64);
-        let stacks = page["snapshots"][0]["stacks"].as_array().unwrap();
+        let stacks = page["snapshots"][0]["stacked_rows"].as_array().unwrap();
         let stack = stacks.iter().find(|stack| stack["by"] == name).unwrap();
         let shown: Vec<u64> =
             stack["rows"].as_array().unwrap().iter().map(|row| row[1].as_u64().unwrap()).collect();

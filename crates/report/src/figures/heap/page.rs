@@ -51,7 +51,7 @@ pub struct PageSnapshot {
     pub trace: Option<usize>,
     pub at_us: Option<u64>,
     pub tables: Vec<HeapTable>,
-    pub stacks: Vec<StackedRows>,
+    pub stacked_rows: Vec<StackedRows>,
     pub findings: Vec<Finding>,
     pub tree: PageTree,
     pub paths: Vec<HeldBlock>,
@@ -115,7 +115,7 @@ impl PageSnapshot {
             at_us: None,
             summary: HeapSummary::new(analysis),
             tables: tables(analysis),
-            stacks: stacks(analysis),
+            stacked_rows: stacked_rows(analysis),
             findings: findings(analysis),
             tree: PageTree::new(analysis),
             paths: paths(analysis),
@@ -137,7 +137,7 @@ fn tables(analysis: &HeapAnalysis) -> Vec<HeapTable> {
 }
 
 /// The rows that reach most first.
-fn stacks(analysis: &HeapAnalysis) -> Vec<StackedRows> {
+fn stacked_rows(analysis: &HeapAnalysis) -> Vec<StackedRows> {
     let titles = Titles::new(analysis);
     let holders = |level| {
         let rows = analysis.holder_rows(level).into_iter();

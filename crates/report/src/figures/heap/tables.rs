@@ -89,7 +89,7 @@ pub struct HeapSummary {
     pub mapped_bytes: u64,
     /// Absent if the runtime has no fibers.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "typescript", ts(skip))]
+    #[cfg_attr(feature = "typescript", ts(optional))]
     pub stacks: Option<FiberStacks>,
     /// Pointers that lead to no block.
     pub dangling: u64,
@@ -97,6 +97,7 @@ pub struct HeapSummary {
 
 /// The memory of stacks, outside the heap.
 #[derive(Clone, Copy, Debug, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct FiberStacks {
     /// With those whose continuations are dead.
     pub suspended_fibers: u64,
