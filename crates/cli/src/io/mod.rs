@@ -2,7 +2,7 @@
 //! [`output`], messages and progress to standard error through [`notices`] and
 //! [`progress`], or to another thread through [`watch`]. [`lifecycle`] checks the events
 //! of each object. [`trace_files`] finds the traces in directories, [`newest`] the one that no argument names. [`live_trace`] follows
-//! a trace while it is written, and [`sidecar`] the file beside it; [`live_target`] finds the
+//! a trace while it is written, and [`sidecar`] the file beside it, which is at [`sidecar_path`]; [`live_target`] finds the
 //! trace that a process writes.
 //!
 //! From trace to trace: [`copy`] keeps the order and the ids of the file,
@@ -25,6 +25,7 @@ pub(crate) mod renaming;
 pub(crate) mod renumber;
 pub(crate) mod rewrite;
 pub(crate) mod sidecar;
+pub(crate) mod sidecar_path;
 pub(crate) mod source_files;
 pub(crate) mod trace_bytes;
 pub(crate) mod trace_files;

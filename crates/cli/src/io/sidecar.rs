@@ -9,10 +9,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use heaptap_client::{FileIdentity, NamedWriter, WriterSign, WriterWatch, origin};
-use heaptap_probes::{Decoder, Event, History, Timed, sidecar_name};
+use heaptap_probes::{Decoder, Event, History, Timed};
 
 use crate::exit_status::{Failure, Verdict};
 use crate::io::input::cannot_open;
+use crate::io::sidecar_path::sidecar_path;
 use crate::io::trace_files::{is_sidecar_file, shown};
 
 /// How much is read at once.
@@ -135,7 +136,7 @@ pub(crate) fn read_sidecar(argument: &Path) -> Result<(String, ReadSidecar), Fai
 /// The last moment in the sidecar of a trace that began then; both in microseconds since the epoch.
 /// `None` if there is no such sidecar.
 pub(crate) fn sidecar_end(trace: &Path, trace_start: u64) -> Option<u64> {
-    let path = PathBuf::from(sidecar_name(trace.as_os_str()));
+    let path = sidecar_path(trace);
     // Opening a pipe would wait.
     if !fs::metadata(&path).ok()?.is_file() {
         return None;
@@ -157,7 +158,7 @@ pub(crate) fn sidecar_end(trace: &Path, trace_start: u64) -> Option<u64> {
 /// The sidecar of a trace, or the argument if that is one.
 fn path_of(argument: &Path) -> Result<PathBuf, Failure> {
     let name = shown(argument);
-    let sidecar = PathBuf::from(sidecar_name(argument.as_os_str()));
+    let sidecar = sidecar_path(argument);
     if argument.is_dir() {
         return Err(Failure::Trouble(format!("{name}: is a directory; name a trace in it")));
     }
@@ -202,7 +203,7 @@ enum SidecarPlace {
 impl LiveSidecar {
     /// The sidecar of the trace at this path, or the one at this path, whether or not it is there.
     pub(crate) fn of(argument: &Path) -> LiveSidecar {
-        let sidecar = PathBuf::from(sidecar_name(argument.as_os_str()));
+        let sidecar = sidecar_path(argument);
         let place = if is_called_sidecar(argument) {
             SidecarPlace::Named(argument.to_owned())
         } else if open_files(argument).is_some() {
@@ -333,7 +334,7 @@ fn open_sidecar(trace: &Path) -> Option<PathBuf> {
 
 /// The bytes of the sidecar beside a trace; 0 if there is none, or only that of an earlier trace.
 pub(crate) fn sidecar_bytes(trace: &Path) -> u64 {
-    let sidecar = PathBuf::from(sidecar_name(trace.as_os_str()));
+    let sidecar = sidecar_path(trace);
     let began = origin(trace).map(|origin| origin.start_time);
     let mut room = vec![0; CHUNK];
     match fs::metadata(&sidecar) {

@@ -26,6 +26,8 @@ fn probes_are_a_tree_with_their_last_states() {
     let path = place.file("t.ctf.probes", &sidecar());
     let text = heaptap("probes", &[&trace]).text(0);
     assert_eq!(heaptap("probes", &[&path]).text(0), text);
+    let compressed = place.file("t.ctf.gz", b"\x1f\x8b");
+    assert_eq!(heaptap("probes", &[&compressed]).text(0), text, "of the trace before");
     assert_eq!(heaptap_reading("probes -", &[], &sidecar()).text(0), text);
     for (label, parts) in [
         ("program", &["/usr/bin/secretive-program (process 4711)"][..]),

@@ -2,15 +2,16 @@
 
 use std::cell::RefCell;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use heaptap_export::{Sidecars, TakeSidecar, TraceSidecar};
-use heaptap_probes::{History, sidecar_name};
+use heaptap_probes::History;
 use heaptap_trace::TraceInfo;
 
 use crate::analysis::several::{Findings, TracePart};
 use crate::exit_status::{Failure, Verdict};
 use crate::io::sidecar::read_sidecar;
+use crate::io::sidecar_path::sidecar_path;
 use crate::io::trace_files::shown;
 
 /// What was found beside a trace.
@@ -36,7 +37,7 @@ impl FoundSidecar {
     }
 
     fn read(trace: &Path, info: &TraceInfo) -> Result<FoundSidecar, Failure> {
-        let path = PathBuf::from(sidecar_name(trace.as_os_str()));
+        let path = sidecar_path(trace);
         if trace.as_os_str() == "-" || !path.is_file() {
             return Ok(FoundSidecar::NONE);
         }
