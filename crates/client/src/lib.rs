@@ -4,7 +4,7 @@
 //! A [`Process`] is found
 //!
 //! - by its number or the name of its program: [`Process::find`];
-//! - by its control socket: [`listening`] asks all that take commands what they are;
+//! - by its control socket: [`listening()`] asks all that take commands what they are;
 //! - by its trace: [`WriterWatch`] finds out whether somebody still writes a file.
 //!
 //! Then [`Process::ask`] sends it a [`Command`](heaptap_control::Command), and

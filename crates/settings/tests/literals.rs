@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use heaptap_settings::{VARIABLES, Variable};
 
 /// Rust sources of what is shipped: below `src` and `crates/*/src`, this crate's
-/// own excepted.
+/// own and files of tests excepted.
 fn sources() -> Vec<PathBuf> {
     let own = Path::new(env!("CARGO_MANIFEST_DIR"));
     let root = own.join("../..").canonicalize().expect("the checkout");
@@ -26,12 +26,17 @@ fn sources() -> Vec<PathBuf> {
             let path = entry.expect("an entry").path();
             if path.is_dir() {
                 folders.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
+            } else if is_shipped(&path) {
                 files.push(path);
             }
         }
     }
     files
+}
+
+fn is_shipped(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    name.ends_with(".rs") && name != "tests.rs" && !name.ends_with("_tests.rs")
 }
 
 /// The string literals of `source` that have the form of a variable's name.

@@ -176,7 +176,7 @@ impl<W: Write> Encoder<W> {
         Ok(self.domains.shared.out)
     }
 
-    /// The output, for instance to set the [`Completion`](crate::Completion) of the trace.
+    /// The output, for instance to set the [`Completion`] of the trace.
     pub fn output_mut(&mut self) -> &mut W {
         &mut self.domains.shared.out
     }
