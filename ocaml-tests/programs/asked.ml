@@ -1,7 +1,12 @@
 (* Works until its input ends, so that it can be sent commands meanwhile. *)
 let table = Hashtbl.create 100
 let work () = for i = 1 to 2_000 do Hashtbl.replace table (i mod 500) (string_of_int i, [ i ]) done
-let has_input () = match Unix.select [ Unix.stdin ] [] [] 0. with [], _, _ -> false | _ -> true
+
+(* A signal that asks for a snapshot interrupts a select that it meets, as every signal does. *)
+let has_input () =
+  match Unix.select [ Unix.stdin ] [] [] 0. with
+  | [], _, _ | (exception Unix.Unix_error (Unix.EINTR, _, _)) -> false
+  | _ -> true
 
 let busy () =
   print_endline "ready";
