@@ -22,7 +22,7 @@ function unfinished(bytes) {
 
 /** A process that has the file open, as its writer has. */
 function pretendedWriter(path) {
-  const file = openSync(path, "r");
+  const file = openSync(path, "r+");
   const child = spawn("sleep", ["600"], { stdio: ["ignore", "ignore", "ignore", file] });
   closeSync(file);
   return child;
