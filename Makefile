@@ -2,7 +2,7 @@
 #
 #   make demo        trace a program and see where its memory went
 #   make check       the daily loop: format, clippy, tests of the packages that changed, a few minutes
-#   make test        everything that must hold, some 20 minutes
+#   make test        everything that must hold, some 40 minutes
 #   make test-long   the same with many more cases, longer fuzzing, a minute of 64 threads, 48 minutes of domains, 700 snapshots
 #   make bench       what a sample costs, what tracing costs, how fast traces are read and written
 #   make viewer      build the page of `heaptap serve` and `export --to html` from viewer/src
@@ -113,7 +113,7 @@ test-long:
 
 # Programs that the tests run. Absent, they are installed when we are root.
 TOOLS := babeltrace2:babeltrace2 dpkg-shlibdeps:dpkg-dev g++:g++ man:man-db pkg-config:pkg-config \
-	python3:python3 valgrind:valgrind \
+	python3:python3 strace:strace valgrind:valgrind \
 	ocamlfind:ocaml-findlib ocamlopt:ocaml-nox dune:ocaml-dune menhir:menhir ocamlbuild:ocamlbuild \
 	go:golang-go node:nodejs npm:npm chromium:chromium tmux:tmux pip3:python3-pip \
 	$(if $(CONSUMERS),java:default-jre-headless)
