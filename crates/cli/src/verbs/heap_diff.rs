@@ -204,6 +204,36 @@ fn append_head(text: &mut String, by: &str, is_empty: bool, layout: Layout) {
     }
 }
 
+/// A row: the growth, both sizes and what became of it, then its name, and `remark`, which is never cut.
+fn append_row(
+    text: &mut String,
+    (growth, [before, after], change): (f64, [f64; 2], Change),
+    name: &str,
+    remark: &str,
+    layout: Layout,
+) {
+    let room = layout.width.saturating_sub(NUMBERS).max(10);
+    let room = room.saturating_sub(remark.chars().count()).max(10);
+    let _ = writeln!(
+        text,
+        "{:>11} {:>11} {:>11}  {:<6} {}{remark}",
+        signed(growth),
+        bytes(before),
+        bytes(after),
+        mark(change),
+        fit(name, room)
+    );
+}
+
+/// The sum of the rows that are not shown, if there are any.
+fn append_others(text: &mut String, rows: u64, growth: f64, remark: &str) {
+    if rows > 0 {
+        let (sum, none) = (signed(growth), "");
+        let _ =
+            writeln!(text, "{sum:>11} {none:>11} {none:>11}  {none:<6} ({rows} others){remark}");
+    }
+}
+
 fn mark(change: Change) -> &'static str {
     match change {
         Change::New => "new",
@@ -223,30 +253,14 @@ impl PrintedTable for GrowthTable {
 
     fn append_text(&self, text: &mut String, layout: Layout) {
         append_head(text, self.by, self.rows.is_empty(), layout);
-        let room = layout.width.saturating_sub(NUMBERS).max(10);
         for row in &self.rows {
             let GrowthRow { before, after, growth_bytes, growth_outside_bytes, .. } = row;
-            let outside = outside(*growth_outside_bytes);
-            let room = room.saturating_sub(outside.chars().count()).max(10);
-            let _ = writeln!(
-                text,
-                "{:>11} {:>11} {:>11}  {:<6} {}{outside}",
-                signed(*growth_bytes as f64),
-                bytes(before.bytes as f64),
-                bytes(after.bytes as f64),
-                mark(row.change),
-                fit(&row.name, room)
-            );
+            let sizes = [before.bytes as f64, after.bytes as f64];
+            let numbers = (*growth_bytes as f64, sizes, row.change);
+            append_row(text, numbers, &row.name, &outside(*growth_outside_bytes), layout);
         }
-        if self.other_rows > 0 {
-            let sum = signed(self.other_growth_bytes as f64);
-            let outside = outside(self.other_growth_outside_bytes);
-            let _ = writeln!(
-                text,
-                "{sum:>11} {:>11} {:>11}  {:<6} ({} others){outside}",
-                "", "", "", self.other_rows
-            );
-        }
+        let outside = outside(self.other_growth_outside_bytes);
+        append_others(text, self.other_rows, self.other_growth_bytes as f64, &outside);
     }
 
     fn append_csv(&self, text: &mut String) {
@@ -280,30 +294,14 @@ impl PrintedTable for SiteGrowthTable {
 
     fn append_text(&self, text: &mut String, layout: Layout) {
         append_head(text, self.by, self.rows.is_empty(), layout);
-        let room = layout.width.saturating_sub(NUMBERS).max(10);
         for row in &self.rows {
             let (name, file) = row.site.parts();
             let site = if file.is_empty() { name } else { format!("{name} {file}") };
             let error = format!(" (± {})", bytes(row.growth_error));
-            let room = room.saturating_sub(error.chars().count()).max(10);
-            let _ = writeln!(
-                text,
-                "{:>11} {:>11} {:>11}  {:<6} {}{error}",
-                signed(row.growth_bytes),
-                bytes(row.before.bytes),
-                bytes(row.after.bytes),
-                mark(row.change),
-                fit(&Escaped(site.as_bytes()).to_string(), room)
-            );
+            let numbers = (row.growth_bytes, [row.before.bytes, row.after.bytes], row.change);
+            append_row(text, numbers, &Escaped(site.as_bytes()).to_string(), &error, layout);
         }
-        if self.other_rows > 0 {
-            let sum = signed(self.other_growth_bytes);
-            let _ = writeln!(
-                text,
-                "{sum:>11} {:>11} {:>11}  {:<6} ({} others)",
-                "", "", "", self.other_rows
-            );
-        }
+        append_others(text, self.other_rows, self.other_growth_bytes, "");
     }
 
     fn append_csv(&self, text: &mut String) {
