@@ -259,7 +259,7 @@ def a_signal_after_the_programs_end(bench):
 
 @scenario
 def through_a_script(bench):
-    result = run(bench, "-o", "trace.ctf", "--", "sh", "-c", f"{bench.program('young')}; exit 4", code=4)
+    result = run(bench, "-o", "trace.ctf", "-r", "0.01", "--", "sh", "-c", f"{bench.program('young')}; exit 4", code=4)
     expect(re.fullmatch(LINE, result.err), f"said {result.err!r}")
 
 
