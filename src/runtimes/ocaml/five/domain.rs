@@ -104,7 +104,7 @@ pub(super) unsafe fn domain(state: usize) -> Option<&'static mut Domain> {
     if state == 0 {
         return None;
     }
-    // SAFETY: the state of a domain, and `probe` has proved the layout.
+    // SAFETY: the state of a domain, and `prove` has shown the layout.
     let domain = unsafe { word(state, layout()?.memprof) } as *mut Domain;
     // SAFETY: NULL or from `create`; by the contract nobody else uses it now.
     unsafe { domain.as_mut() }
@@ -237,7 +237,7 @@ impl Domain {
 
     #[inline]
     pub(super) fn word(&self, index: usize) -> usize {
-        // SAFETY: the state of a domain that exists, and `probe` has proved the layout.
+        // SAFETY: the state of a domain that exists, and `prove` has shown the layout.
         unsafe { word(self.state, index) }
     }
 

@@ -113,10 +113,10 @@ impl ProfilerHooks for Hooks {
     /// (`try_update_object_header`, `runtime/minor_gc.c`).
     extern "C" fn caml_final_empty_young(state: usize) {
         let Some(layout) = domain::layout() else { return };
-        // SAFETY: the state of a domain, and `probe` has proved the layout.
+        // SAFETY: the state of a domain, and `prove` has shown the layout.
         let finalisers = unsafe { word(state, layout.final_info) };
         for (to, from) in FINAL_OLD_YOUNG {
-            // SAFETY: words of `caml_final_info`, as `probe` has proved.
+            // SAFETY: words of `caml_final_info`, as `prove` has shown.
             let young = unsafe { word(finalisers, from) };
             // SAFETY: the runtime's own function writes this word here.
             unsafe { set_word(finalisers, to, young) };

@@ -1,7 +1,7 @@
 //! OCaml 5.3 and later: domains, each with a young heap of its own.
 //!
 //! - `symbols`: what is used of the runtime, and the table of the functions that are
-//!   replaced; `layout`: what is known about each release; `probe`: the
+//!   replaced; `layout`: what is known about each release; `proof`: the
 //!   live proof of a layout, before anything is changed.
 //! - `hooks`: the replacements; `small_alloc`: that of an allocation's slow path.
 //! - `domain`: the state behind them, for each domain and each of its threads.
@@ -11,7 +11,7 @@
 //!
 //! Facts about the runtime are from the source of OCaml 5.3.0, and hold for 5.4.1,
 //! whose states of domains are longer. A later one is traced if it has all the
-//! symbols, passes the probe, and goes on to behave as these do; each domain has a
+//! symbols, passes the proof, and goes on to behave as these do; each domain has a
 //! mutator, so that no domain waits for another.
 //!
 //! # When a young block is dead
@@ -41,7 +41,7 @@ mod heap;
 mod hooks;
 mod layout;
 mod parameters;
-mod probe;
+mod proof;
 mod small_alloc;
 mod symbols;
 mod walkers;
@@ -68,13 +68,13 @@ pub(in crate::runtimes) static OCAML5: Ocaml = Ocaml {
 /// replaced anything.
 fn prepare_snapshots() -> Result<(), Refusal> {
     let runtime = symbols::find()?;
-    heap::prepare(&runtime, probe::prove(&runtime)?)
+    heap::prepare(&runtime, proof::prove(&runtime)?)
 }
 
 /// Proves that the runtime is as known, and returns how to trace it.
 fn attachment() -> Result<Attachment, Refusal> {
     let runtime = symbols::find()?;
-    let known = probe::prove(&runtime)?;
+    let known = proof::prove(&runtime)?;
     let options = Options {
         parts_have_places: runtime.is_native,
         locate: if runtime.is_native { None } else { Some(bytecode::locator()) },

@@ -76,7 +76,7 @@ extern "C-unwind" fn caml_alloc_small_dispatch(
 /// # Safety
 /// `state` is the running domain's, with its own lock.
 unsafe fn is_only_sampled(state: usize, layout: &StateLayout) -> bool {
-    // SAFETY: the state of a domain, and `probe` has proved the layout.
+    // SAFETY: the state of a domain, and `prove` has shown the layout.
     let word = |index| unsafe { word(state, index) };
     let limit = (state as *mut usize).wrapping_add(layout.young_limit);
     // SAFETY: the runtime declares `young_limit` atomic (`domain_state.tbl`).

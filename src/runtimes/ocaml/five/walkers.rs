@@ -69,7 +69,7 @@ impl Walk {
 /// The innermost OCaml frame (`caml_get_stack_sp_pc`, `runtime/fiber.c`) of a domain in
 /// whose state `current_stack` is at this index.
 fn innermost(state: usize, current_stack: usize) -> StackTop {
-    // SAFETY: the state of the domain that runs the hook, and `probe` has proved the layout.
+    // SAFETY: the state of the domain that runs the hook, and `prove` has shown the layout.
     let stack = unsafe { word(state, current_stack) };
     if stack == 0 {
         return StackTop::default();
@@ -136,7 +136,7 @@ impl Unwinder {
 /// As `get_callstack` in `runtime/backtrace_byt.c`: of each stack all words from
 /// its pointer up that point into the code, but for those of exception handlers.
 fn bytecode(code: Code, state: usize, layout: &StateLayout, room: &mut [u64]) -> usize {
-    // SAFETY: the state of the domain that runs the hook, and `probe` has proved the layout.
+    // SAFETY: the state of the domain that runs the hook, and `prove` has shown the layout.
     let mut stack = unsafe { word(state, layout.current_stack) };
     // SAFETY: the same state and layout.
     let mut trap = unsafe { word(state, layout.trap_sp_off) } as isize;

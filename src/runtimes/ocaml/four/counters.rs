@@ -28,7 +28,7 @@ fn read(
         // Before the runtime has started.
         return None;
     }
-    // SAFETY: the state is never freed, and `probe` has proved its layout.
+    // SAFETY: the state is never freed, and `prove` has shown its layout.
     let word = |index: usize| unsafe { variable(state + index * size_of::<usize>()) };
     let words = |index| f64::from_bits(word(index) as u64).max(0.0) as u64;
     // The three before it are numbers of words, in the order of `domain_state.tbl`.

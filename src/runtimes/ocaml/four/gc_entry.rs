@@ -7,7 +7,7 @@
 //! and only then checks whether a sample falls there. Usually a sample is the only
 //! reason. So the hook checks that first, and leaves everything else to the runtime.
 //!
-//! Everything that it reads was proved before: the layout of the state by `probe`,
+//! Everything that it reads was proved before: the layout of the state by `proof`,
 //! the index of descriptors by [`Descriptors::find`]. If a proof fails, the runtime's
 //! own function stays.
 //!

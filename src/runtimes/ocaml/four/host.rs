@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::gc_entry::GcEntry;
 use super::layout::StateLayout;
-use super::probe::Proved;
+use super::proof::Proved;
 use super::symbols::Runtime;
 use super::walkers;
 use crate::probes::{Cell, SliceKind};
@@ -265,7 +265,7 @@ impl Host {
         // SAFETY: `Caml_state` is a variable of the runtime.
         let state = unsafe { self.state.read() };
         // SAFETY: `caml_init_domain` (`runtime/domain.c`) sets it before anything is
-        // allocated, and `probe` has proved the layout.
+        // allocated, and `prove` has shown the layout.
         unsafe { state.wrapping_add(index).read() }
     }
 

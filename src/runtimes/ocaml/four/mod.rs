@@ -1,7 +1,7 @@
 //! OCaml 4.12 to 4.14.
 //!
 //! - `symbols`: what is used of the runtime, and the table of the functions that are
-//!   replaced; `layout`: what is known about each release; `probe`: the live
+//!   replaced; `layout`: what is known about each release; `proof`: the live
 //!   proof of a layout, before anything is changed.
 //! - `hooks`: the replacements; `gc_entry`: a shortcut to them from native code;
 //!   `host`: the state behind them.
@@ -24,7 +24,7 @@ mod host;
 mod layout;
 mod parameters;
 mod polls;
-mod probe;
+mod proof;
 mod symbols;
 mod walkers;
 
@@ -50,7 +50,7 @@ pub(in crate::runtimes) static OCAML4: Ocaml = Ocaml {
 /// Proves that the runtime is as known, and returns how to trace it.
 fn attachment() -> Result<Attachment, Refusal> {
     let runtime = symbols::find()?;
-    let proved = probe::prove(&runtime)?;
+    let proved = proof::prove(&runtime)?;
     let options = Options {
         one_mutator: true,
         parts_have_places: proved.is_native,
@@ -73,5 +73,5 @@ fn attachment() -> Result<Attachment, Refusal> {
 /// Proves that the runtime is as known, and prepares for snapshots. Before `attachment` has
 /// replaced anything.
 fn prepare_snapshots() -> Result<(), Refusal> {
-    heap::prepare(probe::prove(&symbols::find()?)?)
+    heap::prepare(proof::prove(&symbols::find()?)?)
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::probe::Proved;
+use super::proof::Proved;
 use super::symbols::Runtime;
 use crate::runtimes::attach::symbols::lookup;
 use crate::runtimes::ocaml::parameters::{ParameterSource, Parameters};

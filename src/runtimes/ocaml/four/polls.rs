@@ -15,7 +15,7 @@ use std::sync::atomic::{Ordering, fence};
 use super::gc_entry::{Allocation, GcEntry};
 use super::heap;
 use super::layout::StateLayout;
-use super::probe::{self, Proved};
+use super::proof::{self, Proved};
 use super::symbols::{self, GcEntryFunction, Runtime};
 use crate::runtimes::attach::patch::{self, Jumps};
 use crate::runtimes::attach::refusal::Refusal;
@@ -42,7 +42,7 @@ static POLL_ENTRY: OnceLock<PollEntry> = OnceLock::new();
 /// runtime starts. Does nothing in bytecode.
 pub(super) fn follow() -> Result<(), Refusal> {
     let runtime = symbols::find()?;
-    let proved = probe::prove(&runtime)?;
+    let proved = proof::prove(&runtime)?;
     let Some(function) = runtime.gc_entry.filter(|_| proved.is_native) else { return Ok(()) };
     // SAFETY: `caml_garbage_collection`, a function of the runtime longer than 16 bytes
     // (`runtime/signals_nat.c`). Its target, if it begins with a jump, is a relay or code of
@@ -73,7 +73,7 @@ impl PollEntry {
     fn word(&self, index: usize) -> usize {
         // SAFETY: `Caml_state` is a variable of the runtime.
         let state = unsafe { self.state.read() };
-        // SAFETY: native code runs, so there is a state, whose layout `probe` has proved. Signal
+        // SAFETY: native code runs, so there is a state, whose layout `prove` has shown. Signal
         // handlers may change it.
         unsafe { state.wrapping_add(index).read_volatile() }
     }

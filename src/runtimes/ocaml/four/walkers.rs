@@ -10,7 +10,7 @@
 use std::ptr;
 
 use super::layout::StateLayout;
-use super::probe::Proved;
+use super::proof::Proved;
 use super::symbols::Runtime;
 use crate::runtimes::attach::symbols;
 use crate::runtimes::ocaml::bytecode::Code;
@@ -62,7 +62,7 @@ impl State {
         // SAFETY: `pointer` is the address of `Caml_state`, a variable of the runtime, which
         // is never unloaded.
         let state = unsafe { self.pointer.read() };
-        // SAFETY: the runtime sets `Caml_state` before the first hook, and `probe` has
+        // SAFETY: the runtime sets `Caml_state` before the first hook, and `proof` has
         // proved that the state has this word.
         unsafe { state.wrapping_add(index).read() }
     }

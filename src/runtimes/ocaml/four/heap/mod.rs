@@ -23,7 +23,7 @@ use std::sync::OnceLock;
 use heaptap_heap::{Name, Suspended};
 
 use super::host::host;
-use super::probe::Proved;
+use super::proof::Proved;
 use crate::runtimes::attach::own_stack::OwnStack;
 use crate::runtimes::attach::refusal::Refusal;
 use crate::runtimes::ocaml::bytecode::GlobalUnits;

@@ -7,7 +7,7 @@ use crate::runtimes::attach::symbols::{Symbol, functions, lookup, needed};
 use crate::runtimes::ocaml::bytecode::Code;
 use crate::runtimes::ocaml::descriptors::Descriptors;
 use crate::runtimes::ocaml::four::layout::{KnownRelease, StateLayout};
-use crate::runtimes::ocaml::four::probe::Proved;
+use crate::runtimes::ocaml::four::proof::Proved;
 use crate::runtimes::ocaml::heap::scan::Action;
 use crate::runtimes::ocaml::heap::words::Words;
 use crate::runtimes::ocaml::version::MajorVersion;

@@ -195,5 +195,5 @@ fn compares_limit(code: &[u8], layout: &StateLayout) -> bool {
 }
 
 #[cfg(test)]
-#[path = "probe_tests.rs"]
+#[path = "proof_tests.rs"]
 mod tests;

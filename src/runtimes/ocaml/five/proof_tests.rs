@@ -56,12 +56,12 @@ thread_local! {
 
 /// A word of a state of the runtime under test.
 fn read(state: usize, index: impl Fn(&StateLayout) -> usize) -> usize {
-    // SAFETY: the probe lends a state with more words than any index of these tests.
+    // SAFETY: the proof lends a state with more words than any index of these tests.
     unsafe { word(state, index(&LAID_OUT.get())) }
 }
 
 fn write(state: usize, index: impl Fn(&StateLayout) -> usize, value: usize) {
-    // SAFETY: the probe lends a state with more words than any index of these tests.
+    // SAFETY: the proof lends a state with more words than any index of these tests.
     unsafe { set_word(state, index(&LAID_OUT.get()), value) };
 }
 
@@ -86,7 +86,7 @@ extern "C" fn update_limit(state: usize) {
 extern "C" fn final_empty_young(state: usize) {
     let finalisers = read(state, |layout| layout.final_info);
     for (to, from) in FINAL_OLD_YOUNG {
-        // SAFETY: a word of `caml_final_info`, which the probe lends.
+        // SAFETY: a word of `caml_final_info`, which the proof lends.
         let young = unsafe { word(finalisers, from) };
         // SAFETY: another word of it.
         unsafe { set_word(finalisers, to, young) };

@@ -50,13 +50,13 @@ thread_local! {
     static TO_DO: Cell<c_int> = const { Cell::new(0) };
 }
 
-/// Where a word of the state is that the probe has lent.
+/// Where a word of the state is that the proof has lent.
 fn place(index: impl Fn(&StateLayout) -> usize) -> *mut usize {
     (STATE.get() as *mut usize).wrapping_add(index(&LAID_OUT.get()))
 }
 
 fn read(index: impl Fn(&StateLayout) -> usize) -> usize {
-    // SAFETY: the probe lends a state with more words than any index of these tests.
+    // SAFETY: the proof lends a state with more words than any index of these tests.
     unsafe { place(index).read() }
 }
 
@@ -66,7 +66,7 @@ extern "C" fn update_young_limit() {
     } else {
         TRIGGER.get().max(read(|layout| layout.young_trigger))
     };
-    // SAFETY: the probe lends a state with more words than any index of these tests.
+    // SAFETY: the proof lends a state with more words than any index of these tests.
     unsafe { place(|layout| layout.young_limit).write(limit) };
 }
 

@@ -190,5 +190,5 @@ fn entry_stores(code: &[u8], layout: &StateLayout) -> bool {
 }
 
 #[cfg(test)]
-#[path = "probe_tests.rs"]
+#[path = "proof_tests.rs"]
 mod tests;
