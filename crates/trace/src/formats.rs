@@ -85,13 +85,13 @@ pub fn open_in_time_order<'a, I: Input + 'a>(
 }
 
 /// Reads a trace while it is written, once its first bytes are there.
-pub(crate) fn follow<'a, R: Read + 'a>(
+pub(crate) fn tail<'a, R: Read + 'a>(
     mut stream: Stream<R>,
     mode: Mode,
     limits: Limits,
 ) -> Result<Box<dyn LiveSource + 'a>, ReadError> {
     Ok(match Family::of_input(&mut stream)? {
-        Family::Memtrace => Box::new(memtrace::Follower::new(stream, mode, limits)),
+        Family::Memtrace => Box::new(memtrace::Tail::new(stream, mode, limits)),
     })
 }
 

@@ -30,7 +30,7 @@
 //!   [`Encoder`] is a sink. A second format is a folder beside it.
 //! - `formats`: which formats there are. [`open()`] and [`open_in_time_order`] read a trace
 //!   of any of them, [`create`] writes one.
-//! - `follow`: [`Follower`], which reads a trace that is still being written.
+//! - `tail`: [`Tail`], which reads a trace that is still being written.
 //! - `merge`: [`MergedTraces`], several traces of any format as one.
 //! - `input`: [`Input`], the bytes that a reader of any format reads.
 //! - `recognise`: [`FileKind`], the kind of a file by its first bytes.
@@ -46,15 +46,14 @@
 #![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
-mod follow;
 mod formats;
 mod input;
 mod memtrace;
 mod merge;
 mod model;
 mod recognise;
+mod tail;
 
-pub use follow::Follower;
 pub use formats::{create, open, open_in_time_order};
 pub use input::{Input, Stream};
 pub use memtrace::{
@@ -63,10 +62,11 @@ pub use memtrace::{
 pub use merge::{MergeError, MergedItem, MergedTraces, Mismatch, OpenTrace, TraceExtent};
 pub use model::{
     Allocation, Backtrace, Block, Code, Completion, CutReason, CutShort, DomainSink,
-    ElidableFrames, End, Event, EventKind, EventSink, EventSource, Followed, FormatDefect, Frames,
+    ElidableFrames, End, Event, EventKind, EventSink, EventSource, FormatDefect, Frames,
     LOST_FRAME, LeftOut, Limits, LiveSink, LiveSource, Locate, Located, Location, LocationList,
-    LocationTable, Losses, Mode, NameId, NamedLocation, ReadError, SmallAlloc, Source, Tally,
-    TraceDefect, TraceFormat, TraceHead, TraceInfo, TraceOrigin, TraceReader, Unreadable,
+    LocationTable, Losses, Mode, NameId, NamedLocation, Polled, ReadError, SmallAlloc, Source,
+    Tally, TraceDefect, TraceFormat, TraceHead, TraceInfo, TraceOrigin, TraceReader, Unreadable,
     WriteError,
 };
 pub use recognise::FileKind;
+pub use tail::Tail;

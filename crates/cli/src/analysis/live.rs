@@ -1,4 +1,4 @@
-//! A trace and its aggregate, which grow as the trace is written: what `top` and `serve` follow.
+//! A trace and its aggregate, which grow as the trace is written: what `top` and `serve` tail.
 
 use std::fs::File;
 use std::ops::ControlFlow;
@@ -22,7 +22,7 @@ const EVENTS_PER_LOOK: u32 = 1024;
 const BEHIND: Duration = Duration::from_secs(10);
 const AHEAD: Duration = Duration::from_secs(1);
 
-/// A trace that is followed, with its figures so far.
+/// A trace that is tailed, with its figures so far.
 pub(crate) struct LiveAggregation {
     trace: LiveTrace,
     options: Options,

@@ -2,7 +2,7 @@
 //! reading of a trace ([`aggregate`], in [`time_order`], and [`parallel`] where there
 //! are two processors) or of [`several`], their form for the web page ([`archive`], with [`gzip`]), the
 //! options that select blocks ([`filters`]) and tables ([`view`]), and the folding of
-//! [`recursion`]; [`live`], a trace that is followed while it is written, and the figures [`so_far`]; what the file beside a trace says
+//! [`recursion`]; [`live`], a trace that is tailed, and the figures [`so_far`]; what the file beside a trace says
 //! for the web page ([`page_sidecar`]); and [`heap`], a snapshot analysed. The figures that they print are those of `heaptap_report::figures`.
 
 pub(crate) mod aggregate;

@@ -1,4 +1,4 @@
-//! What to follow: a file, standard input, or the trace that a process writes.
+//! What to tail: a file, standard input, or the trace that a process writes.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileTypeExt as _;
@@ -10,7 +10,7 @@ use heaptap_trace::TraceOrigin;
 use crate::exit_status::Failure;
 use crate::io::live_trace::LiveTrace;
 
-/// A trace to follow.
+/// A trace to tail.
 #[derive(Clone, Debug)]
 pub(crate) struct LiveTarget {
     /// `-` is standard input.
@@ -55,7 +55,7 @@ impl LiveTarget {
             || fs::metadata(&self.path).is_ok_and(|metadata| metadata.file_type().is_fifo())
     }
 
-    /// Begins to follow it.
+    /// Begins to tail it.
     pub(crate) fn open(&self) -> Result<LiveTrace, Failure> {
         LiveTrace::open(&self.path, self.writer)
     }

@@ -1,4 +1,4 @@
-//! A trace that is followed while it is written: a file, a pipe, or the file that a process
+//! A trace that is tailed while it is written: a file, a pipe, or the file that a process
 //! has open under `/proc/PID/fd`.
 //!
 //! Only [`LiveTrace::wait`] waits. [`LiveTrace::poll`] passes on what is written so far, notices
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use heaptap_client::{FileIdentity, NamedWriter, Process, WriterSign, WriterWatch};
 use heaptap_trace::{
-    Completion, Event, EventSource, Followed, LocationTable, Losses, TraceInfo, TraceOrigin,
+    Completion, Event, EventSource, LocationTable, Losses, Polled, TraceInfo, TraceOrigin,
     TraceReader,
 };
 
@@ -97,23 +97,23 @@ impl LiveTrace {
         if self.opened.is_hole() {
             return Ok(None);
         }
-        let (name, follower) = (&self.name, &mut self.opened.follower);
-        follower.info().map_err(|error| read_failure(name, error))
+        let (name, tail) = (&self.name, &mut self.opened.tail);
+        tail.info().map_err(|error| read_failure(name, error))
     }
 
     /// The names and locations of the events so far.
     pub(crate) fn locations(&self) -> Option<&LocationTable> {
-        self.opened.follower.reader().map(EventSource::locations)
+        self.opened.tail.reader().map(EventSource::locations)
     }
 
     /// What is missing so far.
     pub(crate) fn losses(&self) -> Option<&Losses> {
-        self.opened.follower.reader().map(EventSource::losses)
+        self.opened.tail.reader().map(EventSource::losses)
     }
 
     /// Microseconds from the start of the trace to the moment until which it covers its program.
     pub(crate) fn covered(&self) -> u64 {
-        self.opened.follower.reader().map_or(0, TraceReader::covered)
+        self.opened.tail.reader().map_or(0, TraceReader::covered)
     }
 
     /// How many bytes were read.
@@ -144,22 +144,22 @@ impl LiveTrace {
         }
         // Looked at before the rest is read: what was written before is then read, too.
         let (is_done, completion) = (self.writer_is_done()?, self.opened.completion());
-        let polled = self.opened.follower.poll(take);
+        let polled = self.opened.tail.poll(take);
         // It may have been truncated meanwhile.
         if polled.is_err()
             && let Some(state) = self.change_over()?
         {
             return Ok(state);
         }
-        let OpenTrace { follower, ended, .. } = &mut self.opened;
+        let OpenTrace { tail, ended, .. } = &mut self.opened;
         match polled.map_err(|error| read_failure(&self.name, error))? {
-            Followed::BrokenOff => Ok(LiveState::More),
-            Followed::NothingYet if is_done => {
-                follower.stop(completion);
+            Polled::BrokenOff => Ok(LiveState::More),
+            Polled::NothingYet if is_done => {
+                tail.stop(completion);
                 Ok(LiveState::More)
             }
-            Followed::NothingYet => Ok(LiveState::Waiting),
-            Followed::Ended => {
+            Polled::NothingYet => Ok(LiveState::Waiting),
+            Polled::Ended => {
                 *ended = true;
                 Ok(LiveState::Ended)
             }
@@ -183,7 +183,7 @@ impl LiveTrace {
     fn replacement(&mut self) -> Result<Option<(LiveState, OpenTrace)>, Failure> {
         let Some((identity, begin)) = self.opened.regular else { return Ok(None) };
         let Some(path) = &self.path else { return Ok(None) };
-        // A file that was removed is followed as long as it is open.
+        // A file that was removed is tailed as long as it is open.
         let is_other = fs::metadata(path)
             .is_ok_and(|metadata| metadata.is_file() && FileIdentity::of(&metadata) != identity);
         let length = self.opened.file.metadata().map_or(0, |metadata| metadata.len());
@@ -196,7 +196,7 @@ impl LiveTrace {
         let file = open_without_waiting(path).map_err(|error| cannot_open(&self.name, &error))?;
         let opened = OpenTrace::new(&self.name, file)?;
         // A program that was started again may have written more since than the one before.
-        let is_same = self.opened.follower.reader().is_some_and(|reader| {
+        let is_same = self.opened.tail.reader().is_some_and(|reader| {
             let TraceInfo { pid, start_time, .. } = *reader.info();
             opened.origin() == Some(TraceOrigin { pid, start_time })
         });
@@ -249,7 +249,7 @@ impl LiveTrace {
 
     fn writer_sign(&mut self) -> Result<WriterSign, Failure> {
         let (name, opened) = (&self.name, &mut self.opened);
-        let info = opened.follower.info().map_err(|error| read_failure(name, error))?;
+        let info = opened.tail.info().map_err(|error| read_failure(name, error))?;
         let named = info.map(|info| NamedWriter {
             pid: info.pid,
             start_time: info.start_time,

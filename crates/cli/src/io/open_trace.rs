@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use heaptap_client::FileIdentity;
-use heaptap_trace::{Completion, Follower, Limits, Mode, TraceHead, TraceOrigin};
+use heaptap_trace::{Completion, Limits, Mode, Tail, TraceHead, TraceOrigin};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 
@@ -22,7 +22,7 @@ pub(super) struct OpenTrace {
     /// A regular file, and the offset at which the trace begins; `None` for a pipe.
     pub(super) regular: Option<(FileIdentity, u64)>,
     progress: Rc<ReadProgress>,
-    pub(super) follower: Follower<'static, LiveBytes>,
+    pub(super) tail: Tail<'static, LiveBytes>,
     /// The trace has said that it is unfinished.
     pub(super) was_unfinished: bool,
     pub(super) ended: bool,
@@ -99,12 +99,12 @@ impl OpenTrace {
         let (file, progress) = (Rc::new(file), Rc::new(ReadProgress::new()));
         let begin = regular.map(|(_, begin)| begin);
         let bytes = LiveBytes { file: Rc::clone(&file), begin, progress: Rc::clone(&progress) };
-        let follower = Follower::new(bytes, Mode::Lenient, Limits::default());
+        let tail = Tail::new(bytes, Mode::Lenient, Limits::default());
         Ok(OpenTrace {
             file,
             regular,
             progress,
-            follower,
+            tail,
             was_unfinished: false,
             ended: false,
             fixed: None,

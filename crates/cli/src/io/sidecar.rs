@@ -182,7 +182,7 @@ fn missing(name: &str) -> Failure {
     ))
 }
 
-/// A sidecar that is followed while it is written.
+/// A sidecar that is tailed while it is written.
 pub(crate) struct LiveSidecar {
     place: SidecarPlace,
     opened: Option<(File, FileIdentity)>,

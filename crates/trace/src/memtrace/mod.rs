@@ -1,7 +1,7 @@
 //! The memtrace file format: decoder and encoder.
 //!
 //! - `decode`: [`Reader`], [`Merged`] for the events of several domains in
-//!   the order of time, and [`Follower`] for a file that is still being written.
+//!   the order of time, and [`Tail`] for a file that is still being written.
 //! - `encode`: [`Encoder`].
 //! - `defect`: everything that can be wrong with a file.
 //! - `header`, `info`, `event`, `cache`, `mtf`, `wire`, `zeroed`, `rules`: what both sides
@@ -24,7 +24,7 @@ pub(crate) mod rules;
 mod wire;
 mod zeroed;
 
-pub(crate) use crate::memtrace::decode::Follower;
+pub(crate) use crate::memtrace::decode::Tail;
 pub use crate::memtrace::decode::{Merged, Reader};
 pub use crate::memtrace::defect::Defect;
 pub use crate::memtrace::encode::{DomainEncoder, Encoder, Format};

@@ -78,7 +78,7 @@ pub trait TraceReader: EventSource {
 
 /// Why a live source returned no further event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Followed {
+pub enum Polled {
     /// The caller broke off. There may be more events.
     BrokenOff,
     /// Everything that is written so far was returned.
@@ -93,7 +93,7 @@ pub trait LiveSource {
     fn poll(
         &mut self,
         take: &mut dyn FnMut(&Event<'_>, &LocationTable) -> ControlFlow<()>,
-    ) -> Result<Followed, ReadError>;
+    ) -> Result<Polled, ReadError>;
 
     /// Reads what the trace says about itself; false if that is not written yet.
     fn begin(&mut self) -> Result<bool, ReadError>;

@@ -1,7 +1,7 @@
 //! `heaptap probes`: what a program says of itself.
 
 mod csv;
-mod follow;
+mod tail;
 mod text;
 
 use std::path::{Path, PathBuf};
@@ -80,7 +80,7 @@ impl Probes {
         let files = named_or_newest(&self.files)?;
         if self.follow {
             return match &files[..] {
-                [file] => follow::log(file, &wanted),
+                [file] => tail::log(file, &wanted),
                 _ => Err(Failure::Trouble("--follow takes one file".to_owned())),
             };
         }

@@ -1,9 +1,9 @@
 //! Go's addresses for heap profiles, `/debug/pprof/heap` and `/debug/pprof/allocs`, of a
-//! trace that is followed: `go tool pprof` and those who collect profiles ask for them.
+//! trace that is tailed: `go tool pprof` and those who collect profiles ask for them.
 //!
 //! The parameters are Go's: `seconds=N` for what changes in so many seconds, `debug=0`, and
 //! `gc=1`, which has no effect, since nothing here can have the program collect. `trace=N` is
-//! ours, for a server that follows several, and so is `final=1`: a program that has ended has no
+//! ours, for a server that tails several, and so is `final=1`: a program that has ended has no
 //! profile any more, and whoever collects profiles is to notice that, but its last one can be had.
 
 use std::io;
@@ -18,7 +18,7 @@ use super::available::WaitingRoom;
 use super::http::connections::Connection;
 use super::http::request::Request;
 use super::http::response::Response;
-use super::live::{Following, LiveHandle, Phase};
+use super::live::{LiveHandle, Phase, TailedTrace};
 use super::traces::Traces;
 use crate::analysis::archive::{Compression, compressed};
 use crate::analysis::so_far::FiguresSoFar;
@@ -130,9 +130,9 @@ impl GoProfiles {
             return profile_of(kind, live, None).map(Some);
         };
         let _waiting = self.waiting.enter(MOST_WAITING)?;
-        let before = ask(live, |following| {
-            let replaced = following.trace.replaced();
-            following.with_input(HeapValues::of).map(|values| (replaced, values))
+        let before = ask(live, |tailed| {
+            let replaced = tailed.trace.replaced();
+            tailed.with_input(HeapValues::of).map(|values| (replaced, values))
         })?;
         let end = Instant::now() + Duration::from_secs(seconds);
         while Instant::now() < end && !matches!(live.phase(), Phase::Ended(_)) {
@@ -166,13 +166,13 @@ fn profile_of(
     live: &LiveHandle,
     since: Option<(u32, HeapValues)>,
 ) -> Result<Response, Response> {
-    let made = ask(live, move |following| {
-        let now = following.trace.replaced();
+    let made = ask(live, move |tailed| {
+        let now = tailed.trace.replaced();
         let since = match since {
             Some((replaced, _)) if replaced != now => return Some(None),
             since => since.map(|(_, values)| values),
         };
-        following.with_input(|input, blocks| {
+        tailed.with_input(|input, blocks| {
             let mut bytes = Vec::new();
             // Writing to a vector does not fail.
             let _: io::Result<()> =
@@ -190,12 +190,12 @@ fn profile_of(
 /// Has the thread of the trace do something for which it must have a packet.
 fn ask<T: Send + 'static>(
     live: &LiveHandle,
-    job: impl FnOnce(&mut Following) -> Option<T> + Send + 'static,
+    job: impl FnOnce(&mut TailedTrace) -> Option<T> + Send + 'static,
 ) -> Result<T, Response> {
     live.ask(job)?.ok_or_else(|| Response::text(503, "the trace has no packet yet; try again"))
 }
 
-impl Following {
+impl TailedTrace {
     /// Passes the trace so far as exporters take it; `None` before its first packet.
     fn with_input<T>(
         &mut self,

@@ -1,4 +1,4 @@
-//! A trace that is followed while it is written.
+//! A trace that is tailed while it is written.
 //!
 //! Each has a thread, which owns its aggregate. Connections send it jobs and wait for what they
 //! return, so nothing is packed unless somebody looks, and those who look at the same moment
@@ -37,9 +37,9 @@ const MOST_JOBS: usize = 32;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What a connection has done by the thread of a trace.
-type Job = Box<dyn FnOnce(&mut Following) + Send>;
+type Job = Box<dyn FnOnce(&mut TailedTrace) + Send>;
 
-/// A followed trace, as the connections see it.
+/// A tailed trace, as the connections see it.
 pub(super) struct LiveHandle {
     jobs: SyncSender<Job>,
     shared: Arc<Shared>,
@@ -62,7 +62,7 @@ struct SharedState {
     packed: Option<(u64, ReadyTrace)>,
 }
 
-/// How far a followed trace is.
+/// How far a tailed trace is.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(super) enum Phase {
     /// What was there at the beginning is being read, or there is nothing yet.
@@ -75,7 +75,7 @@ pub(super) enum Phase {
     Failed(String),
 }
 
-/// What the page hears about a followed trace. The field names are those of the JSON.
+/// What the page hears about a tailed trace. The field names are those of the JSON.
 #[derive(Serialize)]
 pub(super) struct LiveStatus {
     /// Another text: there is something new.
@@ -123,21 +123,21 @@ impl LiveHandle {
         let (jobs, received) = sync_channel(MOST_JOBS);
         let shared = Arc::<Shared>::default();
         let of_thread = Arc::clone(&shared);
-        let follow = move || {
+        let tail = move || {
             // The first job is that it begins.
             if received.recv().is_err() {
                 return;
             }
-            let followed = Following::new(&target, name, packing, Arc::clone(&of_thread))
-                .and_then(|mut following| following.follow(&received));
-            if let Err(failure) = followed {
+            let tailed = TailedTrace::new(&target, name, packing, Arc::clone(&of_thread))
+                .and_then(|mut tailed| tailed.tail(&received));
+            if let Err(failure) = tailed {
                 let message = failure.message().unwrap_or("it cannot be read").to_owned();
                 of_thread.state().phase = Phase::Failed(message);
                 failed(failure);
             }
         };
         thread::Builder::new()
-            .spawn(follow)
+            .spawn(tail)
             .map_err(|error| Failure::Trouble(format!("no thread can be started: {error}")))?;
         Ok(LiveHandle { jobs, shared })
     }
@@ -180,7 +180,7 @@ impl LiveHandle {
                 return Ok(packed.clone());
             }
         }
-        let packed = self.ask(Following::packed)?;
+        let packed = self.ask(TailedTrace::packed)?;
         packed
             .ok_or_else(|| Unavailable::Failed("the trace has no packet yet; try again".to_owned()))
     }
@@ -188,12 +188,12 @@ impl LiveHandle {
     /// Has a job done by the thread of the trace, and waits for the result.
     pub(super) fn ask<T: Send + 'static>(
         &self,
-        job: impl FnOnce(&mut Following) -> T + Send + 'static,
+        job: impl FnOnce(&mut TailedTrace) -> T + Send + 'static,
     ) -> Result<T, Unavailable> {
         let (sender, receiver) = sync_channel(1);
-        let job = move |following: &mut Following| {
+        let job = move |tailed: &mut TailedTrace| {
             // A connection that waits no longer has no use for it.
-            let _ = sender.send(job(following));
+            let _ = sender.send(job(tailed));
         };
         self.jobs.try_send(Box::new(job)).map_err(|error| match error {
             TrySendError::Full(_) => Unavailable::Busy,
@@ -213,29 +213,29 @@ impl LiveHandle {
     }
 }
 
-/// A followed trace, on its thread.
-pub(super) struct Following {
+/// A tailed trace, on its thread.
+pub(super) struct TailedTrace {
     pub(super) trace: LiveAggregation,
     name: String,
     packing: Packing,
     shared: Arc<Shared>,
 }
 
-impl Following {
+impl TailedTrace {
     fn new(
         target: &LiveTarget,
         name: String,
         packing: Packing,
         shared: Arc<Shared>,
-    ) -> Result<Following, Failure> {
+    ) -> Result<TailedTrace, Failure> {
         let (depth, most_blocks) = (Depth::Whole, packing.most_blocks);
         let options = Options { depth, most_blocks, ..Options::default() };
         let trace = LiveAggregation::new(target.open()?, options);
-        Ok(Following { trace, name, packing, shared })
+        Ok(TailedTrace { trace, name, packing, shared })
     }
 
     /// Reads and does jobs for as long as the program runs.
-    fn follow(&mut self, jobs: &Receiver<Job>) -> Result<(), Failure> {
+    fn tail(&mut self, jobs: &Receiver<Job>) -> Result<(), Failure> {
         loop {
             let was_ended = self.trace.state() == LiveState::Ended;
             let changed = self.trace.advance(SLICE)?;
@@ -311,7 +311,7 @@ impl Following {
                 state.version += 1;
                 state.packed = Some((state.version, packed.into()));
             }
-            // What was followed is still there.
+            // What was tailed is still there.
             Err(failure) => failure.message().into_iter().for_each(say),
         }
         Ok(())

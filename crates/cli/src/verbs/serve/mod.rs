@@ -9,7 +9,7 @@
 //!   the token for the next server.
 //!
 //! Threads: the main one waits for a signal or for the news that no trace can be read; one
-//! reads the traces; each that is followed has one; one accepts connections, each of which has
+//! reads the traces; each that is tailed has one; one accepts connections, each of which has
 //! its own. A reading for exact figures has one too.
 
 mod access;
@@ -59,7 +59,7 @@ use sidecars::Sidecars;
 use snapshots::Snapshots;
 use traces::Traces;
 
-/// The most traces that are followed: each takes memory of its own.
+/// The most traces that are tailed: each takes memory of its own.
 const MOST_LIVE: usize = 8;
 
 /// Show traces and heap snapshots in the browser: over time, as flames, tables, leaks,
@@ -211,7 +211,7 @@ impl Serve {
         self.files.iter().cloned().partition(|path| !is_number(path) || path.exists())
     }
 
-    /// What `--live` asks for, and these. Fails if one of them cannot be followed.
+    /// What `--live` asks for, and these. Fails if one of them cannot be tailed.
     fn live_targets(&self, processes: &[PathBuf]) -> Result<Vec<LiveTarget>, Failure> {
         if self.live.len() + processes.len() > MOST_LIVE {
             let message = format!("--live: at most {MOST_LIVE} traces can be followed at a time");
@@ -227,7 +227,7 @@ impl Serve {
         processes.iter().chain(&self.live).map(checked).collect()
     }
 
-    /// Path, name and what to follow, of each trace.
+    /// Path, name and what to tail, of each trace.
     fn served(
         files: Vec<PathBuf>,
         live: Vec<LiveTarget>,
@@ -303,7 +303,7 @@ fn read_until_signal(
     let mut signals = Signals::new([SIGINT, SIGTERM])
         .map_err(|error| Failure::Trouble(format!("signals cannot be caught: {error}")))?;
     let (failed, has_snapshots) = (end.clone(), snapshots.count() > 0);
-    traces.follow(move |all, failure| {
+    traces.tail(move |all, failure| {
         if all.all_failed() && !has_snapshots {
             // The receiver is there as long as the program runs.
             let _ = failed.send(Err(failure));

@@ -2,7 +2,7 @@
 //!
 //! They are read one after the other on one thread, so that memory is that of one
 //! reading and of the compressed archives. Those that are still being written are
-//! [followed](super::live), each on a thread of its own.
+//! [tailed](super::live), each on a thread of its own.
 
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ pub(super) struct Traces {
 pub(super) struct ServedTrace {
     pub(super) path: PathBuf,
     pub(super) name: String,
-    /// What to follow, if it is still being written.
+    /// What to tail, if it is still being written.
     target: Option<LiveTarget>,
     /// Since the server listens.
     live: OnceLock<LiveHandle>,
@@ -85,7 +85,7 @@ pub(super) struct TraceStatus<'a> {
     /// The reading for exact figures, while there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     exact: Option<ExactProgress>,
-    /// If it is followed.
+    /// If it is tailed.
     #[serde(skip_serializing_if = "Option::is_none")]
     live: Option<LiveStatus>,
 }
@@ -226,7 +226,7 @@ impl ServedTrace {
 }
 
 impl Traces {
-    /// Each with the name under which the page shows it, and what to follow if it is still
+    /// Each with the name under which the page shows it, and what to tail if it is still
     /// being written.
     pub(super) fn new(
         traces: impl Iterator<Item = (PathBuf, String, Option<LiveTarget>)>,
@@ -236,8 +236,8 @@ impl Traces {
         Traces { traces: traces.map(served).collect(), packing }
     }
 
-    /// Begins to follow those that are being written. `failed` hears of each that cannot be.
-    pub(super) fn follow(
+    /// Begins to tail those that are being written. `failed` hears of each that cannot be.
+    pub(super) fn tail(
         self: &Arc<Self>,
         failed: impl Fn(&Traces, Failure) + Clone + Send + 'static,
     ) -> Result<(), Failure> {
@@ -260,7 +260,7 @@ impl Traces {
         self.traces.iter().all(ServedTrace::has_failed)
     }
 
-    /// The trace of this number that is followed, or the first one that is.
+    /// The trace of this number that is tailed, or the first one that is.
     pub(super) fn live(&self, number: Option<usize>) -> Option<&LiveHandle> {
         match number {
             Some(number) => self.get(number)?.live.get(),
@@ -299,7 +299,7 @@ impl Traces {
             .map_err(|failure| failure.message().unwrap_or("it cannot be read").to_owned())
     }
 
-    /// Reads all that are not followed, and reports those that cannot be read on standard
+    /// Reads all that are not tailed, and reports those that cannot be read on standard
     /// error. Fails if nothing is left to show; the message of the last one is left to the
     /// caller.
     pub(super) fn read_all(&self) -> Result<(), Failure> {

@@ -72,7 +72,7 @@ fn screen(app: &mut App, columns: usize, height: usize) -> Vec<Line<'static>> {
     lines
 }
 
-/// What is followed, and which moment is shown.
+/// What is tailed, and which moment is shown.
 fn title(app: &App, columns: usize) -> Line<'static> {
     let latest = short_duration(app.latest() as f64);
     let state = match (app.query.moment, app.session.live.state()) {

@@ -73,7 +73,7 @@ impl LiveSize {
     }
 }
 
-/// A trace that is followed.
+/// A trace that is tailed.
 pub(super) struct Session {
     pub(super) live: LiveAggregation,
 }

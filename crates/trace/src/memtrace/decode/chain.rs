@@ -53,7 +53,7 @@ impl Chain {
     #[inline(never)]
     fn block(&mut self, cache: &mut Cache, new: &mut NewFrames) {
         if let Some((steps, frames)) = new.block::<BLOCK>(self.done) {
-            self.follow(cache, steps, frames);
+            self.walk(cache, steps, frames);
             self.done += BLOCK;
         }
     }
@@ -64,7 +64,7 @@ impl Chain {
         let left = count.saturating_sub(self.done);
         let (steps, frames) = new.from(self.done);
         if let Some(steps) = steps.get(..left) {
-            self.follow(cache, steps, frames);
+            self.walk(cache, steps, frames);
             self.done += left;
         }
     }
@@ -96,7 +96,7 @@ impl Chain {
     /// prediction sets it to what it was. Stops at an empty slot: a packet with
     /// such a frame is rejected.
     #[inline(always)]
-    fn follow(&mut self, cache: &mut Cache, steps: &[Step], frames: &mut [Code]) {
+    fn walk(&mut self, cache: &mut Cache, steps: &[Step], frames: &mut [Code]) {
         let (codes, predictions) = (&*cache.codes, &mut *cache.predictions);
         let mut slot = self.slot;
         for (&step, frame) in steps.iter().zip(frames) {

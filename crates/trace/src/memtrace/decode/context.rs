@@ -91,7 +91,7 @@ impl<'a> PacketContext<'a> {
     /// Follows the entries at `at` after a loss; returns their end.
     #[cold]
     #[inline(never)]
-    pub(crate) fn follow_after_loss(
+    pub(crate) fn walk_after_loss(
         &mut self,
         known: &mut KnownSlots,
         cache: &mut Cache,
@@ -100,7 +100,7 @@ impl<'a> PacketContext<'a> {
         entries: u16,
     ) -> Result<usize, Defect> {
         let mut end = at;
-        match known.follow(cache, self.bytes, &mut end, entries, new, self.stated) {
+        match known.walk(cache, self.bytes, &mut end, entries, new, self.stated) {
             Ok(()) => Ok(end),
             Err(fault) => Err(self.entry_defect(fault, new.limit, at, entries)),
         }

@@ -173,8 +173,8 @@ impl<'a> EventLoop<'a> {
                             None => self.entries(entries, cache, new, context)?,
                             Some(known) => {
                                 new.len = self.frames;
-                                self.at = context
-                                    .follow_after_loss(known, cache, new, self.at, entries)?;
+                                self.at =
+                                    context.walk_after_loss(known, cache, new, self.at, entries)?;
                                 self.frames = new.len;
                             }
                         }

@@ -44,7 +44,7 @@ impl KnownSlots {
     /// unknown, and the codes that are written out to `stated`.
     #[cold]
     #[inline(never)]
-    pub(crate) fn follow(
+    pub(crate) fn walk(
         &mut self,
         cache: &mut Cache,
         bytes: &[u8],

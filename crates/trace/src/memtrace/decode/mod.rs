@@ -25,7 +25,7 @@
 //!   batch.
 //! - `first_packet`, `reader`, `damage`, `sequence`, `packets`, `merge`: the packets of a
 //!   file.
-//! - `held_ends`, `follow`: a file that is still being written.
+//! - `held_ends`, `tail`: a file that is still being written.
 
 mod batch;
 mod body;
@@ -38,7 +38,6 @@ mod domain;
 mod entry;
 mod event_loop;
 mod first_packet;
-mod follow;
 mod frames;
 mod held_ends;
 mod ids;
@@ -51,7 +50,8 @@ mod resync;
 mod sequence;
 mod stack;
 mod step;
+mod tail;
 
-pub(crate) use crate::memtrace::decode::follow::Follower;
 pub use crate::memtrace::decode::merge::Merged;
 pub use crate::memtrace::decode::reader::Reader;
+pub(crate) use crate::memtrace::decode::tail::Tail;

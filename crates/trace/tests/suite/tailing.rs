@@ -12,8 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use heaptap_trace::{
-    Completion, CutReason, Defect, Followed, Follower, Format, Limits, Losses, Mode, ReadError,
-    TraceHead,
+    Completion, CutReason, Defect, Format, Limits, Losses, Mode, Polled, ReadError, Tail, TraceHead,
 };
 use proptest::prelude::*;
 
@@ -44,49 +43,49 @@ impl Read for Growing {
     }
 }
 
-/// Adds what a follower returns to `seen`, breaking off after every `at_once` events.
+/// Adds what a tail returns to `seen`, breaking off after every `at_once` events.
 fn poll<'a, R: Read + 'a>(
-    follower: &mut Follower<'a, R>,
+    tail: &mut Tail<'a, R>,
     seen: &mut Vec<RecordedEvent>,
     at_once: usize,
-) -> Result<Followed, ReadError> {
+) -> Result<Polled, ReadError> {
     loop {
         let mut left = at_once;
-        let followed = follower.poll(&mut |event, _| {
+        let polled = tail.poll(&mut |event, _| {
             seen.push(RecordedEvent::of(event));
             left -= 1;
             if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })?;
-        if followed != Followed::BrokenOff {
-            return Ok(followed);
+        if polled != Polled::BrokenOff {
+            return Ok(polled);
         }
     }
 }
 
-/// Follows a trace that is written in pieces of these sizes, in turn.
-fn follow(bytes: &[u8], sizes: &[usize], at_once: usize) -> (Vec<RecordedEvent>, Losses) {
+/// Tails a trace that is written in pieces of these sizes, in turn.
+fn tail(bytes: &[u8], sizes: &[usize], at_once: usize) -> (Vec<RecordedEvent>, Losses) {
     let growing = Growing::default();
     let written = Rc::clone(&growing.written);
-    let mut follower = Follower::new(growing, Mode::Lenient, Limits::default());
+    let mut tail = Tail::new(growing, Mode::Lenient, Limits::default());
     let (mut seen, mut rest) = (Vec::new(), bytes);
     for &size in sizes.iter().cycle() {
         let (piece, later) = rest.split_at(size.min(rest.len()));
         rest = later;
         written.borrow_mut().extend_from_slice(piece);
-        assert_eq!(poll(&mut follower, &mut seen, at_once).unwrap(), Followed::NothingYet);
+        assert_eq!(poll(&mut tail, &mut seen, at_once).unwrap(), Polled::NothingYet);
         if rest.is_empty() {
             break;
         }
     }
-    follower.stop(None);
-    assert_eq!(poll(&mut follower, &mut seen, at_once).unwrap(), Followed::Ended);
-    assert_eq!(poll(&mut follower, &mut seen, at_once).unwrap(), Followed::Ended);
-    (seen, follower.reader().unwrap().losses().clone())
+    tail.stop(None);
+    assert_eq!(poll(&mut tail, &mut seen, at_once).unwrap(), Polled::Ended);
+    assert_eq!(poll(&mut tail, &mut seen, at_once).unwrap(), Polled::Ended);
+    (seen, tail.reader().unwrap().losses().clone())
 }
 
-/// The events in the order of a follower: an end whose allocation is in a later packet
+/// The events in the order of a tail: an end whose allocation is in a later packet
 /// comes right after it, and at the end if there is none.
-fn in_follower_order(reading: &Reading) -> Vec<RecordedEvent> {
+fn in_tail_order(reading: &Reading) -> Vec<RecordedEvent> {
     let mut packets: HashMap<u64, u64> = HashMap::new();
     for (recorded, &packet) in reading.recorded.iter().zip(&reading.packet_ends) {
         if let RecordedKind::Alloc { id, .. } = recorded.kind {
@@ -114,8 +113,8 @@ fn in_follower_order(reading: &Reading) -> Vec<RecordedEvent> {
 
 fn assert_same(bytes: &[u8], sizes: &[usize], at_once: usize) {
     let whole = read_leniently(bytes);
-    let (seen, losses) = follow(bytes, sizes, at_once);
-    assert!(seen == in_follower_order(&whole), "the same events, in pieces of {sizes:?}");
+    let (seen, losses) = tail(bytes, sizes, at_once);
+    assert!(seen == in_tail_order(&whole), "the same events, in pieces of {sizes:?}");
     // All fields.
     assert_eq!(format!("{losses:?}"), format!("{:?}", whole.losses), "in pieces of {sizes:?}");
 }
@@ -195,9 +194,9 @@ fn an_end_waits_for_the_allocation_in_another_domain() {
     let reading = read_strictly(&bytes);
     let in_file = reading.recorded.iter().filter(|recorded| of_block(recorded));
     assert_eq!(in_file.map(|recorded| is_end(&recorded)).collect::<Vec<_>>(), [true, false]);
-    let (seen, _) = follow(&bytes, &[1000], usize::MAX);
-    let followed = seen.iter().filter(|recorded| of_block(recorded));
-    assert_eq!(followed.map(|recorded| is_end(&recorded)).collect::<Vec<_>>(), [false, true]);
+    let (seen, _) = tail(&bytes, &[1000], usize::MAX);
+    let of_it = seen.iter().filter(|recorded| of_block(recorded));
+    assert_eq!(of_it.map(|recorded| is_end(&recorded)).collect::<Vec<_>>(), [false, true]);
 }
 
 #[test]
@@ -215,12 +214,12 @@ fn the_writer_says_at_the_end_whether_the_trace_is_complete() {
         (Some(Completion::Unfinished), Some(CutReason::Unfinished)),
         (Some(Completion::WriteFailed), Some(CutReason::WriteFailed)),
     ] {
-        let mut follower = Follower::new(&bytes[..], Mode::Strict, Limits::default());
+        let mut tail = Tail::new(&bytes[..], Mode::Strict, Limits::default());
         let mut seen = Vec::new();
-        assert_eq!(poll(&mut follower, &mut seen, usize::MAX).unwrap(), Followed::NothingYet);
-        follower.stop(completion);
-        assert_eq!(poll(&mut follower, &mut seen, usize::MAX).unwrap(), Followed::Ended);
-        let found = follower.reader().unwrap().losses().cut_short;
+        assert_eq!(poll(&mut tail, &mut seen, usize::MAX).unwrap(), Polled::NothingYet);
+        tail.stop(completion);
+        assert_eq!(poll(&mut tail, &mut seen, usize::MAX).unwrap(), Polled::Ended);
+        let found = tail.reader().unwrap().losses().cut_short;
         assert_eq!(found.map(|cut| cut.reason), reason);
         assert!(found.is_none_or(|cut| cut.until == until));
         if let Some(completion) = completion {
@@ -235,29 +234,29 @@ fn the_writer_says_at_the_end_whether_the_trace_is_complete() {
 fn what_is_no_trace_is_reported_as_soon_as_that_is_known() {
     let growing = Growing::default();
     let written = Rc::clone(&growing.written);
-    let mut follower = Follower::new(growing, Mode::Lenient, Limits::default());
+    let mut tail = Tail::new(growing, Mode::Lenient, Limits::default());
     let mut seen = Vec::new();
     for byte in *b"#!/" {
-        assert_eq!(poll(&mut follower, &mut seen, 1).unwrap(), Followed::NothingYet);
+        assert_eq!(poll(&mut tail, &mut seen, 1).unwrap(), Polled::NothingYet);
         written.borrow_mut().push(byte);
     }
     written.borrow_mut().push(b'b');
-    let Err(ReadError::Defect(located)) = poll(&mut follower, &mut seen, 1) else { panic!() };
+    let Err(ReadError::Defect(located)) = poll(&mut tail, &mut seen, 1) else { panic!() };
     assert!(matches!(located.defect.downcast_ref(), Some(Defect::Magic { .. })));
     // An empty file is one as soon as nothing more will come.
-    let mut follower = Follower::new(&b""[..], Mode::Lenient, Limits::default());
-    assert_eq!(poll(&mut follower, &mut seen, 1).unwrap(), Followed::NothingYet);
-    follower.stop(None);
-    let Err(ReadError::Defect(located)) = poll(&mut follower, &mut seen, 1) else { panic!() };
+    let mut tail = Tail::new(&b""[..], Mode::Lenient, Limits::default());
+    assert_eq!(poll(&mut tail, &mut seen, 1).unwrap(), Polled::NothingYet);
+    tail.stop(None);
+    let Err(ReadError::Defect(located)) = poll(&mut tail, &mut seen, 1) else { panic!() };
     assert_eq!(located.defect.downcast_ref(), Some(&Defect::Empty));
 }
 
 /// Three clients of one file, which is written in pieces meanwhile.
 #[test]
-fn three_followers_of_a_growing_file_see_every_event_once() {
+fn three_tails_of_a_growing_file_see_every_event_once() {
     let bytes = program(Format::V3, 20_000, 300).perform(Style::Whole).bytes;
-    let expected = in_follower_order(&read_strictly(&bytes));
-    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("three_followers.ctf");
+    let expected = in_tail_order(&read_strictly(&bytes));
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("three_tails.ctf");
     let mut file = OpenOptions::new().create(true).write(true).truncate(true).open(&path).unwrap();
     let is_written = AtomicBool::new(false);
     let polls = [const { AtomicUsize::new(0) }; 3];
@@ -265,13 +264,13 @@ fn three_followers_of_a_growing_file_see_every_event_once() {
         let (path, is_written) = (&path, &is_written);
         let client = move |polls: &AtomicUsize| {
             let file = File::open(path).unwrap();
-            let mut follower = Follower::new(file, Mode::Strict, Limits::default());
+            let mut tail = Tail::new(file, Mode::Strict, Limits::default());
             let (mut seen, mut waits) = (Vec::new(), 0);
             loop {
                 if is_written.load(Ordering::Acquire) {
-                    follower.stop(None);
+                    tail.stop(None);
                 }
-                if poll(&mut follower, &mut seen, usize::MAX).unwrap() == Followed::Ended {
+                if poll(&mut tail, &mut seen, usize::MAX).unwrap() == Polled::Ended {
                     return (seen, waits);
                 }
                 waits += usize::from(!seen.is_empty());
@@ -299,7 +298,7 @@ fn three_followers_of_a_growing_file_see_every_event_once() {
         for client in clients {
             let (seen, waits) = client.join().unwrap();
             assert!(seen == expected, "{} of {} events", seen.len(), expected.len());
-            assert!(waits > 3, "it followed the file as it grew");
+            assert!(waits > 3, "it tailed the file as it grew");
         }
     });
     fs::remove_file(&path).unwrap();

@@ -1,7 +1,7 @@
-//! Following a trace that is still being written.
+//! Tailing a trace that is still being written.
 //!
 //! At any moment a trace file holds whole packets and possibly the beginning of one more. A
-//! [`Follower`] returns the events of the whole packets, keeps its position before the
+//! [`Tail`] returns the events of the whole packets, keeps its position before the
 //! rest, and continues when it is called again.
 //!
 //! Events come in the order of the file, except that the end of a block never comes before
@@ -17,18 +17,18 @@ use crate::memtrace::decode::reader::Reader;
 use crate::memtrace::defect::Defect;
 use crate::model::event::Event;
 use crate::model::{
-    Completion, Followed, Limits, LiveSource, LocationTable, Mode, ReadError, TraceReader,
+    Completion, Limits, LiveSource, LocationTable, Mode, Polled, ReadError, TraceReader,
 };
 
 /// Reads a trace while it grows.
-pub(crate) struct Follower<R> {
-    state: FollowState<R>,
+pub(crate) struct Tail<R> {
+    state: TailState<R>,
     mode: Mode,
     limits: Limits,
     held: HeldEnds,
 }
 
-enum FollowState<R> {
+enum TailState<R> {
     /// The first packet is not whole yet.
     Opening(Stream<R>),
     Reading(Box<Reader<Stream<R>>>),
@@ -36,47 +36,47 @@ enum FollowState<R> {
     Failed,
 }
 
-impl<R: Read> Follower<R> {
-    /// Follows a stream that begins with the trace's first byte, which need not be there yet.
+impl<R: Read> Tail<R> {
+    /// Tails a stream that begins with the trace's first byte, which need not be there yet.
     pub(crate) fn new(stream: Stream<R>, mode: Mode, limits: Limits) -> Self {
-        Follower { state: FollowState::Opening(stream), mode, limits, held: HeldEnds::default() }
+        Tail { state: TailState::Opening(stream), mode, limits, held: HeldEnds::default() }
     }
 }
 
-impl<R: Read> LiveSource for Follower<R> {
+impl<R: Read> LiveSource for Tail<R> {
     fn poll(
         &mut self,
         take: &mut dyn FnMut(&Event<'_>, &LocationTable) -> ControlFlow<()>,
-    ) -> Result<Followed, ReadError> {
+    ) -> Result<Polled, ReadError> {
         if !self.begin()? {
-            return Ok(Followed::NothingYet);
+            return Ok(Polled::NothingYet);
         }
-        let FollowState::Reading(reader) = &mut self.state else { return Ok(Followed::Ended) };
+        let TailState::Reading(reader) = &mut self.state else { return Ok(Polled::Ended) };
         loop {
             while let Some(event) = self.held.next_due() {
                 if take(&event, reader.locations()).is_break() {
-                    return Ok(Followed::BrokenOff);
+                    return Ok(Polled::BrokenOff);
                 }
             }
             let Some((event, table, used)) = reader.next_with_ids()? else {
                 if !reader.ended {
-                    return Ok(Followed::NothingYet);
+                    return Ok(Polled::NothingYet);
                 }
                 if self.held.len() == 0 {
-                    return Ok(Followed::Ended);
+                    return Ok(Polled::Ended);
                 }
                 self.held.release_all();
                 continue;
             };
             if !self.held.hold(&event, used) && take(&event, table).is_break() {
-                return Ok(Followed::BrokenOff);
+                return Ok(Polled::BrokenOff);
             }
         }
     }
 
     /// Reads the first packet.
     fn begin(&mut self) -> Result<bool, ReadError> {
-        let FollowState::Opening(stream) = &mut self.state else { return Ok(true) };
+        let TailState::Opening(stream) = &mut self.state else { return Ok(true) };
         let first = match FirstPacket::read(stream) {
             Err(ReadError::Defect(located))
                 if stream.may_grow()
@@ -89,31 +89,31 @@ impl<R: Read> LiveSource for Follower<R> {
             }
             first => first?,
         };
-        let opening = std::mem::replace(&mut self.state, FollowState::Failed);
-        if let FollowState::Opening(stream) = opening {
+        let opening = std::mem::replace(&mut self.state, TailState::Failed);
+        if let TailState::Opening(stream) = opening {
             let reader = Reader::after(first, stream, self.mode, self.limits);
-            self.state = FollowState::Reading(Box::new(reader));
+            self.state = TailState::Reading(Box::new(reader));
         }
         Ok(true)
     }
 
     fn stop(&mut self, completion: Option<Completion>) {
         match &mut self.state {
-            FollowState::Opening(stream) => stream.stop_growing(),
-            FollowState::Reading(reader) => {
+            TailState::Opening(stream) => stream.stop_growing(),
+            TailState::Reading(reader) => {
                 reader.input.stop_growing();
                 if let Some(completion) = completion {
                     reader.set_completion(completion);
                 }
             }
-            FollowState::Failed => {}
+            TailState::Failed => {}
         }
     }
 
     fn reader(&self) -> Option<&dyn TraceReader> {
         match &self.state {
-            FollowState::Reading(reader) => Some(&**reader),
-            FollowState::Opening(_) | FollowState::Failed => None,
+            TailState::Reading(reader) => Some(&**reader),
+            TailState::Opening(_) | TailState::Failed => None,
         }
     }
 }

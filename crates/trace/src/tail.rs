@@ -1,27 +1,27 @@
-//! Following a trace of any format while it is written.
+//! Tailing a trace of any format while it is written.
 //!
-//! A [`Follower`] never waits: whoever calls it decides when to try again, whether the file was
+//! A [`Tail`] never waits: whoever calls it decides when to try again, whether the file was
 //! replaced, and when nothing more will be written.
 
 use std::io::Read;
 use std::ops::ControlFlow;
 
-use crate::formats::follow;
+use crate::formats::tail;
 use crate::input::{Input as _, Stream};
 use crate::model::{
-    Completion, Event, EventSource, Followed, Limits, LiveSource, LocationTable, Mode, ReadError,
+    Completion, Event, EventSource, Limits, LiveSource, LocationTable, Mode, Polled, ReadError,
     TraceInfo, TraceReader,
 };
 use crate::recognise::FileKind;
 
 /// Reads a trace while it grows.
-pub struct Follower<'a, R> {
-    state: FollowState<'a, R>,
+pub struct Tail<'a, R> {
+    state: TailState<'a, R>,
     mode: Mode,
     limits: Limits,
 }
 
-enum FollowState<'a, R> {
+enum TailState<'a, R> {
     /// Its format is not known yet.
     Opening(Stream<R>),
     Open(Box<dyn LiveSource + 'a>),
@@ -29,30 +29,30 @@ enum FollowState<'a, R> {
     Failed,
 }
 
-impl<'a, R: Read + 'a> Follower<'a, R> {
-    /// Follows a source that begins with the trace's first byte, which need not be there
+impl<'a, R: Read + 'a> Tail<'a, R> {
+    /// Tails a source that begins with the trace's first byte, which need not be there
     /// yet. A read of 0 bytes, or one that would block, means that there is nothing yet.
     pub fn new(source: R, mode: Mode, limits: Limits) -> Self {
-        Follower { state: FollowState::Opening(Stream::growing(source)), mode, limits }
+        Tail { state: TailState::Opening(Stream::growing(source)), mode, limits }
     }
 
     /// See [`LiveSource::poll`].
     pub fn poll(
         &mut self,
         take: &mut dyn FnMut(&Event<'_>, &LocationTable) -> ControlFlow<()>,
-    ) -> Result<Followed, ReadError> {
+    ) -> Result<Polled, ReadError> {
         self.open()?;
         match &mut self.state {
-            FollowState::Opening(_) => Ok(Followed::NothingYet),
-            FollowState::Open(source) => source.poll(take),
-            FollowState::Failed => Ok(Followed::Ended),
+            TailState::Opening(_) => Ok(Polled::NothingYet),
+            TailState::Open(source) => source.poll(take),
+            TailState::Failed => Ok(Polled::Ended),
         }
     }
 
     /// What the trace says about itself; `None` if that is not written yet.
     pub fn info(&mut self) -> Result<Option<&TraceInfo>, ReadError> {
         self.open()?;
-        if let FollowState::Open(source) = &mut self.state {
+        if let TailState::Open(source) = &mut self.state {
             source.begin()?;
         }
         Ok(self.reader().map(EventSource::info))
@@ -60,14 +60,14 @@ impl<'a, R: Read + 'a> Follower<'a, R> {
 
     /// Finds out the format, once the bytes that tell are there.
     fn open(&mut self) -> Result<(), ReadError> {
-        let FollowState::Opening(stream) = &mut self.state else { return Ok(()) };
+        let TailState::Opening(stream) = &mut self.state else { return Ok(()) };
         stream.fill(FileKind::LONGEST_MAGIC)?;
         if FileKind::is_undecided(stream.visible()) && stream.may_grow() {
             return Ok(());
         }
-        let opening = std::mem::replace(&mut self.state, FollowState::Failed);
-        if let FollowState::Opening(stream) = opening {
-            self.state = FollowState::Open(follow(stream, self.mode, self.limits)?);
+        let opening = std::mem::replace(&mut self.state, TailState::Failed);
+        if let TailState::Opening(stream) = opening {
+            self.state = TailState::Open(tail(stream, self.mode, self.limits)?);
         }
         Ok(())
     }
@@ -75,17 +75,17 @@ impl<'a, R: Read + 'a> Follower<'a, R> {
     /// See [`LiveSource::stop`].
     pub fn stop(&mut self, completion: Option<Completion>) {
         match &mut self.state {
-            FollowState::Opening(stream) => stream.stop_growing(),
-            FollowState::Open(source) => source.stop(completion),
-            FollowState::Failed => {}
+            TailState::Opening(stream) => stream.stop_growing(),
+            TailState::Open(source) => source.stop(completion),
+            TailState::Failed => {}
         }
     }
 
     /// See [`LiveSource::reader`].
     pub fn reader(&self) -> Option<&dyn TraceReader> {
         match &self.state {
-            FollowState::Open(source) => source.reader(),
-            FollowState::Opening(_) | FollowState::Failed => None,
+            TailState::Open(source) => source.reader(),
+            TailState::Opening(_) | TailState::Failed => None,
         }
     }
 }
