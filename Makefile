@@ -142,7 +142,7 @@ consumers:
 .PHONY: viewer
 viewer:
 	viewer/build
-	crates/page/build
+	crates/query/build
 
 # The picture in README, of `make demo`'s page.
 .PHONY: picture
@@ -154,7 +154,7 @@ picture: demo
 .PHONY: viewer-check
 viewer-check:
 	viewer/build --check
-	crates/page/build --check
+	crates/query/build --check
 
 # The page in a browser; screenshots are kept in target/viewer-screenshots.
 .PHONY: viewer-tests

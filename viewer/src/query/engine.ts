@@ -1,5 +1,5 @@
 // The query in WASM, inside the worker. Its exports are plain functions over its memory
-// (crates/page/src/wasm.rs): `alloc` gives room for the input of the next call, `result` the address of
+// (crates/query/src/wasm.rs): `alloc` gives room for the input of the next call, `result` the address of
 // the last answer, whose length that call returned.
 
 interface Exports {

@@ -1,5 +1,5 @@
-// What the page is told, as JSON. Written by the test `types_tests` of crates/page from the
-// structs in crates/report/src/figures and crates/page/src: do not edit.
+// What the page is told, as JSON. Written by the test `types_tests` of crates/query from the
+// structs in crates/report/src/figures and crates/query/src: do not edit.
 
 import type { By } from "./types";
 

@@ -1,4 +1,4 @@
-// What the query (crates/page) is asked and what it answers, as JSON. The field names are those of
+// What the query (crates/query) is asked and what it answers, as JSON. The field names are those of
 // `heaptap report --json`, `leaks --json` and `diff --json`, which the answers contain unchanged. The types of answers
 // are generated from Rust's (figures.ts), those of requests are written here.
 

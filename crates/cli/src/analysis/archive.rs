@@ -174,7 +174,7 @@ fn archive(trace: AggregatedTrace, name: String) -> Archive {
     };
     if archive.blocks.thinning() > 0 {
         // A leak shows in all blocks sooner than in some of them.
-        archive.answers.extend(heaptap_page::stored_leaks(&archive).ok());
+        archive.answers.extend(heaptap_query::stored_leaks(&archive).ok());
     }
     archive
 }

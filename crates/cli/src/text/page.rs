@@ -11,7 +11,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 
-/// Built from `viewer/` and `crates/page`; CI builds them again and compares.
+/// Built from `viewer/` and `crates/query`; CI builds them again and compares.
 const TEMPLATE: &str = include_str!("../../../../viewer/built/page.html");
 const QUERY: &[u8] = include_bytes!("../../../../viewer/built/page.wasm");
 

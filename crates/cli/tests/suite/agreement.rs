@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use heaptap_page::Page;
+use heaptap_query::Engine;
 use heaptap_trace::Format;
 use serde_json::{Value, json};
 
@@ -31,9 +31,9 @@ pub(crate) fn printed(call: &str, files: &[&Path]) -> Value {
 }
 
 /// What a page answers, without what only a page says.
-fn answered(page: &mut Page, request: &Value) -> Value {
+fn answered(engine: &mut Engine, request: &Value) -> Value {
     let mut answer: Value =
-        serde_json::from_str(&page.query(request.to_string().as_bytes())).unwrap();
+        serde_json::from_str(&engine.query(request.to_string().as_bytes())).unwrap();
     assert!(answer["error"].is_null(), "{request}: {answer}");
     let exact = answer.as_object_mut().and_then(|answer| answer.remove("exact"));
     assert_eq!(exact, Some(Value::Bool(true)), "{request}");
@@ -41,18 +41,18 @@ fn answered(page: &mut Page, request: &Value) -> Value {
 }
 
 /// A page of these traces, as `heaptap export --to html` writes it with these options.
-fn page_with(options: &str, files: &[&Path], place: &Place) -> Page {
+fn engine_with(options: &str, files: &[&Path], place: &Place) -> Engine {
     let to = place.path("page.html");
     heaptap(&format!("export --to html {options} -o {}", to.display()), files).text(0);
-    let mut page = Page::default();
+    let mut engine = Engine::default();
     for archive in archives(&std::fs::read_to_string(to).unwrap()) {
-        page.add(archive);
+        engine.add(archive);
     }
-    page
+    engine
 }
 
-fn page_of(files: &[&Path], place: &Place) -> Page {
-    page_with("", files, place)
+fn engine_of(files: &[&Path], place: &Place) -> Engine {
+    engine_with("", files, place)
 }
 
 fn traces(place: &Place) -> Vec<PathBuf> {
@@ -91,7 +91,7 @@ pub(crate) fn assert_same(mut answer: Value, mut expected: Value, what: &str) {
 fn a_page_answers_what_report_prints() {
     let place = Place::new();
     for trace in traces(&place) {
-        let mut page = page_of(&[&trace], &place);
+        let mut engine = engine_of(&[&trace], &place);
         for (options, filter) in filters() {
             for metric in METRICS {
                 for by in ROWS.into_iter().take(if metric == "allocated" { 7 } else { 1 }) {
@@ -99,19 +99,19 @@ fn a_page_answers_what_report_prints() {
                     let request =
                         json!({ "q": "report", "filter": filter, "metric": metric, "by": by });
                     let what = format!("{}: {call}", trace.display());
-                    assert_same(answered(&mut page, &request), printed(&call, &[&trace]), &what);
+                    assert_same(answered(&mut engine, &request), printed(&call, &[&trace]), &what);
                 }
             }
             let call = format!("report --top 5 --at 3ms --callers 3 {options}");
             let request = json!({ "q": "report", "filter": filter, "metric": "at", "at": 3000,
                 "top": 5, "callers": 3 });
-            assert_same(answered(&mut page, &request), printed(&call, &[&trace]), &call);
+            assert_same(answered(&mut engine, &request), printed(&call, &[&trace]), &call);
             let call = format!("hot --metric live {options}");
             let request = json!({ "q": "hot", "filter": filter, "metric": "live" });
-            assert_same(answered(&mut page, &request), printed(&call, &[&trace]), &call);
+            assert_same(answered(&mut engine, &request), printed(&call, &[&trace]), &call);
             let request = json!({ "q": "leaks", "filter": filter });
             let expected = printed(&format!("leaks {options}"), &[&trace]);
-            assert_same(answered(&mut page, &request), expected, "leaks");
+            assert_same(answered(&mut engine, &request), expected, "leaks");
         }
     }
 }
@@ -123,33 +123,34 @@ fn a_thinned_page_without_a_filter_answers_what_report_prints() {
     let place = Place::new();
     for trace in traces(&place) {
         let files: &[&Path] = &[&trace];
-        let mut page = page_with("--blocks 200", files, &place);
-        let info: Value = serde_json::from_str(&page.query(br#"{"q":"info","trace":0}"#)).unwrap();
+        let mut engine = engine_with("--blocks 200", files, &place);
+        let info: Value =
+            serde_json::from_str(&engine.query(br#"{"q":"info","trace":0}"#)).unwrap();
         assert!(info["blocks_one_in"].as_u64() > Some(1), "{info}");
         for (metric, by) in METRICS.into_iter().flat_map(|metric| ROWS.map(|by| (metric, by))) {
             let call = format!("report --top 0 --by {by} --metric {metric}");
             let request = json!({ "q": "report", "metric": metric, "by": by });
             let expected = printed(&call, files);
             let legend = json!({ "q": "timeline", "metric": metric, "by": by, "top": 5 });
-            assert_legend(&answered(&mut page, &legend), &expected, &call);
-            assert_same(answered(&mut page, &request), expected, &call);
+            assert_legend(&answered(&mut engine, &legend), &expected, &call);
+            assert_same(answered(&mut engine, &request), expected, &call);
         }
         let request = json!({ "q": "report", "metric": "peak", "top": 5, "callers": 3 });
         let call = "report --top 5 --metric peak --callers 3";
-        assert_same(answered(&mut page, &request), printed(call, files), call);
+        assert_same(answered(&mut engine, &request), printed(call, files), call);
         let request = json!({ "q": "hot", "metric": "peak" });
-        assert_same(answered(&mut page, &request), printed("hot --metric peak", files), "hot");
+        assert_same(answered(&mut engine, &request), printed("hot --metric peak", files), "hot");
         assert_same(
-            answered(&mut page, &json!({ "q": "leaks" })),
+            answered(&mut engine, &json!({ "q": "leaks" })),
             printed("leaks", files),
             "leaks",
         );
-        assert_drill_down(&mut page, files);
+        assert_drill_down(&mut engine, files);
 
         // No reading can count what is alive at every time: the error says so.
         let request = json!({ "q": "report", "metric": "at", "at": 3000, "by": "source" });
         let answer: Value =
-            serde_json::from_str(&page.query(request.to_string().as_bytes())).unwrap();
+            serde_json::from_str(&engine.query(request.to_string().as_bytes())).unwrap();
         assert_eq!(answer["exact"], false);
         let expected = printed("report --at 3ms --by source", files);
         let (rough, exact) = (&answer["table"]["total"], &expected["table"]["total"]);
@@ -178,13 +179,13 @@ fn assert_legend(timeline: &Value, report: &Value, call: &str) {
 }
 
 /// The functions of a module have the sums of the module.
-fn assert_drill_down(page: &mut Page, files: &[&Path]) {
+fn assert_drill_down(engine: &mut Engine, files: &[&Path]) {
     let modules = printed("report --by module --metric peak --top 3", files);
     for module in modules["table"]["rows"].as_array().unwrap() {
         let within = json!({ "by": "module", "name": module["name"] });
         let request = json!({ "q": "timeline", "metric": "peak", "by": "function", "top": 3,
             "within": within });
-        let answer = answered(page, &request);
+        let answer = answered(engine, &request);
         let samples = |part: &Value| part["sum"]["samples"].as_u64().unwrap();
         let series: u64 = answer["series"].as_array().unwrap().iter().map(samples).sum();
         assert_eq!(series + samples(&answer["others"]), module["samples"].as_u64().unwrap());
@@ -202,25 +203,29 @@ fn a_page_of_a_directory_answers_what_report_prints() {
         place.file(&format!("traces/{number}.ctf"), &trace);
     }
     let files: &[&Path] = &[&directory];
-    let mut page = page_of(files, &place);
+    let mut engine = engine_of(files, &place);
     for (options, filter) in filters() {
         for (by, metric) in ROWS.into_iter().zip(METRICS.iter().cycle()) {
             let call = format!("report --top 0 --by {by} --metric {metric} {options}");
             let request = json!({ "q": "report", "filter": filter, "metric": metric, "by": by });
-            assert_same(answered(&mut page, &request), printed(&call, files), &call);
+            assert_same(answered(&mut engine, &request), printed(&call, files), &call);
         }
         let call = format!("report --top 5 --at 40ms --callers 3 {options}");
         let request = json!({ "q": "report", "filter": filter, "metric": "at", "at": 40_000,
             "top": 5, "callers": 3 });
-        assert_same(answered(&mut page, &request), printed(&call, files), &call);
+        assert_same(answered(&mut engine, &request), printed(&call, files), &call);
         let request = json!({ "q": "leaks", "filter": filter });
-        assert_same(answered(&mut page, &request), printed(&format!("leaks {options}"), files), "");
+        assert_same(
+            answered(&mut engine, &request),
+            printed(&format!("leaks {options}"), files),
+            "",
+        );
         let request = json!({ "q": "hot", "filter": filter, "metric": "live" });
         let call = format!("hot --metric live {options}");
-        assert_same(answered(&mut page, &request), printed(&call, files), &call);
-        assert_adds_up(&mut page, &filter);
+        assert_same(answered(&mut engine, &request), printed(&call, files), &call);
+        assert_adds_up(&mut engine, &filter);
     }
-    let mut thinned = page_with("--blocks 200", files, &place);
+    let mut thinned = engine_with("--blocks 200", files, &place);
     for (metric, by) in METRICS.into_iter().flat_map(|metric| ROWS.map(|by| (metric, by))) {
         let call = format!("report --top 0 --by {by} --metric {metric}");
         let request = json!({ "q": "report", "metric": metric, "by": by });
@@ -233,13 +238,13 @@ fn a_page_of_two_traces_answers_what_diff_prints() {
     let place = Place::new();
     let traces = traces(&place);
     let [.., one, other] = &traces[..] else { panic!("too few traces") };
-    let mut page = page_of(&[one, other], &place);
+    let mut engine = engine_of(&[one, other], &place);
     for (options, filter) in filters() {
         for by in ["function", "module"] {
             let call = format!("diff --top 0 --by {by} --metric peak {options}");
             let request = json!({ "q": "diff", "before": 0, "after": 1, "filter": filter,
                 "metric": "peak", "by": by });
-            assert_same(answered(&mut page, &request), printed(&call, &[one, other]), &call);
+            assert_same(answered(&mut engine, &request), printed(&call, &[one, other]), &call);
         }
     }
 }
@@ -250,14 +255,14 @@ fn a_page_of_two_traces_answers_what_diff_prints() {
 fn views_of_a_page_add_up() {
     let place = Place::new();
     for trace in traces(&place) {
-        let mut page = page_of(&[&trace], &place);
+        let mut engine = engine_of(&[&trace], &place);
         for (_, filter) in filters() {
-            let total = answered(&mut page, &json!({ "q": "report", "filter": filter }));
+            let total = answered(&mut engine, &json!({ "q": "report", "filter": filter }));
             let total = total["table"]["total"]["samples"].as_u64().unwrap();
             for invert in [false, true] {
                 let request = json!({ "q": "tree", "filter": filter, "invert": invert,
                     "min_share": 0.01 });
-                let tree = answered(&mut page, &request);
+                let tree = answered(&mut engine, &request);
                 let numbers = |name: &str| -> Vec<u64> {
                     let column = tree["cells"][name].as_array().unwrap();
                     column.iter().map(|number| number.as_u64().unwrap()).collect()
@@ -275,16 +280,16 @@ fn views_of_a_page_add_up() {
                     assert!(is_joined || leaf || below[cell] == samples[cell], "cell {cell}");
                 }
             }
-            assert_adds_up(&mut page, &filter);
+            assert_adds_up(&mut engine, &filter);
         }
     }
 }
 
 /// The rows of a time line add up to its total.
-fn assert_adds_up(page: &mut Page, filter: &Value) {
+fn assert_adds_up(engine: &mut Engine, filter: &Value) {
     let request = json!({ "q": "timeline", "filter": filter, "by": "module", "top": 3,
         "points": 50 });
-    let line = answered(page, &request);
+    let line = answered(engine, &request);
     let bytes = |values: &Value| -> f64 {
         values.as_array().unwrap().iter().map(|value| value.as_f64().unwrap()).sum()
     };

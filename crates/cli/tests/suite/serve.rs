@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use flate2::read::GzDecoder;
-use heaptap_page::Page;
+use heaptap_query::Engine;
 use heaptap_report::Archive;
 use heaptap_trace::Format;
 use rustix::process::{Pid, Signal, kill_process};
@@ -288,12 +288,12 @@ fn exact_figures_of_a_thinned_trace_are_those_of_the_command_line() {
     let server = Server::start("--blocks 100", &[&one, &other]);
     server.status();
     assert!(server.get("/").text().contains(r#""exact":true"#));
-    let mut page = Page::default();
+    let mut engine = Engine::default();
     for number in 0..2 {
         let mut archive = Vec::new();
         let gzip = server.get(&format!("/trace/{number}")).body;
         GzDecoder::new(&gzip[..]).read_to_end(&mut archive).unwrap();
-        page.open(&archive).unwrap();
+        engine.open(&archive).unwrap();
     }
     let check = |request: &Value, call: &str, files: &[&Path]| {
         assert_exact(&server, request, call, files);
@@ -301,7 +301,7 @@ fn exact_figures_of_a_thinned_trace_are_those_of_the_command_line() {
     for (options, filter) in filters().into_iter().skip(1) {
         let request = json!({ "q": "report", "trace": 1, "filter": filter });
         let rough: Value =
-            serde_json::from_str(&page.query(request.to_string().as_bytes())).unwrap();
+            serde_json::from_str(&engine.query(request.to_string().as_bytes())).unwrap();
         assert_eq!(rough["exact"], false, "{options}");
         for (by, metric) in ROWS.into_iter().zip(["peak", "live", "allocated"].iter().cycle()) {
             for (trace, file) in [&one, &other].into_iter().enumerate() {

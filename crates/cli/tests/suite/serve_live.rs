@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use flate2::read::GzDecoder;
-use heaptap_page::Page;
+use heaptap_query::Engine;
 use heaptap_trace::{Completion, Format, TraceInfo};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -46,9 +46,9 @@ impl Server {
         assert_eq!(answer.status, 200, "{:?}", answer.body);
         let mut archive = Vec::new();
         GzDecoder::new(&answer.body[..]).read_to_end(&mut archive).unwrap();
-        let mut page = Page::default();
-        page.open(&archive).unwrap();
-        serde_json::from_str(&page.query(question.to_string().as_bytes())).unwrap()
+        let mut engine = Engine::default();
+        engine.open(&archive).unwrap();
+        serde_json::from_str(&engine.query(question.to_string().as_bytes())).unwrap()
     }
 
     fn events(&self) -> u64 {

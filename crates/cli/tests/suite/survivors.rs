@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use heaptap_page::Page;
 use heaptap_probes::{Event, Heap};
+use heaptap_query::Engine;
 use heaptap_report::figures::units::{bytes, percent};
 use serde_json::{Value, json};
 
@@ -39,7 +39,7 @@ fn sidecar(start: u64, counts_majors: bool) -> Vec<u8> {
 /// A trace, and the page of it.
 struct Shown {
     place: Place,
-    page: Page,
+    engine: Engine,
     /// What the page knows of the major collections.
     old_before: Value,
 }
@@ -50,7 +50,7 @@ impl Shown {
         let place = Place::new();
         let bytes = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join(TRACE)).unwrap();
         let trace = place.file("t.ctf", &bytes);
-        let mut page = Page::default();
+        let mut engine = Engine::default();
         let written = |place: &Place| {
             let to = place.path("page.html");
             heaptap(&format!("export --to html -o {}", to.display()), &[&trace]).text(0);
@@ -62,20 +62,20 @@ impl Shown {
         }
         let html = written(&place);
         for archive in archives(&html) {
-            page.add(archive);
+            engine.add(archive);
         }
         let documents = unpacked(&html, "heaptap-probes");
         let documents: Option<Value> =
             documents.map(|bytes| serde_json::from_slice(&bytes).unwrap());
         let old_before = documents.map_or(Value::Null, |all| all[0]["old_before_us"].clone());
-        Shown { place, page, old_before }
+        Shown { place, engine, old_before }
     }
 
     /// What the page answers as its table does when it asks for survivors.
     fn table(&mut self, by: &str, old_before: &Value) -> Value {
         let request =
             json!({ "q": "report", "metric": "survived", "by": by, "old_before": old_before });
-        let answer = self.page.query(request.to_string().as_bytes());
+        let answer = self.engine.query(request.to_string().as_bytes());
         let mut answer: Value = serde_json::from_str(&answer).unwrap();
         assert_eq!(answer["exact"], true, "{answer}");
         answer["table"].take()

@@ -11,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use heaptap_page::{ExactRequest, Page};
+use heaptap_query::{Engine, ExactRequest};
 use heaptap_report::Archive;
 
 use super::available::{Unavailable, WaitingRoom};
@@ -32,7 +32,7 @@ const STACK: usize = 8 << 20;
 #[derive(Clone, PartialEq)]
 struct Selected {
     trace: usize,
-    filter: heaptap_page::Filter,
+    filter: heaptap_query::Filter,
     at: Option<u64>,
 }
 
@@ -83,11 +83,11 @@ impl ExactReadings {
             archives.push(archive);
         }
         let answer = move || {
-            let mut page = Page::default();
+            let mut engine = Engine::default();
             for archive in archives {
-                page.add_reading(archive, request.filter().clone());
+                engine.add_reading(archive, request.filter().clone());
             }
-            page.query(request.renumbered())
+            engine.query(request.renumbered())
         };
         let started = thread::Builder::new().stack_size(STACK).spawn(answer);
         let answered = started.ok().and_then(|thread| thread.join().ok());

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::SystemTime;
 
-use heaptap_page::Filter;
+use heaptap_query::Filter;
 use heaptap_report::Archive;
 use serde::Serialize;
 

@@ -3,7 +3,7 @@
 //!
 //! The map:
 //!
-//! - [`Page`] has the archives that are open, and answers requests.
+//! - [`Engine`] has the archives that are open, and answers requests.
 //! - `request` is the form of a request; `selection` turns its filter into one of
 //!   `heaptap-report`.
 //! - `block_rows` and `evolution` sort the blocks of an archive into rows and over time.
@@ -12,7 +12,7 @@
 //! - `info`, `report`, `timeline`, `tree`, `site`, `leaks`, `diff` and
 //!   `source` each answer one kind of request.
 //! - `exact` finds which reading a request needs, if it is not to come from the table.
-//! - `wasm` exports the page to a browser.
+//! - `wasm` exports the engine to a browser.
 //!
 //! Requests come from a page's address, and archives by mail: nothing is trusted,
 //! and what goes wrong is an answer `{"error": …}`.
@@ -20,11 +20,11 @@
 mod answer;
 mod block_rows;
 mod diff;
+mod engine;
 mod evolution;
 mod exact;
 mod info;
 mod leaks;
-mod page;
 mod report;
 mod request;
 mod selection;
@@ -38,7 +38,7 @@ mod types_tests;
 #[cfg(target_arch = "wasm32")]
 mod wasm;
 
+pub use engine::Engine;
 pub use exact::ExactRequest;
 pub use leaks::stored_leaks;
-pub use page::Page;
 pub use request::{Filter, Request, TraceRequest};

@@ -9,13 +9,13 @@
 
 use std::cell::RefCell;
 
-use crate::Page;
-use crate::page::refusal;
+use crate::Engine;
+use crate::engine::refusal;
 
 /// All that a module keeps between calls.
 #[derive(Default)]
 struct State {
-    page: Page,
+    engine: Engine,
     /// The memory that the page writes into.
     input: Vec<u8>,
     result: Vec<u8>,
@@ -38,20 +38,20 @@ pub(crate) extern "C" fn alloc(length: usize) -> *mut u8 {
 /// length of the result, which is an error.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn open() -> i32 {
-    open_with(|page, archive| page.open(archive))
+    open_with(|engine, archive| engine.open(archive))
 }
 
 /// Opens the archive in the input in place of that of a trace. Returns its number, or the
 /// negative length of the result, which is an error.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn reopen(trace: usize) -> i32 {
-    open_with(|page, archive| page.reopen(trace, archive).map(|()| trace))
+    open_with(|engine, archive| engine.reopen(trace, archive).map(|()| trace))
 }
 
-fn open_with(open: impl FnOnce(&mut Page, &[u8]) -> Result<usize, String>) -> i32 {
+fn open_with(open: impl FnOnce(&mut Engine, &[u8]) -> Result<usize, String>) -> i32 {
     STATE.with_borrow_mut(|state| {
         let input = std::mem::take(&mut state.input);
-        match open(&mut state.page, &input) {
+        match open(&mut state.engine, &input) {
             Ok(number) => i32::try_from(number).unwrap_or(i32::MAX),
             Err(error) => {
                 state.result = refusal(&error).into_bytes();
@@ -66,7 +66,7 @@ fn open_with(open: impl FnOnce(&mut Page, &[u8]) -> Result<usize, String>) -> i3
 pub(crate) extern "C" fn query() -> usize {
     STATE.with_borrow_mut(|state| {
         let input = std::mem::take(&mut state.input);
-        state.result = state.page.query(&input).into_bytes();
+        state.result = state.engine.query(&input).into_bytes();
         state.result.len()
     })
 }

@@ -1,6 +1,6 @@
 //! The page's TypeScript types are those of the answers, of snapshots and of sidecars.
 //!
-//! `HEAPTAP_UPDATE_TYPES=1 cargo test -p heaptap-page types` writes them anew.
+//! `HEAPTAP_UPDATE_TYPES=1 cargo test -p heaptap-query types` writes them anew.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,8 +13,8 @@ use ts_rs::{Config, TS, TypeVisitor};
 const TYPES: &str = "../../viewer/src/query/figures.ts";
 
 const HEAD: &str = "\
-// What the page is told, as JSON. Written by the test `types_tests` of crates/page from the
-// structs in crates/report/src/figures and crates/page/src: do not edit.
+// What the page is told, as JSON. Written by the test `types_tests` of crates/query from the
+// structs in crates/report/src/figures and crates/query/src: do not edit.
 
 import type { By } from \"./types\";
 ";
@@ -68,6 +68,6 @@ fn the_types_of_the_page_are_those_of_the_answers() {
     assert!(
         committed == typescript(),
         "viewer/src/query/figures.ts is not what the structs say: \
-         HEAPTAP_UPDATE_TYPES=1 cargo test -p heaptap-page types writes it"
+         HEAPTAP_UPDATE_TYPES=1 cargo test -p heaptap-query types writes it"
     );
 }

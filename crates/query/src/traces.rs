@@ -1,4 +1,4 @@
-//! The traces of a page, and the aggregates of what was asked of them.
+//! The open traces, and the aggregates of what was asked of them.
 
 use std::rc::Rc;
 use std::sync::Arc;

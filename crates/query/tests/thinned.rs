@@ -1,7 +1,7 @@
 //! A page whose table of blocks is thinned: what needs no table is what the reading
 //! counted.
 
-use heaptap_page::{Page, stored_leaks};
+use heaptap_query::{Engine, stored_leaks};
 use heaptap_report::figures::{
     ALL_ROWS, Figures, TableOptions, TableView, TraceFigures, by_name, leak_report,
 };
@@ -86,8 +86,8 @@ fn leaky() -> Archive {
     }
 }
 
-fn answer(page: &mut Page, request: &Value) -> Value {
-    serde_json::from_str(&page.query(request.to_string().as_bytes())).unwrap()
+fn answer(engine: &mut Engine, request: &Value) -> Value {
+    serde_json::from_str(&engine.query(request.to_string().as_bytes())).unwrap()
 }
 
 #[test]
@@ -107,10 +107,10 @@ fn leaks_and_rows_without_a_filter_are_those_of_the_reading() {
     let expected: Value = serde_json::from_str(&expected).unwrap();
     let samples = archive.aggregate.samples();
     archive.answers.extend(stored_leaks(&archive).ok());
-    let mut page = Page::default();
-    assert_eq!(page.open(&archive.to_bytes()), Ok(0));
+    let mut engine = Engine::default();
+    assert_eq!(engine.open(&archive.to_bytes()), Ok(0));
 
-    let mut leaks = answer(&mut page, &json!({ "q": "leaks" }));
+    let mut leaks = answer(&mut engine, &json!({ "q": "leaks" }));
     assert_eq!(leaks["exact"], true);
     assert_eq!(leaks["leaks"].as_array().map(Vec::len), Some(1), "{leaks}");
     let growth = leaks["leaks"][0].as_object_mut().and_then(|leak| leak.remove("growth"));
@@ -118,9 +118,10 @@ fn leaks_and_rows_without_a_filter_are_those_of_the_reading() {
     assert_eq!(leaks["leaks"], expected["leaks"]);
     assert_eq!(leaks["verdict"], expected["verdict"]);
 
-    let report = answer(&mut page, &json!({ "q": "report" }));
+    let report = answer(&mut engine, &json!({ "q": "report" }));
     assert_eq!((&report["exact"], &report["totals"]["samples"]), (&json!(true), &json!(samples)));
-    let filtered = answer(&mut page, &json!({ "q": "report", "filter": { "include": ["Cache"] } }));
+    let filtered =
+        answer(&mut engine, &json!({ "q": "report", "filter": { "include": ["Cache"] } }));
     assert_eq!(filtered["exact"], false);
     let size = &filtered["table"]["total"];
     let truth = 5000.0 * 1.0 * 8.0 / 0.01;
@@ -133,8 +134,8 @@ fn leaks_and_rows_without_a_filter_are_those_of_the_reading() {
 fn tables_without_a_filter_are_those_of_the_reading() {
     let archive = leaky();
     assert!(archive.blocks.thinning() > 2);
-    let mut page = Page::default();
-    page.open(&archive.to_bytes()).unwrap();
+    let mut engine = Engine::default();
+    engine.open(&archive.to_bytes()).unwrap();
     for by in ALL_ROWS {
         let depth = match by {
             By::Function | By::Location | By::File | By::Module => Depth::Innermost,
@@ -165,18 +166,18 @@ fn tables_without_a_filter_are_those_of_the_reading() {
             expected["exact"] = json!(true);
             assert!(expected["table"]["rows"].as_array().is_some_and(|rows| !rows.is_empty()));
             let request = json!({ "q": "report", "by": by_name(by), "metric": name });
-            assert_eq!(answer(&mut page, &request), expected, "{name} by {}", by_name(by));
+            assert_eq!(answer(&mut engine, &request), expected, "{name} by {}", by_name(by));
         }
     }
-    let info = answer(&mut page, &json!({ "q": "info", "trace": 0 }));
+    let info = answer(&mut engine, &json!({ "q": "info", "trace": 0 }));
     assert_eq!(info["domains"], json!([0, 1, 2, 3, 4]));
     assert_eq!(info["sources"], json!(["external", "major", "minor"]));
 }
 
 #[test]
 fn requests_that_are_wrong_are_refused_in_words() {
-    let mut page = Page::default();
-    page.open(&leaky().to_bytes()).unwrap();
+    let mut engine = Engine::default();
+    engine.open(&leaky().to_bytes()).unwrap();
     for (request, words) in [
         (json!({ "q": "report", "filter": { "include": ["("] } }), "not a regular expression: ("),
         (json!({ "q": "report", "trace": 7 }), "there is no trace 7"),
@@ -189,9 +190,9 @@ fn requests_that_are_wrong_are_refused_in_words() {
         (json!({ "q": "hot", "threshold": 7 }), "not between 0 and 1"),
         (json!({ "q": "moon" }), "the request is not one"),
     ] {
-        let refusal = answer(&mut page, &request);
+        let refusal = answer(&mut engine, &request);
         let error = refusal["error"].as_str().unwrap_or_else(|| panic!("{request}: {refusal}"));
         assert!(error.contains(words), "{request}: {error}");
     }
-    assert!(page.open(b"heaptap archive").is_err());
+    assert!(engine.open(b"heaptap archive").is_err());
 }

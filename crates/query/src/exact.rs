@@ -43,7 +43,7 @@ impl ExactRequest {
         Ok(ExactRequest { traces, of, renumbered: json.to_string().into_bytes() })
     }
 
-    /// The traces to read, in the order in which a [`crate::Page`] is to have them.
+    /// The traces to read, in the order in which a [`crate::Engine`] is to have them.
     pub fn traces(&self) -> &[usize] {
         &self.traces
     }
@@ -58,7 +58,7 @@ impl ExactRequest {
         self.of.at.map(|at| at as u64).filter(|_| self.of.metric == Metric::At)
     }
 
-    /// The request for a page that has only [`ExactRequest::traces`].
+    /// The request for an engine that has only [`ExactRequest::traces`].
     pub fn renumbered(&self) -> &[u8] {
         &self.renumbered
     }

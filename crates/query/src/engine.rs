@@ -11,11 +11,11 @@ use crate::{diff, info, leaks, report, site, source, timeline, tree};
 
 /// The archives that are open, and the latest selections from them.
 #[derive(Default)]
-pub struct Page {
+pub struct Engine {
     traces: Traces,
 }
 
-impl Page {
+impl Engine {
     /// Opens the bytes of an archive, and returns the number of the trace.
     pub fn open(&mut self, archive: &[u8]) -> Result<usize, String> {
         let archive = Archive::from_bytes(archive).map_err(|error| error.to_string())?;
