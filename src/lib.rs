@@ -10,7 +10,7 @@
 //! placed that limit where the next sample falls. When an allocation crosses it, the runtime
 //! calls a hook in [`abi`] (or one of [`runtimes`], which replace functions of a runtime that
 //! does not know us). [`tracer`] finds out which blocks were sampled, [`stack`] walks the
-//! stack, [`blocks`] starts to follow the block, and a record goes into the mutator's event
+//! stack, [`blocks`] starts to track the block, and a record goes into the mutator's event
 //! buffer. [`queue`] hands buffers to the writer thread, where [`writer`] finds source
 //! locations and encodes the packets of a trace (`crates/trace`). When the runtime collects,
 //! [`abi`] or [`runtimes`] report what was promoted, moved or collected.

@@ -8,7 +8,7 @@ use crate::abi::frames::{heaptap_locate_fn, heaptap_places};
 use crate::abi::pointer::{bytes, optional_bytes};
 use crate::abi::status::{HEAPTAP_STATUS_OPTION, HEAPTAP_STATUS_RATE, Refused};
 use crate::abi::versioned::VersionedStruct;
-use crate::tracer::{Follow, Locator, Options, Rate, WhenFull};
+use crate::tracer::{Locator, Options, Rate, Tracking, WhenFull};
 
 /// `when_full`: wait up to `wait_ms` for the writer, then drop the sample and
 /// count it.
@@ -145,9 +145,9 @@ impl heaptap_options {
                 HEAPTAP_FULL_DROP => WhenFull::Drop,
                 _ => return Err(Refused(HEAPTAP_STATUS_OPTION)),
             },
-            follow: match self.follow {
-                HEAPTAP_FOLLOW_SWEEPS => Follow::Sweeps,
-                HEAPTAP_FOLLOW_ADDRESSES => Follow::Addresses,
+            tracking: match self.follow {
+                HEAPTAP_FOLLOW_SWEEPS => Tracking::Sweeps,
+                HEAPTAP_FOLLOW_ADDRESSES => Tracking::Addresses,
                 _ => return Err(Refused(HEAPTAP_STATUS_OPTION)),
             },
             native_frames: self.native_frames == HEAPTAP_NATIVE_ON,

@@ -129,7 +129,7 @@ impl HeapWalker for HostHeap {
         walk.finish(status == HEAPTAP_STATUS_OK)
     }
 
-    fn followed(&self, _found: &mut dyn FnMut(usize, u64) -> bool) {}
+    fn tracked(&self, _found: &mut dyn FnMut(usize, u64) -> bool) {}
 
     /// A host does not report code.
     fn name_code(&self, _codes: &Suspended, _found: &mut dyn FnMut(Name<'_>)) {}

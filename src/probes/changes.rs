@@ -37,7 +37,7 @@ impl Recorded {
     }
 
     /// A probe of the process that this one was forked from: its quantities go on from there, but
-    /// what it has marked this process does not follow.
+    /// what it has marked this process does not track.
     pub(super) fn inherited(cell: &'static Cell) -> Recorded {
         let state = match cell.kind() {
             ProbeKind::Count => Some(State::Count(cell.total())),

@@ -159,7 +159,7 @@ impl SidecarFile {
         self.log_bytes = thinned.log_bytes;
         let mut last = Encoder::new(self.pid);
         let full = last.add(&Timed { time, event: Event::Replaced });
-        // For those who follow the old file. If it cannot be written, they find out by its name.
+        // For those who tail the old file. If it cannot be written, they find out by its name.
         let packets = full.into_iter().chain(last.take());
         packets.for_each(|packet| _ = old.write_all(&packet));
         Ok(())

@@ -175,7 +175,7 @@ fn a_forked_child_begins_with_what_its_parent_had() {
     assert_eq!(at_start("value"), Some(Sample::Value { last: 2.0, least: 2.0, greatest: 2.0 }));
     assert_eq!(at_start("text"), Some(Sample::Text("ready".into())));
     assert_eq!(at_start("count"), Some(Sample::Count(1)));
-    assert_eq!(at_start("tag"), None, "the child does not follow what its parent marked");
+    assert_eq!(at_start("tag"), None, "the child does not track what its parent marked");
     let tag = state(&second, "tag", u64::MAX);
     assert!(matches!(tag, Some(Sample::Tag { live: 0, marked: 0, .. })));
 }

@@ -159,7 +159,7 @@ mod tests {
         fn walk(&self, _: &mut HeapEncoder<'_>, _: u32) -> Result<(), WalkError> {
             panic!("it is walked")
         }
-        fn followed(&self, _: &mut dyn FnMut(usize, u64) -> bool) {}
+        fn tracked(&self, _: &mut dyn FnMut(usize, u64) -> bool) {}
         fn trace(&self) -> Option<TraceFile> {
             None
         }

@@ -15,7 +15,7 @@
 //! - `exchange`: the order that waits for a safe point.
 //! - `walk`: the copy of the process, and the walk in it.
 //! - `facts`: what the file says about the process; `names`: of functions;
-//!   `followed`: the blocks that a trace follows.
+//!   `tracked`: the blocks that a trace tracks.
 //! - `output`: the file, which gets its name when it is complete.
 //!
 //! What runs at the safe point and in the copy neither allocates nor takes a lock: other
@@ -25,12 +25,12 @@
 
 mod exchange;
 mod facts;
-mod followed;
 mod host;
 mod names;
 mod order;
 mod output;
 mod take;
+mod tracked;
 mod walk;
 mod walker;
 

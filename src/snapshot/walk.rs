@@ -10,10 +10,10 @@ use heaptap_heap::{Encoder, Followed, MetaKey, Totals, Workspace};
 use heaptap_settings::TEST_VERIFY;
 
 use super::facts::facts;
-use super::followed::FollowedList;
 use super::names::{self, TracedPart};
 use super::order::{Cancellation, Method, Order, SnapshotError};
 use super::output::{DescriptorSink, TemporaryFile};
+use super::tracked::TrackedList;
 use super::walker::{HeapWalker, WalkError};
 use crate::sys::copy_process::{CopyEnd, run_in_copy, step_aside, wait_for};
 use crate::sys::memory::{MappedArray, Zeroable};
@@ -45,7 +45,7 @@ pub(super) struct Errand {
     copy: AtomicI32,
     pause_ns: AtomicU64,
     outcome: SharedPage<Outcome>,
-    followed: Option<FollowedList>,
+    tracked: Option<TrackedList>,
 }
 
 // SAFETY: the workspace is used only by the walk, which takes place once; everything else is
@@ -103,7 +103,7 @@ impl Errand {
             copy: AtomicI32::new(0),
             pause_ns: AtomicU64::new(0),
             outcome: SharedPage::new().ok_or(SnapshotError::Memory)?,
-            followed: walker.trace().and_then(|_| FollowedList::new()),
+            tracked: walker.trace().and_then(|_| TrackedList::new()),
         })
     }
 
@@ -152,9 +152,9 @@ impl Errand {
             encoder.meta(*key, value)?;
         }
         self.walker.walk(&mut encoder, self.string_bytes)?;
-        if let Some(list) = &self.followed {
+        if let Some(list) = &self.tracked {
             let mut left_out = 0;
-            self.walker.followed(&mut |address, number| {
+            self.walker.tracked(&mut |address, number| {
                 left_out += u64::from(!list.push(address as u64, number));
                 true
             });
@@ -176,9 +176,9 @@ impl Errand {
     /// Adds names and the end. After [`Errand::wait`], on the ordering thread.
     pub(super) fn complete(&mut self, file: &File) -> io::Result<()> {
         let Some(workspace) = self.workspace.get_mut().first_mut() else { return Ok(()) };
-        let followed = self.followed.as_ref().map(FollowedList::pairs).unwrap_or_default();
-        let (addresses, numbers): (Vec<_>, Vec<_>) = followed.into_iter().unzip();
-        let traced = self.followed.as_ref().and_then(|_| self.walker.identify(&numbers));
+        let tracked = self.tracked.as_ref().map(TrackedList::pairs).unwrap_or_default();
+        let (addresses, numbers): (Vec<_>, Vec<_>) = tracked.into_iter().unzip();
+        let traced = self.tracked.as_ref().and_then(|_| self.walker.identify(&numbers));
         let trace_start_us = traced.as_ref().map(|traced| traced.trace_start_us);
         let ids = traced.map(|traced| traced.ids).unwrap_or_default();
         let blocks = addresses.into_iter().zip(ids);

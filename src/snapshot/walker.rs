@@ -75,9 +75,9 @@ pub(crate) trait HeapWalker: Sync {
     /// the process made there. Neither allocates nor locks.
     fn walk(&self, encoder: &mut HeapEncoder<'_>, string_bytes: u32) -> Result<(), WalkError>;
 
-    /// Calls `found` with the address and the number of every block that a trace follows,
+    /// Calls `found` with the address and the number of every block that a trace tracks,
     /// until it returns false. Where [`HeapWalker::walk`] is called.
-    fn followed(&self, found: &mut dyn FnMut(usize, u64) -> bool);
+    fn tracked(&self, found: &mut dyn FnMut(usize, u64) -> bool);
 
     /// The trace that is being taken. On the ordering thread.
     fn trace(&self) -> Option<TraceFile>;

@@ -37,7 +37,7 @@ pub(crate) struct Counters {
     pub(crate) samples: Counter,
     /// Blocks that were recorded.
     pub(crate) allocations: Counter,
-    /// Blocks that are currently followed by sweeps.
+    /// Blocks that are currently tracked by sweeps.
     pub(crate) live_blocks: Counter,
     pub(crate) promotions: Counter,
     pub(crate) collections: Counter,

@@ -54,11 +54,11 @@ pub(crate) use failure::Failure;
 pub(crate) use guard::guard;
 pub(crate) use message::say;
 pub(crate) use mutator::{AllocatedBlock, Mutator};
-pub(crate) use options::{Follow, Locator, Namer, Options, WhenFull};
+pub(crate) use options::{Locator, Namer, Options, Tracking, WhenFull};
 pub(crate) use process::{
     flush_signal_safe, on_start_in_child, session_in_this_process, start, traced_file,
 };
-pub(crate) use recorder::Followed;
+pub(crate) use recorder::Tracked;
 pub(crate) use session::Session;
 
 // What hosts and runtimes need of the rooms below.

@@ -19,9 +19,9 @@ pub(crate) enum WhenFull {
     Drop,
 }
 
-/// How blocks are followed after their allocation.
+/// How blocks are tracked after their allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Follow {
+pub(crate) enum Tracking {
     /// The runtime reports each collection, and returns the fate of each block.
     Sweeps,
     /// The runtime reports each block's fate by its address.
@@ -53,7 +53,7 @@ pub(crate) struct Options {
     /// The most frames in a backtrace, of which the innermost are kept.
     pub(crate) max_frames: usize,
     pub(crate) when_full: WhenFull,
-    pub(crate) follow: Follow,
+    pub(crate) tracking: Tracking,
     /// Whether C frames inside the innermost managed frame are unwound.
     pub(crate) native_frames: bool,
     /// The number of event buffers.
@@ -99,7 +99,7 @@ impl Options {
             parts_have_places: false,
             max_frames: Self::MAX_FRAMES,
             when_full: WhenFull::Wait(Self::WAIT),
-            follow: Follow::Sweeps,
+            tracking: Tracking::Sweeps,
             native_frames: false,
             buffers: Self::buffers_in(Self::BUFFER_KIB),
             context: Vec::new(),

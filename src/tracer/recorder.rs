@@ -19,7 +19,7 @@ use crate::tracer::backtraces::{Backtraces, StackTop};
 use crate::tracer::failure::Failure;
 use crate::tracer::hook::HookContext;
 use crate::tracer::lane_writer::{LaneWriter, WAIT_STEP};
-use crate::tracer::options::Follow;
+use crate::tracer::options::Tracking;
 
 /// A block in which samples fell.
 #[derive(Clone, Copy, Debug)]
@@ -31,14 +31,14 @@ pub(crate) struct SampledBlock {
     pub(crate) words: usize,
     /// How many of its words were sampled.
     pub(crate) samples: u64,
-    pub(crate) followed: Followed,
+    pub(crate) tracked: Tracked,
     /// Its part of a combined allocation, where parts have locations of their own.
     pub(crate) part: Part,
 }
 
-/// How a block is followed after its allocation.
+/// How a block is tracked after its allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Followed {
+pub(crate) enum Tracked {
     /// By reports that name its address.
     ByAddress,
     /// By sweeps of the young blocks.
@@ -47,13 +47,13 @@ pub(crate) enum Followed {
     Major,
 }
 
-impl Followed {
-    /// How blocks from this source are followed by default.
-    pub(crate) fn by_default(source: Source, follow: Follow) -> Followed {
-        match (source, follow) {
-            (Source::External, _) | (_, Follow::Addresses) => Followed::ByAddress,
-            (Source::Minor, Follow::Sweeps) => Followed::Young,
-            (Source::Major, Follow::Sweeps) => Followed::Major,
+impl Tracked {
+    /// How blocks from this source are tracked by default.
+    pub(crate) fn by_default(source: Source, tracking: Tracking) -> Tracked {
+        match (source, tracking) {
+            (Source::External, _) | (_, Tracking::Addresses) => Tracked::ByAddress,
+            (Source::Minor, Tracking::Sweeps) => Tracked::Young,
+            (Source::Major, Tracking::Sweeps) => Tracked::Major,
         }
     }
 }
@@ -61,12 +61,12 @@ impl Followed {
 /// The recording half of a mutator.
 pub(crate) struct Recorder {
     pub(crate) tables: Arc<FrameTables>,
-    /// The session's blocks that are followed by address.
+    /// The session's blocks that are tracked by address.
     pub(crate) by_address: Arc<AddressTable>,
     /// Whether the words of a block include a header.
     pub(crate) has_headers: bool,
-    /// How young blocks are followed.
-    pub(crate) young_followed: Followed,
+    /// How young blocks are tracked.
+    pub(crate) young_tracked: Tracked,
     pub(crate) backtraces: Backtraces,
     pub(crate) blocks: Generations,
     /// Blocks that carry a tag; `None` before the first.
@@ -77,7 +77,7 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// Records the allocation of a sampled block, and follows it from now on.
+    /// Records the allocation of a sampled block, and tracks it from now on.
     pub(crate) fn record_alloc(
         &mut self,
         hook: &mut HookContext,
@@ -98,9 +98,9 @@ impl Recorder {
         samples: u64,
         part: Part,
     ) -> Result<(), Failure> {
-        let followed = self.young_followed;
+        let tracked = self.young_tracked;
         let source = Source::Minor;
-        self.record(hook, SampledBlock { source, address, words, samples, followed, part })
+        self.record(hook, SampledBlock { source, address, words, samples, tracked, part })
     }
 
     #[inline(always)]
@@ -139,19 +139,19 @@ impl Recorder {
         }
         self.number = number + 1;
         let id = BlockId::new(self.lane.producer.lane(), number);
-        self.follow(block, TrackedId::new(id, source));
+        self.track(block, TrackedId::new(id, source));
         Some(())
     }
 
     #[inline(always)]
-    fn follow(&mut self, block: SampledBlock, id: TrackedId) {
-        match block.followed {
-            Followed::ByAddress => {
+    fn track(&mut self, block: SampledBlock, id: TrackedId) {
+        match block.tracked {
+            Tracked::ByAddress => {
                 // Without memory the block stays alive in the trace.
                 self.by_address.add(block.address, id);
             }
-            Followed::Young => self.blocks.add_young(block.address, id),
-            Followed::Major => self.blocks.add_major(block.address, id),
+            Tracked::Young => self.blocks.add_young(block.address, id),
+            Tracked::Major => self.blocks.add_major(block.address, id),
         }
         self.count_blocks();
     }
@@ -255,7 +255,7 @@ impl Recorder {
         self.count_blocks();
     }
 
-    /// Records the promotion or collection of a block that is followed by its
+    /// Records the promotion or collection of a block that is tracked by its
     /// address.
     pub(crate) fn record_end(&mut self, hook: &mut HookContext, end: EndWord) {
         self.blocks.ends.push(end);
@@ -280,7 +280,7 @@ impl Recorder {
         self.tags.as_mut()
     }
 
-    /// Updates the published number of followed blocks.
+    /// Updates the published number of tracked blocks.
     pub(crate) fn count_blocks(&self) {
         self.lane.counters.live_blocks.set(self.blocks.len() as u64);
     }

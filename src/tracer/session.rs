@@ -44,9 +44,9 @@ pub(crate) struct Session {
     pub(crate) labels: Arc<Labels>,
     pub(crate) probes: Arc<ProbeRegistry>,
     pub(crate) time_line: Arc<TimeLine>,
-    /// External blocks, and all others if they are followed by address.
+    /// External blocks, and all others if they are tracked by address.
     pub(crate) by_address: Arc<AddressTable>,
-    /// Blocks that carry a tag, if they are followed by address.
+    /// Blocks that carry a tag, if they are tracked by address.
     pub(crate) tagged: Arc<AddressTable>,
     pub(crate) state: Arc<State>,
     pub(crate) channel: Arc<Channel>,
@@ -211,7 +211,7 @@ impl Session {
     }
 
     /// What the file that is being written has for blocks that a
-    /// [`Mutator`](crate::tracer::Mutator::followed) follows. `None` if no file is being written.
+    /// [`Mutator`](crate::tracer::Mutator::tracked) tracks. `None` if no file is being written.
     pub(crate) fn identify(&self, blocks: &[u64]) -> Option<IdentifiedBlocks> {
         let blocks = blocks.iter().map(|&bits| BlockId::from_bits(bits)).collect();
         if self.is_live() { self.writer.identify(blocks) } else { None }

@@ -22,7 +22,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(2);
 /// to a tenth of a second.
 ///
 /// No other thread may be running.
-pub(super) fn follow() {
+pub(super) fn hook() {
     let functions = [(c"_exit", exit as *const ()), (c"execve", execve as *const ())];
     let found = functions.into_iter().filter_map(|(name, hook)| in_c_library(name, hook, None));
     replace_each(&found.collect::<Vec<_>>());

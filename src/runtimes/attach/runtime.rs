@@ -49,7 +49,7 @@ pub(crate) trait Runtime: Sync {
     /// Has code that computes without allocating come to safe points, as far as a trace would
     /// have it do so. Of a runtime that is not traced and of which snapshots may be taken, before
     /// it has a heap. If it fails, the runtime is as before.
-    fn follow_polls(&self) -> Result<(), Refusal> {
+    fn hook_polls(&self) -> Result<(), Refusal> {
         Ok(())
     }
 

@@ -65,7 +65,7 @@ fn attach(detected: Detected) {
     }
     if refusal.is_none() && attached::attached().is_none() {
         // Without it fewer moments are safe points.
-        let _ = runtime.follow_polls();
+        let _ = runtime.hook_polls();
     }
     control::start(&settings, SnapshotSupport { runtime: runtime.name(), refusal });
 }
@@ -127,7 +127,7 @@ fn begin(runtime: &'static dyn Runtime, attachment: Attachment) -> Result<(), Re
     }
     attached();
     if alone {
-        endings::follow();
+        endings::hook();
     }
     attached::record(Attached { runtime, session });
     Ok(())

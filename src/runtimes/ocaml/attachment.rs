@@ -10,7 +10,7 @@ use crate::runtimes::attach::Attachment;
 use crate::runtimes::attach::patch::Replacement;
 use crate::tracer::{Failure, Options, Session};
 
-/// An attachment that adds the frame tables before `start`, and follows plugins and
+/// An attachment that adds the frame tables before `start`, and watches for plugins and
 /// bytecode that are loaded later.
 pub(super) fn attachment(
     version: MajorVersion,
@@ -27,8 +27,8 @@ pub(super) fn attachment(
             start(session)
         }),
         attached: || {
-            frames::follow_plugins();
-            bytecode::follow_loading();
+            frames::watch_plugins();
+            bytecode::watch_loading();
         },
     }
 }

@@ -69,7 +69,7 @@ mod tests {
 
     fn crossed(words: &[u64], rule: &CrossingRule) -> (Option<Crossing>, Vec<(u64, u64)>) {
         let mut stack = Stack { words: words.to_vec(), read: Vec::new() };
-        let crossing = rule.follow(0x1000, &mut stack);
+        let crossing = rule.apply(0x1000, &mut stack);
         assert!(stack.read.len() <= MAX_WITNESSES);
         (crossing, stack.read)
     }

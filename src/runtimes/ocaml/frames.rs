@@ -137,7 +137,7 @@ fn plugins() -> impl Iterator<Item = &'static Plugin> {
 /// Notices plugins that are loaded from now on, and adds their tables to the trace: the
 /// runtime calls a hook between registering a plugin and running it
 /// (`caml_natdynlink_run`, `runtime/dynlink_nat.c`). May be called twice.
-pub(super) fn follow_plugins() {
+pub(super) fn watch_plugins() {
     let Some(hook) = symbols::lookup(c"caml_natdynlink_hook") else { return };
     let (hook, ours) = (hook as *mut usize, plugin_loaded as *const () as usize);
     // SAFETY: a variable of the runtime that holds a pointer; OCaml does not run yet.

@@ -20,8 +20,8 @@ pub(in crate::runtimes) struct Ocaml {
     pub(super) attachment: fn() -> Result<Attachment, Refusal>,
     /// See [`Runtime::prepare_snapshots`].
     pub(super) prepare_snapshots: fn() -> Result<(), Refusal>,
-    /// See [`Runtime::follow_polls`].
-    pub(super) follow_polls: fn() -> Result<(), Refusal>,
+    /// See [`Runtime::hook_polls`].
+    pub(super) hook_polls: fn() -> Result<(), Refusal>,
     /// See [`Runtime::set_label`].
     pub(super) set_label: fn(u32) -> u32,
     /// See [`Runtime::tag`].
@@ -56,8 +56,8 @@ impl Runtime for Ocaml {
         (self.prepare_snapshots)()
     }
 
-    fn follow_polls(&self) -> Result<(), Refusal> {
-        (self.follow_polls)()
+    fn hook_polls(&self) -> Result<(), Refusal> {
+        (self.hook_polls)()
     }
 
     fn set_label(&self, label: u32) -> u32 {

@@ -44,7 +44,7 @@ pub(crate) enum Caller {
 /// code or the change of stack in between. A rule is known by its address, so each
 /// is a `static`.
 ///
-/// A rule is followed on mutators, inside hooks. It reads at most [`MAX_WITNESSES`]
+/// A rule is applied on mutators, inside hooks. It reads at most [`MAX_WITNESSES`]
 /// words, all through the reader, and in an order in which each may be read again if
 /// those before it are unchanged: the crossing depends on these words alone.
 #[derive(Debug)]
@@ -62,7 +62,7 @@ pub(crate) struct CrossingRule {
 impl CrossingRule {
     /// Crosses at a boundary frame whose stack pointer is `sp`.
     #[inline]
-    pub(crate) fn follow(&self, sp: u64, stack: &mut impl StackReader) -> Option<Crossing> {
+    pub(crate) fn apply(&self, sp: u64, stack: &mut impl StackReader) -> Option<Crossing> {
         let at = sp.checked_add(self.offset)?;
         let word = stack.word(at)?;
         if word == self.end { Some(Crossing::End) } else { (self.cross)(at, word, stack) }

@@ -29,7 +29,7 @@ pub(super) fn cross<M: Memory>(
     sp: u64,
     witnesses: &mut Witnesses,
 ) -> Option<Crossing> {
-    rule_of(tables, step)?.follow(sp, &mut Recorded { memory, witnesses })
+    rule_of(tables, step)?.apply(sp, &mut Recorded { memory, witnesses })
 }
 
 #[inline]

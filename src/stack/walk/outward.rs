@@ -85,7 +85,7 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>, M: Memory> OutwardWalk<'_, S, M> {
         let mut frame = Frame::direct(start.sp - 8, start.return_address);
         loop {
             let next = match self.walk_plain_frames(&mut frame) {
-                Stop::Rejoined(rejoined) => self.follow_last_walk(rejoined),
+                Stop::Rejoined(rejoined) => self.reuse_last_walk(rejoined),
                 Stop::Boundary(step) => self.leave_chunk(frame, step),
                 Stop::Ended(end) => ended(end),
             };
@@ -262,7 +262,7 @@ impl<S: AsMut<[u64]> + AsRef<[u64]>, M: Memory> OutwardWalk<'_, S, M> {
 
     /// At a frame of the last walk: keeps it and those outside of it as far as they are
     /// unchanged.
-    fn follow_last_walk(&mut self, rejoined: usize) -> Next {
+    fn reuse_last_walk(&mut self, rejoined: usize) -> Next {
         match self.last.verify(self.memory, rejoined) {
             Ok(()) if self.last.end != End::Cut => {
                 Next::Done(Outcome { kept: rejoined + 1, end: self.last.end })

@@ -5,7 +5,7 @@ use crate::queue::EndWord;
 use crate::stack::native::Registers;
 use crate::tracer::failure::Failure;
 use crate::tracer::mutator::Mutator;
-use crate::tracer::options::Follow;
+use crate::tracer::options::Tracking;
 use crate::tracer::recorder::Recorder;
 
 impl Mutator {
@@ -13,7 +13,7 @@ impl Mutator {
 
     /// After a minor collection.
     pub(crate) fn sweep_young(&mut self, fate: impl FnMut(usize) -> Fate) -> Result<(), Failure> {
-        self.check_follow(Follow::Sweeps)?;
+        self.check_tracking(Tracking::Sweeps)?;
         let mut hook = self.enter(Registers::NONE);
         self.recorder.sweep_young(&mut hook, fate);
         self.leave(&hook);
@@ -22,7 +22,7 @@ impl Mutator {
 
     /// After marking or compaction.
     pub(crate) fn sweep_major(&mut self, fate: impl FnMut(usize) -> Fate) -> Result<(), Failure> {
-        self.check_follow(Follow::Sweeps)?;
+        self.check_tracking(Tracking::Sweeps)?;
         let mut hook = self.enter(Registers::NONE);
         self.recorder.sweep_major(&mut hook, fate);
         self.leave(&hook);
@@ -36,9 +36,9 @@ impl Mutator {
         blocks.major_addresses().chain(tags.iter_mut().flat_map(Generations::major_addresses))
     }
 
-    /// The address and id of every block that is followed in sweeps. Ids are for
+    /// The address and id of every block that is tracked in sweeps. Ids are for
     /// [`Session::identify`](crate::tracer::Session::identify).
-    pub(crate) fn followed(&self) -> impl Iterator<Item = (usize, u64)> {
+    pub(crate) fn tracked(&self) -> impl Iterator<Item = (usize, u64)> {
         self.recorder.blocks.tracked().map(|(address, id)| (address, id.to_bits()))
     }
 
@@ -52,14 +52,14 @@ impl Mutator {
         }
     }
 
-    /// A block that is followed by its address was collected.
+    /// A block that is tracked by its address was collected.
     pub(crate) fn block_collect(&mut self, address: usize) -> Result<(), Failure> {
-        self.check_follow(Follow::Addresses)?;
+        self.check_tracking(Tracking::Addresses)?;
         self.external_free(address);
         Ok(())
     }
 
-    /// A block that is followed by its address has moved, and may have been
+    /// A block that is tracked by its address has moved, and may have been
     /// promoted.
     pub(crate) fn block_move(
         &mut self,
@@ -67,7 +67,7 @@ impl Mutator {
         to: usize,
         promoted: bool,
     ) -> Result<(), Failure> {
-        self.check_follow(Follow::Addresses)?;
+        self.check_tracking(Tracking::Addresses)?;
         while from != to
             && let Some(id) = self.session.tagged.take(from)
         {
@@ -82,11 +82,11 @@ impl Mutator {
         if kept { Ok(()) } else { Err(Failure::Memory) }
     }
 
-    fn check_follow(&self, follow: Follow) -> Result<(), Failure> {
+    fn check_tracking(&self, tracking: Tracking) -> Result<(), Failure> {
         if !self.is_live() {
             return Err(Failure::Off);
         }
-        if self.session.options.follow == follow { Ok(()) } else { Err(Failure::Order) }
+        if self.session.options.tracking == tracking { Ok(()) } else { Err(Failure::Order) }
     }
 
     fn record_end(&mut self, end: EndWord) {

@@ -32,7 +32,7 @@ use crate::tracer::failure::Failure;
 use crate::tracer::hook::HookContext;
 use crate::tracer::lane_writer::LaneWriter;
 use crate::tracer::options::Options;
-use crate::tracer::recorder::{Followed, Recorder, SampledBlock};
+use crate::tracer::recorder::{Recorder, SampledBlock, Tracked};
 use crate::tracer::session::Session;
 use crate::tracer::stopwatch::Stopwatch;
 
@@ -119,7 +119,7 @@ impl Mutator {
             tables: Arc::clone(&session.tables),
             by_address: Arc::clone(&session.by_address),
             has_headers: options.header_words > 0,
-            young_followed: Followed::by_default(Source::Minor, options.follow),
+            young_tracked: Tracked::by_default(Source::Minor, options.tracking),
             backtraces,
             blocks,
             tags: None,
@@ -207,16 +207,16 @@ impl Mutator {
         block: AllocatedBlock,
         registers: Registers,
     ) -> Result<(), Failure> {
-        let followed = Followed::by_default(block.source, self.session.options.follow);
-        self.hit_followed(left, block, followed, registers)
+        let tracked = Tracked::by_default(block.source, self.session.options.tracking);
+        self.hit_tracked(left, block, tracked, registers)
     }
 
-    /// The same for a block that is followed in a certain way.
-    pub(crate) fn hit_followed(
+    /// The same for a block that is tracked in a certain way.
+    pub(crate) fn hit_tracked(
         &mut self,
         left: &mut isize,
         block: AllocatedBlock,
-        followed: Followed,
+        tracked: Tracked,
         registers: Registers,
     ) -> Result<(), Failure> {
         let AllocatedBlock { source, address, words } = block;
@@ -236,7 +236,7 @@ impl Mutator {
             return Ok(());
         }
         let mut hook = self.enter(registers);
-        let block = SampledBlock { source, address, words, samples, followed, part: Part::NONE };
+        let block = SampledBlock { source, address, words, samples, tracked, part: Part::NONE };
         let outcome = self.recorder.record_alloc(&mut hook, &block);
         self.leave_alloc(&hook);
         outcome

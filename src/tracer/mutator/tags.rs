@@ -1,4 +1,4 @@
-//! Blocks that carry a tag: followed like sampled ones, but not in the trace, where they would
+//! Blocks that carry a tag: tracked like sampled ones, but not in the trace, where they would
 //! bias every estimate. Their ends go to the sidecar.
 
 use std::sync::atomic::Ordering;
@@ -10,8 +10,8 @@ use crate::probes::Cell;
 use crate::queue::BlockId;
 use crate::tracer::failure::Failure;
 use crate::tracer::mutator::Mutator;
-use crate::tracer::options::Follow;
-use crate::tracer::recorder::Followed;
+use crate::tracer::options::Tracking;
+use crate::tracer::recorder::Tracked;
 
 impl Mutator {
     /// Marks a block, which is young or not, with a tag. It is counted as live until the
@@ -21,15 +21,15 @@ impl Mutator {
         if !self.is_live() {
             return Err(Failure::Off);
         }
-        let followed = match self.session.options.follow {
-            Follow::Addresses => Followed::ByAddress,
-            Follow::Sweeps if young => Followed::Young,
-            Follow::Sweeps => Followed::Major,
+        let tracked = match self.session.options.tracking {
+            Tracking::Addresses => Tracked::ByAddress,
+            Tracking::Sweeps if young => Tracked::Young,
+            Tracking::Sweeps => Tracked::Major,
         };
         let id = BlockId::new(BlockId::TAGGED, u64::from(probe.number()));
         // External memory has no promotions either.
         let id = TrackedId::new(id, Source::External);
-        if followed == Followed::ByAddress {
+        if tracked == Tracked::ByAddress {
             if !self.session.tagged.add(block, id) {
                 return Err(Failure::Memory);
             }
@@ -38,9 +38,9 @@ impl Mutator {
             if !tags.reserve(1) {
                 return Err(Failure::Memory);
             }
-            match followed {
-                Followed::Young => tags.add_young(block, id),
-                Followed::Major | Followed::ByAddress => tags.add_major(block, id),
+            match tracked {
+                Tracked::Young => tags.add_young(block, id),
+                Tracked::Major | Tracked::ByAddress => tags.add_major(block, id),
             }
         }
         probe.mark();

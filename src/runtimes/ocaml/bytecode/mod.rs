@@ -32,7 +32,7 @@ use crate::tracer::Locator;
 use events::{Event, Events};
 pub(super) use globals::{GlobalUnits, Unit};
 use loaded::Bounds;
-pub(super) use primitives::follow as follow_loading;
+pub(super) use primitives::watch as watch_loading;
 pub(super) use program::interpreted;
 
 /// The program's bytecode.

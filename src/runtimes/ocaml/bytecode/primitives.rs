@@ -39,9 +39,9 @@ const ABSTRACT: usize = 251;
 /// More primitives than any runtime has.
 const MOST: usize = 100_000;
 
-/// Follows loaded code from now on. Before the runtime starts. Where that is not
+/// Watches for loaded code from now on. Before the runtime starts. Where that is not
 /// possible, as in native code, backtraces lack its frames.
-pub(in crate::runtimes::ocaml) fn follow() {
+pub(in crate::runtimes::ocaml) fn watch() {
     let load: Option<Entry<Load>> = entry(c"caml_reify_bytecode");
     let release: Option<Entry<Release>> = entry(c"caml_static_release_bytecode");
     let Some((load, release)) = load.zip(release) else { return };

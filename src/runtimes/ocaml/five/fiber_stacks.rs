@@ -83,7 +83,7 @@ static SEEN: AtomicU32 = AtomicU32::new(0);
 static IS_SHOWN: AtomicBool = AtomicBool::new(false);
 
 /// Has domains count, if the program can have fibers. Before `main`.
-pub(super) fn follow(is_native: bool) {
+pub(super) fn watch(is_native: bool) {
     // Bytecode does not say so here.
     let may_have_fibers = !is_native || lookup(c"camlStdlib__Effect").is_some();
     IS_ON.store(may_have_fibers, Ordering::Relaxed);

@@ -23,7 +23,7 @@ use super::symbols::{CamlResult, ProfilerHooks, Runtime, ScanningAction};
 use crate::runtimes::attach::patch::Replacement;
 use crate::runtimes::ocaml::tag_sizes;
 use crate::runtimes::ocaml::values::{UNIT, header, raise_failure};
-use crate::tracer::{self, AllocatedBlock, Fate, Followed, Registers};
+use crate::tracer::{self, AllocatedBlock, Fate, Registers, Tracked};
 
 /// What is replaced.
 pub(super) fn replacements(runtime: &Runtime) -> Vec<Replacement> {
@@ -132,7 +132,7 @@ impl ProfilerHooks for Hooks {
         let work = |domain: &mut Domain| {
             domain.unsettled = false;
             let Some(mutator) = &mut domain.mutator else { return };
-            // If tracing is over there is nothing to follow.
+            // If tracing is over there is nothing to track.
             let _ = mutator.sweep_young(fate);
             if std::mem::take(&mut domain.tags_due) {
                 // SAFETY: this minor collection is part of a major cycle's end, where all
@@ -169,7 +169,7 @@ impl ProfilerHooks for Hooks {
         let work = |domain: &mut Domain| {
             domain.adopt_orphans();
             if let Some(mutator) = &mut domain.mutator {
-                // If tracing is over there is nothing to follow.
+                // If tracing is over there is nothing to track.
                 domain.tags_due = mutator.sweep_major(fate).is_ok();
             }
             // `create` takes them down too, but perhaps no domain is created any more. Only
@@ -297,11 +297,11 @@ fn sampled(domain: &mut Domain, block: usize, words: usize, source: c_int) {
         (_, true) => Source::Minor,
         (_, false) => Source::Major,
     };
-    let followed = if young { Followed::Young } else { Followed::Major };
+    let tracked = if young { Tracked::Young } else { Tracked::Major };
     let Domain { mutator: Some(mutator), left, .. } = domain else { return };
     // A lost sample is counted.
     let allocation = AllocatedBlock { source, address: block, words };
-    let _ = mutator.hit_followed(left, allocation, followed, Registers::NONE);
+    let _ = mutator.hit_tracked(left, allocation, tracked, Registers::NONE);
 }
 
 fn fail(message: &'static CStr) -> usize {

@@ -59,7 +59,7 @@ pub(in crate::runtimes) static OCAML5: Ocaml = Ocaml {
     attachment,
     prepare_snapshots,
     // The runtime collects at polls.
-    follow_polls: || Ok(()),
+    hook_polls: || Ok(()),
     set_label: domain::set_label,
     tag: domain::tag,
 };
@@ -85,7 +85,7 @@ fn attachment() -> Result<Attachment, Refusal> {
     let replacements = hooks::replacements(&runtime);
     Ok(attachment::attachment(MajorVersion::Five, options, replacements, move |session| {
         if session.options.time_line {
-            fiber_stacks::follow(runtime.is_native);
+            fiber_stacks::watch(runtime.is_native);
         }
         domain::start(runtime, known, session);
         if session.options.time_line {

@@ -20,7 +20,7 @@ use super::polls;
 use super::symbols::{GcEntryFunction, ProfilerHooks, Runtime};
 use crate::runtimes::attach::patch::Replacement;
 use crate::runtimes::ocaml::values::{UNIT, header, part_sizes, raise_failure, words};
-use crate::tracer::{AllocatedBlock, Fate, Followed, PartSizes, Registers, WORD};
+use crate::tracer::{AllocatedBlock, Fate, PartSizes, Registers, Tracked, WORD};
 
 /// What is replaced: the profiler, and the entry from native code if there is a shortcut
 /// for it.
@@ -55,7 +55,7 @@ impl ProfilerHooks for Hooks {
     extern "C" fn caml_memprof_track_alloc_shr(block: usize) {
         // SAFETY: `caml_alloc_shr` passes the block that it has just allocated.
         let header = unsafe { header(block) };
-        count(Source::Major, block, words(header), Some(Followed::Major));
+        count(Source::Major, block, words(header), Some(Tracked::Major));
     }
 
     extern "C" fn caml_memprof_track_custom(block: usize, bytes: usize) {
@@ -88,7 +88,7 @@ impl ProfilerHooks for Hooks {
         };
         // SAFETY: the runtime calls this function under the master lock. Hooks do not
         // nest, so no other `&mut Host` is alive.
-        // If tracing is over there is nothing to follow.
+        // If tracing is over there is nothing to track.
         unsafe { on_own_stack(|host| _ = host.mutator.sweep_young(fate)) };
     }
 
@@ -249,10 +249,10 @@ fn young_hit(parts: impl PartSizes) {
     unsafe { on_own_stack(|host| host.young_hit(parts)) };
 }
 
-/// Takes an allocation off the words until the next sample. `followed` is `None` if it
+/// Takes an allocation off the words until the next sample. `tracked` is `None` if it
 /// depends on the block's address.
 #[inline]
-fn count(source: Source, block: usize, words: usize, followed: Option<Followed>) {
+fn count(source: Source, block: usize, words: usize, tracked: Option<Tracked>) {
     // SAFETY: only hooks call this, and the runtime calls those under the master lock;
     // the reference is not used once `on_own_stack` is called.
     let Some(host) = (unsafe { host() }) else { return };
@@ -263,23 +263,17 @@ fn count(source: Source, block: usize, words: usize, followed: Option<Followed>)
     if host.left < 0 {
         // SAFETY: only hooks call this, which the runtime calls under the master lock; no
         // other `&mut Host` is in use.
-        unsafe { on_own_stack(|host| sampled(host, source, block, words, followed)) };
+        unsafe { on_own_stack(|host| sampled(host, source, block, words, tracked)) };
     }
 }
 
-fn sampled(
-    host: &mut Host,
-    source: Source,
-    block: usize,
-    words: usize,
-    followed: Option<Followed>,
-) {
-    let young = || if host.is_young(block) { Followed::Young } else { Followed::Major };
-    let followed = followed.unwrap_or_else(young);
+fn sampled(host: &mut Host, source: Source, block: usize, words: usize, tracked: Option<Tracked>) {
+    let young = || if host.is_young(block) { Tracked::Young } else { Tracked::Major };
+    let tracked = tracked.unwrap_or_else(young);
     let mut left = host.left;
     // A lost sample is counted.
     let allocation = AllocatedBlock { source, address: block, words };
-    let _ = host.mutator.hit_followed(&mut left, allocation, followed, Registers::NONE);
+    let _ = host.mutator.hit_tracked(&mut left, allocation, tracked, Registers::NONE);
     host.left = left;
 }
 
@@ -289,10 +283,10 @@ fn interned(host: &mut Host, start: *const usize, end: *const usize) {
         return;
     }
     let first = start as usize + WORD;
-    let (source, followed) = if host.is_young(first) {
-        (Source::Minor, Followed::Young)
+    let (source, tracked) = if host.is_young(first) {
+        (Source::Minor, Tracked::Young)
     } else {
-        (Source::Major, Followed::Major)
+        (Source::Major, Tracked::Major)
     };
     let mut at = start;
     while at < end {
@@ -301,7 +295,7 @@ fn interned(host: &mut Host, start: *const usize, end: *const usize) {
         let words = words(unsafe { at.read() });
         host.left = host.left.saturating_sub_unsigned(words);
         if host.left < 0 {
-            sampled(host, source, at as usize + WORD, words, Some(followed));
+            sampled(host, source, at as usize + WORD, words, Some(tracked));
         }
         at = at.wrapping_add(words);
     }

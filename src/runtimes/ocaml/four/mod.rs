@@ -42,7 +42,7 @@ pub(in crate::runtimes) static OCAML4: Ocaml = Ocaml {
     version: MajorVersion::Four,
     attachment,
     prepare_snapshots,
-    follow_polls: polls::follow,
+    hook_polls: polls::hook,
     set_label: host::set_label,
     tag: host::tag,
 };

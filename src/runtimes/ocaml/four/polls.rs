@@ -40,7 +40,7 @@ static POLL_ENTRY: OnceLock<PollEntry> = OnceLock::new();
 
 /// Replaces `caml_garbage_collection` in a program that is not traced. Before `main`, or when the
 /// runtime starts. Does nothing in bytecode.
-pub(super) fn follow() -> Result<(), Refusal> {
+pub(super) fn hook() -> Result<(), Refusal> {
     let runtime = symbols::find()?;
     let proved = proof::prove(&runtime)?;
     let Some(function) = runtime.gc_entry.filter(|_| proved.is_native) else { return Ok(()) };

@@ -77,7 +77,7 @@ pub(super) fn prepare(runtime: &Runtime, known: &'static KnownRelease) -> Result
         responses: Responses::new(),
     });
     rendezvous::install(heap);
-    frames::follow_plugins();
+    frames::watch_plugins();
     snapshot::register(heap);
     Ok(())
 }
@@ -153,7 +153,7 @@ impl HeapWalker for Heap {
 
     fn walk(&self, encoder: &mut HeapEncoder<'_>, string_bytes: u32) -> Result<(), WalkError> {
         // SAFETY: walks take place while all domains wait in `rendezvous`, or in a copy of the
-        // process made there. The parts of the walk follow the runtime's own lists, whose
+        // process made there. The parts of the walk go along the runtime's own lists, whose
         // layout is checked on the way.
         let words = unsafe { Words::at_rest() };
         let domains = Domains::find(&self.variables, words)?;
@@ -175,12 +175,12 @@ impl HeapWalker for Heap {
         finalisers::write(&self.variables, &domains, &mut writer)
     }
 
-    fn followed(&self, found: &mut dyn FnMut(usize, u64) -> bool) {
+    fn tracked(&self, found: &mut dyn FnMut(usize, u64) -> bool) {
         domains::for_each_waiting(|state| {
             // SAFETY: a domain that waits in `rendezvous`, where no hook is under way.
             let mutator = unsafe { domain(state) }.and_then(|domain| domain.mutator.as_ref());
-            let mut followed = mutator.into_iter().flat_map(Mutator::followed);
-            followed.all(|(address, number)| found(address, number))
+            let mut tracked = mutator.into_iter().flat_map(Mutator::tracked);
+            tracked.all(|(address, number)| found(address, number))
         });
     }
 

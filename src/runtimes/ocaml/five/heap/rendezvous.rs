@@ -122,7 +122,7 @@ fn take(heap: &Heap, participants: usize) {
     });
 }
 
-/// Has this domain take over the blocks that a trace follows and whose domains have ended, so
+/// Has this domain take over the blocks that a trace tracks and whose domains have ended, so
 /// that they are among those that the snapshot lists.
 fn adopt_orphans(state: usize) {
     // SAFETY: the state of the domain that this thread runs, and all other domains wait. The

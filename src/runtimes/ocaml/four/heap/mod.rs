@@ -69,7 +69,7 @@ pub(super) fn prepare(proved: Proved) -> Result<(), Refusal> {
     });
     safe_point::install(heap);
     blocking::install(heap);
-    frames::follow_plugins();
+    frames::watch_plugins();
     snapshot::register(heap);
     Ok(())
 }
@@ -150,7 +150,7 @@ impl HeapWalker for Heap {
 
     fn walk(&self, encoder: &mut HeapEncoder<'_>, string_bytes: u32) -> Result<(), WalkError> {
         // SAFETY: walks take place at a safe point, while no thread runs OCaml code, or in a
-        // copy of the process made there (`HeapWalker::walk`). The parts of the walk follow
+        // copy of the process made there (`HeapWalker::walk`). The parts of the walk go along
         // the runtime's own lists, whose layout is proved or checked on the way.
         let words = unsafe { Words::at_rest() };
         let units = self.units.get().and_then(Option::as_ref);
@@ -167,11 +167,11 @@ impl HeapWalker for Heap {
         finalisers::write(&self.variables, &mut writer)
     }
 
-    fn followed(&self, found: &mut dyn FnMut(usize, u64) -> bool) {
+    fn tracked(&self, found: &mut dyn FnMut(usize, u64) -> bool) {
         // SAFETY: walks take place under the master lock, or while no thread runs OCaml code;
         // no hook is under way.
         let Some(host) = (unsafe { host() }) else { return };
-        _ = host.mutator.followed().all(|(address, number)| found(address, number));
+        _ = host.mutator.tracked().all(|(address, number)| found(address, number));
     }
 
     fn trace(&self) -> Option<TraceFile> {

@@ -1,4 +1,4 @@
-//! The blocks that a trace follows, as the walk finds them.
+//! The blocks that a trace tracks, as the walk finds them.
 //!
 //! Where the heap is walked, a block has a number. Only the trace's writer knows which id it
 //! has in the trace, and it is not there in a copy of the process. So numbers are passed back
@@ -12,19 +12,19 @@ use crate::sys::shared_memory::SharedWords;
 const MOST: usize = 4 << 20;
 
 /// Addresses and numbers.
-pub(super) struct FollowedList {
+pub(super) struct TrackedList {
     /// How many pairs there are, then the pairs.
     words: SharedWords,
 }
 
-impl FollowedList {
+impl TrackedList {
     /// `None` if there is no memory.
-    pub(super) fn new() -> Option<FollowedList> {
-        FollowedList::with_room(MOST)
+    pub(super) fn new() -> Option<TrackedList> {
+        TrackedList::with_room(MOST)
     }
 
-    fn with_room(pairs: usize) -> Option<FollowedList> {
-        Some(FollowedList { words: SharedWords::new(1 + 2 * pairs)? })
+    fn with_room(pairs: usize) -> Option<TrackedList> {
+        Some(TrackedList { words: SharedWords::new(1 + 2 * pairs)? })
     }
 
     fn parts(&self) -> Option<(&AtomicU64, &[AtomicU64])> {
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn pairs_are_passed_on_in_order() {
-        let list = FollowedList::new().unwrap();
+        let list = TrackedList::new().unwrap();
         assert!(list.pairs().is_empty());
         assert!((0..3).all(|index| list.push(8 * index, index)));
         assert_eq!(list.pairs(), [(0, 0), (8, 1), (16, 2)]);
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn what_has_no_room_is_refused() {
-        let list = FollowedList::with_room(2).unwrap();
+        let list = TrackedList::with_room(2).unwrap();
         let taken: Vec<bool> = (0..4).map(|index| list.push(8 * index, index)).collect();
         assert_eq!(taken, [true, true, false, false]);
         assert_eq!(list.pairs(), [(0, 0), (8, 1)]);
