@@ -44,7 +44,7 @@ export HEAPTAP_LIBDIR := $(abspath $(RELEASE))
 .PHONY: build
 build:
 	$(CARGO) build --release -p heaptap
-	$(CARGO) build --release -p heaptap-ocaml
+	$(CARGO) build --release -p heaptap-ocaml-object
 	crates/ocaml-object/link $(RELEASE)
 	$(CARGO) build --release -p heaptap-cli
 
@@ -81,7 +81,7 @@ check: fmt clippy
 	$(CARGO) test --test layers
 	@packages=$$(git diff --name-only $(SINCE) -- | sed -nE \
 		-e 's#^crates/([^/]+)/.*#-p heaptap-\1#p' -e 's#^(src|tests|benches|include)/.*#-p heaptap#p' \
-		-e 's#^-p heaptap-ocaml-object#-p heaptap-ocaml#' | sort -u); \
+		| sort -u); \
 	if [ -z "$$packages" ]; then echo "make check: nothing changed since $(SINCE)"; exit 0; fi; \
 	echo $(CARGO) test $$packages; $(CARGO) test $$packages
 
