@@ -7,7 +7,7 @@ use heaptap_control::{Command, Flushed, SnapshotRequest, Status, Taken};
 use super::jobs::{Answer, Queue, Work};
 use super::process::Process;
 use crate::snapshot::{self, Cancellation, Method, Order, Reason};
-use crate::sys::name::ProcessFacts;
+use crate::sys::name_pattern::ProcessFacts;
 use crate::tracer;
 
 /// The longest wait for the writer.

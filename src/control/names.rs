@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use heaptap_settings::{SNAPSHOT_FILE, file_name};
 
-use crate::sys::name::{NameError, ProcessFacts, expand};
+use crate::sys::name_pattern::{NameError, ProcessFacts, expand};
 use crate::tracer::say;
 
 /// The default, in the directory of the trace.

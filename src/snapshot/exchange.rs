@@ -1,20 +1,20 @@
 //! The order that waits for a safe point.
 //!
-//! One thread offers an [`Errand`], and the first mutator that comes to a safe point
-//! carries it out. While no errand waits, a safe point costs one load.
+//! One thread offers a [`WalkTask`], and the first mutator that comes to a safe point
+//! carries it out. While no task waits, a safe point costs one load.
 
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use super::order::{Order, SnapshotError};
-use super::walk::Errand;
+use super::walk::WalkTask;
 use crate::sys::errno::KeepErrno;
 use crate::sys::futex::EventCount;
 
 /// Nothing is wanted.
 const IDLE: u32 = 0;
-/// An errand waits for a safe point.
+/// A task waits for a safe point.
 const WANTED: u32 = 1;
 /// It is being carried out.
 const TAKING: u32 = 2;
@@ -24,8 +24,8 @@ const TAKEN: u32 = 3;
 static STATE: AtomicU32 = AtomicU32::new(IDLE);
 /// Notified when the state becomes `TAKEN`.
 static CHANGED: EventCount = EventCount::new();
-/// Points to an errand while the state is not `IDLE`.
-static ERRAND: AtomicPtr<Errand> = AtomicPtr::new(ptr::null_mut());
+/// Points to a task while the state is not `IDLE`.
+static TASK: AtomicPtr<WalkTask> = AtomicPtr::new(ptr::null_mut());
 
 /// The heap can be walked now, on this thread, until this returns. Inside hooks; needs less
 /// than 100 KiB of stack if a snapshot is taken.
@@ -49,30 +49,30 @@ fn carry_out() {
     if claimed.is_err() {
         return;
     }
-    let errand = ERRAND.load(Ordering::Acquire);
-    // SAFETY: `Offered` borrows its errand until the state is `TAKEN` or `IDLE`, which only
+    let task = TASK.load(Ordering::Acquire);
+    // SAFETY: `Offered` borrows its task until the state is `TAKEN` or `IDLE`, which only
     // this function changes now.
-    if let Some(errand) = unsafe { errand.as_ref() }
-        && errand.is_of_this_process()
+    if let Some(task) = unsafe { task.as_ref() }
+        && task.is_of_this_process()
     {
-        errand.carry_out();
+        task.carry_out();
     }
     STATE.store(TAKEN, Ordering::Release);
     CHANGED.notify();
 }
 
-/// Offers an errand and calls `wait` every few milliseconds until it has been carried out. Fails if
+/// Offers a task and calls `wait` every few milliseconds until it has been carried out. Fails if
 /// that does not happen within the order's patience, or the order is cancelled; then it never will.
 ///
 /// One thread at a time.
 pub(super) fn offer(
-    errand: &Errand,
+    task: &WalkTask,
     order: &Order,
     mut wait: impl FnMut(),
 ) -> Result<(), SnapshotError> {
     const PACE: Duration = Duration::from_millis(5);
     let start = Instant::now();
-    let offered = Offered::new(errand);
+    let offered = Offered::new(task);
     loop {
         wait();
         let ticket = CHANGED.ticket();
@@ -93,16 +93,16 @@ pub(super) fn offer(
     }
 }
 
-/// An errand that is offered until this is dropped.
+/// A task that is offered until this is dropped.
 struct Offered<'a> {
-    _errand: &'a Errand,
+    _task: &'a WalkTask,
 }
 
 impl Offered<'_> {
-    fn new(errand: &Errand) -> Offered<'_> {
-        ERRAND.store(ptr::from_ref(errand).cast_mut(), Ordering::Release);
+    fn new(task: &WalkTask) -> Offered<'_> {
+        TASK.store(ptr::from_ref(task).cast_mut(), Ordering::Release);
         STATE.store(WANTED, Ordering::Release);
-        Offered { _errand: errand }
+        Offered { _task: task }
     }
 
     /// False if it is being carried out, or was.
@@ -120,10 +120,10 @@ impl Drop for Offered<'_> {
             if STATE.load(Ordering::Acquire) != TAKING {
                 break;
             }
-            // Only if this thread unwinds: the errand is in use.
+            // Only if this thread unwinds: the task is in use.
             CHANGED.wait(ticket, LONG);
         }
-        ERRAND.store(ptr::null_mut(), Ordering::Relaxed);
+        TASK.store(ptr::null_mut(), Ordering::Relaxed);
         STATE.store(IDLE, Ordering::Release);
     }
 }
@@ -173,19 +173,19 @@ mod tests {
     }
 
     #[test]
-    fn an_errand_is_not_offered_any_more_once_its_thread_unwinds() {
+    fn a_task_is_not_offered_any_more_once_its_thread_unwinds() {
         let name = format!("heaptap-exchange-{}.heap", std::process::id());
         let path: PathBuf = std::env::temp_dir().join(name);
         let order = Order::new(path.clone(), Reason::Request);
         let file = TemporaryFile::create(&path).expect("a file");
-        let errand = Errand::new(&Untouched, &order, &file).expect("an errand");
+        let task = WalkTask::new(&Untouched, &order, &file).expect("a task");
         let wait = || {
             assert!(is_wanted());
             panic!("while it waits");
         };
-        let offered = catch_unwind(AssertUnwindSafe(|| offer(&errand, &order, wait).is_ok()));
+        let offered = catch_unwind(AssertUnwindSafe(|| offer(&task, &order, wait).is_ok()));
         assert!(offered.is_err());
-        assert!(!is_wanted() && ERRAND.load(Ordering::Acquire).is_null());
+        assert!(!is_wanted() && TASK.load(Ordering::Acquire).is_null());
         at_safe_point();
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::exchange;
 use super::order::{Order, SnapshotError, Taken};
 use super::output::TemporaryFile;
-use super::walk::Errand;
+use super::walk::WalkTask;
 use super::walker::{HeapWalker, registered};
 
 /// The process that takes a snapshot; 0 if none does. Not a lock: a child that is forked meanwhile
@@ -34,9 +34,9 @@ impl Drop for Turn {
 /// not on a thread of the program; one that wants a snapshot of itself calls
 /// [`come_to_safe_point`] meanwhile.
 pub(crate) fn take(order: &Order) -> Result<Taken, SnapshotError> {
-    alone(order, |walker, errand| {
+    alone(order, |walker, task| {
         let mut is_first = true;
-        exchange::offer(errand, order, || {
+        exchange::offer(task, order, || {
             // The program may come to a safe point by itself before.
             if !std::mem::take(&mut is_first) {
                 walker.poke();
@@ -58,7 +58,7 @@ pub(crate) fn come_to_safe_point() {
 
 fn alone(
     order: &Order,
-    carry_out: impl FnOnce(&'static dyn HeapWalker, &Errand) -> Result<(), SnapshotError>,
+    carry_out: impl FnOnce(&'static dyn HeapWalker, &WalkTask) -> Result<(), SnapshotError>,
 ) -> Result<Taken, SnapshotError> {
     let walker = registered()?;
     if let Some(why) = walker.refusal() {
@@ -67,11 +67,11 @@ fn alone(
     let _turn = Turn::take().ok_or(SnapshotError::Busy)?;
     let file = TemporaryFile::create(&order.path)?;
     walker.prepare();
-    let mut errand = Errand::new(walker, order, &file)?;
-    carry_out(walker, &errand)?;
-    let walked = errand.wait(&order.cancellation)?;
+    let mut task = WalkTask::new(walker, order, &file)?;
+    carry_out(walker, &task)?;
+    let walked = task.wait(&order.cancellation)?;
     let failed = |error| SnapshotError::File(order.path.clone(), error);
-    errand.complete(&file.file).map_err(failed)?;
+    task.complete(&file.file).map_err(failed)?;
     if order.cancellation.is_cancelled() {
         return Err(SnapshotError::Cancelled);
     }

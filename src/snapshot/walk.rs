@@ -27,7 +27,7 @@ const LONGEST_WALK: Duration = Duration::from_secs(1800);
 unsafe impl Zeroable for Workspace {}
 
 /// What a safe point has to do. Everything it needs was allocated before.
-pub(super) struct Errand {
+pub(super) struct WalkTask {
     walker: &'static dyn HeapWalker,
     sink: DescriptorSink,
     descriptor: i32,
@@ -50,7 +50,7 @@ pub(super) struct Errand {
 
 // SAFETY: the workspace is used only by the walk, which takes place once; everything else is
 // never changed, or atomic.
-unsafe impl Sync for Errand {}
+unsafe impl Sync for WalkTask {}
 
 /// What came of the walk. The copy of the process writes it into memory that both share.
 #[derive(Default)]
@@ -80,17 +80,17 @@ pub(super) struct Walked {
     pub(super) pause: Duration,
 }
 
-impl Errand {
+impl WalkTask {
     /// On the ordering thread.
     pub(super) fn new(
         walker: &'static dyn HeapWalker,
         order: &Order,
         file: &TemporaryFile,
-    ) -> Result<Errand, SnapshotError> {
+    ) -> Result<WalkTask, SnapshotError> {
         let workspace = MappedArray::new(1).ok_or(SnapshotError::Memory)?;
         // The copy would fault for each page.
         workspace.populate();
-        Ok(Errand {
+        Ok(WalkTask {
             walker,
             sink: file.sink(),
             descriptor: file.descriptor(),
@@ -138,7 +138,7 @@ impl Errand {
     }
 
     fn walk(&self, method: Method) {
-        // SAFETY: an errand is carried out once (`exchange`), and nobody else uses the
+        // SAFETY: a task is carried out once (`exchange`), and nobody else uses the
         // workspace.
         let workspace = unsafe { &mut *self.workspace.get() };
         let Some(workspace) = workspace.first_mut() else { return };
@@ -173,7 +173,7 @@ impl Errand {
         Ok(totals)
     }
 
-    /// Adds names and the end. After [`Errand::wait`], on the ordering thread.
+    /// Adds names and the end. After [`WalkTask::wait`], on the ordering thread.
     pub(super) fn complete(&mut self, file: &File) -> io::Result<()> {
         let Some(workspace) = self.workspace.get_mut().first_mut() else { return Ok(()) };
         let tracked = self.tracked.as_ref().map(TrackedList::pairs).unwrap_or_default();

@@ -65,7 +65,7 @@ impl FrameSource {
 }
 
 /// What only adders and the writer thread look at.
-struct Ledger {
+struct AddedTables {
     /// Every array there ever was; the last is the current one. Boxed, since
     /// readers hold pointers to them.
     #[expect(clippy::vec_box, reason = "readers hold pointers to the boxes' insides")]
@@ -77,7 +77,7 @@ struct Ledger {
 
 /// See [`FrameTables::lock_until`].
 pub(crate) struct TablesLock<'a> {
-    _guard: MutexGuard<'a, Ledger>,
+    _guard: MutexGuard<'a, AddedTables>,
 }
 
 /// More is not reserved at once, whatever the host asks for.
@@ -91,12 +91,12 @@ struct Borrowed {
 
 /// All frame tables of a tracer.
 pub(crate) struct FrameTables {
-    /// Points into the last of the ledger's arrays.
+    /// Points into the last of the arrays of `added`.
     current: AtomicPtr<Slots>,
     /// How many tables were added.
     generation: AtomicU64,
     rules: CrossingRules,
-    ledger: Mutex<Ledger>,
+    added: Mutex<AddedTables>,
     borrowed: OnceLock<Borrowed>,
 }
 
@@ -104,12 +104,12 @@ impl FrameTables {
     pub(crate) fn new() -> Self {
         let mut first = Box::new(Slots::with_room_for(0));
         let current = AtomicPtr::new(&raw mut *first);
-        let ledger = Ledger { arrays: vec![first], origins: Vec::new(), count: 0 };
+        let added = AddedTables { arrays: vec![first], origins: Vec::new(), count: 0 };
         Self {
             current,
             generation: AtomicU64::new(0),
             rules: CrossingRules::new(),
-            ledger: Mutex::new(ledger),
+            added: Mutex::new(added),
             borrowed: OnceLock::new(),
         }
     }
@@ -142,14 +142,14 @@ impl FrameTables {
         if let Some(twice) = find_twice(&entries) {
             return Err(TableDefect::Duplicate(twice));
         }
-        let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut added = self.added.lock().unwrap_or_else(PoisonError::into_inner);
         let is_known = |entry: &&Entry| self.slots().find(entry.return_address).is_some();
         if let Some(known) = entries.iter().find(is_known) {
             return Err(TableDefect::Duplicate(known.return_address));
         }
-        self.publish(&mut ledger, &entries);
-        let before = ledger.origins.partition_point(|known| known.first < origin.first);
-        ledger.origins.insert(before, origin);
+        self.publish(&mut added, &entries);
+        let before = added.origins.partition_point(|known| known.first < origin.first);
+        added.origins.insert(before, origin);
         // After the entries: whoever sees the new generation finds them.
         self.generation.fetch_add(1, Ordering::Release);
         Ok(())
@@ -167,39 +167,39 @@ impl FrameTables {
 
     /// Makes room for this many more frames at once. Any thread, not inside a hook.
     pub(crate) fn reserve(&self, frames: usize) {
-        let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = ledger.count.saturating_add(frames.min(MAX_RESERVED));
+        let mut added = self.added.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = added.count.saturating_add(frames.min(MAX_RESERVED));
         if count > self.slots().room() {
-            self.grow(&mut ledger, count);
+            self.grow(&mut added, count);
         }
     }
 
     /// Replaces the current array by one with room for `count` entries.
-    fn grow(&self, ledger: &mut Ledger, count: usize) {
+    fn grow(&self, added: &mut AddedTables, count: usize) {
         let mut larger = Box::new(Slots::with_room_for(count));
         for entry in self.slots().iter() {
             larger.insert(entry);
         }
         self.current.store(&raw mut *larger, Ordering::Release);
-        ledger.arrays.push(larger);
+        added.arrays.push(larger);
     }
 
-    fn publish(&self, ledger: &mut Ledger, entries: &[Entry]) {
-        let count = ledger.count + entries.len();
+    fn publish(&self, added: &mut AddedTables, entries: &[Entry]) {
+        let count = added.count + entries.len();
         if count > self.slots().room() {
-            self.grow(ledger, count);
+            self.grow(added, count);
         }
         let current = self.slots();
         for &entry in entries {
             current.insert(entry);
         }
-        ledger.count = count;
+        added.count = count;
     }
 
     #[inline]
     fn slots(&self) -> &Slots {
         let current = self.current.load(Ordering::Acquire);
-        // SAFETY: points into one of the ledger's boxes, which live as long as
+        // SAFETY: points into one of the boxes of `added`, which live as long as
         // `self` and are only changed through their atomics.
         unsafe { &*current }
     }
@@ -251,9 +251,9 @@ impl FrameTables {
             let records: Arc<dyn FrameRecords> = index.clone();
             return Some(FrameSource { records, record });
         };
-        let ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
-        let after = ledger.origins.partition_point(|origin| origin.first <= record);
-        let origin = ledger.origins.get(after.checked_sub(1)?)?;
+        let added = self.added.lock().unwrap_or_else(PoisonError::into_inner);
+        let after = added.origins.partition_point(|origin| origin.first <= record);
+        let origin = added.origins.get(after.checked_sub(1)?)?;
         if record > origin.last {
             return None;
         }
@@ -263,7 +263,7 @@ impl FrameTables {
     /// Keeps everyone from adding tables and from [`Self::source`], until what is
     /// returned is dropped. `None` if the lock is still held at the deadline.
     pub(crate) fn lock_until(&self, deadline: Instant) -> Option<TablesLock<'_>> {
-        Some(TablesLock { _guard: lock_until(&self.ledger, deadline)? })
+        Some(TablesLock { _guard: lock_until(&self.added, deadline)? })
     }
 
     /// What the tables say about an address, for tests of formats: the distance to

@@ -10,7 +10,7 @@
 //! | `thread` | threads of our own, with all signals blocked | both |
 //! | `thread_flag` | a flag of each thread, and what happens when the thread ends | mutators |
 //! | `program` | which program this process runs | both |
-//! | `name` | expands `%p`, `%e` and `%t` in a file name | the starting thread |
+//! | `name_pattern` | expands `%p`, `%e` and `%t` in a file name | the starting thread |
 //! | `file` | creates a trace file without destroying another file | the starting thread |
 //! | `lock` | waiting for a lock until a deadline | both |
 //! | `race_once` | a value that is made once and that nobody waits for, not even in a forked child | both |
@@ -39,7 +39,7 @@ pub(crate) mod lock;
 pub(crate) mod memory;
 #[cfg(not(loom))]
 pub(crate) mod memory_pressure;
-pub(crate) mod name;
+pub(crate) mod name_pattern;
 pub(crate) mod output;
 pub(crate) mod poll;
 pub(crate) mod prefetch;

@@ -27,7 +27,7 @@ const LONGEST: Duration = Duration::from_secs(1);
 pub(crate) type Active = Mutex<Option<Arc<Session>>>;
 
 /// What the forking thread holds. The locks of the session are released first.
-struct Held {
+struct HeldLocks {
     locks: Option<SharedLocks<'static>>,
     active: MutexGuard<'static, Option<Arc<Session>>>,
 }
@@ -35,7 +35,7 @@ struct Held {
 /// Where it is kept during the fork.
 struct Handlers {
     active: UnsafeCell<Option<&'static Active>>,
-    held: UnsafeCell<Option<Held>>,
+    held: UnsafeCell<Option<HeldLocks>>,
     /// The thread that `held` belongs to; 0 if there is none. A child has the same
     /// value for its only thread.
     owner: AtomicUsize,
@@ -79,11 +79,11 @@ extern "C" fn before() {
     };
     HANDLERS.owner.store(this_thread(), Ordering::Relaxed);
     // SAFETY: this thread holds the lock of the active session, and is the owner.
-    unsafe { *HANDLERS.held.get() = Some(Held { locks, active }) };
+    unsafe { *HANDLERS.held.get() = Some(HeldLocks { locks, active }) };
 }
 
 /// What [`before`] locked on this thread.
-fn release() -> Option<Held> {
+fn release() -> Option<HeldLocks> {
     if HANDLERS.owner.load(Ordering::Relaxed) != this_thread() {
         return None;
     }
@@ -102,7 +102,7 @@ extern "C" fn in_parent() {
 extern "C" fn in_child() {
     // If another thread held the lock at the fork, the session was being started or
     // replaced, and no mutator has it yet.
-    if let Some(Held { locks, active }) = release() {
+    if let Some(HeldLocks { locks, active }) = release() {
         drop(locks);
         if let Some(session) = &*active {
             session.set_forked();

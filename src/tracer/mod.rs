@@ -8,14 +8,14 @@
 //!   its parts share.
 //! - `hook`, `backtraces`, `lane_writer`, `recorder`: what hooks do, from a
 //!   sampled block to records in the mutator's event buffer.
-//! - `part_codes`, `session_resolver`: what the writer thread needs to know about the session.
+//! - `part_code_cache`, `session_resolver`: what the writer thread needs to know about the session.
 //! - `counting_output`, `writer_thread`, `registry`, `session`: the session, with
 //!   its writer thread and the list of its mutators.
 //! - `mutator`: the hooks of one thread or domain; knows its session.
 //! - `process`, `guard`: one session at a time; exit, fork and panics.
 //!
 //! Hooks run in `mutator`, `recorder`, `lane_writer` and `backtraces`; the writer
-//! thread in `session_resolver` and `part_codes`; everything else on the host's threads
+//! thread in `session_resolver` and `part_code_cache`; everything else on the host's threads
 //! outside of hooks.
 //!
 //! What hooks call here is `inline(always)` where it is small: with plain `inline` a hook
@@ -37,7 +37,7 @@ mod lane_writer;
 mod message;
 mod mutator;
 mod options;
-mod part_codes;
+mod part_code_cache;
 mod process;
 mod recorder;
 mod registry;

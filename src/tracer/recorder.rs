@@ -116,7 +116,7 @@ impl Recorder {
 
     #[inline(always)]
     fn try_record(&mut self, hook: &mut HookContext, block: SampledBlock) -> Option<()> {
-        self.record_held_ends(hook);
+        self.record_pending_ends(hook);
         let number = self.number;
         if !self.blocks.reserve(1) || number >= BlockId::MAX_NUMBER {
             return None;
@@ -198,7 +198,7 @@ impl Recorder {
 
     /// Records the ends that were held back, as far as there is room.
     #[inline]
-    fn record_held_ends(&mut self, hook: &mut HookContext) {
+    fn record_pending_ends(&mut self, hook: &mut HookContext) {
         if !self.blocks.ends.is_empty() {
             self.lane.put_ends(hook, &mut self.blocks.ends);
         }
@@ -214,14 +214,14 @@ impl Recorder {
     pub(crate) fn settle(&mut self, hook: &mut HookContext) {
         const LONGEST: Duration = Duration::from_secs(10);
         let start = Instant::now();
-        self.record_held_ends(hook);
-        while self.holds_ends() && self.lane.state.is_live() && start.elapsed() < LONGEST {
+        self.record_pending_ends(hook);
+        while self.has_pending_ends() && self.lane.state.is_live() && start.elapsed() < LONGEST {
             self.lane.producer.wait_for_buffer(WAIT_STEP);
-            self.record_held_ends(hook);
+            self.record_pending_ends(hook);
         }
     }
 
-    fn holds_ends(&self) -> bool {
+    fn has_pending_ends(&self) -> bool {
         !self.blocks.ends.is_empty() || self.tags.as_ref().is_some_and(|tags| !tags.ends.is_empty())
     }
 
@@ -236,7 +236,7 @@ impl Recorder {
         if let Some(tags) = tags {
             tags.sweep_young(fate, |ends| lane.put_ends(hook, ends));
         }
-        self.record_held_ends(hook);
+        self.record_pending_ends(hook);
         self.count_blocks();
     }
 
@@ -251,7 +251,7 @@ impl Recorder {
         if let Some(tags) = tags {
             tags.sweep_major(fate, |ends| lane.put_ends(hook, ends));
         }
-        self.record_held_ends(hook);
+        self.record_pending_ends(hook);
         self.count_blocks();
     }
 
@@ -259,7 +259,7 @@ impl Recorder {
     /// address.
     pub(crate) fn record_end(&mut self, hook: &mut HookContext, end: EndWord) {
         self.blocks.ends.push(end);
-        self.record_held_ends(hook);
+        self.record_pending_ends(hook);
     }
 
     /// Adopts another mutator's blocks that carry a tag. Without memory they stay alive in the

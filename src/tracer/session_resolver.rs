@@ -19,7 +19,7 @@ use crate::sys::process_memory::ProcessMemory;
 use crate::tracer::labels::Labels;
 use crate::tracer::message::say;
 use crate::tracer::options::{Locator, Namer, Options};
-use crate::tracer::part_codes::PartCodes;
+use crate::tracer::part_code_cache::PartCodeCache;
 use crate::tracer::state::State;
 use crate::tracer::stopwatch::Stopwatch;
 use crate::writer::Resolver;
@@ -39,7 +39,7 @@ pub(crate) struct SessionResolver {
     stopwatch: Stopwatch,
     max_frames: usize,
     parts_have_places: bool,
-    part_codes: PartCodes,
+    part_codes: PartCodeCache,
     sidecar: Sidecar,
 }
 
@@ -65,7 +65,7 @@ impl SessionResolver {
             stopwatch,
             max_frames: options.max_frames,
             parts_have_places: options.parts_have_places,
-            part_codes: PartCodes::new(),
+            part_codes: PartCodeCache::new(),
             sidecar,
         }
     }

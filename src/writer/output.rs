@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use heaptap_trace::Completion;
 
 use crate::sys::file::{self, FileError};
-use crate::sys::name::{self, NameError};
+use crate::sys::name_pattern::{NameError, ProcessFacts, expand};
 use crate::sys::output::Output;
 
 /// An output of the writer thread.
@@ -97,7 +97,7 @@ impl fmt::Display for OpenError {
 /// Opens the output that the user named: a file, whose name may contain `%p`,
 /// `%e` and `%t`.
 pub(crate) fn open(pattern: &OsStr) -> Result<Box<dyn TraceOutput>, OpenError> {
-    let path = name::expand(pattern, name::ProcessFacts::gather)
+    let path = expand(pattern, ProcessFacts::gather)
         .map_err(|error| OpenError::Name(pattern.to_owned(), error))?;
     Ok(Box::new(file::create(&path).map_err(OpenError::File)?))
 }

@@ -8,7 +8,7 @@
 use crate::queue::Part;
 
 /// A direct-mapped cache of the codes of parts.
-pub(crate) struct PartCodes {
+pub(crate) struct PartCodeCache {
     /// Indexed by a hash of return address and part.
     known: Box<[Known; KNOWN]>,
 }
@@ -23,10 +23,10 @@ struct Known {
 const KNOWN_BITS: u32 = 8;
 const KNOWN: usize = 1 << KNOWN_BITS;
 
-impl PartCodes {
-    pub(crate) fn new() -> PartCodes {
+impl PartCodeCache {
+    pub(crate) fn new() -> PartCodeCache {
         let none = Known { return_address: 0, part: Part::NONE, code: 0 };
-        PartCodes { known: Box::new([none; KNOWN]) }
+        PartCodeCache { known: Box::new([none; KNOWN]) }
     }
 
     /// The code of the first part of this allocation that has the same source
@@ -65,7 +65,7 @@ mod tests {
     #[test]
     fn parts_with_one_location_have_the_code_of_the_first() {
         let keys = [Some(10), Some(20), Some(10), None, Some(20), None];
-        let mut codes = PartCodes::new();
+        let mut codes = PartCodeCache::new();
         // Many more allocations than are cached, and each again.
         for address in (0..2_000u64).chain(0..2_000).map(|number| 0x40_0000 + 8 * number) {
             for (index, first) in [0, 1, 0, 3, 1, 5].into_iter().enumerate() {
