@@ -22,7 +22,7 @@
 //! | [`abi`] | every `extern "C"` function: check arguments, guard against panics, call in | both | `runtimes`, `control`, `snapshot`, `tracer`, `probes`, `stack` |
 //! | [`runtimes`] | runtimes that are traced as they are: `attach` for all of them, a folder for each | both | `control`, `snapshot`, `tracer`, `probes`, `stack`, `sys` |
 //! | [`control`] | commands on a socket; snapshots that are taken by themselves | threads of its own, exit | `snapshot`, `tracer`, `sys` |
-//! | [`snapshot`] | a heap snapshot: safe point, copy of the process, walk, file | both, and a copy of the process | `sys` |
+//! | [`snapshot`] | a heap snapshot: safe point, copy of the process, walk, file | both, and a copy of the process | `tracer`, `sys` |
 //! | [`tracer`] | the session: options, mutators, start, stop, fork, exit | both | `writer`, `probes`, `sampling`, `blocks`, `stack`, `queue`, `sys` |
 //! | [`writer`] | drain the queue, find locations, encode, write | writer thread | `queue`, `sys` |
 //! | [`probes`] | the program's own quantities, the collector's time line, and the file for both | both | `sys` |

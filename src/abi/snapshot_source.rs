@@ -3,8 +3,6 @@
 use std::cell::Cell;
 use std::ffi::{c_char, c_void};
 
-use heaptap_heap::{Name, Suspended};
-
 use crate::abi::guard::guard;
 use crate::abi::pointer::bytes;
 use crate::abi::snapshot_walk::{heaptap_snapshot, with_handle};
@@ -13,9 +11,7 @@ use crate::abi::status::{
     heaptap_status,
 };
 use crate::abi::versioned::{VersionedStruct, read_versioned};
-use crate::snapshot::{
-    self, HeapEncoder, HeapWalker, HostWalk, TraceFile, TracedBlocks, WalkError,
-};
+use crate::snapshot::{self, HeapEncoder, HeapWalker, HostWalk, WalkError};
 
 /// Reports the whole heap by the functions that take a `heaptap_snapshot`: each segment
 /// and then its blocks, all roots, names of tags and kinds of roots. Returns
@@ -99,18 +95,11 @@ impl HeapWalker for HostHeap {
         self.header_words
     }
 
-    fn prepare(&self) {}
-
     fn poke(&self) {
         if let Some(request) = self.request {
             // SAFETY: the host's function of the documented type.
             unsafe { request(self.host) };
         }
-    }
-
-    /// A host decides itself when its heap can be walked.
-    fn at_rest(&self, _work: &mut dyn FnMut()) -> bool {
-        false
     }
 
     /// Only the host knows whether a thread of its is at a safe point.
@@ -127,24 +116,6 @@ impl HeapWalker for HostHeap {
             unsafe { (self.walk)(self.host, handle) }
         });
         walk.finish(status == HEAPTAP_STATUS_OK)
-    }
-
-    fn tracked(&self, _found: &mut dyn FnMut(usize, u64) -> bool) {}
-
-    /// A host does not report code.
-    fn name_code(&self, _codes: &Suspended, _found: &mut dyn FnMut(Name<'_>)) {}
-
-    /// Blocks of a host's trace are not looked up in its snapshots.
-    fn trace(&self) -> Option<TraceFile> {
-        None
-    }
-
-    fn identify(&self, _numbers: &[u64]) -> Option<TracedBlocks> {
-        None
-    }
-
-    fn collect(&self) -> Option<(u64, u64)> {
-        None
     }
 }
 

@@ -133,11 +133,9 @@ mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::path::PathBuf;
 
-    use heaptap_heap::{Name, Suspended};
-
     use super::super::order::Reason;
     use super::super::output::TemporaryFile;
-    use super::super::walker::{HeapEncoder, HeapWalker, TraceFile, TracedBlocks, WalkError};
+    use super::super::walker::{HeapEncoder, HeapWalker, WalkError};
     use super::*;
 
     /// A heap that must not be walked.
@@ -150,25 +148,10 @@ mod tests {
         fn header_words(&self) -> u32 {
             1
         }
-        fn prepare(&self) {}
         fn poke(&self) {}
-        fn at_rest(&self, _: &mut dyn FnMut()) -> bool {
-            false
-        }
         fn come_to_safe_point(&self) {}
         fn walk(&self, _: &mut HeapEncoder<'_>, _: u32) -> Result<(), WalkError> {
             panic!("it is walked")
-        }
-        fn tracked(&self, _: &mut dyn FnMut(usize, u64) -> bool) {}
-        fn trace(&self) -> Option<TraceFile> {
-            None
-        }
-        fn identify(&self, _: &[u64]) -> Option<TracedBlocks> {
-            None
-        }
-        fn name_code(&self, _: &Suspended, _: &mut dyn FnMut(Name<'_>)) {}
-        fn collect(&self) -> Option<(u64, u64)> {
-            None
         }
     }
 

@@ -26,8 +26,8 @@ pub(super) fn facts(walker: &dyn HeapWalker, order: &Order) -> Vec<(MetaKey, Vec
     if order.string_bytes > 0 {
         facts.push((MetaKey::STRINGS, order.string_bytes.to_string().into_bytes()));
     }
-    if let Some(trace) = walker.trace() {
-        facts.push((MetaKey::TRACE_FILE, trace.name.as_bytes().to_vec()));
+    if let Some(session) = walker.session() {
+        facts.push((MetaKey::TRACE_FILE, session.output_name.as_bytes().to_vec()));
     }
     facts
 }

@@ -38,6 +38,4 @@ pub(crate) use exchange::{at_safe_point, is_wanted};
 pub(crate) use host::{HostBlock, HostFault, HostWalk};
 pub(crate) use order::{Cancellation, Method, Order, Reason, SnapshotError, Taken};
 pub(crate) use take::{come_to_safe_point, take};
-pub(crate) use walker::{
-    HeapEncoder, HeapWalker, TraceFile, TracedBlocks, WalkError, register, walkable_runtime,
-};
+pub(crate) use walker::{HeapEncoder, HeapWalker, WalkError, register, walkable_runtime};

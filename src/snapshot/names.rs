@@ -16,20 +16,14 @@ use super::walker::HeapWalker;
 /// The most bytes of debug information that are kept in the program's memory.
 const LIMIT: u64 = 128 << 20;
 
-/// What a snapshot has of the trace that is being written.
-pub(super) struct TracedPart<I> {
-    /// When its file begins, in microseconds since the Unix epoch; `None` if there is no trace.
-    pub(super) trace_start_us: Option<u64>,
-    pub(super) blocks: I,
-}
-
-/// Completes the file that the walk has left.
+/// Completes the file that the walk has left. `traced` is when the file of the trace begins, in
+/// microseconds since the Unix epoch, and which of its blocks are where.
 pub(super) fn append(
     mut file: &File,
     sink: DescriptorSink,
     workspace: &mut Workspace,
     walker: &dyn HeapWalker,
-    traced: TracedPart<impl Iterator<Item = Followed>>,
+    traced: Option<(u64, impl Iterator<Item = Followed>)>,
 ) -> io::Result<()> {
     file.seek(SeekFrom::Start(0))?;
     let suspended = Suspended::read(BufReader::with_capacity(1 << 20, file))
@@ -38,11 +32,11 @@ pub(super) fn append(
     file.seek(SeekFrom::End(0))?;
     let totals = suspended.totals;
     let mut encoder = Encoder::resume(sink, workspace, walker.header_words(), totals);
-    if let Some(start) = traced.trace_start_us {
+    if let Some((start, blocks)) = traced {
         encoder.meta_number(MetaKey::TRACE_START, start).map_err(io::Error::from_raw_os_error)?;
-    }
-    for followed in traced.blocks {
-        encoder.followed(followed).map_err(io::Error::from_raw_os_error)?;
+        for block in blocks {
+            encoder.followed(block).map_err(io::Error::from_raw_os_error)?;
+        }
     }
     let (mut named, mut result) = (HashSet::new(), Ok(()));
     walker.name_code(&suspended, &mut |name| {

@@ -10,7 +10,7 @@ use heaptap_heap::{Encoder, Followed, MetaKey, Totals, Workspace};
 use heaptap_settings::TEST_VERIFY;
 
 use super::facts::facts;
-use super::names::{self, TracedPart};
+use super::names;
 use super::order::{Cancellation, Method, Order, SnapshotError};
 use super::output::{DescriptorSink, TemporaryFile};
 use super::tracked::TrackedList;
@@ -103,7 +103,7 @@ impl WalkTask {
             copy: AtomicI32::new(0),
             pause_ns: AtomicU64::new(0),
             outcome: SharedPage::new().ok_or(SnapshotError::Memory)?,
-            tracked: walker.trace().and_then(|_| TrackedList::new()),
+            tracked: walker.session().and_then(|_| TrackedList::new()),
         })
     }
 
@@ -156,7 +156,6 @@ impl WalkTask {
             let mut left_out = 0;
             self.walker.tracked(&mut |address, number| {
                 left_out += u64::from(!list.push(address as u64, number));
-                true
             });
             if left_out > 0 {
                 encoder.meta_number(MetaKey::FOLLOWED_LEFT_OUT, left_out)?;
@@ -176,14 +175,13 @@ impl WalkTask {
     /// Adds names and the end. After [`WalkTask::wait`], on the ordering thread.
     pub(super) fn complete(&mut self, file: &File) -> io::Result<()> {
         let Some(workspace) = self.workspace.get_mut().first_mut() else { return Ok(()) };
-        let tracked = self.tracked.as_ref().map(TrackedList::pairs).unwrap_or_default();
-        let (addresses, numbers): (Vec<_>, Vec<_>) = tracked.into_iter().unzip();
-        let traced = self.tracked.as_ref().and_then(|_| self.walker.identify(&numbers));
-        let trace_start_us = traced.as_ref().map(|traced| traced.trace_start_us);
-        let ids = traced.map(|traced| traced.ids).unwrap_or_default();
-        let blocks = addresses.into_iter().zip(ids);
-        let blocks = blocks.filter_map(|(address, id)| Some(Followed { address, id: id? }));
-        let traced = TracedPart { trace_start_us, blocks };
+        let traced = self.tracked.as_ref().and_then(|list| {
+            let (addresses, numbers): (Vec<_>, Vec<_>) = list.pairs().into_iter().unzip();
+            let traced = self.walker.session()?.identify(&numbers)?;
+            let blocks = addresses.into_iter().zip(traced.ids);
+            let blocks = blocks.filter_map(|(address, id)| Some(Followed { address, id: id? }));
+            Some((traced.start_time, blocks))
+        });
         names::append(file, self.sink, workspace, self.walker, traced)
     }
 

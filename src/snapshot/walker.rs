@@ -1,12 +1,12 @@
 //! What a runtime implements so that its heap can be walked.
 
-use std::ffi::OsString;
 use std::sync::OnceLock;
 
 use heaptap_heap::{Encoder, Name, Suspended};
 
 use super::order::SnapshotError;
 use super::output::DescriptorSink;
+use crate::tracer::Session;
 
 /// Writes a snapshot to a descriptor, without allocating.
 pub(crate) type HeapEncoder<'w> = Encoder<'w, DescriptorSink>;
@@ -29,19 +29,6 @@ impl From<i32> for WalkError {
     }
 }
 
-/// A trace that is being taken.
-pub(crate) struct TraceFile {
-    pub(crate) name: OsString,
-}
-
-/// Blocks in the file of a trace.
-pub(crate) struct TracedBlocks {
-    /// When the file begins, in microseconds since the Unix epoch.
-    pub(crate) trace_start_us: u64,
-    /// The id of each block; `None` if the file does not have it.
-    pub(crate) ids: Vec<Option<u64>>,
-}
-
 /// A heap that can be walked.
 pub(crate) trait HeapWalker: Sync {
     /// Runtime and release, such as `OCaml 4.14.1 native`. On the ordering thread.
@@ -57,15 +44,18 @@ pub(crate) trait HeapWalker: Sync {
 
     /// Looks up what the walk needs and may not look up itself. On the ordering thread, before
     /// each snapshot; may allocate.
-    fn prepare(&self);
+    fn prepare(&self) {}
 
     /// Asks the runtime to come to a safe point soon. On the ordering thread, again and
     /// again until it has.
     fn poke(&self);
 
     /// Calls `work` if no thread of the program can touch the heap meanwhile, because all are
-    /// blocked in the kernel. Returns whether it did. On the ordering thread.
-    fn at_rest(&self, work: &mut dyn FnMut()) -> bool;
+    /// blocked in the kernel. Returns whether it did. On the ordering thread. Not for a runtime that can
+    /// be asked to collect, nor for a host, which decides itself when its heap can be walked.
+    fn at_rest(&self, _work: &mut dyn FnMut()) -> bool {
+        false
+    }
 
     /// Comes to a safe point, if this thread can: it is one of the program's, and has called us or
     /// `exit`. Otherwise does nothing.
@@ -75,26 +65,26 @@ pub(crate) trait HeapWalker: Sync {
     /// the process made there. Neither allocates nor locks.
     fn walk(&self, encoder: &mut HeapEncoder<'_>, string_bytes: u32) -> Result<(), WalkError>;
 
-    /// Calls `found` with the address and the number of every block that a trace tracks,
-    /// until it returns false. Where [`HeapWalker::walk`] is called.
-    fn tracked(&self, found: &mut dyn FnMut(usize, u64) -> bool);
+    /// Calls `found` with the address and the number of every block that
+    /// [`HeapWalker::session`] tracks. Where [`HeapWalker::walk`] is called.
+    fn tracked(&self, _found: &mut dyn FnMut(usize, u64)) {}
 
-    /// The trace that is being taken. On the ordering thread.
-    fn trace(&self) -> Option<TraceFile>;
-
-    /// What the trace has for the blocks with these numbers; `None` if no trace is being written. On the
-    /// ordering thread, after the walk.
-    fn identify(&self, numbers: &[u64]) -> Option<TracedBlocks>;
+    /// The session that traces this heap, if its blocks can be told. On the ordering thread.
+    fn session(&self) -> Option<&'static Session> {
+        None
+    }
 
     /// Calls `found` with what the runtime knows about the code addresses of a snapshot. Those
     /// that it leaves out are looked up in the program's symbols. On the ordering thread,
     /// after the walk.
-    fn name_code(&self, codes: &Suspended, found: &mut dyn FnMut(Name<'_>));
+    fn name_code(&self, _codes: &Suspended, _found: &mut dyn FnMut(Name<'_>)) {}
 
     /// Has the runtime itself collect everything that is dead, and returns the blocks and
     /// words that it keeps. In a copy of the process, after the walk, for tests: it runs
-    /// finalisers of C code.
-    fn collect(&self) -> Option<(u64, u64)>;
+    /// finalisers of C code. `None` if the threads that the copy lacks would have to take part.
+    fn collect(&self) -> Option<(u64, u64)> {
+        None
+    }
 }
 
 static WALKER: OnceLock<&'static dyn HeapWalker> = OnceLock::new();

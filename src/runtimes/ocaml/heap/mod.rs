@@ -6,10 +6,9 @@
 //! - `scan`: the roots that functions of the runtime report.
 //! - `bytecode_stack`: the frames of bytecode; `threads`: the threads of the systhreads library.
 //! - `bytecode_globals`: the variables of bytecode; `global_blocks`: the blocks that hold them.
-//! - `modules`: names of modules; `code_names`: names of code; `release`: of OCaml;
-//!   `trace`: the trace that is being taken.
+//! - `modules`: names of modules; `code_names`: names of code; `release`: of OCaml.
 //!
-//! Everything but these four runs while the heap stands still, at a safe point or in a copy of
+//! Everything but these three runs while the heap stands still, at a safe point or in a copy of
 //! the process, and neither allocates nor locks.
 
 /// With `c` in `OCAMLRUNPARAM` the runtime frees its heap while the program exits, where exit
@@ -29,5 +28,4 @@ pub(super) mod release;
 pub(super) mod scan;
 mod seen;
 pub(super) mod threads;
-pub(super) mod trace;
 pub(super) mod words;

@@ -32,11 +32,11 @@ pub(super) fn arrived(count: usize) {
     COUNT.store(count, Ordering::Release);
 }
 
-/// Calls `visit` with the state of each domain that waits, until it returns false.
-pub(super) fn for_each_waiting(mut visit: impl FnMut(usize) -> bool) {
+/// Calls `visit` with the state of each domain that waits.
+pub(super) fn for_each_waiting(mut visit: impl FnMut(usize)) {
     let count = COUNT.load(Ordering::Acquire).min(MOST);
     let waiting = WAITING.get(..count).unwrap_or_default();
-    _ = waiting.iter().all(|state| visit(state.load(Ordering::Acquire)));
+    waiting.iter().for_each(|state| visit(state.load(Ordering::Acquire)));
 }
 
 /// A domain.

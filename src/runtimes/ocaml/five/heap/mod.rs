@@ -35,6 +35,7 @@ use heaptap_heap::{Name, Suspended};
 use super::domain::domain;
 use super::layout::KnownRelease;
 use super::symbols::Runtime;
+use crate::runtimes::attach::attached;
 use crate::runtimes::attach::refusal::Refusal;
 use crate::runtimes::ocaml::bytecode::GlobalUnits;
 use crate::runtimes::ocaml::frames;
@@ -43,11 +44,11 @@ use crate::runtimes::ocaml::heap::blocks::BlockWriter;
 use crate::runtimes::ocaml::heap::global_blocks::GlobalBlocks;
 use crate::runtimes::ocaml::heap::modules::{self, OcamlModule};
 use crate::runtimes::ocaml::heap::words::Words;
-use crate::runtimes::ocaml::heap::{code_names, release, trace};
+use crate::runtimes::ocaml::heap::{code_names, release};
 use crate::runtimes::ocaml::version::MajorVersion;
-use crate::snapshot::{self, HeapEncoder, HeapWalker, TraceFile, TracedBlocks, WalkError};
+use crate::snapshot::{self, HeapEncoder, HeapWalker, WalkError};
 use crate::sys::race_once::RaceOnce;
-use crate::tracer::Mutator;
+use crate::tracer::{Mutator, Session};
 
 use domains::Domains;
 use responses::Responses;
@@ -138,11 +139,6 @@ impl HeapWalker for Heap {
         }
     }
 
-    fn at_rest(&self, _: &mut dyn FnMut()) -> bool {
-        // The watcher has the runtime collect, which is a safe point like any other.
-        false
-    }
-
     fn come_to_safe_point(&self) {
         // Without the lock of its domain a thread has no state (`caml_release_domain_lock`,
         // `runtime/domain.c`).
@@ -175,21 +171,17 @@ impl HeapWalker for Heap {
         finalisers::write(&self.variables, &domains, &mut writer)
     }
 
-    fn tracked(&self, found: &mut dyn FnMut(usize, u64) -> bool) {
+    fn tracked(&self, found: &mut dyn FnMut(usize, u64)) {
         domains::for_each_waiting(|state| {
             // SAFETY: a domain that waits in `rendezvous`, where no hook is under way.
             let mutator = unsafe { domain(state) }.and_then(|domain| domain.mutator.as_ref());
-            let mut tracked = mutator.into_iter().flat_map(Mutator::tracked);
-            tracked.all(|(address, number)| found(address, number))
+            let tracked = mutator.into_iter().flat_map(Mutator::tracked);
+            tracked.for_each(|(address, number)| found(address, number));
         });
     }
 
-    fn trace(&self) -> Option<TraceFile> {
-        trace::file()
-    }
-
-    fn identify(&self, numbers: &[u64]) -> Option<TracedBlocks> {
-        trace::identify(numbers)
+    fn session(&self) -> Option<&'static Session> {
+        Some(&attached()?.session)
     }
 
     fn name_code(&self, codes: &Suspended, found: &mut dyn FnMut(Name<'_>)) {
@@ -197,10 +189,5 @@ impl HeapWalker for Heap {
             CodeKind::Native { .. } => code_names::of_native(MajorVersion::Five, codes, found),
             CodeKind::Bytecode { code, .. } => code_names::of_bytecode(code, codes, found),
         }
-    }
-
-    fn collect(&self) -> Option<(u64, u64)> {
-        // The other domains do not exist in a copy, and cannot stop.
-        None
     }
 }

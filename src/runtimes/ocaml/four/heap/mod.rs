@@ -24,6 +24,7 @@ use heaptap_heap::{Name, Suspended};
 
 use super::host::host;
 use super::proof::Proved;
+use crate::runtimes::attach::attached;
 use crate::runtimes::attach::own_stack::OwnStack;
 use crate::runtimes::attach::refusal::Refusal;
 use crate::runtimes::ocaml::bytecode::GlobalUnits;
@@ -33,10 +34,11 @@ use crate::runtimes::ocaml::heap::blocks::BlockWriter;
 use crate::runtimes::ocaml::heap::global_blocks::GlobalBlocks;
 use crate::runtimes::ocaml::heap::modules::{self, OcamlModule};
 use crate::runtimes::ocaml::heap::words::Words;
-use crate::runtimes::ocaml::heap::{code_names, release, trace};
+use crate::runtimes::ocaml::heap::{code_names, release};
 use crate::runtimes::ocaml::version::MajorVersion;
-use crate::snapshot::{self, HeapEncoder, HeapWalker, TraceFile, TracedBlocks, WalkError};
+use crate::snapshot::{self, HeapEncoder, HeapWalker, WalkError};
 use crate::sys::race_once::RaceOnce;
+use crate::tracer::Session;
 
 use bound_errors::BoundErrors;
 use variables::{CodeKind, Variables};
@@ -167,19 +169,15 @@ impl HeapWalker for Heap {
         finalisers::write(&self.variables, &mut writer)
     }
 
-    fn tracked(&self, found: &mut dyn FnMut(usize, u64) -> bool) {
+    fn tracked(&self, found: &mut dyn FnMut(usize, u64)) {
         // SAFETY: walks take place under the master lock, or while no thread runs OCaml code;
         // no hook is under way.
         let Some(host) = (unsafe { host() }) else { return };
-        _ = host.mutator.tracked().all(|(address, number)| found(address, number));
+        host.mutator.tracked().for_each(|(address, number)| found(address, number));
     }
 
-    fn trace(&self) -> Option<TraceFile> {
-        trace::file()
-    }
-
-    fn identify(&self, numbers: &[u64]) -> Option<TracedBlocks> {
-        trace::identify(numbers)
+    fn session(&self) -> Option<&'static Session> {
+        Some(&attached()?.session)
     }
 
     fn name_code(&self, codes: &Suspended, found: &mut dyn FnMut(Name<'_>)) {
