@@ -1,44 +1,27 @@
 // Every width, both themes, and assistive technology.
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { after, test } from "node:test";
 import { closeBrowser, exported, picture, settled, withPage } from "./browser.mjs";
+import { accessible, within } from "./looks.mjs";
 
 after(closeBrowser);
 
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const VIEWS = [
   "#overview", "#overview&multiples=1", "#flame&metric=allocated&selected=login@label/Server.main@src%2Fserver.ml", "#flame&search=json&invert=1",
   "#table&row=Json.token@src%2Fjson.ml&metric=allocated&function=Json", "#table&hot=1&metric=allocated", "#leaks", "#diff&trace=1&before=0&metric=allocated", "#diff&trace=1&before=0&metric=allocated&rows=1", "#source&metric=allocated",
 ];
 
+const PAGE = () => exported("before.ctf", "service.ctf");
+const VIEWED = VIEWS.map((fragment) => (fragment.includes("trace=") ? fragment : `${fragment}&trace=1`));
+
 for (const theme of ["light", "dark"]) {
-  test(`axe-core has no finding in the ${theme} theme`, async () => {
-    for (const fragment of VIEWS) {
-      await withPage(await exported("before.ctf", "service.ctf"), { fragment: fragment.includes("trace=") ? fragment : `${fragment}&trace=1`, theme }, async (page) => {
-        await page.evaluate(axe);
-        const { violations } = await page.evaluate(() => globalThis.axe.run());
-        const found = violations.map(({ id, impact, nodes }) => `${impact} ${id}: ${nodes.map(({ html }) => html.slice(0, 120)).join(" ")}`);
-        assert.deepEqual(found, [], fragment);
-        await picture(page, `axe-${theme}-${fragment.replace(/\W+/g, "-").slice(0, 40)}`);
-      });
-    }
-  });
+  test(`axe-core has no finding in the ${theme} theme`, async () => accessible(await PAGE(), VIEWED, theme, `axe-${theme}`));
 }
 
 // A phone, 60 columns of text, and a wide screen.
 for (const [width, height] of [[360, 740], [480, 800], [820, 1100], [1920, 1080]]) {
-  test(`nothing overflows at ${width} pixels`, async () => {
-    for (const fragment of VIEWS) {
-      await withPage(await exported("before.ctf", "service.ctf"), { fragment: fragment.includes("trace=") ? fragment : `${fragment}&trace=1`, width, height }, async (page) => {
-        const [inner, outer] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
-        assert.ok(inner <= outer, `${fragment}: ${inner} of ${outer} pixels`);
-        await picture(page, `width-${width}-${fragment.replace(/\W+/g, "-").slice(0, 40)}`);
-      });
-    }
-  });
+  test(`nothing overflows at ${width} pixels`, async () => within(await PAGE(), VIEWED, { width, height }, `width-${width}`));
 }
 
 test("everything that can be clicked can be reached by Tab", async () =>

@@ -4,9 +4,9 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { after, test } from "node:test";
 import { bytesText, closeBrowser, directory, exported, fragment, json, percentText, picture, runIn, serve, settled, sized, trace, traceOf, treeItems, withPage } from "./browser.mjs";
+import { accessible, within } from "./looks.mjs";
 
 after(closeBrowser);
 
@@ -419,30 +419,12 @@ test("snapshots that an OCaml program took while it was traced", { skip: hasOcam
 });
 
 const VIEWS = ["", "&snapshot=0", "&search=session", "&part=table", "&part=table&table=block&held=block%20of%2012%20words&sort=exclusive", "&snapshot=1&part=growth", "&part=sites", "&stack=block"];
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const VIEWED = VIEWS.map((part) => `#snapshots${part}`);
 
 for (const theme of ["light", "dark"]) {
-  test(`axe-core has no finding in the ${theme} theme`, async () => {
-    for (const view of ["#overview", ...VIEWS.map((part) => `#snapshots${part}`)]) {
-      await open(view, async (page) => {
-        await page.evaluate(axe);
-        const { violations } = await page.evaluate(() => globalThis.axe.run());
-        const found = violations.map(({ id, impact, nodes }) => `${impact} ${id}: ${nodes.map(({ html }) => html.slice(0, 120)).join(" ")}`);
-        assert.deepEqual(found, [], view);
-        await picture(page, `snapshots-${theme}${view.replace(/\W+/g, "-").slice(0, 40)}`);
-      }, { theme });
-    }
-  });
+  test(`axe-core has no finding in the ${theme} theme`, () => accessible(all, ["#overview", ...VIEWED], theme, `snapshots-${theme}`));
 }
 
 for (const [width, height] of [[360, 740], [820, 1100], [1920, 1080]]) {
-  test(`nothing overflows at ${width} pixels`, async () => {
-    for (const part of VIEWS) {
-      await open(`#snapshots${part}`, async (page) => {
-        const [inner, outer] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
-        assert.ok(inner <= outer, `${part}: ${inner} of ${outer} pixels`);
-        await picture(page, `snapshots-${width}${part.replace(/\W+/g, "-").slice(0, 40)}`);
-      }, { width, height });
-    }
-  });
+  test(`nothing overflows at ${width} pixels`, () => within(all, VIEWED, { width, height }, `snapshots-${width}`));
 }
