@@ -1,7 +1,7 @@
 //! Small heap snapshots.
 
 use heaptap_heap::{
-    Encoder, Finaliser, FinaliserKind, Followed, KindNamespace, MetaKey, Name, Root, RootOwner,
+    Encoder, Finaliser, FinaliserKind, Tracked, KindNamespace, MetaKey, Name, Root, RootOwner,
     Segment, SegmentKind, Workspace,
 };
 
@@ -116,7 +116,7 @@ fn names(encoder: &mut Snapshot<'_>) -> Result<(), i32> {
     encoder.kind_name(KindNamespace::Tag, 247, b"closure")?;
     let (function, file) = (b"Main.f", b"main.ml");
     encoder.name(Name { address: 0x40_0000, function, file, line: 7 })?;
-    encoder.followed(Followed { address: address(4), id: 12 })
+    encoder.tracked(Tracked { address: address(4), id: 12 })
 }
 
 fn all_features(encoder: &mut Snapshot<'_>) -> Result<(), i32> {

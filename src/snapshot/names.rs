@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufReader, Seek as _, SeekFrom};
 
-use heaptap_heap::{Encoder, Followed, MetaKey, Name, Suspended, Workspace};
+use heaptap_heap::{Encoder, MetaKey, Name, Suspended, Tracked, Workspace};
 use heaptap_symbols::{Process, SourceLocation, Symbols};
 
 use super::output::DescriptorSink;
@@ -23,7 +23,7 @@ pub(super) fn append(
     sink: DescriptorSink,
     workspace: &mut Workspace,
     walker: &dyn HeapWalker,
-    traced: Option<(u64, impl Iterator<Item = Followed>)>,
+    traced: Option<(u64, impl Iterator<Item = Tracked>)>,
 ) -> io::Result<()> {
     file.seek(SeekFrom::Start(0))?;
     let suspended = Suspended::read(BufReader::with_capacity(1 << 20, file))
@@ -35,7 +35,7 @@ pub(super) fn append(
     if let Some((start, blocks)) = traced {
         encoder.meta_number(MetaKey::TRACE_START, start).map_err(io::Error::from_raw_os_error)?;
         for block in blocks {
-            encoder.followed(block).map_err(io::Error::from_raw_os_error)?;
+            encoder.tracked(block).map_err(io::Error::from_raw_os_error)?;
         }
     }
     let (mut named, mut result) = (HashSet::new(), Ok(()));

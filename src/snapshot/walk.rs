@@ -6,7 +6,7 @@ use std::io;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use heaptap_heap::{Encoder, Followed, MetaKey, Totals, Workspace};
+use heaptap_heap::{Encoder, MetaKey, Totals, Tracked, Workspace};
 use heaptap_settings::TEST_VERIFY;
 
 use super::facts::facts;
@@ -158,7 +158,7 @@ impl WalkTask {
                 left_out += u64::from(!list.push(address as u64, number));
             });
             if left_out > 0 {
-                encoder.meta_number(MetaKey::FOLLOWED_LEFT_OUT, left_out)?;
+                encoder.meta_number(MetaKey::TRACKED_LEFT_OUT, left_out)?;
             }
         }
         if self.verify
@@ -179,7 +179,7 @@ impl WalkTask {
             let (addresses, numbers): (Vec<_>, Vec<_>) = list.pairs().into_iter().unzip();
             let traced = self.walker.session()?.identify(&numbers)?;
             let blocks = addresses.into_iter().zip(traced.ids);
-            let blocks = blocks.filter_map(|(address, id)| Some(Followed { address, id: id? }));
+            let blocks = blocks.filter_map(|(address, id)| Some(Tracked { address, id: id? }));
             Some((traced.start_time, blocks))
         });
         names::append(file, self.sink, workspace, self.walker, traced)

@@ -33,7 +33,7 @@ use std::io::{self, Write};
 use heaptap_probes::History;
 use heaptap_report::rows::{By, Site};
 use heaptap_report::{
-    Aggregate, Counts, Depth, Follow, Metric, Omitted, Options, StackShape, Stacks,
+    Aggregate, Counts, Depth, Metric, Omitted, Options, OverTime, StackShape, Stacks,
 };
 use heaptap_trace::{LocationTable, TraceInfo};
 
@@ -85,7 +85,7 @@ impl Format {
 /// The options with which an aggregate must be gathered to be exported: whole
 /// stacks, and what each of them allocates and frees over time.
 pub fn options() -> Options {
-    Options { depth: Depth::Whole, follow: Follow::Flows, ..Options::default() }
+    Options { depth: Depth::Whole, over_time: OverTime::Flows, ..Options::default() }
 }
 
 /// The input of every format.

@@ -5,9 +5,9 @@
 //! - `graph`: [`HeapGraph`], the blocks as a graph, and what is reachable in it.
 //! - `holders`: [`HolderTree`], what holds the roots: modules and variables, threads and frames.
 //! - `dominators`: [`DominatorTree`], what a block or a holder retains.
-//! - `labels`: [`Labels`] and [`Names`], what blocks and holders are called.
+//! - `kinds`: [`Kinds`] and [`Names`], what blocks and holders are called.
 //! - `retained`: [`RetainedTree`], the dominator tree with blocks that are alike joined.
-//! - `answers`: [`HeapAnalysis`], tables, paths, suspects, cycles.
+//! - `analysis`: [`HeapAnalysis`], tables, paths, suspects, cycles.
 //! - `types`: [`BlockTypes`], OCaml types of blocks, from the declared types of variables.
 //!
 //! Snapshots are read by `heaptap_heap`. They are hostile: nothing here is unsafe, no snapshot causes a panic, and
@@ -20,19 +20,19 @@
     allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)
 )]
 
-mod answers;
+mod analysis;
 mod check;
 mod dominators;
 mod graph;
 mod holders;
-mod labels;
+mod kinds;
 mod retained;
 mod summary;
 mod types;
 
-pub use answers::{
+pub use analysis::{
     Accumulation, Arrangement, EphemeronChain, FinaliserCycle, HeapAnalysis, HeldBy, HolderRow,
-    LabelRow, Level, OutsideMemory, PathFinder, Referrer, Suspects, components,
+    KindRow, Level, OutsideMemory, PathFinder, Referrer, Suspects, components,
 };
 pub use check::{CheckReport, Finding, check};
 pub use dominators::{DominatorChildren, DominatorTree, Node};
@@ -42,8 +42,8 @@ pub use graph::{
     RootHolder, ShapeId, ThreadFacts,
 };
 pub use holders::{HolderId, HolderName, HolderTree, Share};
-pub use labels::{BlockLabel, LabelId, Labels, Names, SizeRange};
-pub use retained::{RetainedId, RetainedLabel, RetainedNode, RetainedTree};
+pub use kinds::{BlockKind, KindId, Kinds, Names, SizeRange};
+pub use retained::{RetainedId, RetainedKind, RetainedNode, RetainedTree};
 pub use summary::{CustomSum, SegmentSum, Summary};
 pub use types::{
     BlockTypes, Builtin, Constructor, Definition, DefinitionBody, FieldType, GlobalRoot, Mismatch,

@@ -46,7 +46,7 @@ pub(crate) enum ChunkKind {
     CustomKinds = 10,
     KindNames = 11,
     Names = 12,
-    Followed = 13,
+    Tracked = 13,
     /// The totals of a file that somebody else completes.
     Totals = 14,
     /// The totals of a complete file.
@@ -70,7 +70,7 @@ impl ChunkKind {
             CustomKinds,
             KindNames,
             Names,
-            Followed,
+            Tracked,
             Totals,
             End,
             OutsideAreas,

@@ -43,8 +43,8 @@ pub use chunk::{HEADER_BYTES, MAGIC, is_snapshot_header};
 pub use decode::{Completion, Defect, ReadError, Reader, Suspended};
 pub use encode::{Encoder, Sink, Workspace};
 pub use model::{
-    Block, Code, CustomBlock, Ephemeron, EphemeronKey, Finaliser, FinaliserKind, Followed, Item,
+    Block, Code, CustomBlock, Ephemeron, EphemeronKey, Finaliser, FinaliserKind, Item,
     KindNamespace, MAX_STRING, MetaKey, Name, OutsideArea, OutsideKind, Pointer, Root, RootKind,
-    RootOwner, Segment, SegmentKind,
+    RootOwner, Segment, SegmentKind, Tracked,
 };
 pub use totals::Totals;

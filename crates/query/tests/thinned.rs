@@ -6,7 +6,9 @@ use heaptap_report::figures::{
     ALL_ROWS, Figures, TableOptions, TableView, TraceFigures, by_name, leak_report,
 };
 use heaptap_report::rows::By;
-use heaptap_report::{Aggregate, Aggregator, Archive, BlockTable, Depth, Follow, Metric, Options};
+use heaptap_report::{
+    Aggregate, Aggregator, Archive, BlockTable, Depth, Metric, Options, OverTime,
+};
 use heaptap_trace::{
     Allocation, Backtrace, Event, EventKind, Location, LocationTable, Source, TraceInfo,
 };
@@ -70,7 +72,7 @@ fn read(options: Options) -> (Aggregate, BlockTable) {
 fn leaky() -> Archive {
     let (aggregate, blocks) = read(Options {
         depth: Depth::Whole,
-        follow: Follow::LiveSize,
+        over_time: OverTime::LiveSize,
         most_blocks: 1000,
         ..Options::default()
     });

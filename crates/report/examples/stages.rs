@@ -11,7 +11,9 @@
 use std::error::Error;
 use std::fs;
 
-use heaptap_report::{Aggregator, Depth, Follow, Ledger, MOST_BLOCKS, Options, ResolvedEvent};
+use heaptap_report::{
+    Aggregator, Depth, EventCounter, MOST_BLOCKS, Options, OverTime, ResolvedEvent,
+};
 use heaptap_trace::{Mode, Reader};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -39,29 +41,29 @@ fn decode(trace: &[u8]) -> Outcome<(f64, u64)> {
 /// Seconds to decode and find call paths, and seconds to count.
 fn aggregate(trace: &[u8], options: Options) -> Outcome<(f64, f64)> {
     let mut reader = Reader::from_slice(trace, Mode::Lenient)?;
-    let (mut resolver, mut ledger) = Aggregator::new(reader.info(), options).split();
+    let (mut resolver, mut counter) = Aggregator::new(reader.info(), options).split();
     let (mut finding, mut counting) = (0.0, 0.0);
     let mut batch: Vec<ResolvedEvent> = Vec::with_capacity(BATCH);
-    let mut count = |ledger: &mut Ledger, batch: &mut Vec<ResolvedEvent>| -> Outcome<()> {
+    let mut count = |counter: &mut EventCounter, batch: &mut Vec<ResolvedEvent>| -> Outcome<()> {
         let begin = processor_time()?;
-        batch.drain(..).for_each(|event| ledger.event(&event));
+        batch.drain(..).for_each(|event| counter.event(&event));
         counting += processor_time()? - begin;
         Ok(())
     };
     let begin = processor_time()?;
     while let Some((event, table)) = reader.next_located()? {
         if let Some(moves) = resolver.make_room(&event) {
-            count(&mut ledger, &mut batch)?;
-            ledger.move_paths(&moves);
+            count(&mut counter, &mut batch)?;
+            counter.move_paths(&moves);
         }
         batch.push(resolver.resolve(&event, table));
         if batch.len() == BATCH {
-            count(&mut ledger, &mut batch)?;
+            count(&mut counter, &mut batch)?;
         }
     }
-    count(&mut ledger, &mut batch)?;
+    count(&mut counter, &mut batch)?;
     finding += processor_time()? - begin - counting;
-    Aggregator::join(resolver, ledger).finish();
+    Aggregator::join(resolver, counter).finish();
     Ok((finding, counting))
 }
 
@@ -73,7 +75,7 @@ fn main() -> Outcome<()> {
     let rounds = rest.first().map_or(Ok(3), |rounds| rounds.parse::<u32>())?;
     let trace = fs::read(path)?;
     let whole = Options { depth: Depth::Whole, ..Options::default() };
-    let leaks = Options { follow: Follow::LiveSize, ..whole.clone() };
+    let leaks = Options { over_time: OverTime::LiveSize, ..whole.clone() };
     let page = Options { most_blocks: MOST_BLOCKS, ..leaks.clone() };
     let verbs = [
         ("report", Options::default()),

@@ -90,7 +90,7 @@ pub struct Aggregate {
     pub(crate) live_young: u64,
     /// Samples alive after the last event that are outside the heap.
     pub(crate) live_external: u64,
-    /// One in 2^level objects is followed: now, and at the time asked for.
+    /// One in 2^level objects is tracked: now, and at the time asked for.
     pub(crate) level: u32,
     pub(crate) at_level: u32,
     /// The same for all that was allocated: 0 unless the blocks come from a table that
@@ -104,7 +104,7 @@ pub struct Aggregate {
     pub(crate) lifetimes: Lifetimes,
     pub(crate) growth: Growth,
     pub(crate) flows: Flows,
-    /// The objects alive after the last event; empty unless live sizes are followed.
+    /// The objects alive after the last event; empty unless live sizes are tracked.
     pub(crate) survivors: Vec<Survivor>,
     pub(crate) frames: Frames,
     pub(crate) paths: Paths,
@@ -346,7 +346,7 @@ impl Aggregate {
         &self.timeline
     }
 
-    /// One in 2^level objects with one sample was followed, and more of larger ones.
+    /// One in 2^level objects with one sample was tracked, and more of larger ones.
     pub fn thinning(&self) -> u32 {
         self.level
     }
@@ -401,7 +401,7 @@ impl Aggregate {
         self.flows.width()
     }
 
-    /// How many slices there are; none if flows were not followed.
+    /// How many slices there are; none if flows were not tracked.
     pub fn slices(&self) -> usize {
         self.flows.len()
     }

@@ -5,7 +5,7 @@
 //! follow.
 //!
 //! The pass has two halves: [`crate::EventResolver`] finds call paths, and
-//! [`crate::Ledger`] counts. [`Aggregator::split`] takes them apart, so that each can
+//! [`crate::EventCounter`] counts. [`Aggregator::split`] takes them apart, so that each can
 //! run on a thread of its own. The figures are the same.
 //!
 //! Memory is bounded: live objects ([`crate::live`]), call paths
@@ -21,31 +21,31 @@ use std::ops::Range;
 use heaptap_trace::{Event, LocationTable, TraceInfo};
 
 use crate::aggregate::Aggregate;
+use crate::block_counter::{BlockCounter, OverTime};
 use crate::blocks::BlockTable;
 use crate::blocks::recorder::Recorder;
 use crate::classes::Classes;
 use crate::estimate::Scale;
-use crate::ledger::Ledger;
+use crate::event_counter::EventCounter;
 use crate::live::{self, LiveObjects};
 use crate::options::Options;
 use crate::paths::{Bounds, Paths};
 use crate::resolver::{EventResolver, Resolver, TreeMut};
-use crate::tally::{Follow, Tally};
 use crate::trace_ending::TraceEnding;
 
 /// Aggregates the events of a trace.
 pub struct Aggregator {
     resolver: Resolver,
     /// With the call tree, in its aggregate.
-    ledger: Ledger,
+    counter: EventCounter,
 }
 
 impl Aggregator {
     /// An aggregator for the events of the trace that `info` describes.
     pub fn new(info: &TraceInfo, options: Options) -> Self {
-        let most_paths = match options.follow {
-            Follow::Nothing => Bounds::USUAL,
-            Follow::LiveSize | Follow::Flows => Bounds::FOLLOWED,
+        let most_paths = match options.over_time {
+            OverTime::Nothing => Bounds::USUAL,
+            OverTime::LiveSize | OverTime::Flows => Bounds::OVER_TIME,
         };
         Aggregator::bounded(info, options, live::MOST, most_paths)
     }
@@ -64,62 +64,62 @@ impl Aggregator {
             aggregate.classes = Classes::kept();
         }
         let promoted_path = aggregate.add_promoted_path(options.depth);
-        let ledger = Ledger {
-            tally: Tally::new(aggregate, options.follow, options.at),
+        let counter = EventCounter {
+            block_counter: BlockCounter::new(aggregate, options.over_time, options.at),
             live: LiveObjects::new(most_live),
             recorder: (options.most_blocks > 0).then(|| Recorder::new(options.most_blocks)),
             promoted_path,
         };
         let resolver = Resolver::new(options, info.start_time, u64::from(word_bytes));
-        Aggregator { resolver, ledger }
+        Aggregator { resolver, counter }
     }
 
     /// Takes the next event, in the order of time.
     pub fn event(&mut self, event: &Event<'_>, table: &LocationTable) {
-        let Aggregator { resolver, ledger } = self;
-        if let Some(moves) = resolver.make_room(&mut ledger.tally.aggregate.paths, event) {
-            ledger.move_paths(&moves);
+        let Aggregator { resolver, counter } = self;
+        if let Some(moves) = resolver.make_room(&mut counter.block_counter.aggregate.paths, event) {
+            counter.move_paths(&moves);
         }
-        let Aggregate { frames, paths, .. } = &mut ledger.tally.aggregate;
+        let Aggregate { frames, paths, .. } = &mut counter.block_counter.aggregate;
         let resolved = resolver.resolve(TreeMut { frames, paths }, event, table);
-        ledger.event(&resolved);
+        counter.event(&resolved);
     }
 
-    /// Takes the end of one of several traces: see [`Ledger::end_trace`].
+    /// Takes the end of one of several traces: see [`EventCounter::end_trace`].
     pub fn end_trace(&mut self, ids: Range<u64>, ending: TraceEnding) {
-        self.ledger.end_trace(ids, ending);
+        self.counter.end_trace(ids, ending);
     }
 
     /// The two halves, to go on with the next event. All that the first returns must
     /// reach the second, in that order.
-    pub fn split(mut self) -> (EventResolver, Ledger) {
-        let Aggregate { frames, paths, .. } = &mut self.ledger.tally.aggregate;
+    pub fn split(mut self) -> (EventResolver, EventCounter) {
+        let Aggregate { frames, paths, .. } = &mut self.counter.block_counter.aggregate;
         let frames = mem::take(frames);
         let paths = mem::replace(paths, Paths::new(Bounds::USUAL));
-        (EventResolver { resolver: self.resolver, frames, paths }, self.ledger)
+        (EventResolver { resolver: self.resolver, frames, paths }, self.counter)
     }
 
     /// Puts the halves that [`Aggregator::split`] returned together again.
-    pub fn join(resolver: EventResolver, mut ledger: Ledger) -> Self {
+    pub fn join(resolver: EventResolver, mut counter: EventCounter) -> Self {
         let EventResolver { resolver, frames, paths } = resolver;
-        ledger.tally.aggregate.frames = frames;
-        ledger.tally.aggregate.paths = paths;
-        Aggregator { resolver, ledger }
+        counter.block_counter.aggregate.frames = frames;
+        counter.block_counter.aggregate.paths = paths;
+        Aggregator { resolver, counter }
     }
 
     /// Everything up to the last event: what [`Aggregator::finish`] would return
     /// if the trace ended here. Takes time in proportion to the live objects and
     /// the paths. More events may follow.
     pub fn aggregate(&mut self) -> &Aggregate {
-        self.ledger.settle();
-        &self.ledger.tally.aggregate
+        self.counter.settle();
+        &self.counter.block_counter.aggregate
     }
 
     /// The same with the table of blocks so far, which is empty unless
     /// [`Options::most_blocks`] asks for one.
     pub fn aggregate_with_blocks(&mut self) -> (&Aggregate, &BlockTable) {
-        self.ledger.settle();
-        (&self.ledger.tally.aggregate, self.ledger.blocks())
+        self.counter.settle();
+        (&self.counter.block_counter.aggregate, self.counter.blocks())
     }
 
     /// The aggregate after the last event.
@@ -130,6 +130,6 @@ impl Aggregator {
     /// The same with the table of blocks, which is empty unless
     /// [`Options::most_blocks`] asks for one.
     pub fn finish_with_blocks(self) -> (Aggregate, BlockTable) {
-        self.ledger.finish()
+        self.counter.finish()
     }
 }

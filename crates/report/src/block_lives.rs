@@ -110,13 +110,13 @@ pub struct WholeStack<'a> {
 /// Why a trace has no rows.
 #[derive(Debug)]
 pub enum BlockRowsError<E> {
-    /// More blocks are alive at once than can be followed.
+    /// More blocks are alive at once than can be tracked.
     TooManyAlive,
     /// A row was not taken.
     Sink(E),
 }
 
-/// Follows the blocks that a selection takes.
+/// Tracks the blocks that a selection takes.
 pub struct BlockLives {
     resolver: Resolver,
     frames: Frames,

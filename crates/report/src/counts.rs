@@ -13,7 +13,7 @@ pub struct Counts {
     pub survived: u64,
     /// Alive when their trace ended, of traces that ended before the last event.
     pub ended: u64,
-    /// Of those that are not followed any more, the samples that a collection had seen.
+    /// Of those that are not tracked any more, the samples that a collection had seen.
     pub(crate) ended_old: u64,
     /// Of `ended`, the samples whose process went on in another file: any number of them may
     /// have been collected since.

@@ -39,7 +39,7 @@ impl Scale {
         self.with_variance(samples as f64, 1.0 - self.rate)
     }
 
-    /// The same for samples of which only one in 2^`level` objects was followed,
+    /// The same for samples of which only one in 2^`level` objects was tracked,
     /// and counted 2^`level` times. `cluster` is how many samples the object of a
     /// sample has, on average: they are allocated and collected together.
     pub fn thinned(&self, samples: u64, level: u32, cluster: f64) -> Estimate {
@@ -59,7 +59,7 @@ impl Scale {
     pub(crate) fn with_variance(&self, count: f64, spread: f64) -> Estimate {
         let unit = self.word_bytes / self.rate;
         if count == 0.0 {
-            // Where blocks were thinned, one that is followed stands for others.
+            // Where blocks were thinned, one that is tracked stands for others.
             let thinning = (spread - (1.0 - self.rate)).max(0.0);
             let high = self.unseen_words() * self.word_bytes * (1.0 + thinning);
             return Estimate { high, ..Estimate::default() };

@@ -92,7 +92,7 @@ struct History<'a> {
 }
 
 impl Aggregate {
-    /// Finds leaks. Needs [`crate::Follow::LiveSize`] and [`crate::Depth::Whole`].
+    /// Finds leaks. Needs [`crate::OverTime::LiveSize`] and [`crate::Depth::Whole`].
     pub fn leaks(&self, table: &LocationTable, levels: usize) -> Leaks {
         let (growth, survivors) = (&self.growth, &self.survivors[..]);
         self.leaks_in(History { growth, survivors, by_frame: false }, table, levels)

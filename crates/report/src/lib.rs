@@ -9,14 +9,14 @@
 //! The map:
 //!
 //! - [`Aggregator`] is the one pass that all reports share, in bounded memory. Its
-//!   halves, which may run on two threads, are [`EventResolver`] and [`Ledger`]. It
+//!   halves, which may run on two threads, are [`EventResolver`] and [`EventCounter`]. It
 //!   uses `live` (live objects), `paths`, `counts` and `frames` (call paths),
 //!   `peak`, `timeline`, `lifetimes`, `growth` with `sweeps`, and `flows` (paths over time).
 //!   `classes` counts by domain and source, and `regroup` makes tables by label, domain
 //!   and source of those. `select` decides which blocks count, `lifespans` which of them live as long
 //!   as the selection demands.
-//! - [`BlockTable`] has a row for each followed block; it gives the [`Aggregate`] of
-//!   any selection without the trace. It and the aggregator count in `tally`.
+//! - [`BlockTable`] has a row for each tracked block; it gives the [`Aggregate`] of
+//!   any selection without the trace. It and the aggregator count in `block_counter`.
 //!   [`BlockLives`] passes on every block, for tables that hold them all.
 //! - [`Archive`] is the binary form of both: what the viewer's page holds.
 //! - [`Aggregate`] is the result; `estimate` turns samples into bytes with their
@@ -36,6 +36,7 @@
 mod aggregate;
 mod aggregator;
 mod archive;
+mod block_counter;
 mod block_lives;
 mod blocks;
 mod call_tree;
@@ -46,6 +47,7 @@ mod depth;
 mod diff;
 pub mod escape;
 mod estimate;
+mod event_counter;
 pub mod figures;
 mod flows;
 mod folding;
@@ -55,7 +57,6 @@ mod growth;
 mod hot;
 mod ids;
 mod leaks;
-mod ledger;
 mod lifespans;
 mod lifetimes;
 mod live;
@@ -69,7 +70,6 @@ pub mod rows;
 mod select;
 mod stacks;
 mod sweeps;
-mod tally;
 mod thinning;
 mod timeline;
 mod trace_ending;
@@ -77,6 +77,7 @@ mod trace_ending;
 pub use aggregate::{Aggregate, Frame, Metric, PathRef};
 pub use aggregator::Aggregator;
 pub use archive::{Archive, ArchiveError, ArchiveParts};
+pub use block_counter::OverTime;
 pub use block_lives::{BlockLife, BlockLives, BlockRowsError, BlockSink, WholeStack};
 pub use blocks::{
     BlockTable, LiveHistory, MOST_BLOCKS, SelectedBlock, SelectedPaths, SelectedRows,
@@ -87,10 +88,10 @@ pub use counts::Counts;
 pub use depth::Depth;
 pub use diff::{Change, SingleSample, certain_distance, changes, distance};
 pub use estimate::{Estimate, Scale, Share};
+pub use event_counter::EventCounter;
 pub use flows::Flow;
 pub use hot::{HotFragment, HotFragments};
 pub use leaks::{Leak, Leaks, Outlook};
-pub use ledger::Ledger;
 pub use lifespans::Lifespans;
 pub use lifetimes::{Lifetimes, Quantile};
 pub use options::Options;
@@ -99,6 +100,5 @@ pub use regex::bytes::Regex;
 pub use resolver::{EventResolver, ResolvedEvent};
 pub use select::{Selection, Span, is_label};
 pub use stacks::{Omitted, OmittedFrames, Stack, StackShape, Stacks};
-pub use tally::Follow;
 pub use timeline::{Bucket, Timeline};
 pub use trace_ending::TraceEnding;

@@ -65,7 +65,7 @@ impl Lifespans {
     }
 
     /// After the last event. Returns false if more blocks were alive than can be
-    /// followed.
+    /// tracked.
     #[must_use]
     pub fn finish(&mut self) -> bool {
         for (id, birth) in std::mem::take(&mut self.births) {

@@ -3,24 +3,24 @@
 //! An object takes 24 bytes. When there are [`MOST`], about half of them are dropped,
 //! and the others count for more ([`crate::thinning`]): the estimates stay unbiased,
 //! and with millions of objects left their error hardly grows. So a heap of any size
-//! can be followed in about 160 MB, including the growth of the table.
+//! can be tracked in about 160 MB, including the growth of the table.
 
 use std::ops::Range;
 
 use heaptap_trace::Source;
 
+use crate::block_counter::Block;
 use crate::classes::{CLASS_BITS, NO_CLASS};
 use crate::ids::IdMap;
 use crate::paths::PathMoves;
-use crate::tally::Block;
-use crate::thinning::{follows, level_of};
+use crate::thinning::{is_tracked, level_of};
 
-/// The most objects that are followed: the capacity of a table of 2²¹ slots, or half
+/// The most objects that are tracked: the capacity of a table of 2²¹ slots, or half
 /// that of one of 2²², which then purges removed objects without growing.
 pub(crate) const MOST: usize = (1 << 21) / 8 * 7;
 
 /// The most samples of a block: 512 GiB at rate 1. The sum over all blocks that can
-/// be followed fits 64 bits.
+/// be tracked fits 64 bits.
 pub(crate) const MOST_SAMPLES: u64 = (1 << 36) - 1;
 
 const FIELD: u64 = (1 << 48) - 1;
@@ -114,7 +114,7 @@ impl LiveObjects {
         LiveObjects { objects: IdMap::default(), most, level: 0 }
     }
 
-    /// One in 2^level objects with one sample is followed, and more of larger ones.
+    /// One in 2^level objects with one sample is tracked, and more of larger ones.
     pub(crate) fn level(&self) -> u32 {
         self.level
     }
@@ -124,12 +124,12 @@ impl LiveObjects {
         level_of(samples, self.level)
     }
 
-    /// Whether the object is one of those that are followed.
-    pub(crate) fn follows(&self, id: u64, samples: u64) -> bool {
-        follows(id, samples, self.level)
+    /// Whether the object is one of those that are tracked.
+    pub(crate) fn is_tracked(&self, id: u64, samples: u64) -> bool {
+        is_tracked(id, samples, self.level)
     }
 
-    /// Adds an object that is followed. Returns another object of this id, which only a
+    /// Adds an object that is tracked. Returns another object of this id, which only a
     /// damaged trace has.
     pub(crate) fn insert(&mut self, id: u64, object: LiveObject) -> Option<LiveObject> {
         self.objects.insert(id, object)
@@ -139,11 +139,11 @@ impl LiveObjects {
         self.objects.len() >= self.most
     }
 
-    /// Drops half of the objects that are followed.
+    /// Drops half of the objects that are tracked.
     pub(crate) fn thin(&mut self) {
         self.level += 1;
         let level = self.level;
-        self.objects.retain(|&id, object| follows(id, object.samples(), level));
+        self.objects.retain(|&id, object| is_tracked(id, object.samples(), level));
     }
 
     pub(crate) fn get_mut(&mut self, id: u64) -> Option<&mut LiveObject> {
@@ -261,8 +261,8 @@ mod tests {
             let (kept, expected) = (live.objects.len() as f64, 10_000.0 / f64::from(1 << level));
             // Five standard deviations.
             assert!((kept - expected).abs() < 5.0 * expected.sqrt(), "{kept} at level {level}");
-            assert!(live.iter().all(|block| live.follows(block.id, 1)));
-            assert!(live.follows(u64::MAX, 1 << level));
+            assert!(live.iter().all(|block| live.is_tracked(block.id, 1)));
+            assert!(live.is_tracked(u64::MAX, 1 << level));
         }
     }
 }

@@ -2,10 +2,10 @@
 
 use std::rc::Rc;
 
+use crate::block_counter::OverTime;
 use crate::depth::Depth;
 use crate::lifespans::Lifespans;
 use crate::select::Selection;
-use crate::tally::Follow;
 
 /// What to aggregate.
 #[derive(Clone, Debug, Default)]
@@ -18,8 +18,8 @@ pub struct Options {
     pub depth: Depth,
     /// The time at which to record what is alive, in microseconds since the start.
     pub at: Option<u64>,
-    /// What to follow of each path over time.
-    pub follow: Follow,
+    /// What to record of each path over time.
+    pub over_time: OverTime,
     /// The most rows of the table of blocks that [`crate::Aggregator::finish_with_blocks`]
     /// returns: [`crate::MOST_BLOCKS`], or 0 for none.
     pub most_blocks: usize,

@@ -1,7 +1,7 @@
 //! From events to blocks with a call path.
 //!
 //! The first half of an aggregation: it finds the call path of each allocation and
-//! whether the block is selected. The second half, [`crate::Ledger`], counts. Nothing
+//! whether the block is selected. The second half, [`crate::EventCounter`], counts. Nothing
 //! of the second is needed here, so that each half can run on a thread of its own, with
 //! [`ResolvedEvent`]s passed from one to the other.
 
@@ -18,7 +18,7 @@ use crate::paths::{PathMoves, Paths};
 
 use last_stacks::LastStacks;
 
-/// An event as the ledger takes it: without its backtrace.
+/// An event as the counter takes it: without its backtrace.
 #[derive(Clone, Copy, Debug)]
 pub struct ResolvedEvent {
     /// Microseconds since the start of the trace.
@@ -33,7 +33,7 @@ pub struct ResolvedEvent {
     pub(crate) kind: ResolvedKind,
 }
 
-/// The kinds of event that a ledger distinguishes.
+/// The kinds of event that a counter distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ResolvedKind {
     /// The allocation of a block that is selected.
@@ -151,7 +151,7 @@ pub struct EventResolver {
 
 impl EventResolver {
     /// To be called before [`EventResolver::resolve`], for every event. If it returns
-    /// new numbers of paths, [`crate::Ledger::move_paths`] must take them before any
+    /// new numbers of paths, [`crate::EventCounter::move_paths`] must take them before any
     /// event that is resolved afterwards.
     #[inline]
     pub fn make_room(&mut self, event: &Event<'_>) -> Option<PathMoves> {

@@ -289,7 +289,7 @@ impl Stack<'_> {
         self.ends.iter().filter_map(|&(_, path)| of_paths.get(path as usize)).sum()
     }
 
-    /// Allocations and collections in each slice of time; empty unless followed.
+    /// Allocations and collections in each slice of time; empty unless tracked.
     pub fn flows(&self) -> Vec<Flow> {
         let mut sums = vec![Flow::default(); self.stacks.aggregate.slices()];
         for &(_, path) in self.ends {

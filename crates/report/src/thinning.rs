@@ -1,13 +1,13 @@
-//! Which blocks are followed where there are too many.
+//! Which blocks are tracked where there are too many.
 //!
-//! At level L, a block with s samples is followed with probability s/2^L, to the next
+//! At level L, a block with s samples is tracked with probability s/2^L, to the next
 //! power of two, and each of its samples then counts that much more. So a block of any
-//! size stands for about 2^L samples: one of 2^L and more is always followed, and no
+//! size stands for about 2^L samples: one of 2^L and more is always tracked, and no
 //! single one decides an estimate. A hash of the id chooses.
 
-/// Whether a block is followed at this level. What is followed at one level is
-/// followed at those below.
-pub(crate) fn follows(id: u64, samples: u64, level: u32) -> bool {
+/// Whether a block is tracked at this level. What is tracked at one level is
+/// tracked at those below.
+pub(crate) fn is_tracked(id: u64, samples: u64, level: u32) -> bool {
     let level = level_of(samples, level);
     level == 0 || scramble(id ^ 0x0bad_5eed) >> (64 - level.min(63)) == 0
 }

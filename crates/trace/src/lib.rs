@@ -65,8 +65,8 @@ pub use model::{
     ElidableFrames, End, Event, EventKind, EventSink, EventSource, FormatDefect, Frames,
     LOST_FRAME, LeftOut, Limits, LiveSink, LiveSource, Locate, Located, Location, LocationList,
     LocationTable, Losses, Mode, NameId, NamedLocation, Polled, ReadError, SmallAlloc, Source,
-    Tally, TraceDefect, TraceFormat, TraceHead, TraceInfo, TraceOrigin, TraceReader, Unreadable,
-    WriteError,
+    TraceDefect, TraceFormat, TraceHead, TraceInfo, TraceOrigin, TraceReader, TraceTotals,
+    Unreadable, WriteError,
 };
 pub use recognise::FileKind;
 pub use tail::Tail;

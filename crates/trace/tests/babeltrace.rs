@@ -113,7 +113,7 @@ fn heaptap(bytes: &[u8]) -> (Vec<(u16, RecordedEvent)>, u64) {
         }
         recorded.push((domain, RecordedEvent { time, name, numbers }));
     }
-    (recorded, reader.tally().locations)
+    (recorded, reader.totals().locations)
 }
 
 /// The events that `babeltrace2` reads from the same bytes; `None` where it is not

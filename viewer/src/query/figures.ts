@@ -304,7 +304,7 @@ median_us: number | null, };
  */
 export type Limits = { 
 /**
- * One in this many objects was followed.
+ * One in this many objects was tracked.
  */
 objects_followed_one_in: number, 
 /**
@@ -447,7 +447,7 @@ export type SiteNode = { site: Site, sum: Sum, share: number, children: Array<Si
  */
 export type SiteRow = { site: Site, 
 /**
- * How many of its blocks the trace follows.
+ * How many of its blocks the trace tracks.
  */
 sampled_blocks: number, samples: number, 
 /**

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use heaptap_heap::{
-    Encoder, Finaliser, FinaliserKind, Followed, MetaKey, Name, Root, RootOwner, Segment,
-    SegmentKind, Workspace,
+    Encoder, Finaliser, FinaliserKind, MetaKey, Name, Root, RootOwner, Segment, SegmentKind,
+    Tracked, Workspace,
 };
 
 use crate::Outcome;
@@ -172,7 +172,7 @@ impl MadeHeap {
             })?;
         }
         for &(block, id) in &self.followed {
-            encoder.followed(Followed { address: address(block), id })?;
+            encoder.tracked(Tracked { address: address(block), id })?;
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use std::path::Path;
 use clap::Args;
 pub(crate) use flate2::Compression;
 use heaptap_report::figures::units::count;
-use heaptap_report::{Archive, ArchiveParts, Depth, Follow, MOST_BLOCKS, Options, Selection};
+use heaptap_report::{Archive, ArchiveParts, Depth, MOST_BLOCKS, Options, OverTime, Selection};
 use heaptap_trace::LocationTable;
 
 use crate::analysis::aggregate::AggregatedTrace;
@@ -73,7 +73,7 @@ impl Packing {
         Options {
             selection: self.selection.clone(),
             depth: Depth::Whole,
-            follow: Follow::LiveSize,
+            over_time: OverTime::LiveSize,
             most_blocks: self.most_blocks,
             at: self.at,
             ..Options::default()

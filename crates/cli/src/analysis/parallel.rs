@@ -1,7 +1,7 @@
 //! Aggregation on two threads.
 //!
 //! The thread that reads a trace decodes it and finds the call path of each event
-//! ([`EventResolver`]). A second thread counts ([`Ledger`]). Events pass between them in
+//! ([`EventResolver`]). A second thread counts ([`EventCounter`]). Events pass between them in
 //! batches through a channel with a bound, and the buffers of the batches come back to
 //! be filled again, so that memory does not depend on the trace. The second thread sees
 //! the same events in the same order as one thread would: the figures are the same.
@@ -15,8 +15,8 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{Builder, JoinHandle, available_parallelism};
 
 use heaptap_report::{
-    Aggregate, Aggregator, BlockTable, EventResolver, Ledger, Options, PathMoves, ResolvedEvent,
-    TraceEnding,
+    Aggregate, Aggregator, BlockTable, EventCounter, EventResolver, Options, PathMoves,
+    ResolvedEvent, TraceEnding,
 };
 use heaptap_trace::{Event, LocationTable, TraceInfo};
 
@@ -120,7 +120,7 @@ impl ParallelAggregator {
 /// What the second thread is to do.
 enum Work {
     /// Go on from here. The first message.
-    Begin(Box<Ledger>),
+    Begin(Box<EventCounter>),
     Events(Vec<ResolvedEvent>),
     MovePaths(PathMoves),
     EndTrace(Range<u64>, TraceEnding),
@@ -131,8 +131,8 @@ struct Counter {
     work: SyncSender<Work>,
     /// Batches that were counted, without their events.
     empty: Receiver<Vec<ResolvedEvent>>,
-    /// `None` once it was joined. Its result is the ledger that it began with.
-    thread: Option<JoinHandle<Option<Box<Ledger>>>>,
+    /// `None` once it was joined. Its result is the counter that it began with.
+    thread: Option<JoinHandle<Option<Box<EventCounter>>>>,
 }
 
 impl Counter {
@@ -152,34 +152,34 @@ impl Counter {
     }
 
     /// Waits until everything is counted.
-    fn finish(self) -> Option<Box<Ledger>> {
+    fn finish(self) -> Option<Box<EventCounter>> {
         drop(self.work);
         join(self.thread)
     }
 }
 
 /// The result of the thread, or its panic.
-fn join(thread: Option<JoinHandle<Option<Box<Ledger>>>>) -> Option<Box<Ledger>> {
+fn join(thread: Option<JoinHandle<Option<Box<EventCounter>>>>) -> Option<Box<EventCounter>> {
     thread?.join().unwrap_or_else(|panic| resume_unwind(panic))
 }
 
 /// The second thread: counts until the other end of the channel is dropped.
-fn count(work: &Receiver<Work>, counted: &Sender<Vec<ResolvedEvent>>) -> Option<Box<Ledger>> {
-    let Ok(Work::Begin(mut ledger)) = work.recv() else { return None };
+fn count(work: &Receiver<Work>, counted: &Sender<Vec<ResolvedEvent>>) -> Option<Box<EventCounter>> {
+    let Ok(Work::Begin(mut counter)) = work.recv() else { return None };
     while let Ok(next) = work.recv() {
         match next {
             Work::Events(mut events) => {
-                events.iter().for_each(|event| ledger.event(event));
+                events.iter().for_each(|event| counter.event(event));
                 events.clear();
                 // Nobody needs it after the last batch.
                 let _ = counted.send(events);
             }
-            Work::MovePaths(moves) => ledger.move_paths(&moves),
-            Work::EndTrace(ids, ending) => ledger.end_trace(ids, ending),
-            Work::Begin(another) => ledger = another,
+            Work::MovePaths(moves) => counter.move_paths(&moves),
+            Work::EndTrace(ids, ending) => counter.end_trace(ids, ending),
+            Work::Begin(another) => counter = another,
         }
     }
-    Some(ledger)
+    Some(counter)
 }
 
 /// An aggregation on two threads, seen from the one that reads.
@@ -191,8 +191,8 @@ struct TwoThreads {
 
 impl TwoThreads {
     fn new(aggregator: Aggregator, mut counter: Counter) -> Self {
-        let (resolver, ledger) = aggregator.split();
-        counter.send(Work::Begin(Box::new(ledger)));
+        let (resolver, counting) = aggregator.split();
+        counter.send(Work::Begin(Box::new(counting)));
         TwoThreads { resolver, batch: Vec::with_capacity(BATCH), counter }
     }
 
@@ -222,15 +222,15 @@ impl TwoThreads {
     fn finish(mut self) -> Aggregator {
         self.send_batch();
         match self.counter.finish() {
-            Some(ledger) => Aggregator::join(self.resolver, *ledger),
-            None => unreachable!("the ledger was its first message"),
+            Some(counter) => Aggregator::join(self.resolver, *counter),
+            None => unreachable!("the event counter was its first message"),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use heaptap_report::{Archive, Depth, Follow};
+    use heaptap_report::{Archive, Depth, OverTime};
     use heaptap_trace::{Mode, Reader};
 
     use super::*;
@@ -242,7 +242,7 @@ mod tests {
     fn archive(alone: u64, look: usize) -> Vec<u8> {
         let options = Options {
             depth: Depth::Whole,
-            follow: Follow::LiveSize,
+            over_time: OverTime::LiveSize,
             most_blocks: 700,
             ..Options::default()
         };

@@ -101,13 +101,13 @@ fn summary(
         Verdict::Sound => "sound",
     };
     let mut text = format!("{}\n", wrap_whole(&format!("{name}: {state}"), 0, width));
-    let tally = reader.tally();
+    let totals = reader.totals();
     let read = [
-        count(tally.packets, "packet", "packets"),
-        count(tally.allocations, "allocation", "allocations"),
-        count(tally.promotions, "promotion", "promotions"),
-        count(tally.collections, "collection", "collections"),
-        count(tally.locations, "location", "locations"),
+        count(totals.packets, "packet", "packets"),
+        count(totals.allocations, "allocation", "allocations"),
+        count(totals.promotions, "promotion", "promotions"),
+        count(totals.collections, "collection", "collections"),
+        count(totals.locations, "location", "locations"),
         bytes(reader.offset() as f64),
     ];
     // Writing to a string does not fail.

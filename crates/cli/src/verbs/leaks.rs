@@ -7,14 +7,14 @@ use clap::{Args, ValueHint};
 use heaptap_report::figures::CallSite;
 use heaptap_report::figures::units::{bytes, percent, short_duration};
 use heaptap_report::figures::{
-    HeldBlocks, JoinedSnapshot, LeakReport, LeakRow, leak_report, sized,
+    BlockHolders, JoinedSnapshot, LeakReport, LeakRow, leak_report, sized,
 };
 use heaptap_report::rows::By;
-use heaptap_report::{Depth, Follow, Options};
+use heaptap_report::{Depth, Options, OverTime};
 
 use crate::analysis::aggregate::AggregatedTrace;
 use crate::analysis::filters::Filters;
-use crate::analysis::heap::held::HolderOptions;
+use crate::analysis::heap::snapshot_holders::HolderOptions;
 use crate::exit_status::{VerbResult, help_end};
 use crate::io::newest::named_or_newest;
 use crate::io::output::{print, print_json};
@@ -61,7 +61,7 @@ impl Leaks {
         let options = Options {
             selection: self.filters.selection()?,
             depth: Depth::Whole,
-            follow: Follow::LiveSize,
+            over_time: OverTime::LiveSize,
             ..Options::default()
         };
         let rows = Options { selection: options.selection.clone(), ..Options::default() };
@@ -146,7 +146,7 @@ fn facts(line: &LeakRow, layout: Layout) -> [(&'static str, String); 4] {
 }
 
 /// What held the blocks of a leak when the snapshot was taken.
-fn held_by(held: &HeldBlocks, snapshot: &JoinedSnapshot) -> String {
+fn held_by(held: &BlockHolders, snapshot: &JoinedSnapshot) -> String {
     let when =
         format!("in {}, taken at {}", snapshot.file, short_duration(snapshot.taken_us as f64));
     match held.text() {

@@ -1,7 +1,7 @@
 //! `heaptap heap` on heaps that are made for a question: lists, slices of arrays outside the heap, mapped files.
 
 use heaptap_heap::{
-    Encoder, Followed, MetaKey, OutsideArea, OutsideKind, Root, RootOwner, Segment, SegmentKind,
+    Encoder, MetaKey, OutsideArea, OutsideKind, Root, RootOwner, Segment, SegmentKind, Tracked,
     Workspace,
 };
 use heaptap_trace::{Block, Format, Source, TraceInfo};
@@ -166,7 +166,7 @@ fn join(words: u64, outside_bytes: u64, tag: u32) -> crate::program::Run {
         }
         encoder.end_block()?;
         root(encoder, 0, 0)?;
-        encoder.followed(Followed { address: at(0), id })
+        encoder.tracked(Tracked { address: at(0), id })
     });
     let heap = place.file("a.heap", &heap);
     heaptap("report --heap", &[&heap, &trace])

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use heaptap_heap::{Encoder, Followed, MetaKey, Root, RootOwner, Segment, SegmentKind, Workspace};
+use heaptap_heap::{Encoder, MetaKey, Root, RootOwner, Segment, SegmentKind, Tracked, Workspace};
 use heaptap_trace::{Block, Format, Source, TraceInfo};
 use serde_json::Value;
 
@@ -77,7 +77,7 @@ fn snapshot_without(info: &TraceInfo, words: u64, ids: &[u64], left_out: u64) ->
         encoder.meta(MetaKey::TRACE_FILE, b"/tmp/its-own.ctf")?;
         encoder.meta_number(MetaKey::TRACE_START, info.start_time)?;
         if left_out > 0 {
-            encoder.meta_number(MetaKey::FOLLOWED_LEFT_OUT, left_out)?;
+            encoder.meta_number(MetaKey::TRACKED_LEFT_OUT, left_out)?;
         }
         let words_in_all = ids.len() as u64 * (words + 1);
         let segment = Segment { kind: SegmentKind::Major, start: 0x1_0000, words: words_in_all };
@@ -96,7 +96,7 @@ fn snapshot_without(info: &TraceInfo, words: u64, ids: &[u64], left_out: u64) ->
             encoder.root(root)?;
         }
         for (number, &id) in ids.iter().enumerate() {
-            encoder.followed(Followed { address: address(number), id })?;
+            encoder.tracked(Tracked { address: address(number), id })?;
         }
         Ok(())
     };

@@ -3,7 +3,7 @@
 
 use std::io::Cursor;
 
-use heaptap_graph::{DominatorTree, HeapGraph, HolderTree, Labels, LoadOptions};
+use heaptap_graph::{DominatorTree, HeapGraph, HolderTree, Kinds, LoadOptions};
 use heaptap_heap::{
     Encoder, Finaliser, FinaliserKind, MetaKey, Name, Root, RootOwner, Segment, SegmentKind,
     Workspace,
@@ -195,7 +195,7 @@ pub(crate) struct Analysed {
     pub(crate) graph: HeapGraph,
     pub(crate) holders: HolderTree,
     pub(crate) tree: DominatorTree,
-    pub(crate) labels: Labels,
+    pub(crate) kinds: Kinds,
 }
 
 pub(crate) fn analysed(file: &[u8]) -> Analysed {
@@ -203,6 +203,6 @@ pub(crate) fn analysed(file: &[u8]) -> Analysed {
     let graph = HeapGraph::load(Cursor::new(file), options).unwrap();
     let holders = HolderTree::new(&graph).unwrap();
     let tree = DominatorTree::new(&graph, &holders).unwrap();
-    let labels = Labels::new(&graph);
-    Analysed { graph, holders, tree, labels }
+    let kinds = Kinds::new(&graph);
+    Analysed { graph, holders, tree, kinds }
 }

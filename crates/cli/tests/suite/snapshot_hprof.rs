@@ -174,7 +174,7 @@ fn exported() -> (Analysed, JavaHeap) {
 
 #[test]
 fn objects_have_the_sizes_and_references_of_blocks() {
-    let (Analysed { graph, tree, labels, .. }, java) = exported();
+    let (Analysed { graph, tree, kinds, .. }, java) = exported();
     let live: Vec<u32> = (0..graph.blocks() as u32)
         .filter(|block| tree.position(Node::Block(*block)).is_some())
         .collect();
@@ -210,11 +210,11 @@ fn objects_have_the_sizes_and_references_of_blocks() {
         let expected = graph.custom(block).map_or(0, |custom| custom.outside_bytes);
         let expected = if expected == TOO_MUCH_OUTSIDE { 0 } else { expected };
         assert_eq!(bytes_outside, expected.next_multiple_of(8), "outside of block {block}");
-        let label = names.label(labels.label(labels.of(&graph, block)).unwrap());
+        let kind = names.kind(kinds.kind(kinds.of(&graph, block)).unwrap());
         let class = &java.classes[&object.class];
         let class =
             class.strip_prefix("[L").map_or(&**class, |name| name.strip_suffix(';').unwrap());
-        assert_eq!(class, Escaped(label.as_bytes()).to_string());
+        assert_eq!(class, Escaped(kind.as_bytes()).to_string());
         assert!(!class.contains(char::is_control));
     }
     // The suspended stack has three slots, and its block of two words has room for one.

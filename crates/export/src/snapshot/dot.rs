@@ -81,7 +81,7 @@ impl<'a> Picture<'a> {
             "digraph heap {\n  rankdir=LR;\n  node [shape=box, fontname=\"Helvetica\", fontsize=10];\n",
         );
         for (id, node) in &self.drawn {
-            let name = self.input.retained_name(node.label);
+            let name = self.input.retained_name(node.kind);
             let label = label(&name, node.blocks, node.retained);
             // Writing to a string does not fail.
             let _ = writeln!(text, "  n{id} [label={label}];");

@@ -14,8 +14,8 @@ mod stacks;
 use std::io::{self, Write};
 
 use heaptap_graph::{
-    BlockLabel, DominatorTree, HeapGraph, HolderId, HolderTree, LabelId, Labels, Names,
-    RetainedLabel, RetainedTree,
+    BlockKind, DominatorTree, HeapGraph, HolderId, HolderTree, KindId, Kinds, Names, RetainedKind,
+    RetainedTree,
 };
 use heaptap_report::escape::Escaped;
 
@@ -60,7 +60,7 @@ pub struct SnapshotInput<'a> {
     /// What each of them retains.
     pub tree: &'a DominatorTree,
     /// What the blocks are called.
-    pub labels: &'a Labels,
+    pub kinds: &'a Kinds,
     /// The most nodes; where there would be more, blocks that are alike and held alike are joined.
     pub nodes: usize,
 }
@@ -69,15 +69,15 @@ impl SnapshotInput<'_> {
     /// The dominator tree with alike blocks joined, of at most about [`SnapshotInput::nodes`] nodes.
     fn retained_tree(&self) -> RetainedTree {
         let bytes = |block| self.graph.bytes(block);
-        let label = |block| self.labels.of(self.graph, block);
-        RetainedTree::new(self.tree, self.nodes, bytes, label, |_, _| None)
+        let kind = |block| self.kinds.of(self.graph, block);
+        RetainedTree::new(self.tree, self.nodes, bytes, kind, |_, _| None)
     }
 
-    /// The name of a label, escaped.
-    fn label_name(&self, label: LabelId) -> String {
-        let unknown = BlockLabel::Closure(0);
-        let label = self.labels.label(label).unwrap_or(unknown);
-        escaped(&Names::new(self.graph).label(label))
+    /// The name of a kind, escaped.
+    fn kind_name(&self, kind: KindId) -> String {
+        let unknown = BlockKind::Closure(0);
+        let kind = self.kinds.kind(kind).unwrap_or(unknown);
+        escaped(&Names::new(self.graph).kind(kind))
     }
 
     /// The name of a holder by itself, escaped.
@@ -86,11 +86,11 @@ impl SnapshotInput<'_> {
     }
 
     /// The name of a node of the joined tree, escaped.
-    fn retained_name(&self, label: RetainedLabel) -> String {
-        match label {
-            RetainedLabel::Holder(holder) => self.holder_name(holder),
-            RetainedLabel::Blocks(label) => self.label_name(label),
-            RetainedLabel::Others => "(other blocks)".to_owned(),
+    fn retained_name(&self, kind: RetainedKind) -> String {
+        match kind {
+            RetainedKind::Holder(holder) => self.holder_name(holder),
+            RetainedKind::Blocks(kind) => self.kind_name(kind),
+            RetainedKind::Others => "(other blocks)".to_owned(),
         }
     }
 
@@ -102,9 +102,9 @@ impl SnapshotInput<'_> {
         (mapped > 0).then(|| format!("{mapped} {note}")).into_iter().collect()
     }
 
-    /// What to say of a joined tree in which blocks of different labels are one node.
+    /// What to say of a joined tree in which blocks of different kinds are one node.
     fn others_note(&self, tree: &RetainedTree) -> Option<String> {
-        let others = tree.nodes().iter().filter(|node| node.label == RetainedLabel::Others);
+        let others = tree.nodes().iter().filter(|node| node.kind == RetainedKind::Others);
         let blocks: u64 = others.map(|node| node.blocks).sum();
         (blocks > 0).then(|| {
             format!(

@@ -1,5 +1,5 @@
 //! The joined dominator tree as call paths: the frames of a stack are what holds a block, from
-//! the kind of root down to its label, and its value is what the blocks of the node take. So the
+//! the kind of root down to its kind, and its value is what the blocks of the node take. So the
 //! sum below a frame is what it retains.
 
 use heaptap_graph::{RetainedId, RetainedNode, RetainedTree};
@@ -40,14 +40,14 @@ impl<'a> RetainedStacks<'a> {
     /// Escaped.
     pub(super) fn name(&self, node: RetainedId) -> String {
         let node = self.tree.node(node);
-        node.map_or_else(String::new, |node| self.input.retained_name(node.label))
+        node.map_or_else(String::new, |node| self.input.retained_name(node.kind))
     }
 
     pub(super) fn outside(&self, node: RetainedId) -> u64 {
         self.outside.get(node as usize).copied().unwrap_or_default()
     }
 
-    /// What to say if blocks of several labels had to be joined.
+    /// What to say if blocks of several kinds had to be joined.
     pub(super) fn notes(&self) -> Vec<String> {
         let mut notes = self.input.mapped_note();
         notes.extend(self.input.others_note(&self.tree));

@@ -276,7 +276,7 @@ impl SecondReading {
                 ephemeron.data.into_iter().for_each(|data| lead("ephemeron", data));
                 ephemeron.keys.iter().for_each(|key| lead("ephemeron", key.target));
             }
-            Item::Followed(followed) => lead("followed block", followed.address),
+            Item::Tracked(tracked) => lead("followed block", tracked.address),
             Item::OutsideArea(area) => lead("area outside the heap", area.block),
             Item::Module { id, .. } => drop(self.ids.listed.insert(("module", *id))),
             Item::Thread { id, .. } => drop(self.ids.listed.insert(("thread", *id))),

@@ -97,8 +97,8 @@ pub struct HeapGraph {
     pub(super) areas: AreaTable,
     /// By ascending block.
     pub(super) codes: Vec<CodeNode>,
-    /// Blocks that the trace follows, with their ids in it.
-    pub(super) followed: Vec<(u32, u64)>,
+    /// Blocks that the trace tracks, with their ids in it.
+    pub(super) tracked: Vec<(u32, u64)>,
     pub(super) facts: HeapFacts,
     pub(super) given_names: GivenNames,
     pub(super) header_words: u64,
@@ -193,7 +193,7 @@ impl HeapGraph {
         &self.given_names
     }
 
-    /// Gives names to blocks and variables. Labels and reports then use these.
+    /// Gives names to blocks and variables. Kinds and reports then use these.
     pub fn give_names(&mut self, names: GivenNames) {
         self.given_names = names;
     }
@@ -260,9 +260,9 @@ impl HeapGraph {
         self.codes.iter().map(|code| code.block)
     }
 
-    /// The blocks that the trace follows, with their ids in it.
-    pub fn followed(&self) -> &[(u32, u64)] {
-        &self.followed
+    /// The blocks that the trace tracks, with their ids in it.
+    pub fn tracked(&self) -> &[(u32, u64)] {
+        &self.tracked
     }
 
     /// The ephemerons: block, data and keys.

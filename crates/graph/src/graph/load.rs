@@ -100,7 +100,7 @@ impl HeapGraph {
             customs: Vec::new(),
             areas: AreaTable::default(),
             codes: Vec::new(),
-            followed: Vec::new(),
+            tracked: Vec::new(),
             facts: HeapFacts::default(),
             given_names: GivenNames::default(),
             header_words: 0,
@@ -165,10 +165,10 @@ impl Loader {
                 Item::Root(root) => self.add_root(root)?,
                 Item::Finaliser(finaliser) => self.add_finaliser(finaliser),
                 Item::Ephemeron(part) => self.add_ephemeron(&part),
-                Item::Followed(followed) => {
+                Item::Tracked(tracked) => {
                     // A block that was freed since is no defect.
-                    let block = self.graph.number(followed.address);
-                    self.graph.followed.extend(block.map(|block| (block, followed.id)));
+                    let block = self.graph.number(tracked.address);
+                    self.graph.tracked.extend(block.map(|block| (block, tracked.id)));
                 }
                 Item::OutsideArea(area) => {
                     let block = self.resolve(area.block);
@@ -188,7 +188,7 @@ impl Loader {
             + graph.finalisers.len()
             + graph.customs.len()
             + graph.codes.len()
-            + graph.followed.len()
+            + graph.tracked.len()
             + graph.lost_slots.len()
             + self.late.len()
             + self.ranges.len();
@@ -359,7 +359,7 @@ impl Loader {
         graph.areas = AreaTable::new(self.ranges, &graph.customs);
         graph.codes.sort_unstable_by_key(|code| code.block);
         graph.codes.dedup_by_key(|code| code.block);
-        graph.followed.sort_unstable();
+        graph.tracked.sort_unstable();
         graph.forget_slots_of_dead_continuations();
         graph.dangling += graph.lost_slots.len() as u64;
         graph

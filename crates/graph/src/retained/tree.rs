@@ -5,19 +5,19 @@ use std::collections::HashMap;
 use crate::dominators::{DominatorTree, Node};
 use crate::graph::OutsideBytes;
 use crate::holders::HolderId;
-use crate::labels::LabelId;
+use crate::kinds::KindId;
 
 /// The number of a node; the program is 0, and a parent comes before its children.
 pub type RetainedId = u32;
 
 /// What the blocks of a node are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum RetainedLabel {
+pub enum RetainedKind {
     /// A holder, which has no blocks of its own.
     Holder(HolderId),
-    /// Blocks of this label.
-    Blocks(LabelId),
-    /// Blocks of several labels, since the tree would have become too big.
+    /// Blocks of this kind.
+    Blocks(KindId),
+    /// Blocks of several kinds, since the tree would have become too big.
     Others,
 }
 
@@ -25,11 +25,11 @@ pub enum RetainedLabel {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetainedNode {
     /// What they are.
-    pub label: RetainedLabel,
+    pub kind: RetainedKind,
     /// The node above.
     pub parent: RetainedId,
     /// The pointer of the one block above that leads here, from 0, if others of its pointers lead to blocks of the same
-    /// label, which are nodes of their own.
+    /// kind, which are nodes of their own.
     pub pointer: Option<u32>,
     /// How many blocks.
     pub blocks: u64,
@@ -56,13 +56,13 @@ impl RetainedTree {
     /// The top.
     pub const PROGRAM: RetainedId = 0;
 
-    /// Joins the blocks of a dominator tree by their labels, into at most about `most` nodes. `pointer` says of a block
+    /// Joins the blocks of a dominator tree by their kinds, into at most about `most` nodes. `pointer` says of a block
     /// and one that it points to which of its pointers that is, if what these lead to is to be kept apart.
     pub fn new(
         tree: &DominatorTree,
         most: usize,
         bytes: impl Fn(u32) -> u64,
-        label: impl Fn(u32) -> LabelId,
+        kind: impl Fn(u32) -> KindId,
         pointer: impl Fn(u32, u32) -> Option<u32>,
     ) -> RetainedTree {
         let recent = vec![None; RECENT];
@@ -72,15 +72,15 @@ impl RetainedTree {
             let above = node_of.get(tree.dominator(position) as usize).copied().unwrap_or(0);
             let (node, bytes) = match tree.node(position) {
                 Node::Holder(holder) => {
-                    (joined.child(above, RetainedLabel::Holder(holder), None), None)
+                    (joined.child(above, RetainedKind::Holder(holder), None), None)
                 }
                 Node::Block(block) => {
                     let pointer = match tree.node(tree.dominator(position)) {
                         Node::Block(from) if joined.is_single(above) => pointer(from, block),
                         _ => None,
                     };
-                    let label = RetainedLabel::Blocks(label(block));
-                    (joined.place(above, label, pointer), Some(bytes(block)))
+                    let kind = RetainedKind::Blocks(kind(block));
+                    (joined.place(above, kind, pointer), Some(bytes(block)))
                 }
             };
             node_of.push(node);
@@ -109,12 +109,12 @@ impl RetainedTree {
 
     /// Forgets which pointer leads to a node that has no namesake beside it.
     fn name_few_pointers(&mut self) {
-        let mut alike: HashMap<(RetainedId, RetainedLabel), u32> = HashMap::new();
+        let mut alike: HashMap<(RetainedId, RetainedKind), u32> = HashMap::new();
         for node in self.nodes.iter().filter(|node| node.pointer.is_some()) {
-            *alike.entry((node.parent, node.label)).or_default() += 1;
+            *alike.entry((node.parent, node.kind)).or_default() += 1;
         }
         for node in &mut self.nodes {
-            if alike.get(&(node.parent, node.label)).is_none_or(|count| *count < 2) {
+            if alike.get(&(node.parent, node.kind)).is_none_or(|count| *count < 2) {
                 node.pointer = None;
             }
         }
@@ -179,8 +179,8 @@ impl RetainedTree {
 /// How far below a holder single blocks are looked for: a record of records.
 const DEEPEST_SINGLE: usize = 6;
 
-/// The node above, the label, and the pointer that leads there if that matters.
-type Place = (RetainedId, RetainedLabel, Option<u32>);
+/// The node above, the kind, and the pointer that leads there if that matters.
+type Place = (RetainedId, RetainedKind, Option<u32>);
 
 /// How many places are remembered.
 const RECENT: usize = 1 << 10;
@@ -195,35 +195,30 @@ struct Joined {
 }
 
 impl Joined {
-    /// Where a block of this label belongs that a block of `above` dominates: with it if they are alike, as
-    /// in a list; else with the nearest of its label, once there are two on the path, as in
+    /// Where a block of this kind belongs that a block of `above` dominates: with it if they are alike, as
+    /// in a list; else with the nearest of its kind, once there are two on the path, as in
     /// a tree whose levels alternate.
-    fn place(
-        &mut self,
-        above: RetainedId,
-        label: RetainedLabel,
-        pointer: Option<u32>,
-    ) -> RetainedId {
+    fn place(&mut self, above: RetainedId, kind: RetainedKind, pointer: Option<u32>) -> RetainedId {
         let mut nearest = None;
         let mut at = above;
         while let Some(node) = self.nodes.get(at as usize) {
-            if node.label == RetainedLabel::Others || (node.label == label && at == above) {
+            if node.kind == RetainedKind::Others || (node.kind == kind && at == above) {
                 return at;
             }
-            if node.label == label
+            if node.kind == kind
                 && let Some(nearest) = nearest.replace(at)
             {
                 return nearest;
             }
-            if at == RetainedTree::PROGRAM || matches!(node.label, RetainedLabel::Holder(_)) {
+            if at == RetainedTree::PROGRAM || matches!(node.kind, RetainedKind::Holder(_)) {
                 break;
             }
             at = node.parent;
         }
-        if self.nodes.len() >= self.most && !self.children.contains_key(&(above, label, pointer)) {
-            return self.child(above, RetainedLabel::Others, None);
+        if self.nodes.len() >= self.most && !self.children.contains_key(&(above, kind, pointer)) {
+            return self.child(above, RetainedKind::Others, None);
         }
-        self.child(above, label, pointer)
+        self.child(above, kind, pointer)
     }
 
     /// Whether a node is one block near a holder: what its pointers lead to has nothing to do with each other.
@@ -231,7 +226,7 @@ impl Joined {
         let mut at = node;
         for _ in 0..DEEPEST_SINGLE {
             match self.nodes.get(at as usize) {
-                Some(node) if matches!(node.label, RetainedLabel::Holder(_)) => return true,
+                Some(node) if matches!(node.kind, RetainedKind::Holder(_)) => return true,
                 Some(node) if node.blocks == 1 => at = node.parent,
                 _ => return false,
             }
@@ -239,16 +234,11 @@ impl Joined {
         false
     }
 
-    fn child(
-        &mut self,
-        above: RetainedId,
-        label: RetainedLabel,
-        pointer: Option<u32>,
-    ) -> RetainedId {
-        let place = (above, label, pointer);
-        let number = match label {
-            RetainedLabel::Holder(number) | RetainedLabel::Blocks(number) => number,
-            RetainedLabel::Others => 0,
+    fn child(&mut self, above: RetainedId, kind: RetainedKind, pointer: Option<u32>) -> RetainedId {
+        let place = (above, kind, pointer);
+        let number = match kind {
+            RetainedKind::Holder(number) | RetainedKind::Blocks(number) => number,
+            RetainedKind::Others => 0,
         };
         let slot = above.wrapping_mul(61).wrapping_add(number) as usize % RECENT;
         if let Some(Some((known, id))) = self.recent.get(slot)
@@ -263,7 +253,7 @@ impl Joined {
         }
         if id == next {
             self.nodes.push(RetainedNode {
-                label,
+                kind,
                 parent: above,
                 pointer,
                 blocks: 0,

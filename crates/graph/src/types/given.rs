@@ -11,7 +11,7 @@ use crate::graph::{GivenName, GivenNames, HeapGraph, RootHolder};
 impl BlockTypes {
     /// The names that blocks and variables get from their types.
     ///
-    /// What the tag alone says is left to the labels of blocks, which also know the function of a
+    /// What the tag alone says is left to the kinds of blocks, which also know the function of a
     /// closure and the identifier of a custom block. A guessed type is marked.
     pub fn given_names(&mut self, graph: &HeapGraph) -> GivenNames {
         let mut names = GivenNames::new(graph.blocks());

@@ -4,8 +4,8 @@ use std::io::Cursor;
 
 use heaptap_graph::{CheckReport, Finding, HeapGraph, LoadOptions, Summary, check};
 use heaptap_heap::{
-    Encoder, Finaliser, FinaliserKind, Followed, Pointer, Root, RootKind, RootOwner, Segment,
-    SegmentKind, Totals, Workspace,
+    Encoder, Finaliser, FinaliserKind, Pointer, Root, RootKind, RootOwner, Segment, SegmentKind,
+    Totals, Tracked, Workspace,
 };
 
 use crate::snapshot::{OwnedBlock, Record, write};
@@ -75,7 +75,7 @@ fn pointers_to_nowhere() {
             "ephemeron",
             0x5018,
         ),
-        (Record::Followed(Followed { address: 0x5020, id: 1 }), "followed block", 0x5020),
+        (Record::Tracked(Tracked { address: 0x5020, id: 1 }), "followed block", 0x5020),
         (Record::Root(Root { owner: continuation, target: 0x1008 }), "continuation", 0x5028),
     ];
     for (record, from, target) in bad {

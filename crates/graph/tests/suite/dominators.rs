@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Cursor;
 
 use heaptap_graph::{
-    DominatorTree, HeapAnalysis, HeapGraph, HolderId, HolderName, HolderTree, Labels, LoadOptions,
-    Node, PathFinder, Reach, RetainedLabel, RetainedTree, Share,
+    DominatorTree, HeapAnalysis, HeapGraph, HolderId, HolderName, HolderTree, Kinds, LoadOptions,
+    Node, PathFinder, Reach, RetainedKind, RetainedTree, Share,
 };
 use heaptap_heap::{Encoder, FinaliserKind, RootKind, RootOwner, Segment, SegmentKind, Workspace};
 use proptest::prelude::*;
@@ -286,29 +286,29 @@ proptest! {
     fn joining_alike_blocks_loses_nothing(heap in heap(), most in prop::sample::select(vec![4, 10_000])) {
         let (graph, holders) = load(&heap.records());
         let tree = DominatorTree::new(&graph, &holders).unwrap();
-        let labels = Labels::new(&graph);
-        let joined = RetainedTree::new(&tree, most, |block| graph.bytes(block), |block| labels.of(&graph, block),
-            |from, to| labels.pointer_of_record(&graph, from, to));
+        let kinds = Kinds::new(&graph);
+        let joined = RetainedTree::new(&tree, most, |block| graph.bytes(block), |block| kinds.of(&graph, block),
+            |from, to| kinds.pointer_of_record(&graph, from, to));
         let nodes = joined.nodes();
         let reachable = graph.reachable().reachable;
         prop_assert_eq!(nodes.iter().map(|node| node.blocks).sum::<u64>(), reachable.blocks);
         prop_assert_eq!(nodes[0].retained, reachable.bytes);
         for (id, node) in (0..).zip(nodes) {
             prop_assert!(id == 0 || node.parent < id);
-            if let RetainedLabel::Holder(holder) = node.label {
+            if let RetainedKind::Holder(holder) = node.kind {
                 prop_assert_eq!(node.retained, tree.retained_by(holder));
             }
-            // No label comes more than twice on a path, nor twice in a row.
-            let path: Vec<_> = joined.path(id).iter().map(|id| nodes[*id as usize].label).collect();
+            // No kind comes more than twice on a path, nor twice in a row.
+            let path: Vec<_> = joined.path(id).iter().map(|id| nodes[*id as usize].kind).collect();
             prop_assert!(path.windows(2).all(|pair| pair[0] != pair[1]));
             prop_assert!(path.iter().all(|one| path.iter().filter(|other| *other == one).count() <= 2));
         }
         for position in 0..tree.len() as u32 {
             let node = nodes[joined.node_of(position).unwrap() as usize];
-            match (tree.node(position), node.label) {
-                (Node::Block(block), RetainedLabel::Blocks(label)) => prop_assert_eq!(labels.of(&graph, block), label),
-                (Node::Holder(holder), RetainedLabel::Holder(label)) => prop_assert_eq!(holder, label),
-                (Node::Block(_), RetainedLabel::Others) => prop_assert!(nodes.len() >= most),
+            match (tree.node(position), node.kind) {
+                (Node::Block(block), RetainedKind::Blocks(kind)) => prop_assert_eq!(kinds.of(&graph, block), kind),
+                (Node::Holder(holder), RetainedKind::Holder(kind)) => prop_assert_eq!(holder, kind),
+                (Node::Block(_), RetainedKind::Others) => prop_assert!(nodes.len() >= most),
                 other => prop_assert!(false, "{:?}", other),
             }
         }
@@ -358,8 +358,8 @@ fn a_list_of_ten_million_blocks_is_retained_by_its_head() {
     assert_eq!(analysis.reachable_bytes(), all);
     let held = PathFinder::new(&analysis).held_by(count - 1).unwrap();
     assert_eq!(held.shortest.len(), count as usize + 1);
-    let row = analysis.label_rows()[0];
+    let row = analysis.kind_rows()[0];
     assert_eq!((row.own.blocks, row.at_least), (count.into(), all));
-    assert_eq!(analysis.freed_without(&[row.label]), [all]);
+    assert_eq!(analysis.freed_without(&[row.kind]), [all]);
     assert_eq!(analysis.suspects().accumulations.len(), 1);
 }

@@ -1,6 +1,6 @@
 //! The tests of the graph of a snapshot. Heaps are made up, written and read again.
 
-mod answers;
+mod analysis;
 mod check;
 mod dominators;
 mod graph;

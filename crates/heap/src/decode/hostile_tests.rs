@@ -7,7 +7,7 @@ use super::reader::{Completion, Reader};
 use crate::chunk::{ChunkHeader, ChunkKind, FILE_HEADER, file_header};
 use crate::encode::{Encoder, Workspace};
 use crate::model::{
-    Finaliser, FinaliserKind, Followed, Item, MetaKey, Name, Root, RootOwner, Segment, SegmentKind,
+    Finaliser, FinaliserKind, Item, MetaKey, Name, Root, RootOwner, Segment, SegmentKind, Tracked,
 };
 
 /// A chunk of stored streams, with lengths and a checksum that are right.
@@ -75,7 +75,7 @@ fn sample() -> Vec<u8> {
         encoder.end_ephemeron()?;
         encoder.thread(1, 2, b"main")?;
         encoder.name(Name { address: 0x400, function: b"f", file: b"f.ml", line: 3 })?;
-        encoder.followed(Followed { address: 0x1008, id: 7 })
+        encoder.tracked(Tracked { address: 0x1008, id: 7 })
     };
     write().expect("memory takes everything");
     encoder.finish().expect("memory takes everything").1

@@ -6,8 +6,8 @@ use super::blocks::address;
 use crate::chunk::ChunkKind;
 use crate::codes::part;
 use crate::model::{
-    Ephemeron, EphemeronKey, Finaliser, FinaliserKind, Followed, Item, KindNamespace, MAX_STRING,
-    MetaKey, Name, OutsideArea, OutsideKind, Root, RootOwner, Segment, SegmentKind,
+    Ephemeron, EphemeronKey, Finaliser, FinaliserKind, Item, KindNamespace, MAX_STRING, MetaKey,
+    Name, OutsideArea, OutsideKind, Root, RootOwner, Segment, SegmentKind, Tracked,
 };
 
 /// Where decoding is in a chunk, and what lasts beyond it.
@@ -83,7 +83,7 @@ impl RecordDecoder {
                 file: cursor.counted(MAX_STRING)?,
                 line: cursor.varint_u32()?,
             }),
-            ChunkKind::Followed => Item::Followed(Followed {
+            ChunkKind::Tracked => Item::Tracked(Tracked {
                 address: self.target(&mut cursor)?,
                 id: step(&mut cursor, &mut self.last_id)?,
             }),

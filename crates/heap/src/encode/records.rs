@@ -13,8 +13,8 @@ use super::workspace::{RECENT_CODES, Workspace};
 use crate::chunk::{ChunkKind, Stream, pack};
 use crate::codes::part;
 use crate::model::{
-    Finaliser, FinaliserKind, Followed, KindNamespace, MAX_STRING, MetaKey, Name, OutsideArea,
-    OutsideKind, Root, RootOwner, Segment, SegmentKind,
+    Finaliser, FinaliserKind, KindNamespace, MAX_STRING, MetaKey, Name, OutsideArea, OutsideKind,
+    Root, RootOwner, Segment, SegmentKind, Tracked,
 };
 
 /// The most bytes of a record: two strings and some numbers.
@@ -330,15 +330,15 @@ impl<S: Sink> Encoder<'_, S> {
         Ok(())
     }
 
-    /// A block that a trace follows too.
-    pub fn followed(&mut self, followed: Followed) -> Result<(), i32> {
-        if followed.address & 7 != 0 {
+    /// A block that a trace tracks too.
+    pub fn tracked(&mut self, tracked: Tracked) -> Result<(), i32> {
+        if tracked.address & 7 != 0 {
             return self.fail(MISUSE);
         }
-        let mut record = self.record(ChunkKind::Followed)?;
-        record.target(followed.address);
-        record.id(followed.id);
-        self.totals.followed += 1;
+        let mut record = self.record(ChunkKind::Tracked)?;
+        record.target(tracked.address);
+        record.id(tracked.id);
+        self.totals.tracked += 1;
         Ok(())
     }
 

@@ -29,8 +29,8 @@ impl MetaKey {
     pub const HOST: MetaKey = MetaKey(11);
     /// Contents of strings are included up to this number of bytes each; absent if they are not.
     pub const STRINGS: MetaKey = MetaKey(12);
-    /// How many blocks that the trace follows are not listed, for want of room; absent if all are.
-    pub const FOLLOWED_LEFT_OUT: MetaKey = MetaKey(13);
+    /// How many blocks that the trace tracks are not listed, for want of room; absent if all are.
+    pub const TRACKED_LEFT_OUT: MetaKey = MetaKey(13);
     /// Fibers that are suspended, their continuations dead or alive.
     pub const SUSPENDED_FIBERS: MetaKey = MetaKey(14);
     /// The bytes of their stacks.
@@ -60,7 +60,7 @@ impl MetaKey {
             MetaKey::TRACE_START => "trace start",
             MetaKey::HOST => "host",
             MetaKey::STRINGS => "strings",
-            MetaKey::FOLLOWED_LEFT_OUT => "followed left out",
+            MetaKey::TRACKED_LEFT_OUT => "followed left out",
             MetaKey::SUSPENDED_FIBERS => "suspended fibers",
             MetaKey::SUSPENDED_STACKS => "suspended stacks",
             MetaKey::RUNNING_STACKS => "running stacks",

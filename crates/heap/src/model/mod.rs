@@ -43,9 +43,9 @@ pub enum KindNamespace {
     HostRoot,
 }
 
-/// A block that a trace follows too.
+/// A block that a trace tracks too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Followed {
+pub struct Tracked {
     /// The block's address.
     pub address: u64,
     /// Its id in the trace.
@@ -109,8 +109,8 @@ pub enum Item<'a> {
     },
     /// What a code address belongs to.
     Name(Name<'a>),
-    /// A block that a trace follows too.
-    Followed(Followed),
+    /// A block that a trace tracks too.
+    Tracked(Tracked),
     /// Memory outside the heap that a block keeps.
     OutsideArea(OutsideArea),
 }

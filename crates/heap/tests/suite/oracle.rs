@@ -2,8 +2,8 @@
 //! no speed, and a panic for everything that is wrong.
 
 use heaptap_heap::{
-    EphemeronKey, Finaliser, FinaliserKind, Followed, KindNamespace, OutsideArea, OutsideKind,
-    Pointer, Root, RootOwner, Segment, SegmentKind,
+    EphemeronKey, Finaliser, FinaliserKind, KindNamespace, OutsideArea, OutsideKind, Pointer, Root,
+    RootOwner, Segment, SegmentKind, Tracked,
 };
 
 use crate::snapshot::{OwnedBlock, Record};
@@ -194,7 +194,7 @@ fn records(kind: u8, stream: &[u8], decoded: &mut Decoded) {
             },
             13 => {
                 let address = last.next(T, b) * 8;
-                Record::Followed(Followed { address, id: last.next(I, b) })
+                Record::Tracked(Tracked { address, id: last.next(I, b) })
             }
             16 => Record::OutsideArea(OutsideArea {
                 kind: [OutsideKind::Allocated, OutsideKind::Mapped][b.varint() as usize],

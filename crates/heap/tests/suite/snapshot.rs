@@ -1,9 +1,9 @@
 //! Snapshots as values: generated, written, read again.
 
 use heaptap_heap::{
-    Completion, Encoder, EphemeronKey, Finaliser, FinaliserKind, Followed, Item, KindNamespace,
-    MetaKey, Name, OutsideArea, OutsideKind, Pointer, ReadError, Reader, Root, RootOwner, Segment,
-    SegmentKind, Sink, Totals, Workspace,
+    Completion, Encoder, EphemeronKey, Finaliser, FinaliserKind, Item, KindNamespace, MetaKey,
+    Name, OutsideArea, OutsideKind, Pointer, ReadError, Reader, Root, RootOwner, Segment,
+    SegmentKind, Sink, Totals, Tracked, Workspace,
 };
 use proptest::prelude::*;
 
@@ -21,7 +21,7 @@ pub(crate) enum Record {
     CustomKind(u64, Vec<u8>),
     KindName(KindNamespace, u32, Vec<u8>),
     Name { address: u64, function: Vec<u8>, file: Vec<u8>, line: u32 },
-    Followed(Followed),
+    Tracked(Tracked),
     OutsideArea(OutsideArea),
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn write_record<S: Sink>(
         Record::Name { address, function, file, line } => {
             encoder.name(Name { address: *address, function, file, line: *line })
         }
-        Record::Followed(followed) => encoder.followed(*followed),
+        Record::Tracked(tracked) => encoder.tracked(*tracked),
         Record::OutsideArea(area) => encoder.outside_area(*area),
     }
 }
@@ -205,7 +205,7 @@ impl Reading {
             Item::Name(Name { address, function, file, line }) => {
                 Record::Name { address, function: function.to_vec(), file: file.to_vec(), line }
             }
-            Item::Followed(followed) => Record::Followed(followed),
+            Item::Tracked(tracked) => Record::Tracked(tracked),
             Item::OutsideArea(area) => Record::OutsideArea(area),
             other => panic!("{other:?}"),
         };
@@ -232,7 +232,7 @@ pub(crate) fn by_kind(records: &[Record]) -> Vec<Record> {
         Record::CustomKind(..) => 8,
         Record::KindName(..) => 9,
         Record::Name { .. } => 10,
-        Record::Followed(_) => 11,
+        Record::Tracked(_) => 11,
         Record::OutsideArea(_) => 12,
     });
     sorted
@@ -370,7 +370,7 @@ pub(crate) fn record() -> impl Strategy<Value = Record> {
             |(address, function, file, line)| Record::Name { address, function, file, line }
         ),
         1 => (address(), any::<u64>())
-            .prop_map(|(address, id)| Record::Followed(Followed { address, id })),
+            .prop_map(|(address, id)| Record::Tracked(Tracked { address, id })),
         1 => outside_area(),
     ]
 }

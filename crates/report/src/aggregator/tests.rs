@@ -5,10 +5,10 @@ use heaptap_trace::{Allocation, Backtrace, Event, EventKind, Source};
 use super::*;
 use crate::aggregate::Metric;
 use crate::archive::Archive;
+use crate::block_counter::OverTime;
 use crate::depth::Depth;
 use crate::rows::By;
 use crate::stacks::StackShape;
-use crate::tally::Follow;
 use crate::thinning::scramble;
 use crate::trace_ending::TraceEnding;
 
@@ -58,23 +58,23 @@ fn run_as_two(mut aggregator: Aggregator) -> Aggregate {
 
 /// The same in two halves, with batches of events between them.
 fn run_in_halves(aggregator: Aggregator) -> (Aggregate, BlockTable) {
-    let (mut resolver, mut ledger) = aggregator.split();
+    let (mut resolver, mut counter) = aggregator.split();
     let table = LocationTable::default();
     let mut batch = Vec::new();
     for id in 0..40_000_u64 {
         with_events(id, &mut |event| {
             if let Some(moves) = resolver.make_room(event) {
-                batch.drain(..).for_each(|event| ledger.event(&event));
-                ledger.move_paths(&moves);
+                batch.drain(..).for_each(|event| counter.event(&event));
+                counter.move_paths(&moves);
             }
             batch.push(resolver.resolve(event, &table));
             if batch.len() == 1000 {
-                batch.drain(..).for_each(|event| ledger.event(&event));
+                batch.drain(..).for_each(|event| counter.event(&event));
             }
         });
     }
-    batch.drain(..).for_each(|event| ledger.event(&event));
-    Aggregator::join(resolver, ledger).finish_with_blocks()
+    batch.drain(..).for_each(|event| counter.event(&event));
+    Aggregator::join(resolver, counter).finish_with_blocks()
 }
 
 /// The events of one block.
@@ -101,8 +101,8 @@ fn with_events(id: u64, take: &mut dyn FnMut(&Event<'_>)) {
 
 #[test]
 fn what_a_process_had_at_its_end_is_alive_no_more_but_counts() {
-    for follow in [Follow::Nothing, Follow::LiveSize, Follow::Flows] {
-        let options = || Options { follow, ..options() };
+    for over_time in [OverTime::Nothing, OverTime::LiveSize, OverTime::Flows] {
+        let options = || Options { over_time, ..options() };
         let one = run(Aggregator::new(&info(RATE), options()));
         let two = run_as_two(Aggregator::new(&info(RATE), options()));
         for metric in [Metric::Allocated, Metric::Promoted, Metric::Live] {
@@ -122,13 +122,13 @@ fn what_a_process_had_at_its_end_is_alive_no_more_but_counts() {
             let [exact, rough] = [&two, &thin].map(|run| run.estimate(metric, run.total(metric)));
             // Four standard errors.
             let apart = (rough.bytes - exact.bytes).abs();
-            assert!(apart < 4.0 * rough.error, "{follow:?} {metric:?}: {rough:?} for {exact:?}");
+            assert!(apart < 4.0 * rough.error, "{over_time:?} {metric:?}: {rough:?} for {exact:?}");
         }
     }
 }
 
 fn options() -> Options {
-    Options { depth: Depth::Whole, follow: Follow::LiveSize, ..Options::default() }
+    Options { depth: Depth::Whole, over_time: OverTime::LiveSize, ..Options::default() }
 }
 
 #[test]
@@ -169,9 +169,9 @@ fn a_pruned_tree_has_the_same_sites_and_totals() {
 #[test]
 fn halves_have_the_figures_of_the_whole() {
     let few = Bounds { nodes: 2000, paths: 2000 };
-    for follow in [Follow::LiveSize, Follow::Flows] {
+    for over_time in [OverTime::LiveSize, OverTime::Flows] {
         for depth in [Depth::Whole, Depth::Innermost] {
-            let options = || Options { follow, depth, most_blocks: 3000, ..options() };
+            let options = || Options { over_time, depth, most_blocks: 3000, ..options() };
             let aggregator = || Aggregator::bounded(&info(RATE), options(), 1000, few);
             let mut one = aggregator();
             (0..40_000).for_each(|id| live_and_die(&mut one, id));
@@ -195,7 +195,7 @@ fn halves_have_the_figures_of_the_whole() {
                 };
                 (flows, archive.to_bytes())
             };
-            assert!(all(two) == all(one), "{follow:?} {depth:?}");
+            assert!(all(two) == all(one), "{over_time:?} {depth:?}");
         }
     }
 }
@@ -203,9 +203,9 @@ fn halves_have_the_figures_of_the_whole() {
 #[test]
 fn looks_do_not_disturb_thinning_and_pruning() {
     let few = Bounds { nodes: 2000, paths: 2000 };
-    for follow in [Follow::LiveSize, Follow::Flows] {
+    for over_time in [OverTime::LiveSize, OverTime::Flows] {
         let aggregator =
-            || Aggregator::bounded(&info(RATE), Options { follow, ..options() }, 1000, few);
+            || Aggregator::bounded(&info(RATE), Options { over_time, ..options() }, 1000, few);
         let (plain, looked) = (run(aggregator()), run_with_looks(aggregator(), 777));
         let sorted = |aggregate: &Aggregate| {
             let table = LocationTable::default();

@@ -1,4 +1,4 @@
-//! The table of blocks: a row for each followed block of a trace.
+//! The table of blocks: a row for each tracked block of a trace.
 //!
 //! It is made in the one reading of a trace ([`recorder`]), and gives the figures
 //! of any selection without the trace ([`replay`]): it drives the counting that
@@ -16,8 +16,8 @@ mod selected;
 use heaptap_trace::Source;
 
 use crate::aggregate::Aggregate;
+use crate::block_counter::Clusters;
 use crate::estimate::{Estimate, Scale};
-use crate::tally::Clusters;
 use crate::thinning::level_of;
 use crate::trace_ending::TraceEnding;
 
@@ -59,7 +59,7 @@ pub(crate) struct BlockEnd {
     pub(crate) kind: EndKind,
 }
 
-/// Why a block is not followed any more.
+/// Why a block is not tracked any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EndKind {
     /// Another block took its id, in a damaged trace.
@@ -131,7 +131,7 @@ impl TableView<'_> {
         row.promotion != NEVER && row.promotion <= self.until
     }
 
-    /// Whether it is not followed any more.
+    /// Whether it is not tracked any more.
     fn is_over(&self, row: &BlockRow) -> bool {
         row.death != NEVER && row.death <= self.until
     }

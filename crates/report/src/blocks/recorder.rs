@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::{BlockEnd, BlockRow, BlockTable, EndKind, NEVER, Promotion, TraceEnd};
 use crate::ids::IdMap;
 use crate::paths::PathMoves;
-use crate::thinning::follows;
+use crate::thinning::is_tracked;
 use crate::trace_ending::TraceEnding;
 use heaptap_trace::Source;
 
@@ -25,12 +25,12 @@ impl Recorder {
 
     /// A block is allocated.
     pub(crate) fn born(&mut self, row: BlockRow) {
-        if !follows(row.id, row.samples, self.table.level) {
+        if !is_tracked(row.id, row.samples, self.table.level) {
             return;
         }
         while self.table.rows.len() >= self.most {
             self.thin();
-            if !follows(row.id, row.samples, self.table.level) {
+            if !is_tracked(row.id, row.samples, self.table.level) {
                 return;
             }
         }
@@ -100,12 +100,12 @@ impl Recorder {
         let mut stay = Vec::with_capacity(rows.len() + 1);
         stay.push(0_u32);
         for row in &*rows {
-            let stays = follows(row.id, row.samples, *level);
+            let stays = is_tracked(row.id, row.samples, *level);
             stay.push(stay.last().copied().unwrap_or(0) + u32::from(stays));
         }
         let stays = |row: u32| stay[row as usize + 1] > stay[row as usize];
         let moved = |row: u32| stay[row as usize];
-        rows.retain(|row| follows(row.id, row.samples, *level));
+        rows.retain(|row| is_tracked(row.id, row.samples, *level));
         let (mut from, mut kept) = (0, 0);
         for trace in trace_ends {
             let before = &ends[from..trace.ends as usize];

@@ -5,13 +5,13 @@ use heaptap_trace::{LocationTable, Source};
 use super::selected::{SelectedPaths, SelectedRows};
 use super::{BlockEnd, BlockRow, BlockTable, EndKind, NEVER, Promotion, TableView, TraceEnd};
 use crate::aggregate::Aggregate;
+use crate::block_counter::{Birth, Block, BlockCounter, Clusters, OverTime};
 use crate::classes::NO_CLASS;
 use crate::counts::Counts;
 use crate::depth::Depth;
 use crate::options::Options;
 use crate::paths::{ROOT, domain_frame, source_frame};
 use crate::regroup::label_frames;
-use crate::tally::{Birth, Block, Clusters, Follow, Tally};
 use crate::thinning::level_of;
 
 /// Stands for the path of a row that is not selected.
@@ -70,13 +70,13 @@ impl TableView<'_> {
         aggregate.counts.resize(aggregate.paths.count(), Counts::default());
         let mut clusters = Clusters::default();
         // As in a reading, what is alive when its trace ends is evidence for leaks.
-        let keep = options.follow == Follow::LiveSize;
-        let tally = Tally::new(aggregate, options.follow, options.at);
+        let keep = options.over_time == OverTime::LiveSize;
+        let counter = BlockCounter::new(aggregate, options.over_time, options.at);
         let mut replay = Replay {
             table: *self,
             paths: &mut paths,
             promoted_path,
-            tally,
+            counter,
             keep,
             ended: 0,
             promoted: 0,
@@ -93,15 +93,15 @@ impl TableView<'_> {
             }
         }
         replay.end_all(u32::MAX);
-        let mut tally = replay.tally;
+        let mut counter = replay.counter;
         let paths = &paths[..];
-        tally.advance(time, self.level);
-        tally.aggregate.cluster = clusters.mean(self.level);
+        counter.advance(time, self.level);
+        counter.aggregate.cluster = clusters.mean(self.level);
         let is_kept = |row: &BlockRow| !self.is_over(row) || (row.ended && keep);
         let alive = self.rows.iter().zip(paths).filter(|(row, _)| is_kept(row));
         let alive = alive.filter(|&(_, &path)| path != NOT_SELECTED);
-        tally.settle(alive.map(|(row, &path)| self.block(row, path)), self.level);
-        tally.aggregate
+        counter.settle(alive.map(|(row, &path)| self.block(row, path)), self.level);
+        counter.aggregate
     }
 
     /// A row as it counts. Whether it is old matters at its end only.
@@ -183,7 +183,7 @@ struct Replay<'a> {
     paths: &'a mut [u32],
     /// The path of blocks that were promoted, if paths are sources.
     promoted_path: Option<u32>,
-    tally: Tally,
+    counter: BlockCounter,
     /// Blocks of traces that end stay evidence.
     keep: bool,
     /// How many ends of blocks, promotions, and ends of traces have passed.
@@ -196,9 +196,9 @@ struct Replay<'a> {
 
 impl Replay<'_> {
     fn birth(&mut self, row: &BlockRow, block: &Block) {
-        let (tally, level) = (&mut self.tally, self.table.level);
-        tally.advance(row.birth, level);
-        tally.allocate(Birth {
+        let (counter, level) = (&mut self.counter, self.table.level);
+        counter.advance(row.birth, level);
+        counter.allocate(Birth {
             time: row.birth,
             path: block.path,
             samples: block.samples << block.level,
@@ -206,9 +206,9 @@ impl Replay<'_> {
             source: row.source,
             class: NO_CLASS,
         });
-        tally.born(block, level);
+        counter.born(block, level);
         if self.table.is_promoted(row) {
-            tally.promoted(block);
+            counter.promoted(block);
         }
     }
 
@@ -259,10 +259,10 @@ impl Replay<'_> {
         if from == NOT_SELECTED || from == path || !self.table.is_promoted(row) {
             return;
         }
-        self.tally.advance(row.promotion, self.table.level);
+        self.counter.advance(row.promotion, self.table.level);
         self.paths[number as usize] = path;
         let (from, to) = (self.table.block(row, from), self.table.block(row, path));
-        self.tally.moved(&from, &to);
+        self.counter.moved(&from, &to);
     }
 
     fn end(&mut self, end: BlockEnd) {
@@ -271,15 +271,15 @@ impl Replay<'_> {
         self.promote(end.row);
         let Some(row) = self.table.rows.get(end.row as usize) else { return };
         let Some(block) = self.selected(end).filter(|_| self.table.is_over(row)) else { return };
-        let (tally, level) = (&mut self.tally, self.table.level);
+        let (counter, level) = (&mut self.counter, self.table.level);
         match end.kind {
             EndKind::Collected => {
-                tally.advance(row.death, level);
-                tally.died(&block, row.death);
+                counter.advance(row.death, level);
+                counter.died(&block, row.death);
             }
             EndKind::Replaced => {
-                tally.advance(row.death, level);
-                tally.removed(&block);
+                counter.advance(row.death, level);
+                counter.removed(&block);
             }
             EndKind::TraceEnded => self.ending.push(block),
         }
@@ -287,8 +287,8 @@ impl Replay<'_> {
 
     fn end_trace(&mut self, end: TraceEnd) {
         self.traces += 1;
-        self.tally.advance(end.time, self.table.level);
-        self.tally.ended(&self.ending, self.keep, end.ending);
+        self.counter.advance(end.time, self.table.level);
+        self.counter.ended(&self.ending, self.keep, end.ending);
         self.ending.clear();
     }
 

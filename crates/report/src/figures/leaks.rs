@@ -6,8 +6,8 @@ use crate::leaks::{Leak, Leaks, Outlook};
 use serde::Serialize;
 
 use crate::figures::call_site::CallSite;
-use crate::figures::held::{HeldBlocks, JoinedSnapshot, SnapshotHolders};
 use crate::figures::size::Size;
+use crate::figures::snapshot_holders::{BlockHolders, JoinedSnapshot, SnapshotHolders};
 use crate::figures::trace::TraceFigures;
 use crate::figures::units::count;
 
@@ -52,13 +52,13 @@ pub struct LeakRow {
     /// What holds its blocks, if a snapshot was joined.
     #[serde(flatten)]
     #[cfg_attr(feature = "typescript", ts(skip))]
-    pub held: Option<HeldBlocks>,
+    pub held: Option<BlockHolders>,
 }
 
 /// The most callers of a leak.
 const LEVELS: usize = 6;
 
-/// The report of a reading that followed live sizes.
+/// The report of a reading that tracked live sizes.
 pub fn leak_report(trace: &TraceFigures<'_>) -> LeakReport {
     report(trace, &trace.aggregate.leaks(trace.locations, LEVELS))
 }

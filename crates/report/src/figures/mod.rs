@@ -7,7 +7,7 @@
 //! - [`TraceFigures`] is a trace that was read, whole or selected: where the figures
 //!   come from. [`TableView`] is what a table shows of it.
 //! - `report`, `leaks`, `hot` and `diff` have the figures of these verbs.
-//! - `held` adds to the rows of `report` and `leaks` what holds their blocks in a heap snapshot.
+//! - `snapshot_holders` adds to the rows of `report` and `leaks` what holds their blocks in a heap snapshot.
 //! - [`heap`] has the figures of a heap snapshot, [`probes`] those of the file beside a trace.
 //! - `size` and `call_site` are parts of all of them; `unseen` is what no sample says;
 //!   [`units`] turns numbers into text for people.
@@ -18,24 +18,24 @@
 mod call_site;
 mod diff;
 pub mod heap;
-mod held;
 mod hot;
 mod leaks;
 pub mod probes;
 mod report;
 mod size;
+mod snapshot_holders;
 mod trace;
 pub mod units;
 mod unseen;
 
 pub use call_site::CallSite;
 pub use diff::{ChangeRow, Comparison, comparison};
-pub use held::{GARBAGE, HeldBlocks, HolderPart, JoinedSnapshot, SnapshotHolders};
 pub use hot::{FragmentFrame, FragmentRow, Fragments, HotLimits, fragments};
 pub use leaks::{LeakReport, LeakRow, leak_report, selected_leak_report};
 pub use report::{
     Figures, Limits, Others, Part, ReportRow, Table, TableOptions, Time, Timeline, Totals,
 };
 pub use size::{Size, Sum, share, sized};
+pub use snapshot_holders::{BlockHolders, GARBAGE, HolderPart, JoinedSnapshot, SnapshotHolders};
 pub use trace::{ALL_ROWS, TableView, TraceFigures, by_name};
 pub use unseen::Unseen;

@@ -8,8 +8,8 @@ use crate::rows::{Row, Site};
 use serde::Serialize;
 
 use crate::figures::call_site::CallSite;
-use crate::figures::held::{HeldBlocks, JoinedSnapshot, SnapshotHolders};
 use crate::figures::size::{Size, Sum, share};
+use crate::figures::snapshot_holders::{BlockHolders, JoinedSnapshot, SnapshotHolders};
 use crate::figures::trace::{TableView, TraceFigures, by_name};
 
 /// The options of the table.
@@ -131,7 +131,7 @@ pub struct ReportRow {
     /// What holds its blocks, if a snapshot was joined.
     #[serde(flatten)]
     #[cfg_attr(feature = "typescript", ts(skip))]
-    pub held: Option<HeldBlocks>,
+    pub held: Option<BlockHolders>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "typescript", ts(optional, as = "Option<Vec<ReportRow>>"))]
     pub callers: Vec<ReportRow>,
@@ -151,7 +151,7 @@ pub struct Others {
 #[derive(Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Limits {
-    /// One in this many objects was followed.
+    /// One in this many objects was tracked.
     pub objects_followed_one_in: u64,
     /// The most samples that can be missing from a caller.
     pub samples_missing_from_callers: u64,

@@ -51,10 +51,10 @@ impl LastStacks {
         let Options { selection, depth, .. } = options;
         let codes = event.allocation.backtrace.frames;
         if *depth == Depth::Whole && !codes.is_empty() {
-            return self.follow(frames, Some(paths), selection, event);
+            return self.descend(frames, Some(paths), selection, event);
         }
         let marks = if selection.looks_at_frames() && !codes.is_empty() {
-            self.follow(frames, None, selection, event).1
+            self.descend(frames, None, selection, event).1
         } else {
             0
         };
@@ -69,7 +69,7 @@ impl LastStacks {
 
     /// Follows a stack from where it differs from the last one, down the tree of
     /// `paths` if there is one.
-    fn follow(
+    fn descend(
         &mut self,
         frames: &mut Frames,
         mut paths: Option<&mut Paths>,

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use heaptap_report::rows::By;
 use heaptap_report::{
-    Aggregate, Aggregator, BlockTable, Depth, Follow, Lifespans, MOST_BLOCKS, Options, Regex,
+    Aggregate, Aggregator, BlockTable, Depth, Lifespans, MOST_BLOCKS, Options, OverTime, Regex,
     SelectedPaths, Selection, Span, TraceEnding,
 };
 use heaptap_trace::{
@@ -188,7 +188,7 @@ fn frames(life: &Life) -> Vec<Code> {
 pub(crate) fn whole() -> Options {
     Options {
         depth: Depth::Whole,
-        follow: Follow::LiveSize,
+        over_time: OverTime::LiveSize,
         most_blocks: MOST_BLOCKS,
         ..Options::default()
     }
@@ -230,12 +230,13 @@ pub(crate) fn options() -> impl Strategy<Value = Options> {
         Just(Depth::Domain),
         Just(Depth::Source)
     ];
-    let follow = prop_oneof![Just(Follow::Nothing), Just(Follow::LiveSize), Just(Follow::Flows)];
-    (selections(), depth, follow, prop::option::of(0..4000_u64)).prop_map(
-        |(selection, depth, follow, at)| Options {
+    let over_time =
+        prop_oneof![Just(OverTime::Nothing), Just(OverTime::LiveSize), Just(OverTime::Flows)];
+    (selections(), depth, over_time, prop::option::of(0..4000_u64)).prop_map(
+        |(selection, depth, over_time, at)| Options {
             selection,
             depth,
-            follow,
+            over_time,
             at,
             ..Options::default()
         },
@@ -259,7 +260,7 @@ proptest! {
             figures(&found, table, &options),
             figures(&expected, table, &options)
         );
-        if options.depth == Depth::Whole && options.follow == Follow::LiveSize {
+        if options.depth == Depth::Whole && options.over_time == OverTime::LiveSize {
             let leaks = leaks_of_table(&aggregate, &blocks, table, &options);
             prop_assert_eq!(leaks, format!("{:?}", expected.leaks(table, 3)));
         }
@@ -275,7 +276,7 @@ pub(crate) fn leaks_of_table(
 ) -> String {
     let paths = SelectedPaths::new(whole, table, &options.selection);
     let selected = blocks.select(whole, &paths, &options.selection);
-    let options = Options { follow: Follow::Nothing, ..options.clone() };
+    let options = Options { over_time: OverTime::Nothing, ..options.clone() };
     let found = blocks.aggregate_of(&selected, whole, table, &options);
     format!("{:?}", found.leaks_with(&blocks.history(whole, &selected), table, 3))
 }
@@ -288,7 +289,7 @@ fn the_table_finds_the_leaks_of_a_reading() {
     let options = |selection| Options {
         selection,
         depth: Depth::Whole,
-        follow: Follow::LiveSize,
+        over_time: OverTime::LiveSize,
         ..Options::default()
     };
     let two_domains = Selection { domains: vec![0, 2], ..Selection::default() };

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use heaptap_report::rows::By;
-use heaptap_report::{Aggregate, Counts, Depth, Follow, Metric, Options, StackShape};
+use heaptap_report::{Aggregate, Counts, Depth, Metric, Options, OverTime, StackShape};
 use heaptap_trace::LocationTable;
 
 use crate::made::METRICS;
@@ -37,7 +37,7 @@ pub(crate) fn figures(aggregate: &Aggregate, table: &LocationTable, options: &Op
         writeln!(text, "{:?}", aggregate.hot(table, By::Function, Metric::Live, 0.1, true))
             .unwrap();
     }
-    if options.follow == Follow::LiveSize {
+    if options.over_time == OverTime::LiveSize {
         writeln!(text, "{:?}", aggregate.leaks(table, 3)).unwrap();
     }
     text

@@ -1,7 +1,7 @@
 //! An aggregate that is looked at while it grows: a look in the middle shows what
 //! a trace that ends there would, and changes nothing for the events to come.
 
-use heaptap_report::{Aggregator, Depth, Follow, Options};
+use heaptap_report::{Aggregator, Depth, Options, OverTime};
 use heaptap_trace::{Mode, Reader};
 use proptest::prelude::*;
 
@@ -37,10 +37,11 @@ fn figures_of_first(trace: &[u8], options: &Options, events: usize) -> String {
 
 fn options() -> impl Strategy<Value = Options> {
     let depth = prop_oneof![Just(Depth::Innermost), Just(Depth::Whole), Just(Depth::Domain)];
-    let follow = prop_oneof![Just(Follow::Nothing), Just(Follow::LiveSize), Just(Follow::Flows)];
-    (depth, follow, prop::option::of(0..4000_u64)).prop_map(|(depth, follow, at)| Options {
+    let over_time =
+        prop_oneof![Just(OverTime::Nothing), Just(OverTime::LiveSize), Just(OverTime::Flows)];
+    (depth, over_time, prop::option::of(0..4000_u64)).prop_map(|(depth, over_time, at)| Options {
         depth,
-        follow,
+        over_time,
         at,
         ..Options::default()
     })
@@ -87,10 +88,10 @@ proptest! {
     #[test]
     fn looks_do_not_move_slices_of_time(
         program in programs(50_000),
-        follow in prop_oneof![Just(Follow::LiveSize), Just(Follow::Flows)],
+        over_time in prop_oneof![Just(OverTime::LiveSize), Just(OverTime::Flows)],
         every in 1..40_usize,
     ) {
-        let options = Options { depth: Depth::Whole, follow, ..Options::default() };
+        let options = Options { depth: Depth::Whole, over_time, ..Options::default() };
         let trace = traced(&program, 1.0, 0);
         let mut reader = Reader::from_slice(&trace, Mode::Strict).unwrap();
         let mut aggregator = Aggregator::new(reader.info(), options.clone());

@@ -1,7 +1,7 @@
 //! Any earlier moment of a trace, from its table of blocks. How long that takes is for
 //! `benches/past.rs` to say.
 
-use heaptap_report::{Aggregate, Aggregator, Depth, Follow, MOST_BLOCKS, Options};
+use heaptap_report::{Aggregate, Aggregator, Depth, MOST_BLOCKS, Options, OverTime};
 use heaptap_trace::LocationTable;
 use proptest::prelude::*;
 
@@ -66,7 +66,8 @@ fn the_past_of_a_growing_trace() {
 #[test]
 fn the_past_of_a_full_table() {
     let program = crowd(MOST_BLOCKS as u64);
-    let options = Options { depth: Depth::Whole, follow: Follow::Nothing, ..Options::default() };
+    let options =
+        Options { depth: Depth::Whole, over_time: OverTime::Nothing, ..Options::default() };
     let (aggregate, blocks) =
         program.read(0.5, Options { most_blocks: MOST_BLOCKS, ..options.clone() });
     assert!(blocks.len() > MOST_BLOCKS * 9 / 10);

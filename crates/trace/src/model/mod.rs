@@ -9,7 +9,7 @@
 //!   of a code.
 //! - `damage`: [`ReadError`], [`Losses`] and the defects behind them.
 //! - `head`: [`TraceHead`], what the first bytes of a file say.
-//! - `tally`: [`Tally`], counts of events and bytes. `write_error`: [`WriteError`].
+//! - `totals`: [`TraceTotals`], counts of events and bytes. `write_error`: [`WriteError`].
 //! - `options`: [`Mode`] and [`Limits`], how a trace is read.
 //! - `format`: [`TraceFormat`], the names of the formats and what can be said in each.
 //! - `stream`: what the formats implement, [`EventSource`] and [`EventSink`] above all.
@@ -29,7 +29,7 @@ mod location;
 mod options;
 mod stream;
 pub(crate) mod table;
-mod tally;
+mod totals;
 mod write_error;
 
 pub use crate::model::damage::{
@@ -47,5 +47,5 @@ pub use crate::model::location::{Location, NameId, NamedLocation};
 pub use crate::model::options::{Limits, Mode};
 pub use crate::model::stream::{EventSink, EventSource, LiveSource, Polled, TraceReader};
 pub use crate::model::table::LocationTable;
-pub use crate::model::tally::Tally;
+pub use crate::model::totals::TraceTotals;
 pub use crate::model::write_error::WriteError;

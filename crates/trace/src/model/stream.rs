@@ -16,7 +16,7 @@ use crate::model::head::Completion;
 use crate::model::info::TraceInfo;
 use crate::model::locate::Locate;
 use crate::model::table::LocationTable;
-use crate::model::tally::Tally;
+use crate::model::totals::TraceTotals;
 use crate::model::write_error::WriteError;
 
 /// A trace that is read event by event.
@@ -63,7 +63,7 @@ pub trait TraceReader: EventSource {
     fn format(&self) -> TraceFormat;
 
     /// Counts of what was read so far.
-    fn tally(&self) -> &Tally;
+    fn totals(&self) -> &TraceTotals;
 
     /// Microseconds from the trace's start to the moment until which what was read so far
     /// covers its program, with or without events.

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
 
 use heaptap_trace::{
-    Block, Code, Event, EventKind, Input, Limits, Losses, Mode, ReadError, Reader, Stream, Tally,
+    Block, Code, Event, EventKind, Input, Limits, Losses, Mode, ReadError, Reader, Stream,
+    TraceTotals,
 };
 
 use crate::debug_info::OwnedLocation;
@@ -63,7 +64,7 @@ pub(crate) struct Reading {
     /// For each event the byte offset where its packet ends.
     pub(crate) packet_ends: Vec<u64>,
     pub(crate) losses: Losses,
-    pub(crate) tally: Tally,
+    pub(crate) totals: TraceTotals,
     pub(crate) error: Option<ReadError>,
 }
 
@@ -92,8 +93,8 @@ fn read_to_end<I: Input>(reader: &mut Reader<I>) -> Reading {
             Err(error) => break Some(error),
         }
     };
-    let (losses, tally) = (reader.losses().clone(), *reader.tally());
-    Reading { recorded, packet_ends, losses, tally, error }
+    let (losses, totals) = (reader.losses().clone(), *reader.totals());
+    Reading { recorded, packet_ends, losses, totals, error }
 }
 
 /// The locations of all codes in a trace's backtraces that it defines.

@@ -29,7 +29,7 @@ pub(crate) fn check(script: &Script) -> PlainTrace {
     let piped = read_through_pipe(&whole.bytes, Mode::Strict, PIPE).unwrap();
     assert!(piped.error.is_none(), "{:?}", piped.error);
     assert!(piped.recorded == reading.recorded, "a pipe gives the same events");
-    assert_eq!(piped.tally, reading.tally);
+    assert_eq!(piped.totals, reading.totals);
     assert!(reading.losses.is_clean());
 
     let trace = oracle::read(&whole.bytes);
@@ -94,16 +94,16 @@ fn assert_places(script: &Script, bytes: &[u8]) {
 
 /// Every byte is accounted for once, and by the kind of event that it is part of.
 fn assert_tally(bytes: &[u8], reading: &Reading, trace: &PlainTrace) {
-    let tally = &reading.tally;
-    let sum = tally.header_bytes
-        + tally.info_bytes
-        + tally.location_bytes
-        + tally.allocation_bytes
-        + tally.backtrace_bytes
-        + tally.promotion_bytes
-        + tally.collection_bytes;
+    let totals = &reading.totals;
+    let sum = totals.header_bytes
+        + totals.info_bytes
+        + totals.location_bytes
+        + totals.allocation_bytes
+        + totals.backtrace_bytes
+        + totals.promotion_bytes
+        + totals.collection_bytes;
     assert_eq!(sum, bytes.len() as u64);
-    assert_eq!(tally.events(), reading.recorded.len() as u64);
+    assert_eq!(totals.events(), reading.recorded.len() as u64);
     let [mut promotions, mut collections] = [0; 2];
     for packet in &trace.packets {
         let begins = packet.events.iter().map(|event| event.at);
@@ -116,8 +116,8 @@ fn assert_tally(bytes: &[u8], reading: &Reading, trace: &PlainTrace) {
             }
         }
     }
-    assert_eq!(tally.promotion_bytes, promotions as u64);
-    assert_eq!(tally.collection_bytes, collections as u64);
+    assert_eq!(totals.promotion_bytes, promotions as u64);
+    assert_eq!(totals.collection_bytes, collections as u64);
 }
 
 proptest! {

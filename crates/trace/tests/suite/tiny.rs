@@ -102,9 +102,9 @@ fn the_tiny_traces_tell() {
     for (name, format) in TRACES {
         let bytes = fs::read(path(name)).unwrap();
         let reading = read_strictly(&bytes);
-        assert_eq!(reading.tally.allocations, 20, "{name}");
-        assert_eq!(reading.tally.promotions, 3, "{name}");
-        assert_eq!(reading.tally.collections, 9, "{name}");
+        assert_eq!(reading.totals.allocations, 20, "{name}");
+        assert_eq!(reading.totals.promotions, 3, "{name}");
+        assert_eq!(reading.totals.collections, 9, "{name}");
         assert_eq!(read_locations(&bytes).len(), 7, "{name}");
         let domains = reading.recorded.iter().filter(|recorded| recorded.domain == 1).count();
         assert_eq!(domains, if format == Format::V3 { 6 } else { 0 }, "{name}");

@@ -65,7 +65,7 @@ impl FollowedBlocks {
         }
         let (mut resolver, _) = Aggregator::new(events.info(), options).split();
         let mut wanted: HashMap<u64, u32> =
-            analysis.graph.followed().iter().map(|&(block, id)| (id, block)).collect();
+            analysis.graph.tracked().iter().map(|&(block, id)| (id, block)).collect();
         let (mut blocks, mut found, mut of_other_sizes) = (Vec::new(), 0, 0);
         let read = events.for_each(&mut |event, table| {
             if let EventKind::Alloc(allocation) = &event.kind
@@ -120,7 +120,7 @@ fn is_as_long(graph: &HeapGraph, block: u32, allocation: &Allocation<'_>) -> boo
 
 /// Fails if blocks are missing: what comes from the others would be too small.
 fn check_complete(analysis: &HeapAnalysis) -> Result<(), Failure> {
-    match analysis.graph.facts().number(MetaKey::FOLLOWED_LEFT_OUT) {
+    match analysis.graph.facts().number(MetaKey::TRACKED_LEFT_OUT) {
         None | Some(0) => Ok(()),
         Some(missing) => Err(Failure::Trouble(format!(
             "the snapshot lists at most 4,194,304 of the blocks that the trace follows, and {missing} had no room, so \

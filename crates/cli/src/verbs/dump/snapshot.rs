@@ -101,7 +101,7 @@ fn put_item(line: &mut Vec<u8>, item: &Item<'_>) -> io::Result<()> {
             put_text(line, name.file);
             write!(line, ":{}", name.line)?;
         }
-        Item::Followed(followed) => {
+        Item::Tracked(followed) => {
             write!(line, "followed {:#x} {}", followed.address, followed.id)?;
         }
         Item::OutsideArea(area) => {

@@ -4,7 +4,7 @@ use std::io::{self, BufWriter, IsTerminal as _, Write, stdout};
 use std::path::Path;
 
 use heaptap_export::{SnapshotFormat, SnapshotInput};
-use heaptap_graph::{DominatorTree, HolderTree, Labels};
+use heaptap_graph::{DominatorTree, HolderTree, Kinds};
 use heaptap_report::figures::units::count;
 
 use crate::analysis::heap::load::{load_graph, too_big};
@@ -36,12 +36,12 @@ impl SnapshotExport<'_> {
         input.end_progress();
         let holders = HolderTree::new(&graph).ok_or_else(|| too_big(&input))?;
         let tree = DominatorTree::new(&graph, &holders).ok_or_else(|| too_big(&input))?;
-        let labels = Labels::new(&graph);
+        let kinds = Kinds::new(&graph);
         let export = SnapshotInput {
             graph: &graph,
             holders: &holders,
             tree: &tree,
-            labels: &labels,
+            kinds: &kinds,
             nodes: nodes.unwrap_or(format.nodes),
         };
         let notes = match out {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use clap::Args;
-use heaptap_graph::{HeapAnalysis, LabelId, Node, PathFinder, RetainedLabel};
+use heaptap_graph::{HeapAnalysis, KindId, Node, PathFinder, RetainedKind};
 use heaptap_report::Regex;
 use heaptap_report::figures::heap::path_steps::{PathLine, path_lines};
 use heaptap_report::figures::heap::titles::Titles;
@@ -84,12 +84,12 @@ fn pattern(option: &str, text: &str) -> Result<Regex, Failure> {
 }
 
 impl Asker<'_> {
-    /// The label with this name whose blocks retain most.
-    fn label(&self, option: &str, name: &str) -> Result<LabelId, Failure> {
+    /// The kind with this name whose blocks retain most.
+    fn kind(&self, option: &str, name: &str) -> Result<KindId, Failure> {
         let pattern = pattern(option, name)?;
-        let rows = self.analysis.label_rows();
-        let matches = |label: LabelId| pattern.is_match(self.titles.label(label).as_bytes());
-        rows.iter().map(|row| row.label).find(|label| matches(*label)).ok_or_else(|| {
+        let rows = self.analysis.kind_rows();
+        let matches = |kind: KindId| pattern.is_match(self.titles.kind(kind).as_bytes());
+        rows.iter().map(|row| row.kind).find(|kind| matches(*kind)).ok_or_else(|| {
             Failure::Trouble(format!(
                 "--{option} {name}: no block has such a name; `--by block --top 0` lists the names"
             ))
@@ -107,8 +107,8 @@ impl Asker<'_> {
                 ))
             });
         }
-        let label = self.label("path", text)?;
-        let biggest = self.analysis.biggest_of(&[label]).into_iter().flatten().next();
+        let kind = self.kind("path", text)?;
+        let biggest = self.analysis.biggest_of(&[kind]).into_iter().flatten().next();
         biggest.ok_or_else(|| {
             Failure::Trouble(format!("--path {text}: nothing holds blocks of that name"))
         })
@@ -181,17 +181,17 @@ impl Asker<'_> {
     }
 
     fn referrers(&self, name: &str) -> Result<(), Failure> {
-        let label = self.label("referrers", name)?;
-        let referrers = self.analysis.referrers(label);
-        let from = |label: RetainedLabel| match label {
-            RetainedLabel::Holder(holder) => self.titles.holder(holder),
-            RetainedLabel::Blocks(label) => self.titles.label(label),
-            RetainedLabel::Others => "blocks of several kinds".into(),
+        let kind = self.kind("referrers", name)?;
+        let referrers = self.analysis.referrers(kind);
+        let from = |kind: RetainedKind| match kind {
+            RetainedKind::Holder(holder) => self.titles.holder(holder),
+            RetainedKind::Blocks(kind) => self.titles.kind(kind),
+            RetainedKind::Others => "blocks of several kinds".into(),
         };
         let shown = if self.limit == 0 { referrers.len() } else { self.limit.min(referrers.len()) };
         let rows: Vec<_> =
             referrers.iter().take(shown).map(|one| (one.pointers, from(one.from))).collect();
-        let name = self.titles.label(label);
+        let name = self.titles.kind(kind);
         if self.as_json {
             let rows: Vec<_> = rows
                 .iter()

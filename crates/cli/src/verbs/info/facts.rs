@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use heaptap_report::Scale;
 use heaptap_report::figures::Size;
-use heaptap_trace::{Event, EventKind, LocationTable, Losses, Tally, TraceReader};
+use heaptap_trace::{Event, EventKind, LocationTable, Losses, TraceReader, TraceTotals};
 use serde::Serialize;
 
 use crate::exit_status::Failure;
@@ -136,7 +136,7 @@ impl Facts {
             .into_iter()
             .chain(sidecar_end(info.start_time))
             .fold(0, u64::max);
-        let tally = reader.tally();
+        let totals = reader.totals();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         Ok(Facts {
             name: input.name().to_string(),
@@ -153,21 +153,21 @@ impl Facts {
             end_unix_us: end,
             duration_us: end - info.start_time,
             domains: reader.domains(),
-            events: Counts::of(tally, sums.samples),
+            events: Counts::of(totals, sums.samples),
             codes: reader.locations().len(),
             names: reader.locations().name_count(),
-            depth: Depth { mean: per(sums.frames as f64, tally.allocations), max: sums.deepest },
+            depth: Depth { mean: per(sums.frames as f64, totals.allocations), max: sums.deepest },
             words: (sums.samples != 0 || reader.losses().cut_short.is_none())
                 .then(|| Estimate::of(sums.samples, info.sample_rate, info.word_size)),
-            parts: parts(tally),
+            parts: parts(totals),
             losses: Missing::of(reader.losses()),
         })
     }
 }
 
 impl Counts {
-    fn of(tally: &Tally, samples: u64) -> Counts {
-        let &Tally { allocations, promotions, collections, locations, packets, .. } = tally;
+    fn of(totals: &TraceTotals, samples: u64) -> Counts {
+        let &TraceTotals { allocations, promotions, collections, locations, packets, .. } = totals;
         Counts { allocations, promotions, collections, locations, packets, samples }
     }
 }
@@ -201,22 +201,22 @@ impl Missing {
     }
 }
 
-fn parts(tally: &Tally) -> Vec<Part> {
+fn parts(totals: &TraceTotals) -> Vec<Part> {
     let sizes = [
-        ("headers", tally.header_bytes),
-        ("trace info", tally.info_bytes),
-        ("locations", tally.location_bytes),
-        ("allocations", tally.allocation_bytes),
-        ("backtraces", tally.backtrace_bytes),
-        ("promotions", tally.promotion_bytes),
-        ("collections", tally.collection_bytes),
+        ("headers", totals.header_bytes),
+        ("trace info", totals.info_bytes),
+        ("locations", totals.location_bytes),
+        ("allocations", totals.allocation_bytes),
+        ("backtraces", totals.backtrace_bytes),
+        ("promotions", totals.promotion_bytes),
+        ("collections", totals.collection_bytes),
     ];
     let all: u64 = sizes.iter().map(|(_, bytes)| bytes).sum();
     let part = |(part, bytes)| Part {
         part,
         bytes,
         share: per(bytes as f64, all),
-        bytes_per_allocation: per(bytes as f64, tally.allocations),
+        bytes_per_allocation: per(bytes as f64, totals.allocations),
     };
     sizes.into_iter().chain([("all", all)]).map(part).collect()
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use heaptap_report::figures::CallSite;
-use heaptap_report::figures::{Figures, HeldBlocks, ReportRow, Sum};
+use heaptap_report::figures::{BlockHolders, Figures, ReportRow, Sum};
 
 use crate::text::csv::{optional, quoted};
 
@@ -55,7 +55,7 @@ fn holder_headings() -> String {
 }
 
 /// What is in the snapshot, and its greatest holders.
-fn holders(held: &HeldBlocks) -> String {
+fn holders(held: &BlockHolders) -> String {
     let size = &held.in_snapshot.size;
     let mut text = format!(",{},{}", size.bytes, optional(size.error));
     for number in 0..HOLDERS {

@@ -13,7 +13,7 @@ use heaptap_report::{Depth, Options};
 
 use crate::analysis::aggregate::AggregatedTrace;
 use crate::analysis::filters::Filters;
-use crate::analysis::heap::held::HolderOptions;
+use crate::analysis::heap::snapshot_holders::HolderOptions;
 use crate::analysis::view::View;
 use crate::exit_status::{VerbResult, help_end};
 use crate::io::newest::named_or_newest;

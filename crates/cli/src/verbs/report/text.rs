@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use heaptap_report::figures::units::{bytes, count, percent, short_duration};
 use heaptap_report::figures::{
-    Figures, HeldBlocks, JoinedSnapshot, Part, ReportRow, Sum, Time, Totals,
+    BlockHolders, Figures, JoinedSnapshot, Part, ReportRow, Sum, Time, Totals,
 };
 use heaptap_report::figures::{Size, Unseen, share, sized};
 
@@ -150,7 +150,7 @@ fn joined(snapshot: &JoinedSnapshot) -> String {
 }
 
 /// What was in a snapshot, and what held it.
-fn held_by(held: &HeldBlocks) -> String {
+fn held_by(held: &BlockHolders) -> String {
     match held.text() {
         Some(holders) => {
             format!("{} in its heap, held by {holders}", sized(&held.in_snapshot.size))
@@ -192,7 +192,7 @@ fn table(text: &mut String, figures: &Figures, layout: Layout) {
 }
 
 /// What holds the blocks of a row, below it.
-fn append_holders(text: &mut String, held: &HeldBlocks, layout: Layout) {
+fn append_holders(text: &mut String, held: &BlockHolders, layout: Layout) {
     let Some(holders) = held.text() else { return };
     let indent = detail_indent(1, layout);
     let line = format!("{} held by {holders}", sized(&held.in_snapshot.size));

@@ -1,6 +1,6 @@
 //! The nodes and edges of a snapshot as Chrome shows them.
 
-use heaptap_graph::{HeapGraph, HolderTree, Node, RetainedId, RetainedLabel, RetainedTree};
+use heaptap_graph::{HeapGraph, HolderTree, Node, RetainedId, RetainedKind, RetainedTree};
 
 use super::string;
 use crate::snapshot::SnapshotInput;
@@ -50,7 +50,7 @@ pub(super) trait NodeSource {
 }
 
 /// Every node that is alive. The number of a node is its position in the dominator tree. Names
-/// are those of holders, then those of labels.
+/// are those of holders, then those of kinds.
 pub(super) struct WholeNodes<'a> {
     input: &'a SnapshotInput<'a>,
     /// Ephemerons and data that is alive through them, ascending.
@@ -125,13 +125,13 @@ impl NodeSource for WholeNodes<'_> {
     }
 
     fn node(&self, node: u64) -> NodeRow {
-        let SnapshotInput { graph, holders, tree, labels, .. } = self.input;
+        let SnapshotInput { graph, holders, tree, kinds, .. } = self.input;
         match tree.node(node as u32) {
             Node::Holder(HolderTree::PROGRAM) => holder_row(string::GC_ROOTS),
             Node::Holder(holder) => holder_row(string::NAMES + u64::from(holder)),
             Node::Block(block) => NodeRow {
                 kind: NodeKind::Block,
-                name: string::NAMES + holders.len() as u64 + u64::from(labels.of(graph, block)),
+                name: string::NAMES + holders.len() as u64 + u64::from(kinds.of(graph, block)),
                 bytes: graph.bytes(block),
             },
         }
@@ -157,8 +157,8 @@ impl NodeSource for WholeNodes<'_> {
     fn names(&self) -> Box<dyn Iterator<Item = String> + '_> {
         let input = self.input;
         let holders = input.holders.ids().map(|holder| input.holder_name(holder));
-        let labels = (0..input.labels.len() as u32).map(|label| input.label_name(label));
-        Box::new(holders.chain(labels))
+        let kinds = (0..input.kinds.len() as u32).map(|kind| input.kind_name(kind));
+        Box::new(holders.chain(kinds))
     }
 }
 
@@ -192,7 +192,7 @@ impl NodeSource for JoinedNodes<'_> {
 
     fn node(&self, node: u64) -> NodeRow {
         let found = &self.tree.nodes()[node as usize];
-        let is_holder = matches!(found.label, RetainedLabel::Holder(_));
+        let is_holder = matches!(found.kind, RetainedKind::Holder(_));
         NodeRow {
             kind: if is_holder { NodeKind::Holder } else { NodeKind::Block },
             name: if node == 0 { string::GC_ROOTS } else { string::NAMES + node },
@@ -216,7 +216,7 @@ impl NodeSource for JoinedNodes<'_> {
 
     fn names(&self) -> Box<dyn Iterator<Item = String> + '_> {
         Box::new(self.tree.nodes().iter().map(|node| {
-            let name = self.input.retained_name(node.label);
+            let name = self.input.retained_name(node.kind);
             if node.blocks > 1 { format!("{name} ×{}", node.blocks) } else { name }
         }))
     }

@@ -1,9 +1,9 @@
-//! The classes of labels.
+//! The classes of kinds.
 
 use std::collections::HashMap;
 use std::io;
 
-use heaptap_graph::{BlockLabel, LabelId, SizeRange};
+use heaptap_graph::{BlockKind, KindId, SizeRange};
 
 use super::records::{DumpWriter, Id, NO_TRACE, next, numbers_be};
 use crate::snapshot::SnapshotInput;
@@ -14,7 +14,7 @@ const CLASS_DUMP: u8 = 0x20;
 const OBJECT: u8 = 2;
 const INT: u8 = 10;
 
-/// A label's objects are instances or arrays.
+/// A kind's objects are instances or arrays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum ObjectForm {
     Instance,
@@ -34,7 +34,7 @@ pub(super) struct ClassTable<'a> {
     last: Id,
     serial: u32,
     object: Id,
-    of_labels: HashMap<(LabelId, ObjectForm), Id>,
+    of_kinds: HashMap<(KindId, ObjectForm), Id>,
     /// Strings of `field 0` and so on.
     field_names: Vec<Id>,
     padding: Id,
@@ -51,7 +51,7 @@ impl<'a> ClassTable<'a> {
             last: input.graph.blocks() as Id,
             serial: 0,
             object: 0,
-            of_labels: HashMap::new(),
+            of_kinds: HashMap::new(),
             field_names: Vec::new(),
             padding: dump.string("(padding)")?,
         };
@@ -78,33 +78,33 @@ impl<'a> ClassTable<'a> {
         self.serial
     }
 
-    /// The words of the blocks of a label, if all have the same and are few.
-    pub(super) fn fixed_words(&self, label: LabelId) -> Option<u64> {
-        match self.input.labels.label(label)? {
-            BlockLabel::Shape { size: SizeRange::Exactly(words), .. } => Some(words),
+    /// The words of the blocks of a kind, if all have the same and are few.
+    pub(super) fn fixed_words(&self, kind: KindId) -> Option<u64> {
+        match self.input.kinds.kind(kind)? {
+            BlockKind::Shape { size: SizeRange::Exactly(words), .. } => Some(words),
             _ => None,
         }
     }
 
-    /// The class of a label's objects.
-    pub(super) fn of_label(
+    /// The class of a kind's objects.
+    pub(super) fn of_kind(
         &mut self,
-        label: LabelId,
+        kind: KindId,
         form: ObjectForm,
         dump: &mut DumpWriter<'_>,
     ) -> io::Result<Id> {
-        if let Some(class) = self.of_labels.get(&(label, form)) {
+        if let Some(class) = self.of_kinds.get(&(kind, form)) {
             return Ok(*class);
         }
-        let name = self.input.label_name(label);
+        let name = self.input.kind_name(kind);
         let class = match form {
             ObjectForm::Instance => {
-                let words = self.fixed_words(label).unwrap_or(0);
+                let words = self.fixed_words(kind).unwrap_or(0);
                 self.class(dump, &name, &[], words)?
             }
             ObjectForm::Array => self.array_class(dump, &name)?,
         };
-        self.of_labels.insert((label, form), class);
+        self.of_kinds.insert((kind, form), class);
         Ok(class)
     }
 

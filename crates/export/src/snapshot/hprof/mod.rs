@@ -1,12 +1,12 @@
 //! HPROF 1.0.2, the heap dumps of Java, for Eclipse MAT and others.
 //!
 //! The layout is that of `src/hotspot/share/services/heapDumper.cpp` (JDK 17). A block becomes an object whose class
-//! is the block's label. The format has no sizes of objects: readers compute them. Eclipse MAT counts two ids for the
+//! is the block's kind. The format has no sizes of objects: readers compute them. Eclipse MAT counts two ids for the
 //! header of an object, 4 bytes more for that of an array, the fields or elements, and rounds up to 8 bytes, or to the
 //! distance of ids if that is more (`HprofParserHandlerImpl.java`, MAT 1.17). With ids of 4 bytes, one for each block,
 //! the header has 8 bytes, as in OCaml, a reference has 4, and the sizes come out right:
 //!
-//! - A block of a label with a fixed size is an instance with a reference for each field, null if the
+//! - A block of a kind with a fixed size is an instance with a reference for each field, null if the
 //!   field is no pointer, and as many bytes of padding: 8 + 8 × words.
 //! - Any other block is an array of 2 × words - 1 references, its fields first: 12 + 4 × (2 × words - 1)
 //!   bytes. What has no field, the slots of a suspended stack and the data of an ephemeron, is in the
@@ -18,7 +18,7 @@
 //! tree follows them like any other, and a key would no longer be retained by what really holds it.
 //!
 //! - `records`: writes records, and parts of the heap dump in segments.
-//! - `classes`: the classes of labels and holders.
+//! - `classes`: the classes of kinds and holders.
 //! - `objects`: the blocks.
 //! - `roots`: modules as classes with static fields, threads with frames, C roots as JNI globals.
 

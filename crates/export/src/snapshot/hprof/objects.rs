@@ -69,22 +69,22 @@ impl<'a> ObjectWriter<'a> {
 
     pub(super) fn write(&mut self, block: u32, dump: &mut DumpWriter<'_>) -> io::Result<()> {
         let words = self.input.graph.words(block);
-        let label = self.input.labels.of(self.input.graph, block);
+        let kind = self.input.kinds.of(self.input.graph, block);
         let mut references = self.references(block, words);
         for area in self.input.graph.areas_of(block) {
             references.further.extend(self.area(area, dump)?);
         }
         let id = ClassTable::block_id(block);
         if references.further.is_empty()
-            && (words == 0 || self.classes.fixed_words(label) == Some(words))
+            && (words == 0 || self.classes.fixed_words(kind) == Some(words))
         {
-            let class = self.classes.of_label(label, ObjectForm::Instance, dump)?;
+            let class = self.classes.of_kind(kind, ObjectForm::Instance, dump)?;
             let mut part = vec![INSTANCE_DUMP];
             part.extend(numbers_be(&[id, NO_TRACE, class, words as u32 * 8]));
             // Padding follows the fields.
             return dump.part_with_references(&part, words * 2, &references.fields);
         }
-        let class = self.classes.of_label(label, ObjectForm::Array, dump)?;
+        let class = self.classes.of_kind(kind, ObjectForm::Array, dump)?;
         let mut count = words.saturating_mul(2).saturating_sub(1);
         let mut elements = references.fields;
         let further = if references.further.len() as u64 <= count.saturating_sub(words) {

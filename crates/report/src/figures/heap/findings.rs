@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::figures::units::{bytes, count, percent};
 use heaptap_graph::{
-    Accumulation, Arrangement, HeapAnalysis, HolderId, OutsideMemory, RetainedId, RetainedLabel,
+    Accumulation, Arrangement, HeapAnalysis, HolderId, OutsideMemory, RetainedId, RetainedKind,
 };
 use serde::Serialize;
 
@@ -144,8 +144,8 @@ fn accumulation(analysis: &HeapAnalysis, titles: &Titles<'_>, one: &Accumulation
     let held = keeps(titles, one.holder);
     let node = analysis.retained.node(one.node);
     let above = node.and_then(|node| analysis.retained.node(node.parent));
-    let container = match above.map(|above| above.label) {
-        Some(RetainedLabel::Blocks(label)) => format!(", below {}", titles.label(label)),
+    let container = match above.map(|above| above.kind) {
+        Some(RetainedKind::Blocks(kind)) => format!(", below {}", titles.kind(kind)),
         _ => String::new(),
     };
     let arrangement = match one.arrangement {
@@ -181,8 +181,8 @@ fn cycles(
 ) -> Vec<Finding> {
     let mut found: Vec<Finding> = Vec::new();
     for cycle in cycles {
-        let value = titles.label(analysis.label(cycle.value));
-        let function = titles.label(analysis.label(cycle.function));
+        let value = titles.kind(analysis.kind(cycle.value));
+        let function = titles.kind(analysis.kind(cycle.function));
         let path = vec![function, value];
         match found.iter_mut().find(|finding| finding.path == path) {
             Some(finding) => {

@@ -194,11 +194,11 @@ fn sizes(analysis: &HeapAnalysis, rows: HeapRows) -> Sizes {
         }
         return sizes;
     }
-    for row in analysis.label_rows() {
-        if rows != HeapRows::Customs || row.is_custom(&analysis.labels) {
+    for row in analysis.kind_rows() {
+        if rows != HeapRows::Customs || row.is_custom(&analysis.kinds) {
             let (blocks, bytes) = (row.own.blocks, row.own.bytes);
             let size = GrowthSize { blocks, bytes, outside_bytes: row.outside.allocated };
-            add(titles.label_of_any_size(row.label), size);
+            add(titles.kind_of_any_size(row.kind), size);
         }
     }
     sizes

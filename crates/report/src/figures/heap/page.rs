@@ -1,7 +1,7 @@
 //! Heap snapshots as the web page shows them: one bounded document. The page asks no
 //! question about a snapshot that is not answered in it.
 
-use heaptap_graph::{HeapAnalysis, LabelId, Level, Node, PathFinder};
+use heaptap_graph::{HeapAnalysis, KindId, Level, Node, PathFinder};
 use heaptap_heap::MetaKey;
 use serde::Serialize;
 
@@ -145,8 +145,8 @@ fn stacked_rows(analysis: &HeapAnalysis) -> Vec<StackedRows> {
         let rows = biggest(rows).map(|(holder, bytes)| (titles.holder(holder), bytes)).collect();
         StackedRows { by: HeapRows::Holders(level).name(), rows }
     };
-    let blocks = analysis.label_rows().iter().map(|row| (row.label, row.own.bytes)).collect();
-    let rows = biggest(blocks).map(|(label, bytes)| (titles.label(label), bytes)).collect();
+    let blocks = analysis.kind_rows().iter().map(|row| (row.kind, row.own.bytes)).collect();
+    let rows = biggest(blocks).map(|(kind, bytes)| (titles.kind(kind), bytes)).collect();
     let blocks = StackedRows { by: HeapRows::Blocks.name(), rows };
     vec![holders(Level::Module), blocks, holders(Level::Kind)]
 }
@@ -159,15 +159,14 @@ fn biggest<T>(mut rows: Vec<(T, u64)>) -> impl Iterator<Item = (T, u64)> {
 /// What holds the biggest block of each row of the table of blocks.
 fn paths(analysis: &HeapAnalysis) -> Vec<HeldBlock> {
     let titles = Titles::new(analysis);
-    let labels: Vec<LabelId> =
-        analysis.label_rows().iter().take(ROWS).map(|row| row.label).collect();
+    let kinds: Vec<KindId> = analysis.kind_rows().iter().take(ROWS).map(|row| row.kind).collect();
     let finder = PathFinder::new(analysis);
     let names = |nodes: &[Node]| ends(path_lines(analysis, nodes));
-    let held = |(label, block): (LabelId, u32)| {
+    let held = |(kind, block): (KindId, u32)| {
         let held = finder.held_by(block)?;
         let holders = held.holders.iter().take(MOST_HOLDERS);
         Some(HeldBlock {
-            row: titles.label(label),
+            row: titles.kind(kind),
             block: titles.node(Node::Block(block)),
             retained_bytes: analysis.retained_by(block),
             shortest: names(&held.shortest),
@@ -176,8 +175,8 @@ fn paths(analysis: &HeapAnalysis) -> Vec<HeldBlock> {
             other_holders: held.holders.len().saturating_sub(MOST_HOLDERS),
         })
     };
-    let biggest = analysis.biggest_of(&labels);
-    labels.into_iter().zip(biggest).filter_map(|(label, block)| held((label, block?))).collect()
+    let biggest = analysis.biggest_of(&kinds);
+    kinds.into_iter().zip(biggest).filter_map(|(kind, block)| held((kind, block?))).collect()
 }
 
 /// A long path by its ends.

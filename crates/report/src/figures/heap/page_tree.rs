@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use heaptap_graph::{HeapAnalysis, RetainedId, RetainedLabel, RetainedNode, RetainedTree};
+use heaptap_graph::{HeapAnalysis, RetainedId, RetainedKind, RetainedNode, RetainedTree};
 use serde::Serialize;
 
 use super::titles::Titles;
@@ -95,7 +95,7 @@ impl PageTree {
     /// A cell for all of these nodes together.
     fn push(&mut self, parent: i64, name: i64, nodes: &[RetainedId], retained: &RetainedTree) {
         let nodes: Vec<_> = nodes.iter().filter_map(|id| retained.node(*id)).collect();
-        let is_holder = nodes.iter().any(|node| matches!(node.label, RetainedLabel::Holder(_)));
+        let is_holder = nodes.iter().any(|node| matches!(node.kind, RetainedKind::Holder(_)));
         let sum = |size: fn(&RetainedNode) -> u64| {
             nodes.iter().map(|node| size(node)).fold(0, u64::saturating_add)
         };

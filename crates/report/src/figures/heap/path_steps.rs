@@ -1,6 +1,6 @@
 //! A path to a block as lines: the field through which each block is reached, and what repeats, as in a list, once.
 
-use heaptap_graph::{HeapAnalysis, HeapGraph, LabelId, Node};
+use heaptap_graph::{HeapAnalysis, HeapGraph, KindId, Node};
 
 use super::titles::Titles;
 
@@ -92,9 +92,9 @@ impl Links<'_> {
     }
 }
 
-fn label(analysis: &HeapAnalysis, step: &Step) -> Option<LabelId> {
+fn kind(analysis: &HeapAnalysis, step: &Step) -> Option<KindId> {
     match step.node {
-        Node::Block(block) => Some(analysis.label(block)),
+        Node::Block(block) => Some(analysis.kind(block)),
         Node::Holder(_) => None,
     }
 }
@@ -104,9 +104,9 @@ fn label(analysis: &HeapAnalysis, step: &Step) -> Option<LabelId> {
 fn repetition(analysis: &HeapAnalysis, steps: &[Step], at: usize) -> (usize, usize) {
     let is_like = |one: usize, other: usize| match (steps.get(one), steps.get(other)) {
         (Some(one_step), Some(other_step)) => {
-            let labels = label(analysis, one_step).zip(label(analysis, other_step));
+            let kinds = kind(analysis, one_step).zip(kind(analysis, other_step));
             let is_linked_alike = one_step.link == other_step.link || one == at;
-            labels.is_some_and(|(one, other)| one == other) && is_linked_alike
+            kinds.is_some_and(|(one, other)| one == other) && is_linked_alike
         }
         _ => false,
     };

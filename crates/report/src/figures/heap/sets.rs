@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use heaptap_graph::{BlockLabel, HeapAnalysis, LabelId, RetainedId, RetainedLabel};
+use heaptap_graph::{BlockKind, HeapAnalysis, KindId, RetainedId, RetainedKind};
 
 use super::titles::Titles;
 
@@ -66,25 +66,24 @@ impl SetTree {
         let top =
             SetNode { name: 0, parent: 0, tag: None, is_set: false, size: SetSize::default() };
         let mut tree = SetTree { nodes: vec![top], children: HashMap::new(), set_of: Vec::new() };
-        let mut of_labels: HashMap<LabelId, u32> = HashMap::new();
+        let mut of_kinds: HashMap<KindId, u32> = HashMap::new();
         for (id, node) in (0..).zip(analysis.retained.nodes()) {
             let parent = tree.set_of.get(node.parent as usize).copied().unwrap_or_default();
-            let set = match node.label {
-                RetainedLabel::Holder(_) if id == 0 => 0,
-                RetainedLabel::Holder(_) => {
+            let set = match node.kind {
+                RetainedKind::Holder(_) if id == 0 => 0,
+                RetainedKind::Holder(_) => {
                     tree.child(0, names.number(titles.retained(id)), None, false)
                 }
-                RetainedLabel::Blocks(label) if node.pointer.is_some() => {
+                RetainedKind::Blocks(kind) if node.pointer.is_some() => {
                     let name = names.number(titles.retained(id));
-                    tree.child(parent, name, tag(analysis, label), true)
+                    tree.child(parent, name, tag(analysis, kind), true)
                 }
-                RetainedLabel::Blocks(label) => {
-                    let name = *of_labels
-                        .entry(label)
-                        .or_insert_with(|| names.number(titles.retained(id)));
-                    tree.child(parent, name, tag(analysis, label), true)
+                RetainedKind::Blocks(kind) => {
+                    let name =
+                        *of_kinds.entry(kind).or_insert_with(|| names.number(titles.retained(id)));
+                    tree.child(parent, name, tag(analysis, kind), true)
                 }
-                RetainedLabel::Others => {
+                RetainedKind::Others => {
                     tree.child(parent, names.number(titles.retained(id)), None, false)
                 }
             };
@@ -129,10 +128,10 @@ impl SetTree {
     }
 }
 
-/// The tag of blocks whose label is tag and size.
-fn tag(analysis: &HeapAnalysis, label: LabelId) -> Option<u32> {
-    match analysis.labels.label(label) {
-        Some(BlockLabel::Shape { tag, .. }) => Some(tag),
+/// The tag of blocks whose kind is tag and size.
+fn tag(analysis: &HeapAnalysis, kind: KindId) -> Option<u32> {
+    match analysis.kinds.kind(kind) {
+        Some(BlockKind::Shape { tag, .. }) => Some(tag),
         _ => None,
     }
 }

@@ -11,7 +11,7 @@ use crate::figures::size::Size;
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct SiteRow {
     pub site: CallSite,
-    /// How many of its blocks the trace follows.
+    /// How many of its blocks the trace tracks.
     pub sampled_blocks: u64,
     pub samples: u64,
     /// What they stand for.

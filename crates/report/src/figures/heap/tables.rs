@@ -1,6 +1,6 @@
 //! The tables as values.
 
-use heaptap_graph::{HeapAnalysis, HolderRow, LabelRow, Level, Reach, Share};
+use heaptap_graph::{HeapAnalysis, HolderRow, KindRow, Level, Reach, Share};
 use heaptap_heap::MetaKey;
 use regex::bytes::Regex;
 use serde::Serialize;
@@ -185,11 +185,11 @@ pub fn table(analysis: &HeapAnalysis, selection: &RowSelection<'_>) -> HeapTable
             selection.table(analysis.holder_rows(level), &HolderTable(analysis))
         }
         HeapRows::Blocks | HeapRows::Types | HeapRows::Customs => {
-            let is_shown = |row: &&LabelRow| {
-                selection.rows != HeapRows::Customs || row.is_custom(&analysis.labels)
+            let is_shown = |row: &&KindRow| {
+                selection.rows != HeapRows::Customs || row.is_custom(&analysis.kinds)
             };
-            let rows = analysis.label_rows().iter().filter(is_shown).copied().collect();
-            selection.table(rows, &LabelTable(analysis))
+            let rows = analysis.kind_rows().iter().filter(is_shown).copied().collect();
+            selection.table(rows, &KindTable(analysis))
         }
     }
 }
@@ -234,25 +234,25 @@ impl TableRows for HolderTable<'_> {
     }
 }
 
-struct LabelTable<'a>(&'a HeapAnalysis);
+struct KindTable<'a>(&'a HeapAnalysis);
 
-impl TableRows for LabelTable<'_> {
-    type Row = LabelRow;
+impl TableRows for KindTable<'_> {
+    type Row = KindRow;
 
-    fn name(&self, row: &LabelRow) -> String {
-        Titles::new(self.0).label(row.label)
+    fn name(&self, row: &KindRow) -> String {
+        Titles::new(self.0).kind(row.kind)
     }
 
-    fn first_reached(&self, row: &LabelRow) -> Share {
+    fn first_reached(&self, row: &KindRow) -> Share {
         Share { reach: row.own, outside: row.outside }
     }
 
-    fn complete(&self, rows: Vec<(String, LabelRow)>) -> Vec<HeapRow> {
-        let labels: Vec<_> = rows.iter().map(|(_, row)| row.label).collect();
-        let costly = self.0.reachable_from_labels(&labels).into_iter();
-        let costly = costly.zip(self.0.freed_without(&labels));
+    fn complete(&self, rows: Vec<(String, KindRow)>) -> Vec<HeapRow> {
+        let kinds: Vec<_> = rows.iter().map(|(_, row)| row.kind).collect();
+        let costly = self.0.reachable_from_kinds(&kinds).into_iter();
+        let costly = costly.zip(self.0.freed_without(&kinds));
         let complete =
-            |((name, row), (reachable, freed)): ((String, LabelRow), (Reach, u64))| HeapRow {
+            |((name, row), (reachable, freed)): ((String, KindRow), (Reach, u64))| HeapRow {
                 name,
                 roots: None,
                 reachable_bytes: reachable.bytes,

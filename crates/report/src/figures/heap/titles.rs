@@ -1,7 +1,7 @@
 //! Names of holders and blocks, as tables and sentences have them.
 
 use heaptap_graph::{
-    HeapAnalysis, HolderId, HolderName, LabelId, Names, Node, RetainedId, RetainedLabel,
+    HeapAnalysis, HolderId, HolderName, KindId, Names, Node, RetainedId, RetainedKind,
 };
 
 use crate::escape::Escaped;
@@ -81,16 +81,16 @@ impl<'a> Titles<'a> {
         }
     }
 
-    /// Blocks of a label.
-    pub fn label(&self, label: LabelId) -> String {
-        let label = self.analysis.labels.label(label);
-        label.map_or_else(|| "?".into(), |label| escaped(&self.names.label(label)))
+    /// Blocks of a kind.
+    pub fn kind(&self, kind: KindId) -> String {
+        let kind = self.analysis.kinds.kind(kind);
+        kind.map_or_else(|| "?".into(), |kind| escaped(&self.names.kind(kind)))
     }
 
     /// The same, without the size of blocks that are as big as arrays: these grow.
-    pub fn label_of_any_size(&self, label: LabelId) -> String {
-        match self.analysis.labels.label(label) {
-            Some(label) => escaped(&self.names.label(label.of_any_size())),
+    pub fn kind_of_any_size(&self, kind: KindId) -> String {
+        match self.analysis.kinds.kind(kind) {
+            Some(kind) => escaped(&self.names.kind(kind.of_any_size())),
             None => "?".into(),
         }
     }
@@ -106,10 +106,10 @@ impl<'a> Titles<'a> {
 
     /// What the blocks of a node of the joined tree are.
     pub fn retained_blocks(&self, node: RetainedId) -> String {
-        match self.analysis.retained.node(node).map(|node| node.label) {
-            Some(RetainedLabel::Holder(holder)) => self.without_depth(holder),
-            Some(RetainedLabel::Blocks(label)) => self.label(label),
-            Some(RetainedLabel::Others) | None => "blocks of several kinds".into(),
+        match self.analysis.retained.node(node).map(|node| node.kind) {
+            Some(RetainedKind::Holder(holder)) => self.without_depth(holder),
+            Some(RetainedKind::Blocks(kind)) => self.kind(kind),
+            Some(RetainedKind::Others) | None => "blocks of several kinds".into(),
         }
     }
 
@@ -117,8 +117,8 @@ impl<'a> Titles<'a> {
     pub fn path_from_holder(&self, node: RetainedId) -> Vec<String> {
         let path = self.analysis.retained.path(node);
         let is_holder = |id: &RetainedId| {
-            let label = self.analysis.retained.node(*id).map(|node| node.label);
-            matches!(label, Some(RetainedLabel::Holder(_)))
+            let kind = self.analysis.retained.node(*id).map(|node| node.kind);
+            matches!(kind, Some(RetainedKind::Holder(_)))
         };
         let holders = path.iter().take_while(|id| is_holder(id)).count();
         path.iter().skip(holders.saturating_sub(1)).map(|id| self.retained(*id)).collect()
@@ -129,7 +129,7 @@ impl<'a> Titles<'a> {
         match node {
             Node::Holder(holder) => self.holder(holder),
             Node::Block(block) => {
-                format!("{} {}", self.label(self.analysis.label(block)), self.address(node))
+                format!("{} {}", self.kind(self.analysis.kind(block)), self.address(node))
             }
         }
     }

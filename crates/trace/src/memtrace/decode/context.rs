@@ -16,7 +16,7 @@ use crate::memtrace::event::event_time;
 use crate::memtrace::header::{Header, Version};
 use crate::memtrace::rules::{MAX_NUMBER, SMALLEST_EVENT, code};
 use crate::model::NamedLocation;
-use crate::model::Tally;
+use crate::model::TraceTotals;
 use crate::model::event::{Code, Source, is_code};
 use crate::model::table::{Definition, LocationTable, Undo};
 
@@ -40,7 +40,7 @@ pub(crate) struct PacketContext<'a> {
     pub(crate) defined: &'a mut Vec<Undo>,
     pub(crate) stated: &'a mut Vec<Code>,
     pub(crate) locations: &'a mut Vec<NamedLocation>,
-    pub(crate) tally: Tally,
+    pub(crate) totals: TraceTotals,
     /// Whether a location event was seen.
     pub(crate) located: bool,
 }
@@ -166,7 +166,7 @@ impl<'a> PacketContext<'a> {
             let start = input.remaining();
             let long = long_block(&mut input)?;
             self.longs.push(long);
-            self.tally.allocation_bytes += (start - input.remaining()) as u64;
+            self.totals.allocation_bytes += (start - input.remaining()) as u64;
         }
         let prefix = input.vint().ok_or(Defect::EventOverrun)?;
         let entries = if code == code::ALLOC { input.u16() } else { input.u8().map(u16::from) };
@@ -263,8 +263,8 @@ impl<'a> PacketContext<'a> {
             }
         }
         let end = self.size - input.remaining();
-        self.tally.locations += 1;
-        self.tally.location_bytes += (4 + end - at) as u64;
+        self.totals.locations += 1;
+        self.totals.location_bytes += (4 + end - at) as u64;
         Ok(end)
     }
 }

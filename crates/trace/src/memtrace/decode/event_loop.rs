@@ -19,7 +19,7 @@ use crate::memtrace::event::event_code;
 use crate::memtrace::header::Header;
 use crate::memtrace::rules::{MAX_ENTRY, MAX_EVENT_BODY, SMALLEST_EVENT, code};
 use crate::model::LocationTable;
-use crate::model::Tally;
+use crate::model::TraceTotals;
 
 impl Batch {
     /// Decodes a packet's body, which `bytes` begins with. After a fault the
@@ -31,7 +31,7 @@ impl Batch {
         bytes: &Body,
         domain: &mut Domain,
         table: &mut LocationTable,
-    ) -> Result<Tally, Fault> {
+    ) -> Result<TraceTotals, Fault> {
         self.start(header);
         let size = header.size - header.version.header_len();
         let Batch { records, longs, new_frames, harmless, defined, stated, locations, .. } = self;
@@ -46,7 +46,7 @@ impl Batch {
             defined,
             stated,
             locations,
-            tally: Tally::default(),
+            totals: TraceTotals::default(),
             located: false,
         };
         let mut events = EventLoop::new(header, bytes, size, domain.depth);
@@ -73,13 +73,13 @@ impl Batch {
             (Ok(count), _) => Ok(count),
             (Err(defect), _) => Err(Fault { remaining: size - start, defect }),
         };
-        let PacketContext { mut tally, located, .. } = context;
+        let PacketContext { mut totals, located, .. } = context;
         match outcome {
             Ok(count) => {
                 self.count = count;
                 domain.depth = depth;
-                events.tally(&mut tally, header);
-                Ok(tally)
+                events.totals(&mut totals, header);
+                Ok(totals)
             }
             Err(fault) => {
                 for undo in self.defined.drain(..).rev() {
@@ -323,13 +323,13 @@ impl<'a> EventLoop<'a> {
     }
 
     /// Adds the counts of the loop to those of the context.
-    fn tally(&self, tally: &mut Tally, header: &Header) {
-        tally.allocations = header.next_id - header.first_id;
-        tally.promotions = self.promoted;
-        tally.collections = self.count as u64 - tally.allocations - tally.promotions;
-        tally.promotion_bytes = self.promotion_bytes as u64;
-        tally.collection_bytes = (self.object_bytes - self.promotion_bytes) as u64;
-        tally.allocation_bytes += 4 * tally.allocations;
-        tally.backtrace_bytes = self.size as u64 - tally.bytes_but_backtraces();
+    fn totals(&self, totals: &mut TraceTotals, header: &Header) {
+        totals.allocations = header.next_id - header.first_id;
+        totals.promotions = self.promoted;
+        totals.collections = self.count as u64 - totals.allocations - totals.promotions;
+        totals.promotion_bytes = self.promotion_bytes as u64;
+        totals.collection_bytes = (self.object_bytes - self.promotion_bytes) as u64;
+        totals.allocation_bytes += 4 * totals.allocations;
+        totals.backtrace_bytes = self.size as u64 - totals.bytes_but_backtraces();
     }
 }

@@ -17,7 +17,9 @@ use crate::input::Input;
 use crate::memtrace::decode::reader::Reader;
 use crate::memtrace::header::Version;
 use crate::model::event::Event;
-use crate::model::{EventSource, Limits, LocationTable, Losses, Mode, ReadError, Tally, TraceInfo};
+use crate::model::{
+    EventSource, Limits, LocationTable, Losses, Mode, ReadError, TraceInfo, TraceTotals,
+};
 
 /// The order of events: time, allocations before promotions and collections,
 /// which may be of the same block in another domain, the domain's number, and the
@@ -73,8 +75,8 @@ impl<I: Input> Merged<I> {
     }
 
     /// Counts of the whole trace.
-    pub fn tally(&self) -> &Tally {
-        self.whole.tally()
+    pub fn totals(&self) -> &TraceTotals {
+        self.whole.totals()
     }
 
     /// What is wrong with the trace.

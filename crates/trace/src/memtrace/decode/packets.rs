@@ -8,7 +8,7 @@ use crate::memtrace::defect::Defect;
 use crate::memtrace::header::{Header, MAX_HEADER};
 use crate::memtrace::rules::MAX_PACKET;
 use crate::model::ReadError;
-use crate::model::Tally;
+use crate::model::TraceTotals;
 
 const _: () = assert!(MAX_PACKET + MAX_HEADER <= MAX_FILL);
 
@@ -89,14 +89,14 @@ impl<I: Input> Reader<I> {
         let outcome = self.batch.decode(header, body, domain, &mut self.table);
         let end = self.offset + header.size as u64;
         match outcome {
-            Ok(tally) => {
+            Ok(totals) => {
                 domain.next_id = header.next_id;
                 domain.gap_expected = false;
                 domain.left_out = 0;
                 self.losses.allocations += missing;
                 self.used_ids.add(header.first_id, header.next_id);
                 domain.last_time = domain.last_time.max(header.end);
-                self.count(header, &tally);
+                self.count(header, &totals);
                 for at in 0..self.batch.harmless.len() {
                     let Fault { remaining, defect } = self.batch.harmless[at];
                     self.report(end - remaining as u64, defect)?;
@@ -112,10 +112,10 @@ impl<I: Input> Reader<I> {
         }
     }
 
-    fn count(&mut self, header: &Header, tally: &Tally) {
-        self.mixes |= tally.locations > 0 && tally.events() > 0;
-        self.tally.add(tally);
-        self.tally.packets += 1;
-        self.tally.header_bytes += header.version.header_len() as u64;
+    fn count(&mut self, header: &Header, totals: &TraceTotals) {
+        self.mixes |= totals.locations > 0 && totals.events() > 0;
+        self.totals.add(totals);
+        self.totals.packets += 1;
+        self.totals.header_bytes += header.version.header_len() as u64;
     }
 }

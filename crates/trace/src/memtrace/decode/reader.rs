@@ -12,8 +12,8 @@ use crate::memtrace::decode::resync::{Landmarks, Skip};
 use crate::memtrace::header::Version;
 use crate::model::event::{Event, EventKind};
 use crate::model::{
-    Completion, CutShort, EventSource, Limits, LocationTable, Losses, Mode, ReadError, Tally,
-    TraceFormat, TraceInfo, TraceReader,
+    Completion, CutShort, EventSource, Limits, LocationTable, Losses, Mode, ReadError, TraceFormat,
+    TraceInfo, TraceReader, TraceTotals,
 };
 
 /// Reads a trace event by event.
@@ -47,7 +47,7 @@ pub struct Reader<I> {
     /// Microseconds from the trace's start to the latest end of a packet.
     pub(crate) covered: u64,
     pub(crate) ended: bool,
-    pub(crate) tally: Tally,
+    pub(crate) totals: TraceTotals,
     pub(crate) losses: Losses,
 }
 
@@ -98,11 +98,11 @@ impl<I: Input> Reader<I> {
             skip: None,
             covered: 0,
             ended: false,
-            tally: Tally {
+            totals: TraceTotals {
                 packets: 1,
                 header_bytes: head as u64,
                 info_bytes: (header.size - head) as u64,
-                ..Tally::default()
+                ..TraceTotals::default()
             },
             losses: Losses {
                 cut_short: header.completion.cut_reason().map(|reason| {
@@ -144,8 +144,8 @@ impl<I: Input> Reader<I> {
     }
 
     /// Counts of the packets read so far.
-    pub fn tally(&self) -> &Tally {
-        &self.tally
+    pub fn totals(&self) -> &TraceTotals {
+        &self.totals
     }
 
     /// What was wrong so far.
@@ -273,8 +273,8 @@ impl<I: Input> TraceReader for Reader<I> {
         }
     }
 
-    fn tally(&self) -> &Tally {
-        self.tally()
+    fn totals(&self) -> &TraceTotals {
+        self.totals()
     }
 
     fn covered(&self) -> u64 {

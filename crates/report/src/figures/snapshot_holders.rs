@@ -1,6 +1,6 @@
 //! What holds the blocks of a trace's rows, from a heap snapshot that was taken while the trace was written.
 //!
-//! The samples are those of blocks that the trace follows and that the snapshot has in its heap. So sizes and
+//! The samples are those of blocks that the trace tracks and that the snapshot has in its heap. So sizes and
 //! shares are estimates with an error, as everywhere in a report, and exact at rate 1.
 
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ pub struct HolderPart {
 
 /// What holds the blocks of a row.
 #[derive(Clone, Debug, Serialize)]
-pub struct HeldBlocks {
+pub struct BlockHolders {
     /// All blocks of the row in the snapshot's heap, garbage included.
     pub in_snapshot: Sum,
     /// Every block is in one part. The largest part comes first, and those that are not listed come last.
@@ -45,7 +45,7 @@ pub struct JoinedSnapshot {
     pub taken_us: u64,
     /// All selected blocks.
     #[serde(flatten)]
-    pub held: HeldBlocks,
+    pub held: BlockHolders,
 }
 
 /// Samples by holder.
@@ -80,7 +80,7 @@ impl SnapshotHolders {
     }
 
     /// What holds the blocks of a row.
-    pub fn of(&self, row: &CallSite) -> HeldBlocks {
+    pub fn of(&self, row: &CallSite) -> BlockHolders {
         self.rows.get(row).map_or_else(|| self.held(&BTreeMap::new()), |parts| self.held(parts))
     }
 
@@ -90,7 +90,7 @@ impl SnapshotHolders {
         JoinedSnapshot { file, taken_us: self.taken_us, held }
     }
 
-    fn held(&self, parts: &HolderSamples) -> HeldBlocks {
+    fn held(&self, parts: &HolderSamples) -> BlockHolders {
         let sum = |samples| Sum { samples, size: self.scale.bytes(samples).into() };
         let all = parts.values().fold(0, |all: u64, samples| all.saturating_add(*samples));
         let part = |holder: String, samples| {
@@ -108,11 +108,11 @@ impl SnapshotHolders {
             let others = count(others.len() as u64, "other", "others");
             held_by.push(part(format!("({others})"), samples));
         }
-        HeldBlocks { in_snapshot: sum(all), held_by }
+        BlockHolders { in_snapshot: sum(all), held_by }
     }
 }
 
-impl HeldBlocks {
+impl BlockHolders {
     /// The greatest holders, each with its share and the share's error, then what is garbage: `Cache.table
     /// (82.0 % ± 3.1 %), Main.loop, thread 0 (10.2 % ± 2.4 %); garbage 7.8 % ± 2.1 %`. `None` if no sampled block was
     /// in the snapshot.

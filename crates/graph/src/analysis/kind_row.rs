@@ -1,13 +1,13 @@
-//! A row of the table by label.
+//! A row of the table by kind.
 
 use crate::graph::{OutsideBytes, Reach};
-use crate::labels::{BlockLabel, LabelId, Labels};
+use crate::kinds::{BlockKind, KindId, Kinds};
 
-/// Blocks of one label in a table.
+/// Blocks of one kind in a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LabelRow {
-    /// The label.
-    pub label: LabelId,
+pub struct KindRow {
+    /// The kind.
+    pub kind: KindId,
     /// The blocks that are alive, and what they take.
     pub own: Reach,
     /// At least these bytes would be freed without the blocks: what each of them retains by itself. What
@@ -17,9 +17,9 @@ pub struct LabelRow {
     pub outside: OutsideBytes,
 }
 
-impl LabelRow {
+impl KindRow {
     /// Whether these are custom blocks of one kind.
-    pub fn is_custom(&self, labels: &Labels) -> bool {
-        matches!(labels.label(self.label), Some(BlockLabel::Custom(_)))
+    pub fn is_custom(&self, kinds: &Kinds) -> bool {
+        matches!(kinds.kind(self.kind), Some(BlockKind::Custom(_)))
     }
 }

@@ -4,14 +4,14 @@ use std::panic::resume_unwind;
 use std::sync::OnceLock;
 use std::thread;
 
-use super::label_row::LabelRow;
+use super::kind_row::KindRow;
 use crate::dominators::{DominatorTree, Node};
 use crate::graph::{HeapGraph, OutsideBytes, Reach};
 use crate::holders::{HolderTree, Share};
-use crate::labels::{LabelId, Labels};
+use crate::kinds::{KindId, Kinds};
 use crate::retained::RetainedTree;
 
-/// A graph with its holders, dominators and labels.
+/// A graph with its holders, dominators and kinds.
 #[derive(Debug)]
 pub struct HeapAnalysis {
     /// The graph.
@@ -23,11 +23,11 @@ pub struct HeapAnalysis {
     /// What retains what.
     pub dominators: DominatorTree,
     /// What blocks are called.
-    pub labels: Labels,
+    pub kinds: Kinds,
     /// The dominators with blocks that are alike joined.
     pub retained: RetainedTree,
     /// Counted when they are asked for.
-    pub(super) label_rows: OnceLock<Vec<LabelRow>>,
+    pub(super) kind_rows: OnceLock<Vec<KindRow>>,
 }
 
 impl HeapAnalysis {
@@ -43,28 +43,28 @@ impl HeapAnalysis {
             (dominators, shares.join().unwrap_or_else(|panic| resume_unwind(panic)))
         });
         let dominators = dominators?;
-        let labels = Labels::new(&graph);
+        let kinds = Kinds::new(&graph);
         let retained = RetainedTree::new(
             &dominators,
             HeapAnalysis::MOST_JOINED,
             |block| graph.bytes(block),
-            |block| labels.of(&graph, block),
-            |from, to| labels.pointer_of_record(&graph, from, to),
+            |block| kinds.of(&graph, block),
+            |from, to| kinds.pointer_of_record(&graph, from, to),
         );
         Some(HeapAnalysis {
             graph,
             holders,
             shares,
             dominators,
-            labels,
+            kinds,
             retained,
-            label_rows: OnceLock::new(),
+            kind_rows: OnceLock::new(),
         })
     }
 
-    /// The label of a block.
-    pub fn label(&self, block: u32) -> LabelId {
-        self.labels.of(&self.graph, block)
+    /// The kind of a block.
+    pub fn kind(&self, block: u32) -> KindId {
+        self.kinds.of(&self.graph, block)
     }
 
     /// The bytes that would be freed without a block; 0 if it is garbage.
@@ -73,17 +73,17 @@ impl HeapAnalysis {
         position.map_or(0, |position| self.dominators.retained(position))
     }
 
-    /// Of the blocks of each of these labels that are alive, the one that retains most.
-    pub fn biggest_of(&self, labels: &[LabelId]) -> Vec<Option<u32>> {
-        let mut biggest: Vec<Option<(u64, u32)>> = vec![None; self.labels.len()];
+    /// Of the blocks of each of these kinds that are alive, the one that retains most.
+    pub fn biggest_of(&self, kinds: &[KindId]) -> Vec<Option<u32>> {
+        let mut biggest: Vec<Option<(u64, u32)>> = vec![None; self.kinds.len()];
         for position in 0..self.dominators.len() as u32 {
             let Node::Block(block) = self.dominators.node(position) else { continue };
-            if let Some(place) = biggest.get_mut(self.label(block) as usize) {
+            if let Some(place) = biggest.get_mut(self.kind(block) as usize) {
                 *place = (*place).max(Some((self.dominators.retained(position), block)));
             }
         }
-        let of_label = |label: &LabelId| Some(biggest.get(*label as usize).copied()??.1);
-        labels.iter().map(of_label).collect()
+        let of_kind = |kind: &KindId| Some(biggest.get(*kind as usize).copied()??.1);
+        kinds.iter().map(of_kind).collect()
     }
 
     /// What is reachable.

@@ -2,7 +2,7 @@
 
 /// Counts of a trace's events, and of its bytes by their use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct TraceTotals {
     /// Packets used, the trace info's included.
     pub packets: u64,
     /// Allocations.
@@ -29,7 +29,7 @@ pub struct Tally {
     pub collection_bytes: u64,
 }
 
-impl Tally {
+impl TraceTotals {
     /// Allocations, promotions and collections together.
     pub fn events(&self) -> u64 {
         self.allocations + self.promotions + self.collections
@@ -40,8 +40,8 @@ impl Tally {
         self.allocation_bytes + self.promotion_bytes + self.collection_bytes + self.location_bytes
     }
 
-    pub(crate) fn add(&mut self, other: &Tally) {
-        let Tally {
+    pub(crate) fn add(&mut self, other: &TraceTotals) {
+        let TraceTotals {
             packets,
             allocations,
             promotions,

@@ -6,8 +6,8 @@
 
 use heaptap_heap::FinaliserKind;
 
-use super::analysis::HeapAnalysis;
 use super::components::components;
+use super::heap_analysis::HeapAnalysis;
 use crate::dominators::Node;
 
 /// A value and its finaliser, of which neither ever goes.

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use super::analysis::HeapAnalysis;
+use super::heap_analysis::HeapAnalysis;
 use crate::dominators::Node;
 
 /// A chain of ephemerons.

@@ -4,11 +4,11 @@
 //! a list, a tree or a cache. The highest on a path is reported: what is below it comes
 //! with it.
 
-use super::analysis::HeapAnalysis;
 use super::chains::EphemeronChain;
 use super::cycles::FinaliserCycle;
+use super::heap_analysis::HeapAnalysis;
 use crate::holders::HolderId;
-use crate::retained::{RetainedId, RetainedLabel, RetainedNode};
+use crate::retained::{RetainedId, RetainedKind, RetainedNode};
 
 /// How the blocks of an accumulation hang together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,7 +124,7 @@ impl HeapAnalysis {
 
     fn piles_up(&self, node: &RetainedNode) -> bool {
         let above = self.retained.node(node.parent).map_or(0, |above| above.blocks);
-        matches!(node.label, RetainedLabel::Blocks(_))
+        matches!(node.kind, RetainedKind::Blocks(_))
             && node.blocks >= LEAST_ELEMENTS
             && node.blocks / LEAST_RATIO >= above
     }
@@ -163,7 +163,7 @@ impl HeapAnalysis {
             if let Some(place) = has_below.get_mut(node.parent as usize) {
                 *place = true;
             }
-            if is_lowest && matches!(node.label, RetainedLabel::Blocks(_)) {
+            if is_lowest && matches!(node.kind, RetainedKind::Blocks(_)) {
                 let (blocks, outside, bytes) = (node.blocks, node.outside.allocated, node.bytes);
                 let holder = self.holder_of(id);
                 found.push(OutsideMemory { node: id, holder, blocks, outside, bytes });

@@ -5,7 +5,7 @@
 //! count here.
 //!
 //! Some figures are lazy: the counts at the last peak, the slice of time that is
-//! not over, the survivors. [`Tally::settle`] brings them up to date.
+//! not over, the survivors. [`BlockCounter::settle`] brings them up to date.
 
 use heaptap_trace::Source;
 
@@ -14,10 +14,10 @@ use crate::counts::Counts;
 use crate::peak::{LiveSamples, parts};
 use crate::trace_ending::TraceEnding;
 
-/// What is followed of each path over time. Anything but `Nothing` lowers the
+/// What is recorded of each path over time. Anything but `Nothing` lowers the
 /// bounds of the call tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Follow {
+pub enum OverTime {
     /// Nothing.
     #[default]
     Nothing,
@@ -27,7 +27,7 @@ pub enum Follow {
     Flows,
 }
 
-/// A block that is followed.
+/// A block that is tracked.
 #[derive(Clone, Copy)]
 pub(crate) struct Block {
     pub(crate) id: u64,
@@ -76,26 +76,26 @@ pub(crate) struct Birth {
 }
 
 /// The counts so far.
-pub(crate) struct Tally {
-    /// Up to date but for the figures that [`Tally::settle`] brings in.
+pub(crate) struct BlockCounter {
+    /// Up to date but for the figures that [`BlockCounter::settle`] brings in.
     pub(crate) aggregate: Aggregate,
-    follow: Follow,
+    over_time: OverTime,
     /// The time at which to record what is alive.
     at: Option<u64>,
     /// That time has not passed yet.
     at_is_due: bool,
-    /// Samples alive when their trace ended, of blocks that are not followed any more.
+    /// Samples alive when their trace ended, of blocks that are not tracked any more.
     ended: u64,
     /// Of these, the samples that no collection had seen, and those outside the heap.
     ended_young: u64,
     ended_external: u64,
 }
 
-impl Tally {
-    pub(crate) fn new(aggregate: Aggregate, follow: Follow, at: Option<u64>) -> Self {
-        Tally {
+impl BlockCounter {
+    pub(crate) fn new(aggregate: Aggregate, over_time: OverTime, at: Option<u64>) -> Self {
+        BlockCounter {
             aggregate,
-            follow,
+            over_time,
             at,
             at_is_due: at.is_some(),
             ended: 0,
@@ -121,9 +121,9 @@ impl Tally {
         counts.iter_mut().chain(classes.counts_mut())
     }
 
-    /// What is followed over time.
-    pub(crate) fn follow(&self) -> Follow {
-        self.follow
+    /// What is recorded over time.
+    pub(crate) fn over_time(&self) -> OverTime {
+        self.over_time
     }
 
     /// To be called before each event. `level` is that of the blocks alive.
@@ -140,12 +140,12 @@ impl Tally {
             self.at_is_due = false;
         }
         let Aggregate { growth, flows, counts, end, .. } = &mut self.aggregate;
-        match self.follow {
-            Follow::LiveSize if growth.is_due(time) => {
+        match self.over_time {
+            OverTime::LiveSize if growth.is_due(time) => {
                 let live = counts.iter().map(|c| u32::try_from(c.live).unwrap_or(u32::MAX));
                 growth.take(time, || live.clone().collect());
             }
-            Follow::Flows if flows.is_due(time) => flows.take(time, counts),
+            OverTime::Flows if flows.is_due(time) => flows.take(time, counts),
             _ => {}
         }
         *end = time;
@@ -160,7 +160,7 @@ impl Tally {
         }
     }
 
-    /// Counts an allocation, followed or not.
+    /// Counts an allocation, tracked or not.
     #[inline]
     pub(crate) fn allocate(&mut self, birth: Birth) {
         let Birth { time, path, samples, length, source, class } = birth;
@@ -185,7 +185,7 @@ impl Tally {
         }
     }
 
-    /// A block that is followed comes alive. `level` is that of all blocks.
+    /// A block that is tracked comes alive. `level` is that of all blocks.
     #[inline]
     pub(crate) fn born(&mut self, block: &Block, level: u32) {
         let (weight, peak) = (block.weight(), self.aggregate.peak.number());
@@ -197,7 +197,7 @@ impl Tally {
         self.record_live_size(block.birth);
     }
 
-    /// A young block that is followed becomes old.
+    /// A young block that is tracked becomes old.
     pub(crate) fn promoted(&mut self, block: &Block) {
         self.count(block, |counts| {
             counts.promoted = counts.promoted.saturating_add(block.weight());
@@ -218,7 +218,7 @@ impl Tally {
         });
     }
 
-    /// A block that is followed is collected.
+    /// A block that is tracked is collected.
     #[inline]
     pub(crate) fn died(&mut self, block: &Block, time: u64) {
         let (samples, peak) = (block.weight(), self.aggregate.peak.number());
@@ -232,13 +232,13 @@ impl Tally {
         });
         self.aggregate.peak.remove(block.live_samples());
         self.aggregate.lifetimes.died(lifetime, samples);
-        if self.follow == Follow::LiveSize && block.old {
+        if self.over_time == OverTime::LiveSize && block.old {
             self.aggregate.growth.old_died(time, self.aggregate.allocated);
         }
         self.record_live_size(time);
     }
 
-    /// A block is no longer followed. Its end was not seen.
+    /// A block is no longer tracked. Its end was not seen.
     #[inline]
     pub(crate) fn removed(&mut self, block: &Block) {
         let (weight, peak) = (block.weight(), self.aggregate.peak.number());
@@ -249,7 +249,7 @@ impl Tally {
         self.aggregate.peak.remove(block.live_samples());
     }
 
-    /// The trace of these blocks ends. `kept`: they are still followed.
+    /// The trace of these blocks ends. `kept`: they are still tracked.
     pub(crate) fn ended(&mut self, blocks: &[Block], kept: bool, ending: TraceEnding) {
         for block in blocks {
             self.removed(block);
@@ -289,12 +289,12 @@ impl Tally {
 
     /// Counts what is alive anew, after blocks were thinned.
     pub(crate) fn recount(&mut self, alive: impl Iterator<Item = Block>, level: u32) {
-        let (peak, follow) = (self.aggregate.peak.number(), self.follow);
+        let (peak, over_time) = (self.aggregate.peak.number(), self.over_time);
         for counts in self.all_counts() {
             counts.settle(peak);
             counts.live = 0;
             // Otherwise they are not among the blocks.
-            if follow == Follow::LiveSize {
+            if over_time == OverTime::LiveSize {
                 counts.ended = 0;
             }
         }
@@ -338,7 +338,7 @@ impl Tally {
         }
         let aggregate = &mut self.aggregate;
         aggregate.level = level;
-        if self.follow == Follow::Flows {
+        if self.over_time == OverTime::Flows {
             aggregate.flows.settle(&aggregate.counts);
         }
         aggregate.survivors.clear();
@@ -357,7 +357,7 @@ impl Tally {
             if block.external {
                 external = external.saturating_add(samples);
             }
-            if self.follow == Follow::LiveSize {
+            if self.over_time == OverTime::LiveSize {
                 let samples = u32::try_from(samples).unwrap_or(u32::MAX);
                 let Block { birth, path: series, .. } = block;
                 self.aggregate.survivors.push(Survivor { birth, series, samples });
@@ -369,7 +369,7 @@ impl Tally {
     }
 }
 
-/// How much variance thinning adds: that of a sum of followed blocks is the sum over
+/// How much variance thinning adds: that of a sum of tracked blocks is the sum over
 /// them of s²·2^l·(2^l − 1), for s samples at level l. A cluster is that for each
 /// sample counted, as a multiple of 2^level − 1.
 #[derive(Default)]

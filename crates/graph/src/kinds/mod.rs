@@ -1,14 +1,14 @@
-//! What blocks are called in reports: blocks of one label are alike.
+//! What blocks are called in reports: blocks of one kind are alike.
 //!
-//! - `label`: [`BlockLabel`] and [`Labels`], the label of each block.
+//! - `kind`: [`BlockKind`] and [`Kinds`], the kind of each block.
 //! - `name`: their names, and those of holders.
 //!
 //! A block that was given a name, such as its type, is called by that. OCaml does not keep types. A closure is named after its function and a custom block after its
 //! identifier; other blocks have tag and size. Sizes of big blocks are joined to ranges: arrays that differ
 //! in length are alike.
 
-mod label;
+mod kind;
 mod name;
 
-pub use label::{BlockLabel, LabelId, Labels, SizeRange};
+pub use kind::{BlockKind, KindId, Kinds, SizeRange};
 pub use name::Names;

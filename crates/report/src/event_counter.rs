@@ -1,25 +1,25 @@
 //! Counts events whose call paths are known.
 //!
-//! The second half of an aggregation, after [`crate::EventResolver`]: it follows blocks
-//! while they are alive, and drives [`crate::tally`], which has the figures.
+//! The second half of an aggregation, after [`crate::EventResolver`]: it tracks blocks
+//! while they are alive, and drives [`crate::block_counter`], which has the figures.
 
 use std::ops::Range;
 
 use heaptap_trace::Source;
 
 use crate::aggregate::Aggregate;
+use crate::block_counter::{Birth, BlockCounter, OverTime};
 use crate::blocks::recorder::Recorder;
 use crate::blocks::{BlockRow, BlockTable, NEVER};
 use crate::counts::Counts;
 use crate::live::{LiveObject, LiveObjects};
 use crate::paths::PathMoves;
 use crate::resolver::{ResolvedEvent, ResolvedKind};
-use crate::tally::{Birth, Follow, Tally};
 use crate::trace_ending::TraceEnding;
 
 /// The second half of an aggregation. See [`crate::Aggregator::split`].
-pub struct Ledger {
-    pub(crate) tally: Tally,
+pub struct EventCounter {
+    pub(crate) block_counter: BlockCounter,
     pub(crate) live: LiveObjects,
     /// Records the table of blocks, if one is wanted.
     pub(crate) recorder: Option<Recorder>,
@@ -27,12 +27,12 @@ pub struct Ledger {
     pub(crate) promoted_path: Option<u32>,
 }
 
-impl Ledger {
+impl EventCounter {
     /// Takes the next event.
     #[inline]
     pub fn event(&mut self, event: &ResolvedEvent) {
-        self.tally.aggregate.events += 1;
-        self.tally.advance(event.time, self.live.level());
+        self.block_counter.aggregate.events += 1;
+        self.block_counter.advance(event.time, self.live.level());
         match event.kind {
             ResolvedKind::Alloc(source) => self.allocate(event, source),
             ResolvedKind::Promote => self.promote(event.time, event.id),
@@ -44,12 +44,12 @@ impl Ledger {
     #[inline]
     fn allocate(&mut self, event: &ResolvedEvent, source: Source) {
         let &ResolvedEvent { time, id, length, samples, path, domain, .. } = event;
-        let Aggregate { counts, classes, .. } = &mut self.tally.aggregate;
+        let Aggregate { counts, classes, .. } = &mut self.block_counter.aggregate;
         let class = classes.number(domain, source);
         if path as usize >= counts.len() {
             counts.resize(path as usize + 1, Counts::default());
         }
-        self.tally.allocate(Birth { time, path, samples, length, source, class });
+        self.block_counter.allocate(Birth { time, path, samples, length, source, class });
         if let Some(recorder) = &mut self.recorder {
             let (birth, promotion, death) = (time, NEVER, NEVER);
             recorder.born(BlockRow {
@@ -68,19 +68,19 @@ impl Ledger {
         if self.live.is_full() {
             self.thin();
         }
-        if self.live.follows(id, samples) {
+        if self.live.is_tracked(id, samples) {
             let object = LiveObject::new(time, path, samples, source);
             self.born(id, object.of_class(class));
         }
     }
 
-    /// Follows a new object.
+    /// Tracks a new object.
     #[inline]
     fn born(&mut self, id: u64, object: LiveObject) {
         if let Some(other) = self.live.insert(id, object) {
-            self.tally.removed(&self.live.block(id, other));
+            self.block_counter.removed(&self.live.block(id, other));
         }
-        self.tally.born(&self.live.block(id, object), self.live.level());
+        self.block_counter.born(&self.live.block(id, object), self.live.level());
     }
 
     fn promote(&mut self, time: u64, id: u64) {
@@ -91,14 +91,14 @@ impl Ledger {
             && object.promote()
         {
             let before = *object;
-            let class = self.tally.aggregate.classes.promoted(before.class());
+            let class = self.block_counter.aggregate.classes.promoted(before.class());
             *object = object.of_class(class);
             self.promoted_path.into_iter().for_each(|path| object.set_path(path));
             let after = *object;
             let block = self.live.block(id, before);
-            self.tally.promoted(&block);
+            self.block_counter.promoted(&block);
             if (class, after.path()) != (before.class(), before.path()) {
-                self.tally.moved(&block, &self.live.block(id, after));
+                self.block_counter.moved(&block, &self.live.block(id, after));
             }
         }
     }
@@ -109,7 +109,7 @@ impl Ledger {
             recorder.died(id, time);
         }
         let Some(object) = self.live.remove(id) else { return };
-        self.tally.died(&self.live.block(id, object), time);
+        self.block_counter.died(&self.live.block(id, object), time);
     }
 
     /// Takes the end of one of several traces, whose blocks have these ids. If its
@@ -117,16 +117,16 @@ impl Ledger {
     /// alive at the end. Takes time in proportion to the live objects.
     pub fn end_trace(&mut self, ids: Range<u64>, ending: TraceEnding) {
         if let Some(recorder) = &mut self.recorder {
-            recorder.trace_ended(&ids, self.tally.aggregate.end, ending);
+            recorder.trace_ended(&ids, self.block_counter.aggregate.end, ending);
         }
         // Survivors are the evidence for leaks.
-        let keep = self.tally.follow() == Follow::LiveSize;
-        self.tally.ended(&self.live.end(&ids, keep), keep, ending);
+        let keep = self.block_counter.over_time() == OverTime::LiveSize;
+        self.block_counter.ended(&self.live.end(&ids, keep), keep, ending);
     }
 
     /// Renumbers paths, after the resolver has dropped the lightest.
     pub fn move_paths(&mut self, moves: &PathMoves) {
-        let aggregate = &mut self.tally.aggregate;
+        let aggregate = &mut self.block_counter.aggregate;
         aggregate.settle_peak();
         let mut counts = vec![Counts::default(); moves.count];
         for (old, &to) in aggregate.counts.iter().zip(&moves.to) {
@@ -141,16 +141,16 @@ impl Ledger {
         }
     }
 
-    /// Halves the objects that are followed when there are too many, and counts what
+    /// Halves the objects that are tracked when there are too many, and counts what
     /// is alive anew from those that are left.
     fn thin(&mut self) {
         self.live.thin();
-        self.tally.recount(self.live.iter(), self.live.level());
+        self.block_counter.recount(self.live.iter(), self.live.level());
     }
 
     /// Brings the aggregate up to date.
     pub(crate) fn settle(&mut self) {
-        self.tally.settle(self.live.iter(), self.live.level());
+        self.block_counter.settle(self.live.iter(), self.live.level());
     }
 
     /// The table of blocks so far.
@@ -162,8 +162,8 @@ impl Ledger {
     /// The aggregate and the table of blocks after the last event.
     pub(crate) fn finish(mut self) -> (Aggregate, BlockTable) {
         self.settle();
-        self.tally.aggregate.frames.drop_index();
+        self.block_counter.aggregate.frames.drop_index();
         let blocks = self.recorder.map(Recorder::finish).unwrap_or_default();
-        (self.tally.aggregate, blocks)
+        (self.block_counter.aggregate, blocks)
     }
 }

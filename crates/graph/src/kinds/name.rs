@@ -1,10 +1,10 @@
-//! Names of labels and holders, as reports print them.
+//! Names of kinds and holders, as reports print them.
 //!
 //! They contain text from the snapshot, which is hostile: whoever prints it escapes it.
 
 use heaptap_heap::{FinaliserKind, RootKind};
 
-use super::label::{BlockLabel, SizeRange, is_ocaml, tag};
+use super::kind::{BlockKind, SizeRange, is_ocaml, tag};
 use crate::graph::{CodeName, HeapGraph};
 use crate::holders::{HolderName, HolderTree};
 
@@ -24,11 +24,11 @@ impl<'a> Names<'a> {
         Names { graph, is_ocaml: is_ocaml(graph) }
     }
 
-    /// The name of a label, such as `closure Cache.add (cache.ml:12)` or `block of 3 words`.
-    pub fn label(&self, label: BlockLabel) -> String {
-        match label {
-            BlockLabel::Closure(code) => format!("closure {}", self.code(code)),
-            BlockLabel::Custom(operations) => {
+    /// The name of a kind, such as `closure Cache.add (cache.ml:12)` or `block of 3 words`.
+    pub fn kind(&self, kind: BlockKind) -> String {
+        match kind {
+            BlockKind::Closure(code) => format!("closure {}", self.code(code)),
+            BlockKind::Custom(operations) => {
                 let identifier = self.graph.facts().custom(operations);
                 let name = identifier.filter(|name| !name.is_empty());
                 name.map_or_else(
@@ -36,9 +36,9 @@ impl<'a> Names<'a> {
                     |name| format!("custom {}", text(name)),
                 )
             }
-            BlockLabel::Ephemeron => "ephemeron".into(),
-            BlockLabel::Shape { tag, size } => self.shape(tag, size),
-            BlockLabel::Given(name) => {
+            BlockKind::Ephemeron => "ephemeron".into(),
+            BlockKind::Shape { tag, size } => self.shape(tag, size),
+            BlockKind::Given(name) => {
                 self.graph.given_names().text(name).unwrap_or("unknown").to_owned()
             }
         }

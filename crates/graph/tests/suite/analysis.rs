@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use heaptap_graph::{
-    HeapAnalysis, HolderTree, Level, Node, PathFinder, Reach, RetainedLabel, components,
+    HeapAnalysis, HolderTree, Level, Node, PathFinder, Reach, RetainedKind, components,
 };
 use heaptap_heap::{FinaliserKind, Pointer, Root, RootOwner};
 use proptest::prelude::*;
@@ -58,22 +58,22 @@ proptest! {
             Node::Holder(_) => 0,
         }).sum::<u64>();
         let mut own = Reach::default();
-        let rows = analysis.label_rows();
-        let labels: Vec<_> = rows.iter().map(|row| row.label).collect();
+        let rows = analysis.kind_rows();
+        let kinds: Vec<_> = rows.iter().map(|row| row.kind).collect();
         let (freed_without, reaches) =
-            (analysis.freed_without(&labels), analysis.reachable_from_labels(&labels));
+            (analysis.freed_without(&kinds), analysis.reachable_from_kinds(&kinds));
         for (at, row) in rows.iter().enumerate() {
-            let of_label = |node: &&Node| matches!(node, Node::Block(block) if analysis.label(*block) == row.label);
-            let blocks: BTreeSet<Node> = alive.iter().filter(of_label).copied().collect();
+            let of_kind = |node: &&Node| matches!(node, Node::Block(block) if analysis.kind(*block) == row.kind);
+            let blocks: BTreeSet<Node> = alive.iter().filter(of_kind).copied().collect();
             prop_assert_eq!(row.own.blocks, blocks.len() as u64);
             prop_assert_eq!(row.own.bytes, bytes(&blocks));
             let kept = flow.reachable_without(&blocks);
             let freed = bytes(&alive.difference(&kept).copied().collect());
             prop_assert_eq!(freed_without[at], freed);
-            let of_label: Vec<_> = (0..heap.blocks.len())
+            let of_kind: Vec<_> = (0..heap.blocks.len())
                 .filter(|number| blocks.contains(&Node::Block(analysis.graph.number(address(*number)).unwrap())))
                 .collect();
-            prop_assert_eq!(reaches[at], heap.reach(&heap.reachable(&of_label)));
+            prop_assert_eq!(reaches[at], heap.reach(&heap.reachable(&of_kind)));
             prop_assert!(row.at_least <= freed && row.at_least >= row.own.bytes);
             own = own.plus(row.own);
         }
@@ -147,20 +147,20 @@ proptest! {
     #[test]
     fn referrers_are_all_pointers_of_what_is_alive(heap in heap()) {
         let analysis = analysed(&heap);
-        for row in analysis.label_rows() {
-            let mut expected: BTreeMap<RetainedLabel, u64> = BTreeMap::new();
+        for row in analysis.kind_rows() {
+            let mut expected: BTreeMap<RetainedKind, u64> = BTreeMap::new();
             for position in 0..analysis.dominators.len() as u32 {
                 if let Node::Block(block) = analysis.dominators.node(position) {
                     let number = block as usize;
                     let suspended = heap.suspended.iter().filter(|(from, _)| *from == number).map(|(_, to)| to);
-                    let to_label = |target: &&usize| analysis.label(**target as u32) == row.label;
-                    let count = heap.blocks[number].1.iter().chain(suspended).filter(to_label).count();
-                    *expected.entry(RetainedLabel::Blocks(analysis.label(block))).or_default() += count as u64;
+                    let to_kind = |target: &&usize| analysis.kind(**target as u32) == row.kind;
+                    let count = heap.blocks[number].1.iter().chain(suspended).filter(to_kind).count();
+                    *expected.entry(RetainedKind::Blocks(analysis.kind(block))).or_default() += count as u64;
                 }
             }
             // Those through ephemerons come on top.
-            for referrer in analysis.referrers(row.label) {
-                if let RetainedLabel::Blocks(_) = referrer.from {
+            for referrer in analysis.referrers(row.kind) {
+                if let RetainedKind::Blocks(_) = referrer.from {
                     let plain = expected.remove(&referrer.from).unwrap_or_default();
                     prop_assert!(referrer.pointers >= plain);
                     prop_assert!(referrer.pointers - plain <= heap.ephemerons.len() as u64);

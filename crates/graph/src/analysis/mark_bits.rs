@@ -6,13 +6,13 @@
 //! gained bits after their turn, from a stack. A block is visited at most once for each
 //! bit it gains, and usually once or twice in all.
 
-use super::analysis::HeapAnalysis;
+use super::heap_analysis::HeapAnalysis;
 use crate::dominators::{FlowGraph, Node};
 use crate::graph::{BitSet, Reach, Watchers};
-use crate::labels::LabelId;
+use crate::kinds::KindId;
 
 /// How many rows are marked for at once.
-const LANES: usize = u32::BITS as usize;
+const SETS_AT_ONCE: usize = u32::BITS as usize;
 
 /// Sweeps over all blocks before the stack takes over.
 const SWEEPS: usize = 4;
@@ -22,33 +22,33 @@ impl HeapAnalysis {
     pub(super) fn reachable_from_each(&self, sets: &[Vec<u32>]) -> Vec<Reach> {
         let spread = Reaching { analysis: self, watchers: Watchers::new(&self.graph) };
         let mut reaches = Vec::with_capacity(sets.len());
-        for sets in sets.chunks(LANES) {
-            let mut lanes = Lanes::new(self);
-            for (lane, set) in sets.iter().enumerate() {
-                set.iter().for_each(|block| _ = lanes.give(*block, 1 << lane));
+        for sets in sets.chunks(SETS_AT_ONCE) {
+            let mut mark_bits = MarkBits::new(self);
+            for (bit, set) in sets.iter().enumerate() {
+                set.iter().for_each(|block| _ = mark_bits.give(*block, 1 << bit));
             }
-            lanes.spread(&spread);
-            reaches.extend(lanes.reaches().into_iter().take(sets.len()));
+            mark_bits.spread(&spread);
+            reaches.extend(mark_bits.reaches().into_iter().take(sets.len()));
         }
         reaches
     }
 
-    /// The bytes that would be freed without the blocks of each of these labels: those that the program does
+    /// The bytes that would be freed without the blocks of each of these kinds: those that the program does
     /// not reach without passing one of them.
-    pub fn freed_without(&self, labels: &[LabelId]) -> Vec<u64> {
-        let mut freed = Vec::with_capacity(labels.len());
-        for labels in labels.chunks(LANES) {
-            let spread = Without::new(self, labels);
-            let mut lanes = Lanes::new(self);
+    pub fn freed_without(&self, kinds: &[KindId]) -> Vec<u64> {
+        let mut freed = Vec::with_capacity(kinds.len());
+        for kinds in kinds.chunks(SETS_AT_ONCE) {
+            let spread = Without::new(self, kinds);
+            let mut mark_bits = MarkBits::new(self);
             for (_, block) in self.graph.roots() {
-                lanes.give(block, u32::MAX);
+                mark_bits.give(block, u32::MAX);
             }
-            lanes.spread(&spread);
+            mark_bits.spread(&spread);
             // The blocks themselves were reached, and would be gone.
-            for (block, bits) in (0..).zip(&mut lanes.marks) {
+            for (block, bits) in (0..).zip(&mut mark_bits.marks) {
                 *bits &= !spread.taken(block);
             }
-            let kept = lanes.reaches().into_iter().take(labels.len());
+            let kept = mark_bits.reaches().into_iter().take(kinds.len());
             freed.extend(kept.map(|kept| self.reachable_bytes().saturating_sub(kept.bytes)));
         }
         freed
@@ -97,21 +97,21 @@ impl Spread for Reaching<'_> {
     }
 }
 
-/// What stays alive without the blocks of a label, a label for each bit: these blocks keep their bit to
+/// What stays alive without the blocks of a kind, a kind for each bit: these blocks keep their bit to
 /// themselves.
 struct Without<'a> {
     analysis: &'a HeapAnalysis,
     flow: FlowGraph<'a>,
-    /// By label: the bits that its blocks do not pass on.
+    /// By kind: the bits that its blocks do not pass on.
     bits: Vec<u32>,
 }
 
 impl<'a> Without<'a> {
-    fn new(analysis: &'a HeapAnalysis, labels: &[LabelId]) -> Self {
-        let mut bits = vec![0; analysis.labels.len()];
-        for (lane, label) in labels.iter().enumerate() {
-            if let Some(place) = bits.get_mut(*label as usize) {
-                *place |= 1 << lane;
+    fn new(analysis: &'a HeapAnalysis, kinds: &[KindId]) -> Self {
+        let mut bits = vec![0; analysis.kinds.len()];
+        for (bit, kind) in kinds.iter().enumerate() {
+            if let Some(place) = bits.get_mut(*kind as usize) {
+                *place |= 1 << bit;
             }
         }
         Without { analysis, flow: FlowGraph::new(&analysis.graph, &analysis.holders), bits }
@@ -119,7 +119,7 @@ impl<'a> Without<'a> {
 
     /// The bits that a block does not pass on.
     fn taken(&self, block: u32) -> u32 {
-        self.bits.get(self.analysis.label(block) as usize).copied().unwrap_or_default()
+        self.bits.get(self.analysis.kind(block) as usize).copied().unwrap_or_default()
     }
 }
 
@@ -138,7 +138,7 @@ impl Spread for Without<'_> {
 }
 
 /// Bits that spread through what is alive.
-struct Lanes<'a> {
+struct MarkBits<'a> {
     analysis: &'a HeapAnalysis,
     /// The bits of each block.
     marks: Vec<u32>,
@@ -148,10 +148,10 @@ struct Lanes<'a> {
     open_count: usize,
 }
 
-impl<'a> Lanes<'a> {
+impl<'a> MarkBits<'a> {
     fn new(analysis: &'a HeapAnalysis) -> Self {
         let blocks = analysis.graph.blocks();
-        Lanes { analysis, marks: vec![0; blocks], open: BitSet::new(blocks), open_count: 0 }
+        MarkBits { analysis, marks: vec![0; blocks], open: BitSet::new(blocks), open_count: 0 }
     }
 
     /// Gives bits to a block; returns whether it has become one that has to pass some on.
@@ -205,7 +205,7 @@ impl<'a> Lanes<'a> {
 
     /// What has each bit.
     fn reaches(&self) -> Vec<Reach> {
-        let mut reaches = vec![Reach::default(); LANES];
+        let mut reaches = vec![Reach::default(); SETS_AT_ONCE];
         for (block, &marks) in (0..).zip(&self.marks) {
             let mut left = marks;
             while left != 0 {

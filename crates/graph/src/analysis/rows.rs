@@ -1,11 +1,11 @@
 //! Tables.
 
-use super::analysis::HeapAnalysis;
-use super::label_row::LabelRow;
+use super::heap_analysis::HeapAnalysis;
+use super::kind_row::KindRow;
 use crate::dominators::{DominatorTree, Node};
 use crate::graph::{OutsideBytes, Reach};
 use crate::holders::{HolderId, HolderName, Share};
-use crate::labels::LabelId;
+use crate::kinds::KindId;
 
 /// Which holders a table lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,14 +128,14 @@ impl HeapAnalysis {
         ends
     }
 
-    /// All labels, those that retain most first.
-    pub fn label_rows(&self) -> &[LabelRow] {
-        self.label_rows.get_or_init(|| self.count_labels())
+    /// All kinds, those that retain most first.
+    pub fn kind_rows(&self) -> &[KindRow] {
+        self.kind_rows.get_or_init(|| self.count_kinds())
     }
 
-    fn count_labels(&self) -> Vec<LabelRow> {
-        let row = |label| LabelRow { label, ..LabelRow::default() };
-        let mut rows: Vec<LabelRow> = (0..self.labels.len() as LabelId).map(row).collect();
+    fn count_kinds(&self) -> Vec<KindRow> {
+        let row = |kind| KindRow { kind, ..KindRow::default() };
+        let mut rows: Vec<KindRow> = (0..self.kinds.len() as KindId).map(row).collect();
         self.count_own(&mut rows);
         self.count_retained(&mut rows);
         rows.retain(|row| row.own.blocks > 0);
@@ -152,18 +152,18 @@ impl HeapAnalysis {
         self.reachable_from_each(&roots.collect::<Vec<_>>())
     }
 
-    /// What is reachable from the blocks of each of these labels that are alive, with these blocks.
-    pub fn reachable_from_labels(&self, labels: &[LabelId]) -> Vec<Reach> {
-        let mut sets = vec![Vec::new(); labels.len()];
-        let mut set_of = vec![None; self.labels.len()];
-        for (set, label) in labels.iter().enumerate() {
-            if let Some(place) = set_of.get_mut(*label as usize) {
+    /// What is reachable from the blocks of each of these kinds that are alive, with these blocks.
+    pub fn reachable_from_kinds(&self, kinds: &[KindId]) -> Vec<Reach> {
+        let mut sets = vec![Vec::new(); kinds.len()];
+        let mut set_of = vec![None; self.kinds.len()];
+        for (set, kind) in kinds.iter().enumerate() {
+            if let Some(place) = set_of.get_mut(*kind as usize) {
                 *place = Some(set);
             }
         }
         for position in 0..self.dominators.len() as u32 {
             if let Node::Block(block) = self.dominators.node(position)
-                && let Some(Some(set)) = set_of.get(self.label(block) as usize)
+                && let Some(Some(set)) = set_of.get(self.kind(block) as usize)
                 && let Some(set) = sets.get_mut(*set)
             {
                 set.push(block);
@@ -172,42 +172,42 @@ impl HeapAnalysis {
         self.reachable_from_each(&sets)
     }
 
-    fn count_own(&self, rows: &mut [LabelRow]) {
+    fn count_own(&self, rows: &mut [KindRow]) {
         for position in 0..self.dominators.len() as u32 {
             let Node::Block(block) = self.dominators.node(position) else { continue };
-            if let Some(row) = rows.get_mut(self.label(block) as usize) {
+            if let Some(row) = rows.get_mut(self.kind(block) as usize) {
                 row.own = row.own.plus(Reach::of(&self.graph, block));
             }
         }
         self.count_outside(rows);
     }
 
-    /// An area counts once for each label that has blocks which keep it.
-    fn count_outside(&self, rows: &mut [LabelRow]) {
+    /// An area counts once for each kind that has blocks which keep it.
+    fn count_outside(&self, rows: &mut [KindRow]) {
         let is_alive = |block: u32| self.dominators.position(Node::Block(block)).is_some();
         let kept = self.graph.kept_areas().iter().filter(|(block, _)| is_alive(*block));
-        let mut kept: Vec<_> = kept.map(|&(block, area)| (self.label(block), area)).collect();
+        let mut kept: Vec<_> = kept.map(|&(block, area)| (self.kind(block), area)).collect();
         kept.sort_unstable();
         kept.dedup();
-        for (label, area) in kept {
-            if let Some(row) = rows.get_mut(label as usize) {
+        for (kind, area) in kept {
+            if let Some(row) = rows.get_mut(kind as usize) {
                 row.outside = row.outside.plus(self.graph.area_bytes(area));
             }
         }
     }
 
-    /// A block counts with what it retains, unless a block of its label retains it.
-    fn count_retained(&self, rows: &mut [LabelRow]) {
+    /// A block counts with what it retains, unless a block of its kind retains it.
+    fn count_retained(&self, rows: &mut [KindRow]) {
         let children = self.dominators.children();
         let mut above = vec![0u32; rows.len()];
         // Positions that are entered, and with `true` those that are left.
         let mut stack = vec![(DominatorTree::PROGRAM, false)];
         while let Some((position, is_left)) = stack.pop() {
-            let label = match self.dominators.node(position) {
-                Node::Block(block) => Some(self.label(block) as usize),
+            let kind = match self.dominators.node(position) {
+                Node::Block(block) => Some(self.kind(block) as usize),
                 Node::Holder(_) => None,
             };
-            let count = label.and_then(|label| above.get_mut(label));
+            let count = kind.and_then(|kind| above.get_mut(kind));
             if is_left {
                 if let Some(count) = count {
                     *count -= 1;
@@ -216,7 +216,7 @@ impl HeapAnalysis {
             }
             if let Some(count) = count {
                 if *count == 0
-                    && let Some(row) = label.and_then(|label| rows.get_mut(label))
+                    && let Some(row) = kind.and_then(|kind| rows.get_mut(kind))
                 {
                     let retained = self.dominators.retained(position);
                     row.at_least = row.at_least.saturating_add(retained);

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::analysis::HeapAnalysis;
+use super::heap_analysis::HeapAnalysis;
 use crate::dominators::{FlowGraph, NONE, Node, Numbers, Rows};
 use crate::graph::BitSet;
 use crate::holders::{HolderId, HolderTree};
