@@ -6,8 +6,8 @@
 //! waits any more is cancelled. The latest [`KEPT`] are kept, since a view asks for
 //! several things of one selection.
 
-use std::io;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -36,25 +36,19 @@ struct Selected {
     at: Option<u64>,
 }
 
-/// A reading that is under way.
-struct Reading {
+/// A reading with a selection.
+struct ExactReading {
     selected: Selected,
     watch: Arc<Watch>,
-    /// The requests that wait for it.
-    waiting: usize,
-    /// Tells it from the one before, which may have had the same selection.
-    number: u64,
+    outcome: OnceLock<Result<Arc<Archive>, String>>,
 }
 
 #[derive(Default)]
 struct State {
     /// The latest is the last.
-    kept: Vec<(Selected, Arc<Archive>)>,
-    running: Option<Reading>,
-    /// The last reading that failed, and why.
-    failed: Option<(u64, String)>,
-    /// How many readings there were.
-    started: u64,
+    kept: Vec<Arc<ExactReading>>,
+    /// The one that is under way, and how many requests wait for it.
+    running: Option<(Arc<ExactReading>, usize)>,
 }
 
 /// The readings for exact figures.
@@ -99,8 +93,8 @@ impl ExactReadings {
     /// The progress of the reading of a trace, in bytes, and its size.
     pub(super) fn progress(&self, trace: usize) -> Option<(u64, u64)> {
         let state = self.state();
-        let running = state.running.as_ref().filter(|reading| reading.selected.trace == trace);
-        running.map(|reading| reading.watch.progress())
+        let (running, _) = state.running.as_ref()?;
+        (running.selected.trace == trace).then(|| running.watch.progress())
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -117,126 +111,89 @@ impl ExactReadings {
     ) -> Result<Option<Arc<Archive>>, Unavailable> {
         let mut state = self.state();
         // The reading that this request waits for.
-        let mut joined = None;
+        let mut joined: Option<Arc<ExactReading>> = None;
         loop {
-            if let Some(place) = state.kept.iter().position(|(kept, _)| kept == selected) {
+            if let Some(place) = state.kept.iter().position(|kept| kept.selected == *selected) {
                 let kept = state.kept.remove(place);
-                let archive = Arc::clone(&kept.1);
-                state.kept.push(kept);
-                return Ok(Some(archive));
+                state.kept.push(Arc::clone(&kept));
+                joined = Some(kept);
             }
-            if let Some((number, message)) = &state.failed
-                && joined == Some(*number)
-            {
-                return Err(Unavailable::Failed(message.clone()));
+            if let Some(outcome) = joined.as_ref().and_then(|reading| reading.outcome.get()) {
+                return outcome.clone().map(Some).map_err(Unavailable::Failed);
             }
             match &mut state.running {
                 None => joined = Some(self.start(&mut state, traces, selected)?),
-                Some(running) if running.selected == *selected => {
-                    if joined != Some(running.number) {
-                        running.waiting += 1;
-                        joined = Some(running.number);
-                    }
+                Some((running, waiting)) if joined.is_none() && running.selected == *selected => {
+                    *waiting += 1;
+                    joined = Some(Arc::clone(running));
                 }
                 Some(_) => {}
             }
             let waited = self.changed.wait_timeout(state, PAUSE);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
             if client.is_gone() {
-                state.leave(joined);
+                state.leave(joined.as_ref());
                 return Ok(None);
             }
         }
     }
 
-    /// Starts a reading, and returns its number.
     fn start(
         self: &Arc<Self>,
         state: &mut State,
         traces: &Arc<Traces>,
         selected: &Selected,
-    ) -> Result<u64, Unavailable> {
+    ) -> Result<Arc<ExactReading>, Unavailable> {
         // Makes room before, since a reading takes memory of its own.
         if state.kept.len() == KEPT {
             state.kept.remove(0);
         }
-        state.started += 1;
-        let number = state.started;
-        let watch = Arc::new(Watch::default());
-        let reading = {
-            let (all, traces) = (Arc::clone(self), Arc::clone(traces));
-            let (watch, selected) = (Arc::clone(&watch), selected.clone());
-            move || {
-                let ending = Ending { all, number };
-                let Selected { trace, filter, at } = &selected;
-                let read = watch.during(|| traces.read_again(*trace, filter, *at));
-                ending.all.finish(selected, number, read);
-            }
-        };
-        let started = thread::Builder::new().stack_size(STACK).spawn(reading);
+        let (watch, outcome) = (Arc::default(), OnceLock::new());
+        let reading = Arc::new(ExactReading { selected: selected.clone(), watch, outcome });
+        let (all, traces, of_thread) = (Arc::clone(self), Arc::clone(traces), Arc::clone(&reading));
+        let started = thread::Builder::new()
+            .stack_size(STACK)
+            .spawn(move || all.finish(&of_thread, of_thread.read(&traces)));
         if started.is_err() {
             let message = "the server cannot start another thread; try again".to_owned();
             return Err(Unavailable::Failed(message));
         }
-        let selected = selected.clone();
-        state.running = Some(Reading { selected, watch, waiting: 1, number });
-        Ok(number)
+        state.running = Some((Arc::clone(&reading), 1));
+        Ok(reading)
     }
 
-    fn finish(&self, selected: Selected, number: u64, read: Result<Archive, String>) {
+    fn finish(&self, reading: &Arc<ExactReading>, read: Result<Archive, String>) {
         let mut state = self.state();
-        state.running.take_if(|running| running.number == number);
-        match read {
-            Ok(archive) => {
-                state.failed = None;
-                state.kept.push((selected, Arc::new(archive)));
-            }
-            Err(message) => state.failed = Some((number, message)),
+        state.running = None;
+        if read.is_ok() {
+            state.kept.push(Arc::clone(reading));
         }
+        // This is the only place that sets it.
+        let _ = reading.outcome.set(read.map(Arc::new));
         self.changed.notify_all();
     }
 }
 
+impl ExactReading {
+    /// Reads the trace. A panic is a failure: requests wait for it.
+    fn read(&self, traces: &Traces) -> Result<Archive, String> {
+        let Selected { trace, filter, at } = &self.selected;
+        let read = || self.watch.during(|| traces.read_again(*trace, filter, *at));
+        let stopped = "the reading stopped; please report this with the trace";
+        catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| Err(stopped.to_owned()))
+    }
+}
+
 impl State {
-    /// A request does not wait for its reading any more.
-    fn leave(&mut self, joined: Option<u64>) {
-        if let Some(running) = &mut self.running
-            && joined == Some(running.number)
+    /// A request is gone, which may have waited for the reading under way.
+    fn leave(&mut self, joined: Option<&Arc<ExactReading>>) {
+        if let Some((running, waiting)) = &mut self.running
+            && joined.is_some_and(|joined| Arc::ptr_eq(joined, running))
         {
-            running.waiting -= 1;
-            if running.waiting == 0 {
+            *waiting -= 1;
+            if *waiting == 0 {
                 running.watch.cancel();
             }
         }
-    }
-}
-
-/// Ends a reading, also if its thread panics.
-struct Ending {
-    all: Arc<ExactReadings>,
-    number: u64,
-}
-
-impl Drop for Ending {
-    fn drop(&mut self) {
-        let mut state = self.all.state();
-        if state.running.take_if(|running| running.number == self.number).is_some() {
-            let message = "the reading stopped; please report this with the trace".to_owned();
-            state.failed = Some((self.number, message));
-            self.all.changed.notify_all();
-        }
-    }
-}
-
-impl Connection {
-    /// Whether the client has closed the connection.
-    pub(super) fn is_gone(&self) -> bool {
-        let stream = &self.stream;
-        let peeked = stream
-            .set_nonblocking(true)
-            .and_then(|()| stream.peek(&mut [0]))
-            .map_err(|error| error.kind());
-        let restored = stream.set_nonblocking(false);
-        restored.is_err() || !matches!(peeked, Ok(1) | Err(io::ErrorKind::WouldBlock))
     }
 }

@@ -18,7 +18,8 @@ use super::available::WaitingRoom;
 use super::http::connections::Connection;
 use super::http::request::Request;
 use super::http::response::Response;
-use super::live::{LiveHandle, Phase, TailedTrace};
+use super::live::{LiveHandle, TailedTrace};
+use super::reading::Phase;
 use super::traces::Traces;
 use crate::analysis::archive::{Compression, compressed};
 use crate::analysis::so_far::FiguresSoFar;
@@ -135,7 +136,7 @@ impl GoProfiles {
             tailed.with_input(HeapValues::of).map(|values| (replaced, values))
         })?;
         let end = Instant::now() + Duration::from_secs(seconds);
-        while Instant::now() < end && !matches!(live.phase(), Phase::Ended(_)) {
+        while Instant::now() < end && !matches!(live.reading.phase(), Phase::Ended(_)) {
             thread::sleep(PAUSE.min(end.saturating_duration_since(Instant::now())));
             if client.is_gone() {
                 return Ok(None);
@@ -147,11 +148,11 @@ impl GoProfiles {
 
 /// Fails if the program has ended.
 fn refuse_ended(live: &LiveHandle) -> Result<(), Response> {
-    let how = match live.phase() {
+    let how = match live.reading.phase() {
         Phase::Ended(Some(CutReason::Unfinished)) => "was killed",
         Phase::Ended(Some(CutReason::WriteFailed)) => "could not write its trace any further",
         Phase::Ended(None) => "has ended",
-        Phase::Reading | Phase::Live | Phase::Failed(_) => return Ok(()),
+        Phase::Reading | Phase::Complete | Phase::Live | Phase::Failed(_) => return Ok(()),
     };
     let message = format!(
         "the program {how}: there is no profile of it now; its last one can be had with the \

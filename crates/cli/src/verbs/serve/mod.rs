@@ -2,8 +2,8 @@
 //!
 //! - [`http`]: the server; [`access`]: who may ask; [`routes`]: what is answered;
 //!   [`go_profiles`]: what `go tool pprof` asks for.
-//! - [`traces`] and [`snapshots`]: read in the background; [`provisional`]: what is shown meanwhile;
-//!   [`exact`]: read again, for exact figures; [`live`]: traces that are still being written;
+//! - [`traces`] and [`snapshots`]: read in the background; [`reading`]: how far that is, and what there
+//!   is of a trace; [`live`]: traces that are tailed; [`exact`]: read again, for exact figures;
 //!   [`available`]: what a request gets of these.
 //! - [`sidecars`]: what programs say of themselves. [`browser`] opens the page, [`token_file`] keeps
 //!   the token for the next server.
@@ -19,7 +19,7 @@ mod exact;
 mod go_profiles;
 mod http;
 mod live;
-mod provisional;
+mod reading;
 mod routes;
 mod sidecars;
 mod snapshots;
@@ -165,7 +165,7 @@ impl Serve {
             effort: Compression::fast(),
             at: None,
         };
-        let traces = Arc::new(Traces::new(served.into_iter(), packing));
+        let traces = Arc::new(Traces::new(served.into_iter(), &packing));
         let snapshots = Arc::new(Snapshots::new(snapshots, trace_files, self.types.clone()));
         let mut config = PageConfig::new(PageMode::Serve, traces.names());
         config.snapshots = snapshots.count();

@@ -5,6 +5,7 @@
 //! connect and send nothing cannot keep others out.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -68,6 +69,17 @@ impl Connection {
     /// The request has come: from now on it is not closed for others.
     pub(super) fn has_asked(&self) {
         self.all.state().silent.remove(&self.number);
+    }
+
+    /// Whether the client has closed the connection.
+    pub(crate) fn is_gone(&self) -> bool {
+        let stream = &self.stream;
+        let peeked = stream
+            .set_nonblocking(true)
+            .and_then(|()| stream.peek(&mut [0]))
+            .map_err(|error| error.kind());
+        let restored = stream.set_nonblocking(false);
+        restored.is_err() || !matches!(peeked, Ok(1) | Err(io::ErrorKind::WouldBlock))
     }
 
     fn close(&self) {
