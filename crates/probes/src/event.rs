@@ -118,6 +118,21 @@ pub enum Event {
     Replaced,
 }
 
+impl Event {
+    /// The probe that it is about.
+    pub(crate) fn probe(&self) -> Option<u32> {
+        match *self {
+            Event::Probe { probe, .. }
+            | Event::Count { probe, .. }
+            | Event::Timer { probe, .. }
+            | Event::Value { probe, .. }
+            | Event::Text { probe, .. }
+            | Event::Tag { probe, .. } => Some(probe),
+            _ => None,
+        }
+    }
+}
+
 /// How far apart rows are in a part of a file; see [`Event::Spacing`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spacing {

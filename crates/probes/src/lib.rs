@@ -8,6 +8,7 @@
 //! | [`event`] | what a sidecar says: one [`Event`] at a time |
 //! | [`encode`] | from events to packets: the plugin's writer thread |
 //! | [`decode`] | from bytes to events, also of a file that is still written |
+//! | `fields` | the bytes of each event, for both |
 //! | `name` | what the sidecar of a trace is called |
 //! | [`thin`] | the same in fewer rows, so that a file does not grow with time |
 //! | [`history`] | all events of a file as series over time: what tools show; `series`: one of them |
@@ -17,6 +18,7 @@
 pub mod decode;
 pub mod encode;
 pub mod event;
+mod fields;
 pub mod history;
 // The page, which is WebAssembly, has no files.
 #[cfg(unix)]

@@ -305,23 +305,12 @@ fn sizes(event: &Event) -> [Option<u64>; SIZES] {
 
 fn quantity(event: &Event) -> Option<Quantity> {
     Some(match event {
-        Event::Count { probe, .. }
-        | Event::Timer { probe, .. }
-        | Event::Value { probe, .. }
-        | Event::Text { probe, .. }
-        | Event::Tag { probe, .. } => Quantity::Probe(*probe),
         Event::Lost { .. } => Quantity::Lost,
         Event::Slice { kind, .. } => Quantity::Slices(kind.number()),
         Event::Pauses(pauses) => Quantity::Pauses(pauses.kind.number()),
         Event::Heap(_) => Quantity::Heap,
         Event::System(_) => Quantity::System,
-        Event::Start(_)
-        | Event::Probe { .. }
-        | Event::Log { .. }
-        | Event::Pause { .. }
-        | Event::Pressure { .. }
-        | Event::Spacing(_)
-        | Event::Replaced
-        | Event::End => return None,
+        Event::Probe { .. } => return None,
+        _ => Quantity::Probe(event.probe()?),
     })
 }
