@@ -25,7 +25,7 @@ pub(crate) fn diff(
     let before = TraceRequest { trace: pair.before, ..of.clone() };
     let after = TraceRequest { trace: pair.after, ..of.clone() };
     let found = (traces.find(&before)?, traces.find(&after)?);
-    let exact = traces.is_exact(&before, &found.0) && traces.is_exact(&after, &found.1);
+    let exact = found.0.exact && found.1.exact;
     let figures = (traces.figures(&before, &found.0)?, traces.figures(&after, &found.1)?);
     let answer = comparison(&figures.0, &figures.1, &of.view(), top);
     json(&Stated { answer, exact })
@@ -76,7 +76,7 @@ pub(crate) fn diff_tree(
     let before = TraceRequest { trace: pair.before, ..of.clone() };
     let after = TraceRequest { trace: pair.after, ..of.clone() };
     let found = (traces.find(&before)?, traces.find(&after)?);
-    let exact = traces.is_exact(&before, &found.0) && traces.is_exact(&after, &found.1);
+    let exact = found.0.exact && found.1.exact;
     let calls = (
         traces.shape(pair.before, of.by, shape.fold)?,
         traces.shape(pair.after, of.by, shape.fold)?,

@@ -6,11 +6,11 @@ use heaptap_report::figures::units::count;
 use heaptap_report::figures::{Figures, Limits, TableOptions, TableView, Timeline, Totals};
 use heaptap_report::rows::{By, Sites};
 use heaptap_report::{Archive, Frame, Metric, is_label};
-use heaptap_trace::Source;
 use serde::Serialize;
 
 use crate::answer::json;
 use crate::request::TraceRequest;
+use crate::selection::source_name;
 use crate::traces::{Found, Traces};
 
 #[derive(Serialize)]
@@ -47,7 +47,7 @@ pub(crate) fn info(traces: &Traces, trace: usize) -> Result<String, String> {
     let of = TraceRequest { trace, ..TraceRequest::default() };
     let view = TableView { by: By::File, metric: Metric::Allocated, at: None };
     let options = TableOptions { view, top: 0, callers: None };
-    let figures = Figures::of(&traces.figures(&of, &Found::Whole)?, &options);
+    let figures = Figures::of(&traces.figures(&of, &Found::WHOLE)?, &options);
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (domains, sources) = classes(archive);
     let of_paths: HashSet<Frame> =
@@ -95,17 +95,12 @@ pub(crate) fn info(traces: &Traces, trace: usize) -> Result<String, String> {
 /// The domains and sources of all blocks; if the reading did not count them, of those
 /// in the table.
 fn classes(archive: &Archive) -> (BTreeSet<u16>, BTreeSet<&'static str>) {
-    let name = |source| match source {
-        Source::Minor => "minor",
-        Source::Major => "major",
-        Source::External => "external",
-    };
     if let Some(classes) = archive.aggregate.classes() {
-        return classes.map(|(domain, source)| (domain, name(source))).unzip();
+        return classes.map(|(domain, source)| (domain, source_name(source))).unzip();
     }
     let all = archive.blocks.all(&archive.aggregate);
     let blocks = archive.blocks.selected(&archive.aggregate, &all);
-    blocks.map(|block| (block.domain, name(block.source))).unzip()
+    blocks.map(|block| (block.domain, source_name(block.source))).unzip()
 }
 
 /// What a reader of the figures should know. That the end is missing is [`Info::cut_short`].

@@ -1,8 +1,6 @@
 //! The figures of `heaptap leaks`, each leak with its live size over time.
 
-use heaptap_report::figures::{
-    CallSite, LeakReport, LeakRow, TraceFigures, leak_report, selected_leak_report,
-};
+use heaptap_report::figures::{CallSite, LeakReport, LeakRow, leak_report, selected_leak_report};
 use heaptap_report::rows::{By, Site};
 use heaptap_report::{Aggregate, Archive, Depth, Metric, Options, SelectedRows};
 use serde::Serialize;
@@ -11,7 +9,7 @@ use crate::answer::{Stated, json};
 use crate::block_rows::Rows;
 use crate::evolution::{Evolution, Followed, Steps, evolutions};
 use crate::request::TraceRequest;
-use crate::traces::Traces;
+use crate::traces::{Traces, whole_figures};
 
 /// The name under which an archive has the leaks of the whole trace.
 const STORED: &str = "leaks";
@@ -54,31 +52,25 @@ pub(crate) fn leaks(traces: &mut Traces, of: &TraceRequest) -> Result<String, St
         return Ok(answer.clone());
     }
     let found = traces.find(&of)?;
-    let exact = traces.is_exact(&of, &found);
     let selected = traces.selected_rows(&of)?;
     let archive = traces.archive(of.trace)?;
     let figures = traces.figures(&of, &found)?;
     let history = archive.blocks.history(&archive.aggregate, &selected);
     let report = selected_leak_report(&figures, &history);
-    json(&Stated { answer: answer(archive, report, figures.aggregate, &selected), exact })
+    json(&Stated {
+        answer: answer(archive, report, figures.aggregate, &selected),
+        exact: found.exact,
+    })
 }
 
 /// The leaks of the whole trace, for an archive whose table cannot give them exactly.
 /// Needs the aggregate of the reading itself, which followed live sizes.
 pub fn stored_leaks(archive: &Archive) -> Result<(String, String), String> {
-    let figures = TraceFigures {
-        name: &archive.name,
-        info: &archive.info,
-        cut_short: archive.cut_short.as_deref(),
-        aggregate: &archive.aggregate,
-        locations: &archive.locations,
-        selected: false,
-    };
     // What is drawn over time comes from the table.
     let all = Options { depth: Depth::Whole, ..Options::default() };
     let of_table = archive.blocks.aggregate(&archive.aggregate, &archive.locations, &all);
     let rows = archive.blocks.all(&archive.aggregate);
-    let answer = answer(archive, leak_report(&figures), &of_table, &rows);
+    let answer = answer(archive, leak_report(&whole_figures(archive)), &of_table, &rows);
     Ok((STORED.to_owned(), json(&Stated { answer, exact: true })?))
 }
 

@@ -17,9 +17,11 @@ pub(crate) fn report(
     callers: Option<usize>,
 ) -> Result<String, String> {
     let found = traces.find(of)?;
-    let exact = traces.is_exact(of, &found);
     let options = TableOptions { view: of.view(), top, callers };
-    json(&Stated { answer: Figures::of(&traces.figures(of, &found)?, &options), exact })
+    json(&Stated {
+        answer: Figures::of(&traces.figures(of, &found)?, &options),
+        exact: found.exact,
+    })
 }
 
 pub(crate) fn hot(
@@ -33,9 +35,8 @@ pub(crate) fn hot(
         return Err(format!("a threshold of {threshold} is not between 0 and 1"));
     }
     let found = traces.find(of)?;
-    let exact = traces.is_exact(of, &found);
     let (answer, _) = fragments(&traces.figures(of, &found)?, &of.view(), threshold, true);
-    json(&Stated { answer, exact })
+    json(&Stated { answer, exact: found.exact })
 }
 
 /// Fails unless rows are frames.

@@ -80,7 +80,6 @@ pub(crate) fn site(
 ) -> Result<String, String> {
     needs_frames(of.by)?;
     let found = traces.find(of)?;
-    let exact = traces.is_exact(of, &found);
     let selected = traces.selected_rows(of)?;
     let rows = traces.rows(of.trace, of.by)?;
     let shape = traces.shape(of.trace, of.by, true)?;
@@ -114,7 +113,7 @@ pub(crate) fn site(
         sizes: sizes(&blocks, unit(aggregate)),
         lines: lines(&figures, of, inside),
     };
-    json(&Stated { answer, exact })
+    json(&Stated { answer, exact: found.exact })
 }
 
 /// The nodes of a site that have samples and are below no other node of it.

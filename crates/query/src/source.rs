@@ -29,7 +29,6 @@ struct Line {
 pub(crate) fn source(traces: &mut Traces, of: &TraceRequest, file: &str) -> Result<String, String> {
     let of = TraceRequest { by: By::Location, ..of.clone() };
     let found = traces.find(&of)?;
-    let exact = traces.is_exact(&of, &found);
     let figures = traces.figures(&of, &found)?;
     let (aggregate, metric) = (figures.aggregate, of.metric);
     let mut lines: BTreeMap<u32, (u64, BTreeSet<String>)> = BTreeMap::new();
@@ -51,5 +50,5 @@ pub(crate) fn source(traces: &mut Traces, of: &TraceRequest, file: &str) -> Resu
         lines: lines.into_iter().map(line).collect(),
         total: sum(aggregate, metric, all),
     };
-    json(&Stated { answer, exact })
+    json(&Stated { answer, exact: found.exact })
 }

@@ -82,7 +82,6 @@ pub(crate) fn timeline(
         needs_frames(of.by)?;
     }
     let found = traces.find(of)?;
-    let exact = traces.is_exact(of, &found);
     let selected = traces.selected_rows(of)?;
     let table_rows = traces.rows(of.trace, of.by)?;
     let outer = within.map(|within| traces.rows(of.trace, within.by)).transpose()?;
@@ -130,7 +129,7 @@ pub(crate) fn timeline(
         peak_us: aggregate.peak_time(),
         peak: aggregate.peak().into(),
     };
-    json(&Stated { answer, exact })
+    json(&Stated { answer, exact: found.exact })
 }
 
 /// The samples of each row, as a table has them; no row without samples.

@@ -32,24 +32,47 @@ struct Key {
     depth: Depth,
 }
 
+/// What was made for the latest requests, by what it was made for; the latest used is the last.
+struct Kept<K, V>(Vec<(K, V)>);
+
+impl<K, V> Default for Kept<K, V> {
+    fn default() -> Self {
+        Kept(Vec::new())
+    }
+}
+
+impl<K: PartialEq, V: Clone> Kept<K, V> {
+    fn find(&mut self, key: &K) -> Option<V> {
+        let place = self.0.iter().position(|(kept, _)| kept == key)?;
+        self.0[place..].rotate_left(1);
+        self.0.last().map(|(_, value)| value.clone())
+    }
+
+    /// Adds one; at most so many stay.
+    fn add(&mut self, key: K, value: V, most: usize) {
+        if self.0.len() >= most {
+            self.0.remove(0);
+        }
+        self.0.push((key, value));
+    }
+}
+
 /// Open archives.
 #[derive(Default)]
 pub(crate) struct Traces {
     open: Vec<OpenTrace>,
-    /// The latest is the last.
-    kept: Vec<(Key, MadeOf, Rc<Aggregate>)>,
-    /// The shapes of call trees: the latest of each trace, for up to [`SHAPES`] traces.
-    shapes: Vec<(ShapeKey, CallShape)>,
-    /// The rows of paths and blocks; the latest is the last.
-    rows: Vec<(usize, By, Rc<Rows>)>,
-    /// What the latest filters select; the latest is the last.
-    selected: Vec<Selected>,
+    aggregates: Kept<Key, Found>,
+    /// The shapes of call trees: the latest of each trace.
+    shapes: Kept<ShapeKey, CallShape>,
+    /// The rows of paths and blocks.
+    rows: Kept<(usize, By), Rc<Rows>>,
+    /// What the filters select of a trace.
+    selected: Kept<(usize, Filter), Selected>,
 }
 
 /// What a filter selects.
+#[derive(Clone)]
 struct Selected {
-    trace: usize,
-    filter: Filter,
     paths: Rc<SelectedPaths>,
     rows: Rc<SelectedRows>,
 }
@@ -72,20 +95,17 @@ struct OpenTrace {
 }
 
 /// An aggregate that was found.
-pub(crate) enum Found {
-    /// That of the reading, which is in the archive.
-    Whole,
-    /// The same by label, domain or source.
-    Regrouped(Rc<Aggregate>),
-    /// One that the table of blocks gave.
-    Selected(Rc<Aggregate>),
+#[derive(Clone)]
+pub(crate) struct Found {
+    /// `None`: that of the reading, which is in the archive.
+    aggregate: Option<Rc<Aggregate>>,
+    /// Whether it is what a reading of the trace would give.
+    pub(crate) exact: bool,
 }
 
-/// What an aggregate that is kept was made of.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum MadeOf {
-    Reading,
-    Blocks,
+impl Found {
+    /// That of the reading.
+    pub(crate) const WHOLE: Found = Found { aggregate: None, exact: true };
 }
 
 impl Traces {
@@ -103,10 +123,10 @@ impl Traces {
     /// Puts an archive in the place of another, and forgets what was made of that.
     pub(crate) fn replace(&mut self, trace: usize, archive: Archive) -> Result<(), String> {
         self.open(trace)?;
-        self.kept.retain(|(key, ..)| key.trace != trace);
-        self.shapes.retain(|(key, _)| key.trace != trace);
-        self.rows.retain(|&(of, ..)| of != trace);
-        self.selected.retain(|selected| selected.trace != trace);
+        self.aggregates.0.retain(|(key, _)| key.trace != trace);
+        self.shapes.0.retain(|(key, _)| key.trace != trace);
+        self.rows.0.retain(|((of, _), _)| *of != trace);
+        self.selected.0.retain(|((of, _), _)| *of != trace);
         self.open[trace] = OpenTrace { archive: Arc::new(archive), filter: Filter::default() };
         Ok(())
     }
@@ -135,112 +155,83 @@ impl Traces {
             && (at.is_none() || at == archive.aggregate.at())
             && old_before.is_none();
         if is_read && depth == Depth::Whole {
-            return Ok(Found::Whole);
+            return Ok(Found::WHOLE);
         }
         let key = Key { trace: of.trace, filter: of.filter.clone(), at, old_before, depth };
-        let (made_of, aggregate) = match self.kept.iter().position(|(kept, ..)| *kept == key) {
-            Some(place) => {
-                let (_, made_of, aggregate) = self.kept.remove(place);
-                (made_of, aggregate)
-            }
-            None => {
-                let (made_of, aggregate) = self.make(of, &key, is_read)?;
-                (made_of, Rc::new(aggregate))
-            }
-        };
-        self.kept.push((key, made_of, Rc::clone(&aggregate)));
-        self.forget_oldest();
-        Ok(match made_of {
-            MadeOf::Reading => Found::Regrouped(aggregate),
-            MadeOf::Blocks => Found::Selected(aggregate),
-        })
+        if let Some(found) = self.aggregates.find(&key) {
+            return Ok(found);
+        }
+        let found = self.make(of, &key, is_read)?;
+        self.aggregates.add(key, found.clone(), KEPT);
+        let kept = &mut self.aggregates.0;
+        let paths =
+            |(_, found): &(Key, Found)| found.aggregate.as_ref().map_or(0, |it| it.path_count());
+        while kept.len() > 2 && kept.iter().map(paths).sum::<usize>() > KEPT_PATHS {
+            kept.remove(0);
+        }
+        Ok(found)
     }
 
-    fn make(
-        &mut self,
-        of: &TraceRequest,
-        key: &Key,
-        is_read: bool,
-    ) -> Result<(MadeOf, Aggregate), String> {
+    fn make(&mut self, of: &TraceRequest, key: &Key, is_read: bool) -> Result<Found, String> {
         let &Key { at, old_before, depth, .. } = key;
         let archive = self.archive(of.trace)?;
         if is_read && let Some(regrouped) = archive.aggregate.regrouped(depth, &archive.locations) {
-            return Ok((MadeOf::Reading, regrouped));
+            return Ok(Found { aggregate: Some(Rc::new(regrouped)), exact: true });
         }
         let selected = self.selected_rows(of)?;
-        let Archive { aggregate, locations, blocks, .. } = self.archive(of.trace)?;
+        let Archive { aggregate: whole, locations, blocks, .. } = self.archive(of.trace)?;
         let options = Options { depth, at, ..Options::default() };
         // The latest time of all stands for any collection.
         let old_before = old_before.unwrap_or(u64::MAX);
-        let made =
-            blocks.aggregate_survivors_of(old_before, &selected, aggregate, locations, &options);
-        Ok((MadeOf::Blocks, made))
-    }
-
-    fn forget_oldest(&mut self) {
-        let paths = |kept: &[(Key, MadeOf, Rc<Aggregate>)]| -> usize {
-            kept.iter().map(|(.., aggregate)| aggregate.path_count()).sum()
-        };
-        while self.kept.len() > KEPT || (self.kept.len() > 2 && paths(&self.kept) > KEPT_PATHS) {
-            self.kept.remove(0);
-        }
+        let made = blocks.aggregate_survivors_of(old_before, &selected, whole, locations, &options);
+        // Light call paths have lost their callers and labels.
+        let needs_callers = of.filter.looks_at_frames() || of.by == By::Label;
+        let is_light = needs_callers && whole.missing_from_paths() > 0;
+        Ok(Found { aggregate: Some(Rc::new(made)), exact: blocks.thinning() == 0 && !is_light })
     }
 
     /// The rows of the table of blocks that the filter of a request accepts.
     pub(crate) fn selected_rows(&mut self, of: &TraceRequest) -> Result<Rc<SelectedRows>, String> {
-        let is_same = |kept: &Selected| kept.trace == of.trace && kept.filter == of.filter;
-        if let Some(place) = self.selected.iter().position(is_same) {
-            let found = self.selected.remove(place);
-            let rows = Rc::clone(&found.rows);
-            self.selected.push(found);
-            return Ok(rows);
+        let key = (of.trace, of.filter.clone());
+        if let Some(kept) = self.selected.find(&key) {
+            return Ok(kept.rows);
         }
         let selection = of.filter.selection()?;
         let Archive { aggregate, locations, blocks, .. } = self.archive(of.trace)?;
         // A brush changes the time only, so that no pattern is matched again.
-        let has_paths =
-            |kept: &&Selected| kept.trace == of.trace && kept.filter.has_patterns_of(&of.filter);
-        let paths = match self.selected.iter().find(has_paths) {
-            Some(kept) => Rc::clone(&kept.paths),
+        let has_paths = |((trace, filter), _): &&((usize, Filter), Selected)| {
+            *trace == of.trace && filter.has_patterns_of(&of.filter)
+        };
+        let paths = match self.selected.0.iter().find(has_paths) {
+            Some((_, kept)) => Rc::clone(&kept.paths),
             None => Rc::new(SelectedPaths::new(aggregate, locations, &selection)),
         };
         let rows = Rc::new(blocks.select(aggregate, &paths, &selection));
-        if self.selected.len() == KEPT {
-            self.selected.remove(0);
-        }
-        let (trace, filter) = (of.trace, of.filter.clone());
-        self.selected.push(Selected { trace, filter, paths, rows: Rc::clone(&rows) });
+        self.selected.add(key, Selected { paths, rows: Rc::clone(&rows) }, KEPT);
         Ok(rows)
     }
 
     /// The rows to which the paths and blocks of a trace belong.
     pub(crate) fn rows(&mut self, trace: usize, by: By) -> Result<Rc<Rows>, String> {
-        let is_same = |(of, kept, _): &(usize, By, Rc<Rows>)| (*of, *kept) == (trace, by);
-        if let Some((.., rows)) = self.rows.iter().find(|kept| is_same(kept)) {
-            return Ok(Rc::clone(rows));
+        if let Some(rows) = self.rows.find(&(trace, by)) {
+            return Ok(rows);
         }
         let rows = Rc::new(Rows::new(self.archive(trace)?, by));
-        if self.rows.len() == KEPT_ROWS {
-            self.rows.remove(0);
-        }
-        self.rows.push((trace, by, Rc::clone(&rows)));
+        self.rows.add((trace, by), Rc::clone(&rows), KEPT_ROWS);
         Ok(rows)
     }
 
     /// The shape of a trace's call tree, which every selection from the trace shares.
     pub(crate) fn shape(&mut self, trace: usize, by: By, fold: bool) -> Result<CallShape, String> {
         let key = ShapeKey { trace, by, fold };
-        if let Some((_, shape)) = self.shapes.iter().find(|(kept, _)| *kept == key) {
-            return Ok(shape.clone());
+        if let Some(shape) = self.shapes.find(&key) {
+            return Ok(shape);
         }
         // The old one goes first, so that memory holds one.
-        self.shapes.retain(|(kept, _)| kept.trace != trace);
-        if self.shapes.len() == SHAPES {
-            self.shapes.remove(0);
-        }
+        self.shapes.0.retain(|(kept, _)| kept.trace != trace);
         let archive = self.archive(trace)?;
         let shape = archive.aggregate.call_shape(&archive.locations, by, fold);
-        self.shapes.push((key, shape.clone()));
+        self.shapes.add(key, shape.clone(), SHAPES);
         Ok(shape)
     }
 
@@ -251,28 +242,20 @@ impl Traces {
         found: &'a Found,
     ) -> Result<TraceFigures<'a>, String> {
         let archive = self.archive(of.trace)?;
-        Ok(TraceFigures {
-            name: &archive.name,
-            info: &archive.info,
-            cut_short: archive.cut_short.as_deref(),
-            aggregate: match found {
-                Found::Whole => &archive.aggregate,
-                Found::Regrouped(aggregate) | Found::Selected(aggregate) => aggregate,
-            },
-            locations: &archive.locations,
-            selected: !of.filter.is_all(),
-        })
+        let aggregate = found.aggregate.as_deref().unwrap_or(&archive.aggregate);
+        Ok(TraceFigures { aggregate, selected: !of.filter.is_all(), ..whole_figures(archive) })
     }
+}
 
-    /// Whether what was found is what a reading of the trace would give.
-    pub(crate) fn is_exact(&self, of: &TraceRequest, found: &Found) -> bool {
-        let Found::Selected(_) = found else { return true };
-        // Light call paths have lost their callers and labels.
-        let needs_callers = of.filter.looks_at_frames() || of.by == By::Label;
-        self.archive(of.trace).is_ok_and(|archive| {
-            archive.blocks.thinning() == 0
-                && !(needs_callers && archive.aggregate.missing_from_paths() > 0)
-        })
+/// A trace with the aggregate of its reading.
+pub(crate) fn whole_figures(archive: &Archive) -> TraceFigures<'_> {
+    TraceFigures {
+        name: &archive.name,
+        info: &archive.info,
+        cut_short: archive.cut_short.as_deref(),
+        aggregate: &archive.aggregate,
+        locations: &archive.locations,
+        selected: false,
     }
 }
 

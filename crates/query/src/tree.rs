@@ -124,7 +124,6 @@ pub(crate) fn tree(
 ) -> Result<String, String> {
     needs_frames(of.by)?;
     let found = traces.find(of)?;
-    let exact = traces.is_exact(of, &found);
     let calls = traces.shape(of.trace, of.by, shape.fold)?;
     let figures = traces.figures(of, &found)?;
     let (aggregate, metric) = (figures.aggregate, of.metric);
@@ -145,7 +144,7 @@ pub(crate) fn tree(
         scale: unit(aggregate),
         omitted: tree.folded_frames(),
     };
-    json(&Stated { answer, exact })
+    json(&Stated { answer, exact: found.exact })
 }
 
 /// Bytes for each sample.
