@@ -78,8 +78,8 @@ impl Evolution {
     }
 }
 
-/// Which blocks are followed over time.
-pub(crate) struct Followed<'a> {
+/// Which blocks are counted over time.
+pub(crate) struct Counted<'a> {
     pub(crate) selected: &'a SelectedRows,
     /// Only those of this row.
     pub(crate) inside: Option<Inside<'a>>,
@@ -95,9 +95,9 @@ pub(crate) struct Evolutions {
     pub(crate) others: Evolution,
 }
 
-/// Follows blocks over time.
-pub(crate) fn evolutions(archive: &Archive, followed: &Followed<'_>, steps: &Steps) -> Evolutions {
-    let Followed { selected, inside, rows, sites } = *followed;
+/// Counts blocks over time.
+pub(crate) fn evolutions(archive: &Archive, counted: &Counted<'_>, steps: &Steps) -> Evolutions {
+    let Counted { selected, inside, rows, sites } = *counted;
     // The line of each row: the others have the last one.
     let mut lines = vec![sites.len(); rows.sites.len()];
     for (line, site) in sites.iter().enumerate() {

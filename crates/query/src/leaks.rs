@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::answer::{Stated, json};
 use crate::block_rows::Rows;
-use crate::evolution::{Evolution, Followed, Steps, evolutions};
+use crate::evolution::{Counted, Evolution, Steps, evolutions};
 use crate::request::TraceRequest;
 use crate::traces::{Traces, whole_figures};
 
@@ -64,7 +64,7 @@ pub(crate) fn leaks(traces: &mut Traces, of: &TraceRequest) -> Result<String, St
 }
 
 /// The leaks of the whole trace, for an archive whose table cannot give them exactly.
-/// Needs the aggregate of the reading itself, which followed live sizes.
+/// Needs the aggregate of the reading itself, which tracked live sizes.
 pub fn stored_leaks(archive: &Archive) -> Result<(String, String), String> {
     // What is drawn over time comes from the table.
     let all = Options { depth: Depth::Whole, ..Options::default() };
@@ -90,8 +90,8 @@ fn answer(
     let steps = Steps::of(of_table, POINTS);
     let sites: Vec<Site> = leaks.iter().map(site_of).collect();
     let rows = Rows::new(archive, By::Location);
-    let followed = Followed { selected, inside: None, rows: &rows, sites: &sites };
-    let lines = evolutions(archive, &followed, &steps).of_sites;
+    let counted = Counted { selected, inside: None, rows: &rows, sites: &sites };
+    let lines = evolutions(archive, &counted, &steps).of_sites;
     let growing = |(row, line): (LeakRow, Evolution)| {
         let size = |&samples: &i64| of_table.estimate(Metric::Live, samples.max(0) as u64);
         let sizes: Vec<_> = line.live.iter().map(size).collect();

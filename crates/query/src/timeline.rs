@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::answer::{Stated, json, sum};
 use crate::block_rows::{Inside, Rows};
-use crate::evolution::{Evolution, Followed, Steps, evolutions};
+use crate::evolution::{Counted, Evolution, Steps, evolutions};
 use crate::report::needs_frames;
 use crate::request::{TraceRequest, Within};
 use crate::traces::Traces;
@@ -96,8 +96,8 @@ pub(crate) fn timeline(
     rows.sort_by(|(one, first), (other, second)| second.cmp(first).then_with(|| one.cmp(other)));
     let rest = rows.split_off(top.clamp(1, MOST_SERIES).min(rows.len()));
     let (sites, sums): (Vec<Site>, Vec<u64>) = rows.into_iter().unzip();
-    let followed = Followed { selected: &selected, inside, rows: &table_rows, sites: &sites };
-    let evolutions = evolutions(archive, &followed, &steps);
+    let counted = Counted { selected: &selected, inside, rows: &table_rows, sites: &sites };
+    let evolutions = evolutions(archive, &counted, &steps);
     let mut all = evolutions.others.clone();
     evolutions.of_sites.iter().for_each(|evolution| all.join(evolution));
     let total = match within {
