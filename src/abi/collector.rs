@@ -3,9 +3,9 @@
 use std::ffi::c_void;
 
 use crate::abi::guard::guard;
-use crate::abi::handle::{heaptap_mutator, heaptap_tracer, session, with_mutator};
+use crate::abi::handle::{heaptap_mutator, heaptap_tracer, on_mutator, session, with_mutator};
 use crate::abi::status::{HEAPTAP_STATUS_NULL, Refused, heaptap_status};
-use crate::tracer::{Fate, Mutator};
+use crate::tracer::{Fate, Generation, Mutator};
 
 /// What a collection did to a block.
 pub type heaptap_fate = i32;
@@ -22,38 +22,22 @@ pub const HEAPTAP_FATE_PROMOTED: heaptap_fate = 2;
 pub type heaptap_fate_fn =
     Option<unsafe extern "C-unwind" fn(host: *mut c_void, block: *mut *mut c_void) -> heaptap_fate>;
 
-/// Which blocks are swept.
-#[derive(Clone, Copy)]
-enum Generation {
-    Young,
-    Major,
-}
+/// The host's function for the fates of blocks, and what it is called with.
+type HostFate = (heaptap_fate_fn, *mut c_void);
 
-/// A sweep: which blocks, and the host's function for their fates.
-#[derive(Clone, Copy)]
-struct Sweep {
-    generation: Generation,
-    fate: heaptap_fate_fn,
-    /// Passed to `fate`.
-    host: *mut c_void,
-}
-
-fn sweep(mutator: &mut Mutator, sweep: Sweep) -> Result<(), Refused> {
-    let function = sweep.fate.ok_or(Refused(HEAPTAP_STATUS_NULL))?;
+fn sweep(mutator: &mut Mutator, swept: Generation, host: HostFate) -> Result<(), Refused> {
+    let (function, host) = host;
+    let function = function.ok_or(Refused(HEAPTAP_STATUS_NULL))?;
     let fate = |address: usize| {
         let mut block = address as *mut c_void;
         // SAFETY: the host's function of the documented type; `block` outlives the call.
-        match unsafe { function(sweep.host, &raw mut block) } {
+        match unsafe { function(host, &raw mut block) } {
             HEAPTAP_FATE_DEAD => Fate::Dead,
             HEAPTAP_FATE_PROMOTED => Fate::Promoted(block as usize),
             _ => Fate::Alive(block as usize),
         }
     };
-    match sweep.generation {
-        Generation::Young => mutator.sweep_young(fate)?,
-        Generation::Major => mutator.sweep_major(fate)?,
-    }
-    Ok(())
+    Ok(mutator.sweep(swept, fate)?)
 }
 
 /// Calls `fate` for each sampled young block of the mutator. Call it after a minor
@@ -70,12 +54,8 @@ pub unsafe extern "C" fn heaptap_young_sweep(
     fate: heaptap_fate_fn,
     host: *mut c_void,
 ) -> heaptap_status {
-    guard(|| {
-        let how = Sweep { generation: Generation::Young, fate, host };
-        // SAFETY: this function requires that `mutator` is NULL or a handle that no other
-        // thread uses.
-        unsafe { with_mutator(mutator, |mutator, _| sweep(mutator, how)) }
-    })
+    // SAFETY: this function requires that `mutator` is NULL or a handle that no other thread uses.
+    unsafe { on_mutator(mutator, |mutator, _| sweep(mutator, Generation::Young, (fate, host))) }
 }
 
 /// Calls `fate` for each sampled major block of the mutator. Call it after marking,
@@ -91,12 +71,8 @@ pub unsafe extern "C" fn heaptap_major_sweep(
     fate: heaptap_fate_fn,
     host: *mut c_void,
 ) -> heaptap_status {
-    guard(|| {
-        let how = Sweep { generation: Generation::Major, fate, host };
-        // SAFETY: this function requires that `mutator` is NULL or a handle that no other
-        // thread uses.
-        unsafe { with_mutator(mutator, |mutator, _| sweep(mutator, how)) }
-    })
+    // SAFETY: this function requires that `mutator` is NULL or a handle that no other thread uses.
+    unsafe { on_mutator(mutator, |mutator, _| sweep(mutator, Generation::Major, (fate, host))) }
 }
 
 /// `heaptap_young_sweep` for all mutators. Call it while the world is stopped.
@@ -109,10 +85,8 @@ pub unsafe extern "C" fn heaptap_tracer_young_sweep(
     fate: heaptap_fate_fn,
     host: *mut c_void,
 ) -> heaptap_status {
-    let how = Sweep { generation: Generation::Young, fate, host };
-    // SAFETY: this function requires `tracer` to be NULL or a handle whose mutators no
-    // thread uses.
-    guard(|| unsafe { sweep_all(tracer, how) })
+    // SAFETY: this function requires `tracer` to be NULL or a handle whose mutators no thread uses.
+    guard(|| unsafe { sweep_all(tracer, Generation::Young, (fate, host)) })
 }
 
 /// `heaptap_major_sweep` for all mutators, and for the blocks of mutators that have
@@ -126,15 +100,17 @@ pub unsafe extern "C" fn heaptap_tracer_major_sweep(
     fate: heaptap_fate_fn,
     host: *mut c_void,
 ) -> heaptap_status {
-    let how = Sweep { generation: Generation::Major, fate, host };
-    // SAFETY: this function requires `tracer` to be NULL or a handle whose mutators no
-    // thread uses.
-    guard(|| unsafe { sweep_all(tracer, how) })
+    // SAFETY: this function requires `tracer` to be NULL or a handle whose mutators no thread uses.
+    guard(|| unsafe { sweep_all(tracer, Generation::Major, (fate, host)) })
 }
 
 /// # Safety
 /// `tracer` is NULL or a handle, and no thread uses any of its mutators.
-unsafe fn sweep_all(tracer: *mut heaptap_tracer, how: Sweep) -> Result<(), Refused> {
+unsafe fn sweep_all(
+    tracer: *mut heaptap_tracer,
+    swept: Generation,
+    host: HostFate,
+) -> Result<(), Refused> {
     // SAFETY: this function requires `tracer` to be NULL or a handle.
     let session = unsafe { session(tracer) }?;
     let mut index = 0;
@@ -147,7 +123,7 @@ unsafe fn sweep_all(tracer: *mut heaptap_tracer, how: Sweep) -> Result<(), Refus
                 if index == 0 {
                     mutator.adopt_orphans();
                 }
-                sweep(mutator, how)
+                sweep(mutator, swept, host)
             })
         }?;
         index += 1;
@@ -168,9 +144,8 @@ pub unsafe extern "C" fn heaptap_block_promote(
     from: *mut c_void,
     to: *mut c_void,
 ) -> heaptap_status {
-    // SAFETY: this function requires that `mutator` is NULL or a handle that no other
-    // thread uses.
-    guard(|| unsafe { moved(mutator, from, to, true) })
+    // SAFETY: this function requires that `mutator` is NULL or a handle that no other thread uses.
+    unsafe { moved(mutator, from, to, true) }
 }
 
 /// With `HEAPTAP_FOLLOW_ADDRESSES`: reports that a block was moved.
@@ -185,9 +160,8 @@ pub unsafe extern "C" fn heaptap_block_move(
     from: *mut c_void,
     to: *mut c_void,
 ) -> heaptap_status {
-    // SAFETY: this function requires that `mutator` is NULL or a handle that no other
-    // thread uses.
-    guard(|| unsafe { moved(mutator, from, to, false) })
+    // SAFETY: this function requires that `mutator` is NULL or a handle that no other thread uses.
+    unsafe { moved(mutator, from, to, false) }
 }
 
 /// # Safety
@@ -197,11 +171,10 @@ unsafe fn moved(
     from: *mut c_void,
     to: *mut c_void,
     promoted: bool,
-) -> Result<(), Refused> {
+) -> heaptap_status {
     let (from, to) = (from as usize, to as usize);
-    // SAFETY: this function requires that `mutator` is NULL or a handle that no other
-    // thread uses.
-    unsafe { with_mutator(mutator, |mutator, _| Ok(mutator.block_move(from, to, promoted)?)) }
+    // SAFETY: this function requires that `mutator` is NULL or a handle that no other thread uses.
+    unsafe { on_mutator(mutator, |mutator, _| Ok(mutator.block_move(from, to, promoted)?)) }
 }
 
 /// With `HEAPTAP_FOLLOW_ADDRESSES`: reports that a block is about to be freed.
@@ -215,9 +188,6 @@ pub unsafe extern "C" fn heaptap_block_collect(
     mutator: *mut heaptap_mutator,
     block: *mut c_void,
 ) -> heaptap_status {
-    guard(|| {
-        // SAFETY: this function requires that `mutator` is NULL or a handle that no
-        // other thread uses.
-        unsafe { with_mutator(mutator, |mutator, _| Ok(mutator.block_collect(block as usize)?)) }
-    })
+    // SAFETY: this function requires that `mutator` is NULL or a handle that no other thread uses.
+    unsafe { on_mutator(mutator, |mutator, _| Ok(mutator.block_collect(block as usize)?)) }
 }

@@ -105,16 +105,6 @@ pub struct heaptap_frame_table {
 unsafe impl VersionedStruct for heaptap_frame_table {
     const FIRST_SIZE: usize = 72;
 
-    const ZERO: Self = heaptap_frame_table {
-        size: 0,
-        format: 0,
-        place_count: 0,
-        frames: std::ptr::null(),
-        count: 0,
-        places: std::ptr::null(),
-        reserved: [0; 32],
-    };
-
     fn reserved_is_zero(&self) -> bool {
         self.reserved == [0; 32]
     }

@@ -7,8 +7,9 @@ use std::cell::UnsafeCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, compiler_fence};
 
+use crate::abi::guard::guard;
 use crate::abi::pointer::check;
-use crate::abi::status::{HEAPTAP_STATUS_HANDLE, HEAPTAP_STATUS_ORDER, Refused};
+use crate::abi::status::{HEAPTAP_STATUS_HANDLE, HEAPTAP_STATUS_ORDER, Refused, heaptap_status};
 use crate::tracer::{Countdown, Mutator, Session};
 
 /// A trace that is being written. Created by `heaptap_tracer_start`; never freed.
@@ -69,6 +70,19 @@ impl heaptap_mutator {
             mutator: UnsafeCell::new(Some(mutator)),
         }))
     }
+}
+
+/// The body of an export that works on one mutator: [`with_mutator`], guarded.
+///
+/// # Safety
+/// As for [`with_mutator`].
+#[inline]
+pub(crate) unsafe fn on_mutator(
+    mutator: *mut heaptap_mutator,
+    with: impl FnOnce(&mut Mutator, &mut isize) -> Result<(), Refused>,
+) -> heaptap_status {
+    // SAFETY: this function requires what `with_mutator` does.
+    guard(|| unsafe { with_mutator(mutator, with) })
 }
 
 /// Runs `with` on a mutator and its countdown.

@@ -8,7 +8,7 @@ use std::ffi::c_void;
 use heaptap_trace::Source;
 
 use crate::abi::guard::guard;
-use crate::abi::handle::{heaptap_mutator, with_mutator};
+use crate::abi::handle::{heaptap_mutator, on_mutator, with_mutator};
 use crate::abi::pointer::{check, write};
 use crate::abi::status::{HEAPTAP_STATUS_OPTION, Refused, heaptap_status};
 use crate::tracer::{AllocatedBlock, Registers};
@@ -102,9 +102,9 @@ pub unsafe extern "C" fn heaptap_major_hit(
     words: usize,
 ) -> heaptap_status {
     let registers = Registers::capture();
-    // SAFETY: this function requires that `mutator` is NULL or a handle that no other
-    // thread uses.
-    guard(|| unsafe { hit(mutator, Source::Major, block as usize, words, registers) })
+    let block = AllocatedBlock { source: Source::Major, address: block as usize, words };
+    // SAFETY: this function requires that `mutator` is NULL or a handle that no other thread uses.
+    unsafe { on_mutator(mutator, |mutator, left| Ok(mutator.hit(left, block, registers)?)) }
 }
 
 /// The slow half of `heaptap_external_alloc`, which has already subtracted
@@ -119,24 +119,9 @@ pub unsafe extern "C" fn heaptap_external_hit(
     words: usize,
 ) -> heaptap_status {
     let registers = Registers::capture();
-    // SAFETY: this function requires that `mutator` is NULL or a handle that no other
-    // thread uses.
-    guard(|| unsafe { hit(mutator, Source::External, memory as usize, words, registers) })
-}
-
-/// # Safety
-/// `mutator` is NULL or a handle that no other thread uses.
-unsafe fn hit(
-    mutator: *mut heaptap_mutator,
-    source: Source,
-    address: usize,
-    words: usize,
-    registers: Registers,
-) -> Result<(), Refused> {
-    let block = AllocatedBlock { source, address, words };
-    // SAFETY: this function requires that `mutator` is NULL or a handle that no other
-    // thread uses.
-    unsafe { with_mutator(mutator, |mutator, left| Ok(mutator.hit(left, block, registers)?)) }
+    let block = AllocatedBlock { source: Source::External, address: memory as usize, words };
+    // SAFETY: this function requires that `mutator` is NULL or a handle that no other thread uses.
+    unsafe { on_mutator(mutator, |mutator, left| Ok(mutator.hit(left, block, registers)?)) }
 }
 
 /// Reports that external memory is about to be released.
@@ -152,14 +137,11 @@ pub unsafe extern "C" fn heaptap_external_free(
     mutator: *mut heaptap_mutator,
     memory: *mut c_void,
 ) -> heaptap_status {
-    guard(|| {
-        // SAFETY: this function requires that `mutator` is NULL or a handle that no
-        // other thread uses.
-        unsafe {
-            with_mutator(mutator, |mutator, _| {
-                mutator.external_free(memory as usize);
-                Ok(())
-            })
-        }
-    })
+    // SAFETY: this function requires that `mutator` is NULL or a handle that no other thread uses.
+    unsafe {
+        on_mutator(mutator, |mutator, _| {
+            mutator.external_free(memory as usize);
+            Ok(())
+        })
+    }
 }

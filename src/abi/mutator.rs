@@ -3,7 +3,9 @@
 use std::ffi::c_void;
 
 use crate::abi::guard::guard;
-use crate::abi::handle::{heaptap_mutator, heaptap_tracer, session, take_mutator, with_mutator};
+use crate::abi::handle::{
+    heaptap_mutator, heaptap_tracer, on_mutator, session, take_mutator, with_mutator,
+};
 use crate::abi::pointer::{check, write};
 use crate::abi::status::{HEAPTAP_STATUS_OPTION, Refused, heaptap_status};
 use crate::abi::versioned::{VersionedStruct, read_versioned};
@@ -56,14 +58,6 @@ pub struct heaptap_mutator_options {
 // optional function pointers, which the header requires to be functions or NULL.
 unsafe impl VersionedStruct for heaptap_mutator_options {
     const FIRST_SIZE: usize = 64;
-
-    const ZERO: Self = heaptap_mutator_options {
-        size: 0,
-        host: std::ptr::null_mut(),
-        r#where: None,
-        walk: None,
-        reserved: [0; 32],
-    };
 
     fn reserved_is_zero(&self) -> bool {
         self.reserved == [0; 32]
@@ -186,9 +180,8 @@ pub unsafe extern "C" fn heaptap_mutator_end(
 /// `mutator` is NULL or a handle that no other thread uses.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn heaptap_mutator_suspend(mutator: *mut heaptap_mutator) -> heaptap_status {
-    // SAFETY: this function requires that `mutator` is NULL or a handle that no other
-    // thread uses.
-    guard(|| unsafe { with_mutator(mutator, |mutator, _| Ok(mutator.suspend()?)) })
+    // SAFETY: this function requires that `mutator` is NULL or a handle that no other thread uses.
+    unsafe { on_mutator(mutator, |mutator, _| Ok(mutator.suspend()?)) }
 }
 
 /// Undoes one `heaptap_mutator_suspend`. The mutator's thread.
@@ -197,7 +190,6 @@ pub unsafe extern "C" fn heaptap_mutator_suspend(mutator: *mut heaptap_mutator) 
 /// `mutator` is NULL or a handle that no other thread uses.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn heaptap_mutator_resume(mutator: *mut heaptap_mutator) -> heaptap_status {
-    // SAFETY: this function requires that `mutator` is NULL or a handle that no other
-    // thread uses.
-    guard(|| unsafe { with_mutator(mutator, |mutator, _| Ok(mutator.resume()?)) })
+    // SAFETY: this function requires that `mutator` is NULL or a handle that no other thread uses.
+    unsafe { on_mutator(mutator, |mutator, _| Ok(mutator.resume()?)) }
 }

@@ -85,26 +85,6 @@ pub struct heaptap_options {
 unsafe impl VersionedStruct for heaptap_options {
     const FIRST_SIZE: usize = 160;
 
-    const ZERO: Self = heaptap_options {
-        size: 0,
-        file: std::ptr::null(),
-        rate: 0.0,
-        seed: 0,
-        header_words: 0,
-        max_mutators: 0,
-        max_frames: 0,
-        when_full: 0,
-        wait_ms: 0,
-        follow: 0,
-        native_frames: 0,
-        buffer_kib: 0,
-        context: std::ptr::null(),
-        runtime_params: std::ptr::null(),
-        locate: None,
-        locate_host: std::ptr::null_mut(),
-        reserved: [0; 64],
-    };
-
     fn reserved_is_zero(&self) -> bool {
         self.reserved == [0; 64]
     }

@@ -1,8 +1,7 @@
 //! The collector's slices, for the time line beside the trace.
 
-use crate::abi::guard::guard;
-use crate::abi::handle::{heaptap_mutator, with_mutator};
-use crate::abi::status::{HEAPTAP_STATUS_OPTION, Refused, heaptap_status};
+use crate::abi::handle::{heaptap_mutator, on_mutator};
+use crate::abi::status::{HEAPTAP_STATUS_OPTION, heaptap_status};
 use crate::probes::SliceKind;
 use crate::tracer::Mutator;
 
@@ -33,7 +32,7 @@ pub unsafe extern "C" fn heaptap_slice_begin(
     kind: u32,
 ) -> heaptap_status {
     // SAFETY: this function has the same requirements.
-    guard(|| unsafe { report(mutator, kind, Mutator::slice_begins) })
+    unsafe { report(mutator, kind, Mutator::slice_begins) }
 }
 
 /// Reports that the mutator goes on. Without a `heaptap_slice_begin` of this kind before it, nothing
@@ -47,7 +46,7 @@ pub unsafe extern "C" fn heaptap_slice_end(
     kind: u32,
 ) -> heaptap_status {
     // SAFETY: this function has the same requirements.
-    guard(|| unsafe { report(mutator, kind, Mutator::slice_ends) })
+    unsafe { report(mutator, kind, Mutator::slice_ends) }
 }
 
 /// # Safety
@@ -56,13 +55,12 @@ unsafe fn report(
     mutator: *mut heaptap_mutator,
     kind: u32,
     report: fn(&mut Mutator, SliceKind),
-) -> Result<(), Refused> {
+) -> heaptap_status {
     let kind = u8::try_from(kind).ok().and_then(SliceKind::from_number);
-    let kind = kind.ok_or(Refused(HEAPTAP_STATUS_OPTION))?;
-    // SAFETY: this function requires that `mutator` is NULL or a handle that no other thread
-    // uses.
+    let Some(kind) = kind else { return HEAPTAP_STATUS_OPTION };
+    // SAFETY: this function requires that `mutator` is NULL or a handle that no other thread uses.
     unsafe {
-        with_mutator(mutator, |mutator, _| {
+        on_mutator(mutator, |mutator, _| {
             report(mutator, kind);
             Ok(())
         })

@@ -49,15 +49,6 @@ pub struct heaptap_snapshot_options {
 unsafe impl VersionedStruct for heaptap_snapshot_options {
     const FIRST_SIZE: usize = 64;
 
-    const ZERO: Self = heaptap_snapshot_options {
-        size: 0,
-        method: 0,
-        moment: 0,
-        string_bytes: 0,
-        wait_ms: 0,
-        reserved: [0; 40],
-    };
-
     fn reserved_is_zero(&self) -> bool {
         self.reserved == [0; 40]
     }

@@ -58,16 +58,6 @@ pub struct heaptap_snapshot_source {
 unsafe impl VersionedStruct for heaptap_snapshot_source {
     const FIRST_SIZE: usize = 104;
 
-    const ZERO: Self = heaptap_snapshot_source {
-        size: 0,
-        runtime: std::ptr::null(),
-        walk: None,
-        request: None,
-        host: std::ptr::null_mut(),
-        header_words: 0,
-        reserved: [0; 60],
-    };
-
     fn reserved_is_zero(&self) -> bool {
         self.reserved == [0; 60]
     }

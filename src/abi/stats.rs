@@ -45,23 +45,6 @@ pub struct heaptap_stats {
 unsafe impl VersionedStruct for heaptap_stats {
     const FIRST_SIZE: usize = 128;
 
-    const ZERO: Self = heaptap_stats {
-        size: 0,
-        state: HEAPTAP_STATUS_OK,
-        mutators: 0,
-        samples: 0,
-        sampled_blocks: 0,
-        allocations: 0,
-        promotions: 0,
-        collections: 0,
-        dropped: 0,
-        waits: 0,
-        bytes: 0,
-        hook_ns: 0,
-        live_blocks: 0,
-        reserved: [0; 4],
-    };
-
     fn reserved_is_zero(&self) -> bool {
         self.reserved == [0; 4]
     }

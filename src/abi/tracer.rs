@@ -3,7 +3,7 @@
 use std::ffi::c_char;
 
 use crate::abi::guard::guard;
-use crate::abi::handle::{heaptap_mutator, heaptap_tracer, session, with_mutator};
+use crate::abi::handle::{heaptap_mutator, heaptap_tracer, on_mutator, session};
 use crate::abi::options::heaptap_options;
 use crate::abi::pointer::{bytes, check, write};
 use crate::abi::status::{HEAPTAP_STATUS_OPTION, Refused, heaptap_status};
@@ -181,14 +181,11 @@ pub unsafe extern "C" fn heaptap_mutator_label(
     mutator: *mut heaptap_mutator,
     label: u32,
 ) -> heaptap_status {
-    guard(|| {
-        // SAFETY: this function requires that `mutator` is NULL or a handle that no
-        // other thread uses.
-        unsafe {
-            with_mutator(mutator, |mutator, _| {
-                mutator.set_label(label);
-                Ok(())
-            })
-        }
-    })
+    // SAFETY: this function requires that `mutator` is NULL or a handle that no other thread uses.
+    unsafe {
+        on_mutator(mutator, |mutator, _| {
+            mutator.set_label(label);
+            Ok(())
+        })
+    }
 }

@@ -10,6 +10,8 @@
 //! | the library reads | the missing tail is zero | the unknown tail must be zero |
 //! | the library writes | no more than the host's size | what it knows; `size` says how much |
 
+use std::mem::MaybeUninit;
+
 use crate::abi::pointer::check;
 use crate::abi::status::{HEAPTAP_STATUS_RESERVED, HEAPTAP_STATUS_SIZE, Refused};
 
@@ -17,13 +19,14 @@ use crate::abi::status::{HEAPTAP_STATUS_RESERVED, HEAPTAP_STATUS_SIZE, Refused};
 ///
 /// # Safety
 /// It is `repr(C)`, starts with a `usize`, has no padding, and any bytes that the
-/// header allows are a valid value.
+/// header allows, all zeros among them, are a valid value.
 pub(crate) unsafe trait VersionedStruct: Copy {
     /// The size of its first version: a literal, which never changes.
     const FIRST_SIZE: usize;
 
     /// The value in which all bytes are zero.
-    const ZERO: Self;
+    // SAFETY: whoever implements the trait guarantees that zeros are a valid value.
+    const ZERO: Self = unsafe { MaybeUninit::zeroed().assume_init() };
 
     /// Whether the reserved bytes are zero.
     fn reserved_is_zero(&self) -> bool;
@@ -109,7 +112,6 @@ mod tests {
     // SAFETY: `repr(C)`, starts with its size, numbers only, no padding.
     unsafe impl VersionedStruct for Grown {
         const FIRST_SIZE: usize = 24;
-        const ZERO: Self = Grown { size: 0, first: 0, reserved: [0; 8], added: 0 };
 
         fn reserved_is_zero(&self) -> bool {
             self.reserved == [0; 8]

@@ -18,6 +18,13 @@ pub(crate) enum Fate {
     Promoted(usize),
 }
 
+/// Which blocks a collection is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Generation {
+    Young,
+    Major,
+}
+
 #[derive(Clone, Copy)]
 struct Tracked {
     address: usize,
@@ -116,57 +123,44 @@ impl Generations {
         self.reserved = self.reserved.saturating_sub(blocks);
     }
 
-    /// Calls `fate` for each young block and appends the promotions and collections to the
-    /// pending ends. Calls `flush`, which may remove ends, for each batch of them.
-    pub(crate) fn sweep_young(
+    /// Calls `fate` for each block of a generation and appends the promotions and collections to
+    /// the pending ends. A promoted major block stays. Calls `flush`, which may remove ends, for
+    /// each batch of them.
+    pub(crate) fn sweep(
         &mut self,
+        generation: Generation,
         mut fate: impl FnMut(usize) -> Fate,
         flush: impl FnMut(&mut PendingEnds),
     ) {
         self.check();
         let Generations { young, major, ends, .. } = self;
+        let (swept, mut promoted) = match generation {
+            Generation::Young => (young, Some(major)),
+            Generation::Major => (major, None),
+        };
         let mut merger = RunMerger::new(ends, flush);
         let mut kept = 0;
-        for at in 0..young.len() {
-            let Some(&block) = young.get(at) else { break };
-            match fate(block.address) {
-                Fate::Dead => merger.add(End::Collect, block.id.block()),
-                Fate::Promoted(address) => {
+        for at in 0..swept.len() {
+            let Some(&block) = swept.get(at) else { break };
+            match (fate(block.address), &mut promoted) {
+                (Fate::Dead, _) => merger.add(End::Collect, block.id.block()),
+                (Fate::Promoted(address), Some(major)) => {
                     let added = major.push(Tracked { address, ..block });
                     debug_assert!(added, "not reserved");
                     if block.id.has_generation() {
                         merger.add(End::Promote, block.id.block());
                     }
                 }
-                Fate::Alive(address) => {
-                    keep(young, &mut kept, Tracked { address, ..block });
+                (Fate::Alive(address) | Fate::Promoted(address), _) => {
+                    if let Some(slot) = swept.get_mut(kept) {
+                        *slot = Tracked { address, ..block };
+                    }
+                    kept += 1;
                 }
             }
         }
         merger.finish();
-        young.truncate(kept);
-    }
-
-    /// Like [`sweep_young`](Self::sweep_young) for the major blocks. A promoted one stays.
-    pub(crate) fn sweep_major(
-        &mut self,
-        mut fate: impl FnMut(usize) -> Fate,
-        flush: impl FnMut(&mut PendingEnds),
-    ) {
-        let Generations { major, ends, .. } = self;
-        let mut merger = RunMerger::new(ends, flush);
-        let mut kept = 0;
-        for at in 0..major.len() {
-            let Some(&block) = major.get(at) else { break };
-            match fate(block.address) {
-                Fate::Dead => merger.add(End::Collect, block.id.block()),
-                Fate::Alive(address) | Fate::Promoted(address) => {
-                    keep(major, &mut kept, Tracked { address, ..block });
-                }
-            }
-        }
-        merger.finish();
-        major.truncate(kept);
+        swept.truncate(kept);
         self.check();
     }
 
@@ -205,14 +199,6 @@ impl Generations {
         self.major.truncate(0);
         self.ends.clear();
     }
-}
-
-/// Moves a block to the end of those that stay.
-fn keep(blocks: &mut [Tracked], kept: &mut usize, block: Tracked) {
-    if let Some(slot) = blocks.get_mut(*kept) {
-        *slot = block;
-    }
-    *kept += 1;
 }
 
 #[cfg(test)]

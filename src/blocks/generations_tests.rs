@@ -44,7 +44,8 @@ fn with(young: &[usize], major: &[usize]) -> Generations {
 #[test]
 fn a_minor_collection_visits_young_blocks_only() {
     let mut blocks = with(&[1, 2, 3], &[10]);
-    blocks.sweep_young(
+    blocks.sweep(
+        Generation::Young,
         |address| match address {
             1 => Fate::Dead,
             2 => Fate::Promoted(20),
@@ -54,7 +55,8 @@ fn a_minor_collection_visits_young_blocks_only() {
     );
     assert_eq!(take_ends(&mut blocks), [EndWord::collected(id(1)), EndWord::promoted(id(2))]);
     let mut seen = Vec::new();
-    blocks.sweep_major(
+    blocks.sweep(
+        Generation::Major,
         |address| {
             seen.push(address);
             Fate::Alive(address)
@@ -71,13 +73,14 @@ fn external_memory_is_not_promoted() {
     let mut blocks = with(&[1, 3], &[]);
     assert!(blocks.reserve(1));
     blocks.add_young(2, TrackedId::new(id(2), Source::External));
-    blocks.sweep_young(Fate::Alive, keep_all);
-    blocks.sweep_young(|address| Fate::Promoted(address + 10), keep_all);
+    blocks.sweep(Generation::Young, Fate::Alive, keep_all);
+    blocks.sweep(Generation::Young, |address| Fate::Promoted(address + 10), keep_all);
     let promoted: Vec<u64> = take_ends(&mut blocks).into_iter().flat_map(numbers).collect();
     assert_eq!(promoted, [1, 3]);
     let mut heir = with(&[], &[]);
     assert!(heir.adopt(&mut blocks));
-    heir.sweep_major(
+    heir.sweep(
+        Generation::Major,
         |address| if address == 12 { Fate::Dead } else { Fate::Alive(address) },
         keep_all,
     );
@@ -89,7 +92,8 @@ fn major_addresses_can_be_changed() {
     let mut blocks = with(&[1], &[10, 11]);
     blocks.major_addresses().for_each(|address| *address += 100);
     let mut seen = Vec::new();
-    blocks.sweep_major(
+    blocks.sweep(
+        Generation::Major,
         |address| {
             seen.push(address);
             Fate::Dead
@@ -103,7 +107,7 @@ fn major_addresses_can_be_changed() {
 fn an_heir_adopts_blocks_and_ends() {
     let mut heir = with(&[1], &[2]);
     let mut other = with(&[3], &[4, 5]);
-    other.sweep_young(|_| Fate::Dead, keep_all);
+    other.sweep(Generation::Young, |_| Fate::Dead, keep_all);
     assert!(heir.adopt(&mut other));
     assert_eq!((heir.len(), other.len()), (4, 0));
     assert_eq!(take_ends(&mut heir), [EndWord::collected(id(3))]);
@@ -146,15 +150,15 @@ proptest! {
                     blocks.add_major(2000 + next as usize * 16, tracked(next + 1));
                     next += 2;
                 }
-                2 => blocks.sweep_young(fate, &mut flush),
+                2 => blocks.sweep(Generation::Young, fate, &mut flush),
                 _ => {
-                    blocks.sweep_major(fate, &mut flush);
+                    blocks.sweep(Generation::Major, fate, &mut flush);
                     flush(&mut blocks.ends);
                 }
             }
         }
-        blocks.sweep_young(|_| Fate::Dead, keep_all);
-        blocks.sweep_major(|_| Fate::Dead, keep_all);
+        blocks.sweep(Generation::Young, |_| Fate::Dead, keep_all);
+        blocks.sweep(Generation::Major, |_| Fate::Dead, keep_all);
         for &end in blocks.ends.iter() {
             for number in numbers(end) {
                 recorded.entry(number).or_default().push(end.end());

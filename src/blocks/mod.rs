@@ -16,6 +16,6 @@ mod pending_ends;
 mod tracked_id;
 
 pub(crate) use address_table::AddressTable;
-pub(crate) use generations::{Fate, Generations};
+pub(crate) use generations::{Fate, Generation, Generations};
 pub(crate) use pending_ends::PendingEnds;
 pub(crate) use tracked_id::TrackedId;

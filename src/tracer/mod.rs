@@ -62,6 +62,6 @@ pub(crate) use recorder::Tracked;
 pub(crate) use session::Session;
 
 // What hosts and runtimes need of the rooms below.
-pub(crate) use crate::blocks::Fate;
+pub(crate) use crate::blocks::{Fate, Generation};
 pub(crate) use crate::sampling::{Countdown, PartSizes, Rate, WORD};
 pub(crate) use crate::stack::native::Registers;

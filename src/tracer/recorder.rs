@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use heaptap_trace::Source;
 
-use crate::blocks::{AddressTable, Fate, Generations, TrackedId};
+use crate::blocks::{AddressTable, Fate, Generation, Generations, TrackedId};
 use crate::queue::{AllocWords, BlockId, EndWord, Part};
 use crate::stack::FrameTables;
 use crate::tracer::backtraces::{Backtraces, StackTop};
@@ -225,31 +225,18 @@ impl Recorder {
         !self.blocks.ends.is_empty() || self.tags.as_ref().is_some_and(|tags| !tags.ends.is_empty())
     }
 
-    /// After a minor collection: asks for the fate of the young blocks.
-    pub(crate) fn sweep_young(
+    /// After a minor collection, or after marking or compaction: asks for the fate of the blocks
+    /// of that generation.
+    pub(crate) fn sweep(
         &mut self,
         hook: &mut HookContext,
+        generation: Generation,
         mut fate: impl FnMut(usize) -> Fate,
     ) {
         let Recorder { blocks, tags, lane, .. } = self;
-        blocks.sweep_young(&mut fate, |ends| lane.put_ends(hook, ends));
+        blocks.sweep(generation, &mut fate, |ends| lane.put_ends(hook, ends));
         if let Some(tags) = tags {
-            tags.sweep_young(fate, |ends| lane.put_ends(hook, ends));
-        }
-        self.record_pending_ends(hook);
-        self.count_blocks();
-    }
-
-    /// After marking or compaction: asks for the fate of the major blocks.
-    pub(crate) fn sweep_major(
-        &mut self,
-        hook: &mut HookContext,
-        mut fate: impl FnMut(usize) -> Fate,
-    ) {
-        let Recorder { blocks, tags, lane, .. } = self;
-        blocks.sweep_major(&mut fate, |ends| lane.put_ends(hook, ends));
-        if let Some(tags) = tags {
-            tags.sweep_major(fate, |ends| lane.put_ends(hook, ends));
+            tags.sweep(generation, fate, |ends| lane.put_ends(hook, ends));
         }
         self.record_pending_ends(hook);
         self.count_blocks();

@@ -1,6 +1,6 @@
 //! Hooks of collections: what became of the blocks.
 
-use crate::blocks::{Fate, Generations};
+use crate::blocks::{Fate, Generation, Generations};
 use crate::queue::EndWord;
 use crate::stack::native::Registers;
 use crate::tracer::failure::Failure;
@@ -9,22 +9,15 @@ use crate::tracer::options::Tracking;
 use crate::tracer::recorder::Recorder;
 
 impl Mutator {
-    // --- Collections ---
-
-    /// After a minor collection.
-    pub(crate) fn sweep_young(&mut self, fate: impl FnMut(usize) -> Fate) -> Result<(), Failure> {
+    /// Young: after a minor collection. Major: after marking or compaction.
+    pub(crate) fn sweep(
+        &mut self,
+        generation: Generation,
+        fate: impl FnMut(usize) -> Fate,
+    ) -> Result<(), Failure> {
         self.check_tracking(Tracking::Sweeps)?;
         let mut hook = self.enter(Registers::NONE);
-        self.recorder.sweep_young(&mut hook, fate);
-        self.leave(&hook);
-        Ok(())
-    }
-
-    /// After marking or compaction.
-    pub(crate) fn sweep_major(&mut self, fate: impl FnMut(usize) -> Fate) -> Result<(), Failure> {
-        self.check_tracking(Tracking::Sweeps)?;
-        let mut hook = self.enter(Registers::NONE);
-        self.recorder.sweep_major(&mut hook, fate);
+        self.recorder.sweep(&mut hook, generation, fate);
         self.leave(&hook);
         Ok(())
     }

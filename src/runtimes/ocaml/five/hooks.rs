@@ -23,7 +23,7 @@ use super::symbols::{CamlResult, ProfilerHooks, Runtime, ScanningAction};
 use crate::runtimes::attach::patch::Replacement;
 use crate::runtimes::ocaml::tag_sizes;
 use crate::runtimes::ocaml::values::{UNIT, header, raise_failure};
-use crate::tracer::{self, AllocatedBlock, Fate, Registers, Tracked};
+use crate::tracer::{self, AllocatedBlock, Fate, Generation, Registers, Tracked};
 
 /// What is replaced.
 pub(super) fn replacements(runtime: &Runtime) -> Vec<Replacement> {
@@ -133,7 +133,7 @@ impl ProfilerHooks for Hooks {
             domain.unsettled = false;
             let Some(mutator) = &mut domain.mutator else { return };
             // If tracing is over there is nothing to track.
-            let _ = mutator.sweep_young(fate);
+            let _ = mutator.sweep(Generation::Young, fate);
             if std::mem::take(&mut domain.tags_due) {
                 // SAFETY: this minor collection is part of a major cycle's end, where all
                 // domains wait for each other once it is over (`stw_cycle_all_domains`).
@@ -170,7 +170,7 @@ impl ProfilerHooks for Hooks {
             domain.adopt_orphans();
             if let Some(mutator) = &mut domain.mutator {
                 // If tracing is over there is nothing to track.
-                domain.tags_due = mutator.sweep_major(fate).is_ok();
+                domain.tags_due = mutator.sweep(Generation::Major, fate).is_ok();
             }
             // `create` takes them down too, but perhaps no domain is created any more. Only
             // one, since all domains are waiting.

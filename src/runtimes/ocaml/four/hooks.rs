@@ -20,7 +20,7 @@ use super::polls;
 use super::symbols::{GcEntryFunction, ProfilerHooks, Runtime};
 use crate::runtimes::attach::patch::Replacement;
 use crate::runtimes::ocaml::values::{UNIT, header, part_sizes, raise_failure, words};
-use crate::tracer::{AllocatedBlock, Fate, PartSizes, Registers, Tracked, WORD};
+use crate::tracer::{AllocatedBlock, Fate, Generation, PartSizes, Registers, Tracked, WORD};
 
 /// What is replaced: the profiler, and the entry from native code if there is a shortcut
 /// for it.
@@ -89,7 +89,7 @@ impl ProfilerHooks for Hooks {
         // SAFETY: the runtime calls this function under the master lock. Hooks do not
         // nest, so no other `&mut Host` is alive.
         // If tracing is over there is nothing to track.
-        unsafe { on_own_stack(|host| _ = host.mutator.sweep_young(fate)) };
+        unsafe { on_own_stack(|host| _ = host.mutator.sweep(Generation::Young, fate)) };
     }
 
     /// White means dead.
@@ -101,7 +101,7 @@ impl ProfilerHooks for Hooks {
             if is_white(header) { Fate::Dead } else { Fate::Alive(block) }
         };
         let work = |host: &mut Host| {
-            if host.mutator.sweep_major(fate).is_ok() {
+            if host.mutator.sweep(Generation::Major, fate).is_ok() {
                 // SAFETY: marking is done, and sweeping begins after this hook.
                 unsafe { host.measure_tags() };
             }
